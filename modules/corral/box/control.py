@@ -1,0 +1,265 @@
+"""Starting, stopping and asking the box of a state directory, from any process; all that a command needs.
+
+Only the standard library is imported here: the cloud lives in the daemon. Every failure is a `BoxError`, one sentence
+that can be shown as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+from typing import Any, Literal
+
+from corral.box import lock
+from corral.box.directory import StateDirectory
+
+ACCESS_KEY = "AKIACORRALBOX0000000"
+REGION = "us-east-1"
+READY_TIMEOUT_S = 60  # a loaded machine needs a few seconds; beyond a minute something is wrong
+STOP_TIMEOUT_S = 10  # saving the largest cloud takes well under a second
+PLUGIN = """#!/bin/sh
+# The stand-in `aws` provider of the box; written by `corral box start`.
+exec {python} -m corral.box.provider "$@"
+"""
+
+
+class BoxError(Exception):
+    """A box that cannot do what was asked; the text is one sentence for a person."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoxStatus:
+    """What is known of the box of a directory; `problem` is a sentence when it runs but cannot keep its state."""
+
+    state: Literal["running", "stopped", "crashed"]
+    dir: Path
+    url: str | None = None
+    pid: int | None = None
+    port: int | None = None
+    started: datetime | None = None
+    problem: str | None = None
+
+
+def start(dir: Path) -> BoxStatus:
+    """The running box of the directory: the one that was there, or a new one that continues from the saved state."""
+    if sys.platform != "linux":
+        raise BoxError(f"the box needs Linux, this is {sys.platform} - use WSL or a Linux machine for it")
+    home = StateDirectory(dir.absolute())
+    _prepare(home)
+    now = status(dir)
+    if now.state == "running":
+        return now
+    answer = _spawn(home)
+    if answer == "ready":
+        return status(dir)
+    if answer == "busy":
+        return _await_other(dir)
+    raise BoxError(answer)
+
+
+def stop(dir: Path) -> bool:
+    """True if a box was running there; afterwards none is."""
+    home = StateDirectory(dir.absolute())
+    pid = _holder(home)
+    if pid:
+        _end(pid)
+    _remove(home.record)
+    return bool(pid)
+
+
+def status(dir: Path) -> BoxStatus:
+    """Whether the box of the directory runs, and where; `crashed` if it ended without being asked to."""
+    home = StateDirectory(dir.absolute())
+    record = _record(home)
+    if record is None:
+        return BoxStatus(state="stopped", dir=home.path)
+    facts: dict[str, Any] = {
+        "dir": home.path,
+        "url": record["url"],
+        "pid": record["pid"],
+        "port": record["port"],
+        "started": datetime.fromisoformat(record["started"]),
+    }
+    if _holder(home) != record["pid"]:
+        return BoxStatus(state="crashed", **facts)
+    return BoxStatus(state="running", problem=_problem(record["port"]), **facts)
+
+
+def reset(dir: Path) -> None:
+    """Empties the cloud, and forgets the Pulumi states and stack copies that described it."""
+    home = StateDirectory(dir.absolute())
+    now = status(dir)
+    if now.state == "running" and now.port:
+        _ask(now.port, "POST", "/_box/reset")
+    else:
+        _remove(home.cloud)
+    for kept in (home.pulumi, home.pulumi_home, home.stacks):
+        shutil.rmtree(kept, ignore_errors=True)
+
+
+def inventory(dir: Path) -> dict[str, list[str]]:
+    """All that the cloud holds beyond what a new account has: sorted ids by service and kind."""
+    answer = _ask(_port(dir), "GET", "/_box/inventory")
+    return {kind: list(ids) for kind, ids in answer.items()}
+
+
+def environment(dir: Path) -> Mapping[str, str]:
+    """The variables that point pulumi, aws and boto3 at the running box of the directory."""
+    port = _port(dir)
+    home = StateDirectory(dir.absolute())
+    path = os.pathsep.join([str(home.bin), str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    return {
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
+        "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+        "AWS_SECRET_ACCESS_KEY": "corral-box",
+        "AWS_REGION": REGION,
+        "AWS_DEFAULT_REGION": REGION,
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "PULUMI_BACKEND_URL": f"file://{home.pulumi}",
+        "PULUMI_HOME": str(home.pulumi_home),
+        "PULUMI_CONFIG_PASSPHRASE": "",
+        "PULUMI_SKIP_UPDATE_CHECK": "true",
+        "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
+        "CORRAL_BOX_DIR": str(home.path),
+        "CORRAL_STACKS": str(home.stacks),
+        "PATH": path,
+    }
+
+
+def _prepare(home: StateDirectory) -> None:
+    try:
+        home.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        home.bin.mkdir(exist_ok=True)
+        home.pulumi.mkdir(exist_ok=True)
+        home.plugin.write_text(PLUGIN.format(python=sys.executable))
+        home.plugin.chmod(0o755)
+    except OSError as error:
+        raise _unusable(home, error) from None
+
+
+def _spawn(home: StateDirectory) -> str:
+    """`ready`, `busy`, or the sentence that says why the daemon could not start; it writes that to a pipe."""
+    ear, mouth = os.pipe()
+    try:
+        with home.log.open("ab") as log:
+            daemon = subprocess.Popen(
+                [sys.executable, "-m", "corral.box.daemon", "--dir", str(home.path), "--ready", str(mouth)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=(mouth,),
+                start_new_session=True,
+            )
+    except OSError as error:
+        raise _unusable(home, error) from None
+    finally:
+        os.close(mouth)
+    with os.fdopen(ear, "rb") as pipe:
+        if not select.select([pipe], [], [], READY_TIMEOUT_S)[0]:
+            daemon.kill()
+            return f"the box in {home.path} was not ready after {READY_TIMEOUT_S} s - see {home.log}"
+        answer = pipe.readline().decode().strip()
+    if answer != "ready":
+        daemon.wait()
+    else:
+        daemon.returncode = 0  # it is on its own now: no ResourceWarning, no waiting at our exit
+    return answer or f"the box in {home.path} ended before it was ready - see {home.log}"
+
+
+def _await_other(dir: Path) -> BoxStatus:
+    deadline = time.monotonic() + READY_TIMEOUT_S
+    while time.monotonic() < deadline:
+        now = status(dir)
+        if now.state == "running":
+            return now
+        time.sleep(0.05)  # somebody else's start: there is nothing of ours to wait on
+    raise BoxError(f"another box is starting in {dir} and does not become ready - stop it with `corral box stop`")
+
+
+def _end(pid: int) -> None:
+    try:
+        process = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    try:
+        signal.pidfd_send_signal(process, signal.SIGTERM)
+        if not select.select([process], [], [], STOP_TIMEOUT_S)[0]:
+            signal.pidfd_send_signal(process, signal.SIGKILL)
+            select.select([process], [], [], STOP_TIMEOUT_S)
+    except ProcessLookupError:
+        return
+    except PermissionError:
+        raise BoxError(f"the box with process id {pid} belongs to another user - ask them to stop it") from None
+    finally:
+        os.close(process)
+
+
+def _holder(home: StateDirectory) -> int | None:
+    try:
+        return lock.holder(home.lock)
+    except OSError as error:
+        raise _unusable(home, error) from None
+
+
+def _record(home: StateDirectory) -> dict[str, Any] | None:
+    try:
+        return dict(json.loads(home.record.read_text()))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise _unusable(home, error) from None
+
+
+def _port(dir: Path) -> int:
+    now = status(dir)
+    if now.state == "running" and now.port:
+        return now.port
+    if now.state == "crashed":
+        raise BoxError(f"the box in {now.dir} died (process {now.pid}) - `corral box start` continues from its state")
+    raise BoxError(f"no box runs in {now.dir} - start it with `corral box start`")
+
+
+def _problem(port: int) -> str | None:
+    try:
+        answer = _ask(port, "GET", "/_box/health").get("problem")
+    except BoxError as error:
+        return str(error)
+    return None if answer is None else str(answer)
+
+
+def _ask(port: int, method: str, path: str) -> dict[str, Any]:
+    connection = HTTPConnection("127.0.0.1", port, timeout=30)
+    try:
+        connection.request(method, path)
+        answer = connection.getresponse()
+        body = json.loads(answer.read())
+    except (OSError, HTTPException, ValueError) as error:
+        raise BoxError(f"the box at 127.0.0.1:{port} does not answer {path}: {error}") from None
+    finally:
+        connection.close()
+    if answer.status != 200:
+        raise BoxError(f"the box at 127.0.0.1:{port} refused {path}: {body.get('problem', answer.reason)}")
+    return dict(body)
+
+
+def _remove(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise BoxError(f"{path} cannot be removed: {error.strerror}") from None
+
+
+def _unusable(home: StateDirectory, error: Exception) -> BoxError:
+    reason = error.strerror if isinstance(error, OSError) else str(error)
+    return BoxError(f"{home.path} cannot be used as a box's state directory: {reason} - choose another with --dir")

@@ -1,0 +1,73 @@
+"""The layout of a box's state directory: which file is where. Nothing here opens a file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class StateDirectory:
+    """The names of everything that one box keeps."""
+
+    path: Path
+
+    @property
+    def record(self) -> Path:
+        """box.json: who serves this directory and where; it exists while a daemon is ready."""
+        return self.path / "box.json"
+
+    @property
+    def lock(self) -> Path:
+        """The file that the daemon holds a lock on for as long as it lives."""
+        return self.path / "lock"
+
+    @property
+    def cloud(self) -> Path:
+        """The saved state of the cloud."""
+        return self.path / "cloud.pickle"
+
+    @property
+    def log(self) -> Path:
+        """What the daemon says."""
+        return self.path / "box.log"
+
+    @property
+    def calls(self) -> Path:
+        """One line of JSON for each API call."""
+        return self.path / "calls.jsonl"
+
+    @property
+    def stacks(self) -> Path:
+        """The box's own copy of the two Pulumi projects."""
+        return self.path / "stacks"
+
+    @property
+    def pulumi(self) -> Path:
+        """Pulumi's state backend."""
+        return self.path / "pulumi"
+
+    @property
+    def pulumi_home(self) -> Path:
+        """Pulumi's settings and credentials of this box."""
+        return self.path / "pulumi-home"
+
+    @property
+    def bin(self) -> Path:
+        """The directory that goes in front of PATH."""
+        return self.path / "bin"
+
+    @property
+    def plugin(self) -> Path:
+        """The stand-in provider, under the name that the Pulumi engine looks for."""
+        return self.bin / "pulumi-resource-aws"
+
+
+def default_directory(environ: Mapping[str, str] = os.environ) -> Path:
+    """The state directory that is meant when none is named: CORRAL_BOX_DIR, else below XDG_STATE_HOME."""
+    if chosen := environ.get("CORRAL_BOX_DIR"):
+        return Path(chosen)
+    state_home = environ.get("XDG_STATE_HOME") or str(Path(environ.get("HOME", "~")).expanduser() / ".local/state")
+    return Path(state_home) / "corral" / "box"

@@ -1,0 +1,72 @@
+"""Records to JSON text and back.
+
+JSON keys are the field names, and equal records give equal bytes, so that a text difference means something.
+"""
+
+import json
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from enum import StrEnum
+from ipaddress import IPv4Address, IPv4Network
+from typing import Any, TypeVar
+
+Record = TypeVar("Record")
+
+
+def to_json(record: object) -> str:
+    """The record as JSON text: fields in their declared order, mappings by key, a newline at the end."""
+    return json.dumps(_plain(record), indent=2, ensure_ascii=False) + "\n"
+
+
+def from_json(kind: type[Record], text: str) -> Record:
+    """The record of this kind that `to_json` wrote.
+
+    Raises ValueError where the text is not JSON, and where fields are missing, unknown or of another type.
+    """
+    record: Record = _parse(kind, json.loads(text), kind.__name__)
+    return record
+
+
+def _plain(value: object) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(value[key]) for key in sorted(value)}
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, IPv4Address | IPv4Network | StrEnum):
+        return str(value)
+    return value
+
+
+def _parse(kind: Any, value: Any, where: str) -> Any:
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (types.UnionType, typing.Union):
+        return None if value is None else _parse(next(a for a in arguments if a is not type(None)), value, where)
+    if origin is tuple:
+        return tuple(_parse(arguments[0], item, f"{where}[{i}]") for i, item in enumerate(_expect(list, value, where)))
+    if origin is Mapping:
+        return {k: _parse(arguments[1], v, f"{where}.{k}") for k, v in _expect(dict, value, where).items()}
+    if is_dataclass(kind):
+        return _record(kind, _expect(dict, value, where), where)
+    if kind in (IPv4Address, IPv4Network) or (isinstance(kind, type) and issubclass(kind, StrEnum)):
+        return kind(value)
+    if kind is float:
+        return float(_expect((int, float), value, where))
+    return _expect(kind, value, where)
+
+
+def _record(kind: Any, value: dict[str, Any], where: str) -> Any:
+    known = typing.get_type_hints(kind)
+    if set(known) != set(value):
+        missing, unknown = sorted(set(known) - set(value)), sorted(set(value) - set(known))
+        raise ValueError(f"{where}: missing fields {missing}, unknown fields {unknown}")
+    return kind(**{name: _parse(hint, value[name], f"{where}.{name}") for name, hint in known.items()})
+
+
+def _expect(kind: Any, value: Any, where: str) -> Any:
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise ValueError(f"{where}: expected {kind}, found {value!r}")
+    return value
