@@ -24,6 +24,7 @@ from typing import Any, Literal
 from corral.box import lock
 from corral.box.directory import StateDirectory
 
+ACCOUNT = "123456789012"
 ACCESS_KEY = "AKIACORRALBOX0000000"
 REGION = "us-east-1"
 READY_TIMEOUT_S = 60  # a loaded machine needs a few seconds; beyond a minute something is wrong

@@ -1,0 +1,78 @@
+# `make` lists the targets. What each one installs, and where: docs/development.md.
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+PYTHON ?= python3
+PREPARE = @$(PYTHON) -E -s tools/prepare
+VENV = .venv/bin
+# Ends quickly instead of asking, where nobody can answer; and says where a skip would hide a test.
+PYTEST = $(VENV)/python -m pytest $(if $(CI),-p tools.fail_on_skip)
+ARGS ?=
+
+.PHONY: help
+help: ## list the targets
+	@echo 'make TARGET - each sets up what it needs, says so first, and does nothing twice:'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' $(MAKEFILE_LIST) | awk -F '|' '{ printf "%-12s %s\n", $$1, $$2 }'
+
+.PHONY: demo test test-fast lint format bench
+demo: ## live a cluster's life on this machine, in an AWS in a box
+	$(PREPARE) venv debian pulumi
+	@bash tools/demo.sh $(ARGS)
+
+test: ## run every test, with real Slurm and the real Pulumi engine (ARGS='-k name' for some)
+	$(PREPARE) venv debian pulumi
+	$(PYTEST) $(ARGS)
+
+test-fast: ## run the tests that need neither Slurm nor the engine
+	$(PREPARE) venv
+	$(PYTEST) -m 'not slurm and not pulumi' $(ARGS)
+
+lint: ## check style, types, shell scripts, the lock files
+	$(PREPARE) venv shellcheck
+	$(VENV)/ruff check .
+	$(VENV)/ruff format --check .
+	$(VENV)/mypy
+	$(VENV)/mypy --config-file pyproject.toml tools/prepare
+	$(VENV)/python tools/tree.py shell | xargs shellcheck
+	$(VENV)/python tools/lock.py check
+	$(VENV)/python tools/tree.py check
+
+format: ## let ruff rewrite what it can
+	$(PREPARE) venv
+	$(VENV)/ruff check --fix .
+	$(VENV)/ruff format .
+
+bench: ## measure the commands beside AWS ParallelCluster's, in one run, as ratios
+	$(PREPARE) venv parallelcluster
+	$(VENV)/python benchmarks/commands.py $(ARGS)
+
+.PHONY: setup venv debian pulumi
+setup: ## install all that demo and test need
+	$(PREPARE) venv debian pulumi
+
+venv: ## .venv from requirements.lock
+	$(PREPARE) venv
+
+debian: ## Slurm, munge, cloud-init, shellcheck, tmux from Debian
+	$(PREPARE) debian
+
+pulumi: ## find the Pulumi CLI, or build it once
+	$(PREPARE) pulumi
+
+.PHONY: lock regold wheel clean
+lock: ## write requirements.lock anew after a change of dependencies (UPGRADE=1: newest versions)
+	$(PREPARE) lock $(if $(UPGRADE),--upgrade)
+
+regold: ## rewrite the golden files; review the difference like code
+	$(PREPARE) venv
+	$(PYTEST) -m 'not slurm and not pulumi' --regold $(ARGS)
+	@git status --short tests
+
+wheel: ## build dist/corral-*.whl
+	$(PREPARE) venv
+	$(VENV)/python -m hatchling build --target wheel --directory dist
+
+clean: ## remove what was made in the checkout; what is kept for all checkouts stays in the cache
+	rm -rf .venv dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

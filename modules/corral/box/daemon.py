@@ -1,0 +1,92 @@
+"""The process that is the box: `python -m corral.box.daemon --dir DIR`, started by `control.start`.
+
+It takes the directory's lock, loads the cloud, serves on a free port of the loopback address until SIGTERM, saves, and
+leaves. Whoever started it learns through the pipe `--ready` that it serves, or in one sentence why not.
+"""
+
+# mypy: disallow-subclassing-any=False
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import signal
+import sys
+import threading
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from corral.box import lock
+from corral.box.directory import StateDirectory
+
+
+def main() -> int:
+    """0 after a clean stop, 1 if the box could not start."""
+    parser = argparse.ArgumentParser(prog="corral.box.daemon")
+    parser.add_argument("--dir", type=Path, required=True)
+    parser.add_argument("--ready", type=int, default=2)
+    options = parser.parse_args()
+    home = StateDirectory(options.dir.absolute())
+    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    try:
+        held = lock.take(home.lock)
+    except (BlockingIOError, PermissionError):
+        return _say(options.ready, "busy", 1)
+    try:
+        return _serve(home, options.ready)
+    except OSError as error:
+        return _say(options.ready, f"the box in {home.path} cannot start: {error.strerror or error}", 1)
+    finally:
+        os.close(held)
+
+
+def _serve(home: StateDirectory, ready: int) -> int:
+    from werkzeug.serving import make_server
+
+    from corral.box import state
+    from corral.box.calls import CallLog
+    from corral.box.cloud import Cloud
+    from corral.box.front import Front
+    from corral.box.http import Handler
+    from corral.box.services import install
+
+    install()
+    cloud = Cloud(home)
+    try:
+        cloud.open()
+    except state.OtherVersion as error:
+        return _say(ready, str(error), 1)
+    ended = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: ended.set())
+    signal.signal(signal.SIGINT, lambda *_: ended.set())
+    facts: dict[str, Any] = {"pid": os.getpid(), "started": datetime.now(UTC).isoformat(timespec="seconds")}
+    facts |= {"versions": state.versions()}
+    front = Front(cloud, CallLog(home.calls), facts, ended.set)
+    server = make_server("127.0.0.1", 0, front, threaded=True, request_handler=Handler)
+    facts |= {"port": server.port, "url": f"http://127.0.0.1:{server.port}"}
+    threading.Thread(target=server.serve_forever, name="server", daemon=True).start()
+    state.write(json.dumps(facts).encode(), home.record)
+    logging.info("the box in %s serves at %s", home.path, facts["url"])
+    _say(ready, "ready", 0)
+    ended.wait()
+    cloud.lock.acquire()  # for good: no call may change anything after the last save
+    cloud.save()
+    home.record.unlink(missing_ok=True)
+    logging.info("the box in %s stopped", home.path)
+    return 0
+
+
+def _say(ready: int, sentence: str, code: int) -> int:
+    try:
+        os.write(ready, sentence.encode() + b"\n")
+        if ready > 2:
+            os.close(ready)
+    except OSError:
+        logging.info("nobody waits for: %s", sentence)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

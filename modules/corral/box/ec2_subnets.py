@@ -1,0 +1,136 @@
+"""Subnets: which address is whose. AWS's own five and those in CIDR reservations are never given out by themselves."""
+
+# mypy: disallow-subclassing-any=False
+from __future__ import annotations
+
+from functools import cached_property
+from ipaddress import IPv4Address, IPv4Network
+from typing import Any
+
+from moto.core.responses import ActionResult
+from moto.ec2.models.subnets import Subnet
+
+from corral.box.refusals import Refused
+
+RESERVED_BY_AWS = 4  # the first four addresses and the last one of each subnet (VPC user guide, subnet sizing)
+
+
+class BoxSubnet(Subnet):
+    """A subnet that gives out its addresses from the lowest up, and each only once."""
+
+    @cached_property
+    def network(self) -> IPv4Network:
+        """The range of addresses."""
+        return IPv4Network(self.cidr_block)
+
+    @property
+    def available_ip_address_count(self) -> int:
+        """How many addresses are left; those in `explicit` reservations count as available."""
+        return int(self.network.num_addresses - RESERVED_BY_AWS - 1 - len(self._subnet_ips))
+
+    def get_available_subnet_ip(self, instance: Any) -> str:
+        """The lowest free address, from now on held by `instance`, whatever that is."""
+        address = self._lowest_free()
+        self._subnet_ips[address] = instance
+        return address
+
+    def request_ip(self, ip: str, instance: Any) -> None:
+        """Lets `instance` hold this very address."""
+        self.check_address(ip)
+        self._subnet_ips[ip] = instance
+
+    def check_address(self, ip: str) -> None:
+        """Raises Refused unless the address may be taken."""
+        address = IPv4Address(ip)
+        if address not in self.network:
+            raise Refused("InvalidParameterValue", "Address does not fall within the subnet's address range")
+        if self._is_reserved_by_aws(address):
+            raise Refused("InvalidParameterValue", "Address is in subnet's reserved address range")
+        if ip in self._subnet_ips:
+            raise Refused("InvalidIPAddress.InUse", f"Address {ip} is in use.")
+
+    def del_subnet_ip(self, ip: str) -> None:
+        """Frees an address."""
+        self._subnet_ips.pop(ip, None)
+
+    def _is_reserved_by_aws(self, address: IPv4Address) -> bool:
+        offset = int(address) - int(self.network.network_address)
+        return offset < RESERVED_BY_AWS or address == self.network.broadcast_address
+
+    def _lowest_free(self) -> str:
+        reserved = [scr.cidr for scr in self._cidr_reservations if isinstance(scr.cidr, IPv4Network)]
+        address = self.network.network_address + RESERVED_BY_AWS
+        while address < self.network.broadcast_address:
+            blocking = next((block for block in reserved if address in block), None)
+            if blocking:
+                address = blocking.broadcast_address + 1
+            elif str(address) in self._subnet_ips:
+                address += 1
+            else:
+                return str(address)
+        raise Refused(
+            "InsufficientFreeAddressesInSubnet", f"There are not enough free addresses in subnet '{self.id}' to satisfy"
+            " the requested number of instances.",
+        )  # fmt: skip
+
+
+class Subnets:
+    """The part of the EC2 backend that makes and removes subnets."""
+
+    def create_subnet(self: Any, vpc_id: str, cidr_block: str, *args: Any, **kwargs: Any) -> BoxSubnet:
+        """A new subnet; public addresses on launch are for default subnets only."""
+        if zone_id := kwargs.pop("availability_zone_id", None) or (args[2] if len(args) > 2 else None):
+            args, kwargs["availability_zone"] = args[:1], self._zone_name(zone_id)
+        prefix = IPv4Network(cidr_block, strict=False).prefixlen
+        if not 16 <= prefix <= 28:
+            raise Refused("InvalidSubnet.Range", f"The CIDR '{cidr_block}' is invalid.")
+        subnet = super().create_subnet(vpc_id, cidr_block, *args, **kwargs)  # type: ignore[misc]
+        subnet.__class__ = BoxSubnet  # moto names its class inside create_subnet; the fields are the same
+        subnet.default_for_az = subnet.map_public_ip_on_launch = self.get_vpc(vpc_id).is_default
+        return subnet  # type: ignore[no-any-return]
+
+    def delete_subnet(self: Any, subnet_id: str) -> Any:
+        """Removes a subnet that nothing is in."""
+        subnet = self.get_subnet(subnet_id)
+        if any(eni.subnet.id == subnet_id for eni in self.enis.values()):
+            raise Refused(
+                "DependencyViolation", f"The subnet '{subnet_id}' has dependencies and cannot be deleted."
+            )
+        for table in self.route_tables.values():
+            for association, associated in list(table._associations.items()):
+                if associated == subnet_id:
+                    del table._associations[association]
+        for acl in self.network_acls.values():
+            for key, association in list(acl._associations.items()):
+                if association.subnet_id == subnet_id:
+                    del acl._associations[key]
+        for reservation in subnet._cidr_reservations:
+            self.tags.pop(reservation.id, None)
+        self.tags.pop(subnet_id, None)
+        return super().delete_subnet(subnet_id)  # type: ignore[misc]
+
+    def create_subnet_cidr_reservation(
+        self: Any, subnet_id: str, reservation_type: str, cidr: str, tags: Any = None
+    ) -> Any:
+        """A new reservation, with its tags."""
+        made = super().create_subnet_cidr_reservation(subnet_id, reservation_type, cidr, tags)  # type: ignore[misc]
+        made.add_tags({tag["Key"]: tag["Value"] for spec in tags or [] for tag in spec.get("Tags", [])})
+        return made
+
+    def _zone_name(self: Any, zone_id: str) -> str:
+        for zone in self.describe_availability_zones():
+            if zone.zone_id == zone_id:
+                return str(zone.name)
+        raise Refused("InvalidParameterValue", f"Value ({zone_id}) for parameter availabilityZoneId is invalid.")
+
+
+class SubnetActions:
+    """The actions on subnets that moto answers differently from AWS."""
+
+    def create_subnet(self: Any) -> ActionResult:
+        """CreateSubnet; the zone may be given by id."""
+        if self._get_param("AvailabilityZone") and self._get_param("AvailabilityZoneId"):
+            raise Refused(
+                "InvalidParameterCombination", "Specify either availabilityZone or availabilityZoneId, not both."
+            )
+        return super().create_subnet()  # type: ignore[misc, no-any-return]

@@ -1,0 +1,107 @@
+"""The WSGI application: every request goes through here, the box's own under /_box and the AWS calls to moto.
+
+An AWS call holds the cloud's lock from its first look to the save of what it changed, and is logged when answered.
+"""
+
+# mypy: disallow-subclassing-any=False
+from __future__ import annotations
+
+import io
+import json
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from werkzeug.wrappers import Response
+
+from corral.box import inventory, refusals
+from corral.box.calls import Call, CallLog, error_code, identify, known_action
+from corral.box.cloud import Cloud
+from corral.box.refusals import Answer, Refused
+
+StartResponse = Callable[..., Any]
+
+log = logging.getLogger(__name__)
+
+
+class Front:
+    """The application that the daemon serves."""
+
+    def __init__(self, cloud: Cloud, calls: CallLog, facts: Mapping[str, Any], stop: Callable[[], None]) -> None:
+        self._cloud = cloud
+        self._calls = calls
+        self._facts = facts
+        self._stop = stop
+        self._moto = DomainDispatcherApplication(create_backend_app)
+
+    def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        """Answers one request."""
+        body = _read_body(environ)
+        if environ.get("PATH_INFO", "").startswith("/_box/"):
+            answer = self._control(environ["REQUEST_METHOD"], environ["PATH_INFO"])
+        else:
+            answer = self._call(environ, body)
+        status, headers, content = answer
+        if environ["REQUEST_METHOD"] != "HEAD":
+            headers = {name: value for name, value in headers.items() if name.lower() != "content-length"}
+            headers["Content-Length"] = str(len(content))
+        return Response(content, status, headers)(environ, start_response)
+
+    def _call(self, environ: dict[str, Any], body: bytes) -> Answer:
+        call = identify(environ, body)
+        with self._cloud.lock:
+            answer = self._answer(environ, call)
+            if call.changes and answer[0] < 400:
+                self._cloud.changed()
+        self._calls.add(call, answer[0], error_code(answer[2]) if answer[0] >= 400 else None)
+        return answer
+
+    def _answer(self, environ: dict[str, Any], call: Call) -> Answer:
+        try:
+            if call.action and not known_action(call):
+                raise Refused("InvalidAction", f"The action {call.action} is not valid for {call.service}.")
+            answer = Response.from_app(self._moto, environ, buffered=True)
+            if _is_web_page(answer, call):
+                raise NotImplementedError(f"{environ['REQUEST_METHOD']} {environ.get('PATH_INFO')}")
+            return answer.status_code, dict(answer.headers), answer.get_data()
+        except Exception as error:
+            refused = refusals.refusal_of(error, call)
+            log.warning("%s:%s refused: %s", call.service, call.action, refused)
+            return refusals.write(refused, call, environ.get("CONTENT_TYPE", ""))
+
+    def _control(self, method: str, path: str) -> Answer:
+        match method, path.removeprefix("/_box/"):
+            case "GET", "health":
+                return _json(200, {**self._facts, "problem": self._cloud.problem})
+            case "GET", "inventory":
+                with self._cloud.lock:
+                    return _json(200, inventory.take())
+            case "GET", "calls":
+                return _json(200, {"calls": list(self._calls.latest)})
+            case "POST", "reset":
+                self._cloud.reset()
+                return _json(200, {})
+            case "POST", "stop":
+                self._stop()
+                return _json(200, {})
+        return _json(404, {"problem": f"the box has no {method} {path}"})
+
+
+def _read_body(environ: dict[str, Any]) -> bytes:
+    """The whole body, which the application can read again: nothing waits on a client while it holds the lock."""
+    if environ.get("HTTP_TRANSFER_ENCODING", "").lower() == "chunked":
+        body = bytes(environ["wsgi.input"].read())
+    else:
+        body = bytes(environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0)))
+    environ["wsgi.input"] = io.BytesIO(body)
+    return body
+
+
+def _is_web_page(answer: Response, call: Call) -> bool:
+    """True for the page with which moto says that it has no such path; buckets may serve pages of their own."""
+    return answer.status_code in (404, 405, 500) and answer.mimetype == "text/html" and call.service != "s3"
+
+
+def _json(status: int, content: Mapping[str, Any]) -> Answer:
+    return status, {"Content-Type": "application/json"}, json.dumps(content).encode()

@@ -1,0 +1,14 @@
+"""The resource types that the stand-in knows, one record each, in files by what they are for.
+
+A table says what is particular to a type. Which property makes a new resource follows the `ForceNew` of
+terraform-provider-aws 6, on which the official provider is built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from corral.box.provider.resource import Resource
+from corral.box.provider.tables import network
+
+RESOURCES: Mapping[str, Resource] = {resource.token: resource for room in (network,) for resource in room.RESOURCES}

@@ -1,0 +1,14 @@
+"""Which classes of ours moto uses in place of its own: two assignments a service, made before the first request."""
+
+from __future__ import annotations
+
+import os
+
+from corral.box import ec2
+from corral.box.control import ACCOUNT
+
+
+def install() -> None:
+    """Puts the services of the box in moto's place."""
+    os.environ["MOTO_ACCOUNT_ID"] = ACCOUNT
+    ec2.install()

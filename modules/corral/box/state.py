@@ -1,0 +1,162 @@
+"""The cloud on disk: every backend that moto holds, in one pickle behind a line that says which versions wrote it."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import pickle
+import sys
+import threading
+import types
+from collections import defaultdict
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import moto
+from moto.core.base_backend import BackendDict
+
+FORMAT = 1  # of what this module writes; raised when a class of the box changes its fields
+SKIPPED = {"moto_api"}  # moto's own control panel, not a part of AWS
+
+
+class OtherVersion(Exception):
+    """A saved cloud that this version cannot read; the text is a sentence for a person."""
+
+
+def versions() -> dict[str, str | int]:
+    """What has to be equal for a saved cloud to be read."""
+    return {"format": FORMAT, "moto": moto.__version__, "python": f"{sys.version_info.major}.{sys.version_info.minor}"}
+
+
+def backend_dicts() -> dict[str, Any]:
+    """All the backend collections in use, by the `module:name` that finds them in another process."""
+    in_use = {id(backends) for backends in BackendDict._instances}
+    found = {}
+    for name, module in sorted(sys.modules.items()):
+        if not name.startswith("moto."):
+            continue
+        for attribute, value in list(vars(module).items()):
+            if isinstance(value, BackendDict) and id(value) in in_use and value.service_name not in SKIPPED:
+                in_use.discard(id(value))
+                found[f"{name}:{attribute}"] = value
+    return found
+
+
+def backends() -> Iterator[tuple[str, str, str, Any]]:
+    """Each backend with the `module:name` of its collection, its account and its region."""
+    for name, collection in backend_dicts().items():
+        for account, region, backend in list(collection.iter_backends()):
+            yield name, account, region, backend
+
+
+def dump() -> bytes:
+    """The whole cloud as bytes."""
+    held = [(name, account, region, backend) for name, account, region, backend in backends()]
+    buffer = io.BytesIO()
+    buffer.write(json.dumps(versions()).encode() + b"\n")
+    CloudPickler(buffer, protocol=pickle.HIGHEST_PROTOCOL).dump(held)
+    return buffer.getvalue()
+
+
+def load(path: Path) -> None:
+    """Puts the saved cloud into moto; an absent file is an empty cloud.
+
+    Raises OtherVersion if other versions wrote the file, or if it is damaged.
+    """
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        try:
+            written_by = json.loads(file.readline())
+        except ValueError:
+            written_by = {}
+        if written_by != versions():
+            raise OtherVersion(_other_version(path, written_by))
+        try:
+            held = pickle.load(file)
+        except Exception as error:
+            raise OtherVersion(f"{path} is damaged ({error}) - `corral box reset` starts an empty cloud") from error
+    for name, account, region, backend in held:
+        _restore(name, account, region, backend)
+
+
+def write(data: bytes, path: Path) -> None:
+    """Replaces the file in one step, readable by its owner only."""
+    draft = path.with_suffix(".new")
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            draft.unlink()
+        raise
+
+
+def _other_version(path: Path, written_by: dict[str, Any]) -> str:
+    ours = versions()
+    differing = ", ".join(f"{name} {written_by.get(name, '?')} (this is {ours[name]})" for name in ours)
+    return f"{path} was saved by {differing} - install that again, or start empty with `corral box reset`"
+
+
+def _restore(name: str, account: str, region: str, backend: Any) -> None:
+    module, _, attribute = name.partition(":")
+    collection = getattr(import_module(module), attribute)
+    dict.__setitem__(collection[account], region, backend)
+    if hasattr(collection, "bucket_accounts"):  # S3's names are one space for all accounts, kept beside the backends
+        collection.bucket_accounts.update({bucket: (backend.partition, account) for bucket in backend.buckets})
+
+
+class CloudPickler(pickle.Pickler):
+    """A pickler for what moto's backends hold beyond plain data: locks, private keys, lambdas, paging generators."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        """How an object that pickle itself refuses is rebuilt."""
+        if isinstance(obj, type(threading.Lock())):
+            return threading.Lock, ()
+        if isinstance(obj, type(threading.RLock())):
+            return threading.RLock, ()
+        if isinstance(obj, types.GeneratorType):
+            return iter, ((),)  # the rest of a half-read listing: asking for the next page starts over
+        if isinstance(obj, types.FunctionType) and "<" in obj.__qualname__:
+            return _nested_dict_factory, ()
+        if isinstance(obj, defaultdict) and type(obj) is not defaultdict:
+            return _rebuild_dict, (type(obj), vars(obj), obj.default_factory, dict(obj))
+        if hasattr(obj, "private_bytes") and hasattr(obj, "public_key"):
+            return _load_key, (_key_bytes(obj),)
+        return NotImplemented
+
+
+def _nested_dict() -> Any:
+    return defaultdict(dict)
+
+
+def _nested_dict_factory() -> Any:
+    return _nested_dict
+
+
+def _rebuild_dict(kind: type, attributes: dict[str, Any], factory: Any, items: dict[Any, Any]) -> Any:
+    rebuilt = kind.__new__(kind)
+    rebuilt.__dict__.update(attributes)
+    rebuilt.default_factory = factory
+    dict.update(rebuilt, items)
+    return rebuilt
+
+
+def _key_bytes(key: Any) -> bytes:
+    from cryptography.hazmat.primitives import serialization as form
+
+    return bytes(key.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption()))
+
+
+def _load_key(data: bytes) -> Any:
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    return load_pem_private_key(data, None)

@@ -1,0 +1,5 @@
+"""`python -m corral.cli` is `corral`."""
+
+from corral.cli import main
+
+main()

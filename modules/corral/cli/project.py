@@ -1,0 +1,60 @@
+"""Where the environments are declared: the directory that holds stacks/, and the names found in it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from corral.cli.failure import ExitCode, Failure
+
+CLUSTERS = Path("stacks/cluster")
+
+
+def find_project(chosen: Path | None = None, environ: Mapping[str, str] = os.environ) -> Path:
+    """The project directory: the chosen one, the parent of CORRAL_STACKS, or the nearest one from here upwards.
+
+    Raises Failure where there is none.
+    """
+    if chosen is not None:
+        return _checked(chosen)
+    if stacks := environ.get("CORRAL_STACKS"):
+        return _checked(Path(stacks).parent)
+    here = _here()
+    for directory in (here, *here.parents):
+        if (directory / CLUSTERS).is_dir():
+            return directory
+    raise Failure(
+        f"no corral project here: {here} and the directories above it hold no {CLUSTERS}"
+        " - go to one, or name it with --project DIR",
+        ExitCode.WRONG_INPUT,
+    )
+
+
+def environment_names(chosen: Path | None = None) -> tuple[str, ...]:
+    """The names of the project's environments, sorted; none where there is no project."""
+    try:
+        files = sorted((find_project(chosen) / CLUSTERS).glob("Pulumi.*.yaml"))
+    except (Failure, OSError):
+        return ()
+    return tuple(file.name.removeprefix("Pulumi.").removesuffix(".yaml") for file in files)
+
+
+def _checked(directory: Path) -> Path:
+    if (directory / CLUSTERS).is_dir():
+        return directory
+    raise Failure(
+        f"{directory} is no corral project: it holds no {CLUSTERS} - name the directory above stacks/",
+        ExitCode.WRONG_INPUT,
+    )
+
+
+def _here() -> Path:
+    try:
+        return Path.cwd()
+    except OSError as error:
+        raise Failure(
+            f"the current directory cannot be used: {error.strerror} - go to another one, or name the project with"
+            " --project DIR",
+            ExitCode.WRONG_INPUT,
+        ) from None

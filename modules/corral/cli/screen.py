@@ -1,0 +1,32 @@
+"""The one way in which commands write to stdout: tables and sentences for people, or one JSON document."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from io import TextIOWrapper
+from typing import Any
+
+from rich.console import Console, RenderableType
+
+
+def show(parts: Iterable[RenderableType]) -> None:
+    """Prints the parts, one below the other: in colour on a terminal, plain elsewhere and under NO_COLOR."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal that knows no line-drawing characters
+    console = Console(highlight=False, markup=False, emoji=False)
+    for part in parts:
+        console.print(part)
+
+
+def show_json(document: Any) -> None:
+    """Prints the document, indented, keys in the order in which they were made."""
+    print(json.dumps(document, indent=2, ensure_ascii=False))  # noqa: T201
+
+
+def ask(question: str) -> bool:
+    """True if the user answers yes; without a terminal nobody is asked and nobody said yes."""
+    if not sys.stdin.isatty():
+        return False
+    return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")

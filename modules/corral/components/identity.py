@@ -1,0 +1,60 @@
+"""The cluster's roles: head, compute and job, each with one policy of its own and the base's boundary above it."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+import pulumi_aws as aws
+
+from corral.components.children import Component
+from corral.model.cluster import ClusterPlan
+from corral.plan.access import SSM_CORE_POLICY, trust_roles, trust_service
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdentityArgs:
+    """`boundary`: the ARN of the base's permissions boundary."""
+
+    plan: ClusterPlan
+    boundary: pulumi.Input[str]
+
+
+class Identity(Component):
+    """Roles and instance profiles. Their policies follow in `grant`, since they name what is launched with them."""
+
+    def __init__(self, name: str, args: IdentityArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("Identity", name, f"corral-{args.plan.name}", opts)
+        self._boundary = args.boundary
+        machine = json.dumps(trust_service("ec2.amazonaws.com"))
+        self.head = self._role("head", machine)
+        self.compute = self._role("compute", machine)
+        trusted = pulumi.Output.all(self.head.arn, self.compute.arn)
+        self.job = self._role("job", trusted.apply(lambda arns: json.dumps(trust_roles(arns))))
+        self.head_profile = self._machine("head", self.head)
+        self.compute_profile = self._machine("compute", self.compute)
+        self.register_outputs({"head": self.head.arn, "compute": self.compute.arn, "job": self.job.arn})
+
+    def grant(self, key: str, role: aws.iam.Role, policy: pulumi.Input[Mapping[str, Any]]) -> aws.iam.RolePolicy:
+        """The role's one inline policy; it goes when the role goes."""
+        text = pulumi.Output.from_input(policy).apply(json.dumps)
+        return aws.iam.RolePolicy(self.child(f"{key}-policy"), role=role.name, policy=text, opts=self.own())
+
+    def _role(self, key: str, trust: pulumi.Input[str]) -> aws.iam.Role:
+        return aws.iam.Role(
+            self.child(key),
+            assume_role_policy=trust,
+            permissions_boundary=self._boundary,
+            tags=self.tags(key),
+            opts=self.own(),
+        )
+
+    def _machine(self, key: str, role: aws.iam.Role) -> aws.iam.InstanceProfile:
+        """SSM's agent gives people a shell without any open port."""
+        aws.iam.RolePolicyAttachment(
+            self.child(f"{key}-shell"), role=role.name, policy_arn=SSM_CORE_POLICY, opts=self.own()
+        )
+        return aws.iam.InstanceProfile(
+            self.child(f"{key}-profile"), role=role.name, tags=self.tags(key), opts=self.own()
+        )

@@ -1,0 +1,104 @@
+"""What a cluster remembers from its first up and who hears of its troubles: pins, secret, log group, topic, alarm."""
+
+from dataclasses import dataclass
+
+import pulumi
+import pulumi_aws as aws
+
+from corral.components.children import Component
+from corral.model.cluster import ClusterPlan
+
+_LOG_DAYS = 30  # long enough to look into last week's run, short enough not to cost
+_FAILED_CHECKS = 2  # one-minute status checks of EC2 in a row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PinsArgs:
+    """`image_id`, `ends_at`: what they would be if the cluster were made now; the first up's values stay."""
+
+    plan: ClusterPlan
+    image_id: pulumi.Input[str]
+    ends_at: str | None
+
+
+class Pins(Component):
+    """Parameters that keep the value of the first up: a newer image or a later clock must not replace machines."""
+
+    def __init__(self, name: str, args: PinsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("Pins", name, f"corral-{args.plan.name}", opts)
+        self._cluster = args.plan.name
+        self.image_id = self._pin("image", args.image_id, "The image of this cluster's machines")
+        self.ends_at = None
+        if args.ends_at is not None:
+            self.ends_at = self._pin("ends-at", args.ends_at, "When this cluster ends by itself (UTC)")
+        self.register_outputs({"image_id": self.image_id})
+
+    def _pin(self, key: str, value: pulumi.Input[str], description: str) -> pulumi.Output[str]:
+        parameter = aws.ssm.Parameter(
+            self.child(key),
+            name=f"/corral/{self._cluster}/{key}",
+            type="String",
+            insecure_value=value,
+            description=description,
+            tags=self.tags(key),
+            opts=pulumi.ResourceOptions(parent=self, ignore_changes=["insecureValue"]),
+        )
+        return parameter.insecure_value.apply(str)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchArgs:
+    """What is watched and who is told."""
+
+    plan: ClusterPlan
+    key_arn: pulumi.Input[str]
+
+
+class Watch(Component):
+    """The cluster's secret (empty until the head makes the munge key), log group, and topic with its readers."""
+
+    def __init__(self, name: str, args: WatchArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        plan = args.plan
+        super().__init__("Watch", name, f"corral-{plan.name}", opts)
+        self.munge = aws.secretsmanager.Secret(
+            self.child("munge"),
+            name=f"corral/{plan.name}/munge",
+            description="The munge key; the head makes it and puts it here, so it is in no state file",
+            kms_key_id=args.key_arn,
+            recovery_window_in_days=0,  # a key of a cluster that is gone opens nothing, and its name must be free again
+            tags=self.tags("munge"),
+            opts=self.own(),
+        )
+        self.log_group = aws.cloudwatch.LogGroup(
+            self.child("log"),
+            name=f"/corral/{plan.name}",
+            retention_in_days=_LOG_DAYS,
+            kms_key_id=args.key_arn,
+            tags=self.tags("log"),
+            opts=self.own(),
+        )
+        self.topic = aws.sns.Topic(self.child("topic"), tags=self.tags("topic"), opts=self.own())
+        for email in plan.notify:
+            aws.sns.TopicSubscription(
+                self.child(f"mail-{email}"), topic=self.topic.arn, protocol="email", endpoint=email, opts=self.own()
+            )
+        self.register_outputs({"topic": self.topic.arn})
+
+    def alarm_on_head(self, plan: ClusterPlan, instance_id: pulumi.Input[str]) -> aws.cloudwatch.MetricAlarm:
+        """The alarm that fires when EC2's own checks of the head fail."""
+        return aws.cloudwatch.MetricAlarm(
+            self.child("head-alarm"),
+            alarm_description=f"corral cluster {plan.name}: head fails EC2's status checks; `corral up` replaces it",
+            namespace="AWS/EC2",
+            metric_name="StatusCheckFailed",
+            dimensions={"InstanceId": instance_id},
+            statistic="Maximum",
+            comparison_operator="GreaterThanOrEqualToThreshold",
+            threshold=1,
+            period=60,
+            evaluation_periods=_FAILED_CHECKS,
+            treat_missing_data="breaching",  # a terminated head reports nothing at all
+            alarm_actions=[self.topic.arn],
+            tags=self.tags("head-alarm"),
+            opts=self.own(),
+        )

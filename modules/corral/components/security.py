@@ -1,0 +1,55 @@
+"""Who may talk to whom in a cluster: one security group, open to itself as EFA requires."""
+
+from dataclasses import dataclass
+
+import pulumi
+import pulumi_aws as aws
+
+from corral.components.children import Component
+from corral.model.cluster import ClusterPlan
+
+_NFS = 2049
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecurityArgs:
+    """`home_group`: the security group of the base's home, where it has one."""
+
+    plan: ClusterPlan
+    vpc_id: pulumi.Input[str]
+    home_group: pulumi.Input[str] | None
+
+
+class Security(Component):
+    """The cluster's group: everything among its members, everything outwards, nothing inwards."""
+
+    def __init__(self, name: str, args: SecurityArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("Security", name, f"corral-{args.plan.name}", opts)
+        self.group = aws.ec2.SecurityGroup(
+            self.child("group"),
+            vpc_id=args.vpc_id,
+            description=f"corral cluster {args.plan.name}: machines and Lustre",
+            tags=self.tags("machines"),
+            opts=self.own(),
+        )
+        group = self.group.id
+        # EFA fails without a word unless the group allows all traffic to and from itself, both ways and by reference.
+        self._ingress("from-itself", security_group_id=group, referenced_security_group_id=group, ip_protocol="-1")
+        self._egress("to-itself", security_group_id=group, referenced_security_group_id=group, ip_protocol="-1")
+        self._egress("out", security_group_id=group, cidr_ipv4="0.0.0.0/0", ip_protocol="-1")
+        if args.home_group is not None:
+            self._ingress(
+                "home",
+                security_group_id=args.home_group,
+                referenced_security_group_id=group,
+                ip_protocol="tcp",
+                from_port=_NFS,
+                to_port=_NFS,
+            )
+        self.register_outputs({"group": group})
+
+    def _ingress(self, key: str, **rule: pulumi.Input[str] | int) -> None:
+        aws.vpc.SecurityGroupIngressRule(self.child(key), tags=self.tags(key), opts=self.own(), **rule)
+
+    def _egress(self, key: str, **rule: pulumi.Input[str] | int) -> None:
+        aws.vpc.SecurityGroupEgressRule(self.child(key), tags=self.tags(key), opts=self.own(), **rule)

@@ -1,0 +1,195 @@
+"""Who may do what: IAM policy documents as plain data, from ARNs.
+
+One function per policy. Statements are as narrow as EC2 allows: launches only from this cluster's templates, tags only
+while launching, terminations only of instances that carry the cluster's tag. Source: Service Authorization Reference,
+"Actions, resources, and condition keys" of each service.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Statement = Mapping[str, Any]
+SSM_CORE_POLICY = "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterArns:
+    """What the policies of a cluster's roles speak of."""
+
+    account: str
+    region: str
+    cluster: str
+    prefix: str
+    bucket: str
+    key: str
+    templates: tuple[str, ...]
+    compute_role: str
+    job_role: str
+    munge_secret: str
+    hosted_zone: str
+    log_group: str
+    topic: str
+    lustre: tuple[str, ...]
+
+
+def document(statements: Sequence[Statement]) -> Mapping[str, Any]:
+    """The policy document that consists of these statements."""
+    return {"Version": "2012-10-17", "Statement": list(statements)}
+
+
+def trust_service(service: str) -> Mapping[str, Any]:
+    """The trust policy of a role that an AWS service takes on."""
+    return document([{"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": service}}])
+
+
+def trust_roles(arns: Sequence[str]) -> Mapping[str, Any]:
+    """The trust policy of a role that other roles take on."""
+    return document([{"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"AWS": list(arns)}}])
+
+
+def boundary_policy(region: str) -> Mapping[str, Any]:
+    """The most that any role on a base can ever do: no identity changes, nothing outside its region."""
+    services = ["ec2", "s3", "kms", "fsx", "ssm", "ssmmessages", "ec2messages", "logs", "cloudwatch", "sns"]
+    services += ["secretsmanager", "route53", "elasticfilesystem"]
+    elsewhere = {"StringNotEquals": {"aws:RequestedRegion": [region, "us-east-1"]}}
+    return document(
+        [
+            _allow("Services", [f"{service}:*" for service in services], ["*"]),
+            _allow("Identity", ["iam:PassRole", "sts:AssumeRole", "sts:GetCallerIdentity"], ["*"]),
+            # Route 53 answers in us-east-1 only; everything else stays at home.
+            {"Sid": "Region", "Effect": "Deny", "NotAction": ["route53:*"], "Resource": ["*"], "Condition": elsewhere},
+        ]
+    )
+
+
+def head_policy(arns: ClusterArns) -> Mapping[str, Any]:
+    """What the head may do: launch and end this cluster's instances, name them, and keep the cluster's files."""
+    return document([*_launching(arns), *_ending(arns), *_head_files(arns), *_reporting(arns)])
+
+
+def compute_policy(arns: ClusterArns) -> Mapping[str, Any]:
+    """What a compute machine may do: read its cluster's files and one secret, log, hand out the job role."""
+    prefix = f"{arns.bucket}/{arns.prefix}/*"
+    return document(
+        [
+            _allow("Files", ["s3:GetObject"], [prefix]),
+            _allow("Bundle", ["s3:ListBucket"], [arns.bucket], {"StringLike": {"s3:prefix": [f"{arns.prefix}/*"]}}),
+            _allow("Munge", ["secretsmanager:GetSecretValue"], [arns.munge_secret]),
+            _allow("Key", ["kms:Decrypt"], [arns.key]),
+            _allow("Jobs", ["sts:AssumeRole"], [arns.job_role]),
+            *_reporting(arns),
+        ]
+    )
+
+
+def job_policy(bucket: str, key: str, cluster: str, data_buckets: Sequence[str]) -> Mapping[str, Any]:
+    """What a user's job may do: read and write checkpoints of its cluster, and the buckets that the spec declares."""
+    objects = [f"{bucket}/checkpoints/{cluster}/*", *(f"{name}/*" for name in data_buckets)]
+    listed = _allow("Buckets", ["s3:ListBucket", "s3:GetBucketLocation"], list(data_buckets))
+    own = {"StringLike": {"s3:prefix": [f"checkpoints/{cluster}/*"]}}
+    return document(
+        [
+            _allow("Objects", ["s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"], objects),
+            _allow("Checkpoints", ["s3:ListBucket"], [bucket], own),
+            _allow("Key", ["kms:Decrypt", "kms:GenerateDataKey"], [key]),
+            *([listed] if data_buckets else []),
+        ]
+    )
+
+
+def artefacts_policy(bucket: str) -> Mapping[str, Any]:
+    """The bucket's own policy: nothing that travels unencrypted."""
+    insecure = {"Bool": {"aws:SecureTransport": "false"}}
+    everyone = {"Sid": "TlsOnly", "Effect": "Deny", "Principal": "*", "Action": "s3:*"}
+    return document([{**everyone, "Resource": [bucket, f"{bucket}/*"], "Condition": insecure}])
+
+
+def key_policy(account: str, region: str) -> Mapping[str, Any]:
+    """The key's own policy: the account's IAM policies decide, and CloudWatch Logs may encrypt the log groups.
+
+    EC2 uses it through grants that the launching role makes (kms:CreateGrant), so no further service is named here.
+    """
+    logs = f"arn:aws:logs:{region}:{account}:log-group:/corral/*"
+    actions = ["kms:Encrypt", "kms:Decrypt", "kms:ReEncrypt*", "kms:GenerateDataKey*", "kms:DescribeKey"]
+    return document(
+        [
+            {**_allow("Account", ["kms:*"], ["*"]), "Principal": {"AWS": f"arn:aws:iam::{account}:root"}},
+            {
+                **_allow("Logs", actions, ["*"], {"ArnLike": {"kms:EncryptionContext:aws:logs:arn": logs}}),
+                "Principal": {"Service": f"logs.{region}.amazonaws.com"},
+            },
+        ]
+    )
+
+
+def _launching(arns: ClusterArns) -> tuple[Statement, ...]:
+    ec2 = f"arn:aws:ec2:{arns.region}:{arns.account}"
+    launched = [f"{ec2}:{kind}/*" for kind in ("instance", "network-interface", "volume", "spot-instances-request")]
+    from_templates = {
+        "ArnEquals": {"ec2:LaunchTemplate": list(arns.templates)},
+        "Bool": {"ec2:IsLaunchTemplateResource": "true"},
+    }
+    # New interfaces, volumes and instances are not named by a template; its ARN alone proves where they come from.
+    new = {"ArnEquals": {"ec2:LaunchTemplate": list(arns.templates)}}
+    used = [f"{ec2}:{kind}/*" for kind in ("subnet", "security-group", "placement-group", "launch-template")]
+    used += [f"arn:aws:ec2:{arns.region}::image/*", f"{ec2}:image/*", f"arn:aws:ec2:{arns.region}::snapshot/*"]
+    key_use = ["kms:Decrypt", "kms:DescribeKey", "kms:GenerateDataKeyWithoutPlaintext", "kms:ReEncrypt*"]
+    return (
+        _allow("LaunchFromTemplates", ["ec2:RunInstances"], used, from_templates),
+        _allow("LaunchNew", ["ec2:RunInstances"], launched, new),
+        _allow(
+            "TagWhileLaunching", ["ec2:CreateTags"], launched, {"StringEquals": {"ec2:CreateAction": "RunInstances"}}
+        ),
+        _allow("PassCompute", ["iam:PassRole"], [arns.compute_role], _passed_to("ec2.amazonaws.com")),
+        _allow("UseKey", [*key_use, "kms:GenerateDataKey"], [arns.key]),
+        _allow("GrantKey", ["kms:CreateGrant"], [arns.key], {"Bool": {"kms:GrantIsForAWSResource": "true"}}),
+    )
+
+
+def _ending(arns: ClusterArns) -> tuple[Statement, ...]:
+    instances = f"arn:aws:ec2:{arns.region}:{arns.account}:instance/*"
+    own = {"StringEquals": {"ec2:ResourceTag/corral:cluster": arns.cluster}}
+    reads = ["ec2:DescribeInstances", "ec2:DescribeInstanceStatus", "ec2:DescribeInstanceTopology"]
+    return (
+        _allow("EndOwn", ["ec2:TerminateInstances"], [instances], own),
+        _allow("See", [*reads, "ec2:DescribeLaunchTemplateVersions", "ec2:DescribeVolumes"], ["*"]),
+    )
+
+
+def _head_files(arns: ClusterArns) -> tuple[Statement, ...]:
+    prefix = f"{arns.bucket}/{arns.prefix}/*"
+    listed = {"StringLike": {"s3:prefix": [f"{arns.prefix}/*"]}}
+    pins = f"arn:aws:ssm:{arns.region}:{arns.account}:parameter/corral/{arns.cluster}/*"
+    zone = ["route53:ChangeResourceRecordSets", "route53:ListResourceRecordSets"]
+    export = ["fsx:CreateDataRepositoryTask", "fsx:DescribeDataRepositoryTasks"]
+    lustre = [_allow("ExportData", export, list(arns.lustre))] if arns.lustre else []
+    return (
+        _allow("Files", ["s3:GetObject", "s3:PutObject"], [prefix]),
+        _allow("List", ["s3:ListBucket"], [arns.bucket], listed),
+        _allow("Munge", ["secretsmanager:GetSecretValue", "secretsmanager:PutSecretValue"], [arns.munge_secret]),
+        _allow("Names", zone, [arns.hosted_zone]),
+        _allow("Pins", ["ssm:GetParameter"], [pins]),
+        _allow("Jobs", ["sts:AssumeRole"], [arns.job_role]),
+        *lustre,
+    )
+
+
+def _reporting(arns: ClusterArns) -> tuple[Statement, ...]:
+    metrics = {"StringEquals": {"cloudwatch:namespace": "corral"}}
+    return (
+        _allow("Log", ["logs:CreateLogStream", "logs:PutLogEvents"], [f"{arns.log_group}:*"]),
+        _allow("Measure", ["cloudwatch:PutMetricData"], ["*"], metrics),
+        _allow("Tell", ["sns:Publish"], [arns.topic]),
+    )
+
+
+def _passed_to(service: str) -> Mapping[str, Any]:
+    return {"StringEquals": {"iam:PassedToService": service}}
+
+
+def _allow(
+    sid: str, actions: Sequence[str], resources: Sequence[str], condition: Mapping[str, Any] | None = None
+) -> Statement:
+    statement = {"Sid": sid, "Effect": "Allow", "Action": list(actions), "Resource": list(resources)}
+    return {**statement, "Condition": condition} if condition else statement

@@ -1,0 +1,47 @@
+"""The head node: its place, and the address that it keeps through every replacement."""
+
+from ipaddress import IPv4Address
+from zlib import crc32
+
+from corral.catalog.instances import find_instance_type
+from corral.model.base import ZonePlan
+from corral.model.cluster import HeadPlan
+from corral.spec.cluster import HeadSpec
+from corral.spec.errors import SpecError
+
+_FIRST, _COUNT = 10, 50  # of the 64 addresses kept for heads; AWS itself takes the first four and may take the last
+
+
+def plan_head(spec: HeadSpec, cluster: str, zone: ZonePlan) -> HeadPlan:
+    """The head of this cluster in this zone."""
+    machine = find_instance_type(spec.instance_type)
+    return HeadPlan(
+        host_name=f"{cluster}-head",
+        zone_id=zone.zone_id,
+        instance_type=machine.name,
+        vcpus=machine.vcpus,
+        memory_mib=machine.memory_mib,
+        address=spec.address or head_address(cluster, zone),
+        root_gib=spec.root_gib,
+        state_gib=spec.state_gib,
+        state_device="/dev/sdf",
+    )
+
+
+def head_address(cluster: str, zone: ZonePlan) -> IPv4Address:
+    """The address that follows from the cluster's name: slurm.conf must name it before any machine exists.
+
+    Two clusters of one base meet on one address in 1 of 50 cases; EC2 refuses the second, and `head.address` helps.
+    """
+    return zone.heads[_FIRST + crc32(cluster.encode()) % _COUNT]
+
+
+def check_head_address(spec: HeadSpec, zone: ZonePlan, *, file: str) -> tuple[SpecError, ...]:
+    """What is wrong with a declared address: it must lie where AWS assigns none by itself."""
+    if spec.address is None or (spec.address in zone.heads and zone.heads[4] <= spec.address < zone.heads[-1]):
+        return ()
+    message = (
+        f"{spec.address} is not among the addresses kept for heads in {zone.zone_id} - "
+        f"use one of {zone.heads[4]} to {zone.heads[-2]}"
+    )
+    return (SpecError(file=file, path="head.address", message=message),)

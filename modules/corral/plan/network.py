@@ -1,0 +1,38 @@
+"""Where subnets lie in the VPC. Nothing here depends on the order or the number of the zones that are in use.
+
+The VPC is cut into eight equal blocks. A zone's block follows from its number (use1-az3 takes the third), so that
+adding or removing a zone never moves another zone's subnet; the eighth block holds the public subnet.
+"""
+
+import re
+from collections.abc import Sequence
+from ipaddress import IPv4Network
+
+from corral.model.base import PublicPlan, ZonePlan
+
+_BLOCKS_PREFIX = 3  # 2**3 blocks: regions have at most six ordinary zones today, one spare, one for public subnets
+_HEADS_PREFIX = 26  # 64 addresses a zone that AWS does not assign by itself, for heads whose address is fixed
+_PUBLIC_PREFIX = 26  # the NAT gateway is all that lives there
+
+
+def plan_zones(cidr: IPv4Network, zone_ids: Sequence[str]) -> tuple[ZonePlan, ...]:
+    """The private subnet of each zone, in the order given."""
+    blocks = tuple(cidr.subnets(prefixlen_diff=_BLOCKS_PREFIX))
+    return tuple(_zone(zone_id, blocks[_zone_number(zone_id) - 1]) for zone_id in zone_ids)
+
+
+def plan_public(cidr: IPv4Network, zone_id: str) -> PublicPlan:
+    """The public subnet: the first 64 addresses of the VPC's last block."""
+    last = tuple(cidr.subnets(prefixlen_diff=_BLOCKS_PREFIX))[-1]
+    return PublicPlan(zone_id=zone_id, cidr=next(last.subnets(new_prefix=_PUBLIC_PREFIX)))
+
+
+def _zone(zone_id: str, block: IPv4Network) -> ZonePlan:
+    return ZonePlan(zone_id=zone_id, private=block, heads=next(block.subnets(new_prefix=_HEADS_PREFIX)))
+
+
+def _zone_number(zone_id: str) -> int:
+    match = re.fullmatch(r"[a-z0-9]+-az([1-7])", zone_id)
+    if match is None:
+        raise ValueError(f"{zone_id!r} is not the id of an ordinary zone")
+    return int(match[1])

@@ -1,0 +1,35 @@
+"""Pools and zones to offers, in the order in which they are tried."""
+
+from collections.abc import Sequence
+
+from corral.model.cluster import OfferPlan, PlacementGroupPlan
+from corral.spec.cluster import PoolSpec, QueueSpec
+
+
+def plan_offers(queue: QueueSpec, zone_ids: Sequence[str], *, grouped: bool) -> tuple[OfferPlan, ...]:
+    """One offer per pool and zone: pools in the declared order, zones in the pool's order or else the base's.
+
+    `grouped`: launches go into the cluster placement group of their zone, as nodes that speak EFA should.
+    """
+    return tuple(
+        _offer(queue, number, pool, zone_id, grouped=grouped)
+        for number, pool in enumerate(queue.capacity, start=1)
+        for zone_id in (pool.zones or zone_ids)
+    )
+
+
+def plan_placement_groups(queue: str, offers: Sequence[OfferPlan]) -> tuple[PlacementGroupPlan, ...]:
+    """The groups that these offers name, by zone: a cluster placement group cannot span zones."""
+    zones = sorted({(offer.zone_id, offer.placement_group) for offer in offers if offer.placement_group})
+    return tuple(PlacementGroupPlan(key=key, queue=queue, zone_id=zone_id) for zone_id, key in zones if key)
+
+
+def _offer(queue: QueueSpec, number: int, pool: PoolSpec, zone_id: str, *, grouped: bool) -> OfferPlan:
+    return OfferPlan(
+        key=f"{queue.name}-{pool.market}-{zone_id}",
+        pool=number,
+        market=pool.market,
+        zone_id=zone_id,
+        max_price_usd_per_hour=pool.max_price,
+        placement_group=f"{queue.name}-{zone_id}" if grouped else None,
+    )

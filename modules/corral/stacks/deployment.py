@@ -1,0 +1,156 @@
+"""What only exists once the parts do: user data with the bundle's place, policies with ARNs, deployed.json, exports."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+import pulumi_aws as aws
+
+from corral import render
+from corral.components.head import Head
+from corral.components.identity import Identity
+from corral.components.lifetime import Pins, Watch
+from corral.components.lustre import Lustre
+from corral.components.names import Names
+from corral.components.queues import Queues
+from corral.model.cluster import ClusterPlan
+from corral.model.deployed import BootFacts, Deployed, DeployedLustre, DeployedTemplate
+from corral.model.markets import Role
+from corral.plan.access import ClusterArns, compute_policy, head_policy, job_policy
+from corral.stacks.ground import Ground
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bundle:
+    """The agent's bytes and where they lie below the cluster's prefix."""
+
+    content: bytes
+
+    @property
+    def sha256(self) -> str:
+        """The hash of the bundle, in hexadecimal digits."""
+        return hashlib.sha256(self.content).hexdigest()
+
+    @property
+    def path(self) -> str:
+        """Below the cluster's prefix; it names the content."""
+        return f"agent/{self.sha256[:16]}.tar.gz"
+
+    def user_data(self, plan: ClusterPlan, role: Role, bucket: pulumi.Output[str]) -> pulumi.Output[str]:
+        """What a machine in this role boots with."""
+
+        def text(bucket_name: str) -> str:
+            facts = BootFacts(
+                cluster=plan.name,
+                region=plan.region,
+                bucket=bucket_name,
+                prefix=plan.prefix,
+                bundle_key=f"{plan.prefix}/{self.path}",
+                bundle_sha256=self.sha256,
+            )
+            return render.user_data(plan, role, facts)
+
+        return bucket.apply(text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """The components of a cluster that others refer to."""
+
+    plan: ClusterPlan
+    account: str
+    ground: Ground
+    pins: Pins
+    watch: Watch
+    identity: Identity
+    group: pulumi.Output[str]
+    names: Names
+    lustre: Lustre
+    queues: Queues
+
+    def grants(self) -> list[aws.iam.RolePolicy]:
+        """The policies of the three roles. A head must not boot before it may do its work."""
+        arns, identity, ground = self._arns(), self.identity, self.ground
+        buckets = sorted({_bucket_arn(link.s3) for system in self.plan.lustre for link in system.data})
+        job = pulumi.Output.all(ground.bucket_arn, ground.key_arn).apply(
+            lambda found: job_policy(found[0], found[1], self.plan.name, buckets)
+        )
+        return [
+            identity.grant("head", identity.head, arns.apply(head_policy)),
+            identity.grant("compute", identity.compute, arns.apply(compute_policy)),
+            identity.grant("job", identity.job, job),
+        ]
+
+    def deployed_json(self, head: Head) -> pulumi.Output[str]:
+        """deployed.json, when everything that it names exists."""
+        return self._record(head).apply(render.deployed_json)
+
+    def export(self, head: Head) -> None:
+        """The stack's outputs: what people and later stacks ask for."""
+        pulumi.export("base", self.plan.base)
+        pulumi.export("head", {"instance": head.instance.id, "address": str(self.plan.head.address)})
+        pulumi.export("dns_zone", self.plan.dns_zone)
+        pulumi.export("bucket", self.ground.bucket)
+        pulumi.export("prefix", self.plan.prefix)
+        pulumi.export("image", self.pins.image_id)
+        pulumi.export("ends_at", self.pins.ends_at)
+        pulumi.export("templates", {key: template.id for key, template in self.queues.templates.items()})
+        pulumi.export("lustre", {name: system.dns_name for name, system in self.lustre.systems.items()})
+
+    def _arns(self) -> pulumi.Output[ClusterArns]:
+        plan = self.plan
+        return pulumi.Output.all(
+            bucket=self.ground.bucket_arn,
+            key=self.ground.key_arn,
+            templates=[template.arn for template in self.queues.templates.values()],
+            compute_role=self.identity.compute.arn,
+            job_role=self.identity.job.arn,
+            munge_secret=self.watch.munge.arn,
+            hosted_zone=self.names.zone.arn,
+            log_group=self.watch.log_group.arn,
+            topic=self.watch.topic.arn,
+            lustre=[system.arn for system in self.lustre.systems.values()],
+        ).apply(lambda found: _cluster_arns(plan, self.account, found))
+
+    def _record(self, head: Head) -> pulumi.Output[Deployed]:
+        lustre, templates = self.lustre.systems, self.queues.templates
+        return pulumi.Output.all(
+            vpc_id=self.ground.vpc_id,
+            bucket=self.ground.bucket,
+            key_arn=self.ground.key_arn,
+            subnets=self.ground.subnets,
+            security_group=self.group,
+            image_id=self.pins.image_id,
+            head_interface=head.interface.id,
+            state_volume=head.volume.id,
+            templates={key: [t.id, t.latest_version] for key, t in templates.items()},
+            placement_groups={key: group.name for key, group in self.queues.groups.items()},
+            lustre={name: [s.id, s.dns_name, s.mount_name] for name, s in lustre.items()},
+            home=self.ground.home,
+            hosted_zone=self.names.zone.zone_id,
+            munge_secret=self.watch.munge.arn,
+            log_group=self.watch.log_group.name,
+            topic=self.watch.topic.arn,
+            job_role=self.identity.job.arn,
+            ends_at=self.pins.ends_at,
+        ).apply(lambda found: _deployed(self.plan, self.account, found))
+
+
+def _cluster_arns(plan: ClusterPlan, account: str, found: Mapping[str, Any]) -> ClusterArns:
+    sequences = {"templates": tuple(found["templates"]), "lustre": tuple(found["lustre"])}
+    own = {"account": account, "region": plan.region, "cluster": plan.name, "prefix": plan.prefix}
+    return ClusterArns(**{**found, **sequences, **own})
+
+
+def _deployed(plan: ClusterPlan, account: str, found: Mapping[str, Any]) -> Deployed:
+    templates = {key: DeployedTemplate(id=t[0], version=str(int(t[1]))) for key, t in found["templates"].items()}
+    lustre = {n: DeployedLustre(id=s[0], dns_name=s[1], mount_name=s[2]) for n, s in found["lustre"].items()}
+    own = {"account": account, "region": plan.region, "templates": templates, "lustre": lustre}
+    return Deployed(**{**found, **own})
+
+
+def _bucket_arn(s3: str) -> str:
+    """The ARN of the bucket of an s3:// URL."""
+    return f"arn:aws:s3:::{s3.removeprefix('s3://').split('/')[0]}"

@@ -1,0 +1,28 @@
+"""The ids of the base that a cluster stands on, from the base's stack."""
+
+import pulumi
+
+from corral.model.cluster import ClusterPlan
+
+
+class Ground:
+    """A base as a cluster sees it. Every id is an output; a base that is not up fails the program with a sentence."""
+
+    def __init__(self, plan: ClusterPlan) -> None:
+        base = f"{pulumi.get_organization()}/corral-base/{plan.base}"
+        self._stack = pulumi.StackReference("base", stack_name=base)
+        self.subnets = self._by_zone(plan, "subnets")
+        self.zone_names = self._by_zone(plan, "zone_names")
+        self.vpc_id, self.bucket, self.bucket_arn = self._id("vpc"), self._id("bucket"), self._id("bucket_arn")
+        self.key_arn, self.boundary = self._id("key_arn"), self._id("boundary")
+        self.home = self._id("home") if plan.home else None
+        self.home_group = self._id("home_group") if plan.home else None
+
+    def _id(self, name: str) -> pulumi.Output[str]:
+        return self._stack.require_output(name).apply(str)
+
+    def _by_zone(self, plan: ClusterPlan, name: str) -> dict[str, pulumi.Output[str]]:
+        found = self._stack.require_output(name)
+        zones = {plan.head.zone_id, *(s.zone_id for s in plan.lustre)}
+        zones |= {offer.zone_id for queue in plan.queues for offer in queue.offers}
+        return {zone: found.apply(lambda ids, zone=zone: str(ids[zone])) for zone in sorted(zones)}

@@ -1,0 +1,39 @@
+"""What a cluster's program takes from its surroundings: the plan from its config, the newest image, the clock."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pulumi
+import pulumi_aws as aws
+
+from corral.model.cluster import ClusterPlan
+from corral.plan.base import plan_base
+from corral.plan.cluster import plan_cluster
+from corral.spec.files import read_base
+from corral.spec.parse import parse_cluster
+from corral.stacks import settings
+
+
+def read_plan() -> ClusterPlan:
+    """The plan of this stack. Its base's spec comes from the file beside it: plain values must decide the shape of a
+    cluster, and a stack's outputs are none."""
+    name, config = pulumi.get_stack(), pulumi.Config("corral-cluster")
+    spec = settings.spec_object("corral-cluster")
+    base = read_base(Path.cwd().parent.parent, str(spec.get("base", name)))
+    cluster = parse_cluster(spec, name=name, region=settings.region(), where=f"Pulumi.{name}.yaml", base=base)
+    return plan_cluster(cluster, plan_base(base), image_profile=config.get("imageProfile"))
+
+
+def image_id(plan: ClusterPlan, through: aws.Provider) -> str:
+    """The image that a cluster made now would boot. Pins keep that of the first up."""
+    if plan.image.image_id:
+        return plan.image.image_id
+    parameter = aws.ssm.get_parameter(name=plan.image.parameter, opts=pulumi.InvokeOptions(provider=through))
+    return parameter.insecure_value or parameter.value
+
+
+def ends_at(plan: ClusterPlan) -> str | None:
+    """When a cluster made now would end, in UTC to the second. Pins keep that of the first up."""
+    if plan.lifetime.ttl_s is None:
+        return None
+    return (datetime.now(UTC) + timedelta(seconds=plan.lifetime.ttl_s)).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,62 @@
+#!/bin/sh
+# Installs Debian packages without starting or enabling any service. Run as root: sh tools/install_packages.sh PACKAGE...
+set -eu
+
+policy=/usr/sbin/policy-rc.d
+mark='managed by corral while it installs packages'
+log=$(mktemp)
+
+end() {
+    rm -f "$log"
+    if grep -qs "$mark" "$policy"; then rm -f "$policy"; fi
+}
+trap end EXIT
+trap 'exit 130' INT TERM HUP
+
+quietly() {
+    if ! "$@" >"$log" 2>&1 </dev/null; then
+        tail -n 12 "$log" | sed 's/^/    /' >&2
+        return 1
+    fi
+}
+
+# Debian's own switch against services that a package starts on installation; one that is already there is kept.
+if [ ! -e "$policy" ] || grep -qs "$mark" "$policy"; then
+    printf '#!/bin/sh\n# %s\nexit 101\n' "$mark" >"$policy"
+    chmod 755 "$policy"
+fi
+
+# cloud-init acts at every boot once it is installed; this file is its own switch against that. It is only needed for
+# `cloud-init schema`. Where it is installed already, this is not reached for it.
+for package in "$@"; do
+    if [ "$package" = cloud-init ]; then
+        mkdir -p /etc/cloud
+        echo 'corral installed cloud-init only for its schema; remove this file to let it act at boot' >/etc/cloud/cloud-init.disabled
+    fi
+done
+
+export DEBIAN_FRONTEND=noninteractive
+# An interrupted run leaves packages half configured, and apt-get refuses everything until that is finished.
+if [ -n "$(dpkg --audit)" ]; then quietly dpkg --configure --pending; fi
+
+install() {
+    quietly apt-get install --yes --no-install-recommends -o DPkg::Lock::Timeout=300 "$@"
+}
+# A package list that was never fetched, or names a version that is gone, is the usual reason for a first failure.
+if ! apt-get install --simulate --no-install-recommends "$@" >/dev/null 2>&1; then
+    quietly apt-get update
+    install "$@"
+elif ! install "$@"; then
+    echo '    fetching new package lists and trying again' >&2
+    quietly apt-get update
+    install "$@"
+fi
+
+# Not started now, and not at the next boot either. Without systemd there is nothing to do.
+if command -v systemctl >/dev/null; then
+    for service in slurmctld slurmd munge; do
+        case " $* " in
+        *" $service "*) systemctl --quiet disable "$service.service" >/dev/null 2>&1 || true ;;
+        esac
+    done
+fi

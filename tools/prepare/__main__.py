@@ -1,0 +1,60 @@
+"""Sets up what the project needs: python3 tools/prepare {venv,shellcheck,debian,pulumi,parallelcluster}..., or lock.
+
+Says first what it will install and where, does nothing twice, and continues after an interruption. The Makefile calls
+it; it only needs Python 3.8 and its standard library.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+
+from bootstrap import fetch_uv, find_python, find_uv
+from debian_packages import ALL, SHELLCHECK, DebianPackages
+from pulumi_cli import PulumiCli
+from python_environment import project_environment, rival_environment
+from steps import ROOT, CannotPrepareError, Step, run_steps
+
+STEPS: Mapping[str, Callable[[], Step]] = {
+    "venv": project_environment,
+    "shellcheck": lambda: DebianPackages(SHELLCHECK),
+    "debian": lambda: DebianPackages(ALL),
+    "pulumi": PulumiCli,
+    "parallelcluster": rival_environment,
+}
+
+
+def main(names: list[str]) -> int:
+    """Return 0 when all that is named is there, 1 when something cannot be had, 2 for a wrong name, 130 if interrupted."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that a `kill` cleans up as Ctrl-C does
+    try:
+        return lock(names[1:]) if names[:1] == ["lock"] else prepare(names)
+    except CannotPrepareError as error:
+        print(f"Cannot go on: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nInterrupted: run the same command again to continue.", file=sys.stderr)
+        return 130
+
+
+def prepare(names: list[str]) -> int:
+    """Return 0 once every named step is there."""
+    if not names or not set(names) <= set(STEPS):
+        print(f"usage: python3 tools/prepare {{{','.join(STEPS)}}}...", file=sys.stderr)
+        return 2
+    run_steps([STEPS[name]() for name in names])
+    return 0
+
+
+def lock(options: list[str]) -> int:
+    """Return 0 once the lock files are written anew; this needs uv and a newer Python than this file does."""
+    uv = find_uv() or fetch_uv()
+    if not uv:
+        raise CannotPrepareError("The lock files are written by uv, and uv cannot be had.")
+    return subprocess.run([find_python(), str(ROOT / "tools" / "lock.py"), "write", uv, *options], check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

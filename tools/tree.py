@@ -1,0 +1,51 @@
+"""The files of the checkout as git sees them: which are shell scripts, and whether any names a place on one machine."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+SHEBANG = re.compile(rb"#!\s*/\S*?(?:/|/env\s+)(?:sh|bash|dash)\b")
+# Absolute paths below these belong to the machine that a file was written on.
+MACHINE_PATH = re.compile(rb"(?<![\w.{}$~-])/(?:work|root|home/[a-z]+)/[\w.-]")
+
+
+def main(arguments: list[str]) -> int:
+    """Return 0 after listing the shell scripts (shell), or if no file names a machine's path (check)."""
+    match arguments:
+        case ["shell"]:
+            print("\n".join(str(path) for path in files() if is_shell(path)))
+            return 0
+        case ["check"]:
+            found = [line for path in files() for line in machine_paths(path)]
+            print("\n".join(found), end="\n" if found else "", file=sys.stderr)
+            return 1 if found else 0
+    print("usage: tree.py shell | check", file=sys.stderr)
+    return 2
+
+
+def files() -> list[Path]:
+    """Return every plain file that git tracks or would add, relative to the checkout, sorted."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, check=False
+    )
+    if listed.returncode:
+        sys.exit(f"git cannot list the files of {ROOT}: {listed.stderr.decode().strip()}")
+    names = sorted({name for name in listed.stdout.decode().split("\0") if name})
+    return [Path(name) for name in names if (ROOT / name).is_file() and not (ROOT / name).is_symlink()]
+
+
+def is_shell(path: Path) -> bool:
+    """Return whether the file is a shell script, by its name or its first line."""
+    return path.suffix == ".sh" or bool(SHEBANG.match((ROOT / path).read_bytes()[:80]))
+
+
+def machine_paths(path: Path) -> list[str]:
+    """Return a line for each line of the file that names a machine's path."""
+    lines = (ROOT / path).read_bytes().splitlines()
+    return [f"{path}:{number}: names a path of one machine" for number, line in enumerate(lines, 1) if MACHINE_PATH.search(line)]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
