@@ -6,7 +6,6 @@ noticed offline; whether newer versions exist is not asked.
 
 import hashlib
 import json
-import os
 import subprocess
 import sys
 import tomllib
@@ -56,7 +55,8 @@ def write(uv: str, options: list[str]) -> list[str]:
     done = [compile_one(uv, from_project, options, LOCK, made)]
     for path, package in SINGLE.items():
         done.append(compile_one(uv, ["-"], options, path, "# Made by `make lock`.\n", package))
-    return [f"uv could not write {path.relative_to(ROOT)}" for path, ok in zip((LOCK, *SINGLE), done, strict=True) if not ok]
+    failed = (path for path, ok in zip((LOCK, *SINGLE), done, strict=True) if not ok)
+    return [f"uv could not write {path.relative_to(ROOT)}" for path in failed]
 
 
 def compile_one(uv: str, source: list[str], options: list[str], path: Path, header: str, package: str = "") -> bool:
@@ -66,10 +66,11 @@ def compile_one(uv: str, source: list[str], options: list[str], path: Path, head
         new.write_bytes(path.read_bytes())  # uv keeps the versions that its output file already has
     try:
         command = [uv, *COMPILE, *NO_HEADER, *options, "--output-file", str(new), *source]
-        if subprocess.run(command, cwd=ROOT, input=package, text=True, stdout=subprocess.DEVNULL, check=False).returncode:
+        done = subprocess.run(command, cwd=ROOT, input=package, text=True, stdout=subprocess.DEVNULL, check=False)
+        if done.returncode:
             return False
         new.write_text(header + new.read_text(encoding="utf-8"), encoding="utf-8")
-        os.replace(new, path)
+        new.replace(path)
     finally:
         new.unlink(missing_ok=True)
     print(f"Wrote {path.relative_to(ROOT)}")

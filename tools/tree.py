@@ -27,9 +27,8 @@ def main(arguments: list[str]) -> int:
 
 def files() -> list[Path]:
     """Return every plain file that git tracks or would add, relative to the checkout, sorted."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, check=False
-    )
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
     if listed.returncode:
         sys.exit(f"git cannot list the files of {ROOT}: {listed.stderr.decode().strip()}")
     names = sorted({name for name in listed.stdout.decode().split("\0") if name})
@@ -43,8 +42,8 @@ def is_shell(path: Path) -> bool:
 
 def machine_paths(path: Path) -> list[str]:
     """Return a line for each line of the file that names a machine's path."""
-    lines = (ROOT / path).read_bytes().splitlines()
-    return [f"{path}:{number}: names a path of one machine" for number, line in enumerate(lines, 1) if MACHINE_PATH.search(line)]
+    lines = enumerate((ROOT / path).read_bytes().splitlines(), 1)
+    return [f"{path}:{number}: names a path of one machine" for number, line in lines if MACHINE_PATH.search(line)]
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ STEPS: Mapping[str, Callable[[], Step]] = {
 
 
 def main(names: list[str]) -> int:
-    """Return 0 when all that is named is there, 1 when something cannot be had, 2 for a wrong name, 130 if interrupted."""
+    """Return 0 once all that is named is there, 1 if it cannot be had, 2 for a wrong name, 130 if interrupted."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that a `kill` cleans up as Ctrl-C does
     try:
         return lock(names[1:]) if names[:1] == ["lock"] else prepare(names)
@@ -53,7 +53,8 @@ def lock(options: list[str]) -> int:
     uv = find_uv() or fetch_uv()
     if not uv:
         raise CannotPrepareError("The lock files are written by uv, and uv cannot be had.")
-    return subprocess.run([find_python(), str(ROOT / "tools" / "lock.py"), "write", uv, *options], check=False).returncode
+    command = [find_python(), str(ROOT / "tools" / "lock.py"), "write", uv, *options]
+    return subprocess.run(command, check=False).returncode
 
 
 if __name__ == "__main__":

@@ -14,8 +14,8 @@ from pathlib import Path
 from steps import ROOT, CannotPrepareError, answer, appearing_whole, cache_dir, locked, numbers, say, work
 
 OLDEST_PYTHON = (3, 11)
-OLDEST_UV = (0, 5)  # the first with `uv pip sync --require-hashes` for universal lock files as written here
-ASK_PYTHON = "import os, sys; print(*sys.version_info[:2], os.path.realpath(getattr(sys, '_base_executable', sys.executable)))"
+OLDEST_UV = (0, 5)  # tried: it knows every option that is used here
+ASK_PYTHON = "import os, sys; print(*sys.version_info[:2], os.path.realpath(sys._base_executable))"
 
 
 def find_python() -> str:
@@ -52,7 +52,7 @@ def fetch_uv() -> str | None:
 
 
 def private_tool(package: str) -> Path:
-    """Return the directory in the cache that holds the pinned package and its bin/; it is fetched if it is not there."""
+    """Return the directory in the cache that holds the pinned package; it is fetched if it is not there."""
     target = cache_dir() / pinned(package)
     with locked(package):
         if not target.exists():
@@ -65,9 +65,9 @@ def private_tool(package: str) -> Path:
 def pip_install(package: str, into: Path) -> None:
     """Install the pinned package into a plain directory: unlike a virtual environment, that can be moved."""
     python = new_environment(into / ".pip")
-    command = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes", "--no-deps"]
+    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     work(
-        [*command, "--target", str(into), "-r", str(requirements(package))],
+        [*pip, "--require-hashes", "--no-deps", "--target", str(into), "-r", str(requirements(package))],
         f"pip could not fetch {pinned(package)} from PyPI: is there a network, or PIP_INDEX_URL for your mirror?",
     )
     shutil.rmtree(into / ".pip")

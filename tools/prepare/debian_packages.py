@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from steps import ROOT, CannotPrepareError, Step, answer, say
 
@@ -40,8 +39,8 @@ class DebianPackages(Step):
 
     def missing(self) -> Sequence[str]:
         """Return one line that names the packages that are not installed."""
-        absent = self.absent()
-        return (f"Debian packages{with_sudo()}: {' '.join(absent)} (no service is started or enabled)",) if absent else ()
+        names = " ".join(self.absent())
+        return (f"Debian packages{with_sudo()}: {names} (no service is started or enabled)",) if names else ()
 
     def absent(self) -> list[str]:
         """Return the packages that are not there, sorted."""
@@ -55,7 +54,8 @@ class DebianPackages(Step):
         absent = self.absent()
         if not shutil.which("apt-get"):
             raise CannotPrepareError(
-                f"This is not Debian or Ubuntu: install what these Debian packages hold, then run this again: {' '.join(absent)}."
+                "This is not Debian or Ubuntu: install what these Debian packages hold and run this again: "
+                f"{' '.join(absent)}."
             )
         say(f"Installing {' '.join(absent)} with apt-get")
         script = [*as_root(absent), "sh", str(ROOT / "tools" / "install_packages.sh"), *absent]

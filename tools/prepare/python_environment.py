@@ -1,4 +1,4 @@
-"""Virtual environments made from a lock file: the project's .venv, with corral itself in it, and others of the same kind."""
+"""Virtual environments made from a lock file: the project's .venv, with corral itself in it, and others like it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from bootstrap import fetch_uv, find_python, find_uv, new_environment, without_redirection
 from steps import ROOT, Step, answer, cache_dir, digest, say, work
 
-NO_PACKAGES = "The Python packages of {lock} could not be fetched: is there a network, or a mirror to name (UV_DEFAULT_INDEX)?"
+NO_PACKAGES = "The Python packages of {lock} could not be fetched: is there a network, or is a mirror named?"
 
 
 class PythonEnvironment(Step):
@@ -94,4 +94,5 @@ def project_environment() -> PythonEnvironment:
 
 def rival_environment() -> PythonEnvironment:
     """Return the environment with AWS ParallelCluster that `make bench` compares with, one for each user."""
-    return PythonEnvironment(cache_dir() / "parallelcluster", ROOT / "benchmarks" / "parallelcluster.txt", "about 330 MB")
+    lock = ROOT / "benchmarks" / "parallelcluster.txt"
+    return PythonEnvironment(cache_dir() / "parallelcluster", lock, "about 330 MB")

@@ -64,8 +64,8 @@ def say(line: str) -> None:
 
 def cache_dir() -> Path:
     """Return the directory, one for each user, of what is fetched or built once for all checkouts."""
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    directory = (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "corral"
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    directory = (base if base.is_absolute() else Path.home() / ".cache") / "corral"
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -14,6 +14,7 @@ import os
 import signal
 import sys
 import threading
+import warnings
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,23 +24,25 @@ from corral.box.directory import StateDirectory
 
 
 def main() -> int:
-    """0 after a clean stop, 1 if the box could not start."""
+    """Never returns after serving: 0 is the exit code of a clean stop, 1 that of a box that could not start."""
     parser = argparse.ArgumentParser(prog="corral.box.daemon")
     parser.add_argument("--dir", type=Path, required=True)
     parser.add_argument("--ready", type=int, default=2)
     options = parser.parse_args()
     home = StateDirectory(options.dir.absolute())
+    warnings.filterwarnings("ignore", module=r"moto\.core\.serialize")  # AWS error codes that no model lists
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
         held = lock.take(home.lock)
     except (BlockingIOError, PermissionError):
         return _say(options.ready, "busy", 1)
     try:
-        return _serve(home, options.ready)
+        code = _serve(home, options.ready)
     except OSError as error:
         return _say(options.ready, f"the box in {home.path} cannot start: {error.strerror or error}", 1)
-    finally:
-        os.close(held)
+    logging.shutdown()
+    os.close(held)
+    os._exit(code)  # tearing moto's modules down one by one would take most of a second
 
 
 def _serve(home: StateDirectory, ready: int) -> int:

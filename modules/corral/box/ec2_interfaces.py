@@ -51,6 +51,11 @@ class BoxInterface(NetworkInterface):
         return BoxAttachment(self) if self.attachment_id else None
 
     @property
+    def association(self) -> Any:
+        """The public address; None without one."""
+        return super().association or None
+
+    @property
     def group_set(self) -> Any:
         """The security groups; those of an instance are those of its interfaces."""
         return self._group_set

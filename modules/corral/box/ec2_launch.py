@@ -276,6 +276,9 @@ def _check_card(place: NetworkCardPlace, cards: Mapping[int, Any], kind: str) ->
         raise Refused("InvalidParameterValue", f"Network card index {place.card} is not valid for instance type"
                       f" '{kind}', which has {len(cards)} network cards.")  # fmt: skip
     allowed = cards[place.card].get("InterfaceTypes", ["interface"])
+    if place.interface_type not in allowed and len(cards) > 1:
+        raise Refused("AttachmentLimitExceeded", f"The limit of '{place.interface_type}' interfaces on network card"
+                      f" {place.card} of instance type '{kind}' is 0.")  # fmt: skip
     if place.interface_type not in allowed:
         raise Refused("InvalidParameterValue", f"Interface type '{place.interface_type}' is not supported on network"
                       f" card {place.card} of instance type '{kind}'.")  # fmt: skip

@@ -39,7 +39,7 @@ class Front:
         """Answers one request."""
         body = _read_body(environ)
         if environ.get("PATH_INFO", "").startswith("/_box/"):
-            answer = self._control(environ["REQUEST_METHOD"], environ["PATH_INFO"])
+            answer = self._safe_control(environ["REQUEST_METHOD"], environ["PATH_INFO"])
         else:
             answer = self._call(environ, body)
         status, headers, content = answer
@@ -69,6 +69,13 @@ class Front:
             refused = refusals.refusal_of(error, call)
             log.warning("%s:%s refused: %s", call.service, call.action, refused)
             return refusals.write(refused, call, environ.get("CONTENT_TYPE", ""))
+
+    def _safe_control(self, method: str, path: str) -> Answer:
+        try:
+            return self._control(method, path)
+        except Exception as error:
+            log.error("%s %s failed", method, path, exc_info=True)
+            return _json(500, {"problem": f"{type(error).__name__}: {error} - see box.log"})
 
     def _control(self, method: str, path: str) -> Answer:
         match method, path.removeprefix("/_box/"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from corral.box import ec2
+from corral.box import ec2, iam
 from corral.box.control import ACCOUNT
 
 
@@ -12,3 +12,4 @@ def install() -> None:
     """Puts the services of the box in moto's place."""
     os.environ["MOTO_ACCOUNT_ID"] = ACCOUNT
     ec2.install()
+    iam.install()

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from enum import IntEnum
 
-from corral.cli import crash, sentences
+from corral.cli import sentences
 
 
 class ExitCode(IntEnum):
@@ -76,7 +76,7 @@ def _end_of_other_room(error: BaseException) -> int:
             tell(str(error))
             return SPOKEN[name]
     sentence = sentences.of(error, names)
-    tell(sentence or crash.report(error))
+    tell(sentence or _crash(error))
     return ExitCode.FAILED
 
 
@@ -95,3 +95,9 @@ def _close_quietly() -> None:
             stream.flush()
         except (OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _crash(error: BaseException) -> str:
+    from corral.cli.crash import report  # an exception nobody foresaw is rare; its tools need not be loaded otherwise
+
+    return report(error)

@@ -43,7 +43,8 @@ class Pins(Component):
             tags=self.tags(key),
             opts=pulumi.ResourceOptions(parent=self, ignore_changes=["insecureValue"]),
         )
-        return parameter.insecure_value.apply(str)
+        pinned: pulumi.Output[str] = parameter.insecure_value.apply(str)
+        return pinned
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,8 +36,7 @@ def main() -> None:
 
         sys.stdout.write(listing())
         return
-    # Ctrl-C reaches the whole process group; the engine decides what it means for what is under way.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # so the engine ends its plugins; Python would print a traceback
     _end_with_engine()
     server, port = serve()
     sys.stdout.write(f"{port}\n")

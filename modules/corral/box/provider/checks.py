@@ -14,6 +14,7 @@ from corral.box.provider.resource import Resource
 from corral.box.provider.shapes import Kind, Prop
 from corral.box.provider.wire import ASSET, SIGNATURE, UNKNOWN
 
+UNKNOWN_ARGUMENT = "the box's stand-in for the aws provider does not know this argument"
 RANDOM_DIGITS = 7  # of an automatic name, as the official provider has it
 
 

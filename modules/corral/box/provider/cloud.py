@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from corral.box.provider.problems import Unfinished, Unreachable
+from corral.box.provider.problems import Gone, Unfinished, Unreachable
 
 GLOBAL = frozenset({"iam", "route53", "budgets"})  # their one region, as botocore knows it
 CONNECT_TIMEOUT_S = 2  # the box is on this machine: either it answers at once or it does not run
@@ -124,3 +124,15 @@ class Cloud:
             time.sleep(pause_s)
             pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
         return found
+
+    def until_gone(self, look: Callable[[], object], what: str) -> None:
+        """Returns when `look` raises Gone."""
+
+        def probe() -> bool | None:
+            try:
+                look()
+            except Gone:
+                return True
+            return None
+
+        self.until(probe, f"deletion of {what}")

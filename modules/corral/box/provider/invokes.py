@@ -7,6 +7,7 @@ from typing import Any
 
 from corral.box.provider.cloud import Cloud
 from corral.box.provider.problems import Refused
+from corral.box.provider.translate import tag_map
 
 
 def _parameter(cloud: Cloud, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -46,11 +47,7 @@ def _tagged(cloud: Cloud, given: Mapping[str, Any]) -> dict[str, Any]:
     pages = cloud.resourcegroupstaggingapi.get_paginator("get_resources").paginate(**asked)
     found = [one for page in pages for one in page["ResourceTagMappingList"]]
     mappings = [
-        {
-            "resourceArn": one["ResourceARN"],
-            "tags": {tag["Key"]: tag["Value"] for tag in one["Tags"]},
-            "complianceDetails": [],
-        }
+        {"resourceArn": one["ResourceARN"], "tags": tag_map(one["Tags"]), "complianceDetails": []}
         for one in sorted(found, key=lambda one: str(one["ResourceARN"]))
     ]
     return {**given, "id": cloud.region, "region": cloud.region, "resourceTagMappingLists": mappings}

@@ -29,7 +29,7 @@ from corral.box.provider.tables import RESOURCES
 from corral.box.provider.wire import from_struct, is_unknown, to_struct
 
 Kinds = provider_pb2.PropertyDiff.Kind
-KINDS: Mapping[tuple[Way, bool], int] = {
+KINDS: Mapping[tuple[Way, bool], Any] = {
     (Way.ADDED, False): Kinds.ADD,
     (Way.ADDED, True): Kinds.ADD_REPLACE,
     (Way.DELETED, False): Kinds.DELETE,

@@ -282,8 +282,7 @@ def _read_nat(cloud: Cloud, id: str, known: State) -> State:
 def _delete_nat(cloud: Cloud, id: str, state: State) -> None:
     _describe_nat(cloud, id)
     cloud.ec2.delete_nat_gateway(NatGatewayId=id)
-    while True:  # ends by Gone
-        cloud.until(lambda: _describe_nat(cloud, id)["State"] == "deleted" or None, f"deletion of {id}")
+    cloud.until_gone(lambda: _describe_nat(cloud, id), id)
 
 
 NAT = Resource(
@@ -497,8 +496,7 @@ def _some(name: str, ids: Iterable[str]) -> dict[str, list[str]]:
 def _delete_endpoint(cloud: Cloud, id: str, state: State) -> None:
     _describe_endpoint(cloud, id)
     cloud.ec2.delete_vpc_endpoints(VpcEndpointIds=[id])
-    while True:  # ends by Gone
-        cloud.until(lambda: _describe_endpoint(cloud, id)["State"].lower() == "deleted" or None, f"deletion of {id}")
+    cloud.until_gone(lambda: _describe_endpoint(cloud, id), id)
 
 
 ENDPOINT = Resource(

@@ -1,0 +1,62 @@
+"""IAM: the policies that AWS keeps in every account are there when named, without holding all thousand of them."""
+
+# mypy: disallow-subclassing-any=False
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any
+
+import moto.iam.urls
+from moto.iam.aws_managed_policies import aws_managed_policies_data
+from moto.iam.models import AWSManagedPolicy, IAMBackend
+
+
+class BoxIAM(IAMBackend):
+    """The IAM of one account."""
+
+    _url_module = moto.iam.urls
+
+    def attach_role_policy(self, policy_arn: str, role_name: str) -> None:
+        """Attaches a policy of the account or of AWS to a role."""
+        self._know(policy_arn)
+        super().attach_role_policy(policy_arn, role_name)
+
+    def attach_user_policy(self, policy_arn: str, user_name: str) -> None:
+        """Attaches a policy of the account or of AWS to a user."""
+        self._know(policy_arn)
+        super().attach_user_policy(policy_arn, user_name)
+
+    def attach_group_policy(self, policy_arn: str, group_name: str) -> None:
+        """Attaches a policy of the account or of AWS to a group."""
+        self._know(policy_arn)
+        super().attach_group_policy(policy_arn, group_name)
+
+    def get_policy(self, policy_arn: str) -> Any:
+        """A policy of the account or of AWS."""
+        self._know(policy_arn)
+        return super().get_policy(policy_arn)
+
+    def get_policy_version(self, policy_arn: str, version_id: str) -> Any:
+        """A version of a policy of the account or of AWS."""
+        self._know(policy_arn)
+        return super().get_policy_version(policy_arn, version_id)
+
+    def _know(self, arn: str) -> None:
+        name = arn.rpartition("/")[2]
+        if ":iam::aws:policy/" in arn and arn not in self.managed_policies and name in _kept_by_aws():
+            policy = AWSManagedPolicy.from_data(name, self.account_id, self.region_name, _kept_by_aws()[name])
+            if policy.arn == arn:
+                self.managed_policies[arn] = policy
+
+
+def install() -> None:
+    """Puts the box's IAM in moto's place."""
+    from moto.iam.models import iam_backends
+
+    iam_backends.backend = BoxIAM
+
+
+@cache
+def _kept_by_aws() -> dict[str, Any]:
+    return dict(json.loads(aws_managed_policies_data))

@@ -1,0 +1,119 @@
+"""`corral box ...`: the AWS on this machine. Everything is done by corral.box.control; here it gets its words."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from corral.box import control
+from corral.cli.account import box_state
+from corral.cli.failure import ExitCode, Failure
+from corral.cli.options import AsJson, Yes, examples, new_app
+from corral.cli.screen import ask, show_json
+
+app = new_app("AWS on this machine: one daemon per state directory, reachable from this machine only.")
+Directory = Annotated[
+    Path | None,
+    typer.Option(
+        "--dir", "--box-dir", metavar="DIR", help="The state directory; else CORRAL_BOX_DIR, else one per user."
+    ),
+]
+
+
+class Shell(StrEnum):
+    """How a shell wants its variables set."""
+
+    POSIX = "posix"
+    FISH = "fish"
+
+
+@app.command(epilog=examples("corral box start", "corral box start --dir /tmp/box1"))
+def start(dir: Directory = None) -> None:
+    """Start the box, or say that it runs. It continues from the state that it saved."""
+    _tell(control.start(box_state(dir)))
+
+
+@app.command(epilog=examples("corral box stop"))
+def stop(dir: Directory = None) -> None:
+    """Stop the box. Its state stays: the next start continues from it."""
+    where = box_state(dir)
+    stopped = control.stop(where)
+    typer.echo(f"the box in {where} has stopped; its state is kept" if stopped else f"no box runs in {where}")
+
+
+@app.command(epilog=examples("corral box status", "corral box status --json"))
+def status(dir: Directory = None, json: AsJson = False) -> None:
+    """Say whether the box runs, and where."""
+    now = control.status(box_state(dir))
+    if json:
+        show_json(_document(now))
+    else:
+        _tell(now)
+
+
+@app.command(
+    epilog=examples('eval "$(corral box env)"', "corral box env --shell fish | source", "corral box env --json")
+)
+def env(
+    dir: Directory = None,
+    shell: Annotated[Shell, typer.Option(help="For which shell the lines are written.")] = Shell.POSIX,
+    json: AsJson = False,
+) -> None:
+    """Print what points pulumi, aws and boto3 at the running box, for a shell to evaluate."""
+    variables = control.environment(box_state(dir))
+    if json:
+        show_json(dict(variables))
+    else:
+        typer.echo("\n".join(_settings(variables, shell)))
+
+
+@app.command(epilog=examples("corral box reset --yes"))
+def reset(dir: Directory = None, yes: Yes = False) -> None:
+    """Empty the box: its cloud, and the Pulumi states that described it."""
+    where = box_state(dir)
+    if not (yes or ask(f"Everything in the box in {where} will be gone. Empty it?")):
+        raise Failure(f"the box in {where} was left as it is - add --yes to empty it", ExitCode.REFUSED)
+    control.reset(where)
+    typer.echo(f"the box in {where} is empty")
+
+
+def _settings(variables: Mapping[str, str], shell: Shell) -> list[str]:
+    form = "set -gx {} {}" if shell is Shell.FISH else "export {}={}"
+    return [form.format(name, shlex.quote(value)) for name, value in variables.items()]
+
+
+def _document(now: control.BoxStatus) -> dict[str, Any]:
+    return {
+        "state": now.state,
+        "dir": str(now.dir),
+        "url": now.url,
+        "pid": now.pid,
+        "port": now.port,
+        "started": now.started.isoformat() if now.started else None,
+        "problem": now.problem,
+    }
+
+
+def _tell(now: control.BoxStatus) -> None:
+    match now.state:
+        case "running":
+            typer.echo(f"the box runs at {now.url} (process {now.pid}, {_age(now.started)}); its state is in {now.dir}")
+        case "crashed":
+            typer.echo(f"the box in {now.dir} died; `corral box start` continues from its last saved state")
+        case _:
+            typer.echo(f"no box runs in {now.dir}; `corral box start` starts one")
+    if now.problem:
+        typer.echo(f"it has a problem: {now.problem}")
+
+
+def _age(started: datetime | None) -> str:
+    if started is None:
+        return "just started"
+    minutes = int((datetime.now(UTC) - started).total_seconds() // 60)
+    return f"for {minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"for {minutes} min"

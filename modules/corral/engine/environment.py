@@ -1,0 +1,116 @@
+"""The environment that an engine runs in: state backend, secrets, credentials, PATH. Nothing is left to defaults.
+
+Everything is computed from the environment of the command; only `require_credentials` looks further, and asks nobody.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import yaml
+
+from corral.engine.binary import Binary
+from corral.engine.errors import CANNOT_START, WRONG_INPUT, EngineError
+
+ALWAYS = {
+    "PULUMI_SKIP_UPDATE_CHECK": "true",
+    "PULUMI_AUTOMATION_API": "true",  # the CLI shall neither ask nor advertise
+    "PYTHONUNBUFFERED": "1",
+}
+# A real account's settings must not travel to the box.
+REAL_ACCOUNT = ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "AWS_ROLE_ARN")
+OWN_BACKENDS = ("file://", "s3://", "gs://", "azblob://")
+NO_BACKEND = (
+    "for example: export PULUMI_BACKEND_URL='s3://my-state-bucket?region=us-east-1'",
+    "or add --box to use the AWS on this machine, which keeps its own state",
+)
+NO_SECRETS = (
+    "export PULUMI_CONFIG_PASSPHRASE=...  (or PULUMI_CONFIG_PASSPHRASE_FILE=...)",
+    "or a KMS key: `secretsprovider: awskms://alias/NAME?region=REGION` in the stack's file",
+)
+NO_CREDENTIALS = (
+    "sign in with `aws sso login`, or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+    "or add --box to use the AWS on this machine",
+)
+
+
+def engine_environment(
+    environ: Mapping[str, str], binary: Binary, stacks: Path, box: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """All variables of the engine's process: for the box where its variables are given, else for an account.
+
+    Raises EngineError where an account is meant and the state backend or its secrets are not set up.
+    """
+    if box is not None:
+        kept = {name: value for name, value in environ.items() if name not in REAL_ACCOUNT}
+        return _complete({**kept, **box}, binary)
+    url = backend_url(environ, stacks)
+    return _complete({**environ, "PULUMI_BACKEND_URL": url}, binary)
+
+
+def backend_url(environ: Mapping[str, str], stacks: Path) -> str:
+    """Where the states are kept: as the environment says, else the project, else a log-in to a backend of one's own.
+
+    Raises EngineError rather than fall back to the vendor's cloud.
+    """
+    for url in (environ.get("PULUMI_BACKEND_URL"), _project_backend(stacks), _logged_in(environ)):
+        if url:
+            return url
+    sentence = "where the state of the stacks is kept is not said: PULUMI_BACKEND_URL is not set"
+    raise EngineError(sentence, NO_BACKEND, WRONG_INPUT)
+
+
+def require_secrets(environ: Mapping[str, str], stack_file: Path) -> None:
+    """Raises EngineError unless the secrets of this stack can be encrypted."""
+    if "PULUMI_CONFIG_PASSPHRASE" in environ or environ.get("PULUMI_CONFIG_PASSPHRASE_FILE"):
+        return
+    if not _document(stack_file).get("secretsprovider"):
+        raise EngineError("how the state's secrets are encrypted is not said", NO_SECRETS, WRONG_INPUT)
+
+
+def require_credentials(environ: Mapping[str, str]) -> None:
+    """Raises EngineError unless credentials for AWS are configured; whether they are valid is AWS's to say."""
+    if environ.get("AWS_ACCESS_KEY_ID") and environ.get("AWS_SECRET_ACCESS_KEY"):
+        return
+    from botocore.exceptions import BotoCoreError
+    from botocore.session import Session
+
+    try:
+        found = Session().get_credentials()  # type: ignore[no-untyped-call]
+    except BotoCoreError as error:
+        raise EngineError(f"the AWS credentials cannot be used: {error}", NO_CREDENTIALS, CANNOT_START) from None
+    if found is None:
+        raise EngineError("no AWS credentials were found", NO_CREDENTIALS, CANNOT_START)
+
+
+def _complete(environ: Mapping[str, str], binary: Binary) -> dict[str, str]:
+    ahead = [*map(str, binary.search), str(Path(sys.executable).parent)]
+    path = environ.get("PATH", os.defpath).split(os.pathsep)
+    search = dict.fromkeys([*ahead, *path])
+    return {**environ, **ALWAYS, "PATH": os.pathsep.join(search)}
+
+
+def _project_backend(stacks: Path) -> str | None:
+    backend = _document(stacks / "cluster" / "Pulumi.yaml").get("backend")
+    return str(backend["url"]) if isinstance(backend, dict) and backend.get("url") else None
+
+
+def _logged_in(environ: Mapping[str, str]) -> str | None:
+    home = environ.get("PULUMI_HOME") or str(Path(environ.get("HOME") or "~").expanduser() / ".pulumi")
+    try:
+        current = json.loads(Path(home, "credentials.json").read_text()).get("current", "")
+    except (OSError, ValueError):
+        return None
+    return str(current) if str(current).startswith(OWN_BACKENDS) else None
+
+
+def _document(file: Path) -> Mapping[str, object]:
+    try:
+        found = yaml.safe_load(file.read_text())
+    except (OSError, yaml.YAMLError):
+        return {}  # the engine reads it next and says where and why
+    return found if isinstance(found, dict) else {}

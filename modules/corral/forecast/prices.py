@@ -1,0 +1,53 @@
+"""What a forecast asks of a price list. The catalogue's list and a test's literal one both look like this."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from corral.forecast.money import Usd
+
+
+class Service(StrEnum):
+    """What is paid for beside instances; the values are the catalogue's keys."""
+
+    NAT_GATEWAY_HOUR = "nat-gateway-hour"
+    NAT_GATEWAY_GB = "nat-gateway-gb"
+    PUBLIC_IPV4_HOUR = "public-ipv4-hour"
+    INTERFACE_ENDPOINT_HOUR = "interface-endpoint-hour"
+    GP3_GIB_MONTH = "gp3-gib-month"
+    EFS_GIB_MONTH = "efs-gib-month"
+    S3_GIB_MONTH = "s3-gib-month"
+    LUSTRE_SCRATCH_2_GIB_MONTH = "lustre-scratch-2-gib-month"
+    KMS_KEY_MONTH = "kms-key-month"
+    HOSTED_ZONE_MONTH = "hosted-zone-month"
+    SECRET_MONTH = "secret-month"
+    ALARM_MONTH = "alarm-month"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstancePrice:
+    """USD an hour for one instance; None where the list has no such price. `source` is what a footnote says."""
+
+    on_demand: float | None
+    spot: Usd | None
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServicePrice:
+    """USD for one unit (an hour, a GiB-month, ...)."""
+
+    usd: float
+    source: str
+
+
+class PriceList(Protocol):
+    """Prices of one region."""
+
+    def instance(self, instance_type: str) -> InstancePrice | None:
+        """The price of this type, None where the list does not have it."""
+
+    def service(self, service: Service) -> ServicePrice | None:
+        """The price of one unit of this service, None where the list does not have it."""

@@ -1,0 +1,81 @@
+"""Things of other services: most by the tagging API, which answers ARNs; IAM's and file systems by their own calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from corral.inventory.ec2 import tags_of
+from corral.inventory.things import BASE_TAG, Kind, Thing
+
+_BYTES_PER_GIB = 2**30
+# Service of the ARN, and how its resource part begins -> what it is. The rest of the resource part is its id.
+_KINDS = {
+    ("s3", ""): Kind.BUCKET,
+    ("kms", "key/"): Kind.KEY,
+    ("logs", "log-group:"): Kind.LOG_GROUP,
+    ("ssm", "parameter"): Kind.PARAMETER,
+    ("secretsmanager", "secret:"): Kind.SECRET,
+    ("sns", ""): Kind.TOPIC,
+    ("cloudwatch", "alarm:"): Kind.ALARM,
+    ("route53", "hostedzone/"): Kind.DNS_ZONE,
+}
+_READ_ELSEWHERE = frozenset({"ec2", "elasticfilesystem", "fsx", "iam"})
+_WHOLE_ARN = frozenset({Kind.TOPIC, Kind.SECRET})  # these services take the ARN where others take a name
+
+
+def read_tagged(session: Any) -> Iterator[Thing]:
+    """What the tagging API knows with the base's tag, without the services that are asked themselves."""
+    pages = session.client("resourcegroupstaggingapi").get_paginator("get_resources")
+    for page in pages.paginate(TagFilters=[{"Key": BASE_TAG}]):
+        for item in page["ResourceTagMappingList"]:
+            if item["ResourceARN"].split(":")[2] not in _READ_ELSEWHERE:
+                yield _from_arn(item["ResourceARN"], item["Tags"])
+
+
+def read_file_systems(session: Any) -> Iterator[Thing]:
+    """EFS and FSx file systems with the base's tag, with their sizes."""
+    for page in session.client("efs").get_paginator("describe_file_systems").paginate():
+        for item in page["FileSystems"]:
+            size = item["SizeInBytes"]["Value"] / _BYTES_PER_GIB
+            yield from _own(Kind.HOME, item["FileSystemId"], item["Tags"], item["LifeCycleState"], size)
+    for page in session.client("fsx").get_paginator("describe_file_systems").paginate():
+        for item in page["FileSystems"]:
+            tags, size = item.get("Tags", []), item["StorageCapacity"]
+            yield from _own(Kind.LUSTRE, item["FileSystemId"], tags, item["Lifecycle"], size)
+
+
+def read_iam(session: Any) -> Iterator[Thing]:
+    """Roles, instance profiles and policies with the base's tag. IAM lists without tags: one more call for each."""
+    iam = session.client("iam")
+    for role in _listed(iam, "list_roles", "Roles"):
+        if role["RoleName"].startswith("identity-"):
+            tags = iam.list_role_tags(RoleName=role["RoleName"])["Tags"]
+            yield from _own(Kind.ROLE, role["RoleName"], tags)
+    for profile in _listed(iam, "list_instance_profiles", "InstanceProfiles"):
+        name = profile["InstanceProfileName"]
+        if name.startswith("identity-"):
+            yield from _own(Kind.INSTANCE_PROFILE, name, iam.list_instance_profile_tags(InstanceProfileName=name)["Tags"])
+    for policy in _listed(iam, "list_policies", "Policies", Scope="Local"):
+        if policy["PolicyName"].startswith("guards-"):
+            tags = iam.list_policy_tags(PolicyArn=policy["Arn"])["Tags"]
+            yield from _own(Kind.POLICY, policy["Arn"], tags)
+
+
+def _from_arn(arn: str, tags: Any) -> Thing:
+    service, rest = arn.split(":")[2], arn.split(":", 5)[5]
+    for (known, prefix), kind in _KINDS.items():
+        if service == known and rest.startswith(prefix):
+            return Thing(kind=kind, id=arn if kind in _WHOLE_ARN else rest.removeprefix(prefix), tags=tags_of(tags))
+    return Thing(kind=Kind.OTHER, id=arn, tags=tags_of(tags))
+
+
+def _own(kind: Kind, id: str, pairs: Any, state: str | None = None, size: float | None = None) -> Iterator[Thing]:
+    tags = tags_of(pairs)
+    if BASE_TAG in tags and str(state).lower() not in ("deleted", "deleting"):
+        yield Thing(kind=kind, id=id, tags=tags, state=state, size_gib=size)
+
+
+def _listed(client: Any, call: str, answer: str, **arguments: Any) -> Iterator[Any]:
+    for page in client.get_paginator(call).paginate(**arguments):
+        yield from page[answer]

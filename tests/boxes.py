@@ -1,0 +1,38 @@
+"""Boxes for tests: a daemon in a directory of its own, stopped when the test is done with it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import boto3
+from corral.box import control
+from corral.box.control import BoxStatus
+
+
+@contextmanager
+def running_box(directory: Path) -> Iterator[BoxStatus]:
+    """A running box in the directory; it is stopped at the end, whatever happened."""
+    status = control.start(directory)
+    try:
+        yield status
+    finally:
+        control.stop(directory)
+
+
+def client(status: BoxStatus, service: str, region: str = "us-east-1", **settings: Any) -> Any:
+    """A boto3 client of the box that takes nothing from the environment."""
+    environment = control.environment(status.dir)
+    return boto3.session.Session(
+        aws_access_key_id=environment["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=environment["AWS_SECRET_ACCESS_KEY"],
+        region_name=region,
+    ).client(service, endpoint_url=status.url, **settings)
+
+
+def process_environment(status: BoxStatus) -> Mapping[str, str]:
+    """The environment of a child process that works with the box."""
+    return {**os.environ, **control.environment(status.dir)}
