@@ -15,7 +15,7 @@ trap 'exit 130' INT TERM HUP
 
 quietly() {
     if ! "$@" >"$log" 2>&1 </dev/null; then
-        tail -n 12 "$log" | sed 's/^/    /' >&2
+        tail -n 6 "$log" | sed 's/^/    /' >&2
         return 1
     fi
 }

@@ -78,7 +78,7 @@ def compile_one(uv: str, source: list[str], options: list[str], path: Path, head
 
 
 def dependency_hash() -> str:
-    """Return the hash of what pyproject.toml says about dependencies, whatever else it says and in whatever order."""
+    """Return the hash of what pyproject.toml says about dependencies, whatever else it says."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     parts = [
         project["build-system"]["requires"],

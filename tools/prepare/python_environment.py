@@ -40,6 +40,7 @@ class PythonEnvironment(Step):
 
     def install(self) -> None:
         """Make or update the environment; one that an interruption left unfinished is made anew."""
+        base = find_python()
         uv = find_uv() or fetch_uv()
         if self.unfinished.exists() or answer([str(self.python), "-c", ""]) is None:
             shutil.rmtree(self.directory, ignore_errors=True)
@@ -48,17 +49,17 @@ class PythonEnvironment(Step):
         self.prepared.unlink(missing_ok=True)
         say(f"Installing the Python packages with {'uv' if uv else 'pip'}")
         if uv:
-            self.install_with_uv(uv)
+            self.install_with_uv(uv, base)
         else:
             self.install_with_pip()
         self.prepared.write_text(self.wanted(), encoding="utf-8")
         self.unfinished.unlink()
 
-    def install_with_uv(self, uv: str) -> None:
+    def install_with_uv(self, uv: str, base: str) -> None:
         """Bring the environment to exactly the lock's state."""
         env = without_redirection()
         if not self.python.exists():
-            made = [uv, "venv", "--quiet", "--no-python-downloads", "--allow-existing", "--python", find_python()]
+            made = [uv, "venv", "--quiet", "--no-python-downloads", "--allow-existing", "--python", base]
             work([*made, str(self.directory)], f"uv could not make {self.directory}.", env)
         quiet = ["--quiet", "--python", str(self.python)]
         work([uv, "pip", "sync", *quiet, "--require-hashes", str(self.lock)], self.no_packages(), env)
@@ -68,7 +69,7 @@ class PythonEnvironment(Step):
         """Bring the environment to the lock's state; what the lock does not name is left where it is."""
         if answer([str(self.python), "-m", "pip", "--version"]) is None:
             new_environment(self.directory)
-        pip = [str(self.python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        pip = [str(self.python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--retries", "2"]
         work([*pip, "--require-hashes", "-r", str(self.lock)], self.no_packages(), without_redirection())
         self.install_project(pip)
 
@@ -95,4 +96,4 @@ def project_environment() -> PythonEnvironment:
 def rival_environment() -> PythonEnvironment:
     """Return the environment with AWS ParallelCluster that `make bench` compares with, one for each user."""
     lock = ROOT / "benchmarks" / "parallelcluster.txt"
-    return PythonEnvironment(cache_dir() / "parallelcluster", lock, "about 330 MB")
+    return PythonEnvironment(cache_dir() / "parallelcluster", lock, "about 120 MB")

@@ -133,7 +133,8 @@ def work(command: Sequence[str], otherwise: str, env: Mapping[str, str] | None =
 
 def show_end(output: str) -> None:
     """Print the last lines of a program's output, indented, as the reason for the sentence that follows."""
-    for line in output.splitlines()[-12:]:  # enough for pip's, go's and apt's last error, short enough to read
+    lines = [line for line in output.splitlines() if line.strip() and "WARNING: Retrying" not in line]
+    for line in lines[-6:]:  # enough for the last error of pip, uv or go, short enough to read
         print(f"    {line}", file=sys.stderr)
 
 

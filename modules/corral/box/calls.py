@@ -60,9 +60,9 @@ def _action(environ: Mapping[str, Any], body: bytes, service: str) -> str:
     if named := re.search(r"/operation/(\w+)$", environ.get("PATH_INFO", "")):
         return named[1]
     if environ.get("CONTENT_TYPE", "").startswith("application/x-www-form-urlencoded"):
-        return parse_qs(body.decode("utf-8", "replace")).get("Action", [""])[0]
+        return str(parse_qs(body.decode("utf-8", "replace")).get("Action", [""])[0])
     if query_action := parse_qs(environ.get("QUERY_STRING", "")).get("Action"):
-        return query_action[0]
+        return str(query_action[0])
     return _routed_action(environ, service)
 
 

@@ -27,14 +27,14 @@ class Cloud:
     def __init__(self, home: StateDirectory) -> None:
         self.lock = threading.RLock()
         self.problem: str | None = None
-        self._path = home.cloud
+        self._home = home
         self._save_s = 0.0
         self._unsaved = threading.Event()
         self._saver = threading.Thread(target=self._save_in_background, name="saver", daemon=True)
 
     def open(self) -> None:
         """Continues from the saved state. Raises state.OtherVersion if it cannot be read."""
-        state.load(self._path)
+        state.load(self._home)
         self._saver.start()
 
     def changed(self) -> None:
@@ -50,7 +50,7 @@ class Cloud:
             self._unsaved.clear()
             began = time.monotonic()
             try:
-                state.write(state.dump(), self._path)
+                state.save(self._home)
             except Exception as error:
                 self._note(f"the cloud could not be saved: {getattr(error, 'strerror', None) or error}")
             else:

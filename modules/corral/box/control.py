@@ -6,6 +6,7 @@ that can be shown as it is.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -105,6 +106,7 @@ def reset(dir: Path) -> None:
         _ask(now.port, "POST", "/_box/reset")
     else:
         _remove(home.cloud)
+        shutil.rmtree(home.objects, ignore_errors=True)
     for kept in (home.pulumi, home.pulumi_home, home.stacks):
         shutil.rmtree(kept, ignore_errors=True)
 
@@ -204,6 +206,8 @@ def _end(pid: int) -> None:
         raise BoxError(f"the box with process id {pid} belongs to another user - ask them to stop it") from None
     finally:
         os.close(process)
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)  # if it was started from here, nobody else takes its exit code
 
 
 def _holder(home: StateDirectory) -> int | None:

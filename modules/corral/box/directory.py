@@ -30,6 +30,11 @@ class StateDirectory:
         return self.path / "cloud.pickle"
 
     @property
+    def objects(self) -> Path:
+        """The contents of large S3 objects, beside the saved state that names them."""
+        return self.path / "objects"
+
+    @property
     def log(self) -> Path:
         """What the daemon says."""
         return self.path / "box.log"

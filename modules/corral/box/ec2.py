@@ -30,6 +30,7 @@ from corral.box.ec2_subnets import SubnetActions, Subnets
 from corral.box.ec2_templates import TemplateActions
 from corral.box.ec2_volumes import Volumes
 from corral.box.refusals import Refused
+from corral.box.tagging import TaggedEC2
 
 INSTANCE_FILTERS = {
     "placement-group-name": "placement.group_name",
@@ -43,9 +44,7 @@ TOKEN_LENGTH = 64  # ASCII characters (EC2 API reference, ensuring idempotency)
 PAGE = 1000  # instances, the largest page of DescribeInstances
 
 
-class BoxEC2(
-    PlacementGroups, Instances, Interfaces, Subnets, Volumes, Network, Images, EC2Backend
-):
+class BoxEC2(TaggedEC2, PlacementGroups, Instances, Interfaces, Subnets, Volumes, Network, Images, EC2Backend):
     """The EC2 of one account and region."""
 
     _url_module = moto.ec2.urls
@@ -56,9 +55,7 @@ class BoxEC2(
         super().__init__(region_name, account_id)
 
 
-class BoxEC2Response(
-    PlacementGroupActions, InterfaceActions, SubnetActions, TemplateActions, EC2Response
-):
+class BoxEC2Response(PlacementGroupActions, InterfaceActions, SubnetActions, TemplateActions, EC2Response):
     """The actions of EC2."""
 
     def call_action(self) -> Any:
@@ -75,7 +72,9 @@ class BoxEC2Response(
         token = request.get("ClientToken")
         if token:
             if len(token) > TOKEN_LENGTH or not token.isascii():
-                raise Refused("InvalidParameterValue", f"Invalid value for ClientToken: more than {TOKEN_LENGTH} ASCII.")
+                raise Refused(
+                    "InvalidParameterValue", f"Invalid value for ClientToken: more than {TOKEN_LENGTH} ASCII."
+                )
             if known := backend.launches.get(token):
                 return self._repeated(request, *known)
         launch = plan_launch(backend, request)
@@ -161,7 +160,12 @@ def _members(action: str) -> frozenset[str]:
     names = set()
     for name, member in shape.members.items():
         own = member.serialization
-        names |= {name, own.get("queryName", ""), own.get("name", ""), own.get("name", name)[:1].upper() + own.get("name", name)[1:]}
+        names |= {
+            name,
+            own.get("queryName", ""),
+            own.get("name", ""),
+            own.get("name", name)[:1].upper() + own.get("name", name)[1:],
+        }
     return frozenset(names)
 
 

@@ -28,7 +28,7 @@ class BoxInstance(Instance):
 
     def prep_nics(self, *_args: Any, **_kwargs: Any) -> None:
         """Starts without interfaces; the launch attaches them."""
-        self.nics = {}
+        self.nics: dict[int, Any] = {}
 
     @property
     def primary(self) -> Any:
@@ -110,7 +110,7 @@ class Instances:
                 for kind, tags in kwargs.get("tags", {}).items()
             ],
         }
-        return self.launch(plan_launch(self, {name: value for name, value in wanted.items() if value}))  # type: ignore[no-any-return]
+        return self.launch(plan_launch(self, {name: value for name, value in wanted.items() if value}))
 
     def terminate_instances(self: Any, instance_ids: list[str]) -> Any:
         """Ends instances; one that has ended already is no error."""
@@ -175,7 +175,9 @@ class Instances:
             self.attach_volume(volume.id, instance.id, disk["device"], disk["ends"])
         profile = launch.asked.get("IamInstanceProfile")
         if profile:
-            found = filter_iam_instance_profiles(self.account_id, self.partition, profile.get("Arn"), profile.get("Name"))
+            found = filter_iam_instance_profiles(
+                self.account_id, self.partition, profile.get("Arn"), profile.get("Name")
+            )
             self.associate_iam_instance_profile(instance.id, iam_instance_profile_arn=found.arn)
             instance.iam_instance_profile = {"Arn": found.arn, "Id": found.id}
 

@@ -7,20 +7,26 @@ from typing import Any
 
 from moto.core.responses import ActionResult
 from moto.core.utils import utcnow
-from moto.ec2.models.elastic_network_interfaces import Attachment, NetworkInterface
-from moto.ec2.utils import add_tag_specification, random_eni_attach_id
+from moto.ec2.models.elastic_network_interfaces import NetworkInterface
+from moto.ec2.utils import add_tag_specification, random_eni_attach_id, random_id
 
 from corral.box.refusals import Refused
 
 NO_ADDRESS = "0.0.0.0"  # what moto's constructor is told for an interface without one; removed right after
 
 
-class BoxAttachment(Attachment):
-    """An attachment that knows its network card."""
+class BoxAttachment:
+    """What an interface is attached to: a place of an instance, or an AWS service that holds it."""
 
     def __init__(self, eni: BoxInterface) -> None:
-        super().__init__(eni)
+        self.attach_time = eni.attach_time
+        self.attachment_id = eni.attachment_id
+        self.delete_on_termination = eni.delete_on_termination
+        self.device_index = eni.device_index
         self.network_card_index = eni.network_card_index
+        self.instance_id = eni.instance.id if eni.instance else None
+        self.instance_owner_id = eni.instance.owner_id if eni.instance else f"amazon-{eni.managed_by}"
+        self.status = "attached"
 
 
 class BoxInterface(NetworkInterface):
@@ -43,7 +49,7 @@ class BoxInterface(NetworkInterface):
         if address is None:
             self.private_ip_address = None
             self.private_dns_name = None
-            self.private_ip_addresses = []
+            self.private_ip_addresses: list[dict[str, Any]] = []
 
     @property
     def attachment(self) -> BoxAttachment | None:
@@ -130,6 +136,12 @@ class Interfaces:
         if eni.attachment_id:
             raise Refused("InvalidParameterValue", f"Network interface '{eni_id}' is currently in use.")
         self.forget_interface(eni)
+
+    def hold_interface(self: Any, eni: BoxInterface, service: str, description: str) -> None:
+        """Lets a service of AWS hold an interface, which then only goes with what the service made it for."""
+        eni.managed_by, eni.requester_managed, eni.description = service, True, description
+        eni.attachment_id, eni.attach_time, eni.status = random_id("ela-attach"), utcnow(), "in-use"
+        eni.device_index = 1
 
     def forget_interface(self: Any, eni: BoxInterface) -> None:
         """Removes an interface and frees its addresses."""

@@ -121,7 +121,7 @@ def _template_data(backend: Any, named: Mapping[str, Any] | None) -> dict[str, A
 
 def _count(asked: Mapping[str, Any]) -> int:
     least, most = int(asked.get("MinCount") or 0), int(asked.get("MaxCount") or 0)
-    if not 1 <= least:
+    if least < 1:
         raise Refused("InvalidParameterValue", f"Invalid value '{least}' for MinCount; it must be at least 1.")
     if most < least:
         raise Refused("InvalidParameterValue", f"Invalid value '{most}' for MaxCount; it is below MinCount {least}.")
@@ -154,7 +154,7 @@ def _check_not_both(asked: Mapping[str, Any], nics: list[Any]) -> None:
 
 
 def _subnet(backend: Any, asked: Mapping[str, Any], nics: list[Any]) -> Any:
-    first = next((nic for nic in nics if _place(nic) == (0, 0)), {})
+    first: Mapping[str, Any] = next((nic for nic in nics if _place(nic) == (0, 0)), {})
     if first.get("NetworkInterfaceId"):
         subnet = backend.get_network_interface(first["NetworkInterfaceId"]).subnet
     elif subnet_id := first.get("SubnetId") or asked.get("SubnetId"):
@@ -300,7 +300,9 @@ def _check_profile(backend: Any, profile: Mapping[str, Any] | None) -> None:
     if not profile:
         return
     try:
-        found = filter_iam_instance_profiles(backend.account_id, backend.partition, profile.get("Arn"), profile.get("Name"))
+        found = filter_iam_instance_profiles(
+            backend.account_id, backend.partition, profile.get("Arn"), profile.get("Name")
+        )
     except Exception:  # moto raises an IAM error where EC2 gives one of its own
         found = None
     if not found:

@@ -1,14 +1,45 @@
 """VPCs and what hangs on them: groups, gateways, endpoints, addresses - mostly who must go before whom."""
 
+# mypy: disallow-subclassing-any=False
 from __future__ import annotations
 
 from typing import Any
+
+from moto.core.utils import utcnow
+from moto.ec2.models.nat_gateways import NatGateway
+from moto.ec2.utils import random_nat_gateway_id
 
 from corral.box.refusals import Refused
 
 
 def _dependent(kind: str, name: str) -> Refused:
     return Refused("DependencyViolation", f"The {kind} '{name}' has dependencies and cannot be deleted.")
+
+
+class BoxNatGateway(NatGateway):
+    """A NAT gateway whose address is one of its subnet."""
+
+    def __init__(self, backend: Any, subnet_id: str, allocation_id: str | None, connectivity_type: str) -> None:
+        self.id = random_nat_gateway_id()
+        self.ec2_backend = backend
+        self.subnet_id = subnet_id
+        self.vpc_id = backend.get_subnet(subnet_id).vpc_id
+        self.state = "available"
+        self.connectivity_type = connectivity_type
+        self._created_at = utcnow()
+        self._eni = backend.create_network_interface(subnet_id)
+        self._eni.interface_type = "nat_gateway"
+        backend.hold_interface(self._eni, "nat", f"Interface for NAT Gateway {self.id}")
+        self.private_ip = self._eni.private_ip_address
+        self.address_set = [{"NetworkInterfaceId": self._eni.id, "PrivateIp": self.private_ip, "IsPrimary": True}]
+        if allocation_id and connectivity_type == "public":
+            elastic = backend.associate_address(eni=self._eni, allocation_id=allocation_id)
+            self.address_set[0] |= {
+                "AllocationId": allocation_id,
+                "PublicIp": elastic.public_ip,
+                "AssociationId": elastic.association_id,
+                "Status": "succeeded",
+            }
 
 
 class Network:
@@ -60,10 +91,9 @@ class Network:
             raise Refused("MissingParameter", "The request must contain the parameter AllocationId")
         if allocation_id and self.address_by_allocation([allocation_id])[0].association_id:
             raise Refused("Resource.AlreadyAssociated", f"Elastic IP address [{allocation_id}] is already associated.")
-        made = super().create_nat_gateway(subnet_id, allocation_id, tags, connectivity_type)  # type: ignore[misc]
-        made._eni.description = f"Interface for NAT Gateway {made.id}"
-        made._eni.managed_by = made._eni.interface_type = "nat_gateway"
-        made._eni.attachment_id, made._eni.status = "ela-attach-" + made.id[4:], "in-use"
+        made = BoxNatGateway(self, subnet_id, allocation_id, connectivity_type)
+        made.add_tags(tags or {})
+        self.nat_gateways[made.id] = made
         return made
 
     def delete_nat_gateway(self: Any, nat_gateway_id: str) -> Any:
@@ -92,7 +122,9 @@ class Network:
             raise Refused("InvalidIPAddress.InUse", f"Address {found[0].public_ip} is in use.")
         super().release_address(address, allocation_id)  # type: ignore[misc]
 
-    def create_vpc_endpoint(self: Any, vpc_id: str, service_name: str, endpoint_type: str | None, *args: Any, **kwargs: Any) -> Any:  # noqa: E501
+    def create_vpc_endpoint(
+        self: Any, vpc_id: str, service_name: str, endpoint_type: str | None, *args: Any, **kwargs: Any
+    ) -> Any:
         """A new endpoint; an interface endpoint has an interface in each of its subnets."""
         endpoint_type = endpoint_type or "Gateway"
         subnets = kwargs.pop("subnet_ids", None) or []
@@ -107,7 +139,9 @@ class Network:
         self._join_subnets(made, subnets)
         return made
 
-    def modify_vpc_endpoint(self: Any, vpc_id: str, policy_doc: Any, add_subnets: Any, remove_subnets: Any, *rest: Any, **kwargs: Any) -> None:  # noqa: E501
+    def modify_vpc_endpoint(
+        self: Any, vpc_id: str, policy_doc: Any, add_subnets: Any, remove_subnets: Any, *rest: Any, **kwargs: Any
+    ) -> None:
         """Changes an endpoint; its interfaces follow its subnets, its routes follow its route tables."""
         endpoint = self.get_vpc_end_point(vpc_id)
         before = set(endpoint.route_table_ids)
@@ -150,11 +184,9 @@ class Network:
 
     def _join_subnets(self: Any, endpoint: Any, subnets: list[str]) -> None:
         for subnet in subnets:
-            eni = self.create_network_interface(
-                subnet, group_ids=endpoint.security_group_ids, description=f"VPC Endpoint Interface {endpoint.id}"
-            )
-            eni.managed_by = eni.interface_type = "vpc_endpoint"
-            eni.attachment_id, eni.status = f"ela-attach-{eni.id[4:]}", "in-use"
+            eni = self.create_network_interface(subnet, group_ids=endpoint.security_group_ids)
+            eni.interface_type = "vpc_endpoint"
+            self.hold_interface(eni, "vpce", f"VPC Endpoint Interface {endpoint.id}")
             endpoint.subnet_ids.append(subnet)
             endpoint.network_interface_ids.append(eni.id)
 

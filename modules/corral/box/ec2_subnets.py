@@ -93,9 +93,7 @@ class Subnets:
         """Removes a subnet that nothing is in."""
         subnet = self.get_subnet(subnet_id)
         if any(eni.subnet.id == subnet_id for eni in self.enis.values()):
-            raise Refused(
-                "DependencyViolation", f"The subnet '{subnet_id}' has dependencies and cannot be deleted."
-            )
+            raise Refused("DependencyViolation", f"The subnet '{subnet_id}' has dependencies and cannot be deleted.")
         for table in self.route_tables.values():
             for association, associated in list(table._associations.items()):
                 if associated == subnet_id:
@@ -133,4 +131,4 @@ class SubnetActions:
             raise Refused(
                 "InvalidParameterCombination", "Specify either availabilityZone or availabilityZoneId, not both."
             )
-        return super().create_subnet()  # type: ignore[misc, no-any-return]
+        return super().create_subnet()  # type: ignore[misc]

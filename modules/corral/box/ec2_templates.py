@@ -98,9 +98,7 @@ class TemplateActions:
             "LatestVersionNumber": template.latest_version_number,
             "LaunchTemplateId": template.id,
             "LaunchTemplateName": template.name,
-            "Tags": [
-                {"Key": key, "Value": value} for key, value in self.ec2_backend.tags.get(template.id, {}).items()
-            ],
+            "Tags": [{"Key": key, "Value": value} for key, value in self.ec2_backend.tags.get(template.id, {}).items()],
         }
 
     def _shown_version(self: Any, version: Any) -> dict[str, Any]:

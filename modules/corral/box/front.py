@@ -10,6 +10,7 @@ import io
 import json
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from http import HTTPStatus
 from typing import Any
 
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
@@ -21,6 +22,8 @@ from corral.box.cloud import Cloud
 from corral.box.refusals import Answer, Refused
 
 StartResponse = Callable[..., Any]
+
+PHRASES = {status.value: status.phrase for status in HTTPStatus}
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +49,8 @@ class Front:
         if environ["REQUEST_METHOD"] != "HEAD":
             headers = {name: value for name, value in headers.items() if name.lower() != "content-length"}
             headers["Content-Length"] = str(len(content))
-        return Response(content, status, headers)(environ, start_response)
+        start_response(f"{status} {PHRASES.get(status, 'Unknown')}", list(headers.items()))
+        return [content]
 
     def _call(self, environ: dict[str, Any], body: bytes) -> Answer:
         call = identify(environ, body)

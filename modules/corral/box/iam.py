@@ -11,6 +11,8 @@ import moto.iam.urls
 from moto.iam.aws_managed_policies import aws_managed_policies_data
 from moto.iam.models import AWSManagedPolicy, IAMBackend
 
+from corral.box.refusals import Refused
+
 
 class BoxIAM(IAMBackend):
     """The IAM of one account."""
@@ -41,6 +43,15 @@ class BoxIAM(IAMBackend):
         """A version of a policy of the account or of AWS."""
         self._know(policy_arn)
         return super().get_policy_version(policy_arn, version_id)
+
+    def delete_policy(self, policy_arn: str) -> None:
+        """Removes a policy that is neither attached nor a permissions boundary."""
+        holders = [*self.roles.values(), *self.users.values(), *self.groups.values()]
+        bounded = [*self.roles.values(), *self.users.values()]
+        attached = any(policy_arn in holder.managed_policies for holder in holders)
+        if attached or any(getattr(held, "permissions_boundary_arn", None) == policy_arn for held in bounded):
+            raise Refused("DeleteConflict", "Cannot delete a policy attached to entities.")
+        super().delete_policy(policy_arn)
 
     def _know(self, arn: str) -> None:
         name = arn.rpartition("/")[2]

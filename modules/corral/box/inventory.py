@@ -7,7 +7,7 @@ has too is left out: it is found by asking a new backend of the same class.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Hashable, Iterator, Mapping, Set
 from functools import cache
 from typing import Any
 
@@ -46,7 +46,7 @@ def service_of(backend: Any) -> str:
 
 
 @cache
-def fresh_keys(kind: type, region: str, account: str) -> frozenset[tuple[str, str]]:
+def fresh_keys(kind: Any, region: str, account: str) -> frozenset[tuple[str, str]]:
     """The collections and keys that a backend of a new account has."""
     held = _collections(kind(region, account))
     return frozenset((attribute, key) for attribute, values in held for key, _ in _elements(values, service=""))
@@ -59,13 +59,17 @@ def _of_backend(backend: Any, account: str) -> Iterator[tuple[str, str]]:
     if special := SPECIAL.get(service):
         for kind, identity in special(backend):
             yield f"{service}/{kind}", identity
-    fresh = fresh_keys(type(backend), backend.region_name, account)
+    fresh = fresh_keys(_class_of(backend), backend.region_name, account)
     for attribute, held in _collections(backend):
         if attribute in BOOKKEEPING.get(service, ()):
             continue
         for key, value in _elements(held, service):
             if (attribute, key) not in fresh and not is_gone(value) and not is_standard(service, attribute, value):
                 yield f"{service}/{_kind(service, attribute, value)}", _identity(service, attribute, key, value)
+
+
+def _class_of(backend: Any) -> Hashable:
+    return type(backend)
 
 
 def _collections(backend: Any) -> list[tuple[str, Any]]:

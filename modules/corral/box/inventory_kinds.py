@@ -141,7 +141,7 @@ def _instances(backend: Any) -> Iterator[tuple[str, str]]:
 def _buckets(backend: Any) -> Iterator[tuple[str, str]]:
     for bucket in backend.buckets.values():
         yield "bucket", bucket.name
-        for key in bucket.keys.keys():
+        for key in list(bucket.keys):
             versions = len(bucket.keys.getlist(key))
             yield "object", f"{bucket.name}/{key}" + (f" ({versions} versions)" if versions > 1 else "")
 

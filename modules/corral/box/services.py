@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from corral.box import ec2, iam
+from corral.box import budgets, ec2, efs, fsx, iam, ssm, tagging
 from corral.box.control import ACCOUNT
 
 
@@ -13,3 +13,8 @@ def install() -> None:
     os.environ["MOTO_ACCOUNT_ID"] = ACCOUNT
     ec2.install()
     iam.install()
+    fsx.install()
+    ssm.install()
+    efs.install()
+    budgets.install()
+    tagging.install()

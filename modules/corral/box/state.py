@@ -14,10 +14,14 @@ from collections import defaultdict
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import moto
 from moto.core.base_backend import BackendDict
+from moto.s3.models import FakeKey
+
+from corral.box.directory import StateDirectory
+from corral.box.state_objects import Contents, fill
 
 FORMAT = 1  # of what this module writes; raised when a class of the box changes its fields
 SKIPPED = {"moto_api"}  # moto's own control panel, not a part of AWS
@@ -53,20 +57,22 @@ def backends() -> Iterator[tuple[str, str, str, Any]]:
             yield name, account, region, backend
 
 
-def dump() -> bytes:
-    """The whole cloud as bytes."""
-    held = [(name, account, region, backend) for name, account, region, backend in backends()]
+def save(home: StateDirectory) -> None:
+    """Writes the whole cloud. Raises OSError, with the last saved state as it was."""
+    contents = Contents(home.objects)
     buffer = io.BytesIO()
     buffer.write(json.dumps(versions()).encode() + b"\n")
-    CloudPickler(buffer, protocol=pickle.HIGHEST_PROTOCOL).dump(held)
-    return buffer.getvalue()
+    CloudPickler(buffer, contents).dump(list(backends()))
+    write(buffer.getvalue(), home.cloud)
+    contents.sweep()
 
 
-def load(path: Path) -> None:
+def load(home: StateDirectory) -> None:
     """Puts the saved cloud into moto; an absent file is an empty cloud.
 
     Raises OtherVersion if other versions wrote the file, or if it is damaged.
     """
+    path = home.cloud
     if not path.exists():
         return
     with path.open("rb") as file:
@@ -78,6 +84,7 @@ def load(path: Path) -> None:
             raise OtherVersion(_other_version(path, written_by))
         try:
             held = pickle.load(file)
+            fill(home.objects)
         except Exception as error:
             raise OtherVersion(f"{path} is damaged ({error}) - `corral box reset` starts an empty cloud") from error
     for name, account, region, backend in held:
@@ -111,14 +118,20 @@ def _restore(name: str, account: str, region: str, backend: Any) -> None:
     collection = getattr(import_module(module), attribute)
     dict.__setitem__(collection[account], region, backend)
     if hasattr(collection, "bucket_accounts"):  # S3's names are one space for all accounts, kept beside the backends
-        collection.bucket_accounts.update({bucket: (backend.partition, account) for bucket in backend.buckets})
+        collection.bucket_accounts.update(dict.fromkeys(backend.buckets, (backend.partition, account)))
 
 
 class CloudPickler(pickle.Pickler):
     """A pickler for what moto's backends hold beyond plain data: locks, private keys, lambdas, paging generators."""
 
+    def __init__(self, file: IO[bytes], contents: Contents) -> None:
+        super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
+        self._contents = contents
+
     def reducer_override(self, obj: Any) -> Any:
         """How an object that pickle itself refuses is rebuilt."""
+        if isinstance(obj, FakeKey):
+            return self._contents.reduce(obj)
         if isinstance(obj, type(threading.Lock())):
             return threading.Lock, ()
         if isinstance(obj, type(threading.RLock())):
@@ -142,7 +155,7 @@ def _nested_dict_factory() -> Any:
     return _nested_dict
 
 
-def _rebuild_dict(kind: type, attributes: dict[str, Any], factory: Any, items: dict[Any, Any]) -> Any:
+def _rebuild_dict(kind: Any, attributes: dict[str, Any], factory: Any, items: dict[Any, Any]) -> Any:
     rebuilt = kind.__new__(kind)
     rebuilt.__dict__.update(attributes)
     rebuilt.default_factory = factory

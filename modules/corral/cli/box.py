@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -13,9 +14,13 @@ import typer
 
 from corral.box import control
 from corral.cli.account import box_state
-from corral.cli.failure import ExitCode, Failure
+from corral.cli.failure import ExitCode, Failure, tell
 from corral.cli.options import AsJson, Yes, examples, new_app
+from corral.cli.project import find_project
 from corral.cli.screen import ask, show_json
+from corral.engine.binary import find_pulumi
+from corral.engine.errors import EngineError
+from corral.engine.projects import sync
 
 app = new_app("AWS on this machine: one daemon per state directory, reachable from this machine only.")
 Directory = Annotated[
@@ -66,7 +71,7 @@ def env(
     json: AsJson = False,
 ) -> None:
     """Print what points pulumi, aws and boto3 at the running box, for a shell to evaluate."""
-    variables = control.environment(box_state(dir))
+    variables = _ready_for_pulumi(control.environment(box_state(dir)))
     if json:
         show_json(dict(variables))
     else:
@@ -81,6 +86,25 @@ def reset(dir: Directory = None, yes: Yes = False) -> None:
         raise Failure(f"the box in {where} was left as it is - add --yes to empty it", ExitCode.REFUSED)
     control.reset(where)
     typer.echo(f"the box in {where} is empty")
+
+
+def _ready_for_pulumi(variables: Mapping[str, str]) -> Mapping[str, str]:
+    """The variables with Pulumi and its language host on PATH, after the box's copy of the stacks is up to date."""
+    if project := _project():
+        sync(project / "stacks", Path(variables["CORRAL_STACKS"]))
+    try:
+        search = find_pulumi(variables).search
+    except EngineError as error:
+        tell(f"{error.sentence}; everything else works")
+        return variables
+    return {**variables, "PATH": os.pathsep.join([*map(str, search), variables["PATH"]])}
+
+
+def _project() -> Path | None:
+    try:
+        return find_project()
+    except Failure:
+        return None  # the box is for any shell; only a project's stacks can be copied
 
 
 def _settings(variables: Mapping[str, str], shell: Shell) -> list[str]:

@@ -1,4 +1,4 @@
-"""An error of corral itself: its traceback goes to a file, the user gets one sentence that says where and what to do."""
+"""An error of corral itself: its traceback goes to a file, the user gets one sentence that says where."""
 
 from __future__ import annotations
 

@@ -32,12 +32,15 @@ class Failure(Exception):
         self.code = code
 
 
-# Exceptions whose text is for the user as it is, by qualified name.
+# Exceptions whose text is for the user as it is, by qualified name; the code counts where they have none themselves.
 SPOKEN = {
     "corral.spec.errors.SpecErrors": ExitCode.WRONG_INPUT,
     "corral.box.control.BoxError": ExitCode.FAILED,
-    "corral.inventory.account.AccountError": ExitCode.FAILED,
+    "corral.engine.errors.EngineError": ExitCode.FAILED,
+    "corral.inventory.states.UnreadableBackend": ExitCode.WRONG_INPUT,
 }
+LISTS = {"corral.spec.errors.SpecErrors"}  # each line begins with a file of the user's
+MARK = "corral: "
 
 
 def exit_code_of(command: Callable[[], int]) -> int:
@@ -73,17 +76,17 @@ def _end_of_other_room(error: BaseException) -> int:
     names = [f"{kind.__module__}.{kind.__qualname__}" for kind in type(error).__mro__]
     for name in names:
         if name in SPOKEN:
-            tell(str(error))
-            return SPOKEN[name]
+            tell(str(error), mark="" if name in LISTS else MARK)
+            return int(getattr(error, "code", SPOKEN[name]))
     sentence = sentences.of(error, names)
     tell(sentence or _crash(error))
     return ExitCode.FAILED
 
 
-def tell(sentence: str) -> None:
+def tell(sentence: str, mark: str = MARK) -> None:
     """Writes the sentence to stderr, marked as corral's; lost where stderr is closed."""
     try:
-        print(f"corral: {sentence}", file=sys.stderr)  # noqa: T201
+        print(f"{mark}{sentence}", file=sys.stderr)  # noqa: T201
     except OSError:
         return
 

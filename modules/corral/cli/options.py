@@ -1,4 +1,4 @@
-"""The arguments and options that several commands share, each written once, and the one way to begin a command's app."""
+"""The arguments and options that several commands share, each written once, and how every command's app begins."""
 
 from __future__ import annotations
 

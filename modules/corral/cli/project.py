@@ -12,18 +12,19 @@ CLUSTERS = Path("stacks/cluster")
 
 
 def find_project(chosen: Path | None = None, environ: Mapping[str, str] = os.environ) -> Path:
-    """The project directory: the chosen one, the parent of CORRAL_STACKS, or the nearest one from here upwards.
+    """The project directory: the chosen one, else the nearest from here upwards, else the parent of CORRAL_STACKS.
 
+    CORRAL_STACKS comes last: in a shell that `corral box env` has set up it names the box's copy, not the original.
     Raises Failure where there is none.
     """
     if chosen is not None:
         return _checked(chosen)
-    if stacks := environ.get("CORRAL_STACKS"):
-        return _checked(Path(stacks).parent)
     here = _here()
     for directory in (here, *here.parents):
         if (directory / CLUSTERS).is_dir():
             return directory
+    if stacks := environ.get("CORRAL_STACKS"):
+        return _checked(Path(stacks).parent)
     raise Failure(
         f"no corral project here: {here} and the directories above it hold no {CLUSTERS}"
         " - go to one, or name it with --project DIR",
@@ -31,10 +32,10 @@ def find_project(chosen: Path | None = None, environ: Mapping[str, str] = os.env
     )
 
 
-def environment_names(chosen: Path | None = None) -> tuple[str, ...]:
-    """The names of the project's environments, sorted; none where there is no project."""
+def environment_names(chosen: Path | None = None, stack: str = "cluster") -> tuple[str, ...]:
+    """The names of the project's environments (or bases, by `stack`), sorted; none where there is no project."""
     try:
-        files = sorted((find_project(chosen) / CLUSTERS).glob("Pulumi.*.yaml"))
+        files = sorted((find_project(chosen) / "stacks" / stack).glob("Pulumi.*.yaml"))
     except (Failure, OSError):
         return ()
     return tuple(file.name.removeprefix("Pulumi.").removesuffix(".yaml") for file in files)

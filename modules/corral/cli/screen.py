@@ -16,13 +16,18 @@ def show(parts: Iterable[RenderableType]) -> None:
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that knows no line-drawing characters
     console = Console(highlight=False, markup=False, emoji=False)
-    for part in parts:
-        console.print(part)
+    with console.capture() as captured:
+        for part in parts:
+            console.print(part)
+    text = captured.get()
+    if not console.is_terminal:  # tables fill their lines with blanks, which only disturb in a file
+        text = "\n".join(line.rstrip() for line in text.split("\n"))
+    sys.stdout.write(text)
 
 
 def show_json(document: Any) -> None:
     """Prints the document, indented, keys in the order in which they were made."""
-    print(json.dumps(document, indent=2, ensure_ascii=False))  # noqa: T201
+    sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
 
 
 def ask(question: str) -> bool:

@@ -54,10 +54,16 @@ class Lustre(Component):
             data_repository_path=link.s3,
             batch_import_meta_data_on_create=True,
             delete_data_in_filesystem=False,
-            s3=aws.fsx.DataRepositoryAssociationS3Args(
-                auto_import_policy=aws.fsx.DataRepositoryAssociationS3AutoImportPolicyArgs(events=list(link.imports)),
-                auto_export_policy=aws.fsx.DataRepositoryAssociationS3AutoExportPolicyArgs(events=list(link.exports)),
-            ),
+            s3=_policies(link),
             tags=self.tags(key),
             opts=self.own(),
         )
+
+
+def _policies(link: DataLinkPlan) -> aws.fsx.DataRepositoryAssociationS3Args:
+    """What goes by itself between bucket and file system; FSx takes no policy without events."""
+    imports = aws.fsx.DataRepositoryAssociationS3AutoImportPolicyArgs(events=list(link.imports))
+    exports = aws.fsx.DataRepositoryAssociationS3AutoExportPolicyArgs(events=list(link.exports))
+    return aws.fsx.DataRepositoryAssociationS3Args(
+        auto_import_policy=imports if link.imports else None, auto_export_policy=exports if link.exports else None
+    )

@@ -80,7 +80,7 @@ def require_credentials(environ: Mapping[str, str]) -> None:
     from botocore.session import Session
 
     try:
-        found = Session().get_credentials()  # type: ignore[no-untyped-call]
+        found = Session().get_credentials()
     except BotoCoreError as error:
         raise EngineError(f"the AWS credentials cannot be used: {error}", NO_CREDENTIALS, CANNOT_START) from None
     if found is None:

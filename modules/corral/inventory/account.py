@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
 import boto3
 
-from corral.inventory.ec2 import read_ec2, read_instances
-from corral.inventory.tagged import read_file_systems, read_iam, read_tagged
-from corral.inventory.things import CLUSTER_TAG, Kind, Thing
+from corral.inventory.ec2 import read_ec2
+from corral.inventory.tagged import read_file_systems, read_iam, read_tagged, read_zones
+from corral.inventory.things import BASE_TAG, Kind, Thing
+
+_ORDER = {kind: number for number, kind in enumerate(Kind)}
 
 
 def open_session(region: str | None) -> Any:
@@ -19,15 +22,20 @@ def open_session(region: str | None) -> Any:
 
 def read_things(session: Any) -> tuple[Thing, ...]:
     """Every thing that carries a base's tag, each once, in the order of kinds, then by id."""
-    found = [*read_ec2(session.client("ec2")), *read_file_systems(session), *read_tagged(session), *read_iam(session)]
-    order = {kind: number for number, kind in enumerate(Kind)}
-    once = {(thing.kind, thing.id): thing for thing in found}
-    return tuple(sorted(once.values(), key=lambda thing: (order[thing.kind], thing.id)))
+    readers = (read_file_systems, read_tagged, read_zones, read_iam)
+    return _sorted([*read_ec2(session.client("ec2")), *(thing for read in readers for thing in read(session))])
 
 
-def read_cluster_instances(session: Any, cluster: str) -> tuple[Thing, ...]:
-    """The instances of this cluster, its head among them."""
-    return read_instances(session.client("ec2"), CLUSTER_TAG, cluster)
+def read_tagged_with(session: Any, tag: str, value: str) -> tuple[Thing, ...]:
+    """What carries this tag with this value, without EC2's things and without what is free."""
+    found = [*read_file_systems(session), *read_tagged(session)]
+    return _sorted(thing for thing in found if thing.tags.get(tag) == value)
+
+
+def read_environment_things(session: Any, base: str) -> tuple[Thing, ...]:
+    """What makes up this base and its clusters: EC2's things, and everything that costs money by itself."""
+    found = [*read_ec2(session.client("ec2")), *read_file_systems(session), *read_tagged(session), *read_zones(session)]
+    return _sorted(thing for thing in found if thing.tags.get(BASE_TAG) == base)
 
 
 def read_end(session: Any, cluster: str) -> datetime | None:
@@ -38,3 +46,13 @@ def read_end(session: Any, cluster: str) -> datetime | None:
     except ssm.exceptions.ParameterNotFound:
         return None
     return datetime.fromisoformat(value)
+
+
+def read_identity(session: Any) -> str:
+    """The ARN of whoever the credentials belong to."""
+    return str(session.client("sts").get_caller_identity()["Arn"])
+
+
+def _sorted(things: Iterable[Thing]) -> tuple[Thing, ...]:
+    once = {(thing.kind, thing.id): thing for thing in things}
+    return tuple(sorted(once.values(), key=lambda thing: (_ORDER[thing.kind], thing.id)))

@@ -21,11 +21,12 @@ class _Reader:
     id: str
     filter: str = "Filters"
     state: str = "State"
+    type: str = ""
 
 
 _READERS = (
-    _Reader(kind=Kind.INSTANCE, call="describe_instances", answer="Reservations", id="InstanceId"),
-    _Reader(kind=Kind.VOLUME, call="describe_volumes", answer="Volumes", id="VolumeId"),
+    _Reader(kind=Kind.INSTANCE, call="describe_instances", answer="Reservations", id="InstanceId", type="InstanceType"),
+    _Reader(kind=Kind.VOLUME, call="describe_volumes", answer="Volumes", id="VolumeId", type="VolumeType"),
     _Reader(
         kind=Kind.INTERFACE,
         call="describe_network_interfaces",
@@ -37,7 +38,13 @@ _READERS = (
         kind=Kind.NAT_GATEWAY, call="describe_nat_gateways", answer="NatGateways", id="NatGatewayId", filter="Filter"
     ),
     _Reader(kind=Kind.ADDRESS, call="describe_addresses", answer="Addresses", id="AllocationId"),
-    _Reader(kind=Kind.ENDPOINT, call="describe_vpc_endpoints", answer="VpcEndpoints", id="VpcEndpointId"),
+    _Reader(
+        kind=Kind.ENDPOINT,
+        call="describe_vpc_endpoints",
+        answer="VpcEndpoints",
+        id="VpcEndpointId",
+        type="VpcEndpointType",
+    ),
     _Reader(
         kind=Kind.LAUNCH_TEMPLATE, call="describe_launch_templates", answer="LaunchTemplates", id="LaunchTemplateId"
     ),
@@ -61,15 +68,8 @@ def read_ec2(ec2: Any) -> Iterator[Thing]:
                 yield thing
 
 
-def read_instances(ec2: Any, tag: str, value: str) -> tuple[Thing, ...]:
-    """The instances that carry this tag and still exist."""
-    found = _items(ec2, _READERS[0], {"Name": f"tag:{tag}", "Values": [value]})
-    things = (_thing(_READERS[0], item) for item in found)
-    return tuple(thing for thing in things if thing.state not in GONE)
-
-
-def _items(ec2: Any, reader: _Reader, by: Mapping[str, Any] | None = None) -> Iterator[Mapping[str, Any]]:
-    wanted = {reader.filter: [by or {"Name": "tag-key", "Values": [BASE_TAG]}]}
+def _items(ec2: Any, reader: _Reader) -> Iterator[Mapping[str, Any]]:
+    wanted = {reader.filter: [{"Name": "tag-key", "Values": [BASE_TAG]}]}
     if not ec2.can_paginate(reader.call):
         yield from getattr(ec2, reader.call)(**wanted)[reader.answer]
         return
@@ -87,7 +87,7 @@ def _thing(reader: _Reader, item: Mapping[str, Any]) -> Thing:
         tags=tags_of(item.get("Tags", item.get("TagSet", []))),
         state=state["Name"] if isinstance(state, Mapping) else state,
         size_gib=item.get("Size"),
-        instance_type=item.get("InstanceType"),
+        type=item.get(reader.type),
         market=_market(item) if reader.kind is Kind.INSTANCE else None,
         zone=placement.get("AvailabilityZone", item.get("AvailabilityZone")),
         address=item.get("PrivateIpAddress"),

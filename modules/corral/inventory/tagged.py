@@ -9,6 +9,8 @@ from corral.inventory.ec2 import tags_of
 from corral.inventory.things import BASE_TAG, Kind, Thing
 
 _BYTES_PER_GIB = 2**30
+# How Pulumi names what our components `identity` and `guards` create: asking every role of an account takes minutes.
+_OUR_ROLES, _OUR_POLICIES, _OUR_ZONES = "identity-", "guards-", ".corral.internal."
 # Service of the ARN, and how its resource part begins -> what it is. The rest of the resource part is its id.
 _KINDS = {
     ("s3", ""): Kind.BUCKET,
@@ -18,9 +20,8 @@ _KINDS = {
     ("secretsmanager", "secret:"): Kind.SECRET,
     ("sns", ""): Kind.TOPIC,
     ("cloudwatch", "alarm:"): Kind.ALARM,
-    ("route53", "hostedzone/"): Kind.DNS_ZONE,
 }
-_READ_ELSEWHERE = frozenset({"ec2", "elasticfilesystem", "fsx", "iam"})
+_READ_ELSEWHERE = frozenset({"ec2", "elasticfilesystem", "fsx", "iam", "route53"})
 _WHOLE_ARN = frozenset({Kind.TOPIC, Kind.SECRET})  # these services take the ARN where others take a name
 
 
@@ -42,24 +43,34 @@ def read_file_systems(session: Any) -> Iterator[Thing]:
     for page in session.client("fsx").get_paginator("describe_file_systems").paginate():
         for item in page["FileSystems"]:
             tags, size = item.get("Tags", []), item["StorageCapacity"]
-            yield from _own(Kind.LUSTRE, item["FileSystemId"], tags, item["Lifecycle"], size)
+            type = item.get("LustreConfiguration", {}).get("DeploymentType")
+            yield from _own(Kind.LUSTRE, item["FileSystemId"], tags, item.get("Lifecycle"), size, type)
+
+
+def read_zones(session: Any) -> Iterator[Thing]:
+    """The private DNS zones of clusters, with the base's tag; Route 53 is asked itself, since it has no region."""
+    route53 = session.client("route53")
+    for zone in _listed(route53, "list_hosted_zones", "HostedZones"):
+        if zone["Name"].endswith(_OUR_ZONES):
+            id = zone["Id"].removeprefix("/hostedzone/")
+            found = route53.list_tags_for_resource(ResourceType="hostedzone", ResourceId=id)["ResourceTagSet"]
+            yield from _own(Kind.DNS_ZONE, id, found.get("Tags", []))
 
 
 def read_iam(session: Any) -> Iterator[Thing]:
     """Roles, instance profiles and policies with the base's tag. IAM lists without tags: one more call for each."""
     iam = session.client("iam")
     for role in _listed(iam, "list_roles", "Roles"):
-        if role["RoleName"].startswith("identity-"):
-            tags = iam.list_role_tags(RoleName=role["RoleName"])["Tags"]
-            yield from _own(Kind.ROLE, role["RoleName"], tags)
+        if (name := role["RoleName"]).startswith(_OUR_ROLES):
+            yield from _own(Kind.ROLE, name, iam.get_role(RoleName=name)["Role"].get("Tags", []))
     for profile in _listed(iam, "list_instance_profiles", "InstanceProfiles"):
-        name = profile["InstanceProfileName"]
-        if name.startswith("identity-"):
-            yield from _own(Kind.INSTANCE_PROFILE, name, iam.list_instance_profile_tags(InstanceProfileName=name)["Tags"])
+        if (name := profile["InstanceProfileName"]).startswith(_OUR_ROLES):
+            found = iam.get_instance_profile(InstanceProfileName=name)["InstanceProfile"]
+            yield from _own(Kind.INSTANCE_PROFILE, name, found.get("Tags", []))
     for policy in _listed(iam, "list_policies", "Policies", Scope="Local"):
-        if policy["PolicyName"].startswith("guards-"):
-            tags = iam.list_policy_tags(PolicyArn=policy["Arn"])["Tags"]
-            yield from _own(Kind.POLICY, policy["Arn"], tags)
+        if policy["PolicyName"].startswith(_OUR_POLICIES):
+            found = iam.get_policy(PolicyArn=policy["Arn"])["Policy"]
+            yield from _own(Kind.POLICY, policy["Arn"], found.get("Tags", []))
 
 
 def _from_arn(arn: str, tags: Any) -> Thing:
@@ -70,10 +81,12 @@ def _from_arn(arn: str, tags: Any) -> Thing:
     return Thing(kind=Kind.OTHER, id=arn, tags=tags_of(tags))
 
 
-def _own(kind: Kind, id: str, pairs: Any, state: str | None = None, size: float | None = None) -> Iterator[Thing]:
+def _own(
+    kind: Kind, id: str, pairs: Any, state: str | None = None, size: float | None = None, type: str | None = None
+) -> Iterator[Thing]:
     tags = tags_of(pairs)
     if BASE_TAG in tags and str(state).lower() not in ("deleted", "deleting"):
-        yield Thing(kind=kind, id=id, tags=tags, state=state, size_gib=size)
+        yield Thing(kind=kind, id=id, tags=tags, state=state, size_gib=size, type=type)
 
 
 def _listed(client: Any, call: str, answer: str, **arguments: Any) -> Iterator[Any]:

@@ -45,14 +45,14 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thing:
-    """Something tagged as corral's. `size_gib` and `instance_type` are there where the price follows from them."""
+    """Something tagged as corral's. `type` is the service's own word for what it is: `p5.48xlarge`, `Interface`, ..."""
 
     kind: Kind
     id: str
     tags: Mapping[str, str] = field(default_factory=dict)
     state: str | None = None
     size_gib: float | None = None
-    instance_type: str | None = None
+    type: str | None = None
     market: str | None = None
     zone: str | None = None
     address: str | None = None

@@ -94,7 +94,7 @@ def _lustre(spec: LustreSpec, head_zone: str) -> LustrePlan:
         zone_id=spec.zone or head_zone,
         size_gib=spec.size_gib,
         deployment=spec.deployment,
-        mount=spec.mount or f"/{spec.name}",
+        mount=spec.mount_point,
         data=tuple(
             DataLinkPlan(path=link.path, s3=link.s3, imports=link.imports, exports=link.exports)
             for link in sorted(spec.data, key=lambda link: link.path)

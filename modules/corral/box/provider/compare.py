@@ -34,6 +34,11 @@ class Difference:
     way: Way
     replaces: bool
 
+    @property
+    def name(self) -> str:
+        """The property of the resource that the path begins with."""
+        return self.path.partition(".")[0].partition("[")[0]
+
 
 def differences(props: Mapping[str, Prop], old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Difference]:
     """All differences between the old state and the new inputs, in the order of the table."""

@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from corral.box.provider.cloud import Cloud
 from corral.box.provider.compare import NOTHING, Difference, differences, same, settled
-from corral.box.provider.problems import Gone, ProviderError, told
+from corral.box.provider.problems import Gone, ProviderError, explained, told
 from corral.box.provider.resource import Change, Resource, State
 from corral.box.provider.shapes import ANY, Kind, Prop
 from corral.box.provider.wire import UNKNOWN
@@ -41,7 +41,12 @@ def diff(
     """What would change: the state against the wanted inputs, without the ignored paths."""
     wanted = new if resource.is_global else {"region": settings.region, **new}
     found = differences(resource.inputs, old, wanted)
-    return [one for one in found if not any(_covers(path, one.path) for path in ignored)]
+    forced = resource.replaces_if(old, new)
+    return [
+        replace(one, replaces=one.replaces or one.name in forced)
+        for one in found
+        if not any(_covers(path, one.path) for path in ignored)
+    ]
 
 
 def previewed(
@@ -68,8 +73,8 @@ def create(resource: Resource, cloud: Cloud, settings: Settings, inputs: State) 
             if resource.settle:
                 resource.settle(cloud, id, inputs)
             return id, _state(resource, cloud, settings, id, inputs)
-    except ProviderError as error:
-        raise HalfMade(id, inputs, str(error)) from error
+    except Exception as error:  # whatever it is: an object that is forgotten here costs money for ever
+        raise HalfMade(id, {**inputs, **_regional(resource, cloud)}, explained(error)) from error
 
 
 def read(
@@ -108,8 +113,7 @@ def _retag(resource: Resource, cloud: Cloud, change: Change) -> None:
 
 def _state(resource: Resource, cloud: Cloud, settings: Settings, id: str, known: State) -> State:
     found = resource.read(cloud, id, known)
-    if not resource.is_global:
-        found["region"] = cloud.region
+    found |= _regional(resource, cloud)
     if resource.retag:
         found["tags"] = _own_tags(found.get("tagsAll") or {}, known.get("tags") or {}, settings.default_tags)
     return {
@@ -131,6 +135,10 @@ def remembered(prop: Prop, known: Any, found: Any) -> Any:
     if prop.kind is Kind.LIST and prop.item and isinstance(known, list) and len(known) == len(found):
         return [remembered(prop.item, old, new) for old, new in zip(known, found, strict=True)]
     return known if same(prop, found, known) else found
+
+
+def _regional(resource: Resource, cloud: Cloud) -> State:
+    return {} if resource.is_global else {"region": cloud.region}
 
 
 def _own_tags(tags_all: Mapping[str, str], known: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from botocore.exceptions import (
     BotoCoreError,
@@ -33,6 +35,14 @@ class Gone(ProviderError):
 
 class Unfinished(ProviderError):
     """The object exists, but is not (yet) as asked for."""
+
+
+def explained(error: Exception) -> str:
+    """One line for a person; for a fault of the stand-in itself with its place, but without a traceback."""
+    if isinstance(error, ProviderError):
+        return str(error)
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"the stand-in has a fault at {Path(frame.filename).name}:{frame.lineno}: {error!r}"
 
 
 @contextmanager

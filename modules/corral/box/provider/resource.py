@@ -36,6 +36,11 @@ def _nothing(cloud: Cloud, change: Change) -> None:
     """For types in which whatever can change is brought about by `settle`."""
 
 
+def _never(old: State, new: State) -> frozenset[str]:
+    """For types in which what makes a new resource does so always."""
+    return frozenset()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
     """One resource type.
@@ -57,6 +62,7 @@ class Resource:
     autonamed: str = ""  # the property that gets a name where the program gives none
     autoname_prefix: str = ""
     identify: Callable[[State], str] | None = None  # the id, where an import asks in another form
+    replaces_if: Callable[[State, State], frozenset[str]] = _never  # what makes a new resource in this case
     is_global: bool = False
 
     @property

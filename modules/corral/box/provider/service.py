@@ -6,10 +6,8 @@ Neither resource types nor AWS calls are known here. Protocol: pulumi/proto/pulu
 from __future__ import annotations
 
 import json
-import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 import grpc
@@ -23,7 +21,7 @@ from corral.box.provider.compare import Difference, Way
 from corral.box.provider.configuration import UnknownSetting, configured
 from corral.box.provider.invokes import invoked
 from corral.box.provider.lifecycle import Settings
-from corral.box.provider.problems import Gone, ProviderError, told
+from corral.box.provider.problems import Gone, ProviderError, explained, told
 from corral.box.provider.resource import Change, Resource
 from corral.box.provider.tables import RESOURCES
 from corral.box.provider.wire import from_struct, is_unknown, to_struct
@@ -176,7 +174,7 @@ def _changes(some: bool) -> Any:
 
 
 def _names(found: list[Difference]) -> frozenset[str]:
-    return frozenset(one.path.partition(".")[0].partition("[")[0] for one in found)
+    return frozenset(one.name for one in found)
 
 
 def _resource(token: str, context: grpc.ServicerContext) -> Resource:
@@ -197,10 +195,8 @@ def _answering(context: grpc.ServicerContext, doing: str, *passed: type[Exceptio
         _abort_half_made(context, doing, error)
     except ProviderError as error:
         context.abort(grpc.StatusCode.UNKNOWN, f"{doing}: {error}")
-    except Exception as error:  # a fault of the stand-in itself: where, but no traceback in a user's terminal
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        where = f"{Path(frame.filename).name}:{frame.lineno}"
-        context.abort(grpc.StatusCode.INTERNAL, f"{doing}: the stand-in has a fault at {where}: {error!r}")
+    except Exception as error:
+        context.abort(grpc.StatusCode.INTERNAL, f"{doing}: {explained(error)}")
 
 
 def _abort_half_made(context: grpc.ServicerContext, doing: str, error: lifecycle.HalfMade) -> NoReturn:

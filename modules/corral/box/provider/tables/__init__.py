@@ -9,6 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from corral.box.provider.resource import Resource
-from corral.box.provider.tables import network
+from corral.box.provider.tables import (
+    buckets,
+    identity,
+    machines,
+    network,
+    observation,
+    security,
+    settings,
+    storage,
+    templates,
+)
 
-RESOURCES: Mapping[str, Resource] = {resource.token: resource for room in (network,) for resource in room.RESOURCES}
+FILES = (network, security, templates, machines, storage, buckets, identity, settings, observation)
+RESOURCES: Mapping[str, Resource] = {resource.token: resource for file in FILES for resource in file.RESOURCES}

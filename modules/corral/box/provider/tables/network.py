@@ -465,7 +465,7 @@ def _read_endpoint(cloud: Cloud, id: str, known: State) -> State:
     return {
         **record(ENDPOINT.state, endpoint),
         "securityGroupIds": groups,
-        **_prefix_list(cloud, endpoint["ServiceName"], endpoint["VpcEndpointType"]),
+        **_prefix_list(cloud, endpoint["ServiceName"], endpoint.get("VpcEndpointType", "Gateway")),
         "arn": cloud.arn("ec2", f"vpc-endpoint/{id}"),
         "tagsAll": tag_map(endpoint.get("Tags")),
     }

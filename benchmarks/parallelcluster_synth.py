@@ -1,0 +1,98 @@
+"""One cluster turned into its CloudFormation template by AWS ParallelCluster, as `pcluster create-cluster` does it.
+
+Run with the Python of the environment that holds aws-parallelcluster, in a process of its own: the first template is
+what a user waits for. Its answers from AWS are stand-ins that come at once, and nothing is validated or uploaded, so
+this is less than the real command does. It needs Node.js, as the real one does.
+"""
+
+import os
+from collections.abc import Callable
+from types import SimpleNamespace
+
+REGION = "us-east-1"
+CLUSTER = """
+Region: us-east-1
+Image: {Os: alinux2023}
+HeadNode: {InstanceType: m7i.2xlarge, Networking: {SubnetId: subnet-0123456789abcdef0}}
+Scheduling:
+  Scheduler: slurm
+  SlurmQueues:
+    - Name: train
+      CapacityType: SPOT
+      ComputeResources:
+        - {Name: p4d, InstanceType: p4d.24xlarge, MinCount: 0, MaxCount: 4, Efa: {Enabled: true}}
+      Networking: {SubnetIds: [subnet-0123456789abcdef0], PlacementGroup: {Enabled: true}}
+SharedStorage:
+  - {Name: scratch, StorageType: FsxLustre, MountDir: /scratch, FsxLustreSettings: {StorageCapacity: 1200}}
+"""
+INSTANCE_TYPE = {
+    "InstanceType": "p4d.24xlarge",
+    "VCpuInfo": {"DefaultVCpus": 96, "DefaultCores": 48, "DefaultThreadsPerCore": 2},
+    "MemoryInfo": {"SizeInMiB": 1179648},
+    "ProcessorInfo": {"SupportedArchitectures": ["x86_64"]},
+    "NetworkInfo": {
+        "EfaSupported": True,
+        "EfaInfo": {"MaximumEfaInterfaces": 4},
+        "MaximumNetworkCards": 4,
+        "DefaultNetworkCardIndex": 0,
+        "NetworkCards": [{"NetworkCardIndex": card, "MaximumNetworkInterfaces": 15} for card in range(4)],
+    },
+    "GpuInfo": {"Gpus": [{"Name": "A100", "Manufacturer": "NVIDIA", "Count": 8}]},
+    "EbsInfo": {"EbsOptimizedSupport": "default"},
+    "SupportedUsageClasses": ["on-demand", "spot"],
+    "InstanceStorageSupported": True,
+}
+
+
+class Service:
+    """Answers every call to one AWS service with a name; a number is asked of none."""
+
+    def __getattr__(self, action: str) -> Callable[..., str]:
+        return lambda *_, **__: f"{action}-0123456789abcdef0"
+
+
+class Ec2(Service):
+    """The EC2 answers that a name is not enough for."""
+
+    def get_instance_type_info(self, _: str) -> object:
+        """Return what DescribeInstanceTypes says of a p4d.24xlarge, whatever is asked."""
+        from pcluster.aws.aws_resources import InstanceTypeInfo
+
+        return InstanceTypeInfo(INSTANCE_TYPE)
+
+    def describe_image(self, _: str) -> object:
+        """Return the root device of an image."""
+        return SimpleNamespace(device_name="/dev/xvda", volume_size=45)
+
+
+class Cloud:
+    """In the place of ParallelCluster's one object for all of AWS."""
+
+    aws_region = REGION
+    ec2 = Ec2()
+
+    def __getattr__(self, _: str) -> Service:
+        return Service()
+
+
+def main() -> None:
+    """Load the declared cluster, build its template, and print how many resources that has."""
+    os.environ["AWS_DEFAULT_REGION"] = REGION
+    from pcluster.aws.aws_api import AWSApi
+
+    AWSApi._instance = Cloud()
+    import yaml
+    from pcluster.models.s3_bucket import S3Bucket
+    from pcluster.schemas.cluster_schema import ClusterSchema
+    from pcluster.templates.cdk_builder import CDKTemplateBuilder
+
+    declared = yaml.safe_load(CLUSTER)
+    cluster = ClusterSchema(cluster_name="bench").load(declared)
+    cluster.source_config = declared
+    bucket = S3Bucket(service_name="bench", stack_name="bench", artifact_directory="bench", name="bench")
+    template, _ = CDKTemplateBuilder().build_cluster_template(cluster, bucket, "bench")
+    print(len(template["Resources"]))
+
+
+if __name__ == "__main__":
+    main()

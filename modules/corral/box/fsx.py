@@ -1,0 +1,305 @@
+"""FSx for Lustre: file systems that take a moment to come and go, and hold network interfaces in their subnet.
+
+Sizes and settings are judged in `fsx_lustre`; links to S3 are in `fsx_associations`. Other file system types are not
+in the box.
+"""
+
+# mypy: disallow-subclassing-any=False
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import moto.fsx.urls
+from moto.core.resource_tagging import TaggedResource
+from moto.core.responses import ActionResult, BaseResponse, EmptyResult
+from moto.ec2.utils import random_id, random_resource_id
+from moto.fsx.models import FSxBackend
+
+from corral.box.fsx_associations import Association, AssociationActions, Associations
+from corral.box.fsx_lustre import check_capacity, check_lustre
+from corral.box.refusals import Refused
+
+SETTLE_S = 0.3  # how long something is CREATING or DELETING; on AWS it is minutes
+
+
+class FileSystem:
+    """One Lustre file system."""
+
+    def __init__(self, backend: BoxFSx, asked: Mapping[str, Any], vpc_id: str) -> None:
+        self.id = random_id("fs")
+        self.backend = backend
+        self.asked = dict(asked)
+        self.vpc_id = vpc_id
+        self.lustre = dict(asked.get("LustreConfiguration") or {})
+        self.lustre.setdefault("DeploymentType", "SCRATCH_1")
+        self.capacity_gib = int(asked["StorageCapacity"])
+        self.created = time.time()
+        self.deleted: float | None = None
+        self.interfaces: list[str] = []
+        self.mount_name = "fsx" if self.lustre["DeploymentType"] == "SCRATCH_1" else random_resource_id(8)
+
+    @property
+    def arn(self) -> str:
+        """The Amazon resource name."""
+        return f"{self.backend.arn_prefix}:file-system/{self.id}"
+
+    @property
+    def state(self) -> str:
+        """`deleting` once it is; read by the inventory."""
+        return self.lifecycle.lower()
+
+    @property
+    def lifecycle(self) -> str:
+        """CREATING, AVAILABLE or DELETING."""
+        if self.deleted:
+            return "DELETING"
+        return "AVAILABLE" if time.time() - self.created >= SETTLE_S else "CREATING"
+
+    def described(self) -> dict[str, Any]:
+        """The file system as the API shows it."""
+        shown = {
+            "OwnerId": self.backend.account_id,
+            "CreationTime": self.created,
+            "FileSystemId": self.id,
+            "FileSystemType": "LUSTRE",
+            "FileSystemTypeVersion": self.asked.get("FileSystemTypeVersion") or "2.15",
+            "Lifecycle": self.lifecycle,
+            "StorageCapacity": self.capacity_gib,
+            "StorageType": self.asked.get("StorageType") or "SSD",
+            "VpcId": self.vpc_id,
+            "SubnetIds": self.asked["SubnetIds"],
+            "NetworkInterfaceIds": self.interfaces,
+            "DNSName": f"{self.id}.fsx.{self.backend.region_name}.amazonaws.com",
+            "KmsKeyId": self.asked.get("KmsKeyId"),
+            "ResourceARN": self.arn,
+            "Tags": self.backend.list_tags_for_resource(self.arn),
+            "LustreConfiguration": self._described_lustre(),
+        }
+        return {name: value for name, value in shown.items() if value is not None}
+
+    def _described_lustre(self) -> dict[str, Any]:
+        shown = {
+            "WeeklyMaintenanceStartTime": "7:03:00",
+            "DataCompressionType": "NONE",
+            "LogConfiguration": {"Level": "DISABLED"},
+            "CopyTagsToBackups": False,
+            **self.lustre,
+            "MountName": self.mount_name,
+        }
+        if shown["DeploymentType"].startswith("PERSISTENT"):
+            shown.setdefault("AutomaticBackupRetentionDays", 0)
+        return shown
+
+
+class BoxFSx(Associations, FSxBackend):
+    """The FSx of one account and region."""
+
+    _url_module = moto.fsx.urls
+
+    def __init__(self, region_name: str, account_id: str) -> None:
+        super().__init__(region_name, account_id)
+        self.file_systems: dict[str, FileSystem] = {}
+        self.associations: dict[str, Association] = {}
+
+    @property
+    def arn_prefix(self) -> str:
+        """What the names of all its resources begin with."""
+        return f"arn:{self.partition}:fsx:{self.region_name}:{self.account_id}"
+
+    @property
+    def ec2(self) -> Any:
+        """The EC2 of the same account and region."""
+        from moto.ec2.models import ec2_backends
+
+        return ec2_backends[self.account_id][self.region_name]
+
+    def settle(self) -> None:
+        """Forgets what has been DELETING long enough."""
+        now = time.time()
+        collections: tuple[dict[str, Any], ...] = (self.file_systems, self.associations)
+        for held in collections:
+            for identity, thing in list(held.items()):
+                if thing.deleted and now - thing.deleted >= SETTLE_S:
+                    del held[identity]
+
+    def create_lustre(self, asked: Mapping[str, Any]) -> FileSystem:
+        """A new file system with one interface for each of its servers."""
+        token = asked.get("ClientRequestToken")
+        known = [held for held in self.file_systems.values() if token and held.asked.get("ClientRequestToken") == token]
+        if known:
+            return self._repeated(known[0], asked)
+        check_lustre(
+            asked.get("StorageCapacity"),
+            asked.get("StorageType") or "SSD",
+            asked.get("LustreConfiguration") or {},
+            asked.get("KmsKeyId"),
+        )
+        subnet = self._subnet(asked.get("SubnetIds") or [])
+        groups = asked.get("SecurityGroupIds") or []
+        self._check_groups(groups, subnet.vpc_id)
+        made = FileSystem(self, asked, subnet.vpc_id)
+        for _ in range(2):  # one for metadata and one for the first 1.2 TiB; more servers, more interfaces on AWS
+            eni = self.ec2.create_network_interface(subnet, group_ids=groups)
+            self.ec2.hold_interface(eni, "fsx", f"Created by Amazon FSx for {made.id}")
+            made.interfaces.append(eni.id)
+        self.file_systems[made.id] = made
+        self.tagger.tag_resource(made.arn, asked.get("Tags") or [])
+        return made
+
+    def get_file_system(self, file_system_id: str) -> FileSystem:
+        """The file system of that id."""
+        self.settle()
+        if file_system_id not in self.file_systems:
+            raise Refused("FileSystemNotFound", f"File system '{file_system_id}' does not exist.")
+        return self.file_systems[file_system_id]
+
+    def update_lustre(self, file_system_id: str, capacity: int | None, changes: Mapping[str, Any]) -> FileSystem:
+        """Grows a file system or changes its settings."""
+        held = self.get_file_system(file_system_id)
+        if capacity is not None and capacity != held.capacity_gib:
+            if capacity < held.capacity_gib:
+                raise Refused("BadRequest", f"Storage capacity cannot shrink from {held.capacity_gib} GiB.")
+            check_capacity(
+                capacity,
+                held.lustre["DeploymentType"],
+                held.asked.get("StorageType") or "SSD",
+                held.lustre.get("PerUnitStorageThroughput"),
+            )
+            held.capacity_gib = capacity
+        held.lustre.update(changes)
+        return held
+
+    def delete_lustre(self, file_system_id: str) -> FileSystem:
+        """Starts to remove a file system; its interfaces and associations go at once."""
+        held = self.get_file_system(file_system_id)
+        if not held.deleted:
+            held.deleted = time.time()
+            for eni_id in held.interfaces:
+                self.ec2.forget_interface(self.ec2.get_network_interface(eni_id))
+            for association in self.associations.values():
+                if association.file_system_id == held.id:
+                    association.deleted = held.deleted
+        return held
+
+    def resource(self, arn: str) -> FileSystem | Association:
+        """The file system or association of that name."""
+        self.settle()
+        everything: list[FileSystem | Association] = [*self.file_systems.values(), *self.associations.values()]
+        for held in everything:
+            if held.arn == arn:
+                return held
+        raise Refused("ResourceNotFound", f"The resource {arn} does not exist.")
+
+    def iter_tagged_resources(self) -> Iterator[TaggedResource]:
+        """File systems and associations, for the tagging API."""
+        self.settle()
+        for kind, held in (("file-system", self.file_systems), ("association", self.associations)):
+            for thing in held.values():
+                tags = self.tagger.get_tag_dict_for_resource(thing.arn)
+                yield TaggedResource(arn=thing.arn, tags=tags, resource_type=f"fsx:{kind}")
+
+    def _repeated(self, known: FileSystem, asked: Mapping[str, Any]) -> FileSystem:
+        if known.asked != dict(asked):
+            raise Refused("IncompatibleParameterError", "The same ClientRequestToken was used with other parameters.")
+        return known
+
+    def _subnet(self, subnet_ids: list[str]) -> Any:
+        if len(subnet_ids) != 1:
+            raise Refused("BadRequest", "Exactly one subnet ID is required for Lustre file systems.")
+        try:
+            return self.ec2.get_subnet(subnet_ids[0])
+        except Exception as error:
+            raise Refused("InvalidNetworkSettings", f"The subnet ID '{subnet_ids[0]}' does not exist.") from error
+
+    def _check_groups(self, groups: list[str], vpc_id: str) -> None:
+        try:
+            self.ec2.check_groups(groups, vpc_id)
+        except Refused as error:
+            raise Refused("InvalidNetworkSettings", error.message) from error
+
+
+class BoxFSxResponse(AssociationActions, BaseResponse):
+    """The actions of FSx."""
+
+    def __init__(self) -> None:
+        super().__init__(service_name="fsx")
+        self.automated_parameter_parsing = True
+
+    @property
+    def fsx(self) -> Any:
+        """The backend of the call."""
+        from moto.fsx.models import fsx_backends
+
+        return fsx_backends[self.current_account][self.region]
+
+    def create_file_system(self) -> ActionResult:
+        """CreateFileSystem."""
+        if self._get_param("FileSystemType") != "LUSTRE":
+            raise NotImplementedError(f"FSx for {self._get_param('FileSystemType')}")
+        return ActionResult({"FileSystem": self.fsx.create_lustre(dict(self.params)).described()})
+
+    def describe_file_systems(self) -> ActionResult:
+        """DescribeFileSystems, in pages."""
+        ids = self._get_param("FileSystemIds", [])
+        self.fsx.settle()
+        found = [self.fsx.get_file_system(named) for named in ids] or list(self.fsx.file_systems.values())
+        page, token = self.page([held.described() for held in found])
+        return ActionResult({"FileSystems": page, "NextToken": token})
+
+    def update_file_system(self) -> ActionResult:
+        """UpdateFileSystem."""
+        held = self.fsx.update_lustre(
+            self._get_param("FileSystemId"),
+            self._get_param("StorageCapacity"),
+            self._get_param("LustreConfiguration", {}),
+        )
+        return ActionResult({"FileSystem": held.described()})
+
+    def delete_file_system(self) -> ActionResult:
+        """DeleteFileSystem."""
+        held = self.fsx.delete_lustre(self._get_param("FileSystemId"))
+        return ActionResult({"FileSystemId": held.id, "Lifecycle": held.lifecycle})
+
+    def create_backup(self) -> ActionResult:
+        """CreateBackup: refused for scratch file systems as on AWS, and otherwise because the box has none."""
+        held = self.fsx.get_file_system(self._get_param("FileSystemId"))
+        if held.lustre["DeploymentType"].startswith("SCRATCH"):
+            raise Refused("BadRequest", f"Backups are not supported for {held.lustre['DeploymentType']}.")
+        raise NotImplementedError("backups of persistent file systems")
+
+    def describe_backups(self) -> ActionResult:
+        """DescribeBackups: there are none."""
+        return ActionResult({"Backups": []})
+
+    def tag_resource(self) -> ActionResult:
+        """TagResource."""
+        held = self.fsx.resource(self._get_param("ResourceARN"))
+        self.fsx.tagger.tag_resource(held.arn, self._get_param("Tags", []))
+        return EmptyResult()
+
+    def untag_resource(self) -> ActionResult:
+        """UntagResource."""
+        held = self.fsx.resource(self._get_param("ResourceARN"))
+        self.fsx.tagger.untag_resource_using_names(held.arn, self._get_param("TagKeys", []))
+        return EmptyResult()
+
+    def list_tags_for_resource(self) -> ActionResult:
+        """ListTagsForResource."""
+        held = self.fsx.resource(self._get_param("ResourceARN"))
+        return ActionResult({"Tags": self.fsx.list_tags_for_resource(held.arn)})
+
+    def page(self, items: list[Any]) -> tuple[list[Any], str | None]:
+        """A page of the items and the token of the next one."""
+        start = int(self._get_param("NextToken") or 0)
+        end = start + int(self._get_param("MaxResults") or len(items) or 1)
+        return items[start:end], str(end) if end < len(items) else None
+
+
+def install() -> None:
+    """Puts the box's FSx in moto's place."""
+    from moto.fsx.models import fsx_backends
+
+    moto.fsx.urls.url_paths["{0}/$"] = BoxFSxResponse.dispatch
+    fsx_backends.backend = BoxFSx

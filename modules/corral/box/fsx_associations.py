@@ -1,0 +1,173 @@
+"""Data repository associations: the links between a directory of a Lustre file system and a prefix in S3."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Any
+from urllib.parse import urlsplit
+
+from moto.core.responses import ActionResult
+from moto.ec2.utils import random_id
+
+from corral.box.refusals import Refused
+
+MOST = 8  # associations of one file system (FSx for Lustre user guide, data repositories)
+CHUNK_MIB = 1024
+SETTLE_S = 0.3  # as for file systems
+
+
+class Association:
+    """One link between a directory and a prefix."""
+
+    def __init__(self, backend: Any, asked: Mapping[str, Any]) -> None:
+        self.id = random_id("dra")
+        self.backend = backend
+        self.asked = dict(asked)
+        self.file_system_id = str(asked["FileSystemId"])
+        self.s3 = dict(asked.get("S3") or {})
+        self.chunk_mib = int(asked.get("ImportedFileChunkSize") or CHUNK_MIB)
+        self.created = time.time()
+        self.deleted: float | None = None
+
+    @property
+    def arn(self) -> str:
+        """The Amazon resource name."""
+        return f"{self.backend.arn_prefix}:association/{self.file_system_id}/{self.id}"
+
+    @property
+    def state(self) -> str:
+        """`deleting` once it is; read by the inventory."""
+        return self.lifecycle.lower()
+
+    @property
+    def path(self) -> PurePosixPath:
+        """The directory in the file system."""
+        return PurePosixPath(self.asked.get("FileSystemPath") or "/")
+
+    @property
+    def lifecycle(self) -> str:
+        """CREATING, AVAILABLE, MISCONFIGURED or DELETING."""
+        if self.deleted:
+            return "DELETING"
+        if time.time() - self.created < SETTLE_S:
+            return "CREATING"
+        return "AVAILABLE" if self._bucket_exists() else "MISCONFIGURED"
+
+    def described(self) -> dict[str, Any]:
+        """The association as the API shows it."""
+        lifecycle = self.lifecycle
+        shown = {
+            "AssociationId": self.id,
+            "ResourceARN": self.arn,
+            "FileSystemId": self.file_system_id,
+            "Lifecycle": lifecycle,
+            "FileSystemPath": str(self.path),
+            "DataRepositoryPath": self.asked["DataRepositoryPath"],
+            "BatchImportMetaDataOnCreate": bool(self.asked.get("BatchImportMetaDataOnCreate")),
+            "ImportedFileChunkSize": self.chunk_mib,
+            "S3": self.s3,
+            "Tags": self.backend.list_tags_for_resource(self.arn),
+            "CreationTime": self.created,
+        }
+        if lifecycle == "MISCONFIGURED":
+            shown["FailureDetails"] = {"Message": f"The bucket of {self.asked['DataRepositoryPath']} does not exist."}
+        return shown
+
+    def _bucket_exists(self) -> bool:
+        from moto.s3.models import s3_backends
+
+        bucket = urlsplit(self.asked["DataRepositoryPath"]).netloc
+        return bucket in s3_backends[self.backend.account_id][self.backend.partition].buckets
+
+
+class Associations:
+    """The part of the FSx backend that holds associations."""
+
+    associations: dict[str, Association]
+
+    def create_association(self: Any, asked: Mapping[str, Any]) -> Association:
+        """A new association that overlaps with no other."""
+        held = self.get_file_system(asked["FileSystemId"])
+        if held.lustre["DeploymentType"] == "SCRATCH_1":
+            raise Refused("BadRequest", "Data repository associations are not supported for SCRATCH_1.")
+        if held.lifecycle != "AVAILABLE":
+            raise Refused("BadRequest", f"File system {held.id} is {held.lifecycle}, not AVAILABLE.")
+        made = Association(self, asked)
+        others = [
+            other for other in self.associations.values() if other.file_system_id == held.id and not other.deleted
+        ]
+        _check(made, others)
+        self.associations[made.id] = made
+        self.tagger.tag_resource(made.arn, asked.get("Tags") or [])
+        return made
+
+    def get_association(self: Any, association_id: str) -> Association:
+        """The association of that id."""
+        self.settle()
+        if association_id not in self.associations:
+            raise Refused("DataRepositoryAssociationNotFound", f"The association {association_id} does not exist.")
+        return self.associations[association_id]  # type: ignore[no-any-return]
+
+
+class AssociationActions:
+    """The actions on data repository associations."""
+
+    def create_data_repository_association(self: Any) -> ActionResult:
+        """CreateDataRepositoryAssociation."""
+        return ActionResult({"Association": self.fsx.create_association(dict(self.params)).described()})
+
+    def describe_data_repository_associations(self: Any) -> ActionResult:
+        """DescribeDataRepositoryAssociations, in pages."""
+        fsx = self.fsx
+        fsx.settle()
+        ids = self._get_param("AssociationIds", [])
+        found = [fsx.get_association(named) for named in ids] or list(fsx.associations.values())
+        for condition in self._get_param("Filters", []):
+            if condition["Name"] != "file-system-id":
+                raise NotImplementedError(f"The filter '{condition['Name']}'")
+            found = [held for held in found if held.file_system_id in condition["Values"]]
+        page, token = self.page([held.described() for held in found])
+        return ActionResult({"Associations": page, "NextToken": token})
+
+    def update_data_repository_association(self: Any) -> ActionResult:
+        """UpdateDataRepositoryAssociation."""
+        held = self.fsx.get_association(self._get_param("AssociationId"))
+        held.chunk_mib = int(self._get_param("ImportedFileChunkSize") or held.chunk_mib)
+        held.s3.update(self._get_param("S3", {}))
+        return ActionResult({"Association": held.described()})
+
+    def delete_data_repository_association(self: Any) -> ActionResult:
+        """DeleteDataRepositoryAssociation."""
+        held = self.fsx.get_association(self._get_param("AssociationId"))
+        held.deleted = held.deleted or time.time()
+        with_data = bool(self._get_param("DeleteDataInFileSystem"))
+        return ActionResult(
+            {"AssociationId": held.id, "Lifecycle": held.lifecycle, "DeleteDataInFileSystem": with_data}
+        )
+
+
+def _check(made: Association, others: list[Association]) -> None:
+    if not made.path.is_absolute():
+        raise Refused("BadRequest", f"FileSystemPath '{made.path}' must start with /.")
+    target = urlsplit(made.asked["DataRepositoryPath"])
+    if target.scheme != "s3" or not target.netloc:
+        raise Refused("BadRequest", f"DataRepositoryPath '{made.asked['DataRepositoryPath']}' is no S3 path.")
+    if len(others) >= MOST:
+        raise Refused("ServiceLimitExceeded", f"A file system has at most {MOST} data repository associations.")
+    for other in others:
+        if _overlap(made.path, other.path):
+            raise Refused("BadRequest", f"FileSystemPath '{made.path}' overlaps with '{other.path}' of {other.id}.")
+        if _overlap(_s3_path(made), _s3_path(other)):
+            raise Refused("BadRequest", f"DataRepositoryPath '{made.asked['DataRepositoryPath']}' overlaps with that of"
+                          f" {other.id}.")  # fmt: skip
+
+
+def _s3_path(association: Association) -> PurePosixPath:
+    target = urlsplit(association.asked["DataRepositoryPath"])
+    return PurePosixPath("/", target.netloc, target.path.strip("/"))
+
+
+def _overlap(one: PurePosixPath, other: PurePosixPath) -> bool:
+    return one.is_relative_to(other) or other.is_relative_to(one)

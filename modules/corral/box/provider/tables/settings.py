@@ -1,0 +1,343 @@
+"""Named values: SSM parameters, secrets; and names: Route 53 zones and records."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+from corral.box.provider.cloud import Cloud
+from corral.box.provider.problems import Gone, absence
+from corral.box.provider.resource import Change, Resource, State
+from corral.box.provider.shapes import ANY, blockset, document, flag, text, whole, wordset
+from corral.box.provider.translate import record, request, tag_list, tag_map
+
+# --- parameters
+
+PARAMETER_NAMES = ("name", "type", "description", "keyId", "tier", "dataType", "allowedPattern")
+
+
+def _put_parameter(cloud: Cloud, inputs: State, overwrite: bool) -> str:
+    value = inputs.get("value") if inputs.get("value") is not None else inputs.get("insecureValue")
+    asked = request(PARAMETER.props, inputs, PARAMETER_NAMES)
+    cloud.ssm.put_parameter(Value=value, Overwrite=overwrite, **asked)
+    return str(inputs["name"])
+
+
+def _create_parameter(cloud: Cloud, inputs: State) -> str:
+    return _put_parameter(cloud, inputs, bool(inputs.get("overwrite")))
+
+
+def _settle_parameter(cloud: Cloud, id: str, inputs: State) -> None:
+    """PutParameter refuses tags together with Overwrite, so they always come after it."""
+    if inputs.get("tagsAll"):
+        tags = tag_list(inputs["tagsAll"])
+        cloud.ssm.add_tags_to_resource(ResourceType="Parameter", ResourceId=id, Tags=tags)
+
+
+def _read_parameter(cloud: Cloud, id: str, known: State) -> State:
+    with absence("ParameterNotFound"):
+        parameter = cloud.ssm.get_parameter(Name=id, WithDecryption=True)["Parameter"]
+    named = [{"Key": "Name", "Option": "Equals", "Values": [id]}]
+    described = cloud.ssm.describe_parameters(ParameterFilters=named)["Parameters"]
+    tags = cloud.ssm.list_tags_for_resource(ResourceType="Parameter", ResourceId=id)["TagList"]
+    return {
+        **record(PARAMETER.state, described[0] if described else {}),
+        **record(PARAMETER.state, parameter),
+        **({"insecureValue": parameter["Value"]} if known.get("insecureValue") is not None else {}),
+        "tagsAll": tag_map(tags),
+    }
+
+
+def _update_parameter(cloud: Cloud, change: Change) -> None:
+    if change.names - {"tags", "tagsAll", "overwrite"}:
+        _put_parameter(cloud, change.new, overwrite=True)
+
+
+def _delete_parameter(cloud: Cloud, id: str, state: State) -> None:
+    with absence("ParameterNotFound"):
+        cloud.ssm.delete_parameter(Name=id)
+
+
+def _retag_parameter(cloud: Cloud, id: str, state: State, put: Mapping[str, str], drop: list[str]) -> None:
+    if drop:
+        cloud.ssm.remove_tags_from_resource(ResourceType="Parameter", ResourceId=id, TagKeys=drop)
+
+
+PARAMETER = Resource(
+    token="aws:ssm/parameter:Parameter",
+    props={
+        "name": text(replaces=True),
+        "type": text(required=True),
+        "value": text(computed=True),
+        "insecureValue": text(),
+        "description": text(),
+        "keyId": text(computed=True),
+        "tier": text(computed=True),
+        "dataType": text(computed=True, replaces=True),
+        "allowedPattern": text(),
+        "overwrite": flag(kept=True),
+    },
+    outputs={"arn": text(aws="ARN"), "version": whole(changes_with=ANY)},
+    create=_create_parameter,
+    settle=_settle_parameter,
+    read=_read_parameter,
+    update=_update_parameter,
+    delete=_delete_parameter,
+    retag=_retag_parameter,
+    autonamed="name",
+)
+
+# --- secrets
+
+
+def _create_secret(cloud: Cloud, inputs: State) -> str:
+    asked = request(SECRET.props, inputs, ("name", "description", "kmsKeyId"))
+    return str(cloud.secretsmanager.create_secret(**asked, Tags=tag_list(inputs.get("tagsAll")))["ARN"])
+
+
+def _settle_secret(cloud: Cloud, id: str, inputs: State) -> None:
+    if inputs.get("policy"):
+        cloud.secretsmanager.put_resource_policy(SecretId=id, ResourcePolicy=inputs["policy"])
+
+
+def _describe_secret(cloud: Cloud, id: str) -> Mapping[str, Any]:
+    with absence("ResourceNotFoundException"):
+        secret: Mapping[str, Any] = cloud.secretsmanager.describe_secret(SecretId=id)
+    if secret.get("DeletedDate"):
+        raise Gone(f"{id} is deleted")
+    return secret
+
+
+def _read_secret(cloud: Cloud, id: str, known: State) -> State:
+    secret = _describe_secret(cloud, id)
+    policy = cloud.secretsmanager.get_resource_policy(SecretId=id).get("ResourcePolicy")
+    return {
+        **record(SECRET.state, secret),
+        "policy": policy,
+        "arn": secret["ARN"],
+        "tagsAll": tag_map(secret.get("Tags")),
+    }
+
+
+def _update_secret(cloud: Cloud, change: Change) -> None:
+    if change.touches("description", "kmsKeyId"):
+        asked = request(SECRET.props, change.new, ("description", "kmsKeyId"))
+        cloud.secretsmanager.update_secret(SecretId=change.id, **{"Description": "", **asked})
+
+
+def _delete_secret(cloud: Cloud, id: str, state: State) -> None:
+    days = state.get("recoveryWindowInDays", 30)
+    how = {"RecoveryWindowInDays": days} if days else {"ForceDeleteWithoutRecovery": True}
+    with absence("ResourceNotFoundException"):
+        cloud.secretsmanager.delete_secret(SecretId=id, **how)
+    cloud.until_gone(lambda: _describe_secret(cloud, id), id)
+
+
+def _retag_secret(cloud: Cloud, id: str, state: State, put: Mapping[str, str], drop: list[str]) -> None:
+    if drop:
+        cloud.secretsmanager.untag_resource(SecretId=id, TagKeys=drop)
+    if put:
+        cloud.secretsmanager.tag_resource(SecretId=id, Tags=tag_list(put))
+
+
+SECRET = Resource(
+    token="aws:secretsmanager/secret:Secret",
+    props={
+        "name": text(replaces=True),
+        "description": text(),
+        "kmsKeyId": text(),
+        "policy": document(computed=True),
+        "recoveryWindowInDays": whole(kept=True, default=30),
+        "forceOverwriteReplicaSecret": flag(kept=True, default=False),
+    },
+    outputs={"arn": text(aws="ARN")},
+    create=_create_secret,
+    settle=_settle_secret,
+    read=_read_secret,
+    update=_update_secret,
+    delete=_delete_secret,
+    retag=_retag_secret,
+    autonamed="name",
+)
+
+# --- zones
+
+MADE_BY = "Managed by Pulumi"
+
+
+def _create_zone(cloud: Cloud, inputs: State) -> str:
+    vpcs = [_vpc(cloud, vpc) for vpc in inputs.get("vpcs") or ()]
+    asked: dict[str, Any] = {"Name": inputs["name"], "CallerReference": secrets.token_hex(16)}
+    asked["HostedZoneConfig"] = {"Comment": inputs.get("comment") or MADE_BY, "PrivateZone": bool(vpcs)}
+    if vpcs:
+        asked["VPC"] = vpcs[0]
+    return str(cloud.route53.create_hosted_zone(**asked)["HostedZone"]["Id"]).rpartition("/")[2]
+
+
+def _vpc(cloud: Cloud, vpc: Mapping[str, Any]) -> dict[str, str]:
+    return {"VPCId": vpc["vpcId"], "VPCRegion": vpc.get("vpcRegion") or cloud.region}
+
+
+def _describe_zone(cloud: Cloud, id: str) -> Mapping[str, Any]:
+    with absence("NoSuchHostedZone"):
+        zone: Mapping[str, Any] = cloud.route53.get_hosted_zone(Id=id)
+    return zone
+
+
+def _settle_zone(cloud: Cloud, id: str, inputs: State) -> None:
+    present = {vpc["VPCId"]: vpc for vpc in _describe_zone(cloud, id).get("VPCs", [])}
+    wanted = {vpc["vpcId"]: _vpc(cloud, vpc) for vpc in inputs.get("vpcs") or ()}
+    for vpc in sorted(wanted.keys() - present.keys()):
+        cloud.route53.associate_vpc_with_hosted_zone(HostedZoneId=id, VPC=wanted[vpc])
+    for vpc in sorted(present.keys() - wanted.keys()):
+        cloud.route53.disassociate_vpc_from_hosted_zone(HostedZoneId=id, VPC=present[vpc])
+    tags = tag_list(inputs.get("tagsAll"))
+    if tags:
+        cloud.route53.change_tags_for_resource(ResourceType="hostedzone", ResourceId=id, AddTags=tags)
+
+
+def _read_zone(cloud: Cloud, id: str, known: State) -> State:
+    found = _describe_zone(cloud, id)
+    zone, servers = found["HostedZone"], found.get("DelegationSet", {}).get("NameServers", [])
+    tags = cloud.route53.list_tags_for_resource(ResourceType="hostedzone", ResourceId=id)
+    return {
+        "name": zone["Name"].removesuffix("."),
+        "comment": zone.get("Config", {}).get("Comment"),
+        "vpcs": [{"vpcId": vpc["VPCId"]} for vpc in found.get("VPCs", [])],
+        "zoneId": id,
+        "nameServers": sorted(servers),
+        "primaryNameServer": servers[0] if servers else None,
+        "arn": f"arn:aws:route53:::hostedzone/{id}",
+        "tagsAll": tag_map(tags["ResourceTagSet"].get("Tags")),
+    }
+
+
+def _update_zone(cloud: Cloud, change: Change) -> None:
+    if change.touches("comment"):
+        cloud.route53.update_hosted_zone_comment(Id=change.id, Comment=change.new.get("comment") or MADE_BY)
+
+
+def _delete_zone(cloud: Cloud, id: str, state: State) -> None:
+    with absence("NoSuchHostedZone"):
+        if state.get("forceDestroy"):
+            _empty_zone(cloud, id)
+        cloud.route53.delete_hosted_zone(Id=id)
+
+
+def _empty_zone(cloud: Cloud, id: str) -> None:
+    for page in cloud.route53.get_paginator("list_resource_record_sets").paginate(HostedZoneId=id):
+        own = [one for one in page["ResourceRecordSets"] if one["Type"] not in {"NS", "SOA"}]
+        if own:
+            _change_records(cloud, id, [{"Action": "DELETE", "ResourceRecordSet": one} for one in own])
+
+
+def _change_records(cloud: Cloud, zone: str, changes: list[dict[str, Any]]) -> None:
+    cloud.route53.change_resource_record_sets(HostedZoneId=zone, ChangeBatch={"Changes": changes})
+
+
+def _retag_zone(cloud: Cloud, id: str, state: State, put: Mapping[str, str], drop: list[str]) -> None:
+    if drop:
+        cloud.route53.change_tags_for_resource(ResourceType="hostedzone", ResourceId=id, RemoveTagKeys=drop)
+
+
+ZONE = Resource(
+    token="aws:route53/zone:Zone",
+    props={
+        "name": text(required=True, replaces=True),
+        "comment": text(default=MADE_BY),
+        "vpcs": blockset({"vpcId": text(required=True), "vpcRegion": text(kept=True)}),
+        "forceDestroy": flag(kept=True, default=False),
+    },
+    outputs={"arn": text(), "zoneId": text(), "nameServers": wordset(), "primaryNameServer": text()},
+    create=_create_zone,
+    settle=_settle_zone,
+    read=_read_zone,
+    update=_update_zone,
+    delete=_delete_zone,
+    retag=_retag_zone,
+    is_global=True,
+)
+
+# --- records
+
+
+def _fqdn(cloud: Cloud, zone: str, name: str) -> str:
+    """The full name without the final dot: a program may leave the zone out."""
+    domain = str(_describe_zone(cloud, zone)["HostedZone"]["Name"]).removesuffix(".")
+    bare = name.removesuffix(".").lower()
+    return bare if bare == domain or bare.endswith(f".{domain}") else f"{bare}.{domain}".removeprefix(".")
+
+
+def _record_set(cloud: Cloud, inputs: State) -> dict[str, Any]:
+    return {
+        "Name": _fqdn(cloud, inputs["zoneId"], inputs["name"]),
+        "Type": inputs["type"],
+        "TTL": inputs["ttl"],
+        "ResourceRecords": [{"Value": value} for value in inputs["records"]],
+    }
+
+
+def _create_record(cloud: Cloud, inputs: State) -> str:
+    action = "UPSERT" if inputs.get("allowOverwrite") else "CREATE"
+    made = _record_set(cloud, inputs)
+    _change_records(cloud, inputs["zoneId"], [{"Action": action, "ResourceRecordSet": made}])
+    return f"{inputs['zoneId']}_{made['Name']}_{inputs['type']}"
+
+
+def _find_record(cloud: Cloud, id: str) -> Mapping[str, Any]:
+    zone, _, rest = id.partition("_")
+    name, _, kind = rest.rpartition("_")
+    with absence("NoSuchHostedZone"):
+        found = cloud.route53.list_resource_record_sets(
+            HostedZoneId=zone, StartRecordName=name, StartRecordType=kind, MaxItems="1"
+        )["ResourceRecordSets"]
+    if not found or found[0]["Name"].removesuffix(".").replace("\\052", "*") != name or found[0]["Type"] != kind:
+        raise Gone(f"{name} {kind} does not exist")
+    record_set: Mapping[str, Any] = found[0]
+    return record_set
+
+
+def _read_record(cloud: Cloud, id: str, known: State) -> State:
+    found = _find_record(cloud, id)
+    zone, _, rest = id.partition("_")
+    fqdn, given = rest.rpartition("_")[0], str(known.get("name", ""))
+    return {
+        "zoneId": zone,
+        "name": given if given and _fqdn(cloud, zone, given) == fqdn else fqdn,
+        "fqdn": fqdn,
+        "type": found["Type"],
+        "ttl": found.get("TTL"),
+        "records": [one["Value"] for one in found.get("ResourceRecords", [])],
+    }
+
+
+def _update_record(cloud: Cloud, change: Change) -> None:
+    wanted = _record_set(cloud, change.new)
+    _change_records(cloud, change.new["zoneId"], [{"Action": "UPSERT", "ResourceRecordSet": wanted}])
+
+
+def _delete_record(cloud: Cloud, id: str, state: State) -> None:
+    found = _find_record(cloud, id)
+    _change_records(cloud, id.partition("_")[0], [{"Action": "DELETE", "ResourceRecordSet": dict(found)}])
+
+
+RECORD = Resource(
+    token="aws:route53/record:Record",
+    props={
+        "zoneId": text(required=True, replaces=True),
+        "name": text(required=True, replaces=True),
+        "type": text(required=True, replaces=True),
+        "ttl": whole(required=True),
+        "records": wordset(required=True),
+        "allowOverwrite": flag(kept=True, default=False),
+    },
+    outputs={"fqdn": text()},
+    create=_create_record,
+    read=_read_record,
+    update=_update_record,
+    delete=_delete_record,
+    is_global=True,
+)
+
+RESOURCES = (PARAMETER, SECRET, ZONE, RECORD)

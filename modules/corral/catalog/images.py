@@ -1,0 +1,46 @@
+"""Image profiles: where a machine image is found, and what its system is known to hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+
+from corral.catalog.names import UnknownName
+from corral.catalog.tables import read_toml
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageProfile:
+    """One profile. `image_parameter` is the SSM parameter that holds the newest image id of a region.
+
+    `box`: it exists only in the AWS in a box, and no spec may name it.
+    """
+
+    name: str
+    image_parameter: str
+    system: str
+    python: str
+    slurm_version: str
+    slurm_sbin: str
+    default_user: str
+    root_device_name: str
+    architecture: str
+    box: bool
+    source: str
+
+
+@cache
+def image_profiles() -> Mapping[str, ImageProfile]:
+    """Every profile of the catalogue by name, sorted; that of the box is among them."""
+    rows = read_toml("images.toml")
+    return MappingProxyType({name: ImageProfile(name=name, **rows[name]) for name in sorted(rows)})
+
+
+def find_image_profile(name: str) -> ImageProfile:
+    """The profile of this name. Raises UnknownName where the catalogue has none."""
+    profiles = image_profiles()
+    if name not in profiles:
+        raise UnknownName("image profile", name, profiles)
+    return profiles[name]

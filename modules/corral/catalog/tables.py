@@ -1,0 +1,24 @@
+"""Reading the catalogue's data files, from a checkout and from an installed wheel alike."""
+
+from __future__ import annotations
+
+import csv
+import tomllib
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Any
+
+
+def read_toml(name: str) -> Mapping[str, Any]:
+    """The content of data/<name>."""
+    return tomllib.loads(_text(name))
+
+
+def read_csv(name: str) -> tuple[Mapping[str, str], ...]:
+    """The rows of data/<name> by column name; lines that begin with # are comments."""
+    lines = [line for line in _text(name).splitlines() if not line.startswith("#")]
+    return tuple(csv.DictReader(lines, strict=True))
+
+
+def _text(name: str) -> str:
+    return files("corral.catalog").joinpath("data", name).read_text(encoding="utf-8")

@@ -1,0 +1,49 @@
+"""`corral down`: takes an environment down through the engine room; here it gets its options and words."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from corral.cli.engine_room import Bench, in_words, set_up
+from corral.cli.options import AsJson, BoxDirectory, Environment, InBox, Project, Yes, examples, new_app
+from corral.cli.up import Wait
+
+app = new_app()
+WithBase = Annotated[bool, typer.Option("--with-base", help="Take the base down too; what holds data is kept.")]
+DeleteData = Annotated[
+    str | None,
+    typer.Option("--delete-data", metavar="BASE", help="Take the base of this name down with ALL ITS DATA."),
+]
+
+
+@app.command(
+    epilog=examples("corral down dev --box", "corral down dev --with-base", "corral down dev --delete-data dev")
+)
+def down(
+    environment: Environment,
+    project: Project = None,
+    in_box: InBox = False,
+    box_directory: BoxDirectory = None,
+    yes: Yes = False,
+    with_base: WithBase = False,
+    delete_data: DeleteData = None,
+    wait: Wait = False,
+    json: AsJson = False,
+) -> None:
+    """Take an environment's cluster down. Its base stays, with all data, unless you say otherwise."""
+    bench = Bench(project=project, in_box=in_box, box_directory=box_directory, json=json, wait=wait)
+    with in_words():
+        _run(bench, environment, yes=yes, with_base=with_base, delete_data=delete_data)
+
+
+def _run(bench: Bench, environment: str, *, yes: bool, with_base: bool, delete_data: str | None) -> None:
+    from corral.engine import down as engine
+
+    ask = None if yes else bench.asker()
+    place = set_up(bench, environment)
+    done = engine.down(place, environment, ask=ask, with_base=with_base, delete_data=delete_data)
+    for one in done.kept:
+        place.printer.say(f"  kept      {one.type}  {one.name}  {one.id}")
+    bench.show(done.to_document())

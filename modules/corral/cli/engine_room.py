@@ -1,0 +1,97 @@
+"""What `up` and `down` share: where they work, whom they ask, and how the engine room's errors are told."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from corral.box import control
+from corral.cli.account import box_state
+from corral.cli.failure import ExitCode, Failure
+from corral.cli.project import find_project
+from corral.cli.screen import ask, show_json
+
+if TYPE_CHECKING:
+    from corral.engine.workplace import Workplace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """The options that both commands have."""
+
+    project: Path | None
+    in_box: bool
+    box_directory: Path | None
+    json: bool
+    wait: bool
+
+    def asker(self) -> Callable[[str], bool]:
+        """Who asks the user. Raises EngineError where nobody can be asked."""
+        import sys
+
+        from corral.engine.up import refuse_unasked
+
+        if self.json or not sys.stdin.isatty():
+            raise refuse_unasked()
+        return ask
+
+    def show(self, document: Mapping[str, Any]) -> None:
+        """Prints the result where a document was asked for; people have seen it happen."""
+        if self.json:
+            show_json(document)
+
+
+@contextmanager
+def in_words() -> Iterator[None]:
+    """A block whose engine errors end the command with their sentence and exit code."""
+    from corral.engine.errors import EngineError
+
+    try:
+        yield
+    except EngineError as error:
+        raise Failure(str(error), ExitCode(error.code)) from None
+
+
+def set_up(bench: Bench, environment: str) -> Workplace:
+    """The workplace for the environment; a box that is meant and does not run is started."""
+    from corral.engine.printers import default_printer
+    from corral.engine.projects import environment_file, sync
+    from corral.engine.workplace import open_workplace
+
+    printer = default_printer(quiet_stdout=bench.json)
+    box = _box_that_is_meant(bench)
+    stacks = _source(bench, box) / "stacks"
+    environment_file(stacks, environment)
+    if box is None:
+        return open_workplace(stacks, printer, wait=bench.wait)
+    if control.status(box).state != "running":
+        printer.say(f"starting the box in {box}")
+        control.start(box)
+    variables = control.environment(box)
+    return open_workplace(sync(stacks, box / "stacks"), printer, box=variables, wait=bench.wait)
+
+
+def _box_that_is_meant(bench: Bench) -> Path | None:
+    """The box's directory where --box says so, or the variables of `corral box env`."""
+    if bench.in_box or bench.box_directory is not None:
+        return box_state(bench.box_directory).absolute()
+    stacks, box = os.environ.get("CORRAL_STACKS"), os.environ.get("CORRAL_BOX_DIR")
+    if stacks and box and Path(stacks).resolve() == Path(box, "stacks").resolve():
+        return Path(box).absolute()
+    return None
+
+
+def _source(bench: Bench, box: Path | None) -> Path:
+    """The project. In the box that is the user's own, not the box's copy of it, where one can be found."""
+    if bench.project is None and box is not None:
+        try:
+            return find_project(environ={})
+        except Failure:
+            if (box / "stacks" / "cluster").is_dir():
+                return box
+            raise
+    return find_project(bench.project)

@@ -1,0 +1,34 @@
+"""`corral plan`: what would exist and what it would cost, from the files alone."""
+
+from __future__ import annotations
+
+from corral.cli.options import AsJson, Environment, Project, examples, new_app
+from corral.cli.project import find_project
+from corral.cli.screen import show, show_json
+from corral.forecast.catalogue import catalogue_prices
+from corral.forecast.cost import forecast_cost
+from corral.plan.base import plan_base
+from corral.plan.cluster import plan_cluster
+from corral.report.cost import cost_view
+from corral.report.documents import plan_document
+from corral.report.plan import plan_view
+from corral.spec.files import read_environment
+
+app = new_app()
+
+
+@app.command(epilog=examples("corral plan dev", "corral plan dev --json | jq .cost.maximum_usd_per_hour"))
+def plan(env: Environment, project: Project = None, json: AsJson = False) -> None:
+    """Show what would exist, and what it would cost. No account and no network is used.
+
+    Costs are those of an idle base, an idle cluster and all nodes at work; every price says where it is from.
+    """
+    spec = read_environment(find_project(project), env)
+    base = plan_base(spec.base)
+    cluster = plan_cluster(spec.cluster, base)
+    cost = forecast_cost(base, cluster, catalogue_prices(cluster.region))
+    if json:
+        show_json(plan_document(base, cluster, cost))
+        return
+    show(plan_view(base, cluster))
+    show(cost_view(cost))

@@ -1,0 +1,159 @@
+"""Looks at this machine for `corral doctor`: programs, libraries, settings, space. Nothing leaves the machine."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from corral import __version__
+from corral.box import control
+from corral.box.control import BoxError
+from corral.cli.failure import Failure
+from corral.cli.project import find_project
+from corral.engine.binary import find_pulumi
+from corral.engine.environment import backend_url
+from corral.engine.errors import EngineError
+from corral.report.doctor import Finding, Purpose
+
+ANSWER_S = 20  # for `--version`; the slowest, cloud-init, takes about one
+FREE_GIB = 5  # a built Pulumi, its plugins and a box's state
+PLAN, AWS, BOX, SLURM, CONNECT = Purpose
+# Program, the option that makes it tell its version, what needs it, how to get it.
+PROGRAMS = (
+    ("slurmctld", "-V", (SLURM,), "apt-get install slurmctld, or `make packages`"),
+    ("slurmd", "-V", (SLURM,), "apt-get install slurmd, or `make packages`"),
+    ("munged", "--version", (SLURM,), "apt-get install munge, or `make packages`"),
+    ("shellcheck", "--version", (), "apt-get install shellcheck (only corral's own tests use it)"),
+    ("cloud-init", "--version", (), "apt-get install cloud-init (only corral's own tests use it)"),
+    ("go", "version", (), "https://go.dev/dl (only needed to build Pulumi where no official one can be had)"),
+    ("aws", "--version", (CONNECT,), "https://docs.aws.amazon.com/cli/latest/userguide/getting-started-install.html"),
+    ("session-manager-plugin", "--version", (CONNECT,), "AWS Systems Manager User Guide, 'Install the plugin'"),
+)
+
+
+def look(environ: Mapping[str, str], box: Path, identity: Callable[[], str] | None) -> tuple[Finding, ...]:
+    """Everything that was looked for, in the order in which it is shown. `identity` asks AWS who one is."""
+    probes: list[Callable[[], Finding]] = [_python, _corral, lambda: _pulumi(environ), lambda: _plugin(environ), _moto]
+    probes += [lambda: _linux(), lambda: _credentials(environ, identity), lambda: _backend(environ)]
+    probes += [lambda: _space(box), lambda: _daemon(box)]
+    probes += [lambda program=program: _program(*program) for program in PROGRAMS]  # type: ignore[misc]
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        return tuple(pool.map(lambda probe: probe(), probes))
+
+
+def _python() -> Finding:
+    return Finding(name="Python", found=f"{platform.python_version()}, {sys.executable}", needed_for=(PLAN,), fix="")
+
+
+def _corral() -> Finding:
+    where = Path(__file__).parents[1]
+    return Finding(name="corral", found=f"{__version__}, {where}", needed_for=(PLAN,), fix="")
+
+
+def _pulumi(environ: Mapping[str, str]) -> Finding:
+    fix = "curl -fsSL https://get.pulumi.com | sh, or `make pulumi` in corral's source directory"
+    try:
+        found = find_pulumi(environ)
+    except EngineError as error:
+        return Finding(name="Pulumi", found=None, needed_for=(AWS, BOX), fix=f"{error.sentence}: {fix}")
+    host = "its own language host" if len(found.search) == 1 else "corral's language host"
+    number = ".".join(map(str, found.version))
+    return Finding(name="Pulumi", found=f"{number}, {found.path}, with {host}", needed_for=(AWS, BOX), fix=fix)
+
+
+def _plugin(environ: Mapping[str, str]) -> Finding:
+    home = Path(environ.get("PULUMI_HOME") or Path(environ.get("HOME", "/")) / ".pulumi")
+    found = sorted(path.name for path in (home / "plugins").glob("resource-aws-v*") if path.is_dir())
+    number = _version("pulumi-aws")
+    fix = f"the first up fetches it, or: pulumi plugin install resource aws {number} (the box has a stand-in)"
+    return Finding(name="AWS plugin", found=found[-1] if found else None, needed_for=(), fix=fix)
+
+
+def _moto() -> Finding:
+    there = all(importlib.util.find_spec(name) for name in ("moto", "grpc", "werkzeug"))
+    found = f"moto {_version('moto')}, grpcio {_version('grpcio')}" if there else None
+    return Finding(name="box libraries", found=found, needed_for=(BOX,), fix="pip install 'corral[box]'")
+
+
+def _linux() -> Finding:
+    found = f"{platform.system()} {platform.release()}" if sys.platform == "linux" else None
+    return Finding(name="Linux", found=found, needed_for=(BOX, SLURM), fix="use a Linux machine, or WSL")
+
+
+def _credentials(environ: Mapping[str, str], identity: Callable[[], str] | None) -> Finding:
+    found = identity() if identity else _configured(environ)
+    fix = "`aws sso login`, AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+    return Finding(name="credentials", found=found, needed_for=(AWS, CONNECT), fix=fix)
+
+
+def _configured(environ: Mapping[str, str]) -> str | None:
+    if environ.get("AWS_ENDPOINT_URL"):
+        return f"of the box at {environ['AWS_ENDPOINT_URL']}"
+    if environ.get("AWS_ACCESS_KEY_ID") and environ.get("AWS_SECRET_ACCESS_KEY"):
+        return "in the environment, not tried (--online tries them)"
+    for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
+        default = Path(environ.get("HOME", "/")) / ".aws" / ("config" if "CONFIG" in name else "credentials")
+        if (file := Path(environ.get(name) or default)).is_file():
+            return f"profile {environ.get('AWS_PROFILE', 'default')} in {file}, not tried (--online tries it)"
+    return None
+
+
+def _backend(environ: Mapping[str, str]) -> Finding:
+    found: str | None = None
+    try:
+        found = backend_url(environ, find_project() / "stacks")
+    except Failure:
+        found = environ.get("PULUMI_BACKEND_URL")
+    except EngineError:
+        pass  # its sentence says what the fix below says
+    fix = "export PULUMI_BACKEND_URL='s3://BUCKET?region=REGION' (the box has its own)"
+    return Finding(name="state backend", found=found or None, needed_for=(AWS,), fix=fix)
+
+
+def _space(box: Path) -> Finding:
+    place = next(one for one in (box, *box.parents) if one.exists())
+    free = shutil.disk_usage(place).free / 2**30
+    fix = f"{place} has {free:.1f} GiB free, {FREE_GIB} are needed: free some, or choose another --box-dir"
+    return Finding(
+        name="disk", found=f"{free:,.0f} GiB free at {place}" if free >= FREE_GIB else None, needed_for=(BOX,), fix=fix
+    )
+
+
+def _daemon(box: Path) -> Finding:
+    try:
+        now = control.status(box)
+    except BoxError as error:
+        return Finding(name="box", found=None, needed_for=(BOX,), fix=str(error))
+    text = f"runs at {now.url}" if now.state == "running" else f"{now.state}; `corral box start` starts it"
+    return Finding(name="box", found=f"{text} ({now.dir})", needed_for=(), fix="")
+
+
+def _program(name: str, option: str, needed_for: Sequence[Purpose], fix: str) -> Finding:
+    path = shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin:/usr/local/sbin")
+    found = f"{_told(path, option)}, {path}" if path else None
+    return Finding(name=name, found=found, needed_for=tuple(needed_for), fix=fix)
+
+
+def _told(path: str, option: str) -> str:
+    try:
+        done = subprocess.run([path, option], capture_output=True, text=True, timeout=ANSWER_S, env={**os.environ})
+    except (OSError, subprocess.TimeoutExpired):
+        return "does not answer"
+    number = re.search(r"\d+\.\d+(\.\d+)*", done.stdout + done.stderr)
+    return number[0] if number else "of unknown version"
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "?"

@@ -1,0 +1,40 @@
+"""`corral up`: brings an environment up through the engine room; here it gets its options and words."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from corral.cli.engine_room import Bench, in_words, set_up
+from corral.cli.options import AsJson, BoxDirectory, Environment, InBox, Project, Yes, examples, new_app
+
+app = new_app()
+PreviewOnly = Annotated[bool, typer.Option("--preview", help="Only show what would be done.")]
+Wait = Annotated[bool, typer.Option("--wait", help="Wait for another corral that works on the same stack.")]
+
+
+@app.command(epilog=examples("corral up dev --box", "corral up dev --preview", "corral up dev --yes --json"))
+def up(
+    environment: Environment,
+    project: Project = None,
+    in_box: InBox = False,
+    box_directory: BoxDirectory = None,
+    yes: Yes = False,
+    preview: PreviewOnly = False,
+    wait: Wait = False,
+    json: AsJson = False,
+) -> None:
+    """Bring an environment up: the base, then the cluster. What is up already is brought up to date."""
+    bench = Bench(project=project, in_box=in_box, box_directory=box_directory, json=json, wait=wait)
+    with in_words():
+        _run(bench, environment, yes=yes, only_preview=preview)
+
+
+def _run(bench: Bench, environment: str, *, yes: bool, only_preview: bool) -> None:
+    from corral.engine import up as engine
+
+    ask = None if yes or only_preview else bench.asker()
+    place = set_up(bench, environment)
+    done = engine.preview(place, environment) if only_preview else engine.up(place, environment, ask=ask)
+    bench.show(done.to_document())

@@ -1,0 +1,145 @@
+"""Taking an environment down: its cluster; on request its base without what holds data; by name also the data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from corral.engine.erase import empty_buckets
+from corral.engine.errors import REFUSED, EngineError
+from corral.engine.progress import subject
+from corral.engine.projects import base_of
+from corral.engine.stack import Stack, StackResult, outputs, resources, result
+from corral.engine.up import Ask, show_plan
+from corral.engine.workplace import BASE, CLUSTER, Workplace, made_whole
+
+DESTROY = ("destroy", "--yes", "--skip-preview", "--refresh")
+PREVIEW = ("destroy", "--preview-only", "--refresh")
+UNPROTECTED = ("--exclude-protected",)
+REFERENCE = "pulumi:pulumi:StackReference"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """Something that outlived its stack because it holds data."""
+
+    type: str
+    name: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DownResult:
+    """What became of the stacks, by `cluster` and `base`; one that was not there is missing."""
+
+    stacks: Mapping[str, StackResult] = field(default_factory=dict)
+    kept: tuple[Kept, ...] = ()
+
+    def to_document(self) -> dict[str, object]:
+        """The result as `--json` shows it."""
+        kept = [{"type": one.type, "name": one.name, "id": one.id} for one in self.kept]
+        return {**{name: one.to_document() for name, one in self.stacks.items()}, "kept": kept}
+
+
+def down(
+    place: Workplace,
+    environment: str,
+    *,
+    ask: Ask | None,
+    with_base: bool = False,
+    delete_data: str | None = None,
+) -> DownResult:
+    """What was done. `ask` decides before each stack; `delete_data` must be the base's name, and means its data too.
+
+    Raises EngineError where another cluster stands on the base that is to go.
+    """
+    base = base_of(place.stacks, environment)
+    if delete_data is not None and delete_data != base:
+        raise EngineError(
+            f"--delete-data {delete_data}: the base of {environment} is '{base}'",
+            (f"data is deleted only by its base's name: --delete-data {base}",),
+            REFUSED,
+        )
+    with place.stack(CLUSTER, environment) as cluster:
+        if not with_base and delete_data is None:
+            return DownResult(stacks=_named("cluster", _take_down(cluster, ask)))
+        with place.stack(BASE, base) as below:
+            _require_alone(place, cluster, base)
+            stacks = _named("cluster", _take_down(cluster, ask))
+            if delete_data is not None:
+                return DownResult(stacks={**stacks, **_named("base", _erase(below, ask))})
+            stacks |= _named("base", _take_down(below, ask, UNPROTECTED))
+            return DownResult(stacks=stacks, kept=kept(below.state()))
+
+
+def kept(state: Mapping[str, Any] | None) -> tuple[Kept, ...]:
+    """What a destroyed base still has, of its exported state: only what holds data, not its settings."""
+    found = [one for one in resources(state) if one.get("protect") and _keep_word(one)]
+    return tuple(
+        Kept(type=subject(one["urn"]).type, name=subject(one["urn"]).name, id=str(one.get("id", ""))) for one in found
+    )
+
+
+def stands_on(state: Mapping[str, Any] | None, base: str) -> bool:
+    """True if the cluster with this exported state refers to the base."""
+    if not resources(state):
+        return False
+    references = [one for one in resources(state) if one["type"] == REFERENCE]
+    named = [str((one.get("inputs") or {}).get("name", "")).rpartition("/")[2] for one in references]
+    return base in (*named, outputs(state).get("base"))
+
+
+def _named(name: str, done: StackResult | None) -> dict[str, StackResult]:
+    return {} if done is None else {name: done}
+
+
+def _require_alone(place: Workplace, cluster: Stack, base: str) -> None:
+    others = [name for name in cluster.neighbours() if name != cluster.name]
+    there = [name for name in others if stands_on(place.without_lock(cluster, CLUSTER, name).state(), base)]
+    if there:
+        names = ", ".join(there)
+        hints = tuple(f"first: corral down {name}" for name in there)
+        raise EngineError(f"base {base} stays: other clusters stand on it: {names}", hints, REFUSED)
+
+
+def _take_down(stack: Stack, ask: Ask | None, options: tuple[str, ...] = ()) -> StackResult | None:
+    state = made_whole(stack)
+    if state is None:
+        stack.printer.say(f"{stack.title}: is not up, nothing to take down")
+        return None
+    done = StackResult()
+    if resources(state):
+        if ask is not None:
+            would = stack.update("previewing", (*PREVIEW, *options))
+            show_plan(stack, would)
+            _confirm(stack, ask, "take this down?")
+        done = result(stack.update("taking down", (*DESTROY, *options)))
+    if not resources(stack.state()):
+        stack.remove()
+    return done
+
+
+def _erase(stack: Stack, ask: Ask | None) -> StackResult | None:
+    """Takes the base down with everything that it kept; what it holds in buckets is deleted first."""
+    state = made_whole(stack)
+    if state is None:
+        return _take_down(stack, ask)
+    if ask is not None:
+        for one in kept(state):
+            stack.printer.say(f"  delete    {one.type}  {one.name}  {one.id}  WITH ALL ITS DATA")
+        _confirm(stack, ask, "delete all data of this base for good?")
+    unprotected = [{**one, "protect": False, "retainOnDelete": False} for one in state["deployment"]["resources"]]
+    stack.write_state({**state, "deployment": {**state["deployment"], "resources": unprotected}})
+    empty_buckets(stack, resources(state))
+    return _take_down(stack, None)
+
+
+def _confirm(stack: Stack, ask: Callable[[str], bool], question: str) -> None:
+    if not ask(f"{stack.title}: {question}"):
+        raise EngineError(f"{stack.title}: nothing was changed")
+
+
+def _keep_word(resource: Mapping[str, Any]) -> str | None:
+    inputs = resource.get("inputs") or {}
+    return (inputs.get("tagsAll") or inputs.get("tags") or {}).get("corral:keep")

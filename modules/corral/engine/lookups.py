@@ -1,0 +1,202 @@
+"""Where a resource would be found in the cloud if an interrupted engine had made it: candidates for its id, by type.
+
+What has a name that the program or the engine gave is known by it, whether it exists or not; the next refresh tells.
+What AWS numbers is looked for, by its tags or by what it connects. This is the only place of the engine that knows types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from string import Formatter
+from typing import Any
+
+Properties = Mapping[str, Any]
+Client = Callable[[str], Any]  # a boto3 client of the stack's region, by service
+Search = Callable[[Client, Properties], list[str]]
+
+# Ids that follow from the inputs, as the provider imports them (https://www.pulumi.com/registry/packages/aws, "Import"
+# of each resource, read 2026-11).
+BY_NAME = {
+    "aws:s3/bucket:Bucket": "{bucket}",
+    "aws:s3/bucketVersioning:BucketVersioning": "{bucket}",
+    "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock": "{bucket}",
+    "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration": "{bucket}",
+    "aws:s3/bucketPolicy:BucketPolicy": "{bucket}",
+    "aws:s3/bucketLifecycleConfiguration:BucketLifecycleConfiguration": "{bucket}",
+    "aws:s3/bucketOwnershipControls:BucketOwnershipControls": "{bucket}",
+    "aws:s3/bucketObjectv2:BucketObjectv2": "{key}",
+    "aws:iam/role:Role": "{name}",
+    "aws:iam/instanceProfile:InstanceProfile": "{name}",
+    "aws:iam/policy:Policy": "arn:aws:iam::{account}:policy{path}{name}",
+    "aws:iam/rolePolicy:RolePolicy": "{role}:{name}",
+    "aws:iam/rolePolicyAttachment:RolePolicyAttachment": "{role}/{policyArn}",
+    "aws:kms/alias:Alias": "{name}",
+    "aws:cloudwatch/logGroup:LogGroup": "{name}",
+    "aws:cloudwatch/metricAlarm:MetricAlarm": "{name}",
+    "aws:sns/topic:Topic": "arn:aws:sns:{region}:{account}:{name}",
+    "aws:budgets/budget:Budget": "{account}:{name}",
+    "aws:ssm/parameter:Parameter": "{name}",
+    "aws:ec2/placementGroup:PlacementGroup": "{name}",
+    "aws:ec2/route:Route": "{routeTableId}_{destination}",
+    "aws:ec2/volumeAttachment:VolumeAttachment": "{deviceName}:{volumeId}:{instanceId}",
+    "aws:efs/backupPolicy:BackupPolicy": "{fileSystemId}",
+    "aws:route53/record:Record": "{zoneId}_{name}_{type}",
+}
+# EC2's word for the type, by which DescribeTags tells all tags of all resources of a kind at once.
+BY_EC2_TAGS = {
+    "aws:ec2/vpc:Vpc": "vpc",
+    "aws:ec2/subnet:Subnet": "subnet",
+    "aws:ec2/internetGateway:InternetGateway": "internet-gateway",
+    "aws:ec2/eip:Eip": "elastic-ip",
+    "aws:ec2/natGateway:NatGateway": "natgateway",
+    "aws:ec2/routeTable:RouteTable": "route-table",
+    "aws:ec2/vpcEndpoint:VpcEndpoint": "vpc-endpoint",
+    "aws:ec2/securityGroup:SecurityGroup": "security-group",
+    "aws:ec2/launchTemplate:LaunchTemplate": "launch-template",
+    "aws:ec2/networkInterface:NetworkInterface": "network-interface",
+    "aws:ebs/volume:Volume": "volume",
+}
+
+
+def candidates(resource: Mapping[str, Any], client: Client, region: str) -> list[str]:
+    """Ids by which the resource of an unfinished creation may exist, the likeliest first."""
+    token, inputs = str(resource["type"]), dict(resource.get("inputs") or {})
+    if form := BY_NAME.get(token):
+        return _composed(form, inputs, client, region)
+    if kind := BY_EC2_TAGS.get(token):
+        return _by_ec2_tags(client, kind, inputs)
+    search = SEARCHES.get(token)
+    return search(client, inputs) if search else []
+
+
+def _composed(form: str, inputs: dict[str, Any], client: Client, region: str) -> list[str]:
+    facts = {"path": "/", "region": region, **inputs}
+    facts["destination"] = inputs.get("destinationCidrBlock") or inputs.get("destinationPrefixListId")
+    wanted = {name for _, name, _, _ in Formatter().parse(form) if name}
+    if "account" in wanted:
+        facts["account"] = client("sts").get_caller_identity()["Account"]
+    return [form.format(**facts)] if all(facts.get(name) for name in wanted) else []
+
+
+def _by_ec2_tags(client: Client, kind: str, inputs: Properties) -> list[str]:
+    tags: dict[str, dict[str, str]] = {}
+    filters = [{"Name": "resource-type", "Values": [kind]}]
+    for page in client("ec2").get_paginator("describe_tags").paginate(Filters=filters):
+        for tag in page["Tags"]:
+            tags.setdefault(tag["ResourceId"], {})[tag["Key"]] = tag["Value"]
+    return sorted(id for id, found in tags.items() if _carries(found, inputs))
+
+
+def _carries(found: Mapping[str, str], inputs: Properties) -> bool:
+    """True if all the tags that were asked for are there. What was asked for without tags is not recognised."""
+    wanted = inputs.get("tagsAll") or inputs.get("tags") or {}
+    return bool(wanted) and wanted.items() <= found.items()
+
+
+def _pairs(tags: Sequence[Mapping[str, str]], key: str = "Key", value: str = "Value") -> dict[str, str]:
+    return {tag[key]: tag[value] for tag in tags}
+
+
+def _instances(client: Client, inputs: Properties) -> list[str]:
+    alive = [{"Name": "instance-state-name", "Values": ["pending", "running", "stopping", "stopped"]}]
+    pages = client("ec2").get_paginator("describe_instances").paginate(Filters=alive)
+    found = [one for page in pages for reservation in page["Reservations"] for one in reservation["Instances"]]
+    return sorted(one["InstanceId"] for one in found if _carries(_pairs(one.get("Tags", [])), inputs))
+
+
+def _table_associations(client: Client, inputs: Properties) -> list[str]:
+    tables = client("ec2").describe_route_tables(RouteTableIds=[inputs["routeTableId"]])["RouteTables"]
+    joined = [one for table in tables for one in table["Associations"]]
+    return [one["RouteTableAssociationId"] for one in joined if one.get("SubnetId") == inputs["subnetId"]]
+
+
+def _reservations(client: Client, inputs: Properties) -> list[str]:
+    found = client("ec2").get_subnet_cidr_reservations(SubnetId=inputs["subnetId"])["SubnetIpv4CidrReservations"]
+    return [one["SubnetCidrReservationId"] for one in found if one["Cidr"] == inputs["cidrBlock"]]
+
+
+def _rules(*, egress: bool) -> Search:
+    def search(client: Client, inputs: Properties) -> list[str]:
+        group = [{"Name": "group-id", "Values": [inputs["securityGroupId"]]}]
+        found = client("ec2").describe_security_group_rules(Filters=group)["SecurityGroupRules"]
+        return [one["SecurityGroupRuleId"] for one in found if one["IsEgress"] == egress and _same_traffic(one, inputs)]
+
+    return search
+
+
+def _same_traffic(rule: Mapping[str, Any], inputs: Properties) -> bool:
+    peer = rule.get("ReferencedGroupInfo", {}).get("GroupId")
+    ports = (-1, -1) if inputs["ipProtocol"] == "-1" else (inputs.get("fromPort"), inputs.get("toPort"))
+    return (
+        str(rule["IpProtocol"]) == str(inputs["ipProtocol"])
+        and (rule.get("FromPort", -1), rule.get("ToPort", -1)) == ports
+        and rule.get("CidrIpv4") == inputs.get("cidrIpv4")
+        and rule.get("PrefixListId") == inputs.get("prefixListId")
+        and peer == inputs.get("referencedSecurityGroupId")
+    )
+
+
+def _efs(client: Client, inputs: Properties) -> list[str]:
+    found = client("efs").describe_file_systems()["FileSystems"]
+    return [one["FileSystemId"] for one in found if _carries(_pairs(one.get("Tags", [])), inputs)]
+
+
+def _mount_targets(client: Client, inputs: Properties) -> list[str]:
+    found = client("efs").describe_mount_targets(FileSystemId=inputs["fileSystemId"])["MountTargets"]
+    return [one["MountTargetId"] for one in found if one["SubnetId"] == inputs["subnetId"]]
+
+
+def _lustre(client: Client, inputs: Properties) -> list[str]:
+    found = client("fsx").describe_file_systems()["FileSystems"]
+    alive = [one for one in found if one["Lifecycle"] != "DELETING"]
+    return [one["FileSystemId"] for one in alive if _carries(_pairs(one.get("Tags", [])), inputs)]
+
+
+def _lustre_links(client: Client, inputs: Properties) -> list[str]:
+    of_system = [{"Name": "file-system-id", "Values": [inputs["fileSystemId"]]}]
+    found = client("fsx").describe_data_repository_associations(Filters=of_system)["Associations"]
+    return [one["AssociationId"] for one in found if one["FileSystemPath"] == inputs["fileSystemPath"]]
+
+
+def _keys(client: Client, inputs: Properties) -> list[str]:
+    filters = [{"Key": key, "Values": [value]} for key, value in (inputs.get("tagsAll") or {}).items()]
+    if not filters:
+        return []
+    asked = {"ResourceTypeFilters": ["kms:key"], "TagFilters": filters}
+    found = client("resourcegroupstaggingapi").get_resources(**asked)["ResourceTagMappingList"]
+    return sorted(one["ResourceARN"].rpartition("/")[2] for one in found)
+
+
+def _secrets(client: Client, inputs: Properties) -> list[str]:
+    named = [{"Key": "name", "Values": [inputs["name"]]}]
+    found = client("secretsmanager").list_secrets(Filters=named)["SecretList"]
+    return [one["ARN"] for one in found if one["Name"] == inputs["name"]]
+
+
+def _zones(client: Client, inputs: Properties) -> list[str]:
+    wanted = inputs["name"].rstrip(".") + "."
+    found = client("route53").list_hosted_zones_by_name(DNSName=wanted)["HostedZones"]
+    return [one["Id"].rpartition("/")[2] for one in found if one["Name"] == wanted]
+
+
+def _subscriptions(client: Client, inputs: Properties) -> list[str]:
+    found = client("sns").list_subscriptions_by_topic(TopicArn=inputs["topic"])["Subscriptions"]
+    asked = (inputs["protocol"], inputs["endpoint"])
+    return [one["SubscriptionArn"] for one in found if (one["Protocol"], one["Endpoint"]) == asked]
+
+
+SEARCHES: Mapping[str, Search] = {
+    "aws:ec2/instance:Instance": _instances,
+    "aws:ec2/routeTableAssociation:RouteTableAssociation": _table_associations,
+    "aws:ec2/subnetCidrReservation:SubnetCidrReservation": _reservations,
+    "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule": _rules(egress=False),
+    "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule": _rules(egress=True),
+    "aws:efs/fileSystem:FileSystem": _efs,
+    "aws:efs/mountTarget:MountTarget": _mount_targets,
+    "aws:fsx/lustreFileSystem:LustreFileSystem": _lustre,
+    "aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation": _lustre_links,
+    "aws:kms/key:Key": _keys,
+    "aws:secretsmanager/secret:Secret": _secrets,
+    "aws:route53/zone:Zone": _zones,
+    "aws:sns/topicSubscription:TopicSubscription": _subscriptions,
+}

@@ -1,0 +1,66 @@
+"""A state whose engine was killed, made whole: what was being created is put into it where the cloud may hold it. Pure.
+
+A killed engine leaves operations that were under way in its state. For those that change, read or delete something the
+resource is in the state and a refresh tells what became of it. A resource that was being created is nowhere: it is
+entered here under each id by which it could exist, and the refresh at the beginning of the next update drops those that
+do not. Nothing that was made is lost, and nothing is made twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Resource = Mapping[str, Any]
+Lookup = Callable[[Resource], Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovered:
+    """The whole state, and how many creations it was not known of and how many ids were found for them."""
+
+    state: Mapping[str, Any]
+    unfinished: int
+    found: int
+
+
+def is_unfinished(state: Mapping[str, Any] | None) -> bool:
+    """True if an engine was killed while it worked on this state."""
+    return bool(state and state.get("deployment", {}).get("pending_operations"))
+
+
+def recover(state: Mapping[str, Any], lookup: Lookup) -> Recovered:
+    """The state without unfinished operations, and with what they may have made."""
+    deployment = state["deployment"]
+    resources: list[dict[str, Any]] = [dict(one) for one in deployment.get("resources") or []]
+    operations = deployment.get("pending_operations") or []
+    creations = [one["resource"] for one in operations if _is_creation(one)]
+    found = 0
+    for resource in creations:
+        known = {one.get("id") for one in resources if one["type"] == resource["type"]}
+        ids = [id for id in lookup(resource) if id not in known]
+        found += len(ids)
+        for number, id in enumerate(ids):
+            _enter(resources, {**resource, "id": id, "outputs": resource.get("inputs") or {}}, is_spare=number > 0)
+    whole = {**deployment, "resources": resources, "pending_operations": []}
+    return Recovered(state={**state, "deployment": whole}, unfinished=len(operations), found=found)
+
+
+def _is_creation(operation: Mapping[str, Any]) -> bool:
+    resource = operation["resource"]
+    return operation["type"] == "creating" and bool(resource.get("custom")) and resource["type"].startswith("aws:")
+
+
+def _enter(resources: list[dict[str, Any]], new: dict[str, Any], *, is_spare: bool) -> None:
+    """Puts the new resource where it belongs; one that it replaces, and a spare one, are left to be deleted."""
+    if is_spare:
+        resources.append({**new, "delete": True, "protect": False})
+        return
+    places = [at for at, one in enumerate(resources) if one["urn"] == new["urn"] and not one.get("delete")]
+    if not places:
+        resources.append(new)
+        return
+    old, resources[places[0]] = resources[places[0]], new
+    if not old.get("pendingReplacement"):  # else it is gone already
+        resources.append({**old, "delete": True})

@@ -1,0 +1,181 @@
+"""One stack of one backend: whether it exists, what its state says, and the updates that the engine does on it.
+
+Every update goes through `update`, so that progress, interrupts, stale locks and complaints are handled in one way.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from corral.engine.complaint import raise_complaint
+from corral.engine.errors import EngineError
+from corral.engine.locks import backend_holders
+from corral.engine.printers import Printer
+from corral.engine.process import Answer, Engine, Files
+from corral.engine.progress import Deed, progress_event
+from corral.engine.projects import secrets_provider_of
+from corral.engine.tally import Tally
+
+NOT_FOUND = 6  # exit code of the CLI for a stack that does not exist (pkg/cmd/pulumi/cmd/exit_codes.go)
+ONLY_STACK = frozenset({"pulumi:pulumi:Stack"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackResult:
+    """What an update did. `outputs` are the stack's afterwards."""
+
+    created: int = 0
+    updated: int = 0
+    replaced: int = 0
+    deleted: int = 0
+    same: int = 0
+    outputs: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_document(self) -> dict[str, Any]:
+        """The result as `--json` shows it."""
+        counts = ("created", "updated", "replaced", "deleted", "same")
+        return {**{name: getattr(self, name) for name in counts}, "outputs": dict(self.outputs)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stack:
+    """A Pulumi project's directory, the stack's name in it, and who shows what happens."""
+
+    engine: Engine
+    project: str
+    name: str
+    directory: Path
+    files: Files
+    printer: Printer
+    locks: tuple[int, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """`base dev`, `cluster dev`."""
+        return f"{self.project.removeprefix('corral-')} {self.name}"
+
+    def state(self) -> dict[str, Any] | None:
+        """The deployment as Pulumi exports it, secrets encrypted; None where there is no such stack."""
+        answer = self.engine.ask(["stack", "export", "--stack", self.name], self.directory)
+        if answer.code == 0:
+            return dict(json.loads(answer.stdout))
+        if answer.code == NOT_FOUND or "no stack named" in answer.stderr:
+            return None
+        raise_complaint(self.title, [answer.stderr])
+
+    def neighbours(self) -> list[str]:
+        """The names of all stacks of this project in the backend."""
+        answer = self.ask(["stack", "ls", "--json", "--project", self.project])
+        return sorted(str(one["name"]).rpartition("/")[2] for one in json.loads(answer.stdout))
+
+    def create(self) -> None:
+        """Makes the empty stack, encrypted as its file says."""
+        named = secrets_provider_of(self.directory / f"Pulumi.{self.name}.yaml")
+        self.ask(["stack", "init", self.name, "--no-select", *(["--secrets-provider", named] if named else [])])
+
+    def remove(self) -> None:
+        """Forgets the empty stack. Its file of settings stays."""
+        self.ask(["stack", "rm", self.name, "--yes", "--preserve-config"])
+
+    def write_state(self, state: Mapping[str, Any]) -> None:
+        """Replaces the state; this also forgets the operations that were under way."""
+        file = self.files.events.with_name("state.json")
+        file.write_text(json.dumps(state))
+        try:
+            self.ask(["stack", "import", "--stack", self.name, "--file", str(file)])
+        finally:
+            file.unlink(missing_ok=True)
+
+    def ask(self, arguments: Sequence[str]) -> Answer:
+        """The answer of a short call that must succeed; a lock that nobody holds any more is removed first."""
+        answer = self._unlocked(lambda: self.engine.ask(arguments, self.directory))
+        if answer.code:
+            raise_complaint(self.title, [answer.stderr])
+        return answer
+
+    def update(self, doing: str, arguments: Sequence[str]) -> Tally:
+        """What the update did. Raises EngineError where it failed, Interrupted where Ctrl-C ended it."""
+        tally = Tally()
+        self.printer.begin(self.title, doing, tally)
+        answer = Answer(code=-1, stdout="", stderr="")
+        try:
+            answer = self._unlocked(lambda: self._run(arguments, tally))
+        finally:
+            ended = "interrupted" if answer.interrupts else "FAILED" if answer.code else "done"
+            self.printer.end(ended)
+        if answer.code:
+            raise_complaint(self.title, [answer.stderr], tally.said, interrupted=bool(answer.interrupts))
+        return tally
+
+    def _run(self, arguments: Sequence[str], tally: Tally) -> Answer:
+        told = 0
+
+        def each(event: Mapping[str, Any]) -> None:
+            if (record := progress_event(event)) and (line := tally.add(record, time.monotonic())):
+                self.printer.finished(line)
+
+        def tick(interrupts: int) -> None:
+            nonlocal told
+            self.printer.tick()
+            if interrupts > told:
+                told = interrupts
+                self.printer.say(_on_interrupt(interrupts))
+
+        command = [*arguments, "--stack", self.name]
+        return self.engine.update(command, self.directory, self.files, each=each, tick=tick, locks=self.locks)
+
+    def _unlocked(self, call: Callable[[], Answer]) -> Answer:
+        answer = call()
+        holders = backend_holders(answer.stderr) if answer.code else ()
+        if not holders:
+            return answer
+        for holder in holders:
+            if holder.lives:
+                who = f"process {holder.pid} of {holder.user} on {holder.host}, since {holder.since:%Y-%m-%d %H:%M:%S}"
+                hint = "wait until it has ended; if you know that it is gone: pulumi cancel"
+                raise EngineError(f"{self.title}: Pulumi is at work on this stack ({who})", (hint,))
+        pids = ", ".join(str(holder.pid) for holder in holders)
+        self.printer.say(f"{self.title}: removing the lock of a Pulumi that was killed (process {pids})")
+        self.engine.ask(["cancel", "--yes", "--stack", self.name], self.directory)
+        return call()
+
+
+def result(tally: Tally) -> StackResult:
+    """The update in numbers."""
+    counts = tally.counts
+    return StackResult(
+        created=counts[Deed.CREATED] + counts[Deed.FOUND],
+        updated=counts[Deed.UPDATED],
+        replaced=counts[Deed.REPLACED],
+        deleted=counts[Deed.DELETED],
+        same=counts[Deed.SAME],
+        outputs=tally.outputs,
+    )
+
+
+def resources(state: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+    """The resources of an exported state, without the stack's own entry."""
+    found = (state or {}).get("deployment", {}).get("resources") or []
+    return [one for one in found if one["type"] not in ONLY_STACK]
+
+
+def pending(state: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+    """The operations that were under way when the engine was killed."""
+    return list((state or {}).get("deployment", {}).get("pending_operations") or [])
+
+
+def outputs(state: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The stack's outputs, of an exported state."""
+    found = (state or {}).get("deployment", {}).get("resources") or []
+    return next((dict(one.get("outputs") or {}) for one in found if one["type"] in ONLY_STACK), {})
+
+
+def _on_interrupt(times: int) -> str:
+    if times == 1:
+        return "stopping: what is under way is finished and saved, then this ends (Ctrl-C again: at once)"
+    return "stopping at once: the next command looks for what was being made"

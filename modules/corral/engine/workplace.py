@@ -1,0 +1,106 @@
+"""Where an up or a down works: the engine, the projects, the backend's locks and logs, and who shows progress."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from corral.engine.account import clients
+from corral.engine.binary import find_pulumi
+from corral.engine.environment import engine_environment, require_credentials, require_secrets
+from corral.engine.errors import EngineError
+from corral.engine.locks import held, state_directory
+from corral.engine.lookups import candidates
+from corral.engine.printers import Printer
+from corral.engine.process import Engine, Files
+from corral.engine.projects import region_of
+from corral.engine.recovery import is_unfinished, recover
+from corral.engine.stack import Stack
+
+BASE, CLUSTER = "corral-base", "corral-cluster"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workplace:
+    """Everything that all stacks of a command share. `wait`: for other corrals at work on the same stack."""
+
+    engine: Engine
+    stacks: Path
+    state: Path
+    printer: Printer
+    wait: bool = False
+
+    @contextmanager
+    def stack(self, project: str, name: str) -> Iterator[Stack]:
+        """The stack, locked against other corrals for the block and as long as its engine runs."""
+        directory = self.state / f"{project}.{name}"
+        title = f"{project.removeprefix('corral-')} {name}"
+        try:
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            lock = held(directory / "lock", title, wait=self.wait, say=self.printer.say)
+            with lock as handle:
+                yield Stack(
+                    engine=self.engine,
+                    project=project,
+                    name=name,
+                    directory=self.stacks / project.removeprefix("corral-"),
+                    files=Files(events=directory / "events.jsonl", log=directory / "engine.log"),
+                    printer=self.printer,
+                    locks=(handle,),
+                )
+        except OSError as error:
+            place = error.filename or directory
+            hints = ("it is where corral notes who works on a stack, and what the engine says",)
+            raise EngineError(f"{title}: {place}: {error.strerror or error}", hints) from None
+
+    def without_lock(self, stack: Stack, project: str, name: str) -> Stack:
+        """Another stack, only to be looked at."""
+        return replace(stack, project=project, name=name, directory=self.stacks / project.removeprefix("corral-"))
+
+
+def open_workplace(
+    stacks: Path,
+    printer: Printer,
+    *,
+    environ: Mapping[str, str] = os.environ,
+    box: Mapping[str, str] | None = None,
+    wait: bool = False,
+) -> Workplace:
+    """The workplace for these projects: in the box where its variables are given, else in the account of `environ`.
+
+    Raises EngineError where no engine, no state backend or no credentials are to be had.
+    """
+    binary = find_pulumi(environ)
+    environment = engine_environment(environ, binary, stacks, box)
+    if box is None:
+        require_credentials(environment)
+    state = state_directory(environment["PULUMI_BACKEND_URL"], environment)
+    engine = Engine(binary=binary, environment=environment)
+    return Workplace(engine=engine, stacks=stacks, state=state, printer=printer, wait=wait)
+
+
+def made_whole(stack: Stack) -> dict[str, Any] | None:
+    """The stack's state, after an engine that was killed on it has been tidied up after; None if there is no stack."""
+    state = stack.state()
+    if state is None or not is_unfinished(state):
+        return state
+    file = stack.directory / f"Pulumi.{stack.name}.yaml"
+    region = region_of(file) or "us-east-1"
+    client = clients(stack.engine.environment, region)
+    recovered = recover(state, lambda resource: candidates(resource, client, region))
+    stack.write_state(recovered.state)
+    stack.printer.say(
+        f"{stack.title}: an earlier command was killed at work: {recovered.unfinished} operations were under way,"
+        f" {recovered.found} things that they may have made are looked at"
+    )
+    return stack.state()
+
+
+def ensure_secrets(stack: Stack) -> None:
+    """Raises EngineError unless the secrets of the stack can be encrypted."""
+    require_secrets(stack.engine.environment, stack.directory / f"Pulumi.{stack.name}.yaml")
+

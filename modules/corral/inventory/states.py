@@ -1,0 +1,84 @@
+"""Which stacks are alive, read from the state files of a backend of one's own: a directory or a bucket. No engine runs.
+
+The layout is Pulumi's for self-managed backends: .pulumi/stacks/<project>/<stack>.json, or .json.gz.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from corral.inventory.leftovers import Alive
+
+_STACKS = ".pulumi/stacks"
+
+
+class UnreadableBackend(Exception):
+    """A backend whose stacks cannot be listed; the text is a sentence for a person."""
+
+
+def read_alive(url: str, session: Any) -> Alive:
+    """The bases and clusters whose states in this backend hold anything that is not kept data.
+
+    Raises UnreadableBackend, since "nothing is alive" must never be an assumption.
+    """
+    read = {"file": _files, "s3": _objects}.get(urlsplit(url).scheme)
+    if read is None:
+        raise UnreadableBackend(f"which stacks live cannot be read from {url} - name a file:// or s3:// backend")
+    alive = {(project, name) for project, name, text in read(url, session) if _lives(_document(text, project, name))}
+    return Alive(
+        bases=frozenset(name for project, name in alive if project == "corral-base"),
+        clusters=frozenset(name for project, name in alive if project == "corral-cluster"),
+    )
+
+
+def _lives(document: Mapping[str, Any]) -> bool:
+    latest = document.get("checkpoint", {}).get("latest") or {}
+    return bool(latest.get("pending_operations")) or any(map(_counts, latest.get("resources") or ()))
+
+
+def _counts(resource: Mapping[str, Any]) -> bool:
+    """True for what must go before its stack is down: not Pulumi's own entries, not components, not kept data."""
+    is_real = bool(resource.get("custom")) and not str(resource["type"]).startswith("pulumi:")
+    return is_real and not resource.get("protect")
+
+
+def _document(text: bytes, project: str, name: str) -> Mapping[str, Any]:
+    try:
+        plain = gzip.decompress(text) if text.startswith(b"\x1f\x8b") else text
+        return dict(json.loads(plain))
+    except (OSError, ValueError) as error:
+        raise UnreadableBackend(f"the state of {project}/{name} cannot be read: {error}") from None
+
+
+def _files(url: str, session: Any) -> Iterator[tuple[str, str, bytes]]:
+    parts = urlsplit(url)
+    root = Path(unquote(parts.netloc + parts.path)).expanduser()
+    if not root.is_dir():
+        raise UnreadableBackend(f"the state backend {url} is not there - see PULUMI_BACKEND_URL")
+    for file in sorted((root / _STACKS).glob("*/*.json*")):
+        if name := _stack(file.name):
+            yield file.parent.name, name, file.read_bytes()
+
+
+def _objects(url: str, session: Any) -> Iterator[tuple[str, str, bytes]]:
+    parts = urlsplit(url)
+    region = parse_qs(parts.query).get("region", [None])[0]
+    s3, prefix = session.client("s3", region_name=region), f"{parts.path.strip('/')}/{_STACKS}/".lstrip("/")
+    for page in s3.get_paginator("list_objects_v2").paginate(Bucket=parts.netloc, Prefix=prefix):
+        for item in page.get("Contents", ()):
+            project, _, file = item["Key"].removeprefix(prefix).partition("/")
+            if name := _stack(file):
+                yield project, name, s3.get_object(Bucket=parts.netloc, Key=item["Key"])["Body"].read()
+
+
+def _stack(file: str) -> str | None:
+    """The stack of this state file; None for the backups and attributes that lie beside it."""
+    for ending in (".json", ".json.gz"):
+        if file.endswith(ending):
+            return file.removesuffix(ending)
+    return None

@@ -1,0 +1,45 @@
+"""Numbers as people read them: dollars, durations, counts."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from corral.forecast.money import Usd
+
+_SMALL = 0.1  # below it, two places would hide most of the figure
+
+
+def usd(amount: Usd | None) -> str:
+    """`1.23`, `1.23 - 4.56`, or `?` where it is not known; four places below ten cents, as AWS lists such prices."""
+    if amount is None:
+        return "?"
+    low, high = _dollars(amount.low), _dollars(amount.high)
+    return low if low == high else f"{low} - {high}"
+
+
+def count(number: float) -> str:
+    """The number with its thousands grouped."""
+    return f"{number:,.0f}"
+
+
+def duration(seconds: float) -> str:
+    """`12 h`, `1 h 30 min`, `10 min`, `45 s`; days from two on."""
+    whole = int(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    days, hours, minutes = whole // 86_400, whole % 86_400 // 3600, whole % 3600 // 60
+    if days < 2:
+        days, hours = 0, hours + 24 * days
+    parts = ((days, "d"), (hours, "h"), (0 if days else minutes, "min"))
+    return " ".join(f"{number} {unit}" for number, unit in parts if number)
+
+
+def ago(span: timedelta) -> str:
+    """How long something has lasted."""
+    return duration(max(span.total_seconds(), 0))
+
+
+def _dollars(value: float) -> str:
+    if 0 < value < _SMALL:
+        return f"{value:.4f}"
+    return f"{value:,.2f}"

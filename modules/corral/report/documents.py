@@ -1,0 +1,72 @@
+"""The JSON documents that commands print: stable shapes, described in docs/cli.md. Each names its shape in `schema`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from corral.forecast.bill import CostForecast, Item
+from corral.forecast.money import HOURS_PER_MONTH, Usd
+from corral.model.base import BasePlan
+from corral.model.cluster import ClusterPlan
+from corral.model.jsons import to_json
+
+Document = Mapping[str, Any]
+
+
+def plan_document(base: BasePlan, cluster: ClusterPlan, cost: CostForecast) -> Document:
+    """What `corral plan --json` prints: both plans as the machines get them, and the bill."""
+    return {
+        "schema": "corral.plan/1",
+        "environment": cluster.name,
+        "base": json.loads(to_json(base)),
+        "cluster": json.loads(to_json(cluster)),
+        "cost": cost_document(cost),
+    }
+
+
+def cost_document(cost: CostForecast) -> Document:
+    """The bill: sums first, then what they are made of."""
+    return {
+        "idle_base_usd_per_month": usd_document(cost.idle_base_usd_per_month),
+        "idle_cluster_usd_per_hour": usd_document(cost.idle_cluster_usd_per_hour),
+        "maximum_usd_per_hour": usd_document(cost.maximum_usd_per_hour),
+        "kept_usd_per_month": usd_document(cost.kept_usd_per_month),
+        "base": [_item(item) for item in cost.base],
+        "cluster": [_item(item) for item in cost.cluster],
+        "queues": [
+            {
+                "queue": queue.queue,
+                "instance_type": queue.instance_type,
+                "market": queue.market.value,
+                "nodes": queue.nodes,
+                "usd_per_node_hour": usd_document(queue.usd_per_node_hour),
+                "usd_per_hour": usd_document(queue.usd_per_hour),
+                "source": queue.source,
+            }
+            for queue in cost.queues
+        ],
+        "by_use": [
+            {"what": use.what, "usd": use.usd, "unit": use.unit, "kept": use.kept, "source": use.source}
+            for use in cost.by_use
+        ],
+        "unknown": list(cost.unknown),
+    }
+
+
+def usd_document(amount: Usd | None) -> Document | None:
+    """The range as `{low, high}`, rounded to a millionth of a dollar."""
+    return None if amount is None else {"low": round(amount.low, 6), "high": round(amount.high, 6)}
+
+
+def _item(item: Item) -> Document:
+    month = item.usd_per_hour.times(HOURS_PER_MONTH) if item.usd_per_hour else None
+    return {
+        "what": item.what,
+        "count": item.count,
+        "unit": item.unit,
+        "usd_per_hour": usd_document(item.usd_per_hour),
+        "usd_per_month": usd_document(month),
+        "source": item.source,
+    }

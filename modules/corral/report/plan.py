@@ -1,0 +1,139 @@
+"""The plan of an environment on a terminal: network, head, queues, file systems, lifetime, guards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from corral.forecast.addresses import free_addresses, taken_addresses
+from corral.model.base import BasePlan
+from corral.model.cluster import ClusterPlan, LustrePlan, QueuePlan
+from corral.model.markets import InterfaceType
+from corral.report.amounts import count, duration
+from corral.report.tables import facts, heading, table
+
+_INTERFACES = {
+    InterfaceType.ENA: "ENA (IP)",
+    InterfaceType.EFA: "EFA with ENA (IP)",
+    InterfaceType.EFA_ONLY: "EFA only (no address)",
+}
+
+
+def plan_view(base: BasePlan, cluster: ClusterPlan) -> Iterator[RenderableType]:
+    """Everything that would exist, from the outside in."""
+    yield heading(cluster.name, f"on base {base.name}, {cluster.region}")
+    yield facts(_machines(cluster))
+    yield heading("Network", str(base.vpc_cidr))
+    yield _zones(base, cluster)
+    yield Text()
+    yield facts(_ways(base))
+    for queue in cluster.queues:
+        yield from _queue(queue)
+    yield heading("File systems")
+    yield facts(_file_systems(base, cluster))
+    yield heading("Life and guards")
+    yield facts(_guards(base, cluster))
+
+
+def _machines(cluster: ClusterPlan) -> Iterator[tuple[str, str]]:
+    head, image = cluster.head, cluster.image
+    size = f"{head.vcpus} vCPUs, {head.memory_mib // 1024} GiB"
+    yield "head", f"{head.host_name}: {head.instance_type} ({size}) in {head.zone_id} at {head.address}"
+    yield "", f"root {head.root_gib} GiB; state {head.state_gib} GiB, which outlives the machine, as its address does"
+    found = image.image_id or f"newest of {image.parameter} at the first up, then pinned"
+    yield "image", f"{image.profile}: {image.system}, Python {image.python}, Slurm {image.slurm_version}"
+    yield "", found
+    yield "names", f"*.{cluster.dns_zone}"
+
+
+def _zones(base: BasePlan, cluster: ClusterPlan) -> RenderableType:
+    rows = [
+        (
+            zone.zone_id,
+            str(zone.private),
+            str(zone.heads),
+            count(free_addresses(zone)),
+            count(taken_addresses(cluster, zone.zone_id)),
+        )
+        for zone in base.zones
+    ]
+    return table(("zone", "private subnet", "kept for heads", ">free addresses", ">taken at most"), rows)
+
+
+def _ways(base: BasePlan) -> Iterator[tuple[str, str]]:
+    yield "out", f"NAT gateway in {base.public.zone_id}, {base.public.cidr}; S3 by a gateway endpoint; nothing comes in"
+    if base.interface_endpoints:
+        yield "endpoints", ", ".join(base.interface_endpoints)
+
+
+def _queue(queue: QueuePlan) -> Iterator[RenderableType]:
+    yield heading(f"Queue {queue.name}", f"{queue.instance_type}, {queue.node_names}")
+    yield facts(_queue_facts(queue))
+    offers = [
+        (
+            str(number),
+            offer.market.value,
+            offer.zone_id,
+            _limit(offer.max_price_usd_per_hour),
+            offer.placement_group or "-",
+        )
+        for number, offer in enumerate(queue.offers, start=1)
+    ]
+    yield Text()
+    yield table((">order", "market", "zone", ">at most USD/h", "placement group"), offers)
+    nics = [(str(nic.card), str(nic.device), _INTERFACES[nic.interface_type]) for nic in queue.nics]
+    yield Text()
+    yield table((">card", ">device", "network interface"), nics)
+
+
+def _queue_facts(queue: QueuePlan) -> Iterator[tuple[str, str]]:
+    node = queue.node
+    always = f"{queue.min_nodes} always on" if queue.min_nodes else "none always on"
+    default = "; the default queue" if queue.is_default else ""
+    yield (
+        "nodes",
+        f"up to {queue.max_nodes}, {always}; an idle one ends after {duration(queue.suspend_after_s)}{default}",
+    )
+    yield (
+        "node",
+        (
+            f"Sockets={node.sockets} CoresPerSocket={node.cores_per_socket} ThreadsPerCore={node.threads_per_core}"
+            f" RealMemory={node.real_memory_mib}"
+        ),
+    )
+    gpus = f"gpu:{node.gres.type}:{node.gres.count}" if node.gres else "no accelerators"
+    yield "", f"{gpus}; {queue.nvme_count} NVMe disks; EFA {'on' if queue.efa else 'off'}"
+    yield "jobs", f"end after {duration(queue.time_limit_s)}" if queue.time_limit_s else "have no time limit"
+
+
+def _file_systems(base: BasePlan, cluster: ClusterPlan) -> Iterator[tuple[str, str]]:
+    if base.home:
+        yield "/home", f"EFS, {base.home.throughput} throughput; kept"
+    for system in cluster.lustre:
+        yield (
+            system.mount,
+            f"Lustre {system.deployment}, {count(system.size_gib)} GiB in {system.zone_id}; goes with it",
+        )
+        yield from (("", text) for text in _links(system))
+    yield "bucket", f"artefacts and checkpoints, below {cluster.prefix}; kept"
+
+
+def _links(system: LustrePlan) -> Iterator[str]:
+    for link in system.data:
+        yield f"{link.path} is {link.s3} (in: {', '.join(link.imports) or '-'}; out: {', '.join(link.exports) or '-'})"
+
+
+def _guards(base: BasePlan, cluster: ClusterPlan) -> Iterator[tuple[str, str]]:
+    life = cluster.lifetime
+    yield "ends", f"{duration(life.ttl_s)} after the first up" if life.ttl_s else "never by itself"
+    yield "idle", f"ends after {duration(life.idle_s)} without a job" if life.idle_s else "may idle for ever"
+    budget = base.budget
+    told = f"{count(budget.usd_per_month)} USD a month, told to {', '.join(budget.notify)}" if budget else "none"
+    yield "budget", told
+    yield "kept", "bucket, key" + (", home" if base.home else "") + ": they survive every `corral down`"
+
+
+def _limit(usd_per_hour: float | None) -> str:
+    return "-" if usd_per_hour is None else f"{usd_per_hour:.2f}"

@@ -1,0 +1,111 @@
+"""An environment as it is now, on a terminal and as a document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from corral.inventory.status import InstanceGroup, Status
+from corral.inventory.things import Thing
+from corral.report.amounts import ago, count, usd
+from corral.report.documents import Document, usd_document
+from corral.report.tables import facts, heading, table
+
+
+def status_view(status: Status, now: datetime) -> Iterator[RenderableType]:
+    """What is up, since when and until when, and what it costs now."""
+    yield heading(status.cluster, f"on base {status.base}, {status.region}: {_state(status)}")
+    yield facts(_facts(status, now))
+    if status.groups:
+        yield Text()
+        columns = ("queue", "offer", "instance type", "state", ">instances", "nodes", ">USD/h")
+        yield table(columns, [_group(group) for group in status.groups])
+    if status.file_systems:
+        yield Text()
+        rows = [(one.name, one.kind.value, one.id, one.state or "", _size(one)) for one in status.file_systems]
+        yield table(("file system", "kind", "id", "state", ">GiB"), rows)
+
+
+def status_document(status: Status) -> Document:
+    """What `corral status --json` prints."""
+    return {
+        "schema": "corral.status/1",
+        "environment": status.cluster,
+        "base": status.base,
+        "region": status.region,
+        "base_is_up": status.base_is_up,
+        "cluster_is_up": status.cluster_is_up,
+        "head": _head(status.head) if status.head else None,
+        "instances": [
+            {
+                "queue": group.queue,
+                "offer": group.offer,
+                "instance_type": group.type,
+                "state": group.state,
+                "count": group.count,
+                "nodes": list(group.nodes),
+                "usd_per_hour": usd_document(group.usd_per_hour),
+            }
+            for group in status.groups
+        ],
+        "file_systems": [
+            {"name": one.name, "kind": one.kind.value, "id": one.id, "state": one.state, "size_gib": one.size_gib}
+            for one in status.file_systems
+        ],
+        "ends_at": _iso(status.ends_at),
+        "usd_per_hour": usd_document(status.usd_per_hour),
+        "base_usd_per_hour": usd_document(status.base_usd_per_hour),
+        "cluster_usd_per_hour": usd_document(status.cluster_usd_per_hour),
+    }
+
+
+def _state(status: Status) -> str:
+    if status.cluster_is_up:
+        return "up" if status.head else "up, but without a head - `corral up` makes one"
+    return "not up, only its base is" if status.base_is_up else "not up"
+
+
+def _facts(status: Status, now: datetime) -> Iterator[tuple[str, str]]:
+    if status.head:
+        since = f", for {ago(now - status.head.since)}" if status.head.since else ""
+        yield "head", f"{status.head.id} ({status.head.type}) is {status.head.state} at {status.head.address}{since}"
+    if status.ends_at:
+        left = status.ends_at - now
+        when = f"{status.ends_at:%Y-%m-%d %H:%M} UTC"
+        yield "ends", f"in {ago(left)}, {when}" if left.total_seconds() > 0 else f"ended its life at {when}"
+    if status.cluster_is_up and not status.groups:
+        yield "nodes", "none runs"
+    if status.base_is_up or status.cluster_is_up:
+        base, cluster = usd(status.base_usd_per_hour), usd(status.cluster_usd_per_hour)
+        yield "costs", f"{usd(status.usd_per_hour)} USD an hour now: base {base}, cluster {cluster}"
+        yield "", "traffic and stored data come on top; `corral plan` says where prices are from"
+    else:
+        yield "costs", f"{usd(status.usd_per_hour)} USD an hour for what is kept"
+
+
+def _group(group: InstanceGroup) -> tuple[str, ...]:
+    nodes = " ".join(group.nodes) or "-"
+    return group.queue, group.offer, group.type, group.state, count(group.count), nodes, usd(group.usd_per_hour)
+
+
+def _size(thing: Thing) -> str:
+    return "?" if thing.size_gib is None else count(thing.size_gib)
+
+
+def _head(head: Thing) -> dict[str, Any]:
+    return {
+        "instance_id": head.id,
+        "instance_type": head.type,
+        "state": head.state,
+        "address": head.address,
+        "zone": head.zone,
+        "since": _iso(head.since),
+    }
+
+
+def _iso(moment: datetime | None) -> str | None:
+    return moment.isoformat() if moment else None

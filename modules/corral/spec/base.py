@@ -1,0 +1,99 @@
+"""What a user declares for a base: the network, the home, the budget."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from ipaddress import IPv4Network
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from corral.spec.record import SpecRecord
+
+InterfaceEndpoint = Literal[
+    "ec2",
+    "ec2messages",
+    "elasticfilesystem",
+    "fsx",
+    "kms",
+    "logs",
+    "monitoring",
+    "secretsmanager",
+    "sns",
+    "ssm",
+    "ssmmessages",
+    "sts",
+]
+Tags = Annotated[
+    Mapping[str, str],
+    Field(description="Tags on everything that this stack makes, beside corral's own. Default: none."),
+]
+
+
+class NetworkSpec(SpecRecord):
+    """The VPC of a base: a private subnet in each zone, a way out through NAT, S3 without NAT."""
+
+    cidr: IPv4Network = Field(
+        default=IPv4Network("10.64.0.0/16"),
+        description="The VPC's private address range, /16 to /20; it cannot be changed later. Default: 10.64.0.0/16.",
+    )
+    zones: tuple[str, ...] = Field(
+        min_length=1,
+        max_length=6,
+        description="The ids of the zones that get a subnet, such as use1-az4; the first also holds the NAT gateway.",
+    )
+    interface_endpoints: tuple[InterfaceEndpoint, ...] = Field(
+        default=(),
+        description="AWS services to reach inside the VPC instead of through NAT; each costs by zone and hour."
+        " S3 is always reached directly, at no cost. Default: none.",
+    )
+
+
+class HomeSpec(SpecRecord):
+    """/home on EFS, shared by all clusters of the base. It is kept when the base goes."""
+
+    throughput: Literal["elastic", "bursting"] = Field(
+        default="elastic",
+        description="How EFS is throttled and billed: elastic by bytes moved, bursting by bytes stored."
+        " Default: elastic.",
+    )
+
+
+class BaseStorageSpec(SpecRecord):
+    """File systems that are kept."""
+
+    home: HomeSpec | None = Field(
+        default=None, description="/home on EFS; `home: {}` for one as it comes. Default: none."
+    )
+
+
+class BudgetSpec(SpecRecord):
+    """A monthly budget that mails people. It stops nothing."""
+
+    usd_per_month: int = Field(ge=1, description="The budget in whole US dollars a month.")
+    notify: tuple[str, ...] = Field(
+        min_length=1,
+        max_length=10,  # AWS Budgets: at most 10 mail addresses a notification
+        description="Mail addresses that hear of 80 % forecast and 100 % spent, and of trouble in clusters.",
+    )
+
+
+class BaseWishes(SpecRecord):
+    """The `corral-base:spec` of stacks/base/Pulumi.<name>.yaml."""
+
+    network: NetworkSpec = Field(description="The VPC and the zones that it spans.")
+    storage: BaseStorageSpec = Field(
+        default=BaseStorageSpec(), description="File systems that are kept. Default: none."
+    )
+    budget: BudgetSpec | None = Field(
+        default=None, description="A monthly budget for all that carries this base's tag."
+    )
+    tags: Tags = Field(default={})
+
+
+class BaseSpec(BaseWishes):
+    """A base as declared, with its name and region, and the file that errors point to."""
+
+    name: str
+    region: str
+    file: str

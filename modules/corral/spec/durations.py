@@ -1,0 +1,39 @@
+"""Durations as people write them: 10m, 12h, 1h30m, 2d."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+_PATTERN = r"^(?=.)(\d{1,6}d)?(\d{1,6}h)?(\d{1,6}m)?(\d{1,6}s)?$"
+_UNITS = ("d", "h", "m", "s")
+_SECONDS = (86400, 3600, 60, 1)
+
+
+def parse_duration(value: Any) -> timedelta:
+    """The duration that this text means. Raises PydanticCustomError for anything else."""
+    match = re.fullmatch(_PATTERN, value) if isinstance(value, str) else None
+    if match is None:
+        raise PydanticCustomError("duration", "not a duration")
+    amounts = (int(group[:-1]) if group else 0 for group in match.groups())
+    return timedelta(seconds=sum(amount * unit for amount, unit in zip(amounts, _SECONDS, strict=True)))
+
+
+def format_duration(duration: timedelta) -> str:
+    """The shortest text that means this duration, to the second: `1h30m`."""
+    left, text = int(duration.total_seconds()), ""
+    for unit, seconds in zip(_UNITS, _SECONDS, strict=True):
+        amount, left = divmod(left, seconds)
+        text += f"{amount}{unit}" if amount else ""
+    return text or "0s"
+
+
+Duration = Annotated[
+    timedelta,
+    BeforeValidator(parse_duration),
+    WithJsonSchema({"type": "string", "pattern": _PATTERN, "examples": ["10m", "12h", "1h30m", "2d"]}),
+]

@@ -1,0 +1,144 @@
+"""The files in which bases and clusters are declared: `stacks/{base,cluster}/Pulumi.<name>.yaml`.
+
+They are Pulumi's own stack files; corral reads three keys of them and leaves the rest alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from corral.catalog.names import suggestion
+from corral.spec.base import BaseSpec
+from corral.spec.cluster import ClusterSpec
+from corral.spec.errors import SpecError, SpecErrors
+from corral.spec.parse import Outcome, read_base_wishes, read_cluster_wishes
+from corral.spec.problems import shown
+from corral.spec.rules_names import name_problem
+from corral.spec.yaml_text import YamlError, read_yaml
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """A cluster and the base that it stands on."""
+
+    base: BaseSpec
+    cluster: ClusterSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _StackFile:
+    """What corral reads of a stack file."""
+
+    name: str
+    where: str
+    region: str
+    spec: Mapping[str, Any]
+
+
+def environments(project_dir: Path) -> tuple[str, ...]:
+    """The names of the clusters that this project declares, sorted. Raises SpecErrors where it is no project."""
+    return _names(_folder(project_dir, "cluster"))
+
+
+def read_base(project_dir: Path, name: str) -> BaseSpec:
+    """The base of this name. Raises SpecErrors."""
+    return _read_base(project_dir, name).checked()
+
+
+def read_cluster(project_dir: Path, name: str) -> ClusterSpec:
+    """The cluster of this name, checked against its base. Raises SpecErrors, for mistakes in the base's file too."""
+    return read_environment(project_dir, name).cluster
+
+
+def read_environment(project_dir: Path, env: str) -> Environment:
+    """The cluster of this name and its base. Raises SpecErrors with every mistake in both files."""
+    file = _read_file(project_dir, "cluster", env)
+    base_name = file.spec.get("base", env)
+    base = _base_of(project_dir, file, base_name) if isinstance(base_name, str) else Outcome[BaseSpec](errors=())
+    # Against zones that are themselves in doubt nothing can be said.
+    known = None if any(error.path.startswith("network") for error in base.errors) else base.spec
+    cluster = read_cluster_wishes(file.spec, name=env, region=file.region, where=file.where, base=known)
+    errors = (*base.errors, *cluster.errors)
+    if errors or base.spec is None or cluster.spec is None:
+        raise SpecErrors(errors)
+    return Environment(base=base.spec, cluster=cluster.spec)
+
+
+def _base_of(project_dir: Path, cluster: _StackFile, name: str) -> Outcome[BaseSpec]:
+    """The cluster's base; where there is none of this name, that is a mistake in the cluster's file."""
+    known = _names(_folder(project_dir, "base"))
+    if name in known:
+        return _read_base(project_dir, name)
+    message = f"there is no base {name!r} - {suggestion(name, known) if known else 'there is none yet'}"
+    return Outcome(errors=(SpecError(file=cluster.where, path="base", message=message),))
+
+
+def _read_base(project_dir: Path, name: str) -> Outcome[BaseSpec]:
+    try:
+        file = _read_file(project_dir, "base", name)
+    except SpecErrors as error:
+        return Outcome(errors=error.errors)
+    return read_base_wishes(file.spec, name=name, region=file.region, where=file.where)
+
+
+def _read_file(project_dir: Path, kind: str, name: str) -> _StackFile:
+    folder, where = _folder(project_dir, kind), f"stacks/{kind}/Pulumi.{name}.yaml"
+    known = _names(folder)
+    if name not in known:
+        what = "environment" if kind == "cluster" else "base"
+        raise _error(
+            where, f"there is no {what} {name!r} - {suggestion(name, known) if known else 'there is none yet'}"
+        )
+    try:
+        content = read_yaml((folder / f"Pulumi.{name}.yaml").read_bytes())
+    except YamlError as error:
+        raise _error(where, str(error)) from None
+    except OSError as error:
+        raise _error(where, f"cannot be read: {error.strerror}") from None
+    return _stack_file(content, kind, name, where)
+
+
+def _stack_file(content: Any, kind: str, name: str, where: str) -> _StackFile:
+    config = _fields(content, where, "", "config")
+    settings = _fields(config.get("config"), where, "config", "aws:region and a spec")
+    key, region = f"corral-{kind}:spec", settings.get("aws:region")
+    if key not in settings:
+        raise _error(where, _missing_spec(key, settings), "config")
+    if not isinstance(region, str):
+        raise _error(where, "is missing - the region to work in, such as us-east-1", "config.aws:region")
+    return _StackFile(name=name, where=where, region=region, spec=_fields(settings[key], where, key, "fields"))
+
+
+def _missing_spec(key: str, settings: Mapping[str, Any]) -> str:
+    other = next((name for name in settings if name == "spec" or name.endswith(":spec")), None)
+    return f"{key} is missing - " + (f"it seems to stand under {other!r}" if other else "see the shipped dev")
+
+
+def _fields(value: Any, where: str, path: str, wanted: str) -> Mapping[str, Any]:
+    if isinstance(value, dict):
+        return value
+    if value is None:
+        raise _error(where, f"is empty - it needs {wanted}", path)
+    raise _error(where, f"expected {wanted}, found {shown(value)}", path)
+
+
+def _folder(project_dir: Path, kind: str) -> Path:
+    folder = project_dir / "stacks" / kind
+    if not folder.is_dir():
+        raise _error(
+            str(project_dir),
+            f"is no corral project: it has no stacks/{kind} - go to one, or name it with --project DIR",
+        )
+    return folder
+
+
+def _names(folder: Path) -> tuple[str, ...]:
+    names = (file.name.removeprefix("Pulumi.").removesuffix(".yaml") for file in folder.glob("Pulumi.?*.yaml"))
+    return tuple(sorted(name for name in names if name_problem(name) is None))
+
+
+def _error(where: str, message: str, path: str = "") -> SpecErrors:
+    return SpecErrors([SpecError(file=where, path=path, message=message)])

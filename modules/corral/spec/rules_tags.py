@@ -1,0 +1,62 @@
+"""Rules about tags: what AWS takes as a tag, and what must never become one."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from corral.spec.errors import Finding
+
+_KEY = re.compile(r"[A-Za-z0-9+\-=._:@]+")  # more would be hidden in instance metadata
+_LONGEST_KEY, _LONGEST_VALUE = 128, 256
+_MOST = 40  # of AWS's 50 a resource; the rest is corral's own
+_OURS = ("aws:", "corral:")
+_TOKENS = (
+    re.compile(r"(AKIA|ASIA)[A-Z0-9]{16}"),
+    re.compile(r"(hf|ghp|gho|ghs|glpat|sk|xox[abp])[_-][A-Za-z0-9_-]{16,}"),
+    re.compile(r"github_pat_[A-Za-z0-9_]{22,}"),
+    re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY"),
+)
+_RANDOM = re.compile(r"[A-Za-z0-9+/_=-]{32,}")
+_RANDOM_BITS = 3.5  # of Shannon entropy a character; text and dotted names stay below, hexadecimal keys come close to 4
+
+
+def check(tags: Mapping[str, str]) -> Iterator[Finding]:
+    """What is wrong with these tags."""
+    if len(tags) > _MOST:
+        yield Finding(("tags",), f"has {len(tags)} tags - AWS takes {_MOST} beside corral's own")
+    for key, value in tags.items():
+        if message := _key_problem(key) or _value_problem(value):
+            yield Finding(("tags", key), message)
+
+
+def looks_secret(value: str) -> bool:
+    """Whether this text is likely a token, a key or a password: by its known beginning, or for being random."""
+    return any(token.search(value) for token in _TOKENS) or any(_is_random(run) for run in _RANDOM.findall(value))
+
+
+def _is_random(run: str) -> bool:
+    """Whether letters and digits are mixed as chance mixes them."""
+    counts = Counter(run)
+    entropy = -sum(n / len(run) * math.log2(n / len(run)) for n in counts.values())
+    return entropy >= _RANDOM_BITS and any(c.isdigit() for c in run) and any(c.isalpha() for c in run)
+
+
+def _key_problem(key: str) -> str | None:
+    if not _KEY.fullmatch(key):
+        return "a tag's key may have letters, digits and + - = . _ : @ only"
+    if len(key) > _LONGEST_KEY:
+        return f"a tag's key has at most {_LONGEST_KEY} characters, this one has {len(key)}"
+    if key.lower().startswith(_OURS) or key == "Name":
+        return f"{key!r} is not yours to set - corral and AWS keep Name, corral: and aws: for themselves"
+    return None
+
+
+def _value_problem(value: str) -> str | None:
+    if len(value) > _LONGEST_VALUE:
+        return f"a tag's value has at most {_LONGEST_VALUE} characters, this one has {len(value)}"
+    if looks_secret(value):
+        return "looks like a secret, and everyone who may list resources reads tags - keep it in Secrets Manager"
+    return None

@@ -1,0 +1,207 @@
+"""Starting, stopping and asking a box: what a person meets."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import boxes
+import pytest
+from corral.box import control, state
+from corral.box.control import BoxError
+
+
+def test_start_answers_when_the_box_serves(state_directory: Path) -> None:
+    status = control.start(state_directory)
+    assert (status.state, boxes.client(status, "sts").get_caller_identity()["Account"]) == ("running", "123456789012")
+
+
+def test_a_second_start_finds_the_running_box(state_directory: Path) -> None:
+    first = control.start(state_directory)
+    assert control.start(state_directory) == first
+
+
+def test_two_starts_at_once_give_one_box(state_directory: Path) -> None:
+    pids: list[int | None] = []
+    threads = [threading.Thread(target=lambda: pids.append(control.start(state_directory).pid)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(pids), len(set(pids))) == (2, 1)
+
+
+def test_two_boxes_run_side_by_side_and_know_nothing_of_each_other(tmp_path: Path) -> None:
+    with boxes.running_box(tmp_path / "a") as one, boxes.running_box(tmp_path / "b") as other:
+        boxes.client(one, "s3").create_bucket(Bucket="only-in-a")
+        assert (control.inventory(one.dir), control.inventory(other.dir)) == ({"s3/bucket": ["only-in-a"]}, {})
+
+
+def test_stop_ends_the_process_and_says_that_there_was_one(state_directory: Path) -> None:
+    pid = control.start(state_directory).pid
+    stopped = control.stop(state_directory)
+    assert (stopped, Path(f"/proc/{pid}/cmdline").exists(), control.status(state_directory).state) == (
+        True,
+        False,
+        "stopped",
+    )
+
+
+def test_stop_without_a_box_says_so(state_directory: Path) -> None:
+    assert control.stop(state_directory) is False
+
+
+def test_a_killed_box_is_seen_as_crashed_and_the_next_start_continues(state_directory: Path) -> None:
+    status = control.start(state_directory)
+    boxes.client(status, "s3").create_bucket(Bucket="kept")
+    _kill(status.pid)
+    crashed = control.status(state_directory).state
+    control.start(state_directory)
+    assert (crashed, control.inventory(state_directory)) == ("crashed", {"s3/bucket": ["kept"]})
+
+
+def test_what_a_client_was_told_exists_after_kill_9(state_directory: Path) -> None:
+    status = control.start(state_directory)
+    ec2 = boxes.client(status, "ec2")
+    told = [ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"] for _ in range(5)]
+    _kill(status.pid)
+    control.start(state_directory)
+    assert control.inventory(state_directory) == {"ec2/vpc": sorted(told)}
+
+
+def test_environment_of_a_crashed_box_says_what_to_do(state_directory: Path) -> None:
+    _kill(control.start(state_directory).pid)
+    with pytest.raises(BoxError, match=r"died \(process \d+\) - `corral box start` continues from its state"):
+        control.environment(state_directory)
+
+
+def test_environment_without_a_box_says_what_to_do(state_directory: Path) -> None:
+    with pytest.raises(BoxError, match="no box runs in .* - start it with `corral box start`"):
+        control.environment(state_directory)
+
+
+def test_environment_points_at_the_box_and_nothing_else(state_directory: Path) -> None:
+    status = control.start(state_directory)
+    environment = dict(control.environment(state_directory))
+    path = environment.pop("PATH").split(os.pathsep)[:2]
+    assert (path, environment) == (
+        [f"{state_directory}/bin", str(Path(sys.executable).parent)],
+        {
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{status.port}",
+            "AWS_ACCESS_KEY_ID": "AKIACORRALBOX0000000",
+            "AWS_SECRET_ACCESS_KEY": "corral-box",
+            "AWS_REGION": "us-east-1",
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "PULUMI_BACKEND_URL": f"file://{state_directory}/pulumi",
+            "PULUMI_HOME": f"{state_directory}/pulumi-home",
+            "PULUMI_CONFIG_PASSPHRASE": "",
+            "PULUMI_SKIP_UPDATE_CHECK": "true",
+            "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
+            "CORRAL_BOX_DIR": str(state_directory),
+            "CORRAL_STACKS": f"{state_directory}/stacks",
+        },
+    )
+
+
+def test_reset_empties_the_cloud_and_forgets_the_states_that_described_it(state_directory: Path) -> None:
+    status = control.start(state_directory)
+    boxes.client(status, "s3").create_bucket(Bucket="gone")
+    for name in ("pulumi", "pulumi-home", "stacks"):
+        (state_directory / name).mkdir(exist_ok=True)
+    control.reset(state_directory)
+    left = sorted(path.name for path in state_directory.iterdir() if path.is_dir())
+    assert (control.inventory(state_directory), left) == ({}, ["bin"])
+
+
+def test_reset_of_a_stopped_box_empties_the_saved_cloud(state_directory: Path) -> None:
+    boxes.client(control.start(state_directory), "s3").create_bucket(Bucket="gone")
+    control.stop(state_directory)
+    control.reset(state_directory)
+    control.start(state_directory)
+    assert control.inventory(state_directory) == {}
+
+
+def test_a_state_saved_by_another_moto_is_refused_in_one_sentence(state_directory: Path) -> None:
+    state_directory.mkdir()
+    header = json.dumps({**state.versions(), "moto": "4.0.0"}).encode()
+    (state_directory / "cloud.pickle").write_bytes(header + b"\nwhatever")
+    with pytest.raises(
+        BoxError, match=r"was saved by .*moto 4\.0\.0 \(this is .*or start empty with `corral box reset`"
+    ):
+        control.start(state_directory)
+
+
+def test_a_damaged_state_is_refused_in_one_sentence(state_directory: Path) -> None:
+    state_directory.mkdir()
+    header = json.dumps(state.versions()).encode()
+    (state_directory / "cloud.pickle").write_bytes(header + b"\nwhatever")
+    with pytest.raises(BoxError, match=r"cloud.pickle is damaged .* - `corral box reset` starts an empty cloud"):
+        control.start(state_directory)
+
+
+def test_a_directory_that_cannot_be_made_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BoxError, match="cannot be used as a box's state directory: .* - choose another with --dir"):
+        control.start(tmp_path / "file" / "state")
+
+
+def test_other_systems_than_linux_are_refused_in_one_sentence(
+    state_directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with pytest.raises(BoxError, match="the box needs Linux, this is darwin"):
+        control.start(state_directory)
+
+
+def test_the_box_listens_on_the_loopback_address_only(state_directory: Path) -> None:
+    port = control.start(state_directory).port
+    listening = [
+        line.split()[1]
+        for table in ("/proc/net/tcp", "/proc/net/tcp6")
+        for line in Path(table).read_text().splitlines()[1:]
+        if line.split()[3] == "0A" and line.split()[1].endswith(f":{port:04X}")
+    ]
+    assert listening == [f"0100007F:{port:04X}"]
+
+
+def test_what_only_the_owner_may_read_is_private(state_directory: Path) -> None:
+    boxes.client(control.start(state_directory), "s3").create_bucket(Bucket="private")
+    modes = {name: stat.S_IMODE((state_directory / name).stat().st_mode) for name in ("box.json", "cloud.pickle")}
+    assert modes == {"box.json": 0o600, "cloud.pickle": 0o600}
+
+
+def test_the_provider_plugin_runs_this_python(state_directory: Path) -> None:
+    control.start(state_directory)
+    plugin = state_directory / "bin" / "pulumi-resource-aws"
+    assert (os.access(plugin, os.X_OK), plugin.read_text().splitlines()[-1]) == (
+        True,
+        f'exec {sys.executable} -m corral.box.provider "$@"',
+    )
+
+
+def test_control_imports_neither_moto_nor_boto3_nor_pulumi() -> None:
+    question = "import sys, corral.box.control; print([m for m in ('moto', 'boto3', 'pulumi') if m in sys.modules])"
+    answer = subprocess.run([sys.executable, "-c", question], capture_output=True, text=True, check=True)
+    assert answer.stdout == "[]\n"
+
+
+def test_a_stalled_client_does_not_hold_up_the_others(state_directory: Path) -> None:
+    status = control.start(state_directory)
+    with socket.create_connection(("127.0.0.1", status.port or 0)) as stalled:
+        stalled.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nfirst bytes")
+        assert boxes.client(status, "s3").list_buckets()["Buckets"] == []
+
+
+def _kill(pid: int | None) -> None:
+    handle = os.pidfd_open(pid or 0)
+    signal.pidfd_send_signal(handle, signal.SIGKILL)
+    os.waitid(os.P_PIDFD, handle, os.WEXITED)
+    os.close(handle)

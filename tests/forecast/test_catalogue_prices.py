@@ -1,0 +1,31 @@
+"""The catalogue's snapshot as a price list; the figures are those of its data files."""
+
+from corral.forecast.catalogue import catalogue_prices
+from corral.forecast.money import Usd
+from corral.forecast.prices import InstancePrice, Service, ServicePrice
+
+
+def test_instance_price_says_where_it_is_from_and_how_far_to_trust_it() -> None:
+    assert catalogue_prices("us-east-1").instance("p4d.24xlarge") == InstancePrice(
+        on_demand=21.957642,
+        spot=Usd(2.4655, 8.1915),
+        source="skypilot-catalog v8 aws/vms.csv at 00148f2, after June 2025, second-hand;"
+        " spot: a moment's cheapest and dearest zone",
+    )
+
+
+def test_unknown_type_has_no_price() -> None:
+    assert catalogue_prices("us-east-1").instance("p9.huge") is None
+
+
+def test_every_service_has_a_price_in_us_east_1() -> None:
+    prices = catalogue_prices("us-east-1")
+    assert [service for service in Service if prices.service(service) is None] == []
+
+
+def test_service_price_of_another_region_is_that_of_us_east_1_and_says_so() -> None:
+    assert catalogue_prices("eu-west-1").service(Service.KMS_KEY_MONTH) == ServicePrice(
+        usd=1.0,
+        source="cloudburn.io AWS KMS pricing, 2026-03-14, second-hand;"
+        " price of us-east-1, that of eu-west-1 is not known",
+    )
