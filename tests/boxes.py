@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import boto3
+
 from corral.box import control
 from corral.box.control import BoxStatus
 
@@ -23,14 +25,19 @@ def running_box(directory: Path) -> Iterator[BoxStatus]:
         control.stop(directory)
 
 
-def client(status: BoxStatus, service: str, region: str = "us-east-1", **settings: Any) -> Any:
+@cache
+def _session() -> Any:
+    return boto3.session.Session(aws_access_key_id=control.ACCESS_KEY, aws_secret_access_key="corral-box")
+
+
+@cache
+def _client(url: str, service: str, region: str) -> Any:
+    return _session().client(service, endpoint_url=url, region_name=region)
+
+
+def client(status: BoxStatus, service: str, region: str = "us-east-1") -> Any:
     """A boto3 client of the box that takes nothing from the environment."""
-    environment = control.environment(status.dir)
-    return boto3.session.Session(
-        aws_access_key_id=environment["AWS_ACCESS_KEY_ID"],
-        aws_secret_access_key=environment["AWS_SECRET_ACCESS_KEY"],
-        region_name=region,
-    ).client(service, endpoint_url=status.url, **settings)
+    return _client(str(status.url), service, region)
 
 
 def process_environment(status: BoxStatus) -> Mapping[str, str]:

@@ -7,8 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import boxes
 import pytest
+from ground import Ground, lay
+
+import boxes
 from corral.box import control
 from corral.box.control import BoxStatus
 
@@ -40,3 +42,9 @@ def state_directory(tmp_path: Path) -> Iterator[Path]:
     directory = tmp_path / "state"
     yield directory
     control.stop(directory)
+
+
+@pytest.fixture
+def ground(aws: Clients) -> Ground:
+    """A network to launch in."""
+    return lay(aws)

@@ -12,8 +12,9 @@ import sys
 import threading
 from pathlib import Path
 
-import boxes
 import pytest
+
+import boxes
 from corral.box import control, state
 from corral.box.control import BoxError
 
@@ -83,7 +84,7 @@ def test_environment_of_a_crashed_box_says_what_to_do(state_directory: Path) -> 
 
 
 def test_environment_without_a_box_says_what_to_do(state_directory: Path) -> None:
-    with pytest.raises(BoxError, match="no box runs in .* - start it with `corral box start`"):
+    with pytest.raises(BoxError, match=r"no box runs in .* - start it with `corral box start`"):
         control.environment(state_directory)
 
 
@@ -149,7 +150,7 @@ def test_a_damaged_state_is_refused_in_one_sentence(state_directory: Path) -> No
 
 def test_a_directory_that_cannot_be_made_is_refused_in_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(BoxError, match="cannot be used as a box's state directory: .* - choose another with --dir"):
+    with pytest.raises(BoxError, match=r"cannot be used as a box's state directory: .* - choose another with --dir"):
         control.start(tmp_path / "file" / "state")
 
 

@@ -62,7 +62,7 @@ def test_spot_is_a_range_and_on_demand_is_one_price() -> None:
 
 def test_every_mark_of_a_source_has_its_footnote() -> None:
     text = seen(160)
-    marks = set(re.findall(r"\[(\d+)\]$", text, re.MULTILINE))
+    marks = set(re.findall(r"\[(\d+)\] *$", text, re.MULTILINE))
     notes = set(re.findall(r"^  \[(\d+)\] ", text, re.MULTILINE))
     assert marks == notes == {"1", "2"}
 

@@ -24,6 +24,7 @@ from corral.box.ec2_images import Images
 from corral.box.ec2_instances import Instances
 from corral.box.ec2_interfaces import InterfaceActions, Interfaces
 from corral.box.ec2_launch import plan_launch
+from corral.box.ec2_lookups import Lookups
 from corral.box.ec2_network import Network
 from corral.box.ec2_placement import PlacementGroupActions, PlacementGroups
 from corral.box.ec2_subnets import SubnetActions, Subnets
@@ -44,7 +45,7 @@ TOKEN_LENGTH = 64  # ASCII characters (EC2 API reference, ensuring idempotency)
 PAGE = 1000  # instances, the largest page of DescribeInstances
 
 
-class BoxEC2(TaggedEC2, PlacementGroups, Instances, Interfaces, Subnets, Volumes, Network, Images, EC2Backend):
+class BoxEC2(TaggedEC2, PlacementGroups, Lookups, Instances, Interfaces, Subnets, Volumes, Network, Images, EC2Backend):
     """The EC2 of one account and region."""
 
     _url_module = moto.ec2.urls
@@ -52,6 +53,7 @@ class BoxEC2(TaggedEC2, PlacementGroups, Instances, Interfaces, Subnets, Volumes
     def __init__(self, region_name: str, account_id: str) -> None:
         self.placement_groups = {}
         self.launches = {}
+        self.instances_by_id = {}
         super().__init__(region_name, account_id)
 
 

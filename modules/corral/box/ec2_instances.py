@@ -14,6 +14,7 @@ from corral.box.ec2_interfaces import attach
 from corral.box.ec2_launch import Launch, NetworkCardPlace
 from corral.box.ec2_volumes import key_is_usable
 from corral.box.events import MachineEvent, announce
+from corral.box.refusals import Refused
 
 LISTED_AFTER_END = timedelta(hours=1)  # "Terminated instances remain visible" (EC2 user guide, instance life cycle)
 
@@ -78,12 +79,16 @@ class Instances:
         self.forget_ended(utcnow())
         reservation = Reservation(random_reservation_id(), owner_id=self.account_id)
         self.reservations[reservation.id] = reservation
-        for index in range(launch.count):
-            instance = self._make(launch, index)
-            reservation.instances.append(instance)
-            self._equip(instance, launch)
-            announce(MachineEvent(kind="launched", region=self.region_name, instance_id=instance.id))
+        try:
+            for index in range(launch.count):
+                reservation.instances.append(self._make(launch, index))
+                self.instances_by_id[reservation.instances[-1].id] = reservation.instances[-1]
+                self._equip(reservation.instances[-1], launch)
+        except Exception:
+            self._undo(reservation)
+            raise
         for instance in reservation.instances:
+            announce(MachineEvent(kind="launched", region=self.region_name, instance_id=instance.id))
             if not self._volumes_can_be_used(launch):
                 self._kill(instance, "Client.InternalError", "Client error on launch")
         return reservation
@@ -119,16 +124,48 @@ class Instances:
             announce(MachineEvent(kind="terminated", region=self.region_name, instance_id=instance.id))
         return ended
 
+    def stop_instances(self: Any, instance_ids: list[str]) -> Any:
+        """Stops instances; those of the spot market only if that was asked for at launch."""
+        for instance in self.get_multi_instances_by_id(instance_ids):
+            if instance.lifecycle:
+                raise Refused("UnsupportedOperation", f"You can't stop the Spot Instance '{instance.id}' because it is"
+                              " associated with a one-time Spot Instance request.")  # fmt: skip
+        stopped = super().stop_instances(instance_ids)  # type: ignore[misc]
+        for instance, _ in stopped:
+            announce(MachineEvent(kind="stopped", region=self.region_name, instance_id=instance.id))
+        return stopped
+
+    def start_instances(self: Any, instance_ids: list[str]) -> Any:
+        """Starts stopped instances."""
+        for instance in self.get_multi_instances_by_id(instance_ids):
+            if instance.state not in ("stopped", "running"):
+                raise Refused("IncorrectInstanceState", f"The instance '{instance.id}' is not in a state from which it"
+                              " can be started.")  # fmt: skip
+        started = super().start_instances(instance_ids)  # type: ignore[misc]
+        for instance, _ in started:
+            announce(MachineEvent(kind="started", region=self.region_name, instance_id=instance.id))
+        return started
+
     def forget_ended(self: Any, now: datetime) -> None:
         """Drops what ended more than an hour ago from every listing."""
         for reservation in list(self.reservations.values()):
             kept = [i for i in reservation.instances if not (i.ended and now - i.ended > LISTED_AFTER_END)]
             for instance in reservation.instances:
                 if instance not in kept:
-                    self.tags.pop(instance.id, None)
+                    self._forget(instance)
             reservation.instances = kept
             if not kept:
                 del self.reservations[reservation.id]
+
+    def _forget(self: Any, instance: BoxInstance) -> None:
+        self.tags.pop(instance.id, None)
+        self.instances_by_id.pop(instance.id, None)
+
+    def _undo(self: Any, reservation: Reservation) -> None:
+        for instance in reservation.instances:
+            instance.terminate()
+            self._forget(instance)
+        del self.reservations[reservation.id]
 
     def _make(self: Any, launch: Launch, index: int) -> BoxInstance:
         asked = launch.asked

@@ -13,6 +13,7 @@ from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS, INSTANCE_TYP
 from moto.ec2.utils import filter_iam_instance_profiles, parse_user_data
 
 from corral.box.ec2_placement import PlacementGroup
+from corral.box.ec2_subnets import no_free_address
 from corral.box.refusals import Refused
 
 DEFAULT_TYPE = "m1.small"
@@ -75,7 +76,7 @@ def plan_launch(backend: Any, request: Mapping[str, Any]) -> Launch:
     _check_profile(backend, asked.get("IamInstanceProfile"))
     return Launch(
         asked=asked,
-        count=count,
+        count=_count_with_addresses(int(asked["MinCount"]), count, places),
         instance_type=kind,
         subnet=subnet,
         places=places,
@@ -125,6 +126,17 @@ def _count(asked: Mapping[str, Any]) -> int:
         raise Refused("InvalidParameterValue", f"Invalid value '{least}' for MinCount; it must be at least 1.")
     if most < least:
         raise Refused("InvalidParameterValue", f"Invalid value '{most}' for MaxCount; it is below MinCount {least}.")
+    return most
+
+
+def _count_with_addresses(least: int, most: int, places: tuple[NetworkCardPlace, ...]) -> int:
+    """How many instances the subnets have addresses for, up to the most that were asked for."""
+    needing = [place.subnet for place in places if place.interface_type != "efa-only" and not place.existing]
+    for subnet in needing:
+        each = sum(other is subnet for other in needing)
+        most = min(most, subnet.free_addresses // each)
+        if most < least:
+            raise no_free_address(subnet.id)
     return most
 
 

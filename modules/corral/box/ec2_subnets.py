@@ -15,8 +15,16 @@ from corral.box.refusals import Refused
 RESERVED_BY_AWS = 4  # the first four addresses and the last one of each subnet (VPC user guide, subnet sizing)
 
 
+def no_free_address(subnet_id: str) -> Refused:
+    """The error for a full subnet."""
+    text = f"There are not enough free addresses in subnet '{subnet_id}' to satisfy the requested number of instances."
+    return Refused("InsufficientFreeAddressesInSubnet", text)
+
+
 class BoxSubnet(Subnet):
     """A subnet that gives out its addresses from the lowest up, and each only once."""
+
+    _none_free_below = RESERVED_BY_AWS  # offset; saves a large launch from counting up again for each address
 
     @cached_property
     def network(self) -> IPv4Network:
@@ -27,6 +35,16 @@ class BoxSubnet(Subnet):
     def available_ip_address_count(self) -> int:
         """How many addresses are left; those in `explicit` reservations count as available."""
         return int(self.network.num_addresses - RESERVED_BY_AWS - 1 - len(self._subnet_ips))
+
+    @property
+    def free_addresses(self) -> int:
+        """How many addresses a launch can have: those that are neither taken nor in a reservation."""
+        reserved = [scr.cidr for scr in self._cidr_reservations if isinstance(scr.cidr, IPv4Network)]
+        first = self.network.network_address + RESERVED_BY_AWS
+        last = self.network.broadcast_address - 1
+        blocked = sum(_overlap(block, first, last) for block in reserved)
+        taken = sum(1 for ip in self._subnet_ips if not any(IPv4Address(ip) in block for block in reserved))
+        return int(last) - int(first) + 1 - blocked - taken
 
     def get_available_subnet_ip(self, instance: Any) -> str:
         """The lowest free address, from now on held by `instance`, whatever that is."""
@@ -51,15 +69,24 @@ class BoxSubnet(Subnet):
 
     def del_subnet_ip(self, ip: str) -> None:
         """Frees an address."""
-        self._subnet_ips.pop(ip, None)
+        if ip in self._subnet_ips:
+            del self._subnet_ips[ip]
+            self._none_free_below = min(self._none_free_below, self._offset(ip))
+
+    def delete_subnet_cidr_reservation(self, reservation_id: str) -> Any:
+        """Removes a reservation, whose addresses may then be given out."""
+        self._none_free_below = RESERVED_BY_AWS
+        return super().delete_subnet_cidr_reservation(reservation_id)
+
+    def _offset(self, ip: str) -> int:
+        return int(IPv4Address(ip)) - int(self.network.network_address)
 
     def _is_reserved_by_aws(self, address: IPv4Address) -> bool:
-        offset = int(address) - int(self.network.network_address)
-        return offset < RESERVED_BY_AWS or address == self.network.broadcast_address
+        return self._offset(str(address)) < RESERVED_BY_AWS or address == self.network.broadcast_address
 
     def _lowest_free(self) -> str:
         reserved = [scr.cidr for scr in self._cidr_reservations if isinstance(scr.cidr, IPv4Network)]
-        address = self.network.network_address + RESERVED_BY_AWS
+        address = self.network.network_address + self._none_free_below
         while address < self.network.broadcast_address:
             blocking = next((block for block in reserved if address in block), None)
             if blocking:
@@ -67,6 +94,7 @@ class BoxSubnet(Subnet):
             elif str(address) in self._subnet_ips:
                 address += 1
             else:
+                self._none_free_below = self._offset(str(address))
                 return str(address)
         raise Refused(
             "InsufficientFreeAddressesInSubnet", f"There are not enough free addresses in subnet '{self.id}' to satisfy"
@@ -122,6 +150,11 @@ class Subnets:
         raise Refused("InvalidParameterValue", f"Value ({zone_id}) for parameter availabilityZoneId is invalid.")
 
 
+def _overlap(block: IPv4Network, first: IPv4Address, last: IPv4Address) -> int:
+    low, high = max(int(block.network_address), int(first)), min(int(block.broadcast_address), int(last))
+    return max(0, high - low + 1)
+
+
 class SubnetActions:
     """The actions on subnets that moto answers differently from AWS."""
 
@@ -132,3 +165,9 @@ class SubnetActions:
                 "InvalidParameterCombination", "Specify either availabilityZone or availabilityZoneId, not both."
             )
         return super().create_subnet()  # type: ignore[misc]
+
+    def create_subnet_cidr_reservation(self: Any) -> ActionResult:
+        """CreateSubnetCidrReservation; moto forgets its description."""
+        answer: ActionResult = super().create_subnet_cidr_reservation()  # type: ignore[misc]
+        answer.result["SubnetCidrReservation"].description = self._get_param("Description")
+        return answer

@@ -37,6 +37,7 @@ class Front:
         self._facts = facts
         self._stop = stop
         self._moto = DomainDispatcherApplication(create_backend_app)
+        self._served: dict[str, bool] = {}
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         """Answers one request."""
@@ -63,6 +64,8 @@ class Front:
 
     def _answer(self, environ: dict[str, Any], call: Call) -> Answer:
         try:
+            if call.service and not self._is_served(environ, call.service):
+                raise NotImplementedError(f"the service {call.service}")
             if call.action and not known_action(call):
                 raise Refused("InvalidAction", f"The action {call.action} is not valid for {call.service}.")
             answer = Response.from_app(self._moto, environ, buffered=True)
@@ -73,6 +76,12 @@ class Front:
             refused = refusals.refusal_of(error, call)
             log.warning("%s:%s refused: %s", call.service, call.action, refused)
             return refusals.write(refused, call, environ.get("CONTENT_TYPE", ""))
+
+    def _is_served(self, environ: dict[str, Any], service: str) -> bool:
+        if service not in self._served:
+            host = self._moto.infer_service_region_host(environ, environ.get("PATH_INFO", ""))
+            self._served[service] = bool(self._moto.get_backend_for_host(host))
+        return self._served[service]
 
     def _safe_control(self, method: str, path: str) -> Answer:
         try:

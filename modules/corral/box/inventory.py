@@ -7,7 +7,7 @@ has too is left out: it is found by asking a new backend of the same class.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Set
 from functools import cache
 from typing import Any
 
@@ -46,10 +46,12 @@ def service_of(backend: Any) -> str:
 
 
 @cache
-def fresh_keys(kind: Any, region: str, account: str) -> frozenset[tuple[str, str]]:
-    """The collections and keys that a backend of a new account has."""
-    held = _collections(kind(region, account))
-    return frozenset((attribute, key) for attribute, values in held for key, _ in _elements(values, service=""))
+def fresh_paths(kind: Any, region: str, account: str) -> frozenset[tuple[str, ...]]:
+    """Where a backend of a new account has something: the attribute and key, and those within what it has."""
+    fresh = kind(region, account)
+    outer = {(attribute, key): value for attribute, key, value in _things(fresh, service="")}
+    inner = {(*path, attribute, key) for path, value in outer.items() for attribute, key, _ in _parts(value)}
+    return frozenset(outer) | inner
 
 
 def _of_backend(backend: Any, account: str) -> Iterator[tuple[str, str]]:
@@ -59,17 +61,37 @@ def _of_backend(backend: Any, account: str) -> Iterator[tuple[str, str]]:
     if special := SPECIAL.get(service):
         for kind, identity in special(backend):
             yield f"{service}/{kind}", identity
-    fresh = fresh_keys(_class_of(backend), backend.region_name, account)
-    for attribute, held in _collections(backend):
-        if attribute in BOOKKEEPING.get(service, ()):
+    fresh = fresh_paths(_class_of(backend), backend.region_name, account)
+    for attribute, key, value in _things(backend, service):
+        if attribute in BOOKKEEPING.get(service, ()) or is_gone(value) or is_standard(service, attribute, value):
             continue
-        for key, value in _elements(held, service):
-            if (attribute, key) not in fresh and not is_gone(value) and not is_standard(service, attribute, value):
-                yield f"{service}/{_kind(service, attribute, value)}", _identity(service, attribute, key, value)
+        if (attribute, key) not in fresh:
+            yield f"{service}/{_kind(service, attribute, value)}", _identity(service, attribute, key, value)
+            continue
+        for inner, name, part in _parts(value):  # such as a rule on the default event bus
+            if (attribute, key, inner, name) not in fresh:
+                yield f"{service}/{type(part).__name__}", f"{key}/{name}"
 
 
-def _class_of(backend: Any) -> Hashable:
+def _class_of(backend: Any) -> Any:
     return type(backend)
+
+
+def _things(holder: Any, service: str) -> Iterator[tuple[str, str, Any]]:
+    """What an object holds in its collections: attribute, key and thing."""
+    for attribute, held in _collections(holder):
+        for key, value in _elements(held, service):
+            yield attribute, key, value
+
+
+def _parts(thing: Any) -> Iterator[tuple[str, str, Any]]:
+    """What a thing holds that is a thing of its own rather than a property."""
+    if _is_object(thing):
+        yield from (part for part in _things(thing, service="") if _is_object(part[2]))
+
+
+def _is_object(value: Any) -> bool:
+    return type(value).__module__.startswith(("moto.", "corral."))
 
 
 def _collections(backend: Any) -> list[tuple[str, Any]]:
@@ -79,8 +101,8 @@ def _collections(backend: Any) -> list[tuple[str, Any]]:
 def _elements(held: Any, service: str) -> Iterator[tuple[str, Any]]:
     """The things in a collection with their keys; collections in collections are opened."""
     if not isinstance(held, Mapping):
-        for value in list(held):
-            yield _name(value) or str(value), value
+        for number, value in enumerate(list(held)):
+            yield _name(value) or (f"#{number}" if _is_object(value) else str(value)), value
         return
     for key, value in list(held.items()):
         if not isinstance(value, COLLECTION) or _describes_one(value):
@@ -98,7 +120,7 @@ def _describes_one(value: Any) -> bool:
 def _holds_objects(value: Any) -> bool:
     if isinstance(value, COLLECTION):
         return any(_holds_objects(inner) for inner in (value.values() if isinstance(value, Mapping) else value))
-    return type(value).__module__.startswith(("moto.", "corral."))
+    return _is_object(value)
 
 
 def _name(value: Any) -> str | None:

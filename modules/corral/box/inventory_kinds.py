@@ -15,6 +15,7 @@ BOOKKEEPING: Mapping[str, frozenset[str]] = {
         {
             "tags",
             "launches",
+            "instances_by_id",
             "reservations",
             "attachments",
             "deleted_amis",

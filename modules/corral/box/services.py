@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from corral.box import budgets, ec2, efs, fsx, iam, ssm, tagging
+from corral.box import budgets, ec2, efs, fsx, iam, s3, ssm, tagging
 from corral.box.control import ACCOUNT
 
 
@@ -17,4 +17,5 @@ def install() -> None:
     ssm.install()
     efs.install()
     budgets.install()
+    s3.install()
     tagging.install()

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from corral.cli.engine_room import Bench, in_words, set_up
+from corral.cli.engine_room import Bench, set_up
 from corral.cli.options import AsJson, BoxDirectory, Environment, InBox, Project, Yes, examples, new_app
 from corral.cli.up import Wait
 
@@ -34,16 +34,18 @@ def down(
 ) -> None:
     """Take an environment's cluster down. Its base stays, with all data, unless you say otherwise."""
     bench = Bench(project=project, in_box=in_box, box_directory=box_directory, json=json, wait=wait)
-    with in_words():
-        _run(bench, environment, yes=yes, with_base=with_base, delete_data=delete_data)
+    _run(bench, environment, yes=yes, with_base=with_base, delete_data=delete_data)
 
 
 def _run(bench: Bench, environment: str, *, yes: bool, with_base: bool, delete_data: str | None) -> None:
     from corral.engine import down as engine
+    from corral.engine.projects import environment_file
 
+    environment_file(bench.source / "stacks", environment)  # its mistakes do not matter any more
     ask = None if yes else bench.asker()
-    place = set_up(bench, environment)
+    place = set_up(bench)
     done = engine.down(place, environment, ask=ask, with_base=with_base, delete_data=delete_data)
     for one in done.kept:
-        place.printer.say(f"  kept      {one.type}  {one.name}  {one.id}")
+        cost = "" if one.usd_per_month is None else f"  {one.usd_per_month:,.2f} USD/month"
+        place.printer.say(f"  kept      {one.kind}  {one.name}  {one.id}  {one.size}{cost}")
     bench.show(done.to_document())

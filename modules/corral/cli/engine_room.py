@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corral.box import control
 from corral.cli.account import box_state
-from corral.cli.failure import ExitCode, Failure
+from corral.cli.failure import Failure
 from corral.cli.project import find_project
 from corral.cli.screen import ask, show_json
 
@@ -29,6 +28,11 @@ class Bench:
     json: bool
     wait: bool
 
+    @property
+    def source(self) -> Path:
+        """The project directory that the user means."""
+        return _source(self, _box_that_is_meant(self))
+
     def asker(self) -> Callable[[str], bool]:
         """Who asks the user. Raises EngineError where nobody can be asked."""
         import sys
@@ -45,27 +49,15 @@ class Bench:
             show_json(document)
 
 
-@contextmanager
-def in_words() -> Iterator[None]:
-    """A block whose engine errors end the command with their sentence and exit code."""
-    from corral.engine.errors import EngineError
-
-    try:
-        yield
-    except EngineError as error:
-        raise Failure(str(error), ExitCode(error.code)) from None
-
-
-def set_up(bench: Bench, environment: str) -> Workplace:
-    """The workplace for the environment; a box that is meant and does not run is started."""
+def set_up(bench: Bench) -> Workplace:
+    """The workplace for the project; a box that is meant and does not run is started."""
     from corral.engine.printers import default_printer
-    from corral.engine.projects import environment_file, sync
+    from corral.engine.projects import sync
     from corral.engine.workplace import open_workplace
 
     printer = default_printer(quiet_stdout=bench.json)
     box = _box_that_is_meant(bench)
     stacks = _source(bench, box) / "stacks"
-    environment_file(stacks, environment)
     if box is None:
         return open_workplace(stacks, printer, wait=bench.wait)
     if control.status(box).state != "running":

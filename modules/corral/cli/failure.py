@@ -37,6 +37,8 @@ SPOKEN = {
     "corral.spec.errors.SpecErrors": ExitCode.WRONG_INPUT,
     "corral.box.control.BoxError": ExitCode.FAILED,
     "corral.engine.errors.EngineError": ExitCode.FAILED,
+    "corral.catalog.names.UnknownName": ExitCode.WRONG_INPUT,
+    "corral.render.directory.ForeignFiles": ExitCode.REFUSED,
     "corral.inventory.states.UnreadableBackend": ExitCode.WRONG_INPUT,
 }
 LISTS = {"corral.spec.errors.SpecErrors"}  # each line begins with a file of the user's

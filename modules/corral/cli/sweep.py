@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -17,23 +16,15 @@ from corral.cli.project import environment_names, find_project
 from corral.cli.screen import ask, show, show_json
 from corral.engine.environment import backend_url
 from corral.forecast.catalogue import catalogue_prices
-from corral.inventory.account import open_session, read_things
+from corral.inventory.account import Session, open_session
 from corral.inventory.deletion import can_delete, delete_things
-from corral.inventory.leftovers import Leftover, find_leftovers, of_environment, of_names
-from corral.inventory.states import read_alive
-from corral.inventory.things import Thing
+from corral.inventory.findings import Findings, Known, find
+from corral.inventory.things import Kind
 from corral.report.leftovers import leftovers_document, leftovers_view
 from corral.spec.files import read_environment
 
 app = new_app()
 Delete = Annotated[bool, typer.Option("--delete", help="Delete what was left behind. Kept data is never touched.")]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
-    leftovers: Sequence[Leftover]
-    foreign: Sequence[Leftover]
-    kept: Sequence[Thing]
 
 
 @app.command(epilog=examples("corral sweep", "corral sweep dev --delete", "corral sweep --box --json"))
@@ -48,42 +39,37 @@ def sweep(
 ) -> None:
     """List what belongs to no stack that is up, with what it costs a month; delete it if told to.
 
-    Which stacks are up is read from the state backend (PULUMI_BACKEND_URL, or the box's own).
+    Which stacks are up is read from the state backend (PULUMI_BACKEND_URL, or the box's own). Every region in which
+    the project has an environment is looked at. Kept data is listed and never touched.
     """
     where = find_project(project)
-    spec = read_environment(where, env or _first(where))
+    specs = [read_environment(where, name) for name in ([env] if env else _all(where))]
     mean_account(in_box=box, box_directory=box_dir)
-    session, prices = open_session(spec.base.region), catalogue_prices(spec.base.region)
-    found = _find(session, where, (spec.cluster.name, spec.base.name) if env else None)
+    sessions = {region: open_session(region) for region in sorted({spec.base.region for spec in specs})}
+    backend = backend_url(os.environ, where / "stacks")
+    known = Known(
+        clusters=frozenset(spec.cluster.name for spec in specs), bases=frozenset(spec.base.name for spec in specs)
+    )
+    found = tuple(find(session, backend, known, only_known=env is not None) for session in sessions.values())
     if json:
-        show_json(leftovers_document(found.leftovers, found.kept, found.foreign, prices))
+        show_json(leftovers_document(found, catalogue_prices))
     else:
-        show(leftovers_view(found.leftovers, found.kept, found.foreign, prices))
+        for one in found:
+            show(leftovers_view(one, catalogue_prices(one.region)))
     if delete:
-        _delete(session, found.leftovers, yes=yes, quiet=json)
+        _delete(sessions, found, yes=yes, quiet=json)
 
 
-def _find(session: Any, project: Path, only: tuple[str, str] | None) -> _Found:
-    things = read_things(session)
-    alive = read_alive(backend_url(os.environ, project / "stacks"), session)
-    leftovers = find_leftovers(things, alive)
-    kept = [thing for thing in things if thing.keep is not None]
-    if only:
-        cluster, base = only
-        named = of_environment(leftovers, cluster=cluster, base=base)
-        return _Found(leftovers=named, foreign=(), kept=[thing for thing in kept if thing.base == base])
-    known = of_names(leftovers, clusters=environment_names(project), bases=environment_names(project, "base"))
-    foreign = [one for one in leftovers if one not in known]
-    return _Found(leftovers=known, foreign=foreign, kept=kept)
-
-
-def _delete(session: Any, leftovers: Sequence[Leftover], *, yes: bool, quiet: bool) -> None:
-    doomed = [one.thing for one in leftovers if can_delete(one.thing)]
-    if not doomed:
+def _delete(sessions: Mapping[str, Session], found: Sequence[Findings], *, yes: bool, quiet: bool) -> None:
+    doomed = {one.region: [left.thing for left in one.leftovers if can_delete(left.thing)] for one in found}
+    number = sum(map(len, doomed.values()))
+    if not number:
         return
-    if not (yes or ask(f"Delete these {len(doomed)} things for good?")):
+    running = sum(thing.kind is Kind.INSTANCE for things in doomed.values() for thing in things)
+    among = f", {running} running instances among them," if running else ""
+    if not (yes or ask(f"Delete these {number} things{among} for good?")):
         raise Failure("nothing was deleted - add --yes to delete without being asked", ExitCode.REFUSED)
-    done = delete_things(session, doomed)
+    done = [one for region, things in doomed.items() for one in delete_things(sessions[region], things)]
     refused = [one for one in done if one.refusal]
     if not quiet:
         typer.echo(f"deleted {len(done) - len(refused)} of {len(done)}")
@@ -92,8 +78,8 @@ def _delete(session: Any, leftovers: Sequence[Leftover], *, yes: bool, quiet: bo
         raise Failure(f"AWS did not let go of {len(refused)}:{told}")
 
 
-def _first(project: Path) -> str:
+def _all(project: Path) -> Sequence[str]:
     names = environment_names(project)
     if not names:
         raise Failure(f"{project / 'stacks/cluster'} declares no environment", ExitCode.WRONG_INPUT)
-    return names[0]
+    return names

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from corral.cli.engine_room import Bench, in_words, set_up
+from corral.cli.engine_room import Bench, set_up
 from corral.cli.options import AsJson, BoxDirectory, Environment, InBox, Project, Yes, examples, new_app
 
 app = new_app()
@@ -27,14 +27,15 @@ def up(
 ) -> None:
     """Bring an environment up: the base, then the cluster. What is up already is brought up to date."""
     bench = Bench(project=project, in_box=in_box, box_directory=box_directory, json=json, wait=wait)
-    with in_words():
-        _run(bench, environment, yes=yes, only_preview=preview)
+    _run(bench, environment, yes=yes, only_preview=preview)
 
 
 def _run(bench: Bench, environment: str, *, yes: bool, only_preview: bool) -> None:
     from corral.engine import up as engine
+    from corral.spec.files import read_environment
 
+    read_environment(bench.source, environment)  # all mistakes at once, before anything is started
     ask = None if yes or only_preview else bench.asker()
-    place = set_up(bench, environment)
+    place = set_up(bench)
     done = engine.preview(place, environment) if only_preview else engine.up(place, environment, ask=ask)
     bench.show(done.to_document())

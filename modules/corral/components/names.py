@@ -29,7 +29,7 @@ class Names(Component):
             self.child("zone"),
             name=plan.dns_zone,
             comment=f"corral cluster {plan.name}: machines",
-            vpcs=[aws.route53.ZoneVpcArgs(vpc_id=args.vpc_id, vpc_region=plan.region)],
+            vpcs=[aws.route53.ZoneVpcArgs(vpc_id=args.vpc_id)],
             force_destroy=True,  # records of nodes are the agent's; they must not keep the zone alive
             tags=self.tags("names"),
             opts=self.own(),

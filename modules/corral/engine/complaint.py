@@ -7,25 +7,34 @@ from typing import NoReturn
 
 from corral.engine.diagnostics import cause, cleaned, complaint_lines, complaints
 from corral.engine.errors import EngineError, Interrupted
+from corral.engine.process import Answer
 from corral.engine.progress import Said
+from corral.engine.supervisor import SIGNALLED
 
 CONTINUE = "run the same command again: it continues where this one stopped"
 MOST_LINES = 60  # of complaints; a fault that hits every resource says the same hundreds of times
+LAST_LINES = 5  # of what the engine printed, where it said nothing in order
 
 
-def raise_complaint(
-    title: str, printed: Sequence[str], said: Sequence[Said] = (), *, interrupted: bool = False
-) -> NoReturn:
+def raise_complaint(title: str, answer: Answer, said: Sequence[Said] = ()) -> NoReturn:
     """Raises the error for a call that failed: its known cause first, then what the engine said, by resource."""
     errors = [one for one in said if one.severity == "error"]
     lines = complaint_lines(complaints(errors))
-    if interrupted:
+    if answer.interrupts:
         raise Interrupted(f"{title}: interrupted", (*lines[:MOST_LINES], CONTINUE))
-    if known := cause([one.text for one in errors] or printed):
+    if answer.code > SIGNALLED:
+        raise EngineError(f"{title}: the engine was killed (signal {answer.code - SIGNALLED})", (CONTINUE,))
+    if known := cause([one.text for one in errors] or [answer.stderr]):
         raise EngineError(f"{title}: {known.sentence}", (*lines[:3], *known.hints), known.code)
-    if not lines:
-        lines = [line for text in printed for line in cleaned(text).splitlines()][-5:]
-    sentence = f"{title}: {lines[0]}" if len(lines) == 1 else f"{title}: the engine could not do everything"
-    shown = () if len(lines) == 1 else tuple(lines[:MOST_LINES])
+    lines = lines or _last_words(answer.stderr)
+    if len(lines) == 1:
+        raise EngineError(f"{title}: {lines[0]}")
     more = (f"and {len(lines) - MOST_LINES} more lines",) if len(lines) > MOST_LINES else ()
-    raise EngineError(sentence, (*shown, *more))
+    raise EngineError(f"{title}: the engine could not do everything", (*lines[:MOST_LINES], *more))
+
+
+def _last_words(printed: str) -> list[str]:
+    """What stands behind `error:`, else the last lines."""
+    _, mark, after = printed.rpartition("error: ")
+    lines = cleaned(after if mark else printed).splitlines()
+    return (lines[:LAST_LINES] if mark else lines[-LAST_LINES:]) or ["the engine ended without a word"]

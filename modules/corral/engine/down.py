@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
 
-from corral.engine.erase import empty_buckets
 from corral.engine.errors import REFUSED, EngineError
-from corral.engine.progress import subject
 from corral.engine.projects import base_of
 from corral.engine.stack import Stack, StackResult, outputs, resources, result
 from corral.engine.up import Ask, show_plan
-from corral.engine.workplace import BASE, CLUSTER, Workplace, made_whole
+from corral.engine.workplace import BASE, CLUSTER, Workplace, account_of, made_whole
+
+if TYPE_CHECKING:
+    from corral.inventory.kept import KeptThing
 
 DESTROY = ("destroy", "--yes", "--skip-preview", "--refresh")
 PREVIEW = ("destroy", "--preview-only", "--refresh")
@@ -21,25 +22,17 @@ REFERENCE = "pulumi:pulumi:StackReference"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
-    """Something that outlived its stack because it holds data."""
-
-    type: str
-    name: str
-    id: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DownResult:
-    """What became of the stacks, by `cluster` and `base`; one that was not there is missing."""
+    """What became of the stacks, by `cluster` and `base`, and of the base's data; what was not there is missing."""
 
     stacks: Mapping[str, StackResult] = field(default_factory=dict)
-    kept: tuple[Kept, ...] = ()
+    kept: tuple[KeptThing, ...] = ()
+    erased: tuple[KeptThing, ...] = ()
 
     def to_document(self) -> dict[str, object]:
         """The result as `--json` shows it."""
-        kept = [{"type": one.type, "name": one.name, "id": one.id} for one in self.kept]
-        return {**{name: one.to_document() for name, one in self.stacks.items()}, "kept": kept}
+        data = {"kept": [asdict(one) for one in self.kept], "erased": [asdict(one) for one in self.erased]}
+        return {**{name: one.to_document() for name, one in self.stacks.items()}, **data}
 
 
 def down(
@@ -68,17 +61,9 @@ def down(
             _require_alone(place, cluster, base)
             stacks = _named("cluster", _take_down(cluster, ask))
             if delete_data is not None:
-                return DownResult(stacks={**stacks, **_named("base", _erase(below, ask))})
+                return _erase(below, stacks, ask)
             stacks |= _named("base", _take_down(below, ask, UNPROTECTED))
-            return DownResult(stacks=stacks, kept=kept(below.state()))
-
-
-def kept(state: Mapping[str, Any] | None) -> tuple[Kept, ...]:
-    """What a destroyed base still has, of its exported state: only what holds data, not its settings."""
-    found = [one for one in resources(state) if one.get("protect") and _keep_word(one)]
-    return tuple(
-        Kept(type=subject(one["urn"]).type, name=subject(one["urn"]).name, id=str(one.get("id", ""))) for one in found
-    )
+            return DownResult(stacks=stacks, kept=_kept(below))
 
 
 def stands_on(state: Mapping[str, Any] | None, base: str) -> bool:
@@ -120,26 +105,28 @@ def _take_down(stack: Stack, ask: Ask | None, options: tuple[str, ...] = ()) -> 
     return done
 
 
-def _erase(stack: Stack, ask: Ask | None) -> StackResult | None:
-    """Takes the base down with everything that it kept; what it holds in buckets is deleted first."""
-    state = made_whole(stack)
-    if state is None:
-        return _take_down(stack, ask)
+def _erase(stack: Stack, stacks: Mapping[str, StackResult], ask: Ask | None) -> DownResult:
+    """Takes the base down with everything that it kept. The data goes last: what fails before it, keeps it."""
+    from corral.inventory.kept import delete_kept
+
+    for one in _kept(stack):
+        stack.printer.say(f"  delete    {one.kind}  {one.name}  {one.id}  {one.size}".rstrip())
     if ask is not None:
-        for one in kept(state):
-            stack.printer.say(f"  delete    {one.type}  {one.name}  {one.id}  WITH ALL ITS DATA")
-        _confirm(stack, ask, "delete all data of this base for good?")
-    unprotected = [{**one, "protect": False, "retainOnDelete": False} for one in state["deployment"]["resources"]]
-    stack.write_state({**state, "deployment": {**state["deployment"], "resources": unprotected}})
-    empty_buckets(stack, resources(state))
-    return _take_down(stack, None)
+        _confirm(stack, ask, "delete this, and all data in it, for good?")
+    if state := made_whole(stack):
+        freed = [{**one, "protect": False} for one in state["deployment"].get("resources") or []]
+        stack.write_state({**state, "deployment": {**state["deployment"], "resources": freed}})
+    done = _take_down(stack, None)
+    erased = delete_kept(account_of(stack), stack.name)
+    return DownResult(stacks={**stacks, **_named("base", done)}, erased=erased)
+
+
+def _kept(stack: Stack) -> tuple[KeptThing, ...]:
+    from corral.inventory.kept import kept_things
+
+    return kept_things(account_of(stack), stack.name)
 
 
 def _confirm(stack: Stack, ask: Callable[[str], bool], question: str) -> None:
     if not ask(f"{stack.title}: {question}"):
         raise EngineError(f"{stack.title}: nothing was changed")
-
-
-def _keep_word(resource: Mapping[str, Any]) -> str | None:
-    inputs = resource.get("inputs") or {}
-    return (inputs.get("tagsAll") or inputs.get("tags") or {}).get("corral:keep")

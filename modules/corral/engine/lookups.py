@@ -1,7 +1,7 @@
 """Where a resource would be found in the cloud if an interrupted engine had made it: candidates for its id, by type.
 
 What has a name that the program or the engine gave is known by it, whether it exists or not; the next refresh tells.
-What AWS numbers is looked for, by its tags or by what it connects. This is the only place of the engine that knows types.
+What AWS numbers is looked for, by its tags or by what it connects. Only here the engine room knows resource types.
 """
 
 from __future__ import annotations
@@ -42,20 +42,25 @@ BY_NAME = {
     "aws:efs/backupPolicy:BackupPolicy": "{fileSystemId}",
     "aws:route53/record:Record": "{zoneId}_{name}_{type}",
 }
-# EC2's word for the type, by which DescribeTags tells all tags of all resources of a kind at once.
+# What EC2 numbers and tags when it makes it: how all of a kind are listed, and where in the answer they and their ids are.
 BY_EC2_TAGS = {
-    "aws:ec2/vpc:Vpc": "vpc",
-    "aws:ec2/subnet:Subnet": "subnet",
-    "aws:ec2/internetGateway:InternetGateway": "internet-gateway",
-    "aws:ec2/eip:Eip": "elastic-ip",
-    "aws:ec2/natGateway:NatGateway": "natgateway",
-    "aws:ec2/routeTable:RouteTable": "route-table",
-    "aws:ec2/vpcEndpoint:VpcEndpoint": "vpc-endpoint",
-    "aws:ec2/securityGroup:SecurityGroup": "security-group",
-    "aws:ec2/launchTemplate:LaunchTemplate": "launch-template",
-    "aws:ec2/networkInterface:NetworkInterface": "network-interface",
-    "aws:ebs/volume:Volume": "volume",
+    "aws:ec2/vpc:Vpc": ("describe_vpcs", "Vpcs", "VpcId"),
+    "aws:ec2/subnet:Subnet": ("describe_subnets", "Subnets", "SubnetId"),
+    "aws:ec2/internetGateway:InternetGateway": ("describe_internet_gateways", "InternetGateways", "InternetGatewayId"),
+    "aws:ec2/eip:Eip": ("describe_addresses", "Addresses", "AllocationId"),
+    "aws:ec2/natGateway:NatGateway": ("describe_nat_gateways", "NatGateways", "NatGatewayId"),
+    "aws:ec2/routeTable:RouteTable": ("describe_route_tables", "RouteTables", "RouteTableId"),
+    "aws:ec2/vpcEndpoint:VpcEndpoint": ("describe_vpc_endpoints", "VpcEndpoints", "VpcEndpointId"),
+    "aws:ec2/securityGroup:SecurityGroup": ("describe_security_groups", "SecurityGroups", "GroupId"),
+    "aws:ec2/launchTemplate:LaunchTemplate": ("describe_launch_templates", "LaunchTemplates", "LaunchTemplateId"),
+    "aws:ec2/networkInterface:NetworkInterface": (
+        "describe_network_interfaces",
+        "NetworkInterfaces",
+        "NetworkInterfaceId",
+    ),
+    "aws:ebs/volume:Volume": ("describe_volumes", "Volumes", "VolumeId"),
 }
+ENDED = frozenset({"deleted", "deleting", "failed", "terminated", "shutting-down"})  # states that EC2 shows for an hour
 
 
 def candidates(resource: Mapping[str, Any], client: Client, region: str) -> list[str]:
@@ -63,8 +68,8 @@ def candidates(resource: Mapping[str, Any], client: Client, region: str) -> list
     token, inputs = str(resource["type"]), dict(resource.get("inputs") or {})
     if form := BY_NAME.get(token):
         return _composed(form, inputs, client, region)
-    if kind := BY_EC2_TAGS.get(token):
-        return _by_ec2_tags(client, kind, inputs)
+    if listing := BY_EC2_TAGS.get(token):
+        return _by_ec2_tags(client, inputs, *listing)
     search = SEARCHES.get(token)
     return search(client, inputs) if search else []
 
@@ -78,13 +83,11 @@ def _composed(form: str, inputs: dict[str, Any], client: Client, region: str) ->
     return [form.format(**facts)] if all(facts.get(name) for name in wanted) else []
 
 
-def _by_ec2_tags(client: Client, kind: str, inputs: Properties) -> list[str]:
-    tags: dict[str, dict[str, str]] = {}
-    filters = [{"Name": "resource-type", "Values": [kind]}]
-    for page in client("ec2").get_paginator("describe_tags").paginate(Filters=filters):
-        for tag in page["Tags"]:
-            tags.setdefault(tag["ResourceId"], {})[tag["Key"]] = tag["Value"]
-    return sorted(id for id, found in tags.items() if _carries(found, inputs))
+def _by_ec2_tags(client: Client, inputs: Properties, operation: str, key: str, id_key: str) -> list[str]:
+    ec2 = client("ec2")
+    pages = ec2.get_paginator(operation).paginate() if ec2.can_paginate(operation) else [getattr(ec2, operation)()]
+    found = [one for page in pages for one in page[key] if one.get("State") not in ENDED]
+    return sorted(one[id_key] for one in found if _carries(_pairs(one.get("Tags") or one.get("TagSet") or []), inputs))
 
 
 def _carries(found: Mapping[str, str], inputs: Properties) -> bool:
@@ -93,14 +96,14 @@ def _carries(found: Mapping[str, str], inputs: Properties) -> bool:
     return bool(wanted) and wanted.items() <= found.items()
 
 
-def _pairs(tags: Sequence[Mapping[str, str]], key: str = "Key", value: str = "Value") -> dict[str, str]:
-    return {tag[key]: tag[value] for tag in tags}
+def _pairs(tags: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    return {tag["Key"]: tag["Value"] for tag in tags}
 
 
 def _instances(client: Client, inputs: Properties) -> list[str]:
-    alive = [{"Name": "instance-state-name", "Values": ["pending", "running", "stopping", "stopped"]}]
-    pages = client("ec2").get_paginator("describe_instances").paginate(Filters=alive)
-    found = [one for page in pages for reservation in page["Reservations"] for one in reservation["Instances"]]
+    pages = client("ec2").get_paginator("describe_instances").paginate()
+    listed = [one for page in pages for reservation in page["Reservations"] for one in reservation["Instances"]]
+    found = [one for one in listed if one["State"]["Name"] not in ENDED]
     return sorted(one["InstanceId"] for one in found if _carries(_pairs(one.get("Tags", [])), inputs))
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from corral.engine import file_backend
 from corral.engine.complaint import raise_complaint
 from corral.engine.errors import EngineError
 from corral.engine.locks import backend_holders
@@ -61,12 +62,12 @@ class Stack:
 
     def state(self) -> dict[str, Any] | None:
         """The deployment as Pulumi exports it, secrets encrypted; None where there is no such stack."""
-        answer = self.engine.ask(["stack", "export", "--stack", self.name], self.directory)
+        answer = self._insist(lambda: self.engine.ask(["stack", "export", "--stack", self.name], self.directory))
         if answer.code == 0:
             return dict(json.loads(answer.stdout))
         if answer.code == NOT_FOUND or "no stack named" in answer.stderr:
             return None
-        raise_complaint(self.title, [answer.stderr])
+        raise_complaint(self.title, answer)
 
     def neighbours(self) -> list[str]:
         """The names of all stacks of this project in the backend."""
@@ -93,9 +94,9 @@ class Stack:
 
     def ask(self, arguments: Sequence[str]) -> Answer:
         """The answer of a short call that must succeed; a lock that nobody holds any more is removed first."""
-        answer = self._unlocked(lambda: self.engine.ask(arguments, self.directory))
+        answer = self._insist(lambda: self.engine.ask(arguments, self.directory))
         if answer.code:
-            raise_complaint(self.title, [answer.stderr])
+            raise_complaint(self.title, answer)
         return answer
 
     def update(self, doing: str, arguments: Sequence[str]) -> Tally:
@@ -104,12 +105,12 @@ class Stack:
         self.printer.begin(self.title, doing, tally)
         answer = Answer(code=-1, stdout="", stderr="")
         try:
-            answer = self._unlocked(lambda: self._run(arguments, tally))
+            answer = self._insist(lambda: self._run(arguments, tally))
         finally:
             ended = "interrupted" if answer.interrupts else "FAILED" if answer.code else "done"
             self.printer.end(ended)
         if answer.code:
-            raise_complaint(self.title, [answer.stderr], tally.said, interrupted=bool(answer.interrupts))
+            raise_complaint(self.title, answer, tally.said)
         return tally
 
     def _run(self, arguments: Sequence[str], tally: Tally) -> Answer:
@@ -128,6 +129,16 @@ class Stack:
 
         command = [*arguments, "--stack", self.name]
         return self.engine.update(command, self.directory, self.files, each=each, tick=tick, locks=self.locks)
+
+    def _insist(self, call: Callable[[], Answer]) -> Answer:
+        """The answer, after what a killed Pulumi left in its way has been removed."""
+        answer = self._unlocked(call)
+        if answer.code and file_backend.looks_torn(answer.stderr):
+            torn = file_backend.mend(self.engine.environment["PULUMI_BACKEND_URL"])
+            if torn:
+                self.printer.say(f"{self.title}: removed what a killed Pulumi had half written ({len(torn)} files)")
+                answer = self._unlocked(call)
+        return answer
 
     def _unlocked(self, call: Callable[[], Answer]) -> Answer:
         answer = call()

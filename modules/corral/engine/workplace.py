@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from corral.engine.account import clients
+from corral.engine.account import Account
 from corral.engine.binary import find_pulumi
 from corral.engine.environment import engine_environment, require_credentials, require_secrets
 from corral.engine.errors import EngineError
@@ -88,10 +88,8 @@ def made_whole(stack: Stack) -> dict[str, Any] | None:
     state = stack.state()
     if state is None or not is_unfinished(state):
         return state
-    file = stack.directory / f"Pulumi.{stack.name}.yaml"
-    region = region_of(file) or "us-east-1"
-    client = clients(stack.engine.environment, region)
-    recovered = recover(state, lambda resource: candidates(resource, client, region))
+    account = account_of(stack)
+    recovered = recover(state, lambda resource: candidates(resource, account.client, account.region_name))
     stack.write_state(recovered.state)
     stack.printer.say(
         f"{stack.title}: an earlier command was killed at work: {recovered.unfinished} operations were under way,"
@@ -100,7 +98,13 @@ def made_whole(stack: Stack) -> dict[str, Any] | None:
     return stack.state()
 
 
+def account_of(stack: Stack) -> Account:
+    """The account and region that the stack is in."""
+    region = region_of(stack.directory / f"Pulumi.{stack.name}.yaml")
+    environment = stack.engine.environment
+    return Account(environment, region or environment.get("AWS_REGION") or "us-east-1")
+
+
 def ensure_secrets(stack: Stack) -> None:
     """Raises EngineError unless the secrets of the stack can be encrypted."""
     require_secrets(stack.engine.environment, stack.directory / f"Pulumi.{stack.name}.yaml")
-

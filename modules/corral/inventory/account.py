@@ -15,9 +15,30 @@ from corral.inventory.things import BASE_TAG, Kind, Thing
 _ORDER = {kind: number for number, kind in enumerate(Kind)}
 
 
-def open_session(region: str | None) -> Any:
-    """A boto3 session in this region, or in the one that the user's settings name."""
-    return boto3.Session(region_name=region)
+class Session:
+    """A boto3 session that makes each client once: making one takes longer than most calls."""
+
+    def __init__(self, region: str | None) -> None:
+        self._boto3 = boto3.Session(region_name=region)
+        self._clients: dict[tuple[str, str | None], Any] = {}
+
+    @property
+    def region_name(self) -> str:
+        """The region that is asked."""
+        return self._boto3.region_name
+
+    def client(self, service: str, region_name: str | None = None) -> Any:
+        """The client of this service, in the session's region unless another is named."""
+        key = (service, region_name)
+        if key not in self._clients:
+            make: Any = self._boto3.client
+            self._clients[key] = make(service, region_name=region_name)
+        return self._clients[key]
+
+
+def open_session(region: str | None) -> Session:
+    """A session in this region, or in the one that the user's settings name."""
+    return Session(region)
 
 
 def read_things(session: Any) -> tuple[Thing, ...]:

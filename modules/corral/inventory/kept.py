@@ -54,6 +54,11 @@ def delete_kept(
     return deleted
 
 
+def sized(session: Any, thing: Thing) -> Thing:
+    """The thing with its size, where that has to be counted first."""
+    return buckets.sized(session, thing) if thing.kind is Kind.BUCKET else thing
+
+
 def _kept(thing: Thing, prices: PriceList) -> KeptThing:
     usd = usd_per_month(thing, prices)
     return KeptThing(
@@ -68,7 +73,7 @@ def _kept(thing: Thing, prices: PriceList) -> KeptThing:
 def _sized(session: Any, base: str) -> tuple[Thing, ...]:
     things = read_tagged_with(session, BASE_TAG, base)
     kept = [thing for thing in things if thing.keep is not None and thing.kind in _DELETE]
-    return tuple(buckets.sized(session, thing) if thing.kind is Kind.BUCKET else thing for thing in kept)
+    return tuple(sized(session, thing) for thing in kept)
 
 
 def _delete_bucket(session: Any, bucket: Thing, pause: Callable[[], None]) -> None:

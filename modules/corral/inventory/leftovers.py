@@ -32,11 +32,6 @@ def find_leftovers(things: Iterable[Thing], alive: Alive) -> tuple[Leftover, ...
     return tuple(Leftover(thing=thing, reason=reason) for thing, reason in judged if reason)
 
 
-def of_environment(leftovers: Iterable[Leftover], cluster: str, base: str) -> tuple[Leftover, ...]:
-    """Those that belong to this cluster, and those of its base that belong to no cluster."""
-    return tuple(one for one in leftovers if one.thing.cluster == cluster or _is_base_own(one.thing, base))
-
-
 def of_names(leftovers: Iterable[Leftover], clusters: Collection[str], bases: Collection[str]) -> tuple[Leftover, ...]:
     """Those whose cluster, or whose base where they have no cluster, has one of these names."""
     return tuple(
@@ -44,10 +39,6 @@ def of_names(leftovers: Iterable[Leftover], clusters: Collection[str], bases: Co
         for one in leftovers
         if (one.thing.cluster in clusters if one.thing.cluster is not None else one.thing.base in bases)
     )
-
-
-def _is_base_own(thing: Thing, base: str) -> bool:
-    return thing.cluster is None and thing.base == base
 
 
 def _reason(thing: Thing, alive: Alive) -> str | None:

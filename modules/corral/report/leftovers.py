@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from rich.console import RenderableType
 
 from corral.forecast.money import Usd, total
 from corral.forecast.prices import PriceList
+from corral.inventory.findings import Findings
 from corral.inventory.leftovers import Leftover
 from corral.inventory.things import Thing
 from corral.inventory.worth import usd_per_month
@@ -16,33 +17,35 @@ from corral.report.documents import Document, usd_document
 from corral.report.tables import heading, lines, table
 
 
-def leftovers_view(
-    leftovers: Sequence[Leftover], kept: Sequence[Thing], foreign: Sequence[Leftover], prices: PriceList
-) -> Iterator[RenderableType]:
-    """Leftovers by owner with their cost, what is kept on purpose, and what may belong to somebody else."""
-    yield heading("Left behind", "" if leftovers else "nothing")
-    if leftovers:
-        yield _leftovers(leftovers, prices)
-    if foreign:
-        yield heading("Of other environments", "neither this project nor its state backend knows them")
-        yield _leftovers(foreign, prices)
-        yield lines(["They may be at work for somebody else: only `corral sweep ENV --delete` touches them, by name."])
-    if kept:
-        yield heading("Kept on purpose", "`corral down ENV --with-base --delete-data NAME` deletes it")
-        rows = [(one.base or "", one.kind.value, one.id, usd(usd_per_month(one, prices))) for one in kept]
+def leftovers_view(found: Findings, prices: PriceList) -> Iterator[RenderableType]:
+    """Leftovers by kind with their cost, what may belong to somebody else, and what is kept on purpose."""
+    yield heading(f"Left behind in {found.region}", "" if found.leftovers else "nothing")
+    yield lines([f"judged by the stacks in {found.backend}"])
+    if found.leftovers:
+        yield _leftovers(found.leftovers, prices)
+    if found.foreign:
+        yield heading("Of other environments", "this project does not declare them")
+        yield _leftovers(found.foreign, prices)
+        yield lines(["Somebody else may be using them. Only a sweep of their own project deletes them."])
+    if found.kept:
+        yield heading("Kept on purpose", "`corral down ENV --delete-data BASE` deletes it")
+        rows = [(one.base or "", one.kind.value, one.id, usd(usd_per_month(one, prices))) for one in found.kept]
         yield table(("base", "kind", "id", ">USD/month"), rows)
 
 
-def leftovers_document(
-    leftovers: Sequence[Leftover], kept: Sequence[Thing], foreign: Sequence[Leftover], prices: PriceList
-) -> Document:
-    """What `corral sweep --json` prints."""
+def leftovers_document(found: Sequence[Findings], prices_of: Callable[[str], PriceList]) -> Document:
+    """What `corral sweep --json` prints: one entry a region."""
+    return {"schema": "corral.sweep/1", "regions": [_region(one, prices_of(one.region)) for one in found]}
+
+
+def _region(found: Findings, prices: PriceList) -> Document:
     return {
-        "schema": "corral.sweep/1",
-        "leftovers": [_document(one.thing, one.reason, prices) for one in leftovers],
-        "foreign": [_document(one.thing, one.reason, prices) for one in foreign],
-        "kept": [_document(one, None, prices) for one in kept],
-        "usd_per_month": usd_document(_sum(leftovers, prices)),
+        "region": found.region,
+        "backend": found.backend,
+        "leftovers": [_document(one.thing, one.reason, prices) for one in found.leftovers],
+        "foreign": [_document(one.thing, one.reason, prices) for one in found.foreign],
+        "kept": [_document(one, None, prices) for one in found.kept],
+        "usd_per_month": usd_document(_sum(found.leftovers, prices)),
     }
 
 

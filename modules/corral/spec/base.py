@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from corral.spec.addresses import Network
 from corral.spec.record import SpecRecord
 
 InterfaceEndpoint = Literal[
@@ -33,7 +34,7 @@ Tags = Annotated[
 class NetworkSpec(SpecRecord):
     """The VPC of a base: a private subnet in each zone, a way out through NAT, S3 without NAT."""
 
-    cidr: IPv4Network = Field(
+    cidr: Network = Field(
         default=IPv4Network("10.64.0.0/16"),
         description="The VPC's private address range, /16 to /20; it cannot be changed later. Default: 10.64.0.0/16.",
     )
@@ -83,7 +84,7 @@ class BaseWishes(SpecRecord):
 
     network: NetworkSpec = Field(description="The VPC and the zones that it spans.")
     storage: BaseStorageSpec = Field(
-        default=BaseStorageSpec(), description="File systems that are kept. Default: none."
+        default_factory=BaseStorageSpec, description="File systems that are kept. Default: none."
     )
     budget: BudgetSpec | None = Field(
         default=None, description="A monthly budget for all that carries this base's tag."

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from ipaddress import IPv4Address
 from typing import Literal
 
 from pydantic import Field
 
 from corral.model.markets import Market
+from corral.spec.addresses import Address
 from corral.spec.base import Tags
 from corral.spec.durations import Duration
 from corral.spec.record import SpecRecord
@@ -23,7 +23,7 @@ class HeadSpec(SpecRecord):
 
     instance_type: str = Field(default="m7i.2xlarge", description="EC2 type of the head node. Default: m7i.2xlarge.")
     zone: str | None = Field(default=None, description="Zone id of the head node. Default: the base's first zone.")
-    address: IPv4Address | None = Field(
+    address: Address | None = Field(
         default=None,
         description="The head's private address, which it keeps for life; among the first 64 of its subnet."
         " Default: one that follows from the cluster's name.",
@@ -151,12 +151,12 @@ class ClusterWishes(SpecRecord):
     base: str | None = Field(
         default=None, description="Name of the base that it stands on. Default: the cluster's own name."
     )
-    head: HeadSpec = Field(default=HeadSpec(), description="The head node.")
-    image: ImageSpec = Field(default=ImageSpec(), description="What the machines boot.")
-    storage: ClusterStorageSpec = Field(default=ClusterStorageSpec(), description="File systems of the cluster.")
+    head: HeadSpec = Field(default_factory=HeadSpec, description="The head node.")
+    image: ImageSpec = Field(default_factory=ImageSpec, description="What the machines boot.")
+    storage: ClusterStorageSpec = Field(default_factory=ClusterStorageSpec, description="File systems of the cluster.")
     queues: tuple[QueueSpec, ...] = Field(min_length=1, description="What users submit to; the first is the default.")
     lifetime: LifetimeSpec = Field(
-        default=LifetimeSpec(), description="When the cluster ends by itself. Default: never."
+        default_factory=LifetimeSpec, description="When the cluster ends by itself. Default: never."
     )
     tags: Tags = Field(default={})
 

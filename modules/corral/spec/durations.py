@@ -6,7 +6,7 @@ import re
 from datetime import timedelta
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, WithJsonSchema
+from pydantic import PlainSerializer, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 _PATTERN = r"^(?=.)(\d{1,6}d)?(\d{1,6}h)?(\d{1,6}m)?(\d{1,6}s)?$"
@@ -34,6 +34,7 @@ def format_duration(duration: timedelta) -> str:
 
 Duration = Annotated[
     timedelta,
-    BeforeValidator(parse_duration),
+    PlainValidator(parse_duration),
+    PlainSerializer(format_duration, return_type=str),
     WithJsonSchema({"type": "string", "pattern": _PATTERN, "examples": ["10m", "12h", "1h30m", "2d"]}),
 ]

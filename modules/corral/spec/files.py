@@ -16,7 +16,6 @@ from corral.spec.cluster import ClusterSpec
 from corral.spec.errors import SpecError, SpecErrors
 from corral.spec.parse import Outcome, read_base_wishes, read_cluster_wishes
 from corral.spec.problems import shown
-from corral.spec.rules_names import name_problem
 from corral.spec.yaml_text import YamlError, read_yaml
 
 
@@ -57,7 +56,9 @@ def read_environment(project_dir: Path, env: str) -> Environment:
     """The cluster of this name and its base. Raises SpecErrors with every mistake in both files."""
     file = _read_file(project_dir, "cluster", env)
     base_name = file.spec.get("base", env)
-    base = _base_of(project_dir, file, base_name) if isinstance(base_name, str) else Outcome[BaseSpec](errors=())
+    base: Outcome[BaseSpec] = (
+        _base_of(project_dir, file, base_name) if isinstance(base_name, str) else Outcome(errors=())
+    )
     # Against zones that are themselves in doubt nothing can be said.
     known = None if any(error.path.startswith("network") for error in base.errors) else base.spec
     cluster = read_cluster_wishes(file.spec, name=env, region=file.region, where=file.where, base=known)
@@ -137,7 +138,7 @@ def _folder(project_dir: Path, kind: str) -> Path:
 
 def _names(folder: Path) -> tuple[str, ...]:
     names = (file.name.removeprefix("Pulumi.").removesuffix(".yaml") for file in folder.glob("Pulumi.?*.yaml"))
-    return tuple(sorted(name for name in names if name_problem(name) is None))
+    return tuple(sorted(names))
 
 
 def _error(where: str, message: str, path: str = "") -> SpecErrors:

@@ -102,6 +102,8 @@ def _errors(
 
 def _rank(loc: Loc, raw: Any) -> tuple[int, ...]:
     rank: list[int] = []
+    if loc[:1] == ("aws:region",):
+        return (-1,)  # it stands above the spec
     for step in loc:
         if isinstance(raw, Mapping) and step in raw:
             rank.append(list(raw).index(step))

@@ -17,9 +17,13 @@ _SHOWN = 60  # characters of a wrong value; more would hide the message
 
 def findings_of(error: ValidationError, model: type[BaseModel]) -> Iterator[Finding]:
     """What pydantic found, in its order, as findings about this model."""
-    for detail in error.errors(include_url=False):
-        if not _is_consequence(detail):
-            yield Finding(detail["loc"], _message(detail, model))
+    for detail in details(error):
+        yield Finding(detail["loc"], _message(detail, model))
+
+
+def details(error: ValidationError) -> tuple[ErrorDetails, ...]:
+    """What pydantic found, without what only follows from the rest."""
+    return tuple(detail for detail in error.errors(include_url=False) if not _is_consequence(detail))
 
 
 def shown(value: Any) -> str:
@@ -38,7 +42,7 @@ def shown(value: Any) -> str:
 
 
 def _is_consequence(detail: ErrorDetails) -> bool:
-    """A list that pydantic finds too short only because some of its entries are wrong."""
+    """Whether pydantic finds a list too short only because some of its entries are wrong."""
     return detail["type"] == "too_short" and len(detail["input"]) >= detail["ctx"]["min_length"]
 
 
@@ -48,8 +52,6 @@ def _message(detail: ErrorDetails, model: type[BaseModel]) -> str:
         return f"is missing - {_description(model, loc)}"
     if kind == "extra_forbidden":
         return f"is not a known field - {suggestion(str(loc[-1]), _field_names(_model_at(model, loc[:-1])))}"
-    if value is None:
-        return "has no value - give one, or leave the line out"
     if kind == "model_type":
         return f"expected fields ({', '.join(_field_names(_model_at(model, loc)))}), found {shown(value)}"
     return _MESSAGES[kind](shown(value), detail.get("ctx", {}), value) if kind in _MESSAGES else _unforeseen(detail)

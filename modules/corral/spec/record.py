@@ -9,5 +9,9 @@ class SpecRecord(BaseModel):
     """A part of a spec. Descriptions of fields are read by users: in their editor, and where a field is missing."""
 
     model_config = ConfigDict(
-        strict=True, frozen=True, extra="forbid", allow_inf_nan=False, validate_by_name=True, serialize_by_alias=True
+        strict=True,
+        frozen=True,
+        extra="forbid",
+        allow_inf_nan=False,
+        validate_by_name=True,
     )

@@ -9,6 +9,7 @@ from datetime import timedelta
 from corral.catalog.images import ImageProfile, image_profiles
 from corral.catalog.instances import InstanceType, instance_types
 from corral.catalog.names import suggestion
+from corral.catalog.regions import regions
 from corral.spec import rules_lustre, rules_names, rules_queues, rules_tags
 from corral.spec.base import BaseSpec
 from corral.spec.cluster import ClusterWishes, HeadSpec, ImageSpec, LifetimeSpec
@@ -45,7 +46,7 @@ def architecture_problem(machine: InstanceType, profile: ImageProfile) -> str | 
 
 
 def _check_base(wishes: ClusterWishes, region: str, base: BaseSpec | None) -> Iterator[Finding]:
-    if base and base.region != region:
+    if base and base.region != region and region in regions():
         yield Finding(
             ("aws:region",),
             f"{region!r} is not the region of base {base.name!r} - use {base.region!r}, or another base",

@@ -16,10 +16,8 @@ from corral.spec.errors import Finding, Loc
 _PATH = re.compile(r"/|(/[A-Za-z0-9_][A-Za-z0-9._-]*)+")
 _S3 = re.compile(r"s3://(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(/(?P<prefix>[^/\s][^\s]*)?)?")
 # What belongs to the system, to corral, or to another file system of ours (/home).
-_RESERVED = tuple(
-    PurePosixPath(f"/{name}")
-    for name in "bin boot dev etc home lib lib32 lib64 libx32 opt proc root run sbin snap sys tmp usr var".split()
-)
+_SYSTEM = ("bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "libx32", "proc", "root", "run", "sbin", "sys", "usr")
+_RESERVED = tuple(PurePosixPath(f"/{name}") for name in (*_SYSTEM, "home", "opt", "snap", "tmp", "var"))
 
 
 def check(systems: Sequence[LustreSpec], region: str, base: BaseSpec | None) -> Iterator[Finding]:
@@ -84,7 +82,8 @@ def _check_mounts_apart(loc: Loc, systems: Sequence[LustreSpec]) -> Iterator[Fin
             if system.name != other.name and _overlap(system.mount_point, other.mount_point):
                 yield Finding(
                     (*loc, number, "mount"),
-                    f"{system.mount_point!r} overlaps {other.mount_point!r} of entry {earlier} - mount them side by side",
+                    f"{system.mount_point!r} overlaps {other.mount_point!r} of entry {earlier}"
+                    " - mount them side by side",
                 )
                 break
 

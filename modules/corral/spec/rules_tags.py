@@ -19,8 +19,10 @@ _TOKENS = (
     re.compile(r"github_pat_[A-Za-z0-9_]{22,}"),
     re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY"),
 )
-_RANDOM = re.compile(r"[A-Za-z0-9+/_=-]{32,}")
-_RANDOM_BITS = 3.5  # of Shannon entropy a character; text and dotted names stay below, hexadecimal keys come close to 4
+_RUN = re.compile(r"[A-Za-z0-9+/_=]{32,}")
+_HEXADECIMAL = re.compile(r"(?=.*[0-9])(?=.*[a-f])[0-9a-f]+", re.IGNORECASE)
+_BASE64 = re.compile(r"(?=.*[0-9])(?=.*[a-z])(?=.*[A-Z]).+")
+_RANDOM_BITS = 3.5  # of Shannon entropy a character; hexadecimal keys come close to 4, base64 to 5
 
 
 def check(tags: Mapping[str, str]) -> Iterator[Finding]:
@@ -34,14 +36,14 @@ def check(tags: Mapping[str, str]) -> Iterator[Finding]:
 
 def looks_secret(value: str) -> bool:
     """Whether this text is likely a token, a key or a password: by its known beginning, or for being random."""
-    return any(token.search(value) for token in _TOKENS) or any(_is_random(run) for run in _RANDOM.findall(value))
+    return any(token.search(value) for token in _TOKENS) or any(_is_random(run) for run in _RUN.findall(value))
 
 
 def _is_random(run: str) -> bool:
-    """Whether letters and digits are mixed as chance mixes them."""
+    """Whether letters and digits are mixed as chance mixes them, in one of the two ways in which keys are written."""
     counts = Counter(run)
     entropy = -sum(n / len(run) * math.log2(n / len(run)) for n in counts.values())
-    return entropy >= _RANDOM_BITS and any(c.isdigit() for c in run) and any(c.isalpha() for c in run)
+    return entropy >= _RANDOM_BITS and bool(_HEXADECIMAL.fullmatch(run) or _BASE64.fullmatch(run))
 
 
 def _key_problem(key: str) -> str | None:

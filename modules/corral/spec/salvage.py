@@ -7,7 +7,7 @@ and a user sees every mistake at once.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from corral.spec.errors import Finding, Loc
-from corral.spec.problems import findings_of
+from corral.spec.problems import details, findings_of
 
 Model = TypeVar("Model", bound=BaseModel)
 _ROUNDS = 5  # taking out an entry can leave a list too short, its parent incomplete, and so on up to the root
@@ -41,18 +41,41 @@ class Parsed(Generic[Model]):
 
 def parse_model(model: type[Model], raw: Mapping[str, Any]) -> Parsed[Model]:
     """The model that this raw data is, or what can be saved of it, with every mistake in its shape."""
-    removed: frozenset[Loc] = frozenset()
-    findings: tuple[Finding, ...] = ()
+    empty = tuple(_empty_places(raw, ()))
+    found = tuple(Finding(loc, "has no value - give one, or leave the line out") for loc in empty)
+    removed, of_model = frozenset(empty), tuple[Finding, ...]()
     for _ in range(_ROUNDS):
         kept: dict[Loc, tuple[int, ...]] = {}
         text = json.dumps(_without(raw, removed, (), (), kept))
         try:
             saved = model.model_validate_json(text)
-            return Parsed(model=saved, findings=findings, removed=removed, kept=kept)
+            return Parsed(model=saved, findings=(*found, *of_model), removed=removed, kept=kept)
         except ValidationError as error:
-            findings = findings or tuple(findings_of(error, model))
-            removed |= {_original(_faulty(detail), kept) for detail in error.errors(include_url=False)}
-    return Parsed(model=None, findings=findings, removed=removed)
+            of_model = of_model or tuple(_first_findings(error, model, removed, kept))
+            removed |= {_original(_faulty(detail), kept) for detail in details(error)}
+    return Parsed(model=None, findings=(*found, *of_model), removed=removed)
+
+
+def _first_findings(
+    error: ValidationError, model: type[Model], removed: frozenset[Loc], kept: Mapping[Loc, tuple[int, ...]]
+) -> Iterator[Finding]:
+    """What pydantic found at first, without what is missing only because it had no value."""
+    for finding in findings_of(error, model):
+        loc = _original(finding.loc, kept)
+        if loc not in removed:
+            yield Finding(loc, finding.message)
+
+
+def _empty_places(value: Any, loc: Loc) -> Iterator[Loc]:
+    """Where a key or an entry stands without a value: YAML's null, which is easily written by mistake."""
+    if value is None:
+        yield loc
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _empty_places(item, (*loc, key))
+    elif isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from _empty_places(item, (*loc, number))
 
 
 def _original(loc: Loc, kept: Mapping[Loc, tuple[int, ...]]) -> Loc:
@@ -76,7 +99,7 @@ def _without(value: Any, removed: frozenset[Loc], there: Loc, here: Loc, kept: d
             for key, item in value.items()
             if (*there, key) not in removed
         }
-    if isinstance(value, Sequence) and not isinstance(value, str):
+    if isinstance(value, list):
         numbers = tuple(number for number in range(len(value)) if (*there, number) not in removed)
         kept[here] = numbers
         return [

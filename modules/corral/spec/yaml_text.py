@@ -32,8 +32,7 @@ def read_yaml(content: bytes) -> Any:
         return None if node is None else _Reading().value(node, 0)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        problem = str(error.problem or error.context)
-        raise YamlError(f"{_place(mark)}{_explain(problem)}" if mark else _explain(problem)) from None
+        raise YamlError(f"{_place(mark) if mark else ''}{_explain(error)}") from None
     except yaml.reader.ReaderError as error:
         raise YamlError(f"{_position(text, error.position)}a character that YAML does not allow") from None
     except RecursionError:
@@ -73,25 +72,29 @@ class _Reading:
 def _key(node: yaml.Node) -> str:
     if not isinstance(node, yaml.ScalarNode):
         raise YamlError(f"{_place(node.start_mark)}a key must be text")
-    if node.value == "<<" and node.style is None:
+    if node.value == "<<" and _is_plain(node):
         raise YamlError(f"{_place(node.start_mark)}merge keys (<<) are not supported - write the fields out")
     return _text(node)
 
 
-def _scalar(node: yaml.ScalarNode) -> Any:
-    if node.style is not None:
-        return _text(node)
-    text = str(node.value)
+def _scalar(node: yaml.Node) -> Any:
+    text = _text(node)
+    if not _is_plain(node):
+        return text
     if text in _NULLS:
         return None
     if text in _BOOLEANS:
         return _BOOLEANS[text]
     if _INTEGER.fullmatch(text):
         return int(text)
-    return float(text) if _FLOAT.fullmatch(text) else _text(node)
+    return float(text) if _FLOAT.fullmatch(text) else text
 
 
-def _text(node: yaml.ScalarNode) -> str:
+def _is_plain(node: yaml.Node) -> bool:
+    return isinstance(node, yaml.ScalarNode) and node.style is None
+
+
+def _text(node: yaml.Node) -> str:
     text = str(node.value)
     if any("\ud800" <= character <= "\udfff" for character in text):
         raise YamlError(f"{_place(node.start_mark)}half of a character (a surrogate) cannot stand alone")
@@ -108,10 +111,11 @@ def _decode(content: bytes) -> str:
         ) from None
 
 
-def _explain(problem: str) -> str:
+def _explain(error: yaml.MarkedYAMLError) -> str:
+    problem = str(error.problem or error.context)
     if r"'\t'" in problem:
         return "a tab where spaces are expected - indent with spaces"
-    return problem
+    return f"{error.context}, {problem}" if problem.startswith("but ") else problem
 
 
 def _place(mark: yaml.Mark) -> str:

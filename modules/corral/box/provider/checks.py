@@ -49,8 +49,14 @@ def checked(
     if resource.autonamed and not inputs.get(resource.autonamed) and not inputs.get(f"{resource.autonamed}Prefix"):
         inputs[resource.autonamed] = olds.get(resource.autonamed) or _automatic(resource, naming)
     if resource.retag:
-        inputs["tagsAll"] = _all_tags(default_tags, inputs.get("tags"))
+        inputs["tagsAll"] = _all_tags(defaults_for(inputs, default_tags), inputs.get("tags"))
     return inputs, faults
+
+
+def defaults_for(inputs: Mapping[str, Any], default_tags: Mapping[str, str]) -> Mapping[str, str]:
+    """The default tags of one resource: the provider's, or what the resource has in their place (S3 objects may)."""
+    own = (inputs.get("overrideProvider") or {}).get("defaultTags")
+    return default_tags if own is None else own.get("tags") or {}
 
 
 def _automatic(resource: Resource, naming: Naming) -> str:

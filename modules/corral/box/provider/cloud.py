@@ -20,6 +20,7 @@ GLOBAL = frozenset({"iam", "route53", "budgets"})  # their one region, as botoco
 CONNECT_TIMEOUT_S = 2  # the box is on this machine: either it answers at once or it does not run
 READ_TIMEOUT_S = 60  # RunInstances of a thousand takes seconds
 ATTEMPTS = 4  # three repeats outlast a short throttle; a box that is down is told after about three seconds
+LONGEST_WAIT_S = 120  # for what AWS takes ten minutes; in the box it is seconds
 FIRST_PAUSE_S = 0.05
 LONGEST_PAUSE_S = 1.0
 
@@ -115,8 +116,8 @@ class Cloud:
         """The ARN of something in this account."""
         return f"arn:aws:{service}:{self.region if regional else ''}:{self.account}:{resource}"
 
-    def until(self, probe: Callable[[], T | None], what: str, timeout_s: float = 600) -> T:
-        """What the probe answers first that is not None. Raises Unfinished after the timeout (FSx: 10 min)."""
+    def until(self, probe: Callable[[], T | None], what: str, timeout_s: float = LONGEST_WAIT_S) -> T:
+        """What the probe answers first that is not None. Raises Unfinished after the timeout."""
         deadline, pause_s = time.monotonic() + timeout_s, FIRST_PAUSE_S
         while (found := probe()) is None:
             if time.monotonic() > deadline:

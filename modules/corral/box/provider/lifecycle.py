@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from corral.box.provider.checks import RANDOM_DIGITS, defaults_for
 from corral.box.provider.cloud import Cloud
 from corral.box.provider.compare import NOTHING, Difference, differences, same, settled
 from corral.box.provider.problems import Gone, ProviderError, explained, told
@@ -47,6 +48,13 @@ def diff(
         for one in found
         if not any(_covers(path, one.path) for path in ignored)
     ]
+
+
+def deletes_first(resource: Resource, logical_name: str, old: State, new: State) -> bool:
+    """True if the replacement has to wait for the end of the old one: both have the name that the program gives."""
+    name = new.get(resource.autonamed) if resource.autonamed else None
+    automatic = re.compile(rf".*{re.escape(logical_name.lower())}-[0-9a-f]{{{RANDOM_DIGITS}}}")
+    return bool(name) and name == old.get(resource.autonamed) and not automatic.fullmatch(str(name).lower())
 
 
 def previewed(
@@ -115,7 +123,7 @@ def _state(resource: Resource, cloud: Cloud, settings: Settings, id: str, known:
     found = resource.read(cloud, id, known)
     found |= _regional(resource, cloud)
     if resource.retag:
-        found["tags"] = _own_tags(found.get("tagsAll") or {}, known.get("tags") or {}, settings.default_tags)
+        found["tags"] = _own_tags(found.get("tagsAll") or {}, known.get("tags") or {}, defaults_for(known, settings.default_tags))
     return {
         name: value
         for name, prop in resource.state.items()

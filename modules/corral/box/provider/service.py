@@ -111,6 +111,7 @@ class AwsService(provider_pb2_grpc.ResourceProviderServicer):
             replaces=sorted({one.path for one in found if one.replaces}),
             detailedDiff={one.path: provider_pb2.PropertyDiff(kind=KINDS[one.way, one.replaces]) for one in found},
             hasDetailedDiff=True,
+            deleteBeforeReplace=lifecycle.deletes_first(resource, request.name, old, new),
         )
 
     def Create(self, request: Any, context: grpc.ServicerContext) -> Any:

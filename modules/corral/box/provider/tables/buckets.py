@@ -329,7 +329,10 @@ def _put_object(cloud: Cloud, inputs: State) -> str:
 
 def _settle_object(cloud: Cloud, id: str, inputs: State) -> None:
     where = {"Bucket": inputs["bucket"], "Key": inputs["key"]}
-    cloud.s3.put_object_tagging(**where, Tagging={"TagSet": tag_list(inputs.get("tagsAll"))})
+    if tags := tag_list(inputs.get("tagsAll")):
+        cloud.s3.put_object_tagging(**where, Tagging={"TagSet": tags})
+    else:
+        cloud.s3.delete_object_tagging(**where)
 
 
 def _retag_object(cloud: Cloud, id: str, state: State, put: Mapping[str, str], drop: list[str]) -> None:
@@ -355,7 +358,7 @@ def _read_object(cloud: Cloud, id: str, known: State) -> State:
 
 
 def _update_object(cloud: Cloud, change: Change) -> None:
-    if change.names - {"tags", "tagsAll", "forceDestroy"}:
+    if change.names - {"tags", "tagsAll", "forceDestroy", "overrideProvider"}:
         _put_object(cloud, change.new)
 
 
@@ -387,6 +390,7 @@ OBJECT = Resource(
         "bucketKeyEnabled": flag(computed=True),
         "storageClass": text(computed=True),
         "forceDestroy": flag(kept=True, default=False),
+        "overrideProvider": block({"defaultTags": block({"tags": texts()})}, kept=True),
     },
     outputs={
         "arn": text(),
@@ -401,6 +405,6 @@ OBJECT = Resource(
     retag=_retag_object,
     identify=lambda state: str(state["key"]),
 )
-PUT = tuple(name for name in OBJECT.props if name not in {*CONTENT, "forceDestroy"})
+PUT = tuple(name for name in OBJECT.props if name not in {*CONTENT, "forceDestroy", "overrideProvider"})
 
 RESOURCES = (BUCKET, *SETTINGS, OBJECT)

@@ -282,7 +282,7 @@ def _read_instance(cloud: Cloud, id: str, known: State) -> State:
         **record(INSTANCE.state, instance),
         **_placed(instance),
         **_attributes(cloud, id, known),
-        **_interfaces(instance, known),
+        **_primary(cloud, id),
         "iamInstanceProfile": profile.rpartition("/")[2] or None,
         "instanceState": instance["State"]["Name"],
         "monitoring": (instance.get("Monitoring") or {}).get("State") == "enabled",
@@ -316,15 +316,19 @@ def _attributes(cloud: Cloud, id: str, known: State) -> State:
     }
 
 
-def _interfaces(instance: Mapping[str, Any], known: State) -> State:
-    attached = instance.get("NetworkInterfaces") or []
-    first = [one for one in attached if (one.get("Attachment") or {}).get("DeviceIndex", 0) == 0][:1]
-    if not first:
-        return {}
-    id = first[0]["NetworkInterfaceId"]
-    ends_with = (first[0].get("Attachment") or {}).get("DeleteOnTermination", False)
-    own = {"primaryNetworkInterface": {"networkInterfaceId": id, "deleteOnTermination": ends_with}}
-    return {"primaryNetworkInterfaceId": id, **own, "sourceDestCheck": first[0].get("SourceDestCheck", True)}
+def _primary(cloud: Cloud, id: str) -> State:
+    of_instance = [{"Name": "attachment.instance-id", "Values": [id]}]
+    for interface in cloud.ec2.describe_network_interfaces(Filters=of_instance)["NetworkInterfaces"]:
+        attachment = interface["Attachment"]
+        if attachment.get("DeviceIndex") == 0 and attachment.get("NetworkCardIndex", 0) == 0:
+            own = interface["NetworkInterfaceId"]
+            ends_with = attachment.get("DeleteOnTermination", False)
+            return {
+                "primaryNetworkInterfaceId": own,
+                "primaryNetworkInterface": {"networkInterfaceId": own, "deleteOnTermination": ends_with},
+                "sourceDestCheck": interface.get("SourceDestCheck", True),
+            }
+    return {}
 
 
 def _root(cloud: Cloud, instance: Mapping[str, Any]) -> State | None:

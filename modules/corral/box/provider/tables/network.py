@@ -157,7 +157,7 @@ RESERVATION = Resource(
         "subnetId": text(required=True, replaces=True),
         "cidrBlock": text(required=True, replaces=True, aws="Cidr"),
         "reservationType": text(required=True, replaces=True),
-        "description": text(replaces=True),
+        "description": text(replaces=True, kept=True),  # moto does not tell it
     },
     outputs={"ownerId": text()},
     create=_create_reservation,

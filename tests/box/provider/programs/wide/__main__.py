@@ -210,7 +210,7 @@ aws.fsx.DataRepositoryAssociation(
 
 # --- machines
 spread = aws.ec2.PlacementGroup("train", strategy="cluster", opts=options)
-IMAGE = "ami-0c55b159cbfafe1f0"
+IMAGE = aws.ssm.get_parameter(name="/corral-box/ami", opts=asked).value
 interfaces = [
     {
         "device_index": 0 if card == 0 else 1,
@@ -339,6 +339,10 @@ zone = aws.route53.Zone(
 aws.route53.Record("head", zone_id=zone.zone_id, name="head", type="A", ttl=30, records=[port.private_ip], opts=options)
 
 # --- functions
+found = aws.resourcegroupstaggingapi.get_resources(
+    tag_filters=[{"key": "corral:env", "values": ["nowhere"]}], opts=asked
+)
+pulumi.export("found", len(found.resource_tag_mapping_lists))
 pulumi.export("account", aws.get_caller_identity(opts=asked).account_id)
 pulumi.export("vpc", vpc.id)
 pulumi.export("subnet", subnet.id)

@@ -1,0 +1,45 @@
+"""A sweep of one region: what was left behind, what is kept, and what may be somebody else's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from corral.inventory.account import Session, read_things
+from corral.inventory.kept import sized
+from corral.inventory.leftovers import Leftover, find_leftovers, of_names
+from corral.inventory.states import read_alive
+from corral.inventory.things import Thing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """The names that are meant: those of one environment, or all that a project declares."""
+
+    bases: frozenset[str]
+    clusters: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """What a sweep found in a region, judged by the stacks of `backend`. `foreign`: leftovers of unknown names."""
+
+    region: str
+    backend: str
+    leftovers: tuple[Leftover, ...]
+    foreign: tuple[Leftover, ...]
+    kept: tuple[Thing, ...]
+
+
+def find(session: Session, backend: str, known: Known, *, only_known: bool) -> Findings:
+    """What there is to sweep, by the stacks that live in this backend. `only_known` leaves everything else out."""
+    things = read_things(session)
+    left = find_leftovers(things, read_alive(backend, session))
+    ours = of_names(left, clusters=known.clusters, bases=known.bases)
+    kept = (thing for thing in things if thing.keep is not None and (not only_known or thing.base in known.bases))
+    return Findings(
+        region=session.region_name,
+        backend=backend,
+        leftovers=ours,
+        foreign=() if only_known else tuple(one for one in left if one not in ours),
+        kept=tuple(sized(session, thing) for thing in kept),
+    )

@@ -1,0 +1,39 @@
+"""Addresses and networks as people write them."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address, IPv4Network
+from typing import Annotated, Any
+
+from pydantic import PlainValidator, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+
+def parse_address(value: Any) -> IPv4Address:
+    """The address that this text means. Raises PydanticCustomError for anything else."""
+    try:
+        return IPv4Address(_text(value))
+    except ValueError:
+        raise PydanticCustomError("ip_v4_address", "not an address") from None
+
+
+def parse_network(value: Any) -> IPv4Network:
+    """The network that this text means; its host bits must be zero. Raises PydanticCustomError for anything else."""
+    try:
+        return IPv4Network(_text(value))
+    except ValueError:
+        raise PydanticCustomError("ip_v4_network", "not a network") from None
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("addresses are text")
+    return value
+
+
+Address = Annotated[IPv4Address, PlainValidator(parse_address), WithJsonSchema({"type": "string", "format": "ipv4"})]
+Network = Annotated[
+    IPv4Network,
+    PlainValidator(parse_network),
+    WithJsonSchema({"type": "string", "pattern": r"^\d+\.\d+\.\d+\.\d+/\d+$", "examples": ["10.64.0.0/16"]}),
+]

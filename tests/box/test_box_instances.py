@@ -1,0 +1,179 @@
+"""What is left of an instance when it ends, and what its disks and interfaces allow."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from ground import Clients, Ground, described, launch, node_template
+from moto.core.utils import utcnow
+
+from corral.box import services
+from corral.box.ec2 import BoxEC2
+from corral.box.ec2_launch import plan_launch
+
+
+def _code(refused: pytest.ExceptionInfo[ClientError]) -> str:
+    return str(refused.value.response["Error"]["Code"])
+
+
+def test_a_terminated_instance_takes_its_interfaces_and_disks_with_it(aws: Clients, ground: Ground) -> None:
+    (instance,) = launch(aws, node_template(ground))
+    ec2 = aws("ec2")
+    ec2.terminate_instances(InstanceIds=[instance["InstanceId"]])
+    shown = described(aws, instance["InstanceId"])
+    assert (
+        shown["State"]["Name"],
+        shown["NetworkInterfaces"],
+        shown.get("PrivateIpAddress"),
+        ec2.describe_network_interfaces()["NetworkInterfaces"],
+        ec2.describe_volumes()["Volumes"],
+    ) == ("terminated", [], None, [], [])
+
+
+def test_a_freed_address_is_given_out_again(aws: Clients, ground: Ground) -> None:
+    (first,) = launch(aws, node_template(ground))
+    aws("ec2").terminate_instances(InstanceIds=[first["InstanceId"]])
+    (second,) = launch(aws, node_template(ground))
+    assert second["PrivateIpAddress"] == first["PrivateIpAddress"] == "10.64.1.4"
+
+
+def test_an_instance_that_ended_is_listed_for_an_hour() -> None:
+    services.install()
+    backend = BoxEC2("us-east-1", "123456789012")
+    image = next(iter(backend.amis))
+    request = {"ImageId": image, "InstanceType": "m7i.large", "MinCount": 1, "MaxCount": 1}
+    backend.launch(plan_launch(backend, request))
+    backend.terminate_instances([backend.all_instances()[0].id])
+    listed = []
+    for minutes in (59, 61):
+        backend.forget_ended(utcnow() + timedelta(minutes=minutes))
+        listed.append(len(backend.all_instances()))
+    assert listed == [1, 0]
+
+
+def _on_own_interface(aws: Clients, ground: Ground, eni_id: str) -> dict[str, Any]:
+    started = aws("ec2").run_instances(
+        ImageId=ground.image,
+        InstanceType="m7i.2xlarge",
+        MinCount=1,
+        MaxCount=1,
+        NetworkInterfaces=[{"DeviceIndex": 0, "NetworkInterfaceId": eni_id}],
+    )
+    return dict(started["Instances"][0])
+
+
+def _interface(aws: Clients, ground: Ground) -> str:
+    made = aws("ec2").create_network_interface(SubnetId=ground.subnet, PrivateIpAddress="10.64.1.11")
+    return str(made["NetworkInterface"]["NetworkInterfaceId"])
+
+
+def test_an_interface_given_at_launch_outlives_the_instance_and_serves_the_next(aws: Clients, ground: Ground) -> None:
+    eni, ec2 = _interface(aws, ground), aws("ec2")
+    addresses, states = [], []
+    for _ in range(2):
+        instance = _on_own_interface(aws, ground, eni)
+        addresses.append(instance["PrivateIpAddress"])
+        ec2.terminate_instances(InstanceIds=[instance["InstanceId"]])
+        states.append(ec2.describe_network_interfaces(NetworkInterfaceIds=[eni])["NetworkInterfaces"][0]["Status"])
+    assert (addresses, states) == (["10.64.1.11", "10.64.1.11"], ["available", "available"])
+
+
+def test_an_interface_in_use_is_not_given_to_another_instance(aws: Clients, ground: Ground) -> None:
+    eni = _interface(aws, ground)
+    _on_own_interface(aws, ground, eni)
+    with pytest.raises(ClientError) as refused:
+        _on_own_interface(aws, ground, eni)
+    assert _code(refused) == "InvalidNetworkInterface.InUse"
+
+
+def test_the_primary_interface_cannot_be_detached(aws: Clients, ground: Ground) -> None:
+    instance = _on_own_interface(aws, ground, _interface(aws, ground))
+    attachment = instance["NetworkInterfaces"][0]["Attachment"]["AttachmentId"]
+    with pytest.raises(ClientError) as refused:
+        aws("ec2").detach_network_interface(AttachmentId=attachment)
+    assert _code(refused) == "OperationNotPermitted"
+
+
+def test_an_attached_volume_survives_its_instance_and_can_be_attached_again(aws: Clients, ground: Ground) -> None:
+    ec2 = aws("ec2")
+    volume = ec2.create_volume(Size=20, AvailabilityZone="us-east-1b", VolumeType="gp3")["VolumeId"]
+    states = []
+    for _ in range(2):
+        (instance,) = launch(aws, node_template(ground))
+        ec2.attach_volume(VolumeId=volume, InstanceId=instance["InstanceId"], Device="/dev/sdf")
+        states.append(ec2.describe_volumes(VolumeIds=[volume])["Volumes"][0]["State"])
+        ec2.terminate_instances(InstanceIds=[instance["InstanceId"]])
+        states.append(ec2.describe_volumes(VolumeIds=[volume])["Volumes"][0]["State"])
+    assert states == ["in-use", "available", "in-use", "available"]
+
+
+def test_an_attached_volume_can_neither_be_deleted_nor_attached_twice(aws: Clients, ground: Ground) -> None:
+    ec2 = aws("ec2")
+    volume = ec2.create_volume(Size=20, AvailabilityZone="us-east-1b", VolumeType="gp3")["VolumeId"]
+    (instance,) = launch(aws, node_template(ground))
+    attachment = {"VolumeId": volume, "InstanceId": instance["InstanceId"]}
+    ec2.attach_volume(**attachment, Device="/dev/sdf")
+    with pytest.raises(ClientError) as deleted:
+        ec2.delete_volume(VolumeId=volume)
+    with pytest.raises(ClientError) as attached:
+        ec2.attach_volume(**attachment, Device="/dev/sdg")
+    assert (_code(deleted), _code(attached)) == ("VolumeInUse", "VolumeInUse")
+
+
+def test_a_volume_of_another_zone_is_not_attached(aws: Clients, ground: Ground) -> None:
+    ec2 = aws("ec2")
+    volume = ec2.create_volume(Size=20, AvailabilityZone="us-east-1c", VolumeType="gp3")["VolumeId"]
+    (instance,) = launch(aws, node_template(ground))
+    with pytest.raises(ClientError) as refused:
+        ec2.attach_volume(VolumeId=volume, InstanceId=instance["InstanceId"], Device="/dev/sdf")
+    assert _code(refused) == "InvalidVolume.ZoneMismatch"
+
+
+def _encrypted(ground: Ground, key: str) -> dict[str, Any]:
+    disk = {"VolumeSize": 50, "VolumeType": "gp3", "Encrypted": True, "KmsKeyId": key}
+    return {**node_template(ground), "BlockDeviceMappings": [{"DeviceName": "/dev/sda1", "Ebs": disk}]}
+
+
+def test_a_disk_is_encrypted_with_the_key_of_the_template(aws: Clients, ground: Ground) -> None:
+    key = aws("kms").create_key()["KeyMetadata"]["Arn"]
+    launch(aws, _encrypted(ground, key))
+    volumes = aws("ec2").describe_volumes()["Volumes"]
+    assert [(volume["Encrypted"], volume["KmsKeyId"]) for volume in volumes] == [(True, key)]
+
+
+@pytest.mark.parametrize("key", ["alias/none", "arn:aws:kms:us-east-1:123456789012:key/11111111-2222-3333-4444"])
+def test_an_instance_whose_key_cannot_be_used_is_accepted_and_dies(aws: Clients, ground: Ground, key: str) -> None:
+    (accepted,) = launch(aws, _encrypted(ground, key))
+    shown = described(aws, accepted["InstanceId"])
+    assert (accepted["State"]["Name"], shown["State"]["Name"], shown["StateReason"]["Code"]) == (
+        "pending",
+        "terminated",
+        "Client.InternalError",
+    )
+
+
+def test_a_protected_instance_is_not_terminated(aws: Clients, ground: Ground) -> None:
+    (instance,) = launch(aws, {**node_template(ground), "DisableApiTermination": True})
+    with pytest.raises(ClientError) as refused:
+        aws("ec2").terminate_instances(InstanceIds=[instance["InstanceId"]])
+    assert _code(refused) == "OperationNotPermitted"
+
+
+def test_a_spot_instance_cannot_be_stopped(aws: Clients, ground: Ground) -> None:
+    (instance,) = launch(aws, node_template(ground))
+    with pytest.raises(ClientError) as refused:
+        aws("ec2").stop_instances(InstanceIds=[instance["InstanceId"]])
+    assert _code(refused) == "UnsupportedOperation"
+
+
+def test_a_stopped_instance_starts_again_with_its_address(aws: Clients, ground: Ground) -> None:
+    instance = _on_own_interface(aws, ground, _interface(aws, ground))["InstanceId"]
+    ec2, seen = aws("ec2"), []
+    for act in (ec2.stop_instances, ec2.start_instances):
+        act(InstanceIds=[instance])
+        shown = described(aws, instance)
+        seen.append((shown["State"]["Name"], shown["PrivateIpAddress"]))
+    assert seen == [("stopped", "10.64.1.11"), ("running", "10.64.1.11")]

@@ -1,0 +1,278 @@
+"""RunInstances from a launch template, as EC2 does it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from ground import Clients, Ground, described, interfaces, launch, node_template
+
+
+def test_a_launch_template_gives_back_everything_that_was_put_in(aws: Clients, ground: Ground) -> None:
+    ec2, data = aws("ec2"), node_template(ground)
+    ec2.create_launch_template(LaunchTemplateName="node", LaunchTemplateData=data)
+    back = ec2.describe_launch_template_versions(LaunchTemplateName="node")["LaunchTemplateVersions"][0]
+    assert back["LaunchTemplateData"] == data
+
+
+def test_an_instance_has_exactly_the_interfaces_of_its_template(aws: Clients, ground: Ground) -> None:
+    (instance,) = launch(aws, node_template(ground))
+    shown = described(aws, instance["InstanceId"])["NetworkInterfaces"]
+    table = [
+        (
+            nic["Attachment"]["NetworkCardIndex"],
+            nic["Attachment"]["DeviceIndex"],
+            nic["InterfaceType"],
+            nic.get("PrivateIpAddress"),
+            nic["Attachment"]["DeleteOnTermination"],
+            nic["SubnetId"] == ground.subnet,
+            [group["GroupId"] for group in nic["Groups"]] == [ground.group],
+        )
+        for nic in shown
+    ]
+    assert table == [
+        (0, 0, "interface", "10.64.1.4", True, True, True),
+        (0, 1, "efa-only", None, True, True, True),
+        (1, 0, "efa-only", None, True, True, True),
+        (2, 0, "efa-only", None, True, True, True),
+        (3, 0, "efa-only", None, True, True, True),
+    ]
+
+
+def test_an_instance_is_in_the_zone_group_and_market_of_its_template(aws: Clients, ground: Ground) -> None:
+    (instance,) = launch(aws, node_template(ground))
+    shown = described(aws, instance["InstanceId"])
+    assert (shown["Placement"], shown["InstanceLifecycle"], shown["SpotInstanceRequestId"][:4]) == (
+        {"AvailabilityZone": "us-east-1b", "GroupName": "train-az1", "Tenancy": "default"},
+        "spot",
+        "sir-",
+    )
+
+
+def test_an_instance_has_the_settings_of_its_template(aws: Clients, ground: Ground) -> None:
+    (instance,) = launch(aws, node_template(ground))
+    shown, ec2 = described(aws, instance["InstanceId"]), aws("ec2")
+    behaviour = ec2.describe_instance_attribute(
+        InstanceId=instance["InstanceId"], Attribute="instanceInitiatedShutdownBehavior"
+    )
+    user_data = ec2.describe_instance_attribute(InstanceId=instance["InstanceId"], Attribute="userData")
+    assert (
+        shown["IamInstanceProfile"]["Arn"],
+        shown["MetadataOptions"],
+        shown["Monitoring"],
+        behaviour["InstanceInitiatedShutdownBehavior"],
+        user_data["UserData"],
+    ) == (
+        "arn:aws:iam::123456789012:instance-profile/compute",
+        {
+            "State": "applied",
+            "HttpTokens": "required",
+            "HttpPutResponseHopLimit": 1,
+            "HttpEndpoint": "enabled",
+            "HttpProtocolIpv6": "disabled",
+            "InstanceMetadataTags": "enabled",
+        },
+        {"State": "enabled"},
+        {"Value": "terminate"},
+        {"Value": "IyEvYmluL3NoCg=="},
+    )
+
+
+def test_tags_of_template_and_request_come_together(aws: Clients, ground: Ground) -> None:
+    tags = [{"ResourceType": "instance", "Tags": [{"Key": "corral:nodes", "Value": "train-[1-2]"}]}]
+    instance = launch(aws, node_template(ground), 2, TagSpecifications=tags)[0]
+    shown = {tag["Key"]: tag["Value"] for tag in described(aws, instance["InstanceId"])["Tags"]}
+    version = shown.pop("aws:ec2launchtemplate:version")
+    assert (shown.pop("aws:ec2launchtemplate:id")[:3], version, shown) == (
+        "lt-",
+        "1",
+        {"corral:queue": "train", "corral:nodes": "train-[1-2]"},
+    )
+
+
+def test_volumes_have_the_size_and_tags_of_the_template(aws: Clients, ground: Ground) -> None:
+    launch(aws, node_template(ground))
+    volumes = aws("ec2").describe_volumes()["Volumes"]
+    assert [(volume["Size"], volume["VolumeType"], volume["Tags"]) for volume in volumes] == [
+        (100, "gp3", [{"Key": "corral:queue", "Value": "train"}])
+    ]
+
+
+def test_the_instances_of_one_call_are_numbered_in_one_reservation(aws: Clients, ground: Ground) -> None:
+    launch(aws, node_template(ground), 3)
+    reservations = aws("ec2").describe_instances()["Reservations"]
+    assert [[i["AmiLaunchIndex"] for i in held["Instances"]] for held in reservations] == [[0, 1, 2]]
+
+
+def test_as_many_instances_start_as_the_largest_count_says(aws: Clients, ground: Ground) -> None:
+    started = aws("ec2").run_instances(ImageId=ground.image, InstanceType="m7i.large", MinCount=1, MaxCount=3)
+    assert len(started["Instances"]) == 3
+
+
+def test_the_same_client_token_gives_the_same_instances(aws: Clients, ground: Ground) -> None:
+    request = {"ImageId": ground.image, "InstanceType": "m7i.large", "MinCount": 1, "MaxCount": 1, "ClientToken": "t"}
+    first, second = (aws("ec2").run_instances(**request)["Instances"][0]["InstanceId"] for _ in range(2))
+    assert first == second
+
+
+def test_pages_of_instances_have_the_size_that_was_asked_for(aws: Clients, ground: Ground) -> None:
+    launch(aws, node_template(ground), 5)
+    pages = aws("ec2").get_paginator("describe_instances").paginate(PaginationConfig={"PageSize": 2})
+    assert [sum(len(held["Instances"]) for held in page["Reservations"]) for page in pages] == [2, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("filters", "found"),
+    [
+        ({"placement-group-name": "train-az1"}, 1),
+        ({"instance-lifecycle": "spot"}, 1),
+        ({"client-token": "none"}, 0),
+        ({"tag:corral:queue": "train"}, 1),
+        ({"instance-state-name": "terminated"}, 0),
+    ],
+)
+def test_instances_are_found_by(aws: Clients, ground: Ground, filters: dict[str, str], found: int) -> None:
+    launch(aws, node_template(ground))
+    asked = [{"Name": name, "Values": [value]} for name, value in filters.items()]
+    assert len(aws("ec2").describe_instances(Filters=asked)["Reservations"]) == found
+
+
+def test_a_new_version_builds_on_the_one_it_names_and_is_used_once_it_is_the_default(
+    aws: Clients, ground: Ground
+) -> None:
+    ec2 = aws("ec2")
+    ec2.create_launch_template(
+        LaunchTemplateName="node", LaunchTemplateData={"ImageId": ground.image, "InstanceType": "m7i.large"}
+    )
+    ec2.create_launch_template_version(
+        LaunchTemplateName="node", SourceVersion="1", LaunchTemplateData={"InstanceType": "m7i.xlarge"}
+    )
+    ec2.modify_launch_template(LaunchTemplateName="node", DefaultVersion="2")
+    started = ec2.run_instances(LaunchTemplate={"LaunchTemplateName": "node"}, MinCount=1, MaxCount=1)["Instances"][0]
+    assert (started["InstanceType"], started["ImageId"]) == ("m7i.xlarge", ground.image)
+
+
+def test_a_dry_run_starts_nothing(aws: Clients, ground: Ground) -> None:
+    with pytest.raises(ClientError, match="DryRunOperation"):
+        launch(aws, node_template(ground), DryRun=True)
+    assert aws("ec2").describe_instances()["Reservations"] == []
+
+
+def _refusal(aws: Clients, data: dict[str, Any], **request: Any) -> str:
+    with pytest.raises(ClientError) as refused:
+        launch(aws, data, **request)
+    return str(refused.value.response["Error"]["Code"])
+
+
+@pytest.mark.parametrize(
+    ("request_parameters", "code"),
+    [
+        ({"SubnetId": "subnet-1"}, "InvalidParameterCombination"),
+        ({"SecurityGroupIds": ["sg-1"]}, "InvalidParameterCombination"),
+        ({"SecurityGroups": ["default"]}, "InvalidParameterCombination"),
+        ({"PrivateIpAddress": "10.64.1.9"}, "InvalidParameterCombination"),
+        ({"ImageId": "ami-00000000000000000"}, "InvalidAMIID.NotFound"),
+        ({"ImageId": "ubuntu"}, "InvalidAMIID.Malformed"),
+        ({"InstanceType": "p4d.48xlarge"}, "InvalidParameterValue"),
+        ({"InstanceType": "m7i.large"}, "InvalidParameterValue"),  # it has no EFA
+        ({"InstanceType": "p6-b300.48xlarge"}, "AttachmentLimitExceeded"),  # no EFA on its card 0
+        ({"Placement": {"GroupName": "missing"}}, "InvalidPlacementGroup.Unknown"),
+        ({"IamInstanceProfile": {"Name": "missing"}}, "InvalidParameterValue"),
+        ({"ClientToken": "x" * 65}, "InvalidParameterValue"),
+    ],
+)
+def test_a_request_on_top_of_the_template_is_refused(
+    aws: Clients, ground: Ground, request_parameters: dict[str, Any], code: str
+) -> None:
+    assert _refusal(aws, node_template(ground), **request_parameters) == code
+
+
+@pytest.mark.parametrize(
+    ("place", "changes", "code"),
+    [
+        (0, {"InterfaceType": "efa-only"}, "InvalidParameterValue"),  # the primary one needs an address
+        (0, {"DeviceIndex": 2}, "InvalidParameterValue"),  # no primary one
+        (1, {"DeviceIndex": 0}, "InvalidParameterValue"),  # two at one place
+        (4, {"NetworkCardIndex": 4}, "InvalidParameterValue"),  # a p4d has cards 0 to 3
+        (1, {"Groups": ["sg-00000000000000000"]}, "InvalidGroup.NotFound"),
+        (1, {"SubnetId": "subnet-00000000000000000"}, "InvalidSubnetID.NotFound"),
+        (0, {"AssociatePublicIpAddress": True}, "InvalidParameterCombination"),
+    ],
+)
+def test_an_interface_is_refused(aws: Clients, ground: Ground, place: int, changes: dict[str, Any], code: str) -> None:
+    nics = interfaces(ground)
+    nics[place] = {**nics[place], **changes}
+    assert _refusal(aws, {**node_template(ground), "NetworkInterfaces": nics}) == code
+
+
+def test_more_efa_interfaces_than_the_type_has_are_refused(aws: Clients, ground: Ground) -> None:
+    extra = {**interfaces(ground)[4], "DeviceIndex": 1}
+    data = {**node_template(ground), "NetworkInterfaces": [*interfaces(ground), extra]}
+    assert _refusal(aws, data) == "AttachmentLimitExceeded"
+
+
+def test_more_interfaces_than_a_card_has_are_refused(aws: Clients, ground: Ground) -> None:
+    first = {**interfaces(ground)[0], "InterfaceType": "interface"}
+    nics = [{**first, "DeviceIndex": device} for device in range(16)]
+    assert _refusal(aws, {**node_template(ground), "NetworkInterfaces": nics}) == "AttachmentLimitExceeded"
+
+
+def test_a_group_of_another_vpc_is_refused(aws: Clients, ground: Ground) -> None:
+    ec2 = aws("ec2")
+    other = ec2.create_vpc(CidrBlock="10.65.0.0/16")["Vpc"]["VpcId"]
+    group = ec2.create_security_group(GroupName="other", Description="other", VpcId=other)["GroupId"]
+    nics = [{**interfaces(ground)[0], "Groups": [group]}]
+    assert _refusal(aws, {**node_template(ground), "NetworkInterfaces": nics}) == "InvalidGroup.NotFound"
+
+
+def test_a_type_that_the_zone_does_not_have_is_refused(aws: Clients, ground: Ground) -> None:
+    ec2 = aws("ec2")
+    subnet = ec2.create_subnet(VpcId=ground.vpc, CidrBlock="10.64.9.0/24", AvailabilityZoneId="use1-az3")["Subnet"]
+    nics = [{**nic, "SubnetId": subnet["SubnetId"]} for nic in interfaces(ground)]
+    assert _refusal(aws, {**node_template(ground), "NetworkInterfaces": nics}) == "Unsupported"
+
+
+def test_a_cluster_placement_group_does_not_span_zones(aws: Clients, ground: Ground) -> None:
+    launch(aws, node_template(ground))
+    ec2 = aws("ec2")
+    subnet = ec2.create_subnet(VpcId=ground.vpc, CidrBlock="10.64.9.0/24", AvailabilityZoneId="use1-az2")["Subnet"]
+    nics = [{**nic, "SubnetId": subnet["SubnetId"]} for nic in interfaces(ground)]
+    assert _refusal(aws, {**node_template(ground), "NetworkInterfaces": nics}) == "InvalidParameterValue"
+
+
+def test_an_unknown_template_version_is_refused(aws: Clients, ground: Ground) -> None:
+    ec2 = aws("ec2")
+    ec2.create_launch_template(LaunchTemplateName="node", LaunchTemplateData=node_template(ground))
+    with pytest.raises(ClientError) as refused:
+        ec2.run_instances(LaunchTemplate={"LaunchTemplateName": "node", "Version": "7"}, MinCount=1, MaxCount=1)
+    assert refused.value.response["Error"]["Code"] == "InvalidLaunchTemplateId.VersionNotFound"
+
+
+def test_a_client_token_with_other_parameters_is_refused(aws: Clients, ground: Ground) -> None:
+    ec2, request = aws("ec2"), {"ImageId": ground.image, "MinCount": 1, "ClientToken": "token"}
+    ec2.run_instances(**request, MaxCount=1, InstanceType="m7i.large")
+    with pytest.raises(ClientError) as refused:
+        ec2.run_instances(**request, MaxCount=2, InstanceType="m7i.large")
+    assert refused.value.response["Error"]["Code"] == "IdempotentParameterMismatch"
+
+
+def test_a_subnet_without_free_addresses_is_refused(aws: Clients, ground: Ground) -> None:
+    ec2 = aws("ec2")
+    subnet = ec2.create_subnet(VpcId=ground.vpc, CidrBlock="10.64.9.0/28", AvailabilityZoneId="use1-az1")["Subnet"]
+    with pytest.raises(ClientError) as refused:
+        ec2.run_instances(
+            ImageId=ground.image, InstanceType="m7i.large", SubnetId=subnet["SubnetId"], MinCount=12, MaxCount=12
+        )
+    assert refused.value.response["Error"]["Code"] == "InsufficientFreeAddressesInSubnet"
+
+
+def test_a_refused_launch_leaves_nothing_behind(aws: Clients, ground: Ground) -> None:
+    ec2 = aws("ec2")
+    subnet = ec2.create_subnet(VpcId=ground.vpc, CidrBlock="10.64.9.0/28", AvailabilityZoneId="use1-az1")["Subnet"]
+    with pytest.raises(ClientError):
+        ec2.run_instances(
+            ImageId=ground.image, InstanceType="m7i.large", SubnetId=subnet["SubnetId"], MinCount=12, MaxCount=12
+        )
+    left = (ec2.describe_instances()["Reservations"], ec2.describe_network_interfaces()["NetworkInterfaces"])
+    assert left == ([], [])

@@ -1,0 +1,211 @@
+"""VPCs, subnets, groups and gateways: whose address is whose, and who must go before whom."""
+
+from __future__ import annotations
+
+import pytest
+from botocore.exceptions import ClientError
+from ground import Clients, Ground, launch, node_template
+
+
+def _code(refused: pytest.ExceptionInfo[ClientError]) -> str:
+    return str(refused.value.response["Error"]["Code"])
+
+
+def test_a_subnet_in_a_zone_given_by_id_is_there_and_gives_no_public_addresses(aws: Clients, ground: Ground) -> None:
+    subnet = aws("ec2").describe_subnets(SubnetIds=[ground.subnet])["Subnets"][0]
+    shown = {name: subnet[name] for name in ("AvailabilityZone", "AvailabilityZoneId", "MapPublicIpOnLaunch")}
+    assert shown == {
+        "AvailabilityZone": "us-east-1b",
+        "AvailabilityZoneId": "use1-az1",
+        "MapPublicIpOnLaunch": False,
+    }
+
+
+def test_a_subnet_has_five_addresses_less_than_its_range(aws: Clients, ground: Ground) -> None:
+    assert aws("ec2").describe_subnets(SubnetIds=[ground.subnet])["Subnets"][0]["AvailableIpAddressCount"] == 251
+
+
+def test_reserved_addresses_are_only_given_to_who_names_them(aws: Clients, ground: Ground) -> None:
+    ec2 = aws("ec2")
+    ec2.create_subnet_cidr_reservation(SubnetId=ground.subnet, Cidr="10.64.1.0/28", ReservationType="explicit")
+    by_itself = ec2.create_network_interface(SubnetId=ground.subnet)["NetworkInterface"]
+    named = ec2.create_network_interface(SubnetId=ground.subnet, PrivateIpAddress="10.64.1.11")["NetworkInterface"]
+    assert (by_itself["PrivateIpAddress"], named["PrivateIpAddress"]) == ("10.64.1.16", "10.64.1.11")
+
+
+def test_a_reservation_is_listed_with_its_tags_until_it_is_deleted(aws: Clients, ground: Ground) -> None:
+    ec2, tags = aws("ec2"), [{"Key": "corral:base", "Value": "dev"}]
+    made = ec2.create_subnet_cidr_reservation(
+        SubnetId=ground.subnet,
+        Cidr="10.64.1.0/28",
+        ReservationType="explicit",
+        TagSpecifications=[{"ResourceType": "subnet-cidr-reservation", "Tags": tags}],
+    )["SubnetCidrReservation"]
+    listed = ec2.get_subnet_cidr_reservations(SubnetId=ground.subnet)["SubnetIpv4CidrReservations"]
+    ec2.delete_subnet_cidr_reservation(SubnetCidrReservationId=made["SubnetCidrReservationId"])
+    after = ec2.get_subnet_cidr_reservations(SubnetId=ground.subnet)["SubnetIpv4CidrReservations"]
+    assert ([(held["Cidr"], held["Tags"]) for held in listed], after) == ([("10.64.1.0/28", tags)], [])
+
+
+@pytest.mark.parametrize(
+    ("address", "code"),
+    [
+        ("10.64.1.2", "InvalidParameterValue"),  # AWS's own
+        ("10.64.2.9", "InvalidParameterValue"),  # another range
+        ("10.64.1.50", "InvalidIPAddress.InUse"),
+    ],
+)
+def test_an_address_is_refused(aws: Clients, ground: Ground, address: str, code: str) -> None:
+    ec2 = aws("ec2")
+    ec2.create_network_interface(SubnetId=ground.subnet, PrivateIpAddress="10.64.1.50")
+    with pytest.raises(ClientError) as refused:
+        ec2.create_network_interface(SubnetId=ground.subnet, PrivateIpAddress=address)
+    assert _code(refused) == code
+
+
+def test_subnet_group_and_vpc_stay_while_something_is_in_them(aws: Clients, ground: Ground) -> None:
+    launch(aws, node_template(ground))
+    ec2, codes = aws("ec2"), []
+    for act, named in (
+        (ec2.delete_subnet, {"SubnetId": ground.subnet}),
+        (ec2.delete_security_group, {"GroupId": ground.group}),
+        (ec2.delete_vpc, {"VpcId": ground.vpc}),
+    ):
+        with pytest.raises(ClientError) as refused:
+            act(**named)
+        codes.append(_code(refused))
+    assert codes == ["DependencyViolation", "DependencyViolation", "DependencyViolation"]
+
+
+def test_a_group_that_another_group_names_stays(aws: Clients, ground: Ground) -> None:
+    ec2 = aws("ec2")
+    other = ec2.create_security_group(GroupName="other", Description="other", VpcId=ground.vpc)["GroupId"]
+    pairs = [{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": ground.group}]}]
+    ec2.authorize_security_group_ingress(GroupId=other, IpPermissions=pairs)
+    with pytest.raises(ClientError) as refused:
+        ec2.delete_security_group(GroupId=ground.group)
+    assert _code(refused) == "DependencyViolation"
+
+
+def test_a_group_that_only_names_itself_can_go(aws: Clients, ground: Ground) -> None:
+    ec2 = aws("ec2")
+    pairs = [{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": ground.group}]}]
+    ec2.authorize_security_group_ingress(GroupId=ground.group, IpPermissions=pairs)
+    ec2.delete_security_group(GroupId=ground.group)
+    left = ec2.describe_security_groups(Filters=[{"Name": "vpc-id", "Values": [ground.vpc]}])["SecurityGroups"]
+    assert [group["GroupName"] for group in left] == ["default"]
+
+
+def test_an_empty_vpc_goes_with_all_that_came_with_it(aws: Clients, ground: Ground) -> None:
+    ec2 = aws("ec2")
+    ec2.delete_subnet(SubnetId=ground.subnet)
+    ec2.delete_security_group(GroupId=ground.group)
+    ec2.delete_vpc(VpcId=ground.vpc)
+    of_vpc = [{"Name": "vpc-id", "Values": [ground.vpc]}]
+    left = [
+        ec2.describe_security_groups(Filters=of_vpc)["SecurityGroups"],
+        ec2.describe_route_tables(Filters=of_vpc)["RouteTables"],
+        ec2.describe_network_acls(Filters=of_vpc)["NetworkAcls"],
+    ]
+    assert left == [[], [], []]
+
+
+def _nat(aws: Clients, ground: Ground) -> tuple[str, str, str]:
+    ec2 = aws("ec2")
+    gateway = ec2.create_internet_gateway()["InternetGateway"]["InternetGatewayId"]
+    ec2.attach_internet_gateway(InternetGatewayId=gateway, VpcId=ground.vpc)
+    elastic = ec2.allocate_address(Domain="vpc")["AllocationId"]
+    nat = ec2.create_nat_gateway(SubnetId=ground.subnet, AllocationId=elastic)["NatGateway"]["NatGatewayId"]
+    return gateway, elastic, nat
+
+
+def test_a_nat_gateway_holds_its_interface_address_and_internet_gateway(aws: Clients, ground: Ground) -> None:
+    (gateway, elastic, nat), ec2, codes = _nat(aws, ground), aws("ec2"), []
+    address = ec2.describe_nat_gateways(NatGatewayIds=[nat])["NatGateways"][0]["NatGatewayAddresses"][0]
+    for act, named in (
+        (ec2.release_address, {"AllocationId": elastic}),
+        (ec2.detach_internet_gateway, {"InternetGatewayId": gateway, "VpcId": ground.vpc}),
+        (ec2.delete_network_interface, {"NetworkInterfaceId": address["NetworkInterfaceId"]}),
+        (ec2.create_nat_gateway, {"SubnetId": ground.subnet, "AllocationId": elastic}),
+    ):
+        with pytest.raises(ClientError) as refused:
+            act(**named)
+        codes.append(_code(refused))
+    assert (address["PrivateIp"], codes) == (
+        "10.64.1.4",
+        ["InvalidIPAddress.InUse", "DependencyViolation", "InvalidParameterValue", "Resource.AlreadyAssociated"],
+    )
+
+
+def test_a_deleted_nat_gateway_frees_all_that_it_held(aws: Clients, ground: Ground) -> None:
+    (gateway, elastic, nat), ec2 = _nat(aws, ground), aws("ec2")
+    ec2.delete_nat_gateway(NatGatewayId=nat)
+    ec2.release_address(AllocationId=elastic)
+    ec2.detach_internet_gateway(InternetGatewayId=gateway, VpcId=ground.vpc)
+    ec2.delete_internet_gateway(InternetGatewayId=gateway)
+    shown = ec2.describe_nat_gateways(NatGatewayIds=[nat])["NatGateways"][0]["State"]
+    assert (shown, ec2.describe_network_interfaces()["NetworkInterfaces"]) == ("deleted", [])
+
+
+def test_a_gateway_endpoint_is_a_route_in_its_tables(aws: Clients, ground: Ground) -> None:
+    ec2 = aws("ec2")
+    table = ec2.create_route_table(VpcId=ground.vpc)["RouteTable"]["RouteTableId"]
+    endpoint = ec2.create_vpc_endpoint(
+        VpcId=ground.vpc, ServiceName="com.amazonaws.us-east-1.s3", RouteTableIds=[table]
+    )["VpcEndpoint"]["VpcEndpointId"]
+    seen = []
+    for act in (lambda: None, lambda: ec2.delete_vpc_endpoints(VpcEndpointIds=[endpoint])):
+        act()
+        routes = ec2.describe_route_tables(RouteTableIds=[table])["RouteTables"][0]["Routes"]
+        seen.append([route["GatewayId"] == endpoint for route in routes])
+    assert seen == [[False, True], [False]]
+
+
+def test_an_interface_endpoint_has_an_interface_in_each_subnet(aws: Clients, ground: Ground) -> None:
+    ec2 = aws("ec2")
+    endpoint = ec2.create_vpc_endpoint(
+        VpcId=ground.vpc,
+        ServiceName="com.amazonaws.us-east-1.ssm",
+        VpcEndpointType="Interface",
+        SubnetIds=[ground.subnet],
+        SecurityGroupIds=[ground.group],
+    )["VpcEndpoint"]
+    interfaces = ec2.describe_network_interfaces(NetworkInterfaceIds=endpoint["NetworkInterfaceIds"])
+    ec2.delete_vpc_endpoints(VpcEndpointIds=[endpoint["VpcEndpointId"]])
+    after = ec2.describe_network_interfaces()["NetworkInterfaces"]
+    assert ([nic["SubnetId"] for nic in interfaces["NetworkInterfaces"]], after) == ([ground.subnet], [])
+
+
+def test_a_placement_group_lives_with_its_tags_until_it_is_empty(aws: Clients, ground: Ground) -> None:
+    ec2, tags = aws("ec2"), [{"Key": "corral:queue", "Value": "train"}]
+    specification = [{"ResourceType": "placement-group", "Tags": tags}]
+    ec2.create_placement_group(GroupName="tagged", Strategy="cluster", TagSpecifications=specification)
+    shown = ec2.describe_placement_groups(Filters=[{"Name": "tag:corral:queue", "Values": ["train"]}])
+    ec2.delete_placement_group(GroupName="tagged")
+    after = [group["GroupName"] for group in ec2.describe_placement_groups()["PlacementGroups"]]
+    assert ([(g["GroupName"], g["Tags"]) for g in shown["PlacementGroups"]], after) == (
+        [("tagged", tags)],
+        ["train-az1"],
+    )
+
+
+def test_a_placement_group_in_use_unknown_or_taken_is_refused(aws: Clients, ground: Ground) -> None:
+    launch(aws, node_template(ground))
+    ec2, codes = aws("ec2"), []
+    for act, named in (
+        (ec2.delete_placement_group, {"GroupName": "train-az1"}),
+        (ec2.delete_placement_group, {"GroupName": "missing"}),
+        (ec2.describe_placement_groups, {"GroupNames": ["missing"]}),
+        (ec2.create_placement_group, {"GroupName": "train-az1", "Strategy": "spread"}),
+        (ec2.create_placement_group, {"GroupName": "other", "Strategy": "close"}),
+    ):
+        with pytest.raises(ClientError) as refused:
+            act(**named)
+        codes.append(_code(refused))
+    assert codes == [
+        "InvalidPlacementGroup.InUse",
+        "InvalidPlacementGroup.Unknown",
+        "InvalidPlacementGroup.Unknown",
+        "InvalidPlacementGroup.Duplicate",
+        "InvalidParameterValue",
+    ]

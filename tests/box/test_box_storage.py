@@ -1,0 +1,241 @@
+"""File systems and buckets: FSx for Lustre with its links to S3, EFS, S3."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from ground import Clients, Ground
+
+import boxes
+from corral.box import control
+
+
+def _code(refused: pytest.ExceptionInfo[ClientError]) -> str:
+    return str(refused.value.response["Error"]["Code"])
+
+
+def _create(aws: Clients, ground: Ground, capacity_gib: int = 1200, **lustre: Any) -> dict[str, Any]:
+    asked = {"DeploymentType": "SCRATCH_2", **lustre}
+    made = aws("fsx").create_file_system(
+        FileSystemType="LUSTRE",
+        StorageCapacity=capacity_gib,
+        SubnetIds=[ground.subnet],
+        SecurityGroupIds=[ground.group],
+        LustreConfiguration=asked,
+        Tags=[{"Key": "corral:cluster", "Value": "dev"}],
+    )
+    return dict(made["FileSystem"])
+
+
+def _wait(ask: Callable[[], str], until: str) -> list[str]:
+    """All the states that were seen, each once, until the one that was waited for."""
+    seen: list[str] = []
+    while not seen or seen[-1] != until:
+        state = ask()
+        if not seen or state != seen[-1]:
+            seen.append(state)
+    return seen
+
+
+def _lifecycle(aws: Clients, named: str) -> str:
+    try:
+        return str(aws("fsx").describe_file_systems(FileSystemIds=[named])["FileSystems"][0]["Lifecycle"])
+    except ClientError as error:
+        return str(error.response["Error"]["Code"])
+
+
+def _available(aws: Clients, ground: Ground) -> str:
+    named = str(_create(aws, ground)["FileSystemId"])
+    _wait(lambda: _lifecycle(aws, named), "AVAILABLE")
+    return named
+
+
+def test_a_file_system_is_created_used_and_deleted_in_steps(aws: Clients, ground: Ground) -> None:
+    named = _create(aws, ground)["FileSystemId"]
+    coming = _wait(lambda: _lifecycle(aws, named), "AVAILABLE")
+    aws("fsx").delete_file_system(FileSystemId=named)
+    going = _wait(lambda: _lifecycle(aws, named), "FileSystemNotFound")
+    assert (coming, going) == (["CREATING", "AVAILABLE"], ["DELETING", "FileSystemNotFound"])
+
+
+def test_a_file_system_says_how_it_is_mounted(aws: Clients, ground: Ground) -> None:
+    made = _create(aws, ground)
+    shown = (made["DNSName"], len(made["LustreConfiguration"]["MountName"]), made["VpcId"], made["Tags"])
+    assert shown == (
+        f"{made['FileSystemId']}.fsx.us-east-1.amazonaws.com",
+        8,
+        ground.vpc,
+        [{"Key": "corral:cluster", "Value": "dev"}],
+    )
+
+
+def test_a_file_system_has_interfaces_in_its_subnet_which_go_with_it(aws: Clients, ground: Ground) -> None:
+    made, ec2 = _create(aws, ground), aws("ec2")
+    with pytest.raises(ClientError) as refused:
+        ec2.delete_subnet(SubnetId=ground.subnet)
+    held = ec2.describe_network_interfaces(NetworkInterfaceIds=made["NetworkInterfaceIds"])["NetworkInterfaces"]
+    aws("fsx").delete_file_system(FileSystemId=made["FileSystemId"])
+    after = ec2.describe_network_interfaces()["NetworkInterfaces"]
+    assert (_code(refused), [nic["SubnetId"] for nic in held], after) == (
+        "DependencyViolation",
+        [ground.subnet, ground.subnet],
+        [],
+    )
+
+
+@pytest.mark.parametrize(
+    ("capacity_gib", "settings"),
+    [
+        (1300, {}),
+        (3600, {}),
+        (1200, {"AutomaticBackupRetentionDays": 7}),  # scratch has no backups
+        (1200, {"PerUnitStorageThroughput": 200}),  # nor a throughput to choose
+        (1200, {"DeploymentType": "PERSISTENT_2"}),  # which this needs
+        (1200, {"DeploymentType": "PERSISTENT_2", "PerUnitStorageThroughput": 200}),
+        (1200, {"DeploymentType": "SCRATCH_3"}),
+    ],
+)
+def test_a_file_system_is_refused(aws: Clients, ground: Ground, capacity_gib: int, settings: dict[str, Any]) -> None:
+    with pytest.raises(ClientError) as refused:
+        _create(aws, ground, capacity_gib, **settings)
+    assert _code(refused) == "BadRequest"
+
+
+@pytest.mark.parametrize("capacity_gib", [1200, 2400, 4800])
+def test_a_file_system_of_this_size_is_made(aws: Clients, ground: Ground, capacity_gib: int) -> None:
+    assert _create(aws, ground, capacity_gib)["StorageCapacity"] == capacity_gib
+
+
+def _link(aws: Clients, named: str, path: str, prefix: str) -> dict[str, Any]:
+    made = aws("fsx").create_data_repository_association(
+        FileSystemId=named,
+        FileSystemPath=path,
+        DataRepositoryPath=f"s3://corpus/{prefix}",
+        BatchImportMetaDataOnCreate=True,
+        S3={"AutoImportPolicy": {"Events": ["NEW", "CHANGED", "DELETED"]}},
+    )
+    return dict(made["Association"])
+
+
+def test_a_link_to_a_bucket_becomes_available_and_keeps_its_policies(aws: Clients, ground: Ground) -> None:
+    aws("s3").create_bucket(Bucket="corpus")
+    fsx, named = aws("fsx"), _available(aws, ground)
+    link = _link(aws, named, "/data", "text")["AssociationId"]
+
+    def shown() -> dict[str, Any]:
+        return dict(fsx.describe_data_repository_associations(AssociationIds=[link])["Associations"][0])
+
+    seen = _wait(lambda: str(shown()["Lifecycle"]), "AVAILABLE")
+    fsx.update_data_repository_association(AssociationId=link, S3={"AutoExportPolicy": {"Events": ["NEW"]}})
+    assert (seen, shown()["S3"]) == (
+        ["CREATING", "AVAILABLE"],
+        {
+            "AutoImportPolicy": {"Events": ["NEW", "CHANGED", "DELETED"]},
+            "AutoExportPolicy": {"Events": ["NEW"]},
+        },
+    )
+
+
+def test_a_link_to_a_missing_bucket_is_misconfigured(aws: Clients, ground: Ground) -> None:
+    fsx, link = aws("fsx"), _link(aws, _available(aws, ground), "/data", "text")["AssociationId"]
+    seen = _wait(
+        lambda: str(fsx.describe_data_repository_associations(AssociationIds=[link])["Associations"][0]["Lifecycle"]),
+        "MISCONFIGURED",
+    )
+    assert seen == ["CREATING", "MISCONFIGURED"]
+
+
+@pytest.mark.parametrize(("path", "prefix"), [("/data/more", "other"), ("/", "other"), ("/other", "text/en")])
+def test_a_link_that_overlaps_with_another_is_refused(aws: Clients, ground: Ground, path: str, prefix: str) -> None:
+    named = _available(aws, ground)
+    _link(aws, named, "/data", "text")
+    with pytest.raises(ClientError) as refused:
+        _link(aws, named, path, prefix)
+    assert _code(refused) == "BadRequest"
+
+
+def test_the_ninth_link_is_refused(aws: Clients, ground: Ground) -> None:
+    named = _available(aws, ground)
+    for number in range(8):
+        _link(aws, named, f"/data-{number}", f"text-{number}")
+    with pytest.raises(ClientError) as refused:
+        _link(aws, named, "/data-8", "text-8")
+    assert _code(refused) == "ServiceLimitExceeded"
+
+
+def test_tags_of_a_file_system_can_be_changed(aws: Clients, ground: Ground) -> None:
+    fsx, arn = aws("fsx"), _create(aws, ground)["ResourceARN"]
+    fsx.tag_resource(ResourceARN=arn, Tags=[{"Key": "Name", "Value": "scratch"}])
+    fsx.untag_resource(ResourceARN=arn, TagKeys=["corral:cluster"])
+    assert fsx.list_tags_for_resource(ResourceARN=arn)["Tags"] == [{"Key": "Name", "Value": "scratch"}]
+
+
+def test_a_file_system_can_grow_but_not_shrink(aws: Clients, ground: Ground) -> None:
+    fsx, named = aws("fsx"), _available(aws, ground)
+    grown = fsx.update_file_system(FileSystemId=named, StorageCapacity=2400)["FileSystem"]["StorageCapacity"]
+    with pytest.raises(ClientError) as refused:
+        fsx.update_file_system(FileSystemId=named, StorageCapacity=1200)
+    assert (grown, _code(refused)) == (2400, "BadRequest")
+
+
+def test_an_efs_mount_target_holds_its_interface_and_its_file_system(aws: Clients, ground: Ground) -> None:
+    efs, codes = aws("efs"), []
+    named = efs.create_file_system(CreationToken="home")["FileSystemId"]
+    target = efs.create_mount_target(FileSystemId=named, SubnetId=ground.subnet, SecurityGroups=[ground.group])
+    for act, parameters in (
+        (aws("ec2").delete_network_interface, {"NetworkInterfaceId": target["NetworkInterfaceId"]}),
+        (efs.delete_file_system, {"FileSystemId": named}),
+        (efs.create_mount_target, {"FileSystemId": named, "SubnetId": ground.subnet}),
+        (efs.create_file_system, {"CreationToken": "home"}),
+    ):
+        with pytest.raises(ClientError) as refused:
+            act(**parameters)
+        codes.append(_code(refused))
+    efs.delete_mount_target(MountTargetId=target["MountTargetId"])
+    efs.delete_file_system(FileSystemId=named)
+    assert (codes, efs.describe_file_systems()["FileSystems"]) == (
+        ["InvalidParameterValue", "FileSystemInUse", "MountTargetConflict", "FileSystemAlreadyExists"],
+        [],
+    )
+
+
+def test_an_efs_backup_policy_can_be_set(aws: Clients, box: Any) -> None:
+    efs = aws("efs")
+    named = efs.create_file_system(CreationToken="home")["FileSystemId"]
+    efs.put_backup_policy(FileSystemId=named, BackupPolicy={"Status": "ENABLED"})
+    assert efs.describe_backup_policy(FileSystemId=named)["BackupPolicy"] == {"Status": "ENABLED"}
+
+
+def test_a_bucket_with_old_versions_in_it_is_not_deleted(aws: Clients, box: Any) -> None:
+    s3 = aws("s3")
+    s3.create_bucket(Bucket="kept")
+    s3.put_bucket_versioning(Bucket="kept", VersioningConfiguration={"Status": "Enabled"})
+    s3.put_object(Bucket="kept", Key="a", Body=b"1")
+    s3.delete_object(Bucket="kept", Key="a")
+    with pytest.raises(ClientError) as refused:
+        s3.delete_bucket(Bucket="kept")
+    assert _code(refused) == "BucketNotEmpty"
+
+
+def test_the_head_of_an_object_tells_its_size(aws: Clients, box: Any) -> None:
+    s3 = aws("s3")
+    s3.create_bucket(Bucket="sizes")
+    s3.put_object(Bucket="sizes", Key="a", Body=b"12345")
+    assert s3.head_object(Bucket="sizes", Key="a")["ContentLength"] == 5
+
+
+def test_large_objects_come_back_after_a_restart_and_are_not_written_with_every_change(state_directory: Path) -> None:
+    content = bytes(range(256)) * 4096
+    s3 = boxes.client(control.start(state_directory), "s3")
+    s3.create_bucket(Bucket="large")
+    s3.put_object(Bucket="large", Key="checkpoint", Body=content)
+    control.stop(state_directory)
+    s3 = boxes.client(control.start(state_directory), "s3")
+    kept = s3.get_object(Bucket="large", Key="checkpoint")["Body"].read() == content
+    s3.delete_object(Bucket="large", Key="checkpoint")
+    left = list((state_directory / "objects").iterdir())
+    assert (kept, (state_directory / "cloud.pickle").stat().st_size < 100_000, left) == (True, True, [])

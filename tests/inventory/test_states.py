@@ -1,0 +1,77 @@
+"""Which stacks live, from the files of a state backend as Pulumi writes them."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from corral.inventory.leftovers import Alive
+from corral.inventory.states import UnreadableBackend, read_alive
+
+VPC = {"urn": "u1", "custom": True, "type": "aws:ec2/vpc:Vpc", "id": "vpc-1"}
+KEY = {"urn": "u2", "custom": True, "type": "aws:kms/key:Key", "id": "k", "protect": True}
+STACK = {"urn": "u3", "custom": False, "type": "pulumi:pulumi:Stack"}
+PROVIDER = {"urn": "u4", "custom": True, "type": "pulumi:providers:aws", "id": "p"}
+COMPONENT = {"urn": "u5", "custom": False, "type": "corral:aws:Network"}
+
+
+def write(root: Path, project: str, name: str, latest: Any, *, ending: str = ".json") -> None:
+    folder = root / ".pulumi" / "stacks" / project
+    folder.mkdir(parents=True, exist_ok=True)
+    text = json.dumps({"version": 3, "checkpoint": {"stack": name, "latest": latest}}).encode()
+    (folder / f"{name}{ending}").write_bytes(gzip.compress(text) if ending.endswith(".gz") else text)
+
+
+def alive(root: Path) -> Alive:
+    return read_alive(f"file://{root}", session=None)
+
+
+def test_stack_with_a_resource_lives(tmp_path: Path) -> None:
+    write(tmp_path, "corral-base", "dev", {"resources": [STACK, PROVIDER, COMPONENT, VPC]})
+    assert alive(tmp_path) == Alive(bases=frozenset({"dev"}), clusters=frozenset())
+
+
+def test_stack_with_nothing_but_kept_data_does_not_live(tmp_path: Path) -> None:
+    write(tmp_path, "corral-base", "dev", {"resources": [STACK, PROVIDER, COMPONENT, KEY]})
+    assert alive(tmp_path) == Alive(bases=frozenset(), clusters=frozenset())
+
+
+def test_destroyed_stack_does_not_live(tmp_path: Path) -> None:
+    write(tmp_path, "corral-cluster", "dev", None)
+    assert alive(tmp_path) == Alive(bases=frozenset(), clusters=frozenset())
+
+
+def test_interrupted_stack_lives_before_its_first_resource_is_known(tmp_path: Path) -> None:
+    pending = [{"resource": VPC, "type": "creating"}]
+    write(tmp_path, "corral-cluster", "dev", {"resources": [], "pending_operations": pending})
+    assert alive(tmp_path) == Alive(bases=frozenset(), clusters=frozenset({"dev"}))
+
+
+def test_compressed_state_is_read(tmp_path: Path) -> None:
+    write(tmp_path, "corral-cluster", "big", {"resources": [VPC]}, ending=".json.gz")
+    assert alive(tmp_path) == Alive(bases=frozenset(), clusters=frozenset({"big"}))
+
+
+def test_backups_and_other_projects_do_not_count(tmp_path: Path) -> None:
+    write(tmp_path, "corral-cluster", "old", {"resources": [VPC]}, ending=".json.bak")
+    write(tmp_path, "another", "dev", {"resources": [VPC]})
+    assert alive(tmp_path) == Alive(bases=frozenset(), clusters=frozenset())
+
+
+def test_missing_backend_is_never_taken_for_an_empty_one(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableBackend, match="is not there - see PULUMI_BACKEND_URL"):
+        alive(tmp_path / "nowhere")
+
+
+def test_broken_state_is_never_taken_for_a_dead_stack(tmp_path: Path) -> None:
+    write(tmp_path, "corral-base", "dev", None)
+    (tmp_path / ".pulumi/stacks/corral-base/dev.json").write_text("{")
+    with pytest.raises(UnreadableBackend, match="the state of corral-base/dev cannot be read"):
+        alive(tmp_path)
+
+
+def test_backend_of_another_kind_is_refused_by_name() -> None:
+    with pytest.raises(UnreadableBackend, match=r"cannot be read from https://api\.example\.org"):
+        read_alive("https://api.example.org", session=None)

@@ -1,0 +1,78 @@
+"""What an environment amounts to, from the things that an account shows."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from corral.forecast.money import Usd
+from corral.inventory.status import InstanceGroup, Status, find_status
+from corral.inventory.things import Kind, Thing
+from worked_example import RoundPrices
+
+OWN = {"corral:base": "dev", "corral:cluster": "dev"}
+SPOT = {**OWN, "corral:queue": "train", "corral:offer": "train-spot-use1-az1"}
+VPC = Thing(kind=Kind.VPC, id="vpc-1", tags={"corral:base": "dev"})
+NAT = Thing(kind=Kind.NAT_GATEWAY, id="nat-1", tags={"corral:base": "dev"})
+HEAD = Thing(kind=Kind.INSTANCE, id="i-0", tags=OWN, state="running", type="m7i.2xlarge", market="on-demand")
+NODE = Thing(
+    kind=Kind.INSTANCE,
+    id="i-1",
+    tags={**SPOT, "corral:nodes": "train-[1-2]"},
+    state="running",
+    type="p4d.24xlarge",
+    market="spot",
+)
+OTHER = Thing(kind=Kind.INSTANCE, id="i-9", tags={"corral:base": "dev", "corral:cluster": "big"}, type="m7i.2xlarge")
+ENDS = datetime(2026, 11, 22, 8, tzinfo=UTC)
+
+
+def status(*things: Thing) -> Status:
+    return find_status(things, "dev", "dev", "us-east-1", ENDS, RoundPrices())
+
+
+def test_nothing_is_not_up() -> None:
+    found = status()
+    assert (found.base_is_up, found.cluster_is_up, found.head, found.usd_per_hour) == (False, False, None, Usd(0, 0))
+
+
+def test_base_alone_is_up_without_its_cluster() -> None:
+    found = status(VPC, NAT)
+    assert (found.base_is_up, found.cluster_is_up) == (True, False)
+
+
+def test_head_is_the_instance_without_a_queue() -> None:
+    head = status(VPC, NODE, HEAD).head
+    assert head is not None and head.id == "i-0"
+
+
+def test_other_clusters_on_the_base_do_not_count() -> None:
+    found = status(VPC, OTHER)
+    assert (found.cluster_is_up, found.cluster_usd_per_hour) == (False, Usd(0, 0))
+
+
+def test_instances_are_grouped_by_queue_offer_and_state() -> None:
+    twin, pending = replace(NODE, id="i-2"), replace(NODE, id="i-3", tags=SPOT, state="pending")
+    assert status(VPC, HEAD, NODE, twin, pending).groups == (
+        InstanceGroup(
+            queue="train",
+            offer="train-spot-use1-az1",
+            type="p4d.24xlarge",
+            state="pending",
+            count=1,
+            nodes=(),
+            usd_per_hour=Usd(2.0, 8.0),
+        ),
+        InstanceGroup(
+            queue="train",
+            offer="train-spot-use1-az1",
+            type="p4d.24xlarge",
+            state="running",
+            count=2,
+            nodes=("train-[1-2]",),
+            usd_per_hour=Usd(4.0, 16.0),
+        ),
+    )
+
+
+def test_cost_now_is_that_of_base_and_cluster() -> None:
+    found = status(VPC, NAT, HEAD, NODE).usd_per_hour
+    assert (round(found.low, 6), round(found.high, 6)) == (2.45, 8.45)

@@ -1,0 +1,98 @@
+"""Rules that a table of wrong files does not reach: on values of their own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from specs import CLUSTER
+
+from corral.catalog.images import find_image_profile
+from corral.catalog.instances import find_instance_type
+from corral.spec.durations import format_duration, parse_duration
+from corral.spec.errors import SpecErrors, path_of
+from corral.spec.parse import parse_cluster
+from corral.spec.rules_cluster import architecture_problem
+from corral.spec.rules_names import name_problem
+from corral.spec.rules_tags import looks_secret
+from corral.spec.yaml_text import read_yaml
+
+SPEC = read_yaml(CLUSTER.encode())["config"]["corral-cluster:spec"]
+
+
+@given(st.integers(0, 10**9))
+def test_a_duration_is_read_as_it_is_written(seconds: int) -> None:
+    assert parse_duration(format_duration(timedelta(seconds=seconds))) == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90s", 90), ("10m", 600), ("12h", 43200), ("1h30m", 5400), ("2d", 172800), ("0s", 0)]
+)
+def test_a_duration_means(text: str, seconds: int) -> None:
+    assert parse_duration(text).total_seconds() == seconds
+
+
+@pytest.mark.parametrize("value", ["", "10", "h", "1m1h", "1.5h", "-1h", " 1h", "1 h", "1H", "9999999d", 600, None])
+def test_what_is_no_duration_is_refused(value: object) -> None:
+    with pytest.raises(ValueError, match="not a duration"):
+        parse_duration(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "secret"),
+    [
+        ("AKIAIOSFODNN7EXAMPLE", True),
+        ("hf_abcdefghijklmnopqrstuvwxyzabcdefgh", True),
+        ("wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", True),
+        ("0123456789abcdef0123456789abcdef01234567", True),
+        ("-----BEGIN OPENSSH PRIVATE KEY-----", True),
+        ("llm-pretraining", False),
+        ("team-large-language-models-and-their-friends", False),
+        ("arn:aws:iam::123456789012:role/research", False),
+        ("s3://corral-example-corpus/tokens/2026-11-21/shard-00017", False),
+        ("datasets/tokenized/llama3/shard00017/of/65536", False),
+        ("ml-team@example.com", False),
+    ],
+)
+def test_a_secret_is_told_from_a_label(value: str, secret: bool) -> None:
+    assert looks_secret(value) is secret
+
+
+@pytest.mark.parametrize("name", ["a", "dev", "h100-16", "a--b", "a" * 28])
+def test_a_name_that_all_of_aws_slurm_and_dns_take(name: str) -> None:
+    assert name_problem(name) is None
+
+
+def test_a_machine_of_another_architecture_cannot_boot_the_image() -> None:
+    machine = replace(find_instance_type("m7i.xlarge"), architecture="arm64")
+    assert architecture_problem(machine, find_image_profile("ubuntu-24.04-dlami")) == (
+        "m7i.xlarge is an arm64 machine, image 'ubuntu-24.04-dlami' is for x86_64"
+        " - use a type or an image of the other kind"
+    )
+
+
+def test_a_path_quotes_keys_that_are_no_words() -> None:
+    assert path_of(("queues", 1, "capacity", 0, "zones")) + " " + path_of(("tags", "my key")) == (
+        "queues[1].capacity[0].zones tags['my key']"
+    )
+
+
+def test_a_cluster_without_its_base_is_checked_against_its_region() -> None:
+    with pytest.raises(SpecErrors) as caught:
+        parse_cluster(SPEC, name="dev", region="us-east-2", where="Pulumi.dev.yaml", base=None)
+    assert str(caught.value).split("\n") == [
+        "Pulumi.dev.yaml: head.zone: 'use1-az2' is not a zone of us-east-2 - it has use2-az1, use2-az2, use2-az3",
+        "Pulumi.dev.yaml: storage.lustre[0].zone:"
+        " 'use1-az1' is not a zone of us-east-2 - it has use2-az1, use2-az2, use2-az3",
+        "Pulumi.dev.yaml: queues[0].capacity[0].zones[0]:"
+        " 'use1-az1' is not a zone of us-east-2 - it has use2-az1, use2-az2, use2-az3",
+    ]
+
+
+def test_a_parsed_spec_cannot_be_changed() -> None:
+    spec = parse_cluster(SPEC, name="dev", region="us-east-1", where="Pulumi.dev.yaml", base=None)
+    with pytest.raises(ValueError, match="frozen"):
+        spec.head.root_gib = 5
