@@ -18,7 +18,7 @@ help: ## list the targets
 .PHONY: demo test test-fast lint format bench
 demo: ## live a cluster's life on this machine, in an AWS in a box
 	$(PREPARE) venv debian pulumi
-	@bash tools/demo.sh $(ARGS)
+	@$(VENV)/python tools/demo $(ARGS)
 
 test: ## run every test, with real Slurm and the real Pulumi engine (ARGS='-k name' for some)
 	$(PREPARE) venv debian pulumi

@@ -158,6 +158,14 @@ def test_a_file_that_is_no_stack_file_is_refused_in_one_sentence(content: bytes,
     assert said(project(tmp_path, cluster=content)) == f"stacks/cluster/Pulumi.dev.yaml: {message}"
 
 
+def test_mistakes_of_the_base_are_told_while_the_clusters_file_is_unreadable(tmp_path: Path) -> None:
+    base = edited(BASE, [("usd_per_month: 2000", "usd_per_month: 0")])
+    assert said(project(tmp_path, base=base, cluster="")).split("\n") == [
+        "stacks/base/Pulumi.dev.yaml: budget.usd_per_month: 0 is too small - use 1 or more",
+        "stacks/cluster/Pulumi.dev.yaml: is empty - it needs config",
+    ]
+
+
 def test_a_stack_name_that_aws_would_refuse_is_refused(tmp_path: Path) -> None:
     directory = project(tmp_path, cluster=edited(CLUSTER, [("base: dev", "base: Dev_1")]), name="Dev_1")
     message = "'Dev_1' is not a name - use small letters, digits and hyphens, a letter first, no hyphen last"

@@ -692,7 +692,7 @@ WRONG = (
     Wrong(
         name="region missing",
         cluster=(("  aws:region: us-east-1\n", ""),),
-        says=(C + "config.aws:region: is missing - the region to work in, such as us-east-1",),
+        says=(C + "aws:region: is missing - the region to work in, such as us-east-1",),
     ),
     Wrong(
         name="spec under another key",
@@ -708,6 +708,28 @@ WRONG = (
         name="spec as text",
         cluster=(("  corral-cluster:spec:\n", "  corral-cluster:spec: dev\n  corral-cluster:old:\n"),),
         says=(C + "corral-cluster:spec: expected fields, found 'dev'",),
+    ),
+    Wrong(
+        name="number with a leading zero",
+        cluster=(("root_gib: 150", "root_gib: 0150"),),
+        says=(C + "line 10, column 17: 0150 is not read alike everywhere - put it in quotes",),
+    ),
+    Wrong(
+        name="date without quotes",
+        cluster=(("{project: llm}", "{until: 2026-12-31}"),),
+        says=(C + "line 46, column 19: 2026-12-31 is not read alike everywhere - put it in quotes",),
+    ),
+    Wrong(
+        name="region as a number",
+        cluster=(("aws:region: us-east-1", "aws:region: 1"),),
+        says=(
+            C
+            + "aws:region: '1' is not in the catalogue - known are af-south-1, ap-east-1, ap-northeast-1,"
+            + " ap-northeast-2, ap-northeast-3, ap-south-1, ap-south-2, ap-southeast-1, ap-southeast-2,"
+            + " ap-southeast-3, ap-southeast-4, ap-southeast-5, ca-central-1, ca-west-1, eu-central-1,"
+            + " eu-central-2, eu-north-1, eu-south-1, eu-south-2, eu-west-1, eu-west-2, eu-west-3,"
+            + " il-central-1, me-central-1, me-south-1, sa-east-1, us-east-1, us-east-2, us-west-1, us-west-2",
+        ),
     ),
     Wrong(
         name="key twice",

@@ -163,6 +163,7 @@ def _spawn(home: StateDirectory) -> str:
                 stderr=log,
                 pass_fds=(mouth,),
                 start_new_session=True,
+                env=_clean_environment(),
             )
     except OSError as error:
         raise _unusable(home, error) from None
@@ -178,6 +179,12 @@ def _spawn(home: StateDirectory) -> str:
     else:
         daemon.returncode = 0  # it is on its own now: no ResourceWarning, no waiting at our exit
     return answer or f"the box in {home.path} ended before it was ready - see {home.log}"
+
+
+def _clean_environment() -> dict[str, str]:
+    """The daemon's environment: a profile or endpoint meant for AWS would break moto's own use of boto3."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "MOTO_"))}
+    return {**kept, "AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull}
 
 
 def _await_other(dir: Path) -> BoxStatus:

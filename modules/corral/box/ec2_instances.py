@@ -11,7 +11,8 @@ from moto.ec2.models.instances import Instance, Reservation, StateReason
 from moto.ec2.utils import filter_iam_instance_profiles, random_id, random_reservation_id
 
 from corral.box.ec2_interfaces import attach
-from corral.box.ec2_launch import Launch, NetworkCardPlace
+from corral.box.ec2_launch import Launch, plan_launch
+from corral.box.ec2_places import NetworkCardPlace
 from corral.box.ec2_volumes import key_is_usable
 from corral.box.events import MachineEvent, announce
 from corral.box.refusals import Refused
@@ -97,8 +98,6 @@ class Instances:
         self: Any, image_id: str, count: int, user_data: Any, security_group_names: list[str], **kwargs: Any
     ) -> Reservation:
         """The door through which fleets and auto scaling groups launch."""
-        from corral.box.ec2_launch import plan_launch
-
         wanted = {
             "ImageId": image_id,
             "MinCount": count,

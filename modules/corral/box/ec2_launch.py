@@ -12,34 +12,18 @@ from typing import Any
 from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS, INSTANCE_TYPES
 from moto.ec2.utils import filter_iam_instance_profiles, parse_user_data
 
+from corral.box.ec2_disks import find_disks
 from corral.box.ec2_placement import PlacementGroup
-from corral.box.ec2_subnets import no_free_address
+from corral.box.ec2_places import NetworkCardPlace, check_cards, count_with_addresses, find_places, place_of
 from corral.box.refusals import Refused
 
 DEFAULT_TYPE = "m1.small"
-ROOT_GIB = 8
 INTERFACE_REPLACES = {
     "SubnetId": "subnet ID",
     "SecurityGroupIds": "security groups",
     "SecurityGroups": "security groups",
     "PrivateIpAddress": "private IP address",
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NetworkCardPlace:
-    """One interface of each instance, and where it sits."""
-
-    card: int
-    device: int
-    interface_type: str
-    subnet: Any
-    groups: tuple[str, ...]
-    ends: bool  # with the instance
-    existing: str | None = None
-    address: str | None = None
-    description: str | None = None
-    public: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,18 +54,18 @@ def plan_launch(backend: Any, request: Mapping[str, Any]) -> Launch:
     _check_not_both(asked, nics)
     subnet = _subnet(backend, asked, nics)
     groups = _groups(backend, asked, nics, subnet)
-    places = _places(backend, nics, subnet, groups, kind, count, asked)
-    _check_cards(places, kind)
+    places = find_places(backend, nics, subnet, groups, kind, count, asked)
+    check_cards(places, kind)
     _check_zone(kind, subnet.availability_zone)
     _check_profile(backend, asked.get("IamInstanceProfile"))
     return Launch(
         asked=asked,
-        count=_count_with_addresses(int(asked["MinCount"]), count, places),
+        count=count_with_addresses(int(asked["MinCount"]), count, places),
         instance_type=kind,
         subnet=subnet,
         places=places,
         groups=places[0].groups,
-        disks=_disks(image, asked.get("BlockDeviceMappings") or []),
+        disks=find_disks(image, asked.get("BlockDeviceMappings") or []),
         tags=_tags(template, request),
         lifecycle=_lifecycle(asked, kind),
         placement_group=_placement_group(backend, asked, kind, subnet.availability_zone),
@@ -129,17 +113,6 @@ def _count(asked: Mapping[str, Any]) -> int:
     return most
 
 
-def _count_with_addresses(least: int, most: int, places: tuple[NetworkCardPlace, ...]) -> int:
-    """How many instances the subnets have addresses for, up to the most that were asked for."""
-    needing = [place.subnet for place in places if place.interface_type != "efa-only" and not place.existing]
-    for subnet in needing:
-        each = sum(other is subnet for other in needing)
-        most = min(most, subnet.free_addresses // each)
-        if most < least:
-            raise no_free_address(subnet.id)
-    return most
-
-
 def _instance_type(asked: Mapping[str, Any]) -> str:
     kind = str(asked.get("InstanceType") or DEFAULT_TYPE)
     if kind not in INSTANCE_TYPES:
@@ -166,7 +139,7 @@ def _check_not_both(asked: Mapping[str, Any], nics: list[Any]) -> None:
 
 
 def _subnet(backend: Any, asked: Mapping[str, Any], nics: list[Any]) -> Any:
-    first: Mapping[str, Any] = next((nic for nic in nics if _place(nic) == (0, 0)), {})
+    first: Mapping[str, Any] = next((nic for nic in nics if place_of(nic) == (0, 0)), {})
     if first.get("NetworkInterfaceId"):
         subnet = backend.get_network_interface(first["NetworkInterfaceId"]).subnet
     elif subnet_id := first.get("SubnetId") or asked.get("SubnetId"):
@@ -186,114 +159,6 @@ def _groups(backend: Any, asked: Mapping[str, Any], nics: list[Any], subnet: Any
     chosen = [*(group.id for group in named), *(asked.get("SecurityGroupIds") or [])]
     backend.check_groups(chosen, subnet.vpc_id)
     return tuple(chosen or [backend.get_security_group_from_name("default", subnet.vpc_id).id])
-
-
-def _places(
-    backend: Any,
-    nics: list[Any],
-    subnet: Any,
-    groups: tuple[str, ...],
-    kind: str,
-    count: int,
-    asked: Mapping[str, Any],
-) -> tuple[NetworkCardPlace, ...]:
-    if not nics:
-        nics = [{"DeviceIndex": 0, "PrivateIpAddress": asked.get("PrivateIpAddress")}]
-        nics[0]["AssociatePublicIpAddress"] = subnet.map_public_ip_on_launch
-    if len(nics) > 1 and any(nic.get("AssociatePublicIpAddress") for nic in nics):
-        raise Refused("InvalidParameterCombination", "The associatePublicIPAddress parameter cannot be specified when"
-                      " launching with multiple network interfaces.")  # fmt: skip
-    if count > 1 and any(nic.get("NetworkInterfaceId") or nic.get("PrivateIpAddress") for nic in nics):
-        raise Refused("InvalidParameterCombination", "A network interface ID or a private IP address may not be"
-                      " specified when launching more than one instance.")  # fmt: skip
-    places = [_one_place(backend, nic, subnet, groups) for nic in nics]
-    return tuple(sorted(places, key=lambda place: (place.card, place.device)))
-
-
-def _one_place(backend: Any, nic: Mapping[str, Any], subnet: Any, groups: tuple[str, ...]) -> NetworkCardPlace:
-    card, device = _place(nic)
-    if existing := nic.get("NetworkInterfaceId"):
-        return _existing_place(backend, nic, backend.get_network_interface(existing))
-    subnet = backend.get_subnet(nic["SubnetId"]) if nic.get("SubnetId") else subnet
-    own_groups = tuple(nic.get("Groups") or groups)
-    backend.check_groups(own_groups, subnet.vpc_id)
-    address = nic.get("PrivateIpAddress") or next(
-        (entry["PrivateIpAddress"] for entry in nic.get("PrivateIpAddresses") or [] if entry.get("Primary")), None
-    )
-    if address:
-        subnet.check_address(address)
-    ends = nic.get("DeleteOnTermination")
-    return NetworkCardPlace(
-        card=card,
-        device=device,
-        interface_type=nic.get("InterfaceType") or "interface",
-        subnet=subnet,
-        groups=own_groups,
-        ends=True if ends is None else bool(ends),
-        address=address,
-        description=nic.get("Description"),
-        public=bool(nic.get("AssociatePublicIpAddress")),
-    )
-
-
-def _existing_place(backend: Any, nic: Mapping[str, Any], eni: Any) -> NetworkCardPlace:
-    card, device = _place(nic)
-    if nic.get("SubnetId") or nic.get("Groups") or nic.get("PrivateIpAddress"):
-        raise Refused("InvalidParameterCombination", f"The network interface '{eni.id}' has a subnet, groups and an"
-                      " address already; they may not be specified with its ID.")  # fmt: skip
-    if eni.attachment_id:
-        raise Refused("InvalidNetworkInterface.InUse", f"Interface: [{eni.id}] in use.")
-    return NetworkCardPlace(
-        card=card,
-        device=device,
-        interface_type=eni.interface_type,
-        subnet=eni.subnet,
-        groups=tuple(group.id for group in eni.group_set),
-        ends=bool(nic.get("DeleteOnTermination")),
-        existing=eni.id,
-    )
-
-
-def _place(nic: Mapping[str, Any]) -> tuple[int, int]:
-    if nic.get("DeviceIndex") is None:
-        raise Refused("InvalidParameterValue", "Each network interface requires a device index.")
-    return int(nic.get("NetworkCardIndex") or 0), int(nic["DeviceIndex"])
-
-
-def _check_cards(places: tuple[NetworkCardPlace, ...], kind: str) -> None:
-    network = INSTANCE_TYPES[kind]["NetworkInfo"]
-    if places[0].card or places[0].device:
-        raise Refused("InvalidParameterValue", "A primary network interface (device index 0 on network card 0) is"
-                      " required.")  # fmt: skip
-    if places[0].interface_type == "efa-only":
-        raise Refused("InvalidParameterValue", "The primary network interface cannot be of type 'efa-only'.")
-    taken = [(place.card, place.device) for place in places]
-    if len(set(taken)) < len(taken):
-        raise Refused("InvalidParameterValue", "Each network interface requires a unique device index on its card.")
-    cards = {card["NetworkCardIndex"]: card for card in network["NetworkCards"]}
-    for place in places:
-        _check_card(place, cards, kind)
-    for index, card in cards.items():
-        on_card = sum(place.card == index for place in places)
-        if on_card > card["MaximumNetworkInterfaces"]:
-            raise Refused("AttachmentLimitExceeded", f"Interface count {on_card} exceeds the limit for {kind} on"
-                          f" network card {index}")  # fmt: skip
-    efas = sum(place.interface_type in ("efa", "efa-only") for place in places)
-    if efas > network.get("EfaInfo", {}).get("MaximumEfaInterfaces", 0):
-        raise Refused("AttachmentLimitExceeded", f"EFA interface count {efas} exceeds the limit for {kind}")
-
-
-def _check_card(place: NetworkCardPlace, cards: Mapping[int, Any], kind: str) -> None:
-    if place.card not in cards:
-        raise Refused("InvalidParameterValue", f"Network card index {place.card} is not valid for instance type"
-                      f" '{kind}', which has {len(cards)} network cards.")  # fmt: skip
-    allowed = cards[place.card].get("InterfaceTypes", ["interface"])
-    if place.interface_type not in allowed and len(cards) > 1:
-        raise Refused("AttachmentLimitExceeded", f"The limit of '{place.interface_type}' interfaces on network card"
-                      f" {place.card} of instance type '{kind}' is 0.")  # fmt: skip
-    if place.interface_type not in allowed:
-        raise Refused("InvalidParameterValue", f"Interface type '{place.interface_type}' is not supported on network"
-                      f" card {place.card} of instance type '{kind}'.")  # fmt: skip
 
 
 def _check_zone(kind: str, zone: str) -> None:
@@ -350,37 +215,6 @@ def _placement_group(backend: Any, asked: Mapping[str, Any], kind: str, zone: st
             raise Refused("InvalidParameterValue", f"Instances in the Placement Group '{group.name}' must be launched"
                           f" in the {other.placement.zone} Availability Zone.")  # fmt: skip
     return group
-
-
-def _disks(image: Any, mappings: list[Any]) -> tuple[Mapping[str, Any], ...]:
-    disks = {image.root_device_name: {"device": image.root_device_name, "size": ROOT_GIB, "ends": True}}
-    for mapping in mappings:
-        device = mapping.get("DeviceName")
-        if not device:
-            raise Refused("MissingParameter", "The request must contain the parameter deviceName")
-        if "NoDevice" in mapping:
-            disks.pop(device, None)
-        elif "Ebs" in mapping:
-            disks[device] = _disk(mapping, disks.get(device))
-    return tuple(disks[device] for device in sorted(disks))
-
-
-def _disk(mapping: Mapping[str, Any], image_disk: Mapping[str, Any] | None) -> dict[str, Any]:
-    ebs = mapping["Ebs"] or {}
-    size = ebs.get("VolumeSize") or (image_disk or {}).get("size")
-    if not size and not ebs.get("SnapshotId"):
-        raise Refused("MissingParameter", "The request must contain the parameter size or snapshotId")
-    ends = ebs.get("DeleteOnTermination")
-    wanted = {
-        "snapshot_id": ebs.get("SnapshotId"),
-        "encrypted": bool(ebs.get("Encrypted")),
-        "kms_key_id": ebs.get("KmsKeyId"),
-        "volume_type": ebs.get("VolumeType"),
-        "iops": ebs.get("Iops"),
-        "throughput": ebs.get("Throughput"),
-    }
-    ends = bool(image_disk) if ends is None else bool(ends)
-    return {"device": mapping["DeviceName"], "size": size, "ends": ends, **wanted}
 
 
 def _tags(template: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, dict[str, str]]:

@@ -114,6 +114,7 @@ def _settings(variables: Mapping[str, str], shell: Shell) -> list[str]:
 
 def _document(now: control.BoxStatus) -> dict[str, Any]:
     return {
+        "schema": "corral.box/1",
         "state": now.state,
         "dir": str(now.dir),
         "url": now.url,

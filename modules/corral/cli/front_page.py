@@ -54,7 +54,7 @@ SECTIONS = (
 )
 ENTRIES = {entry.name: entry for section in SECTIONS for entry in section.entries}
 OPTIONS = (
-    ("-h, --help", "this page; `corral COMMAND --help` shows options and examples"),
+    ("-h, --help", "this page; after a command: its options and examples"),
     ("--version", "the version"),
     ("--install-completion", "completion of commands and environments for this shell"),
     ("--show-completion", "the same, printed"),

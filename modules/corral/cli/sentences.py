@@ -18,6 +18,7 @@ BOTOCORE = {
     "botocore.exceptions.ConfigParseError": "~/.aws/config cannot be read: {error}",
     "botocore.exceptions.NoRegionError": "no AWS region is known - set AWS_REGION",
     "botocore.exceptions.SSOError": "{error} - `aws sso login` signs in again",
+    "botocore.exceptions.ConnectionError": "AWS cannot be reached: {error}",
     "botocore.exceptions.HTTPClientError": "AWS cannot be reached: {error}",
     "botocore.exceptions.BotoCoreError": "AWS could not be asked: {error}",
 }

@@ -1,5 +1,7 @@
 """The bucket of a base: what clusters read at boot, checkpoints, dumps. It is kept."""
 
+from __future__ import annotations
+
 import json
 from dataclasses import dataclass
 

@@ -1,5 +1,7 @@
 """What every component of ours does with its children: parent them, and give them the name that people see."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 
 import pulumi

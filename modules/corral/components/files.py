@@ -1,5 +1,7 @@
 """The cluster's files as objects in the base's bucket: what a preview shows as text, and what machines fetch."""
 
+from __future__ import annotations
+
 import base64
 from collections.abc import Mapping
 from dataclasses import dataclass

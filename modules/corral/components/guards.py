@@ -1,5 +1,7 @@
 """What watches over a base: the budget, and the boundary that none of its roles can pass."""
 
+from __future__ import annotations
+
 import json
 from dataclasses import dataclass
 

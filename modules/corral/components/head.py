@@ -1,5 +1,7 @@
 """The head node: an interface with a fixed address and a state volume, both of which outlive the machine on them."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 

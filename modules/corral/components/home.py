@@ -1,5 +1,7 @@
 """/home on EFS, mountable in every zone of the base. The file system is kept; its mount targets are not."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 

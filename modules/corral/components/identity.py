@@ -1,5 +1,7 @@
 """The cluster's roles: head, compute and job, each with one policy of its own and the base's boundary above it."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,5 +1,7 @@
 """The KMS key of a base. Everything at rest is encrypted with it, so it is kept as long as the data."""
 
+from __future__ import annotations
+
 import json
 from dataclasses import dataclass
 

@@ -1,5 +1,7 @@
 """What a cluster remembers from its first up and who hears of its troubles: pins, secret, log group, topic, alarm."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import pulumi

@@ -1,5 +1,7 @@
 """FSx for Lustre file systems that live and die with a cluster, linked to S3."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 

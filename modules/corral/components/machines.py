@@ -1,5 +1,7 @@
 """What both kinds of machine share: metadata options, and the tags of what launch templates launch."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import Final
 

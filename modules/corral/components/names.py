@@ -1,5 +1,7 @@
 """The cluster's names: a private DNS zone in which machines find each other."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import pulumi

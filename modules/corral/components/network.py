@@ -1,5 +1,7 @@
 """The VPC of a base: private subnets, one public subnet for the NAT gateway, endpoints."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import pulumi

@@ -1,5 +1,7 @@
 """Queues as EC2 sees them: a cluster placement group per queue and zone, a launch template per queue, pool and zone."""
 
+from __future__ import annotations
+
 import base64
 from collections.abc import Mapping
 from dataclasses import dataclass

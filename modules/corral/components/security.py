@@ -1,5 +1,7 @@
 """Who may talk to whom in a cluster: one security group, open to itself as EFA requires."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import pulumi

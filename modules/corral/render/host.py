@@ -60,13 +60,12 @@ def host_lines(facts: HostFacts) -> tuple[str, ...]:
 
 
 def _confinement(*, cgroups: bool) -> dict[str, str | tuple[str, ...] | None]:
-    """How processes of a job are held together, bound and counted.
+    """How processes of a job are held together and bound.
 
     Contain makes a job's container exist on every node from the start; without proctrack/cgroup it is an error.
     """
     return {
         "ProctrackType": "proctrack/cgroup" if cgroups else "proctrack/linuxproc",
         "TaskPlugin": ("task/affinity", "task/cgroup") if cgroups else "task/none",
-        "JobAcctGatherType": "jobacct_gather/cgroup" if cgroups else "jobacct_gather/linux",
         "PrologFlags": ("Alloc", "Contain") if cgroups else None,
     }

@@ -91,7 +91,7 @@ class LustreSpec(SpecRecord):
 
 
 class ClusterStorageSpec(SpecRecord):
-    """File systems of the cluster."""
+    """File systems that live and die with the cluster."""
 
     lustre: tuple[LustreSpec, ...] = Field(default=(), description="FSx for Lustre file systems. Default: none.")
 
@@ -153,7 +153,9 @@ class ClusterWishes(SpecRecord):
     )
     head: HeadSpec = Field(default_factory=HeadSpec, description="The head node.")
     image: ImageSpec = Field(default_factory=ImageSpec, description="What the machines boot.")
-    storage: ClusterStorageSpec = Field(default_factory=ClusterStorageSpec, description="File systems of the cluster.")
+    storage: ClusterStorageSpec = Field(
+        default_factory=ClusterStorageSpec, description="File systems of the cluster. Default: none."
+    )
     queues: tuple[QueueSpec, ...] = Field(min_length=1, description="What users submit to; the first is the default.")
     lifetime: LifetimeSpec = Field(
         default_factory=LifetimeSpec, description="When the cluster ends by itself. Default: never."

@@ -54,7 +54,10 @@ def read_cluster(project_dir: Path, name: str) -> ClusterSpec:
 
 def read_environment(project_dir: Path, env: str) -> Environment:
     """The cluster of this name and its base. Raises SpecErrors with every mistake in both files."""
-    file = _read_file(project_dir, "cluster", env)
+    try:
+        file = _read_file(project_dir, "cluster", env)
+    except SpecErrors as error:
+        raise SpecErrors((*_errors_beside(project_dir, env), *error.errors)) from None
     base_name = file.spec.get("base", env)
     base: Outcome[BaseSpec] = (
         _base_of(project_dir, file, base_name) if isinstance(base_name, str) else Outcome(errors=())
@@ -66,6 +69,12 @@ def read_environment(project_dir: Path, env: str) -> Environment:
     if errors or base.spec is None or cluster.spec is None:
         raise SpecErrors(errors)
     return Environment(base=base.spec, cluster=cluster.spec)
+
+
+def _errors_beside(project_dir: Path, env: str) -> tuple[SpecError, ...]:
+    """What is wrong with the base of this name, if there is one, while its cluster's file cannot be understood."""
+    folder = project_dir / "stacks" / "base"
+    return _read_base(project_dir, env).errors if folder.is_dir() and env in _names(folder) else ()
 
 
 def _base_of(project_dir: Path, cluster: _StackFile, name: str) -> Outcome[BaseSpec]:
@@ -105,12 +114,12 @@ def _read_file(project_dir: Path, kind: str, name: str) -> _StackFile:
 def _stack_file(content: Any, kind: str, name: str, where: str) -> _StackFile:
     config = _fields(content, where, "", "config")
     settings = _fields(config.get("config"), where, "config", "aws:region and a spec")
-    key, region = f"corral-{kind}:spec", settings.get("aws:region")
+    key = f"corral-{kind}:spec"
     if key not in settings:
         raise _error(where, _missing_spec(key, settings), "config")
-    if not isinstance(region, str):
-        raise _error(where, "is missing - the region to work in, such as us-east-1", "config.aws:region")
-    return _StackFile(name=name, where=where, region=region, spec=_fields(settings[key], where, key, "fields"))
+    region = settings.get("aws:region")
+    spec = _fields(settings[key], where, key, "fields")
+    return _StackFile(name=name, where=where, region="" if region is None else str(region), spec=spec)
 
 
 def _missing_spec(key: str, settings: Mapping[str, Any]) -> str:

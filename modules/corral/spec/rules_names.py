@@ -21,7 +21,9 @@ def check_stack(name: str, region: str) -> Iterator[Finding]:
     """What is wrong with the name and the region of a stack."""
     if message := name_problem(name):
         yield Finding((), f"the name in Pulumi.{name}.yaml cannot be used: {message}")
-    if region not in regions():
+    if not region:
+        yield Finding(("aws:region",), "is missing - the region to work in, such as us-east-1")
+    elif region not in regions():
         yield Finding(("aws:region",), f"{region!r} is not in the catalogue - {suggestion(region, regions())}")
 
 

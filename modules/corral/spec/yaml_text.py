@@ -1,6 +1,6 @@
 """YAML text to plain data, as Pulumi's own reader understands it: `on` is text, only true and false are booleans.
 
-Stricter than YAML where leniency hides mistakes: no key twice, no tags, no merge keys.
+Stricter than YAML where leniency hides mistakes: no key twice, no tags, no merge keys, no numbers with two meanings.
 """
 
 from __future__ import annotations
@@ -15,6 +15,12 @@ _NULLS = ("", "~", "null", "Null", "NULL")
 _BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]{0,17})")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+\.[0-9]*)([eE][-+]?[0-9]{1,3})?|[-+]?[0-9]+[eE][-+]?[0-9]{1,3}")
+# What YAML's versions and readers disagree about. Pulumi's makes 012 ten and a date a moment in time.
+_DOUBTFUL = re.compile(
+    r"[-+]?0[0-9_]+|[-+]?0[xob][0-9a-fA-F_]+|[-+]?[0-9][0-9_]*_[0-9_.]*|[-+]?[0-9]{19,}"
+    r"|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt ].*)?|[-+]?\.(inf|nan)",
+    re.IGNORECASE,
+)
 _KNOWN_TAGS = ("tag:yaml.org,2002:str", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
 _DEEPEST = 30  # levels; a spec has eight, and an alias that holds itself has no end
 _LARGEST = 100_000  # values; aliases of aliases could grow without bound
@@ -87,6 +93,8 @@ def _scalar(node: yaml.Node) -> Any:
         return _BOOLEANS[text]
     if _INTEGER.fullmatch(text):
         return int(text)
+    if _DOUBTFUL.fullmatch(text):
+        raise YamlError(f"{_place(node.start_mark)}{text[:40]} is not read alike everywhere - put it in quotes")
     return float(text) if _FLOAT.fullmatch(text) else text
 
 

@@ -1,5 +1,7 @@
 """The program of a base: network, key, bucket, home, guards."""
 
+from __future__ import annotations
+
 import pulumi
 
 from corral.components.artefacts import Artefacts, ArtefactsArgs

@@ -1,5 +1,7 @@
 """The program of a cluster: pins, identity, security, names, Lustre, queues, head, files."""
 
+from __future__ import annotations
+
 import pulumi
 
 from corral import render

@@ -1,5 +1,7 @@
 """What only exists once the parts do: user data with the bundle's place, policies with ARNs, deployed.json, exports."""
 
+from __future__ import annotations
+
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass

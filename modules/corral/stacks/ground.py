@@ -1,5 +1,7 @@
 """The ids of the base that a cluster stands on, from the base's stack."""
 
+from __future__ import annotations
+
 import pulumi
 
 from corral.model.cluster import ClusterPlan

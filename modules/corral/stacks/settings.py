@@ -1,5 +1,7 @@
 """What both programs need before they can begin: their spec from the stack's config, the provider, the account."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,5 +1,7 @@
 """What a cluster's program takes from its surroundings: the plan from its config, the newest image, the clock."""
 
+from __future__ import annotations
+
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 

@@ -64,7 +64,7 @@ def _sdk(service: str) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         module = importlib.import_module(f"pulumi_aws.{service}")
-        dir(module)  # it loads when it is first looked into
+        getattr(module, "_inputs", None)  # it loads when it is first asked for something
     return module
 
 

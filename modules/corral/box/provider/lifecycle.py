@@ -123,7 +123,9 @@ def _state(resource: Resource, cloud: Cloud, settings: Settings, id: str, known:
     found = resource.read(cloud, id, known)
     found |= _regional(resource, cloud)
     if resource.retag:
-        found["tags"] = _own_tags(found.get("tagsAll") or {}, known.get("tags") or {}, defaults_for(known, settings.default_tags))
+        found["tags"] = _own_tags(
+            found.get("tagsAll") or {}, known.get("tags") or {}, defaults_for(known, settings.default_tags)
+        )
     return {
         name: value
         for name, prop in resource.state.items()

@@ -1,0 +1,40 @@
+"""What a machine asks EC2's metadata service about itself, by version 2 of its protocol.
+
+Source: EC2 User Guide, "Use the Instance Metadata Service to access instance metadata".
+"""
+
+import urllib.error
+import urllib.request
+
+SERVICE = "http://169.254.169.254"
+_TOKEN_LIFE_S = 60  # one question follows at once
+_TIMEOUT_S = 5  # the service is on the machine's own link and answers in milliseconds
+
+
+class MetadataError(Exception):
+    """The metadata service did not answer; the text is one sentence for a person."""
+
+
+def instance_tag(key: str, service: str = SERVICE) -> str | None:
+    """The value of one of the instance's tags; None if it has no such tag. Raises MetadataError."""
+    lifetime = {"X-aws-ec2-metadata-token-ttl-seconds": str(_TOKEN_LIFE_S)}
+    token = _ask(f"{service}/latest/api/token", "PUT", lifetime)
+    if token is None:
+        raise MetadataError(f"the metadata service at {service} gives no token")
+    return _ask(f"{service}/latest/meta-data/tags/instance/{key}", "GET", {"X-aws-ec2-metadata-token": token})
+
+
+def _ask(url: str, method: str, headers: dict[str, str]) -> str | None:
+    request = urllib.request.Request(url, method=method, headers=headers)
+    # Never through a proxy that the environment names: the answer is about this machine.
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(request, timeout=_TIMEOUT_S) as answer:
+            return str(answer.read(), "utf-8")
+    except urllib.error.HTTPError as error:
+        with error:
+            if error.code == 404:
+                return None
+            raise MetadataError(f"the metadata service answered {error.code} to {method} {url}") from error
+    except OSError as error:
+        raise MetadataError(f"the metadata service did not answer {method} {url}: {error}") from error

@@ -1,0 +1,72 @@
+"""Which of a cluster's files belong where on which machine. Pure: bytes in, placements out."""
+
+from collections.abc import Mapping
+
+from corral.agent.install import Placement
+from corral.model.markets import Role
+
+# Slurm starts its programs by a bare path, so every entry of the agent that Slurm knows is a file of its own.
+PROGRAMS: Mapping[str, str] = {
+    "corral-agent": '"$@"',
+    "resume": 'resume "$@"',
+    "resume-failed": 'resume-failed "$@"',
+    "suspend": 'suspend "$@"',
+}
+_PROGRAM = """#!/bin/sh
+# Managed by corral: written by `corral-agent boot`.
+PYTHONPATH=/opt/corral/agent exec /usr/bin/python3 -m corral.agent {arguments}
+"""
+_OWN = b"# Your own lines of slurm.conf; corral made this file and leaves it alone. After a change: scontrol reconfigure\n"
+_OWN_OBJECT = "own/slurm.conf"
+
+
+def places(files: Mapping[str, bytes], role: Role, queue: str | None) -> tuple[Placement, ...]:
+    """Where the files, by their path below the cluster's prefix, belong on a machine in this role and queue."""
+    own = _head(files) if role is Role.HEAD else _compute(files, queue)
+    return (*_shared(files), *own)
+
+
+def _shared(files: Mapping[str, bytes]) -> tuple[Placement, ...]:
+    records = (
+        Placement(path=f"/etc/corral/{name}", content=files[name])
+        for name in ("cluster.json", "deployed.json")
+        if name in files
+    )
+    programs = (
+        Placement(path=f"/opt/corral/bin/{name}", content=_PROGRAM.format(arguments=arguments).encode(), mode=0o755)
+        for name, arguments in PROGRAMS.items()
+    )
+    return (*records, *programs)
+
+
+def _head(files: Mapping[str, bytes]) -> tuple[Placement, ...]:
+    """The head has Slurm's files, which nodes fetch from slurmctld, and the job scripts to copy."""
+    slurm = _below(files, "slurm/", "/etc/slurm")
+    jobs = _below(files, "jobs/", "/opt/corral/jobs")
+    return (*slurm, _own_lines(files), *jobs)
+
+
+def _own_lines(files: Mapping[str, bytes]) -> Placement:
+    """The user's lines. A copy in the bucket survives the head; without one, what was written on the head stays."""
+    if _OWN_OBJECT in files:
+        return Placement(path="/etc/slurm/own.conf", content=files[_OWN_OBJECT])
+    return Placement(path="/etc/slurm/own.conf", content=_OWN, keeps=True)
+
+
+def _compute(files: Mapping[str, bytes], queue: str | None) -> tuple[Placement, ...]:
+    """A queue with EFA has settings for NCCL; other machines need none."""
+    nccl = f"nccl/{queue}.conf"
+    if nccl not in files:
+        return ()
+    return (
+        Placement(path="/etc/nccl.conf", content=files[nccl]),
+        Placement(path="/etc/profile.d/corral-nccl.sh", content=files["nccl/profile.sh"]),
+    )
+
+
+def _below(files: Mapping[str, bytes], prefix: str, directory: str) -> tuple[Placement, ...]:
+    return tuple(
+        Placement(path=f"{directory}/{name.removeprefix(prefix)}", content=files[name])
+        for name in sorted(files)
+        if name.startswith(prefix)
+    )

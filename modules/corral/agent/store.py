@@ -1,0 +1,48 @@
+"""Where a cluster's files come from: a bucket on AWS, a directory wherever there is none."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+
+class Store(Protocol):
+    """The files below a cluster's prefix."""
+
+    def names(self) -> Sequence[str]:
+        """The path of every file below the prefix, sorted."""
+        ...
+
+    def read(self, name: str) -> bytes:
+        """The bytes of one of these files."""
+        ...
+
+
+class DirectoryStore:
+    """A directory in a bucket's place."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def names(self) -> Sequence[str]:
+        """The path of every file below the directory, sorted."""
+        paths = (path.relative_to(self._directory) for path in self._directory.rglob("*") if path.is_file())
+        return sorted(path.as_posix() for path in paths)
+
+    def read(self, name: str) -> bytes:
+        """The bytes of one of these files."""
+        return (self._directory / name).read_bytes()
+
+
+class TextStore:
+    """Files that are still in memory, as they were rendered."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self._texts = texts
+
+    def names(self) -> Sequence[str]:
+        """The path of every file, sorted."""
+        return sorted(self._texts)
+
+    def read(self, name: str) -> bytes:
+        """The bytes of one of these files."""
+        return self._texts[name].encode()

@@ -1,0 +1,41 @@
+"""The disks of a launch: those of the image, changed and joined by the block device mappings of the request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from corral.box.refusals import Refused
+
+ROOT_GIB = 8  # the size of the root disk of every image of the box
+
+
+def find_disks(image: Any, mappings: list[Any]) -> tuple[Mapping[str, Any], ...]:
+    disks = {image.root_device_name: {"device": image.root_device_name, "size": ROOT_GIB, "ends": True}}
+    for mapping in mappings:
+        device = mapping.get("DeviceName")
+        if not device:
+            raise Refused("MissingParameter", "The request must contain the parameter deviceName")
+        if "NoDevice" in mapping:
+            disks.pop(device, None)
+        elif "Ebs" in mapping:
+            disks[device] = _disk(mapping, disks.get(device))
+    return tuple(disks[device] for device in sorted(disks))
+
+
+def _disk(mapping: Mapping[str, Any], image_disk: Mapping[str, Any] | None) -> dict[str, Any]:
+    ebs = mapping["Ebs"] or {}
+    size = ebs.get("VolumeSize") or (image_disk or {}).get("size")
+    if not size and not ebs.get("SnapshotId"):
+        raise Refused("MissingParameter", "The request must contain the parameter size or snapshotId")
+    ends = ebs.get("DeleteOnTermination")
+    wanted = {
+        "snapshot_id": ebs.get("SnapshotId"),
+        "encrypted": bool(ebs.get("Encrypted")),
+        "kms_key_id": ebs.get("KmsKeyId"),
+        "volume_type": ebs.get("VolumeType"),
+        "iops": ebs.get("Iops"),
+        "throughput": ebs.get("Throughput"),
+    }
+    ends = bool(image_disk) if ends is None else bool(ends)
+    return {"device": mapping["DeviceName"], "size": size, "ends": ends, **wanted}

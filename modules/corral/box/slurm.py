@@ -1,0 +1,218 @@
+"""A real slurmctld with a cluster's rendered files, on this machine: the head alone, with its true name and address.
+
+Everything runs in namespaces of its own (network, hostname, mounts, processes), so the files are used as they are, any
+number of clusters run side by side, and nothing of the system's own Slurm, munge or network is touched. It needs root,
+or user namespaces. No nodes run here: what Slurm asks the agent to launch stays powered down.
+
+    python -m corral.box.slurm DIRECTORY -- scontrol show nodes      # DIRECTORY: what `corral render --out` wrote
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import select
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import as_file
+from importlib.resources import files as package_files
+from pathlib import Path
+
+from corral.agent.install import install
+from corral.agent.places import places
+from corral.model.cluster import ClusterPlan
+from corral.model.jsons import from_json
+from corral.model.markets import Role
+
+PROGRAMS = ("slurmctld", "scontrol", "munged", "unshare", "nsenter", "ip")
+START_TIMEOUT_S = 30  # it takes 0.3 s, many times that on a busy machine
+STOP_TIMEOUT_S = 10  # slurmctld saves its state; beyond that it is killed
+COMMAND_TIMEOUT_S = 60  # scontrol gives up by itself after MessageTimeout
+_OWN_USER = "1000"  # what an ordinary user is called within the namespaces
+_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+class SlurmError(Exception):
+    """A controller that cannot run here; the text is for a person, its first line is a sentence."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Controller:
+    """A running slurmctld. `pid` is of the process that holds its namespaces, `user` empty where that is root's."""
+
+    pid: int
+    directory: Path
+    user: str
+
+    def run(self, *command: str) -> subprocess.CompletedProcess[str]:
+        """What the command did, run on the head. Its exit code is the caller's business."""
+        entered = [*self._enter(), *command]
+        return subprocess.run(
+            entered, capture_output=True, text=True, check=False, timeout=COMMAND_TIMEOUT_S, env=_environment()
+        )
+
+    def log(self) -> str:
+        """Everything that slurmctld has logged."""
+        return (self.directory / "slurmctld.out").read_text(encoding="utf-8")
+
+    def update(self, files: Mapping[str, str]) -> None:
+        """Puts new files in the place of the old ones and makes slurmctld read them. Raises SlurmError."""
+        _install(files, self.directory)
+        done = self.run("scontrol", "reconfigure")
+        if done.returncode:
+            raise SlurmError(f"slurmctld does not take the new files: {done.stderr}{_end_of_log(self.directory)}")
+
+    def _enter(self) -> tuple[str, ...]:
+        target = (f"--target={self.pid}", f"--pid=/proc/{self.pid}/ns/pid_for_children", "--net", "--uts", "--mount")
+        if not self.user:
+            return ("nsenter", *target, "--")
+        deeper = ("unshare", "--user", f"--map-user={self.user}", f"--map-group={self.user}", "--")
+        return ("nsenter", *target, "--user", "--preserve-credentials", "--", *deeper)
+
+
+@contextlib.contextmanager
+def running_slurmctld(files: Mapping[str, str], directory: Path) -> Iterator[Controller]:
+    """A slurmctld that runs with these files, by their path below the cluster's prefix, until the block is left.
+
+    The directory keeps its state and log. Whatever ends this process, kill -9 too, ends slurmctld.
+    Raises SlurmError where it does not start, with the end of its log.
+    """
+    _check_programs()
+    directory = directory.absolute()
+    user = "" if os.geteuid() == 0 else _OWN_USER
+    plan = from_json(ClusterPlan, files["cluster.json"])
+    _furnish(directory, plan, host_settings(files), user)
+    _install(files, directory)
+    with as_file(package_files("corral.box").joinpath("slurm_head.sh")) as script:
+        process = _start(script, directory, plan, user)
+        try:
+            _wait_until_ready(process, directory)
+            yield Controller(pid=process.pid, directory=directory, user=user)
+        finally:
+            _stop(process)
+
+
+def read_files(directory: Path) -> Mapping[str, str]:
+    """The text of every file below the directory by its path."""
+    paths = sorted(path for path in directory.rglob("*") if path.is_file())
+    return {path.relative_to(directory).as_posix(): path.read_text(encoding="utf-8") for path in paths}
+
+
+def host_settings(files: Mapping[str, str]) -> Mapping[str, str]:
+    """The settings of host.conf by key."""
+    lines = (line for line in files["slurm/host.conf"].splitlines() if "=" in line and not line.startswith("#"))
+    return dict(line.split("=", 1) for line in lines)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The exit code of a command that was run beside a slurmctld with the files of a directory."""
+    if len(arguments) < 3 or arguments[1] != "--":
+        print("usage: python -m corral.box.slurm DIRECTORY -- COMMAND...", file=sys.stderr)  # noqa: T201
+        return 2
+    with tempfile.TemporaryDirectory(prefix="corral-slurm-") as state:
+        try:
+            with running_slurmctld(read_files(Path(arguments[0])), Path(state)) as controller:
+                done = controller.run(*arguments[2:])
+        except (SlurmError, OSError) as error:
+            print(error, file=sys.stderr)  # noqa: T201
+            return 1
+    sys.stdout.write(done.stdout)
+    sys.stderr.write(done.stderr)
+    return done.returncode
+
+
+def _check_programs() -> None:
+    if sys.platform != "linux":
+        raise SlurmError(f"slurmctld needs Linux, this is {sys.platform} - use WSL or a Linux machine for it")
+    missing = [program for program in PROGRAMS if not shutil.which(program, path=_PATH)]
+    if missing:
+        raise SlurmError(f"{', '.join(missing)} not found - install slurmctld, slurm-client, munge, iproute2")
+
+
+def _furnish(directory: Path, plan: ClusterPlan, settings: Mapping[str, str], user: str) -> None:
+    """What the daemons expect to find: their directories, a munge key, and names that resolve without a DNS."""
+    slurms = [settings["StateSaveLocation"], str(Path(settings["SlurmctldLogFile"]).parent)]
+    for name in ("/etc/slurm", "/opt", "/var/tmp", "/var/lib/munge", "/var/log/munge", *slurms):
+        (directory / name.lstrip("/")).mkdir(parents=True, exist_ok=True)
+    directory.chmod(0o755)  # the daemons' users pass through; what is secret is closed by itself
+    texts = {
+        "etc/hosts": f"127.0.0.1 localhost\n{plan.head.address} {plan.head.host_name}\n",
+        "etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
+        "etc/passwd": f"{settings['SlurmUser']}:x:{user}:{user}::/:/bin/sh\n",
+    }
+    for name, text in texts.items():
+        (directory / name).write_text(text, encoding="utf-8")
+    key = directory / "munge.key"
+    key.touch(mode=0o600)
+    key.write_bytes(secrets.token_bytes(128))
+    if not user:
+        for name in slurms:
+            _give(directory / name.lstrip("/"), settings["SlurmUser"])
+
+
+def _give(path: Path, user: str) -> None:
+    try:
+        shutil.chown(path, user)
+    except LookupError as error:
+        raise SlurmError(f"there is no user {user!r} here - Debian's slurmctld package makes one") from error
+
+
+def _install(files: Mapping[str, str], directory: Path) -> None:
+    """As the agent does it on a head."""
+    install(places({name: text.encode() for name, text in files.items()}, Role.HEAD, None), directory)
+
+
+def _start(script: Path, directory: Path, plan: ClusterPlan, user: str) -> subprocess.Popen[str]:
+    """The process that holds the namespaces. Its standard input is the line that its life hangs on."""
+    spaces = ("--net", "--uts", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
+    own = ("--user", "--map-root-user") if user else ()
+    head = (str(directory), plan.head.host_name, str(plan.head.address), user)
+    with (directory / "head.out").open("w", encoding="utf-8") as errors:
+        return subprocess.Popen(
+            ["unshare", *own, *spaces, "/bin/sh", str(script), *head],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            env=_environment(),
+            start_new_session=True,  # Ctrl-C is for the caller, which then stops it in order
+        )
+
+
+def _wait_until_ready(process: subprocess.Popen[str], directory: Path) -> None:
+    assert process.stdout is not None
+    answers, _, _ = select.select([process.stdout], [], [], START_TIMEOUT_S)
+    if answers and process.stdout.readline() == "ready\n":
+        return
+    problem = "ended at once" if answers else f"did not answer within {START_TIMEOUT_S} s"
+    raise SlurmError(f"slurmctld {problem}\n{_end_of_log(directory)}")
+
+
+def _end_of_log(directory: Path) -> str:
+    logs = (directory / name for name in ("head.out", "slurmctld.out"))
+    lines = [line for log in logs if log.exists() for line in log.read_text(encoding="utf-8").splitlines()]
+    return "\n".join(lines[-15:])
+
+
+def _stop(process: subprocess.Popen[str]) -> None:
+    assert process.stdin is not None and process.stdout is not None
+    process.stdin.close()
+    try:
+        process.wait(STOP_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    process.stdout.close()
+
+
+def _environment() -> Mapping[str, str]:
+    return {"PATH": _PATH, "LANG": "C.UTF-8"}
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,110 @@
+"""Driving the real Pulumi CLI against a box: a copy of a program, its own backend, and what the CLI said."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import boxes
+from corral.box import provider
+from corral.box.control import BoxStatus
+from corral.engine import language_host
+
+PROGRAMS = Path(__file__).parent / "programs"
+TIMEOUT_S = 180
+
+
+def pulumi_binary() -> Path:
+    """The Pulumi CLI to test with."""
+    cached = sorted((Path.home() / ".cache/corral").glob("pulumi-*/pulumi"))
+    named, found = os.environ.get("CORRAL_PULUMI"), shutil.which("pulumi")
+    for candidate in (named, found, *cached[-1:]):
+        if candidate:
+            return Path(candidate)
+    raise AssertionError("no Pulumi CLI: set CORRAL_PULUMI, put pulumi on PATH, or run `make test`, which builds one")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """A copy of a program with a stack `dev` of its own."""
+
+    folder: Path
+    environment: Mapping[str, str]
+
+    def run(self, *arguments: str, settings: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+        """What a pulumi command said, and how it ended."""
+        config = [f"--config=wide:{name}={value}" for name, value in (settings or {}).items()]
+        return subprocess.run(
+            ["pulumi", *arguments, *config, "--non-interactive", "--color=never"],
+            cwd=self.folder,
+            env=dict(self.environment),
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+
+    def succeed(self, *arguments: str, settings: Mapping[str, str] | None = None) -> str:
+        """What a pulumi command said; it has to succeed."""
+        done = self.run(*arguments, settings=settings)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def up(self, **settings: str) -> str:
+        """What `pulumi up` said."""
+        return self.succeed("up", "--yes", "--skip-preview", "--diff", settings=settings)
+
+    def refresh(self) -> str:
+        """What `pulumi refresh` said."""
+        return self.succeed("refresh", "--yes", "--skip-preview", "--diff")
+
+    def preview(self, **settings: str) -> str:
+        """What `pulumi preview` said."""
+        return self.succeed("preview", "--diff", settings=settings)
+
+    def planned(self, **settings: str) -> dict[str, str]:
+        """What a preview would do to which resource, by `Type name`; unchanged ones left out."""
+        steps = json.loads(self.succeed("preview", "--json", settings=settings))["steps"]
+        return {_short(step["urn"]): step["op"] for step in steps if step["op"] != "same"}
+
+    def outputs(self) -> dict[str, Any]:
+        """The stack's outputs."""
+        found: dict[str, Any] = json.loads(self.succeed("stack", "output", "--json"))
+        return found
+
+    def states(self) -> dict[str, dict[str, Any]]:
+        """The state of each resource by `Type name`."""
+        resources = json.loads(self.succeed("stack", "export"))["deployment"]["resources"]
+        return {_short(one["urn"]): one for one in resources}
+
+
+def _short(urn: str) -> str:
+    kind, _, name = urn.rpartition("::")
+    return f"{kind.rpartition(':')[2]} {name}"
+
+
+def project(name: str, folder: Path, box: BoxStatus) -> Project:
+    """A copy of tests/box/provider/programs/NAME in the folder, ready for `pulumi up` against the box."""
+    shutil.copytree(PROGRAMS / name, folder / name)
+    home, tools, backend = folder / "home", folder / "tools", folder / "backend"
+    backend.mkdir()
+    tools.mkdir()
+    provider.install(home)
+    (tools / "pulumi").symlink_to(pulumi_binary())
+    if not (pulumi_binary().parent / "pulumi-language-python").exists():
+        language_host.install(tools)
+    environment = {
+        **boxes.process_environment(box),
+        "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}",
+        "PULUMI_HOME": str(home),
+        "PULUMI_BACKEND_URL": f"file://{backend}",
+    }
+    made = Project(folder=folder / name, environment=environment)
+    made.succeed("stack", "init", "dev")
+    return made

@@ -1,0 +1,194 @@
+"""Creating, reading, changing and ending objects in a box, without an engine."""
+
+from __future__ import annotations
+
+import socket
+import time
+from typing import Any
+
+import pytest
+
+from corral.box.provider import lifecycle
+from corral.box.provider.cloud import Clients, Cloud
+from corral.box.provider.lifecycle import HalfMade, Settings
+from corral.box.provider.problems import Gone, Refused, Unreachable
+from corral.box.provider.resource import Change
+from corral.box.provider.tables import RESOURCES
+from corral.box.provider.wire import UNKNOWN
+
+SETTINGS = Settings(region="us-east-1", default_tags={"env": "dev"})
+VPC = RESOURCES["aws:ec2/vpc:Vpc"]
+SUBNET = RESOURCES["aws:ec2/subnet:Subnet"]
+INSTANCE = RESOURCES["aws:ec2/instance:Instance"]
+OBJECT = RESOURCES["aws:s3/bucketObjectv2:BucketObjectv2"]
+TEMPLATE = RESOURCES["aws:ec2/launchTemplate:LaunchTemplate"]
+LUSTRE = RESOURCES["aws:fsx/lustreFileSystem:LustreFileSystem"]
+
+
+def make(cloud: Cloud, token: str, **inputs: Any) -> tuple[str, dict[str, Any]]:
+    """The id and state of a new object."""
+    resource = RESOURCES[token]
+    if resource.retag:
+        inputs = {"tagsAll": {**SETTINGS.default_tags, **inputs.get("tags", {})}, **inputs}
+    return lifecycle.create(resource, cloud, SETTINGS, inputs)
+
+
+def make_instance(cloud: Cloud) -> tuple[str, dict[str, Any]]:
+    vpc, _ = make(cloud, VPC.token, cidrBlock="10.0.0.0/16")
+    subnet, _ = make(cloud, SUBNET.token, vpcId=vpc, cidrBlock="10.0.0.0/24", availabilityZoneId="use1-az1")
+    image = cloud.ssm.get_parameter(Name="/corral-box/ami")["Parameter"]["Value"]
+    return make(cloud, INSTANCE.token, ami=image, instanceType="m7i.2xlarge", subnetId=subnet, tags={"Name": "head"})
+
+
+def test_a_new_object_has_the_default_tags(cloud: Cloud) -> None:
+    id, state = make(cloud, VPC.token, cidrBlock="10.0.0.0/16", tags={"Name": "main"})
+    told = {tag["Key"]: tag["Value"] for tag in cloud.ec2.describe_vpcs(VpcIds=[id])["Vpcs"][0]["Tags"]}
+    assert (told, state["tags"]) == ({"Name": "main", "env": "dev"}, {"Name": "main"})
+
+
+def test_reading_what_does_not_exist_says_that_it_is_gone(cloud: Cloud) -> None:
+    with pytest.raises(Gone):
+        lifecycle.read(VPC, cloud, SETTINGS, "vpc-0123456789abcdef0", {}, {})
+
+
+def test_deleting_what_is_gone_succeeds(cloud: Cloud) -> None:
+    id, state = make(cloud, VPC.token, cidrBlock="10.0.0.0/16")
+    lifecycle.delete(VPC, cloud, id, state)
+    lifecycle.delete(VPC, cloud, id, state)
+    assert [vpc for vpc in cloud.ec2.describe_vpcs()["Vpcs"] if vpc["VpcId"] == id] == []
+
+
+def test_a_terminated_instance_is_gone(cloud: Cloud) -> None:
+    id, state = make_instance(cloud)
+    cloud.ec2.terminate_instances(InstanceIds=[id])
+    with pytest.raises(Gone):
+        lifecycle.read(INSTANCE, cloud, SETTINGS, id, state, {})
+
+
+def test_a_stopped_instance_is_not_gone(cloud: Cloud) -> None:
+    id, state = make_instance(cloud)
+    cloud.ec2.stop_instances(InstanceIds=[id])
+    cloud.until(lambda: _state_name(cloud, id) == "stopped" or None, "stopped")
+    found, _ = lifecycle.read(INSTANCE, cloud, SETTINGS, id, state, {})
+    assert found["instanceState"] == "stopped"
+
+
+def _state_name(cloud: Cloud, id: str) -> str:
+    return str(cloud.ec2.describe_instances(InstanceIds=[id])["Reservations"][0]["Instances"][0]["State"]["Name"])
+
+
+def test_a_deleted_instance_is_terminated_when_the_deletion_returns(cloud: Cloud) -> None:
+    id, state = make_instance(cloud)
+    lifecycle.delete(INSTANCE, cloud, id, state)
+    assert _state_name(cloud, id) == "terminated"
+
+
+def test_a_refresh_shows_tags_that_somebody_changed(cloud: Cloud) -> None:
+    inputs = {"cidrBlock": "10.0.0.0/16", "tags": {"Name": "main"}, "tagsAll": {"Name": "main", "env": "dev"}}
+    id, state = make(cloud, VPC.token, **inputs)
+    cloud.ec2.create_tags(Resources=[id], Tags=[{"Key": "Name", "Value": "mine"}])
+    _, found = lifecycle.read(VPC, cloud, SETTINGS, id, state, inputs)
+    assert found == {"cidrBlock": "10.0.0.0/16", "tags": {"Name": "mine"}, "tagsAll": {"Name": "mine", "env": "dev"}}
+
+
+def test_what_is_read_for_an_import_needs_no_change(cloud: Cloud) -> None:
+    inputs = {"cidrBlock": "10.0.0.0/16", "tags": {"Name": "main"}, "tagsAll": {"Name": "main", "env": "dev"}}
+    id, _ = make(cloud, VPC.token, **inputs)
+    state, found = lifecycle.read(VPC, cloud, SETTINGS, id, {}, {})
+    assert (found, lifecycle.diff(VPC, SETTINGS, state, inputs)) == (inputs, [])
+
+
+def test_a_change_in_place_keeps_the_id_and_is_seen(cloud: Cloud) -> None:
+    id, old = make(cloud, VPC.token, cidrBlock="10.0.0.0/16", enableDnsHostnames=False)
+    new = {"cidrBlock": "10.0.0.0/16", "enableDnsHostnames": True, "tagsAll": {"env": "dev"}}
+    change = Change(id=id, old=old, new=new, names=frozenset({"enableDnsHostnames"}))
+    assert lifecycle.update(VPC, cloud, SETTINGS, change)["enableDnsHostnames"] is True
+
+
+def test_another_region_of_the_provider_makes_a_new_object() -> None:
+    old = {"cidrBlock": "10.0.0.0/16", "region": "us-east-1"}
+    found = lifecycle.diff(VPC, Settings(region="us-west-2"), old, {"cidrBlock": "10.0.0.0/16"})
+    assert [(one.path, one.replaces) for one in found] == [("region", True)]
+
+
+def test_an_object_is_made_in_the_region_that_it_names(cloud: Cloud) -> None:
+    west = Cloud(Clients(cloud.url), "us-west-2")
+    id, state = make(west, VPC.token, cidrBlock="10.0.0.0/16", region="us-west-2")
+    assert (state["region"], len(west.ec2.describe_vpcs(VpcIds=[id])["Vpcs"])) == ("us-west-2", 1)
+
+
+def test_ignored_paths_are_no_difference() -> None:
+    old = {"cidrBlock": "10.0.0.0/16", "tags": {"Name": "a", "by": "hand"}, "region": "us-east-1"}
+    new = {"cidrBlock": "10.0.0.0/16", "tags": {"Name": "a"}}
+    assert lifecycle.diff(VPC, SETTINGS, old, new, ["tags"]) == []
+
+
+def test_a_lustre_file_system_grows_in_place_and_shrinks_by_replacement() -> None:
+    old = {"subnetIds": "subnet-1", "storageCapacity": 2400, "deploymentType": "SCRATCH_2", "region": "us-east-1"}
+    replaces = {
+        size: [one.replaces for one in lifecycle.diff(LUSTRE, SETTINGS, old, {**old, "storageCapacity": size})]
+        for size in (1200, 2400, 4800)
+    }
+    assert replaces == {1200: [True], 2400: [], 4800: [False]}
+
+
+def test_a_preview_of_a_creation_knows_the_inputs_only() -> None:
+    state = lifecycle.previewed(TEMPLATE, {"name": "a", "imageId": "ami-1"})
+    assert state == {
+        "name": "a",
+        "imageId": "ami-1",
+        "region": UNKNOWN,
+        "arn": UNKNOWN,
+        "latestVersion": UNKNOWN,
+        "defaultVersion": UNKNOWN,
+        "metadataOptions": UNKNOWN,
+    }
+
+
+def test_a_preview_of_an_update_keeps_what_does_not_change() -> None:
+    old = {"name": "a", "imageId": "ami-1", "arn": "arn:lt", "latestVersion": 1, "defaultVersion": 1, "region": "r"}
+    state = lifecycle.previewed(TEMPLATE, {"name": "a", "imageId": "ami-2"}, old, frozenset({"imageId"}))
+    assert (state["imageId"], state["arn"], state["region"]) == ("ami-2", "arn:lt", "r")
+    assert (state["latestVersion"], state["defaultVersion"]) == (UNKNOWN, UNKNOWN)
+
+
+def test_a_preview_of_a_tag_change_keeps_the_version() -> None:
+    old = {"name": "a", "arn": "arn:lt", "latestVersion": 1, "defaultVersion": 1, "region": "r"}
+    state = lifecycle.previewed(TEMPLATE, {"name": "a", "tags": {"b": "c"}}, old, frozenset({"tags", "tagsAll"}))
+    assert (state["latestVersion"], state["defaultVersion"]) == (1, 1)
+
+
+def test_new_content_makes_the_etag_unknown() -> None:
+    old = {"bucket": "b", "key": "k", "content": "x", "etag": "e", "arn": "a"}
+    state = lifecycle.previewed(OBJECT, {"bucket": "b", "key": "k", "content": "y"}, old, frozenset({"content"}))
+    assert (state["etag"], state["arn"]) == (UNKNOWN, "a")
+
+
+def test_awss_own_words_are_in_a_refusal(cloud: Cloud) -> None:
+    with pytest.raises(Refused) as refused:
+        make(cloud, SUBNET.token, vpcId="vpc-0123456789abcdef0", cidrBlock="10.0.0.0/24")
+    assert str(refused.value).startswith("CreateSubnet InvalidVpcID.NotFound: ")
+
+
+def test_what_fails_after_the_creation_is_not_forgotten(cloud: Cloud) -> None:
+    with pytest.raises(HalfMade) as half:
+        make(cloud, "aws:ec2/internetGateway:InternetGateway", vpcId="vpc-0123456789abcdef0")
+    assert (half.value.id[:4], half.value.state["region"]) == ("igw-", "us-east-1")
+
+
+def test_a_box_that_is_down_is_an_error_and_nothing_is_gone() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}"
+    began = time.monotonic()
+    with pytest.raises(Unreachable) as refused:
+        lifecycle.read(VPC, Cloud(Clients(url), "us-east-1"), SETTINGS, "vpc-1", {}, {})
+    assert str(refused.value) == f"the box at {url} does not answer - corral box start"
+    assert time.monotonic() - began < 10
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("train", True), ("train-0123456", False), ("Train-0123456", False), ("other", True)]
+)
+def test_a_replacement_under_the_same_given_name_waits_for_the_end_of_the_old(name: str, expected: bool) -> None:
+    assert lifecycle.deletes_first(TEMPLATE, "train", {"name": name}, {"name": name}) is expected

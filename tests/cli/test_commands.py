@@ -1,0 +1,95 @@
+"""The tree of commands: help, examples, version, completion, and what is loaded for which command."""
+
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from calls import CORRAL, REPOSITORY, clean_environment, corral
+
+from corral.cli.front_page import ENTRIES
+
+BOX = ("start", "stop", "status", "env", "reset")
+COMMANDS = [*((name,) for name in ENTRIES), *(("box", name) for name in BOX)]
+HELP_CPU_S, PLAN_CPU_S = 0.2, 0.6
+
+
+def test_front_page_names_every_command() -> None:
+    page = corral("--help").stdout
+    assert [name for name in ENTRIES if f"\n  {name}" not in page] == []
+
+
+def test_front_page_fits_eighty_columns() -> None:
+    assert max(len(line) for line in corral("--help").stdout.splitlines()) <= 80
+
+
+def test_short_and_long_help_are_one() -> None:
+    assert corral("-h").stdout == corral("--help").stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_help_of_every_command_ends_with_an_example(command: tuple[str, ...]) -> None:
+    page = corral(*command, "--help").stdout
+    example = f"corral {' '.join(command)}"
+    assert example in page.partition("Examples:")[2] or command == ("box",)
+
+
+def test_version_is_that_of_the_package() -> None:
+    assert corral("--version").stdout == "corral 0.1.0\n"
+
+
+def test_mistyped_command_is_told_with_the_nearest() -> None:
+    done = corral("plam", "dev")
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (2, "Error: No such command 'plam'. Did you mean 'plan'?")
+
+
+def test_no_command_is_wrong_input_and_shows_the_page() -> None:
+    done = corral()
+    assert (done.returncode, "\nThis machine\n" in done.stderr + done.stdout) == (2, True)
+
+
+def complete(words: str) -> list[str]:
+    environment = {
+        **clean_environment(None),
+        "_CORRAL_COMPLETE": "complete_bash",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split(" ")) - 1),
+    }
+    return corral(environment=environment).stdout.split()
+
+
+def test_commands_are_completed_without_loading_them() -> None:
+    assert complete("corral s") == ["status", "sweep"]
+
+
+def test_environments_are_completed() -> None:
+    assert complete("corral plan d") == ["dev"]
+
+
+def test_options_are_completed() -> None:
+    assert complete("corral render dev --d") == ["--diff"]
+
+
+@pytest.mark.parametrize("command", [("plan", "dev"), ("render", "dev", "--out", "{out}")], ids=lambda c: c[0])
+def test_neither_pulumi_nor_boto3_is_loaded_to_plan_and_render(command: tuple[str, ...], tmp_path: Path) -> None:
+    arguments = [word.format(out=tmp_path / "out") for word in command]
+    call = [sys.executable, "-X", "importtime", "-m", "corral.cli", *arguments]
+    done = subprocess.run(call, cwd=REPOSITORY, env=clean_environment(None), capture_output=True, text=True, check=True)
+    loaded = {line.rsplit("|", 1)[1].strip().split(".")[0] for line in done.stderr.splitlines() if "|" in line}
+    assert loaded & {"pulumi", "pulumi_aws", "boto3", "botocore", "moto", "grpc"} == set()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "limit_s"), [(("--help",), HELP_CPU_S), (("plan", "dev"), PLAN_CPU_S)], ids=["help", "plan"]
+)
+def test_command_answers_fast(arguments: tuple[str, ...], limit_s: float) -> None:
+    """Processor time, the best of five: it does not depend on what else the machine does. The first compiles."""
+    assert min(_cpu_s(arguments) for _ in range(5)) <= limit_s
+
+
+def _cpu_s(arguments: tuple[str, ...]) -> float:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([*CORRAL, *arguments], cwd=REPOSITORY, env=clean_environment(None), capture_output=True, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

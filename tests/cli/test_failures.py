@@ -1,0 +1,204 @@
+"""What users see when something is wrong: a sentence, a documented exit code, never a traceback."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from calls import CORRAL, REPOSITORY, clean_environment, corral
+
+from corral.cli.failure import exit_code_of
+
+Ended = tuple[int, str]
+
+
+def ended(done: subprocess.CompletedProcess[str]) -> Ended:
+    """Exit code and stderr, which must hold no traceback."""
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stderr
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project of one's own, with the shipped stacks."""
+    shutil.copytree(REPOSITORY / "stacks", tmp_path / "project" / "stacks")
+    return tmp_path / "project"
+
+
+def test_outside_of_a_project(tmp_path: Path) -> None:
+    assert ended(corral("plan", "dev", cwd=tmp_path)) == (
+        2,
+        f"corral: no corral project here: {tmp_path} and the directories above it hold no stacks/cluster"
+        " - go to one, or name it with --project DIR\n",
+    )
+
+
+def test_named_directory_that_is_no_project(tmp_path: Path) -> None:
+    assert ended(corral("plan", "dev", "--project", str(tmp_path))) == (
+        2,
+        f"corral: {tmp_path} is no corral project: it holds no stacks/cluster - name the directory above stacks/\n",
+    )
+
+
+def test_current_directory_that_is_gone(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    call = f"rmdir {gone}; exec {sys.executable} -m corral.cli plan dev"
+    done = subprocess.run(
+        ["sh", "-c", call], cwd=gone, env=clean_environment(tmp_path), capture_output=True, text=True, check=False
+    )
+    assert ended(done) == (
+        2,
+        "corral: the current directory cannot be used: No such file or directory"
+        " - go to another one, or name the project with --project DIR\n",
+    )
+
+
+def test_unknown_environment_is_told_with_the_nearest() -> None:
+    assert ended(corral("plan", "deb")) == (
+        2,
+        "stacks/cluster/Pulumi.deb.yaml: there is no environment 'deb' - did you mean 'dev'?\n",
+    )
+
+
+def test_all_mistakes_of_a_spec_are_told_at_once(project: Path) -> None:
+    file = project / "stacks/cluster/Pulumi.dev.yaml"
+    content = yaml.safe_load(file.read_text())
+    spec = content["config"]["corral-cluster:spec"]
+    spec["queues"][0]["instance_type"] = "p4d.24xlargo"
+    spec["head"]["instance_type"] = "m7i.2xlarg"
+    spec["lifetim"] = {}
+    file.write_text(yaml.safe_dump(content))
+    code, told = ended(corral("plan", "dev", cwd=project))
+    paths = sorted(line.split(": ")[1] for line in told.splitlines())
+    assert (code, paths) == (2, ["head.instance_type", "lifetim", "queues[0].instance_type"])
+
+
+def test_spec_that_is_not_yaml(project: Path) -> None:
+    (project / "stacks/cluster/Pulumi.dev.yaml").write_text("config: [")
+    code, told = ended(corral("plan", "dev", cwd=project))
+    assert (code, told.split(": ")[0]) == (2, "stacks/cluster/Pulumi.dev.yaml")
+
+
+def test_out_that_is_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "out"
+    file.touch()
+    told = f"corral: --out {file} is a file - name a directory\n"
+    assert ended(corral("render", "dev", "--out", str(file))) == (2, told)
+
+
+def test_out_below_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    assert ended(corral("render", "dev", "--out", str(file / "out"))) == (
+        1,
+        f"corral: {file / 'out'}: Not a directory\n",
+    )
+
+
+def test_out_that_cannot_be_written() -> None:
+    code, told = ended(corral("render", "dev", "--out", "/sys/corral"))
+    assert (code, told.startswith("corral: /sys/corral: ")) == (1, True)
+
+
+def test_foreign_file_in_the_way_stops_before_anything_is_written(tmp_path: Path) -> None:
+    (tmp_path / "cluster.json").write_text("mine")
+    code, told = ended(corral("render", "dev", "--out", str(tmp_path)))
+    assert (code, "did not write, or that were changed since: cluster.json - nothing was written" in told) == (4, True)
+    assert [file.name for file in tmp_path.iterdir()] == ["cluster.json"]
+
+
+def test_disk_that_is_full(tmp_path: Path) -> None:
+    call = f'mount -t tmpfs -o size=8k none "$1" && exec {sys.executable} -m corral.cli render dev --out "$1/out"'
+    command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", call, "sh", str(tmp_path)]
+    done = subprocess.run(
+        command, cwd=REPOSITORY, env=clean_environment(tmp_path), capture_output=True, text=True, check=False
+    )
+    code, told = ended(done)
+    assert (code, told.endswith("no space is left on the disk - free some and run the command again\n")) == (1, True)
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("plan", "dev"), ("plan", "dev", "--json")], ids=" ".join)
+def test_output_that_cannot_be_written(arguments: tuple[str, ...]) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = corral(*arguments, stdout=full)
+    assert ended(done) == (1, "corral: output: no space is left on the disk - free some and run the command again\n")
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("plan", "dev"), ("plan", "dev", "--json")], ids=" ".join)
+def test_reader_that_went_away_is_not_talked_to(arguments: tuple[str, ...]) -> None:
+    ear, mouth = os.pipe()
+    os.close(ear)
+    done = corral(*arguments, stdout=mouth)
+    os.close(mouth)
+    assert ended(done) == (1, "")
+
+
+def test_closed_stderr_changes_no_exit_code(tmp_path: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = corral("plan", "dev", cwd=tmp_path, stderr=full)
+    assert done.returncode == 2
+
+
+def test_no_home_is_no_obstacle_to_planning() -> None:
+    assert ended(corral("plan", "dev", environment=clean_environment(None))) == (0, "")
+
+
+@pytest.mark.parametrize("command", ["status", "sweep"])
+def test_box_that_does_not_run(command: str, tmp_path: Path) -> None:
+    done = corral(command, "dev", "--box", "--box-dir", str(tmp_path))
+    assert ended(done) == (1, f"corral: no box runs in {tmp_path} - start it with `corral box start`\n")
+
+
+def test_no_credentials(tmp_path: Path) -> None:
+    code, told = ended(corral("status", "dev", environment=clean_environment(tmp_path)))
+    assert (code, told.startswith("corral: no AWS credentials were found - sign in")) == (1, True)
+
+
+def test_account_that_cannot_be_reached(tmp_path: Path) -> None:
+    settings = {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x", "AWS_MAX_ATTEMPTS": "1"}
+    environment = clean_environment(tmp_path, AWS_ENDPOINT_URL="http://127.0.0.1:9", **settings)
+    code, told = ended(corral("status", "dev", environment=environment))
+    assert (code, told.startswith("corral: AWS cannot be reached: ")) == (1, True)
+
+
+def test_sweep_does_not_guess_which_stacks_live(tmp_path: Path) -> None:
+    environment = clean_environment(tmp_path, AWS_ACCESS_KEY_ID="x", AWS_SECRET_ACCESS_KEY="x")
+    code, told = ended(corral("sweep", "dev", environment=environment))
+    assert (code, "PULUMI_BACKEND_URL is not set" in told) == (2, True)
+
+
+def test_missing_argument_is_wrong_input() -> None:
+    assert corral("plan").returncode == 2
+
+
+def test_unforeseen_error_is_one_line_and_its_traceback_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken() -> int:
+        raise ZeroDivisionError("division\nby zero")
+
+    monkeypatch.setenv("CORRAL_STATE_DIR", str(tmp_path))
+    code = exit_code_of(broken)
+    file = next(tmp_path.glob("crash-*.txt"))
+    told = f"corral: this is a mistake in corral: ZeroDivisionError: division by zero - details are in {file}; "
+    assert (code, capsys.readouterr().err) == (1, f"{told}please report it with that file\n")
+    assert "Traceback" in file.read_text()
+
+
+def test_interrupt_is_130(capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupted() -> int:
+        raise KeyboardInterrupt
+
+    assert (exit_code_of(interrupted), capsys.readouterr().err) == (130, "corral: interrupted\n")
+
+
+def test_commands_say_the_same_by_script_and_by_module() -> None:
+    script = Path(sys.executable).with_name("corral")
+    done = subprocess.run([script, "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == subprocess.run([*CORRAL, "--version"], capture_output=True, text=True, check=True).stdout

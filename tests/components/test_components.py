@@ -1,0 +1,289 @@
+"""What the components register, by Pulumi's own mocks: what the rest of a cluster's life stands on.
+
+That the engine accepts it, and in which order it makes and replaces things, is shown with the real engine.
+"""
+
+import base64
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pulumi
+import pytest
+from recorded import Recorder, record
+
+from corral.components.artefacts import Artefacts, ArtefactsArgs
+from corral.components.files import Files, FilesArgs
+from corral.components.guards import Guards, GuardsArgs
+from corral.components.head import Head, HeadArgs
+from corral.components.home import Home, HomeArgs
+from corral.components.identity import Identity, IdentityArgs
+from corral.components.lifetime import Pins, PinsArgs, Watch, WatchArgs
+from corral.components.lustre import Lustre, LustreArgs
+from corral.components.names import Names, NamesArgs
+from corral.components.network import Network, NetworkArgs
+from corral.components.queues import Queues, QueuesArgs
+from corral.components.security import Security, SecurityArgs
+from environments import dev_base, dev_cluster
+
+SUBNETS: Mapping[str, str] = {"use1-az1": "subnet-1", "use1-az2": "subnet-2"}
+TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
+
+
+@pytest.fixture(scope="module")
+def network() -> Recorder:
+    return record(lambda: Network("network", NetworkArgs(plan=dev_base())))
+
+
+@pytest.fixture(scope="module")
+def queues() -> Recorder:
+    args = QueuesArgs(
+        plan=dev_cluster(),
+        image_id="ami-1",
+        profile_arn="arn:profile",
+        group="sg-1",
+        key_arn="arn:key",
+        subnets=SUBNETS,
+        user_data="#cloud-config\n",
+    )
+    return record(lambda: Queues("queues", args))
+
+
+def template(queues: Recorder, offer: str = "train-spot-use1-az1") -> Mapping[str, Any]:
+    """The launch template of this offer."""
+    return queues.of_type(TEMPLATE)[f"queues-{offer}"]
+
+
+def test_subnets_are_placed_by_zone_id(network: Recorder) -> None:
+    subnets = network.of_type("aws:ec2/subnet:Subnet")
+    assert {name: (s["availabilityZoneId"], s["cidrBlock"]) for name, s in subnets.items()} == {
+        "network-private-use1-az1": ("use1-az1", "10.64.0.0/19"),
+        "network-private-use1-az2": ("use1-az2", "10.64.32.0/19"),
+        "network-public": ("use1-az1", "10.64.224.0/26"),
+    }
+
+
+def test_no_subnet_gives_public_addresses(network: Recorder) -> None:
+    assert [s for s in network.of_type("aws:ec2/subnet:Subnet").values() if s.get("mapPublicIpOnLaunch")] == []
+
+
+def test_the_vpc_resolves_names(network: Recorder) -> None:
+    vpc = network.of_type("aws:ec2/vpc:Vpc")["network-vpc"]
+    assert (vpc["enableDnsHostnames"], vpc["enableDnsSupport"]) == (True, True)
+
+
+def test_s3_is_reached_through_a_gateway_endpoint(network: Recorder) -> None:
+    endpoint = network.of_type("aws:ec2/vpcEndpoint:VpcEndpoint")["network-s3"]
+    assert (endpoint["vpcEndpointType"], endpoint["serviceName"], endpoint["routeTableIds"]) == (
+        "Gateway",
+        "com.amazonaws.us-east-1.s3",
+        ["network-private-routes-id"],
+    )
+
+
+def test_the_heads_range_is_kept_from_automatic_assignment(network: Recorder) -> None:
+    kept = network.of_type("aws:ec2/subnetCidrReservation:SubnetCidrReservation")["network-heads-use1-az1"]
+    assert (kept["cidrBlock"], kept["reservationType"]) == ("10.64.0.0/26", "explicit")
+
+
+def test_the_bucket_is_closed_versioned_and_encrypted_with_the_bases_key() -> None:
+    args = ArtefactsArgs(plan=dev_base(), name="corral-dev", key_arn="arn:key", kept_id=None)
+    recorder = record(lambda: Artefacts("artefacts", args))
+    settings = {name: inputs for name, (_, inputs) in recorder.resources.items()}
+    rule = settings["artefacts-encryption"]["rules"][0]["applyServerSideEncryptionByDefault"]
+    assert (
+        settings["artefacts-private"]["restrictPublicBuckets"],
+        settings["artefacts-versions"]["versioningConfiguration"]["status"],
+        rule,
+    ) == (True, "Enabled", {"sseAlgorithm": "aws:kms", "kmsMasterKeyId": "arn:key"})
+
+
+def test_home_has_a_mount_target_in_every_zone() -> None:
+    plan = dev_base()
+    assert plan.home is not None
+    args = HomeArgs(plan=plan, home=plan.home, vpc_id="vpc-1", subnets=SUBNETS, key_arn="arn:key", kept_id=None)
+    targets = record(lambda: Home("home", args)).of_type("aws:efs/mountTarget:MountTarget")
+    assert {name: target["subnetId"] for name, target in targets.items()} == {
+        "home-mount-use1-az1": "subnet-1",
+        "home-mount-use1-az2": "subnet-2",
+    }
+
+
+def test_the_budget_counts_what_carries_the_bases_tag() -> None:
+    budget = record(lambda: Guards("guards", GuardsArgs(plan=dev_base()))).of_type("aws:budgets/budget:Budget")
+    filters = budget["guards-budget"]["costFilters"]
+    assert filters == [{"name": "TagKeyValue", "values": ["user:corral:base$dev"]}]
+
+
+def test_the_machines_group_is_open_to_itself_both_ways() -> None:
+    args = SecurityArgs(plan=dev_cluster(), vpc_id="vpc-1", home_group="sg-home")
+    recorder = record(lambda: Security("security", args))
+    rules = {name: i for name, (typ, i) in recorder.resources.items() if "GroupIngress" in typ or "GroupEgress" in typ}
+    itself = [name for name, i in rules.items() if i.get("referencedSecurityGroupId") == i["securityGroupId"]]
+    assert (sorted(itself), [rules[n]["ipProtocol"] for n in itself]) == (
+        ["security-from-itself", "security-to-itself"],
+        ["-1", "-1"],
+    )
+
+
+def test_nothing_is_reachable_from_outside() -> None:
+    args = SecurityArgs(plan=dev_cluster(), vpc_id="vpc-1", home_group="sg-home")
+    ingress = record(lambda: Security("security", args)).of_type(
+        "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule"
+    )
+    assert [name for name, rule in ingress.items() if "cidrIpv4" in rule] == []
+
+
+def test_the_template_of_p4d_holds_five_interfaces(queues: Recorder) -> None:
+    table = [
+        (n["networkCardIndex"], n["deviceIndex"], n["interfaceType"]) for n in template(queues)["networkInterfaces"]
+    ]
+    assert table == [
+        (0, 0, "interface"),
+        (0, 1, "efa-only"),
+        (1, 0, "efa-only"),
+        (2, 0, "efa-only"),
+        (3, 0, "efa-only"),
+    ]
+
+
+def test_a_template_places_its_interfaces_in_its_own_zone(queues: Recorder) -> None:
+    zones = {name: {n["subnetId"] for n in t["networkInterfaces"]} for name, t in queues.of_type(TEMPLATE).items()}
+    assert zones == {
+        "queues-train-spot-use1-az1": {"subnet-1"},
+        "queues-train-spot-use1-az2": {"subnet-2"},
+        "queues-train-on-demand-use1-az1": {"subnet-1"},
+        "queues-train-on-demand-use1-az2": {"subnet-2"},
+    }
+
+
+def test_a_spot_template_asks_once_and_an_on_demand_one_names_no_market(queues: Recorder) -> None:
+    markets = [
+        template(queues, f"train-{market}-use1-az1").get("instanceMarketOptions") for market in ("spot", "on-demand")
+    ]
+    assert markets == [
+        {
+            "marketType": "spot",
+            "spotOptions": {"spotInstanceType": "one-time", "instanceInterruptionBehavior": "terminate"},
+        },
+        None,
+    ]
+
+
+def test_a_machine_that_powers_off_is_gone(queues: Recorder) -> None:
+    assert template(queues)["instanceInitiatedShutdownBehavior"] == "terminate"
+
+
+def test_only_version_two_of_the_metadata_service_answers_and_tags_are_in_it(queues: Recorder) -> None:
+    assert template(queues)["metadataOptions"] == {
+        "httpEndpoint": "enabled",
+        "httpTokens": "required",
+        "httpPutResponseHopLimit": 1,
+        "instanceMetadataTags": "enabled",
+    }
+
+
+def test_the_root_volume_is_encrypted_and_goes_with_the_machine(queues: Recorder) -> None:
+    ebs = template(queues)["blockDeviceMappings"][0]["ebs"]
+    assert (ebs["encrypted"], ebs["kmsKeyId"], ebs["deleteOnTermination"]) == ("true", "arn:key", "true")
+
+
+def test_what_a_template_launches_carries_the_clusters_tags(queues: Recorder) -> None:
+    tags = {spec["resourceType"]: spec["tags"]["corral:cluster"] for spec in template(queues)["tagSpecifications"]}
+    assert tags == {"instance": "dev", "volume": "dev", "network-interface": "dev", "spot-instances-request": "dev"}
+
+
+def test_user_data_is_encoded_once(queues: Recorder) -> None:
+    assert base64.b64decode(template(queues)["userData"]) == b"#cloud-config\n"
+
+
+def test_the_head_keeps_its_address_on_an_interface_of_its_own() -> None:
+    args = HeadArgs(
+        plan=dev_cluster(),
+        image_id="ami-1",
+        profile_name="head",
+        group="sg-1",
+        key_arn="arn:key",
+        subnet_id="subnet-1",
+        zone_name="us-east-1a",
+        user_data="#cloud-config\n",
+        needs=[],
+    )
+    recorder = record(lambda: Head("head", args))
+    interface = recorder.of_type("aws:ec2/networkInterface:NetworkInterface")["head-interface"]
+    instance = recorder.of_type("aws:ec2/instance:Instance")["head-instance"]
+    assert (interface["privateIps"], instance["primaryNetworkInterface"]) == (
+        ["10.64.0.23"],
+        {"networkInterfaceId": "head-interface-id"},
+    )
+
+
+def test_every_role_stands_below_the_bases_boundary() -> None:
+    args = IdentityArgs(plan=dev_cluster(), boundary="arn:boundary")
+    roles = record(lambda: Identity("identity", args)).of_type("aws:iam/role:Role")
+    assert {name: role["permissionsBoundary"] for name, role in roles.items()} == {
+        "identity-head": "arn:boundary",
+        "identity-compute": "arn:boundary",
+        "identity-job": "arn:boundary",
+    }
+
+
+def test_only_the_clusters_machines_can_take_on_the_job_role() -> None:
+    args = IdentityArgs(plan=dev_cluster(), boundary="arn:boundary")
+    job = record(lambda: Identity("identity", args)).of_type("aws:iam/role:Role")["identity-job"]
+    trusted = json.loads(job["assumeRolePolicy"])["Statement"][0]["Principal"]
+    assert trusted == {"AWS": ["arn:identity-head", "arn:identity-compute"]}
+
+
+def test_lustre_is_linked_to_s3_without_an_empty_export_policy() -> None:
+    args = LustreArgs(plan=dev_cluster(), subnets=SUBNETS, group="sg-1")
+    links = record(lambda: Lustre("lustre", args)).of_type(
+        "aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation"
+    )
+    assert links["lustre-scratch-data"]["s3"] == {"autoImportPolicy": {"events": ["NEW", "CHANGED", "DELETED"]}}
+
+
+def test_the_head_is_in_the_private_zone_from_the_start() -> None:
+    recorder = record(lambda: Names("names", NamesArgs(plan=dev_cluster(), vpc_id="vpc-1")))
+    head = recorder.of_type("aws:route53/record:Record")["names-head"]
+    assert (head["name"], head["records"]) == ("dev-head.dev.corral.internal", ["10.64.0.23"])
+
+
+def test_pins_have_names_that_people_can_type() -> None:
+    args = PinsArgs(plan=dev_cluster(), image_id="ami-1", ends_at="2026-01-01T00:00:00Z")
+    pins = record(lambda: Pins("pins", args)).of_type("aws:ssm/parameter:Parameter")
+    assert {pin["name"]: pin["insecureValue"] for pin in pins.values()} == {
+        "/corral/dev/image": "ami-1",
+        "/corral/dev/ends-at": "2026-01-01T00:00:00Z",
+    }
+
+
+def test_the_munge_secret_is_created_without_a_value() -> None:
+    recorder = record(lambda: Watch("watch", WatchArgs(plan=dev_cluster(), key_arn="arn:key")))
+    assert [typ for typ, _ in recorder.resources.values() if "SecretVersion" in typ] == []
+
+
+def test_objects_carry_no_default_tags_since_s3_takes_ten() -> None:
+    args = FilesArgs(
+        plan=dev_cluster(), bucket="b", texts={"slurm/slurm.conf": "x"}, bundle_path="agent/a", bundle=b"x"
+    )
+    files = record(lambda: Files("files", args)).of_type("aws:s3/bucketObjectv2:BucketObjectv2")
+    assert files["files-slurm/slurm.conf"] == {
+        "bucket": "b",
+        "key": "clusters/dev/slurm/slurm.conf",
+        "content": "x",
+        "overrideProvider": {"defaultTags": {"tags": {}}},
+    }
+
+
+def test_a_component_refuses_an_argument_that_the_sdk_does_not_know() -> None:
+    """The recorder runs the SDK's own classes: a misspelt argument fails here, not in an account."""
+    with pytest.raises(TypeError, match="securty_groups"):
+        record(lambda: pulumi_network_interface(securty_groups=[]))
+
+
+def pulumi_network_interface(**arguments: Any) -> pulumi.Resource:
+    """A network interface with these arguments."""
+    import pulumi_aws as aws
+
+    return aws.ec2.NetworkInterface("x", subnet_id="subnet-1", **arguments)

@@ -1,0 +1,82 @@
+"""Where the demo plays: a copy of the stacks, a box of its own, and how commands are run and shown."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from corral.box import control
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+
+
+class Unexpected(Exception):
+    """A step that did not do what it should; the text is one sentence."""
+
+
+class Stage:
+    """One directory with everything that the demo makes."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.project, self.box = directory / "project", directory / "box"
+        self.before: Mapping[str, list[str]] = {}
+        shutil.copytree(CHECKOUT / "stacks", self.project / "stacks", ignore=shutil.ignore_patterns("__pycache__"))
+        self._bold = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+    def title(self, text: str) -> None:
+        """Prints the title of a step."""
+        print(f"\n\033[1m{text}\033[0m" if self._bold else f"\n{text}\n{'-' * len(text)}", flush=True)
+
+    def say(self, text: str) -> None:
+        """Prints a sentence."""
+        print(text, flush=True)
+
+    def corral(self, *arguments: str) -> None:
+        """Runs a corral command on the copy and the box, and shows it."""
+        print(f"$ corral {shlex.join(arguments)}", flush=True)
+        self._run([sys.executable, "-m", "corral.cli", *arguments])
+
+    def shell(self, line: str, *, expect: int = 0) -> None:
+        """Runs a shell line as a person would after `eval "$(corral box env)"`, and shows it."""
+        print(f"$ {line}", flush=True)
+        self._run(["bash", "-c", line], {**self.environment(), **control.environment(self.box)}, expect)
+
+    def environment(self) -> dict[str, str]:
+        """The variables of every command: the box's directory, and the tools of this environment first on PATH."""
+        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+        return {**os.environ, "CORRAL_BOX_DIR": str(self.box), "PATH": path, "COLUMNS": "100"}
+
+    def client(self, service: str) -> Any:
+        """A boto3 client of the box."""
+        import boto3
+
+        found = control.environment(self.box)
+        return boto3.client(
+            service,
+            endpoint_url=found["AWS_ENDPOINT_URL"],
+            region_name=found["AWS_REGION"],
+            aws_access_key_id=found["AWS_ACCESS_KEY_ID"],
+            aws_secret_access_key=found["AWS_SECRET_ACCESS_KEY"],
+        )
+
+    def inventory(self) -> Mapping[str, list[str]]:
+        """All that the box holds, by kind."""
+        return control.inventory(self.box)
+
+    def stop(self) -> None:
+        """Ends the box."""
+        control.stop(self.box)
+
+    def _run(self, command: list[str], environment: Mapping[str, str] | None = None, expect: int = 0) -> None:
+        done = subprocess.run(
+            command, cwd=self.project, env=environment or self.environment(), stdin=subprocess.DEVNULL
+        )
+        if done.returncode != expect:
+            raise Unexpected(f"{shlex.join(command[-4:])} ended with {done.returncode}, expected {expect}")

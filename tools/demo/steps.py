@@ -1,0 +1,139 @@
+"""The steps of the demo, in order. Each shows something and checks it: a demo that only prints proves nothing."""
+
+from __future__ import annotations
+
+from stage import Stage, Unexpected
+
+BUCKET = "corral-example-corpus"  # stands for the user's own data
+TEMPLATE = "train-spot-use1-az1"
+
+
+def plan(stage: Stage) -> None:
+    """No account, no network."""
+    stage.corral("plan", "dev")
+
+
+def start_box(stage: Stage) -> None:
+    """A daemon, and the bucket with training data that a user would have."""
+    stage.corral("box", "start")
+    stage.client("s3").create_bucket(Bucket=BUCKET)
+    stage.before = stage.inventory()
+    stage.say(f"The box holds {_count(stage.before)} thing: s3://{BUCKET}, which stands for your data.")
+
+
+def up(stage: Stage) -> None:
+    """Both stacks, then what they made."""
+    stage.corral("up", "dev", "--box", "--yes")
+    stage.corral("status", "dev", "--box")
+
+
+def expect_no_changes(stage: Stage) -> None:
+    """The engine's own command agrees with ours."""
+    for stack in ("base", "cluster"):
+        stage.shell(f'pulumi -C "$CORRAL_STACKS/{stack}" -s dev up --expect-no-changes --yes --suppress-outputs -v 0')
+
+
+def launch(stage: Stage) -> None:
+    """What the head will do for a job of two nodes: one RunInstances with nothing but the template."""
+    ec2 = stage.client("ec2")
+    found = ec2.describe_launch_templates(Filters=[{"Name": "tag:Name", "Values": [f"corral-dev-{TEMPLATE}"]}])
+    id = found["LaunchTemplates"][0]["LaunchTemplateId"]
+    data = ec2.describe_launch_template_versions(LaunchTemplateId=id, Versions=["$Default"])
+    stage.say(f"{TEMPLATE} is {id}; DescribeLaunchTemplateVersions says:")
+    nics = data["LaunchTemplateVersions"][0]["LaunchTemplateData"]["NetworkInterfaces"]
+    for nic in nics:
+        stage.say(f"  card {nic.get('NetworkCardIndex', 0)} device {nic['DeviceIndex']}  {nic['InterfaceType']}")
+    template = {"LaunchTemplateId": id, "Version": "$Default"}
+    made = ec2.run_instances(LaunchTemplate=template, MinCount=2, MaxCount=2)["Instances"]
+    for instance in made:
+        kinds = [nic["InterfaceType"] for nic in instance["NetworkInterfaces"]]
+        stage.say(
+            f"  {instance['InstanceId']}  index {instance['AmiLaunchIndex']}  {instance['InstanceLifecycle']}  "
+            f"{instance['Placement']['AvailabilityZone']}  group {instance['Placement']['GroupName']}  "
+            f"{kinds.count('interface')} ENA + {kinds.count('efa-only')} efa-only"
+        )
+        if len(kinds) != len(nics):
+            raise Unexpected(f"{instance['InstanceId']} has {len(kinds)} interfaces, its template {len(nics)}")
+    ec2.terminate_instances(InstanceIds=[instance["InstanceId"] for instance in made])
+
+
+def slurm(stage: Stage) -> None:
+    """The very files that lie in the bucket, loaded by Debian's Slurm."""
+    out = stage.directory / "files"
+    stage.corral("render", "dev", "--box", "--out", str(out))
+    stage.shell(f"python -m corral.box.slurm {out} -- scontrol -o show nodes")
+    stage.shell(f"python -m corral.box.slurm {out} -- scontrol show partition")
+
+
+def grow(stage: Stage) -> None:
+    """One number in the user's file."""
+    file = stage.project / "stacks/cluster/Pulumi.dev.yaml"
+    file.write_text(file.read_text().replace("max: 4", "max: 6"))
+    stage.say("$ sed -i 's/max: 4/max: 6/' stacks/cluster/Pulumi.dev.yaml")
+    head = _head(stage)
+    stage.corral("up", "dev", "--box", "--preview")
+    stage.corral("up", "dev", "--box", "--yes")
+    if _head(stage) != head:
+        raise Unexpected("the head was touched by a change of a queue")
+    stage.say("The head runs on untouched.")
+
+
+def lose_head(stage: Stage) -> None:
+    """What EC2 may do at any time."""
+    lost, address, volume = _head(stage)
+    stage.client("ec2").terminate_instances(InstanceIds=[lost])
+    stage.say(f"The head {lost} was terminated.")
+    stage.corral("up", "dev", "--box", "--yes")
+    if (new := _head(stage))[0] == lost or new[1:] != (address, volume):
+        raise Unexpected(f"the new head is {new}, it should have address {address} and volume {volume}")
+    stage.say(f"The new head {new[0]} has address {address} and volume {volume}, as the old one had.")
+
+
+def down(stage: Stage) -> None:
+    """Everything but data."""
+    stage.corral("down", "dev", "--box", "--with-base", "--yes")
+    kept = {kind: sorted(set(ids) - set(stage.before.get(kind, []))) for kind, ids in stage.inventory().items()}
+    stage.say("More than before the first up, in every service of the box, tagged or not:")
+    for kind, ids in kept.items():
+        for id in ids:
+            stage.say(f"  {kind}  {id}")
+    unexpected = [kind for kind, ids in kept.items() if ids and kind not in {"s3/bucket", "efs/file-system", "kms/key"}]
+    if unexpected:
+        raise Unexpected(f"left over: {unexpected}")
+
+
+def up_again(stage: Stage) -> None:
+    """The same bucket, home and key."""
+    before = {
+        kind: ids for kind, ids in stage.inventory().items() if kind in {"efs/file-system", "s3/bucket", "kms/key"}
+    }
+    stage.corral("up", "dev", "--box", "--yes")
+    after = {kind: stage.inventory()[kind] for kind in before}
+    if before != after:
+        raise Unexpected(f"kept were {before}, there are {after}")
+    stage.say("Bucket, home and key are those of the first life.")
+
+
+def delete_all(stage: Stage) -> None:
+    """The way to an empty account; KMS deletes a key after 30 days at the earliest we ask for."""
+    stage.corral("down", "dev", "--box", "--with-base", "--delete-data", "dev", "--yes")
+    now = stage.inventory()
+    left = {kind: ids for kind, ids in now.items() if ids != stage.before.get(kind)}
+    stage.say(f"More than before the first up: {left or 'nothing'}")
+    if any("scheduled for deletion" not in id for ids in left.values() for id in ids):
+        raise Unexpected(f"left over: {left}")
+
+
+def _head(stage: Stage) -> tuple[str, str, str]:
+    """The head's instance, address and state volume."""
+    filters = [
+        {"Name": "tag:Name", "Values": ["corral-dev-head"]},
+        {"Name": "instance-state-name", "Values": ["running", "pending"]},
+    ]
+    instance = stage.client("ec2").describe_instances(Filters=filters)["Reservations"][0]["Instances"][0]
+    volumes = {m["DeviceName"]: m["Ebs"]["VolumeId"] for m in instance["BlockDeviceMappings"]}
+    return instance["InstanceId"], instance["PrivateIpAddress"], volumes["/dev/sdf"]
+
+
+def _count(inventory: object) -> int:
+    return sum(len(ids) for ids in inventory.values()) if isinstance(inventory, dict) else 0
