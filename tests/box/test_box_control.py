@@ -194,6 +194,13 @@ def test_control_imports_neither_moto_nor_boto3_nor_pulumi() -> None:
     assert answer.stdout == "[]\n"
 
 
+def test_a_profile_meant_for_aws_does_not_keep_the_box_from_starting(
+    state_directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "a-profile-that-this-machine-lacks")
+    assert control.start(state_directory).state == "running"
+
+
 def test_a_stalled_client_does_not_hold_up_the_others(state_directory: Path) -> None:
     status = control.start(state_directory)
     with socket.create_connection(("127.0.0.1", status.port or 0)) as stalled:

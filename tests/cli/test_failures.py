@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
 import subprocess
@@ -12,7 +13,7 @@ import pytest
 import yaml
 from calls import CORRAL, REPOSITORY, clean_environment, corral
 
-from corral.cli.failure import exit_code_of
+from corral.cli.failure import SPOKEN, exit_code_of
 
 Ended = tuple[int, str]
 
@@ -88,17 +89,15 @@ def test_spec_that_is_not_yaml(project: Path) -> None:
 def test_out_that_is_a_file(tmp_path: Path) -> None:
     file = tmp_path / "out"
     file.touch()
-    told = f"corral: --out {file} is a file - name a directory\n"
+    told = f"corral: --out {file}: {file} is a file - name a directory\n"
     assert ended(corral("render", "dev", "--out", str(file))) == (2, told)
 
 
 def test_out_below_a_file(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
-    assert ended(corral("render", "dev", "--out", str(file / "out"))) == (
-        1,
-        f"corral: {file / 'out'}: Not a directory\n",
-    )
+    told = f"corral: --out {file / 'a' / 'b'}: {file} is a file - name a directory\n"
+    assert ended(corral("render", "dev", "--out", str(file / "a" / "b"))) == (2, told)
 
 
 def test_out_that_cannot_be_written() -> None:
@@ -189,6 +188,12 @@ def test_unforeseen_error_is_one_line_and_its_traceback_a_file(
     told = f"corral: this is a mistake in corral: ZeroDivisionError: division by zero - details are in {file}; "
     assert (code, capsys.readouterr().err) == (1, f"{told}please report it with that file\n")
     assert "Traceback" in file.read_text()
+
+
+@pytest.mark.parametrize("name", SPOKEN)
+def test_exception_that_is_known_by_name_exists(name: str) -> None:
+    module, _, kind = name.rpartition(".")
+    assert issubclass(getattr(importlib.import_module(module), kind), Exception)
 
 
 def test_interrupt_is_130(capsys: pytest.CaptureFixture[str]) -> None:

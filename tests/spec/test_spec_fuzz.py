@@ -60,7 +60,7 @@ def _edit(holder: Any, key: Any, kind: str, value: Any) -> None:
         case "copy", list():
             holder.append(copy.deepcopy(holder[key]))
         case _:
-            holder[key] = value
+            holder[key] = copy.deepcopy(value)
 
 
 @settings(max_examples=300, deadline=None)

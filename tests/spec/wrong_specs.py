@@ -954,4 +954,45 @@ WRONG = (
             + " no hyphen last",
         ),
     ),
+    Wrong(
+        name="region of the base mistyped",
+        base=(("aws:region: us-east-1", "aws:region: us-esat-1"),),
+        says=(B + "aws:region: 'us-esat-1' is not in the catalogue - did you mean 'us-east-1'?",),
+    ),
+    Wrong(
+        name="number of nodes without a value",
+        cluster=(("nodes: {max: 8}", "nodes: {max: }"),),
+        says=(C + "queues[1].nodes.max: has no value - give one, or leave the line out",),
+    ),
+    Wrong(
+        name="queues without a value",
+        cluster=(("    queues:\n", "    queues:\n    old:\n"),),
+        says=(
+            C + "queues: has no value - give one, or leave the line out",
+            C + "old: is not a known field - known are base, head, image, storage, queues, lifetime, tags",
+        ),
+    ),
+    Wrong(
+        name="only queue without its nodes",
+        cluster=(
+            (
+                (
+                    "      - name: train\n"
+                    "        instance_type: p4d.24xlarge\n"
+                    "        nodes: {min: 1, max: 4}\n"
+                    "        suspend_after: 10m\n"
+                    "        capacity:\n"
+                    "          - market: spot\n"
+                    "            zones: [use1-az1]\n"
+                    "            max_price: 8.5\n"
+                    "          - market: on-demand\n"
+                    "        efa: on\n"
+                    "        time_limit: 6h\n"
+                ),
+                "",
+            ),
+            ("nodes: {max: 8}", "nodes: "),
+        ),
+        says=(C + "queues[0].nodes: has no value - give one, or leave the line out",),
+    ),
 )

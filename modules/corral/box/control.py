@@ -6,38 +6,30 @@ that can be shown as it is.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import select
 import shutil
-import signal
-import subprocess
 import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any, Literal
 
 from corral.box import lock
 from corral.box.directory import StateDirectory
+from corral.box.process import READY_TIMEOUT_S, BoxError, ask, end, spawn, unusable
+
+__all__ = ["BoxError", "BoxStatus", "environment", "inventory", "reset", "start", "status", "stop"]
 
 ACCOUNT = "123456789012"
 ACCESS_KEY = "AKIACORRALBOX0000000"
 REGION = "us-east-1"
-READY_TIMEOUT_S = 60  # a loaded machine needs a few seconds; beyond a minute something is wrong
-STOP_TIMEOUT_S = 10  # saving the largest cloud takes well under a second
 PLUGIN = """#!/bin/sh
 # The stand-in `aws` provider of the box; written by `corral box start`.
 exec {python} -m corral.box.provider "$@"
 """
-
-
-class BoxError(Exception):
-    """A box that cannot do what was asked; the text is one sentence for a person."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +54,7 @@ def start(dir: Path) -> BoxStatus:
     now = status(dir)
     if now.state == "running":
         return now
-    answer = _spawn(home)
+    answer = spawn(home)
     if answer == "ready":
         return status(dir)
     if answer == "busy":
@@ -75,7 +67,7 @@ def stop(dir: Path) -> bool:
     home = StateDirectory(dir.absolute())
     pid = _holder(home)
     if pid:
-        _end(pid)
+        end(pid)
     _remove(home.record)
     return bool(pid)
 
@@ -103,7 +95,7 @@ def reset(dir: Path) -> None:
     home = StateDirectory(dir.absolute())
     now = status(dir)
     if now.state == "running" and now.port:
-        _ask(now.port, "POST", "/_box/reset")
+        ask(now.port, "POST", "/_box/reset")
     else:
         _remove(home.cloud)
         shutil.rmtree(home.objects, ignore_errors=True)
@@ -113,7 +105,7 @@ def reset(dir: Path) -> None:
 
 def inventory(dir: Path) -> dict[str, list[str]]:
     """All that the cloud holds beyond what a new account has: sorted ids by service and kind."""
-    answer = _ask(_port(dir), "GET", "/_box/inventory")
+    answer = ask(_port(dir), "GET", "/_box/inventory")
     return {kind: list(ids) for kind, ids in answer.items()}
 
 
@@ -148,43 +140,7 @@ def _prepare(home: StateDirectory) -> None:
         home.plugin.write_text(PLUGIN.format(python=sys.executable))
         home.plugin.chmod(0o755)
     except OSError as error:
-        raise _unusable(home, error) from None
-
-
-def _spawn(home: StateDirectory) -> str:
-    """`ready`, `busy`, or the sentence that says why the daemon could not start; it writes that to a pipe."""
-    ear, mouth = os.pipe()
-    try:
-        with home.log.open("ab") as log:
-            daemon = subprocess.Popen(
-                [sys.executable, "-m", "corral.box.daemon", "--dir", str(home.path), "--ready", str(mouth)],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                pass_fds=(mouth,),
-                start_new_session=True,
-                env=_clean_environment(),
-            )
-    except OSError as error:
-        raise _unusable(home, error) from None
-    finally:
-        os.close(mouth)
-    with os.fdopen(ear, "rb") as pipe:
-        if not select.select([pipe], [], [], READY_TIMEOUT_S)[0]:
-            daemon.kill()
-            return f"the box in {home.path} was not ready after {READY_TIMEOUT_S} s - see {home.log}"
-        answer = pipe.readline().decode().strip()
-    if answer != "ready":
-        daemon.wait()
-    else:
-        daemon.returncode = 0  # it is on its own now: no ResourceWarning, no waiting at our exit
-    return answer or f"the box in {home.path} ended before it was ready - see {home.log}"
-
-
-def _clean_environment() -> dict[str, str]:
-    """The daemon's environment: a profile or endpoint meant for AWS would break moto's own use of boto3."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "MOTO_"))}
-    return {**kept, "AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull}
+        raise unusable(home, error) from None
 
 
 def _await_other(dir: Path) -> BoxStatus:
@@ -197,31 +153,11 @@ def _await_other(dir: Path) -> BoxStatus:
     raise BoxError(f"another box is starting in {dir} and does not become ready - stop it with `corral box stop`")
 
 
-def _end(pid: int) -> None:
-    try:
-        process = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return
-    try:
-        signal.pidfd_send_signal(process, signal.SIGTERM)
-        if not select.select([process], [], [], STOP_TIMEOUT_S)[0]:
-            signal.pidfd_send_signal(process, signal.SIGKILL)
-            select.select([process], [], [], STOP_TIMEOUT_S)
-    except ProcessLookupError:
-        return
-    except PermissionError:
-        raise BoxError(f"the box with process id {pid} belongs to another user - ask them to stop it") from None
-    finally:
-        os.close(process)
-    with contextlib.suppress(ChildProcessError):
-        os.waitpid(pid, os.WNOHANG)  # if it was started from here, nobody else takes its exit code
-
-
 def _holder(home: StateDirectory) -> int | None:
     try:
         return lock.holder(home.lock)
     except OSError as error:
-        raise _unusable(home, error) from None
+        raise unusable(home, error) from None
 
 
 def _record(home: StateDirectory) -> dict[str, Any] | None:
@@ -230,7 +166,7 @@ def _record(home: StateDirectory) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        raise _unusable(home, error) from None
+        raise unusable(home, error) from None
 
 
 def _port(dir: Path) -> int:
@@ -244,25 +180,10 @@ def _port(dir: Path) -> int:
 
 def _problem(port: int) -> str | None:
     try:
-        answer = _ask(port, "GET", "/_box/health").get("problem")
+        answer = ask(port, "GET", "/_box/health").get("problem")
     except BoxError as error:
         return str(error)
     return None if answer is None else str(answer)
-
-
-def _ask(port: int, method: str, path: str) -> dict[str, Any]:
-    connection = HTTPConnection("127.0.0.1", port, timeout=30)
-    try:
-        connection.request(method, path)
-        answer = connection.getresponse()
-        body = json.loads(answer.read())
-    except (OSError, HTTPException, ValueError) as error:
-        raise BoxError(f"the box at 127.0.0.1:{port} does not answer {path}: {error}") from None
-    finally:
-        connection.close()
-    if answer.status != 200:
-        raise BoxError(f"the box at 127.0.0.1:{port} refused {path}: {body.get('problem', answer.reason)}")
-    return dict(body)
 
 
 def _remove(path: Path) -> None:
@@ -270,8 +191,3 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
     except OSError as error:
         raise BoxError(f"{path} cannot be removed: {error.strerror}") from None
-
-
-def _unusable(home: StateDirectory, error: Exception) -> BoxError:
-    reason = error.strerror if isinstance(error, OSError) else str(error)
-    return BoxError(f"{home.path} cannot be used as a box's state directory: {reason} - choose another with --dir")

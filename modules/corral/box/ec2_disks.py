@@ -11,6 +11,7 @@ ROOT_GIB = 8  # the size of the root disk of every image of the box
 
 
 def find_disks(image: Any, mappings: list[Any]) -> tuple[Mapping[str, Any], ...]:
+    """The disks of each instance by device name: `device`, `size` in GiB, `ends` with the instance, volume settings."""
     disks = {image.root_device_name: {"device": image.root_device_name, "size": ROOT_GIB, "ends": True}}
     for mapping in mappings:
         device = mapping.get("DeviceName")

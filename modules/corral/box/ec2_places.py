@@ -39,6 +39,7 @@ def find_places(
     count: int,
     asked: Mapping[str, Any],
 ) -> tuple[NetworkCardPlace, ...]:
+    """The interfaces of each instance in the order of their cards; one primary interface where none is asked for."""
     if not nics:
         nics = [{"DeviceIndex": 0, "PrivateIpAddress": asked.get("PrivateIpAddress")}]
         nics[0]["AssociatePublicIpAddress"] = subnet.map_public_ip_on_launch
@@ -97,12 +98,14 @@ def _existing_place(backend: Any, nic: Mapping[str, Any], eni: Any) -> NetworkCa
 
 
 def place_of(nic: Mapping[str, Any]) -> tuple[int, int]:
+    """The network card and device index that a specification names."""
     if nic.get("DeviceIndex") is None:
         raise Refused("InvalidParameterValue", "Each network interface requires a device index.")
     return int(nic.get("NetworkCardIndex") or 0), int(nic["DeviceIndex"])
 
 
 def check_cards(places: tuple[NetworkCardPlace, ...], kind: str) -> None:
+    """Raises Refused unless an instance of this type can have these interfaces."""
     network = INSTANCE_TYPES[kind]["NetworkInfo"]
     if places[0].card or places[0].device:
         raise Refused("InvalidParameterValue", "A primary network interface (device index 0 on network card 0) is"

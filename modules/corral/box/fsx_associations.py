@@ -11,11 +11,11 @@ from urllib.parse import urlsplit
 from moto.core.responses import ActionResult
 from moto.ec2.utils import random_id
 
+from corral.box.fsx_file_system import SETTLE_S
 from corral.box.refusals import Refused
 
 MOST = 8  # associations of one file system (FSx for Lustre user guide, data repositories)
 CHUNK_MIB = 1024
-SETTLE_S = 0.3  # as for file systems
 
 
 class Association:

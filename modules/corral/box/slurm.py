@@ -143,7 +143,7 @@ def _furnish(directory: Path, plan: ClusterPlan, settings: Mapping[str, str], us
     texts = {
         "etc/hosts": f"127.0.0.1 localhost\n{plan.head.address} {plan.head.host_name}\n",
         "etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
-        "etc/passwd": f"{settings['SlurmUser']}:x:{user}:{user}::/:/bin/sh\n",
+        "etc/passwd": f"{settings['SlurmUser']}:x:{user}:{user}::/:/bin/sh\nroot:x:0:0::/:/bin/sh\n",
     }
     for name, text in texts.items():
         (directory / name).write_text(text, encoding="utf-8")

@@ -23,7 +23,8 @@ if [ -n "$user" ]; then
     set -- unshare --user --map-user="$user" --map-group="$user" --
 fi
 
-"$@" munged --key-file=/mnt/munge.key --num-threads=2
+# In the namespace of one user the root directory is nobody's, which munged takes for insecure.
+"$@" munged ${user:+--force} --key-file=/mnt/munge.key --num-threads=2
 "$@" slurmctld -D >/mnt/slurmctld.out 2>&1 &
 slurmctld=$!
 until "$@" scontrol ping 2>/dev/null | grep -q UP; do

@@ -97,7 +97,8 @@ def _ready_for_pulumi(variables: Mapping[str, str]) -> Mapping[str, str]:
     except EngineError as error:
         tell(f"{error.sentence}; everything else works")
         return variables
-    return {**variables, "PATH": os.pathsep.join([*map(str, search), variables["PATH"]])}
+    first, *rest = variables["PATH"].split(os.pathsep)  # the stand-in provider stays ahead of all others
+    return {**variables, "PATH": os.pathsep.join(dict.fromkeys([first, *map(str, search), *rest]))}
 
 
 def _project() -> Path | None:

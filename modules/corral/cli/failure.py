@@ -35,7 +35,7 @@ class Failure(Exception):
 # Exceptions whose text is for the user as it is, by qualified name; the code counts where they have none themselves.
 SPOKEN = {
     "corral.spec.errors.SpecErrors": ExitCode.WRONG_INPUT,
-    "corral.box.control.BoxError": ExitCode.FAILED,
+    "corral.box.process.BoxError": ExitCode.FAILED,
     "corral.engine.errors.EngineError": ExitCode.FAILED,
     "corral.catalog.names.UnknownName": ExitCode.WRONG_INPUT,
     "corral.render.directory.ForeignFiles": ExitCode.REFUSED,

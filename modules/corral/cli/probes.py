@@ -11,12 +11,13 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from corral import __version__
 from corral.box import control
-from corral.box.control import BoxError
+from corral.box.process import BoxError
 from corral.cli.failure import Failure
 from corral.cli.project import find_project
 from corral.engine.binary import find_pulumi
@@ -42,10 +43,16 @@ PROGRAMS = (
 
 def look(environ: Mapping[str, str], box: Path, identity: Callable[[], str] | None) -> tuple[Finding, ...]:
     """Everything that was looked for, in the order in which it is shown. `identity` asks AWS who one is."""
-    probes: list[Callable[[], Finding]] = [_python, _corral, lambda: _pulumi(environ), lambda: _plugin(environ), _moto]
-    probes += [lambda: _linux(), lambda: _credentials(environ, identity), lambda: _backend(environ)]
-    probes += [lambda: _space(box), lambda: _daemon(box)]
-    probes += [lambda program=program: _program(*program) for program in PROGRAMS]  # type: ignore[misc]
+    probes: list[Callable[[], Finding]] = [
+        _python,
+        _corral,
+        partial(_pulumi, environ),
+        partial(_plugin, environ),
+        _moto,
+    ]
+    probes += [_linux, partial(_credentials, environ, identity), partial(_backend, environ)]
+    probes += [partial(_space, box), partial(_daemon, box)]
+    probes += [partial(_program, *program) for program in PROGRAMS]
     with ThreadPoolExecutor(max_workers=8) as pool:
         return tuple(pool.map(lambda probe: probe(), probes))
 
@@ -120,7 +127,7 @@ def _backend(environ: Mapping[str, str]) -> Finding:
 
 
 def _space(box: Path) -> Finding:
-    place = next(one for one in (box, *box.parents) if one.exists())
+    place = next(one for one in (box, *box.absolute().parents) if one.exists())
     free = shutil.disk_usage(place).free / 2**30
     fix = f"{place} has {free:.1f} GiB free, {FREE_GIB} are needed: free some, or choose another --box-dir"
     return Finding(

@@ -53,8 +53,7 @@ def render(
 
     Only files that corral wrote before are overwritten or removed; others in the way are an error (exit code 4).
     """
-    if out.exists() and not out.is_dir():
-        raise Failure(f"--out {out} is a file - name a directory", ExitCode.WRONG_INPUT)
+    _check_directory(out)
     spec = read_environment(find_project(project), env)
     plan = plan_cluster(spec.cluster, plan_base(spec.base), image_profile=BOX_PROFILE if box else None)
     files = _files(plan)
@@ -63,6 +62,12 @@ def render(
         show_json(changes_document(changes, str(out)))
     else:
         show(_view(changes, out, diff=diff))
+
+
+def _check_directory(out: Path) -> None:
+    there = next(place for place in (out, *out.absolute().parents) if place.exists())
+    if not there.is_dir():
+        raise Failure(f"--out {out}: {there} is a file - name a directory", ExitCode.WRONG_INPUT)
 
 
 def _files(plan: ClusterPlan) -> Mapping[str, str]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from corral.engine import file_backend
 from corral.engine.complaint import raise_complaint
+from corral.engine.disk import is_nearly_full
 from corral.engine.errors import EngineError
 from corral.engine.locks import backend_holders
 from corral.engine.printers import Printer
@@ -23,6 +24,7 @@ from corral.engine.projects import secrets_provider_of
 from corral.engine.tally import Tally
 
 NOT_FOUND = 6  # exit code of the CLI for a stack that does not exist (pkg/cmd/pulumi/cmd/exit_codes.go)
+FULL = "the disk is full: free some space now, and the engine goes on; it tries for two minutes"
 ONLY_STACK = frozenset({"pulumi:pulumi:Stack"})
 
 
@@ -114,15 +116,18 @@ class Stack:
         return tally
 
     def _run(self, arguments: Sequence[str], tally: Tally) -> Answer:
-        told = 0
+        told, warned = 0, False
 
         def each(event: Mapping[str, Any]) -> None:
             if (record := progress_event(event)) and (line := tally.add(record, time.monotonic())):
                 self.printer.finished(line)
 
         def tick(interrupts: int) -> None:
-            nonlocal told
+            nonlocal told, warned
             self.printer.tick()
+            if not warned and is_nearly_full(self.files.events.parent):
+                warned = True
+                self.printer.say(FULL)
             if interrupts > told:
                 told = interrupts
                 self.printer.say(_on_interrupt(interrupts))

@@ -11,6 +11,7 @@ from typing import Any
 
 from corral.engine.account import Account
 from corral.engine.binary import find_pulumi
+from corral.engine.disk import require_space
 from corral.engine.environment import engine_environment, require_credentials, require_secrets
 from corral.engine.errors import EngineError
 from corral.engine.locks import held, state_directory
@@ -41,6 +42,7 @@ class Workplace:
         title = f"{project.removeprefix('corral-')} {name}"
         try:
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            require_space(directory)
             lock = held(directory / "lock", title, wait=self.wait, say=self.printer.say)
             with lock as handle:
                 yield Stack(

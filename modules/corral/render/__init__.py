@@ -7,24 +7,41 @@ this room alone.
 from collections.abc import Mapping
 
 from corral.model.cluster import ClusterPlan
-from corral.model.deployed import Deployed
+from corral.model.deployed import BootFacts, Deployed
 from corral.model.jsons import to_json
+from corral.model.markets import Role
+from corral.render import bundle
+from corral.render.boot import cloud_config
 from corral.render.host import host_conf
+from corral.render.jobs import job_files
+from corral.render.nccl import nccl_files
 from corral.render.slurm import cgroup_conf, gres_conf, slurm_conf
 
 
 def cluster_files(plan: ClusterPlan) -> Mapping[str, str]:
     """The text of every file of the cluster by its path below the cluster's prefix, sorted by path."""
-    files = {
+    texts = {
         "cluster.json": to_json(plan),
         "slurm/cgroup.conf": cgroup_conf(),
         "slurm/gres.conf": gres_conf(plan),
         "slurm/host.conf": host_conf(),
         "slurm/slurm.conf": slurm_conf(plan),
+        **nccl_files(plan),
+        **job_files(plan),
     }
-    return dict(sorted(files.items()))
+    return dict(sorted(texts.items()))
+
+
+def user_data(plan: ClusterPlan, role: Role, boot: BootFacts) -> str:
+    """The user data of a machine in this role, as plain text; it fits into EC2's 16 KiB."""
+    return cloud_config(plan, role, boot)
 
 
 def deployed_json(deployed: Deployed) -> str:
     """The text of deployed.json."""
     return to_json(deployed)
+
+
+def agent_bundle() -> bytes:
+    """The agent for the machines, a tar.gz; its bytes depend on nothing but its sources."""
+    return bundle.agent_bundle()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -48,11 +48,7 @@ def parse_cluster(raw: Mapping[str, Any], *, name: str, region: str, where: str,
 
 def read_base_wishes(raw: Mapping[str, Any], *, name: str, region: str, where: str) -> Outcome[BaseSpec]:
     """What `parse_base` gives or raises, both at once."""
-
-    def rules(wishes: BaseWishes) -> Iterator[Finding]:
-        yield from rules_base.check(wishes, region)
-
-    wishes, findings = _wishes(BaseWishes, raw, rules)
+    wishes, findings = _wishes(BaseWishes, raw, lambda wishes: rules_base.check(wishes, region))
     errors = _errors(rules_names.check_stack(name, region), findings, raw, where)
     spec = None if wishes is None else BaseSpec.model_construct(**_values(wishes), name=name, region=region, file=where)
     return Outcome(spec=spec, errors=errors)
@@ -62,11 +58,7 @@ def read_cluster_wishes(
     raw: Mapping[str, Any], *, name: str, region: str, where: str, base: BaseSpec | None
 ) -> Outcome[ClusterSpec]:
     """What `parse_cluster` gives or raises, both at once."""
-
-    def rules(wishes: ClusterWishes) -> Iterator[Finding]:
-        yield from rules_cluster.check(wishes, region, base)
-
-    wishes, findings = _wishes(ClusterWishes, raw, rules)
+    wishes, findings = _wishes(ClusterWishes, raw, lambda wishes: rules_cluster.check(wishes, region, base))
     errors = _errors(rules_names.check_stack(name, region), findings, raw, where)
     if wishes is None:
         return Outcome(spec=None, errors=errors)

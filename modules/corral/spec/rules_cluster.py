@@ -46,7 +46,7 @@ def architecture_problem(machine: InstanceType, profile: ImageProfile) -> str | 
 
 
 def _check_base(wishes: ClusterWishes, region: str, base: BaseSpec | None) -> Iterator[Finding]:
-    if base and base.region != region and region in regions():
+    if base and base.region != region and {region, base.region} <= set(regions()):
         yield Finding(
             ("aws:region",),
             f"{region!r} is not the region of base {base.name!r} - use {base.region!r}, or another base",

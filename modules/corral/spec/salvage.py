@@ -43,23 +43,24 @@ def parse_model(model: type[Model], raw: Mapping[str, Any]) -> Parsed[Model]:
     """The model that this raw data is, or what can be saved of it, with every mistake in its shape."""
     empty = tuple(_empty_places(raw, ()))
     found = tuple(Finding(loc, "has no value - give one, or leave the line out") for loc in empty)
-    removed, of_model = frozenset(empty), tuple[Finding, ...]()
-    for _ in range(_ROUNDS):
+    removed = frozenset(empty)
+    for attempt in range(_ROUNDS):
         kept: dict[Loc, tuple[int, ...]] = {}
         text = json.dumps(_without(raw, removed, (), (), kept))
         try:
             saved = model.model_validate_json(text)
-            return Parsed(model=saved, findings=(*found, *of_model), removed=removed, kept=kept)
+            return Parsed(model=saved, findings=found, removed=removed, kept=kept)
         except ValidationError as error:
-            of_model = of_model or tuple(_first_findings(error, model, removed, kept))
+            if attempt == 0:  # later ones only follow from what was taken out
+                found += tuple(_findings(error, model, removed, kept))
             removed |= {_original(_faulty(detail), kept) for detail in details(error)}
-    return Parsed(model=None, findings=(*found, *of_model), removed=removed)
+    return Parsed(model=None, findings=found, removed=removed)
 
 
-def _first_findings(
+def _findings(
     error: ValidationError, model: type[Model], removed: frozenset[Loc], kept: Mapping[Loc, tuple[int, ...]]
 ) -> Iterator[Finding]:
-    """What pydantic found at first, without what is missing only because it had no value."""
+    """What pydantic found, without what is missing only because it had no value."""
     for finding in findings_of(error, model):
         loc = _original(finding.loc, kept)
         if loc not in removed:

@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,11 +37,15 @@ class Project:
     folder: Path
     environment: Mapping[str, str]
 
-    def run(self, *arguments: str, settings: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    def with_settings(self, **environment: object) -> Project:
+        """The same project, run with these in its environment; what is not text goes as JSON."""
+        given = {name: value if isinstance(value, str) else json.dumps(value) for name, value in environment.items()}
+        return replace(self, environment={**self.environment, **given})
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """What a pulumi command said, and how it ended."""
-        config = [f"--config=wide:{name}={value}" for name, value in (settings or {}).items()]
         return subprocess.run(
-            ["pulumi", *arguments, *config, "--non-interactive", "--color=never"],
+            ["pulumi", *arguments, "--non-interactive", "--color=never"],
             cwd=self.folder,
             env=dict(self.environment),
             capture_output=True,
@@ -50,27 +54,27 @@ class Project:
             check=False,
         )
 
-    def succeed(self, *arguments: str, settings: Mapping[str, str] | None = None) -> str:
+    def succeed(self, *arguments: str) -> str:
         """What a pulumi command said; it has to succeed."""
-        done = self.run(*arguments, settings=settings)
+        done = self.run(*arguments)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    def up(self, **settings: str) -> str:
+    def up(self, **settings: object) -> str:
         """What `pulumi up` said."""
-        return self.succeed("up", "--yes", "--skip-preview", "--diff", settings=settings)
+        return self.with_settings(WIDE=settings).succeed("up", "--yes", "--skip-preview", "--diff")
 
     def refresh(self) -> str:
         """What `pulumi refresh` said."""
         return self.succeed("refresh", "--yes", "--skip-preview", "--diff")
 
-    def preview(self, **settings: str) -> str:
+    def preview(self, **settings: object) -> str:
         """What `pulumi preview` said."""
-        return self.succeed("preview", "--diff", settings=settings)
+        return self.with_settings(WIDE=settings).succeed("preview", "--diff")
 
-    def planned(self, **settings: str) -> dict[str, str]:
+    def planned(self, **settings: object) -> dict[str, str]:
         """What a preview would do to which resource, by `Type name`; unchanged ones left out."""
-        steps = json.loads(self.succeed("preview", "--json", settings=settings))["steps"]
+        steps = json.loads(self.with_settings(WIDE=settings).succeed("preview", "--json"))["steps"]
         return {_short(step["urn"]): step["op"] for step in steps if step["op"] != "same"}
 
     def outputs(self) -> dict[str, Any]:

@@ -15,6 +15,4 @@ def adopting(id: str) -> pulumi.ResourceOptions:
 
 aws.ec2.Vpc("v", cidr_block="10.0.0.0/16", tags={"Name": "old"}, opts=adopting(os.environ["VPC"]))
 aws.s3.Bucket("b", bucket=os.environ["BUCKET"], force_destroy=True, opts=adopting(os.environ["BUCKET"]))
-aws.ssm.Parameter(
-    "p", name=os.environ["PARAMETER"], type="String", value="x", opts=adopting(os.environ["PARAMETER"])
-)
+aws.ssm.Parameter("p", name=os.environ["PARAMETER"], type="String", value="x", opts=adopting(os.environ["PARAMETER"]))

@@ -1,11 +1,12 @@
-"""One of every resource type that the stand-in knows, as the stacks would declare it."""
+"""One of every resource type that the stand-in knows, as the stacks would declare it; WIDE (JSON) changes details."""
 
 import json
+import os
 
 import pulumi
 import pulumi_aws as aws
 
-config = pulumi.Config()
+config = json.loads(os.environ.get("WIDE", "{}"))
 provider = aws.Provider(
     "aws",
     region="us-east-1",
@@ -189,7 +190,7 @@ lustre = aws.fsx.LustreFileSystem(
     "scratch",
     subnet_ids=subnet.id,
     security_group_ids=[group.id],
-    storage_capacity=config.get_int("lustre") or 1200,
+    storage_capacity=config.get("lustre") or 1200,
     deployment_type="SCRATCH_2",
     data_compression_type="LZ4",
     opts=options,
@@ -261,7 +262,7 @@ port = aws.ec2.NetworkInterface(
 state = aws.ebs.Volume(
     "state",
     availability_zone=subnet.availability_zone,
-    size=config.get_int("state") or 20,
+    size=config.get("state") or 20,
     type="gp3",
     encrypted=True,
     kms_key_id=key.arn,
@@ -274,7 +275,7 @@ head = aws.ec2.Instance(
     primary_network_interface={"network_interface_id": port.id},
     iam_instance_profile=profile.name,
     instance_initiated_shutdown_behavior="stop",
-    user_data="#!/bin/sh\n",
+    user_data=config.get("user_data_of_head") or "#!/bin/sh\n",
     user_data_replace_on_change=True,
     metadata_options={"http_tokens": "required", "http_put_response_hop_limit": 1, "instance_metadata_tags": "enabled"},
     root_block_device={"volume_size": 50, "volume_type": "gp3", "encrypted": True},
@@ -293,7 +294,7 @@ aws.ec2.VolumeAttachment(
 # --- guards and names
 topic = aws.sns.Topic("alerts", display_name="corral", opts=options)
 aws.sns.TopicSubscription("mail", topic=topic.arn, protocol="email", endpoint="a@b.c", opts=options)
-aws.cloudwatch.LogGroup("head", name="/corral/dev/head", retention_in_days=30, opts=options)
+aws.cloudwatch.LogGroup("head", name="/corral/dev/head", retention_in_days=config.get("retention") or 30, opts=options)
 aws.cloudwatch.MetricAlarm(
     "head-down",
     comparison_operator="GreaterThanThreshold",

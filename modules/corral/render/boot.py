@@ -1,0 +1,32 @@
+"""User data: the little that a machine does before the agent is there."""
+
+from collections.abc import Mapping
+
+from corral.model.cluster import ClusterPlan
+from corral.model.deployed import BootFacts
+from corral.model.jsons import to_json
+from corral.model.markets import Role
+from corral.render.texts import fill
+
+# The names are Debian's and Ubuntu's alike.
+_SHARED = ("munge", "python3-boto3", "slurm-client")
+PACKAGES: Mapping[Role, tuple[str, ...]] = {
+    Role.HEAD: (*_SHARED, "slurmctld"),
+    Role.COMPUTE: (*_SHARED, "libnss-slurm", "slurmd"),
+}
+
+
+def cloud_config(plan: ClusterPlan, role: Role, boot: BootFacts) -> str:
+    """The cloud-config of a machine in this role. It holds no secret: user data can be read by who may describe it.
+
+    A compute machine that cannot boot ends itself; a head stays, for someone to look at it.
+    """
+    script = {"role": role.value, "cluster": plan.name}
+    return fill(
+        "boot/user-data.yaml.j2",
+        **script,
+        packages=PACKAGES[role],
+        facts=to_json(boot),
+        fetch=fill("boot/fetch.py.j2"),
+        boot=fill("boot/boot.sh.j2", **script, powers_off=role is Role.COMPUTE),
+    )

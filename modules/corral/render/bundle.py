@@ -1,0 +1,58 @@
+"""The agent as machines fetch it: a tar.gz of corral.model and corral.agent, the same bytes wherever it is made.
+
+Its hash is in the user data of every machine, so other bytes would mean new launch templates. The archive is therefore
+stored, not compressed: zlib and zlib-ng, which Python is linked with here and there, give different compressed bytes.
+"""
+
+import io
+import struct
+import tarfile
+from collections.abc import Iterator
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from zlib import crc32
+
+ROOMS = ("agent", "model")
+_HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"  # gzip, deflate, no name, no time, unknown system (RFC 1952)
+_BLOCK = 65_535  # the most that a stored block can hold (RFC 1951, 3.2.4)
+
+
+def agent_bundle() -> bytes:
+    """A gzipped tar of the packages `corral.model` and `corral.agent`, to be put on a Python path."""
+    return stored_gzip(_tar())
+
+
+def stored_gzip(data: bytes) -> bytes:
+    """The data as a gzip file without compression."""
+    starts = range(0, len(data), _BLOCK) or range(1)
+    blocks = [_block(data[start : start + _BLOCK], last=start == starts[-1]) for start in starts]
+    return b"".join([_HEADER, *blocks, struct.pack("<LL", crc32(data), len(data) & 0xFFFFFFFF)])
+
+
+def _block(part: bytes, *, last: bool) -> bytes:
+    return struct.pack("<BHH", last, len(part), len(part) ^ 0xFFFF) + part
+
+
+def _tar() -> bytes:
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        for name, content in sorted(_sources()):
+            member = tarfile.TarInfo(name)  # its defaults: no time, no owner, mode 0644
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return stream.getvalue()
+
+
+def _sources() -> Iterator[tuple[str, bytes]]:
+    package = files("corral")
+    yield "corral/__init__.py", package.joinpath("__init__.py").read_bytes()
+    for room in ROOMS:
+        yield from _below(package.joinpath(room), f"corral/{room}")
+
+
+def _below(directory: Traversable, name: str) -> Iterator[tuple[str, bytes]]:
+    for entry in directory.iterdir():
+        if entry.is_dir() and entry.name != "__pycache__":
+            yield from _below(entry, f"{name}/{entry.name}")
+        elif entry.name.endswith(".py"):
+            yield f"{name}/{entry.name}", entry.read_bytes()

@@ -1,0 +1,136 @@
+"""What people see of an account: status, leftovers, and what a machine lacks."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from rich.console import Console, RenderableType
+
+from corral.inventory.findings import Findings
+from corral.inventory.leftovers import Leftover
+from corral.inventory.status import find_status
+from corral.inventory.things import Kind, Thing
+from corral.render.directory import FileChange
+from corral.report.changes import changes_view, difference_view
+from corral.report.doctor import Finding, Purpose, doctor_view, possible
+from corral.report.leftovers import leftovers_view
+from corral.report.status import status_view
+from worked_example import RoundPrices
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+OWN = {"corral:base": "dev", "corral:cluster": "dev"}
+VPC = Thing(kind=Kind.VPC, id="vpc-1", tags={"corral:base": "dev"})
+HEAD = Thing(
+    kind=Kind.INSTANCE,
+    id="i-0",
+    tags=OWN,
+    state="running",
+    type="m7i.2xlarge",
+    market="on-demand",
+    address="10.64.0.23",
+    since=datetime(2026, 11, 21, 10, 30, tzinfo=UTC),
+)
+VOLUME = Thing(kind=Kind.VOLUME, id="vol-1", tags={**OWN, "Name": "corral-dev-state"}, size_gib=50)
+
+
+def lines(parts: Iterable[RenderableType]) -> list[str]:
+    out = io.StringIO()
+    console = Console(file=out, width=120, highlight=False, markup=False, emoji=False)
+    for part in parts:
+        console.print(part)
+    return [" ".join(line.split()) for line in out.getvalue().splitlines() if line.strip()]
+
+
+def status(*things: Thing, ends_at: datetime | None = None) -> list[str]:
+    return lines(status_view(find_status(things, "dev", "dev", "us-east-1", ends_at, RoundPrices()), NOW))
+
+
+def test_running_environment_tells_head_end_and_cost() -> None:
+    assert status(VPC, HEAD, ends_at=datetime(2026, 11, 21, 21, 30, tzinfo=UTC)) == [
+        "dev on base dev, us-east-1: up",
+        "head i-0 (m7i.2xlarge) is running at 10.64.0.23, for 1 h 30 min",
+        "ends in 9 h 30 min, 2026-11-21 21:30 UTC",
+        "nodes none runs",
+        "costs 0.40 USD an hour now: base 0.00, cluster 0.40",
+        "traffic and stored data come on top; `corral plan` says where prices are from",
+    ]
+
+
+def test_environment_that_is_not_up_is_told_so() -> None:
+    assert status()[0] == "dev on base dev, us-east-1: not up"
+
+
+def test_base_without_its_cluster_is_told_so() -> None:
+    assert status(VPC)[0] == "dev on base dev, us-east-1: not up, only its base is"
+
+
+def test_lost_head_is_told_with_what_brings_it_back() -> None:
+    assert status(VPC, VOLUME)[0] == "dev on base dev, us-east-1: up, but without a head - `corral up` makes one"
+
+
+def test_life_that_is_over_is_not_counted_on() -> None:
+    over = status(VPC, HEAD, ends_at=datetime(2026, 11, 21, 11, tzinfo=UTC))
+    assert over[2] == "ends ended its life at 2026-11-21 11:00 UTC"
+
+
+def test_leftovers_are_told_with_their_reason_and_cost() -> None:
+    left = (Leftover(thing=VOLUME, reason="cluster dev is not up"),)
+    found = Findings(region="us-east-1", backend="s3://state", leftovers=left, foreign=(), kept=())
+    told = lines(leftovers_view(found, RoundPrices()))
+    assert [line for line in told if "─" not in line] == [
+        "Left behind in us-east-1",
+        "judged by the stacks in s3://state",
+        "kind id name why USD/month",
+        "volume vol-1 corral-dev-state cluster dev is not up 5.00",
+        "1 in all 5.00",
+    ]
+
+
+def test_nothing_left_is_one_word() -> None:
+    found = Findings(region="us-east-1", backend="s3://state", leftovers=(), foreign=(), kept=())
+    assert lines(leftovers_view(found, RoundPrices()))[0] == "Left behind in us-east-1 nothing"
+
+
+def test_changes_are_listed_and_counted() -> None:
+    changes = [FileChange(path="a", before=None, after="1"), FileChange(path="b", before="1", after="1")]
+    assert lines(changes_view(changes, "out")) == ["new a", "same b", "out: 1 new, 1 same"]
+
+
+def test_difference_is_that_of_the_lines() -> None:
+    changes = [FileChange(path="slurm.conf", before="a\nb\n", after="a\nc\n")]
+    assert lines(difference_view(changes)) == [
+        "--- before/slurm.conf",
+        "+++ after/slurm.conf",
+        "@@ -1,2 +1,2 @@",
+        "a",
+        "-b",
+        "+c",
+    ]
+
+
+LACKING = (
+    Finding(name="Python", found="3.11", needed_for=(Purpose.PLAN,), fix=""),
+    Finding(name="Pulumi", found=None, needed_for=(Purpose.AWS, Purpose.BOX), fix="get it"),
+)
+
+
+def test_what_is_missing_is_told_with_what_needs_it_and_how_to_get_it() -> None:
+    assert lines(doctor_view(LACKING)) == [
+        "Found",
+        "Python 3.11",
+        "Missing",
+        "Pulumi needed for up on AWS, up in the box",
+        "get it",
+        "Possible",
+        "plan and render yes",
+        "up on AWS no, for want of Pulumi",
+        "up in the box no, for want of Pulumi",
+        "tests with real Slurm yes",
+        "a shell on the head yes",
+    ]
+
+
+def test_purpose_is_possible_if_it_lacks_nothing() -> None:
+    assert [purpose.name for purpose in Purpose if possible(LACKING, purpose)] == ["PLAN", "SLURM", "CONNECT"]
