@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import select
+import shutil
 import signal
 import socket
 import stat
@@ -199,6 +201,14 @@ def test_a_profile_meant_for_aws_does_not_keep_the_box_from_starting(
 ) -> None:
     monkeypatch.setenv("AWS_PROFILE", "a-profile-that-this-machine-lacks")
     assert control.start(state_directory).state == "running"
+
+
+def test_a_box_whose_directory_is_removed_ends(state_directory: Path) -> None:
+    process = os.pidfd_open(control.start(state_directory).pid or 0)
+    shutil.rmtree(state_directory)
+    ended = select.select([process], [], [], 30)[0] == [process]
+    os.close(process)
+    assert ended
 
 
 def test_a_stalled_client_does_not_hold_up_the_others(state_directory: Path) -> None:

@@ -51,7 +51,8 @@ def keep(session: Any, subnet: str) -> None:
     home = efs.create_file_system(CreationToken="t", Tags=pairs({**BASE, "corral:keep": "home"}, "corral-dev-home"))
     efs.create_mount_target(FileSystemId=home["FileSystemId"], SubnetId=subnet)
     key_tags = {**BASE, "corral:keep": "key", "Name": "corral-dev-key"}
-    kms.create_key(Tags=[{"TagKey": key, "TagValue": value} for key, value in key_tags.items()])
+    key = kms.create_key(Tags=[{"TagKey": key, "TagValue": value} for key, value in key_tags.items()])
+    kms.create_alias(AliasName="alias/corral-dev", TargetKeyId=key["KeyMetadata"]["KeyId"])
 
 
 def _network(ec2: Any) -> str:
@@ -137,6 +138,14 @@ def _around(session: Any) -> None:
     route53.change_tags_for_resource(
         ResourceType="hostedzone", ResourceId=zone.removeprefix("/hostedzone/"), AddTags=pairs(CLUSTER, "names")
     )
+    budget = {
+        "BudgetName": "corral-dev",
+        "BudgetType": "COST",
+        "TimeUnit": "MONTHLY",
+        "BudgetLimit": {"Amount": "100", "Unit": "USD"},
+        "CostFilters": {"TagKeyValue": ["user:corral:base$dev"]},
+    }
+    session.client("budgets").create_budget(AccountId="123456789012", Budget=budget)
     record = {"Name": "head.dev.corral.internal", "Type": "A", "TTL": 60, "ResourceRecords": [{"Value": "10.64.0.11"}]}
     change = {"Action": "CREATE", "ResourceRecordSet": record}
     route53.change_resource_record_sets(HostedZoneId=zone, ChangeBatch={"Changes": [change]})

@@ -42,6 +42,8 @@ KINDS = [
     "instance profile",
     "role",
     "policy",
+    "budget",
+    "key alias",
     "home file system",
     "bucket",
     "key",

@@ -122,9 +122,7 @@ def dev(*queues: QueuePlan, slurm_version: str = "23.11") -> ClusterPlan:
         image=image(slurm_version),
         head=head(),
         queues=queues or (train(),),
-        placement_groups=tuple(
-            PlacementGroupPlan(key=f"train-{zone}", queue="train", zone_id=zone) for zone in ZONES
-        ),
+        placement_groups=tuple(PlacementGroupPlan(key=f"train-{zone}", queue="train", zone_id=zone) for zone in ZONES),
         lustre=(
             LustrePlan(
                 name="scratch",

@@ -82,8 +82,9 @@ def test_leftovers_are_told_with_their_reason_and_cost() -> None:
     assert [line for line in told if "─" not in line] == [
         "Left behind in us-east-1",
         "judged by the stacks in s3://state",
-        "kind id name why USD/month",
-        "volume vol-1 corral-dev-state cluster dev is not up 5.00",
+        "cluster dev is not up:",
+        "name id USD/month",
+        "volume corral-dev-state vol-1 5.00",
         "1 in all 5.00",
     ]
 

@@ -6,9 +6,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from corral.agent.boot import BootError, boot
-from corral.agent.metadata import MetadataError, instance_tag
-from corral.agent.store import DirectoryStore, Store
+from corral.agent.boot import boot
+from corral.agent.errors import AgentError
+from corral.agent.metadata import instance_tag
+from corral.agent.store import DirectoryStore, Store, StoreError
 from corral.model.deployed import BootFacts
 from corral.model.jsons import from_json
 from corral.model.markets import Role
@@ -24,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         role = Role(chosen.role)
         queue = None if role is Role.HEAD else chosen.queue or instance_tag("corral:queue")
         boot(_store(chosen), role, queue, root=chosen.root)
-    except (BootError, MetadataError, OSError, ValueError) as error:
+    except (AgentError, OSError) as error:
         logging.error("boot: %s", error)
         return 1
     return 0
@@ -36,7 +37,9 @@ def _parser() -> argparse.ArgumentParser:
     command = commands.add_parser("boot", help="fetch the cluster's files and install them")
     command.add_argument("--role", required=True, choices=[role.value for role in Role], help="what the machine is")
     command.add_argument("--queue", help="the queue of a compute machine (default: its tag corral:queue)")
-    command.add_argument("--facts", type=Path, default=FACTS, help="where the cluster's files are (default: %(default)s)")
+    command.add_argument(
+        "--facts", type=Path, default=FACTS, help="where the cluster's files are (default: %(default)s)"
+    )
     command.add_argument("--store", type=Path, help="a directory in the bucket's place")
     command.add_argument("--root", type=Path, default=Path("/"), help="where to install (default: %(default)s)")
     return parser
@@ -47,7 +50,11 @@ def _store(chosen: argparse.Namespace) -> Store:
         return DirectoryStore(chosen.store)
     from corral.agent.s3 import BucketStore
 
-    return BucketStore(from_json(BootFacts, chosen.facts.read_text(encoding="utf-8")))
+    try:
+        facts = from_json(BootFacts, chosen.facts.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise StoreError(f"{chosen.facts} does not say where the cluster's files are: {error}") from error
+    return BucketStore(facts)
 
 
 if __name__ == "__main__":

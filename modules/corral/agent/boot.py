@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from corral.agent.errors import AgentError
 from corral.agent.install import install
 from corral.agent.places import places
 from corral.agent.store import Store
@@ -21,8 +22,8 @@ log = logging.getLogger("corral.agent")
 DAEMONS: Mapping[Role, tuple[str, ...]] = {Role.HEAD: ("munge", "slurmctld"), Role.COMPUTE: ("munge", "slurmd")}
 
 
-class BootError(Exception):
-    """A machine that cannot become what it was launched for; the text is one sentence for a person."""
+class BootError(AgentError):
+    """A machine that cannot become what it was launched for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,7 +38,7 @@ def _install(placement: Placement, root: Path) -> bool:
             os.fchmod(stream.fileno(), placement.mode)
             stream.flush()
             os.fsync(stream.fileno())
-        os.replace(temporary, file)
+        Path(temporary).replace(file)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise

@@ -6,13 +6,15 @@ Source: EC2 User Guide, "Use the Instance Metadata Service to access instance me
 import urllib.error
 import urllib.request
 
+from corral.agent.errors import AgentError
+
 SERVICE = "http://169.254.169.254"
 _TOKEN_LIFE_S = 60  # one question follows at once
 _TIMEOUT_S = 5  # the service is on the machine's own link and answers in milliseconds
 
 
-class MetadataError(Exception):
-    """The metadata service did not answer; the text is one sentence for a person."""
+class MetadataError(AgentError):
+    """The metadata service did not answer."""
 
 
 def instance_tag(key: str, service: str = SERVICE) -> str | None:

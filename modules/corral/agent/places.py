@@ -16,7 +16,9 @@ _PROGRAM = """#!/bin/sh
 # Managed by corral: written by `corral-agent boot`.
 PYTHONPATH=/opt/corral/agent exec /usr/bin/python3 -m corral.agent {arguments}
 """
-_OWN = b"# Your own lines of slurm.conf; corral made this file and leaves it alone. After a change: scontrol reconfigure\n"
+_OWN = (
+    b"# Your own lines of slurm.conf; corral made this file and leaves it alone. After a change: scontrol reconfigure\n"
+)
 _OWN_OBJECT = "own/slurm.conf"
 
 

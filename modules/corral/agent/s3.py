@@ -1,7 +1,9 @@
 """A cluster's files in S3. boto3 is imported when a store is made: nothing else of the agent needs it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
+from corral.agent.store import StoreError
 from corral.model.deployed import BootFacts
 
 
@@ -16,10 +18,23 @@ class BucketStore:
         self._prefix = f"{facts.prefix}/"
 
     def names(self) -> Sequence[str]:
-        """The key of every object below the prefix, without the prefix, sorted."""
-        pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=self._prefix)
-        return sorted(found["Key"].removeprefix(self._prefix) for page in pages for found in page.get("Contents", ()))
+        """The key of every object below the prefix, without the prefix, sorted. Raises StoreError."""
+        with self._explained(self._prefix):
+            pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=self._prefix)
+            keys = [found["Key"] for page in pages for found in page.get("Contents", ())]
+        return sorted(key.removeprefix(self._prefix) for key in keys)
 
     def read(self, name: str) -> bytes:
-        """The bytes of one of these objects."""
-        return self._client.get_object(Bucket=self._bucket, Key=self._prefix + name)["Body"].read()
+        """The bytes of one of these objects. Raises StoreError."""
+        with self._explained(self._prefix + name):
+            content: bytes = self._client.get_object(Bucket=self._bucket, Key=self._prefix + name)["Body"].read()
+        return content
+
+    @contextmanager
+    def _explained(self, key: str) -> Iterator[None]:
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        try:
+            yield
+        except (BotoCoreError, ClientError) as error:
+            raise StoreError(f"s3://{self._bucket}/{key} cannot be read: {error}") from error

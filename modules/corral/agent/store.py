@@ -1,8 +1,14 @@
 """Where a cluster's files come from: a bucket on AWS, a directory wherever there is none."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
+
+from corral.agent.errors import AgentError
+
+
+class StoreError(AgentError):
+    """The cluster's files cannot be read."""
 
 
 class Store(Protocol):
@@ -31,18 +37,3 @@ class DirectoryStore:
     def read(self, name: str) -> bytes:
         """The bytes of one of these files."""
         return (self._directory / name).read_bytes()
-
-
-class TextStore:
-    """Files that are still in memory, as they were rendered."""
-
-    def __init__(self, texts: Mapping[str, str]) -> None:
-        self._texts = texts
-
-    def names(self) -> Sequence[str]:
-        """The path of every file, sorted."""
-        return sorted(self._texts)
-
-    def read(self, name: str) -> bytes:
-        """The bytes of one of these files."""
-        return self._texts[name].encode()

@@ -22,6 +22,8 @@ from typing import Any
 from corral.box import lock
 from corral.box.directory import StateDirectory
 
+OWNER_CHECK_S = 2  # how soon a box leaves after its state directory was removed
+
 
 def main() -> int:
     """Never returns after serving: 0 is the exit code of a clean stop, 1 that of a box that could not start."""
@@ -37,7 +39,7 @@ def main() -> int:
     except (BlockingIOError, PermissionError):
         return _say(options.ready, "busy", 1)
     try:
-        code = _serve(home, options.ready)
+        code = _serve(home, held, options.ready)
     except OSError as error:
         return _say(options.ready, f"the box in {home.path} cannot start: {error.strerror or error}", 1)
     logging.shutdown()
@@ -45,7 +47,7 @@ def main() -> int:
     os._exit(code)  # tearing moto's modules down one by one would take most of a second
 
 
-def _serve(home: StateDirectory, ready: int) -> int:
+def _serve(home: StateDirectory, held: int, ready: int) -> int:
     from werkzeug.serving import make_server
 
     from corral.box import state
@@ -73,12 +75,21 @@ def _serve(home: StateDirectory, ready: int) -> int:
     state.write(json.dumps(facts).encode(), home.record)
     logging.info("the box in %s serves at %s", home.path, facts["url"])
     _say(ready, "ready", 0)
-    ended.wait()
+    while not ended.wait(OWNER_CHECK_S) and _is_ours(home, held):
+        pass
     cloud.lock.acquire()  # for good: no call may change anything after the last save
     cloud.save()
     home.record.unlink(missing_ok=True)
     logging.info("the box in %s stopped", home.path)
     return 0
+
+
+def _is_ours(home: StateDirectory, held: int) -> bool:
+    """False once the state directory was removed: then nobody can stop this box any more."""
+    try:
+        return os.path.samestat(home.lock.stat(), os.fstat(held))
+    except OSError:
+        return False
 
 
 def _say(ready: int, sentence: str, code: int) -> int:

@@ -189,8 +189,13 @@ def _wait_until_ready(process: subprocess.Popen[str], directory: Path) -> None:
     answers, _, _ = select.select([process.stdout], [], [], START_TIMEOUT_S)
     if answers and process.stdout.readline() == "ready\n":
         return
+    log = _end_of_log(directory)
+    if log.startswith("unshare:"):
+        raise SlurmError(
+            f"this machine gives no namespaces for a slurmctld - root or user namespaces are needed\n{log}"
+        )
     problem = "ended at once" if answers else f"did not answer within {START_TIMEOUT_S} s"
-    raise SlurmError(f"slurmctld {problem}\n{_end_of_log(directory)}")
+    raise SlurmError(f"slurmctld {problem}\n{log}")
 
 
 def _end_of_log(directory: Path) -> str:

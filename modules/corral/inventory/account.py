@@ -9,6 +9,7 @@ from typing import Any
 import boto3
 
 from corral.inventory.ec2 import read_ec2
+from corral.inventory.named import read_aliases, read_budgets
 from corral.inventory.tagged import read_file_systems, read_iam, read_tagged, read_zones
 from corral.inventory.things import BASE_TAG, Kind, Thing
 
@@ -43,7 +44,7 @@ def open_session(region: str | None) -> Session:
 
 def read_things(session: Any) -> tuple[Thing, ...]:
     """Every thing that carries a base's tag, each once, in the order of kinds, then by id."""
-    readers = (read_file_systems, read_tagged, read_zones, read_iam)
+    readers = (read_file_systems, read_tagged, read_zones, read_iam, read_budgets, read_aliases)
     return _sorted([*read_ec2(session.client("ec2")), *(thing for read in readers for thing in read(session))])
 
 

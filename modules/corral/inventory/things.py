@@ -37,6 +37,8 @@ class Kind(StrEnum):
     INSTANCE_PROFILE = "instance profile"
     ROLE = "role"
     POLICY = "policy"
+    BUDGET = "budget"
+    ALIAS = "key alias"
     HOME = "home file system"
     BUCKET = "bucket"
     KEY = "key"

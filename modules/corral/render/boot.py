@@ -12,7 +12,7 @@ from corral.render.texts import fill
 _SHARED = ("munge", "python3-boto3", "slurm-client")
 PACKAGES: Mapping[Role, tuple[str, ...]] = {
     Role.HEAD: (*_SHARED, "slurmctld"),
-    Role.COMPUTE: (*_SHARED, "libnss-slurm", "slurmd"),
+    Role.COMPUTE: (*_SHARED, "slurmd"),
 }
 
 

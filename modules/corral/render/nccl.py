@@ -11,7 +11,10 @@ def nccl_files(plan: ClusterPlan) -> Mapping[str, str]:
     queues = [queue for queue in plan.queues if queue.efa]
     if not queues:
         return {}
-    return {**{f"nccl/{queue.name}.conf": _conf(queue) for queue in queues}, "nccl/profile.sh": fill("nccl/profile.sh.j2")}
+    return {
+        **{f"nccl/{queue.name}.conf": _conf(queue) for queue in queues},
+        "nccl/profile.sh": fill("nccl/profile.sh.j2"),
+    }
 
 
 def _conf(queue: QueuePlan) -> str:

@@ -1,7 +1,5 @@
 """slurm.conf, gres.conf and cgroup.conf of a cluster. What differs between kinds of host is in `host`."""
 
-from collections.abc import Sequence
-
 from corral.model.cluster import ClusterPlan, GresPlan, NodePlan, QueuePlan
 from corral.render.lines import slurm_line
 from corral.render.releases import line_if_known, parse_release

@@ -1,4 +1,4 @@
-"""Templates of the package, filled with finished values. What the values are is decided in the modules beside this one."""
+"""Templates of the package, filled with finished values. What the values are is decided in the modules beside."""
 
 from functools import cache
 from importlib.resources import files

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from rich.console import RenderableType
+from rich.text import Text
 
-from corral.forecast.money import Usd, total
+from corral.forecast.money import ZERO, Usd, total
 from corral.forecast.prices import PriceList
 from corral.inventory.findings import Findings
 from corral.inventory.leftovers import Leftover
@@ -21,11 +22,10 @@ def leftovers_view(found: Findings, prices: PriceList) -> Iterator[RenderableTyp
     """Leftovers by kind with their cost, what may belong to somebody else, and what is kept on purpose."""
     yield heading(f"Left behind in {found.region}", "" if found.leftovers else "nothing")
     yield lines([f"judged by the stacks in {found.backend}"])
-    if found.leftovers:
-        yield _leftovers(found.leftovers, prices)
+    yield from _leftovers(found.leftovers, prices)
     if found.foreign:
         yield heading("Of other environments", "this project does not declare them")
-        yield _leftovers(found.foreign, prices)
+        yield from _leftovers(found.foreign, prices)
         yield lines(["Somebody else may be using them. Only a sweep of their own project deletes them."])
     if found.kept:
         yield heading("Kept on purpose", "`corral down ENV --delete-data BASE` deletes it")
@@ -49,13 +49,20 @@ def _region(found: Findings, prices: PriceList) -> Document:
     }
 
 
-def _leftovers(found: Sequence[Leftover], prices: PriceList) -> RenderableType:
-    rows = [
-        (one.thing.kind.value, one.thing.id, one.thing.name, one.reason, usd(usd_per_month(one.thing, prices)))
-        for one in found
-    ]
-    sums = (f"{len(found)} in all", "", "", "", usd(_sum(found, prices)))
-    return table(("kind", "id", "name", "why", ">USD/month"), rows, total=sums)
+def _leftovers(found: Sequence[Leftover], prices: PriceList) -> Iterator[RenderableType]:
+    for reason in dict.fromkeys(one.reason for one in found):
+        group = [one for one in found if one.reason == reason]
+        rows = [(one.thing.kind.value, one.thing.name, one.thing.id, _cost(one.thing, prices)) for one in group]
+        yield Text()
+        yield lines([f"{reason}:"])
+        yield table(
+            ("", "name", "id", ">USD/month"), rows, total=(f"{len(group)} in all", "", "", usd(_sum(group, prices)))
+        )
+
+
+def _cost(thing: Thing, prices: PriceList) -> str:
+    amount = usd_per_month(thing, prices)
+    return "free" if amount == ZERO else usd(amount)
 
 
 def _sum(found: Sequence[Leftover], prices: PriceList) -> Usd:

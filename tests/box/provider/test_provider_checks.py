@@ -19,28 +19,26 @@ def check(
 ) -> tuple[dict[str, Any], list[str]]:
     """The inputs, and the faults as lines."""
     inputs, faults = checked(RESOURCES[token], news, olds or {}, NAMING, tags or {})
-    return inputs, [f"{fault.path}: {fault.reason}" for fault in faults]
+    return inputs, [fault.reason for fault in faults]
 
 
 def test_an_unknown_argument_is_refused_by_its_path() -> None:
     _, faults = check(TEMPLATE, {"networkInterfaces": [{"deviceIndex": 0, "colour": "red"}]})
-    assert faults == [
-        "networkInterfaces[0].colour: the box's stand-in for the aws provider does not know this argument"
-    ]
+    assert faults == ["the box's stand-in for the aws provider does not know the argument networkInterfaces[0].colour"]
 
 
 def test_a_missing_argument_is_named() -> None:
-    assert check("aws:ec2/subnet:Subnet", {"vpcId": "vpc-1"})[1] == ["cidrBlock: is required"]
+    assert check("aws:ec2/subnet:Subnet", {"vpcId": "vpc-1"})[1] == ["cidrBlock is required"]
 
 
 def test_a_value_of_another_kind_is_refused() -> None:
     _, faults = check("aws:ec2/vpc:Vpc", {"cidrBlock": "10.0.0.0/16", "enableDnsSupport": "perhaps"})
-    assert faults == ['enableDnsSupport: is "perhaps", which is not a yes or no']
+    assert faults == ['enableDnsSupport is "perhaps", which is not a yes or no']
 
 
 def test_a_document_that_is_not_json_is_refused() -> None:
     _, faults = check("aws:iam/policy:Policy", {"policy": "{allow}"})
-    assert faults == ['policy: is "{allow}", which is not a JSON document']
+    assert faults == ['policy is "{allow}", which is not a JSON document']
 
 
 def test_a_number_for_text_and_text_for_a_number_are_converted() -> None:

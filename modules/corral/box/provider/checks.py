@@ -14,7 +14,7 @@ from corral.box.provider.resource import Resource
 from corral.box.provider.shapes import Kind, Prop
 from corral.box.provider.wire import ASSET, SIGNATURE, UNKNOWN
 
-UNKNOWN_ARGUMENT = "the box's stand-in for the aws provider does not know this argument"
+UNKNOWN_ARGUMENT = "the box's stand-in for the aws provider does not know the argument"
 RANDOM_DIGITS = 7  # of an automatic name, as the official provider has it
 
 
@@ -81,7 +81,8 @@ def _fields(props: Mapping[str, Prop], given: Mapping[str, Any], path: str, faul
             checked[name] = _value(props[name], value, where, faults)
     for name, prop in props.items():
         if prop.required and name not in checked:
-            faults.append(Fault(path=f"{path}.{name}" if path else name, reason="is required"))
+            where = f"{path}.{name}" if path else name
+            faults.append(Fault(path=where, reason=f"{where} is required"))
     return checked
 
 
@@ -91,7 +92,7 @@ def _value(prop: Prop, value: Any, path: str, faults: list[Fault]) -> Any:
     try:
         return _converted(prop, value, path, faults)
     except (TypeError, ValueError):
-        faults.append(Fault(path=path, reason=f"is {json.dumps(value)[:80]}, which is not a {prop.kind.value}"))
+        faults.append(Fault(path=path, reason=f"{path} is {json.dumps(value)[:80]}, which is not a {prop.kind.value}"))
         return value
 
 

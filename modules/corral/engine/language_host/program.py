@@ -66,7 +66,7 @@ def main() -> int:
         pulumi.log.error(str(error))
         return ALREADY_TOLD
     except Exception as error:
-        pulumi.log.error(f"the program failed:\n{own_traceback(error, launch.folder)}")
+        pulumi.log.error(complaint(error, launch.folder))
         return ALREADY_TOLD
     return 0
 
@@ -90,6 +90,14 @@ def _run_program(program: str) -> None:
     file = Path(program)
     sys.path.insert(0, str(file if file.is_dir() else file.parent))
     runpy.run_path(program, run_name="__main__")
+
+
+def complaint(error: Exception, folder: str) -> str:
+    """What the user is told: of a refused function call what the provider said, else where the program failed."""
+    text = str(error)
+    if text.startswith("invoke of "):  # the SDK has no exception class of its own for it
+        return text
+    return f"the program failed:\n{own_traceback(error, folder)}"
 
 
 def own_traceback(error: BaseException, folder: str) -> str:

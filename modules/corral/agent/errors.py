@@ -1,0 +1,5 @@
+"""What can go wrong on a machine, as one tree: AgentError > BootError, MetadataError, StoreError."""
+
+
+class AgentError(Exception):
+    """Something that a person has to know; the text is one sentence."""

@@ -1,0 +1,56 @@
+"""Every rendered file of `dev`, byte by byte; `make regold` rewrites them for review."""
+
+import re
+from collections.abc import Callable
+
+import pytest
+from render.plans import boot_facts, cpu, deployed, dev, train
+
+from corral.model.markets import Role
+from corral.render import cluster_files, deployed_json, user_data
+from corral.render.slurm import slurm_conf
+
+Golden = Callable[[str, str], None]
+FILES = (
+    "cluster.json",
+    "jobs/jax.sbatch",
+    "jobs/torchrun.sbatch",
+    "nccl/profile.sh",
+    "nccl/train.conf",
+    "slurm/cgroup.conf",
+    "slurm/gres.conf",
+    "slurm/host.conf",
+    "slurm/slurm.conf",
+)
+
+
+def test_the_files_of_a_cluster_are_these_in_this_order() -> None:
+    assert tuple(cluster_files(dev())) == FILES
+
+
+@pytest.mark.parametrize("path", FILES)
+def test_file_of_dev(golden: Golden, path: str) -> None:
+    golden(f"render/dev/{path}", cluster_files(dev())[path])
+
+
+@pytest.mark.parametrize("role", Role)
+def test_user_data_of_dev(golden: Golden, role: Role) -> None:
+    golden(f"render/dev/user-data.{role}.yaml", user_data(dev(), role, boot_facts()))
+
+
+def test_deployed_json_of_dev(golden: Golden) -> None:
+    golden("render/dev/deployed.json", deployed_json(deployed()))
+
+
+def test_slurm_conf_of_two_queues_for_debians_slurm(golden: Golden) -> None:
+    golden("render/two-queues/slurm.conf", slurm_conf(dev(train(), cpu(), slurm_version="22.05")))
+
+
+def test_rendering_twice_gives_the_same_text() -> None:
+    assert cluster_files(dev()) == cluster_files(dev())
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if path != "cluster.json"])
+def test_file_says_at_its_beginning_that_corral_manages_it(path: str) -> None:
+    beginning = [line for line in cluster_files(dev())[path].splitlines() if not line.startswith("#!")][0]
+    assert re.match("# Managed by corral: do not edit", beginning)
