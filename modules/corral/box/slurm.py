@@ -43,9 +43,9 @@ class SlurmError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Controller:
-    """A running slurmctld. `pid` is of the process that holds its namespaces, `user` empty where that is root's."""
+    """A running slurmctld. `process` holds its namespaces; `user` is empty where they are root's."""
 
-    pid: int
+    process: subprocess.Popen[str]
     directory: Path
     user: str
 
@@ -61,14 +61,20 @@ class Controller:
         return (self.directory / "slurmctld.out").read_text(encoding="utf-8")
 
     def update(self, files: Mapping[str, str]) -> None:
-        """Puts new files in the place of the old ones and makes slurmctld read them. Raises SlurmError."""
+        """Puts new files in the place of the old ones and restarts slurmctld, which running jobs do not notice.
+
+        Before Slurm 23.11 `scontrol reconfigure` with another number of nodes ends slurmctld ("You have to restart").
+        Raises SlurmError.
+        """
+        assert self.process.stdin is not None
         _install(files, self.directory)
-        done = self.run("scontrol", "reconfigure")
-        if done.returncode:
-            raise SlurmError(f"slurmctld does not take the new files: {done.stderr}{_end_of_log(self.directory)}")
+        self.process.stdin.write("restart\n")
+        self.process.stdin.flush()
+        _wait_until_ready(self.process, self.directory)
 
     def _enter(self) -> tuple[str, ...]:
-        target = (f"--target={self.pid}", f"--pid=/proc/{self.pid}/ns/pid_for_children", "--net", "--uts", "--mount")
+        pid = self.process.pid
+        target = (f"--target={pid}", f"--pid=/proc/{pid}/ns/pid_for_children", "--net", "--uts", "--mount")
         if not self.user:
             return ("nsenter", *target, "--")
         deeper = ("unshare", "--user", f"--map-user={self.user}", f"--map-group={self.user}", "--")
@@ -92,7 +98,7 @@ def running_slurmctld(files: Mapping[str, str], directory: Path) -> Iterator[Con
         process = _start(script, directory, plan, user)
         try:
             _wait_until_ready(process, directory)
-            yield Controller(pid=process.pid, directory=directory, user=user)
+            yield Controller(process=process, directory=directory, user=user)
         finally:
             _stop(process)
 

@@ -1,6 +1,7 @@
 #!/bin/sh
 # The head of a cluster, in namespaces of its own: started by corral.box.slurm, which explains the arguments.
-# Prints "ready", and lives until its standard input ends; then everything in the namespaces dies with it.
+# Prints "ready" when slurmctld answers, restarts it for every line that it reads, and lives until its standard input
+# ends; then everything in the namespaces dies with it.
 set -eu
 root=$1 host=$2 address=$3 user=$4
 
@@ -25,13 +26,16 @@ fi
 
 # In the namespace of one user the root directory is nobody's, which munged takes for insecure.
 "$@" munged ${user:+--force} --key-file=/mnt/munge.key --num-threads=2
-"$@" slurmctld -D >/mnt/slurmctld.out 2>&1 &
-slurmctld=$!
-until "$@" scontrol ping 2>/dev/null | grep -q UP; do
-    kill -0 "$slurmctld"
-    sleep 0.05
+while
+    "$@" slurmctld -D >>/mnt/slurmctld.out 2>&1 &
+    slurmctld=$!
+    until "$@" scontrol ping 2>/dev/null | grep -q UP; do
+        kill -0 "$slurmctld" || exit 1
+        sleep 0.05
+    done
+    echo ready
+    read -r _
+do
+    kill "$slurmctld" && wait "$slurmctld"
 done
-echo ready
-
-cat >/dev/null
 kill "$slurmctld" && wait "$slurmctld"

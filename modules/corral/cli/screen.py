@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from io import TextIOWrapper
 from typing import Any
 
@@ -28,6 +29,17 @@ def show(parts: Iterable[RenderableType]) -> None:
 def show_json(document: Any) -> None:
     """Prints the document, indented, keys in the order in which they were made."""
     sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+
+
+@contextmanager
+def waiting(text: str) -> Iterator[None]:
+    """A block during which a terminal shows that something is being done; elsewhere nothing is shown."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(text):
+        yield
 
 
 def ask(question: str) -> bool:

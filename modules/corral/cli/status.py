@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from corral.cli.account import mean_account
 from corral.cli.options import AsJson, BoxDirectory, Environment, InBox, Project, examples, new_app
 from corral.cli.project import find_project
-from corral.cli.screen import show, show_json
+from corral.cli.screen import show, show_json, waiting
 from corral.forecast.catalogue import catalogue_prices
 from corral.inventory.account import open_session
 from corral.inventory.status import read_status
@@ -32,7 +32,8 @@ def status(
     spec = read_environment(find_project(project), env)
     mean_account(in_box=box, box_directory=box_dir)
     region = spec.base.region
-    found = read_status(open_session(region), spec.cluster.name, spec.base.name, catalogue_prices(region))
+    with waiting(f"reading what is there in {region}"):
+        found = read_status(open_session(region), spec.cluster.name, spec.base.name, catalogue_prices(region))
     if json:
         show_json(status_document(found))
     else:

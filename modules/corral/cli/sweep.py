@@ -13,7 +13,7 @@ from corral.cli.account import mean_account
 from corral.cli.failure import ExitCode, Failure
 from corral.cli.options import AnyEnvironment, AsJson, BoxDirectory, InBox, Project, Yes, examples, new_app
 from corral.cli.project import environment_names, find_project
-from corral.cli.screen import ask, show, show_json
+from corral.cli.screen import ask, show, show_json, waiting
 from corral.engine.environment import backend_url
 from corral.forecast.catalogue import catalogue_prices
 from corral.inventory.account import Session, open_session
@@ -50,7 +50,8 @@ def sweep(
     known = Known(
         clusters=frozenset(spec.cluster.name for spec in specs), bases=frozenset(spec.base.name for spec in specs)
     )
-    found = tuple(find(session, backend, known, only_known=env is not None) for session in sessions.values())
+    with waiting(f"looking around in {', '.join(sessions)}"):
+        found = tuple(find(session, backend, known, only_known=env is not None) for session in sessions.values())
     if json:
         show_json(leftovers_document(found, catalogue_prices))
     else:
@@ -69,7 +70,9 @@ def _delete(sessions: Mapping[str, Session], found: Sequence[Findings], *, yes: 
     among = f", {running} running instances among them," if running else ""
     if not (yes or ask(f"Delete these {number} things{among} for good?")):
         raise Failure("nothing was deleted - add --yes to delete without being asked", ExitCode.REFUSED)
-    done = [one for region, things in doomed.items() for one in delete_things(sessions[region], things)]
+    each = None if quiet else lambda thing: typer.echo(f"  deleted   {thing.kind}  {thing.name}  {thing.id}")
+    with waiting("deleting; what others still hold is tried again"):
+        done = [one for region, things in doomed.items() for one in delete_things(sessions[region], things, each)]
     refused = [one for one in done if one.refusal]
     if not quiet:
         typer.echo(f"deleted {len(done) - len(refused)} of {len(done)}")

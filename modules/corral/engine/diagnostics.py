@@ -39,8 +39,8 @@ def _cause(pattern: str, sentence: str, *hints: str, code: int = 1) -> Cause:
 CONTINUES = "then run the same command again: it continues where this one stopped"
 CAUSES = (
     _cause(
-        r"the box at \S+ does not answer|(?:127\.0\.0\.1|localhost):\d+\S*:? .*(?:refused|reset)|closed before we received"
-        r"|could not connect to the endpoint",
+        r"the box at \S+ does not answer|(?:127\.0\.0\.1|localhost):\d+\S*:? .*(?:refused|reset)"
+        r"|closed before we received|could not connect to the endpoint",
         "the box does not answer: its daemon has stopped or was killed",
         "`corral box start` starts it; it continues from the state that it saved",
         CONTINUES,
@@ -58,8 +58,8 @@ CAUSES = (
         code=2,
     ),
     _cause(
-        r"no valid credential sources|unable to locate credentials|NoCredentialProviders|get credentials|failed to refresh"
-        r" cached credentials|no EC2 IMDS role",
+        r"no valid credential sources|unable to locate credentials|NoCredentialProviders|get credentials"
+        r"|failed to refresh cached credentials|no EC2 IMDS role",
         "no AWS credentials were found",
         "sign in with `aws sso login`, or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
         code=3,

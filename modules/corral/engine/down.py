@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from corral.engine.errors import REFUSED, EngineError
 from corral.engine.projects import base_of
-from corral.engine.stack import Stack, StackResult, outputs, resources, result
+from corral.engine.stack import PREVIEWING, Stack, StackResult, outputs, resources, result
 from corral.engine.up import Ask, show_plan
 from corral.engine.workplace import BASE, CLUSTER, Workplace, account_of, made_whole
 
@@ -96,7 +96,7 @@ def _take_down(stack: Stack, ask: Ask | None, options: tuple[str, ...] = ()) -> 
     done = StackResult()
     if resources(state):
         if ask is not None:
-            would = stack.update("previewing", (*PREVIEW, *options))
+            would = stack.update(PREVIEWING, (*PREVIEW, *options))
             show_plan(stack, would)
             _confirm(stack, ask, "take this down?")
         done = result(stack.update("taking down", (*DESTROY, *options)))

@@ -1,7 +1,7 @@
 """Who works on a stack: corral's own lock, which other corrals can wait for, and what Pulumi's lock says of its holder.
 
-Corral's lock is a file lock that the engine's supervisor inherits, so it lasts until the engine has ended even where the
-command was killed. Pulumi's lock is a file in the backend that a killed engine leaves behind.
+Corral's lock is a file lock that the engine's supervisor inherits, so it lasts until the engine has ended even where
+the command was killed. Pulumi's lock is a file in the backend that a killed engine leaves behind.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -63,9 +63,9 @@ def state_directory(url: str, environ: Mapping[str, str] = os.environ) -> Path:
 
 @contextmanager
 def held(file: Path, what: str, *, wait: bool, say: Callable[[str], None]) -> Iterator[int]:
-    """The descriptor of the lock, which is held for the block and as long as a process that inherits it lives.
+    """The descriptor of the lock, held for the block and as long as a process that inherits it lives.
 
-    An engine whose command was killed is waited for, as it ends by itself. For a command that lives, only `wait` waits.
+    An engine whose command was killed is waited for, as it ends by itself. A living command is waited for on request.
     Raises EngineError where another command has the lock.
     """
     handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -89,6 +89,19 @@ def backend_holders(text: str) -> tuple[Holder, ...]:
         )
         for found in BACKEND_LOCK.finditer(text)
     )
+
+
+def file_holders(directory: Path) -> tuple[Holder, ...]:
+    """Who holds Pulumi's lock of a stack in a backend of files, by the stack's directory of locks."""
+    found = []
+    for file in sorted(directory.glob("*.json")):
+        with suppress(OSError, ValueError, KeyError):  # it goes, or is being written: the engine itself will complain
+            record = json.loads(file.read_bytes())
+            since = datetime.fromisoformat(record["timestamp"])
+            found.append(
+                Holder(pid=int(record["pid"]), since=since, host=str(record["hostname"]), user=str(record["username"]))
+            )
+    return tuple(found)
 
 
 def _take(handle: int, what: str, *, wait: bool, say: Callable[[str], None]) -> None:

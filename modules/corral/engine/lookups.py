@@ -42,7 +42,7 @@ BY_NAME = {
     "aws:efs/backupPolicy:BackupPolicy": "{fileSystemId}",
     "aws:route53/record:Record": "{zoneId}_{name}_{type}",
 }
-# What EC2 numbers and tags when it makes it: how all of a kind are listed, and where in the answer they and their ids are.
+# What EC2 numbers and tags when it makes it: how all of a kind are listed, where in the answer they are, and their ids.
 BY_EC2_TAGS = {
     "aws:ec2/vpc:Vpc": ("describe_vpcs", "Vpcs", "VpcId"),
     "aws:ec2/subnet:Subnet": ("describe_subnets", "Subnets", "SubnetId"),

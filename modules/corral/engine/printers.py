@@ -132,7 +132,7 @@ class TerminalPrinter:
 
     def _lines(self) -> str:
         now_s = time.monotonic()
-        running = sorted(list(self._tally.running.values()), key=lambda one: one.since_s)
+        running = sorted(self._tally.running.values(), key=lambda one: one.since_s)
         changing = [one for one in running if one.deed.is_change]
         head = f"{self._stack}: {self._doing}: {counts_text(self._tally)}, {now_s - self._since_s:.0f} s"
         shown = [
@@ -151,8 +151,13 @@ def line_text(line: Line) -> str:
 
 def counts_text(tally: Tally) -> str:
     """`3 created, 1 deleted, 12 same`, or `nothing`."""
-    parts = [f"{tally.counts[deed]} {deed}" for deed in ORDER if tally.counts[deed]]
+    parts = [f"{tally.counts[deed]} {deed_word(deed, is_plan=tally.is_plan)}" for deed in ORDER if tally.counts[deed]]
     return ", ".join(parts) or "nothing yet"
+
+
+def deed_word(deed: Deed, *, is_plan: bool) -> str:
+    """`to create` in a plan, `created` afterwards."""
+    return f"to {deed.verb}" if is_plan and deed.verb != deed.value else deed.value
 
 
 def default_printer(*, quiet_stdout: bool) -> Printer:

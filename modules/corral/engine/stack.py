@@ -16,7 +16,7 @@ from corral.engine import file_backend
 from corral.engine.complaint import raise_complaint
 from corral.engine.disk import is_nearly_full
 from corral.engine.errors import EngineError
-from corral.engine.locks import backend_holders
+from corral.engine.locks import Holder, backend_holders, file_holders
 from corral.engine.printers import Printer
 from corral.engine.process import Answer, Engine, Files
 from corral.engine.progress import Deed, progress_event
@@ -24,6 +24,7 @@ from corral.engine.projects import secrets_provider_of
 from corral.engine.tally import Tally
 
 NOT_FOUND = 6  # exit code of the CLI for a stack that does not exist (pkg/cmd/pulumi/cmd/exit_codes.go)
+PREVIEWING = "previewing"
 FULL = "the disk is full: free some space now, and the engine goes on; it tries for two minutes"
 ONLY_STACK = frozenset({"pulumi:pulumi:Stack"})
 
@@ -101,9 +102,14 @@ class Stack:
             raise_complaint(self.title, answer)
         return answer
 
+    def require_free(self) -> None:
+        """Raises EngineError where another Pulumi is at work on this stack, as far as files tell."""
+        if root := file_backend.directory(self.engine.environment["PULUMI_BACKEND_URL"]):
+            self._require_nobody(file_holders(root / "locks" / "organization" / self.project / self.name))
+
     def update(self, doing: str, arguments: Sequence[str]) -> Tally:
         """What the update did. Raises EngineError where it failed, Interrupted where Ctrl-C ended it."""
-        tally = Tally()
+        tally = Tally(is_plan=doing == PREVIEWING)
         self.printer.begin(self.title, doing, tally)
         answer = Answer(code=-1, stdout="", stderr="")
         try:
@@ -135,6 +141,13 @@ class Stack:
         command = [*arguments, "--stack", self.name]
         return self.engine.update(command, self.directory, self.files, each=each, tick=tick, locks=self.locks)
 
+    def _require_nobody(self, holders: Sequence[Holder]) -> None:
+        for holder in holders:
+            if holder.lives:
+                who = f"process {holder.pid} of {holder.user} on {holder.host}, since {holder.since:%Y-%m-%d %H:%M:%S}"
+                hint = "wait until it has ended; if you know that it is gone: pulumi cancel"
+                raise EngineError(f"{self.title}: Pulumi is at work on this stack ({who})", (hint,))
+
     def _insist(self, call: Callable[[], Answer]) -> Answer:
         """The answer, after what a killed Pulumi left in its way has been removed."""
         answer = self._unlocked(call)
@@ -150,11 +163,7 @@ class Stack:
         holders = backend_holders(answer.stderr) if answer.code else ()
         if not holders:
             return answer
-        for holder in holders:
-            if holder.lives:
-                who = f"process {holder.pid} of {holder.user} on {holder.host}, since {holder.since:%Y-%m-%d %H:%M:%S}"
-                hint = "wait until it has ended; if you know that it is gone: pulumi cancel"
-                raise EngineError(f"{self.title}: Pulumi is at work on this stack ({who})", (hint,))
+        self._require_nobody(holders)
         pids = ", ".join(str(holder.pid) for holder in holders)
         self.printer.say(f"{self.title}: removing the lock of a Pulumi that was killed (process {pids})")
         self.engine.ask(["cancel", "--yes", "--stack", self.name], self.directory)

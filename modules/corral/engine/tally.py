@@ -39,6 +39,7 @@ class Tally:
     said: list[Said] = field(default_factory=list)
     failed: list[Subject] = field(default_factory=list)
     outputs: Mapping[str, Any] = field(default_factory=dict)
+    is_plan: bool = False
 
     def add(self, event: ProgressEvent, now_s: float) -> Line | None:
         """Takes note of the event; a line to be shown where something was finished."""
@@ -79,7 +80,7 @@ class Tally:
             return None
         deed = Deed.SAME if event.operation == "delete-replaced" else event.deed
         self.counts[deed] += 1
-        if not event.deed.is_change:
+        if not event.deed.is_change or (event.planning and not event.deed.is_news):
             return None
         return Line(subject=event.subject, deed=event.deed, took_s=now_s - begun.since_s if begun else 0.0)
 

@@ -10,7 +10,7 @@ from corral.engine.errors import WRONG_INPUT, EngineError
 from corral.engine.printers import counts_text
 from corral.engine.progress import Begun, Deed
 from corral.engine.projects import base_of
-from corral.engine.stack import Stack, StackResult, outputs, result
+from corral.engine.stack import PREVIEWING, Stack, StackResult, outputs, result
 from corral.engine.tally import Tally
 from corral.engine.workplace import BASE, CLUSTER, Workplace, ensure_secrets, made_whole
 
@@ -70,7 +70,7 @@ def _bring_up(stack: Stack, ask: Ask | None) -> StackResult:
         ensure_secrets(stack)
         stack.create()
     if ask is not None:
-        would = stack.update("previewing", PREVIEW)
+        would = stack.update(PREVIEWING, PREVIEW)
         show_plan(stack, would)
         if would.changes and not ask(f"{stack.title}: do this?"):
             raise EngineError(f"{stack.title}: nothing was changed")
@@ -84,7 +84,7 @@ def _look_ahead(stack: Stack) -> tuple[Tally, bool]:
         ensure_secrets(stack)
         stack.create()
     try:
-        tally = stack.update("previewing", PREVIEW)
+        tally = stack.update(PREVIEWING, PREVIEW)
     finally:
         if state is None:
             stack.remove()

@@ -90,8 +90,11 @@ def made_whole(stack: Stack) -> dict[str, Any] | None:
     state = stack.state()
     if state is None or not is_unfinished(state):
         return state
+    stack.require_free()
     account = account_of(stack)
     recovered = recover(state, lambda resource: candidates(resource, account.client, account.region_name))
+    if stack.state() != state:
+        raise EngineError(f"{stack.title}: another Pulumi is at work on this stack", ("wait until it has ended",))
     stack.write_state(recovered.state)
     stack.printer.say(
         f"{stack.title}: an earlier command was killed at work: {recovered.unfinished} operations were under way,"

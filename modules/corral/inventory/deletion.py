@@ -59,25 +59,34 @@ class Deletion:
 
 
 def delete_things(
-    session: Any, things: Iterable[Thing], pause: Callable[[], None] = lambda: time.sleep(PAUSE_S)
+    session: Any,
+    things: Iterable[Thing],
+    each: Callable[[Thing], object] | None = None,
+    *,
+    pause: Callable[[], None] = lambda: time.sleep(PAUSE_S),
 ) -> tuple[Deletion, ...]:
-    """What became of each thing, in the order of deletion. Raises ValueError for a thing that holds kept data."""
+    """What became of each thing, in the order of deletion; `each` is called with every thing that has gone.
+
+    Raises ValueError for a thing that holds kept data, before anything is deleted.
+    """
     order = {kind: number for number, kind in enumerate(Kind)}
     waiting = sorted(things, key=lambda thing: order[thing.kind])
     for thing in waiting:
-        if thing.keep or thing.kind not in _DELETE:
+        if not can_delete(thing):
             raise ValueError(f"{thing.kind} {thing.id} is not for sweeping")
     done: list[Deletion] = []
     deadline = time.monotonic() + PATIENCE_S
-    while waiting:
-        tried = [Deletion(thing=thing, refusal=_try(session, thing)) for thing in waiting]
-        done += [one for one in tried if one.refusal is None]
-        held = [one for one in tried if one.refusal is not None]
+    while True:
+        held: list[Deletion] = []
+        for thing in waiting:
+            one = Deletion(thing=thing, refusal=_try(session, thing))
+            (held if one.refusal else done).append(one)
+            if each and not one.refusal:
+                each(thing)
         if not held or time.monotonic() > deadline:
             return (*done, *held)
         waiting = [one.thing for one in held]
         pause()
-    return tuple(done)
 
 
 def can_delete(thing: Thing) -> bool:

@@ -74,9 +74,7 @@ def _fields(props: Mapping[str, Prop], given: Mapping[str, Any], path: str, faul
     for name, value in given.items():
         where = f"{path}.{name}" if path else name
         if name not in props:
-            faults.append(
-                Fault(path=where, reason="the box's stand-in for the aws provider does not know this argument")
-            )
+            faults.append(Fault(path=where, reason=f"{UNKNOWN_ARGUMENT} {where}"))
         elif value is not None:
             checked[name] = _value(props[name], value, where, faults)
     for name, prop in props.items():

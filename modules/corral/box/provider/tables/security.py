@@ -1,8 +1,8 @@
-"""Security groups and their rules, and placement groups."""
+"""Security groups and their rules; a group allows nothing that the program does not say."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from corral.box.provider.cloud import Cloud
@@ -148,52 +148,8 @@ def _rule(way: str, name: str) -> Resource:
     )
 
 
-# --- placement groups
-
-
-def _create_placement(cloud: Cloud, inputs: State) -> str:
-    cloud.ec2.create_placement_group(**request(PLACEMENT.props, inputs), **tagged("placement-group", inputs))
-    return str(inputs["name"])
-
-
-def _read_placement(cloud: Cloud, id: str, known: State) -> State:
-    with absence("InvalidPlacementGroup.Unknown"):
-        group = only(cloud.ec2.describe_placement_groups(GroupNames=[id])["PlacementGroups"], id)
-    return {
-        **record(PLACEMENT.state, group),
-        "placementGroupId": group["GroupId"],
-        "arn": group.get("GroupArn") or cloud.arn("ec2", f"placement-group/{id}"),
-        "tagsAll": tag_map(group.get("Tags")),
-    }
-
-
-def _delete_placement(cloud: Cloud, id: str, state: State) -> None:
-    ended(cloud, lambda: cloud.ec2.delete_placement_group(GroupName=id), id, "InvalidPlacementGroup.Unknown")
-
-
-def _retag_placement(cloud: Cloud, id: str, state: State, put: Mapping[str, str], drop: list[str]) -> None:
-    retag(cloud, state["placementGroupId"], state, put, drop)
-
-
-PLACEMENT = Resource(
-    token="aws:ec2/placementGroup:PlacementGroup",
-    props={
-        "name": text(replaces=True, aws="GroupName"),
-        "strategy": text(required=True, replaces=True),
-        "partitionCount": whole(replaces=True, computed=True),
-        "spreadLevel": text(replaces=True, computed=True),
-    },
-    outputs={"arn": text(), "placementGroupId": text()},
-    create=_create_placement,
-    read=_read_placement,
-    delete=_delete_placement,
-    retag=_retag_placement,
-    autonamed="name",
-)
-
 RESOURCES = (
     GROUP,
     _rule("ingress", "SecurityGroupIngressRule"),
     _rule("egress", "SecurityGroupEgressRule"),
-    PLACEMENT,
 )

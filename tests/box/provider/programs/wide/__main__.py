@@ -278,7 +278,7 @@ head = aws.ec2.Instance(
     user_data=config.get("user_data_of_head") or "#!/bin/sh\n",
     user_data_replace_on_change=True,
     metadata_options={"http_tokens": "required", "http_put_response_hop_limit": 1, "instance_metadata_tags": "enabled"},
-    root_block_device={"volume_size": 50, "volume_type": "gp3", "encrypted": True},
+    root_block_device={"volume_size": 50, "volume_type": "gp3", "encrypted": True, "kms_key_id": key.arn},
     tags={"Name": "head"},
     opts=pulumi.ResourceOptions(provider=provider, delete_before_replace=True),
 )

@@ -1,4 +1,4 @@
-"""File systems: EFS with mount targets and backups, FSx for Lustre with its links to S3."""
+"""FSx for Lustre: file systems, and their links to S3."""
 
 from __future__ import annotations
 
@@ -6,206 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from corral.box.provider.cloud import Cloud
-from corral.box.provider.problems import Gone, absence
+from corral.box.provider.problems import absence
 from corral.box.provider.resource import Change, Resource, State
-from corral.box.provider.shapes import Prop, block, blocks, flag, number, text, whole, words, wordset
+from corral.box.provider.shapes import Prop, block, flag, text, whole, words, wordset
 from corral.box.provider.tables.ec2 import only
 from corral.box.provider.translate import record, request, tag_list, tag_map
-
-# --- EFS
-
-
-def _create_efs(cloud: Cloud, inputs: State) -> str:
-    names = ("creationToken", "encrypted", "kmsKeyId", "performanceMode", "throughputMode", "availabilityZoneName")
-    asked = request(EFS.props, inputs, (*names, "provisionedThroughputInMibps"))
-    if inputs.get("tagsAll"):
-        asked["Tags"] = tag_list(inputs["tagsAll"])
-    return str(cloud.efs.create_file_system(**asked)["FileSystemId"])
-
-
-def _describe_efs(cloud: Cloud, id: str) -> Mapping[str, Any]:
-    with absence("FileSystemNotFound"):
-        found = cloud.efs.describe_file_systems(FileSystemId=id)["FileSystems"]
-    system: Mapping[str, Any] = only(found, id)
-    if system["LifeCycleState"] == "deleted":
-        raise Gone(f"{id} is deleted")
-    return system
-
-
-def _settle_efs(cloud: Cloud, id: str, inputs: State) -> None:
-    cloud.until(lambda: _describe_efs(cloud, id)["LifeCycleState"] == "available" or None, f"{id} available")
-    wanted = [request(LIFECYCLE, policy) for policy in inputs.get("lifecyclePolicies") or ()]
-    if cloud.efs.describe_lifecycle_configuration(FileSystemId=id).get("LifecyclePolicies", []) != wanted:
-        cloud.efs.put_lifecycle_configuration(FileSystemId=id, LifecyclePolicies=wanted)
-
-
-def _read_efs(cloud: Cloud, id: str, known: State) -> State:
-    system = _describe_efs(cloud, id)
-    policies = cloud.efs.describe_lifecycle_configuration(FileSystemId=id).get("LifecyclePolicies", [])
-    return {
-        **record(EFS.state, system),
-        "lifecyclePolicies": [record(LIFECYCLE, policy) for policy in policies],
-        "dnsName": f"{id}.efs.{cloud.region}.amazonaws.com",
-        "arn": system.get("FileSystemArn") or cloud.arn("elasticfilesystem", f"file-system/{id}"),
-        "tagsAll": tag_map(system.get("Tags")),
-    }
-
-
-def _update_efs(cloud: Cloud, change: Change) -> None:
-    names = ("throughputMode", "provisionedThroughputInMibps")
-    if change.touches(*names):
-        cloud.efs.update_file_system(FileSystemId=change.id, **request(EFS.props, change.new, names))
-
-
-def _delete_efs(cloud: Cloud, id: str, state: State) -> None:
-    with absence("FileSystemNotFound"):
-        cloud.efs.delete_file_system(FileSystemId=id)
-    cloud.until_gone(lambda: _describe_efs(cloud, id), id)
-
-
-def _retag_efs(cloud: Cloud, id: str, state: State, put: Mapping[str, str], drop: list[str]) -> None:
-    if drop:
-        cloud.efs.untag_resource(ResourceId=id, TagKeys=drop)
-    if put:
-        cloud.efs.tag_resource(ResourceId=id, Tags=tag_list(put))
-
-
-LIFECYCLE: Mapping[str, Prop] = {
-    "transitionToIa": text(aws="TransitionToIA"),
-    "transitionToArchive": text(),
-    "transitionToPrimaryStorageClass": text(),
-}
-EFS = Resource(
-    token="aws:efs/fileSystem:FileSystem",
-    props={
-        "creationToken": text(replaces=True, computed=True),
-        "encrypted": flag(replaces=True, computed=True),
-        "kmsKeyId": text(replaces=True, computed=True),
-        "performanceMode": text(replaces=True, computed=True),
-        "availabilityZoneName": text(replaces=True, computed=True),
-        "throughputMode": text(default="bursting"),
-        "provisionedThroughputInMibps": number(),
-        "lifecyclePolicies": blocks(LIFECYCLE),
-    },
-    outputs={
-        "arn": text(),
-        "dnsName": text(),
-        "name": text(),
-        "ownerId": text(),
-        "numberOfMountTargets": whole(),
-    },
-    create=_create_efs,
-    settle=_settle_efs,
-    read=_read_efs,
-    update=_update_efs,
-    delete=_delete_efs,
-    retag=_retag_efs,
-)
-
-
-def _create_target(cloud: Cloud, inputs: State) -> str:
-    return str(cloud.efs.create_mount_target(**request(TARGET.props, inputs))["MountTargetId"])
-
-
-def _describe_target(cloud: Cloud, id: str) -> Mapping[str, Any]:
-    with absence("MountTargetNotFound"):
-        target: Mapping[str, Any] = only(cloud.efs.describe_mount_targets(MountTargetId=id)["MountTargets"], id)
-    if target["LifeCycleState"] == "deleted":
-        raise Gone(f"{id} is deleted")
-    return target
-
-
-def _settle_target(cloud: Cloud, id: str, inputs: State) -> None:
-    cloud.until(lambda: _describe_target(cloud, id)["LifeCycleState"] == "available" or None, f"{id} available")
-
-
-def _read_target(cloud: Cloud, id: str, known: State) -> State:
-    target = _describe_target(cloud, id)
-    system = target["FileSystemId"]
-    name = f"{system}.efs.{cloud.region}.amazonaws.com"
-    return {
-        **record(TARGET.state, target),
-        "securityGroups": cloud.efs.describe_mount_target_security_groups(MountTargetId=id)["SecurityGroups"],
-        "dnsName": name,
-        "mountTargetDnsName": f"{target.get('AvailabilityZoneName', '')}.{name}",
-        "fileSystemArn": cloud.arn("elasticfilesystem", f"file-system/{system}"),
-    }
-
-
-def _update_target(cloud: Cloud, change: Change) -> None:
-    if change.touches("securityGroups"):
-        groups = change.new["securityGroups"]
-        cloud.efs.modify_mount_target_security_groups(MountTargetId=change.id, SecurityGroups=groups)
-
-
-def _delete_target(cloud: Cloud, id: str, state: State) -> None:
-    with absence("MountTargetNotFound"):
-        cloud.efs.delete_mount_target(MountTargetId=id)
-    cloud.until_gone(lambda: _describe_target(cloud, id), id)
-
-
-TARGET = Resource(
-    token="aws:efs/mountTarget:MountTarget",
-    props={
-        "fileSystemId": text(required=True, replaces=True),
-        "subnetId": text(required=True, replaces=True),
-        "ipAddress": text(replaces=True, computed=True),
-        "securityGroups": wordset(computed=True),
-    },
-    outputs={
-        "availabilityZoneId": text(),
-        "availabilityZoneName": text(),
-        "dnsName": text(),
-        "mountTargetDnsName": text(),
-        "fileSystemArn": text(),
-        "networkInterfaceId": text(),
-        "ownerId": text(),
-    },
-    create=_create_target,
-    settle=_settle_target,
-    read=_read_target,
-    update=_update_target,
-    delete=_delete_target,
-)
-
-
-def _put_backup(cloud: Cloud, system: str, status: str) -> None:
-    cloud.efs.put_backup_policy(FileSystemId=system, BackupPolicy={"Status": status})
-
-
-def _create_backup(cloud: Cloud, inputs: State) -> str:
-    _put_backup(cloud, inputs["fileSystemId"], inputs["backupPolicy"]["status"])
-    return str(inputs["fileSystemId"])
-
-
-def _read_backup(cloud: Cloud, id: str, known: State) -> State:
-    with absence("FileSystemNotFound", "PolicyNotFound"):
-        policy = cloud.efs.describe_backup_policy(FileSystemId=id)["BackupPolicy"]
-    return {"fileSystemId": id, "backupPolicy": {"status": policy["Status"].replace("ING", "ED")}}
-
-
-def _update_backup(cloud: Cloud, change: Change) -> None:
-    _put_backup(cloud, change.id, change.new["backupPolicy"]["status"])
-
-
-def _delete_backup(cloud: Cloud, id: str, state: State) -> None:
-    with absence("FileSystemNotFound", "PolicyNotFound"):
-        _put_backup(cloud, id, "DISABLED")
-
-
-BACKUP = Resource(
-    token="aws:efs/backupPolicy:BackupPolicy",
-    props={
-        "fileSystemId": text(required=True, replaces=True),
-        "backupPolicy": block({"status": text(required=True)}, required=True),
-    },
-    create=_create_backup,
-    read=_read_backup,
-    update=_update_backup,
-    delete=_delete_backup,
-)
-
-# --- FSx for Lustre
 
 
 def _create_lustre(cloud: Cloud, inputs: State) -> str:
@@ -398,4 +203,7 @@ LINK = Resource(
     retag=_retag_fsx,
 )
 
-RESOURCES = (EFS, TARGET, BACKUP, LUSTRE, LINK)
+RESOURCES = (
+    LUSTRE,
+    LINK,
+)

@@ -1,4 +1,4 @@
-"""Named values: SSM parameters, secrets; and names: Route 53 zones and records."""
+"""Route 53: zones, and records in them."""
 
 from __future__ import annotations
 
@@ -9,157 +9,8 @@ from typing import Any
 from corral.box.provider.cloud import Cloud
 from corral.box.provider.problems import Gone, absence
 from corral.box.provider.resource import Change, Resource, State
-from corral.box.provider.shapes import ANY, blockset, document, flag, text, whole, wordset
-from corral.box.provider.translate import record, request, tag_list, tag_map
-
-# --- parameters
-
-PARAMETER_NAMES = ("name", "type", "description", "keyId", "tier", "dataType", "allowedPattern")
-
-
-def _put_parameter(cloud: Cloud, inputs: State, overwrite: bool) -> str:
-    value = inputs.get("value") if inputs.get("value") is not None else inputs.get("insecureValue")
-    asked = request(PARAMETER.props, inputs, PARAMETER_NAMES)
-    cloud.ssm.put_parameter(Value=value, Overwrite=overwrite, **asked)
-    return str(inputs["name"])
-
-
-def _create_parameter(cloud: Cloud, inputs: State) -> str:
-    return _put_parameter(cloud, inputs, bool(inputs.get("overwrite")))
-
-
-def _settle_parameter(cloud: Cloud, id: str, inputs: State) -> None:
-    """PutParameter refuses tags together with Overwrite, so they always come after it."""
-    if inputs.get("tagsAll"):
-        tags = tag_list(inputs["tagsAll"])
-        cloud.ssm.add_tags_to_resource(ResourceType="Parameter", ResourceId=id, Tags=tags)
-
-
-def _read_parameter(cloud: Cloud, id: str, known: State) -> State:
-    with absence("ParameterNotFound"):
-        parameter = cloud.ssm.get_parameter(Name=id, WithDecryption=True)["Parameter"]
-    named = [{"Key": "Name", "Option": "Equals", "Values": [id]}]
-    described = cloud.ssm.describe_parameters(ParameterFilters=named)["Parameters"]
-    tags = cloud.ssm.list_tags_for_resource(ResourceType="Parameter", ResourceId=id)["TagList"]
-    return {
-        **record(PARAMETER.state, described[0] if described else {}),
-        **record(PARAMETER.state, parameter),
-        **({"insecureValue": parameter["Value"]} if known.get("insecureValue") is not None else {}),
-        "tagsAll": tag_map(tags),
-    }
-
-
-def _update_parameter(cloud: Cloud, change: Change) -> None:
-    if change.names - {"tags", "tagsAll", "overwrite"}:
-        _put_parameter(cloud, change.new, overwrite=True)
-
-
-def _delete_parameter(cloud: Cloud, id: str, state: State) -> None:
-    with absence("ParameterNotFound"):
-        cloud.ssm.delete_parameter(Name=id)
-
-
-def _retag_parameter(cloud: Cloud, id: str, state: State, put: Mapping[str, str], drop: list[str]) -> None:
-    if drop:
-        cloud.ssm.remove_tags_from_resource(ResourceType="Parameter", ResourceId=id, TagKeys=drop)
-
-
-PARAMETER = Resource(
-    token="aws:ssm/parameter:Parameter",
-    props={
-        "name": text(replaces=True),
-        "type": text(required=True),
-        "value": text(computed=True),
-        "insecureValue": text(),
-        "description": text(),
-        "keyId": text(computed=True),
-        "tier": text(computed=True),
-        "dataType": text(computed=True, replaces=True),
-        "allowedPattern": text(),
-        "overwrite": flag(kept=True),
-    },
-    outputs={"arn": text(aws="ARN"), "version": whole(changes_with=ANY)},
-    create=_create_parameter,
-    settle=_settle_parameter,
-    read=_read_parameter,
-    update=_update_parameter,
-    delete=_delete_parameter,
-    retag=_retag_parameter,
-    autonamed="name",
-)
-
-# --- secrets
-
-
-def _create_secret(cloud: Cloud, inputs: State) -> str:
-    asked = request(SECRET.props, inputs, ("name", "description", "kmsKeyId"))
-    return str(cloud.secretsmanager.create_secret(**asked, Tags=tag_list(inputs.get("tagsAll")))["ARN"])
-
-
-def _settle_secret(cloud: Cloud, id: str, inputs: State) -> None:
-    if inputs.get("policy"):
-        cloud.secretsmanager.put_resource_policy(SecretId=id, ResourcePolicy=inputs["policy"])
-
-
-def _describe_secret(cloud: Cloud, id: str) -> Mapping[str, Any]:
-    with absence("ResourceNotFoundException"):
-        secret: Mapping[str, Any] = cloud.secretsmanager.describe_secret(SecretId=id)
-    if secret.get("DeletedDate"):
-        raise Gone(f"{id} is deleted")
-    return secret
-
-
-def _read_secret(cloud: Cloud, id: str, known: State) -> State:
-    secret = _describe_secret(cloud, id)
-    policy = cloud.secretsmanager.get_resource_policy(SecretId=id).get("ResourcePolicy")
-    return {
-        **record(SECRET.state, secret),
-        "policy": policy,
-        "arn": secret["ARN"],
-        "tagsAll": tag_map(secret.get("Tags")),
-    }
-
-
-def _update_secret(cloud: Cloud, change: Change) -> None:
-    if change.touches("description", "kmsKeyId"):
-        asked = request(SECRET.props, change.new, ("description", "kmsKeyId"))
-        cloud.secretsmanager.update_secret(SecretId=change.id, **{"Description": "", **asked})
-
-
-def _delete_secret(cloud: Cloud, id: str, state: State) -> None:
-    days = state.get("recoveryWindowInDays", 30)
-    how = {"RecoveryWindowInDays": days} if days else {"ForceDeleteWithoutRecovery": True}
-    with absence("ResourceNotFoundException"):
-        cloud.secretsmanager.delete_secret(SecretId=id, **how)
-    cloud.until_gone(lambda: _describe_secret(cloud, id), id)
-
-
-def _retag_secret(cloud: Cloud, id: str, state: State, put: Mapping[str, str], drop: list[str]) -> None:
-    if drop:
-        cloud.secretsmanager.untag_resource(SecretId=id, TagKeys=drop)
-    if put:
-        cloud.secretsmanager.tag_resource(SecretId=id, Tags=tag_list(put))
-
-
-SECRET = Resource(
-    token="aws:secretsmanager/secret:Secret",
-    props={
-        "name": text(replaces=True),
-        "description": text(),
-        "kmsKeyId": text(),
-        "policy": document(computed=True),
-        "recoveryWindowInDays": whole(kept=True, default=30),
-        "forceOverwriteReplicaSecret": flag(kept=True, default=False),
-    },
-    outputs={"arn": text(aws="ARN")},
-    create=_create_secret,
-    settle=_settle_secret,
-    read=_read_secret,
-    update=_update_secret,
-    delete=_delete_secret,
-    retag=_retag_secret,
-    autonamed="name",
-)
+from corral.box.provider.shapes import blockset, flag, text, whole, wordset
+from corral.box.provider.translate import tag_list, tag_map
 
 # --- zones
 
@@ -340,4 +191,7 @@ RECORD = Resource(
     is_global=True,
 )
 
-RESOURCES = (PARAMETER, SECRET, ZONE, RECORD)
+RESOURCES = (
+    ZONE,
+    RECORD,
+)

@@ -1,0 +1,149 @@
+"""KMS keys and their aliases."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from corral.box.provider.cloud import Cloud
+from corral.box.provider.problems import Gone, absence
+from corral.box.provider.resource import Change, Resource, State
+from corral.box.provider.shapes import document, flag, text, whole
+from corral.box.provider.translate import record, request, tag_list, tag_map
+
+NO_ENTITY = "NoSuchEntity"
+KEPT_VERSIONS = 5  # of a policy; IAM, quotas
+
+
+def _tags(inputs: State) -> dict[str, Any]:
+    return {"Tags": tag_list(inputs["tagsAll"])} if inputs.get("tagsAll") else {}
+
+
+def _create_key(cloud: Cloud, inputs: State) -> str:
+    asked = request(KEY.props, inputs, ("description", "policy", "keyUsage", "customerMasterKeySpec", "multiRegion"))
+    tags = [{"TagKey": key, "TagValue": value} for key, value in (inputs.get("tagsAll") or {}).items()]
+    return str(cloud.kms.create_key(**asked, Tags=tags)["KeyMetadata"]["KeyId"])
+
+
+def _describe_key(cloud: Cloud, id: str) -> Mapping[str, Any]:
+    with absence("NotFoundException"):
+        key: Mapping[str, Any] = cloud.kms.describe_key(KeyId=id)["KeyMetadata"]
+    if key["KeyState"] == "PendingDeletion":
+        raise Gone(f"{id} will be deleted")
+    return key
+
+
+def _settle_key(cloud: Cloud, id: str, inputs: State) -> None:
+    rotates, wanted = cloud.kms.get_key_rotation_status(KeyId=id)["KeyRotationEnabled"], inputs.get("enableKeyRotation")
+    if bool(wanted) != rotates:
+        (cloud.kms.enable_key_rotation if wanted else cloud.kms.disable_key_rotation)(KeyId=id)
+    enabled = inputs.get("isEnabled", True)
+    if _describe_key(cloud, id)["Enabled"] != enabled:
+        (cloud.kms.enable_key if enabled else cloud.kms.disable_key)(KeyId=id)
+
+
+def _read_key(cloud: Cloud, id: str, known: State) -> State:
+    key = _describe_key(cloud, id)
+    tags = cloud.kms.list_resource_tags(KeyId=id)["Tags"]
+    return {
+        **record(KEY.state, key),
+        "isEnabled": key["Enabled"],
+        "policy": cloud.kms.get_key_policy(KeyId=id, PolicyName="default")["Policy"],
+        "enableKeyRotation": cloud.kms.get_key_rotation_status(KeyId=id)["KeyRotationEnabled"],
+        "tagsAll": tag_map(tags, "TagKey", "TagValue"),
+    }
+
+
+def _update_key(cloud: Cloud, change: Change) -> None:
+    if change.touches("description"):
+        cloud.kms.update_key_description(KeyId=change.id, Description=change.new.get("description", ""))
+    if change.touches("policy"):
+        cloud.kms.put_key_policy(KeyId=change.id, PolicyName="default", Policy=change.new["policy"])
+
+
+def _delete_key(cloud: Cloud, id: str, state: State) -> None:
+    _describe_key(cloud, id)
+    cloud.kms.schedule_key_deletion(KeyId=id, PendingWindowInDays=state.get("deletionWindowInDays") or 30)
+
+
+def _retag_key(cloud: Cloud, id: str, state: State, put: Mapping[str, str], drop: list[str]) -> None:
+    if drop:
+        cloud.kms.untag_resource(KeyId=id, TagKeys=drop)
+    if put:
+        tags = [{"TagKey": key, "TagValue": value} for key, value in put.items()]
+        cloud.kms.tag_resource(KeyId=id, Tags=tags)
+
+
+KEY = Resource(
+    token="aws:kms/key:Key",
+    props={
+        "description": text(computed=True),
+        "policy": document(computed=True),
+        "keyUsage": text(replaces=True, default="ENCRYPT_DECRYPT"),
+        "customerMasterKeySpec": text(replaces=True, default="SYMMETRIC_DEFAULT"),
+        "multiRegion": flag(replaces=True, computed=True),
+        "enableKeyRotation": flag(default=False),
+        "isEnabled": flag(default=True),
+        "deletionWindowInDays": whole(kept=True),
+    },
+    outputs={"arn": text(), "keyId": text()},
+    create=_create_key,
+    settle=_settle_key,
+    read=_read_key,
+    update=_update_key,
+    delete=_delete_key,
+    retag=_retag_key,
+)
+
+
+def _create_alias(cloud: Cloud, inputs: State) -> str:
+    cloud.kms.create_alias(AliasName=inputs["name"], TargetKeyId=inputs["targetKeyId"])
+    return str(inputs["name"])
+
+
+def _read_alias(cloud: Cloud, id: str, known: State) -> State:
+    pages = cloud.kms.get_paginator("list_aliases").paginate()
+    found = [alias for page in pages for alias in page["Aliases"] if alias["AliasName"] == id]
+    if not found or not found[0].get("TargetKeyId"):
+        raise Gone(f"{id} does not exist")
+    key, wanted = found[0]["TargetKeyId"], str(known.get("targetKeyId", ""))
+    return {
+        "name": id,
+        "targetKeyId": wanted if wanted.endswith(key) else key,  # a program may give the id or the ARN
+        "arn": found[0]["AliasArn"],
+        "targetKeyArn": cloud.arn("kms", f"key/{key}"),
+    }
+
+
+def _update_alias(cloud: Cloud, change: Change) -> None:
+    cloud.kms.update_alias(AliasName=change.id, TargetKeyId=change.new["targetKeyId"])
+
+
+def _delete_alias(cloud: Cloud, id: str, state: State) -> None:
+    with absence("NotFoundException"):
+        cloud.kms.delete_alias(AliasName=id)
+
+
+ALIAS = Resource(
+    token="aws:kms/alias:Alias",
+    props={"name": text(replaces=True), "targetKeyId": text(required=True)},
+    outputs={"arn": text(), "targetKeyArn": text(changes_with="targetKeyId")},
+    create=_create_alias,
+    read=_read_alias,
+    update=_update_alias,
+    delete=_delete_alias,
+    autonamed="name",
+    autoname_prefix="alias/",
+)
+
+
+def _json(document: Any) -> str:
+    """A document that boto3 may have parsed already."""
+    return document if isinstance(document, str) else json.dumps(document)
+
+
+RESOURCES = (
+    KEY,
+    ALIAS,
+)

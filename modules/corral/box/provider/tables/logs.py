@@ -1,0 +1,89 @@
+"""CloudWatch log groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from corral.box.provider.cloud import Cloud
+from corral.box.provider.problems import Gone, absence
+from corral.box.provider.resource import Resource, State
+from corral.box.provider.shapes import (
+    flag,
+    text,
+    whole,
+)
+from corral.box.provider.translate import record, request
+
+
+def _create_log(cloud: Cloud, inputs: State) -> str:
+    tags = {"tags": inputs["tagsAll"]} if inputs.get("tagsAll") else {}
+    cloud.logs.create_log_group(**request(LOG.props, inputs, ("name", "kmsKeyId", "logGroupClass")), **tags)
+    return str(inputs["name"])
+
+
+def _settle_log(cloud: Cloud, id: str, inputs: State) -> None:
+    days = inputs.get("retentionInDays") or 0
+    if days:
+        cloud.logs.put_retention_policy(logGroupName=id, retentionInDays=days)
+    elif _find_log(cloud, id).get("retentionInDays"):
+        cloud.logs.delete_retention_policy(logGroupName=id)
+
+
+def _find_log(cloud: Cloud, id: str) -> Mapping[str, Any]:
+    pages = cloud.logs.get_paginator("describe_log_groups").paginate(logGroupNamePrefix=id)
+    for page in pages:
+        for group in page["logGroups"]:
+            if group["logGroupName"] == id:
+                found: Mapping[str, Any] = group
+                return found
+    raise Gone(f"log group {id} does not exist")
+
+
+def _read_log(cloud: Cloud, id: str, known: State) -> State:
+    group = _find_log(cloud, id)
+    arn = str(group["arn"]).removesuffix(":*")
+    return {
+        **record(LOG.state, group),
+        "retentionInDays": group.get("retentionInDays", 0),
+        "arn": arn,
+        "tagsAll": _log_tags(cloud, arn),
+    }
+
+
+def _log_tags(cloud: Cloud, arn: str) -> dict[str, str]:
+    return dict(cloud.logs.list_tags_for_resource(resourceArn=arn).get("tags", {}))
+
+
+def _delete_log(cloud: Cloud, id: str, state: State) -> None:
+    if not state.get("skipDestroy"):
+        with absence("ResourceNotFoundException"):
+            cloud.logs.delete_log_group(logGroupName=id)
+
+
+def _retag_log(cloud: Cloud, id: str, state: State, put: Mapping[str, str], drop: list[str]) -> None:
+    if drop:
+        cloud.logs.untag_resource(resourceArn=state["arn"], tagKeys=drop)
+    if put:
+        cloud.logs.tag_resource(resourceArn=state["arn"], tags=dict(put))
+
+
+LOG = Resource(
+    token="aws:cloudwatch/logGroup:LogGroup",
+    props={
+        "name": text(replaces=True, aws="logGroupName"),
+        "retentionInDays": whole(default=0, aws="retentionInDays"),
+        "kmsKeyId": text(aws="kmsKeyId", replaces=True),
+        "logGroupClass": text(replaces=True, computed=True, aws="logGroupClass"),
+        "skipDestroy": flag(kept=True, default=False),
+    },
+    outputs={"arn": text()},
+    create=_create_log,
+    settle=_settle_log,
+    read=_read_log,
+    delete=_delete_log,
+    retag=_retag_log,
+    autonamed="name",
+)
+
+RESOURCES = (LOG,)

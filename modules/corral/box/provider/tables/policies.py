@@ -1,0 +1,81 @@
+"""Managed IAM policies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from corral.box.provider.cloud import Cloud
+from corral.box.provider.problems import absence
+from corral.box.provider.resource import Change, Resource, State
+from corral.box.provider.shapes import document, text, whole
+from corral.box.provider.translate import record, request, tag_list, tag_map
+
+NO_ENTITY = "NoSuchEntity"
+KEPT_VERSIONS = 5  # of a policy; IAM, quotas
+
+
+def _tags(inputs: State) -> dict[str, Any]:
+    return {"Tags": tag_list(inputs["tagsAll"])} if inputs.get("tagsAll") else {}
+
+
+def _create_policy(cloud: Cloud, inputs: State) -> str:
+    names = ("name", "path", "description", "policy")
+    return str(cloud.iam.create_policy(**request(POLICY.props, inputs, names), **_tags(inputs))["Policy"]["Arn"])
+
+
+def _read_policy(cloud: Cloud, id: str, known: State) -> State:
+    with absence(NO_ENTITY):
+        policy = cloud.iam.get_policy(PolicyArn=id)["Policy"]
+        version = cloud.iam.get_policy_version(PolicyArn=id, VersionId=policy["DefaultVersionId"])
+    return {
+        **record(POLICY.state, policy),
+        "policy": _json(version["PolicyVersion"]["Document"]),
+        "tagsAll": tag_map(cloud.iam.list_policy_tags(PolicyArn=id)["Tags"]),
+    }
+
+
+def _update_policy(cloud: Cloud, change: Change) -> None:
+    if not change.touches("policy"):
+        return
+    versions = cloud.iam.list_policy_versions(PolicyArn=change.id)["Versions"]
+    spare = [one["VersionId"] for one in versions if not one["IsDefaultVersion"]]
+    if len(versions) >= KEPT_VERSIONS:
+        cloud.iam.delete_policy_version(PolicyArn=change.id, VersionId=min(spare, key=lambda name: int(name[1:])))
+    cloud.iam.create_policy_version(PolicyArn=change.id, PolicyDocument=change.new["policy"], SetAsDefault=True)
+
+
+def _delete_policy(cloud: Cloud, id: str, state: State) -> None:
+    with absence(NO_ENTITY):
+        for version in cloud.iam.list_policy_versions(PolicyArn=id)["Versions"]:
+            if not version["IsDefaultVersion"]:
+                cloud.iam.delete_policy_version(PolicyArn=id, VersionId=version["VersionId"])
+        cloud.iam.delete_policy(PolicyArn=id)
+
+
+def _retag_policy(cloud: Cloud, id: str, state: State, put: Mapping[str, str], drop: list[str]) -> None:
+    if drop:
+        cloud.iam.untag_policy(PolicyArn=id, TagKeys=drop)
+    if put:
+        cloud.iam.tag_policy(PolicyArn=id, Tags=tag_list(put))
+
+
+POLICY = Resource(
+    token="aws:iam/policy:Policy",
+    props={
+        "name": text(replaces=True, aws="PolicyName"),
+        "path": text(replaces=True, default="/"),
+        "description": text(replaces=True),
+        "policy": document(required=True, aws="PolicyDocument"),
+    },
+    outputs={"arn": text(), "policyId": text(), "attachmentCount": whole()},
+    create=_create_policy,
+    read=_read_policy,
+    update=_update_policy,
+    delete=_delete_policy,
+    retag=_retag_policy,
+    autonamed="name",
+    is_global=True,
+)
+
+RESOURCES = (POLICY,)

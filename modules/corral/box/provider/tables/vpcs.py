@@ -1,0 +1,169 @@
+"""VPCs, their subnets, and what is reserved in these."""
+
+from __future__ import annotations
+
+from corral.box.provider.cloud import Cloud
+from corral.box.provider.problems import absence
+from corral.box.provider.resource import Resource, State
+from corral.box.provider.shapes import flag, text
+from corral.box.provider.tables.ec2 import ended, only, retag, tagged
+from corral.box.provider.translate import record, request, tag_map
+
+# --- VPC
+
+VPC_SWITCHES = ("enableDnsSupport", "enableDnsHostnames", "enableNetworkAddressUsageMetrics")
+
+
+def _create_vpc(cloud: Cloud, inputs: State) -> str:
+    asked = request(VPC.props, inputs, ("cidrBlock", "instanceTenancy"))
+    return str(cloud.ec2.create_vpc(**asked, **tagged("vpc", inputs))["Vpc"]["VpcId"])
+
+
+def _settle_vpc(cloud: Cloud, id: str, inputs: State) -> None:
+    for name in VPC_SWITCHES:
+        if name in inputs:
+            cloud.ec2.modify_vpc_attribute(VpcId=id, **{name[0].upper() + name[1:]: {"Value": inputs[name]}})
+
+
+def _read_vpc(cloud: Cloud, id: str, known: State) -> State:
+    with absence("InvalidVpcID.NotFound"):
+        vpc = only(cloud.ec2.describe_vpcs(VpcIds=[id])["Vpcs"], id)
+    switches = {
+        name: cloud.ec2.describe_vpc_attribute(VpcId=id, Attribute=name)[name[0].upper() + name[1:]]["Value"]
+        for name in VPC_SWITCHES
+    }
+    return {
+        **record(VPC.state, vpc),
+        **switches,
+        **_vpc_companions(cloud, id),
+        "arn": cloud.arn("ec2", f"vpc/{id}"),
+        "tagsAll": tag_map(vpc.get("Tags")),
+    }
+
+
+def _vpc_companions(cloud: Cloud, id: str) -> State:
+    """The objects that AWS makes with a VPC."""
+    of_vpc = {"Name": "vpc-id", "Values": [id]}
+    acls = cloud.ec2.describe_network_acls(Filters=[of_vpc, {"Name": "default", "Values": ["true"]}])["NetworkAcls"]
+    groups = cloud.ec2.describe_security_groups(Filters=[of_vpc, {"Name": "group-name", "Values": ["default"]}])
+    main = {"Name": "association.main", "Values": ["true"]}
+    tables = cloud.ec2.describe_route_tables(Filters=[of_vpc, main])["RouteTables"]
+    return {
+        "defaultNetworkAclId": acls[0]["NetworkAclId"] if acls else None,
+        "defaultSecurityGroupId": groups["SecurityGroups"][0]["GroupId"] if groups["SecurityGroups"] else None,
+        "defaultRouteTableId": tables[0]["RouteTableId"] if tables else None,
+        "mainRouteTableId": tables[0]["RouteTableId"] if tables else None,
+    }
+
+
+def _delete_vpc(cloud: Cloud, id: str, state: State) -> None:
+    ended(cloud, lambda: cloud.ec2.delete_vpc(VpcId=id), id, "InvalidVpcID.NotFound")
+
+
+VPC = Resource(
+    token="aws:ec2/vpc:Vpc",
+    props={
+        "cidrBlock": text(required=True, replaces=True),
+        "instanceTenancy": text(replaces=True, default="default"),
+        "enableDnsSupport": flag(default=True),
+        "enableDnsHostnames": flag(computed=True),
+        "enableNetworkAddressUsageMetrics": flag(computed=True),
+    },
+    outputs={
+        "arn": text(),
+        "ownerId": text(),
+        "dhcpOptionsId": text(),
+        "defaultNetworkAclId": text(),
+        "defaultRouteTableId": text(),
+        "defaultSecurityGroupId": text(),
+        "mainRouteTableId": text(),
+    },
+    create=_create_vpc,
+    settle=_settle_vpc,
+    read=_read_vpc,
+    delete=_delete_vpc,
+    retag=retag,
+)
+
+# --- subnet
+
+SUBNET_SWITCHES = ("mapPublicIpOnLaunch", "assignIpv6AddressOnCreation")
+
+
+def _create_subnet(cloud: Cloud, inputs: State) -> str:
+    asked = request(SUBNET.props, inputs, ("vpcId", "cidrBlock", "availabilityZone", "availabilityZoneId"))
+    return str(cloud.ec2.create_subnet(**asked, **tagged("subnet", inputs))["Subnet"]["SubnetId"])
+
+
+def _settle_subnet(cloud: Cloud, id: str, inputs: State) -> None:
+    for name in SUBNET_SWITCHES:
+        if name in inputs:
+            cloud.ec2.modify_subnet_attribute(SubnetId=id, **{name[0].upper() + name[1:]: {"Value": inputs[name]}})
+
+
+def _read_subnet(cloud: Cloud, id: str, known: State) -> State:
+    with absence("InvalidSubnetID.NotFound"):
+        subnet = only(cloud.ec2.describe_subnets(SubnetIds=[id])["Subnets"], id)
+    return {**record(SUBNET.state, subnet), "tagsAll": tag_map(subnet.get("Tags"))}
+
+
+def _delete_subnet(cloud: Cloud, id: str, state: State) -> None:
+    ended(cloud, lambda: cloud.ec2.delete_subnet(SubnetId=id), id, "InvalidSubnetID.NotFound")
+
+
+SUBNET = Resource(
+    token="aws:ec2/subnet:Subnet",
+    props={
+        "vpcId": text(required=True, replaces=True),
+        "cidrBlock": text(required=True, replaces=True),
+        "availabilityZone": text(computed=True, replaces=True),
+        "availabilityZoneId": text(computed=True, replaces=True),
+        "mapPublicIpOnLaunch": flag(default=False),
+        "assignIpv6AddressOnCreation": flag(default=False),
+    },
+    outputs={"arn": text(aws="SubnetArn"), "ownerId": text()},
+    create=_create_subnet,
+    settle=_settle_subnet,
+    read=_read_subnet,
+    delete=_delete_subnet,
+    retag=retag,
+)
+
+
+def _create_reservation(cloud: Cloud, inputs: State) -> str:
+    made = cloud.ec2.create_subnet_cidr_reservation(**request(RESERVATION.props, inputs))
+    return str(made["SubnetCidrReservation"]["SubnetCidrReservationId"])
+
+
+def _read_reservation(cloud: Cloud, id: str, known: State) -> State:
+    subnet, _, reservation = id.rpartition(":")  # an import says SUBNET:RESERVATION
+    with absence("InvalidSubnetID.NotFound"):
+        answer = cloud.ec2.get_subnet_cidr_reservations(SubnetId=subnet or known["subnetId"])
+    found = [one for one in answer["SubnetIpv4CidrReservations"] if one["SubnetCidrReservationId"] == reservation]
+    return {**record(RESERVATION.state, only(found, id)), "reservationId": reservation}
+
+
+def _delete_reservation(cloud: Cloud, id: str, state: State) -> None:
+    with absence("InvalidSubnetCidrReservationID.NotFound"):
+        cloud.ec2.delete_subnet_cidr_reservation(SubnetCidrReservationId=id)
+
+
+RESERVATION = Resource(
+    token="aws:ec2/subnetCidrReservation:SubnetCidrReservation",
+    props={
+        "subnetId": text(required=True, replaces=True),
+        "cidrBlock": text(required=True, replaces=True, aws="Cidr"),
+        "reservationType": text(required=True, replaces=True),
+        "description": text(replaces=True, kept=True),  # moto does not tell it
+    },
+    outputs={"ownerId": text()},
+    create=_create_reservation,
+    read=_read_reservation,
+    delete=_delete_reservation,
+)
+
+RESOURCES = (
+    VPC,
+    SUBNET,
+    RESERVATION,
+)

@@ -1,0 +1,104 @@
+"""Booting: which files go where on a head and on a compute machine, and what is refused."""
+
+import logging
+from pathlib import Path
+
+import pytest
+from render.plans import cpu, deployed, dev, train
+
+from corral.agent.boot import BootError, boot
+from corral.agent.store import DirectoryStore
+from corral.model.markets import Role
+from corral.render import cluster_files, deployed_json
+
+PROGRAMS = {f"opt/corral/bin/{name}" for name in ("corral-agent", "resume", "resume-failed", "suspend")}
+RECORDS = {"etc/corral/cluster.json", "etc/corral/deployed.json"}
+
+
+@pytest.fixture
+def bucket(tmp_path: Path) -> Path:
+    """A directory that holds what the cluster's prefix in the bucket holds, the agent's own bundle too."""
+    files = {**cluster_files(dev(train(), cpu())), "deployed.json": deployed_json(deployed()), "agent/0.tar.gz": "x"}
+    for name, text in files.items():
+        file = tmp_path / "bucket" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    return tmp_path / "bucket"
+
+
+def installed(root: Path) -> set[str]:
+    return {path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()}
+
+
+def test_a_head_has_slurms_files_the_users_own_and_the_job_scripts(bucket: Path, tmp_path: Path) -> None:
+    boot(DirectoryStore(bucket), Role.HEAD, root=tmp_path / "root")
+    slurm = {f"etc/slurm/{name}.conf" for name in ("slurm", "host", "gres", "cgroup", "own")}
+    jobs = {"opt/corral/jobs/jax.sbatch", "opt/corral/jobs/torchrun.sbatch"}
+    assert installed(tmp_path / "root") == RECORDS | PROGRAMS | slurm | jobs
+
+
+def test_a_compute_machine_with_efa_has_the_settings_of_nccl(bucket: Path, tmp_path: Path) -> None:
+    boot(DirectoryStore(bucket), Role.COMPUTE, "train", root=tmp_path / "root")
+    assert installed(tmp_path / "root") == RECORDS | PROGRAMS | {"etc/nccl.conf", "etc/profile.d/corral-nccl.sh"}
+
+
+def test_a_compute_machine_without_efa_has_none(bucket: Path, tmp_path: Path) -> None:
+    boot(DirectoryStore(bucket), Role.COMPUTE, "cpu", root=tmp_path / "root")
+    assert installed(tmp_path / "root") == RECORDS | PROGRAMS
+
+
+def test_files_are_installed_as_they_are_in_the_bucket(bucket: Path, tmp_path: Path) -> None:
+    boot(DirectoryStore(bucket), Role.HEAD, root=tmp_path / "root")
+    assert (tmp_path / "root/etc/slurm/slurm.conf").read_bytes() == (bucket / "slurm/slurm.conf").read_bytes()
+
+
+def test_booting_again_changes_nothing(bucket: Path, tmp_path: Path) -> None:
+    boot(DirectoryStore(bucket), Role.HEAD, root=tmp_path)
+    assert boot(DirectoryStore(bucket), Role.HEAD, root=tmp_path).changed == ()
+
+
+def test_only_what_differs_is_reported_as_changed(bucket: Path, tmp_path: Path) -> None:
+    boot(DirectoryStore(bucket), Role.HEAD, root=tmp_path)
+    (bucket / "slurm/host.conf").write_text("SlurmUser=slurm\n")
+    assert boot(DirectoryStore(bucket), Role.HEAD, root=tmp_path).changed == ("/etc/slurm/host.conf",)
+
+
+def test_the_users_lines_on_the_head_stay(bucket: Path, tmp_path: Path) -> None:
+    boot(DirectoryStore(bucket), Role.HEAD, root=tmp_path)
+    (tmp_path / "etc/slurm/own.conf").write_text("KillWait=60\n")
+    boot(DirectoryStore(bucket), Role.HEAD, root=tmp_path)
+    assert (tmp_path / "etc/slurm/own.conf").read_text() == "KillWait=60\n"
+
+
+def test_the_users_lines_in_the_bucket_reach_a_new_head(bucket: Path, tmp_path: Path) -> None:
+    (bucket / "own").mkdir()
+    (bucket / "own/slurm.conf").write_text("KillWait=60\n")
+    boot(DirectoryStore(bucket), Role.HEAD, root=tmp_path)
+    assert (tmp_path / "etc/slurm/own.conf").read_text() == "KillWait=60\n"
+
+
+@pytest.mark.parametrize(("role", "daemons"), [(Role.HEAD, "munge, slurmctld"), (Role.COMPUTE, "munge, slurmd")])
+def test_the_last_line_says_what_is_done_and_what_is_not(
+    bucket: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, role: Role, daemons: str
+) -> None:
+    with caplog.at_level(logging.INFO):
+        boot(DirectoryStore(bucket), role, "train", root=tmp_path)
+    last = f"boot {role} of cluster dev: files are in place, daemons not started: {daemons}"
+    assert caplog.messages[-1] == last
+
+
+def test_an_unknown_queue_is_refused_with_the_known_ones(bucket: Path, tmp_path: Path) -> None:
+    with pytest.raises(BootError, match="cluster dev has no queue 'h100' - it has train, cpu"):
+        boot(DirectoryStore(bucket), Role.COMPUTE, "h100", root=tmp_path)
+
+
+def test_a_prefix_without_deployed_json_is_refused(bucket: Path, tmp_path: Path) -> None:
+    (bucket / "deployed.json").unlink()
+    with pytest.raises(BootError, match=r"deployed\.json is missing"):
+        boot(DirectoryStore(bucket), Role.HEAD, root=tmp_path)
+
+
+def test_a_plan_of_another_agent_is_refused_by_its_field(bucket: Path, tmp_path: Path) -> None:
+    (bucket / "cluster.json").write_text('{"name": "dev"}')
+    with pytest.raises(BootError, match="not those of this agent: ClusterPlan: missing fields"):
+        boot(DirectoryStore(bucket), Role.HEAD, root=tmp_path)

@@ -1,0 +1,57 @@
+"""The metadata service, version 2: a server on loopback that refuses whoever has no token."""
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from corral.agent.metadata import MetadataError, instance_tag
+
+
+class Service(BaseHTTPRequestHandler):
+    """Answers as EC2 does for an instance with one tag."""
+
+    def do_PUT(self) -> None:
+        self._answer(200 if self.headers["X-aws-ec2-metadata-token-ttl-seconds"] == "60" else 400, "secret")
+
+    def do_GET(self) -> None:
+        if self.headers["X-aws-ec2-metadata-token"] != "secret":
+            self._answer(401, "")
+        elif self.path == "/latest/meta-data/tags/instance/corral:queue":
+            self._answer(200, "train")
+        else:
+            self._answer(404, "")
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing: the test says what went wrong."""
+
+    def _answer(self, status: int, text: str) -> None:
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+
+@pytest.fixture
+def service() -> Iterator[str]:
+    """The address of the service."""
+    with HTTPServer(("127.0.0.1", 0), Service) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_a_tag_is_read_with_a_token(service: str) -> None:
+    assert instance_tag("corral:queue", service) == "train"
+
+
+def test_a_tag_that_is_not_there_is_none(service: str) -> None:
+    assert instance_tag("corral:pool", service) is None
+
+
+def test_a_machine_without_the_service_gets_a_sentence() -> None:
+    with pytest.raises(MetadataError, match="did not answer PUT http://127.0.0.1:9/latest/api/token"):
+        instance_tag("corral:queue", "http://127.0.0.1:9")

@@ -1,0 +1,38 @@
+"""The bucket as a store, against moto."""
+
+from collections.abc import Iterator
+
+import boto3
+import pytest
+from moto import mock_aws
+from render.plans import boot_facts
+
+from corral.agent.s3 import BucketStore
+from corral.agent.store import StoreError
+
+
+@pytest.fixture
+def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[BucketStore]:
+    """The store of cluster `dev` in a bucket that also holds a cluster `dev-2`."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "testing")
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    with mock_aws():
+        client = boto3.client("s3", region_name="us-east-1")
+        client.create_bucket(Bucket=boot_facts().bucket)
+        for key in ("clusters/dev/slurm/slurm.conf", "clusters/dev/cluster.json", "clusters/dev-2/cluster.json"):
+            client.put_object(Bucket=boot_facts().bucket, Key=key, Body=key.encode())
+        yield BucketStore(boot_facts())
+
+
+def test_names_are_those_of_the_cluster_alone(store: BucketStore) -> None:
+    assert store.names() == ["cluster.json", "slurm/slurm.conf"]
+
+
+def test_an_object_is_read_by_its_name(store: BucketStore) -> None:
+    assert store.read("cluster.json") == b"clusters/dev/cluster.json"
+
+
+def test_a_missing_object_is_named(store: BucketStore) -> None:
+    with pytest.raises(StoreError, match="s3://corral-dev-123456789012-us-east-1/clusters/dev/x cannot be read: "):
+        store.read("x")

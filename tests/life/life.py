@@ -1,0 +1,115 @@
+"""One life of the shipped environment `dev` in a box: what happened at each station, recorded for tests to look at.
+
+The commands are those that people type, on a copy of the stacks, with the real engine, daemon and provider.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import boxes
+from corral.box import control
+from corral.box.control import BoxStatus
+from corral.engine.binary import find_pulumi
+from environments import PROJECT
+
+CORPUS = "corral-example-corpus"
+Inventory = Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """A command that ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+@dataclass(kw_only=True)
+class Life:
+    """A copy of the project, a box, and what was seen so far."""
+
+    directory: Path
+    box: BoxStatus
+    seen: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def project(self) -> Path:
+        """The copy of the project."""
+        return self.directory / "project"
+
+    def corral(self, *arguments: str, code: int | None = 0) -> Ended:
+        """A corral command on the copy, in the box."""
+        ended = self.run([sys.executable, "-m", "corral.cli", *arguments])
+        if code is not None and ended.code != code:
+            raise AssertionError(f"corral {arguments} ended with {ended.code}:\n{ended.out}\n{ended.err}")
+        return ended
+
+    def pulumi(self, stack: str, *arguments: str) -> Ended:
+        """Plain pulumi in the box's copy of a stack, as a person types it."""
+        binary = str(find_pulumi().path)
+        return self.run([binary, "-C", str(self.box.dir / "stacks" / stack), "--non-interactive", *arguments])
+
+    def run(self, command: Sequence[str]) -> Ended:
+        """Any command, with the box's environment."""
+        environment = {**os.environ, **control.environment(self.box.dir), "COLUMNS": "120"}
+        done = subprocess.run(
+            command, cwd=self.project, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True
+        )
+        return Ended(code=done.returncode, out=done.stdout, err=done.stderr)
+
+    def client(self, service: str) -> Any:
+        """A boto3 client of the box."""
+        return boxes.client(self.box, service)
+
+    def inventory(self) -> Inventory:
+        """All that the box holds."""
+        return control.inventory(self.box.dir)
+
+    def head(self) -> Any:
+        """The head as EC2 describes it."""
+        filters = [
+            {"Name": "tag:Name", "Values": ["corral-dev-head"]},
+            {"Name": "instance-state-name", "Values": ["pending", "running"]},
+        ]
+        (reservation,) = self.client("ec2").describe_instances(Filters=filters)["Reservations"]
+        return reservation["Instances"][0]
+
+    def object_text(self, path: str) -> str:
+        """A file of the cluster, from its bucket."""
+        bucket = f"corral-dev-{control.ACCOUNT}-us-east-1"
+        answer = self.client("s3").get_object(Bucket=bucket, Key=f"clusters/dev/{path}")
+        return str(answer["Body"].read().decode())
+
+    def template_of(self, offer: str) -> Any:
+        """The launch template of this offer: its description and its data."""
+        filters = [{"Name": "tag:Name", "Values": [f"corral-dev-{offer}"]}]
+        (template,) = self.client("ec2").describe_launch_templates(Filters=filters)["LaunchTemplates"]
+        versions = self.client("ec2").describe_launch_template_versions(
+            LaunchTemplateId=template["LaunchTemplateId"], Versions=["$Default"]
+        )
+        return versions["LaunchTemplateVersions"][0]
+
+
+def begin(directory: Path, box: BoxStatus) -> Life:
+    """A life before its first up: the copy is there, the box holds the user's data bucket and nothing else."""
+    life = Life(directory=directory, box=box)
+    shutil.copytree(PROJECT / "stacks", life.project / "stacks", ignore=shutil.ignore_patterns("__pycache__"))
+    life.client("s3").create_bucket(Bucket=CORPUS)
+    life.seen["before"] = life.inventory()
+    return life
+
+
+def digest(directory: Path) -> Mapping[str, str]:
+    """The hash of every file below the directory."""
+    files = sorted(path for path in directory.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    return {str(path.relative_to(directory)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}

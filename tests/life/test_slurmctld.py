@@ -1,0 +1,235 @@
+"""The rendered files in Debian's slurmctld: what it read is what was planned, and it complains about nothing."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+import slurms
+from corral.box.slurm import Controller, SlurmError, running_slurmctld
+from corral.render import cluster_files
+from render.plans import cpu, dev, train
+
+pytestmark = pytest.mark.slurm
+
+DEBIANS = "22.05"
+PLAN = dev(train(), cpu(), slurm_version=DEBIANS)
+OFF = "IDLE+CLOUD+POWERED_DOWN"
+
+
+@pytest.fixture(scope="module")
+def controller(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]:
+    """A slurmctld with the files of PLAN; tests only look."""
+    with slurms.running_cluster(PLAN, tmp_path_factory.mktemp("slurm")) as running:
+        yield running
+
+
+def chosen(found: Mapping[str, str], expected: Mapping[str, str]) -> Mapping[str, str | None]:
+    """The fields of `found` that are expected."""
+    return {key: found.get(key) for key in expected}
+
+
+def test_the_system_has_the_release_that_the_files_are_for(controller: Controller) -> None:
+    assert slurms.show_config(controller)["SLURM_VERSION"].startswith(f"{DEBIANS}.")
+
+
+def test_config_is_the_planned_one(controller: Controller) -> None:
+    expected = {
+        "ClusterName": "dev",
+        "SlurmctldHost[0]": "dev-head(10.64.0.26)",
+        "SlurmctldParameters": "cloud_reg_addrs,enable_configless,idle_on_node_suspend",
+        "CommunicationParameters": "NoAddrCache",
+        "TreeWidth": "65533",
+        "PrivateData": "cloud",
+        "ReturnToService": "2",
+        "SlurmdTimeout": "180 sec",
+        "MessageTimeout": "60 sec",
+        "BatchStartTimeout": "180 sec",
+        "ResumeProgram": "/opt/corral/bin/resume",
+        "ResumeFailProgram": "/opt/corral/bin/resume-failed",
+        "SuspendProgram": "/opt/corral/bin/suspend",
+        "ResumeRate": "0 nodes/min",
+        "SuspendRate": "0 nodes/min",
+        "ResumeTimeout": "1200 sec",
+        "SuspendTimeout": "120 sec",
+        "SuspendTime": "INFINITE",
+        "SuspendExcNodes": "cpu-1",
+        "SelectType": "select/cons_tres",
+        "SelectTypeParameters": "CR_CORE_MEMORY",
+        "GresTypes": "gpu",
+        "JobRequeue": "1",
+        "LaunchParameters": "use_interactive_step",
+        "PropagateResourceLimitsExcept": "MEMLOCK,NOFILE",
+        "MailProg": "/usr/bin/true",
+    }
+    assert chosen(slurms.show_config(controller), expected) == expected
+
+
+def test_config_of_the_host_is_that_of_ec2(controller: Controller) -> None:
+    expected = {
+        "SlurmctldPort": "6817",
+        "SlurmdPort": "6818",
+        "StateSaveLocation": "/var/lib/corral/slurmctld",
+        "SlurmdSpoolDir": "/var/spool/slurmd",
+        "SlurmctldLogFile": "/var/log/slurm/slurmctld.log",
+        "SlurmdLogFile": "/var/log/slurm/slurmd.log",
+        "SlurmctldPidFile": "/run/slurmctld.pid",
+        "SlurmdPidFile": "/run/slurmd.pid",
+        "ProctrackType": "proctrack/cgroup",
+        "TaskPlugin": "task/affinity,task/cgroup",
+        "PrologFlags": "Alloc,Contain",
+        "ConstrainDevices": "yes",
+        "ConstrainCores": "yes",
+        "ConstrainRAMSpace": "yes",
+        "CgroupPlugin": "autodetect",
+    }
+    assert chosen(slurms.show_config(controller), expected) == expected
+
+
+def test_slurmctld_runs_as_slurm(controller: Controller) -> None:
+    assert slurms.show_config(controller)["SlurmUser"].startswith("slurm(")
+
+
+def test_nodes_are_the_planned_ones(controller: Controller) -> None:
+    p4d = {
+        "Sockets": "2",
+        "CoresPerSocket": "24",
+        "ThreadsPerCore": "2",
+        "CPUTot": "96",
+        "RealMemory": "1120665",
+        "Gres": "gpu:a100:8",
+        "AvailableFeatures": "p4d.24xlarge,efa",
+        "Weight": "1",
+        "State": OFF,
+        "Partitions": "train",
+    }
+    m7i = {
+        "Sockets": "1",
+        "CoresPerSocket": "4",
+        "ThreadsPerCore": "2",
+        "CPUTot": "8",
+        "RealMemory": "31129",
+        "Gres": "(null)",
+        "AvailableFeatures": "m7i.2xlarge",
+        "Weight": "1",
+        "State": OFF,
+        "Partitions": "cpu",
+    }
+    found = {node["NodeName"]: chosen(node, p4d) for node in slurms.show(controller, "nodes")}
+    assert found == {"cpu-1": m7i, "train-1": p4d, "train-2": p4d, "train-3": p4d, "train-4": p4d}
+
+
+def test_partitions_are_the_planned_ones(controller: Controller) -> None:
+    train_partition = {
+        "Nodes": "train-[1-4]",
+        "TotalNodes": "4",
+        "TotalCPUs": "384",
+        "Default": "YES",
+        "MaxTime": "UNLIMITED",
+        "SuspendTime": "600",
+        "JobDefaults": "DefMemPerGPU=140083",
+        "State": "UP",
+    }
+    cpu_partition = {
+        "Nodes": "cpu-1",
+        "TotalNodes": "1",
+        "TotalCPUs": "8",
+        "Default": "NO",
+        "MaxTime": "1-12:00:00",
+        "SuspendTime": "600",
+        "JobDefaults": "(null)",
+        "State": "UP",
+    }
+    found = {part["PartitionName"]: chosen(part, train_partition) for part in slurms.show(controller, "partitions")}
+    assert found == {"train": train_partition, "cpu": cpu_partition}
+
+
+def test_memory_of_a_cpu_queue_is_given_by_cpu(controller: Controller) -> None:
+    assert [part.get("DefMemPerCPU") for part in slurms.show(controller, "partitions")] == [None, "3891"]
+
+
+def test_slurmctld_complains_about_nothing(controller: Controller) -> None:
+    assert slurms.complaints(controller) == []
+
+
+@pytest.mark.parametrize("script", ["jax", "torchrun"])
+def test_sbatch_accepts_the_job_script(controller: Controller, script: str) -> None:
+    done = controller.run("sbatch", "--test-only", f"/opt/corral/jobs/{script}.sbatch", "train.py")
+    assert (done.returncode, "to start at" in done.stderr, "in partition train" in done.stderr) == (0, True, True)
+
+
+def test_a_queue_that_grew_shows_its_new_nodes_and_keeps_the_users_lines(tmp_path: Path) -> None:
+    with slurms.running_cluster(PLAN, tmp_path) as controller:
+        (tmp_path / "etc/slurm/own.conf").write_text("KillWait=45\n")
+        controller.update(cluster_files(dev(train(6), cpu(), slurm_version=DEBIANS)))
+        names = [node["NodeName"] for node in slurms.show(controller, "nodes")]
+        kill_wait = slurms.show_config(controller)["KillWait"]
+        complaints = slurms.complaints(controller)
+    assert (names, kill_wait, complaints) == (["cpu-1", *(f"train-{n}" for n in range(1, 7))], "45 sec", [])
+
+
+def test_two_clusters_with_one_name_and_address_run_side_by_side(controller: Controller, tmp_path: Path) -> None:
+    with slurms.running_cluster(dev(cpu(), slurm_version=DEBIANS), tmp_path) as other:
+        names = [node["NodeName"] for node in slurms.show(other, "nodes")]
+    assert (names, len(slurms.show(controller, "nodes"))) == (["cpu-1"], 5)
+
+
+def test_a_file_that_slurm_refuses_is_an_error_with_slurms_reason(tmp_path: Path) -> None:
+    files = {**cluster_files(PLAN), "slurm/slurm.conf": "ClusterName=dev\nNonsense=1\nInclude host.conf\n"}
+    with pytest.raises(SlurmError, match="slurmctld ended at once"), running_slurmctld(files, tmp_path):
+        pass
+
+
+def test_the_command_runs_beside_the_files_of_a_directory(tmp_path: Path) -> None:
+    for name, text in cluster_files(PLAN).items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    command = [
+        sys.executable,
+        "-m",
+        "corral.box.slurm",
+        str(tmp_path),
+        "--",
+        "sinfo",
+        "--noheader",
+        "--format=%R %D %t",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stdout.splitlines()) == (0, ["train 4 idle~", "cpu 1 idle~"])
+
+
+HOLD = """
+import sys, pathlib, render.plans, slurms
+with slurms.running_cluster(render.plans.dev(slurm_version="22.05"), pathlib.Path(sys.argv[1])) as controller:
+    print(controller.process.pid, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_slurmctld_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    command = [sys.executable, "-c", HOLD, str(tmp_path)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    ) as starter:
+        assert starter.stdout is not None
+        holder = os.pidfd_open(int(starter.stdout.readline()))
+        starter.send_signal(signal.SIGKILL)
+    try:
+        assert ended(holder)
+    finally:
+        os.close(holder)
+
+
+def ended(pidfd: int) -> bool:
+    """True once the process is gone; it holds the namespaces, and they go with it."""
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    return bool(poll.poll(20_000))
