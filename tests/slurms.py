@@ -62,6 +62,7 @@ DEVICES = """
 mkdir /mnt/dev && mount -t tmpfs tmpfs /mnt/dev && cd /mnt/dev
 for name in null zero full random urandom tty; do touch $name && mount --bind /dev/$name $name; done
 for number in 0 1 2 3 4 5 6 7; do ln -s null nvidia$number; done
+ln -s /proc/self/fd fd
 mount --rbind /mnt/dev /dev
 """
 
@@ -92,5 +93,7 @@ def show(controller: Controller, kind: str) -> Sequence[Mapping[str, str]]:
 
 def complaints(controller: Controller) -> Sequence[str]:
     """The lines of slurmctld's log that are errors or warnings and are not known to be harmless."""
-    lines = [line for line in controller.log().splitlines() if any(w in line.lower() for w in ("error", "warning", "fatal"))]
+    lines = [
+        line for line in controller.log().splitlines() if any(w in line.lower() for w in ("error", "warning", "fatal"))
+    ]
     return [line for line in lines if not any(known in line for known in HARMLESS)]

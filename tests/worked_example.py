@@ -56,6 +56,7 @@ QUEUE = QueuePlan(
         gres=GresPlan(type="a100", count=8),
     ),
     nvme_count=8,
+    root_gib=200,
     offers=(
         OfferPlan(
             key="train-spot-use1-az1",

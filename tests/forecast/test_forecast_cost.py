@@ -57,6 +57,7 @@ def test_stored_data_is_named_as_kept_and_traffic_is_not() -> None:
     assert [(use.what, use.usd, use.kept) for use in COST.by_use] == [
         ("bucket: objects stored", 0.02, True),
         ("home: files stored", 0.3, True),
+        ("root volume of a node: 200 GiB", 0.1, False),
         ("traffic through the NAT gateway", 0.04, False),
     ]
 

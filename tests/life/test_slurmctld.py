@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 import slurms
+from corral.box import slurm
 from corral.box.slurm import Controller, SlurmError, running_slurmctld
-from corral.render import cluster_files
+from corral.render import agent_bundle, cluster_files
 from render.plans import cpu, dev, train
 
 pytestmark = pytest.mark.slurm
@@ -203,6 +206,28 @@ def test_the_command_runs_beside_the_files_of_a_directory(tmp_path: Path) -> Non
     ]
     done = subprocess.run(command, capture_output=True, text=True)
     assert (done.returncode, done.stdout.splitlines()) == (0, ["train 4 idle~", "cpu 1 idle~"])
+
+
+# Root plays an ordinary user; an ordinary user is one.
+AS_NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups") if os.geteuid() == 0 else ()
+
+
+def test_an_ordinary_user_can_run_it_too(tmp_path: Path) -> None:
+    with tempfile.TemporaryDirectory() as name:  # not below tmp_path, which is its owner's alone
+        subprocess.run(["tar", "-xz", "-C", name], input=agent_bundle(), check=True)
+        shutil.copytree(Path(slurm.__file__).parent, f"{name}/corral/box", ignore=shutil.ignore_patterns("[!_s]*"))
+        for path, text in cluster_files(PLAN).items():
+            (Path(name) / "files" / path).parent.mkdir(parents=True, exist_ok=True)
+            (Path(name) / "files" / path).write_text(text)
+        subprocess.run(["chmod", "-R", "a+rX", name], check=True)
+        python = (*AS_NOBODY, "/usr/bin/python3", "-m", "corral.box.slurm", f"{name}/files", "--")
+        done = subprocess.run(
+            [*python, "sinfo", "--noheader", "--format=%R %D %t"],
+            env={"PYTHONPATH": name},
+            capture_output=True,
+            text=True,
+        )
+    assert (done.stderr, done.stdout.splitlines()) == ("", ["train 4 idle~", "cpu 1 idle~"])
 
 
 HOLD = """

@@ -77,6 +77,7 @@ def train(max_nodes: int = 4) -> QueuePlan:
             gres=GresPlan(type="a100", count=8),
         ),
         nvme_count=8,
+        root_gib=200,
         offers=tuple(offer(number, zone) for number in (0, 1) for zone in ZONES),
     )
 
@@ -107,6 +108,7 @@ def cpu() -> QueuePlan:
         nics=(NicPlan(card=0, device=0, interface_type=InterfaceType.ENA),),
         node=NodePlan(sockets=1, cores_per_socket=4, threads_per_core=2, real_memory_mib=31129, gres=None),
         nvme_count=0,
+        root_gib=200,
         offers=(),
     )
 

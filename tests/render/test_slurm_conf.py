@@ -142,7 +142,15 @@ def test_host_conf_of_ec2() -> None:
 
 def test_host_conf_of_a_small_host_that_poses_as_the_planned_one() -> None:
     facts = HostFacts(slurm_user="ann", cgroups=False, poses=True, munge_socket="/tmp/m.sock", controller_port=7001)
-    wanted = ("SlurmUser", "ProctrackType", "TaskPlugin", "SlurmdParameters", "AuthInfo", "SlurmctldPort", "PrologFlags")
+    wanted = (
+        "SlurmUser",
+        "ProctrackType",
+        "TaskPlugin",
+        "SlurmdParameters",
+        "AuthInfo",
+        "SlurmctldPort",
+        "PrologFlags",
+    )
     found = settings(host_conf(facts))
     assert {key: found.get(key) for key in wanted} == {
         "SlurmUser": "ann",

@@ -14,8 +14,6 @@ from corral.components.machines import METADATA, launched_tags
 from corral.model.cluster import ClusterPlan, NicPlan, OfferPlan, QueuePlan
 from corral.model.markets import Market
 
-_ROOT_GIB = 200  # a deep learning image needs about 100; containers and logs of jobs take the rest
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueuesArgs:
@@ -59,7 +57,7 @@ class Queues(Component):
             user_data=pulumi.Output.from_input(args.user_data).apply(_encode),
             iam_instance_profile=aws.ec2.LaunchTemplateIamInstanceProfileArgs(arn=args.profile_arn),
             metadata_options=aws.ec2.LaunchTemplateMetadataOptionsArgs(**METADATA),
-            block_device_mappings=[self._root_volume()],
+            block_device_mappings=[self._root_volume(queue)],
             network_interfaces=[self._interface(nic, offer) for nic in queue.nics],
             placement=self._placement(offer),
             instance_market_options=_market(offer),
@@ -68,12 +66,12 @@ class Queues(Component):
             opts=self.own(),
         )
 
-    def _root_volume(self) -> aws.ec2.LaunchTemplateBlockDeviceMappingArgs:
+    def _root_volume(self, queue: QueuePlan) -> aws.ec2.LaunchTemplateBlockDeviceMappingArgs:
         return aws.ec2.LaunchTemplateBlockDeviceMappingArgs(
             device_name=self._args.plan.image.root_device,
             ebs=aws.ec2.LaunchTemplateBlockDeviceMappingEbsArgs(
                 volume_type="gp3",
-                volume_size=_ROOT_GIB,
+                volume_size=queue.root_gib,
                 encrypted="true",
                 kms_key_id=self._args.key_arn,
                 delete_on_termination="true",

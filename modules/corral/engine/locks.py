@@ -80,7 +80,7 @@ def held(file: Path, what: str, *, wait: bool, say: Callable[[str], None]) -> It
 
 
 def backend_holders(text: str) -> tuple[Holder, ...]:
-    """Who holds Pulumi's lock of a stack, from the CLI's complaint about it; nobody if it complains of something else."""
+    """Who holds Pulumi's lock of a stack, from the CLI's complaint; nobody if it complains of something else."""
     if "the stack is currently locked by" not in text:
         return ()
     return tuple(

@@ -22,7 +22,7 @@ def forecast_cost(base: BasePlan, cluster: ClusterPlan, prices: PriceList) -> Co
         base=tuple(_base_items(base, prices)),
         cluster=tuple(_cluster_items(cluster, prices)),
         queues=tuple(_queue_costs(cluster, prices)),
-        by_use=tuple(_use_prices(base, prices)),
+        by_use=tuple(_use_prices(base, cluster, prices)),
         kept=(_monthly("KMS key", 1, Service.KMS_KEY_MONTH, prices),),
     )
 
@@ -111,10 +111,12 @@ def _queue_costs(cluster: ClusterPlan, prices: PriceList) -> Iterator[QueueCost]
             )
 
 
-def _use_prices(base: BasePlan, prices: PriceList) -> Iterator[UsePrice]:
+def _use_prices(base: BasePlan, cluster: ClusterPlan, prices: PriceList) -> Iterator[UsePrice]:
     yield _by_use("bucket: objects stored", "GiB and month", Service.S3_GIB_MONTH, prices, kept=True)
     if base.home:
         yield _by_use("home: files stored", "GiB and month", Service.EFS_GIB_MONTH, prices, kept=True)
+    for size in sorted({queue.root_gib for queue in cluster.queues}):
+        yield _by_use(f"root volume of a node: {size} GiB", "GiB and month", Service.GP3_GIB_MONTH, prices, kept=False)
     yield _by_use("traffic through the NAT gateway", "GB", Service.NAT_GATEWAY_GB, prices, kept=False)
 
 

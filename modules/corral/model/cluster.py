@@ -95,6 +95,7 @@ class QueuePlan:
     nics: tuple[NicPlan, ...]
     node: NodePlan
     nvme_count: int
+    root_gib: int
     offers: tuple[OfferPlan, ...]
 
     @property

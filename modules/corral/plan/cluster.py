@@ -20,6 +20,8 @@ from corral.plan.offers import plan_offers, plan_placement_groups
 from corral.spec.cluster import ClusterSpec, ImageSpec, LustreSpec, QueueSpec
 from corral.spec.errors import SpecErrors
 
+_NODE_ROOT_GIB = 200  # a deep learning image needs about 100; containers and logs of jobs take the rest
+
 
 def plan_cluster(spec: ClusterSpec, base: BasePlan, *, image_profile: str | None = None) -> ClusterPlan:
     """The plan of this cluster. `image_profile` stands in for the declared image, as the box's own profile does.
@@ -84,6 +86,7 @@ def _queue(spec: QueueSpec, base: BasePlan, *, is_default: bool) -> QueuePlan:
         nics=plan_nics(machine, efa=efa),
         node=plan_node(machine),
         nvme_count=machine.nvme_count,
+        root_gib=_NODE_ROOT_GIB,
         offers=plan_offers(spec, tuple(zone.zone_id for zone in base.zones), grouped=efa),
     )
 

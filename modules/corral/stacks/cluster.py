@@ -63,7 +63,7 @@ def program() -> None:
     )
     head = Head("head", head_args, opts)
     watch.alarm_on_head(plan, head.instance.id)
-    texts = {**render.cluster_files(plan), "deployed.json": parts.deployed_json(head)}
+    texts: dict[str, pulumi.Input[str]] = {**render.cluster_files(plan), "deployed.json": parts.deployed_json(head)}
     files = FilesArgs(plan=plan, bucket=ground.bucket, texts=texts, bundle_path=bundle.path, bundle=bundle.content)
     Files("files", files, opts)
     parts.export(head)

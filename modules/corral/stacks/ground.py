@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
+
 import pulumi
 
 from corral.model.cluster import ClusterPlan
@@ -27,4 +30,8 @@ class Ground:
         found = self._stack.require_output(name)
         zones = {plan.head.zone_id, *(s.zone_id for s in plan.lustre)}
         zones |= {offer.zone_id for queue in plan.queues for offer in queue.offers}
-        return {zone: found.apply(lambda ids, zone=zone: str(ids[zone])) for zone in sorted(zones)}
+        return {zone: found.apply(partial(_of_zone, zone)) for zone in sorted(zones)}
+
+
+def _of_zone(zone: str, ids: Mapping[str, str]) -> str:
+    return str(ids[zone])

@@ -29,7 +29,7 @@ def provider(tags: Mapping[str, str]) -> aws.Provider:
 
 def account_id(through: aws.Provider) -> str:
     """The account that the provider's credentials belong to."""
-    return aws.get_caller_identity(opts=pulumi.InvokeOptions(provider=through)).account_id
+    return str(aws.get_caller_identity(opts=pulumi.InvokeOptions(provider=through)).account_id)
 
 
 def kept_ids(base: str, through: aws.Provider) -> Mapping[str, str]:

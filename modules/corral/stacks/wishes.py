@@ -31,7 +31,7 @@ def image_id(plan: ClusterPlan, through: aws.Provider) -> str:
     if plan.image.image_id:
         return plan.image.image_id
     parameter = aws.ssm.get_parameter(name=plan.image.parameter, opts=pulumi.InvokeOptions(provider=through))
-    return parameter.insecure_value or parameter.value
+    return str(parameter.insecure_value or parameter.value)
 
 
 def ends_at(plan: ClusterPlan) -> str | None:

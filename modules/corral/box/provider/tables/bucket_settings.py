@@ -17,6 +17,7 @@ from corral.box.provider.shapes import (
     text,
     whole,
 )
+from corral.box.provider.tables.buckets import NO_SETTING, setting
 from corral.box.provider.translate import record, request
 
 Put = Callable[[Cloud, str, State], None]
@@ -75,7 +76,7 @@ def _put_public_access(cloud: Cloud, bucket: str, inputs: State) -> None:
 
 
 def _get_public_access(cloud: Cloud, bucket: str) -> State | None:
-    found = _setting(cloud.s3.get_public_access_block, bucket, "PublicAccessBlockConfiguration")
+    found = setting(cloud.s3.get_public_access_block, bucket, "PublicAccessBlockConfiguration")
     return record(PUBLIC_ACCESS, found) if found else None
 
 
@@ -85,7 +86,7 @@ def _put_encryption(cloud: Cloud, bucket: str, inputs: State) -> None:
 
 
 def _get_encryption(cloud: Cloud, bucket: str) -> State | None:
-    found = _setting(cloud.s3.get_bucket_encryption, bucket, "ServerSideEncryptionConfiguration")
+    found = setting(cloud.s3.get_bucket_encryption, bucket, "ServerSideEncryptionConfiguration")
     return record(ENCRYPTION, found) if found else None
 
 
@@ -94,7 +95,7 @@ def _put_policy(cloud: Cloud, bucket: str, inputs: State) -> None:
 
 
 def _get_policy(cloud: Cloud, bucket: str) -> State | None:
-    found = _setting(cloud.s3.get_bucket_policy, bucket, "Policy")
+    found = setting(cloud.s3.get_bucket_policy, bucket, "Policy")
     return {"policy": found} if found else None
 
 
@@ -106,7 +107,7 @@ def _put_lifecycle(cloud: Cloud, bucket: str, inputs: State) -> None:
 
 
 def _get_lifecycle(cloud: Cloud, bucket: str) -> State | None:
-    found = _setting(cloud.s3.get_bucket_lifecycle_configuration, bucket, "Rules")
+    found = setting(cloud.s3.get_bucket_lifecycle_configuration, bucket, "Rules")
     return {"rules": [record(LIFECYCLE_RULE, rule) for rule in found]} if found else None
 
 
@@ -116,7 +117,7 @@ def _put_ownership(cloud: Cloud, bucket: str, inputs: State) -> None:
 
 
 def _get_ownership(cloud: Cloud, bucket: str) -> State | None:
-    found = _setting(cloud.s3.get_bucket_ownership_controls, bucket, "OwnershipControls")
+    found = setting(cloud.s3.get_bucket_ownership_controls, bucket, "OwnershipControls")
     return {"rule": record(OWNERSHIP, found["Rules"][0])} if found else None
 
 

@@ -15,6 +15,7 @@ from corral.box.provider.shapes import (
 from corral.box.provider.translate import tag_list, tag_map
 
 FIRST_REGION = "us-east-1"  # the one that CreateBucket does not let be named
+# AWS General Reference, Amazon S3 endpoints and quotas, website endpoints
 HOSTED_ZONES = {"us-east-1": "Z3AQBSTGFYJSTF", "us-east-2": "Z2O1EMRO9K5GLX", "us-west-2": "Z3BJ6K6RIION7M"}
 
 
@@ -62,11 +63,11 @@ def _read_bucket(cloud: Cloud, id: str, known: State) -> State:
         "bucketRegionalDomainName": f"{id}.s3.{region}.amazonaws.com",
         "bucketRegion": region,
         "hostedZoneId": HOSTED_ZONES.get(region, ""),
-        "tagsAll": tag_map(_setting(cloud.s3.get_bucket_tagging, id, "TagSet")),
+        "tagsAll": tag_map(setting(cloud.s3.get_bucket_tagging, id, "TagSet")),
     }
 
 
-def _setting(get: Callable[..., Mapping[str, Any]], bucket: str, key: str) -> Any:
+def setting(get: Callable[..., Mapping[str, Any]], bucket: str, key: str) -> Any:
     """A setting of a bucket, or None where it was never made."""
     try:
         with absence(*NO_SETTING):

@@ -1,4 +1,4 @@
-"""What all tables of EC2 objects share: tags, and waiting for objects that depend on one another.
+"""What the tables of EC2 objects share: tags, waiting for dependents, looking up instances and volumes.
 
 No resource type is described here.
 """
@@ -56,3 +56,27 @@ def ended(cloud: Cloud, end: Callable[[], object], what: str, *gone: str) -> Non
         return True
 
     cloud.until(attempt, f"deletion of {what}")
+
+
+def describe_instance(cloud: Cloud, id: str) -> Mapping[str, Any]:
+    """The instance as EC2 tells it. Raises Gone where it is terminated."""
+    with absence("InvalidInstanceID.NotFound"):
+        found = cloud.ec2.describe_instances(InstanceIds=[id])["Reservations"]
+    instance: Mapping[str, Any] = only(only(found, id)["Instances"], id)
+    if instance["State"]["Name"] == "terminated":
+        raise Gone(f"{id} is terminated")
+    return instance
+
+
+def instance_state(cloud: Cloud, id: str) -> str:
+    """The name of the state of an instance. Raises Gone where it is terminated."""
+    return str(describe_instance(cloud, id)["State"]["Name"])
+
+
+def describe_volume(cloud: Cloud, id: str) -> Mapping[str, Any]:
+    """The volume as EC2 tells it. Raises Gone where it is deleted."""
+    with absence("InvalidVolume.NotFound"):
+        volume: Mapping[str, Any] = only(cloud.ec2.describe_volumes(VolumeIds=[id])["Volumes"], id)
+    if volume["State"] == "deleted":
+        raise Gone(f"{id} is deleted")
+    return volume

@@ -10,7 +10,7 @@ from corral.box.provider.cloud import Cloud
 from corral.box.provider.problems import Gone, absence
 from corral.box.provider.resource import Change, Resource, State
 from corral.box.provider.shapes import block, flag, text, texts, whole, wordset
-from corral.box.provider.tables.ec2 import only, retag, tagged
+from corral.box.provider.tables.ec2 import describe_instance, describe_volume, instance_state, only, retag, tagged
 from corral.box.provider.tables.templates import METADATA
 from corral.box.provider.translate import record, request, tag_list, tag_map
 
@@ -62,26 +62,13 @@ def _user_data(inputs: State) -> bytes:
     return str(inputs.get("userData") or "").encode()
 
 
-def _describe_instance(cloud: Cloud, id: str) -> Mapping[str, Any]:
-    with absence("InvalidInstanceID.NotFound"):
-        found = cloud.ec2.describe_instances(InstanceIds=[id])["Reservations"]
-    instance: Mapping[str, Any] = only(only(found, id)["Instances"], id)
-    if instance["State"]["Name"] == "terminated":
-        raise Gone(f"{id} is terminated")
-    return instance
-
-
-def _state_of(cloud: Cloud, id: str) -> str:
-    return str(_describe_instance(cloud, id)["State"]["Name"])
-
-
 def _settle_instance(cloud: Cloud, id: str, inputs: State) -> None:
     settled = {"running", "stopped", "stopping"}
-    cloud.until(lambda: _state_of(cloud, id) in settled or None, f"{id} running")
+    cloud.until(lambda: instance_state(cloud, id) in settled or None, f"{id} running")
 
 
 def _read_instance(cloud: Cloud, id: str, known: State) -> State:
-    instance = _describe_instance(cloud, id)
+    instance = describe_instance(cloud, id)
     if instance["State"]["Name"] == "shutting-down":
         raise Gone(f"{id} is ending")
     profile = (instance.get("IamInstanceProfile") or {}).get("Arn", "")
@@ -141,7 +128,7 @@ def _primary(cloud: Cloud, id: str) -> State:
 def _root(cloud: Cloud, instance: Mapping[str, Any]) -> State | None:
     for mapping in instance.get("BlockDeviceMappings", []):
         if mapping["DeviceName"] == instance.get("RootDeviceName") and "Ebs" in mapping:
-            volume = _describe_volume(cloud, mapping["Ebs"]["VolumeId"])
+            volume = describe_volume(cloud, mapping["Ebs"]["VolumeId"])
             described = {**volume, **mapping["Ebs"], "VolumeSize": volume["Size"]}
             return {
                 **record(ROOT, described),
@@ -173,10 +160,10 @@ def _update_instance(cloud: Cloud, change: Change) -> None:
 
 
 def _change_at_rest(cloud: Cloud, change: Change) -> None:
-    was_running = _state_of(cloud, change.id) in {"running", "pending"}
+    was_running = instance_state(cloud, change.id) in {"running", "pending"}
     if was_running:
         cloud.ec2.stop_instances(InstanceIds=[change.id])
-    cloud.until(lambda: _state_of(cloud, change.id) == "stopped" or None, f"{change.id} stopped")
+    cloud.until(lambda: instance_state(cloud, change.id) == "stopped" or None, f"{change.id} stopped")
     modify = cloud.ec2.modify_instance_attribute
     if change.touches("instanceType"):
         modify(InstanceId=change.id, InstanceType={"Value": change.new["instanceType"]})
@@ -213,7 +200,7 @@ def _change_root(cloud: Cloud, change: Change) -> None:
 def _delete_instance(cloud: Cloud, id: str, state: State) -> None:
     with absence("InvalidInstanceID.NotFound"):
         cloud.ec2.terminate_instances(InstanceIds=[id])
-    cloud.until_gone(lambda: _describe_instance(cloud, id), id)
+    cloud.until_gone(lambda: describe_instance(cloud, id), id)
 
 
 PLACEMENT = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,14 +9,7 @@ from corral.box.provider.cloud import Cloud
 from corral.box.provider.problems import Gone, absence
 from corral.box.provider.resource import Change, Resource, State
 from corral.box.provider.shapes import document, flag, text, whole
-from corral.box.provider.translate import record, request, tag_list, tag_map
-
-NO_ENTITY = "NoSuchEntity"
-KEPT_VERSIONS = 5  # of a policy; IAM, quotas
-
-
-def _tags(inputs: State) -> dict[str, Any]:
-    return {"Tags": tag_list(inputs["tagsAll"])} if inputs.get("tagsAll") else {}
+from corral.box.provider.translate import record, request, tag_map
 
 
 def _create_key(cloud: Cloud, inputs: State) -> str:
@@ -136,11 +128,6 @@ ALIAS = Resource(
     autonamed="name",
     autoname_prefix="alias/",
 )
-
-
-def _json(document: Any) -> str:
-    """A document that boto3 may have parsed already."""
-    return document if isinstance(document, str) else json.dumps(document)
 
 
 RESOURCES = (

@@ -11,10 +11,6 @@ from corral.box.provider.shapes import text, whole
 from corral.box.provider.tables.ec2 import ended, only, retag, tagged
 from corral.box.provider.translate import record, request, tag_map
 
-ALL_PROTOCOLS = "-1"
-MADE_BY = "Managed by Pulumi"
-LET_ALL_OUT = {"IpProtocol": ALL_PROTOCOLS, "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}
-
 
 def _create_placement(cloud: Cloud, inputs: State) -> str:
     cloud.ec2.create_placement_group(**request(PLACEMENT.props, inputs), **tagged("placement-group", inputs))

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from corral.box.provider.cloud import Cloud
 from corral.box.provider.problems import absence
 from corral.box.provider.resource import Change, Resource, State
 from corral.box.provider.shapes import document, text, whole
+from corral.box.provider.tables.iam import NO_ENTITY, document_text, tagged
 from corral.box.provider.translate import record, request, tag_list, tag_map
 
-NO_ENTITY = "NoSuchEntity"
 KEPT_VERSIONS = 5  # of a policy; IAM, quotas
-
-
-def _tags(inputs: State) -> dict[str, Any]:
-    return {"Tags": tag_list(inputs["tagsAll"])} if inputs.get("tagsAll") else {}
 
 
 def _create_policy(cloud: Cloud, inputs: State) -> str:
     names = ("name", "path", "description", "policy")
-    return str(cloud.iam.create_policy(**request(POLICY.props, inputs, names), **_tags(inputs))["Policy"]["Arn"])
+    return str(cloud.iam.create_policy(**request(POLICY.props, inputs, names), **tagged(inputs))["Policy"]["Arn"])
 
 
 def _read_policy(cloud: Cloud, id: str, known: State) -> State:
@@ -30,7 +25,7 @@ def _read_policy(cloud: Cloud, id: str, known: State) -> State:
         version = cloud.iam.get_policy_version(PolicyArn=id, VersionId=policy["DefaultVersionId"])
     return {
         **record(POLICY.state, policy),
-        "policy": _json(version["PolicyVersion"]["Document"]),
+        "policy": document_text(version["PolicyVersion"]["Document"]),
         "tagsAll": tag_map(cloud.iam.list_policy_tags(PolicyArn=id)["Tags"]),
     }
 

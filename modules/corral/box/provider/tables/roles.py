@@ -9,19 +9,13 @@ from corral.box.provider.cloud import Cloud
 from corral.box.provider.problems import Gone, absence
 from corral.box.provider.resource import Change, Resource, State
 from corral.box.provider.shapes import document, flag, text, whole
+from corral.box.provider.tables.iam import NO_ENTITY, document_text, tagged
 from corral.box.provider.translate import record, request, tag_list, tag_map
-
-NO_ENTITY = "NoSuchEntity"
-KEPT_VERSIONS = 5  # of a policy; IAM, quotas
-
-
-def _tags(inputs: State) -> dict[str, Any]:
-    return {"Tags": tag_list(inputs["tagsAll"])} if inputs.get("tagsAll") else {}
 
 
 def _create_role(cloud: Cloud, inputs: State) -> str:
     names = ("name", "path", "assumeRolePolicy", "description", "maxSessionDuration", "permissionsBoundary")
-    return str(cloud.iam.create_role(**request(ROLE.props, inputs, names), **_tags(inputs))["Role"]["RoleName"])
+    return str(cloud.iam.create_role(**request(ROLE.props, inputs, names), **tagged(inputs))["Role"]["RoleName"])
 
 
 def _read_role(cloud: Cloud, id: str, known: State) -> State:
@@ -29,7 +23,7 @@ def _read_role(cloud: Cloud, id: str, known: State) -> State:
         role = cloud.iam.get_role(RoleName=id)["Role"]
     return {
         **record(ROLE.state, {**role, "CreateDate": role["CreateDate"].isoformat()}),
-        "assumeRolePolicy": _json(role["AssumeRolePolicyDocument"]),
+        "assumeRolePolicy": document_text(role["AssumeRolePolicyDocument"]),
         "permissionsBoundary": (role.get("PermissionsBoundary") or {}).get("PermissionsBoundaryArn"),
         "tagsAll": tag_map(role.get("Tags")),
     }
@@ -108,7 +102,7 @@ def _read_role_policy(cloud: Cloud, id: str, known: State) -> State:
     role, _, name = id.partition(":")
     with absence(NO_ENTITY):
         found = cloud.iam.get_role_policy(RoleName=role, PolicyName=name)
-    return {"role": role, "name": name, "policy": _json(found["PolicyDocument"])}
+    return {"role": role, "name": name, "policy": document_text(found["PolicyDocument"])}
 
 
 def _update_role_policy(cloud: Cloud, change: Change) -> None:
@@ -173,7 +167,7 @@ ROLE_ATTACHMENT = Resource(
 
 def _create_profile(cloud: Cloud, inputs: State) -> str:
     asked = request(PROFILE.props, inputs, ("name", "path"))
-    made = cloud.iam.create_instance_profile(**asked, **_tags(inputs))
+    made = cloud.iam.create_instance_profile(**asked, **tagged(inputs))
     return str(made["InstanceProfile"]["InstanceProfileName"])
 
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from corral.box.provider.cloud import Cloud
-from corral.box.provider.problems import Gone, absence
+from corral.box.provider.problems import absence
 from corral.box.provider.resource import Change, Resource, State
 from corral.box.provider.shapes import flag, text, whole
-from corral.box.provider.tables.ec2 import only, retag, tagged
+from corral.box.provider.tables.ec2 import describe_volume, instance_state, only, retag, tagged
 from corral.box.provider.translate import record, request, tag_map
 
 VOLUME_SIZES = ("size", "type", "iops", "throughput")
@@ -19,21 +19,13 @@ def _create_volume(cloud: Cloud, inputs: State) -> str:
     return str(cloud.ec2.create_volume(**request(VOLUME.props, inputs), **tagged("volume", inputs))["VolumeId"])
 
 
-def _describe_volume(cloud: Cloud, id: str) -> Mapping[str, Any]:
-    with absence("InvalidVolume.NotFound"):
-        volume: Mapping[str, Any] = only(cloud.ec2.describe_volumes(VolumeIds=[id])["Volumes"], id)
-    if volume["State"] == "deleted":
-        raise Gone(f"{id} is deleted")
-    return volume
-
-
 def _settle_volume(cloud: Cloud, id: str, inputs: State) -> None:
     usable = {"available", "in-use"}
-    cloud.until(lambda: _describe_volume(cloud, id)["State"] in usable or None, f"{id} available")
+    cloud.until(lambda: describe_volume(cloud, id)["State"] in usable or None, f"{id} available")
 
 
 def _read_volume(cloud: Cloud, id: str, known: State) -> State:
-    volume = _describe_volume(cloud, id)
+    volume = describe_volume(cloud, id)
     return {
         **record(VOLUME.state, {**volume, "CreateTime": volume["CreateTime"].isoformat()}),
         "arn": cloud.arn("ec2", f"volume/{id}"),
@@ -47,10 +39,10 @@ def _update_volume(cloud: Cloud, change: Change) -> None:
 
 
 def _delete_volume(cloud: Cloud, id: str, state: State) -> None:
-    cloud.until(lambda: _describe_volume(cloud, id)["State"] == "available" or None, f"{id} free", timeout_s=60)
+    cloud.until(lambda: describe_volume(cloud, id)["State"] == "available" or None, f"{id} free", timeout_s=60)
     with absence("InvalidVolume.NotFound"):
         cloud.ec2.delete_volume(VolumeId=id)
-    cloud.until_gone(lambda: _describe_volume(cloud, id), id)
+    cloud.until_gone(lambda: describe_volume(cloud, id), id)
 
 
 VOLUME = Resource(
@@ -77,14 +69,14 @@ VOLUME = Resource(
 
 def _create_attachment(cloud: Cloud, inputs: State) -> str:
     instance, volume = inputs["instanceId"], inputs["volumeId"]
-    cloud.until(lambda: _state_of(cloud, instance) in {"running", "stopped"} or None, f"{instance} running")
+    cloud.until(lambda: instance_state(cloud, instance) in {"running", "stopped"} or None, f"{instance} running")
     cloud.ec2.attach_volume(**request(ATTACHMENT.props, inputs, ("deviceName", "instanceId", "volumeId")))
     return f"{inputs['deviceName']}:{volume}:{instance}"
 
 
 def _find_attachment(cloud: Cloud, id: str) -> Mapping[str, Any]:
     _, volume, instance = id.rsplit(":", 2)
-    attachments = _describe_volume(cloud, volume).get("Attachments", [])
+    attachments = describe_volume(cloud, volume).get("Attachments", [])
     found = [one for one in attachments if one["InstanceId"] == instance and one["State"] != "detached"]
     attachment: Mapping[str, Any] = only(found, id)
     return attachment

@@ -1,0 +1,64 @@
+"""The reference of the spec as a page for people, from the schema that editors use: docs/spec.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from corral.spec.schema import Project, json_schema
+
+_FILES: Mapping[Project, str] = {
+    "corral-base": "stacks/base/Pulumi.<name>.yaml",
+    "corral-cluster": "stacks/cluster/Pulumi.<name>.yaml",
+}
+_MOST_CHOICES = 12  # a longer list of words would hide the description beside it
+
+
+def reference() -> str:
+    """The page: every field of both files by its path, with type, bounds and description."""
+    lines = [
+        "# Spec: every field of the two files",
+        "",
+        "Written from the schema by `python -m corral.spec.reference`.",
+    ]
+    for project, file in _FILES.items():
+        schema = json_schema(project)
+        spec = schema["properties"]["config"]["properties"][f"{project}:spec"]
+        lines += ["", f"## {file}, `{project}:spec`", "", "| field | type | what it is |", "|---|---|---|"]
+        lines += [f"| `{path}` | {kind} | {text} |" for path, kind, text in _rows(spec, schema["$defs"], "")]
+    return "\n".join(lines) + "\n"
+
+
+def _rows(record: Mapping[str, Any], definitions: Mapping[str, Any], path: str) -> Iterator[tuple[str, str, str]]:
+    for name, field in record.get("properties", {}).items():
+        where = f"{path}.{name}" if path else name
+        target, suffix = _record_of(field, definitions)
+        needed = " **Needed.**" if name in record.get("required", ()) else ""
+        yield f"{where}{suffix}", _kind(field, target), f"{field.get('description', '')}{needed}"
+        if target:
+            yield from _rows(target, definitions, f"{where}{suffix}")
+
+
+def _record_of(field: Mapping[str, Any], definitions: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
+    """The record that a field holds, or that its items are, and what its path ends in."""
+    item, suffix = (field["items"], "[]") if "items" in field else (field, "")
+    reference = str(item.get("$ref", "")).rpartition("/")[2]
+    target = definitions.get(reference, {})
+    return (target if "properties" in target else {}), suffix
+
+
+def _kind(field: Mapping[str, Any], target: Mapping[str, Any]) -> str:
+    if target:
+        return "list" if "items" in field else "record"
+    if "items" in field:
+        return f"list of {_kind(field['items'], {})}"
+    if "enum" in field:
+        words = [str(word) for word in field["enum"]]
+        return ", ".join(words) if len(words) <= _MOST_CHOICES else f"one of {len(words)} names"
+    bounds = [f"at least {field['minimum']}"] if "minimum" in field else []
+    bounds += [f"at most {field['maximum']}"] if "maximum" in field else []
+    return " ".join([str(field.get("type", "text")).replace("string", "text").replace("object", "map"), *bounds])
+
+
+if __name__ == "__main__":
+    print(reference(), end="")  # noqa: T201

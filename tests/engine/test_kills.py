@@ -1,0 +1,92 @@
+"""kill -9 in the middle of up and of down: the next command comes clean, nothing is lost and nothing is doubled."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import signal
+
+import pytest
+from desks import Desk, family, is_engine, kill
+
+from corral.box import control
+
+pytestmark = [pytest.mark.pulumi, pytest.mark.box]
+ALL, COMMAND, ENGINE = "everything", "the command", "the engine"
+
+
+def cut_down(desk: Desk, verb: str, word: str, after: int, victim: str, *options: str) -> subprocess.Popen[str]:
+    """The command, which was killed, or whose engine was, when that many lines had begun with the word."""
+    process = desk.start(verb, "dev", "--yes", *options)
+    assert process.stdout is not None
+    seen = 0
+    while seen < after:
+        line = process.stdout.readline()
+        assert line, "the command ended before it was killed"
+        seen += line.startswith(f"  {word}")
+    members = family(process.pid)
+    victims = {ALL: members, COMMAND: [process.pid], ENGINE: [one for one in members if is_engine(one)]}
+    kill(victims[victim])
+    process.communicate()
+    return process
+
+
+def numbers(desk: Desk) -> dict[str, tuple[int, int, int]]:
+    """What an up does now: created, changed or deleted, and left as it is, by stack."""
+    done = desk.run("up", "dev", "--yes", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    return {
+        name: (one["created"], one["updated"] + one["replaced"] + one["deleted"], one["same"])
+        for name, one in found.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("victim", "after"),
+    [(ALL, 1), (ALL, 9), (ENGINE, 14), (COMMAND, 5), (ENGINE, 27)],
+)
+def test_an_up_that_was_killed_is_continued(desk: Desk, victim: str, after: int) -> None:
+    cut_down(desk, "up", "created", after, victim)
+    assert desk.run("up", "dev", "--yes").returncode == 0
+    assert numbers(desk) == {"base": (0, 0, 26), "cluster": (0, 0, 3)}
+    assert desk.run("down", "dev", "--with-base", "--yes").returncode == 0
+    assert control.inventory(desk.box) == {}
+
+
+@pytest.mark.parametrize(("victim", "after"), [(ALL, 6), (COMMAND, 2), (ENGINE, 12)])
+def test_a_down_that_was_killed_is_continued(desk: Desk, victim: str, after: int) -> None:
+    assert desk.run("up", "dev", "--yes").returncode == 0
+    cut_down(desk, "down", "deleted", after, victim, "--with-base")
+    assert desk.run("down", "dev", "--with-base", "--yes").returncode == 0
+    assert control.inventory(desk.box) == {}
+
+
+def test_ctrl_c_ends_in_order_and_says_that_the_next_command_continues(desk: Desk) -> None:
+    process = desk.start("up", "dev", "--yes")
+    assert process.stdout is not None
+    while not process.stdout.readline().startswith("  created"):
+        pass
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate()
+    assert process.returncode == 130
+    assert "run the same command again: it continues where this one stopped" in said
+    assert desk.run("down", "dev", "--with-base", "--yes").returncode == 0
+    assert control.inventory(desk.box) == {}
+
+
+def test_a_box_that_was_killed_is_named_and_the_next_command_continues(desk: Desk) -> None:
+    process = desk.start("up", "dev", "--yes")
+    assert process.stdout is not None
+    while not process.stdout.readline().startswith("  created"):
+        pass
+    pid = control.status(desk.box).pid
+    assert pid is not None
+    kill([pid])
+    said, _ = process.communicate()
+    assert "the box does not answer: its daemon has stopped or was killed" in said
+    assert "`corral box start` starts it" in said
+    assert desk.run("up", "dev", "--yes").returncode == 0
+    assert numbers(desk) == {"base": (0, 0, 26), "cluster": (0, 0, 3)}
+    assert desk.run("down", "dev", "--with-base", "--yes").returncode == 0
+    assert control.inventory(desk.box) == {}
