@@ -90,17 +90,16 @@ def test_the_p4d_template_holds_the_literal_five_interfaces(born: Life) -> None:
 
 
 @pytest.fixture(scope="module")
-def machines(born: Life) -> Iterator[list[Any]]:
-    """Two machines of the first offer, launched as the head will: by the template alone."""
+def machines(born: Life) -> list[Any]:
+    """Two machines of the first offer, launched as the head will: by the template alone. They run until `down`."""
     template = {"LaunchTemplateId": born.template_of(SPOT)["LaunchTemplateId"], "Version": "$Default"}
     made = born.client("ec2").run_instances(LaunchTemplate=template, MinCount=2, MaxCount=2)["Instances"]
     ids = [instance["InstanceId"] for instance in made]
-    yield [
+    return [
         instance
         for reservation in born.client("ec2").describe_instances(InstanceIds=ids)["Reservations"]
         for instance in reservation["Instances"]
     ]
-    born.client("ec2").terminate_instances(InstanceIds=ids)
 
 
 def test_a_machine_has_exactly_the_templates_interfaces(machines: list[Any]) -> None:
@@ -286,7 +285,7 @@ def test_a_new_head_has_the_old_address_and_state_volume(beheaded: Life) -> None
 
 
 @pytest.fixture(scope="module")
-def gone(beheaded: Life) -> Life:
+def gone(beheaded: Life, machines: list[Any]) -> Life:
     beheaded.seen["pins"] = beheaded.client("ssm").get_parameter(Name="/corral/dev/ends-at")["Parameter"]["Value"]
     beheaded.seen["down"] = json.loads(beheaded.corral("down", "dev", "--box", "--with-base", "--yes", "--json").out)
     beheaded.seen["kept"] = beheaded.inventory()
@@ -297,6 +296,12 @@ def test_after_down_the_box_holds_what_it_held_before_and_what_is_kept(gone: Lif
     before, now = gone.seen["before"], gone.seen["kept"]
     more = {kind: [id for id in ids if id not in before.get(kind, [])] for kind, ids in now.items()}
     assert {kind for kind, ids in more.items() if ids} == KEPT
+
+
+def test_down_ends_the_machines_that_were_launched_for_queues(gone: Life, machines: list[Any]) -> None:
+    ids = [machine["InstanceId"] for machine in machines]
+    found = gone.client("ec2").describe_instances(InstanceIds=ids)["Reservations"]
+    assert {one["State"]["Name"] for reservation in found for one in reservation["Instances"]} == {"terminated"}
 
 
 def test_down_lists_what_is_kept_with_its_monthly_cost(gone: Life) -> None:

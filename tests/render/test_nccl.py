@@ -4,9 +4,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from render.plans import cpu, dev, train
 
 from corral.render.nccl import nccl_files
+from render.plans import cpu, dev, train
 
 # What aws-ofi-nccl sets by itself, and what is wrong with today's plugin and libfabric.
 LEFT_ALONE = ("NCCL_BUFFSIZE", "NCCL_P2P_NET_CHUNKSIZE", "NCCL_TOPO_FILE", "NCCL_PROTO", "NCCL_ALGO", "FI_PROVIDER")

@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 import pytest
-from render.plans import cpu, dev, train
-from render.slurm_files import records, settings
 
 from corral.render.host import HostFacts, host_conf
 from corral.render.slurm import cgroup_conf, gres_conf, node_line, partition_line, slurm_conf, slurm_time
+from render.plans import cpu, dev, train
+from render.slurm_files import records, settings
 
 VERSION_DEPENDENT = ("SlurmctldParameters", "CommunicationParameters", "TreeWidth", "PrivateData")
 
@@ -28,7 +28,8 @@ def test_node_of_a_queue_without_accelerators() -> None:
 
 def test_partition_of_a_gpu_queue_gives_memory_by_gpu() -> None:
     assert partition_line(train()) == (
-        "PartitionName=train Nodes=train-[1-4] Default=YES MaxTime=INFINITE SuspendTime=600 DefMemPerGPU=140083 State=UP"
+        "PartitionName=train Nodes=train-[1-4] Default=YES MaxTime=INFINITE "
+        "SuspendTime=600 DefMemPerGPU=140083 State=UP"
     )
 
 

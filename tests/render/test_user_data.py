@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 import yaml
-from render.plans import boot_facts, dev
 
 from corral.model.deployed import BootFacts
 from corral.model.jsons import from_json
 from corral.model.markets import Role
 from corral.render import agent_bundle, user_data
+from render.plans import boot_facts, dev
 
 LIMIT = 16 * 1024  # of the encoded text, RunInstances
 

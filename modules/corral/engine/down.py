@@ -56,10 +56,10 @@ def down(
         )
     with place.stack(CLUSTER, environment) as cluster:
         if not with_base and delete_data is None:
-            return DownResult(stacks=_named("cluster", _take_down(cluster, ask)))
+            return DownResult(stacks=_named("cluster", _take_down(cluster, ask, first=_end_machines)))
         with place.stack(BASE, base) as below:
             _require_alone(place, cluster, base)
-            stacks = _named("cluster", _take_down(cluster, ask))
+            stacks = _named("cluster", _take_down(cluster, ask, first=_end_machines))
             if delete_data is not None:
                 return _erase(below, stacks, ask)
             stacks |= _named("base", _take_down(below, ask, UNPROTECTED))
@@ -88,7 +88,9 @@ def _require_alone(place: Workplace, cluster: Stack, base: str) -> None:
         raise EngineError(f"base {base} stays: other clusters stand on it: {names}", hints, REFUSED)
 
 
-def _take_down(stack: Stack, ask: Ask | None, options: tuple[str, ...] = ()) -> StackResult | None:
+def _take_down(
+    stack: Stack, ask: Ask | None, options: tuple[str, ...] = (), first: Callable[[Stack], None] | None = None
+) -> StackResult | None:
     state = made_whole(stack)
     if state is None:
         stack.printer.say(f"{stack.title}: is not up, nothing to take down")
@@ -99,10 +101,25 @@ def _take_down(stack: Stack, ask: Ask | None, options: tuple[str, ...] = ()) -> 
             would = stack.update(PREVIEWING, (*PREVIEW, *options))
             show_plan(stack, would)
             _confirm(stack, ask, "take this down?")
+        if first is not None:
+            first(stack)
         done = result(stack.update("taking down", (*DESTROY, *options)))
     if not resources(stack.state()):
         stack.remove()
     return done
+
+
+def _end_machines(stack: Stack) -> None:
+    """Ends what the head launched. Its interfaces would hold the cluster's security group, and it would cost on."""
+    from corral.inventory.machines import end_machines, launched_machines
+
+    account = account_of(stack)
+    if running := len(launched_machines(account, stack.name)):
+        stack.printer.say(f"{stack.title}: ending {running} launched machines")
+    try:
+        end_machines(account, stack.name)
+    except TimeoutError as error:
+        raise EngineError(f"{stack.title}: {error}", ("try `corral down` again in some minutes",)) from None
 
 
 def _erase(stack: Stack, stacks: Mapping[str, StackResult], ask: Ask | None) -> DownResult:

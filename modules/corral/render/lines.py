@@ -1,7 +1,7 @@
 """The one way to write a line of a Slurm configuration file from values.
 
 Slurm's parser splits at white space, gives quotes and `#` a meaning, and continues a line after a backslash, so a value
-with any of these would mean something else than was planned. Comments and the order of lines are the templates' business.
+with any of these would mean something else than was planned. Comments and the order of lines are for the templates.
 """
 
 import re

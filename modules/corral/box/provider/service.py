@@ -164,7 +164,9 @@ class AwsService(provider_pb2_grpc.ResourceProviderServicer):
             cloud = self._cloud(arguments)
             with told(cloud.url):
                 answer = invoked(cloud, request.tok, arguments)
-        return provider_pb2.InvokeResponse(**{"return": to_struct(answer)})
+        response = provider_pb2.InvokeResponse()
+        getattr(response, "return").CopyFrom(to_struct(answer))
+        return response
 
     def _cloud(self, properties: Mapping[str, Any]) -> Cloud:
         return Cloud(self._clients, properties.get("region") or self._settings.region)

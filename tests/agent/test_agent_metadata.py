@@ -53,5 +53,5 @@ def test_a_tag_that_is_not_there_is_none(service: str) -> None:
 
 
 def test_a_machine_without_the_service_gets_a_sentence() -> None:
-    with pytest.raises(MetadataError, match="did not answer PUT http://127.0.0.1:9/latest/api/token"):
+    with pytest.raises(MetadataError, match=r"did not answer PUT http://127\.0\.0\.1:9/latest/api/token"):
         instance_tag("corral:queue", "http://127.0.0.1:9")

@@ -4,11 +4,11 @@ import re
 from collections.abc import Callable
 
 import pytest
-from render.plans import boot_facts, cpu, deployed, dev, train
 
 from corral.model.markets import Role
 from corral.render import cluster_files, deployed_json, user_data
 from corral.render.slurm import slurm_conf
+from render.plans import boot_facts, cpu, deployed, dev, train
 
 Golden = Callable[[str, str], None]
 FILES = (
@@ -52,5 +52,5 @@ def test_rendering_twice_gives_the_same_text() -> None:
 
 @pytest.mark.parametrize("path", [path for path in FILES if path != "cluster.json"])
 def test_file_says_at_its_beginning_that_corral_manages_it(path: str) -> None:
-    beginning = [line for line in cluster_files(dev())[path].splitlines() if not line.startswith("#!")][0]
+    beginning = next(line for line in cluster_files(dev())[path].splitlines() if not line.startswith("#!"))
     assert re.match("# Managed by corral: do not edit", beginning)

@@ -4,9 +4,9 @@ import subprocess
 from dataclasses import replace
 
 import pytest
-from render.plans import cpu, dev, train
 
 from corral.render.jobs import job_files, training_queue
+from render.plans import cpu, dev, train
 
 SCRIPTS = ("jobs/jax.sbatch", "jobs/torchrun.sbatch")
 

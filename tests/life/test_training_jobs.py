@@ -1,7 +1,7 @@
 """The job scripts on a real node: the program gets its address and its signal, and the job survives its time limit.
 
-There is no torch here. A program in torchrun's place does what matters of it: it starts the worker in a session of its own
-and would die of the signal. Programs and test talk through pipes, so nothing waits longer than it has to.
+There is no torch here. A program in torchrun's place does what matters of it: it starts the worker in a session of its
+own and would die of the signal. Worker and test talk through pipes, so nothing waits longer than it has to.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from render.plans import dev, train
 
 import slurms
 from corral.box.slurm import Controller
+from render.plans import dev, train
 
 pytestmark = [
     pytest.mark.slurm,

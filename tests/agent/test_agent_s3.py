@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import boto3
 import pytest
 from moto import mock_aws
-from render.plans import boot_facts
 
 from corral.agent.s3 import BucketStore
 from corral.agent.store import StoreError
+from render.plans import boot_facts
 
 
 @pytest.fixture

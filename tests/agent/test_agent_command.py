@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from render.plans import deployed, dev
 
 from corral.render import cluster_files, deployed_json
+from render.plans import deployed, dev
 
 MODULES = Path(__file__).parents[2] / "modules"
 

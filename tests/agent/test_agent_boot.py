@@ -4,12 +4,12 @@ import logging
 from pathlib import Path
 
 import pytest
-from render.plans import cpu, deployed, dev, train
 
 from corral.agent.boot import BootError, boot
 from corral.agent.store import DirectoryStore
 from corral.model.markets import Role
 from corral.render import cluster_files, deployed_json
+from render.plans import cpu, deployed, dev, train
 
 PROGRAMS = {f"opt/corral/bin/{name}" for name in ("corral-agent", "resume", "resume-failed", "suspend")}
 RECORDS = {"etc/corral/cluster.json", "etc/corral/deployed.json"}

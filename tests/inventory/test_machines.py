@@ -1,0 +1,49 @@
+"""Machines that a head launched are found by their tags and ended; the head and others' machines are not."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from corral.inventory.machines import end_machines, launched_machines
+
+
+@pytest.fixture
+def session(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+    with mock_aws():
+        yield boto3.Session(region_name="us-east-1")
+
+
+def launch(session: Any, count: int, **tags: str) -> list[str]:
+    """The ids of new instances with these tags."""
+    listed = [{"Key": key.replace("_", ":"), "Value": value} for key, value in tags.items()]
+    made = session.client("ec2").run_instances(
+        ImageId="ami-12c6146b",
+        MinCount=count,
+        MaxCount=count,
+        TagSpecifications=[{"ResourceType": "instance", "Tags": listed}],
+    )
+    return sorted(instance["InstanceId"] for instance in made["Instances"])
+
+
+def test_machines_of_the_clusters_queues_are_found(session: Any) -> None:
+    mine = launch(session, 2, corral_cluster="dev", corral_queue="train")
+    launch(session, 1, corral_cluster="prod", corral_queue="train")
+    launch(session, 1, corral_cluster="dev")
+    assert launched_machines(session, "dev") == tuple(mine)
+
+
+def test_ended_machines_are_gone_when_it_returns(session: Any) -> None:
+    mine = launch(session, 3, corral_cluster="dev", corral_queue="train")
+    assert (end_machines(session, "dev"), launched_machines(session, "dev")) == (tuple(mine), ())
+
+
+def test_the_head_is_not_ended(session: Any) -> None:
+    (head,) = launch(session, 1, corral_cluster="dev")
+    end_machines(session, "dev")
+    state = session.client("ec2").describe_instances(InstanceIds=[head])["Reservations"][0]["Instances"][0]["State"]
+    assert state["Name"] == "running"
