@@ -93,9 +93,9 @@ def test_environment_without_a_box_says_what_to_do(state_directory: Path) -> Non
 def test_environment_points_at_the_box_and_nothing_else(state_directory: Path) -> None:
     status = control.start(state_directory)
     environment = dict(control.environment(state_directory))
-    path = environment.pop("PATH").split(os.pathsep)[:2]
+    path = environment.pop("PATH").split(os.pathsep)[:1]
     assert (path, environment) == (
-        [f"{state_directory}/bin", str(Path(sys.executable).parent)],
+        [str(Path(sys.executable).parent)],
         {
             "AWS_ENDPOINT_URL": f"http://127.0.0.1:{status.port}",
             "AWS_ACCESS_KEY_ID": "AKIACORRALBOX0000000",
@@ -119,9 +119,9 @@ def test_reset_empties_the_cloud_and_forgets_the_states_that_described_it(state_
     boxes.client(status, "s3").create_bucket(Bucket="gone")
     for name in ("pulumi", "pulumi-home", "stacks"):
         (state_directory / name).mkdir(exist_ok=True)
+        (state_directory / name / "of-the-old-cloud").touch()
     control.reset(state_directory)
-    left = sorted(path.name for path in state_directory.iterdir() if path.is_dir())
-    assert (control.inventory(state_directory), left) == ({}, ["bin"])
+    assert (control.inventory(state_directory), list(state_directory.glob("*/of-the-old-cloud"))) == ({}, [])
 
 
 def test_reset_of_a_stopped_box_empties_the_saved_cloud(state_directory: Path) -> None:
@@ -183,10 +183,10 @@ def test_what_only_the_owner_may_read_is_private(state_directory: Path) -> None:
 
 def test_the_provider_plugin_runs_this_python(state_directory: Path) -> None:
     control.start(state_directory)
-    plugin = state_directory / "bin" / "pulumi-resource-aws"
+    (plugin,) = state_directory.glob("pulumi-home/plugins/*/pulumi-resource-aws")
     assert (os.access(plugin, os.X_OK), plugin.read_text().splitlines()[-1]) == (
         True,
-        f'exec {sys.executable} -m corral.box.provider "$@"',
+        f"exec '{sys.executable}' -m corral.box.provider \"$@\"",
     )
 
 
@@ -223,3 +223,22 @@ def _kill(pid: int | None) -> None:
     signal.pidfd_send_signal(handle, signal.SIGKILL)
     os.waitid(os.P_PIDFD, handle, os.WEXITED)
     os.close(handle)
+
+
+def test_a_box_that_is_started_again_keeps_its_port(state_directory: Path) -> None:
+    first = control.start(state_directory).port
+    control.stop(state_directory)
+    assert control.start(state_directory).port == first
+
+
+def test_a_box_whose_port_was_taken_meanwhile_finds_another(state_directory: Path) -> None:
+    port = control.start(state_directory).port
+    control.stop(state_directory)
+    with socket.create_server(("127.0.0.1", int(port or 0))):
+        assert control.start(state_directory).port != port
+
+
+def test_the_stand_in_provider_is_there_again_after_a_reset(state_directory: Path) -> None:
+    control.start(state_directory)
+    control.reset(state_directory)
+    assert [path.name for path in state_directory.glob("pulumi-home/plugins/*/*")] == ["pulumi-resource-aws"]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import signal
+import subprocess
 
 import pytest
 from desks import Desk, family, is_engine, kill
@@ -42,22 +42,15 @@ def numbers(desk: Desk) -> dict[str, tuple[int, int, int]]:
     }
 
 
-@pytest.mark.parametrize(
-    ("victim", "after"),
-    [(ALL, 1), (ALL, 9), (ENGINE, 14), (COMMAND, 5), (ENGINE, 27)],
-)
-def test_an_up_that_was_killed_is_continued(desk: Desk, victim: str, after: int) -> None:
-    cut_down(desk, "up", "created", after, victim)
+def test_an_up_that_was_killed_again_and_again_is_continued_and_so_is_a_down(desk: Desk) -> None:
+    cut_down(desk, "up", "created", 1, ALL)
+    cut_down(desk, "up", "created", 9, ENGINE)
+    cut_down(desk, "up", "created", 5, COMMAND)
+    cut_down(desk, "up", "created", 4, ALL)
     assert desk.run("up", "dev", "--yes").returncode == 0
     assert numbers(desk) == {"base": (0, 0, 26), "cluster": (0, 0, 3)}
-    assert desk.run("down", "dev", "--with-base", "--yes").returncode == 0
-    assert control.inventory(desk.box) == {}
-
-
-@pytest.mark.parametrize(("victim", "after"), [(ALL, 6), (COMMAND, 2), (ENGINE, 12)])
-def test_a_down_that_was_killed_is_continued(desk: Desk, victim: str, after: int) -> None:
-    assert desk.run("up", "dev", "--yes").returncode == 0
-    cut_down(desk, "down", "deleted", after, victim, "--with-base")
+    cut_down(desk, "down", "deleted", 2, COMMAND, "--with-base")
+    cut_down(desk, "down", "deleted", 6, ALL, "--with-base")
     assert desk.run("down", "dev", "--with-base", "--yes").returncode == 0
     assert control.inventory(desk.box) == {}
 

@@ -17,7 +17,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from corral.box import lock
+from corral.box import lock, provider
 from corral.box.directory import StateDirectory
 from corral.box.process import READY_TIMEOUT_S, BoxError, ask, end, spawn, unusable
 
@@ -26,10 +26,6 @@ __all__ = ["BoxError", "BoxStatus", "environment", "inventory", "reset", "start"
 ACCOUNT = "123456789012"
 ACCESS_KEY = "AKIACORRALBOX0000000"
 REGION = "us-east-1"
-PLUGIN = """#!/bin/sh
-# The stand-in `aws` provider of the box; written by `corral box start`.
-exec {python} -m corral.box.provider "$@"
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +97,8 @@ def reset(dir: Path) -> None:
         shutil.rmtree(home.objects, ignore_errors=True)
     for kept in (home.pulumi, home.pulumi_home, home.stacks):
         shutil.rmtree(kept, ignore_errors=True)
+    if now.state == "running":
+        _prepare(home)
 
 
 def inventory(dir: Path) -> dict[str, list[str]]:
@@ -113,7 +111,7 @@ def environment(dir: Path) -> Mapping[str, str]:
     """The variables that point pulumi, aws and boto3 at the running box of the directory."""
     port = _port(dir)
     home = StateDirectory(dir.absolute())
-    path = os.pathsep.join([str(home.bin), str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     return {
         "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
         "AWS_ACCESS_KEY_ID": ACCESS_KEY,
@@ -135,10 +133,8 @@ def environment(dir: Path) -> Mapping[str, str]:
 def _prepare(home: StateDirectory) -> None:
     try:
         home.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        home.bin.mkdir(exist_ok=True)
         home.pulumi.mkdir(exist_ok=True)
-        home.plugin.write_text(PLUGIN.format(python=sys.executable))
-        home.plugin.chmod(0o755)
+        provider.install(home.pulumi_home)
     except OSError as error:
         raise unusable(home, error) from None
 

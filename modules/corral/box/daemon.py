@@ -12,6 +12,7 @@ import json
 import logging
 import os
 import signal
+import socket
 import sys
 import threading
 import warnings
@@ -22,6 +23,8 @@ from typing import Any
 from corral.box import lock
 from corral.box.directory import StateDirectory
 
+LOOPBACK = "127.0.0.1"
+BACKLOG = 128  # connections that wait; the engine opens dozens at once
 OWNER_CHECK_S = 2  # how soon a box leaves after its state directory was removed
 
 
@@ -69,7 +72,8 @@ def _serve(home: StateDirectory, held: int, ready: int) -> int:
     facts: dict[str, Any] = {"pid": os.getpid(), "started": datetime.now(UTC).isoformat(timespec="seconds")}
     facts |= {"versions": state.versions()}
     front = Front(cloud, CallLog(home.calls), facts, ended.set)
-    server = make_server("127.0.0.1", 0, front, threaded=True, request_handler=Handler)
+    listener = _listen(home)
+    server = make_server(LOOPBACK, 0, front, threaded=True, request_handler=Handler, fd=listener.fileno())
     facts |= {"port": server.port, "url": f"http://127.0.0.1:{server.port}"}
     threading.Thread(target=server.serve_forever, name="server", daemon=True).start()
     state.write(json.dumps(facts).encode(), home.record)
@@ -82,6 +86,20 @@ def _serve(home: StateDirectory, held: int, ready: int) -> int:
     home.record.unlink(missing_ok=True)
     logging.info("the box in %s stopped", home.path)
     return 0
+
+
+def _listen(home: StateDirectory) -> socket.socket:
+    """A listening socket on the port of the last daemon of this directory, or on any where that one is taken."""
+    try:
+        last = int(home.port.read_text())
+    except (OSError, ValueError):
+        last = 0
+    try:
+        listener = socket.create_server((LOOPBACK, last), backlog=BACKLOG)
+    except OSError:
+        listener = socket.create_server((LOOPBACK, 0), backlog=BACKLOG)
+    home.port.write_text(str(listener.getsockname()[1]))
+    return listener
 
 
 def _is_ours(home: StateDirectory, held: int) -> bool:

@@ -60,14 +60,9 @@ class StateDirectory:
         return self.path / "pulumi-home"
 
     @property
-    def bin(self) -> Path:
-        """The directory that goes in front of PATH."""
-        return self.path / "bin"
-
-    @property
-    def plugin(self) -> Path:
-        """The stand-in provider, under the name that the Pulumi engine looks for."""
-        return self.bin / "pulumi-resource-aws"
+    def port(self) -> Path:
+        """The port of the last daemon; the next one takes it again, so that shells keep pointing at the box."""
+        return self.path / "port"
 
 
 def default_directory(environ: Mapping[str, str] = os.environ) -> Path:

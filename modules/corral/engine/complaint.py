@@ -13,6 +13,7 @@ from corral.engine.supervisor import SIGNALLED
 
 CONTINUE = "run the same command again: it continues where this one stopped"
 MOST_LINES = 60  # of complaints; a fault that hits every resource says the same hundreds of times
+HIGHEST_SIGNAL = 64  # of Linux; the CLI's own exit codes go up to 255
 LAST_LINES = 5  # of what the engine printed, where it said nothing in order
 
 
@@ -22,7 +23,7 @@ def raise_complaint(title: str, answer: Answer, said: Sequence[Said] = ()) -> No
     lines = complaint_lines(complaints(errors))
     if answer.interrupts:
         raise Interrupted(f"{title}: interrupted", (*lines[:MOST_LINES], CONTINUE))
-    if answer.code > SIGNALLED:
+    if 0 < answer.code - SIGNALLED <= HIGHEST_SIGNAL:
         raise EngineError(f"{title}: the engine was killed (signal {answer.code - SIGNALLED})", (CONTINUE,))
     if known := cause([one.text for one in errors] or [answer.stderr]):
         raise EngineError(f"{title}: {known.sentence}", (*lines[:3], *known.hints), known.code)

@@ -1,4 +1,4 @@
-"""The machines that a cluster's head launched: Pulumi does not know them, so they are ended before their cluster goes."""
+"""The machines that a cluster's head launched: Pulumi does not know them, so they end before their cluster does."""
 
 from __future__ import annotations
 

@@ -1,0 +1,89 @@
+"""What the engine complains about, as a person reads it."""
+
+from __future__ import annotations
+
+import pytest
+from states import urn
+
+from corral.engine.complaint import raise_complaint
+from corral.engine.diagnostics import cleaned, complaint_lines, complaints
+from corral.engine.errors import EngineError, Interrupted
+from corral.engine.process import Answer
+from corral.engine.progress import Said, subject
+
+VPC = subject(urn("aws:ec2/vpc:Vpc", "vpc"))
+PYTHON = 'the program failed:\nTraceback (most recent call last):\n  File "/x.py", line 1, in <module>\n    f()\nKeyError: 3\n'
+GO = "panic: boom\n\ngoroutine 1 [running]:\nmain.main()\n\t/src/main.go:3 +0x1d\n"
+
+
+def error(text: str, about: bool = True) -> Said:
+    return Said(severity="error", text=text, subject=VPC if about else None)
+
+
+def failed(stderr: str = "", code: int = 255, interrupts: int = 0) -> Answer:
+    return Answer(code=code, stdout="", stderr=stderr, interrupts=interrupts)
+
+
+def test_a_python_traceback_is_left_out_and_its_reason_stays() -> None:
+    assert cleaned(PYTHON) == "the program failed:\nKeyError: 3"
+
+
+def test_a_go_traceback_is_left_out() -> None:
+    assert cleaned(GO) == "panic: boom"
+
+
+def test_the_protocols_prefix_is_left_out() -> None:
+    assert cleaned("error: rpc error: code = Unknown desc = no such zone\n") == "no such zone"
+
+
+def test_the_same_complaint_is_told_once_and_engine_talk_not_at_all() -> None:
+    said = [
+        error("no such zone"),
+        error("no such zone"),
+        error("update failed", about=False),
+        error("using pulumi-resource-aws from $PATH at /box/bin/pulumi-resource-aws", about=False),
+    ]
+    assert complaint_lines(complaints(said)) == ["aws:ec2:Vpc vpc: no such zone"]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence", "code"),
+    [
+        ("the box at http://127.0.0.1:4 does not answer - corral box start", "the box does not answer", 1),
+        ("write /s/dev.json: no space left on device", "the disk is full", 1),
+        ("open /s/dev.json: read-only file system", "the state of the stack cannot be written", 1),
+        ("incorrect passphrase, please set PULUMI_CONFIG_PASSPHRASE", "the passphrase of the stack's secrets", 2),
+        ("no valid credential sources for found", "no AWS credentials were found", 3),
+        ("ExpiredToken: The security token included in the request is expired", "the AWS credentials have expired", 3),
+        ("api error InvalidClientTokenId: invalid", "AWS does not accept these credentials", 3),
+    ],
+)
+def test_a_known_cause_has_its_sentence_and_exit_code(text: str, sentence: str, code: int) -> None:
+    with pytest.raises(EngineError) as raised:
+        raise_complaint("base dev", failed(), [error(text)])
+    assert raised.value.sentence.startswith(f"base dev: {sentence}")
+    assert raised.value.code == code
+
+
+def test_a_single_complaint_is_the_sentence() -> None:
+    with pytest.raises(EngineError) as raised:
+        raise_complaint("base dev", failed(), [error("no such zone")])
+    assert str(raised.value) == "base dev: aws:ec2:Vpc vpc: no such zone"
+
+
+def test_an_engine_that_was_killed_is_said_so() -> None:
+    with pytest.raises(EngineError) as raised:
+        raise_complaint("base dev", failed(code=137))
+    assert raised.value.sentence == "base dev: the engine was killed (signal 9)"
+
+
+def test_an_interrupt_is_told_as_one() -> None:
+    with pytest.raises(Interrupted) as raised:
+        raise_complaint("base dev", failed(interrupts=1), [error("update canceled", about=False)])
+    assert (str(raised.value).splitlines()[0], raised.value.code) == ("base dev: interrupted", 130)
+
+
+def test_without_a_word_in_order_what_stands_behind_error_is_told() -> None:
+    with pytest.raises(EngineError) as raised:
+        raise_complaint("base dev", failed("some output\nerror: failed to load checkpoint: broken\n"))
+    assert str(raised.value) == "base dev: failed to load checkpoint: broken"

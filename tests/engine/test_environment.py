@@ -1,0 +1,78 @@
+"""The engine's environment: never the vendor's cloud by accident, never a real account's settings in the box."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from corral.engine.binary import Binary
+from corral.engine.environment import backend_url, engine_environment, require_secrets
+from corral.engine.errors import EngineError
+
+BINARY = Binary(path=Path("/opt/pulumi/pulumi"), version=(3, 259, 0), search=(Path("/opt/host"), Path("/opt/pulumi")))
+
+
+def test_without_a_backend_nothing_runs(tmp_path: Path) -> None:
+    with pytest.raises(EngineError) as refused:
+        backend_url({"HOME": str(tmp_path)}, tmp_path)
+    assert refused.value.hints[0] == (
+        "for example: export PULUMI_BACKEND_URL='s3://my-state-bucket?region=us-east-1'"
+    )
+    assert refused.value.code == 2
+
+
+def test_the_project_may_name_the_backend(tmp_path: Path) -> None:
+    (tmp_path / "cluster").mkdir()
+    (tmp_path / "cluster/Pulumi.yaml").write_text("name: corral-cluster\nbackend: {url: 's3://states'}\n")
+    assert backend_url({"HOME": str(tmp_path)}, tmp_path) == "s3://states"
+
+
+@pytest.mark.parametrize("current", ["file:///var/states", "s3://states"])
+def test_a_log_in_to_a_backend_of_ones_own_counts(tmp_path: Path, current: str) -> None:
+    (tmp_path / "credentials.json").write_text(json.dumps({"current": current}))
+    assert backend_url({"PULUMI_HOME": str(tmp_path)}, tmp_path) == current
+
+
+def test_a_log_in_to_the_vendors_cloud_does_not_count(tmp_path: Path) -> None:
+    (tmp_path / "credentials.json").write_text(json.dumps({"current": "https://api.pulumi.com"}))
+    with pytest.raises(EngineError):
+        backend_url({"PULUMI_HOME": str(tmp_path)}, tmp_path)
+
+
+def test_in_the_box_its_variables_win_and_a_real_accounts_do_not_travel(tmp_path: Path) -> None:
+    real = {"AWS_PROFILE": "work", "AWS_SESSION_TOKEN": "t", "AWS_REGION": "eu-west-1", "PATH": "/bin"}
+    box = {"AWS_REGION": "us-east-1", "PULUMI_BACKEND_URL": "file:///box/pulumi", "PATH": "/box/bin:/bin"}
+    made = engine_environment(real, BINARY, tmp_path, box)
+    python = str(Path(sys.executable).parent)
+    assert made == {
+        "AWS_REGION": "us-east-1",
+        "PULUMI_BACKEND_URL": "file:///box/pulumi",
+        "PULUMI_SKIP_UPDATE_CHECK": "true",
+        "PULUMI_AUTOMATION_API": "true",
+        "PYTHONUNBUFFERED": "1",
+        "PATH": f"/opt/host:/opt/pulumi:{python}:/box/bin:/bin",
+    }
+
+
+def test_secrets_need_a_passphrase_or_a_key(tmp_path: Path) -> None:
+    file = tmp_path / "Pulumi.dev.yaml"
+    file.write_text("config: {}\n")
+    with pytest.raises(EngineError, match="how the state's secrets are encrypted is not said"):
+        require_secrets({}, file)
+
+
+@pytest.mark.parametrize(
+    ("environ", "text"),
+    [
+        ({"PULUMI_CONFIG_PASSPHRASE": ""}, "config: {}\n"),
+        ({"PULUMI_CONFIG_PASSPHRASE_FILE": "/f"}, "config: {}\n"),
+        ({}, "secretsprovider: awskms://alias/corral?region=us-east-1\n"),
+    ],
+)
+def test_secrets_that_can_be_encrypted_are_fine(tmp_path: Path, environ: dict[str, str], text: str) -> None:
+    file = tmp_path / "Pulumi.dev.yaml"
+    file.write_text(text)
+    require_secrets(environ, file)

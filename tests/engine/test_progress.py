@@ -1,0 +1,92 @@
+"""The engine's events as records, what they add up to, and the lines that people read."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from states import step, urn
+
+from corral.engine.printers import PlainPrinter, counts_text
+from corral.engine.progress import Deed, Said, Subject, progress_event, subject
+from corral.engine.tally import Line, Tally
+
+VPC = "aws:ec2/vpc:Vpc"
+
+
+def told(*events: dict[str, Any], is_plan: bool = False) -> tuple[Tally, list[Line]]:
+    """The tally of the events, one a second, and the lines that they gave."""
+    tally, lines = Tally(is_plan=is_plan), []
+    for second, event in enumerate(events):
+        record = progress_event(event)
+        line = tally.add(record, float(second)) if record else None
+        lines += [line] if line else []
+    return tally, lines
+
+
+def test_a_subject_is_named_as_the_engine_itself_shows_it() -> None:
+    nested = f"urn:pulumi:dev::corral-base::corral:aws:Network${VPC}::network-vpc"
+    assert subject(nested) == Subject(urn=nested, type="aws:ec2:Vpc", name="network-vpc")
+
+
+def test_a_creation_is_one_line_with_its_seconds() -> None:
+    _, lines = told(step("resourcePreEvent", "create", VPC, "vpc"), step("resOutputsEvent", "create", VPC, "vpc"))
+    out = io.StringIO()
+    PlainPrinter(out).finished(lines[0])
+    assert out.getvalue() == "  created   aws:ec2:Vpc  vpc  1.0s\n"
+
+
+def test_a_replacement_counts_once() -> None:
+    tally, lines = told(
+        step("resourcePreEvent", "create-replacement", VPC, "vpc"),
+        step("resOutputsEvent", "create-replacement", VPC, "vpc"),
+        step("resourcePreEvent", "replace", VPC, "vpc"),
+        step("resOutputsEvent", "replace", VPC, "vpc"),
+        step("resourcePreEvent", "delete-replaced", VPC, "vpc"),
+        step("resOutputsEvent", "delete-replaced", VPC, "vpc"),
+    )
+    assert tally.counts[Deed.REPLACED] == 1
+    assert [line.deed for line in lines] == [Deed.REPLACED, Deed.DELETED]
+
+
+def test_what_was_lost_outside_is_news_and_no_change_of_ours() -> None:
+    tally, lines = told(
+        step("resourcePreEvent", "refresh", VPC, "vpc"), step("resOutputsEvent", "refresh", VPC, "vpc", new=None)
+    )
+    assert [line.deed for line in lines] == [Deed.GONE]
+    assert tally.changes == 0
+
+
+def test_a_retained_deletion_is_kept() -> None:
+    old = {"retainOnDelete": True}
+    tally, _ = told(
+        step("resourcePreEvent", "delete", VPC, "vpc", old=old), step("resOutputsEvent", "delete", VPC, "vpc", old=old)
+    )
+    assert counts_text(tally) == "1 kept"
+
+
+def test_a_plan_is_told_in_what_would_be_done() -> None:
+    tally, lines = told(
+        step("resourcePreEvent", "create", VPC, "vpc", planning=True),
+        step("resOutputsEvent", "create", VPC, "vpc", planning=True),
+        is_plan=True,
+    )
+    assert (lines, counts_text(tally)) == ([], "1 to create")
+    assert [one.subject.name for one in tally.planned] == ["vpc"]
+
+
+def test_the_outputs_of_the_stack_are_remembered() -> None:
+    new = {"outputs": {"vpc": "vpc-1"}}
+    tally, _ = told(step("resOutputsEvent", "create", "pulumi:pulumi:Stack", "dev", new=new))
+    assert tally.outputs == {"vpc": "vpc-1"}
+
+
+def test_a_failure_is_a_line_that_says_so() -> None:
+    _, lines = told(step("resourcePreEvent", "create", VPC, "vpc"), step("resOpFailedEvent", "create", VPC, "vpc"))
+    assert [(line.failed, line.took_s) for line in lines] == [(True, 1.0)]
+
+
+def test_only_warnings_and_errors_are_kept_of_what_is_said() -> None:
+    event = {"diagnosticEvent": {"severity": "error", "message": "no", "urn": urn(VPC, "vpc")}}
+    assert progress_event(event) == Said(severity="error", text="no", subject=subject(urn(VPC, "vpc")))
+    assert progress_event({"diagnosticEvent": {"severity": "debug", "message": "x"}}) is None
