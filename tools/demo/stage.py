@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ from typing import Any
 
 from corral.box import control
 
+EACH_RESOURCE = re.compile(r"  (created|updated|deleted) ")
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 
@@ -38,15 +40,19 @@ class Stage:
         """Prints a sentence."""
         print(text, flush=True)
 
-    def corral(self, *arguments: str) -> None:
-        """Runs a corral command on the copy and the box, and shows it."""
+    def corral(self, *arguments: str, briefly: bool = False) -> None:
+        """Runs a corral command on the copy and the box, and shows it; `briefly` leaves out the line per resource."""
         print(f"$ corral {shlex.join(arguments)}", flush=True)
-        self._run([sys.executable, "-m", "corral.cli", *arguments])
+        self._run([sys.executable, "-m", "corral.cli", *arguments], leave_out=EACH_RESOURCE if briefly else None)
 
-    def shell(self, line: str, *, expect: int = 0) -> None:
-        """Runs a shell line as a person would after `eval "$(corral box env)"`, and shows it."""
+    def shell(self, line: str, *, leave_out: re.Pattern[str] | None = None) -> None:
+        """Runs a shell line as a person would after `eval "$(corral box env)"`, and shows what it prints."""
         print(f"$ {line}", flush=True)
-        self._run(["bash", "-c", line], {**self.environment(), **control.environment(self.box)}, expect)
+        variables = subprocess.run(
+            [sys.executable, "-m", "corral.cli", "box", "env"],
+            env=self.environment(), cwd=self.project, check=True, capture_output=True, text=True,
+        ).stdout  # fmt: skip
+        self._run(["bash", "-c", f"{variables}\n{line}"], leave_out=leave_out)
 
     def environment(self) -> dict[str, str]:
         """The variables of every command: the box's directory, and the tools of this environment first on PATH."""
@@ -74,9 +80,14 @@ class Stage:
         """Ends the box."""
         control.stop(self.box)
 
-    def _run(self, command: list[str], environment: Mapping[str, str] | None = None, expect: int = 0) -> None:
-        done = subprocess.run(
-            command, cwd=self.project, env=environment or self.environment(), stdin=subprocess.DEVNULL
-        )
-        if done.returncode != expect:
-            raise Unexpected(f"{shlex.join(command[-4:])} ended with {done.returncode}, expected {expect}")
+    def _run(self, command: list[str], *, leave_out: re.Pattern[str] | None) -> None:
+        shown = subprocess.Popen(
+            command, cwd=self.project, env=self.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True,
+        )  # fmt: skip
+        assert shown.stdout is not None  # it is a pipe
+        for line in shown.stdout:
+            if leave_out is None or not leave_out.match(line):
+                print(line, end="", flush=True)
+        if shown.wait() != 0:
+            raise Unexpected(f"the last command ended with {shown.returncode}")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from stage import Stage, Unexpected
 
 BUCKET = "corral-example-corpus"  # stands for the user's own data
+EACH_STEP = re.compile(r"\s*$|\s*[~+-]? *(pulumi:|corral:|aws:)|@ ")  # the engine's own line per resource
+KEPT = {"efs/file-system", "kms/key", "s3/bucket"}
 TEMPLATE = "train-spot-use1-az1"
 
 
@@ -30,7 +34,10 @@ def up(stage: Stage) -> None:
 def expect_no_changes(stage: Stage) -> None:
     """The engine's own command agrees with ours."""
     for stack in ("base", "cluster"):
-        stage.shell(f'pulumi -C "$CORRAL_STACKS/{stack}" -s dev up --expect-no-changes --yes --suppress-outputs -v 0')
+        stage.shell(
+            f'pulumi -C "$CORRAL_STACKS/{stack}" -s dev up --expect-no-changes --skip-preview --yes --suppress-outputs',
+            leave_out=EACH_STEP,
+        )
 
 
 def launch(stage: Stage) -> None:
@@ -91,23 +98,21 @@ def lose_head(stage: Stage) -> None:
 
 def down(stage: Stage) -> None:
     """Everything but data."""
-    stage.corral("down", "dev", "--box", "--with-base", "--yes")
+    stage.corral("down", "dev", "--box", "--with-base", "--yes", briefly=True)
     kept = {kind: sorted(set(ids) - set(stage.before.get(kind, []))) for kind, ids in stage.inventory().items()}
     stage.say("More than before the first up, in every service of the box, tagged or not:")
     for kind, ids in kept.items():
         for id in ids:
             stage.say(f"  {kind}  {id}")
-    unexpected = [kind for kind, ids in kept.items() if ids and kind not in {"s3/bucket", "efs/file-system", "kms/key"}]
+    unexpected = [kind for kind, ids in kept.items() if ids and kind not in KEPT]
     if unexpected:
         raise Unexpected(f"left over: {unexpected}")
 
 
 def up_again(stage: Stage) -> None:
     """The same bucket, home and key."""
-    before = {
-        kind: ids for kind, ids in stage.inventory().items() if kind in {"efs/file-system", "s3/bucket", "kms/key"}
-    }
-    stage.corral("up", "dev", "--box", "--yes")
+    before = {kind: stage.inventory()[kind] for kind in sorted(KEPT)}
+    stage.corral("up", "dev", "--box", "--yes", briefly=True)
     after = {kind: stage.inventory()[kind] for kind in before}
     if before != after:
         raise Unexpected(f"kept were {before}, there are {after}")
@@ -116,7 +121,7 @@ def up_again(stage: Stage) -> None:
 
 def delete_all(stage: Stage) -> None:
     """The way to an empty account; KMS deletes a key after 30 days at the earliest we ask for."""
-    stage.corral("down", "dev", "--box", "--with-base", "--delete-data", "dev", "--yes")
+    stage.corral("down", "dev", "--box", "--with-base", "--delete-data", "dev", "--yes", briefly=True)
     now = stage.inventory()
     left = {kind: ids for kind, ids in now.items() if ids != stage.before.get(kind)}
     stage.say(f"More than before the first up: {left or 'nothing'}")

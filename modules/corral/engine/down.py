@@ -135,6 +135,8 @@ def _erase(stack: Stack, stacks: Mapping[str, StackResult], ask: Ask | None) -> 
         stack.write_state({**state, "deployment": {**state["deployment"], "resources": freed}})
     done = _take_down(stack, None)
     erased = delete_kept(account_of(stack), stack.name)
+    for one in erased:
+        stack.printer.say(f"  erased    {one.kind}  {one.name}  {one.id}")
     return DownResult(stacks={**stacks, **_named("base", done)}, erased=erased)
 
 
