@@ -1,8 +1,7 @@
 """docs/spec.md says what the schema says."""
 
-from environments import PROJECT
-
 from corral.spec.reference import reference
+from environments import PROJECT
 
 
 def test_the_reference_in_docs_is_current() -> None:

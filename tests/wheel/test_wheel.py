@@ -87,3 +87,29 @@ def test_installed_corral_shows_its_help(installed_corral: InstalledCorral) -> N
 def test_showing_help_leaves_no_file_behind(installed_corral: InstalledCorral) -> None:
     installed_corral.run("--help")
     assert [*installed_corral.directory.iterdir(), *installed_corral.directory.with_name("home").iterdir()] == []
+
+
+@pytest.fixture(scope="session")
+def project(installed_corral: InstalledCorral) -> InstalledCorral:
+    """The installed corral, with a new project in its directory."""
+    done = installed_corral.run("new", ".")
+    assert done.returncode == 0, done.stderr
+    return installed_corral
+
+
+def test_installed_corral_plans(project: InstalledCorral) -> None:
+    done = project.run("plan", "dev")
+    assert (done.returncode, "p4d.24xlarge" in done.stdout) == (0, True), done.stderr
+
+
+def test_installed_corral_renders_what_the_checkout_renders(project: InstalledCorral, tmp_path: Path) -> None:
+    from corral import render
+    from environments import dev_cluster
+
+    done = project.run("render", "dev", "--out", str(tmp_path / "out"))
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out/slurm/slurm.conf").read_text() == render.cluster_files(dev_cluster())["slurm/slurm.conf"]
+
+
+def test_a_second_new_writes_nothing(project: InstalledCorral) -> None:
+    assert project.run("new", ".").returncode == 4

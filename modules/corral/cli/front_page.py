@@ -31,6 +31,7 @@ SECTIONS = (
     Section(
         "Look (no account needed)",
         (
+            Entry("new", "DIR", "both Pulumi projects, with the environment `dev`"),
             Entry("plan", "ENV", "what would exist, and what it would cost"),
             Entry("render", "ENV --out DIR", "every file as it would be deployed"),
         ),
