@@ -143,7 +143,7 @@ def test_the_heads_address_in_slurm_conf_lies_in_the_reservation_read_back(made:
     subnet = made.ids["network-private-use1-az1"]
     (kept,) = ec2().get_subnet_cidr_reservations(SubnetId=subnet)["SubnetIpv4CidrReservations"]
     (line,) = [
-        line for line in render.cluster_files(dev_cluster())["slurm/slurm.conf"].splitlines() if "CtldHost" in line
+        line for line in render.cluster_files(dev_cluster())["slurm/slurm.conf"].splitlines() if "SlurmctldHost" in line
     ]
     assert (line, dev_cluster().head.address in ip_network(kept["Cidr"])) == (
         "SlurmctldHost=dev-head(10.64.0.23)",
