@@ -2,6 +2,8 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
+# Where it is set, every process compiles every module that it imports anew: half the time of a plan or a small up.
+unexport PYTHONDONTWRITEBYTECODE
 
 PYTHON ?= python3
 PREPARE = @$(PYTHON) -E -s tools/prepare

@@ -1,18 +1,16 @@
 """The tree of commands: help, examples, version, completion, and what is loaded for which command."""
 
-import resource
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from calls import CORRAL, REPOSITORY, clean_environment, corral
+from calls import REPOSITORY, clean_environment, corral
 
 from corral.cli.front_page import ENTRIES
 
 BOX = ("start", "stop", "status", "env", "reset")
 COMMANDS = [*((name,) for name in ENTRIES), *(("box", name) for name in BOX)]
-HELP_CPU_S, PLAN_CPU_S = 0.2, 0.6
 
 
 def test_front_page_names_every_command() -> None:
@@ -78,18 +76,3 @@ def test_neither_pulumi_nor_boto3_is_loaded_to_plan_and_render(command: tuple[st
     done = subprocess.run(call, cwd=REPOSITORY, env=clean_environment(None), capture_output=True, text=True, check=True)
     loaded = {line.rsplit("|", 1)[1].strip().split(".")[0] for line in done.stderr.splitlines() if "|" in line}
     assert loaded & {"pulumi", "pulumi_aws", "boto3", "botocore", "moto", "grpc"} == set()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "limit_s"), [(("--help",), HELP_CPU_S), (("plan", "dev"), PLAN_CPU_S)], ids=["help", "plan"]
-)
-def test_command_answers_fast(arguments: tuple[str, ...], limit_s: float) -> None:
-    """Processor time, the best of five: it does not depend on what else the machine does. The first compiles."""
-    assert min(_cpu_s(arguments) for _ in range(5)) <= limit_s
-
-
-def _cpu_s(arguments: tuple[str, ...]) -> float:
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([*CORRAL, *arguments], cwd=REPOSITORY, env=clean_environment(None), capture_output=True, check=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

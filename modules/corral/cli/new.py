@@ -13,9 +13,7 @@ from corral.cli.failure import ExitCode, Failure
 from corral.cli.options import examples, new_app
 
 app = new_app()
-Target = Annotated[
-    Path, typer.Argument(metavar="DIR", help="Where stacks/ is made; DIR may be there already.")
-]
+Target = Annotated[Path, typer.Argument(metavar="DIR", help="Where stacks/ is made; DIR may be there already.")]
 
 
 @app.command(epilog=examples("corral new my-cluster"))
