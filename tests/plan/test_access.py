@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from corral.plan.access import ClusterArns, boundary_policy, compute_policy, head_policy, job_policy
+from corral.plan.access import ClusterArns, boundary_policy, compute_policy, head_policy, job_policy, key_policy
 
 EC2 = "arn:aws:ec2:us-east-1:123456789012"
 TEMPLATE = f"{EC2}:launch-template/lt-1"
@@ -105,3 +105,9 @@ def test_a_job_reaches_checkpoints_of_its_cluster_and_declared_buckets() -> None
 def test_no_role_can_change_identities_whatever_its_policy_says() -> None:
     allowed = {a for s in boundary_policy("us-east-1")["Statement"] if s["Effect"] == "Allow" for a in s["Action"]}
     assert {a for a in allowed if a.startswith("iam:")} == {"iam:PassRole"}
+
+
+def test_whoever_the_key_lets_in_by_a_star_is_held_to_one_role_of_the_account() -> None:
+    stars = [s for s in key_policy("123456789012", "us-east-1")["Statement"] if s["Principal"] == {"AWS": "*"}]
+    role = "arn:aws:iam::123456789012:role/aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"
+    assert [s["Condition"]["ArnEquals"] for s in stars] == [{"aws:PrincipalArn": role}] * 2

@@ -106,19 +106,26 @@ def artefacts_policy(bucket: str) -> Mapping[str, Any]:
 
 
 def key_policy(account: str, region: str) -> Mapping[str, Any]:
-    """The key's own policy: the account's IAM policies decide, and CloudWatch Logs may encrypt the log groups.
+    """The key's own policy: the account's IAM policies decide; Logs and Spot, which no IAM policy reaches, are let in.
 
-    EC2 uses it through grants that the launching role makes (kms:CreateGrant), so no further service is named here.
+    Source: KMS Developer Guide, "Allows access to the AWS account"; CloudWatch Logs User Guide, "Encrypt log data";
+    EC2 User Guide, "Service-linked role for Spot Instance requests" (customer managed keys).
     """
     logs = f"arn:aws:logs:{region}:{account}:log-group:/corral/*"
-    actions = ["kms:Encrypt", "kms:Decrypt", "kms:ReEncrypt*", "kms:GenerateDataKey*", "kms:DescribeKey"]
+    spot = f"arn:aws:iam::{account}:role/aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"
+    use = ["kms:Encrypt", "kms:Decrypt", "kms:ReEncrypt*", "kms:GenerateDataKey*", "kms:DescribeKey"]
+    # Named by a condition: KMS refuses a policy whose principal does not exist, and the first spot request makes it.
+    is_spot = {"StringEquals": {"kms:CallerAccount": account}, "ArnEquals": {"aws:PrincipalArn": spot}}
+    for_resource = {**is_spot, "Bool": {"kms:GrantIsForAWSResource": "true"}}
     return document(
         [
             {**_allow("Account", ["kms:*"], ["*"]), "Principal": {"AWS": f"arn:aws:iam::{account}:root"}},
             {
-                **_allow("Logs", actions, ["*"], {"ArnLike": {"kms:EncryptionContext:aws:logs:arn": logs}}),
+                **_allow("Logs", use, ["*"], {"ArnLike": {"kms:EncryptionContext:aws:logs:arn": logs}}),
                 "Principal": {"Service": f"logs.{region}.amazonaws.com"},
             },
+            {**_allow("Spot", use, ["*"], is_spot), "Principal": {"AWS": "*"}},
+            {**_allow("SpotGrants", ["kms:CreateGrant"], ["*"], for_resource), "Principal": {"AWS": "*"}},
         ]
     )
 
