@@ -12,7 +12,12 @@ from corral.engine.process import Answer
 from corral.engine.progress import Said, subject
 
 VPC = subject(urn("aws:ec2/vpc:Vpc", "vpc"))
-PYTHON = 'the program failed:\nTraceback (most recent call last):\n  File "/x.py", line 1, in <module>\n    f()\nKeyError: 3\n'
+PYTHON = """the program failed:
+Traceback (most recent call last):
+  File "/x.py", line 1, in <module>
+    f()
+KeyError: 3
+"""
 GO = "panic: boom\n\ngoroutine 1 [running]:\nmain.main()\n\t/src/main.go:3 +0x1d\n"
 
 

@@ -18,9 +18,7 @@ BINARY = Binary(path=Path("/opt/pulumi/pulumi"), version=(3, 259, 0), search=(Pa
 def test_without_a_backend_nothing_runs(tmp_path: Path) -> None:
     with pytest.raises(EngineError) as refused:
         backend_url({"HOME": str(tmp_path)}, tmp_path)
-    assert refused.value.hints[0] == (
-        "for example: export PULUMI_BACKEND_URL='s3://my-state-bucket?region=us-east-1'"
-    )
+    assert refused.value.hints[0] == ("for example: export PULUMI_BACKEND_URL='s3://my-state-bucket?region=us-east-1'")
     assert refused.value.code == 2
 
 

@@ -21,7 +21,7 @@ def test_up_says_each_thing_that_it_made_and_changes_no_file_of_the_project(desk
     assert done.returncode == 0, done.stdout + done.stderr
     lines = [line.split()[:3] for line in done.stdout.splitlines() if line.startswith("  created")]
     assert ["created", "aws:ec2:Vpc", "vpc"] in lines
-    assert len(lines) == 29
+    assert len(lines) == 41
     assert desk.hashes() == before
 
 

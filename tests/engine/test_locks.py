@@ -65,9 +65,7 @@ def test_the_engine_of_a_killed_command_is_waited_for(tmp_path: Path) -> None:
             pass
         assert other.stdout is not None
         other.stdout.close()
-    assert said == [
-        "the engine of an interrupted corral is still finishing what it began on base dev; waiting for it"
-    ]
+    assert said == ["the engine of an interrupted corral is still finishing what it began on base dev; waiting for it"]
 
 
 def test_pulumis_complaint_names_the_holders() -> None:

@@ -73,6 +73,6 @@ def test_a_rule_is_found_by_the_traffic_that_it_lets_through() -> None:
         {"SecurityGroupRuleId": "sgr-2", "IsEgress": False, "IpProtocol": "-1", "FromPort": -1, "ToPort": -1},
     ]
     inputs = {"securityGroupId": "sg-1", "ipProtocol": "-1"}
-    assert found(
-        "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule", inputs, SecurityGroupRules=rules
-    ) == ["sgr-2"]
+    assert found("aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule", inputs, SecurityGroupRules=rules) == [
+        "sgr-2"
+    ]

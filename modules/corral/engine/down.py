@@ -32,7 +32,8 @@ class DownResult:
     def to_document(self) -> dict[str, object]:
         """The result as `--json` shows it."""
         data = {"kept": [asdict(one) for one in self.kept], "erased": [asdict(one) for one in self.erased]}
-        return {**{name: one.to_document() for name, one in self.stacks.items()}, **data}
+        stacks = {name: one.to_document() for name, one in self.stacks.items()}
+        return {"schema": "corral.down/1", **stacks, **data}
 
 
 def down(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from corral.engine.corpora import lay_out
 from corral.engine.differences import difference_lines
 from corral.engine.errors import WRONG_INPUT, EngineError
 from corral.engine.printers import counts_text
@@ -27,7 +28,7 @@ class UpResult:
 
     def to_document(self) -> dict[str, object]:
         """The result as `--json` shows it."""
-        return {name: one.to_document() for name, one in self.stacks.items()}
+        return {"schema": "corral.up/1", **{name: one.to_document() for name, one in self.stacks.items()}}
 
 
 def up(place: Workplace, environment: str, *, ask: Ask | None) -> UpResult:
@@ -36,6 +37,7 @@ def up(place: Workplace, environment: str, *, ask: Ask | None) -> UpResult:
     with place.stack(CLUSTER, environment) as cluster:
         with place.stack(BASE, base) as below:
             done_below = _bring_up(below, ask)
+        lay_out(place, cluster)
         return UpResult(stacks={"base": done_below, "cluster": _bring_up(cluster, ask)})
 
 

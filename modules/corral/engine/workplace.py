@@ -27,13 +27,14 @@ BASE, CLUSTER = "corral-base", "corral-cluster"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workplace:
-    """Everything that all stacks of a command share. `wait`: for other corrals at work on the same stack."""
+    """Everything that all stacks of a command share. `wait`: for other corrals at work on a stack."""
 
     engine: Engine
     stacks: Path
     state: Path
     printer: Printer
     wait: bool = False
+    in_box: bool = False
 
     @contextmanager
     def stack(self, project: str, name: str) -> Iterator[Stack]:
@@ -82,7 +83,7 @@ def open_workplace(
         require_credentials(environment)
     state = state_directory(environment["PULUMI_BACKEND_URL"], environment)
     engine = Engine(binary=binary, environment=environment)
-    return Workplace(engine=engine, stacks=stacks, state=state, printer=printer, wait=wait)
+    return Workplace(engine=engine, stacks=stacks, state=state, printer=printer, wait=wait, in_box=box is not None)
 
 
 def made_whole(stack: Stack) -> dict[str, Any] | None:
