@@ -10,7 +10,6 @@ from typing import Any
 
 import pulumi
 import pytest
-from recorded import Recorder, record
 
 from corral.components.artefacts import Artefacts, ArtefactsArgs
 from corral.components.files import Files, FilesArgs
@@ -25,6 +24,7 @@ from corral.components.network import Network, NetworkArgs
 from corral.components.queues import Queues, QueuesArgs
 from corral.components.security import Security, SecurityArgs
 from environments import dev_base, dev_cluster
+from recorded import Recorder, record
 
 SUBNETS: Mapping[str, str] = {"use1-az1": "subnet-1", "use1-az2": "subnet-2"}
 TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
