@@ -32,7 +32,7 @@ test-fast: ## run the tests that need neither Slurm nor the engine
 
 lint: ## check style, types, shell scripts, the lock files
 	$(PREPARE) venv shellcheck
-	$(VENV)/ruff check .
+	$(VENV)/ruff check --no-cache . # the order of imports depends on other files, the cache does not
 	$(VENV)/ruff format --check .
 	$(VENV)/mypy
 	$(VENV)/mypy --config-file pyproject.toml tools/prepare

@@ -156,14 +156,14 @@ def test_box_that_does_not_run(command: str, tmp_path: Path) -> None:
 
 def test_no_credentials(tmp_path: Path) -> None:
     code, told = ended(corral("status", "dev", environment=clean_environment(tmp_path)))
-    assert (code, told.startswith("corral: no AWS credentials were found - sign in")) == (1, True)
+    assert (code, told.startswith("corral: no AWS credentials were found - sign in")) == (3, True)
 
 
 def test_account_that_cannot_be_reached(tmp_path: Path) -> None:
     settings = {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x", "AWS_MAX_ATTEMPTS": "1"}
     environment = clean_environment(tmp_path, AWS_ENDPOINT_URL="http://127.0.0.1:9", **settings)
     code, told = ended(corral("status", "dev", environment=environment))
-    assert (code, told.startswith("corral: AWS cannot be reached: ")) == (1, True)
+    assert (code, told.startswith("corral: AWS cannot be reached: ")) == (3, True)
 
 
 def test_sweep_does_not_guess_which_stacks_live(tmp_path: Path) -> None:

@@ -82,7 +82,8 @@ def _end_of_other_room(error: BaseException) -> int:
             return int(getattr(error, "code", SPOKEN[name]))
     sentence = sentences.of(error, names)
     tell(sentence or _crash(error))
-    return ExitCode.FAILED
+    of_account = sentence and any(name.startswith("botocore.") for name in names)
+    return ExitCode.CANNOT_START if of_account else ExitCode.FAILED
 
 
 def tell(sentence: str, mark: str = MARK) -> None:
