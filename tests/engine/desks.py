@@ -48,6 +48,11 @@ class Desk:
             env=self.environ,
         )
 
+    def left(self) -> dict[str, list[str]]:
+        """What the box holds beside the bucket that stands for the user's data, which the first up makes."""
+        found = control.inventory(self.box)
+        return {kind: ids for kind, ids in found.items() if (kind, ids) != ("s3/bucket", ["corral-example-corpus"])}
+
     def pulumi(self, stack: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Plain `pulumi`, as a person types it with the variables of the box."""
         from corral.engine.binary import find_pulumi

@@ -58,7 +58,7 @@ def test_an_up_that_was_killed_again_and_again_is_continued_and_so_is_a_down(des
     cut_down(desk, "down", "deleted", 2, COMMAND, "--with-base")
     cut_down(desk, "down", "deleted", 6, ALL, "--with-base")
     assert desk.run("down", "dev", "--with-base", "--yes").returncode == 0
-    assert control.inventory(desk.box) == {}
+    assert desk.left() == {}
 
 
 def test_ctrl_c_ends_in_order_and_says_that_the_next_command_continues(desk: Desk) -> None:
@@ -68,7 +68,7 @@ def test_ctrl_c_ends_in_order_and_says_that_the_next_command_continues(desk: Des
     assert process.returncode == 130
     assert "run the same command again: it continues where this one stopped" in said
     assert desk.run("down", "dev", "--with-base", "--yes").returncode == 0
-    assert control.inventory(desk.box) == {}
+    assert desk.left() == {}
 
 
 def test_a_box_that_was_killed_is_named_and_the_next_command_continues(desk: Desk) -> None:
@@ -82,4 +82,4 @@ def test_a_box_that_was_killed_is_named_and_the_next_command_continues(desk: Des
     assert desk.run("up", "dev", "--yes").returncode == 0
     assert numbers(desk) == {"base": (0, 0, 38), "cluster": (0, 0, 3)}
     assert desk.run("down", "dev", "--with-base", "--yes").returncode == 0
-    assert control.inventory(desk.box) == {}
+    assert desk.left() == {}

@@ -10,8 +10,6 @@ import json
 import pytest
 from desks import Desk
 
-from corral.box import control
-
 pytestmark = [pytest.mark.pulumi, pytest.mark.box]
 
 
@@ -79,4 +77,4 @@ def test_down_leaves_nothing_and_says_so_when_there_is_nothing(desk: Desk) -> No
     assert desk.run("down", "dev", "--with-base", "--yes").returncode == 0
     again = desk.run("down", "dev", "--yes")
     assert (again.returncode, again.stdout) == (0, "cluster dev: is not up, nothing to take down\n")
-    assert control.inventory(desk.box) == {}
+    assert desk.left() == {}
