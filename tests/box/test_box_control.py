@@ -110,6 +110,7 @@ def test_environment_points_at_the_box_and_nothing_else(state_directory: Path) -
             "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
             "CORRAL_BOX_DIR": str(state_directory),
             "CORRAL_STACKS": f"{state_directory}/stacks",
+            "CORRAL_PYTHON": sys.executable,
         },
     )
 

@@ -65,9 +65,9 @@ def test_env_for_fish_sets_the_same_variables(box: Path) -> None:
     assert [line.split()[2] for line in fish.splitlines()] == names
 
 
-def test_env_puts_the_stand_in_provider_ahead_of_everything(box: Path) -> None:
+def test_env_names_a_pulumi_home_that_holds_the_stand_in_provider(box: Path) -> None:
     variables = json.loads(corral("box", "env", "--dir", str(box), "--json").stdout)
-    assert variables["PATH"].split(os.pathsep)[0] == str(box / "bin")
+    assert [path.name for path in Path(variables["PULUMI_HOME"]).glob("plugins/*/*")] == ["pulumi-resource-aws"]
 
 
 def test_env_brings_the_copy_of_the_stacks(box: Path) -> None:

@@ -51,6 +51,7 @@ def test_in_the_box_its_variables_win_and_a_real_accounts_do_not_travel(tmp_path
         "PULUMI_SKIP_UPDATE_CHECK": "true",
         "PULUMI_AUTOMATION_API": "true",
         "PYTHONUNBUFFERED": "1",
+        "CORRAL_PYTHON": sys.executable,
         "PATH": f"/opt/host:/opt/pulumi:{python}:/box/bin:/bin",
     }
 

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from corral.engine.language_host import install
 from corral.engine.language_host.program import Launch, complaint
 
@@ -32,7 +34,15 @@ def _started(command: list[str]) -> subprocess.Popen[str]:
     )
 
 
-def test_the_installed_executable_prints_a_port(tmp_path: Path) -> None:
+def test_the_installed_executable_names_no_python_of_its_own(tmp_path: Path) -> None:
+    """Two checkouts share a cached CLI and so this file: neither may run its programs with the other's modules."""
+    assert install(tmp_path).read_text().splitlines()[-1] == (
+        'exec "${CORRAL_PYTHON:-python3}" -m corral.engine.language_host "$@"'
+    )
+
+
+def test_the_installed_executable_prints_a_port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CORRAL_PYTHON", sys.executable)
     with _started([str(install(tmp_path)), "127.0.0.1:1"]) as host:
         assert host.stdout and host.stdin
         port = host.stdout.readline().strip()

@@ -21,8 +21,10 @@ def session(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 def launch(session: Any, count: int, **tags: str) -> list[str]:
     """The ids of new instances with these tags."""
     listed = [{"Key": key.replace("_", ":"), "Value": value} for key, value in tags.items()]
-    made = session.client("ec2").run_instances(
-        ImageId="ami-12c6146b",
+    ec2 = session.client("ec2")
+    made = ec2.run_instances(
+        ImageId=ec2.describe_images()["Images"][0]["ImageId"],
+        InstanceType="t3.medium",
         MinCount=count,
         MaxCount=count,
         TagSpecifications=[{"ResourceType": "instance", "Tags": listed}],

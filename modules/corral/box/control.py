@@ -126,6 +126,7 @@ def environment(dir: Path) -> Mapping[str, str]:
         "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
         "CORRAL_BOX_DIR": str(home.path),
         "CORRAL_STACKS": str(home.stacks),
+        "CORRAL_PYTHON": sys.executable,
         "PATH": path,
     }
 

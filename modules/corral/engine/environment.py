@@ -91,7 +91,7 @@ def _complete(environ: Mapping[str, str], binary: Binary) -> dict[str, str]:
     ahead = [*map(str, binary.search), str(Path(sys.executable).parent)]
     path = environ.get("PATH", os.defpath).split(os.pathsep)
     search = dict.fromkeys([*ahead, *path])
-    return {**environ, **ALWAYS, "PATH": os.pathsep.join(search)}
+    return {**environ, **ALWAYS, "CORRAL_PYTHON": sys.executable, "PATH": os.pathsep.join(search)}
 
 
 def _project_backend(stacks: Path) -> str | None:
