@@ -243,3 +243,10 @@ def test_the_stand_in_provider_is_there_again_after_a_reset(state_directory: Pat
     control.start(state_directory)
     control.reset(state_directory)
     assert [path.name for path in state_directory.glob("pulumi-home/plugins/*/*")] == ["pulumi-resource-aws"]
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"pid": "x"}', "\0\0"])
+def test_a_damaged_record_is_as_good_as_none(state_directory: Path, text: str) -> None:
+    state_directory.mkdir()
+    (state_directory / "box.json").write_text(text)
+    assert control.status(state_directory).state == "stopped"

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import yaml
 
 import boxes
 from corral import render
@@ -22,7 +21,7 @@ from corral.model.cluster import ClusterPlan
 from corral.model.deployed import BootFacts, Deployed
 from corral.model.jsons import from_json
 from corral.model.markets import Role
-from environments import PROJECT, dev_base, dev_cluster
+from environments import dev_base, dev_cluster
 from life import CORPUS, Life, begin, digest
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.box]
@@ -294,8 +293,8 @@ def gone(beheaded: Life, machines: list[Any]) -> Life:
 
 def test_after_down_the_box_holds_what_it_held_before_and_what_is_kept(gone: Life) -> None:
     before, now = gone.seen["before"], gone.seen["kept"]
-    more = {kind: [id for id in ids if id not in before.get(kind, [])] for kind, ids in now.items()}
-    assert {kind for kind, ids in more.items() if ids} == KEPT
+    more = sorted(id for kind, ids in now.items() for id in ids if id not in before.get(kind, []))
+    assert more == sorted(one["id"] for one in gone.seen["down"]["kept"])
 
 
 def test_down_ends_the_machines_that_were_launched_for_queues(gone: Life, machines: list[Any]) -> None:
@@ -379,8 +378,3 @@ def test_after_data_is_deleted_by_name_nothing_is_left_but_a_key_that_waits(adop
 
 def test_the_box_kept_the_users_own_bucket(adopted: Life) -> None:
     assert CORPUS in adopted.inventory()["s3/bucket"]
-
-
-def test_the_shipped_files_are_as_they_are_in_the_checkout(unborn: Life) -> None:
-    shipped = yaml.safe_load((PROJECT / "stacks/base/Pulumi.dev.yaml").read_text())
-    assert "encryptionsalt" not in shipped

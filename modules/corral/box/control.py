@@ -158,11 +158,16 @@ def _holder(home: StateDirectory) -> int | None:
 
 
 def _record(home: StateDirectory) -> dict[str, Any] | None:
+    """What the daemon wrote of itself; None where that is missing or damaged: the next start writes it anew."""
     try:
-        return dict(json.loads(home.record.read_text()))
+        record = dict(json.loads(home.record.read_text()))
+        datetime.fromisoformat(record["started"])
+        return record if {"pid", "port", "url"} <= record.keys() else None
     except FileNotFoundError:
         return None
-    except (OSError, ValueError) as error:
+    except (ValueError, TypeError, KeyError):
+        return None
+    except OSError as error:
         raise unusable(home, error) from None
 
 

@@ -93,7 +93,7 @@ def _ready_for_pulumi(variables: Mapping[str, str]) -> Mapping[str, str]:
     if project := _project():
         sync(project / "stacks", Path(variables["CORRAL_STACKS"]))
     try:
-        search = find_pulumi(variables).search
+        search = find_pulumi({**os.environ, **variables}).search
     except EngineError as error:
         tell(f"{error.sentence}; everything else works")
         return variables

@@ -34,4 +34,6 @@ class Ground:
 
 
 def _of_zone(zone: str, ids: Mapping[str, str]) -> str:
+    if zone not in ids:
+        raise pulumi.RunError(f"the base has no subnet in {zone} yet - bring the base up first")
     return str(ids[zone])
