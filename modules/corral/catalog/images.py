@@ -10,6 +10,8 @@ from types import MappingProxyType
 from corral.catalog.names import UnknownName
 from corral.catalog.tables import read_toml
 
+BOX_PROFILE = "box-debian-12"  # what machines in the AWS in a box boot, whatever the spec says
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageProfile:

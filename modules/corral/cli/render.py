@@ -11,6 +11,7 @@ import typer
 from rich.console import RenderableType
 
 from corral import render as files_of
+from corral.catalog.images import BOX_PROFILE
 from corral.cli.failure import ExitCode, Failure
 from corral.cli.options import AsJson, Environment, Project, examples, new_app
 from corral.cli.project import find_project
@@ -26,7 +27,6 @@ from corral.spec.files import read_environment
 
 app = new_app()
 ACCOUNT = "ACCOUNT"  # stands where only AWS knows what will stand there
-BOX_PROFILE = "box-debian-12"
 NOTE = """Rendered by `corral render {name}`: what `corral up {name}` would deploy.
 
 Files below clusters' prefix in the base's bucket: everything but this file and user-data/.

@@ -13,10 +13,11 @@ from typing import Any
 
 import yaml
 
+from corral.catalog.images import BOX_PROFILE
 from corral.engine.errors import WRONG_INPUT, EngineError
 
 PROJECTS = ("base", "cluster")
-BOX_IMAGE = ("corral-cluster:imageProfile", "box-debian-12")
+BOX_IMAGE = ("corral-cluster:imageProfile", BOX_PROFILE)
 SECRETS = ("encryptionsalt", "encryptedkey", "secretsprovider")
 NOTE = "# A copy, brought up to date by every `corral up --box`: edit the original.\n# {source}\n"
 
