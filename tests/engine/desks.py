@@ -87,6 +87,18 @@ def furnished(directory: Path) -> Path:
     return directory
 
 
+def begun(desk: Desk, verb: str, word: str, after: int, *options: str) -> subprocess.Popen[str]:
+    """The command, which has printed that many lines that begin with the word."""
+    process = desk.start(verb, "dev", "--yes", *options)
+    assert process.stdout is not None
+    seen = 0
+    while seen < after:
+        line = process.stdout.readline()
+        assert line, "the command ended too early"
+        seen += line.startswith(f"  {word}")
+    return process
+
+
 def family(pid: int) -> list[int]:
     """The process and all its descendants, as the system knows them now."""
     parents = {int(one): _parent(int(one)) for one in os.listdir("/proc") if one.isdigit()}  # noqa: PTH208

@@ -4,27 +4,14 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 
 import pytest
-from desks import Desk, family, is_engine, kill
+from desks import Desk, begun, family, is_engine, kill
 
 from corral.box import control
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.box]
 ALL, COMMAND, ENGINE = "everything", "the command", "the engine"
-
-
-def begun(desk: Desk, verb: str, word: str, after: int, *options: str) -> subprocess.Popen[str]:
-    """The command, which has printed that many lines that begin with the word."""
-    process = desk.start(verb, "dev", "--yes", *options)
-    assert process.stdout is not None
-    seen = 0
-    while seen < after:
-        line = process.stdout.readline()
-        assert line, "the command ended too early"
-        seen += line.startswith(f"  {word}")
-    return process
 
 
 def cut_down(desk: Desk, verb: str, word: str, after: int, victim: str, *options: str) -> None:

@@ -6,9 +6,14 @@ The tests continue from each other's stacks, in the order in which they stand he
 from __future__ import annotations
 
 import json
+import signal
+from collections.abc import Iterator
 
 import pytest
-from desks import Desk
+from desks import Desk, begun
+
+from boxes import client
+from corral.box import control
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.box]
 
@@ -55,6 +60,49 @@ def test_a_second_up_at_once_is_refused_and_says_who_is_at_work(desk: Desk) -> N
     assert (first.returncode, second.returncode) == (0, 1)
 
 
+@pytest.fixture
+def machine(desk: Desk) -> Iterator[str]:
+    """A machine that the queue `train` has launched."""
+    ec2 = client(control.status(desk.box), "ec2")
+    tags = [{"Key": "corral:cluster", "Value": "dev"}, {"Key": "corral:queue", "Value": "train"}]
+    image = client(control.status(desk.box), "ssm").get_parameter(Name="/corral-box/ami")["Parameter"]["Value"]
+    vpc = ec2.create_vpc(CidrBlock="10.9.0.0/24")["Vpc"]["VpcId"]
+    subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.9.0.0/24", AvailabilityZoneId="use1-az1")["Subnet"]
+    made = ec2.run_instances(
+        ImageId=image,
+        InstanceType="m7i.xlarge",
+        SubnetId=subnet["SubnetId"],
+        MinCount=1,
+        MaxCount=1,
+        TagSpecifications=[{"ResourceType": "instance", "Tags": tags}],
+    )
+    yield str(made["Instances"][0]["InstanceId"])
+    ec2.delete_subnet(SubnetId=subnet["SubnetId"])
+    ec2.delete_vpc(VpcId=vpc)
+
+
+def test_a_queue_stays_while_a_machine_runs_in_it_unless_it_may_end(desk: Desk, machine: str) -> None:
+    desk.replace("stacks/cluster/Pulumi.dev.yaml", "name: train", "name: other")
+    queue = desk.run("up", "dev", "--yes")
+    shown = desk.run("up", "dev", "--preview")
+    ended = desk.run("up", "dev", "--yes", "--end-machines")
+    desk.replace("stacks/cluster/Pulumi.dev.yaml", "name: other", "name: train")
+    assert (queue.returncode, queue.stderr.splitlines()) == (
+        4,
+        [
+            "corral: cluster dev: queue train would go while 1 of its machines runs: nothing was changed",
+            f"    {machine}  m7i.xlarge  us-east-1b",
+            "  let their jobs end and the machines go idle, or end them now: corral up --end-machines",
+        ],
+    )
+    assert (shown.returncode, shown.stderr) == (4, queue.stderr)
+    assert ended.returncode == 0, ended.stderr
+    state = client(control.status(desk.box), "ec2").describe_instances(InstanceIds=[machine])["Reservations"][0][
+        "Instances"
+    ][0]
+    assert state["State"]["Name"] == "terminated"
+
+
 def test_a_base_stays_while_another_cluster_stands_on_it(desk: Desk) -> None:
     file = desk.project / "stacks/cluster/Pulumi.dev.yaml"
     file.with_name("Pulumi.other.yaml").write_text(file.read_text())
@@ -72,8 +120,16 @@ def test_data_is_not_deleted_by_another_name(desk: Desk) -> None:
     )
 
 
-def test_down_leaves_nothing_and_says_so_when_there_is_nothing(desk: Desk) -> None:
+def test_ctrl_c_while_the_cluster_goes_leaves_the_base_alone(desk: Desk) -> None:
     assert desk.run("down", "other", "--yes").returncode == 0
+    process = begun(desk, "down", "deleted", 1, "--with-base")
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate()
+    assert (process.returncode, "base dev: taking down" in said) == (130, False)
+    assert len(desk.left()["ec2/subnet"]) == 9
+
+
+def test_down_leaves_nothing_and_says_so_when_there_is_nothing(desk: Desk) -> None:
     assert desk.run("down", "dev", "--with-base", "--yes").returncode == 0
     again = desk.run("down", "dev", "--yes")
     assert (again.returncode, again.stdout) == (0, "cluster dev: is not up, nothing to take down\n")

@@ -45,6 +45,7 @@ def keep(session: Any, subnet: str) -> None:
     tags = pairs({**BASE, "corral:keep": "artefacts"}, "corral-dev-artefacts")
     s3.put_bucket_tagging(Bucket="corral-dev-kept", Tagging={"TagSet": tags})
     s3.put_bucket_versioning(Bucket="corral-dev-kept", VersioningConfiguration={"Status": "Enabled"})
+    s3.put_object(Bucket="corral-dev-kept", Key="clusters/dev/slurm/slurm.conf", Body=b"z" * 1024)
     for content in (b"x" * 1024, b"y" * 1024):
         s3.put_object(Bucket="corral-dev-kept", Key="checkpoints/1", Body=content)
     s3.delete_object(Bucket="corral-dev-kept", Key="checkpoints/1")

@@ -57,3 +57,28 @@ def test_names_of_other_projects_are_not_ours() -> None:
     theirs = Thing(kind=Kind.VPC, id="vpc-9", tags={"corral:base": "theirs"})
     found = find_leftovers((HEAD, NAT, theirs), NOBODY)
     assert [one.thing.id for one in of_names(found, clusters=["dev"], bases=["dev"])] == ["i-1", "nat-1"]
+
+
+NODE = Thing(
+    kind=Kind.INSTANCE,
+    id="i-2",
+    tags={"corral:base": "dev", "corral:cluster": "dev", "corral:queue": "old"},
+    state="running",
+)
+
+
+def of_queues(*names: str) -> list[str]:
+    alive = Alive(bases=DEV.bases, clusters=DEV.clusters, queues={"dev": frozenset(names)})
+    return [one.reason for one in find_leftovers((HEAD, NODE), alive)]
+
+
+def test_machine_of_a_queue_that_its_cluster_lacks_is_left_behind() -> None:
+    assert of_queues("train") == ["cluster dev has no queue old"]
+
+
+def test_machine_of_a_living_queue_is_not_left_behind() -> None:
+    assert of_queues("train", "old") == []
+
+
+def test_machine_is_not_judged_where_the_queues_are_not_known() -> None:
+    assert find_leftovers((NODE,), DEV) == ()

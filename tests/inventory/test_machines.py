@@ -7,7 +7,8 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from corral.inventory.machines import end_machines, launched_machines
+from corral.inventory.machines import end_machines, launched_machines, stranded
+from corral.inventory.things import Kind, Thing
 
 
 @pytest.fixture
@@ -36,12 +37,19 @@ def test_machines_of_the_clusters_queues_are_found(session: Any) -> None:
     mine = launch(session, 2, corral_cluster="dev", corral_queue="train")
     launch(session, 1, corral_cluster="prod", corral_queue="train")
     launch(session, 1, corral_cluster="dev")
-    assert launched_machines(session, "dev") == tuple(mine)
+    assert [machine.id for machine in launched_machines(session, "dev")] == mine
 
 
 def test_ended_machines_are_gone_when_it_returns(session: Any) -> None:
     mine = launch(session, 3, corral_cluster="dev", corral_queue="train")
-    assert (end_machines(session, "dev"), launched_machines(session, "dev")) == (tuple(mine), ())
+    ended = end_machines(session, "dev")
+    assert ([machine.id for machine in ended], launched_machines(session, "dev")) == (mine, ())
+
+
+def test_only_the_given_machines_are_ended(session: Any) -> None:
+    one, other = launch(session, 2, corral_cluster="dev", corral_queue="train")
+    end_machines(session, "dev", [machine for machine in launched_machines(session, "dev") if machine.id == one])
+    assert [machine.id for machine in launched_machines(session, "dev")] == [other]
 
 
 def test_the_head_is_not_ended(session: Any) -> None:
@@ -49,3 +57,22 @@ def test_the_head_is_not_ended(session: Any) -> None:
     end_machines(session, "dev")
     state = session.client("ec2").describe_instances(InstanceIds=[head])["Reservations"][0]["Instances"][0]["State"]
     assert state["Name"] == "running"
+
+
+def machine(id: str, queue: str) -> Thing:
+    return Thing(kind=Kind.INSTANCE, id=id, tags={"corral:queue": queue})
+
+
+MACHINES = (machine("i-1", "train"), machine("i-2", "train"), machine("i-3", "eval"))
+
+
+def test_machines_of_a_queue_that_goes_are_stranded() -> None:
+    assert stranded(MACHINES, {"train": 4}) == {"eval": (MACHINES[2],)}
+
+
+def test_machines_of_a_queue_that_shrinks_below_what_runs_are_stranded() -> None:
+    assert stranded(MACHINES, {"train": 1, "eval": 1}) == {"train": MACHINES[:2]}
+
+
+def test_no_machine_is_stranded_where_all_have_a_node() -> None:
+    assert stranded(MACHINES, {"train": 2, "eval": 1}) == {}

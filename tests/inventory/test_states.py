@@ -33,6 +33,16 @@ def test_stack_with_a_resource_lives(tmp_path: Path) -> None:
     assert alive(tmp_path) == Alive(bases=frozenset({"dev"}), clusters=frozenset())
 
 
+def test_queues_of_a_cluster_are_those_that_its_outputs_name(tmp_path: Path) -> None:
+    write(tmp_path, "corral-cluster", "dev", {"resources": [{**STACK, "outputs": {"queues": ["train"]}}, VPC]})
+    assert alive(tmp_path).queues == {"dev": frozenset({"train"})}
+
+
+def test_queues_of_a_cluster_that_is_not_wholly_up_are_not_known(tmp_path: Path) -> None:
+    write(tmp_path, "corral-cluster", "dev", {"resources": [STACK, VPC]})
+    assert alive(tmp_path).queues == {}
+
+
 def test_stack_with_nothing_but_kept_data_does_not_live(tmp_path: Path) -> None:
     write(tmp_path, "corral-base", "dev", {"resources": [STACK, PROVIDER, COMPONENT, KEY]})
     assert alive(tmp_path) == Alive(bases=frozenset(), clusters=frozenset())

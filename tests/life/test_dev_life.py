@@ -258,14 +258,54 @@ def test_more_nodes_touch_neither_head_nor_template(grown: Life) -> None:
     )
 
 
+# --- the ground changes
+
+
+@pytest.fixture(scope="module")
+def shaken(grown: Life) -> Life:
+    """A zone is to come, and one to go in which a machine runs. Neither is done."""
+    ec2, file = grown.client("ec2"), grown.project / "stacks/base/Pulumi.dev.yaml"
+    zones = file.read_text()
+    template = {"LaunchTemplateId": grown.template_of("train-spot-use1-az2")["LaunchTemplateId"]}
+    (node,) = ec2.run_instances(LaunchTemplate=template, MinCount=1, MaxCount=1)["Instances"]
+    grown.seen["node"], targets = node["InstanceId"], ec2.describe_subnets()["Subnets"]
+    file.write_text(zones.replace("[use1-az1, use1-az2]", "[use1-az1]"))
+    grown.seen["zone less"] = grown.corral("up", "dev", "--box", "--yes", code=4).err
+    grown.seen["ground"] = (grown.inventory()["efs/mount-target"], targets == ec2.describe_subnets()["Subnets"])
+    file.write_text(zones.replace("[use1-az1, use1-az2]", "[use1-az1, use1-az2, use1-az4]"))
+    grown.seen["zone more"] = grown.corral("up", "dev", "--box", "--preview").out
+    file.write_text(zones)
+    ec2.terminate_instances(InstanceIds=[grown.seen["node"]])
+    return grown
+
+
+def test_a_zone_stays_while_a_machine_runs_in_it(shaken: Life) -> None:
+    assert shaken.seen["zone less"].splitlines() == [
+        "corral: base dev: a subnet would go while 1 thing stands in it (use1-az2): nothing was changed",
+        f"    use1-az2  {shaken.seen['node']}  corral-dev-train",
+        "  first move them with the subnet still there, or take their cluster down; then try again",
+    ]
+
+
+def test_a_refused_change_of_zones_touches_nothing(shaken: Life) -> None:
+    mount_targets, same_subnets = shaken.seen["ground"]
+    assert (len(mount_targets), same_subnets) == (2, True)
+
+
+def test_a_preview_of_another_zone_shows_the_templates_that_it_brings(shaken: Life) -> None:
+    shown = [line.split() for line in shaken.seen["zone more"].splitlines()]
+    new = sorted(line[2] for line in shown if line[:2] == ["create", "aws:ec2:LaunchTemplate"])
+    assert new == ["queues-train-on-demand-use1-az4", "queues-train-spot-use1-az4"]
+
+
 # --- the head is lost
 
 
 @pytest.fixture(scope="module")
-def beheaded(grown: Life) -> Life:
-    grown.client("ec2").terminate_instances(InstanceIds=[grown.seen["head"]["InstanceId"]])
-    grown.corral("up", "dev", "--box", "--yes")
-    return grown
+def beheaded(shaken: Life) -> Life:
+    shaken.client("ec2").terminate_instances(InstanceIds=[shaken.seen["head"]["InstanceId"]])
+    shaken.corral("up", "dev", "--box", "--yes")
+    return shaken
 
 
 def test_a_lost_head_is_replaced(beheaded: Life) -> None:

@@ -11,6 +11,9 @@ from corral.cli.options import AsJson, BoxDirectory, Environment, InBox, Project
 
 app = new_app()
 PreviewOnly = Annotated[bool, typer.Option("--preview", help="Only show what would be done.")]
+EndMachines = Annotated[
+    bool, typer.Option("--end-machines", help="End the machines that run in queues which go or shrink.")
+]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait for another corral that works on the same stack.")]
 
 
@@ -22,20 +25,24 @@ def up(
     box_directory: BoxDirectory = None,
     yes: Yes = False,
     preview: PreviewOnly = False,
+    end_machines: EndMachines = False,
     wait: Wait = False,
     json: AsJson = False,
 ) -> None:
     """Bring an environment up: the base, then the cluster. What is up already is brought up to date."""
     bench = Bench(project=project, in_box=in_box, box_directory=box_directory, json=json, wait=wait)
-    _run(bench, environment, yes=yes, only_preview=preview)
+    _run(bench, environment, yes=yes, only_preview=preview, end_machines=end_machines)
 
 
-def _run(bench: Bench, environment: str, *, yes: bool, only_preview: bool) -> None:
+def _run(bench: Bench, environment: str, *, yes: bool, only_preview: bool, end_machines: bool) -> None:
     from corral.engine import up as engine
     from corral.spec.files import read_environment
 
-    read_environment(bench.source, environment)  # all mistakes at once, before anything is started
+    wanted = read_environment(bench.source, environment)  # all mistakes at once, before anything is started
     ask = None if yes or only_preview else bench.asker()
     place = set_up(bench)
-    done = engine.preview(place, environment) if only_preview else engine.up(place, environment, ask=ask)
+    if only_preview:
+        done = engine.preview(place, wanted)
+    else:
+        done = engine.up(place, wanted, ask=ask, end_machines=end_machines)
     bench.show(done.to_document())

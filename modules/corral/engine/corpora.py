@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from corral.engine.stack import Stack
 from corral.engine.workplace import Workplace, account_of
-from corral.spec.files import read_cluster
+from corral.model.urls import bucket_of
+from corral.spec.cluster import ClusterSpec
 
 
-def lay_out(place: Workplace, cluster: Stack) -> None:
+def lay_out(place: Workplace, cluster: Stack, spec: ClusterSpec) -> None:
     """Makes the buckets that are missing, and says so. Outside the box it does nothing."""
     if not place.in_box:
         return
-    spec = read_cluster(place.stacks.parent, cluster.name)
-    named = {link.s3.removeprefix("s3://").split("/")[0] for system in spec.storage.lustre for link in system.data}
+    named = {bucket_of(link.s3) for system in spec.storage.lustre for link in system.data}
     s3 = account_of(cluster).client("s3")
     there = {bucket["Name"] for bucket in s3.list_buckets()["Buckets"]}
     for name in sorted(named - there):

@@ -61,6 +61,7 @@ def down(
         with place.stack(BASE, base) as below:
             _require_alone(place, cluster, base)
             stacks = _named("cluster", _take_down(cluster, ask, first=_end_machines))
+            _require_gone(cluster, below)
             if delete_data is not None:
                 return _erase(below, stacks, ask)
             stacks |= _named("base", _take_down(below, ask, UNPROTECTED))
@@ -87,6 +88,13 @@ def _require_alone(place: Workplace, cluster: Stack, base: str) -> None:
         names = ", ".join(there)
         hints = tuple(f"first: corral down {name}" for name in there)
         raise EngineError(f"base {base} stays: other clusters stand on it: {names}", hints, REFUSED)
+
+
+def _require_gone(cluster: Stack, base: Stack) -> None:
+    """Raises EngineError while anything of the cluster stands on the base, whatever the engine said of its end."""
+    if left := resources(cluster.state()):
+        hint = f"the same command again takes the rest of {cluster.title} down first"
+        raise EngineError(f"{base.title} stays: {len(left)} resources of {cluster.title} are left", (hint,), REFUSED)
 
 
 def _take_down(

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from corral.engine.corpora import lay_out
 from corral.engine.differences import difference_lines
 from corral.engine.errors import WRONG_INPUT, EngineError
 from corral.engine.printers import counts_text
 from corral.engine.progress import Begun, Deed
-from corral.engine.projects import base_of
+from corral.engine.shrinking import Shrinking, refuse_to_strand
 from corral.engine.stack import PREVIEWING, Stack, StackResult, outputs, result
 from corral.engine.tally import Tally
 from corral.engine.workplace import BASE, CLUSTER, Workplace, ensure_secrets, made_whole
+from corral.spec.files import Environment
 
 UP = ("up", "--yes", "--skip-preview", "--refresh")
 PREVIEW = ("preview", "--refresh")
 Ask = Callable[[str], bool]
+State = Mapping[str, Any] | None  # an exported state; None where there is no stack
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,26 +34,37 @@ class UpResult:
         return {"schema": "corral.up/1", **{name: one.to_document() for name, one in self.stacks.items()}}
 
 
-def up(place: Workplace, environment: str, *, ask: Ask | None) -> UpResult:
-    """What was done. `ask` decides before each stack that would change; without it everything is done at once."""
-    base = base_of(place.stacks, environment)
-    with place.stack(CLUSTER, environment) as cluster:
-        with place.stack(BASE, base) as below:
-            done_below = _bring_up(below, ask)
-        lay_out(place, cluster)
-        return UpResult(stacks={"base": done_below, "cluster": _bring_up(cluster, ask)})
+def up(place: Workplace, environment: Environment, *, ask: Ask | None, end_machines: bool = False) -> UpResult:
+    """What was done. `ask` decides before each stack that would change; without it everything is done at once.
+
+    Raises EngineError, before anything is changed, where something that runs would lose its queue or its subnet;
+    with `end_machines` the machines of such queues are ended instead.
+    """
+    with place.stack(CLUSTER, environment.cluster.name) as cluster:
+        with place.stack(BASE, environment.base.name) as below:
+            below_now, cluster_now = made_whole(below), made_whole(cluster)
+            now = _shrinking(environment, below, cluster, below_now, cluster_now)
+            refuse_to_strand(now, end_machines=end_machines)
+            done_below = _bring_up(below, below_now, ask)
+        lay_out(place, cluster, environment.cluster)
+        return UpResult(stacks={"base": done_below, "cluster": _bring_up(cluster, cluster_now, ask)})
 
 
-def preview(place: Workplace, environment: str) -> UpResult:
-    """What would be done. Nothing is changed, and stacks that do not exist are gone again afterwards."""
-    base = base_of(place.stacks, environment)
-    with place.stack(CLUSTER, environment) as cluster:
-        with place.stack(BASE, base) as below:
-            would_below, is_there = _look_ahead(below)
-        if not is_there:
+def preview(place: Workplace, environment: Environment) -> UpResult:
+    """What would be done. Nothing is changed, and stacks that do not exist are gone again afterwards.
+
+    Raises EngineError, after all was shown, where an up would refuse this.
+    """
+    with place.stack(CLUSTER, environment.cluster.name) as cluster:
+        with place.stack(BASE, environment.base.name) as below:
+            below_now, cluster_now = below.state(), cluster.state()
+            would = {"base": result(_look_ahead(below, below_now))}
+        if outputs(below_now):
+            would["cluster"] = result(_look_ahead(cluster, cluster_now))
+        else:
             place.printer.say(f"{cluster.title}: can be previewed when {below.title} is up")
-            return UpResult(stacks={"base": result(would_below)})
-        return UpResult(stacks={"base": result(would_below), "cluster": result(_look_ahead(cluster)[0])})
+        refuse_to_strand(_shrinking(environment, below, cluster, below_now, cluster_now))
+        return UpResult(stacks=would)
 
 
 def plan_lines(tally: Tally) -> list[str]:
@@ -67,8 +81,16 @@ def refuse_unasked() -> EngineError:
     return EngineError("nobody can be asked here, as this is no terminal", ("add --yes to go ahead",), WRONG_INPUT)
 
 
-def _bring_up(stack: Stack, ask: Ask | None) -> StackResult:
-    if made_whole(stack) is None:
+def _shrinking(
+    environment: Environment, base: Stack, cluster: Stack, base_state: State, cluster_state: State
+) -> Shrinking:
+    return Shrinking(
+        environment=environment, base=base, cluster=cluster, base_state=base_state, cluster_state=cluster_state
+    )
+
+
+def _bring_up(stack: Stack, state: State, ask: Ask | None) -> StackResult:
+    if state is None:
         ensure_secrets(stack)
         stack.create()
     if ask is not None:
@@ -79,9 +101,7 @@ def _bring_up(stack: Stack, ask: Ask | None) -> StackResult:
     return result(stack.update("bringing up", UP))
 
 
-def _look_ahead(stack: Stack) -> tuple[Tally, bool]:
-    """What an update would do, and whether the stack is up in some form."""
-    state = stack.state()
+def _look_ahead(stack: Stack, state: State) -> Tally:
     if state is None:
         ensure_secrets(stack)
         stack.create()
@@ -91,7 +111,7 @@ def _look_ahead(stack: Stack) -> tuple[Tally, bool]:
         if state is None:
             stack.remove()
     show_plan(stack, tally)
-    return tally, bool(outputs(state))
+    return tally
 
 
 def show_plan(stack: Stack, tally: Tally) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import boto3
 
+from corral.inventory.buckets import files_of_clusters
 from corral.inventory.ec2 import read_ec2
 from corral.inventory.named import read_aliases, read_budgets
 from corral.inventory.tagged import read_file_systems, read_iam, read_tagged, read_zones
@@ -45,7 +46,9 @@ def open_session(region: str | None) -> Session:
 def read_things(session: Any) -> tuple[Thing, ...]:
     """Every thing that carries a base's tag, each once, in the order of kinds, then by id."""
     readers = (read_file_systems, read_tagged, read_zones, read_iam, read_budgets, read_aliases)
-    return _sorted([*read_ec2(session.client("ec2")), *(thing for read in readers for thing in read(session))])
+    found = [*read_ec2(session.client("ec2")), *(thing for read in readers for thing in read(session))]
+    bases = [thing for thing in found if thing.kind is Kind.BUCKET and thing.keep is not None]
+    return _sorted([*found, *(files for bucket in bases for files in files_of_clusters(session, bucket))])
 
 
 def read_tagged_with(session: Any, tag: str, value: str) -> tuple[Thing, ...]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from corral.inventory import named, unbinding
+from corral.inventory import buckets, named, unbinding
 from corral.inventory.things import Kind, Thing
 
 PATIENCE_S = 900  # an FSx file system takes minutes to go, and its interfaces hold the subnet until then
@@ -46,6 +46,7 @@ _DELETE: dict[Kind, Delete] = {
     Kind.ROLE: unbinding.delete_role,
     Kind.POLICY: lambda aws, it: aws.client("iam").delete_policy(PolicyArn=it.id),
     Kind.BUDGET: lambda aws, it: aws.client("budgets").delete_budget(AccountId=named.account_of(aws), BudgetName=it.id),
+    Kind.FILES: lambda aws, it: buckets.delete_files(aws, it.id),
     Kind.ALIAS: lambda aws, it: aws.client("kms").delete_alias(AliasName=it.id),
 }
 

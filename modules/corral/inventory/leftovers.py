@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from corral.inventory.things import QUEUE_TAG, Kind, Thing
 
@@ -12,10 +12,14 @@ _LOOSE = frozenset({Kind.VOLUME, Kind.INTERFACE})  # of a compute node, these go
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alive:
-    """The names of the bases and clusters whose stacks hold anything."""
+    """The names of the bases and clusters whose stacks hold anything.
+
+    `queues`: of the clusters that say so, the names of theirs; an up that has not ended yet says nothing.
+    """
 
     bases: frozenset[str]
     clusters: frozenset[str]
+    queues: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,4 +52,8 @@ def _reason(thing: Thing, alive: Alive) -> str | None:
         return f"base {thing.base} is not up"
     if thing.kind in _LOOSE and thing.state == "available" and QUEUE_TAG in thing.tags:
         return "its instance is gone"
+    queues = alive.queues.get(thing.cluster or "")
+    queue = thing.tags.get(QUEUE_TAG)
+    if thing.kind is Kind.INSTANCE and queues is not None and queue is not None and queue not in queues:
+        return f"cluster {thing.cluster} has no queue {queue}"
     return None

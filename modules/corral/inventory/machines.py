@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+from corral.inventory.things import QUEUE_TAG, Kind, Thing
 
 _BATCH = 1000  # instances a TerminateInstances call, EC2's advice for large clusters
 _PATIENCE_S = 900  # a p5 takes minutes to shut down; its interfaces hold the security group until then
@@ -11,29 +14,54 @@ _PAUSE_S = 5.0
 _ALIVE = ["pending", "running", "shutting-down", "stopping", "stopped"]
 
 
-def launched_machines(session: Any, cluster: str) -> tuple[str, ...]:
-    """The ids of the instances that were launched for this cluster's queues and are not gone yet, sorted."""
+def launched_machines(session: Any, cluster: str) -> tuple[Thing, ...]:
+    """The instances that were launched for this cluster's queues and are not gone yet, by their ids."""
     filters = [
         {"Name": "tag:corral:cluster", "Values": [cluster]},
-        {"Name": "tag-key", "Values": ["corral:queue"]},
+        {"Name": "tag-key", "Values": [QUEUE_TAG]},
         {"Name": "instance-state-name", "Values": _ALIVE},
     ]
     pages = session.client("ec2").get_paginator("describe_instances").paginate(Filters=filters)
     reservations = [reservation for page in pages for reservation in page["Reservations"]]
-    return tuple(sorted(one["InstanceId"] for reservation in reservations for one in reservation["Instances"]))
+    found = [_machine(one) for reservation in reservations for one in reservation["Instances"]]
+    return tuple(sorted(found, key=lambda machine: machine.id))
 
 
-def end_machines(session: Any, cluster: str) -> tuple[str, ...]:
-    """The ids of the machines that were ended; when it returns they are gone.
+def stranded(machines: Iterable[Thing], queues: Mapping[str, int]) -> Mapping[str, tuple[Thing, ...]]:
+    """By queue, the machines that no Slurm would know any more if there were only these queues, with so many nodes.
+
+    Where a queue is to have fewer nodes than run, all its machines are given: which of them are in the way depends on
+    the nodes that they are, and only their head knows that.
+    """
+    running: dict[str, list[Thing]] = {}
+    for machine in machines:
+        running.setdefault(machine.tags[QUEUE_TAG], []).append(machine)
+    return {name: tuple(running[name]) for name in sorted(running) if len(running[name]) > queues.get(name, 0)}
+
+
+def end_machines(session: Any, cluster: str, only: Iterable[Thing] | None = None) -> tuple[Thing, ...]:
+    """The machines that were ended, all of the cluster's or `only` these; when it returns they are gone.
 
     Raises TimeoutError, with their ids, where some are still there after 15 minutes.
     """
-    ended = launched_machines(session, cluster)
-    for first in range(0, len(ended), _BATCH):
-        session.client("ec2").terminate_instances(InstanceIds=list(ended[first : first + _BATCH]))
+    ended = launched_machines(session, cluster) if only is None else tuple(only)
+    ids = [machine.id for machine in ended]
+    for first in range(0, len(ids), _BATCH):
+        session.client("ec2").terminate_instances(InstanceIds=ids[first : first + _BATCH])
     deadline = time.monotonic() + _PATIENCE_S
-    while left := launched_machines(session, cluster):
+    while left := {machine.id for machine in launched_machines(session, cluster)} & {*ids}:
         if time.monotonic() > deadline:
-            raise TimeoutError(f"instances that do not end: {', '.join(left)}")
+            raise TimeoutError(f"instances that do not end: {', '.join(sorted(left))}")
         time.sleep(_PAUSE_S)
     return ended
+
+
+def _machine(item: Mapping[str, Any]) -> Thing:
+    return Thing(
+        kind=Kind.INSTANCE,
+        id=item["InstanceId"],
+        tags={tag["Key"]: tag["Value"] for tag in item["Tags"]},
+        state=item["State"]["Name"],
+        type=item["InstanceType"],
+        zone=item["Placement"].get("AvailabilityZone"),
+    )

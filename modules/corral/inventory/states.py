@@ -15,6 +15,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from corral.inventory.leftovers import Alive
 
 _STACKS = ".pulumi/stacks"
+_STACK = "pulumi:pulumi:Stack"
 
 
 class UnreadableBackend(Exception):
@@ -29,16 +30,27 @@ def read_alive(url: str, session: Any) -> Alive:
     read = {"file": _files, "s3": _objects}.get(urlsplit(url).scheme)
     if read is None:
         raise UnreadableBackend(f"which stacks live cannot be read from {url} - name a file:// or s3:// backend")
-    alive = {(project, name) for project, name, text in read(url, session) if _lives(_document(text, project, name))}
+    found = {(project, name): _document(text, project, name) for project, name, text in read(url, session)}
+    alive = {place: document for place, document in found.items() if _lives(document)}
+    clusters = {name: document for (project, name), document in alive.items() if project == "corral-cluster"}
+    queues = {name: _queues(document) for name, document in clusters.items()}
     return Alive(
         bases=frozenset(name for project, name in alive if project == "corral-base"),
-        clusters=frozenset(name for project, name in alive if project == "corral-cluster"),
+        clusters=frozenset(clusters),
+        queues={name: known for name, known in queues.items() if known is not None},
     )
 
 
 def _lives(document: Mapping[str, Any]) -> bool:
     latest = document.get("checkpoint", {}).get("latest") or {}
     return bool(latest.get("pending_operations")) or any(map(_counts, latest.get("resources") or ()))
+
+
+def _queues(document: Mapping[str, Any]) -> frozenset[str] | None:
+    """The queues that a cluster's outputs name; None where an up has not got so far."""
+    resources = (document.get("checkpoint", {}).get("latest") or {}).get("resources") or ()
+    outputs = next((one.get("outputs") or {} for one in resources if one["type"] == _STACK), {})
+    return frozenset(outputs["queues"]) if "queues" in outputs else None
 
 
 def _counts(resource: Mapping[str, Any]) -> bool:

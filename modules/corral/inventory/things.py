@@ -39,6 +39,7 @@ class Kind(StrEnum):
     POLICY = "policy"
     BUDGET = "budget"
     ALIAS = "key alias"
+    FILES = "files of a cluster"
     HOME = "home file system"
     BUCKET = "bucket"
     KEY = "key"

@@ -17,6 +17,7 @@ _BY_SIZE = {
     Kind.VOLUME: Service.GP3_GIB_MONTH,
     Kind.HOME: Service.EFS_GIB_MONTH,
     Kind.BUCKET: Service.S3_GIB_MONTH,
+    Kind.FILES: Service.S3_GIB_MONTH,
     Kind.LUSTRE: Service.LUSTRE_SCRATCH_2_GIB_MONTH,
 }
 

@@ -20,6 +20,7 @@ from corral.components.queues import Queues
 from corral.model.cluster import ClusterPlan
 from corral.model.deployed import BootFacts, Deployed, DeployedLustre, DeployedTemplate
 from corral.model.markets import Role
+from corral.model.urls import bucket_of
 from corral.plan.access import ClusterArns, compute_policy, head_policy, job_policy
 from corral.stacks.ground import Ground
 
@@ -75,7 +76,8 @@ class Parts:
     def grants(self) -> list[aws.iam.RolePolicy]:
         """The policies of the three roles. A head must not boot before it may do its work."""
         arns, identity, ground = self._arns(), self.identity, self.ground
-        buckets = sorted({_bucket_arn(link.s3) for system in self.plan.lustre for link in system.data})
+        linked = sorted({bucket_of(link.s3) for system in self.plan.lustre for link in system.data})
+        buckets = [f"arn:aws:s3:::{name}" for name in linked]
         job = pulumi.Output.all(ground.bucket_arn, ground.key_arn).apply(
             lambda found: job_policy(found[0], found[1], self.plan.name, buckets)
         )
@@ -98,6 +100,7 @@ class Parts:
         pulumi.export("prefix", self.plan.prefix)
         pulumi.export("image", self.pins.image_id)
         pulumi.export("ends_at", self.pins.ends_at)
+        pulumi.export("queues", [queue.name for queue in self.plan.queues])
         pulumi.export("templates", {key: template.id for key, template in self.queues.templates.items()})
         pulumi.export("lustre", {name: system.dns_name for name, system in self.lustre.systems.items()})
 
@@ -151,8 +154,3 @@ def _deployed(plan: ClusterPlan, account: str, found: Mapping[str, Any]) -> Depl
     lustre = {n: DeployedLustre(id=s[0], dns_name=s[1], mount_name=s[2]) for n, s in found["lustre"].items()}
     own = {"account": account, "region": plan.region, "templates": templates, "lustre": lustre}
     return Deployed(**{**found, **own})
-
-
-def _bucket_arn(s3: str) -> str:
-    """The ARN of the bucket of an s3:// URL."""
-    return f"arn:aws:s3:::{s3.removeprefix('s3://').split('/')[0]}"

@@ -6,12 +6,16 @@ from collections.abc import Mapping
 from functools import partial
 
 import pulumi
+from pulumi.output import UNKNOWN
 
 from corral.model.cluster import ClusterPlan
 
 
 class Ground:
-    """A base as a cluster sees it. Every id is an output; a base that is not up fails the program with a sentence."""
+    """A base as a cluster sees it. Every id is an output; a base that is not up fails the program with a sentence.
+
+    A zone that the base is to get in the same `up` is unknown in a preview.
+    """
 
     def __init__(self, plan: ClusterPlan) -> None:
         base = f"{pulumi.get_organization()}/corral-base/{plan.base}"
@@ -34,6 +38,8 @@ class Ground:
 
 
 def _of_zone(zone: str, ids: Mapping[str, str]) -> str:
+    if zone not in ids and pulumi.runtime.is_dry_run():
+        return UNKNOWN  # type: ignore[return-value]  # pulumi passes it on as an output that is not known yet
     if zone not in ids:
         raise pulumi.RunError(f"the base has no subnet in {zone} yet - bring the base up first")
     return str(ids[zone])

@@ -1,0 +1,6 @@
+"""What the addresses of others' things consist of."""
+
+
+def bucket_of(url: str) -> str:
+    """The bucket of `s3://bucket` or `s3://bucket/prefix`."""
+    return url.removeprefix("s3://").split("/")[0]
