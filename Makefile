@@ -11,6 +11,8 @@ VENV = .venv/bin
 # Ends quickly instead of asking, where nobody can answer; and says where a skip would hide a test.
 PYTEST = $(VENV)/python -m pytest $(if $(CI),-p tools.fail_on_skip)
 ARGS ?=
+# A worker for each core, each with whole files, since the tests of a file follow each other. Some tests alone need none.
+SPREAD = $(if $(ARGS),,-n auto --maxprocesses 8 --dist loadfile)
 
 .PHONY: help
 help: ## list the targets
@@ -24,11 +26,11 @@ demo: ## live a cluster's life on this machine, in an AWS in a box
 
 test: ## run every test, with real Slurm and the real Pulumi engine (ARGS='-k name' for some)
 	$(PREPARE) venv debian pulumi
-	$(PYTEST) $(ARGS)
+	$(PYTEST) $(SPREAD) $(ARGS)
 
 test-fast: ## run the tests that need neither Slurm nor the engine
 	$(PREPARE) venv
-	$(PYTEST) -m 'not slurm and not pulumi' $(ARGS)
+	$(PYTEST) $(SPREAD) -m 'not slurm and not pulumi' $(ARGS)
 
 lint: ## check style, types, shell scripts, the lock files
 	$(PREPARE) venv shellcheck

@@ -10,10 +10,10 @@ import signal
 from collections.abc import Iterator
 
 import pytest
-from desks import Desk, begun
 
 from boxes import client
 from corral.box import control
+from desks import Desk, begun
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.box]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 import signal
@@ -15,8 +16,8 @@ from typing import Any
 
 from corral.box import control
 
-PROJECT = Path(__file__).parents[2]
-PROGRAMS = Path(__file__).parent / "programs"
+PROJECT = Path(__file__).parents[1]
+PROGRAMS = Path(__file__).parent / "engine/programs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,10 +81,11 @@ class Desk:
         return {**os.environ, "CORRAL_STATE_DIR": str(self.box.parent / "state"), "NO_COLOR": "1"}
 
 
-def furnished(directory: Path) -> Path:
-    """A copy of the shipped project whose programs are the small ones."""
+def furnished(directory: Path, *, small: bool) -> Path:
+    """A copy of the shipped project; `small`: its programs are small ones, of a few resources."""
     shutil.copytree(PROJECT / "stacks", directory / "stacks", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(PROGRAMS, directory / "stacks", dirs_exist_ok=True)
+    if small:
+        shutil.copytree(PROGRAMS, directory / "stacks", dirs_exist_ok=True)
     return directory
 
 
@@ -97,6 +99,18 @@ def begun(desk: Desk, verb: str, word: str, after: int, *options: str) -> subpro
         assert line, "the command ended too early"
         seen += line.startswith(f"  {word}")
     return process
+
+
+def numbers(desk: Desk) -> dict[str, tuple[int, int, int]]:
+    """What an up does now: created, changed or deleted, and left as it is, by stack."""
+    done = desk.run("up", "dev", "--yes", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    stacks = {name: found[name] for name in ("base", "cluster")}
+    return {
+        name: (one["created"], one["updated"] + one["replaced"] + one["deleted"], one["same"])
+        for name, one in stacks.items()
+    }
 
 
 def family(pid: int) -> list[int]:
