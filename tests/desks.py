@@ -55,7 +55,13 @@ class Desk:
         return {kind: ids for kind, ids in found.items() if (kind, ids) != ("s3/bucket", ["corral-example-corpus"])}
 
     def pulumi(self, stack: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Plain `pulumi`, as a person types it with the variables of the box."""
+        """Plain `pulumi`, as a person types it with the variables of the box, run to its end."""
+        process = self.start_pulumi(stack, *arguments)
+        out, err = process.communicate()
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+    def start_pulumi(self, stack: str, *arguments: str) -> subprocess.Popen[str]:
+        """The same, running."""
         from corral.engine.binary import find_pulumi
 
         binary = find_pulumi()
@@ -63,7 +69,7 @@ class Desk:
         environ = {**self.environ, **control.environment(self.box)}
         environ["PATH"] = os.pathsep.join([environ["PATH"], path])
         command = [str(binary.path), "-C", str(self.box / "stacks" / stack), *arguments, "--stack", "dev"]
-        return subprocess.run(command, capture_output=True, text=True, check=False, env=environ)
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ)
 
     def hashes(self) -> dict[str, str]:
         """Every file of the project with the hash of its content."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import signal
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -58,6 +59,20 @@ def test_a_second_up_at_once_is_refused_and_says_who_is_at_work(desk: Desk) -> N
     first.communicate()
     assert f"another corral (process {first.pid}" in second.stderr
     assert (first.returncode, second.returncode) == (0, 1)
+
+
+def test_an_up_beside_a_plain_pulumi_up_is_refused_and_names_its_process(desk: Desk) -> None:
+    plain = desk.start_pulumi("cluster", "up", "--yes", "--skip-preview")
+    locks = desk.box / "pulumi/.pulumi/locks/organization/corral-cluster/dev"
+    while not list(locks.glob("*.json")):
+        assert plain.poll() is None, "pulumi ended before it took its lock"
+        time.sleep(0.01)
+    plain.send_signal(signal.SIGSTOP)
+    refused = desk.run("up", "dev", "--yes")
+    plain.send_signal(signal.SIGCONT)
+    plain.communicate()
+    assert f"corral: cluster dev: Pulumi is at work on this stack (process {plain.pid} of " in refused.stderr
+    assert (refused.returncode, plain.returncode) == (1, 0)
 
 
 @pytest.fixture

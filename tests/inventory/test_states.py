@@ -2,10 +2,13 @@
 
 import gzip
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
+from moto import mock_aws
 
 from corral.inventory.leftovers import Alive
 from corral.inventory.states import UnreadableBackend, read_alive
@@ -85,3 +88,38 @@ def test_broken_state_is_never_taken_for_a_dead_stack(tmp_path: Path) -> None:
 def test_backend_of_another_kind_is_refused_by_name() -> None:
     with pytest.raises(UnreadableBackend, match=r"cannot be read from https://api\.example\.org"):
         read_alive("https://api.example.org", session=None)
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A session whose account has a bucket `states`."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "testing")
+    with mock_aws():
+        session = boto3.Session(region_name="us-east-1")
+        session.client("s3").create_bucket(Bucket="states")
+        yield session
+
+
+def put(session: Any, key: str, latest: Any) -> None:
+    document = {"version": 3, "checkpoint": {"latest": latest}}
+    session.client("s3").put_object(Bucket="states", Key=key, Body=json.dumps(document).encode())
+
+
+def test_states_in_a_bucket_are_read(bucket: Any) -> None:
+    put(bucket, ".pulumi/stacks/corral-cluster/dev.json", {"resources": [VPC]})
+    put(bucket, ".pulumi/stacks/corral-cluster/dev.json.bak", {"resources": [VPC]})
+    put(bucket, ".pulumi/stacks/corral-base/dev.json", {"resources": [STACK, KEY]})
+    found = read_alive("s3://states?region=us-east-1&awssdk=v2", bucket)
+    assert found == Alive(bases=frozenset(), clusters=frozenset({"dev"}))
+
+
+def test_states_below_a_folder_of_a_bucket_are_read(bucket: Any) -> None:
+    put(bucket, "team/a/.pulumi/stacks/corral-base/dev.json", {"resources": [VPC]})
+    put(bucket, ".pulumi/stacks/corral-base/other.json", {"resources": [VPC]})
+    assert read_alive("s3://states/team/a", bucket) == Alive(bases=frozenset({"dev"}), clusters=frozenset())
+
+
+def test_missing_bucket_of_states_is_never_taken_for_an_empty_one(bucket: Any) -> None:
+    with pytest.raises(UnreadableBackend, match=r"the state backend s3://nowhere cannot be read: .*NoSuchBucket"):
+        read_alive("s3://nowhere", bucket)

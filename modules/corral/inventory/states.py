@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from botocore.exceptions import ClientError
+
 from corral.inventory.leftovers import Alive
 
 _STACKS = ".pulumi/stacks"
@@ -81,11 +83,15 @@ def _objects(url: str, session: Any) -> Iterator[tuple[str, str, bytes]]:
     parts = urlsplit(url)
     region = parse_qs(parts.query).get("region", [None])[0]
     s3, prefix = session.client("s3", region_name=region), f"{parts.path.strip('/')}/{_STACKS}/".lstrip("/")
-    for page in s3.get_paginator("list_objects_v2").paginate(Bucket=parts.netloc, Prefix=prefix):
-        for item in page.get("Contents", ()):
-            project, _, file = item["Key"].removeprefix(prefix).partition("/")
-            if name := _stack(file):
-                yield project, name, s3.get_object(Bucket=parts.netloc, Key=item["Key"])["Body"].read()
+    try:
+        for page in s3.get_paginator("list_objects_v2").paginate(Bucket=parts.netloc, Prefix=prefix):
+            for item in page.get("Contents", ()):
+                project, _, file = item["Key"].removeprefix(prefix).partition("/")
+                if name := _stack(file):
+                    yield project, name, s3.get_object(Bucket=parts.netloc, Key=item["Key"])["Body"].read()
+    except ClientError as error:
+        reason = f"{error.response['Error']['Code']}: {error.response['Error'].get('Message', '')}"
+        raise UnreadableBackend(f"the state backend {url} cannot be read: {reason} - see PULUMI_BACKEND_URL") from None
 
 
 def _stack(file: str) -> str | None:
