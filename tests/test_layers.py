@@ -34,8 +34,8 @@ LAYERS = (
 # Two rooms stand aside: what runs on a cluster's machines, and the AWS that it can be tried in.
 AGENT_IMPORTS = ("model",)
 BOX_IMPORTS = ("model", "catalog", "agent")
-BOX_IMPORTERS = ("engine", "cli")
-AGENT_IMPORTERS = ("box", "cli")
+BOX_IMPORTERS = ("cli",)
+AGENT_IMPORTERS = ("box",)
 
 LIBRARIES: Mapping[str, tuple[str, ...]] = {
     "pulumi": ("components", "stacks", "engine", "box"),
