@@ -7,17 +7,16 @@ from corral.forecast.prices import InstancePrice, Service, ServicePrice
 from corral.model.base import BasePlan, BudgetPlan, HomePlan, PublicPlan, ZonePlan
 from corral.model.cluster import (
     ClusterPlan,
-    DataLinkPlan,
     GresPlan,
     HeadPlan,
     ImagePlan,
     LifetimePlan,
-    LustrePlan,
     NicPlan,
     NodePlan,
     OfferPlan,
     QueuePlan,
 )
+from corral.model.lustre import DataLinkPlan, LustrePlan
 from corral.model.markets import InterfaceType, Market
 
 BASE = BasePlan(
@@ -140,7 +139,7 @@ class RoundPrices:
             Service.GP3_GIB_MONTH: 0.1,
             Service.EFS_GIB_MONTH: 0.3,
             Service.S3_GIB_MONTH: 0.02,
-            Service.LUSTRE_SCRATCH_2_GIB_MONTH: 0.146,
+            "lustre-scratch-2-gib-month": 0.146,
             Service.KMS_KEY_MONTH: 7.3,
             Service.HOSTED_ZONE_MONTH: 0.73,
             Service.SECRET_MONTH: 0.73,

@@ -137,9 +137,7 @@ def test_a_state_saved_by_another_moto_is_refused_in_one_sentence(state_director
     state_directory.mkdir()
     header = json.dumps({**state.versions(), "moto": "4.0.0"}).encode()
     (state_directory / "cloud.pickle").write_bytes(header + b"\nwhatever")
-    with pytest.raises(
-        BoxError, match=r"was saved by .*moto 4\.0\.0 \(this is .*or start empty with `corral box reset`"
-    ):
+    with pytest.raises(BoxError, match=r"was saved by moto 4\.0\.0 \(this is .*start empty: `corral box reset --dir "):
         control.start(state_directory)
 
 
@@ -147,7 +145,7 @@ def test_a_damaged_state_is_refused_in_one_sentence(state_directory: Path) -> No
     state_directory.mkdir()
     header = json.dumps(state.versions()).encode()
     (state_directory / "cloud.pickle").write_bytes(header + b"\nwhatever")
-    with pytest.raises(BoxError, match=r"cloud.pickle is damaged .* - `corral box reset` starts an empty cloud"):
+    with pytest.raises(BoxError, match=r"cloud.pickle is damaged .* start empty: `corral box reset --dir "):
         control.start(state_directory)
 
 
@@ -178,8 +176,26 @@ def test_the_box_listens_on_the_loopback_address_only(state_directory: Path) -> 
 
 def test_what_only_the_owner_may_read_is_private(state_directory: Path) -> None:
     boxes.client(control.start(state_directory), "s3").create_bucket(Bucket="private")
-    modes = {name: stat.S_IMODE((state_directory / name).stat().st_mode) for name in ("box.json", "cloud.pickle")}
-    assert modes == {"box.json": 0o600, "cloud.pickle": 0o600}
+    assert _modes(state_directory, "box.json", "cloud.pickle", "box.log", "calls.jsonl", ".") == {
+        "box.json": 0o600,
+        "cloud.pickle": 0o600,
+        "box.log": 0o600,
+        "calls.jsonl": 0o600,
+        ".": 0o700,
+    }
+
+
+def test_logs_that_others_could_read_become_private(state_directory: Path) -> None:
+    state_directory.mkdir()
+    for name in ("box.log", "calls.jsonl"):
+        (state_directory / name).touch()
+        (state_directory / name).chmod(0o644)
+    control.start(state_directory)
+    assert _modes(state_directory, "box.log", "calls.jsonl") == {"box.log": 0o600, "calls.jsonl": 0o600}
+
+
+def _modes(directory: Path, *names: str) -> dict[str, int]:
+    return {name: stat.S_IMODE((directory / name).stat().st_mode) for name in names}
 
 
 def test_the_provider_plugin_runs_this_python(state_directory: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Mapping
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -31,5 +32,6 @@ def offered_regions() -> tuple[str, ...]:
     return tuple(sorted(file.name.removesuffix(".json.gz") for file in listed))
 
 
+@cache
 def _read(name: str) -> Any:
     return json.loads(gzip.decompress(_RESOURCES.joinpath(name).read_bytes()))

@@ -1,4 +1,4 @@
-"""Regions, prices, images, Lustre sizes, and the hints about names."""
+"""Regions, offerings, prices, images, and the hints about names."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import pytest
 
 from corral.catalog.images import find_image_profile, image_profiles
 from corral.catalog.instances import instance_types
-from corral.catalog.lustre import find_lustre_deployment
+from corral.catalog.lustre import lustre_choices
 from corral.catalog.names import UnknownName, nearest, suggestion
-from corral.catalog.prices import Trust, instance_price, service_price
+from corral.catalog.offerings import offered_zones
+from corral.catalog.prices import Trust, capacity_block_price, instance_price, service_price
 from corral.catalog.regions import find_region, regions
 from corral.catalog.tables import read_csv
 
@@ -20,6 +21,7 @@ SERVICES = (
     "hosted-zone-month",
     "interface-endpoint-hour",
     "kms-key-month",
+    "lustre-persistent-2-ssd-125-gib-month",
     "lustre-scratch-2-gib-month",
     "nat-gateway-gb",
     "nat-gateway-hour",
@@ -54,8 +56,69 @@ def test_an_unknown_region_is_answered_with_the_nearest() -> None:
         find_region("us-esat-1")
 
 
-def test_every_type_has_a_price_in_the_first_region() -> None:
-    assert [name for name in instance_types() if instance_price(name, "us-east-1") is None] == []
+def test_offerings_are_those_of_aws() -> None:
+    for region in regions():
+        said = aws_dumps.offered_zones(region)
+        ordinary = {
+            name: tuple(z for z in find_region(region).zones if z in said.get(name, ())) for name in instance_types()
+        }
+        assert {name: offered_zones(name, region) for name in instance_types()} == ordinary, region
+
+
+def test_a_p5en_is_offered_in_two_zones_of_virginia() -> None:
+    assert offered_zones("p5en.48xlarge", "us-east-1") == ("use1-az2", "use1-az6")
+
+
+def test_an_unknown_type_is_offered_nowhere() -> None:
+    assert offered_zones("p9.48xlarge", "us-east-1") == ()
+
+
+def test_every_type_is_offered_somewhere() -> None:
+    assert [name for name in instance_types() if not any(offered_zones(name, region) for region in regions())] == []
+
+
+def test_types_with_links_between_accelerators_have_an_on_demand_price_but_for_these() -> None:
+    linked = [name for name, row in instance_types().items() if row.accelerator and row.accelerator.link]
+    prices = {name: [price for region in regions() if (price := instance_price(name, region))] for name in linked}
+    unpriced = [name for name in linked if all(price.on_demand_usd_per_hour is None for price in prices[name])]
+    assert unpriced == ["p5e.48xlarge", "trn2.48xlarge"]
+
+
+def test_every_price_names_something() -> None:
+    rows = read_csv("prices.csv")
+    assert [row for row in rows if not (row["on_demand"] or row["spot_min"])] == []
+
+
+def test_every_offered_price_is_of_a_region_with_the_type() -> None:
+    rows = read_csv("prices.csv")
+    assert [row for row in rows if not offered_zones(row["instance_type"], row["region"])] == []
+
+
+def test_a_capacity_block_of_a_region_of_its_own() -> None:
+    price = capacity_block_price("p5e.48xlarge", "us-west-1")
+    assert price and (price.usd_per_hour, price.as_of, price.trust) == (49.75, "2026-01", Trust.SECOND_HAND)
+
+
+def test_a_capacity_block_elsewhere_costs_what_it_does_in_most_regions() -> None:
+    price = capacity_block_price("p5e.48xlarge", "us-east-2")
+    assert price and price.usd_per_hour == 39.8
+
+
+def test_a_capacity_block_price_that_is_not_known_is_none() -> None:
+    assert (capacity_block_price("p4d.24xlarge", "us-east-1"), capacity_block_price("t3.large", "us-east-1")) == (
+        None,
+        None,
+    )
+
+
+def test_capacity_block_prices_are_of_types_that_are_sold_so() -> None:
+    rows = read_csv("capacity_blocks.csv")
+    assert [row for row in rows if "capacity-block" not in instance_types()[row["instance_type"]].markets] == []
+
+
+def test_a_lustre_price_is_of_a_deployment() -> None:
+    prices = [row["name"] for row in read_csv("services.csv") if row["name"].startswith("lustre-")]
+    assert set(prices) - {row.price_name for row in lustre_choices()} == set()
 
 
 def test_every_price_is_of_a_known_type_in_a_known_region() -> None:
@@ -119,23 +182,6 @@ def test_an_image_profile_knows_its_slurm() -> None:
 
 
 @pytest.mark.parametrize(
-    ("size_gib", "allowed", "near"),
-    [
-        (0, False, (1200,)),
-        (100, False, (1200,)),
-        (1200, True, (2400,)),
-        (1500, False, (1200, 2400)),
-        (2400, True, (1200, 4800)),
-        (3600, False, (2400, 4800)),
-        (4800, True, (2400, 7200)),
-    ],
-)
-def test_lustre_comes_in_steps(size_gib: int, allowed: bool, near: tuple[int, ...]) -> None:
-    deployment = find_lustre_deployment("SCRATCH_2")
-    assert (deployment.allows(size_gib), deployment.nearest_sizes(size_gib)) == (allowed, near)
-
-
-@pytest.mark.parametrize(
     ("name", "known", "found"),
     [
         ("dve", ("dev", "train"), ("dev",)),
@@ -147,6 +193,10 @@ def test_lustre_comes_in_steps(size_gib: int, allowed: bool, near: tuple[int, ..
 )
 def test_the_nearest_name_is(name: str, known: tuple[str, ...], found: tuple[str, ...]) -> None:
     assert nearest(name, known) == found
+
+
+def test_a_hint_does_not_list_very_many_names() -> None:
+    assert suggestion("x", [f"q{number}" for number in range(41)]) == "it has 41 names, from q0 to q9"
 
 
 def test_a_hint_without_a_near_name_lists_all() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict
 from typing import Any
 
@@ -9,15 +10,63 @@ import aws_dumps
 import pytest
 
 from corral.catalog.images import image_profiles
-from corral.catalog.instances import find_instance_type, instance_types
+from corral.catalog.instances import Vendor, find_instance_type, instance_types, type_hint
 from corral.catalog.names import UnknownName
+
+# Fields that AWS's answer does not have; their sources are in the head of instances.toml.
+NOT_IN_THE_ANSWER = ("sockets", "source")
+# What AWS's answer has wrong: type, field, what it says, what is right, and why.
+WRONG_IN_THE_ANSWER = (
+    ("trn2.48xlarge", "accelerator.memory_mib", 524288, 98304, "AWS Neuron documentation: 96 GiB a chip, 1,536 in all"),
+)
+# Types whose network cards do not add up to the machine's NetworkPerformance, in Gbps: the sum, and what is right.
+CARDS_THAT_DO_NOT_ADD_UP = {
+    "g6e.24xlarge": (400.0, 200.0),  # each card can carry all
+    "g6e.48xlarge": (1600.0, 400.0),  # likewise
+    "p6-b200.48xlarge": (1600.0, 3200.0),  # AWS states 3200 for the machine; its 8 cards then carry 400 each
+    "p6-b300.48xlarge": (6750.0, 6400.0),  # 16 cards with EFA; the ENA card comes on top
+}
+LINKS = {
+    "p3dn.24xlarge": ("NVLink 2", 300),
+    "p4d.24xlarge": ("NVLink 3", 600),
+    "p4de.24xlarge": ("NVLink 3", 600),
+    "p5.48xlarge": ("NVLink 4", 900),
+    "p5e.48xlarge": ("NVLink 4", 900),
+    "p5en.48xlarge": ("NVLink 4", 900),
+    "p6-b200.48xlarge": ("NVLink 5", 1800),
+    "p6-b300.48xlarge": ("NVLink 5", 1800),
+    "trn1.32xlarge": ("NeuronLink-v2", 384),
+    "trn1n.32xlarge": ("NeuronLink-v2", 768),
+    "trn2.48xlarge": ("NeuronLink-v3", 1280),
+}
+FAMILIES = {
+    "c7i": 9,
+    "g5": 8,
+    "g6": 8,
+    "g6e": 8,
+    "m6i": 9,
+    "m7i": 9,
+    "p3dn": 1,
+    "p4d": 1,
+    "p4de": 1,
+    "p5": 2,
+    "p5e": 1,
+    "p5en": 1,
+    "p6-b200": 1,
+    "p6-b300": 1,
+    "r7i": 9,
+    "t3": 4,
+    "trn1": 2,
+    "trn1n": 1,
+    "trn2": 1,
+}
 
 
 def as_aws_says(name: str) -> dict[str, Any]:
-    """The row that DescribeInstanceTypes gives for this type; sockets it does not know."""
+    """The row that DescribeInstanceTypes gives for this type, right or wrong."""
     answer = aws_dumps.described(name)
-    network, processor = answer["NetworkInfo"], answer["VCpuInfo"]
-    gpus, disks = answer.get("GpuInfo", {}).get("Gpus", []), answer.get("InstanceStorageInfo", {}).get("Disks", [])
+    network, processor, ebs = answer["NetworkInfo"], answer["VCpuInfo"], answer["EbsInfo"]["EbsOptimizedInfo"]
+    disks = answer.get("InstanceStorageInfo", {}).get("Disks", [])
     return {
         "name": answer["InstanceType"],
         "family": name.split(".")[0],
@@ -26,18 +75,7 @@ def as_aws_says(name: str) -> dict[str, Any]:
         "cores": processor["DefaultCores"],
         "threads_per_core": processor["DefaultThreadsPerCore"],
         "memory_mib": answer["MemoryInfo"]["SizeInMiB"],
-        "accelerator": next(
-            (
-                {
-                    "name": gpu["Name"].lower(),
-                    "product": gpu["Name"],
-                    "count": gpu["Count"],
-                    "memory_mib": gpu["MemoryInfo"]["SizeInMiB"],
-                }
-                for gpu in gpus
-            ),
-            None,
-        ),
+        "accelerator": accelerator_as_aws_says(name),
         "network_cards": tuple(
             {
                 "index": card["NetworkCardIndex"],
@@ -46,26 +84,77 @@ def as_aws_says(name: str) -> dict[str, Any]:
             }
             for card in network["NetworkCards"]
         ),
-        "network_gbps": sum(card["PeakBandwidthInGbps"] for card in network["NetworkCards"]),
+        "network_gbps": stated_gbps(name),
+        "network_baseline_gbps": sum(card["BaselineBandwidthInGbps"] for card in network["NetworkCards"])
+        if network["NetworkPerformance"].startswith("Up to")
+        else stated_gbps(name),
         "efa_maximum": network.get("EfaInfo", {}).get("MaximumEfaInterfaces", 0),
         "nvme_count": sum(disk["Count"] for disk in disks),
         "nvme_gb_each": disks[0]["SizeInGB"] if disks else 0,
+        "ebs_gbps": ebs["MaximumBandwidthInMbps"] / 1000,
+        "ebs_baseline_gbps": ebs["BaselineBandwidthInMbps"] / 1000,
         "markets": tuple(answer["SupportedUsageClasses"]),
     }
 
 
+def accelerator_as_aws_says(name: str) -> dict[str, Any] | None:
+    """AWS's figures of a GPU or a Neuron device, and this file's of their link."""
+    answer, (link, gb_per_s) = aws_dumps.described(name), LINKS.get(name, (None, 0))
+    devices = [("nvidia", gpu) for gpu in answer.get("GpuInfo", {}).get("Gpus", [])]
+    devices += [("neuron", chip) for chip in answer.get("NeuronInfo", {}).get("NeuronDevices", [])]
+    for vendor, device in devices:
+        return {
+            "name": device["Name"].lower(),
+            "product": device["Name"],
+            "vendor": vendor,
+            "count": device["Count"],
+            "memory_mib": device["MemoryInfo"]["SizeInMiB"],
+            "link": link,
+            "link_gb_per_s": gb_per_s,
+        }
+    return None
+
+
+def stated_gbps(name: str) -> float:
+    """NetworkPerformance as a number: `3200 Gigabit`, `16x 100 Gigabit`, `Up to 12.5 Gigabit`."""
+    *factors, gbps = re.findall(r"[\d.]+", aws_dumps.described(name)["NetworkInfo"]["NetworkPerformance"])
+    return float(factors[0] if factors else 1) * float(gbps)
+
+
+def flat(row: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """The row with `accelerator.count` for what lies deeper."""
+    found: dict[str, Any] = {}
+    for key, value in row.items():
+        found |= flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+    return found
+
+
 @pytest.mark.parametrize("name", instance_types())
-def test_a_row_is_what_aws_says(name: str) -> None:
-    row = asdict(instance_types()[name])
-    del row["sockets"]
-    assert row == as_aws_says(name)
+def test_a_row_is_what_aws_says_but_for_what_it_has_wrong(name: str) -> None:
+    row, said = flat(asdict(instance_types()[name])), flat(as_aws_says(name))
+    differences = [
+        (name, field, said.get(field), row[field])
+        for field in row
+        if field not in NOT_IN_THE_ANSWER and row[field] != said.get(field)
+    ]
+    assert differences == [tuple(wrong[:4]) for wrong in WRONG_IN_THE_ANSWER if wrong[0] == name]
+
+
+def test_cards_add_up_to_the_machine_but_for_these() -> None:
+    sums = {
+        name: sum(card["PeakBandwidthInGbps"] for card in aws_dumps.described(name)["NetworkInfo"]["NetworkCards"])
+        for name in instance_types()
+    }
+    odd = {n: (gbps, instance_types()[n].network_gbps) for n, gbps in sums.items()}
+    assert {n: both for n, both in odd.items() if both[0] != both[1]} == CARDS_THAT_DO_NOT_ADD_UP
 
 
 @pytest.mark.parametrize("name", instance_types())
 def test_a_type_has_disks_of_one_size_and_one_kind_of_accelerator(name: str) -> None:
     answer = aws_dumps.described(name)
-    kinds = (answer.get("GpuInfo", {}).get("Gpus", []), answer.get("InstanceStorageInfo", {}).get("Disks", []))
-    assert [len(kind) > 1 for kind in kinds] == [False, False]
+    devices = [*answer.get("GpuInfo", {}).get("Gpus", []), *answer.get("NeuronInfo", {}).get("NeuronDevices", [])]
+    disks = answer.get("InstanceStorageInfo", {}).get("Disks", [])
+    assert [len(kind) > 1 for kind in (devices, disks)] == [False, False]
 
 
 @pytest.mark.parametrize("name", instance_types())
@@ -74,9 +163,21 @@ def test_cores_divide_among_sockets_and_threads_make_vcpus(name: str) -> None:
     assert (row.cores % row.sockets, row.cores * row.threads_per_core) == (0, row.vcpus)
 
 
+def test_every_family_is_complete() -> None:
+    families = [row.family for row in instance_types().values()]
+    assert {family: families.count(family) for family in families} == FAMILIES
+
+
 def test_every_type_boots_every_image_profile() -> None:
     kinds = {row.architecture for row in instance_types().values()}
     assert kinds | {profile.architecture for profile in image_profiles().values()} == {"x86_64"}
+
+
+def test_every_accelerator_has_an_image_with_its_driver() -> None:
+    vendors = {row.accelerator.vendor for row in instance_types().values() if row.accelerator}
+    assert (
+        vendors - {vendor for image in image_profiles().values() if not image.box for vendor in image.drivers} == set()
+    )
 
 
 def test_a_p4d_has_four_cards_that_all_carry_efa() -> None:
@@ -89,11 +190,69 @@ def test_a_p4d_has_four_cards_that_all_carry_efa() -> None:
     ]
 
 
+def test_the_first_card_of_a_p6_b300_is_ena_alone() -> None:
+    row = find_instance_type("p6-b300.48xlarge")
+    assert (row.network_cards[0].interface_types, len(row.network_cards), row.efa_maximum) == (("interface",), 17, 16)
+
+
+def test_a_p5_has_32_cards() -> None:
+    row = find_instance_type("p5.48xlarge")
+    assert ([card.index for card in row.network_cards], row.efa_maximum) == (list(range(32)), 32)
+
+
+def test_every_type_with_efa_takes_interfaces_without_an_address() -> None:
+    assert [row.name for row in instance_types().values() if row.efa_only != (row.efa_maximum > 0)] == []
+
+
+def test_neuron_devices_are_told_from_gpus() -> None:
+    neuron = [r.name for r in instance_types().values() if r.accelerator and r.accelerator.vendor is Vendor.NEURON]
+    assert neuron == ["trn1.2xlarge", "trn1.32xlarge", "trn1n.32xlarge", "trn2.48xlarge"]
+
+
+def test_capacity_blocks_are_sold_of() -> None:
+    assert [row.name for row in instance_types().values() if "capacity-block" in row.markets] == [
+        "p4d.24xlarge",
+        "p4de.24xlarge",
+        "p5.48xlarge",
+        "p5.4xlarge",
+        "p5e.48xlarge",
+        "p5en.48xlarge",
+        "p6-b200.48xlarge",
+        "p6-b300.48xlarge",
+        "trn1.32xlarge",
+        "trn2.48xlarge",
+    ]
+
+
 def test_types_are_sorted_by_name() -> None:
     assert list(instance_types()) == sorted(instance_types())
 
 
-def test_an_unknown_type_is_answered_with_the_nearest() -> None:
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("p4d.24xl", "did you mean 'p4d.24xlarge'?"),
+        ("p5.48large", "did you mean 'p5.48xlarge'?"),
+        ("P5.48XLARGE", "did you mean 'p5.48xlarge'?"),
+        ("m7i.2xlage", "did you mean 'm7i.2xlarge'?"),
+        ("h100", "H100 is in p5.48xlarge, p5.4xlarge"),
+        ("8xH100", "H100 is in p5.48xlarge, p5.4xlarge"),
+        ("a100-80gb", "A100 is in p4d.24xlarge, p4de.24xlarge"),
+        ("b300", "B300 is in p6-b300.48xlarge"),
+        ("Trainium2", "Trainium2 is in trn2.48xlarge"),
+        ("p5", "p5 is a family, which has p5.48xlarge, p5.4xlarge"),
+        (
+            "quantum.9",
+            "known families are c7i, g5, g6, g6e, m6i, m7i, p3dn, p4d, p4de, p5, p5e, p5en, p6-b200, p6-b300, r7i, t3,"
+            " trn1, trn1n, trn2",
+        ),
+    ],
+)
+def test_an_unknown_type_is_answered_with(name: str, hint: str) -> None:
+    assert type_hint(name, instance_types()) == hint
+
+
+def test_a_type_that_is_not_found_says_so_with_the_hint() -> None:
     with pytest.raises(UnknownName) as caught:
         find_instance_type("p4d.24xl")
     assert (str(caught.value), caught.value.nearest[:2]) == (

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import pty
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +22,29 @@ def clean_environment(home: Path | None, **more: str) -> dict[str, str]:
     """PATH, a home (none for None), and what is given; no account, no box, no colour settings."""
     kept = {"PATH": os.environ["PATH"], "AWS_EC2_METADATA_DISABLED": "true"}
     return {**kept, **({"HOME": str(home)} if home else {}), **more}
+
+
+def on_terminal(*arguments: str, **environment: str) -> str:
+    """What the command shows on a terminal of 80 columns with these variables set."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    environ = clean_environment(HOME, TERM="xterm-256color", **environment)
+    with subprocess.Popen(
+        [*CORRAL, *arguments], cwd=REPOSITORY, env=environ, stdin=slave, stdout=slave, stderr=slave
+    ) as command:
+        os.close(slave)
+        seen = b"".join(iter(lambda: _read(master), b""))
+    os.close(master)
+    assert command.returncode is not None
+    return seen.decode()
+
+
+def _read(master: int) -> bytes:
+    """What came; nothing when the last process that could write has ended, which Linux tells as an error."""
+    try:
+        return os.read(master, 1 << 16)
+    except OSError:
+        return b""
 
 
 def corral(

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import boto3
@@ -15,6 +17,7 @@ from calls import CORRAL, REPOSITORY, clean_environment, corral
 
 from boxes import running_box
 from corral.box import control
+from corral.engine.locks import held
 
 pytestmark = pytest.mark.box
 
@@ -107,6 +110,38 @@ def test_reset_is_not_done_unasked(box: Path) -> None:
     done = corral("box", "reset", "--dir", str(box))
     told = f"corral: the box in {box} was left as it is - add --yes to empty it\n"
     assert (done.returncode, done.stderr) == (4, told)
+
+
+def test_reset_is_refused_while_a_corral_works_on_a_stack(box: Path) -> None:
+    lock = box / "pulumi/.corral/corral-cluster.dev/lock"
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    volume = leave_volume(box, "busy")
+    with held(lock, "cluster dev", wait=False, say=print):
+        done = corral("box", "reset", "--yes", "--dir", str(box))
+    told = f"corral: the box in {box} was left as it is: another corral (process {os.getpid()}, `"
+    assert (done.returncode, done.stderr.startswith(told)) == (4, True)
+    assert done.stderr.endswith(" is at work on cluster dev - wait until it has ended, or end it\n")
+    assert volume in control.inventory(box)["ec2/volume"]
+
+
+def test_reset_is_refused_while_a_pulumi_works_on_a_stack(box: Path) -> None:
+    lock = box / "pulumi/.pulumi/locks/organization/corral-base/dev/1.json"
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    record = {"pid": os.getpid(), "hostname": socket.gethostname(), "username": "me"}
+    lock.write_text(json.dumps({**record, "timestamp": datetime.now(UTC).isoformat()}))
+    done = corral("box", "reset", "--yes", "--dir", str(box))
+    lock.unlink()
+    told = f"corral: the box in {box} was left as it is: a Pulumi (process {os.getpid()} of me, since "
+    assert (done.returncode, done.stderr.startswith(told)) == (4, True)
+
+
+def test_reset_is_done_where_a_pulumi_was_killed(tmp_path: Path) -> None:
+    lock = tmp_path / "pulumi/.pulumi/locks/organization/corral-base/dev/1.json"
+    lock.parent.mkdir(parents=True)
+    record = {"pid": 2**22 + 1, "hostname": socket.gethostname(), "username": "me"}  # no process has such a number
+    lock.write_text(json.dumps({**record, "timestamp": "2026-11-21T10:00:00+00:00"}))
+    done = corral("box", "reset", "--yes", "--dir", str(tmp_path))
+    assert (done.returncode, done.stdout, lock.exists()) == (0, f"the box in {tmp_path} is empty\n", False)
 
 
 def test_killed_box_is_told_from_a_stopped_one(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from calls import REPOSITORY, corral
 from corral.cli.app import build
 from corral.cli.front_page import ENTRIES
 from corral.forecast.cost import forecast_cost
+from corral.forecast.notes import notes
 from corral.inventory.findings import Findings
 from corral.inventory.leftovers import Leftover
 from corral.inventory.status import find_status
@@ -38,7 +39,8 @@ HOME = Thing(kind=Kind.HOME, id="fs-1", tags=OWN, size_gib=1)
 
 
 def plan() -> Any:
-    return plan_document(BASE, CLUSTER, forecast_cost(BASE, CLUSTER, RoundPrices()))
+    prices = RoundPrices()
+    return plan_document(BASE, CLUSTER, forecast_cost(BASE, CLUSTER, prices), notes(BASE, CLUSTER, prices))
 
 
 def status() -> Any:

@@ -1,11 +1,12 @@
 """The tree of commands: help, examples, version, completion, and what is loaded for which command."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from calls import REPOSITORY, clean_environment, corral
+from calls import REPOSITORY, clean_environment, corral, on_terminal
 
 from corral.cli.front_page import ENTRIES
 
@@ -45,6 +46,28 @@ def test_mistyped_command_is_told_with_the_nearest() -> None:
 def test_no_command_is_wrong_input_and_shows_the_page() -> None:
     done = corral()
     assert (done.returncode, "\nThis machine\n" in done.stderr + done.stdout) == (2, True)
+
+
+STYLES = re.compile(r"\x1b\[[0-9;]*m")  # SGR: colour, bold, dim
+
+
+@pytest.mark.parametrize("command", [("plan", "dev"), ("--help",)], ids=" ".join)
+def test_terminal_shows_styles(command: tuple[str, ...]) -> None:
+    assert STYLES.search(on_terminal(*command)) is not None
+
+
+@pytest.mark.parametrize("command", [(), *COMMANDS], ids=" ".join)
+def test_no_help_page_has_styles_under_no_color(command: tuple[str, ...]) -> None:
+    assert STYLES.findall(on_terminal(*command, "--help", NO_COLOR="1")) == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("plan", "dev"), ("doctor",), ("plam",), ("plan", "deb"), ("render", "dev", "--out", "/sys/x")],
+    ids=" ".join,
+)
+def test_no_output_has_styles_under_no_color(command: tuple[str, ...]) -> None:
+    assert STYLES.findall(on_terminal(*command, NO_COLOR="1")) == []
 
 
 def complete(words: str) -> list[str]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +19,8 @@ from calls import CORRAL, REPOSITORY, clean_environment, corral
 from corral.cli.failure import SPOKEN, exit_code_of
 
 Ended = tuple[int, str]
+UNKNOWN = f"corral: there is no environment 'deb': {REPOSITORY}/stacks/cluster declares dev - did you mean 'dev'?\n"
+NO_PULUMI = {"PATH": "/usr/bin:/bin"}
 
 
 def ended(done: subprocess.CompletedProcess[str]) -> Ended:
@@ -61,10 +66,13 @@ def test_current_directory_that_is_gone(tmp_path: Path) -> None:
 
 
 def test_unknown_environment_is_told_with_the_nearest() -> None:
-    assert ended(corral("plan", "deb")) == (
-        2,
-        "stacks/cluster/Pulumi.deb.yaml: there is no environment 'deb' - did you mean 'dev'?\n",
-    )
+    assert ended(corral("plan", "deb")) == (2, UNKNOWN)
+
+
+@pytest.mark.parametrize("command", ["render", "up", "down", "status"])
+def test_unknown_environment_is_told_alike_by_all(command: str, tmp_path: Path) -> None:
+    more = ("--out", str(tmp_path / "out")) if command == "render" else ()
+    assert ended(corral(command, "deb", *more)) == (2, UNKNOWN)
 
 
 def test_all_mistakes_of_a_spec_are_told_at_once(project: Path) -> None:
@@ -118,8 +126,19 @@ def test_disk_that_is_full(tmp_path: Path) -> None:
     done = subprocess.run(
         command, cwd=REPOSITORY, env=clean_environment(tmp_path), capture_output=True, text=True, check=False
     )
-    code, told = ended(done)
-    assert (code, told.endswith("no space is left on the disk - free some and run the command again\n")) == (1, True)
+    sentence = f"no space is left on the disk of {tmp_path}/out (0 KiB are free) - free some and run the command again"
+    assert ended(done) == (1, f"corral: {tmp_path}/out: {sentence}\n")
+
+
+def test_new_on_a_full_disk_leaves_nothing_that_stops_the_next(tmp_path: Path) -> None:
+    corral_new = f'{sys.executable} -m corral.cli new "$1/mine"'
+    call = f'mount -t tmpfs -o size=16k none "$1" && {corral_new}; ls -A "$1/mine" >&2; umount "$1"'
+    command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", call, "sh", str(tmp_path)]
+    done = subprocess.run(
+        command, cwd=REPOSITORY, env=clean_environment(tmp_path), capture_output=True, text=True, check=False
+    )
+    told = ended(done)[1]
+    assert (told.count("\n"), " no space is left on the disk of " in told) == (1, True)
 
 
 @pytest.mark.parametrize("arguments", [("--help",), ("plan", "dev"), ("plan", "dev", "--json")], ids=" ".join)
@@ -172,6 +191,38 @@ def test_sweep_does_not_guess_which_stacks_live(tmp_path: Path) -> None:
     assert (code, "PULUMI_BACKEND_URL is not set" in told) == (2, True)
 
 
+@pytest.mark.parametrize("command", ["up", "down"])
+def test_outside_of_a_project_is_told_before_that_nobody_can_be_asked(command: str, tmp_path: Path) -> None:
+    code, told = ended(corral(command, "dev", "--box", cwd=tmp_path, stdin=subprocess.DEVNULL))
+    assert (code, told.partition(":")[2].startswith(" no corral project here: ")) == (2, True)
+
+
+@pytest.mark.parametrize("command", ["up", "down"])
+def test_file_that_cannot_be_understood_is_told_before_that_nobody_can_be_asked(command: str, project: Path) -> None:
+    (project / "stacks/cluster/Pulumi.dev.yaml").write_text("config: [")
+    code, told = ended(corral(command, "dev", cwd=project, stdin=subprocess.DEVNULL))
+    assert (code, "stacks/cluster/Pulumi.dev.yaml" in told, "nobody can be asked" in told) == (2, True, False)
+
+
+def test_up_without_pulumi_starts_no_box(tmp_path: Path) -> None:
+    environment = clean_environment(tmp_path, **NO_PULUMI)
+    code, told = ended(corral("up", "dev", "--yes", "--box-dir", str(tmp_path / "box"), environment=environment))
+    assert (code, told.partition(":")[2].startswith(" no Pulumi CLI was found")) == (1, True)
+    assert not (tmp_path / "box").exists()
+
+
+def test_down_where_no_box_ever_was_says_so_and_starts_none(tmp_path: Path) -> None:
+    done = corral("down", "dev", "--box-dir", str(tmp_path / "box"), stdin=subprocess.DEVNULL)
+    told = f"cluster dev: is not up, nothing to take down: nothing was ever made in the box in {tmp_path}/box\n"
+    assert (ended(done), done.stdout) == ((0, ""), told)
+    assert not (tmp_path / "box").exists()
+
+
+def test_down_where_no_box_ever_was_is_a_document_too(tmp_path: Path) -> None:
+    done = corral("down", "dev", "--json", "--box-dir", str(tmp_path / "box"))
+    assert (done.returncode, json.loads(done.stdout)) == (0, {"schema": "corral.down/1", "kept": [], "erased": []})
+
+
 def test_missing_argument_is_wrong_input() -> None:
     assert corral("plan").returncode == 2
 
@@ -201,6 +252,23 @@ def test_interrupt_is_130(capsys: pytest.CaptureFixture[str]) -> None:
         raise KeyboardInterrupt
 
     assert (exit_code_of(interrupted), capsys.readouterr().err) == (130, "corral: interrupted\n")
+
+
+def test_interrupt_of_a_command_at_work_is_said(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        settings = {"AWS_ENDPOINT_URL": url, "AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x"}
+        command = subprocess.Popen(
+            [*CORRAL, "status", "dev"],
+            cwd=REPOSITORY,
+            env=clean_environment(tmp_path, **settings),
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        with server.accept()[0]:
+            command.send_signal(signal.SIGINT)
+            told = command.communicate()[1]
+    assert (command.returncode, told.strip()) == (130, "corral: interrupted")
 
 
 def test_commands_say_the_same_by_script_and_by_module() -> None:

@@ -32,7 +32,7 @@ TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
 
 @pytest.fixture(scope="module")
 def network() -> Recorder:
-    return record(lambda: Network("network", NetworkArgs(plan=dev_base())))
+    return record(lambda: Network("network", NetworkArgs(plan=dev_base(), public=dev_base().public)))
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +116,7 @@ def test_the_budget_counts_what_carries_the_bases_tag() -> None:
 
 
 def test_the_machines_group_is_open_to_itself_both_ways() -> None:
-    args = SecurityArgs(plan=dev_cluster(), vpc_id="vpc-1", home_group="sg-home")
+    args = SecurityArgs(plan=dev_cluster(), vpc_id="vpc-1", home_group="sg-home", lustre_group=None)
     recorder = record(lambda: Security("security", args))
     rules = {name: i for name, (typ, i) in recorder.resources.items() if "GroupIngress" in typ or "GroupEgress" in typ}
     itself = [name for name, i in rules.items() if i.get("referencedSecurityGroupId") == i["securityGroupId"]]
@@ -127,7 +127,7 @@ def test_the_machines_group_is_open_to_itself_both_ways() -> None:
 
 
 def test_nothing_is_reachable_from_outside() -> None:
-    args = SecurityArgs(plan=dev_cluster(), vpc_id="vpc-1", home_group="sg-home")
+    args = SecurityArgs(plan=dev_cluster(), vpc_id="vpc-1", home_group="sg-home", lustre_group=None)
     ingress = record(lambda: Security("security", args)).of_type(
         "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule"
     )
@@ -197,7 +197,8 @@ def test_user_data_is_encoded_once(queues: Recorder) -> None:
     assert base64.b64decode(template(queues)["userData"]) == b"#cloud-config\n"
 
 
-def test_the_head_keeps_its_address_on_an_interface_of_its_own() -> None:
+@pytest.fixture(scope="module")
+def head() -> Recorder:
     args = HeadArgs(
         plan=dev_cluster(),
         image_id="ami-1",
@@ -209,13 +210,32 @@ def test_the_head_keeps_its_address_on_an_interface_of_its_own() -> None:
         user_data="#cloud-config\n",
         needs=[],
     )
-    recorder = record(lambda: Head("head", args))
-    interface = recorder.of_type("aws:ec2/networkInterface:NetworkInterface")["head-interface"]
-    instance = recorder.of_type("aws:ec2/instance:Instance")["head-instance"]
+    return record(lambda: Head("head", args))
+
+
+def test_the_head_keeps_its_address_on_an_interface_of_its_own(head: Recorder) -> None:
+    interface = head.of_type("aws:ec2/networkInterface:NetworkInterface")["head-interface"]
+    instance = head.of_type("aws:ec2/instance:Instance")["head-instance"]
     assert (interface["privateIps"], instance["primaryNetworkInterface"]) == (
         ["10.64.0.23"],
         {"networkInterfaceId": "head-interface-id"},
     )
+
+
+def test_the_heads_volume_is_detached_from_a_stopped_machine_since_a_mounted_one_does_not_let_go(head: Recorder) -> None:
+    attachment = head.of_type("aws:ec2/volumeAttachment:VolumeAttachment")["head-state-attachment"]
+    assert attachment == {
+        "deviceName": "/dev/sdf",
+        "volumeId": "head-state-id",
+        "instanceId": "head-instance-id",
+        "stopInstanceBeforeDetaching": True,
+    }
+
+
+def test_no_policy_of_aws_is_attached_to_a_role() -> None:
+    args = IdentityArgs(plan=dev_cluster(), boundary="arn:boundary")
+    types = {typ for typ, _ in record(lambda: Identity("identity", args)).resources.values()}
+    assert types == {"aws:iam/role:Role", "aws:iam/instanceProfile:InstanceProfile", "corral:aws:Identity"}
 
 
 def test_every_role_stands_below_the_bases_boundary() -> None:
@@ -236,7 +256,7 @@ def test_only_the_clusters_machines_can_take_on_the_job_role() -> None:
 
 
 def test_lustre_is_linked_to_s3_without_an_empty_export_policy() -> None:
-    args = LustreArgs(plan=dev_cluster(), subnets=SUBNETS, group="sg-1")
+    args = LustreArgs(owner="dev", systems=dev_cluster().own_lustre, subnets=SUBNETS, group="sg-1", key_arn="arn:key")
     links = record(lambda: Lustre("lustre", args)).of_type(
         "aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation"
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from states import urn
 
@@ -92,3 +94,34 @@ def test_without_a_word_in_order_what_stands_behind_error_is_told() -> None:
     with pytest.raises(EngineError) as raised:
         raise_complaint("base dev", failed("some output\nerror: failed to load checkpoint: broken\n"))
     assert str(raised.value) == "base dev: failed to load checkpoint: broken"
+
+
+def test_what_the_engine_says_of_an_interrupt_is_not_told() -> None:
+    said = [
+        error("an unhandled error occurred: the program ended with exit status -15", about=False),
+        error("rpc error: code = Canceled desc = context canceled"),
+        error("update canceled", about=False),
+    ]
+    with pytest.raises(Interrupted) as raised:
+        raise_complaint("base dev", failed(interrupts=1), said)
+    assert raised.value.hints == ("run the same command again: it continues where this one stopped",)
+
+
+def test_a_fault_of_a_resource_is_told_in_spite_of_an_interrupt() -> None:
+    with pytest.raises(Interrupted) as raised:
+        raise_complaint("base dev", failed(interrupts=1), [error("VpcLimitExceeded: no more")])
+    assert raised.value.hints[0] == "aws:ec2:Vpc vpc: VpcLimitExceeded: no more"
+
+
+def test_a_full_disk_is_told_with_its_directory_and_what_is_needed(tmp_path: Path) -> None:
+    text = f"failed to save snapshot: write {tmp_path}/dev.json.18ea.tmp: no space left on device"
+    with pytest.raises(EngineError) as raised:
+        raise_complaint("base dev", failed(), [error(text)])
+    told = [hint for hint in raised.value.hints if hint.startswith(f"{tmp_path}: ")]
+    assert [hint.partition(" KiB")[2] for hint in told] == [" are free on this disk, an update needs 16 MiB"]
+
+
+def test_a_full_disk_that_is_not_named_is_told_with_what_is_needed() -> None:
+    with pytest.raises(EngineError) as raised:
+        raise_complaint("base dev", failed("error: no space left on device"))
+    assert raised.value.hints[0] == "an update needs 16 MiB where the state of the stack is kept"

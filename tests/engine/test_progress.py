@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import io
+import os
+import pty
+import re
 from typing import Any
 
 from states import step, urn
 
-from corral.engine.printers import PlainPrinter, counts_text
+from corral.engine.printers import PlainPrinter, counts_text, printer
 from corral.engine.progress import Deed, Said, Subject, progress_event, subject
 from corral.engine.tally import Line, Tally
 
@@ -90,3 +93,17 @@ def test_only_warnings_and_errors_are_kept_of_what_is_said() -> None:
     event = {"diagnosticEvent": {"severity": "error", "message": "no", "urn": urn(VPC, "vpc")}}
     assert progress_event(event) == Said(severity="error", text="no", subject=subject(urn(VPC, "vpc")))
     assert progress_event({"diagnosticEvent": {"severity": "debug", "message": "x"}}) is None
+
+
+def test_progress_without_colour_has_no_bold_and_no_dim_either() -> None:
+    master, slave = pty.openpty()
+    with os.fdopen(slave, "w") as out:
+        shower = printer(out, {"NO_COLOR": "1", "TERM": "xterm"})
+        failed = step("resOpFailedEvent", "create", VPC, "vpc")
+        tally, lines = told(step("resourcePreEvent", "create", VPC, "vpc"), failed)
+        shower.begin("base dev", "bringing up", tally)
+        shower.finished(lines[0])
+        shower.end("FAILED")
+        seen = os.read(master, 1 << 16).decode()
+    os.close(master)
+    assert ("creating FAILED" in seen, re.findall(r"\x1b\[[0-9;]*m", seen)) == (True, [])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import resource
 from pathlib import Path
 
 import pytest
@@ -73,4 +75,38 @@ def test_the_clusters_file_names_its_base(source: Path) -> None:
 def test_an_unknown_environment_is_told_with_the_known_ones(source: Path) -> None:
     with pytest.raises(EngineError) as refused:
         environment_file(source, "prod")
-    assert (refused.value.hints, refused.value.code) == (("known are: dev",), 2)
+    told = f"there is no environment 'prod': {source}/cluster declares dev - name one of them"
+    assert (str(refused.value), refused.value.code) == (told, 2)
+
+
+def test_an_environment_that_is_mistyped_is_told_with_the_nearest_and_all(source: Path) -> None:
+    (source / "cluster/Pulumi.prod.yaml").touch()
+    with pytest.raises(EngineError) as refused:
+        environment_file(source, "deb")
+    assert str(refused.value) == (
+        f"there is no environment 'deb': {source}/cluster declares dev, prod - did you mean 'dev'?"
+    )
+
+
+def test_a_project_without_an_environment_is_told_how_to_get_one(source: Path) -> None:
+    (source / "cluster/Pulumi.dev.yaml").unlink()
+    with pytest.raises(EngineError, match="cluster declares none - `corral new DIR` writes one"):
+        environment_file(source, "dev")
+
+
+def test_a_path_is_no_environment(source: Path) -> None:
+    with pytest.raises(EngineError, match=re.escape("there is no environment '../base/Pulumi.dev'")):
+        environment_file(source, "../base/Pulumi.dev")
+
+
+def test_a_copy_that_cannot_be_written_names_the_file_and_leaves_no_draft(source: Path, tmp_path: Path) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(
+        resource.RLIMIT_FSIZE, (4, limits[1])
+    )  # bytes: as on a full disk, a file opens but does not grow
+    try:
+        with pytest.raises(OSError, match=f"{tmp_path}/copy/base/Pulumi.dev.yaml"):
+            sync(source, tmp_path / "copy")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert list((tmp_path / "copy/base").iterdir()) == []

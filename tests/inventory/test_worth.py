@@ -19,7 +19,7 @@ from worked_example import RoundPrices
         (Thing(kind=Kind.ENDPOINT, id="e", type="Gateway"), Usd(0, 0)),
         (Thing(kind=Kind.VOLUME, id="v", size_gib=50), Usd(5, 5)),
         (Thing(kind=Kind.HOME, id="f", size_gib=None), None),
-        (Thing(kind=Kind.LUSTRE, id="f", size_gib=1200), Usd(175.2, 175.2)),
+        (Thing(kind=Kind.LUSTRE, id="f", size_gib=1200, type="SCRATCH_2"), Usd(175.2, 175.2)),
         (Thing(kind=Kind.KEY, id="k"), Usd(7.3, 7.3)),
         (Thing(kind=Kind.SUBNET, id="s"), Usd(0, 0)),
         (Thing(kind=Kind.OTHER, id="o"), None),

@@ -5,12 +5,10 @@ from ipaddress import IPv4Address
 
 from corral.model.cluster import (
     ClusterPlan,
-    DataLinkPlan,
     GresPlan,
     HeadPlan,
     ImagePlan,
     LifetimePlan,
-    LustrePlan,
     NicPlan,
     NodePlan,
     OfferPlan,
@@ -18,6 +16,7 @@ from corral.model.cluster import (
     QueuePlan,
 )
 from corral.model.deployed import BootFacts, Deployed, DeployedLustre, DeployedTemplate
+from corral.model.lustre import DataLinkPlan, LustrePlan
 from corral.model.markets import InterfaceType, Market
 
 ZONES = ("use1-az1", "use1-az2")

@@ -6,6 +6,7 @@ import io
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
+import pytest
 from rich.console import Console, RenderableType
 
 from corral.inventory.findings import Findings
@@ -36,11 +37,17 @@ VOLUME = Thing(kind=Kind.VOLUME, id="vol-1", tags={**OWN, "Name": "corral-dev-st
 
 
 def lines(parts: Iterable[RenderableType]) -> list[str]:
+    return [" ".join(line.split()) for line in shown(parts, width=120).splitlines() if line.strip()]
+
+
+def shown(parts: Iterable[RenderableType], *, width: int, terminal: bool = False) -> str:
     out = io.StringIO()
-    console = Console(file=out, width=120, highlight=False, markup=False, emoji=False)
+    console = Console(
+        file=out, width=width, force_terminal=terminal, color_system=None, highlight=False, markup=False, emoji=False
+    )
     for part in parts:
-        console.print(part)
-    return [" ".join(line.split()) for line in out.getvalue().splitlines() if line.strip()]
+        console.print(part, crop=False)
+    return out.getvalue()
 
 
 def status(*things: Thing, ends_at: datetime | None = None) -> list[str]:
@@ -83,8 +90,8 @@ def test_leftovers_are_told_with_their_reason_and_cost() -> None:
         "Left behind in us-east-1",
         "judged by the stacks in s3://state",
         "cluster dev is not up:",
-        "name id USD/month",
-        "volume corral-dev-state vol-1 5.00",
+        "name USD/month id",
+        "volume corral-dev-state 5.00 vol-1",
         "1 in all 5.00",
     ]
 
@@ -135,3 +142,65 @@ def test_what_is_missing_is_told_with_what_needs_it_and_how_to_get_it() -> None:
 
 def test_purpose_is_possible_if_it_lacks_nothing() -> None:
     assert [purpose.name for purpose in Purpose if possible(LACKING, purpose)] == ["PLAN", "SLURM", "CONNECT"]
+
+
+ARN = "arn:aws:cloudwatch:us-east-1:123456789012:alarm:corral-development-cluster-head-unreachable"
+ALARM = Thing(kind=Kind.ALARM, id=ARN, tags={**OWN, "Name": "corral-development-cluster-head-alarm"})
+GROUP = Thing(kind=Kind.SECURITY_GROUP, id="sg-0123456789abcdef0", tags={**OWN, "Name": "corral-dev-group"})
+TINY = Thing(kind=Kind.HOME, id="fs-0123456789abcdef0", tags={**OWN, "Name": "corral-dev-home"}, size_gib=0.000006)
+
+
+def left(*things: Thing, kept: tuple[Thing, ...] = ()) -> Findings:
+    leftovers = tuple(Leftover(thing=thing, reason="cluster dev is not up") for thing in things)
+    return Findings(region="us-east-1", backend="s3://state", leftovers=leftovers, foreign=(), kept=kept)
+
+
+@pytest.mark.parametrize("terminal", [True, False], ids=["terminal", "pipe"])
+@pytest.mark.parametrize("width", [40, 80])
+def test_a_long_id_is_never_broken(width: int, terminal: bool) -> None:
+    text = shown(leftovers_view(left(ALARM, VOLUME), RoundPrices()), width=width, terminal=terminal)
+    assert [line.split()[-1] for line in text.splitlines() if line.lstrip().startswith("alarm")] == [ARN]
+
+
+def test_a_long_row_leaves_no_blanks_behind_the_short_ones() -> None:
+    text = shown(leftovers_view(left(ALARM, VOLUME), RoundPrices()), width=80, terminal=True)
+    assert [line for line in text.splitlines() if "volume" in line and line.endswith("vol-1")] != []
+
+
+def test_the_rule_of_a_table_ends_with_the_terminal() -> None:
+    text = shown(leftovers_view(left(ALARM), RoundPrices()), width=80)
+    assert max(len(line) for line in text.splitlines() if "─" in line) == 80
+
+
+def test_ids_of_file_systems_are_whole_in_eighty_columns() -> None:
+    long = Thing(kind=Kind.HOME, id="fs-0123456789abcdef0", tags={**OWN, "Name": "corral-a-rather-long-name-of-a-home"})
+    found = find_status([VPC, long], "dev", "dev", "us-east-1", None, RoundPrices())
+    assert "  fs-0123456789abcdef0\n" in shown(status_view(found, NOW), width=80)
+
+
+def test_what_is_free_is_told_in_a_word() -> None:
+    told = lines(leftovers_view(left(GROUP), RoundPrices()))
+    assert [line for line in told if "sg-" in line or "in all" in line] == [
+        "security group corral-dev-group free sg-0123456789abcdef0",
+        "1 in all free",
+    ]
+
+
+def test_what_no_bill_would_show_is_free_too() -> None:
+    told = lines(leftovers_view(left(kept=(TINY,)), RoundPrices()))
+    assert told[-1] == "dev home file system free fs-0123456789abcdef0"
+
+
+def test_a_thing_without_a_name_has_its_id_once() -> None:
+    nameless = Thing(kind=Kind.VOLUME, id="vol-1", tags=OWN, size_gib=50)
+    told = lines(leftovers_view(left(nameless), RoundPrices()))
+    assert [line for line in told if "vol-1" in line] == ["volume 5.00 vol-1"]
+
+
+def test_nothing_kept_costs_nothing_worth_a_word() -> None:
+    assert status() == ["dev on base dev, us-east-1: not up"]
+
+
+def test_what_is_kept_is_told_with_its_cost() -> None:
+    key = Thing(kind=Kind.KEY, id="1234", tags={"corral:base": "dev"})
+    assert status(key)[1].endswith(" USD an hour for what is kept")

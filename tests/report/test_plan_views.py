@@ -69,3 +69,8 @@ def test_every_mark_of_a_source_has_its_footnote() -> None:
 
 def test_missing_price_is_said_below_the_sums() -> None:
     assert "No price is known for alarm: the sums are too low by that." in seen(160)
+
+
+def test_a_budget_is_told_with_what_makes_it_count() -> None:
+    told = " ".join(seen(160).split())
+    assert "counts only once the tag corral:base is activated as a cost allocation tag (billing console)" in told

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import given, settings
@@ -11,11 +12,13 @@ from hypothesis import strategies as st
 from specs import BASE, CLUSTER
 
 from corral.spec.parse import read_base_wishes, read_cluster_wishes
+from corral.spec.surroundings import Surroundings
 from corral.spec.yaml_text import read_yaml
 
 GOOD_BASE = read_yaml(BASE.encode())["config"]["corral-base:spec"]
 GOOD_CLUSTER = read_yaml(CLUSTER.encode())["config"]["corral-cluster:spec"]
-KNOWN_BASE = read_base_wishes(GOOD_BASE, name="dev", region="us-east-1", where="b").spec
+AROUND = Surroundings(region="us-east-1")
+ON_BASE = replace(AROUND, base=read_base_wishes(GOOD_BASE, name="dev", where="b", around=AROUND).spec)
 
 VALUES = st.one_of(
     st.none(),
@@ -67,7 +70,7 @@ def _edit(holder: Any, key: Any, kind: str, value: Any) -> None:
 @given(EDITS)
 def test_a_mutated_cluster_is_accepted_or_refused(edits: list[tuple[int, str, Any]]) -> None:
     raw = mutated(GOOD_CLUSTER, edits)
-    outcome = read_cluster_wishes(raw, name="dev", region="us-east-1", where="c", base=KNOWN_BASE)
+    outcome = read_cluster_wishes(raw, name="dev", where="c", around=ON_BASE)
     assert outcome.spec is not None or outcome.errors
 
 
@@ -75,7 +78,7 @@ def test_a_mutated_cluster_is_accepted_or_refused(edits: list[tuple[int, str, An
 @given(EDITS)
 def test_a_mutated_base_is_accepted_or_refused(edits: list[tuple[int, str, Any]]) -> None:
     raw = mutated(GOOD_BASE, edits)
-    outcome = read_base_wishes(raw, name="dev", region="us-east-1", where="b")
+    outcome = read_base_wishes(raw, name="dev", where="b", around=AROUND)
     assert outcome.spec is not None or outcome.errors
 
 
@@ -83,5 +86,5 @@ def test_a_mutated_base_is_accepted_or_refused(edits: list[tuple[int, str, Any]]
 @given(EDITS)
 def test_every_message_is_one_line_in_our_own_words(edits: list[tuple[int, str, Any]]) -> None:
     raw = mutated(GOOD_CLUSTER, edits)
-    outcome = read_cluster_wishes(raw, name="dev", region="us-east-1", where="c", base=KNOWN_BASE)
+    outcome = read_cluster_wishes(raw, name="dev", where="c", around=ON_BASE)
     assert [e.message for e in outcome.errors if "\n" in str(e) or "cannot be used" in e.message] == []

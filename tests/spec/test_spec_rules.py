@@ -15,9 +15,10 @@ from corral.catalog.instances import find_instance_type
 from corral.spec.durations import format_duration, parse_duration
 from corral.spec.errors import SpecErrors, path_of
 from corral.spec.parse import parse_cluster
-from corral.spec.rules_cluster import architecture_problem
+from corral.spec.rules_cluster import image_problem
 from corral.spec.rules_names import name_problem
 from corral.spec.rules_tags import looks_secret
+from corral.spec.surroundings import Surroundings
 from corral.spec.yaml_text import read_yaml
 
 SPEC = read_yaml(CLUSTER.encode())["config"]["corral-cluster:spec"]
@@ -68,7 +69,7 @@ def test_a_name_that_all_of_aws_slurm_and_dns_take(name: str) -> None:
 
 def test_a_machine_of_another_architecture_cannot_boot_the_image() -> None:
     machine = replace(find_instance_type("m7i.xlarge"), architecture="arm64")
-    assert architecture_problem(machine, find_image_profile("ubuntu-24.04-dlami")) == (
+    assert image_problem(machine, find_image_profile("ubuntu-24.04-dlami")) == (
         "m7i.xlarge is an arm64 machine, image 'ubuntu-24.04-dlami' is for x86_64"
         " - use a type or an image of the other kind"
     )
@@ -82,7 +83,7 @@ def test_a_path_quotes_keys_that_are_no_words() -> None:
 
 def test_a_cluster_without_its_base_is_checked_against_its_region() -> None:
     with pytest.raises(SpecErrors) as caught:
-        parse_cluster(SPEC, name="dev", region="us-east-2", where="Pulumi.dev.yaml", base=None)
+        parse_cluster(SPEC, name="dev", where="Pulumi.dev.yaml", around=Surroundings(region="us-east-2"))
     assert str(caught.value).split("\n") == [
         "Pulumi.dev.yaml: head.zone: 'use1-az2' is not a zone of us-east-2 - it has use2-az1, use2-az2, use2-az3",
         "Pulumi.dev.yaml: storage.lustre[0].zone:"
@@ -93,6 +94,6 @@ def test_a_cluster_without_its_base_is_checked_against_its_region() -> None:
 
 
 def test_a_parsed_spec_cannot_be_changed() -> None:
-    spec = parse_cluster(SPEC, name="dev", region="us-east-1", where="Pulumi.dev.yaml", base=None)
+    spec = parse_cluster(SPEC, name="dev", where="Pulumi.dev.yaml", around=Surroundings(region="us-east-1"))
     with pytest.raises(ValueError, match="frozen"):
         spec.head.root_gib = 5

@@ -30,9 +30,8 @@ WRONG = (
         cluster=(("p4d.24xlarge", "quantum.9"),),
         says=(
             C
-            + "queues[0].instance_type: 'quantum.9' is not in the catalogue - known are c7i.xlarge,"
-            + " g5.xlarge, m6i.2xlarge, m6i.xlarge, m7i.2xlarge, m7i.4xlarge, m7i.xlarge, p4d.24xlarge,"
-            + " p4de.24xlarge, p5.48xlarge, t3.large, t3.medium",
+            + "queues[0].instance_type: 'quantum.9' is not in the catalogue - known families are c7i, g5, g6, g6e, m6i,"
+            + " m7i, p3dn, p4d, p4de, p5, p5e, p5en, p6-b200, p6-b300, r7i, t3, trn1, trn1n, trn2",
         ),
     ),
     Wrong(
@@ -77,11 +76,11 @@ WRONG = (
     ),
     Wrong(
         name="field of a later release",
-        cluster=(("        efa: on\n", "        efa: on\n        placement: auto\n"),),
+        cluster=(("        efa: on\n", "        efa: on\n        gang: auto\n"),),
         says=(
             C
-            + "queues[0].placement: is not a known field - known are name, instance_type, nodes,"
-            + " suspend_after, capacity, efa, time_limit",
+            + "queues[0].gang: is not a known field - known are name, instance_type, nodes, suspend_after, capacity,"
+            + " efa, placement, image, root_gib, nvme, exclusive, time_limit, weight, accounts, extra",
         ),
     ),
     Wrong(
@@ -180,7 +179,9 @@ WRONG = (
         cluster=(("    queues:\n", "    queues: []\n    old:\n"),),
         says=(
             C + "queues: is empty - give at least 1",
-            C + "old: is not a known field - known are base, head, image, storage, queues, lifetime, tags",
+            C
+            + "old: is not a known field - known are base, head, image, storage, queues, jobs, slurm, access, lifetime,"
+            + " tags",
         ),
     ),
     Wrong(
@@ -188,18 +189,15 @@ WRONG = (
         cluster=(("    queues:\n", "    queues: train\n    old:\n"),),
         says=(
             C + "queues: expected a list, found 'train'",
-            C + "old: is not a known field - known are base, head, image, storage, queues, lifetime, tags",
+            C
+            + "old: is not a known field - known are base, head, image, storage, queues, jobs, slurm, access, lifetime,"
+            + " tags",
         ),
     ),
     Wrong(
         name="market mistyped",
         cluster=(("market: on-demand", "market: ondemand"),),
         says=(C + "queues[0].capacity[1].market: 'ondemand' is not possible - did you mean 'on-demand'?",),
-    ),
-    Wrong(
-        name="market of a later release",
-        cluster=(("market: on-demand", "market: reservation"),),
-        says=(C + "queues[0].capacity[1].market: 'reservation' is not possible - known are spot, on-demand",),
     ),
     Wrong(
         name="pool twice",
@@ -263,8 +261,8 @@ WRONG = (
         cluster=(("zones: [use1-az1]", "zones: [us-east-1a]"),),
         says=(
             C
-            + "queues[0].capacity[0].zones[0]: 'us-east-1a' is a zone's name, which differs between accounts"
-            + " - use an id such as 'use1-az1'",
+            + "queues[0].capacity[0].zones[0]: 'us-east-1a' is a zone's name, base 'dev' has its zones by id"
+            + " - use one of use1-az1, use1-az2",
         ),
     ),
     Wrong(
@@ -396,11 +394,6 @@ WRONG = (
             + "storage.lustre[0].size_gib: 100 is not a size of SCRATCH_2, which has 1200 GiB and multiples"
             + " of 2400 - use 1200",
         ),
-    ),
-    Wrong(
-        name="Lustre deployment of a later release",
-        cluster=(("deployment: SCRATCH_2", "deployment: PERSISTENT_2"),),
-        says=(C + "storage.lustre[0].deployment: 'PERSISTENT_2' is not in the catalogue - known is SCRATCH_2",),
     ),
     Wrong(
         name="Lustre deployment superseded",
@@ -818,11 +811,7 @@ WRONG = (
     Wrong(
         name="zones missing",
         base=(("      zones: [use1-az1, use1-az2]\n", ""),),
-        says=(
-            B
-            + "network.zones: is missing - the ids of the zones that get a subnet, such as use1-az4; the"
-            + " first also holds the NAT gateway",
-        ),
+        says=(B + "network.zones: is missing - give at least one zone, such as [use1-az4], or adopt a VPC",),
     ),
     Wrong(
         name="zones of a base twice and unknown",
@@ -837,7 +826,7 @@ WRONG = (
     Wrong(
         name="zones of a base empty",
         base=(("[use1-az1, use1-az2]", "[]"),),
-        says=(B + "network.zones: is empty - give at least 1",),
+        says=(B + "network.zones: is missing - give at least one zone, such as [use1-az4], or adopt a VPC",),
     ),
     Wrong(
         name="endpoint twice, endpoint that is not needed",
@@ -860,9 +849,9 @@ WRONG = (
         says=(B + "storage.home: has no value - give one, or leave the line out",),
     ),
     Wrong(
-        name="storage of a later release",
-        base=(("      home:", "      lustre: []\n      home:"),),
-        says=(B + "storage.lustre: is not a known field - known is home",),
+        name="storage of another kind",
+        base=(("      home:", "      zfs: []\n      home:"),),
+        says=(B + "storage.zfs: is not a known field - known are home, lustre",),
     ),
     Wrong(
         name="budget of nothing",
@@ -946,8 +935,8 @@ WRONG = (
         cluster=(("      - name: train\n", "      - 5\n      -\n      - name: Train\n"),),
         says=(
             C
-            + "queues[0]: expected fields (name, instance_type, nodes, suspend_after, capacity, efa,"
-            + " time_limit), found 5",
+            + "queues[0]: expected fields (name, instance_type, nodes, suspend_after, capacity, efa, placement, image,"
+            + " root_gib, nvme, exclusive, time_limit, weight, accounts, extra), found 5",
             C + "queues[1]: has no value - give one, or leave the line out",
             C
             + "queues[2].name: 'Train' is not a name - use small letters, digits and hyphens, a letter first,"
@@ -969,7 +958,9 @@ WRONG = (
         cluster=(("    queues:\n", "    queues:\n    old:\n"),),
         says=(
             C + "queues: has no value - give one, or leave the line out",
-            C + "old: is not a known field - known are base, head, image, storage, queues, lifetime, tags",
+            C
+            + "old: is not a known field - known are base, head, image, storage, queues, jobs, slurm, access, lifetime,"
+            + " tags",
         ),
     ),
     Wrong(

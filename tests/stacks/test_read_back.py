@@ -84,7 +84,7 @@ def made() -> Iterator[Made]:
     with mock_aws():
         made = Made()
         made.make(
-            record(lambda: Network("network", NetworkArgs(plan=dev_base()))),
+            record(lambda: Network("network", NetworkArgs(plan=dev_base(), public=dev_base().public))),
             "aws:ec2/vpc:Vpc",
             "aws:ec2/subnet:Subnet",
             "aws:ec2/subnetCidrReservation:SubnetCidrReservation",

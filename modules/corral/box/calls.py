@@ -6,6 +6,7 @@ Nothing here answers a call.
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections import deque
 from collections.abc import Mapping
@@ -18,6 +19,8 @@ from urllib.parse import parse_qs
 from moto.core.request import Request
 from moto.core.routing import get_service_router
 from moto.core.utils import get_service_model
+
+from corral.box.directory import open_log
 
 SCOPE = re.compile(r"Credential=([^/]+)/\d+/([^/]+)/([^/,]+)/")
 SERVICE_OF_SIGNING_NAME = {
@@ -90,7 +93,7 @@ class CallLog:
 
     def __init__(self, path: Path) -> None:
         self.latest: deque[dict[str, Any]] = deque(maxlen=KEPT)
-        self._file: TextIO = path.open("a", encoding="utf-8", buffering=1)
+        self._file: TextIO = os.fdopen(open_log(path), "a", encoding="utf-8", buffering=1)
 
     def add(self, call: Call, status: int, error: str | None) -> None:
         """Notes a call that has been answered."""

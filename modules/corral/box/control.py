@@ -19,7 +19,19 @@ from typing import Any, Literal
 
 from corral.box import lock, provider
 from corral.box.directory import StateDirectory
-from corral.box.process import READY_TIMEOUT_S, BoxError, ask, end, spawn, unusable
+from corral.box.process import (
+    FULL,
+    NEEDED,
+    READY_TIMEOUT_S,
+    BoxError,
+    ask,
+    end,
+    free_bytes,
+    require_room,
+    room,
+    spawn,
+    unusable,
+)
 
 __all__ = ["BoxError", "BoxStatus", "environment", "inventory", "reset", "start", "status", "stop"]
 
@@ -50,6 +62,7 @@ def start(dir: Path) -> BoxStatus:
     now = status(dir)
     if now.state == "running":
         return now
+    require_room(home)
     answer = spawn(home)
     if answer == "ready":
         return status(dir)
@@ -59,13 +72,31 @@ def start(dir: Path) -> BoxStatus:
 
 
 def stop(dir: Path) -> bool:
-    """True if a box was running there; afterwards none is."""
+    """True if a box was running there; afterwards none is. Raises BoxError too where it ended without a last save."""
     home = StateDirectory(dir.absolute())
     pid = _holder(home)
-    if pid:
-        end(pid)
+    if not pid:
+        _remove(home.record)
+        return False
+    saved = _identity(home.cloud)
+    end(pid)
     _remove(home.record)
-    return bool(pid)
+    if _identity(home.cloud) == saved and home.path.is_dir():
+        reason = room(home) if free_bytes(home) < NEEDED else f"see {home.log}"
+        raise BoxError(
+            f"the box in {home.path} has stopped, but could not save its state: what changed since the last save is"
+            f" lost ({reason})"
+        )
+    return True
+
+
+def has_state(dir: Path) -> bool:
+    """True if something may be up in the box of the directory: it runs, or a cloud or a stack's state was saved."""
+    home = StateDirectory(dir.absolute())
+    try:
+        return bool(_holder(home)) or os.path.lexists(home.cloud) or any(home.stack_states.rglob("*.json"))
+    except OSError as error:
+        raise unusable(home, error) from None
 
 
 def status(dir: Path) -> BoxStatus:
@@ -83,7 +114,7 @@ def status(dir: Path) -> BoxStatus:
     }
     if _holder(home) != record["pid"]:
         return BoxStatus(state="crashed", **facts)
-    return BoxStatus(state="running", problem=_problem(record["port"]), **facts)
+    return BoxStatus(state="running", problem=_problem(home, record["port"]), **facts)
 
 
 def reset(dir: Path) -> None:
@@ -94,9 +125,9 @@ def reset(dir: Path) -> None:
         ask(now.port, "POST", "/_box/reset")
     else:
         _remove(home.cloud)
-        shutil.rmtree(home.objects, ignore_errors=True)
+        _remove(home.objects)
     for kept in (home.pulumi, home.pulumi_home, home.stacks):
-        shutil.rmtree(kept, ignore_errors=True)
+        _remove(kept)
     if now.state == "running":
         _prepare(home)
 
@@ -134,7 +165,7 @@ def environment(dir: Path) -> Mapping[str, str]:
 def _prepare(home: StateDirectory) -> None:
     try:
         home.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        home.pulumi.mkdir(exist_ok=True)
+        home.pulumi.mkdir(mode=0o700, exist_ok=True)
         provider.install(home.pulumi_home)
     except OSError as error:
         raise unusable(home, error) from None
@@ -180,16 +211,33 @@ def _port(dir: Path) -> int:
     raise BoxError(f"no box runs in {now.dir} - start it with `corral box start`")
 
 
-def _problem(port: int) -> str | None:
+def _problem(home: StateDirectory, port: int) -> str | None:
     try:
         answer = ask(port, "GET", "/_box/health").get("problem")
     except BoxError as error:
         return str(error)
+    if answer and any(os.strerror(number) in answer for number in FULL):
+        return f"{answer}: {room(home)} - free some: what is made now is lost when the box ends"
     return None if answer is None else str(answer)
 
 
-def _remove(path: Path) -> None:
+def _identity(path: Path) -> tuple[int, int] | None:
+    """What changes with every save, as each one puts a new file in the place of the old."""
     try:
-        path.unlink(missing_ok=True)
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns
+
+
+def _remove(path: Path) -> None:
+    """Removes a file, or a directory with all that is in it."""
+    try:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+    except FileNotFoundError:
+        return  # somebody else removes it as well
     except OSError as error:
-        raise BoxError(f"{path} cannot be removed: {error.strerror}") from None
+        raise BoxError(f"{error.filename or path} cannot be removed: {error.strerror}") from None

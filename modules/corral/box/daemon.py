@@ -44,7 +44,8 @@ def main() -> int:
     try:
         code = _serve(home, held, options.ready)
     except OSError as error:
-        return _say(options.ready, f"the box in {home.path} cannot start: {error.strerror or error}", 1)
+        place = f"{error.filename}: " if error.filename else ""
+        return _say(options.ready, f"the box in {home.path} cannot start: {place}{error.strerror or error}", 1)
     logging.shutdown()
     os.close(held)
     os._exit(code)  # tearing moto's modules down one by one would take most of a second
@@ -64,7 +65,7 @@ def _serve(home: StateDirectory, held: int, ready: int) -> int:
     cloud = Cloud(home)
     try:
         cloud.open()
-    except state.OtherVersion as error:
+    except state.Unreadable as error:
         return _say(ready, str(error), 1)
     ended = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: ended.set())

@@ -1,4 +1,4 @@
-"""The layout of a box's state directory: which file is where. Nothing here opens a file."""
+"""The layout of a box's state directory: which file is where, and how those that grow are opened."""
 
 from __future__ import annotations
 
@@ -55,6 +55,11 @@ class StateDirectory:
         return self.path / "pulumi"
 
     @property
+    def stack_states(self) -> Path:
+        """Where that backend keeps what it knows of each stack."""
+        return self.pulumi / ".pulumi" / "stacks"
+
+    @property
     def pulumi_home(self) -> Path:
         """Pulumi's settings and credentials of this box."""
         return self.path / "pulumi-home"
@@ -63,6 +68,13 @@ class StateDirectory:
     def port(self) -> Path:
         """The port of the last daemon; the next one takes it again, so that shells keep pointing at the box."""
         return self.path / "port"
+
+
+def open_log(path: Path) -> int:
+    """A descriptor that appends to the file, which from now on only its owner may read: calls name what people made."""
+    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    os.fchmod(handle, 0o600)
+    return handle
 
 
 def default_directory(environ: Mapping[str, str] = os.environ) -> Path:

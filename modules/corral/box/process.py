@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import select
@@ -12,9 +13,11 @@ import sys
 from http.client import HTTPConnection, HTTPException
 from typing import Any
 
-from corral.box.directory import StateDirectory
+from corral.box.directory import StateDirectory, open_log
 
 READY_TIMEOUT_S = 60  # a loaded machine needs a few seconds; beyond a minute something is wrong
+NEEDED = 4 << 20  # bytes: a whole environment is saved in less than 1 MiB, twice for a moment, and the logs grow
+FULL = (errno.ENOSPC, errno.EDQUOT)
 STOP_TIMEOUT_S = 10  # saving the largest cloud takes well under a second
 
 
@@ -26,7 +29,7 @@ def spawn(home: StateDirectory) -> str:
     """`ready`, `busy`, or the sentence that says why the daemon could not start; it writes that to a pipe."""
     ear, mouth = os.pipe()
     try:
-        with home.log.open("ab") as log:
+        with os.fdopen(open_log(home.log), "ab") as log:
             daemon = subprocess.Popen(
                 [sys.executable, "-m", "corral.box.daemon", "--dir", str(home.path), "--ready", str(mouth)],
                 stdin=subprocess.DEVNULL,
@@ -92,7 +95,29 @@ def ask(port: int, method: str, path: str) -> dict[str, Any]:
 def unusable(home: StateDirectory, error: Exception) -> BoxError:
     """The sentence for a directory in which something cannot be read or written."""
     reason = error.strerror if isinstance(error, OSError) else str(error)
+    if isinstance(error, OSError) and error.errno in FULL:
+        reason = f"{reason}: {room(home)}"
     return BoxError(f"{home.path} cannot be used as a box's state directory: {reason} - choose another with --dir")
+
+
+def require_room(home: StateDirectory) -> None:
+    """Raises BoxError where the disk is so full that a box could not save what it says it has made."""
+    if free_bytes(home) < NEEDED:
+        raise BoxError(
+            f"the box in {home.path} was not started: {room(home)} - free some, or choose another with --dir"
+        )
+
+
+def room(home: StateDirectory) -> str:
+    """How much room the directory's disk has, and how much a box needs, as a part of a sentence."""
+    return f"{free_bytes(home) >> 10:,} KiB are free on the disk of that directory, a box needs {NEEDED >> 20} MiB"
+
+
+def free_bytes(home: StateDirectory) -> int:
+    """What the user may still write where the directory is, or will be."""
+    place = next(one for one in (home.path, *home.path.parents) if one.exists())
+    found = os.statvfs(place)
+    return found.f_bavail * found.f_frsize
 
 
 def _clean_environment() -> dict[str, str]:

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import pickle
+import shlex
 import sys
 import threading
 import types
@@ -27,8 +28,16 @@ FORMAT = 1  # of what this module writes; raised when a class of the box changes
 SKIPPED = {"moto_api"}  # moto's own control panel, not a part of AWS
 
 
-class OtherVersion(Exception):
-    """A saved cloud that this version cannot read; the text is a sentence for a person."""
+class Unreadable(Exception):
+    """A saved cloud that cannot be read; the text is a sentence for a person."""
+
+
+class OtherVersion(Unreadable):
+    """It was saved by other versions than these."""
+
+
+class Damaged(Unreadable):
+    """It is not what was saved."""
 
 
 def versions() -> dict[str, str | int]:
@@ -70,25 +79,24 @@ def save(home: StateDirectory) -> None:
 def load(home: StateDirectory) -> None:
     """Puts the saved cloud into moto; an absent file is an empty cloud.
 
-    Raises OtherVersion if other versions wrote the file, or if it is damaged.
+    Raises Unreadable, which says which file it is about, what is lost with it, and what would be right.
     """
-    path = home.cloud
-    if not path.exists():
+    try:
+        content = home.cloud.read_bytes()
+    except FileNotFoundError:
         return
-    with path.open("rb") as file:
-        try:
-            written_by = json.loads(file.readline())
-        except ValueError:
-            written_by = {}
-        if written_by != versions():
-            raise OtherVersion(_other_version(path, written_by))
-        try:
-            held = pickle.load(file)
-            fill(home.objects)
-        except Exception as error:
-            raise OtherVersion(f"{path} is damaged ({error}) - `corral box reset` starts an empty cloud") from error
-    for name, account, region, backend in held:
-        _restore(name, account, region, backend)
+    except IsADirectoryError:
+        raise _damaged(home, home.cloud, "it is a directory") from None
+    except OSError as error:
+        raise Unreadable(_closed(home.cloud, error)) from None
+    header, _, body = content.partition(b"\n")
+    _check_versions(home, content, header)
+    try:
+        for name, account, region, backend in pickle.loads(body):
+            _restore(name, account, region, backend)
+    except Exception as error:
+        raise _damaged(home, home.cloud, _what_is_wrong(error)) from error
+    _fill(home)
 
 
 def write(data: bytes, path: Path) -> None:
@@ -107,10 +115,51 @@ def write(data: bytes, path: Path) -> None:
         raise
 
 
-def _other_version(path: Path, written_by: dict[str, Any]) -> str:
+def _check_versions(home: StateDirectory, content: bytes, header: bytes) -> None:
+    """Raises OtherVersion where others wrote the file, Damaged where it does not even say who."""
     ours = versions()
-    differing = ", ".join(f"{name} {written_by.get(name, '?')} (this is {ours[name]})" for name in ours)
-    return f"{path} was saved by {differing} - install that again, or start empty with `corral box reset`"
+    try:
+        theirs = json.loads(header)
+    except ValueError:
+        theirs = None
+    if not isinstance(theirs, dict) or not theirs.keys() >= ours.keys():
+        raise _damaged(home, home.cloud, "it does not begin as a saved cloud does" if content else "it is empty")
+    if differing := [name for name in ours if theirs[name] != ours[name]]:
+        named = ", ".join(f"{name} {theirs[name]} (this is {ours[name]})" for name in differing)
+        raise OtherVersion(
+            f"{home.cloud} was saved by {named} - install that again, or give up what is up in this box and start"
+            f" empty: {_reset(home)}"
+        )
+
+
+def _fill(home: StateDirectory) -> None:
+    try:
+        fill(home.objects)
+    except FileNotFoundError as error:
+        raise _damaged(home, Path(error.filename), "it is missing") from None
+    except OSError as error:
+        raise Unreadable(_closed(Path(error.filename), error)) from None
+
+
+def _damaged(home: StateDirectory, path: Path, reason: str) -> Damaged:
+    return Damaged(
+        f"{path} is damaged ({reason}): all that is up in this box is lost with it - restore the file from a copy,"
+        f" or start empty: {_reset(home)}"
+    )
+
+
+def _what_is_wrong(error: Exception) -> str:
+    if isinstance(error, EOFError) or "truncated" in str(error):
+        return "it ends too early"
+    return f"it holds no cloud: {' '.join(str(error).split()) or type(error).__name__}"
+
+
+def _closed(path: Path, error: OSError) -> str:
+    return f"{path} cannot be read: {error.strerror} - the cloud of this box is saved in it; see who owns it"
+
+
+def _reset(home: StateDirectory) -> str:
+    return f"`corral box reset --dir {shlex.quote(str(home.path))}`"
 
 
 def _restore(name: str, account: str, region: str, backend: Any) -> None:

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
+from typing import Any
 
+from corral.catalog.instances import Vendor
 from corral.catalog.names import UnknownName
 from corral.catalog.tables import read_toml
 
@@ -17,7 +19,7 @@ BOX_PROFILE = "box-debian-12"  # what machines in the AWS in a box boot, whateve
 class ImageProfile:
     """One profile. `image_parameter` is the SSM parameter that holds the newest image id of a region.
 
-    `box`: it exists only in the AWS in a box, and no spec may name it.
+    `drivers`: whose accelerators it can drive. `box`: it exists only in the AWS in a box, and no spec may name it.
     """
 
     name: str
@@ -29,6 +31,7 @@ class ImageProfile:
     default_user: str
     root_device_name: str
     architecture: str
+    drivers: tuple[Vendor, ...]
     box: bool
     source: str
 
@@ -37,7 +40,7 @@ class ImageProfile:
 def image_profiles() -> Mapping[str, ImageProfile]:
     """Every profile of the catalogue by name, sorted; that of the box is among them."""
     rows = read_toml("images.toml")
-    return MappingProxyType({name: ImageProfile(name=name, **rows[name]) for name in sorted(rows)})
+    return MappingProxyType({name: _image_profile(name, rows[name]) for name in sorted(rows)})
 
 
 def find_image_profile(name: str) -> ImageProfile:
@@ -46,3 +49,8 @@ def find_image_profile(name: str) -> ImageProfile:
     if name not in profiles:
         raise UnknownName("image profile", name, profiles)
     return profiles[name]
+
+
+def _image_profile(name: str, row: Mapping[str, Any]) -> ImageProfile:
+    drivers = tuple(Vendor(vendor) for vendor in row["drivers"])
+    return ImageProfile(**{**row, "name": name, "drivers": drivers})

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cache
 from types import MappingProxyType
 from typing import Any
 
-from corral.catalog.names import UnknownName
+from corral.catalog.names import UnknownName, nearest, suggestion
 from corral.catalog.tables import read_toml
+
+EC2_SOURCE = "DescribeInstanceTypes, as bundled with moto 5.2.5"
+
+
+class Vendor(StrEnum):
+    """Whose accelerators a machine has: it decides the driver, the libraries, and how Slurm finds them."""
+
+    NVIDIA = "nvidia"
+    NEURON = "neuron"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,17 +34,28 @@ class NetworkCard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accelerator:
-    """The accelerators of a machine, all alike. `name` is what Slurm calls their type; `memory_mib` is of one."""
+    """The accelerators of a machine, all alike. `name` is what Slurm calls their type; `memory_mib` is of one.
+
+    `link` is what joins them inside the machine (NVLink 4), None where only PCIe does; `link_gb_per_s` is the bandwidth
+    of one of them, both directions added as vendors quote it, and 0 without a link.
+    """
 
     name: str
     product: str
+    vendor: Vendor
     count: int
     memory_mib: int
+    link: str | None
+    link_gb_per_s: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceType:
-    """One instance type. `network_gbps` is its peak over all cards; `markets` are EC2's usage classes."""
+    """One instance type. `markets` are EC2's usage classes: on-demand, spot, capacity-block.
+
+    `network_gbps` is the most that the whole machine moves, `network_baseline_gbps` what it can always move; the same
+    for `ebs_gbps`, which is None where it is not known. `source` says where the row is from.
+    """
 
     name: str
     family: str
@@ -46,29 +68,58 @@ class InstanceType:
     accelerator: Accelerator | None
     network_cards: tuple[NetworkCard, ...]
     network_gbps: float
+    network_baseline_gbps: float
     efa_maximum: int
     nvme_count: int
     nvme_gb_each: int
+    ebs_gbps: float | None
+    ebs_baseline_gbps: float | None
     markets: tuple[str, ...]
+    source: str
+
+    @property
+    def efa_only(self) -> bool:
+        """Whether it takes interfaces that carry EFA and no IP address."""
+        return any("efa-only" in card.interface_types for card in self.network_cards)
 
 
 @cache
 def instance_types() -> Mapping[str, InstanceType]:
-    """Every type of the catalogue by name, sorted."""
-    rows = read_toml("instances.toml")
-    return MappingProxyType({name: _instance_type(name, rows[name]) for name in sorted(rows)})
+    """Every type that corral ships, by name, sorted; those of a project are in its `Catalogue`."""
+    rows = read_toml("instances.toml")["instances"]
+    return MappingProxyType({name: instance_type(name, rows[name], EC2_SOURCE) for name in sorted(rows)})
 
 
 def find_instance_type(name: str) -> InstanceType:
-    """The type of this name. Raises UnknownName where the catalogue has none."""
-    types = instance_types()
+    """The shipped type of this name. Raises UnknownName where there is none."""
+    return find_type(name, instance_types())
+
+
+def find_type(name: str, types: Mapping[str, InstanceType]) -> InstanceType:
+    """The type of this name among these. Raises UnknownName where there is none."""
     if name not in types:
-        raise UnknownName("instance type", name, types)
+        raise UnknownName("instance type", name, types, hint=type_hint(name, types))
     return types[name]
 
 
-def _instance_type(name: str, row: Mapping[str, Any]) -> InstanceType:
-    accelerator = row.get("accelerator")
+def type_hint(name: str, types: Mapping[str, InstanceType]) -> str:
+    """The hint that ends a message about an unknown type: who names a GPU or a family means a type that has it."""
+    words = set(re.findall(r"[a-z0-9]+", re.sub(r"\d+\s*x|x\s*\d+$", " ", name.lower())))
+    for machine in types.values():
+        if machine.accelerator and machine.accelerator.name in words:
+            having = [other.name for other in types.values() if _has(other, machine.accelerator.name)]
+            return f"{machine.accelerator.product} is in {', '.join(having)}"
+    if sizes := [other for other in types if other.partition(".")[0] == name.lower()]:
+        return f"{name} is a family, which has {', '.join(sizes)}"
+    if nearest(name, types):
+        return suggestion(name, types)
+    return f"known families are {', '.join(sorted({machine.family for machine in types.values()}))}"
+
+
+def instance_type(name: str, row: Mapping[str, Any], source: str) -> InstanceType:
+    """The type that this row of a data file declares; the row has been checked."""
+    accelerator, nvme = row.get("accelerator"), row.get("nvme", {})
+    ebs = row.get("ebs_gbps")
     return InstanceType(
         name=name,
         family=name.partition(".")[0],
@@ -81,16 +132,26 @@ def _instance_type(name: str, row: Mapping[str, Any]) -> InstanceType:
         accelerator=_accelerator(accelerator) if accelerator else None,
         network_cards=tuple(card for cards in row["network_cards"] for card in _network_cards(cards)),
         network_gbps=float(row["network_gbps"]),
+        network_baseline_gbps=float(row.get("network_baseline_gbps", row["network_gbps"])),
         efa_maximum=row["efa_maximum"],
-        nvme_count=row["nvme"]["count"] if "nvme" in row else 0,
-        nvme_gb_each=row["nvme"]["gb_each"] if "nvme" in row else 0,
+        nvme_count=nvme.get("count", 0),
+        nvme_gb_each=nvme.get("gb_each", 0),
+        ebs_gbps=None if ebs is None else float(ebs),
+        ebs_baseline_gbps=None if ebs is None else float(row.get("ebs_baseline_gbps", ebs)),
         markets=tuple(row["markets"]),
+        source=row.get("source", source),
     )
 
 
 def _accelerator(row: Mapping[str, Any]) -> Accelerator:
     return Accelerator(
-        name=row["product"].lower(), product=row["product"], count=row["count"], memory_mib=row["memory_mib"]
+        name=row.get("name", row["product"].lower()),
+        product=row["product"],
+        vendor=Vendor(row["vendor"]),
+        count=row["count"],
+        memory_mib=row["memory_mib"],
+        link=row.get("link"),
+        link_gb_per_s=row.get("link_gb_per_s", 0),
     )
 
 
@@ -103,3 +164,7 @@ def _network_cards(row: Mapping[str, Any]) -> tuple[NetworkCard, ...]:
         )
         for index in range(row["first"], row["last"] + 1)
     )
+
+
+def _has(machine: InstanceType, accelerator: str) -> bool:
+    return machine.accelerator is not None and machine.accelerator.name == accelerator

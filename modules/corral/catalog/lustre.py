@@ -1,51 +1,143 @@
-"""FSx for Lustre deployments: which sizes they come in, and how fast they are."""
+"""FSx for Lustre deployments: which sizes they come in, how fast they are, and what else may be asked of them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import count, takewhile
 from types import MappingProxyType
+from typing import Any
 
 from corral.catalog.names import UnknownName
 from corral.catalog.tables import read_toml
 
+_DATA_LINKS_MAXIMUM = 8  # S3 data repository associations of one file system, whatever its deployment (FSx quotas)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LustreDeployment:
-    """One deployment type. Throughput is in MB/s for each TiB of storage; links are S3 data repository associations."""
+    """A deployment type (`SCRATCH_2`), its storage (SSD or HDD) and the throughput that is asked for, if one must be.
+
+    Throughput is in MB/s for each TiB of storage. `efa_step_gib` is None where EFA cannot be had; `drive_cache` and
+    `metadata` say whether an SSD read cache and metadata IOPS can be asked for.
+    """
 
     name: str
+    deployment_type: str
+    storage: str
+    throughput_mbps_per_tib: int | None
     smallest_gib: int
     step_gib: int
+    efa_step_gib: int | None
     network_baseline_mbps_per_tib: int
     network_burst_mbps_per_tib: int
     disk_read_mbps_per_tib: int
     disk_write_mbps_per_tib: int
-    data_links_maximum: int
+    disk_read_burst_mbps_per_tib: int
+    disk_write_burst_mbps_per_tib: int
+    drive_cache: bool
+    metadata: bool
+    backups: bool
+    data_links_maximum: int = _DATA_LINKS_MAXIMUM
 
-    def allows(self, size_gib: int) -> bool:
-        """Whether a file system of this deployment can have this size."""
-        return size_gib == self.smallest_gib or (size_gib > 0 and size_gib % self.step_gib == 0)
+    @property
+    def price_name(self) -> str:
+        """The service whose price a GiB and month of it costs."""
+        return f"lustre-{self.name.lower().replace('_', '-').replace(' ', '-')}-gib-month"
 
-    def nearest_sizes(self, size_gib: int) -> tuple[int, ...]:
+    def allows(self, size_gib: int, *, efa: bool = False) -> bool:
+        """Whether a file system of this deployment can have this size. Raises ValueError for EFA that it lacks."""
+        smallest, step = self.steps(efa=efa)
+        return size_gib == smallest or (size_gib > 0 and size_gib % step == 0)
+
+    def nearest_sizes(self, size_gib: int, *, efa: bool = False) -> tuple[int, ...]:
         """The allowed sizes below and above this one, ascending; one if it is smaller than all."""
-        below = size_gib // self.step_gib * self.step_gib
-        known = sorted({self.smallest_gib, self.step_gib, *([below] if below > 0 else []), below + self.step_gib})
+        smallest, step = self.steps(efa=efa)
+        below = size_gib // step * step
+        known = sorted({smallest, step, *([below] if below > 0 else []), below + step})
         under, over = [s for s in known if s < size_gib], [s for s in known if s > size_gib]
         return (*under[-1:], *over[:1])
 
+    def steps(self, *, efa: bool = False) -> tuple[int, int]:
+        """The smallest size, and the step of which the others are multiples, both in GiB."""
+        if not efa:
+            return self.smallest_gib, self.step_gib
+        if self.efa_step_gib is None:
+            raise ValueError(f"{self.name} has no EFA")
+        return self.efa_step_gib, self.efa_step_gib
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataIops:
+    """The metadata IOPS of a file system that takes them. `automatic` lists what is included from each size on."""
+
+    provisioned: tuple[int, ...]
+    automatic: tuple[tuple[int, int], ...]
+
+    def included(self, size_gib: int) -> int:
+        """What FSx provisions by itself for this size, in its AUTOMATIC mode."""
+        return max(iops for from_gib, iops in self.automatic if from_gib <= max(size_gib, self.automatic[0][0]))
+
+
+def lustre_deployments() -> Mapping[str, LustreDeployment]:
+    """The deployments that their type alone names, by type, sorted: no storage or throughput is to be chosen."""
+    alone = {row.deployment_type: row for row in lustre_choices() if row.throughput_mbps_per_tib is None}
+    return MappingProxyType(alone)
+
 
 @cache
-def lustre_deployments() -> Mapping[str, LustreDeployment]:
-    """Every deployment type of the catalogue by name, sorted."""
-    rows = read_toml("lustre.toml")
-    return MappingProxyType({name: LustreDeployment(name=name, **rows[name]) for name in sorted(rows)})
+def lustre_choices() -> tuple[LustreDeployment, ...]:
+    """Every deployment of the catalogue, by type, then SSD before HDD, then by throughput."""
+    rows = [_deployment(name, row) for name, row in read_toml("lustre.toml").items()]
+    return tuple(
+        sorted(rows, key=lambda row: (row.deployment_type, row.storage != "SSD", row.throughput_mbps_per_tib or 0))
+    )
 
 
-def find_lustre_deployment(name: str) -> LustreDeployment:
-    """The deployment type of this name. Raises UnknownName where the catalogue has none."""
-    deployments = lustre_deployments()
-    if name not in deployments:
-        raise UnknownName("Lustre deployment", name, deployments)
-    return deployments[name]
+def find_lustre_deployment(
+    deployment_type: str, *, storage: str = "SSD", throughput_mbps_per_tib: int | None = None
+) -> LustreDeployment:
+    """The deployment of this type, storage and throughput; None is the throughput of a type without a choice.
+
+    Raises UnknownName where there is none; it knows the choices of the type, or the types if that is the unknown one.
+    """
+    wanted = (deployment_type, storage, throughput_mbps_per_tib)
+    of_type = [row for row in lustre_choices() if row.deployment_type == deployment_type]
+    for row in of_type:
+        if (row.deployment_type, row.storage, row.throughput_mbps_per_tib) == wanted:
+            return row
+    if not of_type:
+        types = sorted({row.deployment_type for row in lustre_choices()})
+        raise UnknownName("Lustre deployment type", deployment_type, types)
+    name = " ".join(str(part) for part in wanted if part is not None)
+    choices = [row.name for row in of_type]
+    raise UnknownName(
+        "Lustre deployment", name, choices, hint=f"there {'are' if choices[1:] else 'is'} {', '.join(choices)}"
+    )
+
+
+@cache
+def metadata_iops() -> MetadataIops:
+    """The metadata IOPS that PERSISTENT_2 file systems on SSD may have."""
+    row = read_toml("lustre_metadata.toml")
+    most = row["provisioned_maximum"]
+    steps = takewhile(lambda iops: iops <= most, count(row["provisioned_step"], row["provisioned_step"]))
+    small = [(entry["from_gib"], entry["iops"]) for entry in row["automatic"]]
+    return MetadataIops(
+        provisioned=tuple(sorted({*row["provisioned"], *steps})), automatic=(*small, *_large_sizes(row, most))
+    )
+
+
+def _large_sizes(row: Mapping[str, Any], most: int) -> tuple[tuple[int, int], ...]:
+    """What is included from each whole number of steps on, up to the most that there can be."""
+    step_gib, step_iops = row["automatic_step_gib"], row["automatic_step_iops"]
+    first = row["automatic_large_gib"] // step_gib
+    return tuple((number * step_gib, number * step_iops) for number in range(first, most // step_iops + 1))
+
+
+def _deployment(name: str, row: Mapping[str, Any]) -> LustreDeployment:
+    absent = {"throughput_mbps_per_tib": None, "efa_step_gib": None}
+    off = dict.fromkeys(("drive_cache", "metadata", "backups"), False)
+    calm = {f"disk_{way}_burst_mbps_per_tib": row[f"disk_{way}_mbps_per_tib"] for way in ("read", "write")}
+    return LustreDeployment(**{**absent, **off, **calm, **row, "name": name})

@@ -7,15 +7,16 @@ from difflib import SequenceMatcher
 
 _LIKENESS = 0.65  # of 1; "dve" is 0.67 like "dev", and below that the hints begin to puzzle
 _SUGGESTIONS = 3
+_MOST_LISTED = 40  # names in a hint; all regions fit, all instance types would fill a screen
 
 
 class UnknownName(Exception):
-    """A name that the catalogue does not have. `kind` says what was looked for."""
+    """A name that the catalogue does not have. `kind` says what was looked for; `hint` ends the message."""
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+    def __init__(self, kind: str, name: str, known: Iterable[str], *, hint: str | None = None) -> None:
         self.kind, self.name, self.known = kind, name, tuple(known)
         self.nearest = nearest(name, self.known)
-        super().__init__(f"{name!r} is not in the catalogue - {suggestion(name, self.known)}")
+        super().__init__(f"{name!r} is not in the catalogue - {hint or suggestion(name, self.known)}")
 
 
 def nearest(name: str, known: Iterable[str]) -> tuple[str, ...]:
@@ -31,6 +32,8 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     names = tuple(known)
     if close := nearest(name, names):
         return f"did you mean {close[0]!r}?"
+    if len(names) > _MOST_LISTED:
+        return f"it has {len(names)} names, from {min(names)} to {max(names)}"
     return f"known are {', '.join(names)}" if len(names) > 1 else f"known is {names[0]}"
 
 

@@ -15,14 +15,16 @@ from corral.catalog.tables import read_csv
 
 INSTANCE_PRICES_SOURCE = "skypilot-catalog v8 aws/vms.csv at 00148f2"
 INSTANCE_PRICES_AS_OF = "after June 2025"
+_MOST_REGIONS = "*"  # the source says "most regions" and names those that differ
 
 
 class Trust(StrEnum):
-    """How well a figure is known: stated by AWS itself, by others, or only remembered."""
+    """How well a figure is known: stated by AWS itself, by others, only remembered, or by the project's own file."""
 
     VERIFIED = "verified"
     SECOND_HAND = "second-hand"
     MEMORY = "memory"
+    OWN = "own"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +34,16 @@ class InstancePrice:
     on_demand_usd_per_hour: float | None
     spot_min_usd_per_hour: float | None
     spot_max_usd_per_hour: float | None
+    as_of: str
+    source: str
+    trust: Trust
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapacityBlockPrice:
+    """USD an hour for one instance of a Capacity Block, paid in full in advance. AWS resets these prices at times."""
+
+    usd_per_hour: float
     as_of: str
     source: str
     trust: Trust
@@ -54,6 +66,12 @@ def instance_price(instance_type: str, region: str) -> InstancePrice | None:
     return _instance_prices().get((instance_type, region))
 
 
+def capacity_block_price(instance_type: str, region: str) -> CapacityBlockPrice | None:
+    """What a Capacity Block of this type costs in this region; None where the snapshot knows no price for it."""
+    known = _capacity_block_prices()
+    return known.get((instance_type, region)) or known.get((instance_type, _MOST_REGIONS))
+
+
 def service_price(name: str, region: str) -> ServicePrice | None:
     """The price of this service (`nat-gateway-hour`) in this region; None where the snapshot has no such row."""
     return _service_prices().get((name, region))
@@ -64,6 +82,12 @@ def _instance_prices() -> Mapping[tuple[str, str], InstancePrice]:
     return MappingProxyType(
         {(row["instance_type"], row["region"]): _instance_row(row) for row in read_csv("prices.csv")}
     )
+
+
+@cache
+def _capacity_block_prices() -> Mapping[tuple[str, str], CapacityBlockPrice]:
+    rows = read_csv("capacity_blocks.csv")
+    return MappingProxyType({(row["instance_type"], row["region"]): _capacity_block_row(row) for row in rows})
 
 
 @cache
@@ -79,6 +103,12 @@ def _instance_row(row: Mapping[str, str]) -> InstancePrice:
         as_of=INSTANCE_PRICES_AS_OF,
         source=INSTANCE_PRICES_SOURCE,
         trust=Trust.SECOND_HAND,
+    )
+
+
+def _capacity_block_row(row: Mapping[str, str]) -> CapacityBlockPrice:
+    return CapacityBlockPrice(
+        usd_per_hour=float(row["usd"]), as_of=row["date"], source=row["source"], trust=Trust(row["trust"])
     )
 
 

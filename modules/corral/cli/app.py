@@ -14,6 +14,8 @@ from corral.cli.front_page import ENTRIES, page
 from corral.cli.options import HELP_NAMES
 from corral.cli.terminal import wants_colour
 
+INTERRUPTED = 130
+
 
 class _Commands(Mapping[str, Any]):
     """The commands by name; reading one imports its module."""
@@ -52,6 +54,8 @@ class LazyGroup(TyperGroup):
 def run(arguments: Sequence[str]) -> int:
     """The exit code of the command. What it raises is the caller's to tell."""
     result = typer.main.get_command(build()).main(list(arguments), prog_name="corral", standalone_mode=False)
+    if result == INTERRUPTED:
+        raise KeyboardInterrupt  # typer makes a mere number of it, and nothing would be said
     return result if isinstance(result, int) else 0
 
 

@@ -13,8 +13,10 @@ from typing import Annotated, Any
 import typer
 
 from corral.box import control
+from corral.box.directory import StateDirectory
 from corral.cli.account import box_state
 from corral.cli.failure import ExitCode, Failure, tell
+from corral.cli.idle import all_stacks_held
 from corral.cli.options import AsJson, Yes, examples, new_app
 from corral.cli.project import find_project
 from corral.cli.screen import ask, show_json
@@ -84,7 +86,12 @@ def reset(dir: Directory = None, yes: Yes = False) -> None:
     where = box_state(dir)
     if not (yes or ask(f"Everything in the box in {where} will be gone. Empty it?")):
         raise Failure(f"the box in {where} was left as it is - add --yes to empty it", ExitCode.REFUSED)
-    control.reset(where)
+    try:
+        with all_stacks_held(StateDirectory(where).pulumi, tell):
+            control.reset(where)
+    except EngineError as error:
+        sentence = f"the box in {where} was left as it is: {error.sentence} - wait until it has ended, or end it"
+        raise Failure(sentence, ExitCode.REFUSED) from None
     typer.echo(f"the box in {where} is empty")
 
 

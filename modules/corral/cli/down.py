@@ -39,9 +39,12 @@ def down(
 
 def _run(bench: Bench, environment: str, *, yes: bool, with_base: bool, delete_data: str | None) -> None:
     from corral.engine import down as engine
-    from corral.engine.projects import environment_file
+    from corral.engine.projects import base_of
 
-    environment_file(bench.source / "stacks", environment)  # its mistakes do not matter any more
+    base = base_of(bench.source / "stacks", environment)  # the spec's other mistakes do not matter any more
+    if (box := bench.empty_box) and delete_data in (None, base):
+        bench.say(f"cluster {environment}: is not up, nothing to take down: nothing was ever made in the box in {box}")
+        return bench.show(engine.DownResult().to_document())
     ask = None if yes else bench.asker()
     place = set_up(bench)
     done = engine.down(place, environment, ask=ask, with_base=with_base, delete_data=delete_data)

@@ -33,6 +33,18 @@ class Bench:
         """The project directory that the user means."""
         return _source(self, _box_that_is_meant(self))
 
+    @property
+    def empty_box(self) -> Path | None:
+        """The box that is meant, where nothing can be up in it: it does not run, and nothing was ever saved there."""
+        box = _box_that_is_meant(self)
+        return None if box is None or control.has_state(box) else box
+
+    def say(self, text: str) -> None:
+        """Tells the user something beside the result."""
+        from corral.engine.printers import default_printer
+
+        default_printer(quiet_stdout=self.json).say(text)
+
     def asker(self) -> Callable[[str], bool]:
         """Who asks the user. Raises EngineError where nobody can be asked."""
         import sys
@@ -51,6 +63,8 @@ class Bench:
 
 def set_up(bench: Bench) -> Workplace:
     """The workplace for the project; a box that is meant and does not run is started."""
+    from corral.engine.binary import find_pulumi
+    from corral.engine.disk import require_space
     from corral.engine.printers import default_printer
     from corral.engine.projects import sync
     from corral.engine.workplace import open_workplace
@@ -61,8 +75,10 @@ def set_up(bench: Bench) -> Workplace:
     if box is None:
         return open_workplace(stacks, printer, wait=bench.wait)
     if control.status(box).state != "running":
+        find_pulumi()  # what could not go on begins nothing
         printer.say(f"starting the box in {box}")
         control.start(box)
+    require_space(box)
     variables = control.environment(box)
     return open_workplace(sync(stacks, box / "stacks"), printer, box=variables, wait=bench.wait)
 

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import IntEnum
+from pathlib import Path
 
 from corral.cli import sentences
 
@@ -38,11 +40,24 @@ SPOKEN = {
     "corral.box.process.BoxError": ExitCode.FAILED,
     "corral.engine.errors.EngineError": ExitCode.FAILED,
     "corral.catalog.names.UnknownName": ExitCode.WRONG_INPUT,
+    "corral.catalog.problems.CatalogueErrors": ExitCode.WRONG_INPUT,
     "corral.render.directory.ForeignFiles": ExitCode.REFUSED,
     "corral.inventory.states.UnreadableBackend": ExitCode.WRONG_INPUT,
 }
-LISTS = {"corral.spec.errors.SpecErrors"}  # each line begins with a file of the user's
+# Those of which each line begins with a file of the user's.
+LISTS = {"corral.spec.errors.SpecErrors", "corral.catalog.problems.CatalogueErrors"}
 MARK = "corral: "
+
+
+@contextmanager
+def at(place: Path) -> Iterator[None]:
+    """A block in which an error of the system that names no file is about this place, as that of a full disk is."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None and error.filename is None:
+            error.filename = str(place)
+        raise
 
 
 def exit_code_of(command: Callable[[], int]) -> int:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.resources import as_file, files
 from pathlib import Path
-from shutil import copytree, ignore_patterns
+from shutil import copy2, copytree, ignore_patterns, rmtree
 from typing import Annotated
 
 import typer
 
+from corral.cli import sentences
 from corral.cli.failure import ExitCode, Failure
 from corral.cli.options import examples, new_app
 
@@ -22,6 +25,25 @@ def new(directory: Target) -> None:
     stacks = directory / "stacks"
     if stacks.exists():
         raise Failure(f"{stacks} is there already - nothing was written", ExitCode.REFUSED)
-    with as_file(files("corral").joinpath("projects")) as shipped:
-        copytree(shipped, stacks, ignore=ignore_patterns("__pycache__", "*.pyc"))
+    with as_file(files("corral").joinpath("projects")) as shipped, _undone(stacks):
+        copytree(shipped, stacks, ignore=ignore_patterns("__pycache__", "*.pyc"), copy_function=_copy)
     typer.echo(f"wrote {stacks}; next: cd {directory}, edit stacks/*/Pulumi.dev.yaml, corral plan dev")
+
+
+def _copy(source: str, target: str) -> None:
+    """Copies a file. The first one that fails ends it: shutil would try the others and then list them all."""
+    try:
+        copy2(source, target)
+    except OSError as error:
+        named = OSError(error.errno, error.strerror, target)
+        raise Failure(sentences.of(named, ()) or str(error)) from None
+
+
+@contextmanager
+def _undone(made: Path) -> Iterator[None]:
+    """A block that leaves nothing there when it fails: the next attempt would be refused for what is left."""
+    try:
+        yield
+    except BaseException:
+        rmtree(made, ignore_errors=True)
+        raise

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from corral.cli.options import AsJson, Environment, Project, examples, new_app
-from corral.cli.project import find_project
+from corral.cli.project import find_environment
 from corral.cli.screen import show, show_json
 from corral.forecast.catalogue import catalogue_prices
 from corral.forecast.cost import forecast_cost
+from corral.forecast.notes import notes, replaced
 from corral.plan.base import plan_base
 from corral.plan.cluster import plan_cluster
 from corral.report.cost import cost_view
@@ -23,12 +24,13 @@ def plan(env: Environment, project: Project = None, json: AsJson = False) -> Non
 
     Costs are those of an idle base, an idle cluster and all nodes at work; every price says where it is from.
     """
-    spec = read_environment(find_project(project), env)
+    spec = read_environment(find_environment(project, env), env)
     base = plan_base(spec.base)
-    cluster = plan_cluster(spec.cluster, base)
-    cost = forecast_cost(base, cluster, catalogue_prices(cluster.region))
+    cluster = plan_cluster(spec.cluster, base, catalogue=spec.catalogue)
+    prices = catalogue_prices(cluster.region, spec.catalogue)
+    cost, known = forecast_cost(base, cluster, prices), (*replaced(spec.catalogue), *notes(base, cluster, prices))
     if json:
-        show_json(plan_document(base, cluster, cost))
+        show_json(plan_document(base, cluster, cost, known))
         return
-    show(plan_view(base, cluster))
+    show(plan_view(base, cluster, known))
     show(cost_view(cost))

@@ -32,6 +32,15 @@ def find_project(chosen: Path | None = None, environ: Mapping[str, str] = os.env
     )
 
 
+def find_environment(chosen: Path | None, name: str) -> Path:
+    """The project directory, which declares an environment of this name. Raises Failure or EngineError where not."""
+    from corral.engine.projects import environment_file  # completion needs none of the engine room
+
+    project = find_project(chosen)
+    environment_file(project / "stacks", name)
+    return project
+
+
 def environment_names(chosen: Path | None = None, stack: str = "cluster") -> tuple[str, ...]:
     """The names of the project's environments (or bases, by `stack`), sorted; none where there is no project."""
     try:

@@ -12,9 +12,9 @@ from rich.console import RenderableType
 
 from corral import render as files_of
 from corral.catalog.images import BOX_PROFILE
-from corral.cli.failure import ExitCode, Failure
+from corral.cli.failure import ExitCode, Failure, at
 from corral.cli.options import AsJson, Environment, Project, examples, new_app
-from corral.cli.project import find_project
+from corral.cli.project import find_environment
 from corral.cli.screen import show, show_json
 from corral.model.cluster import ClusterPlan
 from corral.model.deployed import BootFacts
@@ -54,10 +54,12 @@ def render(
     Only files that corral wrote before are overwritten or removed; others in the way are an error (exit code 4).
     """
     _check_directory(out)
-    spec = read_environment(find_project(project), env)
-    plan = plan_cluster(spec.cluster, plan_base(spec.base), image_profile=BOX_PROFILE if box else None)
+    spec = read_environment(find_environment(project, env), env)
+    profile = BOX_PROFILE if box else None
+    plan = plan_cluster(spec.cluster, plan_base(spec.base), catalogue=spec.catalogue, image_profile=profile)
     files = _files(plan)
-    changes = compare(out, files) if diff else write(out, files)
+    with at(out):
+        changes = compare(out, files) if diff else write(out, files)
     if json:
         show_json(changes_document(changes, str(out)))
     else:

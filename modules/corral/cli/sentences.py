@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import errno
+import os
+import shutil
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 NO_CREDENTIALS = (
@@ -57,11 +60,23 @@ def _refusal(error: Any) -> str:
     return f"AWS refused {error.operation_name}: {code}: {message}"
 
 
+def _room(error: OSError) -> str:
+    """How much is free where the file is; nothing where that cannot be told."""
+    if not error.filename:
+        return ""
+    place = Path(os.fsdecode(error.filename)).absolute()
+    directory = next(one for one in (place, *place.parents) if one.is_dir())
+    return f" of {directory} ({shutil.disk_usage(directory).free >> 10:,} KiB are free)"
+
+
 def _system(error: OSError) -> str:
     place = f"{error.filename}: " if error.filename else ""
     match error.errno:
-        case errno.ENOSPC | errno.EDQUOT:
-            return f"{place or 'output: '}no space is left on the disk - free some and run the command again"
+        case errno.ENOSPC:
+            full = f"no space is left on the disk{_room(error)}"
+            return f"{place or 'output: '}{full} - free some and run the command again"
+        case errno.EDQUOT:
+            return f"{place or 'output: '}your quota of this disk is used up - free some and run the command again"
         case errno.EACCES | errno.EPERM:
             return f"{place}you may not do that here ({error.strerror}) - choose another place or ask its owner"
         case errno.EROFS:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from corral.cli.account import mean_account
 from corral.cli.options import AsJson, BoxDirectory, Environment, InBox, Project, examples, new_app
-from corral.cli.project import find_project
+from corral.cli.project import find_environment
 from corral.cli.screen import show, show_json, waiting
 from corral.forecast.catalogue import catalogue_prices
 from corral.inventory.account import open_session
@@ -29,11 +29,12 @@ def status(
 
     An environment that is not up is no failure: it is said, and the exit code is 0.
     """
-    spec = read_environment(find_project(project), env)
+    spec = read_environment(find_environment(project, env), env)
     mean_account(in_box=box, box_directory=box_dir)
     region = spec.base.region
     with waiting(f"reading what is there in {region}"):
-        found = read_status(open_session(region), spec.cluster.name, spec.base.name, catalogue_prices(region))
+        prices = catalogue_prices(region, spec.catalogue)
+        found = read_status(open_session(region), spec.cluster.name, spec.base.name, prices)
     if json:
         show_json(status_document(found))
     else:

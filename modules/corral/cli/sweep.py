@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from corral.catalog.project import project_catalogue
 from corral.cli.account import mean_account
 from corral.cli.failure import ExitCode, Failure
 from corral.cli.options import AnyEnvironment, AsJson, BoxDirectory, InBox, Project, Yes, examples, new_app
-from corral.cli.project import environment_names, find_project
+from corral.cli.project import environment_names, find_environment, find_project
 from corral.cli.screen import ask, show, show_json, waiting
 from corral.engine.environment import backend_url
 from corral.forecast.catalogue import catalogue_prices
@@ -42,7 +44,7 @@ def sweep(
     Which stacks are up is read from the state backend (PULUMI_BACKEND_URL, or the box's own). Every region in which
     the project has an environment is looked at. Kept data is listed and never touched.
     """
-    where = find_project(project)
+    where = find_environment(project, env) if env else find_project(project)
     specs = [read_environment(where, name) for name in ([env] if env else _all(where))]
     mean_account(in_box=box, box_directory=box_dir)
     sessions = {region: open_session(region) for region in sorted({spec.base.region for spec in specs})}
@@ -50,13 +52,14 @@ def sweep(
     known = Known(
         clusters=frozenset(spec.cluster.name for spec in specs), bases=frozenset(spec.base.name for spec in specs)
     )
+    prices = partial(catalogue_prices, catalogue=project_catalogue(where))
     with waiting(f"looking around in {', '.join(sessions)}"):
         found = tuple(find(session, backend, known, only_known=env is not None) for session in sessions.values())
     if json:
-        show_json(leftovers_document(found, catalogue_prices))
+        show_json(leftovers_document(found, prices))
     else:
         for one in found:
-            show(leftovers_view(one, catalogue_prices(one.region)))
+            show(leftovers_view(one, prices(one.region)))
     if delete:
         _delete(sessions, found, yes=yes, quiet=json)
 

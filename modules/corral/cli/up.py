@@ -36,8 +36,10 @@ def up(
 
 def _run(bench: Bench, environment: str, *, yes: bool, only_preview: bool, end_machines: bool) -> None:
     from corral.engine import up as engine
+    from corral.engine.projects import environment_file
     from corral.spec.files import read_environment
 
+    environment_file(bench.source / "stacks", environment)
     wanted = read_environment(bench.source, environment)  # all mistakes at once, before anything is started
     ask = None if yes or only_preview else bench.asker()
     place = set_up(bench)

@@ -1,54 +1,73 @@
-"""FSx for Lustre file systems that live and die with a cluster, linked to S3."""
+"""FSx for Lustre file systems, linked to S3: those that go with a cluster, and those that a base keeps."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import pulumi
 import pulumi_aws as aws
 
 from corral.components.children import Component
-from corral.model.cluster import ClusterPlan, DataLinkPlan, LustrePlan
+from corral.model.lustre import DataLinkPlan, LustrePlan
 
 _LUSTRE_VERSION = "2.15"  # the newest that every client kernel of the image profiles can mount
+# Source: FSx for Lustre User Guide, "File system access control with Amazon VPC".
+PORTS = ((988, 988), (1018, 1023))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LustreArgs:
-    """`subnets`: one per zone id; a file system takes an address in that of its own zone."""
+    """`owner`: the cluster's or base's name. `subnets`: one per zone; a file system takes that of its own zone.
 
-    plan: ClusterPlan
+    `kept_ids`: by name, the file systems of an earlier life of the base.
+    """
+
+    owner: str
+    systems: Sequence[LustrePlan]
     subnets: Mapping[str, pulumi.Input[str]]
     group: pulumi.Input[str]
+    key_arn: pulumi.Input[str]
+    kept_ids: Mapping[str, str] = field(default_factory=dict)
 
 
 class Lustre(Component):
-    """The cluster's file systems by name."""
+    """File systems by name."""
 
     def __init__(self, name: str, args: LustreArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("Lustre", name, f"corral-{args.plan.name}", opts)
-        self.systems = {system.name: self._system(system, args) for system in args.plan.lustre}
+        super().__init__("Lustre", name, f"corral-{args.owner}", opts)
+        self.systems = {system.name: self._system(system, args) for system in args.systems}
         self.register_outputs({"systems": [system.id for system in self.systems.values()]})
 
     def _system(self, plan: LustrePlan, args: LustreArgs) -> aws.fsx.LustreFileSystem:
+        persistent = plan.deployment.startswith("PERSISTENT")
+        tags = self.tags(plan.name, corral__keep=kept_word(plan.name)) if plan.kept else self.tags(plan.name)
         system = aws.fsx.LustreFileSystem(
             self.child(plan.name),
             deployment_type=plan.deployment,
+            storage_type=plan.disks,
             storage_capacity=plan.size_gib,
+            per_unit_storage_throughput=plan.throughput_mbps_per_tib,
+            drive_cache_type=("READ" if plan.drive_cache else "NONE") if plan.disks == "HDD" else None,
+            efa_enabled=True if plan.efa else None,
+            metadata_configuration=_metadata(plan),
+            automatic_backup_retention_days=plan.backup_days if persistent else None,
+            daily_automatic_backup_start_time=plan.backup_at,
+            root_squash_configuration=_squash(plan),
             subnet_ids=args.subnets[plan.zone_id],
             security_group_ids=[args.group],
-            data_compression_type="LZ4",
+            kms_key_id=args.key_arn if persistent else None,  # scratch ones take FSx's own key and no other
+            data_compression_type="NONE" if plan.compression == "none" else plan.compression,
             file_system_type_version=_LUSTRE_VERSION,
-            tags=self.tags(plan.name),
-            opts=self.own(),
+            tags=tags,
+            opts=self.kept(args.kept_ids.get(plan.name)) if plan.kept else self.own(),
         )
         for link in plan.data:
-            self._link(plan.name, link, system)
+            self._link(plan, link, system)
         return system
 
-    def _link(self, name: str, link: DataLinkPlan, system: aws.fsx.LustreFileSystem) -> None:
-        key = f"{name}-{link.path.strip('/').replace('/', '-')}"
+    def _link(self, plan: LustrePlan, link: DataLinkPlan, system: aws.fsx.LustreFileSystem) -> None:
+        key = f"{plan.name}-{link.path.strip('/').replace('/', '-')}"
         aws.fsx.DataRepositoryAssociation(
             self.child(key),
             file_system_id=system.id,
@@ -60,6 +79,76 @@ class Lustre(Component):
             tags=self.tags(key),
             opts=self.own(),
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LustreGroupArgs:
+    """`efa`: whether any of the file systems is reached by EFA. `kept_ids`: of an earlier life of the base, by word."""
+
+    owner: str
+    vpc_id: pulumi.Input[str]
+    efa: bool
+    kept_ids: Mapping[str, str] = field(default_factory=dict)
+
+
+class LustreGroup(Component):
+    """The security group of a base's file systems: its servers talk to each other; clusters let themselves in.
+
+    It is kept like the file systems, whose interfaces hold it.
+    """
+
+    def __init__(self, name: str, args: LustreGroupArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("LustreGroup", name, f"corral-{args.owner}", opts)
+        self._kept = args.kept_ids
+        self.group = aws.ec2.SecurityGroup(
+            self.child("group"),
+            vpc_id=args.vpc_id,
+            description="Lustre that is kept: its servers, and the clusters of this base",
+            tags=self.tags("lustre", corral__keep="lustre-group"),
+            opts=self.kept(args.kept_ids.get("lustre-group")),
+        )
+        for key, rule in lustre_rules(efa=args.efa).items():
+            self._rule(aws.vpc.SecurityGroupIngressRule, f"in-{key}", rule)
+            self._rule(aws.vpc.SecurityGroupEgressRule, f"out-{key}", rule)
+        self.register_outputs({"group": self.group.id})
+
+    def _rule(self, make: Callable[..., pulumi.CustomResource], key: str, rule: Mapping[str, str | int]) -> None:
+        word = f"lustre-{key}"
+        make(
+            self.child(key),
+            security_group_id=self.group.id,
+            referenced_security_group_id=self.group.id,
+            tags=self.tags(word, corral__keep=word),
+            opts=self.kept(self._kept.get(word)),
+            **rule,
+        )
+
+
+def kept_word(name: str) -> str:
+    """The `corral:keep` word of a base's file system of this name."""
+    return f"lustre-fs-{name}"
+
+
+def lustre_rules(*, efa: bool) -> Mapping[str, Mapping[str, str | int]]:
+    """What servers and clients of Lustre must be let through, by a word for each rule; EFA needs all of it."""
+    if efa:
+        return {"all": {"ip_protocol": "-1"}}
+    return {str(first): {"ip_protocol": "tcp", "from_port": first, "to_port": last} for first, last in PORTS}
+
+
+def _metadata(plan: LustrePlan) -> aws.fsx.LustreFileSystemMetadataConfigurationArgs | None:
+    """Only PERSISTENT_2 has metadata IOPS; one with EFA must say how many, or that FSx decides."""
+    if plan.metadata_iops is not None:
+        return aws.fsx.LustreFileSystemMetadataConfigurationArgs(mode="USER_PROVISIONED", iops=plan.metadata_iops)
+    return aws.fsx.LustreFileSystemMetadataConfigurationArgs(mode="AUTOMATIC") if plan.efa else None
+
+
+def _squash(plan: LustrePlan) -> aws.fsx.LustreFileSystemRootSquashConfigurationArgs | None:
+    if plan.root_squash is None:
+        return None
+    return aws.fsx.LustreFileSystemRootSquashConfigurationArgs(
+        root_squash=plan.root_squash, no_squash_nids=list(plan.trusted_nids) or None
+    )
 
 
 def _policies(link: DataLinkPlan) -> aws.fsx.DataRepositoryAssociationS3Args:

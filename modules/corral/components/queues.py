@@ -61,6 +61,7 @@ class Queues(Component):
             network_interfaces=[self._interface(nic, offer) for nic in queue.nics],
             placement=self._placement(offer),
             instance_market_options=_market(offer),
+            capacity_reservation_specification=_reservation(offer),
             tag_specifications=self._launched(queue, offer),
             tags=self.tags(offer.key),
             opts=self.own(),
@@ -89,6 +90,8 @@ class Queues(Component):
         )
 
     def _placement(self, offer: OfferPlan) -> aws.ec2.LaunchTemplatePlacementArgs | None:
+        if offer.reserved_group is not None:
+            return aws.ec2.LaunchTemplatePlacementArgs(group_name=offer.reserved_group)
         if offer.placement_group is None:
             return None
         return aws.ec2.LaunchTemplatePlacementArgs(group_name=self.groups[offer.placement_group].name)
@@ -103,6 +106,8 @@ class Queues(Component):
 
 def _market(offer: OfferPlan) -> aws.ec2.LaunchTemplateInstanceMarketOptionsArgs | None:
     """One-time requests: a persistent one would start the machine again behind Slurm's back."""
+    if offer.market is Market.CAPACITY_BLOCK:
+        return aws.ec2.LaunchTemplateInstanceMarketOptionsArgs(market_type="capacity-block")
     if offer.market is not Market.SPOT:
         return None
     price = offer.max_price_usd_per_hour
@@ -114,6 +119,15 @@ def _market(offer: OfferPlan) -> aws.ec2.LaunchTemplateInstanceMarketOptionsArgs
             max_price=None if price is None else str(price),
         ),
     )
+
+
+def _reservation(offer: OfferPlan) -> aws.ec2.LaunchTemplateCapacityReservationSpecificationArgs | None:
+    if offer.reservation is None:
+        return None
+    target = aws.ec2.LaunchTemplateCapacityReservationSpecificationCapacityReservationTargetArgs(
+        capacity_reservation_id=offer.reservation
+    )
+    return aws.ec2.LaunchTemplateCapacityReservationSpecificationArgs(capacity_reservation_target=target)
 
 
 def _encode(text: str) -> str:

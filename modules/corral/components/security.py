@@ -8,6 +8,7 @@ import pulumi
 import pulumi_aws as aws
 
 from corral.components.children import Component
+from corral.components.lustre import lustre_rules
 from corral.model.cluster import ClusterPlan
 
 _NFS = 2049
@@ -15,11 +16,12 @@ _NFS = 2049
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecurityArgs:
-    """`home_group`: the security group of the base's home, where it has one."""
+    """`home_group`, `lustre_group`: the security groups of the base's home and of its Lustre, where it has them."""
 
     plan: ClusterPlan
     vpc_id: pulumi.Input[str]
     home_group: pulumi.Input[str] | None
+    lustre_group: pulumi.Input[str] | None
 
 
 class Security(Component):
@@ -48,7 +50,18 @@ class Security(Component):
                 from_port=_NFS,
                 to_port=_NFS,
             )
+        if args.lustre_group is not None:
+            self._meet_lustre(args.lustre_group, efa=any(system.efa and system.kept for system in args.plan.lustre))
         self.register_outputs({"group": group})
+
+    def _meet_lustre(self, lustre: pulumi.Input[str], *, efa: bool) -> None:
+        """Servers call their clients back, so both sides let each other in; EFA wants the way out by reference too."""
+        group = self.group.id
+        for key, rule in lustre_rules(efa=efa).items():
+            for side, own, other in (("servers", lustre, group), ("clients", group, lustre)):
+                ends = {"security_group_id": own, "referenced_security_group_id": other}
+                self._ingress(f"lustre-{side}-in-{key}", **ends, **rule)
+                self._egress(f"lustre-{side}-out-{key}", **ends, **rule)
 
     def _ingress(self, key: str, **rule: pulumi.Input[str] | int) -> None:
         aws.vpc.SecurityGroupIngressRule(self.child(key), tags=self.tags(key), opts=self.own(), **rule)

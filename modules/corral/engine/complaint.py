@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NoReturn
 
-from corral.engine.diagnostics import cause, cleaned, complaint_lines, complaints
+from corral.engine.diagnostics import FULL_DISK, cause, cleaned, complaint_lines, complaints, faults
+from corral.engine.disk import where_full
 from corral.engine.errors import EngineError, Interrupted
 from corral.engine.process import Answer
 from corral.engine.progress import Said
@@ -20,13 +21,16 @@ LAST_LINES = 5  # of what the engine printed, where it said nothing in order
 def raise_complaint(title: str, answer: Answer, said: Sequence[Said] = ()) -> NoReturn:
     """Raises the error for a call that failed: its known cause first, then what the engine said, by resource."""
     errors = [one for one in said if one.severity == "error"]
-    lines = complaint_lines(complaints(errors))
+    found = complaints(errors)
     if answer.interrupts:
-        raise Interrupted(f"{title}: interrupted", (*lines[:MOST_LINES], CONTINUE))
+        raise Interrupted(f"{title}: interrupted", (*complaint_lines(faults(found))[:MOST_LINES], CONTINUE))
+    lines = complaint_lines(found)
     if 0 < answer.code - SIGNALLED <= HIGHEST_SIGNAL:
         raise EngineError(f"{title}: the engine was killed (signal {answer.code - SIGNALLED})", (CONTINUE,))
-    if known := cause([one.text for one in errors] or [answer.stderr]):
-        raise EngineError(f"{title}: {known.sentence}", (*lines[:3], *known.hints), known.code)
+    texts = [one.text for one in errors] or [answer.stderr]
+    if known := cause(texts):
+        room = [where_full("\n".join(texts))] if known is FULL_DISK else []
+        raise EngineError(f"{title}: {known.sentence}", (*lines[:3], *room, *known.hints), known.code)
     lines = lines or _last_words(answer.stderr)
     if len(lines) == 1:
         raise EngineError(f"{title}: {lines[0]}")

@@ -23,6 +23,14 @@ ENGINE_TALK = re.compile(
 )
 
 
+# What a resource is told when the engine stops: the end of a call, not a fault of the resource.
+CUT_SHORT = re.compile(
+    r"context canceled|cancell?ed|connection is closing|code = Unavailable|error reading from server|unexpected EOF"
+    r"|shutting down|shut down",
+    re.IGNORECASE,
+)
+
+
 class Cause(NamedTuple):
     """A reason that many messages share, recognised by their text; its sentence and what helps."""
 
@@ -37,6 +45,7 @@ def _cause(pattern: str, sentence: str, *hints: str, code: int = 1) -> Cause:
 
 
 CONTINUES = "then run the same command again: it continues where this one stopped"
+FULL_DISK = _cause(r"no space left on device|disk quota exceeded", "the disk is full", "free some space", CONTINUES)
 CAUSES = (
     _cause(
         r"the box at \S+ does not answer|(?:127\.0\.0\.1|localhost):\d+\S*:? .*(?:refused|reset)"
@@ -45,7 +54,7 @@ CAUSES = (
         "`corral box start` starts it; it continues from the state that it saved",
         CONTINUES,
     ),
-    _cause(r"no space left on device|disk quota exceeded", "the disk is full", "free some space", CONTINUES),
+    FULL_DISK,
     _cause(
         r"read-only file system|permission denied|operation not permitted",
         "the state of the stack cannot be written",
@@ -102,6 +111,11 @@ def complaints(said: Iterable[Said]) -> list[Complaint]:
         if text and not ENGINE_TALK.search(text):
             found.setdefault((about, text), Complaint(about=about, text=text))
     return list(found.values())
+
+
+def faults(found: Iterable[Complaint]) -> list[Complaint]:
+    """What is wrong with resources themselves, of what was said while the engine was being stopped."""
+    return [one for one in found if one.about and not CUT_SHORT.search(one.text)]
 
 
 def complaint_lines(found: Sequence[Complaint]) -> list[str]:

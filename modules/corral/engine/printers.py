@@ -9,7 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Protocol, TextIO
+from typing import TYPE_CHECKING, Literal, Protocol, TextIO
 
 from corral.engine.progress import Deed
 from corral.engine.tally import Line, Tally
@@ -98,7 +98,8 @@ class TerminalPrinter:
     def __init__(self, out: TextIO, *, colour: bool) -> None:
         from rich.console import Console
 
-        self._console = Console(file=out, highlight=False, markup=False, emoji=False, no_color=not colour)
+        system: Literal["auto"] | None = "auto" if colour else None  # without colour also without bold and dim
+        self._console = Console(file=out, highlight=False, markup=False, emoji=False, color_system=system)
         self._live: Live | None = None
         self._stack, self._doing, self._tally, self._since_s = "", "", Tally(), 0.0
 

@@ -7,13 +7,16 @@ its secrets, and the image that its machines boot. What belongs to a real accoun
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from corral.catalog.images import BOX_PROFILE
+from corral.catalog.names import nearest
+from corral.catalog.project import FILE_NAME as CATALOGUE
 from corral.engine.errors import WRONG_INPUT, EngineError
 
 PROJECTS = ("base", "cluster")
@@ -28,17 +31,17 @@ def sync(source: Path, copy: Path) -> Path:
         return copy
     for project in PROJECTS:
         _sync_project(source / project, copy / project, is_cluster=project == "cluster")
+    _sync_catalogue(source.parent / CATALOGUE, copy.parent / CATALOGUE)
     return copy
 
 
 def environment_file(stacks: Path, environment: str) -> Path:
     """The file that declares the environment. Raises EngineError where there is none."""
-    file = stacks / "cluster" / f"Pulumi.{environment}.yaml"
-    if not file.is_file():
-        known = sorted(one.name[len("Pulumi.") : -len(".yaml")] for one in file.parent.glob("Pulumi.*.yaml"))
-        hint = f"known are: {', '.join(known)}" if known else f"{file.parent} declares none"
-        raise EngineError(f"there is no environment '{environment}': {file} does not exist", (hint,), WRONG_INPUT)
-    return file
+    folder = stacks / "cluster"
+    known = sorted(one.name[len("Pulumi.") : -len(".yaml")] for one in folder.glob("Pulumi.?*.yaml"))
+    if environment not in known:
+        raise EngineError(_unknown(environment, known, folder), code=WRONG_INPUT)
+    return folder / f"Pulumi.{environment}.yaml"
 
 
 def base_of(stacks: Path, environment: str) -> str:
@@ -58,6 +61,20 @@ def secrets_provider_of(stack_file: Path) -> str | None:
     """What encrypts the stack's secrets, where its file names it; else it is a passphrase."""
     found = _read(stack_file).get("secretsprovider") if stack_file.is_file() else None
     return str(found) if found else None
+
+
+def _unknown(environment: str, known: Sequence[str], folder: Path) -> str:
+    close = nearest(environment, known)
+    hint = f"did you mean '{close[0]}'?" if close else "name one of them" if known else "`corral new DIR` writes one"
+    return f"there is no environment '{environment}': {folder} declares {', '.join(known) or 'none'} - {hint}"
+
+
+def _sync_catalogue(source: Path, copy: Path) -> None:
+    """The project's own types and prices, which its programs plan with; where it has none, neither has the copy."""
+    if source.is_file():
+        _write(copy, source.read_bytes())
+    else:
+        copy.unlink(missing_ok=True)
 
 
 def _sync_project(source: Path, copy: Path, *, is_cluster: bool) -> None:
@@ -98,5 +115,10 @@ def _write(file: Path, content: bytes) -> None:
     if file.exists() and file.read_bytes() == content:
         return
     draft = file.with_name(f".{file.name}.{os.getpid()}")
-    draft.write_bytes(content)
-    draft.replace(file)
+    try:
+        draft.write_bytes(content)
+        draft.replace(file)
+    except OSError as error:
+        with suppress(OSError):
+            draft.unlink()
+        raise OSError(error.errno, error.strerror, str(file)) from None  # a full disk does not say which file it is

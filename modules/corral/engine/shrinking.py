@@ -45,7 +45,9 @@ def refuse_to_strand(now: Shrinking, *, end_machines: bool = False) -> None:
 
 def leaving_subnets(state: Iterable[Mapping[str, Any]], plan: BasePlan) -> Mapping[str, str]:
     """The ids of the subnets in the state that the plan has no more, with their zones."""
-    stay = {(plan.public.zone_id, str(plan.public.cidr)), *((z.zone_id, str(z.private)) for z in plan.zones)}
+    stay = {(zone.zone_id, str(zone.private)) for zone in plan.zones}
+    if plan.public:
+        stay.add((plan.public.zone_id, str(plan.public.cidr)))
     found = [(str(one["id"]), one.get("outputs") or {}) for one in state if one["type"] == SUBNET and one.get("id")]
     places = {id: (known.get("availabilityZoneId"), known.get("cidrBlock")) for id, known in found}
     return {id: str(place[0]) for id, place in places.items() if place not in stay}

@@ -14,7 +14,7 @@ from typing import Any
 
 from corral.engine import file_backend
 from corral.engine.complaint import raise_complaint
-from corral.engine.disk import is_nearly_full
+from corral.engine.disk import is_nearly_full, room
 from corral.engine.errors import EngineError
 from corral.engine.locks import Holder, backend_holders, file_holders
 from corral.engine.printers import Printer
@@ -25,7 +25,7 @@ from corral.engine.tally import Tally
 
 NOT_FOUND = 6  # exit code of the CLI for a stack that does not exist (pkg/cmd/pulumi/cmd/exit_codes.go)
 PREVIEWING = "previewing"
-FULL = "the disk is full: free some space now, and the engine goes on; it tries for two minutes"
+FULL = "the disk is full: free some space now, and the engine goes on; it tries for two minutes ({})"
 ONLY_STACK = frozenset({"pulumi:pulumi:Stack"})
 
 
@@ -133,7 +133,7 @@ class Stack:
             self.printer.tick()
             if not warned and is_nearly_full(self.files.events.parent):
                 warned = True
-                self.printer.say(FULL)
+                self.printer.say(FULL.format(room(self.files.events.parent)))
             if interrupts > told:
                 told = interrupts
                 self.printer.say(_on_interrupt(interrupts))

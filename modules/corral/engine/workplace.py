@@ -6,12 +6,13 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from errno import ENOSPC
 from pathlib import Path
 from typing import Any
 
 from corral.engine.account import Account
 from corral.engine.binary import find_pulumi
-from corral.engine.disk import require_space
+from corral.engine.disk import require_space, room
 from corral.engine.environment import engine_environment, require_credentials, require_secrets
 from corral.engine.errors import EngineError
 from corral.engine.locks import held, state_directory
@@ -57,6 +58,8 @@ class Workplace:
                 )
         except OSError as error:
             place = error.filename or directory
+            if error.errno == ENOSPC:
+                raise EngineError(room(next(one for one in directory.parents if one.is_dir()))) from None
             hints = ("it is where corral notes who works on a stack, and what the engine says",)
             raise EngineError(f"{title}: {place}: {error.strerror or error}", hints) from None
 

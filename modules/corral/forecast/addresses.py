@@ -6,13 +6,15 @@ from corral.model.base import ZonePlan
 from corral.model.cluster import ClusterPlan, QueuePlan
 from corral.model.markets import InterfaceType
 
+_AWS_FIRST = 4
 _AWS_LAST = 1  # AWS keeps the first four, which lie inside the range for heads, and the last address of a subnet
 _LUSTRE = 2  # interfaces of a file system of the smallest size; more with more servers
 
 
 def free_addresses(zone: ZonePlan) -> int:
     """The addresses that AWS hands out in this zone's subnet: not those for heads, not its own."""
-    return zone.private.num_addresses - zone.heads.num_addresses - _AWS_LAST
+    kept = zone.heads.num_addresses if zone.heads else _AWS_FIRST
+    return zone.private.num_addresses - kept - _AWS_LAST
 
 
 def taken_addresses(cluster: ClusterPlan, zone_id: str) -> int:

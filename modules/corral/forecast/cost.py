@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from corral.catalog.lustre import find_lustre_deployment
 from corral.forecast.bill import CostForecast, Item, QueueCost, UsePrice
 from corral.forecast.money import HOURS_PER_MONTH, Usd, span
 from corral.forecast.prices import PriceList, Service
 from corral.model.base import BasePlan
-from corral.model.cluster import ClusterPlan, LustrePlan, OfferPlan, QueuePlan
+from corral.model.cluster import ClusterPlan, OfferPlan, QueuePlan
+from corral.model.lustre import LustrePlan
 from corral.model.markets import Market
 
 
@@ -23,14 +25,17 @@ def forecast_cost(base: BasePlan, cluster: ClusterPlan, prices: PriceList) -> Co
         cluster=tuple(_cluster_items(cluster, prices)),
         queues=tuple(_queue_costs(cluster, prices)),
         by_use=tuple(_use_prices(base, cluster, prices)),
-        kept=(_monthly("KMS key", 1, Service.KMS_KEY_MONTH, prices),),
+        kept=tuple(_kept_items(base, prices)),
     )
 
 
 def offer_usd_per_hour(offer: OfferPlan, instance_type: str, prices: PriceList) -> Usd | None:
-    """What one node of this offer costs an hour; a price limit of the offer caps the range."""
+    """What one node of this offer costs an hour; a price limit of the offer caps the range.
+
+    A capacity block was paid for when it was bought, so nothing is said of it. A reservation costs what on-demand does.
+    """
     price = prices.instance(instance_type)
-    if price is None:
+    if price is None or offer.market is Market.CAPACITY_BLOCK:
         return None
     if offer.market is not Market.SPOT:
         return Usd.exact(price.on_demand) if price.on_demand is not None else None
@@ -41,17 +46,26 @@ def offer_usd_per_hour(offer: OfferPlan, instance_type: str, prices: PriceList) 
 
 
 def _base_items(base: BasePlan, prices: PriceList) -> Iterator[Item]:
-    yield _hourly("NAT gateway", 1, Service.NAT_GATEWAY_HOUR, prices)
-    yield _hourly("public address of the NAT gateway", 1, Service.PUBLIC_IPV4_HOUR, prices)
+    if base.public:
+        yield _hourly("NAT gateway", 1, Service.NAT_GATEWAY_HOUR, prices)
+        yield _hourly("public address of the NAT gateway", 1, Service.PUBLIC_IPV4_HOUR, prices)
     if endpoints := len(base.interface_endpoints) * len(base.zones):
         yield _hourly("interface endpoints x zones", endpoints, Service.INTERFACE_ENDPOINT_HOUR, prices)
     yield _monthly("KMS key", 1, Service.KMS_KEY_MONTH, prices)
+    for system in base.lustre:
+        yield _lustre(system, prices)
+
+
+def _kept_items(base: BasePlan, prices: PriceList) -> Iterator[Item]:
+    yield _monthly("KMS key", 1, Service.KMS_KEY_MONTH, prices)
+    for system in base.lustre:
+        yield _lustre(system, prices)
 
 
 def _cluster_items(cluster: ClusterPlan, prices: PriceList) -> Iterator[Item]:
     yield _head(cluster, prices)
     yield _monthly("head's volumes", cluster.head.root_gib + cluster.head.state_gib, Service.GP3_GIB_MONTH, prices)
-    for system in cluster.lustre:
+    for system in cluster.own_lustre:
         yield _lustre(system, prices)
     yield _monthly("private DNS zone", 1, Service.HOSTED_ZONE_MONTH, prices)
     yield _monthly("secret", 1, Service.SECRET_MONTH, prices)
@@ -74,10 +88,10 @@ def _head(cluster: ClusterPlan, prices: PriceList) -> Item:
 
 
 def _lustre(system: LustrePlan, prices: PriceList) -> Item:
-    what = f"Lustre {system.name}, {system.deployment}"
-    if system.deployment == "SCRATCH_2":
-        return _monthly(what, system.size_gib, Service.LUSTRE_SCRATCH_2_GIB_MONTH, prices)
-    return Item(what=what, count=system.size_gib, unit="GiB", usd_per_hour=None, source=None)
+    row = find_lustre_deployment(
+        system.deployment, storage=system.disks, throughput_mbps_per_tib=system.throughput_mbps_per_tib
+    )
+    return _monthly(f"Lustre {system.name}, {row.name}", system.size_gib, row.price_name, prices)
 
 
 def _static_nodes(queue: QueuePlan, prices: PriceList) -> Item:
@@ -131,7 +145,7 @@ def _hourly(what: str, count: int, service: Service, prices: PriceList) -> Item:
     )
 
 
-def _monthly(what: str, count: int, service: Service, prices: PriceList) -> Item:
+def _monthly(what: str, count: int, service: str, prices: PriceList) -> Item:
     price = prices.service(service)
     return Item(
         what=what,

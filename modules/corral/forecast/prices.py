@@ -19,11 +19,11 @@ class Service(StrEnum):
     GP3_GIB_MONTH = "gp3-gib-month"
     EFS_GIB_MONTH = "efs-gib-month"
     S3_GIB_MONTH = "s3-gib-month"
-    LUSTRE_SCRATCH_2_GIB_MONTH = "lustre-scratch-2-gib-month"
     KMS_KEY_MONTH = "kms-key-month"
     HOSTED_ZONE_MONTH = "hosted-zone-month"
     SECRET_MONTH = "secret-month"
     ALARM_MONTH = "alarm-month"
+    CROSS_ZONE_GB = "cross-zone-gb"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,5 +49,5 @@ class PriceList(Protocol):
     def instance(self, instance_type: str) -> InstancePrice | None:
         """The price of this type, None where the list does not have it."""
 
-    def service(self, service: Service) -> ServicePrice | None:
-        """The price of one unit of this service, None where the list does not have it."""
+    def service(self, service: str) -> ServicePrice | None:
+        """The price of one unit of this Service, or of another name of the list; None where it does not have it."""

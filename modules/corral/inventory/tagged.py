@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from corral.catalog.lustre import lustre_choices
 from corral.inventory.ec2 import tags_of
 from corral.inventory.things import BASE_TAG, Kind, Thing
 
@@ -43,8 +44,17 @@ def read_file_systems(session: Any) -> Iterator[Thing]:
     for page in session.client("fsx").get_paginator("describe_file_systems").paginate():
         for item in page["FileSystems"]:
             tags, size = item.get("Tags", []), item["StorageCapacity"]
-            type = item.get("LustreConfiguration", {}).get("DeploymentType")
-            yield from _own(Kind.LUSTRE, item["FileSystemId"], tags, item.get("Lifecycle"), size, type)
+            yield from _own(Kind.LUSTRE, item["FileSystemId"], tags, item.get("Lifecycle"), size, _lustre_type(item))
+
+
+def _lustre_type(item: Mapping[str, Any]) -> str | None:
+    """The name of the catalogue's row: deployment, disks, and throughput where there is a choice."""
+    settings = item.get("LustreConfiguration", {})
+    throughput = settings.get("PerUnitStorageThroughput")
+    wanted = (settings.get("DeploymentType"), item.get("StorageType", "SSD"), throughput)
+    rows = lustre_choices()
+    found = (r.name for r in rows if (r.deployment_type, r.storage, r.throughput_mbps_per_tib) == wanted)
+    return next(found, wanted[0])
 
 
 def read_zones(session: Any) -> Iterator[Thing]:

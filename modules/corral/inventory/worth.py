@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from corral.catalog.lustre import lustre_choices
 from corral.forecast.money import HOURS_PER_MONTH, ZERO, Usd
 from corral.forecast.prices import PriceList, Service
 from corral.inventory.things import Kind, Thing
@@ -18,7 +19,6 @@ _BY_SIZE = {
     Kind.HOME: Service.EFS_GIB_MONTH,
     Kind.BUCKET: Service.S3_GIB_MONTH,
     Kind.FILES: Service.S3_GIB_MONTH,
-    Kind.LUSTRE: Service.LUSTRE_SCRATCH_2_GIB_MONTH,
 }
 
 
@@ -32,8 +32,9 @@ def usd_per_month(thing: Thing, prices: PriceList) -> Usd | None:
         return _priced(service, HOURS_PER_MONTH, prices)
     if service := _MONTHLY.get(thing.kind):
         return _priced(service, 1, prices)
-    if service := _BY_SIZE.get(thing.kind):
-        return None if thing.size_gib is None else _priced(service, thing.size_gib, prices)
+    by_size = _lustre(thing) if thing.kind is Kind.LUSTRE else _BY_SIZE.get(thing.kind)
+    if by_size is not None:
+        return None if thing.size_gib is None else _priced(by_size, thing.size_gib, prices)
     return None if thing.kind is Kind.OTHER else ZERO
 
 
@@ -41,6 +42,12 @@ def usd_per_hour(thing: Thing, prices: PriceList) -> Usd | None:
     """The same for an hour."""
     month = usd_per_month(thing, prices)
     return month.times(1 / HOURS_PER_MONTH) if month else None
+
+
+def _lustre(thing: Thing) -> str:
+    """The price's name: what a Lustre file system costs depends on its deployment, disks and throughput."""
+    names = {row.name: row.price_name for row in lustre_choices()}
+    return names.get(thing.type or "", "lustre-unknown")
 
 
 def _instance(thing: Thing, prices: PriceList) -> Usd | None:
@@ -52,6 +59,6 @@ def _instance(thing: Thing, prices: PriceList) -> Usd | None:
     return Usd.exact(price.on_demand * HOURS_PER_MONTH) if price.on_demand is not None else None
 
 
-def _priced(service: Service, count: float, prices: PriceList) -> Usd | None:
+def _priced(service: str, count: float, prices: PriceList) -> Usd | None:
     price = prices.service(service)
     return Usd.exact(price.usd * count) if price else None

@@ -4,14 +4,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network
 
+from corral.model.lustre import LustrePlan
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZonePlan:
-    """One availability zone of the VPC. AWS assigns none of the addresses in `heads` (inside `private`) by itself."""
+    """One availability zone of the VPC, under the name by which the base declares it: its id, or its account's name.
+
+    AWS assigns none of the addresses in `heads` (inside `private`) by itself. In an adopted subnet, whose id is
+    `subnet`, nothing is kept for heads.
+    """
 
     zone_id: str
     private: IPv4Network
-    heads: IPv4Network
+    heads: IPv4Network | None
+    subnet: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,17 +47,22 @@ class BudgetPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BasePlan:
-    """Everything that a base consists of."""
+    """Everything that a base consists of. `adopted_vpc`: the VPC of somebody else that it stands in.
+
+    `vpc_cidr` and `public` are None there: nothing is said about the VPC, and the way out is its owner's.
+    """
 
     name: str
     region: str
-    vpc_cidr: IPv4Network
+    vpc_cidr: IPv4Network | None
     zones: tuple[ZonePlan, ...]
-    public: PublicPlan
+    public: PublicPlan | None
     interface_endpoints: tuple[str, ...]
     home: HomePlan | None
     budget: BudgetPlan | None
     tags: Mapping[str, str] = field(default_factory=dict)
+    adopted_vpc: str | None = None
+    lustre: tuple[LustrePlan, ...] = ()
 
     def zone(self, zone_id: str) -> ZonePlan:
         """The zone with this id. Raises KeyError where the base has none."""

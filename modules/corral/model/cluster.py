@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 
+from corral.model.lustre import LustrePlan
 from corral.model.markets import InterfaceType, Market
 
 
@@ -70,7 +71,11 @@ class NodePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfferPlan:
-    """One pool in one zone: what a single launch uses. `key` is stable and names the launch template."""
+    """One pool in one zone: what a single launch uses. `key` is stable and names the launch template.
+
+    `reservation`: the id of the capacity that is launched into. `placement_group`: the key of a group of the cluster's
+    own; `reserved_group`: the name of the group that the reservation was made in, which every launch must name.
+    """
 
     key: str
     pool: int
@@ -78,11 +83,17 @@ class OfferPlan:
     zone_id: str
     max_price_usd_per_hour: float | None
     placement_group: str | None
+    reservation: str | None = None
+    reserved_group: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueuePlan:
-    """A queue (a Slurm partition): nodes `<name>-[1-max_nodes]`, of which the first `min_nodes` never go away."""
+    """A queue (a Slurm partition): nodes `<name>-[1-max_nodes]`, of which the first `min_nodes` never go away.
+
+    `image`: what its nodes boot where that is not the cluster's. `nvme_mount`: where their own disks are, None for
+    nowhere. `weight`, `accounts`, `extra`: what slurm.conf says of it on request.
+    """
 
     name: str
     instance_type: str
@@ -97,6 +108,12 @@ class QueuePlan:
     nvme_count: int
     root_gib: int
     offers: tuple[OfferPlan, ...]
+    nvme_mount: str | None = None
+    image: ImagePlan | None = None
+    exclusive: bool = False
+    weight: int | None = None
+    accounts: tuple[str, ...] = ()
+    extra: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def node_names(self) -> str:
@@ -114,28 +131,6 @@ class PlacementGroupPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DataLinkPlan:
-    """A data repository association: files below `path` of the file system are objects below `s3`."""
-
-    path: str
-    s3: str
-    imports: tuple[str, ...]
-    exports: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LustrePlan:
-    """An FSx for Lustre file system that lives and dies with the cluster."""
-
-    name: str
-    zone_id: str
-    size_gib: int
-    deployment: str
-    mount: str
-    data: tuple[DataLinkPlan, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LifetimePlan:
     """When the cluster ends by itself: `ttl_s` after the first up, `idle_s` without a job. None: never."""
 
@@ -144,8 +139,27 @@ class LifetimePlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BucketPlan:
+    """A bucket, or what is below a prefix of it, that jobs may read or also write."""
+
+    s3: str
+    write: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobsPlan:
+    """What jobs may use: buckets, and by environment variable the names of secrets, never their values."""
+
+    buckets: tuple[BucketPlan, ...] = ()
+    secrets: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterPlan:
-    """Everything that a cluster consists of and that is known before anything exists."""
+    """Everything that a cluster consists of and that is known before anything exists.
+
+    `lustre` holds the file systems that machines mount: the cluster's own, then those that its base keeps.
+    """
 
     name: str
     base: str
@@ -161,6 +175,18 @@ class ClusterPlan:
     lifetime: LifetimePlan
     notify: tuple[str, ...]
     tags: Mapping[str, str] = field(default_factory=dict)
+    jobs: JobsPlan = field(default_factory=JobsPlan)
+    extra_slurm: Mapping[str, str] = field(default_factory=dict)
+    ssh_keys: tuple[str, ...] = ()
+
+    @property
+    def own_lustre(self) -> tuple[LustrePlan, ...]:
+        """The file systems that live and die with the cluster."""
+        return tuple(system for system in self.lustre if not system.kept)
+
+    def image_of(self, queue: QueuePlan) -> ImagePlan:
+        """What the nodes of this queue boot."""
+        return queue.image or self.image
 
     def queue(self, name: str) -> QueuePlan:
         """The queue of this name. Raises KeyError where the cluster has none."""

@@ -4,10 +4,22 @@ from enum import StrEnum
 
 
 class Market(StrEnum):
-    """How EC2 sells an instance."""
+    """How EC2 sells an instance. A reservation is paid for whether used or not; a block was paid for beforehand."""
 
     SPOT = "spot"
     ON_DEMAND = "on-demand"
+    RESERVATION = "reservation"
+    CAPACITY_BLOCK = "capacity-block"
+
+    @property
+    def is_reserved(self) -> bool:
+        """Whether instances come out of capacity that has an id of its own."""
+        return self in (Market.RESERVATION, Market.CAPACITY_BLOCK)
+
+    @property
+    def usage_class(self) -> str:
+        """EC2's word for it, as instance types list what they are sold as."""
+        return "on-demand" if self is Market.RESERVATION else self.value
 
 
 class InterfaceType(StrEnum):

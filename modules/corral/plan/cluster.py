@@ -3,36 +3,36 @@
 from datetime import timedelta
 
 from corral.catalog.images import find_image_profile
-from corral.catalog.instances import find_instance_type
+from corral.catalog.project import Catalogue, shipped_catalogue
 from corral.model.base import BasePlan
-from corral.model.cluster import (
-    ClusterPlan,
-    DataLinkPlan,
-    ImagePlan,
-    LifetimePlan,
-    LustrePlan,
-    QueuePlan,
-)
+from corral.model.cluster import BucketPlan, ClusterPlan, ImagePlan, JobsPlan, LifetimePlan, QueuePlan
 from corral.plan.head import check_head_address, plan_head
 from corral.plan.nics import plan_nics
 from corral.plan.nodes import plan_node
 from corral.plan.offers import plan_offers, plan_placement_groups
-from corral.spec.cluster import ClusterSpec, ImageSpec, LustreSpec, QueueSpec
+from corral.plan.storage import plan_lustre
+from corral.spec.cluster import ClusterSpec, JobsSpec, LifetimeSpec
 from corral.spec.errors import SpecErrors
+from corral.spec.image import ImageSpec
+from corral.spec.queues import QueueSpec
 
-_NODE_ROOT_GIB = 200  # a deep learning image needs about 100; containers and logs of jobs take the rest
 
+def plan_cluster(
+    spec: ClusterSpec, base: BasePlan, *, catalogue: Catalogue | None = None, image_profile: str | None = None
+) -> ClusterPlan:
+    """The plan of this cluster. `image_profile` stands in for every declared image, as the box's own profile does.
 
-def plan_cluster(spec: ClusterSpec, base: BasePlan, *, image_profile: str | None = None) -> ClusterPlan:
-    """The plan of this cluster. `image_profile` stands in for the declared image, as the box's own profile does.
-
+    `catalogue`: the project's, None for the shipped one.
     Raises SpecErrors for what only shows against the base: an address outside the range kept for heads.
     """
+    known = catalogue or shipped_catalogue()
     zone = base.zone(spec.head.zone or base.zones[0].zone_id)
     errors = check_head_address(spec.head, zone, file=spec.file)
     if errors:
         raise SpecErrors(errors)
-    queues = tuple(_queue(queue, base, is_default=number == 0) for number, queue in enumerate(spec.queues))
+    queues = tuple(
+        _queue(queue, base, known, image_profile, is_default=number == 0) for number, queue in enumerate(spec.queues)
+    )
     return ClusterPlan(
         name=spec.name,
         base=base.name,
@@ -40,17 +40,17 @@ def plan_cluster(spec: ClusterSpec, base: BasePlan, *, image_profile: str | None
         dns_zone=f"{spec.name}.corral.internal",
         prefix=f"clusters/{spec.name}",
         image=plan_image(spec.image, image_profile),
-        head=plan_head(spec.head, spec.name, zone),
+        head=plan_head(spec.head, spec.name, zone, known),
         queues=queues,
         placement_groups=tuple(g for queue in queues for g in plan_placement_groups(queue.name, queue.offers)),
-        lustre=tuple(_lustre(system, zone.zone_id) for system in sorted(spec.storage.lustre, key=lambda s: s.name)),
+        lustre=(*plan_lustre(spec.storage.lustre, zone.zone_id, kept=False), *base.lustre),
         home=base.home is not None,
-        lifetime=LifetimePlan(
-            ttl_s=_seconds(spec.lifetime.ttl) if spec.lifetime.ttl else None,
-            idle_s=_seconds(spec.lifetime.idle) if spec.lifetime.idle else None,
-        ),
+        lifetime=_lifetime(spec.lifetime),
         notify=base.budget.notify if base.budget else (),
         tags={**dict(sorted(spec.tags.items())), "corral:base": base.name, "corral:cluster": spec.name},
+        jobs=_jobs(spec.jobs),
+        extra_slurm=dict(sorted(spec.slurm.extra.items())),
+        ssh_keys=spec.access.ssh_keys,
     )
 
 
@@ -71,8 +71,10 @@ def plan_image(spec: ImageSpec, override: str | None) -> ImagePlan:
     )
 
 
-def _queue(spec: QueueSpec, base: BasePlan, *, is_default: bool) -> QueuePlan:
-    machine = find_instance_type(spec.instance_type)
+def _queue(
+    spec: QueueSpec, base: BasePlan, catalogue: Catalogue, image_profile: str | None, *, is_default: bool
+) -> QueuePlan:
+    machine = catalogue.instance_type(spec.instance_type)
     efa = machine.efa_maximum > 0 and spec.efa != "off"
     return QueuePlan(
         name=spec.name,
@@ -86,22 +88,25 @@ def _queue(spec: QueueSpec, base: BasePlan, *, is_default: bool) -> QueuePlan:
         nics=plan_nics(machine, efa=efa),
         node=plan_node(machine),
         nvme_count=machine.nvme_count,
-        root_gib=_NODE_ROOT_GIB,
-        offers=plan_offers(spec, tuple(zone.zone_id for zone in base.zones), grouped=efa),
+        root_gib=spec.root_gib,
+        offers=plan_offers(spec, tuple(zone.zone_id for zone in base.zones), grouped=efa and spec.placement == "auto"),
+        nvme_mount=spec.nvme if machine.nvme_count and spec.nvme != "off" else None,
+        image=plan_image(spec.image, image_profile) if spec.image else None,
+        exclusive=spec.exclusive,
+        weight=spec.weight,
+        accounts=spec.accounts,
+        extra=dict(sorted(spec.extra.items())),
     )
 
 
-def _lustre(spec: LustreSpec, head_zone: str) -> LustrePlan:
-    return LustrePlan(
-        name=spec.name,
-        zone_id=spec.zone or head_zone,
-        size_gib=spec.size_gib,
-        deployment=spec.deployment,
-        mount=spec.mount_point,
-        data=tuple(
-            DataLinkPlan(path=link.path, s3=link.s3, imports=link.imports, exports=link.exports)
-            for link in sorted(spec.data, key=lambda link: link.path)
-        ),
+def _jobs(spec: JobsSpec) -> JobsPlan:
+    buckets = tuple(BucketPlan(s3=bucket.s3.rstrip("/"), write=bucket.write) for bucket in spec.buckets)
+    return JobsPlan(buckets=buckets, secrets=dict(sorted(spec.secrets.items())))
+
+
+def _lifetime(spec: LifetimeSpec) -> LifetimePlan:
+    return LifetimePlan(
+        ttl_s=_seconds(spec.ttl) if spec.ttl else None, idle_s=_seconds(spec.idle) if spec.idle else None
     )
 
 

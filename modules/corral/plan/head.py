@@ -3,7 +3,7 @@
 from ipaddress import IPv4Address
 from zlib import crc32
 
-from corral.catalog.instances import find_instance_type
+from corral.catalog.project import Catalogue
 from corral.model.base import ZonePlan
 from corral.model.cluster import HeadPlan
 from corral.spec.cluster import HeadSpec
@@ -12,9 +12,9 @@ from corral.spec.errors import SpecError
 _FIRST, _COUNT = 10, 50  # of the 64 addresses kept for heads; AWS itself takes the first four and may take the last
 
 
-def plan_head(spec: HeadSpec, cluster: str, zone: ZonePlan) -> HeadPlan:
-    """The head of this cluster in this zone."""
-    machine = find_instance_type(spec.instance_type)
+def plan_head(spec: HeadSpec, cluster: str, zone: ZonePlan, catalogue: Catalogue) -> HeadPlan:
+    """The head of this cluster in this zone. Raises ValueError where an adopted subnet needs an address to be given."""
+    machine = catalogue.instance_type(spec.instance_type)
     return HeadPlan(
         host_name=f"{cluster}-head",
         zone_id=zone.zone_id,
@@ -33,12 +33,18 @@ def head_address(cluster: str, zone: ZonePlan) -> IPv4Address:
 
     Two clusters of one base meet on one address in 1 of 50 cases; EC2 refuses the second, and `head.address` helps.
     """
+    if zone.heads is None:
+        raise ValueError(f"no addresses are kept for heads in {zone.zone_id}: its subnet is adopted")
     return zone.heads[_FIRST + crc32(cluster.encode()) % _COUNT]
 
 
 def check_head_address(spec: HeadSpec, zone: ZonePlan, *, file: str) -> tuple[SpecError, ...]:
-    """What is wrong with a declared address: it must lie where AWS assigns none by itself."""
-    if spec.address is None or (spec.address in zone.heads and zone.heads[4] <= spec.address < zone.heads[-1]):
+    """What is wrong with a declared address: it must lie where AWS assigns none by itself, in a subnet of our own."""
+    if (
+        spec.address is None
+        or zone.heads is None
+        or (spec.address in zone.heads and zone.heads[4] <= spec.address < zone.heads[-1])
+    ):
         return ()
     message = (
         f"{spec.address} is not among the addresses kept for heads in {zone.zone_id} - "

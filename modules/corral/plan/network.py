@@ -32,7 +32,9 @@ def _zone(zone_id: str, block: IPv4Network) -> ZonePlan:
 
 
 def _zone_number(zone_id: str) -> int:
-    match = re.fullmatch(r"[a-z0-9]+-az([1-7])", zone_id)
-    if match is None:
-        raise ValueError(f"{zone_id!r} is not the id of an ordinary zone")
-    return int(match[1])
+    """The number in a zone's id, or that of the letter in its name: us-east-1c is the third of its account."""
+    if match := re.fullmatch(r"[a-z0-9]+-az([1-7])", zone_id):
+        return int(match[1])
+    if match := re.fullmatch(r"[a-z]{2}(?:-[a-z]+)+-\d+([a-g])", zone_id):
+        return "abcdefg".index(match[1]) + 1
+    raise ValueError(f"{zone_id!r} is not an ordinary zone")

@@ -3,18 +3,23 @@
 from collections.abc import Sequence
 
 from corral.model.cluster import OfferPlan, PlacementGroupPlan
-from corral.spec.cluster import PoolSpec, QueueSpec
+from corral.spec.queues import PoolSpec, QueueSpec
+
+_ID_END = 6  # characters of a reservation's id in the key of its offer: enough to tell those of one account apart
 
 
 def plan_offers(queue: QueueSpec, zone_ids: Sequence[str], *, grouped: bool) -> tuple[OfferPlan, ...]:
     """One offer per pool and zone: pools in the declared order, zones in the pool's order or else the base's.
 
+    Of a reservation or capacity block, one for each id: a launch names the one that it uses.
+
     `grouped`: launches go into the cluster placement group of their zone, as nodes that speak EFA should.
     """
     return tuple(
-        _offer(queue, number, pool, zone_id, grouped=grouped)
+        _offer(queue, number, pool, zone_id, reservation, grouped=grouped)
         for number, pool in enumerate(queue.capacity, start=1)
         for zone_id in (pool.zones or zone_ids)
+        for reservation in (pool.ids or (None,))
     )
 
 
@@ -24,12 +29,19 @@ def plan_placement_groups(queue: str, offers: Sequence[OfferPlan]) -> tuple[Plac
     return tuple(PlacementGroupPlan(key=key, queue=queue, zone_id=zone_id) for zone_id, key in zones if key)
 
 
-def _offer(queue: QueueSpec, number: int, pool: PoolSpec, zone_id: str, *, grouped: bool) -> OfferPlan:
+def _offer(
+    queue: QueueSpec, number: int, pool: PoolSpec, zone_id: str, reservation: str | None, *, grouped: bool
+) -> OfferPlan:
+    key = f"{queue.name}-{pool.market}-{zone_id}"
+    # A block's machines stand together by themselves, and it refuses a group; a reservation must carry its group.
+    own_group = grouped and not pool.market.is_reserved
     return OfferPlan(
-        key=f"{queue.name}-{pool.market}-{zone_id}",
+        key=f"{key}-{reservation[-_ID_END:]}" if reservation else key,
         pool=number,
         market=pool.market,
         zone_id=zone_id,
         max_price_usd_per_hour=pool.max_price,
-        placement_group=f"{queue.name}-{zone_id}" if grouped else None,
+        placement_group=f"{queue.name}-{zone_id}" if own_group else None,
+        reservation=reservation,
+        reserved_group=pool.placement_group,
     )

@@ -40,6 +40,6 @@ def ago(span: timedelta) -> str:
 
 
 def _dollars(value: float) -> str:
-    if 0 < value < _SMALL:
+    if 0 < float(f"{value:.4f}") < _SMALL:
         return f"{value:.4f}"
     return f"{value:,.2f}"

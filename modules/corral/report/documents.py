@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from corral.forecast.bill import CostForecast, Item
 from corral.forecast.money import HOURS_PER_MONTH, Usd
+from corral.forecast.notes import Note
 from corral.model.base import BasePlan
 from corral.model.cluster import ClusterPlan
 from corral.model.jsons import to_json
@@ -15,14 +16,15 @@ from corral.model.jsons import to_json
 Document = Mapping[str, Any]
 
 
-def plan_document(base: BasePlan, cluster: ClusterPlan, cost: CostForecast) -> Document:
-    """What `corral plan --json` prints: both plans as the machines get them, and the bill."""
+def plan_document(base: BasePlan, cluster: ClusterPlan, cost: CostForecast, notes: Sequence[Note]) -> Document:
+    """What `corral plan --json` prints: both plans as the machines get them, the bill, and what one should know."""
     return {
         "schema": "corral.plan/1",
         "environment": cluster.name,
         "base": json.loads(to_json(base)),
         "cluster": json.loads(to_json(cluster)),
         "cost": cost_document(cost),
+        "notes": [{"about": note.about, "text": note.text} for note in notes],
     }
 
 

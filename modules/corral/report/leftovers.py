@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
-from corral.forecast.money import ZERO, Usd, total
+from corral.forecast.money import Usd, total
 from corral.forecast.prices import PriceList
 from corral.inventory.findings import Findings
 from corral.inventory.leftovers import Leftover
@@ -29,8 +29,8 @@ def leftovers_view(found: Findings, prices: PriceList) -> Iterator[RenderableTyp
         yield lines(["Somebody else may be using them. Only a sweep of their own project deletes them."])
     if found.kept:
         yield heading("Kept on purpose", "`corral down ENV --delete-data BASE` deletes it")
-        rows = [(one.base or "", one.kind.value, one.id, usd(usd_per_month(one, prices))) for one in found.kept]
-        yield table(("base", "kind", "id", ">USD/month"), rows)
+        rows = [(one.base or "", one.kind.value, _cost(one, prices), one.id) for one in found.kept]
+        yield table(("base", "kind", ">USD/month", "id"), rows)
 
 
 def leftovers_document(found: Sequence[Findings], prices_of: Callable[[str], PriceList]) -> Document:
@@ -52,17 +52,25 @@ def _region(found: Findings, prices: PriceList) -> Document:
 def _leftovers(found: Sequence[Leftover], prices: PriceList) -> Iterator[RenderableType]:
     for reason in dict.fromkeys(one.reason for one in found):
         group = [one for one in found if one.reason == reason]
-        rows = [(one.thing.kind.value, one.thing.name, one.thing.id, _cost(one.thing, prices)) for one in group]
+        rows = [(one.thing.kind.value, _name(one.thing), _cost(one.thing, prices), one.thing.id) for one in group]
         yield Text()
         yield lines([f"{reason}:"])
-        yield table(
-            ("", "name", "id", ">USD/month"), rows, total=(f"{len(group)} in all", "", "", usd(_sum(group, prices)))
-        )
+        total_row = (f"{len(group)} in all", "", _shown(_sum(group, prices)), "")
+        yield table(("", "name", ">USD/month", "id"), rows, total=total_row)
+
+
+def _name(thing: Thing) -> str:
+    """Its name; nothing where that is only its id once more."""
+    return "" if thing.name == thing.id else thing.name
 
 
 def _cost(thing: Thing, prices: PriceList) -> str:
-    amount = usd_per_month(thing, prices)
-    return "free" if amount == ZERO else usd(amount)
+    return _shown(usd_per_month(thing, prices))
+
+
+def _shown(amount: Usd | None) -> str:
+    """The amount; `free` for nothing and for what no bill would show."""
+    return "free" if amount is not None and not float(f"{amount.high:.4f}") else usd(amount)
 
 
 def _sum(found: Sequence[Leftover], prices: PriceList) -> Usd:

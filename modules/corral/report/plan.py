@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from rich.console import RenderableType
 from rich.text import Text
 
 from corral.forecast.addresses import free_addresses, taken_addresses
+from corral.forecast.notes import Note
+from corral.inventory.things import BASE_TAG
 from corral.model.base import BasePlan
-from corral.model.cluster import ClusterPlan, LustrePlan, QueuePlan
+from corral.model.cluster import ClusterPlan, QueuePlan
+from corral.model.lustre import LustrePlan
 from corral.model.markets import InterfaceType
 from corral.report.amounts import count, duration
 from corral.report.tables import facts, heading, table
@@ -21,11 +25,11 @@ _INTERFACES = {
 }
 
 
-def plan_view(base: BasePlan, cluster: ClusterPlan) -> Iterator[RenderableType]:
-    """Everything that would exist, from the outside in."""
+def plan_view(base: BasePlan, cluster: ClusterPlan, notes: Sequence[Note] = ()) -> Iterator[RenderableType]:
+    """Everything that would exist, from the outside in, and what one should know of it."""
     yield heading(cluster.name, f"on base {base.name}, {cluster.region}")
     yield facts(_machines(cluster))
-    yield heading("Network", str(base.vpc_cidr))
+    yield heading("Network", str(base.vpc_cidr) if base.vpc_cidr else f"adopted: {base.adopted_vpc}")
     yield _zones(base, cluster)
     yield Text()
     yield facts(_ways(base))
@@ -35,6 +39,9 @@ def plan_view(base: BasePlan, cluster: ClusterPlan) -> Iterator[RenderableType]:
     yield facts(_file_systems(base, cluster))
     yield heading("Life and guards")
     yield facts(_guards(base, cluster))
+    if notes:
+        yield heading("Mind")
+        yield facts((note.about, note.text) for note in notes)
 
 
 def _machines(cluster: ClusterPlan) -> Iterator[tuple[str, str]]:
@@ -53,7 +60,7 @@ def _zones(base: BasePlan, cluster: ClusterPlan) -> RenderableType:
         (
             zone.zone_id,
             str(zone.private),
-            str(zone.heads),
+            str(zone.heads) if zone.heads else "-",
             count(free_addresses(zone)),
             count(taken_addresses(cluster, zone.zone_id)),
         )
@@ -63,6 +70,9 @@ def _zones(base: BasePlan, cluster: ClusterPlan) -> RenderableType:
 
 
 def _ways(base: BasePlan) -> Iterator[tuple[str, str]]:
+    if base.public is None:
+        yield "out", "through the adopted VPC's own routes; nothing comes in"
+        return
     yield "out", f"NAT gateway in {base.public.zone_id}, {base.public.cidr}; S3 by a gateway endpoint; nothing comes in"
     if base.interface_endpoints:
         yield "endpoints", ", ".join(base.interface_endpoints)
@@ -77,15 +87,32 @@ def _queue(queue: QueuePlan) -> Iterator[RenderableType]:
             offer.market.value,
             offer.zone_id,
             _limit(offer.max_price_usd_per_hour),
-            offer.placement_group or "-",
+            offer.placement_group or offer.reserved_group or "-",
+            offer.reservation or "",
         )
         for number, offer in enumerate(queue.offers, start=1)
     ]
     yield Text()
-    yield table((">order", "market", "zone", ">at most USD/h", "placement group"), offers)
-    nics = [(str(nic.card), str(nic.device), _INTERFACES[nic.interface_type]) for nic in queue.nics]
+    columns = (">order", "market", "zone", ">at most USD/h", "placement group", "reservation")
+    if any(offer.reservation for offer in queue.offers):
+        yield table(columns, offers)
+    else:
+        yield table(columns[:-1], [row[:-1] for row in offers])
     yield Text()
-    yield table((">card", ">device", "network interface"), nics)
+    yield table((">cards", ">device", "network interface"), _interfaces(queue))
+
+
+def _interfaces(queue: QueuePlan) -> list[tuple[str, str, str]]:
+    """The interfaces; cards next to each other that carry the same share a line."""
+    kinds = groupby(
+        enumerate(queue.nics), lambda item: (item[1].card - item[0], item[1].device, item[1].interface_type)
+    )
+    rows = []
+    for (_, device, kind), group in kinds:
+        cards = [nic.card for _, nic in group]
+        span = str(cards[0]) if len(cards) == 1 else f"{cards[0]}-{cards[-1]}"
+        rows.append((span, str(device), _INTERFACES[kind]))
+    return rows
 
 
 def _queue_facts(queue: QueuePlan) -> Iterator[tuple[str, str]]:
@@ -114,7 +141,8 @@ def _file_systems(base: BasePlan, cluster: ClusterPlan) -> Iterator[tuple[str, s
     for system in cluster.lustre:
         yield (
             system.mount,
-            f"Lustre {system.deployment}, {count(system.size_gib)} GiB in {system.zone_id}; goes with it",
+            f"Lustre {system.deployment}, {count(system.size_gib)} GiB in {system.zone_id};"
+            f" {'kept' if system.kept else 'goes with it'}",
         )
         yield from (("", text) for text in _links(system))
     yield "bucket", f"artefacts and checkpoints, below {cluster.prefix}; kept"
@@ -132,6 +160,8 @@ def _guards(base: BasePlan, cluster: ClusterPlan) -> Iterator[tuple[str, str]]:
     budget = base.budget
     told = f"{count(budget.usd_per_month)} USD a month, told to {', '.join(budget.notify)}" if budget else "none"
     yield "budget", told
+    if budget:
+        yield "", f"counts only once the tag {BASE_TAG} is activated as a cost allocation tag (billing console)"
     yield "kept", "bucket, key" + (", home" if base.home else "") + ": they survive every `corral down`"
 
 

@@ -15,6 +15,8 @@ from corral.report.amounts import ago, count, usd
 from corral.report.documents import Document, usd_document
 from corral.report.tables import facts, heading, table
 
+NOTHING = "0.00"
+
 
 def status_view(status: Status, now: datetime) -> Iterator[RenderableType]:
     """What is up, since when and until when, and what it costs now."""
@@ -26,8 +28,8 @@ def status_view(status: Status, now: datetime) -> Iterator[RenderableType]:
         yield table(columns, [_group(group) for group in status.groups])
     if status.file_systems:
         yield Text()
-        rows = [(one.name, one.kind.value, one.id, one.state or "", _size(one)) for one in status.file_systems]
-        yield table(("file system", "kind", "id", "state", ">GiB"), rows)
+        rows = [(one.name, one.kind.value, one.state or "", _size(one), one.id) for one in status.file_systems]
+        yield table(("file system", "kind", "state", ">GiB", "id"), rows)
 
 
 def status_document(status: Status) -> Document:
@@ -83,8 +85,8 @@ def _facts(status: Status, now: datetime) -> Iterator[tuple[str, str]]:
         base, cluster = usd(status.base_usd_per_hour), usd(status.cluster_usd_per_hour)
         yield "costs", f"{usd(status.usd_per_hour)} USD an hour now: base {base}, cluster {cluster}"
         yield "", "traffic and stored data come on top; `corral plan` says where prices are from"
-    else:
-        yield "costs", f"{usd(status.usd_per_hour)} USD an hour for what is kept"
+    elif (kept := usd(status.usd_per_hour)) != NOTHING:
+        yield "costs", f"{kept} USD an hour for what is kept"
 
 
 def _group(group: InstanceGroup) -> tuple[str, ...]:

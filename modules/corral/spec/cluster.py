@@ -2,136 +2,44 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import Literal
+from collections.abc import Mapping
 
 from pydantic import Field
 
-from corral.model.markets import Market
 from corral.spec.addresses import Address
 from corral.spec.base import Tags
 from corral.spec.durations import Duration
+from corral.spec.image import ImageSpec
+from corral.spec.lustre import LustreSpec
+from corral.spec.queues import EBS_LARGEST_GIB, QueueSpec, SlurmValue
 from corral.spec.record import SpecRecord
-
-DataEvent = Literal["NEW", "CHANGED", "DELETED"]
-DEFAULT_IMAGE_PROFILE = "ubuntu-24.04-dlami"
-_EBS_LARGEST_GIB = 16384  # the largest gp3 volume
 
 
 class HeadSpec(SpecRecord):
     """The head node, which runs Slurm's controller."""
 
     instance_type: str = Field(default="m7i.2xlarge", description="EC2 type of the head node. Default: m7i.2xlarge.")
-    zone: str | None = Field(default=None, description="Zone id of the head node. Default: the base's first zone.")
+    zone: str | None = Field(default=None, description="Zone of the head node. Default: the base's first zone.")
     address: Address | None = Field(
         default=None,
-        description="The head's private address, which it keeps for life; among the first 64 of its subnet."
-        " Default: one that follows from the cluster's name.",
+        description="The head's private address, which it keeps for life; among the first 64 of its subnet, or any"
+        " free one of an adopted subnet. Default: one that follows from the cluster's name; needed on adopted subnets.",
     )
     root_gib: int = Field(
-        default=150, ge=20, le=_EBS_LARGEST_GIB, description="Size of the head's root volume in GiB. Default: 150."
+        default=150, ge=20, le=EBS_LARGEST_GIB, description="Size of the head's root volume in GiB. Default: 150."
     )
     state_gib: int = Field(
         default=50,
         ge=10,
-        le=_EBS_LARGEST_GIB,
+        le=EBS_LARGEST_GIB,
         description="Size in GiB of the volume with Slurm's state, which outlives the head. Default: 50.",
     )
-
-
-class ImageSpec(SpecRecord):
-    """What the machines boot: a profile of the catalogue, or an image of your own."""
-
-    profile: str = Field(
-        default=DEFAULT_IMAGE_PROFILE,
-        description=f"Name of an image profile; its newest image is taken once and then kept."
-        f" Default: {DEFAULT_IMAGE_PROFILE}.",
-    )
-    id: str | None = Field(
-        default=None,
-        description=f"Id of an image of your own, built on the one of {DEFAULT_IMAGE_PROFILE}. Default: none.",
-    )
-
-
-class DataLinkSpec(SpecRecord):
-    """A directory of a Lustre file system whose files are objects in S3."""
-
-    path: str = Field(description="Directory inside the file system, such as /data.")
-    s3: str = Field(description="What it shows: s3://bucket or s3://bucket/prefix.")
-    imports: tuple[DataEvent, ...] = Field(
-        default=("NEW", "CHANGED", "DELETED"),
-        alias="import",
-        description="Changes in S3 that appear in the file system by themselves. Default: all three.",
-    )
-    exports: tuple[DataEvent, ...] = Field(
-        default=(),
-        alias="export",
-        description="Changes in the file system that go to S3 by themselves. Default: none.",
-    )
-
-
-class LustreSpec(SpecRecord):
-    """An FSx for Lustre file system that lives and dies with the cluster."""
-
-    name: str = Field(description="Name of the file system: small letters, digits, hyphens.")
-    size_gib: int = Field(ge=1, description="Size in GiB. SCRATCH_2: 1200, 2400, then steps of 2400.")
-    deployment: str = Field(default="SCRATCH_2", description="FSx deployment type. Default: SCRATCH_2.")
-    mount: str | None = Field(default=None, description="Where machines mount it. Default: /<name>.")
-    zone: str | None = Field(
-        default=None, description="Zone id; reading it from another zone costs. Default: the head's zone."
-    )
-    data: tuple[DataLinkSpec, ...] = Field(
-        default=(), description="Directories linked to S3, at most 8. Default: none."
-    )
-
-    @property
-    def mount_point(self) -> str:
-        """Where machines mount it."""
-        return self.mount or f"/{self.name}"
 
 
 class ClusterStorageSpec(SpecRecord):
     """File systems that live and die with the cluster."""
 
     lustre: tuple[LustreSpec, ...] = Field(default=(), description="FSx for Lustre file systems. Default: none.")
-
-
-class NodesSpec(SpecRecord):
-    """How many nodes a queue has."""
-
-    min: int = Field(default=0, ge=0, description="Nodes that are always there. Default: 0.")
-    max: int = Field(ge=1, description="Nodes that the queue grows to at most.")
-
-
-class PoolSpec(SpecRecord):
-    """A source of capacity: a market, in some zones."""
-
-    market: Market = Field(description="How EC2 sells it: spot or on-demand.")
-    zones: tuple[str, ...] | None = Field(
-        default=None, min_length=1, description="Zone ids, tried in this order. Default: all of the base, in its order."
-    )
-    max_price: float | None = Field(
-        default=None, gt=0, description="Most to pay for spot, in USD per instance hour. Default: the on-demand price."
-    )
-
-
-class QueueSpec(SpecRecord):
-    """What users submit to: a Slurm partition of equal machines. The first queue is the default one."""
-
-    name: str = Field(description="Name of the queue: small letters, digits, hyphens.")
-    instance_type: str = Field(description="EC2 type of the nodes, such as p4d.24xlarge.")
-    nodes: NodesSpec = Field(description="How many nodes there are: {min: 0, max: 4}.")
-    suspend_after: Duration = Field(
-        default=timedelta(minutes=10), description="How long a node may idle before it is ended. Default: 10m."
-    )
-    capacity: tuple[PoolSpec, ...] = Field(
-        min_length=1, description="Where nodes come from; the pools are tried in this order."
-    )
-    efa: Literal["auto", "on", "off"] = Field(
-        default="auto",
-        description="EFA interfaces: auto where the type has them, on to insist, off for none. Default: auto.",
-    )
-    time_limit: Duration | None = Field(default=None, description="The longest that a job may run. Default: no limit.")
 
 
 class LifetimeSpec(SpecRecord):
@@ -142,6 +50,42 @@ class LifetimeSpec(SpecRecord):
     )
     idle: Duration | None = Field(
         default=None, description="How long without a job until the cluster ends. Default: never."
+    )
+
+
+class BucketSpec(SpecRecord):
+    """A bucket that jobs may use."""
+
+    s3: str = Field(description="s3://bucket or s3://bucket/prefix.")
+    write: bool = Field(default=False, description="Whether jobs may also write and delete there. Default: false.")
+
+
+class JobsSpec(SpecRecord):
+    """What every job may use, beside checkpoints in the base's bucket."""
+
+    buckets: tuple[BucketSpec, ...] = Field(
+        default=(), description="Buckets that jobs may read or write with their role. Default: none."
+    )
+    secrets: Mapping[str, str] = Field(
+        default={},
+        description="Environment variables of jobs and the names of the secrets in Secrets Manager that hold their"
+        " values, such as HF_TOKEN: team/hugging-face. Default: none.",
+    )
+
+
+class SlurmSpec(SpecRecord):
+    """What you would add to slurm.conf."""
+
+    extra: Mapping[str, SlurmValue] = Field(
+        default={}, description="Further keys of slurm.conf, such as MaxJobCount; not those that corral sets itself."
+    )
+
+
+class AccessSpec(SpecRecord):
+    """Who gets in. Machines have no public address: shells and SSH go through Session Manager."""
+
+    ssh_keys: tuple[str, ...] = Field(
+        default=(), description="Public keys for SSH to it as the image's user: ssh-ed25519 AAAA.... Default: none."
     )
 
 
@@ -157,6 +101,9 @@ class ClusterWishes(SpecRecord):
         default_factory=ClusterStorageSpec, description="File systems of the cluster. Default: none."
     )
     queues: tuple[QueueSpec, ...] = Field(min_length=1, description="What users submit to; the first is the default.")
+    jobs: JobsSpec = Field(default_factory=JobsSpec, description="What every job may use. Default: nothing more.")
+    slurm: SlurmSpec = Field(default_factory=SlurmSpec, description="Your own lines in slurm.conf. Default: none.")
+    access: AccessSpec = Field(default_factory=AccessSpec, description="Who gets in, beside Session Manager.")
     lifetime: LifetimeSpec = Field(
         default_factory=LifetimeSpec, description="When the cluster ends by itself. Default: never."
     )

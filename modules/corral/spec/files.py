@@ -11,20 +11,23 @@ from pathlib import Path
 from typing import Any
 
 from corral.catalog.names import suggestion
+from corral.catalog.project import Catalogue, project_catalogue
 from corral.spec.base import BaseSpec
 from corral.spec.cluster import ClusterSpec
 from corral.spec.errors import SpecError, SpecErrors
 from corral.spec.parse import Outcome, read_base_wishes, read_cluster_wishes
 from corral.spec.problems import shown
+from corral.spec.surroundings import Surroundings
 from corral.spec.yaml_text import YamlError, read_yaml
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    """A cluster and the base that it stands on."""
+    """A cluster and the base that it stands on, and the catalogue of their project."""
 
     base: BaseSpec
     cluster: ClusterSpec
+    catalogue: Catalogue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +47,7 @@ def environments(project_dir: Path) -> tuple[str, ...]:
 
 def read_base(project_dir: Path, name: str) -> BaseSpec:
     """The base of this name. Raises SpecErrors."""
-    return _read_base(project_dir, name).checked()
+    return _read_base(project_dir, name, project_catalogue(project_dir)).checked()
 
 
 def read_cluster(project_dir: Path, name: str) -> ClusterSpec:
@@ -53,45 +56,52 @@ def read_cluster(project_dir: Path, name: str) -> ClusterSpec:
 
 
 def read_environment(project_dir: Path, env: str) -> Environment:
-    """The cluster of this name and its base. Raises SpecErrors with every mistake in both files."""
+    """The cluster of this name and its base. Raises SpecErrors with every mistake in both files.
+
+    Raises CatalogueErrors with every mistake in the project's catalogue, without which neither file can be judged.
+    """
+    catalogue = project_catalogue(project_dir)
     try:
         file = _read_file(project_dir, "cluster", env)
     except SpecErrors as error:
-        raise SpecErrors((*_errors_beside(project_dir, env), *error.errors)) from None
+        raise SpecErrors((*_errors_beside(project_dir, env, catalogue), *error.errors)) from None
     base_name = file.spec.get("base", env)
     base: Outcome[BaseSpec] = (
-        _base_of(project_dir, file, base_name) if isinstance(base_name, str) else Outcome(errors=())
+        _base_of(project_dir, file, base_name, catalogue) if isinstance(base_name, str) else Outcome(errors=())
     )
     # Against zones that are themselves in doubt nothing can be said.
     known = None if any(error.path.startswith("network") for error in base.errors) else base.spec
-    cluster = read_cluster_wishes(file.spec, name=env, region=file.region, where=file.where, base=known)
+    around = Surroundings(region=file.region, catalogue=catalogue, base=known)
+    cluster = read_cluster_wishes(file.spec, name=env, where=file.where, around=around)
     errors = (*base.errors, *cluster.errors)
     if errors or base.spec is None or cluster.spec is None:
         raise SpecErrors(errors)
-    return Environment(base=base.spec, cluster=cluster.spec)
+    return Environment(base=base.spec, cluster=cluster.spec, catalogue=catalogue)
 
 
-def _errors_beside(project_dir: Path, env: str) -> tuple[SpecError, ...]:
+def _errors_beside(project_dir: Path, env: str, catalogue: Catalogue) -> tuple[SpecError, ...]:
     """What is wrong with the base of this name, if there is one, while its cluster's file cannot be understood."""
     folder = project_dir / "stacks" / "base"
-    return _read_base(project_dir, env).errors if folder.is_dir() and env in _names(folder) else ()
+    is_there = folder.is_dir() and env in _names(folder)
+    return _read_base(project_dir, env, catalogue).errors if is_there else ()
 
 
-def _base_of(project_dir: Path, cluster: _StackFile, name: str) -> Outcome[BaseSpec]:
+def _base_of(project_dir: Path, cluster: _StackFile, name: str, catalogue: Catalogue) -> Outcome[BaseSpec]:
     """The cluster's base; where there is none of this name, that is a mistake in the cluster's file."""
     known = _names(_folder(project_dir, "base"))
     if name in known:
-        return _read_base(project_dir, name)
+        return _read_base(project_dir, name, catalogue)
     message = f"there is no base {name!r} - {suggestion(name, known) if known else 'there is none yet'}"
     return Outcome(errors=(SpecError(file=cluster.where, path="base", message=message),))
 
 
-def _read_base(project_dir: Path, name: str) -> Outcome[BaseSpec]:
+def _read_base(project_dir: Path, name: str, catalogue: Catalogue) -> Outcome[BaseSpec]:
     try:
         file = _read_file(project_dir, "base", name)
     except SpecErrors as error:
         return Outcome(errors=error.errors)
-    return read_base_wishes(file.spec, name=name, region=file.region, where=file.where)
+    around = Surroundings(region=file.region, catalogue=catalogue)
+    return read_base_wishes(file.spec, name=name, where=file.where, around=around)
 
 
 def _read_file(project_dir: Path, kind: str, name: str) -> _StackFile:

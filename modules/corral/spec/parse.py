@@ -13,6 +13,7 @@ from corral.spec.base import BaseSpec, BaseWishes
 from corral.spec.cluster import ClusterSpec, ClusterWishes
 from corral.spec.errors import Finding, Loc, SpecError, SpecErrors, path_of
 from corral.spec.salvage import parse_model
+from corral.spec.surroundings import Surroundings
 
 Wishes = TypeVar("Wishes", bound=BaseModel)
 Spec = TypeVar("Spec", bound=BaseModel)
@@ -33,37 +34,37 @@ class Outcome(Generic[Spec]):
         return self.spec
 
 
-def parse_base(raw: Mapping[str, Any], *, name: str, region: str, where: str) -> BaseSpec:
+def parse_base(raw: Mapping[str, Any], *, name: str, where: str, around: Surroundings) -> BaseSpec:
     """The base that this raw data declares; `where` names its file in errors. Raises SpecErrors."""
-    return read_base_wishes(raw, name=name, region=region, where=where).checked()
+    return read_base_wishes(raw, name=name, where=where, around=around).checked()
 
 
-def parse_cluster(raw: Mapping[str, Any], *, name: str, region: str, where: str, base: BaseSpec | None) -> ClusterSpec:
+def parse_cluster(raw: Mapping[str, Any], *, name: str, where: str, around: Surroundings) -> ClusterSpec:
     """The cluster that this raw data declares; `where` names its file in errors. Raises SpecErrors.
 
     Without its base, what only shows against it (zones, addresses) goes unchecked.
     """
-    return read_cluster_wishes(raw, name=name, region=region, where=where, base=base).checked()
+    return read_cluster_wishes(raw, name=name, where=where, around=around).checked()
 
 
-def read_base_wishes(raw: Mapping[str, Any], *, name: str, region: str, where: str) -> Outcome[BaseSpec]:
+def read_base_wishes(raw: Mapping[str, Any], *, name: str, where: str, around: Surroundings) -> Outcome[BaseSpec]:
     """What `parse_base` gives or raises, both at once."""
-    wishes, findings = _wishes(BaseWishes, raw, lambda wishes: rules_base.check(wishes, region))
-    errors = _errors(rules_names.check_stack(name, region), findings, raw, where)
-    spec = None if wishes is None else BaseSpec.model_construct(**_values(wishes), name=name, region=region, file=where)
-    return Outcome(spec=spec, errors=errors)
-
-
-def read_cluster_wishes(
-    raw: Mapping[str, Any], *, name: str, region: str, where: str, base: BaseSpec | None
-) -> Outcome[ClusterSpec]:
-    """What `parse_cluster` gives or raises, both at once."""
-    wishes, findings = _wishes(ClusterWishes, raw, lambda wishes: rules_cluster.check(wishes, region, base))
-    errors = _errors(rules_names.check_stack(name, region), findings, raw, where)
+    wishes, findings = _wishes(BaseWishes, raw, lambda wishes: rules_base.check(wishes, around))
+    errors = _errors(rules_names.check_stack(name, around.region), findings, raw, where)
     if wishes is None:
         return Outcome(spec=None, errors=errors)
-    values = {**_values(wishes), "base": wishes.base or name}
-    return Outcome(spec=ClusterSpec.model_construct(**values, name=name, region=region, file=where), errors=errors)
+    stack = {"name": name, "region": around.region, "file": where}
+    return Outcome(spec=BaseSpec.model_construct(**{**_values(wishes), **stack}), errors=errors)
+
+
+def read_cluster_wishes(raw: Mapping[str, Any], *, name: str, where: str, around: Surroundings) -> Outcome[ClusterSpec]:
+    """What `parse_cluster` gives or raises, both at once."""
+    wishes, findings = _wishes(ClusterWishes, raw, lambda wishes: rules_cluster.check(wishes, around))
+    errors = _errors(rules_names.check_stack(name, around.region), findings, raw, where)
+    if wishes is None:
+        return Outcome(spec=None, errors=errors)
+    stack = {"name": name, "region": around.region, "file": where, "base": wishes.base or name}
+    return Outcome(spec=ClusterSpec.model_construct(**{**_values(wishes), **stack}), errors=errors)
 
 
 def _wishes(

@@ -78,6 +78,7 @@ _MESSAGES: Mapping[str, Callable[[str, Mapping[str, Any], Any], str]] = {
     "int_from_float": _expected("a whole number"),
     "float_type": _expected("a number"),
     "finite_number": _expected("a number"),
+    "bool_type": _expected("true or false"),
     "tuple_type": _expected("a list"),
     "dict_type": _expected("fields"),
     "mapping_type": _expected("fields"),

@@ -7,14 +7,17 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from corral.catalog.images import ImageProfile, image_profiles
-from corral.catalog.instances import InstanceType, instance_types
+from corral.catalog.instances import InstanceType
 from corral.catalog.names import suggestion
 from corral.catalog.regions import regions
-from corral.spec import rules_lustre, rules_names, rules_queues, rules_tags
+from corral.spec import rules_access, rules_jobs, rules_lustre, rules_names, rules_queues, rules_slurm, rules_tags
 from corral.spec.base import BaseSpec
-from corral.spec.cluster import ClusterWishes, HeadSpec, ImageSpec, LifetimeSpec
+from corral.spec.cluster import ClusterWishes, HeadSpec, LifetimeSpec
 from corral.spec.durations import format_duration
 from corral.spec.errors import Finding, Loc
+from corral.spec.image import ImageSpec
+from corral.spec.rules_lustre import directory_problem, overlap
+from corral.spec.surroundings import Surroundings
 
 _IMAGE_ID = re.compile(r"ami-([0-9a-f]{8}|[0-9a-f]{17})")
 _LONGEST_TTL = timedelta(days=30)
@@ -22,30 +25,43 @@ _SHORTEST_TTL = timedelta(minutes=30)  # head and first node alone take ten to b
 _SHORTEST_IDLE = timedelta(minutes=10)  # a cluster that has just come up is idle, too
 
 
-def check(wishes: ClusterWishes, region: str, base: BaseSpec | None) -> Iterator[Finding]:
-    """What is wrong with this cluster in this region, and on this base where it is known."""
-    yield from _check_base(wishes, region, base)
-    yield from _check_head(wishes.head, region, base)
-    yield from _check_image(wishes.image)
-    yield from _check_architectures(wishes)
-    yield from rules_lustre.check(wishes.storage.lustre, region, base)
-    yield from rules_queues.check(wishes.queues, region, base)
+def check(wishes: ClusterWishes, around: Surroundings) -> Iterator[Finding]:
+    """What is wrong with this cluster in its region, and on its base where it is known."""
+    yield from _check_base(around)
+    yield from _check_head(wishes.head, around)
+    yield from _check_image(("image",), wishes.image)
+    yield from _check_images_of_queues(wishes)
+    yield from _check_machines(wishes, around)
+    yield from rules_lustre.check(wishes.storage.lustre, around)
+    yield from rules_queues.check(wishes.queues, around)
+    yield from _check_disks(wishes, around)
     yield from rules_queues.check_time_limits(wishes.queues, wishes.lifetime)
+    yield from rules_jobs.check(wishes.jobs)
+    yield from rules_slurm.check_extra(("slurm", "extra"), wishes.slurm.extra, rules_slurm.CONF_KEYS)
+    yield from rules_access.check(wishes.access)
     yield from _check_lifetime(wishes.lifetime)
     yield from rules_tags.check(wishes.tags)
 
 
-def architecture_problem(machine: InstanceType, profile: ImageProfile) -> str | None:
-    """Why a machine of this type cannot boot an image of this profile; None where it can."""
-    if machine.architecture == profile.architecture:
+def image_problem(machine: InstanceType, profile: ImageProfile) -> str | None:
+    """Why a machine of this type cannot boot an image of this profile, or not use all it has; None where it can."""
+    if machine.architecture != profile.architecture:
+        return (
+            f"{machine.name} is an {machine.architecture} machine, image {profile.name!r} is for {profile.architecture}"
+            " - use a type or an image of the other kind"
+        )
+    if machine.accelerator is None or machine.accelerator.vendor in profile.drivers:
         return None
+    vendor = machine.accelerator.vendor
+    fitting = [row.name for row in image_profiles().values() if vendor in row.drivers and not row.box]
     return (
-        f"{machine.name} is an {machine.architecture} machine, image {profile.name!r} is for {profile.architecture}"
-        " - use a type or an image of the other kind"
+        f"{machine.name} has {machine.accelerator.product}, for which image {profile.name!r} has no driver"
+        f" - use the image {' or '.join(fitting)}"
     )
 
 
-def _check_base(wishes: ClusterWishes, region: str, base: BaseSpec | None) -> Iterator[Finding]:
+def _check_base(around: Surroundings) -> Iterator[Finding]:
+    base, region = around.base, around.region
     if base and base.region != region and {region, base.region} <= set(regions()):
         yield Finding(
             ("aws:region",),
@@ -53,41 +69,89 @@ def _check_base(wishes: ClusterWishes, region: str, base: BaseSpec | None) -> It
         )
 
 
-def _check_head(head: HeadSpec, region: str, base: BaseSpec | None) -> Iterator[Finding]:
-    yield from rules_queues.check_type(("head", "instance_type"), head.instance_type)
+def _check_head(head: HeadSpec, around: Surroundings) -> Iterator[Finding]:
+    yield from rules_queues.check_type(("head", "instance_type"), head.instance_type, around)
     if head.zone:
-        yield from rules_names.check_base_zone(("head", "zone"), head.zone, region, base)
-    if base and head.address and head.address not in base.network.cidr:
-        yield Finding(
-            ("head", "address"), f"{head.address} is outside the VPC of base {base.name!r} - it has {base.network.cidr}"
-        )
+        yield from rules_names.check_base_zone(("head", "zone"), head.zone, around)
+    if around.base:
+        yield from _check_address(head, around.base)
 
 
-def _check_image(image: ImageSpec) -> Iterator[Finding]:
+def _check_address(head: HeadSpec, base: BaseSpec) -> Iterator[Finding]:
+    loc: Loc = ("head", "address")
+    if base.network.adopt is None:
+        if head.address and head.address not in base.network.cidr:
+            vpc = f"the VPC of base {base.name!r} - it has {base.network.cidr}"
+            yield Finding(loc, f"{head.address} is outside {vpc}")
+        return
+    zone = head.zone or base.network.zone_names[0]
+    subnet = next((subnet for subnet in base.network.adopt.subnets if subnet.zone == zone), None)
+    if subnet and head.address is None:
+        yield Finding(loc, f"is missing - in an adopted subnet none is kept: give a free one of {subnet.cidr}")
+    elif subnet and head.address not in subnet.cidr:
+        yield Finding(loc, f"{head.address} is outside {subnet.id} in {zone} - it has {subnet.cidr}")
+
+
+def _check_image(loc: Loc, image: ImageSpec) -> Iterator[Finding]:
     if {"profile", "id"} <= image.model_fields_set and image.id is not None:
-        yield Finding(("image",), "has both profile and id - give one of them")
+        yield Finding(loc, "has both profile and id - give one of them")
     if image.id is not None and not _IMAGE_ID.fullmatch(image.id):
-        yield Finding(("image", "id"), f"{image.id!r} is not an image id - it looks like ami-0123456789abcdef0")
+        yield Finding((*loc, "id"), f"{image.id!r} is not an image id - it looks like ami-0123456789abcdef0")
     profile = image_profiles().get(image.profile)
     known = [name for name, row in image_profiles().items() if not row.box]
     if profile is None:
         yield Finding(
-            ("image", "profile"), f"{image.profile!r} is not in the catalogue - {suggestion(image.profile, known)}"
+            (*loc, "profile"), f"{image.profile!r} is not in the catalogue - {suggestion(image.profile, known)}"
         )
     elif profile.box:
         yield Finding(
-            ("image", "profile"), f"{image.profile!r} exists in the box alone, which takes it by itself - leave it out"
+            (*loc, "profile"), f"{image.profile!r} exists in the box alone, which takes it by itself - leave it out"
         )
 
 
-def _check_architectures(wishes: ClusterWishes) -> Iterator[Finding]:
-    profile = image_profiles().get(wishes.image.profile)
-    places: list[tuple[Loc, str]] = [(("head", "instance_type"), wishes.head.instance_type)]
-    places += [(("queues", n, "instance_type"), queue.instance_type) for n, queue in enumerate(wishes.queues)]
-    for loc, name in places:
-        machine = instance_types().get(name)
-        if machine and profile and (message := architecture_problem(machine, profile)):
+def _check_images_of_queues(wishes: ClusterWishes) -> Iterator[Finding]:
+    """One Slurm speaks to all nodes: slurmctld takes nodes of its own release and of older ones."""
+    head = image_profiles().get(wishes.image.profile)
+    for number, queue in enumerate(wishes.queues):
+        if queue.image is None:
+            continue
+        loc: Loc = ("queues", number, "image")
+        yield from _check_image(loc, queue.image)
+        own = image_profiles().get(queue.image.profile)
+        if head and own and _release(own) > _release(head):
+            yield Finding(
+                loc,
+                f"{own.name!r} has Slurm {own.slurm_version}, the head {head.slurm_version} - nodes cannot be newer",
+            )
+
+
+def _check_machines(wishes: ClusterWishes, around: Surroundings) -> Iterator[Finding]:
+    places: list[tuple[Loc, str, str]] = [(("head", "instance_type"), wishes.head.instance_type, wishes.image.profile)]
+    for n, queue in enumerate(wishes.queues):
+        image = queue.image or wishes.image
+        places.append((("queues", n, "instance_type"), queue.instance_type, image.profile))
+    for loc, name, image_name in places:
+        machine, profile = around.catalogue.instance_types.get(name), image_profiles().get(image_name)
+        if machine and profile and (message := image_problem(machine, profile)):
             yield Finding(loc, message)
+
+
+def _check_disks(wishes: ClusterWishes, around: Surroundings) -> Iterator[Finding]:
+    """The nodes' own disks beside the file systems that all machines mount."""
+    kept = around.base.storage.lustre if around.base else ()
+    shared = (*wishes.storage.lustre, *kept)
+    for number, queue in enumerate(wishes.queues):
+        machine = around.catalogue.instance_types.get(queue.instance_type)
+        if queue.nvme == "off" or machine is None or not machine.nvme_count:
+            continue
+        for system in shared:
+            if not directory_problem(system.mount_point) and overlap(queue.nvme, system.mount_point):
+                message = f"{queue.nvme!r} overlaps {system.mount_point!r} of Lustre {system.name!r}"
+                yield Finding(("queues", number, "nvme"), f"{message} - mount them side by side")
+
+
+def _release(profile: ImageProfile) -> tuple[int, ...]:
+    return tuple(int(part) for part in profile.slurm_version.split(".")[:2])
 
 
 def _check_lifetime(lifetime: LifetimeSpec) -> Iterator[Finding]:

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 
 from corral.catalog.names import suggestion
 from corral.catalog.regions import Region, regions
-from corral.spec.base import BaseSpec
 from corral.spec.errors import Finding, Loc
+from corral.spec.surroundings import Surroundings
 
 _NAME = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?")
 _LONGEST = 28  # characters: corral-<base>-<account>-<region> must fit into the 63 of a bucket's name
 _RESERVED = ("all", "default", "none")  # words of Slurm's own in the place of a partition or node name
-_ZONE_NAME = re.compile(r"[a-z]{2}(-[a-z]+)+-\d+[a-z]")
-_LOCAL_ZONE = re.compile(r"[a-z]+\d+-[a-z]+\d+-az\d+")
+ZONE_NAME = re.compile(r"(?P<region>[a-z]{2}(-[a-z]+)+-\d+)[a-g]")
+_LOCAL_ZONE = re.compile(r"[a-z]+\d+-[a-z]+\d+-az\d+|[a-z]{2}(-[a-z]+)+-\d+-[a-z]+-\d+[a-z]")
 
 
 def check_stack(name: str, region: str) -> Iterator[Finding]:
@@ -51,30 +51,40 @@ def check_unique(names: Sequence[str], loc: Loc, key: str, what: str) -> Iterato
             yield Finding((*loc, number, key), f"{name!r} is also the {what} of entry {first} - each needs its own")
 
 
-def check_region_zones(loc: Loc, zones: Sequence[str], region: str) -> Iterator[Finding]:
-    """What is wrong with these zone ids, in a region that may itself be unknown."""
+def check_region_zones(locs: Sequence[Loc], zones: Sequence[str], region: str) -> Iterator[Finding]:
+    """What is wrong with these zones, each with its place, in a region that may itself be unknown."""
     known = regions().get(region)
-    for number, zone in enumerate(zones):
-        if known and zone not in known.zones:
-            yield Finding((*loc, number), _zone_problem(zone, known))
+    for number, (loc, zone) in enumerate(zip(locs, zones, strict=True)):
+        if known and (message := _zone_problem(zone, known)):
+            yield Finding(loc, message)
         elif zone in zones[:number]:
-            yield Finding((*loc, number), f"{zone!r} is listed twice - keep one")
+            yield Finding(loc, f"{zone!r} is listed twice - keep one")
+        elif bool(ZONE_NAME.fullmatch(zone)) is not bool(ZONE_NAME.fullmatch(zones[0])):
+            yield Finding(loc, f"{zone!r} and {zones[0]!r} may be one zone - give all by id, or all by name")
 
 
-def check_base_zone(loc: Loc, zone: str, region: str, base: BaseSpec | None) -> Iterator[Finding]:
-    """What is wrong with a zone that a cluster names: it must be one that its base spans."""
-    known = regions().get(region)
-    if known and zone not in known.zones:
-        yield Finding(loc, _zone_problem(zone, known))
-    elif base and zone not in base.network.zones:
-        yield Finding(
-            loc, f"{zone!r} is not a zone of base {base.name!r} - it has {', '.join(base.network.zones)}; add it there"
-        )
+def check_base_zone(loc: Loc, zone: str, around: Surroundings) -> Iterator[Finding]:
+    """What is wrong with a zone that a cluster names: it must be one that its base spans, in the base's words."""
+    known, base = regions().get(around.region), around.base
+    if base and zone in base.network.zone_names:
+        return
+    if known and (message := _zone_problem(zone, known)):
+        yield Finding(loc, message)
+    elif base and ZONE_NAME.fullmatch(zone) and not ZONE_NAME.fullmatch(base.network.zone_names[0]):
+        there = ", ".join(base.network.zone_names)
+        yield Finding(loc, f"{zone!r} is a zone's name, base {base.name!r} has its zones by id - use one of {there}")
+    elif base:
+        there = ", ".join(base.network.zone_names)
+        yield Finding(loc, f"{zone!r} is not a zone of base {base.name!r} - it has {there}; add it there")
 
 
-def _zone_problem(zone: str, region: Region) -> str:
-    if _ZONE_NAME.fullmatch(zone):
-        return f"{zone!r} is a zone's name, which differs between accounts - use an id such as {region.zones[0]!r}"
+def _zone_problem(zone: str, region: Region) -> str | None:
+    if zone in region.zones:
+        return None
+    if match := ZONE_NAME.fullmatch(zone):
+        if match["region"] == region.name:
+            return None  # which of the letters there are depends on the account
+        return f"{zone!r} is a zone of {match['region']} - {region.name} has {', '.join(region.zones)}"
     if _LOCAL_ZONE.fullmatch(zone):
         return f"{zone!r} is a Local Zone, where corral places nothing - use one of {', '.join(region.zones)}"
     return f"{zone!r} is not a zone of {region.name} - it has {', '.join(region.zones)}"

@@ -2,37 +2,44 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
-from corral.catalog.instances import instance_types
-from corral.catalog.names import suggestion
+from corral.catalog.instances import type_hint
 from corral.model.markets import Market
-from corral.spec import rules_names
+from corral.spec import rules_names, rules_slurm
 from corral.spec.base import BaseSpec
-from corral.spec.cluster import LifetimeSpec, PoolSpec, QueueSpec
+from corral.spec.cluster import LifetimeSpec
 from corral.spec.durations import format_duration
 from corral.spec.errors import Finding, Loc
+from corral.spec.queues import PoolSpec, QueueSpec
+from corral.spec.rules_lustre import directory_problem
+from corral.spec.surroundings import Surroundings
 
 _MOST_NODES = 65533  # Slurm's own limit on the nodes of one cluster (TreeWidth, slurm.conf)
 _SHORTEST_SUSPEND = timedelta(seconds=60)  # slurmctld looks for idle nodes every minute
+_RESERVATION_ID = re.compile(r"cr-[0-9a-f]{17}")
+_ACCOUNT = re.compile(r"[a-z0-9_][a-z0-9_-]{0,63}")
 _SHORTEST_LIMIT = timedelta(minutes=1)  # Slurm counts the limits of jobs in minutes
 
 
-def check(queues: Sequence[QueueSpec], region: str, base: BaseSpec | None) -> Iterator[Finding]:
+def check(queues: Sequence[QueueSpec], around: Surroundings) -> Iterator[Finding]:
     """What is wrong with these queues."""
     for number, queue in enumerate(queues):
-        yield from _check_queue(("queues", number), queue, region, base)
+        yield from _check_queue(("queues", number), queue, around)
     yield from rules_names.check_unique([queue.name for queue in queues], ("queues",), "name", "name")
     total = sum(queue.nodes.max for queue in queues)
     if total > _MOST_NODES:
         yield Finding(("queues",), f"have {total} nodes together - Slurm takes {_MOST_NODES}")
+    yield from _check_reservations_apart(queues)
 
 
-def check_type(loc: Loc, name: str) -> Iterator[Finding]:
+def check_type(loc: Loc, name: str, around: Surroundings) -> Iterator[Finding]:
     """What is wrong with the name of an instance type."""
-    if name not in instance_types():
-        yield Finding(loc, f"{name!r} is not in the catalogue - {suggestion(name, instance_types())}")
+    types = around.catalogue.instance_types
+    if name not in types:
+        yield Finding(loc, f"{name!r} is not in the catalogue - {type_hint(name, types)}")
 
 
 def check_time_limits(queues: Sequence[QueueSpec], lifetime: LifetimeSpec) -> Iterator[Finding]:
@@ -46,30 +53,46 @@ def check_time_limits(queues: Sequence[QueueSpec], lifetime: LifetimeSpec) -> It
             )
 
 
-def _check_queue(loc: Loc, queue: QueueSpec, region: str, base: BaseSpec | None) -> Iterator[Finding]:
+def _check_queue(loc: Loc, queue: QueueSpec, around: Surroundings) -> Iterator[Finding]:
     yield from rules_names.check_name((*loc, "name"), queue.name)
-    yield from check_type((*loc, "instance_type"), queue.instance_type)
-    yield from _check_machine(loc, queue)
+    yield from check_type((*loc, "instance_type"), queue.instance_type, around)
+    yield from _check_machine(loc, queue, around)
     if queue.nodes.min > queue.nodes.max:
         yield Finding((*loc, "nodes", "min"), f"{queue.nodes.min} is more than max {queue.nodes.max} - use max or less")
+    yield from _check_static(loc, queue)
     yield from _check_times(loc, queue)
     for number, pool in enumerate(queue.capacity):
-        yield from _check_pool((*loc, "capacity", number), pool, region, base)
-    yield from _check_overlaps((*loc, "capacity"), queue.capacity, base)
+        yield from _check_pool((*loc, "capacity", number), pool, around)
+    yield from _check_overlaps((*loc, "capacity"), queue.capacity, around.base)
+    yield from _check_slurm(loc, queue)
 
 
-def _check_machine(loc: Loc, queue: QueueSpec) -> Iterator[Finding]:
-    machine = instance_types().get(queue.instance_type)
+def _check_machine(loc: Loc, queue: QueueSpec, around: Surroundings) -> Iterator[Finding]:
+    machine = around.catalogue.instance_types.get(queue.instance_type)
     if machine is None:
         return
     if queue.efa == "on" and not machine.efa_maximum:
         yield Finding((*loc, "efa"), f"'on', but {machine.name} has no EFA - use 'auto' or another instance_type")
+    if "nvme" in queue.model_fields_set and queue.nvme != "off" and not machine.nvme_count:
+        yield Finding((*loc, "nvme"), f"{machine.name} has no disks of its own - leave it out")
     for number, pool in enumerate(queue.capacity):
-        if pool.market not in machine.markets:
+        if pool.market.usage_class not in machine.markets:
             sold = ", ".join(machine.markets)
             yield Finding(
                 (*loc, "capacity", number, "market"), f"{machine.name} is not sold as {pool.market!s} - it is as {sold}"
             )
+
+
+def _check_static(loc: Loc, queue: QueueSpec) -> Iterator[Finding]:
+    """Nodes that are always there need a place: where all capacity is counted, its count."""
+    counts = [pool.count if pool.market.is_reserved else None for pool in queue.capacity]
+    known = [count for count in counts if count is not None]
+    if len(known) == len(counts) and queue.nodes.min > sum(known):
+        yield Finding(
+            (*loc, "nodes", "min"),
+            f"{queue.nodes.min} is more than the {sum(known)} instances that its capacity counts - use {sum(known)} or"
+            " less, or add another pool",
+        )
 
 
 def _check_times(loc: Loc, queue: QueueSpec) -> Iterator[Finding]:
@@ -79,20 +102,67 @@ def _check_times(loc: Loc, queue: QueueSpec) -> Iterator[Finding]:
         yield Finding((*loc, "time_limit"), f"{format_duration(queue.time_limit)} is too short - use 1m or more")
 
 
-def _check_pool(loc: Loc, pool: PoolSpec, region: str, base: BaseSpec | None) -> Iterator[Finding]:
+def _check_pool(loc: Loc, pool: PoolSpec, around: Surroundings) -> Iterator[Finding]:
     zones = pool.zones or ()
     for number, zone in enumerate(zones):
-        yield from rules_names.check_base_zone((*loc, "zones", number), zone, region, base)
+        yield from rules_names.check_base_zone((*loc, "zones", number), zone, around)
         if zone in zones[:number]:
             yield Finding((*loc, "zones", number), f"{zone!r} is listed twice - keep one")
     if pool.max_price is not None and pool.market is not Market.SPOT:
         yield Finding((*loc, "max_price"), f"is for spot only, this pool is {pool.market!s} - leave it out")
+    yield from (_check_reserved(loc, pool) if pool.market.is_reserved else _check_bought(loc, pool))
+
+
+def _check_reserved(loc: Loc, pool: PoolSpec) -> Iterator[Finding]:
+    if not pool.ids:
+        yield Finding((*loc, "ids"), f"is missing - a {pool.market!s} has an id, such as [cr-0123456789abcdef0]")
+    for number, id in enumerate(pool.ids):
+        if not _RESERVATION_ID.fullmatch(id):
+            message = f"{id!r} is not the id of a reservation - it looks like cr-0123456789abcdef0"
+            yield Finding((*loc, "ids", number), message)
+    if pool.zones is None or len(pool.zones) != 1:
+        yield Finding((*loc, "zones"), f"a {pool.market!s} is in one zone - give that one, and other ids another pool")
+    if pool.placement_group is not None and pool.market is Market.CAPACITY_BLOCK:
+        yield Finding((*loc, "placement_group"), "a capacity block takes no placement group - leave it out")
+
+
+def _check_bought(loc: Loc, pool: PoolSpec) -> Iterator[Finding]:
+    for field in ("ids", "count", "placement_group"):
+        if field in pool.model_fields_set:
+            message = f"is for reservations and capacity blocks, this pool is {pool.market!s} - leave it out"
+            yield Finding((*loc, field), message)
+
+
+def _check_reservations_apart(queues: Sequence[QueueSpec]) -> Iterator[Finding]:
+    """One reservation serves one queue once: two would take its instances from each other."""
+    seen: dict[str, str] = {}
+    for q, queue in enumerate(queues):
+        for p, pool in enumerate(queue.capacity):
+            for number, id in enumerate(pool.ids):
+                if id in seen:
+                    message = f"{id!r} is used by {seen[id]} already - name it once"
+                    yield Finding(("queues", q, "capacity", p, "ids", number), message)
+                seen.setdefault(id, f"queues[{q}].capacity[{p}]")
+
+
+def _check_slurm(loc: Loc, queue: QueueSpec) -> Iterator[Finding]:
+    if queue.nvme != "off" and (message := directory_problem(queue.nvme)):
+        yield Finding((*loc, "nvme"), message)
+    for number, account in enumerate(queue.accounts):
+        if not _ACCOUNT.fullmatch(account):
+            message = f"{account!r} is not a Slurm account - use small letters, digits, - and _"
+            yield Finding((*loc, "accounts", number), message)
+        elif account in queue.accounts[:number]:
+            yield Finding((*loc, "accounts", number), f"{account!r} is listed twice - keep one")
+    yield from rules_slurm.check_extra((*loc, "extra"), queue.extra, rules_slurm.PARTITION_KEYS)
 
 
 def _check_overlaps(loc: Loc, pools: Sequence[PoolSpec], base: BaseSpec | None) -> Iterator[Finding]:
     """Pools that would try again what an earlier one has already tried: the same market in the same zone."""
-    everywhere = frozenset(base.network.zones) if base else None
+    everywhere = frozenset(base.network.zone_names) if base else None
     for number, pool in enumerate(pools):
+        if pool.market.is_reserved:
+            continue  # told apart by their ids
         for earlier, other in enumerate(pools[:number]):
             if pool.market is other.market and (common := _common_zones(pool, other, everywhere)):
                 yield Finding(

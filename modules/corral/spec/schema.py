@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from corral.catalog.images import image_profiles
 from corral.catalog.instances import instance_types
-from corral.catalog.lustre import lustre_deployments
+from corral.catalog.lustre import lustre_choices
 from corral.catalog.regions import regions
 from corral.spec.base import BaseWishes
 from corral.spec.cluster import ClusterWishes
@@ -51,7 +51,7 @@ def _name_choices(definitions: Mapping[str, Any]) -> None:
         ("HeadSpec", "instance_type", tuple(instance_types())),
         ("QueueSpec", "instance_type", tuple(instance_types())),
         ("ImageSpec", "profile", profiles),
-        ("LustreSpec", "deployment", tuple(lustre_deployments())),
+        ("LustreSpec", "deployment", sorted({row.deployment_type for row in lustre_choices()})),
     )
     for record, field, names in choices:
         if record in definitions:

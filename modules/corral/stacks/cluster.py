@@ -29,10 +29,15 @@ def program() -> None:
     pins = Pins("pins", PinsArgs(plan=plan, image_id=image_id(plan, aws), ends_at=ends_at(plan)), opts)
     watch = Watch("watch", WatchArgs(plan=plan, key_arn=ground.key_arn), opts)
     identity = Identity("identity", IdentityArgs(plan=plan, boundary=ground.boundary), opts)
-    security = SecurityArgs(plan=plan, vpc_id=ground.vpc_id, home_group=ground.home_group)
+    security = SecurityArgs(
+        plan=plan, vpc_id=ground.vpc_id, home_group=ground.home_group, lustre_group=ground.lustre_group
+    )
     group = Security("security", security, opts).group.id
     names = Names("names", NamesArgs(plan=plan, vpc_id=ground.vpc_id), opts)
-    lustre = Lustre("lustre", LustreArgs(plan=plan, subnets=ground.subnets, group=group), opts)
+    lustre_args = LustreArgs(
+        owner=plan.name, systems=plan.own_lustre, subnets=ground.subnets, group=group, key_arn=ground.key_arn
+    )
+    lustre = Lustre("lustre", lustre_args, opts)
     queues = Queues(
         "queues",
         QueuesArgs(

@@ -76,7 +76,7 @@ class Parts:
     def grants(self) -> list[aws.iam.RolePolicy]:
         """The policies of the three roles. A head must not boot before it may do its work."""
         arns, identity, ground = self._arns(), self.identity, self.ground
-        linked = sorted({bucket_of(link.s3) for system in self.plan.lustre for link in system.data})
+        linked = sorted({bucket_of(link.s3) for system in self.plan.own_lustre for link in system.data})
         buckets = [f"arn:aws:s3:::{name}" for name in linked]
         job = pulumi.Output.all(ground.bucket_arn, ground.key_arn).apply(
             lambda found: job_policy(found[0], found[1], self.plan.name, buckets)
@@ -132,7 +132,7 @@ class Parts:
             state_volume=head.volume.id,
             templates={key: [t.id, t.latest_version] for key, t in templates.items()},
             placement_groups={key: group.name for key, group in self.queues.groups.items()},
-            lustre={name: [s.id, s.dns_name, s.mount_name] for name, s in lustre.items()},
+            lustre={**{name: [s.id, s.dns_name, s.mount_name] for name, s in lustre.items()}, **self.ground.lustre},
             home=self.ground.home,
             hosted_zone=self.names.zone.zone_id,
             munge_secret=self.watch.munge.arn,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import pulumi
@@ -26,15 +26,31 @@ class Ground:
         self.key_arn, self.boundary = self._id("key_arn"), self._id("boundary")
         self.home = self._id("home") if plan.home else None
         self.home_group = self._id("home_group") if plan.home else None
+        kept = [system.name for system in plan.lustre if system.kept]
+        self.lustre_group = self._id("lustre_group") if kept else None
+        self.lustre = {name: self._kept_lustre(name) for name in kept}
 
     def _id(self, name: str) -> pulumi.Output[str]:
         return self._stack.require_output(name).apply(str)
+
+    def _kept_lustre(self, name: str) -> pulumi.Output[Sequence[str]]:
+        """The id, DNS name, mount name and ARN of a file system that the base keeps."""
+        found: pulumi.Output[Sequence[str]] = self._stack.require_output("lustre").apply(partial(_of_name, name))
+        return found
 
     def _by_zone(self, plan: ClusterPlan, name: str) -> dict[str, pulumi.Output[str]]:
         found = self._stack.require_output(name)
         zones = {plan.head.zone_id, *(s.zone_id for s in plan.lustre)}
         zones |= {offer.zone_id for queue in plan.queues for offer in queue.offers}
         return {zone: found.apply(partial(_of_zone, zone)) for zone in sorted(zones)}
+
+
+def _of_name(name: str, systems: Mapping[str, Sequence[str]]) -> Sequence[str]:
+    if name not in systems and pulumi.runtime.is_dry_run():
+        return UNKNOWN  # type: ignore[return-value]
+    if name not in systems:
+        raise pulumi.RunError(f"the base has no Lustre {name} yet - bring the base up first")
+    return systems[name]
 
 
 def _of_zone(zone: str, ids: Mapping[str, str]) -> str:

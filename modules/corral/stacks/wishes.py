@@ -8,11 +8,13 @@ from pathlib import Path
 import pulumi
 import pulumi_aws as aws
 
+from corral.catalog.project import project_catalogue
 from corral.model.cluster import ClusterPlan
 from corral.plan.base import plan_base
 from corral.plan.cluster import plan_cluster
 from corral.spec.files import read_base
 from corral.spec.parse import parse_cluster
+from corral.spec.surroundings import Surroundings
 from corral.stacks import settings
 
 
@@ -21,9 +23,11 @@ def read_plan() -> ClusterPlan:
     cluster, and a stack's outputs are none."""
     name, config = pulumi.get_stack(), pulumi.Config("corral-cluster")
     spec = settings.spec_object("corral-cluster")
-    base = read_base(Path.cwd().parent.parent, str(spec.get("base", name)))
-    cluster = parse_cluster(spec, name=name, region=settings.region(), where=f"Pulumi.{name}.yaml", base=base)
-    return plan_cluster(cluster, plan_base(base), image_profile=config.get("imageProfile"))
+    project = Path.cwd().parent.parent
+    base, catalogue = read_base(project, str(spec.get("base", name))), project_catalogue(project)
+    around = Surroundings(region=settings.region(), catalogue=catalogue, base=base)
+    cluster = parse_cluster(spec, name=name, where=f"Pulumi.{name}.yaml", around=around)
+    return plan_cluster(cluster, plan_base(base), catalogue=catalogue, image_profile=config.get("imageProfile"))
 
 
 def image_id(plan: ClusterPlan, through: aws.Provider) -> str:

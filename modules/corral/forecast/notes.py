@@ -1,0 +1,121 @@
+"""What somebody should know before they bring an environment up: limits that it meets, costs and places easily missed.
+
+Nothing here is a mistake in the spec: quotas can be raised, and a machine far from its data still works. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from corral.catalog.offerings import offered_zones
+from corral.catalog.project import Catalogue
+from corral.forecast.addresses import free_addresses, taken_addresses
+from corral.forecast.prices import PriceList, Service
+from corral.model.base import BasePlan
+from corral.model.cluster import ClusterPlan, QueuePlan
+from corral.model.markets import Market
+
+# Amazon VPC User Guide, "Amazon VPC quotas": network interfaces per Region; network address usage, and its maximum.
+INTERFACES_PER_REGION = 5_000
+UNITS_PER_VPC, MOST_UNITS_PER_VPC = 64_000, 256_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """One thing to know. `about`: what of the environment it concerns, such as `queue train`."""
+
+    about: str
+    text: str
+
+
+def notes(base: BasePlan, cluster: ClusterPlan, prices: PriceList) -> tuple[Note, ...]:
+    """The notes, limits first."""
+    return (
+        *_interfaces(cluster),
+        *_address_units(cluster),
+        *_addresses(base, cluster),
+        *_offered(cluster),
+        *_far_from_data(cluster, prices),
+        *_reservations(cluster),
+    )
+
+
+def replaced(catalogue: Catalogue) -> tuple[Note, ...]:
+    """A note for each shipped type that the project states anew, since all that is computed of it rests on that."""
+    text = "is what the project's catalogue.toml says, not what corral ships"
+    return tuple(Note(about=f"type {name}", text=text) for name in catalogue.replaced)
+
+
+def interfaces(cluster: ClusterPlan) -> int:
+    """Network interfaces with every node running, the head's and the file systems' not counted."""
+    return sum(queue.max_nodes * len(queue.nics) for queue in cluster.queues)
+
+
+def address_units(cluster: ClusterPlan) -> int:
+    """Network address units with every node running.
+
+    A unit for a machine's address, and one for each further interface. Source: Amazon VPC User Guide, "Network Address
+    Usage for your VPC".
+    """
+    return sum(queue.max_nodes * len(queue.nics) for queue in cluster.queues)
+
+
+def _interfaces(cluster: ClusterPlan) -> Iterator[Note]:
+    if (count := interfaces(cluster)) > INTERFACES_PER_REGION:
+        text = (
+            f"every node together has {count:,} network interfaces, and a region's quota is {INTERFACES_PER_REGION:,}"
+        )
+        yield Note(about="quota", text=f"{text} unless it was raised")
+
+
+def _address_units(cluster: ClusterPlan) -> Iterator[Note]:
+    count = address_units(cluster)
+    text = f"every node together takes {count:,} network address units"
+    if count > MOST_UNITS_PER_VPC:
+        limit = f"a VPC holds {MOST_UNITS_PER_VPC:,} at most"
+        yield Note(about="VPC", text=f"{text}, and {limit}: one VPC cannot hold this - divide it over several bases")
+    elif count > UNITS_PER_VPC:
+        yield Note(about="VPC", text=f"{text}, and a VPC holds {UNITS_PER_VPC:,} unless its quota was raised")
+
+
+def _addresses(base: BasePlan, cluster: ClusterPlan) -> Iterator[Note]:
+    for zone in base.zones:
+        taken, free = taken_addresses(cluster, zone.zone_id), free_addresses(zone)
+        if taken > free:
+            text = f"every node that may run there takes {taken:,} addresses, and the subnet has {free:,}"
+            yield Note(about=f"zone {zone.zone_id}", text=text)
+
+
+def _offered(cluster: ClusterPlan) -> Iterator[Note]:
+    for queue in cluster.queues:
+        known = offered_zones(queue.instance_type, cluster.region)
+        zones = dict.fromkeys(offer.zone_id for offer in queue.offers if not offer.market.is_reserved)
+        if not all("-az" in zone for zone in zones):
+            continue  # which zone a name means only the account knows
+        if missing := [zone for zone in zones if zone not in known]:
+            there = f"it was in {', '.join(known)}" if known else "nor anywhere else in this region"
+            text = f"{queue.instance_type} was not offered in {', '.join(missing)} when last looked; {there}"
+            yield Note(about=f"queue {queue.name}", text=text)
+
+
+def _far_from_data(cluster: ClusterPlan, prices: PriceList) -> Iterator[Note]:
+    price = prices.service(Service.CROSS_ZONE_GB)
+    cost = f" and costs {price.usd:g} USD for each GB" if price else ""
+    for system in cluster.lustre:
+        for queue in cluster.queues:
+            if far := _other_zones(queue, system.zone_id):
+                text = f"is in {system.zone_id}, nodes of {queue.name} may run in {', '.join(far)}: reading from there"
+                yield Note(about=f"Lustre {system.name}", text=f"{text} is slower{cost}")
+
+
+def _other_zones(queue: QueuePlan, zone: str) -> list[str]:
+    return [other for other in dict.fromkeys(offer.zone_id for offer in queue.offers) if other != zone]
+
+
+def _reservations(cluster: ClusterPlan) -> Iterator[Note]:
+    for queue in cluster.queues:
+        for offer in queue.offers:
+            if offer.market is Market.RESERVATION and queue.efa and offer.reserved_group is None:
+                text = "was made in no placement group that is declared: its machines may stand far from each other"
+                yield Note(about=f"queue {queue.name}", text=f"reservation {offer.reservation} {text}")

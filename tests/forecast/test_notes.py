@@ -1,0 +1,93 @@
+"""What somebody is told beside the plan: limits, far data, places that do not offer a type."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from corral.catalog.project import parse_catalogue
+from corral.forecast.catalogue import catalogue_prices
+from corral.forecast.notes import MOST_UNITS_PER_VPC, Note, address_units, interfaces, notes, replaced
+from corral.model.cluster import ClusterPlan
+from environments import dev_base, dev_cluster
+
+PRICES = catalogue_prices("us-east-1")
+
+
+def sized(nodes: int, instance_type: str = "p5.48xlarge", nics: int = 33) -> ClusterPlan:
+    """`dev` with so many nodes of this type, each with so many interfaces."""
+    (queue,) = dev_cluster().queues
+    first = queue.nics[0]
+    wide = replace(queue, instance_type=instance_type, max_nodes=nodes, nics=(first, *queue.nics[1:2] * (nics - 1)))
+    return replace(dev_cluster(), queues=(wide,), lustre=())
+
+
+def told(cluster: ClusterPlan) -> list[str]:
+    return [note.text for note in notes(dev_base(), cluster, PRICES)]
+
+
+def test_152_p5_fill_a_regions_interfaces() -> None:
+    assert [interfaces(sized(count)) for count in (151, 152)] == [4983, 5016]
+
+
+def test_more_interfaces_than_the_quota_are_told() -> None:
+    text = "every node together has 5,016 network interfaces, and a region's quota is 5,000 unless it was raised"
+    assert text in told(sized(152))
+
+
+def test_why_one_vpc_cannot_hold_27500_p5_is_told() -> None:
+    assert address_units(sized(27_500)) == 907_500 > MOST_UNITS_PER_VPC
+    assert (
+        "every node together takes 907,500 network address units, and a VPC holds 256,000 at most:"
+        " one VPC cannot hold this - divide it over several bases"
+    ) in told(sized(27_500))
+
+
+def test_more_units_than_the_default_quota_are_told() -> None:
+    text = "every node together takes 66,000 network address units, and a VPC holds 64,000 unless its quota was raised"
+    assert text in told(sized(2_000))
+
+
+def test_a_subnet_that_is_too_small_is_told_by_zone() -> None:
+    found = [note for note in notes(dev_base(), sized(9_000), PRICES) if note.about.startswith("zone")]
+    assert found[0] == Note(
+        about="zone use1-az1",
+        text="every node that may run there takes 9,000 addresses, and the subnet has 8,127",
+    )
+
+
+def test_a_type_that_a_zone_does_not_offer_is_told() -> None:
+    (note,) = notes(dev_base(), sized(1, "p5en.48xlarge", 17), PRICES)
+    assert (note.about, note.text.split(";")[0]) == (
+        "queue train",
+        "p5en.48xlarge was not offered in use1-az1 when last looked",
+    )
+
+
+def test_data_in_another_zone_is_told_with_its_price() -> None:
+    (note,) = notes(dev_base(), dev_cluster(), PRICES)
+    assert (note.about, note.text) == (
+        "Lustre scratch",
+        "is in use1-az1, nodes of train may run in use1-az2: reading from there is slower"
+        " and costs 0.02 USD for each GB",
+    )
+
+
+def test_a_shipped_type_that_the_project_states_anew_is_told() -> None:
+    row = "\n".join(
+        [
+            '[instances."t3.medium"]',
+            'architecture = "x86_64"',
+            "vcpus = 2",
+            "cores = 1",
+            "threads_per_core = 2",
+            "sockets = 1",
+            "memory_mib = 4096",
+            'network_cards = [{first = 0, last = 0, interface_types = ["interface"], maximum_interfaces = 3}]',
+            "network_gbps = 5",
+            "network_baseline_gbps = 0.256",
+            "efa_maximum = 0",
+            'markets = ["on-demand"]',
+        ]
+    )
+    (note,) = replaced(parse_catalogue(row))
+    assert note.about == "type t3.medium"
