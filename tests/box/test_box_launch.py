@@ -50,6 +50,12 @@ def test_an_instance_is_in_the_zone_group_and_market_of_its_template(aws: Client
     )
 
 
+def test_an_instance_of_the_on_demand_market_has_no_lifecycle(aws: Clients, ground: Ground) -> None:
+    data = {**node_template(ground), "InstanceMarketOptions": {"MarketType": "on-demand"}}
+    (instance,) = launch(aws, data)
+    assert described(aws, instance["InstanceId"]).get("InstanceLifecycle") is None
+
+
 def test_an_instance_has_the_settings_of_its_template(aws: Clients, ground: Ground) -> None:
     (instance,) = launch(aws, node_template(ground))
     shown, ec2 = described(aws, instance["InstanceId"]), aws("ec2")

@@ -209,3 +209,146 @@ def test_a_placement_group_in_use_unknown_or_taken_is_refused(aws: Clients, grou
         "InvalidPlacementGroup.Duplicate",
         "InvalidParameterValue",
     ]
+
+
+def test_a_zone_is_found_by_its_id_with_its_opt_in_status(aws: Clients) -> None:
+    (zone,) = aws("ec2").describe_availability_zones(ZoneIds=["use1-az1"])["AvailabilityZones"]
+    assert zone == {
+        "OptInStatus": "opt-in-not-required",
+        "Messages": [],
+        "RegionName": "us-east-1",
+        "ZoneName": "us-east-1b",
+        "ZoneId": "use1-az1",
+        "GroupName": "us-east-1-zg-1",
+        "NetworkBorderGroup": "us-east-1",
+        "ZoneType": "availability-zone",
+        "State": "available",
+    }
+
+
+def test_a_local_zone_is_shown_only_where_all_zones_are_asked_for(aws: Clients) -> None:
+    ec2, local = aws("ec2"), [{"Name": "zone-type", "Values": ["local-zone"]}]
+    by_itself = ec2.describe_availability_zones(Filters=local)["AvailabilityZones"]
+    (shown,) = ec2.describe_availability_zones(Filters=local, AllAvailabilityZones=True)["AvailabilityZones"]
+    assert (by_itself, shown) == (
+        [],
+        {
+            "OptInStatus": "not-opted-in",
+            "Messages": [],
+            "RegionName": "us-east-1",
+            "ZoneName": "us-east-1-mia-1a",
+            "ZoneId": "use1-mia1-az1",
+            "GroupName": "us-east-1-mia-1",
+            "NetworkBorderGroup": "us-east-1-mia-1",
+            "ZoneType": "local-zone",
+            "ParentZoneName": "us-east-1c",
+            "ParentZoneId": "use1-az2",
+            "State": "available",
+        },
+    )
+
+
+@pytest.mark.parametrize("named", [{"ZoneIds": ["use1-az9"]}, {"ZoneNames": ["us-east-1z"]}])
+def test_an_unknown_zone_is_refused(aws: Clients, named: dict[str, list[str]]) -> None:
+    with pytest.raises(ClientError) as refused:
+        aws("ec2").describe_availability_zones(**named)
+    assert _code(refused) == "InvalidParameterValue"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "found"),
+    [
+        ("opt-in-status", "opt-in-not-required", 6),
+        ("opt-in-status", "not-opted-in", 1),
+        ("group-name", "us-east-1-zg-1", 6),
+        ("parent-zone-id", "use1-az2", 1),
+        ("zone-name", "us-east-1a", 1),
+        ("state", "available", 7),
+    ],
+)
+def test_zones_are_found_by(aws: Clients, name: str, value: str, found: int) -> None:
+    asked = [{"Name": name, "Values": [value]}]
+    zones = aws("ec2").describe_availability_zones(Filters=asked, AllAvailabilityZones=True)["AvailabilityZones"]
+    assert len(zones) == found
+
+
+def test_a_vpc_says_how_names_work_in_it(aws: Clients, ground: Ground) -> None:
+    ec2, said = aws("ec2"), []
+    for enabled in (False, True):
+        ec2.modify_vpc_attribute(VpcId=ground.vpc, EnableDnsHostnames={"Value": enabled})
+        names = ec2.describe_vpc_attribute(VpcId=ground.vpc, Attribute="enableDnsHostnames")["EnableDnsHostnames"]
+        support = ec2.describe_vpc_attribute(VpcId=ground.vpc, Attribute="enableDnsSupport")["EnableDnsSupport"]
+        said.append((names, support))
+    assert said == [({"Value": False}, {"Value": True}), ({"Value": True}, {"Value": True})]
+
+
+def test_an_unknown_vpc_is_named_in_the_refusal(aws: Clients) -> None:
+    with pytest.raises(ClientError) as refused:
+        aws("ec2").describe_vpcs(VpcIds=["vpc-00000000000000000"])
+    assert refused.value.response["Error"] == {
+        "Code": "InvalidVpcID.NotFound",
+        "Message": "The vpc ID 'vpc-00000000000000000' does not exist",
+    }
+
+
+def test_a_subnet_without_a_route_table_of_its_own_is_in_none(aws: Clients, ground: Ground) -> None:
+    ec2, of_subnet = aws("ec2"), [{"Name": "association.subnet-id", "Values": [ground.subnet]}]
+    before = ec2.describe_route_tables(Filters=of_subnet)["RouteTables"]
+    table = ec2.create_route_table(VpcId=ground.vpc)["RouteTable"]["RouteTableId"]
+    ec2.associate_route_table(RouteTableId=table, SubnetId=ground.subnet)
+    after = ec2.describe_route_tables(Filters=of_subnet)["RouteTables"]
+    assert (before, [shown["RouteTableId"] for shown in after]) == ([], [table])
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "found"),
+    [
+        ("association.main", "true", 1),
+        ("route.gateway-id", "vpce-*", 1),
+        ("route.gateway-id", "local", 2),
+        ("route.origin", "CreateRoute", 1),
+        ("route.state", "blackhole", 0),
+        ("association.gateway-id", "igw-*", 0),
+        ("route.destination-prefix-list-id", "pl-*", 1),
+    ],
+)
+def test_route_tables_are_found_by(aws: Clients, ground: Ground, name: str, value: str, found: int) -> None:
+    ec2 = aws("ec2")
+    table = ec2.create_route_table(VpcId=ground.vpc)["RouteTable"]["RouteTableId"]
+    ec2.create_vpc_endpoint(VpcId=ground.vpc, ServiceName="com.amazonaws.us-east-1.s3", RouteTableIds=[table])
+    asked = [{"Name": "vpc-id", "Values": [ground.vpc]}, {"Name": name, "Values": [value]}]
+    assert len(ec2.describe_route_tables(Filters=asked)["RouteTables"]) == found
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "found"),
+    [
+        ("service-name", "com.amazonaws.us-east-1.s3", 1),
+        ("vpc-endpoint-type", "Interface", 1),
+        ("vpc-endpoint-state", "available", 2),
+        ("vpc-endpoint-id", "vpce-*", 2),
+        ("ip-address-type", "ipv4", 2),
+    ],
+)
+def test_endpoints_are_found_by(aws: Clients, ground: Ground, name: str, value: str, found: int) -> None:
+    ec2 = aws("ec2")
+    ec2.create_vpc_endpoint(VpcId=ground.vpc, ServiceName="com.amazonaws.us-east-1.s3")
+    ec2.create_vpc_endpoint(
+        VpcId=ground.vpc,
+        ServiceName="com.amazonaws.us-east-1.ssm",
+        VpcEndpointType="Interface",
+        SubnetIds=[ground.subnet],
+    )
+    asked = [{"Name": "vpc-id", "Values": [ground.vpc]}, {"Name": name, "Values": [value]}]
+    assert len(ec2.describe_vpc_endpoints(Filters=asked)["VpcEndpoints"]) == found
+
+
+def test_only_an_interface_endpoint_has_private_names(aws: Clients, ground: Ground) -> None:
+    made = aws("ec2").create_vpc_endpoint(VpcId=ground.vpc, ServiceName="com.amazonaws.us-east-1.s3")
+    assert made["VpcEndpoint"]["PrivateDnsEnabled"] is False
+
+
+def test_an_interface_in_a_subnet_takes_one_of_its_addresses(aws: Clients, ground: Ground) -> None:
+    ec2 = aws("ec2")
+    ec2.create_network_interface(SubnetId=ground.subnet)
+    assert ec2.describe_subnets(SubnetIds=[ground.subnet])["Subnets"][0]["AvailableIpAddressCount"] == 250

@@ -39,7 +39,7 @@ def network() -> Recorder:
 def queues() -> Recorder:
     args = QueuesArgs(
         plan=dev_cluster(),
-        image_id="ami-1",
+        image_ids={"image": "ami-1"},
         profile_arn="arn:profile",
         group="sg-1",
         key_arn="arn:key",
@@ -222,7 +222,7 @@ def test_the_head_keeps_its_address_on_an_interface_of_its_own(head: Recorder) -
     )
 
 
-def test_the_heads_volume_is_detached_from_a_stopped_machine_since_a_mounted_one_does_not_let_go(head: Recorder) -> None:
+def test_the_heads_volume_is_detached_from_a_stopped_machine_for_a_mounted_one_does_not_let_go(head: Recorder) -> None:
     attachment = head.of_type("aws:ec2/volumeAttachment:VolumeAttachment")["head-state-attachment"]
     assert attachment == {
         "deviceName": "/dev/sdf",
@@ -270,7 +270,7 @@ def test_the_head_is_in_the_private_zone_from_the_start() -> None:
 
 
 def test_pins_have_names_that_people_can_type() -> None:
-    args = PinsArgs(plan=dev_cluster(), image_id="ami-1", ends_at="2026-01-01T00:00:00Z")
+    args = PinsArgs(plan=dev_cluster(), image_ids={"image": "ami-1"}, ends_at="2026-01-01T00:00:00Z")
     pins = record(lambda: Pins("pins", args)).of_type("aws:ssm/parameter:Parameter")
     assert {pin["name"]: pin["insecureValue"] for pin in pins.values()} == {
         "/corral/dev/image": "ami-1",

@@ -298,14 +298,45 @@ def test_a_preview_of_another_zone_shows_the_templates_that_it_brings(shaken: Li
     assert new == ["queues-train-on-demand-use1-az4", "queues-train-spot-use1-az4"]
 
 
+# --- a newer image
+
+
+@pytest.fixture(scope="module")
+def upgraded(shaken: Life) -> Life:
+    """The profile has a newer image; an up leaves the pinned one, and `upgrade image` moves it."""
+    images = [image["ImageId"] for image in shaken.client("ec2").describe_images(Owners=["amazon"])["Images"]]
+    pinned = shaken.client("ssm").get_parameter(Name="/corral/dev/image")["Parameter"]["Value"]
+    newest = next(image for image in images if image != pinned)
+    shaken.client("ssm").put_parameter(Name="/corral-box/ami", Value=newest, Type="String", Overwrite=True)
+    shaken.seen["images"] = (pinned, newest)
+    shaken.seen["kept image"] = json.loads(shaken.corral("up", "dev", "--box", "--yes", "--json").out)
+    shaken.seen["upgrade"] = json.loads(shaken.corral("upgrade", "image", "dev", "--box", "--yes", "--json").out)
+    return shaken
+
+
+def test_an_up_leaves_the_image_that_is_pinned(upgraded: Life) -> None:
+    assert changes(upgraded.seen["kept image"]["cluster"]) == NOTHING
+
+
+def test_an_upgrade_moves_the_image_of_the_templates(upgraded: Life) -> None:
+    pinned, newest = upgraded.seen["images"]
+    (move,) = upgraded.seen["upgrade"]["moved"]
+    assert (move["pinned"], move["newest"]) == (pinned, newest)
+    assert upgraded.template_of(SPOT)["LaunchTemplateData"]["ImageId"] == newest
+
+
+def test_an_upgrade_leaves_the_running_head(upgraded: Life) -> None:
+    assert upgraded.head()["InstanceId"] == upgraded.seen["head"]["InstanceId"]
+
+
 # --- the head is lost
 
 
 @pytest.fixture(scope="module")
-def beheaded(shaken: Life) -> Life:
-    shaken.client("ec2").terminate_instances(InstanceIds=[shaken.seen["head"]["InstanceId"]])
-    shaken.corral("up", "dev", "--box", "--yes")
-    return shaken
+def beheaded(upgraded: Life) -> Life:
+    upgraded.client("ec2").terminate_instances(InstanceIds=[upgraded.seen["head"]["InstanceId"]])
+    upgraded.corral("up", "dev", "--box", "--yes")
+    return upgraded
 
 
 def test_a_lost_head_is_replaced(beheaded: Life) -> None:

@@ -97,14 +97,14 @@ def made() -> Iterator[Made]:
     patch.undo()
 
 
-PINS = PinsArgs(plan=dev_cluster(), image_id="ami-0123456789abcdef0", ends_at="2026-01-01T00:00:00Z")
+PINS = PinsArgs(plan=dev_cluster(), image_ids={"image": "ami-0123456789abcdef0"}, ends_at="2026-01-01T00:00:00Z")
 
 
 def queues(made: Made) -> QueuesArgs:
     """The queues of `dev` in the subnets that were made."""
     return QueuesArgs(
         plan=dev_cluster(),
-        image_id="ami-0123456789abcdef0",
+        image_ids={"image": "ami-0123456789abcdef0"},
         profile_arn="arn:aws:iam::123456789012:instance-profile/compute",
         group="sg-0123456789abcdef0",
         key_arn="arn:aws:kms:us-east-1:123456789012:key/k",

@@ -20,6 +20,7 @@ from moto.ec2.utils import (
     passes_filter_dict,
 )
 
+from corral.box.ec2_blocks import BlockActions, CapacityBlocks
 from corral.box.ec2_images import Images
 from corral.box.ec2_instances import Instances
 from corral.box.ec2_interfaces import InterfaceActions, Interfaces
@@ -27,9 +28,12 @@ from corral.box.ec2_launch import plan_launch
 from corral.box.ec2_lookups import Lookups
 from corral.box.ec2_network import Network
 from corral.box.ec2_placement import PlacementGroupActions, PlacementGroups
+from corral.box.ec2_reservation_actions import ReservationActions
+from corral.box.ec2_reservations import CapacityReservations
 from corral.box.ec2_subnets import SubnetActions, Subnets
 from corral.box.ec2_templates import TemplateActions
 from corral.box.ec2_volumes import Volumes
+from corral.box.ec2_zones import ZoneActions
 from corral.box.refusals import Refused
 from corral.box.tagging import TaggedEC2
 
@@ -40,12 +44,27 @@ INSTANCE_FILTERS = {
     "iam-instance-profile.arn": "iam_instance_profile.Arn",
     "launch-index": "ami_launch_index",
     "network-interface.network-interface-id": "network_interface_ids",
+    "capacity-reservation-id": "capacity_reservation_id",
 }
+PREFIXES = {"placement-group": "pg", "capacity-reservation": "cr", "capacity-block": "cb"}  # of ids, beyond moto's
 TOKEN_LENGTH = 64  # ASCII characters (EC2 API reference, ensuring idempotency)
 PAGE = 1000  # instances, the largest page of DescribeInstances
 
 
-class BoxEC2(TaggedEC2, PlacementGroups, Lookups, Instances, Interfaces, Subnets, Volumes, Network, Images, EC2Backend):
+class BoxEC2(
+    CapacityReservations,
+    CapacityBlocks,
+    TaggedEC2,
+    PlacementGroups,
+    Lookups,
+    Instances,
+    Interfaces,
+    Subnets,
+    Volumes,
+    Network,
+    Images,
+    EC2Backend,
+):
     """The EC2 of one account and region."""
 
     _url_module = moto.ec2.urls
@@ -54,14 +73,29 @@ class BoxEC2(TaggedEC2, PlacementGroups, Lookups, Instances, Interfaces, Subnets
         self.placement_groups = {}
         self.launches = {}
         self.instances_by_id = {}
+        self.capacity_reservations = {}
+        self.reservation_tokens = {}
+        self.capacity_blocks = {}
+        self.block_offerings = {}
+        self.sold_offerings = set()
         super().__init__(region_name, account_id)
 
 
-class BoxEC2Response(PlacementGroupActions, InterfaceActions, SubnetActions, TemplateActions, EC2Response):
+class BoxEC2Response(
+    ReservationActions,
+    BlockActions,
+    ZoneActions,
+    PlacementGroupActions,
+    InterfaceActions,
+    SubnetActions,
+    TemplateActions,
+    EC2Response,
+):
     """The actions of EC2."""
 
     def call_action(self) -> Any:
-        """The answer to a call whose parameters and filters AWS knows."""
+        """The answer to a call whose parameters and filters AWS knows, in the world of this moment."""
+        self.ec2_backend.end_blocks(utcnow())
         try:
             self._check_parameters()
         except Refused as refused:
@@ -128,8 +162,9 @@ def install() -> None:
     """Puts the box's EC2 in moto's place."""
     from moto.ec2.models import ec2_backends
 
-    EC2_RESOURCE_TO_PREFIX["placement-group"] = "pg"
-    EC2_PREFIX_TO_RESOURCE["pg"] = "placement-group"
+    for kind, prefix in PREFIXES.items():
+        EC2_RESOURCE_TO_PREFIX[kind] = prefix
+        EC2_PREFIX_TO_RESOURCE[prefix] = kind
     filter_dict_attribute_mapping.update(INSTANCE_FILTERS)
     moto.ec2.urls.url_paths["{0}/"] = BoxEC2Response.dispatch
     ec2_backends.backend = BoxEC2

@@ -3,6 +3,7 @@
 # mypy: disallow-subclassing-any=False
 from __future__ import annotations
 
+from collections import Counter
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,6 +14,8 @@ from moto.ec2.utils import filter_iam_instance_profiles, random_id, random_reser
 from corral.box.ec2_interfaces import attach
 from corral.box.ec2_launch import Launch, plan_launch
 from corral.box.ec2_places import NetworkCardPlace
+from corral.box.ec2_reservations import CapacityReservation
+from corral.box.ec2_targets import find_reservation, taken_in, wanted_by
 from corral.box.ec2_volumes import key_is_usable
 from corral.box.events import MachineEvent, announce
 from corral.box.refusals import Refused
@@ -24,6 +27,8 @@ class BoxInstance(Instance):
     """An instance with several network cards, which lets go of all it held when it ends."""
 
     ended: datetime | None = None
+    capacity_reservation_id: str | None = None
+    capacity_block_id: str | None = None
 
     def __del__(self) -> None:
         """Nothing: moto would free addresses here that others may hold by now."""
@@ -126,7 +131,7 @@ class Instances:
     def stop_instances(self: Any, instance_ids: list[str]) -> Any:
         """Stops instances; those of the spot market only if that was asked for at launch."""
         for instance in self.get_multi_instances_by_id(instance_ids):
-            if instance.lifecycle:
+            if instance.lifecycle == "spot":
                 raise Refused("UnsupportedOperation", f"You can't stop the Spot Instance '{instance.id}' because it is"
                               " associated with a one-time Spot Instance request.")  # fmt: skip
         stopped = super().stop_instances(instance_ids)  # type: ignore[misc]
@@ -135,15 +140,24 @@ class Instances:
         return stopped
 
     def start_instances(self: Any, instance_ids: list[str]) -> Any:
-        """Starts stopped instances."""
-        for instance in self.get_multi_instances_by_id(instance_ids):
+        """Starts stopped instances, each in the reservation that it targets or an open one that fits."""
+        instances = self.get_multi_instances_by_id(instance_ids)
+        for instance in instances:
             if instance.state not in ("stopped", "running"):
                 raise Refused("IncorrectInstanceState", f"The instance '{instance.id}' is not in a state from which it"
                               " can be started.")  # fmt: skip
+        self._find_places([instance for instance in instances if instance.state == "stopped"], utcnow())
         started = super().start_instances(instance_ids)  # type: ignore[misc]
         for instance, _ in started:
             announce(MachineEvent(kind="started", region=self.region_name, instance_id=instance.id))
         return started
+
+    def take_in(self: Any, reservation: CapacityReservation, now: datetime) -> None:
+        """Lets what runs, fits and is in no reservation run in this one, if it is open."""
+        running = [instance for instance in self.all_instances() if instance.state == "running"]
+        free = reservation.free_at(now, self.used_capacity()[reservation.id])
+        for instance in taken_in(reservation, running, free):
+            instance.capacity_reservation_id = reservation.id
 
     def forget_ended(self: Any, now: datetime) -> None:
         """Drops what ended more than an hour ago from every listing."""
@@ -155,6 +169,20 @@ class Instances:
             reservation.instances = kept
             if not kept:
                 del self.reservations[reservation.id]
+
+    def _find_places(self: Any, instances: list[BoxInstance], now: datetime) -> None:
+        used: Counter[str] = self.used_capacity()
+        found: list[str | None] = []
+        for instance in instances:
+            asked = {
+                "CapacityReservationSpecification": instance.capacity_reservation_specification,
+                "InstanceMarketOptions": {"MarketType": instance.lifecycle},
+            }
+            reservation = find_reservation(self, asked, wanted_by(self, instance), used, now)
+            found.append(reservation.id if reservation else None)
+            used[found[-1] or ""] += 1
+        for instance, reservation_id in zip(instances, found, strict=True):
+            instance.capacity_reservation_id = reservation_id
 
     def _forget(self: Any, instance: BoxInstance) -> None:
         self.tags.pop(instance.id, None)
@@ -194,6 +222,9 @@ class Instances:
         instance.capacity_reservation_specification = asked.get("CapacityReservationSpecification") or {
             "CapacityReservationPreference": "open"
         }
+        if launch.reservation:
+            instance.capacity_reservation_id = launch.reservation.id
+            instance.capacity_block_id = launch.reservation.block_id
         return instance
 
     def _equip(self: Any, instance: BoxInstance, launch: Launch) -> None:

@@ -7,14 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS, INSTANCE_TYPES
+from moto.core.utils import utcnow
+from moto.ec2.models.instance_types import INSTANCE_TYPES
 from moto.ec2.utils import filter_iam_instance_profiles, parse_user_data
 
 from corral.box.ec2_disks import find_disks
 from corral.box.ec2_placement import PlacementGroup
 from corral.box.ec2_places import NetworkCardPlace, check_cards, count_with_addresses, find_places, place_of
+from corral.box.ec2_reservations import CapacityReservation
+from corral.box.ec2_targets import Wanted, cluster_arn, find_reservation, places_left, platform_of
+from corral.box.ec2_zones import check_offered
 from corral.box.refusals import Refused
 
 DEFAULT_TYPE = "m1.small"
@@ -40,11 +45,12 @@ class Launch:
     tags: Mapping[str, Mapping[str, str]]
     lifecycle: str | None
     placement_group: PlacementGroup | None
+    reservation: CapacityReservation | None
     user_data: Any
 
 
-def plan_launch(backend: Any, request: Mapping[str, Any]) -> Launch:
-    """The launch that the request asks for. Raises Refused with AWS's error if it cannot be."""
+def plan_launch(backend: Any, request: Mapping[str, Any], now: datetime | None = None) -> Launch:
+    """The launch that the request asks for, now if no other time is said. Raises Refused if it cannot be."""
     template = _template_data(backend, request.get("LaunchTemplate"))
     asked = {**template, **request}
     count = _count(asked)
@@ -56,11 +62,23 @@ def plan_launch(backend: Any, request: Mapping[str, Any]) -> Launch:
     groups = _groups(backend, asked, nics, subnet)
     places = find_places(backend, nics, subnet, groups, kind, count, asked)
     check_cards(places, kind)
-    _check_zone(kind, subnet.availability_zone)
+    check_offered(kind, subnet.availability_zone)
     _check_profile(backend, asked.get("IamInstanceProfile"))
+    group = _placement_group(backend, asked, kind, subnet.availability_zone)
+    wanted = Wanted(
+        instance_type=kind,
+        platform=platform_of(image),
+        zone=subnet.availability_zone,
+        tenancy=(asked.get("Placement") or {}).get("Tenancy") or "default",
+        group_arn=cluster_arn(group),
+        least=int(asked["MinCount"]),
+        most=count_with_addresses(int(asked["MinCount"]), count, places),
+    )
+    used, now = backend.used_capacity(), now or utcnow()
+    reservation = find_reservation(backend, asked, wanted, used, now)
     return Launch(
         asked=asked,
-        count=count_with_addresses(int(asked["MinCount"]), count, places),
+        count=places_left(reservation, wanted, used, now),
         instance_type=kind,
         subnet=subnet,
         places=places,
@@ -68,7 +86,8 @@ def plan_launch(backend: Any, request: Mapping[str, Any]) -> Launch:
         disks=find_disks(image, asked.get("BlockDeviceMappings") or []),
         tags=_tags(template, request),
         lifecycle=_lifecycle(asked, kind),
-        placement_group=_placement_group(backend, asked, kind, subnet.availability_zone),
+        placement_group=group,
+        reservation=reservation,
         user_data=asked.get("UserData") if "UserData" not in request else parse_user_data(request["UserData"]),
     )
 
@@ -161,18 +180,6 @@ def _groups(backend: Any, asked: Mapping[str, Any], nics: list[Any], subnet: Any
     return tuple(chosen or [backend.get_security_group_from_name("default", subnet.vpc_id).id])
 
 
-def _check_zone(kind: str, zone: str) -> None:
-    region = zone[:-1]
-    offers = INSTANCE_TYPE_OFFERINGS["availability-zone"].get(region)
-    if offers is None:
-        return  # moto has no list for this region
-    zones = sorted(offer["Location"] for offer in offers if offer["InstanceType"] == kind)
-    if zone not in zones:
-        raise Refused("Unsupported", f"Your requested instance type ({kind}) is not supported in your requested"
-                      f" Availability Zone ({zone}). Please retry your request by not specifying an Availability Zone"
-                      f" or choosing {', '.join(zones)}.")  # fmt: skip
-
-
 def _check_profile(backend: Any, profile: Mapping[str, Any] | None) -> None:
     if not profile:
         return
@@ -193,7 +200,7 @@ def _lifecycle(asked: Mapping[str, Any], kind: str) -> str | None:
     if market and market not in INSTANCE_TYPES[kind]["SupportedUsageClasses"]:
         raise Refused("InvalidParameterCombination", f"The instance type '{kind}' is not available on the market"
                       f" '{market}'.")  # fmt: skip
-    return market
+    return None if market == "on-demand" else market
 
 
 def _placement_group(backend: Any, asked: Mapping[str, Any], kind: str, zone: str) -> PlacementGroup | None:
@@ -209,11 +216,7 @@ def _placement_group(backend: Any, asked: Mapping[str, Any], kind: str, zone: st
         return group
     if (asked.get("InstanceMarketOptions") or {}).get("MarketType") == "capacity-block":
         raise Refused("InvalidParameterCombination", "A capacity block cannot be used with a cluster placement group.")
-    for other in backend.all_instances():
-        in_group = other.placement.group_name == group.name and other.state != "terminated"
-        if in_group and other.placement.zone != zone:
-            raise Refused("InvalidParameterValue", f"Instances in the Placement Group '{group.name}' must be launched"
-                          f" in the {other.placement.zone} Availability Zone.")  # fmt: skip
+    backend.check_zone_of_group(group, zone)
     return group
 
 

@@ -3,6 +3,8 @@
 # mypy: disallow-subclassing-any=False
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from fnmatch import fnmatchcase
 from typing import Any
 
 from moto.core.utils import utcnow
@@ -42,8 +44,50 @@ class BoxNatGateway(NatGateway):
             }
 
 
+ROUTE_FILTERS: Mapping[str, Callable[[Any], Any]] = {  # that moto lacks: what they look at in a route table
+    "association.gateway-id": lambda table: [held.get("GatewayId") for held in table.associations],
+    "route.destination-ipv6-cidr-block": lambda table: [route.destination_ipv6_cidr_block for route in table.routes],
+    "route.destination-prefix-list-id": lambda table: [route.destination_prefix_list_id for route in table.routes],
+    "route.egress-only-internet-gateway-id": lambda table: [
+        route.egress_only_internet_gateway_id for route in table.routes
+    ],
+    "route.gateway-id": lambda table: [route.gateway_id for route in table.routes],
+    "route.instance-id": lambda table: [route.instance_id for route in table.routes],
+    "route.origin": lambda table: [route.origin for route in table.routes],
+    "route.state": lambda table: [route.state for route in table.routes],
+}
+ENDPOINT_FILTERS: Mapping[str, Callable[[Any], Any]] = {
+    "vpc-endpoint-id": lambda endpoint: endpoint.id,
+    "ip-address-type": lambda _endpoint: "ipv4",
+}
+
+
 class Network:
     """The part of the EC2 backend that holds VPCs, security groups, gateways and endpoints."""
+
+    def get_vpc(self: Any, vpc_id: str) -> Any:
+        """The VPC of that id."""
+        if vpc_id not in self.vpcs:
+            raise Refused("InvalidVpcID.NotFound", f"The vpc ID '{vpc_id}' does not exist")
+        return self.vpcs[vpc_id]
+
+    def describe_vpcs(self: Any, vpc_ids: list[str] | None = None, filters: Any = None) -> Any:
+        """The VPCs; an unknown id is an error."""
+        for vpc_id in vpc_ids or []:
+            self.get_vpc(vpc_id)
+        return super().describe_vpcs(vpc_ids, filters)  # type: ignore[misc]
+
+    def describe_route_tables(self: Any, route_table_ids: list[str] | None = None, filters: Any = None) -> Any:
+        """The route tables, by the filters that moto knows and those that it lacks."""
+        own, others = _parted(filters, ROUTE_FILTERS)
+        found = super().describe_route_tables(route_table_ids, others)  # type: ignore[misc]
+        return [table for table in found if _passes(table, own, ROUTE_FILTERS)]
+
+    def describe_vpc_endpoints(self: Any, vpc_end_point_ids: list[str] | None, filters: Any = None) -> Any:
+        """The endpoints, by the filters that moto knows and those that it lacks."""
+        own, others = _parted(filters, ENDPOINT_FILTERS)
+        found = super().describe_vpc_endpoints(vpc_end_point_ids, others)  # type: ignore[misc]
+        return [endpoint for endpoint in found if _passes(endpoint, own, ENDPOINT_FILTERS)]
 
     def delete_vpc(self: Any, vpc_id: str) -> Any:
         """Removes a VPC in which only what came with it is left."""
@@ -136,6 +180,8 @@ class Network:
         self.check_groups(groups, vpc_id)
         made = super().create_vpc_endpoint(vpc_id, service_name, endpoint_type, *args, subnet_ids=[], **kwargs)  # type: ignore[misc]
         made.subnet_ids = []
+        made.ip_address_type = "ipv4"
+        made.private_dns_enabled = made.private_dns_enabled and endpoint_type == "Interface"
         self._join_subnets(made, subnets)
         return made
 
@@ -196,6 +242,24 @@ class Network:
                 endpoint.network_interface_ids.remove(eni_id)
                 self.forget_interface(self.enis[eni_id])
         endpoint.subnet_ids = [subnet for subnet in endpoint.subnet_ids if subnet not in subnets]
+
+
+def _parted(filters: Any, known: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The filters that are known, and the others."""
+    given = dict(filters or {})
+    return {name: given.pop(name) for name in list(given) if name in known}, given
+
+
+def _passes(thing: Any, filters: Mapping[str, Any], values: Mapping[str, Callable[[Any], Any]]) -> bool:
+    """True if each filter finds one of its values; they may hold * and ?."""
+    return all(
+        any(fnmatchcase(str(held), wanted) for held in _several(values[name](thing)) for wanted in asked)
+        for name, asked in filters.items()
+    )
+
+
+def _several(value: Any) -> list[Any]:
+    return [held for held in (value if isinstance(value, list) else [value]) if held is not None]
 
 
 def _is_default(group: Any) -> bool:

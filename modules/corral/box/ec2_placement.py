@@ -83,9 +83,11 @@ class PlacementGroups:
         return group
 
     def delete_placement_group(self: Any, name: str) -> None:
-        """Removes a group without instances."""
+        """Removes a group without instances and without active reservations."""
         group = self.get_placement_group(name)
-        if any(i.placement.group_name == group.name and i.state != "terminated" for i in self.all_instances()):
+        reserved = self.reservations_in_group(group.arn)
+        used = any(i.placement.group_name == group.name and i.state != "terminated" for i in self.all_instances())
+        if used or reserved:
             raise Refused(
                 "InvalidPlacementGroup.InUse", f"The placement group '{name}' is in use and may not be deleted."
             )

@@ -16,6 +16,9 @@ BOOKKEEPING: Mapping[str, frozenset[str]] = {
             "tags",
             "launches",
             "instances_by_id",
+            "reservation_tokens",
+            "block_offerings",
+            "sold_offerings",
             "reservations",
             "attachments",
             "deleted_amis",
@@ -51,6 +54,8 @@ KINDS: Mapping[str, Mapping[str, str]] = {
         "amis": "image",
         "launch_templates": "launch-template",
         "placement_groups": "placement-group",
+        "capacity_reservations": "capacity-reservation",
+        "capacity_blocks": "capacity-block",
         "route_tables": "route-table",
         "internet_gateways": "internet-gateway",
         "nat_gateways": "nat-gateway",
@@ -92,6 +97,8 @@ UNIQUE_IDS = {"ec2"}
 
 def is_gone(value: Any) -> bool:
     """True for something that AWS still lists for a while after its end."""
+    if getattr(value, "is_over", False) is True:
+        return True
     state = getattr(value, "state", None)
     return isinstance(state, str) and state in ("deleted", "deleting", "terminated")
 

@@ -24,7 +24,7 @@ from moto.s3.models import FakeKey
 from corral.box.directory import StateDirectory
 from corral.box.state_objects import Contents, fill
 
-FORMAT = 1  # of what this module writes; raised when a class of the box changes its fields
+FORMAT = 2  # of what this module writes; raised when a class of the box changes its fields
 SKIPPED = {"moto_api"}  # moto's own control panel, not a part of AWS
 
 

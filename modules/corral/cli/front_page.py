@@ -34,14 +34,18 @@ SECTIONS = (
             Entry("new", "DIR", "both Pulumi projects, with the environment `dev`"),
             Entry("plan", "ENV", "what would exist, and what it would cost"),
             Entry("render", "ENV --out DIR", "every file as it would be deployed"),
+            Entry("schema", "[base|cluster]", "JSON Schema of the two files, for editors"),
+            Entry("lint-env", "FILE", "NCCL and EFA variables: wrong, harmful, needless"),
         ),
     ),
     Section(
         "Run (an account, or --box)",
         (
+            Entry("bootstrap", "", "prepare an account: state bucket, key, roles of AWS"),
             Entry("up", "ENV", "bring an environment up: the base, then the cluster"),
             Entry("status", "ENV", "what is up, how long it will live, what it costs now"),
             Entry("down", "ENV", "take an environment down; data is kept"),
+            Entry("upgrade", "image ENV", "let new machines boot the newest image"),
             Entry("sweep", "[ENV]", "what was left behind and costs money"),
         ),
     ),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pulumi
 import pulumi_aws as aws
 
 from corral.components.children import Component
-from corral.model.cluster import ClusterPlan
+from corral.model.cluster import ClusterPlan, declared_images
 
 _LOG_DAYS = 30  # long enough to look into last week's run, short enough not to cost
 _FAILED_CHECKS = 2  # one-minute status checks of EC2 in a row
@@ -16,10 +17,13 @@ _FAILED_CHECKS = 2  # one-minute status checks of EC2 in a row
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PinsArgs:
-    """`image_id`, `ends_at`: what they would be if the cluster were made now; the first up's values stay."""
+    """`image_ids`, `ends_at`: what they would be if the cluster were made now; the first up's values stay.
+
+    The cluster's own image has the key `image`, that of a queue the key of its plan (`image_key`).
+    """
 
     plan: ClusterPlan
-    image_id: pulumi.Input[str]
+    image_ids: Mapping[str, pulumi.Input[str]]
     ends_at: str | None
 
 
@@ -29,13 +33,18 @@ class Pins(Component):
     def __init__(self, name: str, args: PinsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("Pins", name, f"corral-{args.plan.name}", opts)
         self._cluster = args.plan.name
-        self.image_id = self._pin("image", args.image_id, "The image of this cluster's machines")
+        declared = declared_images(args.plan)
+        self.image_ids = {
+            key: self._pin(key, id, "An image of this cluster's machines", stays=key not in declared)
+            for key, id in args.image_ids.items()
+        }
+        self.image_id = self.image_ids["image"]
         self.ends_at = None
         if args.ends_at is not None:
-            self.ends_at = self._pin("ends-at", args.ends_at, "When this cluster ends by itself (UTC)")
+            self.ends_at = self._pin("ends-at", args.ends_at, "When this cluster ends by itself (UTC)", stays=True)
         self.register_outputs({"image_id": self.image_id})
 
-    def _pin(self, key: str, value: pulumi.Input[str], description: str) -> pulumi.Output[str]:
+    def _pin(self, key: str, value: pulumi.Input[str], description: str, *, stays: bool) -> pulumi.Output[str]:
         parameter = aws.ssm.Parameter(
             self.child(key),
             name=f"/corral/{self._cluster}/{key}",
@@ -43,7 +52,7 @@ class Pins(Component):
             insecure_value=value,
             description=description,
             tags=self.tags(key),
-            opts=pulumi.ResourceOptions(parent=self, ignore_changes=["insecureValue"]),
+            opts=pulumi.ResourceOptions(parent=self, ignore_changes=["insecureValue"] if stays else []),
         )
         pinned: pulumi.Output[str] = parameter.insecure_value.apply(str)
         return pinned

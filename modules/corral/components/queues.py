@@ -11,16 +11,16 @@ import pulumi_aws as aws
 
 from corral.components.children import Component
 from corral.components.machines import METADATA, launched_tags
-from corral.model.cluster import ClusterPlan, NicPlan, OfferPlan, QueuePlan
+from corral.model.cluster import ClusterPlan, NicPlan, OfferPlan, QueuePlan, image_key
 from corral.model.markets import Market
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueuesArgs:
-    """`user_data`: the text itself, not encoded. `subnets`: one per zone id."""
+    """`user_data`: the text itself, not encoded. `subnets`: one per zone. `image_ids`: by their keys in the plan."""
 
     plan: ClusterPlan
-    image_id: pulumi.Input[str]
+    image_ids: Mapping[str, pulumi.Input[str]]
     profile_arn: pulumi.Input[str]
     group: pulumi.Input[str]
     key_arn: pulumi.Input[str]
@@ -50,7 +50,7 @@ class Queues(Component):
         return aws.ec2.LaunchTemplate(
             self.child(offer.key),
             description=f"corral cluster {args.plan.name}: {offer.market} {queue.instance_type} in {offer.zone_id}",
-            image_id=args.image_id,
+            image_id=args.image_ids[image_key(queue)],
             instance_type=queue.instance_type,
             instance_initiated_shutdown_behavior="terminate",  # a node ends itself by powering off
             update_default_version=True,
@@ -69,7 +69,7 @@ class Queues(Component):
 
     def _root_volume(self, queue: QueuePlan) -> aws.ec2.LaunchTemplateBlockDeviceMappingArgs:
         return aws.ec2.LaunchTemplateBlockDeviceMappingArgs(
-            device_name=self._args.plan.image.root_device,
+            device_name=self._args.plan.image_of(queue).root_device,
             ebs=aws.ec2.LaunchTemplateBlockDeviceMappingEbsArgs(
                 volume_type="gp3",
                 volume_size=queue.root_gib,

@@ -1,6 +1,7 @@
 """The environment that an engine runs in: state backend, secrets, credentials, PATH. Nothing is left to defaults.
 
-Everything is computed from the environment of the command; only `require_credentials` looks further, and asks nobody.
+Everything is computed from the environment of the command; only `require_credentials` looks further, and asks AWS one
+question where the states are in a bucket.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from corral.engine.binary import Binary
+from corral.engine.bucket_backend import require_bucket
 from corral.engine.errors import CANNOT_START, WRONG_INPUT, EngineError
 
 ALWAYS = {
@@ -24,6 +27,7 @@ ALWAYS = {
 # A real account's settings must not travel to the box.
 REAL_ACCOUNT = ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "AWS_ROLE_ARN")
 OWN_BACKENDS = ("file://", "s3://", "gs://", "azblob://")
+HOSTED = ("https://", "http://")  # only where PULUMI_BACKEND_URL says so
 NO_BACKEND = (
     "for example: export PULUMI_BACKEND_URL='s3://my-state-bucket?region=us-east-1'",
     "or add --box to use the AWS on this machine, which keeps its own state",
@@ -59,7 +63,7 @@ def backend_url(environ: Mapping[str, str], stacks: Path) -> str:
     """
     for url in (environ.get("PULUMI_BACKEND_URL"), _project_backend(stacks), _logged_in(environ)):
         if url:
-            return url
+            return _known(url)
     sentence = "where the state of the stacks is kept is not said: PULUMI_BACKEND_URL is not set"
     raise EngineError(sentence, NO_BACKEND, WRONG_INPUT)
 
@@ -72,8 +76,33 @@ def require_secrets(environ: Mapping[str, str], stack_file: Path) -> None:
         raise EngineError("how the state's secrets are encrypted is not said", NO_SECRETS, WRONG_INPUT)
 
 
+def require_same_secrets(state: Mapping[str, Any] | None, stack_file: Path) -> None:
+    """Raises EngineError where an exported state's secrets are encrypted otherwise than the stack's file says.
+
+    So it is after a checkout in which the file's line is missing, and after a change of the line alone.
+    """
+    used = ((state or {}).get("deployment") or {}).get("secrets_providers") or {}
+    if not used:
+        return
+    was = str((used.get("state") or {}).get("url") or "") if used.get("type") == "cloud" else ""
+    says = str(_document(stack_file).get("secretsprovider") or "")
+    if says in (was, was or "passphrase"):
+        return
+    if was and not says:
+        sentence = f"the secrets of this stack's state are encrypted with {was}, of which {stack_file} says nothing"
+        raise EngineError(sentence, (f"add the line  secretsprovider: {was}",), WRONG_INPUT)
+    sentence = f"{stack_file} says that the secrets are encrypted with {says}, but it is {was or 'a passphrase'}"
+    change = f"pulumi -C {stack_file.parent} stack change-secrets-provider --stack {_name(stack_file)} '{says}'"
+    raise EngineError(sentence, (f"to change it: {change}", "else write the line as it was"), WRONG_INPUT)
+
+
 def require_credentials(environ: Mapping[str, str]) -> None:
-    """Raises EngineError unless credentials for AWS are configured; whether they are valid is AWS's to say."""
+    """Raises EngineError unless credentials for AWS are configured, and can be used on a state backend in a bucket."""
+    _require_configured(environ)
+    require_bucket(environ.get("PULUMI_BACKEND_URL", ""), environ)
+
+
+def _require_configured(environ: Mapping[str, str]) -> None:
     if environ.get("AWS_ACCESS_KEY_ID") and environ.get("AWS_SECRET_ACCESS_KEY"):
         return
     from botocore.exceptions import BotoCoreError
@@ -85,6 +114,17 @@ def require_credentials(environ: Mapping[str, str]) -> None:
         raise EngineError(f"the AWS credentials cannot be used: {error}", NO_CREDENTIALS, CANNOT_START) from None
     if found is None:
         raise EngineError("no AWS credentials were found", NO_CREDENTIALS, CANNOT_START)
+
+
+def _known(url: str) -> str:
+    if url.startswith((*OWN_BACKENDS, *HOSTED)):
+        return url
+    sentence = f"PULUMI_BACKEND_URL is '{url}', which is no place for states that Pulumi knows"
+    raise EngineError(sentence, NO_BACKEND, WRONG_INPUT)
+
+
+def _name(stack_file: Path) -> str:
+    return stack_file.name.removeprefix("Pulumi.").removesuffix(".yaml")
 
 
 def _complete(environ: Mapping[str, str], binary: Binary) -> dict[str, str]:

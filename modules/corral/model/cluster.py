@@ -138,6 +138,19 @@ class LifetimePlan:
     idle_s: int | None
 
 
+def image_key(queue: QueuePlan) -> str:
+    """The key under which the id of this queue's image is kept: `image` where it is the cluster's."""
+    if queue.image is None:
+        return "image"
+    return f"image-{queue.image.image_id or queue.image.profile}"
+
+
+def declared_images(plan: "ClusterPlan") -> frozenset[str]:
+    """The keys of the images whose ids are declared: those follow the spec, the others stay as the first up found."""
+    queues = {image_key(queue) for queue in plan.queues if plan.image_of(queue).image_id}
+    return frozenset(queues | ({"image"} if plan.image.image_id else set()))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketPlan:
     """A bucket, or what is below a prefix of it, that jobs may read or also write."""

@@ -29,9 +29,11 @@ def program() -> None:
     account, kept = settings.account_id(aws), settings.kept_ids(name, aws)
     opts = pulumi.ResourceOptions(providers=[aws])
 
-    network: Network | AdoptedNetwork = AdoptedNetwork(plan, aws)
+    network: Network | AdoptedNetwork
     if plan.public:
         network = Network("network", NetworkArgs(plan=plan, public=plan.public, kept_ids=kept), opts)
+    else:
+        network = AdoptedNetwork(plan, aws)
     key = EncryptionKey("key", EncryptionKeyArgs(plan=plan, account=account, kept_id=kept.get("key")), opts).key
     bucket = Artefacts(
         "artefacts",

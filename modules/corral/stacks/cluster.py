@@ -17,7 +17,7 @@ from corral.model.markets import Role
 from corral.stacks import settings
 from corral.stacks.deployment import Bundle, Parts
 from corral.stacks.ground import Ground
-from corral.stacks.wishes import ends_at, image_id, read_plan
+from corral.stacks.wishes import ends_at, image_ids, read_plan
 
 
 def program() -> None:
@@ -26,7 +26,7 @@ def program() -> None:
     ground, aws = Ground(plan), settings.provider(plan.tags)
     opts = pulumi.ResourceOptions(providers=[aws])
 
-    pins = Pins("pins", PinsArgs(plan=plan, image_id=image_id(plan, aws), ends_at=ends_at(plan)), opts)
+    pins = Pins("pins", PinsArgs(plan=plan, image_ids=image_ids(plan, aws), ends_at=ends_at(plan)), opts)
     watch = Watch("watch", WatchArgs(plan=plan, key_arn=ground.key_arn), opts)
     identity = Identity("identity", IdentityArgs(plan=plan, boundary=ground.boundary), opts)
     security = SecurityArgs(
@@ -42,7 +42,7 @@ def program() -> None:
         "queues",
         QueuesArgs(
             plan=plan,
-            image_id=pins.image_id,
+            image_ids=pins.image_ids,
             profile_arn=identity.compute_profile.arn,
             group=group,
             key_arn=ground.key_arn,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pulumi
 import pulumi_aws as aws
 
 from corral.catalog.project import project_catalogue
-from corral.model.cluster import ClusterPlan
+from corral.model.cluster import ClusterPlan, ImagePlan, image_key
 from corral.plan.base import plan_base
 from corral.plan.cluster import plan_cluster
 from corral.spec.files import read_base
@@ -30,12 +31,10 @@ def read_plan() -> ClusterPlan:
     return plan_cluster(cluster, plan_base(base), catalogue=catalogue, image_profile=config.get("imageProfile"))
 
 
-def image_id(plan: ClusterPlan, through: aws.Provider) -> str:
-    """The image that a cluster made now would boot. Pins keep that of the first up."""
-    if plan.image.image_id:
-        return plan.image.image_id
-    parameter = aws.ssm.get_parameter(name=plan.image.parameter, opts=pulumi.InvokeOptions(provider=through))
-    return str(parameter.insecure_value or parameter.value)
+def image_ids(plan: ClusterPlan, through: aws.Provider) -> Mapping[str, str]:
+    """The images that a cluster made now would boot, by their keys. Pins keep those of the first up."""
+    images = {"image": plan.image, **{image_key(queue): plan.image_of(queue) for queue in plan.queues}}
+    return {key: _image_id(image, through) for key, image in images.items()}
 
 
 def ends_at(plan: ClusterPlan) -> str | None:
@@ -43,3 +42,10 @@ def ends_at(plan: ClusterPlan) -> str | None:
     if plan.lifetime.ttl_s is None:
         return None
     return (datetime.now(UTC) + timedelta(seconds=plan.lifetime.ttl_s)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _image_id(image: ImagePlan, through: aws.Provider) -> str:
+    if image.image_id:
+        return image.image_id
+    parameter = aws.ssm.get_parameter(name=image.parameter, opts=pulumi.InvokeOptions(provider=through))
+    return str(parameter.insecure_value or parameter.value)

@@ -1,0 +1,107 @@
+"""Zones: which there are, by id and name, which of them one has to opt in to, and what instance types they offer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from moto.core.responses import ActionResult
+from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS
+from moto.ec2.utils import generic_filter
+
+from corral.box.refusals import Refused
+
+LOCAL_ZONES = {  # name: (zone id, id of the parent zone), by region; AWS Prescriptive Guidance, hybrid edge
+    "us-east-1": {"us-east-1-mia-1a": ("use1-mia1-az1", "use1-az2")},
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownZone:
+    """A zone as DescribeAvailabilityZones shows it; a Local Zone has a parent, and nobody has opted in to it."""
+
+    region: str
+    name: str
+    id: str
+    parent_id: str | None = None
+    parent_name: str | None = None
+
+    @property
+    def group(self) -> str:
+        """What is opted in to as a whole: us-east-1-mia-1 of us-east-1-mia-1a, us-east-1-zg-1 of us-east-1a."""
+        return self.name[:-1] if self.parent_id else f"{self.region}-zg-1"
+
+    def described(self) -> dict[str, Any]:
+        """The zone as the API shows it."""
+        return {
+            "OptInStatus": "not-opted-in" if self.parent_id else "opt-in-not-required",
+            "Messages": [],
+            "RegionName": self.region,
+            "ZoneName": self.name,
+            "ZoneId": self.id,
+            "GroupName": self.group,
+            "NetworkBorderGroup": self.group if self.parent_id else self.region,
+            "ZoneType": "local-zone" if self.parent_id else "availability-zone",
+            "ParentZoneName": self.parent_name,
+            "ParentZoneId": self.parent_id,
+            "State": "available",
+        }
+
+    def get_filter_value(self, name: str, _method: str | None = None) -> Any:
+        """The value that a filter of DescribeAvailabilityZones looks at."""
+        if name == "message":
+            return []
+        return self.described()["".join(word.capitalize() for word in name.split("-"))] or ""
+
+
+def zones_offering(kind: str, region: str) -> list[str]:
+    """The names of the zones of a region that have the instance type."""
+    offers = INSTANCE_TYPE_OFFERINGS["availability-zone"].get(region, [])
+    return sorted({offer["Location"] for offer in offers if offer["InstanceType"] == kind})
+
+
+def check_offered(kind: str, zone: str) -> None:
+    """Raises Refused unless the zone has the instance type; of a region without data everything is believed."""
+    region = zone[:-1]
+    if region not in INSTANCE_TYPE_OFFERINGS["availability-zone"]:
+        return
+    zones = zones_offering(kind, region)
+    if zone not in zones:
+        raise Refused("Unsupported", f"Your requested instance type ({kind}) is not supported in your requested"
+                      f" Availability Zone ({zone}). Please retry your request by not specifying an Availability Zone"
+                      f" or choosing {', '.join(zones)}.")  # fmt: skip
+
+
+class ZoneActions:
+    """The actions on zones that moto answers differently from AWS."""
+
+    def describe_availability_zones(self: Any) -> ActionResult:
+        """DescribeAvailabilityZones; Local Zones only where all are asked for, as nobody opts in here.
+
+        Source: EC2 API reference, DescribeAvailabilityZones.
+        """
+        self.error_on_dryrun()
+        zones = _zones(self.ec2_backend, self.region, every=bool(self._get_param("AllAvailabilityZones", False)))
+        names, ids = self._get_param("ZoneNames", []), self._get_param("ZoneIds", [])
+        _check_known("availability zone", names, {zone.name for zone in zones})
+        _check_known("availability zone-id", ids, {zone.id for zone in zones})
+        chosen = [zone for zone in zones if (not names or zone.name in names) and (not ids or zone.id in ids)]
+        shown = generic_filter(self._filters_from_querystring(), chosen)
+        return ActionResult({"AvailabilityZones": [zone.described() for zone in shown]})
+
+
+def _zones(backend: Any, region: str, *, every: bool) -> list[ShownZone]:
+    standard = backend.describe_availability_zones()
+    known = [ShownZone(region=region, name=zone.name, id=zone.zone_id) for zone in standard]
+    if not every:
+        return known
+    names = {zone.id: zone.name for zone in known}
+    return known + [
+        ShownZone(region=region, name=name, id=zone_id, parent_id=parent, parent_name=names.get(parent))
+        for name, (zone_id, parent) in LOCAL_ZONES.get(region, {}).items()
+    ]
+
+
+def _check_known(words: str, asked: list[str], known: set[str]) -> None:
+    if unknown := [name for name in asked if name not in known]:
+        raise Refused("InvalidParameterValue", f"Invalid {words}: [{', '.join(unknown)}]")

@@ -1,0 +1,270 @@
+"""The steps that prepare an account: for each, how one sees that it was taken, and how it is taken."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from corral.plan.access import artefacts_policy
+
+Clients = Callable[[str], Any]  # a boto3 client of the account and region, by service
+OLD_VERSIONS_DAYS = 90  # a state is small; a quarter is long enough to notice that an old one is needed
+UPLOADS_DAYS = 7  # S3's advice for uploads that nobody ends
+KEY_TAG = "corral:state"
+RULE = "corral-old-states"
+# Each service's own role, which it needs before the first use by API. Sources: EC2 User Guide, "Service-linked role for
+# Spot Instance requests"; FSx for Lustre User Guide and EFS User Guide, "Using service-linked roles". FSx's second one,
+# for S3 (s3.data-source.lustre.fsx.amazonaws.com), is not here: FSx makes one for each file system.
+SERVICES: Mapping[str, str] = {
+    "spot.amazonaws.com": "spot instances",
+    "fsx.amazonaws.com": "FSx for Lustre",
+    "elasticfilesystem.amazonaws.com": "EFS",
+}
+
+
+class Blocked(Exception):
+    """Something is there and cannot be used; the text says what would help."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Where the states shall be: `name` begins the bucket's name and is the key's alias."""
+
+    account: str
+    region: str
+    name: str = "corral-state"
+
+    @property
+    def bucket(self) -> str:
+        """The bucket's name, which no other account can have taken by chance."""
+        return f"{self.name}-{self.account}-{self.region}"
+
+    @property
+    def alias(self) -> str:
+        """The key's alias, as KMS spells it."""
+        return f"alias/{self.name}"
+
+    @property
+    def backend_url(self) -> str:
+        """What PULUMI_BACKEND_URL is to say."""
+        return f"s3://{self.bucket}?region={self.region}"
+
+    @property
+    def secrets_provider(self) -> str:
+        """What `secretsprovider` in a stack's file is to say."""
+        return f"awskms://{self.alias}?region={self.region}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """`look`: is it there? `make`: True if this made it, False if somebody else just did. `needs`: an earlier step."""
+
+    key: str
+    what: str
+    service: str
+    look: Callable[[Clients, Wanted], bool]
+    make: Callable[[Clients, Wanted], bool]
+    needs: str | None = None
+
+
+def steps() -> tuple[Step, ...]:
+    """All steps, each after those that it needs."""
+    return (*_BUCKET_STEPS, *_KEY_STEPS, *(_service_step(name, use) for name, use in SERVICES.items()))
+
+
+def _has_bucket(client: Clients, wanted: Wanted) -> bool:
+    client("s3").head_bucket(Bucket=wanted.bucket)
+    return True
+
+
+def _make_bucket(client: Clients, wanted: Wanted) -> bool:
+    s3 = client("s3")
+    # The oldest region is the one that must not be named. Source: S3 API, CreateBucket
+    place = {} if wanted.region == "us-east-1" else {"LocationConstraint": wanted.region}
+    try:
+        s3.create_bucket(Bucket=wanted.bucket, **({"CreateBucketConfiguration": place} if place else {}))
+    except s3.exceptions.BucketAlreadyOwnedByYou:
+        return False
+    return True
+
+
+def _has_versions(client: Clients, wanted: Wanted) -> bool:
+    return bool(client("s3").get_bucket_versioning(Bucket=wanted.bucket).get("Status") == "Enabled")
+
+
+def _make_versions(client: Clients, wanted: Wanted) -> bool:
+    client("s3").put_bucket_versioning(Bucket=wanted.bucket, VersioningConfiguration={"Status": "Enabled"})
+    return True
+
+
+def _has_encryption(client: Clients, wanted: Wanted) -> bool:
+    found = client("s3").get_bucket_encryption(Bucket=wanted.bucket)["ServerSideEncryptionConfiguration"]
+    return bool(found["Rules"])
+
+
+def _make_encryption(client: Clients, wanted: Wanted) -> bool:
+    rule = {
+        "ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}
+    }  # secrets are encrypted with the key below
+    client("s3").put_bucket_encryption(Bucket=wanted.bucket, ServerSideEncryptionConfiguration={"Rules": [rule]})
+    return True
+
+
+_PRIVATE = dict.fromkeys(("BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictPublicBuckets"), True)
+
+
+def _is_private(client: Clients, wanted: Wanted) -> bool:
+    found = client("s3").get_public_access_block(Bucket=wanted.bucket)["PublicAccessBlockConfiguration"]
+    return bool(found == _PRIVATE)
+
+
+def _make_private(client: Clients, wanted: Wanted) -> bool:
+    client("s3").put_public_access_block(Bucket=wanted.bucket, PublicAccessBlockConfiguration=_PRIVATE)
+    return True
+
+
+def _needs_tls(client: Clients, wanted: Wanted) -> bool:
+    return bool(_tls_statements(wanted)[0] in _statements(client, wanted))
+
+
+def _make_tls(client: Clients, wanted: Wanted) -> bool:
+    s3 = client("s3")
+    try:
+        there = _statements(client, wanted)
+    except s3.exceptions.ClientError as error:
+        if error.response["Error"]["Code"] != "NoSuchBucketPolicy":
+            raise
+        there = []
+    document = {"Version": "2012-10-17", "Statement": [*there, *_tls_statements(wanted)]}
+    s3.put_bucket_policy(Bucket=wanted.bucket, Policy=json.dumps(document))
+    return True
+
+
+def _tls_statements(wanted: Wanted) -> list[Any]:
+    return list(artefacts_policy(f"arn:aws:s3:::{wanted.bucket}")["Statement"])
+
+
+def _statements(client: Clients, wanted: Wanted) -> list[Any]:
+    found = json.loads(client("s3").get_bucket_policy(Bucket=wanted.bucket)["Policy"])["Statement"]
+    return found if isinstance(found, list) else [found]
+
+
+def _forgets(client: Clients, wanted: Wanted) -> bool:
+    return any("NoncurrentVersionExpiration" in rule for rule in _rules(client, wanted))
+
+
+def _make_forget(client: Clients, wanted: Wanted) -> bool:
+    s3 = client("s3")
+    try:
+        there = _rules(client, wanted)
+    except s3.exceptions.ClientError as error:
+        if error.response["Error"]["Code"] != "NoSuchLifecycleConfiguration":
+            raise
+        there = []
+    rule = {
+        "ID": RULE,
+        "Status": "Enabled",
+        "Filter": {"Prefix": ""},
+        "NoncurrentVersionExpiration": {"NoncurrentDays": OLD_VERSIONS_DAYS},
+        "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": UPLOADS_DAYS},
+    }
+    s3.put_bucket_lifecycle_configuration(Bucket=wanted.bucket, LifecycleConfiguration={"Rules": [*there, rule]})
+    return True
+
+
+def _rules(client: Clients, wanted: Wanted) -> list[Any]:
+    return list(client("s3").get_bucket_lifecycle_configuration(Bucket=wanted.bucket)["Rules"])
+
+
+def _has_key(client: Clients, wanted: Wanted) -> bool:
+    found = client("kms").describe_key(KeyId=wanted.alias)["KeyMetadata"]
+    if found["KeyState"] == "PendingDeletion":
+        raise Blocked(f"{found['KeyId']} is to be deleted; `aws kms cancel-key-deletion --key-id ...` saves it")
+    if found["KeyState"] != "Enabled":
+        raise Blocked(f"{found['KeyId']} is {found['KeyState']}; `aws kms enable-key --key-id ...` makes it usable")
+    return True
+
+
+def _make_key(client: Clients, wanted: Wanted) -> bool:
+    """Makes the key and names it; a key that an interrupted run left without its name is taken up."""
+    kms = client("kms")
+    left = _nameless_key(client, wanted)
+    key = (
+        left
+        or kms.create_key(
+            Description=f"Secrets in the Pulumi states of {wanted.bucket}",
+            Tags=[{"TagKey": KEY_TAG, "TagValue": wanted.name}],
+        )["KeyMetadata"]["KeyId"]
+    )
+    try:
+        kms.create_alias(AliasName=wanted.alias, TargetKeyId=key)
+    except kms.exceptions.AlreadyExistsException:
+        if kms.describe_key(KeyId=wanted.alias)["KeyMetadata"]["KeyId"] != key:
+            kms.schedule_key_deletion(KeyId=key, PendingWindowInDays=7)  # nothing was ever encrypted with it
+        return False
+    return True
+
+
+def _nameless_key(client: Clients, wanted: Wanted) -> str | None:
+    """A usable key with our tag and no alias."""
+    kms, tagging = client("kms"), client("resourcegroupstaggingapi")
+    mine = [{"Key": KEY_TAG, "Values": [wanted.name]}]
+    tagged = tagging.get_resources(TagFilters=mine, ResourceTypeFilters=["kms:key"])["ResourceTagMappingList"]
+    for arn in sorted(one["ResourceARN"] for one in tagged):
+        is_usable = kms.describe_key(KeyId=arn)["KeyMetadata"]["KeyState"] == "Enabled"
+        if is_usable and not kms.list_aliases(KeyId=arn)["Aliases"]:
+            return str(arn.rpartition("/")[2])
+    return None
+
+
+def _rotates(client: Clients, wanted: Wanted) -> bool:
+    kms = client("kms")
+    return bool(kms.get_key_rotation_status(KeyId=_key_id(kms, wanted))["KeyRotationEnabled"])
+
+
+def _make_rotate(client: Clients, wanted: Wanted) -> bool:
+    kms = client("kms")
+    kms.enable_key_rotation(KeyId=_key_id(kms, wanted))
+    return True
+
+
+def _key_id(kms: Any, wanted: Wanted) -> str:
+    """The key's id: rotation is not asked by alias. Source: KMS API, EnableKeyRotation, KeyId"""
+    return str(kms.describe_key(KeyId=wanted.alias)["KeyMetadata"]["KeyId"])
+
+
+def _service_step(service: str, use: str) -> Step:
+    def look(client: Clients, wanted: Wanted) -> bool:
+        return bool(client("iam").list_roles(PathPrefix=f"/aws-service-role/{service}/")["Roles"])
+
+    def make(client: Clients, wanted: Wanted) -> bool:
+        iam = client("iam")
+        try:
+            iam.create_service_linked_role(AWSServiceName=service)
+        except iam.exceptions.InvalidInputException as error:
+            if "has been taken" not in str(error):
+                raise
+            return False
+        return True
+
+    return Step(key=service, what=f"role of {use} ({service})", service="iam", look=look, make=make)
+
+
+def _of_bucket(key: str, what: str, look: Callable[..., bool], make: Callable[..., bool]) -> Step:
+    return Step(key=key, what=what, service="s3", look=look, make=make, needs="bucket")
+
+
+_BUCKET_STEPS = (
+    Step(key="bucket", what="bucket for the states", service="s3", look=_has_bucket, make=_make_bucket),
+    _of_bucket("private", "closed to the public", _is_private, _make_private),
+    _of_bucket("versions", "keeps old versions", _has_versions, _make_versions),
+    _of_bucket("encryption", "encrypts what it stores", _has_encryption, _make_encryption),
+    _of_bucket("tls", "refuses plain HTTP", _needs_tls, _make_tls),
+    _of_bucket("lifecycle", f"forgets versions after {OLD_VERSIONS_DAYS} days", _forgets, _make_forget),
+)
+_KEY_STEPS = (
+    Step(key="key", what="key for the secrets", service="kms", look=_has_key, make=_make_key),
+    Step(key="rotation", what="changes every year", service="kms", look=_rotates, make=_make_rotate, needs="key"),
+)
