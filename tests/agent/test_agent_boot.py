@@ -33,7 +33,8 @@ def installed(root: Path) -> set[str]:
 def test_a_head_has_slurms_files_the_users_own_and_the_job_scripts(bucket: Path, tmp_path: Path) -> None:
     boot(DirectoryStore(bucket), Role.HEAD, root=tmp_path / "root")
     slurm = {f"etc/slurm/{name}.conf" for name in ("slurm", "host", "gres", "cgroup", "own")}
-    jobs = {"opt/corral/jobs/jax.sbatch", "opt/corral/jobs/torchrun.sbatch"}
+    scripts = "accelerate deepspeed jax lightning megatron nccl-tests sweep torchrun"
+    jobs = {f"opt/corral/jobs/{name}.sbatch" for name in scripts.split()}
     assert installed(tmp_path / "root") == RECORDS | PROGRAMS | slurm | jobs
 
 

@@ -1,7 +1,9 @@
-"""The job scripts on a real node: the program gets its address and its signal, and the job survives its time limit.
+"""The job scripts on a real node: programs get their address and their signal, and jobs survive their time limit.
 
-There is no torch here. A program in torchrun's place does what matters of it: it starts the worker in a session of its
-own and would die of the signal. Worker and test talk through pipes, so nothing waits longer than it has to.
+There is no torch here. Programs stand in the place of launchers and do what matters of them: they start the worker in a
+session of its own and would die of the signal. The worker does with the signal what the real library does. Worker and
+test talk through pipes, a pair for each job, so nothing waits longer than it has to; jobs that need the whole story run
+side by side.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 import os
 import select
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,27 +27,68 @@ pytestmark = [
 ]
 
 PATIENCE_S = 45  # slurmctld looks at some things every 30 s
+REVOKED_S = 2  # a job that starts again sooner can meet the end of its own credential, and is killed
+TRAINING = ("accelerate", "deepspeed", "jax", "lightning", "megatron", "sweep", "torchrun")
+# Those whose library ends the run itself after a checkpoint; the others train on until the time limit.
+ENDING = ("lightning", "megatron")
+LIMIT_S = 17  # two seconds more than what a requeue is done before the end
 
-TORCHRUN = """#!/bin/sh
-echo "$*" >/mnt/arguments
+# A launcher has its workers in sessions of their own and handles no SIGUSR1.
+LAUNCHER = """#!/bin/sh
+echo "$*" >"/mnt/$SLURM_JOB_NAME.arguments"
 setsid --wait /usr/bin/python3 /mnt/bin/worker
 """
+PYTHON = """#!/bin/sh
+echo "$*" >"/mnt/$SLURM_JOB_NAME.arguments"
+case $SLURM_JOB_NAME in
+    deepspeed) setsid --wait /usr/bin/python3 /mnt/bin/worker ;;
+    *) exec /usr/bin/python3 /mnt/bin/worker ;;
+esac
+"""
 WORKER = """
-import signal
-events = open("/mnt/events", "w", buffering=1)
-signal.signal(signal.SIGUSR1, lambda *_: print("saved", file=events))
-print("ready", file=events)
-open("/mnt/finish").read()
+import os, signal, subprocess, sys
+from pathlib import Path
+
+kind = os.environ["SLURM_JOB_NAME"]
+pipe = f"/mnt/{kind}{os.environ.get('SLURM_ARRAY_TASK_ID', '')}"
+events = open(f"{pipe}.events", "w", buffering=1)
+checkpoints = Path(os.environ["CHECKPOINT_DIR"])
+newest = max((path.name for path in checkpoints.iterdir()), default="nothing")
+
+def save(*_):
+    (checkpoints / f"step-{len(list(checkpoints.iterdir())) + 1}").touch()
+    print("saved", file=events)
+
+def save_and_requeue(*_):
+    save()
+    subprocess.call(["scontrol", "requeue", os.environ["SLURM_JOB_ID"]])
+
+def save_and_end(*_):
+    save()
+    sys.exit(0)
+
+if kind == "megatron":
+    signal.signal(signal.SIGTERM, save_and_end)
+elif kind != "lightning":
+    signal.signal(signal.SIGUSR1, save)
+elif signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL:  # Lightning leaves alone a signal that somebody has set
+    signal.signal(signal.SIGUSR1, save_and_requeue)
+print(f"continues from {newest}", file=events)
+open(f"{pipe}.finish").read()
 print("finished", file=events)
 """
+# Jobs that share the node, against what the scripts ask for.
+SMALL = ("--oversubscribe", "--ntasks=1", "--cpus-per-task=1", "--mem=100M", "--gpus-per-node=1", "--time=10")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
-    """A cluster with one node that is up. `events`: the pipe in which the worker says something, a line each."""
+class Job:
+    """A job and its worker's pipes. `id` as scontrol takes it, with an array's task."""
 
     controller: Controller
     directory: Path
+    id: str
+    pipe: str
     events: int
 
     def hear(self) -> str:
@@ -55,57 +98,91 @@ class Node:
             said += os.read(self.events, 1)
         return said.decode().strip()
 
-    def submit(self, script: str, *options: str) -> str:
-        """The id of a job of this script, once its worker is ready."""
-        output = "--output=/mnt/%x.out"
-        variables = "--export=ALL,PATH=/mnt/bin:/usr/bin:/bin,PYTHON=torchrun"
-        path = f"/opt/corral/jobs/{script}.sbatch"
-        command = ("sbatch", "--parsable", "--nodes=1", "--ntasks=1", output, variables, *options, path, "train.py")
-        job = slurms.must(self.controller.run(*command)).strip()
-        assert self.hear() == "ready", self.controller.run("sh", "-c", "squeue; tail /mnt/*.out").stdout
-        return job
-
-    def job(self, job: str) -> Mapping[str, str]:
+    def fields(self) -> Mapping[str, str]:
         """The job's fields, as scontrol shows them."""
-        line = slurms.scontrol(self.controller, "--oneliner", "show", "job", job)
+        line = slurms.scontrol(self.controller, "--oneliner", "show", "job", self.id)
         return dict(word.split("=", 1) for word in line.split() if "=" in word)
 
-    def ask_for_a_checkpoint(self, job: str) -> str:
+    def ask_for_a_checkpoint(self) -> str:
         """What the worker says to the signal that the agent and users send."""
-        slurms.must(self.controller.run("scancel", "--batch", "--signal=USR1", job))
+        slurms.must(self.controller.run("scancel", "--batch", "--signal=USR1", self.id))
         return self.hear()
 
     def finish(self) -> str:
         """What the worker says when it may end."""
-        (self.directory / "finish").write_text("")
+        (self.directory / f"{self.pipe}.finish").write_text("")
         return self.hear()
 
-    def state(self, job: str, expected: str) -> str:
+    def state(self, expected: str) -> str:
         """The job's state, once it is the expected one or has not become it for long."""
         deadline = time.monotonic() + PATIENCE_S
-        while (state := self.job(job)["JobState"]) != expected and time.monotonic() < deadline:
+        while (state := self.fields()["JobState"]) != expected and time.monotonic() < deadline:
             time.sleep(0.1)  # Slurm tells nobody when a job has ended
         return state
+
+    def update(self, setting: str) -> None:
+        """Changes a field of the job."""
+        slurms.scontrol(self.controller, "update", f"JobId={self.id}", setting)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A cluster with one node that is up. `events`: what a worker says is read there, by the name of its pipes."""
+
+    controller: Controller
+    directory: Path
+    events: Mapping[str, int]
+
+    def submit(self, script: str, *options: str, checkpoints: str = "", **environment: str) -> Job:
+        """A job of this script with one task; of an array, its last task."""
+        variables = {
+            "PATH": "/mnt/bin:/usr/bin:/bin",
+            "PYTHON": "python",
+            "CHECKPOINT_DIR": f"/mnt/checkpoints/{checkpoints}{script}",
+            **environment,
+        }
+        exported = ",".join(f"{name}={value}" for name, value in variables.items())
+        array = ("--array=1-2",) if script == "sweep" else ()
+        settings = ("--output=/mnt/%x.out", f"--export=ALL,{exported}", "--nodes=1", "--ntasks=1", *array, *options)
+        program = ("/mnt/runs.txt", "train.py") if script == "sweep" else ("train.py",)
+        path = f"/opt/corral/jobs/{script}.sbatch"
+        number = slurms.must(self.controller.run("sbatch", "--parsable", *settings, path, *program)).strip()
+        return self.job(number, script, task=2 if array else None)
+
+    def job(self, number: str, script: str, task: int | None) -> Job:
+        """The job of this number, or one of its tasks."""
+        id, pipe = (number, script) if task is None else (f"{number}_{task}", f"{script}{task}")
+        events = self.events.get(pipe, -1)  # what only measures says nothing
+        return Job(controller=self.controller, directory=self.directory, id=id, pipe=pipe, events=events)
+
+    def output(self) -> str:
+        """What all jobs have written, for a failure that has to be understood."""
+        return self.controller.run("sh", "-c", "squeue; tail -n 20 /mnt/*.out").stdout
 
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     """A node train-1 that has registered."""
     directory = tmp_path_factory.mktemp("slurm")
+    programs = {"torchrun": LAUNCHER, "accelerate": LAUNCHER, "python": PYTHON, "worker": WORKER}
     (directory / "bin").mkdir()
-    (directory / "bin/worker").write_text(WORKER)
-    (directory / "bin/torchrun").write_text(TORCHRUN)
-    (directory / "bin/torchrun").chmod(0o755)
-    for pipe in ("events", "finish"):
-        os.mkfifo(directory / pipe)
+    for name, text in programs.items():
+        (directory / "bin" / name).write_text(text)
+        (directory / "bin" / name).chmod(0o755)
+    (directory / "runs.txt").write_text("--seed 1\n--seed 2\n")
+    pipes = [*(name for name in TRAINING if name != "sweep"), "sweep1", "sweep2"]
+    for pipe in pipes:
+        for end in ("events", "finish"):
+            os.mkfifo(directory / f"{pipe}.{end}")
     plan = dev(train(max_nodes=1), slurm_version="22.05")
     with slurms.running_cluster_with_nodes(plan, directory) as controller:
         # A batch job would wait for slurmctld's next look at its nodes, up to 30 s; srun does not.
         slurms.must(controller.run("srun", "true"))
         # Open for writing too: workers come and go without an end of file.
-        events = os.open(directory / "events", os.O_RDWR)
+        events = {pipe: os.open(directory / f"{pipe}.events", os.O_RDWR) for pipe in pipes}
         yield Node(controller=controller, directory=directory, events=events)
-        os.close(events)
+        for descriptor in events.values():
+            os.close(descriptor)
 
 
 def test_a_node_fetches_all_files_from_the_head(node: Node) -> None:
@@ -118,28 +195,106 @@ def test_a_job_sees_its_gpus(node: Node) -> None:
     assert done.stdout == "0,1,2,3,4,5,6,7\n"
 
 
-def test_torchrun_meets_at_the_first_nodes_address(node: Node) -> None:
-    job = node.submit("torchrun")
-    node.finish()
-    assert f"--rdzv-endpoint=10.64.0.26:{20000 + int(job)} train.py" in (node.directory / "arguments").read_text()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Life:
+    """What happened to a job from its submission to its end."""
+
+    words: Sequence[str]
+    restarts: str
+    end: str
 
 
-@pytest.mark.parametrize("script", ["torchrun", "jax"])
-def test_a_signal_is_a_checkpoint_and_the_job_goes_on_to_its_end(node: Node, script: str) -> None:
-    job = node.submit(script)
-    said = (node.ask_for_a_checkpoint(job), node.ask_for_a_checkpoint(job), node.finish(), node.state(job, "COMPLETED"))
-    assert said == ("saved", "saved", "finished", "COMPLETED")
+@pytest.fixture(scope="module")
+def lives(node: Node) -> Mapping[str, Life]:
+    """Each training script's job: asked for a checkpoint shortly before its limit, requeued, and told to finish."""
+    jobs = {script: node.submit(script, *SMALL) for script in TRAINING}
+    words: dict[str, list[str]] = {script: [job.hear()] for script, job in jobs.items()}
+    first = node.job(jobs["sweep"].id.partition("_")[0], "sweep", task=1)
+    words["the sweep's other run"] = [first.hear()]
+    for script, job in jobs.items():
+        if script not in ENDING:
+            job.update(f"EndTime=now+{LIMIT_S}")
+        words[script].append(job.ask_for_a_checkpoint())
+    pending = {script: job.state("PENDING") for script, job in jobs.items()}
+    assert set(pending.values()) == {"PENDING"}, node.output()
+    time.sleep(REVOKED_S)
+    for job in jobs.values():
+        job.update("StartTime=now")
+    for script, job in {**jobs, "the sweep's other run": first}.items():
+        if job is not first:
+            words[script].append(job.hear())
+        words[script].append(job.finish())
+    jobs["the sweep's other run"] = first
+    ends = {script: job.state("COMPLETED") for script, job in jobs.items()}
+    restarts = {script: job.fields()["Restarts"] for script, job in jobs.items()}
+    return {s: Life(words=tuple(words[s]), restarts=restarts[s], end=ends[s]) for s in jobs}
 
 
-def test_a_program_that_fails_fails_the_job_with_its_code(node: Node) -> None:
-    (node.directory / "bin/failing").write_text("#!/bin/sh\necho ready >/mnt/events\nexit 3\n")
-    (node.directory / "bin/failing").chmod(0o755)
-    job = node.submit("jax", "--export=ALL,PATH=/mnt/bin:/usr/bin:/bin,PYTHON=failing")
-    assert (node.state(job, "FAILED"), node.job(job)["ExitCode"]) == ("FAILED", "3:0")
+@pytest.mark.parametrize("script", TRAINING)
+def test_a_job_saves_starts_again_and_continues_to_its_end(lives: Mapping[str, Life], script: str) -> None:
+    words = ("continues from nothing", "saved", "continues from step-1", "finished")
+    assert lives[script] == Life(words=words, restarts="1", end="COMPLETED")
 
 
-def test_a_job_near_its_time_limit_saves_and_starts_again(node: Node) -> None:
-    job = node.submit("torchrun", "--time=10")
-    slurms.scontrol(node.controller, "update", f"JobId={job}", "EndTime=now+17")
-    said = node.ask_for_a_checkpoint(job)
-    assert (said, node.state(job, "PENDING"), node.job(job)["Restarts"]) == ("saved", "PENDING", "1")
+def test_a_run_of_a_sweep_that_starts_again_leaves_the_others_alone(lives: Mapping[str, Life]) -> None:
+    words = ("continues from nothing", "finished")
+    assert lives["the sweep's other run"] == Life(words=words, restarts="0", end="COMPLETED")
+
+
+def test_torchrun_meets_at_the_first_nodes_address(node: Node, lives: Mapping[str, Life]) -> None:
+    assert "--node-rank=0 --nnodes=1 --nproc-per-node=8 --master-addr=10.64.0.26" in arguments(node, "torchrun")
+
+
+def test_accelerate_is_told_its_rank_by_slurm(node: Node, lives: Mapping[str, Life]) -> None:
+    assert arguments(node, "accelerate").startswith("launch --machine_rank=0 --multi_gpu --num_machines=1 ")
+
+
+def test_deepspeed_starts_its_own_launcher_of_a_node(node: Node, lives: Mapping[str, Life]) -> None:
+    assert arguments(node, "deepspeed").startswith("-u -m deepspeed.launcher.launch --node_rank=0 --world_info=")
+
+
+def test_a_run_of_a_sweep_gets_its_own_parameters(node: Node, lives: Mapping[str, Life]) -> None:
+    assert arguments(node, "sweep").endswith("train.py --seed 2\n")
+
+
+def arguments(node: Node, script: str) -> str:
+    """What the launcher, or Python, was given in the last run."""
+    return (node.directory / f"{script}.arguments").read_text()
+
+
+def test_a_checkpoint_that_is_asked_for_twice_is_saved_twice_and_the_job_goes_on(node: Node) -> None:
+    job = node.submit("torchrun", checkpoints="twice-")
+    said = (job.hear(), job.ask_for_a_checkpoint(), job.ask_for_a_checkpoint(), job.finish(), job.state("COMPLETED"))
+    assert said == ("continues from nothing", "saved", "saved", "finished", "COMPLETED")
+
+
+def test_srun_takes_the_order_of_a_sites_command(node: Node) -> None:
+    job = node.submit("jax", checkpoints="ordered-", CORRAL_RANK_ORDER="cat")
+    assert (job.hear(), job.finish(), job.state("COMPLETED")) == ("continues from nothing", "finished", "COMPLETED")
+
+
+def test_nccl_tests_shows_the_bandwidth(node: Node) -> None:
+    row = " 17179869184 4294967296 float sum -1 413 41.5 77.8 0 414 41.4 77.8 0"
+    (node.directory / "bin/all_reduce_perf").write_text(f"#!/bin/sh\necho '{row}'\n")
+    (node.directory / "bin/all_reduce_perf").chmod(0o755)
+    job = node.submit("nccl-tests", CORRAL_MPI="none", ALL_REDUCE_PERF="/mnt/bin/all_reduce_perf")
+    shown = (job.state("COMPLETED"), (node.directory / "nccl-tests.out").read_text().splitlines()[-1])
+    assert shown == ("COMPLETED", "corral: 77.8 GB/s bus bandwidth over 1 nodes")
+
+
+@pytest.fixture(scope="module")
+def failures(node: Node) -> Mapping[str, Job]:
+    """Jobs of every training script whose program fails."""
+    failing = node.directory / "failing"
+    failing.mkdir()
+    for name in ("torchrun", "accelerate", "python"):
+        (failing / name).write_text("#!/bin/sh\nexit 3\n")
+        (failing / name).chmod(0o755)
+    path = "/mnt/failing:/usr/bin:/bin"
+    return {script: node.submit(script, *SMALL, checkpoints="failing-", PATH=path) for script in TRAINING}
+
+
+@pytest.mark.parametrize("script", TRAINING)
+def test_a_program_that_fails_fails_the_job_with_its_code(failures: Mapping[str, Job], script: str) -> None:
+    job = failures[script]
+    assert (job.state("FAILED"), job.fields()["ExitCode"]) == ("FAILED", "3:0")

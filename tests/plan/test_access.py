@@ -1,8 +1,21 @@
 """The roles' policies, statement by statement: what they allow, on what, under which condition."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-from corral.plan.access import ClusterArns, boundary_policy, compute_policy, head_policy, job_policy, key_policy
+import pytest
+
+from corral.plan.access import (
+    ClusterArns,
+    JobArns,
+    boundary_policy,
+    compute_policy,
+    head_policy,
+    job_policy,
+    key_policy,
+    secret_arn,
+)
 
 EC2 = "arn:aws:ec2:us-east-1:123456789012"
 TEMPLATE = f"{EC2}:launch-template/lt-1"
@@ -21,6 +34,16 @@ ARNS = ClusterArns(
     log_group="arn:aws:logs:us-east-1:123456789012:log-group:/corral/dev",
     topic="arn:aws:sns:us-east-1:123456789012:topic",
     lustre=("arn:aws:fsx:us-east-1:123456789012:file-system/fs-1",),
+)
+
+
+JOBS = JobArns(
+    bucket="arn:aws:s3:::corral-dev",
+    key="arn:key",
+    cluster="dev",
+    writable=("arn:aws:s3:::results/run-7",),
+    readable=("arn:aws:s3:::corpus",),
+    secrets=(secret_arn("us-east-1", "123456789012", "team/wandb"),),
 )
 
 
@@ -76,9 +99,65 @@ def test_the_head_grants_the_key_to_aws_services_only() -> None:
     assert statement(head_policy(ARNS), "GrantKey")["Condition"] == {"Bool": {"kms:GrantIsForAWSResource": "true"}}
 
 
-def test_only_two_statements_of_the_head_reach_every_resource() -> None:
-    wide = [s["Sid"] for s in head_policy(ARNS)["Statement"] if s["Resource"] == ["*"]]
-    assert wide == ["See", "Measure"]
+def test_only_what_takes_no_resource_reaches_every_resource() -> None:
+    policies = (head_policy(ARNS), compute_policy(ARNS))
+    wide = [[s["Sid"] for s in policy["Statement"] if s["Resource"] == ["*"]] for policy in policies]
+    assert wide == [["See", "SeeExports", "Measure", "Shell"], ["Measure", "Shell"]]
+
+
+def test_an_export_names_its_file_systems_and_the_task_that_it_makes() -> None:
+    assert statement(head_policy(ARNS), "ExportData") == {
+        "Sid": "ExportData",
+        "Effect": "Allow",
+        "Action": ["fsx:CreateDataRepositoryTask"],
+        "Resource": [
+            "arn:aws:fsx:us-east-1:123456789012:file-system/fs-1",
+            "arn:aws:fsx:us-east-1:123456789012:task/*",
+        ],
+    }
+
+
+def test_exports_are_looked_at_without_a_resource() -> None:
+    assert statement(head_policy(ARNS), "SeeExports") == {
+        "Sid": "SeeExports",
+        "Effect": "Allow",
+        "Action": ["fsx:DescribeDataRepositoryTasks"],
+        "Resource": ["*"],
+    }
+
+
+def test_without_lustre_nothing_of_fsx_is_allowed() -> None:
+    actions = [a for s in head_policy(replace(ARNS, lustre=()))["Statement"] for a in s["Action"]]
+    assert [a for a in actions if a.startswith("fsx:")] == []
+
+
+@pytest.mark.parametrize("policy", [head_policy, compute_policy])
+def test_a_machine_opens_shells_in_session_manager(policy: Callable[[ClusterArns], Any]) -> None:
+    assert [statement(policy(ARNS), sid) for sid in ("BeManaged", "Shell")] == [
+        {
+            "Sid": "BeManaged",
+            "Effect": "Allow",
+            "Action": ["ssm:UpdateInstanceInformation"],
+            "Resource": [f"{EC2}:instance/*"],
+        },
+        {
+            "Sid": "Shell",
+            "Effect": "Allow",
+            "Action": [
+                "ssmmessages:CreateControlChannel",
+                "ssmmessages:CreateDataChannel",
+                "ssmmessages:OpenControlChannel",
+                "ssmmessages:OpenDataChannel",
+            ],
+            "Resource": ["*"],
+        },
+    ]
+
+
+def test_the_head_reads_its_clusters_parameters_and_a_compute_machine_none() -> None:
+    policies = (head_policy(ARNS), compute_policy(ARNS))
+    read = [[s["Resource"] for s in p["Statement"] if "ssm:GetParameter" in s["Action"]] for p in policies]
+    assert read == [[["arn:aws:ssm:us-east-1:123456789012:parameter/corral/dev/*"]], []]
 
 
 def test_a_compute_machine_reads_its_clusters_files_and_one_secret() -> None:
@@ -95,10 +174,40 @@ def test_a_compute_machine_cannot_call_ec2() -> None:
 
 
 def test_a_job_reaches_checkpoints_of_its_cluster_and_declared_buckets() -> None:
-    policy = job_policy("arn:aws:s3:::corral-dev", "arn:key", "dev", ["arn:aws:s3:::corpus"])
-    assert statement(policy, "Objects")["Resource"] == [
+    assert statement(job_policy(JOBS), "Objects")["Resource"] == [
         "arn:aws:s3:::corral-dev/checkpoints/dev/*",
-        "arn:aws:s3:::corpus/*",
+        "arn:aws:s3:::results/run-7/*",
+    ]
+
+
+def test_a_job_only_reads_a_bucket_that_is_not_declared_for_writing() -> None:
+    assert statement(job_policy(JOBS), "Read") == {
+        "Sid": "Read",
+        "Effect": "Allow",
+        "Action": ["s3:GetObject"],
+        "Resource": ["arn:aws:s3:::corpus/*"],
+    }
+
+
+def test_a_job_lists_the_buckets_that_are_declared() -> None:
+    assert statement(job_policy(JOBS), "Buckets")["Resource"] == ["arn:aws:s3:::corpus", "arn:aws:s3:::results"]
+
+
+def test_a_job_reads_the_secrets_that_the_spec_names_and_no_others() -> None:
+    assert statement(job_policy(JOBS), "Secrets")["Resource"] == [
+        "arn:aws:secretsmanager:us-east-1:123456789012:secret:team/wandb-??????"
+    ]
+
+
+def test_a_job_without_declared_buckets_and_secrets_has_its_checkpoints_alone() -> None:
+    policy = job_policy(JobArns(bucket="arn:aws:s3:::corral-dev", key="arn:key", cluster="dev"))
+    assert [s["Sid"] for s in policy["Statement"]] == ["Objects", "Checkpoints", "Key"]
+
+
+def test_the_head_launches_into_the_reservations_of_the_plan() -> None:
+    arns = replace(ARNS, reservations=("cr-0123456789abcdef0",))
+    assert f"{EC2}:capacity-reservation/cr-0123456789abcdef0" in statement(head_policy(arns), "LaunchFromTemplates")[
+        "Resource"
     ]
 
 

@@ -1,32 +1,98 @@
-"""The job scripts: that they fit the queue, and that their shell keeps to the rules."""
+"""The job scripts: that they fit the queue, that their shell keeps to the rules, and what that shell tells srun."""
 
+import base64
+import json
+import os
 import subprocess
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import pytest
 
+from corral.model.cluster import GresPlan, QueuePlan
 from corral.render.jobs import job_files, training_queue
 from render.plans import cpu, dev, train
 
-SCRIPTS = ("jobs/jax.sbatch", "jobs/torchrun.sbatch")
+TRAINING = ("accelerate", "deepspeed", "jax", "lightning", "megatron", "sweep", "torchrun")
+SCRIPTS = (*TRAINING, "nccl-tests")
+# What stands for Slurm: two nodes, and an srun that tells what it was given.
+SLURM = {
+    "scontrol": """case "$*" in
+"show hostnames "*) printf 'train-1\\ntrain-2\\n' ;;
+"show node "*) echo "NodeName=$3 NodeAddr=10.64.1.${3#train-} NodeHostName=x" ;;
+esac
+""",
+    "srun": """{
+    env
+    [ -z "${SLURM_HOSTFILE:-}" ] || sed 's/^/host /' "$SLURM_HOSTFILE"
+    printf 'argument %s\\n' "$@"
+} >told
+[ ! -r output ] || cat output
+""",
+}
+ENVIRONMENT = {
+    "SLURM_JOB_ID": "17",
+    "SLURM_JOB_NAME": "name",
+    "SLURM_JOB_NODELIST": "train-[1-2]",
+    "SLURM_JOB_NUM_NODES": "2",
+    "SLURM_NTASKS": "4",
+    "SLURM_CPUS_PER_TASK": "12",
+    "ALL_REDUCE_PERF": "/bin/true",
+}
+
+
+def p5() -> QueuePlan:
+    return replace(train(), instance_type="p5.48xlarge")
+
+
+def trn1() -> QueuePlan:
+    node = replace(train().node, gres=GresPlan(type="trainium", count=16))
+    return replace(train(), instance_type="trn1.32xlarge", node=node)
+
+
+def text_of(script: str, *queues: QueuePlan) -> str:
+    return job_files(dev(*queues))[f"jobs/{script}.sbatch"]
 
 
 def options(script: str) -> set[str]:
-    lines = job_files(dev())[script].splitlines()
+    lines = text_of(script).splitlines()
     return {line.removeprefix("#SBATCH ") for line in lines if line.startswith("#SBATCH ")}
 
 
-@pytest.mark.parametrize("script", SCRIPTS)
+def test_these_are_the_scripts_of_gpus() -> None:
+    assert sorted(job_files(dev())) == sorted(f"jobs/{script}.sbatch" for script in SCRIPTS)
+
+
+def test_neuron_machines_have_the_scripts_that_do_without_cuda() -> None:
+    assert sorted(job_files(dev(trn1()))) == ["jobs/sweep.sbatch", "jobs/torchrun.sbatch"]
+
+
+def test_neuron_machines_run_one_process_a_core() -> None:
+    assert "--nproc-per-node=32 " in text_of("torchrun", trn1())
+
+
+@pytest.mark.parametrize("script", TRAINING)
 def test_script_is_signalled_requeued_and_appends(script: str) -> None:
     assert {"--signal=B:USR1@120", "--requeue", "--open-mode=append", "--exclusive"} - options(script) == set()
 
 
-def test_torchrun_is_one_task_with_the_whole_node() -> None:
-    assert {"--ntasks-per-node=1", "--cpus-per-task=96", "--gpus-per-node=8"} - options("jobs/torchrun.sbatch") == set()
+def test_a_measurement_is_not_repeated_by_itself() -> None:
+    assert {"--no-requeue", "--time=20"} - options("nccl-tests") == set()
 
 
-def test_jax_is_one_task_a_gpu() -> None:
-    assert {"--ntasks-per-node=8", "--cpus-per-task=12", "--gpus-per-node=8"} - options("jobs/jax.sbatch") == set()
+@pytest.mark.parametrize("script", ["accelerate", "deepspeed", "sweep", "torchrun"])
+def test_a_launcher_is_one_task_with_the_whole_node(script: str) -> None:
+    assert {"--ntasks-per-node=1", "--cpus-per-task=96", "--gpus-per-node=8"} - options(script) == set()
+
+
+@pytest.mark.parametrize("script", ["jax", "lightning", "megatron", "nccl-tests"])
+def test_without_a_launcher_it_is_one_task_a_gpu(script: str) -> None:
+    assert {"--ntasks-per-node=8", "--cpus-per-task=12", "--gpus-per-node=8"} - options(script) == set()
+
+
+def test_a_run_of_a_sweep_has_one_node_and_its_own_output() -> None:
+    assert {"--nodes=1", "--output=%x-%A_%a.out"} - options("sweep") == set()
 
 
 def test_scripts_name_the_first_queue_with_accelerators() -> None:
@@ -38,13 +104,177 @@ def test_scripts_of_a_cluster_without_accelerators_ask_for_none() -> None:
     assert [text for text in job_files(dev(cpu())).values() if "--gpus" in text] == []
 
 
-@pytest.mark.parametrize("script", SCRIPTS)
-def test_shellcheck_finds_nothing(script: str) -> None:
-    done = subprocess.run(["shellcheck", "-"], input=job_files(dev())[script], capture_output=True, text=True)
+@pytest.mark.parametrize("queue", [train(), p5(), trn1(), cpu()], ids=lambda queue: queue.instance_type)
+def test_shellcheck_finds_nothing(queue: QueuePlan, tmp_path: Path) -> None:
+    files = job_files(dev(queue))
+    for path, text in files.items():
+        (tmp_path / path.removeprefix("jobs/")).write_text(text)
+    done = subprocess.run(["shellcheck", *tmp_path.iterdir()], capture_output=True, text=True)
     assert done.stdout == ""
 
 
-@pytest.mark.parametrize("script", SCRIPTS)
+@pytest.mark.parametrize("script", TRAINING)
 def test_a_script_without_a_program_says_how_to_use_it(script: str) -> None:
-    done = subprocess.run(["bash", "-s"], input=job_files(dev())[script], capture_output=True, text=True)
+    done = subprocess.run(["bash", "-s"], input=text_of(script), capture_output=True, text=True)
     assert (done.returncode, done.stderr.split(":")[0]) == (2, "usage")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """A directory in which scripts run with stand-ins for Slurm's commands."""
+
+    directory: Path
+
+    def program(self, name: str, text: str) -> Path:
+        """An executable of this name, beside Slurm's."""
+        file = self.directory / "bin" / name
+        file.write_text(f"#!/bin/bash\n{text}")
+        file.chmod(0o755)
+        return file
+
+    def run(self, script: str, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+        """The finished script, with what srun was told in the file `told`."""
+        (self.directory / script).write_text(text_of(script))
+        path = f"{self.directory / 'bin'}:{os.environ['PATH']}"
+        environment = {"PATH": path, "HOME": str(self.directory), **ENVIRONMENT, **more}
+        command = ["bash", script, *arguments]
+        return subprocess.run(command, cwd=self.directory, env=environment, capture_output=True, text=True, timeout=30)
+
+    def told(self, beginning: str) -> list[str]:
+        """The rest of the lines that srun told and that begin like this."""
+        lines = (self.directory / "told").read_text().splitlines()
+        return [line.removeprefix(beginning) for line in lines if line.startswith(beginning)]
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    desk = Desk(directory=tmp_path)
+    (tmp_path / "bin").mkdir()
+    for name, text in SLURM.items():
+        desk.program(name, text)
+    yield desk
+
+
+def test_processes_meet_at_the_first_nodes_address(desk: Desk) -> None:
+    desk.run("jax", "train.py")
+    assert desk.told("MASTER_ADDR=") == ["10.64.1.1"]
+
+
+def test_without_a_command_of_the_site_slurm_orders_the_ranks(desk: Desk) -> None:
+    desk.run("jax", "train.py")
+    assert desk.told("SLURM_HOSTFILE=") == []
+
+
+def test_a_sites_command_orders_the_ranks_task_by_task(desk: Desk) -> None:
+    order = desk.program("by-switch", "tac")
+    desk.run("jax", "train.py", CORRAL_RANK_ORDER=str(order))
+    assert desk.told("host ") == ["train-2", "train-2", "train-1", "train-1"]
+
+
+def test_srun_is_told_to_follow_that_order(desk: Desk) -> None:
+    order = desk.program("by-switch", "tac")
+    desk.run("jax", "train.py", CORRAL_RANK_ORDER=str(order))
+    assert desk.told("SLURM_DISTRIBUTION=") == ["arbitrary"]
+
+
+def test_processes_meet_where_rank_0_runs(desk: Desk) -> None:
+    order = desk.program("by-switch", "tac")
+    desk.run("torchrun", "train.py", CORRAL_RANK_ORDER=str(order))
+    assert "--master-addr=10.64.1.2" in desk.told("argument ")
+
+
+@pytest.mark.parametrize("wrong", ["head -n 1", "cat; echo train-3", "exit 1", "cat; cat /etc/hostname"])
+def test_an_order_that_is_not_of_the_jobs_nodes_is_not_followed(desk: Desk, wrong: str) -> None:
+    order = desk.program("by-switch", wrong)
+    done = desk.run("jax", "train.py", CORRAL_RANK_ORDER=str(order))
+    assert (desk.told("SLURM_HOSTFILE="), "the order of the ranks is Slurm's" in done.stderr) == ([], True)
+
+
+def test_the_file_with_the_order_is_gone_afterwards(desk: Desk) -> None:
+    order = desk.program("by-switch", "tac")
+    desk.run("jax", "train.py", CORRAL_RANK_ORDER=str(order), TMPDIR=str(desk.directory))
+    assert list(desk.directory.glob("tmp.*")) == []
+
+
+def test_checkpoints_lie_in_a_directory_of_the_jobs_own(desk: Desk) -> None:
+    desk.run("torchrun", "train.py")
+    assert desk.told("CHECKPOINT_DIR=") == [str(desk.directory / "checkpoints/name-17")]
+
+
+def test_each_run_of_a_sweep_has_a_directory_of_its_own(desk: Desk) -> None:
+    (desk.directory / "runs.txt").write_text("--lr 1\n--lr 2\n")
+    desk.run("sweep", "runs.txt", "train.py", SLURM_ARRAY_JOB_ID="16", SLURM_ARRAY_TASK_ID="2", CHECKPOINT_DIR="here")
+    assert desk.told("CHECKPOINT_DIR=") == ["here/2"]
+
+
+def test_a_run_of_a_sweep_gets_its_line_behind_the_options(desk: Desk) -> None:
+    (desk.directory / "runs.txt").write_text("--lr 1\n--lr 2 --seed *\n")
+    desk.run("sweep", "runs.txt", "train.py", "--x", SLURM_ARRAY_JOB_ID="16", SLURM_ARRAY_TASK_ID="2")
+    assert desk.told("argument ")[-6:] == ["train.py", "--x", "--lr", "2", "--seed", "*"]
+
+
+def test_a_run_of_a_sweep_without_a_line_says_so(desk: Desk) -> None:
+    (desk.directory / "runs.txt").write_text("--lr 1\n")
+    done = desk.run("sweep", "runs.txt", "train.py", SLURM_ARRAY_JOB_ID="16", SLURM_ARRAY_TASK_ID="2")
+    assert (done.returncode, done.stderr) == (2, "corral: runs.txt has no line 2, or it is empty\n")
+
+
+def test_deepspeed_is_told_all_devices_of_all_nodes(desk: Desk) -> None:
+    desk.run("deepspeed", "train.py")
+    world = next(text for text in desk.told("argument --world_info="))
+    eight = [0, 1, 2, 3, 4, 5, 6, 7]
+    assert json.loads(base64.urlsafe_b64decode(world)) == {"train-1": eight, "train-2": eight}
+
+
+def test_accelerate_is_told_how_many_processes_there_are_in_all(desk: Desk) -> None:
+    desk.run("accelerate", "train.py")
+    assert {"--num_machines=2", "--num_processes=16", "--multi_gpu"} - set(desk.told("argument ")) == set()
+
+
+def test_accelerates_options_are_the_users(desk: Desk) -> None:
+    desk.run("accelerate", "train.py", ACCELERATE_OPTIONS="--config_file fsdp.yaml")
+    assert desk.told("argument ")[6:8] == ["--config_file", "fsdp.yaml"]
+
+
+def test_megatron_saves_and_loads_in_the_jobs_directory_unless_told_otherwise(desk: Desk) -> None:
+    desk.run("megatron", "pretrain.py", "--save", "mine")
+    at = desk.told("argument ").index("pretrain.py")
+    where = str(desk.directory / "checkpoints/name-17")
+    assert desk.told("argument ")[at:] == [
+        *("pretrain.py", "--save", where, "--load", where, "--exit-signal-handler"),
+        *("--save", "mine"),
+    ]
+
+
+EFA = "NCCL INFO NET/OFI Selected provider is efa, fabric is efa-direct (found 4 nics)\n"
+
+
+def row(gb_per_s: float) -> str:
+    return f" 17179869184 4294967296 float sum -1 413 41.5 {gb_per_s} 0 414 41.4 {gb_per_s} 0\n"
+
+
+@pytest.mark.parametrize(
+    ("output", "code"),
+    [
+        (EFA + row(78.1), 0),
+        (EFA + row(66.3), 0),
+        (EFA + row(66.2), 1),
+        (row(78.1), 1),
+        (EFA.replace("4 nics", "1 nics") + row(78.1), 1),
+        (EFA, 1),
+    ],
+    ids=["as measured", "85 % of it", "less", "over TCP", "an EFA device is missing", "no figure"],
+)
+def test_nccl_tests_compares_with_what_was_measured(desk: Desk, output: str, code: int) -> None:
+    (desk.directory / "output").write_text(output)
+    assert desk.run("nccl-tests").returncode == code
+
+
+def test_nccl_tests_over_other_numbers_of_nodes_only_shows_its_figure(desk: Desk) -> None:
+    (desk.directory / "output").write_text(EFA + row(20))
+    done = desk.run("nccl-tests", SLURM_JOB_NUM_NODES="3", SLURM_NTASKS="24")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "corral: 20 GB/s bus bandwidth over 3 nodes")
+
+
+def test_nccl_tests_tells_the_largest_size_that_was_measured(desk: Desk) -> None:
+    assert "    2) expected=487.0 ;;" in text_of("nccl-tests", p5()).splitlines()

@@ -13,7 +13,13 @@ from render.plans import boot_facts, cpu, deployed, dev, train
 Golden = Callable[[str, str], None]
 FILES = (
     "cluster.json",
+    "jobs/accelerate.sbatch",
+    "jobs/deepspeed.sbatch",
     "jobs/jax.sbatch",
+    "jobs/lightning.sbatch",
+    "jobs/megatron.sbatch",
+    "jobs/nccl-tests.sbatch",
+    "jobs/sweep.sbatch",
     "jobs/torchrun.sbatch",
     "nccl/profile.sh",
     "nccl/train.conf",

@@ -56,14 +56,14 @@ def _own_lines(files: Mapping[str, bytes]) -> Placement:
 
 
 def _compute(files: Mapping[str, bytes], queue: str | None) -> tuple[Placement, ...]:
-    """A queue with EFA has settings for NCCL; other machines need none."""
-    nccl = f"nccl/{queue}.conf"
-    if nccl not in files:
-        return ()
-    return (
-        Placement(path="/etc/nccl.conf", content=files[nccl]),
-        Placement(path="/etc/profile.d/corral-nccl.sh", content=files["nccl/profile.sh"]),
-    )
+    """A queue with GPUs has settings for NCCL, and one with Neuron devices and EFA those of Neuron."""
+    found = []
+    if (nccl := f"nccl/{queue}.conf") in files:
+        found.append(Placement(path="/etc/nccl.conf", content=files[nccl]))
+        found.append(Placement(path="/etc/profile.d/corral-nccl.sh", content=files["nccl/profile.sh"]))
+    if (neuron := f"neuron/{queue}.sh") in files:
+        found.append(Placement(path="/etc/profile.d/corral-neuron.sh", content=files[neuron]))
+    return tuple(found)
 
 
 def _below(files: Mapping[str, bytes], prefix: str, directory: str) -> tuple[Placement, ...]:

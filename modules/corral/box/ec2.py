@@ -33,6 +33,7 @@ from corral.box.ec2_reservations import CapacityReservations
 from corral.box.ec2_subnets import SubnetActions, Subnets
 from corral.box.ec2_templates import TemplateActions
 from corral.box.ec2_volumes import Volumes
+from corral.box.ec2_wished_ids import wished_id
 from corral.box.ec2_zones import ZoneActions
 from corral.box.refusals import Refused
 from corral.box.tagging import TaggedEC2
@@ -98,9 +99,15 @@ class BoxEC2Response(
         self.ec2_backend.end_blocks(utcnow())
         try:
             self._check_parameters()
+            with wished_id(self._get_action(), self.params, self._known_ids()):
+                return super().call_action()
         except Refused as refused:
             return self.serialized(ActionResult(refused))
-        return super().call_action()
+
+    def _known_ids(self) -> set[str]:
+        backend = self.ec2_backend
+        subnets = (id for zone in backend.subnets.values() for id in zone)
+        return {*backend.vpcs, *subnets, *backend.capacity_reservations}
 
     def run_instances(self) -> ActionResult:
         """RunInstances; the same client token gives the same instances."""

@@ -131,6 +131,9 @@ class Instances:
     def stop_instances(self: Any, instance_ids: list[str]) -> Any:
         """Stops instances; those of the spot market only if that was asked for at launch."""
         for instance in self.get_multi_instances_by_id(instance_ids):
+            if instance.state in ("shutting-down", "terminated"):
+                raise Refused("IncorrectInstanceState", f"The instance '{instance.id}' is not in a state from which it"
+                              " can be stopped.")  # fmt: skip
             if instance.lifecycle == "spot":
                 raise Refused("UnsupportedOperation", f"You can't stop the Spot Instance '{instance.id}' because it is"
                               " associated with a one-time Spot Instance request.")  # fmt: skip

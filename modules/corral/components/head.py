@@ -59,6 +59,10 @@ class Head(Component):
             device_name=plan.state_device,
             volume_id=self.volume.id,
             instance_id=self.instance.id,
+            # EC2 detaches a mounted volume only when the machine has stopped: until then it stays in `detaching`, and a
+            # head that is replaced would never come back. Stopping by the API is no shutdown from within, so it does
+            # not terminate.
+            stop_instance_before_detaching=True,
             opts=pulumi.ResourceOptions(parent=self, delete_before_replace=True),
         )
         self.register_outputs({"instance": self.instance.id})

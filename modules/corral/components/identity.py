@@ -12,7 +12,7 @@ import pulumi_aws as aws
 
 from corral.components.children import Component
 from corral.model.cluster import ClusterPlan
-from corral.plan.access import SSM_CORE_POLICY, trust_roles, trust_service
+from corral.plan.access import trust_roles, trust_service
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +34,8 @@ class Identity(Component):
         self.compute = self._role("compute", machine)
         trusted = pulumi.Output.all(self.head.arn, self.compute.arn)
         self.job = self._role("job", trusted.apply(lambda arns: json.dumps(trust_roles(arns))))
-        self.head_profile = self._machine("head", self.head)
-        self.compute_profile = self._machine("compute", self.compute)
+        self.head_profile = self._profile("head", self.head)
+        self.compute_profile = self._profile("compute", self.compute)
         self.register_outputs({"head": self.head.arn, "compute": self.compute.arn, "job": self.job.arn})
 
     def grant(self, key: str, role: aws.iam.Role, policy: pulumi.Input[Mapping[str, Any]]) -> aws.iam.RolePolicy:
@@ -52,11 +52,7 @@ class Identity(Component):
             opts=self.own(),
         )
 
-    def _machine(self, key: str, role: aws.iam.Role) -> aws.iam.InstanceProfile:
-        """SSM's agent gives people a shell without any open port."""
-        aws.iam.RolePolicyAttachment(
-            self.child(f"{key}-shell"), role=role.name, policy_arn=SSM_CORE_POLICY, opts=self.own()
-        )
+    def _profile(self, key: str, role: aws.iam.Role) -> aws.iam.InstanceProfile:
         return aws.iam.InstanceProfile(
             self.child(f"{key}-profile"), role=role.name, tags=self.tags(key), opts=self.own()
         )

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 DESTROY = ("destroy", "--yes", "--skip-preview", "--refresh")
 PREVIEW = ("destroy", "--preview-only", "--refresh")
 UNPROTECTED = ("--exclude-protected",)
+_LAST = ("aws:s3/", "aws:kms/", "aws:efs/fileSystem")  # of what is kept, what is deleted after its stack
 REFERENCE = "pulumi:pulumi:StackReference"
 
 
@@ -132,21 +133,32 @@ def _end_machines(stack: Stack) -> None:
 
 
 def _erase(stack: Stack, stacks: Mapping[str, StackResult], ask: Ask | None) -> DownResult:
-    """Takes the base down with everything that it kept. The data goes last: what fails before it, keeps it."""
+    """Takes the base down with everything that it kept.
+
+    Bucket, home and key go last: what fails before them, keeps them. Lustre and the network that it stands in go with
+    the rest, since neither can go without the other.
+    """
     from corral.inventory.kept import delete_kept
 
-    for one in _kept(stack):
+    erased = _kept(stack)
+    for one in erased:
         stack.printer.say(f"  delete    {one.kind}  {one.name}  {one.id}  {one.size}".rstrip())
     if ask is not None:
         _confirm(stack, ask, "delete this, and all data in it, for good?")
     if state := made_whole(stack):
-        freed = [{**one, "protect": False} for one in state["deployment"].get("resources") or []]
+        freed = [_freed(one) for one in state["deployment"].get("resources") or []]
         stack.write_state({**state, "deployment": {**state["deployment"], "resources": freed}})
     done = _take_down(stack, None)
-    erased = delete_kept(account_of(stack), stack.name)
+    delete_kept(account_of(stack), stack.name)
     for one in erased:
         stack.printer.say(f"  erased    {one.kind}  {one.name}  {one.id}")
     return DownResult(stacks={**stacks, **_named("base", done)}, erased=erased)
+
+
+def _freed(resource: Mapping[str, Any]) -> dict[str, Any]:
+    """The resource as one that a destroy takes: unprotected, and really deleted unless it is deleted afterwards."""
+    stays = str(resource["type"]).startswith(_LAST)
+    return {**resource, "protect": False, "retainOnDelete": bool(resource.get("retainOnDelete")) and stays}
 
 
 def _kept(stack: Stack) -> tuple[KeptThing, ...]:

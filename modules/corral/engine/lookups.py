@@ -29,7 +29,6 @@ BY_NAME = {
     "aws:iam/instanceProfile:InstanceProfile": "{name}",
     "aws:iam/policy:Policy": "arn:aws:iam::{account}:policy{path}{name}",
     "aws:iam/rolePolicy:RolePolicy": "{role}:{name}",
-    "aws:iam/rolePolicyAttachment:RolePolicyAttachment": "{role}/{policyArn}",
     "aws:kms/alias:Alias": "{name}",
     "aws:cloudwatch/logGroup:LogGroup": "{name}",
     "aws:cloudwatch/metricAlarm:MetricAlarm": "{name}",

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from corral.engine.corpora import lay_out
+from corral.engine.adopting import require_ground
+from corral.engine.belongings import lay_out
 from corral.engine.differences import difference_lines
 from corral.engine.errors import WRONG_INPUT, EngineError
 from corral.engine.printers import counts_text
@@ -15,6 +16,10 @@ from corral.engine.shrinking import Shrinking, refuse_to_strand
 from corral.engine.stack import PREVIEWING, Stack, StackResult, outputs, result
 from corral.engine.tally import Tally
 from corral.engine.workplace import BASE, CLUSTER, Workplace, ensure_secrets, made_whole
+from corral.model.base import BasePlan
+from corral.model.cluster import ClusterPlan
+from corral.plan.base import plan_base
+from corral.plan.cluster import plan_cluster
 from corral.spec.files import Environment
 
 UP = ("up", "--yes", "--skip-preview", "--refresh")
@@ -45,8 +50,8 @@ def up(place: Workplace, environment: Environment, *, ask: Ask | None, end_machi
             below_now, cluster_now = made_whole(below), made_whole(cluster)
             now = _shrinking(environment, below, cluster, below_now, cluster_now)
             refuse_to_strand(now, end_machines=end_machines)
+            _prepare(place, below, environment)
             done_below = _bring_up(below, below_now, ask)
-        lay_out(place, cluster, environment.cluster)
         return UpResult(stacks={"base": done_below, "cluster": _bring_up(cluster, cluster_now, ask)})
 
 
@@ -64,6 +69,8 @@ def preview(place: Workplace, environment: Environment) -> UpResult:
         else:
             place.printer.say(f"{cluster.title}: can be previewed when {below.title} is up")
         refuse_to_strand(_shrinking(environment, below, cluster, below_now, cluster_now))
+        if not place.in_box:  # where an up makes what stands for the user's own VPC
+            require_ground(below, *_plans(environment))
         return UpResult(stacks=would)
 
 
@@ -79,6 +86,17 @@ def plan_lines(tally: Tally) -> list[str]:
 def refuse_unasked() -> EngineError:
     """The error for a question where nobody can answer."""
     return EngineError("nobody can be asked here, as this is no terminal", ("add --yes to go ahead",), WRONG_INPUT)
+
+
+def _prepare(place: Workplace, base: Stack, environment: Environment) -> None:
+    plans = _plans(environment)
+    lay_out(place, base, *plans)
+    require_ground(base, *plans)
+
+
+def _plans(environment: Environment) -> tuple[BasePlan, ClusterPlan]:
+    ground = plan_base(environment.base)
+    return ground, plan_cluster(environment.cluster, ground, catalogue=environment.catalogue)
 
 
 def _shrinking(

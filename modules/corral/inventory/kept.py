@@ -96,8 +96,19 @@ def _delete_key(session: Any, key: Thing, pause: Callable[[], None]) -> None:
     kms.schedule_key_deletion(KeyId=key.id, PendingWindowInDays=KEY_WAITS_DAYS)
 
 
+def _delete_lustre(session: Any, system: Thing, pause: Callable[[], None]) -> None:
+    fsx = session.client("fsx")
+    fsx.delete_file_system(FileSystemId=system.id)
+    try:
+        while fsx.describe_file_systems(FileSystemIds=[system.id])["FileSystems"]:
+            pause()
+    except fsx.exceptions.FileSystemNotFound:
+        return
+
+
 _DELETE: dict[Kind, Callable[[Any, Thing, Callable[[], None]], None]] = {
     Kind.BUCKET: _delete_bucket,
+    Kind.LUSTRE: _delete_lustre,
     Kind.HOME: _delete_home,
     Kind.KEY: _delete_key,
 }

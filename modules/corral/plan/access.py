@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 Statement = Mapping[str, Any]
-SSM_CORE_POLICY = "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +30,19 @@ class ClusterArns:
     log_group: str
     topic: str
     lustre: tuple[str, ...]
+    reservations: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobArns:
+    """What the job role's policy speaks of. `writable`, `readable`: ARNs of buckets, or of prefixes in them."""
+
+    bucket: str
+    key: str
+    cluster: str
+    writable: tuple[str, ...] = ()
+    readable: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
 
 
 def document(statements: Sequence[Statement]) -> Mapping[str, Any]:
@@ -65,7 +77,16 @@ def boundary_policy(region: str) -> Mapping[str, Any]:
 
 def head_policy(arns: ClusterArns) -> Mapping[str, Any]:
     """What the head may do: launch and end this cluster's instances, name them, and keep the cluster's files."""
-    return document([*_launching(arns), *_ending(arns), *_head_files(arns), *_reporting(arns)])
+    return document(
+        [
+            *_launching(arns),
+            *_ending(arns),
+            *_head_files(arns),
+            *_exporting(arns),
+            *_reporting(arns),
+            *_answering(arns),
+        ]
+    )
 
 
 def compute_policy(arns: ClusterArns) -> Mapping[str, Any]:
@@ -79,23 +100,34 @@ def compute_policy(arns: ClusterArns) -> Mapping[str, Any]:
             _allow("Key", ["kms:Decrypt"], [arns.key]),
             _allow("Jobs", ["sts:AssumeRole"], [arns.job_role]),
             *_reporting(arns),
+            *_answering(arns),
         ]
     )
 
 
-def job_policy(bucket: str, key: str, cluster: str, data_buckets: Sequence[str]) -> Mapping[str, Any]:
-    """What a user's job may do: read and write checkpoints of its cluster, and the buckets that the spec declares."""
-    objects = [f"{bucket}/checkpoints/{cluster}/*", *(f"{name}/*" for name in data_buckets)]
-    listed = _allow("Buckets", ["s3:ListBucket", "s3:GetBucketLocation"], list(data_buckets))
-    own = {"StringLike": {"s3:prefix": [f"checkpoints/{cluster}/*"]}}
+def job_policy(arns: JobArns) -> Mapping[str, Any]:
+    """What a user's job may do: checkpoints of its cluster, the declared buckets, the secrets named in the spec."""
+    own = {"StringLike": {"s3:prefix": [f"checkpoints/{arns.cluster}/*"]}}
+    writable = [f"{arns.bucket}/checkpoints/{arns.cluster}/*", *(f"{place}/*" for place in arns.writable)]
+    listed = sorted({place.split("/")[0] for place in (*arns.writable, *arns.readable)})
+    read = [_allow("Read", ["s3:GetObject"], [f"{place}/*" for place in arns.readable])]
+    look = [_allow("Buckets", ["s3:ListBucket", "s3:GetBucketLocation"], listed)]
+    secrets = [_allow("Secrets", ["secretsmanager:GetSecretValue"], arns.secrets)]
     return document(
         [
-            _allow("Objects", ["s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"], objects),
-            _allow("Checkpoints", ["s3:ListBucket"], [bucket], own),
-            _allow("Key", ["kms:Decrypt", "kms:GenerateDataKey"], [key]),
-            *([listed] if data_buckets else []),
+            _allow("Objects", ["s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"], writable),
+            *(read if arns.readable else []),
+            _allow("Checkpoints", ["s3:ListBucket"], [arns.bucket], own),
+            _allow("Key", ["kms:Decrypt", "kms:GenerateDataKey"], [arns.key]),
+            *(look if listed else []),
+            *(secrets if arns.secrets else []),
         ]
     )
+
+
+def secret_arn(region: str, account: str, name: str) -> str:
+    """The ARN of the secret of this name: AWS ends it with six characters that nobody chooses."""
+    return f"arn:aws:secretsmanager:{region}:{account}:secret:{name}-??????"
 
 
 def artefacts_policy(bucket: str) -> Mapping[str, Any]:
@@ -140,6 +172,7 @@ def _launching(arns: ClusterArns) -> tuple[Statement, ...]:
     # New interfaces, volumes and instances are not named by a template; its ARN alone proves where they come from.
     new = {"ArnEquals": {"ec2:LaunchTemplate": list(arns.templates)}}
     used = [f"{ec2}:{kind}/*" for kind in ("subnet", "security-group", "placement-group", "launch-template")]
+    used += [f"{ec2}:capacity-reservation/{id}" for id in arns.reservations]
     used += [f"arn:aws:ec2:{arns.region}::image/*", f"{ec2}:image/*", f"arn:aws:ec2:{arns.region}::snapshot/*"]
     key_use = ["kms:Decrypt", "kms:DescribeKey", "kms:GenerateDataKeyWithoutPlaintext", "kms:ReEncrypt*"]
     return (
@@ -169,8 +202,6 @@ def _head_files(arns: ClusterArns) -> tuple[Statement, ...]:
     listed = {"StringLike": {"s3:prefix": [f"{arns.prefix}/*"]}}
     pins = f"arn:aws:ssm:{arns.region}:{arns.account}:parameter/corral/{arns.cluster}/*"
     zone = ["route53:ChangeResourceRecordSets", "route53:ListResourceRecordSets"]
-    export = ["fsx:CreateDataRepositoryTask", "fsx:DescribeDataRepositoryTasks"]
-    lustre = [_allow("ExportData", export, list(arns.lustre))] if arns.lustre else []
     return (
         _allow("Files", ["s3:GetObject", "s3:PutObject"], [prefix]),
         _allow("List", ["s3:ListBucket"], [arns.bucket], listed),
@@ -178,7 +209,20 @@ def _head_files(arns: ClusterArns) -> tuple[Statement, ...]:
         _allow("Names", zone, [arns.hosted_zone]),
         _allow("Pins", ["ssm:GetParameter"], [pins]),
         _allow("Jobs", ["sts:AssumeRole"], [arns.job_role]),
-        *lustre,
+    )
+
+
+def _exporting(arns: ClusterArns) -> tuple[Statement, ...]:
+    """Exports from Lustre to S3: to make a task needs the file system and the task, to look at tasks takes no resource.
+
+    Source: Service Authorization Reference, Amazon FSx.
+    """
+    if not arns.lustre:
+        return ()
+    tasks = f"arn:aws:fsx:{arns.region}:{arns.account}:task/*"
+    return (
+        _allow("ExportData", ["fsx:CreateDataRepositoryTask"], [*arns.lustre, tasks]),
+        _allow("SeeExports", ["fsx:DescribeDataRepositoryTasks"], ["*"]),
     )
 
 
@@ -188,6 +232,22 @@ def _reporting(arns: ClusterArns) -> tuple[Statement, ...]:
         _allow("Log", ["logs:CreateLogStream", "logs:PutLogEvents"], [f"{arns.log_group}:*"]),
         _allow("Measure", ["cloudwatch:PutMetricData"], ["*"], metrics),
         _allow("Tell", ["sns:Publish"], [arns.topic]),
+    )
+
+
+def _answering(arns: ClusterArns) -> tuple[Statement, ...]:
+    """What SSM's agent needs to be a managed instance and to open a shell in Session Manager, without any open port.
+
+    Not AmazonSSMManagedInstanceCore, which reads every parameter of the account. `ec2messages` is left out: agents from
+    3.3.40.0 on use `ssmmessages` in its place. The channels take no resource.
+    Source: Systems Manager User Guide, "Create an IAM role with minimal Session Manager permissions" and "Reference:
+    ec2messages, ssmmessages, and other API operations"; Service Authorization Reference, AWS Systems Manager.
+    """
+    instances = f"arn:aws:ec2:{arns.region}:{arns.account}:instance/*"
+    channels = [f"ssmmessages:{verb}{kind}Channel" for verb in ("Create", "Open") for kind in ("Control", "Data")]
+    return (
+        _allow("BeManaged", ["ssm:UpdateInstanceInformation"], [instances]),
+        _allow("Shell", channels, ["*"]),
     )
 
 

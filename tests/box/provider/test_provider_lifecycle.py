@@ -23,6 +23,7 @@ INSTANCE = RESOURCES["aws:ec2/instance:Instance"]
 OBJECT = RESOURCES["aws:s3/bucketObjectv2:BucketObjectv2"]
 TEMPLATE = RESOURCES["aws:ec2/launchTemplate:LaunchTemplate"]
 LUSTRE = RESOURCES["aws:fsx/lustreFileSystem:LustreFileSystem"]
+ATTACHMENT = RESOURCES["aws:ec2/volumeAttachment:VolumeAttachment"]
 
 
 def make(cloud: Cloud, token: str, **inputs: Any) -> tuple[str, dict[str, Any]]:
@@ -74,13 +75,85 @@ def test_a_stopped_instance_is_not_gone(cloud: Cloud) -> None:
 
 
 def _state_name(cloud: Cloud, id: str) -> str:
-    return str(cloud.ec2.describe_instances(InstanceIds=[id])["Reservations"][0]["Instances"][0]["State"]["Name"])
+    return str(_described(cloud, id)["State"]["Name"])
+
+
+def _described(cloud: Cloud, id: str) -> Any:
+    return cloud.ec2.describe_instances(InstanceIds=[id])["Reservations"][0]["Instances"][0]
 
 
 def test_a_deleted_instance_is_terminated_when_the_deletion_returns(cloud: Cloud) -> None:
     id, state = make_instance(cloud)
     lifecycle.delete(INSTANCE, cloud, id, state)
     assert _state_name(cloud, id) == "terminated"
+
+
+def recorded(cloud: Cloud) -> list[str]:
+    """The actions on EC2 from now on, without those that only look."""
+    actions: list[str] = []
+
+    def note(model: Any, **_: Any) -> None:
+        if not model.name.startswith("Describe"):
+            actions.append(model.name)
+
+    cloud.ec2.meta.events.register("before-call.ec2", note)
+    return actions
+
+
+def attach(cloud: Cloud, instance: str, **options: Any) -> tuple[str, dict[str, Any]]:
+    """A new volume on the instance: the attachment's id and state."""
+    zone = _described(cloud, instance)["Placement"]["AvailabilityZone"]
+    volume, _ = make(cloud, "aws:ebs/volume:Volume", availabilityZone=zone, size=20, type="gp3")
+    return make(cloud, ATTACHMENT.token, deviceName="/dev/sdf", instanceId=instance, volumeId=volume, **options)
+
+
+def test_a_volume_is_detached_from_a_machine_that_has_stopped_where_that_was_asked(cloud: Cloud) -> None:
+    instance, _ = make_instance(cloud)
+    id, state = attach(cloud, instance, stopInstanceBeforeDetaching=True)
+    actions = recorded(cloud)
+    lifecycle.delete(ATTACHMENT, cloud, id, state)
+    assert (actions, _state_name(cloud, instance)) == (["StopInstances", "DetachVolume"], "stopped")
+
+
+def test_a_volume_is_detached_from_a_running_machine_otherwise(cloud: Cloud) -> None:
+    instance, _ = make_instance(cloud)
+    id, state = attach(cloud, instance)
+    actions = recorded(cloud)
+    lifecycle.delete(ATTACHMENT, cloud, id, state)
+    assert (actions, _state_name(cloud, instance)) == (["DetachVolume"], "running")
+
+
+def test_a_volume_of_a_terminated_machine_is_let_go_without_a_call(cloud: Cloud) -> None:
+    instance, _ = make_instance(cloud)
+    id, state = attach(cloud, instance, stopInstanceBeforeDetaching=True)
+    cloud.ec2.terminate_instances(InstanceIds=[instance])
+    actions = recorded(cloud)
+    lifecycle.delete(ATTACHMENT, cloud, id, state)
+    assert (actions, _state_name(cloud, instance)) == ([], "terminated")
+
+
+def test_a_machine_that_shuts_down_by_itself_to_its_end_is_stopped_by_a_call(cloud: Cloud) -> None:
+    instance, _ = make_instance(cloud)
+    behaviour = {"Value": "terminate"}
+    cloud.ec2.modify_instance_attribute(InstanceId=instance, InstanceInitiatedShutdownBehavior=behaviour)
+    id, state = attach(cloud, instance, stopInstanceBeforeDetaching=True)
+    lifecycle.delete(ATTACHMENT, cloud, id, state)
+    assert _state_name(cloud, instance) == "stopped"
+
+
+def test_the_volume_of_a_replaced_machine_goes_to_its_successor(cloud: Cloud) -> None:
+    old, machine = make_instance(cloud)
+    id, state = attach(cloud, old, stopInstanceBeforeDetaching=True)
+    actions = recorded(cloud)
+    lifecycle.delete(ATTACHMENT, cloud, id, state)
+    lifecycle.delete(INSTANCE, cloud, old, machine)
+    new, _ = make(cloud, INSTANCE.token, **{name: machine[name] for name in ("ami", "instanceType", "subnetId")})
+    make(cloud, ATTACHMENT.token, **{**state, "instanceId": new})
+    attached = cloud.ec2.describe_volumes(VolumeIds=[state["volumeId"]])["Volumes"][0]["Attachments"]
+    assert (actions, [one["InstanceId"] for one in attached]) == (
+        ["StopInstances", "DetachVolume", "TerminateInstances", "RunInstances", "AttachVolume"],
+        [new],
+    )
 
 
 def test_a_refresh_shows_tags_that_somebody_changed(cloud: Cloud) -> None:
@@ -192,3 +265,17 @@ def test_a_box_that_is_down_is_an_error_and_nothing_is_gone() -> None:
 )
 def test_a_replacement_under_the_same_given_name_waits_for_the_end_of_the_old(name: str, expected: bool) -> None:
     assert lifecycle.deletes_first(TEMPLATE, "train", {"name": name}, {"name": name}) is expected
+
+
+def test_a_metadata_option_that_is_no_longer_given_goes_back_to_its_default(cloud: Cloud) -> None:
+    id, state = make_instance(cloud)
+    given = {"metadataOptions": {"httpTokens": "required", "httpEndpoint": "disabled"}}
+    changed = _modify(cloud, id, state, given)
+    back = _modify(cloud, id, changed, {"metadataOptions": {"httpTokens": "required"}})
+    found = [one["metadataOptions"]["httpEndpoint"] for one in (changed, back)]
+    assert found == ["disabled", "enabled"]
+
+
+def _modify(cloud: Cloud, id: str, state: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
+    change = Change(id=id, old=state, new={**state, **wanted}, names=frozenset(wanted))
+    return lifecycle.update(INSTANCE, cloud, SETTINGS, change)

@@ -157,7 +157,7 @@ def test_every_type_that_the_stacks_use_has_a_table() -> None:
         "BucketPublicAccessBlock BucketServerSideEncryptionConfiguration BucketVersioning Budget "
         "DataRepositoryAssociation Eip FileSystem Instance InstanceProfile InternetGateway Key LaunchTemplate LogGroup "
         "LustreFileSystem MetricAlarm MountTarget NatGateway NetworkInterface Parameter PlacementGroup Policy Record "
-        "Role RolePolicy RolePolicyAttachment Route RouteTable RouteTableAssociation Secret SecurityGroup "
+        "Role RolePolicy Route RouteTable RouteTableAssociation Secret SecurityGroup "
         "SecurityGroupEgressRule SecurityGroupIngressRule Subnet SubnetCidrReservation Topic TopicSubscription Volume "
         "VolumeAttachment Vpc VpcEndpoint Zone"
     )

@@ -36,6 +36,25 @@ def _caller(cloud: Cloud, given: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _subnet(cloud: Cloud, given: Mapping[str, Any]) -> dict[str, Any]:
+    (found,) = cloud.ec2.describe_subnets(SubnetIds=[given["id"]])["Subnets"]
+    return {
+        "id": found["SubnetId"],
+        "arn": found["SubnetArn"],
+        "vpcId": found["VpcId"],
+        "cidrBlock": found["CidrBlock"],
+        "availabilityZone": found["AvailabilityZone"],
+        "availabilityZoneId": found["AvailabilityZoneId"],
+        "availableIpAddressCount": found["AvailableIpAddressCount"],
+        "defaultForAz": found["DefaultForAz"],
+        "mapPublicIpOnLaunch": found["MapPublicIpOnLaunch"],
+        "ownerId": found["OwnerId"],
+        "state": found["State"],
+        "tags": tag_map(found.get("Tags")),
+        "region": cloud.region,
+    }
+
+
 def _tagged(cloud: Cloud, given: Mapping[str, Any]) -> dict[str, Any]:
     asked: dict[str, Any] = {}
     if given.get("tagFilters"):
@@ -55,6 +74,7 @@ def _tagged(cloud: Cloud, given: Mapping[str, Any]) -> dict[str, Any]:
 
 KNOWN: Mapping[str, tuple[frozenset[str], Callable[[Cloud, Mapping[str, Any]], dict[str, Any]]]] = {
     "aws:ssm/getParameter:getParameter": (frozenset({"name", "withDecryption", "region"}), _parameter),
+    "aws:ec2/getSubnet:getSubnet": (frozenset({"id", "region"}), _subnet),
     "aws:index/getCallerIdentity:getCallerIdentity": (frozenset(), _caller),
     "aws:resourcegroupstaggingapi/getResources:getResources": (
         frozenset({"tagFilters", "resourceTypeFilters", "resourceArnLists", "region"}),

@@ -1,7 +1,7 @@
 """The resource types that the stand-in knows, one record each, in files by what they are for.
 
-A table says what is particular to a type. Which property makes a new resource follows the `ForceNew` of
-terraform-provider-aws 6, on which the official provider is built.
+A table says what is particular to a type. What makes a new resource, what AWS decides and what holds by default follow
+the schemas of terraform-provider-aws 6, on which the official provider is built; test_provider_force_new compares.
 """
 
 from __future__ import annotations

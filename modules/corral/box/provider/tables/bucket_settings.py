@@ -134,7 +134,7 @@ ENCRYPTION: Mapping[str, Prop] = {
             "applyServerSideEncryptionByDefault": block(
                 {"sseAlgorithm": text(required=True, aws="SSEAlgorithm"), "kmsMasterKeyId": text(aws="KMSMasterKeyID")},
             ),
-            "bucketKeyEnabled": flag(default=False),
+            "bucketKeyEnabled": flag(),
         },
         required=True,
     )
@@ -142,11 +142,13 @@ ENCRYPTION: Mapping[str, Prop] = {
 LIFECYCLE_RULE: Mapping[str, Prop] = {
     "id": text(required=True, aws="ID"),
     "status": text(required=True),
-    "filter": block({"prefix": text()}, computed=True),
-    "expiration": block({"days": whole(), "expiredObjectDeleteMarker": flag(computed=True)}),
+    "filter": block({"prefix": text(computed=True)}, computed=True),
+    "expiration": block({"days": whole(computed=True), "expiredObjectDeleteMarker": flag(computed=True)}),
     "abortIncompleteMultipartUpload": block({"daysAfterInitiation": whole()}),
-    "noncurrentVersionExpiration": block({"noncurrentDays": whole(required=True), "newerNoncurrentVersions": whole()}),
-    "transitions": blocks({"days": whole(), "storageClass": text(required=True)}),
+    "noncurrentVersionExpiration": block(
+        {"noncurrentDays": whole(required=True), "newerNoncurrentVersions": whole(computed=True)}
+    ),
+    "transitions": blockset({"days": whole(computed=True), "storageClass": text(required=True)}),
 }
 OWNERSHIP: Mapping[str, Prop] = {"objectOwnership": text(required=True)}
 

@@ -102,7 +102,7 @@ BUCKET = Resource(
     props={
         "bucket": text(replaces=True),
         "forceDestroy": flag(kept=True, default=False),
-        "objectLockEnabled": flag(kept=True, replaces=True, default=False),
+        "objectLockEnabled": flag(kept=True, replaces=True, computed=True),
     },
     outputs={
         "arn": text(),

@@ -98,7 +98,7 @@ BUDGET = Resource(
         "timeUnit": text(required=True),
         "limitAmount": text(required=True),
         "limitUnit": text(required=True),
-        "costFilters": blockset({"name": text(required=True), "values": wordset(required=True)}),
+        "costFilters": blockset({"name": text(required=True), "values": wordset(required=True)}, computed=True),
         "notifications": blockset(NOTICE, kept=True),
     },
     outputs={"arn": text(), "accountId": text()},

@@ -97,7 +97,7 @@ ZONE = Resource(
     props={
         "name": text(required=True, replaces=True),
         "comment": text(default=MADE_BY),
-        "vpcs": blockset({"vpcId": text(required=True), "vpcRegion": text(kept=True)}),
+        "vpcs": blockset({"vpcId": text(required=True), "vpcRegion": text(kept=True, computed=True)}),
         "forceDestroy": flag(kept=True, default=False),
     },
     outputs={"arn": text(), "zoneId": text(), "nameServers": wordset(), "primaryNameServer": text()},
@@ -181,7 +181,7 @@ RECORD = Resource(
         "type": text(required=True, replaces=True),
         "ttl": whole(required=True),
         "records": wordset(required=True),
-        "allowOverwrite": flag(kept=True, default=False),
+        "allowOverwrite": flag(kept=True, computed=True),
     },
     outputs={"fqdn": text()},
     create=_create_record,

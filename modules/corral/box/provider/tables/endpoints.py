@@ -19,6 +19,9 @@ ENDPOINT_SETS = {
 }
 
 
+CHANGEABLE = frozenset({"policy", "privateDnsEnabled", "ipAddressType", "dnsOptions"})
+
+
 def _create_endpoint(cloud: Cloud, inputs: State) -> str:
     asked = request(ENDPOINT.props, inputs, (*ENDPOINT_SETS, "vpcId", "serviceName", "vpcEndpointType", "policy"))
     asked |= request(ENDPOINT.props, inputs, ("privateDnsEnabled", "ipAddressType", "dnsOptions"))
@@ -59,13 +62,19 @@ def _prefix_list(cloud: Cloud, service: str, kind: str) -> State:
 
 
 def _update_endpoint(cloud: Cloud, change: Change) -> None:
-    asked: dict[str, Any] = request(ENDPOINT.props, change.new, change.names & {"policy", "privateDnsEnabled"})
+    asked: dict[str, Any] = request(ENDPOINT.props, change.new, change.names & CHANGEABLE)
     for name, aws in ENDPOINT_SETS.items():
         old, new = set(change.old.get(name) or ()), set(change.new.get(name) or ())
         if change.touches(name):
             asked |= _some(f"Add{aws}", new - old) | _some(f"Remove{aws}", old - new)
     if asked:
         cloud.ec2.modify_vpc_endpoint(VpcEndpointId=change.id, **asked)
+
+
+def _has_no_names(old: State, new: State) -> frozenset[str]:
+    """Only an endpoint of the interface kind turns its private names on and off."""
+    interface = new.get("vpcEndpointType") == "Interface"
+    return frozenset() if interface else frozenset({"privateDnsEnabled"})
 
 
 def _some(name: str, ids: Iterable[str]) -> dict[str, list[str]]:
@@ -107,6 +116,7 @@ ENDPOINT = Resource(
     update=_update_endpoint,
     delete=_delete_endpoint,
     retag=retag,
+    replaces_if=_has_no_names,
 )
 
 RESOURCES = (ENDPOINT,)

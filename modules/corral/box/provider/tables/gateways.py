@@ -84,7 +84,7 @@ def _delete_address(cloud: Cloud, id: str, state: State) -> None:
 
 ADDRESS = Resource(
     token="aws:ec2/eip:Eip",
-    props={"domain": text(replaces=True, default="vpc")},
+    props={"domain": text(replaces=True, computed=True)},
     outputs={
         "arn": text(),
         "allocationId": text(),

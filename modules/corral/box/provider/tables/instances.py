@@ -14,7 +14,7 @@ from corral.box.provider.tables.ec2 import describe_instance, describe_volume, i
 from corral.box.provider.tables.templates import METADATA
 from corral.box.provider.translate import record, request, tag_list, tag_map
 
-AT_REST = ("instanceType", "userData", "userDataBase64", "ebsOptimized")  # changed while the instance is stopped
+AT_REST = ("instanceType", "userData", "userDataBase64")  # changed while the instance is stopped
 
 
 def _create_instance(cloud: Cloud, inputs: State) -> str:
@@ -148,7 +148,7 @@ def _update_instance(cloud: Cloud, change: Change) -> None:
     if change.touches("vpcSecurityGroupIds"):
         modify(InstanceId=change.id, Groups=new["vpcSecurityGroupIds"])
     if change.touches("metadataOptions"):
-        options = request(METADATA, new.get("metadataOptions") or {})
+        options = request(OPTIONS, {**UNSAID, **(new.get("metadataOptions") or {})})
         cloud.ec2.modify_instance_metadata_options(InstanceId=change.id, **options)
     if change.touches("monitoring"):
         watch = cloud.ec2.monitor_instances if new.get("monitoring") else cloud.ec2.unmonitor_instances
@@ -167,8 +167,6 @@ def _change_at_rest(cloud: Cloud, change: Change) -> None:
     modify = cloud.ec2.modify_instance_attribute
     if change.touches("instanceType"):
         modify(InstanceId=change.id, InstanceType={"Value": change.new["instanceType"]})
-    if change.touches("ebsOptimized"):
-        modify(InstanceId=change.id, EbsOptimized={"Value": bool(change.new.get("ebsOptimized"))})
     if change.touches("userData", "userDataBase64"):
         modify(InstanceId=change.id, UserData={"Value": _user_data(change.new)})
     if was_running:
@@ -193,6 +191,10 @@ def _change_root(cloud: Cloud, change: Change) -> None:
         sizes = request(ROOT, asked)
         sizes["Size"] = sizes.pop("VolumeSize", old["volumeSize"])
         cloud.ec2.modify_volume(VolumeId=old["volumeId"], **sizes)
+    keep, kept = new.get("deleteOnTermination", True), old.get("deleteOnTermination", True)
+    if keep != kept:
+        mapping = {"DeviceName": old["deviceName"], "Ebs": {"DeleteOnTermination": keep}}
+        cloud.ec2.modify_instance_attribute(InstanceId=change.id, BlockDeviceMappings=[mapping])
     if old.get("tags") != new.get("tags") and "tags" in new:
         retag(cloud, old["volumeId"], {}, new["tags"], sorted((old.get("tags") or {}).keys() - new["tags"].keys()))
 
@@ -215,11 +217,13 @@ ROOT = {
     "throughput": whole(computed=True),
     "encrypted": flag(replaces=True, computed=True),
     "kmsKeyId": text(replaces=True, computed=True),
-    "deleteOnTermination": flag(computed=True),
+    "deleteOnTermination": flag(default=True),
     "deviceName": text(computed=True),
     "volumeId": text(computed=True),
     "tags": texts(computed=True),
 }
+UNSAID = {"httpEndpoint": "enabled", "httpProtocolIpv6": "disabled"}
+OPTIONS = {**METADATA, **{name: text(default=value) for name, value in UNSAID.items()}}
 SIMPLE = (
     "ami",
     "instanceType",
@@ -243,17 +247,16 @@ INSTANCE = Resource(
                 "deleteOnTermination": flag(computed=True),
             },
             computed=True,
-            replaces=True,
         ),
         "userData": text(),
-        "userDataBase64": text(),
+        "userDataBase64": text(computed=True),
         "userDataReplaceOnChange": flag(kept=True, default=False),
         "iamInstanceProfile": text(computed=True),
         "instanceInitiatedShutdownBehavior": text(computed=True),
         "disableApiTermination": flag(computed=True),
-        "ebsOptimized": flag(computed=True),
+        "ebsOptimized": flag(replaces=True, computed=True),
         "monitoring": flag(computed=True),
-        "metadataOptions": block(METADATA, computed=True),
+        "metadataOptions": block(OPTIONS, computed=True),
         "rootBlockDevice": block(ROOT, computed=True),
         **PLACEMENT,
     },

@@ -52,8 +52,24 @@ def _update_interface(cloud: Cloud, change: Change) -> None:
     modify = cloud.ec2.modify_network_interface_attribute
     if change.touches("securityGroups"):
         modify(NetworkInterfaceId=change.id, Groups=change.new["securityGroups"])
+    if change.touches("privateIps"):
+        _assign(cloud, change)
     if change.touches("description"):
         modify(NetworkInterfaceId=change.id, Description={"Value": change.new.get("description", "")})
+
+
+def _assign(cloud: Cloud, change: Change) -> None:
+    old, new = set(change.old.get("privateIps") or ()), set(change.new["privateIps"])
+    if old - new:
+        cloud.ec2.unassign_private_ip_addresses(NetworkInterfaceId=change.id, PrivateIpAddresses=sorted(old - new))
+    if new - old:
+        cloud.ec2.assign_private_ip_addresses(NetworkInterfaceId=change.id, PrivateIpAddresses=sorted(new - old))
+
+
+def _loses_primary(old: State, new: State) -> frozenset[str]:
+    """Secondary addresses come and go; the primary one is the interface's for life."""
+    kept = old.get("privateIp") in (new.get("privateIps") or ())
+    return frozenset() if kept else frozenset({"privateIps"})
 
 
 def _delete_interface(cloud: Cloud, id: str, state: State) -> None:
@@ -66,7 +82,7 @@ INTERFACE = Resource(
     token="aws:ec2/networkInterface:NetworkInterface",
     props={
         "subnetId": text(required=True, replaces=True),
-        "privateIps": wordset(replaces=True, computed=True),
+        "privateIps": wordset(computed=True),
         "securityGroups": wordset(computed=True, aws="Groups"),
         "description": text(),
         "interfaceType": text(replaces=True, computed=True),
@@ -85,6 +101,7 @@ INTERFACE = Resource(
     update=_update_interface,
     delete=_delete_interface,
     retag=retag,
+    replaces_if=_loses_primary,
 )
 
 RESOURCES = (INTERFACE,)

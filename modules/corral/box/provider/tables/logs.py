@@ -7,7 +7,7 @@ from typing import Any
 
 from corral.box.provider.cloud import Cloud
 from corral.box.provider.problems import Gone, absence
-from corral.box.provider.resource import Resource, State
+from corral.box.provider.resource import Change, Resource, State
 from corral.box.provider.shapes import (
     flag,
     text,
@@ -55,6 +55,15 @@ def _log_tags(cloud: Cloud, arn: str) -> dict[str, str]:
     return dict(cloud.logs.list_tags_for_resource(resourceArn=arn).get("tags", {}))
 
 
+def _update_log(cloud: Cloud, change: Change) -> None:
+    if not change.touches("kmsKeyId"):
+        return
+    if key := change.new.get("kmsKeyId"):
+        cloud.logs.associate_kms_key(logGroupName=change.id, kmsKeyId=key)
+    else:
+        cloud.logs.disassociate_kms_key(logGroupName=change.id)
+
+
 def _delete_log(cloud: Cloud, id: str, state: State) -> None:
     if not state.get("skipDestroy"):
         with absence("ResourceNotFoundException"):
@@ -73,7 +82,7 @@ LOG = Resource(
     props={
         "name": text(replaces=True, aws="logGroupName"),
         "retentionInDays": whole(default=0, aws="retentionInDays"),
-        "kmsKeyId": text(aws="kmsKeyId", replaces=True),
+        "kmsKeyId": text(aws="kmsKeyId"),
         "logGroupClass": text(replaces=True, computed=True, aws="logGroupClass"),
         "skipDestroy": flag(kept=True, default=False),
     },
@@ -81,6 +90,7 @@ LOG = Resource(
     create=_create_log,
     settle=_settle_log,
     read=_read_log,
+    update=_update_log,
     delete=_delete_log,
     retag=_retag_log,
     autonamed="name",

@@ -52,7 +52,7 @@ def _read_lustre(cloud: Cloud, id: str, known: State) -> State:
 def _update_lustre(cloud: Cloud, change: Change) -> None:
     settings = request(LUSTRE_CONFIGURATION, change.new, change.names & LUSTRE_CHANGEABLE)
     asked: dict[str, Any] = {"LustreConfiguration": settings} if settings else {}
-    asked |= request(LUSTRE.props, change.new, change.names & {"storageCapacity"})
+    asked |= request(LUSTRE.props, change.new, change.names & {"storageCapacity", "fileSystemTypeVersion"})
     if asked:
         cloud.fsx.update_file_system(FileSystemId=change.id, **asked)
 
@@ -74,22 +74,32 @@ def _retag_fsx(cloud: Cloud, id: str, state: State, put: Mapping[str, str], drop
 
 
 def _shrinks(old: State, new: State) -> frozenset[str]:
-    """A file system grows in place; a smaller one, or one of the first kind, is another file system."""
-    before, after = old.get("storageCapacity") or 0, new.get("storageCapacity") or 0
-    grows = isinstance(after, int) and after >= before and old.get("deploymentType") != "SCRATCH_1"
-    return frozenset() if grows else frozenset({"storageCapacity"})
+    """What grows in place and shrinks only as another file system; one of the first kind cannot grow either."""
+    grows = _at_least(old, new, "storageCapacity") and old.get("deploymentType") != "SCRATCH_1"
+    found = set() if grows else {"storageCapacity"}
+    if str(new.get("fileSystemTypeVersion") or "") < str(old.get("fileSystemTypeVersion") or ""):
+        found.add("fileSystemTypeVersion")
+    before, after = (values.get("metadataConfiguration") or {} for values in (old, new))
+    if after.get("mode") == "USER_PROVISIONED" and not _at_least(before, after, "iops"):
+        found.add("metadataConfiguration")
+    return frozenset(found)
+
+
+def _at_least(old: State, new: State, name: str) -> bool:
+    before, after = old.get(name) or 0, new.get(name) or 0
+    return isinstance(after, int) and after >= before
 
 
 LUSTRE_CONFIGURATION: Mapping[str, Prop] = {
     "deploymentType": text(replaces=True, default="SCRATCH_1"),
-    "perUnitStorageThroughput": whole(computed=True),
+    "perUnitStorageThroughput": whole(),
     "dataCompressionType": text(default="NONE"),
-    "driveCacheType": text(replaces=True, computed=True),
+    "driveCacheType": text(replaces=True),
     "efaEnabled": flag(replaces=True, computed=True),
     "automaticBackupRetentionDays": whole(computed=True),
     "dailyAutomaticBackupStartTime": text(computed=True),
     "weeklyMaintenanceStartTime": text(computed=True),
-    "copyTagsToBackups": flag(replaces=True, computed=True),
+    "copyTagsToBackups": flag(replaces=True, default=False),
     "metadataConfiguration": block({"mode": text(computed=True), "iops": whole(computed=True)}, computed=True),
 }
 LUSTRE_CHANGEABLE = frozenset(
@@ -111,7 +121,7 @@ LUSTRE = Resource(
         "storageType": text(replaces=True, default="SSD"),
         "securityGroupIds": wordset(replaces=True, kept=True),
         "kmsKeyId": text(replaces=True, computed=True),
-        "fileSystemTypeVersion": text(replaces=True, computed=True),
+        "fileSystemTypeVersion": text(computed=True),
         "skipFinalBackup": flag(kept=True, default=True),
         **LUSTRE_CONFIGURATION,
     },
@@ -176,14 +186,14 @@ def _delete_link(cloud: Cloud, id: str, state: State) -> None:
     cloud.until_gone(lambda: _describe_link(cloud, id), id)
 
 
-EVENTS: Mapping[str, Prop] = {"events": words()}
+EVENTS: Mapping[str, Prop] = {"events": words(computed=True)}
 LINK = Resource(
     token="aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation",
     props={
         "fileSystemId": text(required=True, replaces=True),
         "fileSystemPath": text(required=True, replaces=True),
         "dataRepositoryPath": text(required=True, replaces=True),
-        "batchImportMetaDataOnCreate": flag(replaces=True, default=False),
+        "batchImportMetaDataOnCreate": flag(default=False),
         "importedFileChunkSize": whole(computed=True),
         "deleteDataInFilesystem": flag(kept=True, default=False),
         "s3": block(

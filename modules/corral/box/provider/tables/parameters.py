@@ -50,6 +50,12 @@ def _update_parameter(cloud: Cloud, change: Change) -> None:
         _put_parameter(cloud, change.new, overwrite=True)
 
 
+def _loses_tier(old: State, new: State) -> frozenset[str]:
+    """SSM takes a parameter up to the advanced tier, but not down again."""
+    down = (old.get("tier"), new.get("tier")) == ("Advanced", "Standard")
+    return frozenset({"tier"}) if down else frozenset()
+
+
 def _delete_parameter(cloud: Cloud, id: str, state: State) -> None:
     with absence("ParameterNotFound"):
         cloud.ssm.delete_parameter(Name=id)
@@ -66,7 +72,7 @@ PARAMETER = Resource(
         "name": text(replaces=True),
         "type": text(required=True),
         "value": text(computed=True),
-        "insecureValue": text(),
+        "insecureValue": text(computed=True),
         "description": text(),
         "keyId": text(computed=True),
         "tier": text(computed=True),
@@ -82,6 +88,7 @@ PARAMETER = Resource(
     delete=_delete_parameter,
     retag=_retag_parameter,
     autonamed="name",
+    replaces_if=_loses_tier,
 )
 
 RESOURCES = (PARAMETER,)

@@ -1,4 +1,4 @@
-"""IAM roles, what is written into and attached to them, and instance profiles."""
+"""IAM roles, what is written into them, and instance profiles."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from corral.box.provider.cloud import Cloud
-from corral.box.provider.problems import Gone, absence
+from corral.box.provider.problems import absence
 from corral.box.provider.resource import Change, Resource, State
 from corral.box.provider.shapes import document, flag, text, whole
 from corral.box.provider.tables.iam import NO_ENTITY, document_text, tagged
@@ -131,40 +131,6 @@ ROLE_POLICY = Resource(
 )
 
 
-def _attach(cloud: Cloud, inputs: State) -> str:
-    cloud.iam.attach_role_policy(**request(ROLE_ATTACHMENT.props, inputs))
-    return f"{inputs['role']}/{inputs['policyArn']}"
-
-
-def _read_attached(cloud: Cloud, id: str, known: State) -> State:
-    role, _, arn = id.partition("/")
-    with absence(NO_ENTITY):
-        pages = cloud.iam.get_paginator("list_attached_role_policies").paginate(RoleName=role)
-        attached = {policy["PolicyArn"] for page in pages for policy in page["AttachedPolicies"]}
-    if arn not in attached:
-        raise Gone(f"{arn} is not attached to {role}")
-    return {"role": role, "policyArn": arn}
-
-
-def _detach(cloud: Cloud, id: str, state: State) -> None:
-    role, _, arn = id.partition("/")
-    with absence(NO_ENTITY):
-        cloud.iam.detach_role_policy(RoleName=role, PolicyArn=arn)
-
-
-ROLE_ATTACHMENT = Resource(
-    token="aws:iam/rolePolicyAttachment:RolePolicyAttachment",
-    props={
-        "role": text(required=True, replaces=True, aws="RoleName"),
-        "policyArn": text(required=True, replaces=True),
-    },
-    create=_attach,
-    read=_read_attached,
-    delete=_detach,
-    is_global=True,
-)
-
-
 def _create_profile(cloud: Cloud, inputs: State) -> str:
     asked = request(PROFILE.props, inputs, ("name", "path"))
     made = cloud.iam.create_instance_profile(**asked, **tagged(inputs))
@@ -229,6 +195,5 @@ PROFILE = Resource(
 RESOURCES = (
     ROLE,
     ROLE_POLICY,
-    ROLE_ATTACHMENT,
     PROFILE,
 )

@@ -112,6 +112,12 @@ def _update_rule(cloud: Cloud, change: Change) -> None:
     )
 
 
+def _other_source(old: State, new: State) -> frozenset[str]:
+    """A rule's source can become another of its kind, but not of another kind."""
+    before, after = (frozenset(name for name in SOURCES if values.get(name)) for values in (old, new))
+    return frozenset() if before == after else before | after
+
+
 def _deleter(way: str) -> Callable[[Cloud, str, State], None]:
     def delete(cloud: Cloud, id: str, state: State) -> None:
         revoke = getattr(cloud.ec2, f"revoke_security_group_{way}")
@@ -122,6 +128,7 @@ def _deleter(way: str) -> Callable[[Cloud, str, State], None]:
 
 
 PORTS = ("fromPort", "toPort")
+SOURCES = ("cidrIpv4", "cidrIpv6", "prefixListId", "referencedSecurityGroupId")
 RULE_PROPS = {
     "securityGroupId": text(required=True, replaces=True, aws="GroupId"),
     "ipProtocol": text(required=True),
@@ -145,6 +152,7 @@ def _rule(way: str, name: str) -> Resource:
         update=_update_rule,
         delete=_deleter(way),
         retag=retag,
+        replaces_if=_other_source,
     )
 
 

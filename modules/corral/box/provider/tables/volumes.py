@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from corral.box.provider.cloud import Cloud
-from corral.box.provider.problems import absence
+from corral.box.provider.problems import Gone, absence
 from corral.box.provider.resource import Change, Resource, State
 from corral.box.provider.shapes import flag, text, whole
 from corral.box.provider.tables.ec2 import describe_volume, instance_state, only, retag, tagged
@@ -94,10 +95,20 @@ def _delete_attachment(cloud: Cloud, id: str, state: State) -> None:
     if state.get("skipDestroy"):
         return
     attachment = _find_attachment(cloud, id)
+    if state.get("stopInstanceBeforeDetaching"):
+        _stop(cloud, attachment["InstanceId"])
     with absence("IncorrectState"):  # detached by the end of the instance meanwhile
-        where = request(ATTACHMENT.props, state, ("instanceId", "volumeId"))
+        where = request(ATTACHMENT.props, state, ("deviceName", "instanceId", "volumeId"))
         cloud.ec2.detach_volume(**where, Force=bool(state.get("forceDetach")))
     cloud.until_gone(lambda: _find_attachment(cloud, id), f"attachment of {attachment['VolumeId']}")
+
+
+def _stop(cloud: Cloud, instance: str) -> None:
+    """Returns when the instance is stopped, or has ended: one that ends cannot be stopped, and lets go by itself."""
+    with suppress(Gone):
+        if instance_state(cloud, instance) != "shutting-down":
+            cloud.ec2.stop_instances(InstanceIds=[instance], Force=False)
+        cloud.until(lambda: instance_state(cloud, instance) == "stopped" or None, f"{instance} stopped")
 
 
 ATTACHMENT = Resource(

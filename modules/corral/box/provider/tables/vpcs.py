@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from corral.box.provider.cloud import Cloud
 from corral.box.provider.problems import absence
-from corral.box.provider.resource import Resource, State
+from corral.box.provider.resource import Change, Resource, State
 from corral.box.provider.shapes import flag, text
 from corral.box.provider.tables.ec2 import ended, only, retag, tagged
 from corral.box.provider.translate import record, request, tag_map
@@ -23,6 +23,17 @@ def _settle_vpc(cloud: Cloud, id: str, inputs: State) -> None:
     for name in VPC_SWITCHES:
         if name in inputs:
             cloud.ec2.modify_vpc_attribute(VpcId=id, **{name[0].upper() + name[1:]: {"Value": inputs[name]}})
+
+
+def _update_vpc(cloud: Cloud, change: Change) -> None:
+    if change.touches("instanceTenancy"):
+        cloud.ec2.modify_vpc_tenancy(VpcId=change.id, InstanceTenancy=change.new.get("instanceTenancy", "default"))
+
+
+def _becomes_dedicated(old: State, new: State) -> frozenset[str]:
+    """EC2 takes dedicated tenancy away from a VPC, but does not give it."""
+    shared = new.get("instanceTenancy", "default") == "default"
+    return frozenset() if shared else frozenset({"instanceTenancy"})
 
 
 def _read_vpc(cloud: Cloud, id: str, known: State) -> State:
@@ -64,7 +75,7 @@ VPC = Resource(
     token="aws:ec2/vpc:Vpc",
     props={
         "cidrBlock": text(required=True, replaces=True),
-        "instanceTenancy": text(replaces=True, default="default"),
+        "instanceTenancy": text(default="default"),
         "enableDnsSupport": flag(default=True),
         "enableDnsHostnames": flag(computed=True),
         "enableNetworkAddressUsageMetrics": flag(computed=True),
@@ -81,8 +92,10 @@ VPC = Resource(
     create=_create_vpc,
     settle=_settle_vpc,
     read=_read_vpc,
+    update=_update_vpc,
     delete=_delete_vpc,
     retag=retag,
+    replaces_if=_becomes_dedicated,
 )
 
 # --- subnet

@@ -107,7 +107,6 @@ role = aws.iam.Role(
     opts=options,
 )
 aws.iam.RolePolicy("launch", role=role.name, policy=policy("ec2:RunInstances", "ec2:Describe*"), opts=options)
-aws.iam.RolePolicyAttachment("boundary", role=role.name, policy_arn=boundary.arn, opts=options)
 profile = aws.iam.InstanceProfile("head", role=role.name, opts=options)
 
 # --- storage

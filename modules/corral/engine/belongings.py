@@ -1,0 +1,174 @@
+"""What an environment refers to and the user owns: data buckets, an adopted VPC, reserved capacity.
+
+On AWS all of it is there before any cluster, and a reference to what is not there is refused. In the box `up` makes
+what is missing, under the ids that the environment names, and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from ipaddress import IPv4Network
+from typing import Any
+
+from corral.engine.stack import Stack
+from corral.engine.workplace import Workplace, account_of
+from corral.model.base import BasePlan
+from corral.model.cluster import ClusterPlan, OfferPlan, QueuePlan
+from corral.model.markets import Market
+from corral.model.urls import bucket_of
+
+WISHED_ID = "corral-box:id"  # the tag by which the box's EC2 takes an id
+_WIDEST, _NARROWEST = 16, 28  # prefix lengths of a VPC
+_BLOCK_HOURS = 24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reserved:
+    """Reserved capacity of one id. `count`: instances."""
+
+    id: str
+    instance_type: str
+    zone: str
+    count: int
+    is_block: bool
+
+
+def buckets(cluster: ClusterPlan) -> tuple[str, ...]:
+    """The buckets whose data the cluster's machines see or use, sorted; those of its base's Lustre are among them."""
+    links = {bucket_of(link.s3) for system in cluster.lustre for link in system.data}
+    return tuple(sorted(links | {bucket_of(bucket.s3) for bucket in cluster.jobs.buckets}))
+
+
+def reserved(cluster: ClusterPlan) -> tuple[Reserved, ...]:
+    """The reservations and capacity blocks that the cluster launches into, each large enough for its whole queue."""
+    offers = ((queue, offer) for queue in cluster.queues for offer in queue.offers)
+    return tuple(_reserved(queue, offer, offer.reservation) for queue, offer in offers if offer.reservation)
+
+
+def vpc_range(subnets: tuple[IPv4Network, ...]) -> IPv4Network:
+    """The smallest range of a VPC that holds these subnets and one more small one beside them."""
+    around = subnets[0]
+    while not all(subnet.subnet_of(around) for subnet in subnets) or _free_range(around, subnets) is None:
+        if around.prefixlen == _WIDEST:
+            raise ValueError(f"no VPC can hold {', '.join(map(str, subnets))} and a subnet for its way out")
+        around = around.supernet()
+    return around
+
+
+def lay_out(place: Workplace, stack: Stack, base: BasePlan, cluster: ClusterPlan) -> None:
+    """Makes what is missing. Outside the box it does nothing."""
+    if not place.in_box:
+        return
+    account = account_of(stack)
+    for sentence in (*_buckets(account, cluster), *_vpc(account, base), *_capacity(account, cluster)):
+        place.printer.say(sentence)
+
+
+def _reserved(queue: QueuePlan, offer: OfferPlan, id: str) -> Reserved:
+    is_block = offer.market is Market.CAPACITY_BLOCK
+    return Reserved(
+        id=id, instance_type=queue.instance_type, zone=offer.zone_id, count=queue.max_nodes, is_block=is_block
+    )
+
+
+def _buckets(account: Any, cluster: ClusterPlan) -> Iterator[str]:
+    s3 = account.client("s3")
+    there = {bucket["Name"] for bucket in s3.list_buckets()["Buckets"]}
+    for name in buckets(cluster):
+        if name not in there:
+            s3.create_bucket(Bucket=name)
+            yield f"the box has no s3://{name}, which stands for your data: made an empty one"
+
+
+def _vpc(account: Any, base: BasePlan) -> Iterator[str]:
+    ec2, wanted = account.client("ec2"), base.adopted_vpc
+    if wanted is None or wanted in {vpc["VpcId"] for vpc in ec2.describe_vpcs()["Vpcs"]}:
+        return
+    private = tuple(zone.private for zone in base.zones)
+    around = vpc_range(private)
+    vpc = ec2.create_vpc(CidrBlock=str(around), **_wished("vpc", wanted))["Vpc"]["VpcId"]
+    ec2.modify_vpc_attribute(VpcId=vpc, EnableDnsHostnames={"Value": True})
+    for zone in base.zones:
+        where = _zone(zone.zone_id)
+        ec2.create_subnet(VpcId=vpc, CidrBlock=str(zone.private), **where, **_wished("subnet", zone.subnet or ""))
+    way_out = _free_range(around, private)
+    _way_out(ec2, vpc, str(way_out), _zone(base.zones[0].zone_id))
+    yield f"the box has no {wanted}, which stands for your VPC: made one with {len(private)} private subnets"
+
+
+def _way_out(ec2: Any, vpc: str, cidr: str, where: dict[str, str]) -> None:
+    """A NAT gateway in a public subnet, and the VPC's main route through it."""
+    subnet = ec2.create_subnet(VpcId=vpc, CidrBlock=cidr, **where)["Subnet"]["SubnetId"]
+    gateway = ec2.create_internet_gateway()["InternetGateway"]["InternetGatewayId"]
+    ec2.attach_internet_gateway(InternetGatewayId=gateway, VpcId=vpc)
+    table = ec2.create_route_table(VpcId=vpc)["RouteTable"]["RouteTableId"]
+    ec2.associate_route_table(RouteTableId=table, SubnetId=subnet)
+    ec2.create_route(RouteTableId=table, DestinationCidrBlock="0.0.0.0/0", GatewayId=gateway)
+    address = ec2.allocate_address(Domain="vpc")["AllocationId"]
+    nat = ec2.create_nat_gateway(SubnetId=subnet, AllocationId=address)["NatGateway"]["NatGatewayId"]
+    ec2.get_waiter("nat_gateway_available").wait(NatGatewayIds=[nat])
+    (main,) = ec2.describe_route_tables(
+        Filters=[{"Name": "vpc-id", "Values": [vpc]}, {"Name": "association.main", "Values": ["true"]}]
+    )["RouteTables"]
+    ec2.create_route(RouteTableId=main["RouteTableId"], DestinationCidrBlock="0.0.0.0/0", NatGatewayId=nat)
+
+
+def _capacity(account: Any, cluster: ClusterPlan) -> Iterator[str]:
+    wanted = reserved(cluster)
+    if not wanted:
+        return
+    ec2 = account.client("ec2")
+    there = {one["CapacityReservationId"] for one in ec2.describe_capacity_reservations()["CapacityReservations"]}
+    for one in wanted:
+        if one.id not in there:
+            (_buy if one.is_block else _reserve)(ec2, one)
+            what = "capacity block" if one.is_block else "capacity reservation"
+            yield f"the box has no {one.id}, which stands for your {what}: made one of {one.count} {one.instance_type}"
+
+
+def _reserve(ec2: Any, wanted: Reserved) -> None:
+    ec2.create_capacity_reservation(
+        InstanceType=wanted.instance_type,
+        InstancePlatform="Linux/UNIX",
+        InstanceCount=wanted.count,
+        InstanceMatchCriteria="targeted",
+        **_zone(wanted.zone),
+        **_wished("capacity-reservation", wanted.id),
+    )
+
+
+def _buy(ec2: Any, wanted: Reserved) -> None:
+    zones = ec2.describe_availability_zones()["AvailabilityZones"]
+    name = next((one["ZoneName"] for one in zones if one["ZoneId"] == wanted.zone), wanted.zone)
+    offerings = ec2.describe_capacity_block_offerings(
+        InstanceType=wanted.instance_type, InstanceCount=wanted.count, CapacityDurationHours=_BLOCK_HOURS
+    )["CapacityBlockOfferings"]
+    offering = next(one for one in offerings if one["AvailabilityZone"] == name)
+    ec2.purchase_capacity_block(
+        CapacityBlockOfferingId=offering["CapacityBlockOfferingId"],
+        InstancePlatform="Linux/UNIX",
+        **_wished("capacity-reservation", wanted.id),
+    )
+
+
+def _wished(kind: str, id: str) -> dict[str, Any]:
+    return {"TagSpecifications": [{"ResourceType": kind, "Tags": [{"Key": WISHED_ID, "Value": id}]}]}
+
+
+def _zone(zone: str) -> dict[str, str]:
+    return {"AvailabilityZoneId" if "-az" in zone else "AvailabilityZone": zone}
+
+
+def _free_range(around: IPv4Network, subnets: tuple[IPv4Network, ...]) -> IPv4Network | None:
+    """The last small range in it that no subnet takes."""
+    if around.prefixlen >= _NARROWEST:
+        return None
+    tops = [around]
+    while tops:
+        top = tops.pop()
+        if not any(top.overlaps(subnet) for subnet in subnets):
+            return list(top.subnets(new_prefix=_NARROWEST))[-1] if top.prefixlen < _NARROWEST else top
+        if top.prefixlen < _NARROWEST:
+            tops += top.subnets()
+    return None

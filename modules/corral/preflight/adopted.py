@@ -1,0 +1,114 @@
+"""What the account says of an adopted VPC, by a handful of describe calls."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from ipaddress import IPv4Network
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from corral.model.base import BasePlan
+from corral.model.cluster import ClusterPlan
+from corral.preflight.adoption import AdoptionFacts, SubnetFacts
+
+_ANYWHERE = "0.0.0.0/0"
+_TARGETS = ("NatGatewayId", "GatewayId", "TransitGatewayId", "NetworkInterfaceId", "InstanceId", "CarrierGatewayId")
+
+
+def adoption_facts(session: Any, base: BasePlan, cluster: ClusterPlan) -> AdoptionFacts:
+    """The facts about the base's adopted VPC and subnets. Raises ValueError for a base that adopts none."""
+    if base.adopted_vpc is None:
+        raise ValueError(f"base {base.name} adopts no VPC")
+    ec2, vpc = session.client("ec2"), base.adopted_vpc
+    if not _described(ec2, "describe_vpcs", "Vpcs", VpcIds=[vpc]):
+        return AdoptionFacts(has_vpc=False)
+    in_vpc = [{"Name": "vpc-id", "Values": [vpc]}]
+    tables = _described(ec2, "describe_route_tables", "RouteTables", Filters=in_vpc)
+    endpoints = _described(ec2, "describe_vpc_endpoints", "VpcEndpoints", Filters=in_vpc)
+    ids = [zone.subnet for zone in base.zones if zone.subnet]
+    found = [one for id in ids for one in _described(ec2, "describe_subnets", "Subnets", SubnetIds=[id])]
+    return AdoptionFacts(
+        has_vpc=True,
+        dns_support=_attribute(ec2, vpc, "enableDnsSupport"),
+        dns_hostnames=_attribute(ec2, vpc, "enableDnsHostnames"),
+        subnets={one["SubnetId"]: _subnet(one, tables, endpoints, _own(ec2, cluster, one)) for one in found},
+        endpoints=[_service(one) for one in endpoints if one["VpcEndpointType"] == "Interface"],
+        taken=_taken(ec2, cluster, found),
+    )
+
+
+def _described(ec2: Any, call: str, answer: str, **arguments: Any) -> Sequence[Mapping[str, Any]]:
+    try:
+        return [item for page in ec2.get_paginator(call).paginate(**arguments) for item in page[answer]]
+    except ClientError as error:
+        if "NotFound" in error.response["Error"]["Code"]:
+            return []
+        raise
+
+
+def _attribute(ec2: Any, vpc: str, name: str) -> bool:
+    answer = ec2.describe_vpc_attribute(VpcId=vpc, Attribute=name)
+    return bool(answer[name[0].upper() + name[1:]]["Value"])
+
+
+def _own(ec2: Any, cluster: ClusterPlan, subnet: Mapping[str, Any]) -> int:
+    """Addresses in the subnet that the cluster's own interfaces have."""
+    wanted = [
+        {"Name": "subnet-id", "Values": [subnet["SubnetId"]]},
+        {"Name": "tag:corral:cluster", "Values": [cluster.name]},
+    ]
+    found = _described(ec2, "describe_network_interfaces", "NetworkInterfaces", Filters=wanted)
+    return sum(len(one.get("PrivateIpAddresses", ())) for one in found)
+
+
+def _subnet(
+    item: Mapping[str, Any], tables: Sequence[Mapping[str, Any]], endpoints: Sequence[Mapping[str, Any]], own: int
+) -> SubnetFacts:
+    table = _table_of(item["SubnetId"], tables)
+    routes = (table or {}).get("Routes", ())
+    default: Mapping[str, Any] = next((route for route in routes if route.get("DestinationCidrBlock") == _ANYWHERE), {})
+    gateways = [one for one in endpoints if one["VpcEndpointType"] == "Gateway" and _service(one) == "s3"]
+    return SubnetFacts(
+        vpc=item["VpcId"],
+        zone_id=item["AvailabilityZoneId"],
+        zone_name=item["AvailabilityZone"],
+        cidr=IPv4Network(item["CidrBlock"]),
+        free=int(item["AvailableIpAddressCount"]),
+        own=own,
+        default_route=next((default[name] for name in _TARGETS if default.get(name)), None),
+        reaches_s3=table is not None and any(table["RouteTableId"] in one["RouteTableIds"] for one in gateways),
+    )
+
+
+def _table_of(subnet: str, tables: Sequence[Any]) -> Mapping[str, Any] | None:
+    """The subnet's own route table, else the main one of the VPC."""
+    main = None
+    for table in tables:
+        for association in table["Associations"]:
+            if association.get("SubnetId") == subnet:
+                return dict(table)
+            main = table if association.get("Main") else main
+    return dict(main) if main else None
+
+
+def _service(endpoint: Mapping[str, Any]) -> str:
+    return str(endpoint["ServiceName"]).rpartition(".")[2]
+
+
+def _taken(ec2: Any, cluster: ClusterPlan, subnets: Collection[Mapping[str, Any]]) -> Mapping[str, str]:
+    """Who uses the head's address, if that is not the interface of an earlier up."""
+    if not subnets:
+        return {}
+    wanted = [
+        {"Name": "subnet-id", "Values": [one["SubnetId"] for one in subnets]},
+        {"Name": "addresses.private-ip-address", "Values": [str(cluster.head.address)]},
+    ]
+    found = _described(ec2, "describe_network_interfaces", "NetworkInterfaces", Filters=wanted)
+    others = [one for one in found if not _is_head(one, cluster.name)]
+    return {str(cluster.head.address): one["NetworkInterfaceId"] for one in others}
+
+
+def _is_head(interface: Mapping[str, Any], cluster: str) -> bool:
+    tags = {tag["Key"]: tag["Value"] for tag in interface.get("TagSet", ())}
+    return tags.get("corral:cluster") == cluster

@@ -1,0 +1,316 @@
+"""Judging variables: what is found in which kind of text, which rule decides, and that every row has a source."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from corral.catalog.instances import find_instance_type, instance_types
+from corral.catalog.nccl_variables import (
+    COMPONENTS,
+    Rule,
+    Verdict,
+    parse_version,
+    plugin_settings,
+    show_version,
+    variable_catalogue,
+)
+from corral.plan.env_text import assignments_in
+from corral.plan.lint_env import Assignment, Context, Finding, UnknownInstaller, assumed_versions, judge
+
+PAGE = Path(__file__).parents[2] / "docs" / "lint-env.md"
+
+
+def finding(text: str, type: str | None = None, **versions: str) -> Finding:
+    """The one finding about `NAME=value`."""
+    given = {name: parse_version(version) for name, version in versions.items()}
+    machine = find_instance_type(type) if type else None
+    (found,) = judge(assignments_in(text), Context(instance_type=machine, versions=assumed_versions(given)))
+    return found
+
+
+def verdict(text: str, type: str | None = None, **versions: str) -> str:
+    return finding(text, type, **versions).verdict.value
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("FI_EFA_USE_DEVICE_RDMA=1", "wrong"),
+        ("FI_PROVIDER=efa", "wrong"),
+        ("FI_PROVIDER=tcp", "harmful"),
+        ("FI_EFA_FORK_SAFE=1", "needless"),
+        ("FI_EFA_FORK_SAFE=0", "harmful"),
+        ("FI_EFA_USE_HUGE_PAGE=0", "fine"),
+        ("FI_EFA_USE_HUGE_PAGE=1", "needless"),
+        ("FI_EFA_SET_CUDA_SYNC_MEMOPS=0", "wrong"),
+        ("FI_EFA_ENABLE_SHM_TRANSFER=1", "needless"),
+        ("FI_EFA_TX_SIZE=64", "fine"),
+        ("RDMAV_FORK_SAFE=1", "harmful"),
+        ("RDMAV_HUGEPAGES_SAFE=1", "harmful"),
+        ("IBV_FORK_SAFE=1", "harmful"),
+        ("NCCL_ALGO=Ring", "harmful"),
+        ("NCCL_PROTO=simple", "wrong"),
+        ("NCCL_PROTO=LL128", "harmful"),
+        ("NCCL_BUFFSIZE=2097152", "harmful"),
+        ("NCCL_MIN_NCHANNELS=8", "harmful"),
+        ("NCCL_SOCKET_IFNAME=en,eth", "fine"),
+        ("NCCL_SOCKET_IFNAME=^docker,lo", "fine"),
+        ("NCCL_SOCKET_IFNAME=ens32", "fine"),
+        ("NCCL_SOCKET_IFNAME=ib0", "harmful"),
+        ("NCCL_SOCKET_IFNAME=lo", "harmful"),
+        ("NCCL_NET=Socket", "harmful"),
+        ("NCCL_NET=AWS Libfabric", "fine"),
+        ("NCCL_NET_PLUGIN=none", "harmful"),
+        ("NCCL_IB_DISABLE=1", "needless"),
+        ("NCCL_IB_TIMEOUT=22", "needless"),
+        ("NCCL_P2P_DISABLE=1", "harmful"),
+        ("NCCL_P2P_DISABLE=0", "needless"),
+        ("NCCL_TREE_THRESHOLD=0", "wrong"),
+        ("NCCL_ASYNC_ERROR_HANDLING=1", "wrong"),
+        ("NCCL_DEBUG=WARN", "fine"),
+        ("NCCL_DEBUG=WARNING", "wrong"),
+        ("NCCL_DEBUG=ATTN", "wrong"),
+        ("NCCL_CROSS_NIC=1", "fine"),
+        ("OFI_NCCL_FORCE_NUM_RAILS=4", "harmful"),
+        ("OFI_NCCL_ENDPOINT_PER_COMM=1", "wrong"),
+        ("NCCL_MIN_CHANNELS=8", "unknown"),
+        ("FI_NOTHING=1", "unknown"),
+    ],
+)
+def test_variable_on_any_type_with_the_newest_versions(text: str, expected: str) -> None:
+    assert verdict(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "versions", "expected"),
+    [
+        ("FI_PROVIDER=efa", {"plugin": "1.5.0"}, "fine"),
+        ("FI_PROVIDER=efa", {"plugin": "1.6.0"}, "wrong"),
+        ("NCCL_PROTO=simple", {"plugin": "1.5.0"}, "fine"),
+        ("NCCL_PROTO=simple", {"plugin": "1.6.0"}, "wrong"),
+        ("FI_EFA_USE_DEVICE_RDMA=1", {"plugin": "1.6.0"}, "fine"),
+        ("FI_EFA_USE_DEVICE_RDMA=1", {"libfabric": "1.17.3"}, "fine"),
+        ("FI_EFA_USE_DEVICE_RDMA=1", {"plugin": "1.7.0", "libfabric": "1.18.0"}, "wrong"),
+        ("FI_EFA_SET_CUDA_SYNC_MEMOPS=0", {"installer": "1.29.1", "plugin": "1.7.4", "libfabric": "1.19.0"}, "wrong"),
+        ("FI_EFA_SET_CUDA_SYNC_MEMOPS=0", {"installer": "1.29.0", "plugin": "1.7.4", "libfabric": "1.19.0"}, "fine"),
+        (
+            "FI_EFA_SET_CUDA_SYNC_MEMOPS=0",
+            {"installer": "1.29.0", "plugin": "1.7.4", "libfabric": "1.19.0", "nccl": "2.18.5"},
+            "needless",
+        ),
+        ("NCCL_NETDEVS_POLICY=MAX:1", {"nccl": "2.27.7"}, "wrong"),
+        ("NCCL_NETDEVS_POLICY=MAX:1", {"nccl": "2.28.0"}, "fine"),
+        ("NCCL_NVLS_ENABLE=0", {"nccl": "2.18.3"}, "needless"),
+        ("NCCL_DEBUG=ATTN", {"nccl": "2.32.0"}, "fine"),
+        ("NCCL_TREE_THRESHOLD=0", {"nccl": "2.4.8"}, "fine"),
+    ],
+)
+def test_verdict_changes_with_the_version(text: str, versions: dict[str, str], expected: str) -> None:
+    assert verdict(text, **versions) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "type", "expected"),
+    [
+        ("NCCL_BUFFSIZE=8388608", "p5.48xlarge", "needless"),
+        ("NCCL_BUFFSIZE=2097152", "p5.48xlarge", "harmful"),
+        ("NCCL_BUFFSIZE=8388608", "g5.48xlarge", "harmful"),
+        ("NCCL_TOPO_FILE=/opt/aws-ofi-nccl/share/p4d-24xl-topo.xml", "p4d.24xlarge", "needless"),
+        ("NCCL_TOPO_FILE=/opt/aws-ofi-nccl/share/p4d-24xl-topo.xml", "p4de.24xlarge", "harmful"),
+        ("NCCL_TOPO_FILE=/opt/aws-ofi-nccl/share/p4d-24xl-topo.xml", "p5.48xlarge", "wrong"),
+        ("NCCL_NETDEVS_POLICY=max:1", "p5en.48xlarge", "needless"),
+        ("NCCL_NETDEVS_POLICY=ALL", "p6-b200.48xlarge", "harmful"),
+        ("NCCL_NETDEVS_POLICY=ALL", "p6-b300.48xlarge", "fine"),
+        ("OFI_NCCL_PROTOCOL=SENDRECV", "p5.48xlarge", "harmful"),
+        ("OFI_NCCL_PROTOCOL=rdma", "p5.48xlarge", "needless"),
+        ("OFI_NCCL_NIC_DUP_CONNS=4", "p3dn.24xlarge", "needless"),
+        ("NCCL_PROTO=LL128", "p4d.24xlarge", "harmful"),
+        ("NCCL_PROTO=simple", "p4d.24xlarge", "needless"),
+        ("NCCL_PROTO=simple", "p5en.48xlarge", "wrong"),
+        ("NCCL_NVLS_ENABLE=0", "p5.48xlarge", "harmful"),
+        ("NCCL_NVLS_ENABLE=0", "p4d.24xlarge", "fine"),
+        ("FI_EFA_USE_DEVICE_RDMA=1", "p3dn.24xlarge", "harmful"),
+        ("FI_EFA_USE_DEVICE_RDMA=1", "g5.48xlarge", "harmful"),
+        ("FI_EFA_USE_DEVICE_RDMA=1", "p5.48xlarge", "wrong"),
+        ("FI_EFA_USE_DEVICE_RDMA=1", "trn1.32xlarge", "fine"),
+        ("FI_EFA_USE_DEVICE_RDMA=0", "trn2.48xlarge", "harmful"),
+        ("FI_PROVIDER=efa", "trn2.48xlarge", "fine"),
+        ("FI_EFA_FORK_SAFE=1", "trn1.32xlarge", "fine"),
+        ("NCCL_DEBUG=INFO", "trn1.32xlarge", "needless"),
+        ("NEURON_RT_NUM_CORES=32", "trn1.32xlarge", "fine"),
+    ],
+)
+def test_verdict_changes_with_the_type(text: str, type: str, expected: str) -> None:
+    assert verdict(text, type) == expected
+
+
+def test_a_finding_says_since_when() -> None:
+    since = "libfabric 1.18.0 and aws-ofi-nccl 1.7.0"
+    assert finding("FI_EFA_USE_DEVICE_RDMA=1").since == since
+
+
+def test_a_finding_says_what_the_plugin_sets_instead() -> None:
+    assert finding("NCCL_BUFFSIZE=1", "p5.48xlarge").why == "overrides what the plugin sets on p5.48xlarge, 8388608"
+
+
+def test_a_typo_finds_the_nearest_name() -> None:
+    assert finding("NCCL_SOCKET_IFNAMES=eth0").instead == "did you mean NCCL_SOCKET_IFNAME?"
+
+
+def test_a_value_that_only_the_shell_knows_is_judged_by_its_name() -> None:
+    assert verdict("export NCCL_ALGO=$MINE") == "harmful"
+
+
+def test_other_variables_are_nobodys_business() -> None:
+    context = Context(instance_type=None, versions=assumed_versions({}))
+    assert judge(assignments_in("PATH=/bin\nTORCH_NCCL_BLOCKING_WAIT=1\nMY_FI_PROVIDER=x"), context) == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("NCCL_DEBUG=INFO", [("NCCL_DEBUG", "INFO")]),
+        ("NCCL_NET=AWS Libfabric", [("NCCL_NET", "AWS Libfabric")]),
+        ("NCCL_DEBUG=", [("NCCL_DEBUG", "")]),
+        ("export NCCL_DEBUG=INFO", [("NCCL_DEBUG", "INFO")]),
+        ("export A=1 B='2 3' C=\"4\"", [("A", "1"), ("B", "2 3"), ("C", "4")]),
+        ('declare -x NCCL_DEBUG="INFO"', [("NCCL_DEBUG", "INFO")]),
+        ("  export NCCL_DEBUG=INFO; NCCL_ALGO=Ring # NCCL_PROTO=LL", [("NCCL_DEBUG", "INFO"), ("NCCL_ALGO", "Ring")]),
+        ("FI_PROVIDER=efa NCCL_DEBUG=INFO srun train", [("FI_PROVIDER", "efa"), ("NCCL_DEBUG", "INFO")]),
+        ("mpirun -x NCCL_DEBUG=INFO -x PATH ./a \\", [("NCCL_DEBUG", "INFO")]),
+        ("export NCCL_DEBUG=${NCCL_DEBUG:-INFO}", [("NCCL_DEBUG", "INFO")]),
+        ("export NCCL_DEBUG=$LEVEL", [("NCCL_DEBUG", None)]),
+        ("export NCCL_DEBUG=$(cat level)", [("NCCL_DEBUG", None)]),
+        ("#SBATCH --export=ALL,NCCL_DEBUG=INFO,FI_PROVIDER=efa", [("NCCL_DEBUG", "INFO"), ("FI_PROVIDER", "efa")]),
+        ('#SBATCH --export="ALL,NCCL_DEBUG=INFO"', [("NCCL_DEBUG", "INFO")]),
+        ("#SBATCH --export=ALL,NCCL_SOCKET_IFNAME='en,eth'", [("NCCL_SOCKET_IFNAME", "en,eth")]),
+        ("srun --export=ALL,NCCL_DEBUG=INFO train", [("NCCL_DEBUG", "INFO")]),
+        ("ENV NCCL_DEBUG=INFO FI_PROVIDER=efa \\", [("NCCL_DEBUG", "INFO"), ("FI_PROVIDER", "efa")]),
+        ("ENV NCCL_DEBUG INFO", [("NCCL_DEBUG", "INFO")]),
+        ("    NCCL_DEBUG=INFO \\", [("NCCL_DEBUG", "INFO")]),
+        ("# export NCCL_DEBUG=INFO", []),
+        ("echo $NCCL_DEBUG", []),
+        ("train --NCCL_DEBUG=INFO", []),
+        ("#SBATCH --nodes=2", []),
+        ("", []),
+    ],
+)
+def test_assignments_of_a_line(line: str, expected: list[tuple[str, str | None]]) -> None:
+    assert [(found.name, found.value) for found in assignments_in(line)] == expected
+
+
+def test_an_assignment_knows_its_line() -> None:
+    found = tuple(assignments_in("#!/bin/bash\n\nexport NCCL_DEBUG=INFO\n"))
+    assert found == (Assignment(line=3, name="NCCL_DEBUG", value="INFO"),)
+
+
+@pytest.mark.parametrize("text", ['export NCCL_DEBUG="INFO', "NCCL_DEBUG='", "ENV", "=", "#SBATCH --export=", "\\"])
+def test_a_text_that_is_broken_off_is_no_error(text: str) -> None:
+    assert len(tuple(assignments_in(text))) <= 1
+
+
+@pytest.mark.parametrize(
+    ("installer", "plugin", "libfabric"),
+    [("1.40.0", "1.14.2", "2.1.0"), ("1.45.1", "1.16.3", "2.1.0"), ("1.50.0", "1.21.1", "2.6.0")],
+)
+def test_an_installer_says_what_it_brings(installer: str, plugin: str, libfabric: str) -> None:
+    versions = assumed_versions({"installer": parse_version(installer)})
+    assert (show_version(versions["plugin"]), show_version(versions["libfabric"])) == (plugin, libfabric)
+
+
+def test_an_old_installer_alone_says_too_little() -> None:
+    with pytest.raises(UnknownInstaller, match=r"before 1\.40\.0 .* give --plugin and --libfabric too"):
+        assumed_versions({"installer": parse_version("1.29.0")})
+
+
+@pytest.mark.parametrize("text", ["", "x", "1", "1.x", ".1"])
+def test_what_is_no_version_is_said_so(text: str) -> None:
+    with pytest.raises(ValueError, match="is no version"):
+        parse_version(text)
+
+
+def rules() -> list[Rule]:
+    data = variable_catalogue()
+    return [*(rule for rules in data.rules.values() for rule in rules), *(rule for _, rule in data.families)]
+
+
+def test_every_row_has_a_source() -> None:
+    data = variable_catalogue()
+    sources = [row.source for group in (rules(), data.plugin, data.installers, data.measured) for row in group]
+    assert [source for source in sources if len(source) < 20] == []
+
+
+def test_what_is_wrong_or_harmful_says_what_would_be_right() -> None:
+    bad = (Verdict.WRONG, Verdict.HARMFUL, Verdict.NEEDLESS)
+    assert [rule.why for rule in rules() if rule.verdict in bad and not rule.instead] == []
+
+
+def test_conditions_name_components_and_types_that_exist() -> None:
+    components = {name for rule in rules() for name in (*rule.since, *rule.before)}
+    patterns = {rule.types for rule in rules() if rule.types} | {row.types for row in variable_catalogue().plugin}
+    unknown = {pattern for pattern in patterns if not any(re.fullmatch(pattern, name) for name in instance_types())}
+    assert (components - set(COMPONENTS), unknown) == (set(), set())
+
+
+def test_measured_types_are_in_the_catalogue() -> None:
+    assert {row.instance_type for row in variable_catalogue().measured} - set(instance_types()) == set()
+
+
+@pytest.mark.parametrize(
+    ("type", "expected"),
+    [
+        ("p3dn.24xlarge", ["OFI_NCCL_NIC_DUP_CONNS", "OFI_NCCL_PROTOCOL"]),
+        ("p5.4xlarge", ["OFI_NCCL_PROTOCOL"]),
+        ("g6e.48xlarge", []),
+        ("trn2.48xlarge", ["OFI_NCCL_PROTOCOL"]),
+    ],
+)
+def test_what_the_plugin_sets(type: str, expected: list[str]) -> None:
+    assert list(plugin_settings(type)) == expected
+
+
+def tables() -> str:
+    """What docs/lint-env.md lists, from the data."""
+    data = variable_catalogue()
+    judged = {name: found for name, found in data.rules.items() if any(r.verdict is not Verdict.FINE for r in found)}
+    families = {f"{prefix}*": (rule,) for prefix, rule in data.families}
+    lines = ["| variable | where | verdict | why | what is right | source |", "|---|---|---|---|---|---|"]
+    lines += [line(name, rule) for name, found in {**judged, **families}.items() for rule in found]
+    lines += ["", "| types | what the plugin sets by itself | source |", "|---|---|---|"]
+    for row in data.plugin:
+        sets = " ".join(f"`{name}={value}`" for name, value in row.sets.items())
+        since = f" ({conditions({'since': row.since})})" if row.since else ""
+        lines.append(f"| `{cell(row.types)}` | {sets}{since} | {row.source} |")
+    known = [name for name in data.rules if name not in judged]
+    lines += ["", f"Nothing against: {', '.join(f'`{name}`' for name in known)}."]
+    return "\n".join(lines)
+
+
+def line(name: str, rule: Rule) -> str:
+    wanted = [f"value `{cell(rule.value)}`"] if rule.value else []
+    wanted += [f"types `{cell(rule.types)}`"] if rule.types else []
+    wanted += [rule.vendor.value] if rule.vendor else []
+    wanted += [text for text in (conditions({"since": rule.since}), conditions({"before": rule.before})) if text]
+    cells = (f"`{name}`", "; ".join(wanted), rule.verdict.value, rule.why, rule.instead or "", rule.source)
+    return "| " + " | ".join(cells) + " |"
+
+
+def conditions(of: dict[str, object]) -> str:
+    ((word, versions),) = of.items()
+    assert hasattr(versions, "items")
+    return ", ".join(f"{word} {COMPONENTS[name]} {show_version(version)}" for name, version in versions.items())
+
+
+def cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def test_the_page_lists_what_the_data_says(request: pytest.FixtureRequest) -> None:
+    marks = re.compile(r"(?<=<!-- from the data -->\n).*?(?=\n<!-- end -->)", re.DOTALL)
+    page = PAGE.read_text()
+    if request.config.getoption("--regold"):
+        PAGE.write_text(page := marks.sub(lambda _: tables(), page))
+    assert marks.findall(page) == [tables()]
