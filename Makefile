@@ -19,7 +19,7 @@ help: ## list the targets
 	@echo 'make TARGET - each sets up what it needs, says so first, and does nothing twice:'
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' $(MAKEFILE_LIST) | awk -F '|' '{ printf "%-12s %s\n", $$1, $$2 }'
 
-.PHONY: demo test test-fast lint format bench
+.PHONY: demo test test-fast slurm-matrix lint format bench
 demo: ## live a cluster's life on this machine, in an AWS in a box
 	$(PREPARE) venv debian pulumi
 	@$(VENV)/python tools/demo $(ARGS)
@@ -31,6 +31,11 @@ test: ## run every test, with real Slurm and the real Pulumi engine (ARGS='-k na
 test-fast: ## run the tests that need neither Slurm nor the engine
 	$(PREPARE) venv
 	$(PYTEST) $(SPREAD) -m 'not slurm and not pulumi' $(ARGS)
+
+slurm-matrix: ## load every environment in each release of Slurm that can be had (root; debootstrap, 600 MB, once)
+	$(PREPARE) venv debian slurm-roots
+	@PYTHONPATH=tests $(VENV)/python -m tools.slurm_matrix
+	$(PYTEST) -m slurm tests/life/test_slurm_matrix.py $(ARGS)
 
 lint: ## check style, types, shell scripts, the lock files
 	$(PREPARE) venv shellcheck

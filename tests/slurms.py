@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from corral.box.slurm import Controller, running_slurmctld
-from corral.model.cluster import ClusterPlan
+from corral.model.cluster import ClusterPlan, GresPlan, NodePlan
 from corral.render import cluster_files
 from corral.render.host import HostFacts, host_conf
+from render.plans import cpu, dev, train
 
 # Lines that slurmctld calls errors and that say nothing about the files.
 HARMLESS = (
@@ -35,6 +37,24 @@ done
 """
 
 
+def wide(slurm_version: str) -> ClusterPlan:
+    """A cluster that uses all that a plan can say to Slurm: kinds of accelerators, static nodes, limits, own keys."""
+    neuron = NodePlan(
+        sockets=2,
+        cores_per_socket=48,
+        threads_per_core=2,
+        real_memory_mib=1992294,
+        gres=GresPlan(type="trainium2", count=16, name="neuron"),
+    )
+    queues = (
+        replace(train(5000), min_nodes=2),
+        replace(train(), name="trn", instance_type="trn2.48xlarge", is_default=False, node=neuron, exclusive=True),
+        replace(cpu(), weight=7, accounts=("physics", "ml"), extra={"PriorityTier": "3"}),
+    )
+    own = {"MailProg": "/bin/true", "MaxJobCount": "20000", "SchedulerParameters": "bf_window=2880,bf_continue"}
+    return replace(dev(*queues, slurm_version=slurm_version), extra_slurm=own)
+
+
 @contextmanager
 def running_cluster(plan: ClusterPlan, directory: Path) -> Iterator[Controller]:
     """A slurmctld with this plan's files exactly as they are deployed."""
@@ -53,7 +73,7 @@ def running_cluster_with_nodes(plan: ClusterPlan, directory: Path) -> Iterator[C
         resume = directory / "opt/corral/bin/resume"
         resume.write_text(RESUME)
         (directory / "var/spool/slurmd").mkdir(parents=True)
-        # Devices that stand for GPUs, in the namespace's own /dev.
+        # Devices that stand for accelerators, in the namespace's own /dev.
         must(controller.run("sh", "-ec", DEVICES))
         yield controller
 
@@ -62,6 +82,7 @@ DEVICES = """
 mkdir /mnt/dev && mount -t tmpfs tmpfs /mnt/dev && cd /mnt/dev
 for name in null zero full random urandom tty; do touch $name && mount --bind /dev/$name $name; done
 for number in 0 1 2 3 4 5 6 7; do ln -s null nvidia$number; done
+for number in $(seq 0 15); do ln -s null neuron$number; done
 ln -s /proc/self/fd fd
 mount --rbind /mnt/dev /dev
 """

@@ -75,7 +75,12 @@ def test_env_names_a_pulumi_home_that_holds_the_stand_in_provider(box: Path) -> 
 
 def test_env_brings_the_copy_of_the_stacks(box: Path) -> None:
     corral("box", "env", "--dir", str(box))
-    assert sorted(file.name for file in (box / "stacks/cluster").glob("Pulumi*")) == ["Pulumi.dev.yaml", "Pulumi.yaml"]
+    assert sorted(file.name for file in (box / "stacks/cluster").glob("Pulumi*")) == [
+        "Pulumi.dev.yaml",
+        "Pulumi.mixed.yaml",
+        "Pulumi.train.yaml",
+        "Pulumi.yaml",
+    ]
 
 
 def test_environment_that_is_not_up_is_no_failure(box: Path) -> None:

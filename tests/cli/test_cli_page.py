@@ -16,6 +16,9 @@ from calls import REPOSITORY, corral
 
 from corral.cli.app import build
 from corral.cli.front_page import ENTRIES
+from corral.engine.stack import StackResult
+from corral.engine.up import UpResult
+from corral.engine.upgrade import Move, UpgradeResult
 from corral.forecast.cost import forecast_cost
 from corral.forecast.notes import notes
 from corral.inventory.findings import Findings
@@ -67,6 +70,13 @@ def box() -> Any:
     return json.loads(corral("box", "status", "--json").stdout)
 
 
+def upgrade() -> Any:
+    move = Move(key="image", profile="ubuntu-24.04-dlami", pinned="ami-1", newest="ami-2")
+    return UpgradeResult(
+        moved=(move,), up=UpResult(stacks={"base": StackResult(), "cluster": StackResult()})
+    ).to_document()
+
+
 REAL: dict[str, Callable[[], Any]] = {
     "corral.plan/1": plan,
     "corral.render/1": render,
@@ -74,6 +84,7 @@ REAL: dict[str, Callable[[], Any]] = {
     "corral.sweep/1": sweep,
     "corral.box/1": box,
     "corral.doctor/1": doctor,
+    "corral.upgrade-image/1": upgrade,
 }
 
 

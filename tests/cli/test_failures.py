@@ -19,7 +19,8 @@ from calls import CORRAL, REPOSITORY, clean_environment, corral
 from corral.cli.failure import SPOKEN, exit_code_of
 
 Ended = tuple[int, str]
-UNKNOWN = f"corral: there is no environment 'deb': {REPOSITORY}/stacks/cluster declares dev - did you mean 'dev'?\n"
+DECLARED = f"{REPOSITORY}/stacks/cluster declares dev, mixed, train"
+UNKNOWN = f"corral: there is no environment 'deb': {DECLARED} - did you mean 'dev'?\n"
 NO_PULUMI = {"PATH": "/usr/bin:/bin"}
 
 

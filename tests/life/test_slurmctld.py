@@ -86,7 +86,7 @@ def test_config_of_the_host_is_that_of_ec2(controller: Controller) -> None:
         "SlurmctldPidFile": "/run/slurmctld.pid",
         "SlurmdPidFile": "/run/slurmd.pid",
         "ProctrackType": "proctrack/cgroup",
-        "TaskPlugin": "task/affinity,task/cgroup",
+        "TaskPlugin": "task/cgroup,task/affinity",
         "PrologFlags": "Alloc,Contain",
         "ConstrainDevices": "yes",
         "ConstrainCores": "yes",

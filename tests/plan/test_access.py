@@ -206,9 +206,10 @@ def test_a_job_without_declared_buckets_and_secrets_has_its_checkpoints_alone() 
 
 def test_the_head_launches_into_the_reservations_of_the_plan() -> None:
     arns = replace(ARNS, reservations=("cr-0123456789abcdef0",))
-    assert f"{EC2}:capacity-reservation/cr-0123456789abcdef0" in statement(head_policy(arns), "LaunchFromTemplates")[
-        "Resource"
-    ]
+    assert (
+        f"{EC2}:capacity-reservation/cr-0123456789abcdef0"
+        in statement(head_policy(arns), "LaunchFromTemplates")["Resource"]
+    )
 
 
 def test_no_role_can_change_identities_whatever_its_policy_says() -> None:

@@ -3,13 +3,45 @@
 from dataclasses import replace
 
 import pytest
+from tools.slurm_matrix.table import PAGE, page
 
+from corral.model.cluster import GresPlan, QueuePlan
 from corral.render.host import HostFacts, host_conf
-from corral.render.slurm import cgroup_conf, gres_conf, node_line, partition_line, slurm_conf, slurm_time
+from corral.render.releases import (
+    RELEASES,
+    SETTINGS,
+    Place,
+    Release,
+    ReleaseError,
+    misfits,
+    parse_release,
+    release_text,
+    written_release,
+)
+from corral.render.slurm import (
+    cgroup_conf,
+    check_own_keys,
+    gres_conf,
+    node_line,
+    owned_keys,
+    partition_line,
+    slurm_conf,
+    slurm_time,
+    tree_width,
+)
+from corral.spec.rules_slurm import CONF_KEYS, PARTITION_KEYS
 from render.plans import cpu, dev, train
 from render.slurm_files import records, settings
+from slurms import wide
 
 VERSION_DEPENDENT = ("SlurmctldParameters", "CommunicationParameters", "TreeWidth", "PrivateData")
+NEW = (26, 5)
+each_release = pytest.mark.parametrize("release", RELEASES, ids=release_text)
+
+
+def trn(count: int = 16) -> QueuePlan:
+    """The queue of p4d machines, with Neuron devices instead of GPUs."""
+    return replace(train(), node=replace(train().node, gres=GresPlan(type="trainium2", count=count, name="neuron")))
 
 
 def test_nodes_of_a_gpu_queue() -> None:
@@ -27,14 +59,14 @@ def test_node_of_a_queue_without_accelerators() -> None:
 
 
 def test_partition_of_a_gpu_queue_gives_memory_by_gpu() -> None:
-    assert partition_line(train()) == (
+    assert partition_line(train(), NEW) == (
         "PartitionName=train Nodes=train-[1-4] Default=YES MaxTime=INFINITE "
         "SuspendTime=600 DefMemPerGPU=140083 State=UP"
     )
 
 
 def test_partition_of_a_cpu_queue_gives_memory_by_cpu_and_keeps_its_limit() -> None:
-    assert partition_line(cpu()) == (
+    assert partition_line(cpu(), NEW) == (
         "PartitionName=cpu Nodes=cpu-1 Default=NO MaxTime=1-12:00:00 SuspendTime=600 DefMemPerCPU=3891 State=UP"
     )
 
@@ -80,6 +112,84 @@ def test_release_23_11_is_told_nothing_that_it_removed() -> None:
     }
 
 
+def test_release_25_11_is_told_not_to_answer_http() -> None:
+    found = settings(slurm_conf(dev(slurm_version="25.11")))
+    assert {key: found.get(key) for key in VERSION_DEPENDENT} == {
+        "SlurmctldParameters": "enable_configless,idle_on_node_suspend,rl_enable",
+        "CommunicationParameters": "disable_http",
+        "TreeWidth": None,
+        "PrivateData": None,
+    }
+
+
+def test_a_release_that_is_not_known_yet_gets_the_newest_known_ones_settings() -> None:
+    newer, newest = (settings(slurm_conf(dev(slurm_version=version))) for version in ("27.11", "26.05"))
+    assert newer == newest
+
+
+def test_a_release_that_is_not_known_yet_is_named_in_the_file() -> None:
+    assert slurm_conf(dev(slurm_version="27.11")).splitlines()[1:3] == [
+        "# For Slurm 27.11. What depends on the kind of host is in host.conf.",
+        "# corral does not know this release: written as for 26.05.",
+    ]
+
+
+def test_a_release_that_is_too_old_is_refused_with_a_sentence() -> None:
+    with pytest.raises(ReleaseError) as caught:
+        slurm_conf(dev(slurm_version="21.08.5"))
+    assert str(caught.value) == "Slurm 21.08.5 is too old: corral writes for 22.05 and later - take a newer image"
+
+
+@pytest.mark.parametrize("version", ["", "23", "23.x", "v23.11", "\u0662\u0663.\u0661\u0661"])
+def test_what_is_no_version_is_refused_with_a_sentence(version: str) -> None:
+    with pytest.raises(ReleaseError, match="is no version of Slurm - write it as"):
+        parse_release(version)
+
+
+@pytest.mark.parametrize(
+    ("version", "release"),
+    [("22.05.8", (22, 5)), ("22.08", (22, 5)), ("24.11.5", (24, 11)), ("26.05.5", (26, 5)), ("31.11", (26, 5))],
+)
+def test_files_are_written_for_the_newest_known_release_that_is_not_newer(version: str, release: Release) -> None:
+    assert written_release(version) == release
+
+
+def test_no_setting_is_without_a_source() -> None:
+    assert [row.text for row in SETTINGS if not row.source.strip()] == []
+
+
+def test_no_setting_is_listed_twice() -> None:
+    listed = [(row.text, row.place) for row in SETTINGS]
+    assert sorted(set(listed)) == sorted(listed)
+
+
+def test_every_listed_setting_changed_in_a_known_release() -> None:
+    assert {end for row in SETTINGS for end in (row.since, row.until) if end} <= set(RELEASES)
+
+
+def test_an_own_key_that_the_release_does_not_know_is_named_with_the_releases_that_do() -> None:
+    assert misfits((22, 5), {"suspendexcstates": "DOWN", "MaxJobCount": "5"}) == (
+        "SuspendExcStates is for Slurm from 23.02, this is 22.05: new",
+    )
+
+
+def test_an_own_value_that_the_release_does_not_know_is_named() -> None:
+    assert misfits((24, 11), {"SchedulerParameters": "bf_window=5,requeue_delay=3"}) == (
+        "SchedulerParameters=requeue_delay is for Slurm from 25.11, this is 24.11: new",
+    )
+
+
+def test_an_own_key_of_a_partition_is_judged_as_one() -> None:
+    assert misfits((26, 5), {"ExclusiveTopo": "YES"}, Place.PARTITION) == (
+        "ExclusiveTopo is for Slurm before 26.05, this is 26.05: new; then deprecated for Exclusive=TOPO",
+    )
+
+
+def test_the_page_has_the_tables_of_the_code() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert page(text) == text
+
+
 def test_a_patch_release_counts_as_its_release() -> None:
     assert settings(slurm_conf(dev(slurm_version="23.11.4"))) == settings(slurm_conf(dev(slurm_version="23.11")))
 
@@ -118,6 +228,152 @@ def test_gres_names_the_device_files_of_gpu_queues_alone() -> None:
     ]
 
 
+def test_gres_of_neuron_devices_has_their_own_name() -> None:
+    assert records(gres_conf(dev(trn()))) == [
+        {"AutoDetect": "off"},
+        {"NodeName": "train-[1-4]", "Name": "neuron", "Type": "trainium2", "File": "/dev/neuron[0-15]"},
+    ]
+
+
+def test_one_device_alone_is_no_range() -> None:
+    assert records(gres_conf(dev(trn(1))))[1]["File"] == "/dev/neuron0"
+
+
+def test_nodes_name_their_neuron_devices() -> None:
+    assert records(node_line(trn()))[0]["Gres"] == "neuron:trainium2:16"
+
+
+def test_memory_of_a_queue_with_neuron_devices_is_given_by_cpu() -> None:
+    given = {key: value for key, value in records(partition_line(trn(), NEW))[0].items() if key.startswith("DefMem")}
+    assert given == {"DefMemPerCPU": "11673"}
+
+
+def test_every_kind_of_accelerator_is_a_type_of_resource() -> None:
+    assert settings(slurm_conf(wide("26.05")))["GresTypes"] == "gpu,neuron"
+
+
+def test_a_queues_weight_is_its_nodes() -> None:
+    assert records(node_line(replace(cpu(), weight=7)))[0]["Weight"] == "7"
+
+
+def test_only_named_accounts_may_use_a_queue_that_names_some() -> None:
+    assert records(partition_line(replace(cpu(), accounts=("ml", "bio")), NEW))[0]["AllowAccounts"] == "ml,bio"
+
+
+@pytest.mark.parametrize(
+    ("release", "form"), [((22, 5), ("EXCLUSIVE", None)), ((25, 11), ("EXCLUSIVE", None)), ((26, 5), (None, "NODE"))]
+)
+def test_whole_nodes_are_asked_for_in_the_form_of_the_release(
+    release: Release, form: tuple[str | None, str | None]
+) -> None:
+    found = records(partition_line(replace(cpu(), exclusive=True), release))[0]
+    assert (found.get("OverSubscribe"), found.get("Exclusive")) == form
+
+
+def test_a_queues_own_keys_stand_in_its_partition() -> None:
+    assert records(partition_line(replace(cpu(), extra={"PriorityTier": "3"}), NEW))[0]["PriorityTier"] == "3"
+
+
+def test_a_queues_own_memory_for_a_node_replaces_the_default() -> None:
+    own = replace(cpu(), extra={"DefMemPerNode": "1000"})
+    given = {key: value for key, value in records(partition_line(own, NEW))[0].items() if key.startswith("DefMem")}
+    assert given == {"DefMemPerNode": "1000"}
+
+
+def test_own_keys_of_the_cluster_stand_in_slurm_conf() -> None:
+    assert settings(slurm_conf(wide("26.05")))["MaxJobCount"] == "20000"
+
+
+def test_an_own_key_replaces_the_default_of_corrals() -> None:
+    written = [line for line in slurm_conf(wide("26.05")).splitlines() if line.startswith("MailProg")]
+    assert written == ["MailProg=/bin/true"]
+
+
+@pytest.mark.parametrize(
+    ("release", "nodes", "width"),
+    [
+        ((22, 5), 4, 65533),
+        ((23, 2), 27500, 65533),
+        ((23, 11), 4368, None),
+        ((23, 11), 4369, 17),
+        ((24, 11), 27500, 30),
+    ],
+)
+def test_messages_reach_every_node_within_three_hops(release: Release, nodes: int, width: int | None) -> None:
+    assert tree_width(release, nodes) == width
+
+
+@each_release
+def test_static_nodes_are_named_alike_in_every_release(release: Release) -> None:
+    plan = dev(replace(train(), min_nodes=2), cpu(), slurm_version=release_text(release))
+    assert settings(slurm_conf(plan))["SuspendExcNodes"] == "train-[1-2],cpu-1"
+
+
+@each_release
+def test_every_key_that_is_written_is_owned(release: Release) -> None:
+    plan = dev(replace(train(), min_nodes=2), slurm_version=release_text(release))
+    lines = f"{slurm_conf(plan)}\n{host_conf(HostFacts(munge_socket='/m', poses=True))}".splitlines()
+    keys = {line.split("=")[0] for line in lines if "=" in line and not line.startswith("#")}
+    assert keys - owned_keys() == {"JobRequeue", "MailProg", "PropagateResourceLimitsExcept"}
+
+
+def test_owned_keys_are_these() -> None:
+    assert sorted(owned_keys()) == [
+        "AuthInfo",
+        "BatchStartTimeout",
+        "ClusterName",
+        "CommunicationParameters",
+        "GresTypes",
+        "Include",
+        "LaunchParameters",
+        "MessageTimeout",
+        "NodeName",
+        "PartitionName",
+        "PrivateData",
+        "ProctrackType",
+        "PrologFlags",
+        "ResumeFailProgram",
+        "ResumeProgram",
+        "ResumeRate",
+        "ResumeTimeout",
+        "ReturnToService",
+        "SelectType",
+        "SelectTypeParameters",
+        "SlurmUser",
+        "SlurmctldHost",
+        "SlurmctldLogFile",
+        "SlurmctldParameters",
+        "SlurmctldPidFile",
+        "SlurmctldPort",
+        "SlurmdLogFile",
+        "SlurmdParameters",
+        "SlurmdPidFile",
+        "SlurmdPort",
+        "SlurmdSpoolDir",
+        "SlurmdTimeout",
+        "SlurmdUser",
+        "StateSaveLocation",
+        "SuspendExcNodes",
+        "SuspendProgram",
+        "SuspendRate",
+        "SuspendTime",
+        "SuspendTimeout",
+        "TaskPlugin",
+        "TreeWidth",
+    ]
+
+
+def test_a_spec_refuses_every_owned_key() -> None:
+    assert owned_keys() - CONF_KEYS == frozenset()
+
+
+def test_a_spec_refuses_every_key_that_a_partition_line_has() -> None:
+    every = replace(cpu(), accounts=("ml",), exclusive=True)
+    lines = (partition_line(queue, release) for queue in (every, train()) for release in RELEASES)
+    keys = {key for line in lines for key in records(line)[0]}
+    assert keys - PARTITION_KEYS == set()
+
+
 def test_jobs_are_fenced_into_their_devices_cores_and_memory() -> None:
     constrained = {key: value for key, value in settings(cgroup_conf()).items() if key.startswith("Constrain")}
     assert constrained == {"ConstrainDevices": "YES", "ConstrainCores": "YES", "ConstrainRAMSpace": "YES"}
@@ -136,7 +392,7 @@ def test_host_conf_of_ec2() -> None:
         "SlurmctldPidFile": "/run/slurmctld.pid",
         "SlurmdPidFile": "/run/slurmd.pid",
         "ProctrackType": "proctrack/cgroup",
-        "TaskPlugin": "task/affinity,task/cgroup",
+        "TaskPlugin": "task/cgroup,task/affinity",
         "PrologFlags": "Alloc,Contain",
     }
 
@@ -156,7 +412,7 @@ def test_host_conf_of_a_small_host_that_poses_as_the_planned_one() -> None:
     assert {key: found.get(key) for key in wanted} == {
         "SlurmUser": "ann",
         "ProctrackType": "proctrack/linuxproc",
-        "TaskPlugin": "task/none",
+        "TaskPlugin": None,
         "SlurmdParameters": "config_overrides",
         "AuthInfo": "socket=/tmp/m.sock",
         "SlurmctldPort": "7001",
@@ -174,4 +430,15 @@ def test_a_longer_queue_changes_its_own_lines_alone() -> None:
     assert [new.split()[:2] for old, new in zip(before, after, strict=True) if old != new] == [
         ["NodeName=train-[1-6]", "Sockets=2"],
         ["PartitionName=train", "Nodes=train-[1-6]"],
+    ]
+
+
+def test_own_keys_that_this_slurm_lacks_are_refused_all_at_once() -> None:
+    queue = replace(train(), extra={"ExclusiveTopo": "YES"})
+    plan = replace(dev(queue), extra_slurm={"PrologTimeout": "60", "MaxJobCount": "5000"})
+    with pytest.raises(ReleaseError) as refused:
+        check_own_keys(plan)
+    assert [line.partition(", this")[0] for line in str(refused.value).split("\n")] == [
+        "PrologTimeout is for Slurm from 25.05",
+        "queue train: ExclusiveTopo is for Slurm from 24.05",
     ]

@@ -1,4 +1,4 @@
-"""Sets up what the project needs: python3 tools/prepare {venv,shellcheck,debian,pulumi,parallelcluster}..., or lock.
+"""Sets up what the project needs: python3 tools/prepare STEP..., or lock; the steps are the keys of STEPS.
 
 Says first what it will install and where, does nothing twice, and continues after an interruption. The Makefile calls
 it; it only needs Python 3.8 and its standard library.
@@ -15,6 +15,7 @@ from bootstrap import fetch_uv, find_python, find_uv
 from debian_packages import ALL, SHELLCHECK, DebianPackages
 from pulumi_cli import PulumiCli
 from python_environment import project_environment, rival_environment
+from slurm_roots import SlurmRoots
 from steps import ROOT, CannotPrepareError, Step, run_steps
 
 STEPS: Mapping[str, Callable[[], Step]] = {
@@ -23,6 +24,7 @@ STEPS: Mapping[str, Callable[[], Step]] = {
     "debian": lambda: DebianPackages(ALL),
     "pulumi": PulumiCli,
     "parallelcluster": rival_environment,
+    "slurm-roots": SlurmRoots,
 }
 
 

@@ -1,4 +1,7 @@
-"""IAM: the policies that AWS keeps in every account are there when named, without holding all thousand of them."""
+"""IAM: the policies that AWS keeps in every account are there when named, without holding all thousand of them.
+
+Roles of services have the names that AWS gives them, each once.
+"""
 
 # mypy: disallow-subclassing-any=False
 from __future__ import annotations
@@ -11,6 +14,7 @@ import moto.iam.urls
 from moto.iam.aws_managed_policies import aws_managed_policies_data
 from moto.iam.models import AWSManagedPolicy, IAMBackend
 
+from corral.box import service_linked_roles
 from corral.box.refusals import Refused
 
 
@@ -52,6 +56,25 @@ class BoxIAM(IAMBackend):
         if attached or any(getattr(held, "permissions_boundary_arn", None) == policy_arn for held in bounded):
             raise Refused("DeleteConflict", "Cannot delete a policy attached to entities.")
         super().delete_policy(policy_arn)
+
+    def create_service_linked_role(self, service_name: str, description: str, suffix: str) -> Any:
+        """The role of a service, under AWS's own name; a second one is refused."""
+        name = service_linked_roles.role_name(service_name, suffix)
+        if name is None:
+            return super().create_service_linked_role(service_name, description, suffix)
+        if any(role.name == name for role in self.roles.values()):
+            raise service_linked_roles.taken(name)
+        trust = {"Effect": "Allow", "Action": ["sts:AssumeRole"], "Principal": {"Service": [service_name]}}
+        return self.create_role(
+            name,
+            json.dumps({"Version": "2012-10-17", "Statement": [trust]}),
+            f"/aws-service-role/{service_name}/",
+            permissions_boundary=None,
+            description=description,
+            tags=[],
+            max_session_duration="3600",
+            linked_service=service_name,
+        )
 
     def _know(self, arn: str) -> None:
         name = arn.rpartition("/")[2]

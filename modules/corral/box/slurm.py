@@ -5,12 +5,15 @@ number of clusters run side by side, and nothing of the system's own Slurm, mung
 or user namespaces. No nodes run here: what Slurm asks the agent to launch stays powered down.
 
     python -m corral.box.slurm DIRECTORY -- scontrol show nodes      # DIRECTORY: what `corral render --out` wrote
+
+The Slurm is this machine's, or that of another system whose root directory is given: its files are only read.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import pwd
 import secrets
 import select
 import shutil
@@ -29,12 +32,32 @@ from corral.model.cluster import ClusterPlan
 from corral.model.jsons import from_json
 from corral.model.markets import Role
 
-PROGRAMS = ("slurmctld", "scontrol", "munged", "unshare", "nsenter", "ip")
+PROGRAMS = ("slurmctld", "scontrol", "munged", "ip")
+ENTRANCES = ("unshare", "nsenter", "pivot_root")  # always this machine's own
 START_TIMEOUT_S = 30  # it takes 0.3 s, many times that on a busy machine
 STOP_TIMEOUT_S = 10  # slurmctld saves its state; beyond that it is killed
 COMMAND_TIMEOUT_S = 60  # scontrol gives up by itself after MessageTimeout
 _OWN_USER = "1000"  # what an ordinary user is called within the namespaces
 _PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
+# Another system's root in the place of this machine's, for the process that becomes slurm_head.sh. It stays read-only.
+_MOVE = """
+set -eu
+root=$1 directory=$2 script=$3
+shift 3
+mount --bind "$root" "$root"
+mount -o remount,bind,ro "$root"
+mount -t proc proc "$root/proc"
+mount --rbind /dev "$root/dev"
+mount --rbind /sys "$root/sys"
+mount -t tmpfs tmpfs "$root/tmp"
+mkdir "$root/tmp/head"
+mount --bind "$directory" "$root/tmp/head"
+cat "$script" >"$root/tmp/head.sh"
+cd "$root"
+pivot_root . .
+umount -l .
+exec /bin/sh /tmp/head.sh /tmp/head "$@"
+"""
 
 
 class SlurmError(Exception):
@@ -82,20 +105,24 @@ class Controller:
 
 
 @contextlib.contextmanager
-def running_slurmctld(files: Mapping[str, str], directory: Path) -> Iterator[Controller]:
+def running_slurmctld(files: Mapping[str, str], directory: Path, root: Path = Path("/")) -> Iterator[Controller]:
     """A slurmctld that runs with these files, by their path below the cluster's prefix, until the block is left.
 
-    The directory keeps its state and log. Whatever ends this process, kill -9 too, ends slurmctld.
+    The directory keeps its state and log. `root`: the root directory of the system whose Slurm it is.
+    Whatever ends this process, kill -9 too, ends slurmctld.
     Raises SlurmError where it does not start, with the end of its log.
     """
-    _check_programs()
+    _check_programs(root)
     directory = directory.absolute()
     user = "" if os.geteuid() == 0 else _OWN_USER
     plan = from_json(ClusterPlan, files["cluster.json"])
-    _furnish(directory, plan, host_settings(files), user)
+    settings = host_settings(files)
+    _furnish(directory, plan, settings, user)
+    if not user:
+        _give(directory, settings, root)
     _install(files, directory)
     with as_file(package_files("corral.box").joinpath("slurm_head.sh")) as script:
-        process = _start(script, directory, plan, user)
+        process = _start(_head(script, directory, root), directory, plan, user)
         try:
             _wait_until_ready(process, directory)
             yield Controller(process=process, directory=directory, user=user)
@@ -132,18 +159,20 @@ def main(arguments: Sequence[str]) -> int:
     return done.returncode
 
 
-def _check_programs() -> None:
+def _check_programs(root: Path) -> None:
     if sys.platform != "linux":
         raise SlurmError(f"slurmctld needs Linux, this is {sys.platform} - use WSL or a Linux machine for it")
-    missing = [program for program in PROGRAMS if not shutil.which(program, path=_PATH)]
+    inside = os.pathsep.join(f"{root}/{place}" for place in _PATH.split(os.pathsep))
+    missing = [program for program in PROGRAMS if not shutil.which(program, path=inside)]
+    missing += [program for program in ENTRANCES if not shutil.which(program, path=_PATH)]
     if missing:
-        raise SlurmError(f"{', '.join(missing)} not found - install slurmctld, slurm-client, munge, iproute2")
+        where = "" if root == Path("/") else f" in {root}"
+        raise SlurmError(f"{', '.join(missing)} not found{where} - install slurmctld, slurm-client, munge, iproute2")
 
 
 def _furnish(directory: Path, plan: ClusterPlan, settings: Mapping[str, str], user: str) -> None:
     """What the daemons expect to find: their directories, a munge key, and names that resolve without a DNS."""
-    slurms = [settings["StateSaveLocation"], str(Path(settings["SlurmctldLogFile"]).parent)]
-    for name in ("/etc/slurm", "/opt", "/var/tmp", "/var/lib/munge", "/var/log/munge", *slurms):
+    for name in ("/etc/slurm", "/opt", "/var/tmp", "/var/lib/munge", "/var/log/munge", *_slurms_own(settings)):
         (directory / name.lstrip("/")).mkdir(parents=True, exist_ok=True)
     directory.chmod(0o755)  # the daemons' users pass through; what is secret is closed by itself
     texts = {
@@ -156,15 +185,28 @@ def _furnish(directory: Path, plan: ClusterPlan, settings: Mapping[str, str], us
     key = directory / "munge.key"
     key.touch(mode=0o600)
     key.write_bytes(secrets.token_bytes(128))
-    if not user:
-        for name in slurms:
-            _give(directory / name.lstrip("/"), settings["SlurmUser"])
 
 
-def _give(path: Path, user: str) -> None:
+def _slurms_own(settings: Mapping[str, str]) -> Sequence[str]:
+    """The directories that slurmctld writes to."""
+    return settings["StateSaveLocation"], str(Path(settings["SlurmctldLogFile"]).parent)
+
+
+def _give(directory: Path, settings: Mapping[str, str], root: Path) -> None:
+    """What slurmctld writes to belongs to its user."""
+    number = _user_number(settings["SlurmUser"], root)
+    for name in _slurms_own(settings):
+        os.chown(directory / name.lstrip("/"), number, -1)
+
+
+def _user_number(user: str, root: Path) -> int:
+    """The number that the user has in the system with this root directory."""
     try:
-        shutil.chown(path, user)
-    except LookupError as error:
+        if root == Path("/"):
+            return pwd.getpwnam(user).pw_uid
+        lines = (line.split(":") for line in (root / "etc/passwd").read_text(encoding="utf-8").splitlines())
+        return {fields[0]: int(fields[2]) for fields in lines}[user]
+    except KeyError as error:
         raise SlurmError(f"there is no user {user!r} here - Debian's slurmctld package makes one") from error
 
 
@@ -173,14 +215,21 @@ def _install(files: Mapping[str, str], directory: Path) -> None:
     install(places({name: text.encode() for name, text in files.items()}, Role.HEAD, None), directory)
 
 
-def _start(script: Path, directory: Path, plan: ClusterPlan, user: str) -> subprocess.Popen[str]:
+def _head(script: Path, directory: Path, root: Path) -> Sequence[str]:
+    """The command that becomes the head within the namespaces, without what the plan says of it."""
+    if root == Path("/"):
+        return "/bin/sh", str(script), str(directory)
+    return "/bin/sh", "-c", _MOVE, "move", str(root), str(directory), str(script)
+
+
+def _start(command: Sequence[str], directory: Path, plan: ClusterPlan, user: str) -> subprocess.Popen[str]:
     """The process that holds the namespaces. Its standard input is the line that its life hangs on."""
     spaces = ("--net", "--uts", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
     own = ("--user", "--map-root-user") if user else ()
-    head = (str(directory), plan.head.host_name, str(plan.head.address), user)
+    head = (plan.head.host_name, str(plan.head.address), user)
     with (directory / "head.out").open("w", encoding="utf-8") as errors:
         return subprocess.Popen(
-            ["unshare", *own, *spaces, "/bin/sh", str(script), *head],
+            ["unshare", *own, *spaces, *command, *head],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,

@@ -10,9 +10,9 @@ import typer
 from corral.cli.account import box_state
 from corral.cli.failure import ExitCode
 from corral.cli.options import AsJson, BoxDirectory, examples, new_app
-from corral.cli.probes import look
+from corral.cli.probes import look, platform_facts
 from corral.cli.screen import show, show_json
-from corral.report.doctor import Purpose, doctor_document, doctor_view, possible
+from corral.report.doctor import Purpose, doctor_document, doctor_view, platform_notes, possible
 
 app = new_app()
 Online = Annotated[bool, typer.Option("--online", help="Also ask AWS whether the credentials are valid.")]
@@ -25,10 +25,11 @@ def doctor(online: Online = False, box_dir: BoxDirectory = None, json: AsJson = 
     The exit code is 0 if planning and rendering work; the rest is optional.
     """
     findings = look(os.environ, box_state(box_dir), _ask_aws if online else None)
+    notes = platform_notes(platform_facts())
     if json:
-        show_json(doctor_document(findings))
+        show_json(doctor_document(findings, notes))
     else:
-        show(doctor_view(findings))
+        show(doctor_view(findings, notes))
     return ExitCode.DONE if possible(findings, Purpose.PLAN) else ExitCode.FAILED
 
 

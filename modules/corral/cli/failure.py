@@ -42,6 +42,7 @@ SPOKEN = {
     "corral.catalog.names.UnknownName": ExitCode.WRONG_INPUT,
     "corral.catalog.problems.CatalogueErrors": ExitCode.WRONG_INPUT,
     "corral.render.directory.ForeignFiles": ExitCode.REFUSED,
+    "corral.render.releases.ReleaseError": ExitCode.WRONG_INPUT,
     "corral.inventory.states.UnreadableBackend": ExitCode.WRONG_INPUT,
 }
 # Those of which each line begins with a file of the user's.

@@ -12,8 +12,9 @@ from typing import Annotated
 import typer
 
 from corral.cli import sentences
-from corral.cli.failure import ExitCode, Failure
+from corral.cli.failure import ExitCode, Failure, at
 from corral.cli.options import examples, new_app
+from corral.cli.schema import head_line, write_schemas
 
 app = new_app()
 Target = Annotated[Path, typer.Argument(metavar="DIR", help="Where stacks/ is made; DIR may be there already.")]
@@ -27,7 +28,17 @@ def new(directory: Target) -> None:
         raise Failure(f"{stacks} is there already - nothing was written", ExitCode.REFUSED)
     with as_file(files("corral").joinpath("projects")) as shipped, _undone(stacks):
         copytree(shipped, stacks, ignore=ignore_patterns("__pycache__", "*.pyc"), copy_function=_copy)
+        _name_schemas(stacks)
     typer.echo(f"wrote {stacks}; next: cd {directory}, edit stacks/*/Pulumi.dev.yaml, corral plan dev")
+
+
+def _name_schemas(stacks: Path) -> None:
+    """Writes the JSON Schemas beside the projects, and into each stack's file the line by which an editor takes its."""
+    for schema in write_schemas(stacks):
+        project = schema.name.partition(".")[0]
+        for file in sorted((stacks / project).glob("Pulumi.?*.yaml")):
+            with at(file):
+                file.write_text(f"{head_line(f'../{schema.name}')}\n{file.read_text()}")
 
 
 def _copy(source: str, target: str) -> None:

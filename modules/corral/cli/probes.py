@@ -20,14 +20,22 @@ from corral.box import control
 from corral.box.process import BoxError
 from corral.cli.failure import Failure
 from corral.cli.project import find_project
-from corral.engine.binary import find_pulumi
+from corral.engine.binary import OLDEST, find_pulumi
 from corral.engine.environment import backend_url
 from corral.engine.errors import EngineError
-from corral.report.doctor import Finding, Purpose
+from corral.report.doctor import Finding, Platform, Purpose, clock_finding, is_at_least
 
 ANSWER_S = 20  # for `--version`; the slowest, cloud-init, takes about one
 FREE_GIB = 5  # a built Pulumi, its plugins and a box's state
 PLAN, AWS, BOX, SLURM, CONNECT = Purpose
+NEXT_PULUMI = 4  # another major version may read no state of this one
+NAMESPACES = ("unshare", "--user", "--map-root-user", "--net", "--mount", "true")  # what box/slurm.py enters
+# The oldest that does. Sources: AWS CLI User Guide, "Configuring IAM Identity Center" (version 2); Systems Manager User
+# Guide, "Install the Session Manager plugin".
+OLDEST_PROGRAM = {"aws": "2", "session-manager-plugin": "1.2.764.0"}
+PLUGIN_PAGE = (
+    "https://docs.aws.amazon.com/systems-manager/latest/userguide/session-manager-working-with-install-plugin.html"
+)
 # Program, the option that makes it tell its version, what needs it, how to get it.
 PROGRAMS = (
     ("slurmctld", "-V", (SLURM,), "apt-get install slurmctld, or `make packages`"),
@@ -37,7 +45,7 @@ PROGRAMS = (
     ("cloud-init", "--version", (), "apt-get install cloud-init (only corral's own tests use it)"),
     ("go", "version", (), "https://go.dev/dl (only needed to build Pulumi where no official one can be had)"),
     ("aws", "--version", (CONNECT,), "https://docs.aws.amazon.com/cli/latest/userguide/getting-started-install.html"),
-    ("session-manager-plugin", "--version", (CONNECT,), "AWS Systems Manager User Guide, 'Install the plugin'"),
+    ("session-manager-plugin", "--version", (CONNECT,), PLUGIN_PAGE),
 )
 
 
@@ -50,7 +58,7 @@ def look(environ: Mapping[str, str], box: Path, identity: Callable[[], str] | No
         partial(_plugin, environ),
         _moto,
     ]
-    probes += [_linux, partial(_credentials, environ, identity), partial(_backend, environ)]
+    probes += [_linux, _namespaces, _clock, partial(_credentials, environ, identity), partial(_backend, environ)]
     probes += [partial(_space, box), partial(_daemon, box)]
     probes += [partial(_program, *program) for program in PROGRAMS]
     with ThreadPoolExecutor(max_workers=8) as pool:
@@ -72,9 +80,14 @@ def _pulumi(environ: Mapping[str, str]) -> Finding:
         found = find_pulumi(environ)
     except EngineError as error:
         return Finding(name="Pulumi", found=None, needed_for=(AWS, BOX), fix=f"{error.sentence}: {fix}")
+    if found.version[0] >= NEXT_PULUMI:
+        fix = f"{found.path} is Pulumi {'.'.join(map(str, found.version))}, newer than corral knows: {fix}"
+        return Finding(name="Pulumi", found=None, needed_for=(AWS, BOX), fix=fix)
     host = "its own language host" if len(found.search) == 1 else "corral's language host"
     number = ".".join(map(str, found.version))
-    return Finding(name="Pulumi", found=f"{number}, {found.path}, with {host}", needed_for=(AWS, BOX), fix=fix)
+    needed = f"{'.'.join(map(str, OLDEST[:2]))} or newer is needed"
+    told = f"{number} ({needed}), {found.path}, with {host}"
+    return Finding(name="Pulumi", found=told, needed_for=(AWS, BOX), fix=fix)
 
 
 def _plugin(environ: Mapping[str, str]) -> Finding:
@@ -94,6 +107,36 @@ def _moto() -> Finding:
 def _linux() -> Finding:
     found = f"{platform.system()} {platform.release()}" if sys.platform == "linux" else None
     return Finding(name="Linux", found=found, needed_for=(BOX, SLURM), fix="use a Linux machine, or WSL")
+
+
+def platform_facts() -> Platform:
+    """What this system tells of itself."""
+    return Platform(
+        system=platform.system(),
+        release=platform.release(),
+        machine=platform.machine(),
+        directory=os.environ.get("PWD", "/"),
+    )
+
+
+def _namespaces() -> Finding:
+    """Whether the box may enter namespaces of its own, in which its Slurm runs."""
+    fix = "run as root, or allow user namespaces: `sysctl kernel.apparmor_restrict_unprivileged_userns=0` on Ubuntu"
+    try:
+        done = subprocess.run(NAMESPACES, capture_output=True, timeout=ANSWER_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return Finding(name="namespaces", found=None, needed_for=(SLURM,), fix="apt-get install util-linux")
+    found = "can be entered" if done.returncode == 0 else None
+    return Finding(name="namespaces", found=found, needed_for=(SLURM,), fix=fix)
+
+
+def _clock() -> Finding:
+    command = ("timedatectl", "show", "--property", "NTPSynchronized", "--value")
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=ANSWER_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return clock_finding(None)
+    return clock_finding(done.stdout.strip() if done.returncode == 0 else None)
 
 
 def _credentials(environ: Mapping[str, str], identity: Callable[[], str] | None) -> Finding:
@@ -122,7 +165,9 @@ def _backend(environ: Mapping[str, str]) -> Finding:
         found = environ.get("PULUMI_BACKEND_URL")
     except EngineError:
         pass  # its sentence says what the fix below says
-    fix = "export PULUMI_BACKEND_URL='s3://BUCKET?region=REGION' (the box has its own)"
+    fix = (
+        "`corral bootstrap` makes one; then export PULUMI_BACKEND_URL='s3://BUCKET?region=REGION' (the box has its own)"
+    )
     return Finding(name="state backend", found=found or None, needed_for=(AWS,), fix=fix)
 
 
@@ -146,8 +191,11 @@ def _daemon(box: Path) -> Finding:
 
 def _program(name: str, option: str, needed_for: Sequence[Purpose], fix: str) -> Finding:
     path = shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin:/usr/local/sbin")
-    found = f"{_told(path, option)}, {path}" if path else None
-    return Finding(name=name, found=found, needed_for=tuple(needed_for), fix=fix)
+    told, least = _told(path, option) if path else "", OLDEST_PROGRAM.get(name, "")
+    if least and told[:1].isdigit() and not is_at_least(told, least):
+        old = f"{path} is {told}, {least} or newer is needed: {fix}"
+        return Finding(name=name, found=None, needed_for=tuple(needed_for), fix=old)
+    return Finding(name=name, found=f"{told}, {path}" if path else None, needed_for=tuple(needed_for), fix=fix)
 
 
 def _told(path: str, option: str) -> str:

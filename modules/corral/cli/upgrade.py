@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from corral.cli.engine_room import Bench, set_up
 from corral.cli.options import AsJson, BoxDirectory, Environment, InBox, Project, Yes, examples, new_app
 from corral.cli.up import Wait

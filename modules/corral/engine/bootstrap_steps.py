@@ -68,6 +68,10 @@ class Step:
     make: Callable[[Clients, Wanted], bool]
     needs: str | None = None
 
+    def title(self, wanted: Wanted) -> str:
+        """What it makes, by name."""
+        return self.what.format(bucket=wanted.bucket, alias=wanted.alias)
+
 
 def steps() -> tuple[Step, ...]:
     """All steps, each after those that it needs."""
@@ -257,7 +261,7 @@ def _of_bucket(key: str, what: str, look: Callable[..., bool], make: Callable[..
 
 
 _BUCKET_STEPS = (
-    Step(key="bucket", what="bucket for the states", service="s3", look=_has_bucket, make=_make_bucket),
+    Step(key="bucket", what="bucket {bucket}", service="s3", look=_has_bucket, make=_make_bucket),
     _of_bucket("private", "closed to the public", _is_private, _make_private),
     _of_bucket("versions", "keeps old versions", _has_versions, _make_versions),
     _of_bucket("encryption", "encrypts what it stores", _has_encryption, _make_encryption),
@@ -265,6 +269,6 @@ _BUCKET_STEPS = (
     _of_bucket("lifecycle", f"forgets versions after {OLD_VERSIONS_DAYS} days", _forgets, _make_forget),
 )
 _KEY_STEPS = (
-    Step(key="key", what="key for the secrets", service="kms", look=_has_key, make=_make_key),
-    Step(key="rotation", what="changes every year", service="kms", look=_rotates, make=_make_rotate, needs="key"),
+    Step(key="key", what="key {alias}", service="kms", look=_has_key, make=_make_key),
+    Step(key="rotation", what="rotates every year", service="kms", look=_rotates, make=_make_rotate, needs="key"),
 )

@@ -67,6 +67,31 @@ CAUSES = (
         code=2,
     ),
     _cause(
+        r"secrets \(code=\w+\): .*KMS: \w+,.*NotFoundException",
+        "the key that encrypts the stack's secrets does not exist",
+        "see `secretsprovider` in the stack's file; `corral bootstrap` makes a key",
+        code=3,
+    ),
+    _cause(
+        r"secrets \(code=\w+\): .*KMS: \w+,.*(?:DisabledException|KMSInvalidState|pending deletion|is disabled)",
+        "the key that encrypts the stack's secrets is disabled, or is to be deleted",
+        "`aws kms describe-key` says which; nothing of the state is lost as long as the key is there",
+        code=3,
+    ),
+    _cause(
+        r"secrets \(code=\w+\): .*KMS: \w+,.*AccessDenied",
+        "these credentials may not use the key that encrypts the stack's secrets",
+        "`corral bootstrap --print-policy` prints what is needed",
+        code=3,
+    ),
+    _cause(
+        r"(?:(?m:^\s*\d+\))|blob \(.*\(code=\w+\):) operation error S3: \w+,.*StatusCode: 403",
+        "these credentials may not read and write the states in the bucket",
+        "`corral bootstrap --print-policy` prints what is needed",
+        CONTINUES,
+        code=3,
+    ),
+    _cause(
         r"no valid credential sources|unable to locate credentials|NoCredentialProviders|get credentials"
         r"|failed to refresh cached credentials|no EC2 IMDS role",
         "no AWS credentials were found",

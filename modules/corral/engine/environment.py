@@ -30,6 +30,7 @@ OWN_BACKENDS = ("file://", "s3://", "gs://", "azblob://")
 HOSTED = ("https://", "http://")  # only where PULUMI_BACKEND_URL says so
 NO_BACKEND = (
     "for example: export PULUMI_BACKEND_URL='s3://my-state-bucket?region=us-east-1'",
+    "`corral bootstrap` makes a bucket and says what to set",
     "or add --box to use the AWS on this machine, which keeps its own state",
 )
 NO_SECRETS = (

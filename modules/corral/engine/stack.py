@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from corral.engine import file_backend
+from corral.engine.bucket_backend import bucket_holders
 from corral.engine.complaint import raise_complaint
 from corral.engine.disk import is_nearly_full, room
 from corral.engine.errors import EngineError
@@ -103,9 +104,12 @@ class Stack:
         return answer
 
     def require_free(self) -> None:
-        """Raises EngineError where another Pulumi is at work on this stack, as far as files tell."""
-        if root := file_backend.directory(self.engine.environment["PULUMI_BACKEND_URL"]):
+        """Raises EngineError where another Pulumi is at work on this stack, as far as its locks tell."""
+        url = self.engine.environment["PULUMI_BACKEND_URL"]
+        if root := file_backend.directory(url):
             self._require_nobody(file_holders(root / "locks" / "organization" / self.project / self.name))
+        else:
+            self._require_nobody(bucket_holders(url, self.engine.environment, self.project, self.name))
 
     def update(self, doing: str, arguments: Sequence[str]) -> Tally:
         """What the update did. Raises EngineError where it failed, Interrupted where Ctrl-C ended it."""
@@ -145,7 +149,8 @@ class Stack:
         for holder in holders:
             if holder.lives:
                 who = f"process {holder.pid} of {holder.user} on {holder.host}, since {holder.since:%Y-%m-%d %H:%M:%S}"
-                hint = "wait until it has ended; if you know that it is gone: pulumi cancel"
+                cancel = f"pulumi -C {self.directory} cancel --yes --stack {self.name}"
+                hint = f"wait until it has ended; if you know that it is gone: {cancel}"
                 raise EngineError(f"{self.title}: Pulumi is at work on this stack ({who})", (hint,))
 
     def _insist(self, call: Callable[[], Answer]) -> Answer:

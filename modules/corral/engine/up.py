@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from corral.catalog.images import BOX_PROFILE
 from corral.engine.adopting import require_ground
 from corral.engine.belongings import lay_out
 from corral.engine.differences import difference_lines
@@ -20,6 +21,7 @@ from corral.model.base import BasePlan
 from corral.model.cluster import ClusterPlan
 from corral.plan.base import plan_base
 from corral.plan.cluster import plan_cluster
+from corral.render.slurm import check_own_keys
 from corral.spec.files import Environment
 
 UP = ("up", "--yes", "--skip-preview", "--refresh")
@@ -69,8 +71,9 @@ def preview(place: Workplace, environment: Environment) -> UpResult:
         else:
             place.printer.say(f"{cluster.title}: can be previewed when {below.title} is up")
         refuse_to_strand(_shrinking(environment, below, cluster, below_now, cluster_now))
+        plans = _plans(place, environment)
         if not place.in_box:  # where an up makes what stands for the user's own VPC
-            require_ground(below, *_plans(environment))
+            require_ground(below, *plans)
         return UpResult(stacks=would)
 
 
@@ -89,14 +92,17 @@ def refuse_unasked() -> EngineError:
 
 
 def _prepare(place: Workplace, base: Stack, environment: Environment) -> None:
-    plans = _plans(environment)
+    plans = _plans(place, environment)
     lay_out(place, base, *plans)
     require_ground(base, *plans)
 
 
-def _plans(environment: Environment) -> tuple[BasePlan, ClusterPlan]:
-    ground = plan_base(environment.base)
-    return ground, plan_cluster(environment.cluster, ground, catalogue=environment.catalogue)
+def _plans(place: Workplace, environment: Environment) -> tuple[BasePlan, ClusterPlan]:
+    """Both plans as the programs will have them. Raises ReleaseError for keys that the cluster's Slurm lacks."""
+    ground, profile = plan_base(environment.base), BOX_PROFILE if place.in_box else None
+    cluster = plan_cluster(environment.cluster, ground, catalogue=environment.catalogue, image_profile=profile)
+    check_own_keys(cluster)
+    return ground, cluster
 
 
 def _shrinking(
@@ -109,8 +115,7 @@ def _shrinking(
 
 def _bring_up(stack: Stack, state: State, ask: Ask | None) -> StackResult:
     if state is None:
-        ensure_secrets(stack)
-        stack.create()
+        _make_stack(stack)
     if ask is not None:
         would = stack.update(PREVIEWING, PREVIEW)
         show_plan(stack, would)
@@ -119,10 +124,21 @@ def _bring_up(stack: Stack, state: State, ask: Ask | None) -> StackResult:
     return result(stack.update("bringing up", UP))
 
 
+def _make_stack(stack: Stack) -> None:
+    """Makes the empty stack. One that lives without a file is told: it may be this one, under its former name."""
+    ensure_secrets(stack)
+    named = {file.name.removeprefix("Pulumi.").removesuffix(".yaml") for file in stack.directory.glob("Pulumi.*.yaml")}
+    for lost in sorted({*stack.neighbours()} - named):
+        stack.printer.say(
+            f"{stack.title}: this backend also holds '{lost}', of which {stack.directory} has no file; both live and"
+            f" both cost - if '{stack.name}' is its new name: rename the file back, and `corral down {lost}` first"
+        )
+    stack.create()
+
+
 def _look_ahead(stack: Stack, state: State) -> Tally:
     if state is None:
-        ensure_secrets(stack)
-        stack.create()
+        _make_stack(stack)
     try:
         tally = stack.update(PREVIEWING, PREVIEW)
     finally:

@@ -13,7 +13,12 @@ from typing import Any
 from corral.engine.account import Account
 from corral.engine.binary import find_pulumi
 from corral.engine.disk import require_space, room
-from corral.engine.environment import engine_environment, require_credentials, require_secrets
+from corral.engine.environment import (
+    engine_environment,
+    require_credentials,
+    require_same_secrets,
+    require_secrets,
+)
 from corral.engine.errors import EngineError
 from corral.engine.locks import held, state_directory
 from corral.engine.lookups import candidates
@@ -92,6 +97,7 @@ def open_workplace(
 def made_whole(stack: Stack) -> dict[str, Any] | None:
     """The stack's state, after an engine that was killed on it has been tidied up after; None if there is no stack."""
     state = stack.state()
+    require_same_secrets(state, stack.directory / f"Pulumi.{stack.name}.yaml")
     if state is None or not is_unfinished(state):
         return state
     stack.require_free()

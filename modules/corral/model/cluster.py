@@ -52,10 +52,11 @@ class NicPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GresPlan:
-    """The accelerators of a node as Slurm's generic resource `gpu:<type>:<count>`."""
+    """The accelerators of a node as Slurm's generic resource `<name>:<type>:<count>`; the name is gpu or neuron."""
 
     type: str
     count: int
+    name: str = "gpu"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,11 +15,15 @@ from corral.render.boot import cloud_config
 from corral.render.host import host_conf
 from corral.render.jobs import job_files
 from corral.render.nccl import nccl_files
-from corral.render.slurm import cgroup_conf, gres_conf, slurm_conf
+from corral.render.slurm import cgroup_conf, check_own_keys, gres_conf, slurm_conf
 
 
 def cluster_files(plan: ClusterPlan) -> Mapping[str, str]:
-    """The text of every file of the cluster by its path below the cluster's prefix, sorted by path."""
+    """The text of every file of the cluster by its path below the cluster's prefix, sorted by path.
+
+    Raises ReleaseError where the cluster's Slurm does not know what the user would add to slurm.conf.
+    """
+    check_own_keys(plan)
     texts = {
         "cluster.json": to_json(plan),
         "slurm/cgroup.conf": cgroup_conf(),

@@ -4,9 +4,10 @@ On EC2 hosts have cgroups and a `slurm` user; the box and the tests describe the
 file from it. slurm.conf includes host.conf by its bare name, which is what makes slurmctld send it to the nodes.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from corral.render.lines import slurm_line
+from corral.render.lines import Value, slurm_line
 from corral.render.texts import fill
 
 
@@ -41,7 +42,12 @@ def host_conf(facts: HostFacts = EC2) -> str:
 
 def host_lines(facts: HostFacts) -> tuple[str, ...]:
     """One setting a line."""
-    settings = {
+    return tuple(line for key, value in host_settings(facts).items() if (line := slurm_line({key: value})))
+
+
+def host_settings(facts: HostFacts) -> Mapping[str, Value]:
+    """The settings of host.conf by key, the same keys for every host. None: not written, Slurm's default is right."""
+    return {
         "SlurmUser": facts.slurm_user,
         "SlurmdUser": facts.slurmd_user,
         "SlurmctldPort": facts.controller_port,
@@ -56,16 +62,20 @@ def host_lines(facts: HostFacts) -> tuple[str, ...]:
         **_confinement(cgroups=facts.cgroups),
         "SlurmdParameters": "config_overrides" if facts.poses else None,
     }
-    return tuple(line for key, value in settings.items() if (line := slurm_line({key: value})))
 
 
-def _confinement(*, cgroups: bool) -> dict[str, str | tuple[str, ...] | None]:
+def _confinement(*, cgroups: bool) -> Mapping[str, Value]:
     """How processes of a job are held together and bound.
 
+    task/cgroup comes first: from 23.02.1 Slurm sorts them so itself, since on cgroup v2 before Linux 6.2 the other
+    order undoes the binding (CHANGELOG/slurm-23.02.md). No task plugin is no line: 23.11 removed `task/none`.
     Contain makes a job's container exist on every node from the start; without proctrack/cgroup it is an error.
     """
     return {
         "ProctrackType": "proctrack/cgroup" if cgroups else "proctrack/linuxproc",
-        "TaskPlugin": ("task/affinity", "task/cgroup") if cgroups else "task/none",
+        "TaskPlugin": ("task/cgroup", "task/affinity") if cgroups else None,
         "PrologFlags": ("Alloc", "Contain") if cgroups else None,
     }
+
+
+HOST_KEYS = tuple(host_settings(EC2))

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 Value = str | int | Sequence[str] | None
 
-_KEY = re.compile(r"[A-Za-z]+")
+_KEY = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _REFUSED = re.compile(r"""[\s"'`#\\\x00-\x1f\x7f]""")
 
 
@@ -25,7 +25,7 @@ def slurm_line(fields: Mapping[str, Value]) -> str:
 
 def _checked_key(key: str) -> str:
     if not _KEY.fullmatch(key):
-        raise ValueError(f"{key!r} is no key of a Slurm configuration file - use letters only")
+        raise ValueError(f"{key!r} is no key of a Slurm configuration file - use letters and digits, a letter first")
     return key
 
 

@@ -1,36 +1,100 @@
-"""slurm.conf, gres.conf and cgroup.conf of a cluster. What differs between kinds of host is in `host`."""
+"""slurm.conf, gres.conf and cgroup.conf of a cluster. What differs between kinds of host is in `host`.
 
-from corral.model.cluster import ClusterPlan, GresPlan, NodePlan, QueuePlan
-from corral.render.lines import slurm_line
-from corral.render.releases import line_if_known, parse_release
+The template names every key that is written, so `owned_keys` reads the keys from the template.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from importlib.resources import files
+
+from corral.model.cluster import ClusterPlan, GresPlan, QueuePlan
+from corral.render.host import HOST_KEYS
+from corral.render.lines import Value, slurm_line
+from corral.render.releases import (
+    Place,
+    Release,
+    ReleaseError,
+    is_known,
+    known,
+    misfits,
+    parse_release,
+    release_note,
+    written_release,
+)
 from corral.render.texts import fill
 
 PROGRAMS = "/opt/corral/bin"  # the agent installs its entries here; Slurm takes a bare path, without arguments
+CONF_TEMPLATE = "slurm/slurm.conf.j2"
+# What a user may set otherwise in `slurm.extra`: corral's working does not rest on it.
+DEFAULTS: Mapping[str, Value] = {
+    "JobRequeue": 1,
+    "MailProg": "/usr/bin/true",
+    "PropagateResourceLimitsExcept": ("MEMLOCK", "NOFILE"),
+}
+_TREE_DEFAULT = 16
+_TREE_HOPS = 3  # slurm.conf(5) of 24.11: 16 children reach 4368 nodes with three hops; more hops, longer timeouts
+_KEY = re.compile(r"^([A-Z][A-Za-z]+)(?:=| )|\blines\.([A-Z][A-Za-z]+)", re.MULTILINE)
 
 
 def slurm_conf(plan: ClusterPlan) -> str:
-    """The text of slurm.conf."""
-    release = parse_release(plan.image.slurm_version)
-    parameters = ("cloud_reg_addrs", "enable_configless", "idle_on_node_suspend", "rl_enable")
+    """The text of slurm.conf. Raises ReleaseError for a Slurm that is too old."""
+    release = written_release(plan.image.slurm_version)
+    settings = {**cluster_settings(plan, release), **_defaults(plan.extra_slurm)}
     return fill(
-        "slurm/slurm.conf.j2",
+        CONF_TEMPLATE,
         slurm_version=plan.image.slurm_version,
-        cluster=slurm_line({"ClusterName": plan.name}),
-        controller=slurm_line({"SlurmctldHost": f"{plan.head.host_name}({plan.head.address})"}),
-        slurmctld_parameters=line_if_known(release, "SlurmctldParameters", *parameters),
-        communication=line_if_known(release, "CommunicationParameters", "NoAddrCache"),
-        tree_width=line_if_known(release, "TreeWidth", "65533"),
-        private_data=line_if_known(release, "PrivateData", "cloud"),
-        gres_types=slurm_line({"GresTypes": "gpu" if any(queue.node.gres for queue in plan.queues) else None}),
-        programs=[
-            slurm_line({"ResumeProgram": f"{PROGRAMS}/resume"}),
-            slurm_line({"ResumeFailProgram": f"{PROGRAMS}/resume-failed"}),
-            slurm_line({"SuspendProgram": f"{PROGRAMS}/suspend"}),
-        ],
-        never_suspended=slurm_line({"SuspendExcNodes": [n for queue in plan.queues for n in static_nodes(queue)]}),
+        note=release_note(plan.image.slurm_version),
+        lines={key: slurm_line({key: value}) for key, value in settings.items()},
+        extra=[slurm_line({key: value}) for key, value in plan.extra_slurm.items()],
         nodes=[node_line(queue) for queue in plan.queues],
-        partitions=[partition_line(queue) for queue in plan.queues],
+        partitions=[partition_line(queue, release) for queue in plan.queues],
     )
+
+
+def cluster_settings(plan: ClusterPlan, release: Release) -> Mapping[str, Value]:
+    """The settings of slurm.conf that follow from the plan or the release, by key. None and empty: not written."""
+    return {
+        "ClusterName": plan.name,
+        "SlurmctldHost": f"{plan.head.host_name}({plan.head.address})",
+        "SlurmctldParameters": known(
+            release,
+            "SlurmctldParameters",
+            ("cloud_reg_addrs", "enable_configless", "idle_on_node_suspend", "rl_enable"),
+        ),
+        "CommunicationParameters": known(release, "CommunicationParameters", ("NoAddrCache", "disable_http")),
+        "TreeWidth": tree_width(release, sum(queue.max_nodes for queue in plan.queues)),
+        "PrivateData": known(release, "PrivateData", ("cloud",)),
+        "ResumeProgram": f"{PROGRAMS}/resume",
+        "ResumeFailProgram": f"{PROGRAMS}/resume-failed",
+        "SuspendProgram": f"{PROGRAMS}/suspend",
+        "SuspendExcNodes": [name for queue in plan.queues for name in static_nodes(queue)],
+        "GresTypes": gres_types(plan.queues),
+    }
+
+
+def owned_keys() -> frozenset[str]:
+    """The keys of slurm.conf that corral writes and nobody else may; those of host.conf are among them."""
+    return frozenset({*template_keys(), *HOST_KEYS, "NodeName", "PartitionName"} - DEFAULTS.keys())
+
+
+def template_keys() -> tuple[str, ...]:
+    """Every key that the template of slurm.conf writes, sorted, with Include, without nodes and partitions."""
+    text = files("corral").joinpath("templates", *CONF_TEMPLATE.split("/")).read_text(encoding="utf-8")
+    found = _KEY.findall(text)
+    return tuple(sorted({literal or placed for literal, placed in found}))
+
+
+def check_own_keys(plan: ClusterPlan) -> None:
+    """Raises ReleaseError with every key of the user's own that the cluster's Slurm does not know.
+
+    slurmctld would end at once over one that it does not know.
+    """
+    release = parse_release(plan.image.slurm_version)
+    found = [*misfits(release, plan.extra_slurm)]
+    for queue in plan.queues:
+        found += [f"queue {queue.name}: {text}" for text in misfits(release, queue.extra, Place.PARTITION)]
+    if found:
+        raise ReleaseError("\n".join(found))
 
 
 def gres_conf(plan: ClusterPlan) -> str:
@@ -39,7 +103,7 @@ def gres_conf(plan: ClusterPlan) -> str:
 
 
 def cgroup_conf() -> str:
-    """The text of cgroup.conf, the same for every cluster."""
+    """The text of cgroup.conf, the same for every cluster and every release."""
     return fill("slurm/cgroup.conf.j2")
 
 
@@ -55,22 +119,25 @@ def node_line(queue: QueuePlan) -> str:
             "RealMemory": node.real_memory_mib,
             "Gres": _gres(node.gres),
             "Feature": features(queue),
-            "Weight": 1,
+            "Weight": 1 if queue.weight is None else queue.weight,
             "State": "CLOUD",
         }
     )
 
 
-def partition_line(queue: QueuePlan) -> str:
-    """The partition of a queue: its limits, and when its idle nodes go."""
+def partition_line(queue: QueuePlan, release: Release) -> str:
+    """The partition of a queue: its limits, who may use it, when its idle nodes go, and the user's further keys."""
     return slurm_line(
         {
             "PartitionName": queue.name,
             "Nodes": queue.node_names,
             "Default": queue.is_default,
             "MaxTime": "INFINITE" if queue.time_limit_s is None else slurm_time(queue.time_limit_s),
+            "AllowAccounts": queue.accounts,
+            **(_whole_nodes(release) if queue.exclusive else {}),
             "SuspendTime": queue.suspend_after_s,
-            **_default_memory(queue.node),
+            **_default_memory(queue),
+            **queue.extra,
             "State": "UP",
         }
     )
@@ -81,8 +148,15 @@ def gres_line(queue: QueuePlan) -> str:
     gres = queue.node.gres
     if gres is None:
         raise ValueError(f"queue {queue.name} has no accelerators")
-    files = f"/dev/nvidia[0-{gres.count - 1}]" if gres.count > 1 else "/dev/nvidia0"
-    return slurm_line({"NodeName": queue.node_names, "Name": "gpu", "Type": gres.type, "File": files})
+    name = gres.name
+    device = {"gpu": "/dev/nvidia", "neuron": "/dev/neuron"}[name]
+    files = f"{device}[0-{gres.count - 1}]" if gres.count > 1 else f"{device}0"
+    return slurm_line({"NodeName": queue.node_names, "Name": name, "Type": gres.type, "File": files})
+
+
+def gres_types(queues: Iterable[QueuePlan]) -> tuple[str, ...]:
+    """The names of generic resources that these queues have, sorted."""
+    return tuple(sorted({queue.node.gres.name for queue in queues if queue.node.gres}))
 
 
 def features(queue: QueuePlan) -> tuple[str, ...]:
@@ -91,10 +165,26 @@ def features(queue: QueuePlan) -> tuple[str, ...]:
 
 
 def static_nodes(queue: QueuePlan) -> tuple[str, ...]:
-    """The nodes that never go away, folded: none or one name."""
+    """The nodes that never go away, folded: none or one name.
+
+    They are named: what a count (`train-[1-4]:2`) protects is not the same in every release (see 24.05).
+    """
     if queue.min_nodes == 0:
         return ()
     return (f"{queue.name}-[1-{queue.min_nodes}]" if queue.min_nodes > 1 else f"{queue.name}-1",)
+
+
+def tree_width(release: Release, nodes: int) -> int | None:
+    """How many nodes one passes a message on to; None is Slurm's own.
+
+    Wider only as far as three hops reach all nodes; where nodes do not know each other, one hop must.
+    """
+    if is_known(release, "TreeWidth=65533"):
+        return 65533
+    width = _TREE_DEFAULT
+    while sum(width**hop for hop in range(1, _TREE_HOPS + 1)) < nodes:
+        width += 1
+    return None if width == _TREE_DEFAULT else width
 
 
 def slurm_time(seconds: int) -> str:
@@ -105,12 +195,28 @@ def slurm_time(seconds: int) -> str:
     return f"{days}-{hour:02}:{minute:02}:{second:02}"
 
 
+def _defaults(own: Mapping[str, str]) -> Mapping[str, Value]:
+    """DEFAULTS, without those that the user's own keys replace; Slurm takes keys in any case."""
+    replaced = {key.lower() for key in own}
+    return {key: None if key.lower() in replaced else value for key, value in DEFAULTS.items()}
+
+
 def _gres(gres: GresPlan | None) -> str | None:
-    return f"gpu:{gres.type}:{gres.count}" if gres else None
+    return f"{gres.name}:{gres.type}:{gres.count}" if gres else None
 
 
-def _default_memory(node: NodePlan) -> dict[str, int]:
-    """A job's share of the memory goes with its share of the node; by default the first job would take all of it."""
-    if node.gres:
+def _whole_nodes(release: Release) -> dict[str, str]:
+    return {"Exclusive": "NODE"} if is_known(release, "Exclusive") else {"OverSubscribe": "EXCLUSIVE"}
+
+
+def _default_memory(queue: QueuePlan) -> dict[str, int]:
+    """A job's share of the memory goes with its share of the node; by default the first job would take all of it.
+
+    Slurm counts memory by GPU for the resource of that name alone, and takes one such default for a partition.
+    """
+    node = queue.node
+    if any(key.lower() == "defmempernode" for key in queue.extra):
+        return {}
+    if node.gres and node.gres.name == "gpu":
         return {"DefMemPerGPU": node.real_memory_mib // node.gres.count}
     return {"DefMemPerCPU": node.real_memory_mib // (node.sockets * node.cores_per_socket * node.threads_per_core)}

@@ -130,7 +130,7 @@ def _queue_facts(queue: QueuePlan) -> Iterator[tuple[str, str]]:
             f" RealMemory={node.real_memory_mib}"
         ),
     )
-    gpus = f"gpu:{node.gres.type}:{node.gres.count}" if node.gres else "no accelerators"
+    gpus = f"{node.gres.name}:{node.gres.type}:{node.gres.count}" if node.gres else "no accelerators"
     yield "", f"{gpus}; {queue.nvme_count} NVMe disks; EFA {'on' if queue.efa else 'off'}"
     yield "jobs", f"end after {duration(queue.time_limit_s)}" if queue.time_limit_s else "have no time limit"
 

@@ -34,14 +34,14 @@ class BackupsSpec(SpecRecord):
 
     keep_days: int = Field(ge=1, le=_LONGEST_BACKUP_DAYS, description="For how many days each backup is kept.")
     at: str | None = Field(
-        default=None, description='When they begin, in UTC, such as 04:30. Default: a time that FSx picks.'
+        default=None, description="When they begin, in UTC, such as 04:30. Default: a time that FSx picks."
     )
 
 
 class RootSquashSpec(SpecRecord):
     """Whom root on a machine is on the file system."""
 
-    to: str = Field(description='User and group id that root becomes, such as 65534:65534.')
+    to: str = Field(description="User and group id that root becomes, such as 65534:65534.")
     trusted: tuple[str, ...] = Field(
         default=(),
         max_length=64,

@@ -17,8 +17,8 @@ def _words(text: str) -> frozenset[str]:
 
 # What corral writes itself; tests/render holds these lists against the rendered files. Slurm takes keys in any case.
 PARTITION_KEYS = _words(
-    "PartitionName Nodes Default MaxTime DefaultTime State OverSubscribe AllowAccounts SuspendTime SuspendTimeout"
-    " ResumeTimeout DefMemPerCPU DefMemPerGPU DefCpuPerGPU PowerDownOnIdle"
+    "PartitionName Nodes Default MaxTime DefaultTime State OverSubscribe Exclusive AllowAccounts SuspendTime"
+    " SuspendTimeout ResumeTimeout DefMemPerCPU DefMemPerGPU DefCpuPerGPU PowerDownOnIdle"
 )
 CONF_KEYS = _words(
     "ClusterName SlurmctldHost SlurmctldPort SlurmdPort SlurmUser SlurmdUser StateSaveLocation SlurmdSpoolDir"

@@ -1,0 +1,68 @@
+"""`corral schema`: the JSON Schema of the files that users write, on stdout or as files for editors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from corral.cli.failure import ExitCode, Failure, at
+from corral.cli.options import examples, new_app
+from corral.cli.screen import show_json
+
+app = new_app()
+
+
+class Stack(StrEnum):
+    """Whose file: the words of the command line."""
+
+    BASE = "base"
+    CLUSTER = "cluster"
+
+
+Which = Annotated[Stack | None, typer.Argument(metavar="[base|cluster]", help="Only this one; else both, into --out.")]
+Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Write base.schema.json and the like there.")]
+
+
+@app.command(epilog=examples("corral schema cluster", "corral schema --out stacks"))
+def schema(stack: Which = None, out: Out = None) -> None:
+    """Print the JSON Schema of stacks/base/Pulumi.NAME.yaml or stacks/cluster/Pulumi.NAME.yaml, for editors.
+
+    Editors with a YAML language server take it by this first line of a stack's file:
+    # yaml-language-server: $schema=../cluster.schema.json
+    """
+    chosen = tuple(Stack) if stack is None else (stack,)
+    if out is not None:
+        for one in write_schemas(out, chosen):
+            typer.echo(f"wrote {one}")
+    elif stack is None:
+        raise Failure("name one of base and cluster, or write both with --out DIR", ExitCode.WRONG_INPUT)
+    else:
+        show_json(_schema(stack))
+
+
+def head_line(schema: str) -> str:
+    """The first line of a YAML file by which editors take its schema from this path, seen from the file."""
+    return f"# yaml-language-server: $schema={schema}"
+
+
+def write_schemas(directory: Path, chosen: tuple[Stack, ...] = tuple(Stack)) -> tuple[Path, ...]:
+    """The files that were written into the directory, which is made if need be."""
+    written = []
+    with at(directory):
+        directory.mkdir(parents=True, exist_ok=True)
+        for stack in chosen:
+            file = directory / f"{stack}.schema.json"
+            file.write_text(json.dumps(_schema(stack), indent=2, ensure_ascii=False) + "\n")
+            written.append(file)
+    return tuple(written)
+
+
+def _schema(stack: Stack) -> Mapping[str, Any]:
+    from corral.spec.schema import json_schema
+
+    return json_schema("corral-base" if stack is Stack.BASE else "corral-cluster")

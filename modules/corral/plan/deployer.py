@@ -1,0 +1,449 @@
+"""What a person or a pipeline that runs corral may do in one region: the deployer's IAM policies, as plain data.
+
+A table of grants, from which the policies are written. An action that a life in the box shows needs no word; each other
+one stands with its reason in `unseen`. Actions are those of the Service Authorization Reference, "Actions, resources,
+and condition keys"; what is made carries the tag `corral:base`, or a name that begins as corral's names do.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any
+
+LONGEST = 6_144  # characters of a managed policy, white space not counted. Source: IAM User Guide, "IAM quotas"
+STATE_ALIAS = "alias/corral-state"
+STATE_BUCKET = "corral-state-{account}-{region}"
+
+Condition = Mapping[str, Mapping[str, Any]]
+HERE: Condition = {"StringEquals": {"aws:RequestedRegion": "{region}"}}
+OURS: Condition = {"Null": {"aws:ResourceTag/corral:base": "false"}}
+BOUNDED: Condition = {"ArnLike": {"iam:PermissionsBoundary": "arn:aws:iam::{account}:policy/guards-boundary-*"}}
+
+TAGS = "AWS checks it when something is made with tags, and the provider when tags change"
+CHANGES = "a changed spec: the provider changes it in place"
+PROVIDER = "the official provider asks for it, the box's stand-in does not"
+AWS_POLICY = "a role that also takes a policy of AWS's own, such as Session Manager's"
+FOR_SERVICE = "no call of its own: AWS checks it when another call hands the thing to a service"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """A statement. `actions` are seen in the box; `unseen` are needed as well, each for the reason that it names."""
+
+    sid: str
+    actions: tuple[str, ...] = ()
+    unseen: Mapping[str, str] = field(default_factory=dict)
+    resources: tuple[str, ...] = ("*",)
+    condition: Condition | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """A managed policy: its name, and its document."""
+
+    name: str
+    document: Mapping[str, Any]
+
+    @property
+    def size(self) -> int:
+        """Its length as IAM counts it."""
+        return len("".join(json.dumps(self.document).split()))
+
+
+def _all(service: str, names: str) -> tuple[str, ...]:
+    return tuple(f"{service}:{name}" for name in names.split())
+
+
+def _each(service: str, names: str, reason: str) -> dict[str, str]:
+    return {f"{service}:{name}": reason for name in names.split()}
+
+
+NETWORK = (
+    Grant(sid="See", actions=("ec2:Describe*", "ec2:GetSubnetCidrReservations"), condition=HERE),
+    Grant(
+        sid="Make",
+        actions=_all(
+            "ec2",
+            "AllocateAddress AssociateRouteTable AuthorizeSecurityGroupEgress AuthorizeSecurityGroupIngress"
+            " CreateInternetGateway CreateLaunchTemplate CreateNatGateway CreateNetworkInterface CreatePlacementGroup"
+            " CreateRoute CreateRouteTable CreateSecurityGroup CreateSubnet CreateSubnetCidrReservation CreateVolume"
+            " CreateVpc CreateVpcEndpoint DeleteSubnetCidrReservation DisassociateRouteTable RunInstances",
+        ),
+        condition=HERE,
+    ),
+    Grant(
+        sid="TagWhatIsMade",
+        unseen={"ec2:CreateTags": TAGS},
+        condition={**HERE, "Null": {"ec2:CreateAction": "false"}},
+    ),
+    Grant(
+        sid="ChangeOwn",
+        actions=_all(
+            "ec2",
+            "AttachInternetGateway AttachVolume DeleteInternetGateway DeleteLaunchTemplate DeleteNatGateway"
+            " DeleteNetworkInterface DeletePlacementGroup DeleteRoute DeleteRouteTable DeleteSecurityGroup DeleteSubnet"
+            " DeleteVolume DeleteVpc DeleteVpcEndpoints DetachInternetGateway DetachVolume ModifyVpcAttribute"
+            " ReleaseAddress RevokeSecurityGroupEgress RevokeSecurityGroupIngress StopInstances TerminateInstances",
+        ),
+        unseen={
+            **_each("ec2", "CreateTags DeleteTags", TAGS),
+            **_each(
+                "ec2",
+                "CreateLaunchTemplateVersion DeleteLaunchTemplateVersions ModifyInstanceAttribute"
+                " ModifyInstanceMetadataOptions ModifyLaunchTemplate ModifyNetworkInterfaceAttribute"
+                " ModifySecurityGroupRules ModifySubnetAttribute ModifyVolume ModifyVpcEndpoint ReplaceRoute"
+                " StartInstances",
+                CHANGES,
+            ),
+            **_each("ec2", "DetachNetworkInterface DisassociateAddress", PROVIDER),
+        },
+        condition={**HERE, **OURS},
+    ),
+)
+BUCKETS = ("arn:aws:s3:::corral-*-{account}-{region}",)
+OBJECTS = ("arn:aws:s3:::corral-*-{account}-{region}/*",)
+KEYS = ("arn:aws:kms:{region}:{account}:key/*",)
+STORAGE = (
+    Grant(
+        sid="Buckets",
+        actions=_all(
+            "s3",
+            "CreateBucket DeleteBucket GetBucket* GetEncryptionConfiguration GetLifecycleConfiguration ListBucket"
+            " ListBucketMultipartUploads ListBucketVersions PutBucketOwnershipControls PutBucketPolicy"
+            " PutBucketPublicAccessBlock PutBucketTagging PutBucketVersioning PutEncryptionConfiguration"
+            " PutLifecycleConfiguration",
+        ),
+        unseen={
+            **_each("s3", "GetAccelerateConfiguration GetReplicationConfiguration", PROVIDER),
+            **_each("s3", "ListTagsForResource", PROVIDER),
+            **_each("s3", "DeleteBucketPolicy", CHANGES),
+            **_each("s3", "TagResource UntagResource", TAGS),
+        },
+        resources=BUCKETS,
+    ),
+    Grant(
+        sid="Objects",
+        actions=_all("s3", "DeleteObject DeleteObjectTagging GetObject* PutObject"),
+        unseen={
+            **_each("s3", "PutObjectTagging", TAGS),
+            **_each(
+                "s3", "AbortMultipartUpload DeleteObjectVersion", "`--delete-data` with versions and uploads in it"
+            ),
+        },
+        resources=OBJECTS,
+    ),
+    Grant(
+        sid="Keys",
+        actions=("kms:CreateKey", "kms:ListAliases"),
+        unseen=_each("kms", "TagResource", TAGS),
+        condition=HERE,
+    ),
+    Grant(
+        sid="OwnKeys",
+        actions=_all(
+            "kms",
+            "DescribeKey EnableKeyRotation GetKeyPolicy GetKeyRotationStatus ListResourceTags"
+            " ScheduleKeyDeletion UntagResource",
+        ),
+        unseen={
+            **_each("kms", "PutKeyPolicy UpdateKeyDescription", CHANGES),
+            **_each("kms", "CreateGrant Decrypt GenerateDataKey* ReEncrypt*", FOR_SERVICE),
+        },
+        resources=KEYS,
+        condition=OURS,
+    ),
+    Grant(
+        sid="Aliases",
+        actions=("kms:CreateAlias", "kms:DeleteAlias"),
+        unseen=_each("kms", "UpdateAlias", CHANGES),
+        resources=("arn:aws:kms:{region}:{account}:alias/corral-*", *KEYS),
+    ),
+    Grant(
+        sid="StateKey",
+        unseen=_each("kms", "Decrypt Encrypt", "Pulumi's secrets; the box keeps its states behind a passphrase"),
+        resources=KEYS,
+        condition={"ForAnyValue:StringEquals": {"kms:ResourceAliases": "{alias}"}},
+    ),
+    Grant(
+        sid="Homes",
+        actions=("elasticfilesystem:CreateFileSystem", "elasticfilesystem:Describe*"),
+        unseen={
+            **_each("elasticfilesystem", "TagResource", TAGS),
+            **_each("elasticfilesystem", "ListTagsForResource", PROVIDER),
+        },
+        condition=HERE,
+    ),
+    Grant(
+        sid="OwnHomes",
+        actions=_all("elasticfilesystem", "CreateMountTarget DeleteFileSystem DeleteMountTarget"),
+        unseen={
+            **_each(
+                "elasticfilesystem",
+                "ModifyMountTargetSecurityGroups PutLifecycleConfiguration UpdateFileSystem",
+                CHANGES,
+            ),
+            **_each("elasticfilesystem", "UntagResource", TAGS),
+        },
+        condition={**HERE, **OURS},
+    ),
+    Grant(
+        sid="Lustre",
+        actions=_all("fsx", "CreateDataRepositoryAssociation CreateFileSystem Describe*"),
+        unseen={**_each("fsx", "TagResource", TAGS), **_each("fsx", "ListTagsForResource", PROVIDER)},
+        condition=HERE,
+    ),
+    Grant(
+        sid="OwnLustre",
+        actions=("fsx:DeleteDataRepositoryAssociation", "fsx:DeleteFileSystem"),
+        unseen={
+            **_each("fsx", "UpdateDataRepositoryAssociation UpdateFileSystem", CHANGES),
+            **_each("fsx", "UntagResource", TAGS),
+        },
+        condition={**HERE, **OURS},
+    ),
+)
+ROLES = ("arn:aws:iam::{account}:role/identity-*",)
+S3_ROLES = ("arn:aws:iam::{account}:role/aws-service-role/s3.data-source.lustre.fsx.amazonaws.com/*",)
+LINKED = "FSx makes a role of its own for each file system with S3 links, with the caller's rights"
+IDENTITY = (
+    Grant(
+        sid="BoundedRoles",
+        actions=_all("iam", "CreateRole PutRolePolicy"),
+        unseen={
+            **_each("iam", "AttachRolePolicy", AWS_POLICY),
+            **_each("iam", "PutRolePermissionsBoundary", CHANGES),
+        },
+        resources=ROLES,
+        condition=BOUNDED,
+    ),
+    Grant(
+        sid="Roles",
+        actions=_all("iam", "DeleteRole DeleteRolePolicy GetRole* List*"),
+        unseen={
+            **_each("iam", "DetachRolePolicy", AWS_POLICY),
+            **_each("iam", "TagRole UntagRole", TAGS),
+            **_each("iam", "UpdateAssumeRolePolicy UpdateRole UpdateRoleDescription", CHANGES),
+            **_each("iam", "PassRole", FOR_SERVICE),
+        },
+        resources=ROLES,
+    ),
+    Grant(
+        sid="Profiles",
+        actions=_all(
+            "iam",
+            "AddRoleToInstanceProfile CreateInstanceProfile DeleteInstanceProfile GetInstanceProfile"
+            " RemoveRoleFromInstanceProfile",
+        ),
+        unseen={
+            **_each("iam", "TagInstanceProfile UntagInstanceProfile", TAGS),
+            **_each("iam", "ListInstanceProfileTags", PROVIDER),
+        },
+        resources=("arn:aws:iam::{account}:instance-profile/identity-*",),
+    ),
+    Grant(
+        sid="Boundaries",
+        actions=_all("iam", "CreatePolicy DeletePolicy GetPolicy* ListPolicyTags ListPolicyVersions"),
+        unseen={
+            **_each("iam", "CreatePolicyVersion DeletePolicyVersion", CHANGES),
+            **_each("iam", "TagPolicy UntagPolicy", TAGS),
+        },
+        resources=("arn:aws:iam::{account}:policy/guards-boundary-*",),
+    ),
+    Grant(sid="Names", actions=("iam:ListInstanceProfiles", "iam:ListPolicies", "iam:ListRoles")),
+    Grant(
+        sid="LinkedRoles",
+        unseen=_each("iam", "AttachRolePolicy CreateServiceLinkedRole PutRolePolicy", LINKED),
+        resources=S3_ROLES,
+    ),
+)
+ZONES = ("arn:aws:route53:::hostedzone/*",)
+OWN_NAMES = "route53:ChangeResourceRecordSetsNormalizedRecordNames"
+GUARDS = (
+    Grant(
+        sid="Parameters",
+        actions=_all("ssm", "AddTagsToResource DeleteParameter GetParameter ListTagsForResource PutParameter"),
+        unseen={**_each("ssm", "RemoveTagsFromResource", TAGS), **_each("ssm", "GetParameters", PROVIDER)},
+        resources=("arn:aws:ssm:{region}:{account}:parameter/corral/*",),
+    ),
+    Grant(
+        sid="Images",
+        actions=("ssm:GetParameter",),
+        resources=("arn:aws:ssm:{region}::parameter/aws/service/*",),
+    ),
+    Grant(
+        sid="Secrets",
+        actions=_all("secretsmanager", "CreateSecret DeleteSecret DescribeSecret GetResourcePolicy"),
+        unseen={
+            **_each("secretsmanager", "TagResource UntagResource", TAGS),
+            **_each("secretsmanager", "UpdateSecret", CHANGES),
+        },
+        resources=("arn:aws:secretsmanager:{region}:{account}:secret:corral/*",),
+    ),
+    Grant(
+        sid="Logs",
+        actions=_all("logs", "CreateLogGroup DeleteLogGroup ListTagsForResource PutRetentionPolicy"),
+        unseen={
+            **_each("logs", "TagResource UntagResource", TAGS),
+            **_each("logs", "AssociateKmsKey DeleteRetentionPolicy DisassociateKmsKey", CHANGES),
+        },
+        resources=("arn:aws:logs:{region}:{account}:log-group:/corral/*",),
+    ),
+    Grant(
+        sid="Topics",
+        actions=_all("sns", "CreateTopic DeleteTopic GetTopicAttributes ListTagsForResource Subscribe"),
+        unseen={
+            **_each("sns", "TagResource UntagResource", TAGS),
+            **_each("sns", "SetTopicAttributes", CHANGES),
+            **_each("sns", "ListSubscriptionsByTopic", PROVIDER),
+        },
+        resources=("arn:aws:sns:{region}:{account}:watch-*",),
+    ),
+    Grant(
+        sid="Alarms",
+        actions=_all("cloudwatch", "DeleteAlarms ListTagsForResource PutMetricAlarm"),
+        unseen=_each("cloudwatch", "TagResource UntagResource", TAGS),
+        resources=("arn:aws:cloudwatch:{region}:{account}:alarm:watch-*",),
+    ),
+    Grant(
+        sid="Budgets",
+        actions=("budgets:ModifyBudget", "budgets:ViewBudget"),
+        unseen={
+            **_each("budgets", "TagResource UntagResource", TAGS),
+            **_each("budgets", "ListTagsForResource", PROVIDER),
+        },
+        resources=("arn:aws:budgets::{account}:budget/*",),
+    ),
+    Grant(
+        sid="DnsNames",
+        actions=("route53:ChangeResourceRecordSets",),
+        resources=ZONES,
+        condition={"ForAllValues:StringLike": {OWN_NAMES: "*.corral.internal"}},
+    ),
+    Grant(
+        sid="DnsZones",
+        actions=_all(
+            "route53", "ChangeTagsForResource DeleteHostedZone GetHostedZone ListResourceRecordSets ListTagsForResource"
+        ),
+        unseen=_each("route53", "UpdateHostedZoneComment", CHANGES),
+        resources=ZONES,
+    ),
+    Grant(
+        sid="Lists",
+        actions=(
+            "cloudwatch:DescribeAlarms",
+            "logs:DescribeLogGroups",
+            "route53:CreateHostedZone",
+            "route53:ListHostedZones",
+            "sns:GetSubscriptionAttributes",
+            "sns:Unsubscribe",
+            "ssm:DescribeParameters",
+            "sts:GetCallerIdentity",
+            "tag:GetResources",
+        ),
+        unseen={
+            **_each("route53", "AssociateVPCWithHostedZone", FOR_SERVICE),
+            **_each("route53", "GetChange", PROVIDER),
+        },
+    ),
+)
+POLICIES: Mapping[str, tuple[Grant, ...]] = {
+    "network": NETWORK,
+    "storage": STORAGE,
+    "identity": (*IDENTITY, *GUARDS),
+}
+# The state's own bucket carries a name like those of the bases: its history and its guards are nobody's to remove.
+PROTECTED = ("s3:DeleteBucket*", "s3:DeleteObjectVersion", "s3:PutBucket*", "s3:PutLifecycleConfiguration")
+
+PREFIXES = {"efs": "elasticfilesystem", "resourcegroupstaggingapi": "tag"}
+# Calls whose permission has another name. Source: Service Authorization Reference; S3 API Reference, "Permissions".
+RENAMED: Mapping[tuple[str, str], str] = {
+    ("s3", "CopyObject"): "PutObject",
+    ("s3", "DeleteObjects"): "DeleteObject",
+    ("s3", "GetBucketEncryption"): "GetEncryptionConfiguration",
+    ("s3", "GetBucketLifecycleConfiguration"): "GetLifecycleConfiguration",
+    ("s3", "GetPublicAccessBlock"): "GetBucketPublicAccessBlock",
+    ("s3", "HeadBucket"): "ListBucket",
+    ("s3", "HeadObject"): "GetObject",
+    ("s3", "ListBuckets"): "ListAllMyBuckets",
+    ("s3", "ListMultipartUploads"): "ListBucketMultipartUploads",
+    ("s3", "ListObjectVersions"): "ListBucketVersions",
+    ("s3", "ListObjects"): "ListBucket",
+    ("s3", "ListObjectsV2"): "ListBucket",
+    ("s3", "PutBucketEncryption"): "PutEncryptionConfiguration",
+    ("s3", "PutBucketLifecycleConfiguration"): "PutLifecycleConfiguration",
+    ("s3", "PutPublicAccessBlock"): "PutBucketPublicAccessBlock",
+    ("budgets", "CreateBudget"): "ModifyBudget",
+    ("budgets", "DeleteBudget"): "ModifyBudget",
+    ("budgets", "DescribeBudget"): "ViewBudget",
+    ("budgets", "DescribeBudgets"): "ViewBudget",
+}
+
+
+def deployer_policies(*, account: str, region: str, alias: str = STATE_ALIAS, bucket: str = "") -> tuple[Policy, ...]:
+    """The policies that together let somebody run corral in this region, each short enough for IAM."""
+    facts = {"account": account, "region": region, "alias": alias}
+    state = bucket or STATE_BUCKET.format(**facts)
+    facts |= {"state": state}
+    return tuple(
+        Policy(name=f"corral-deploy-{region}-{topic}", document=_document(topic, grants, facts))
+        for topic, grants in POLICIES.items()
+    )
+
+
+def permission(service: str, operation: str) -> str:
+    """The IAM action that a call of the API needs, by boto3's name of the service."""
+    return f"{PREFIXES.get(service, service)}:{RENAMED.get((service, operation), operation)}"
+
+
+def allows(policies: Sequence[Policy], action: str) -> bool:
+    """True if a statement allows the action on something; its resources and conditions are not judged."""
+    statements = [one for policy in policies for one in policy.document["Statement"] if one["Effect"] == "Allow"]
+    return any(fnmatchcase(action, pattern) for one in statements for pattern in one["Action"])
+
+
+def seen_actions() -> frozenset[str]:
+    """The actions that a life in the box must show."""
+    return frozenset(action for grant in _grants() for action in grant.actions)
+
+
+def unseen_actions() -> Mapping[str, str]:
+    """The actions that no life in the box shows, with the reason for each."""
+    return {action: reason for grant in _grants() for action, reason in grant.unseen.items()}
+
+
+def _grants() -> Iterator[Grant]:
+    return (grant for grants in POLICIES.values() for grant in grants)
+
+
+def _document(topic: str, grants: Sequence[Grant], facts: Mapping[str, str]) -> Mapping[str, Any]:
+    statements = [_statement(grant, facts) for grant in grants]
+    if topic == "storage":
+        statements += _state_statements(facts["state"])
+    return {"Version": "2012-10-17", "Statement": statements}
+
+
+def _statement(grant: Grant, facts: Mapping[str, str]) -> dict[str, Any]:
+    statement: dict[str, Any] = {
+        "Sid": grant.sid,
+        "Effect": "Allow",
+        "Action": sorted((*grant.actions, *grant.unseen)),
+        "Resource": [resource.format(**facts) for resource in grant.resources],
+    }
+    if grant.condition:
+        statement["Condition"] = {
+            test: {key: value.format(**facts) for key, value in keys.items()} for test, keys in grant.condition.items()
+        }
+    return statement
+
+
+def _state_statements(bucket: str) -> list[dict[str, Any]]:
+    arn = f"arn:aws:s3:::{bucket}"
+    objects = ["s3:DeleteObject", "s3:GetObject", "s3:GetObjectTagging", "s3:PutObject", "s3:PutObjectTagging"]
+    return [
+        {"Sid": "State", "Effect": "Allow", "Action": ["s3:GetBucketLocation", "s3:ListBucket"], "Resource": [arn]},
+        {"Sid": "States", "Effect": "Allow", "Action": objects, "Resource": [f"{arn}/*"]},
+        {"Sid": "StateStays", "Effect": "Deny", "Action": list(PROTECTED), "Resource": [arn, f"{arn}/*"]},
+    ]

@@ -1,0 +1,178 @@
+"""`corral bootstrap` as people type it, on an account that the box is."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from calls import HOME, clean_environment, corral
+
+import boxes
+from boxes import running_box
+from corral.box.control import BoxStatus
+
+pytestmark = pytest.mark.box
+
+
+@pytest.fixture(scope="module")
+def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BoxStatus]:
+    with running_box(tmp_path_factory.mktemp("bootstrap") / "box") as status:
+        yield status
+
+
+def in_box(box: BoxStatus) -> tuple[str, str]:
+    return "--box-dir", str(box.dir)
+
+
+def test_a_dry_run_shows_all_and_makes_nothing(box: BoxStatus) -> None:
+    done = corral("bootstrap", *in_box(box), "--dry-run")
+    names = [one["Name"] for one in boxes.client(box, "s3").list_buckets()["Buckets"]]
+    assert (done.returncode, done.stdout.splitlines()[:7], names) == (
+        0,
+        [
+            "to make    bucket corral-state-123456789012-us-east-1",
+            "to make      closed to the public",
+            "to make      keeps old versions",
+            "to make      encrypts what it stores",
+            "to make      refuses plain HTTP",
+            "to make      forgets versions after 90 days",
+            "to make    key alias/corral-state",
+        ],
+        [],
+    )
+
+
+def test_where_nobody_can_be_asked_yes_is_needed(box: BoxStatus) -> None:
+    done = corral("bootstrap", *in_box(box), "--name", "unasked", stdin=subprocess.DEVNULL)
+    assert (done.returncode, done.stderr.splitlines()[0]) == (
+        2,
+        "corral: nobody can be asked here, as this is no terminal",
+    )
+
+
+def test_it_is_made_and_what_to_set_is_told(box: BoxStatus) -> None:
+    done = corral("bootstrap", *in_box(box), "--yes", "--name", "told")
+    assert (done.returncode, done.stdout.splitlines()[0], done.stdout.splitlines()[-6:]) == (
+        0,
+        "made       bucket told-123456789012-us-east-1",
+        [
+            "In your shell, or in your CI's settings:",
+            "  export PULUMI_BACKEND_URL='s3://told-123456789012-us-east-1?region=us-east-1'",
+            "At the top of stacks/base/Pulumi.ENV.yaml and of stacks/cluster/Pulumi.ENV.yaml:",
+            "  secretsprovider: awskms://alias/told?region=us-east-1",
+            "`corral up` then makes the stacks with it; no passphrase is needed. Pulumi adds a line `encryptedkey:`",
+            "to each of the two files: keep it in git.",
+        ],
+    )
+
+
+def test_a_second_run_needs_no_yes_and_makes_nothing(box: BoxStatus) -> None:
+    corral("bootstrap", *in_box(box), "--yes", "--name", "twice")
+    done = corral("bootstrap", *in_box(box), "--name", "twice", "--json")
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["schema"], {one["outcome"] for one in found["steps"]}) == (
+        0,
+        "corral.bootstrap/1",
+        {"was_there"},
+    )
+
+
+def test_the_document_says_what_to_set(box: BoxStatus) -> None:
+    found = json.loads(corral("bootstrap", *in_box(box), "--dry-run", "--json", "--region", "eu-west-1").stdout)
+    assert (found["backend_url"], found["secrets_provider"]) == (
+        "s3://corral-state-123456789012-eu-west-1?region=eu-west-1",
+        "awskms://alias/corral-state?region=eu-west-1",
+    )
+
+
+IDENTITY = """<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><GetCallerIdentityResult>
+<Arn>arn:aws:iam::123456789012:user/ann</Arn><UserId>A</UserId><Account>123456789012</Account>
+</GetCallerIdentityResult></GetCallerIdentityResponse>"""
+DENIED = "<ErrorResponse><Error><Code>AccessDenied</Code><Message>not authorized</Message></Error></ErrorResponse>"
+
+
+class NothingAllowed(BaseHTTPRequestHandler):
+    """Answers as AWS does to somebody who may do nothing: who they are, and no to everything else."""
+
+    def answer(self) -> None:
+        asked = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        if b"GetCallerIdentity" in asked:
+            self.write(200, IDENTITY)
+        elif self.headers.get("X-Amz-Target"):
+            self.write(400, json.dumps({"__type": "AccessDeniedException", "Message": "not authorized"}))
+        else:
+            self.write(403, DENIED)
+
+    def write(self, status: int, body: str) -> None:
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+    def do_HEAD(self) -> None:
+        self.send_response(403)
+        self.end_headers()
+
+    do_GET = do_POST = do_PUT = answer
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        return
+
+
+def test_all_that_is_not_allowed_is_told_at_once() -> None:
+    with HTTPServer(("127.0.0.1", 0), NothingAllowed) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        keys = {"AWS_ACCESS_KEY_ID": "A", "AWS_SECRET_ACCESS_KEY": "S", "AWS_REGION": "us-east-1"}
+        url = f"http://127.0.0.1:{server.server_port}"
+        done = corral("bootstrap", "--yes", environment=clean_environment(HOME, AWS_ENDPOINT_URL=url, **keys))
+        server.shutdown()
+    assert (done.returncode, done.stderr) == (
+        3,
+        "corral: these credentials lack iam:ListRoles, kms:DescribeKey, s3:GetBucketPolicy,"
+        " s3:GetBucketPublicAccessBlock, s3:GetBucketVersioning, s3:GetEncryptionConfiguration,"
+        " s3:GetLifecycleConfiguration, s3:ListBucket - ask for them, or let somebody who has them run this\n",
+    )
+
+
+def test_the_policies_are_printed_for_an_account_that_is_not_asked() -> None:
+    found = json.loads(
+        corral("bootstrap", "--print-policy", "--account", "111122223333", "--region", "eu-west-1").stdout
+    )
+    assert list(found) == [
+        "corral-deploy-eu-west-1-network",
+        "corral-deploy-eu-west-1-storage",
+        "corral-deploy-eu-west-1-identity",
+    ]
+
+
+@pytest.mark.parametrize("name", ["Corral", "a b", "-x", "x" * 40])
+def test_a_name_that_no_bucket_may_have_is_wrong_input(name: str) -> None:
+    done = corral("bootstrap", f"--name={name}", "--region", "us-east-1", "--dry-run")
+    assert (done.returncode, done.stderr.startswith(f"corral: --name {name}: small letters")) == (2, True)
+
+
+def test_an_unknown_region_is_told_with_the_nearest() -> None:
+    done = corral("bootstrap", "--region", "us-est-1")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "corral: 'us-est-1' is not in the catalogue - did you mean 'us-east-1'?\n",
+    )
+
+
+def test_without_credentials_nothing_begins(tmp_path: Path) -> None:
+    done = corral("bootstrap", "--region", "us-east-1", environment=clean_environment(tmp_path))
+    assert (done.returncode, done.stderr.partition(" - ")[0]) == (3, "corral: no AWS credentials were found")
+
+
+def test_without_a_region_it_is_asked_for() -> None:
+    done = corral("bootstrap", environment=clean_environment(HOME))
+    assert (done.returncode, done.stderr) == (
+        2,
+        "corral: no region is known - name one with --region, or set AWS_REGION\n",
+    )

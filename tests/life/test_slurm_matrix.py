@@ -1,0 +1,104 @@
+"""Each release of Slurm that is here reads from a plan's files what was planned, and complains about nothing.
+
+The system's release is always tried. The others are those that `make slurm-matrix` put into the cache; where it did
+not, they are no tests, and the one that is marked `slurm_matrix`, which that target runs, says which are missing.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tools.slurm_matrix.__main__ import PROJECT, for_release, planned
+from tools.slurm_matrix.proof import differences
+from tools.slurm_matrix.roots import SYSTEM, slurm_roots
+
+import slurms
+from corral.box.slurm import SlurmError, running_slurmctld
+from corral.render import cluster_files
+from corral.render.releases import SETTINGS, Place, Setting, parse_release
+from corral.render.slurm import slurm_conf
+from corral.spec.files import environments
+from render.plans import cpu, dev, train
+
+pytestmark = pytest.mark.slurm
+
+ROOTS = slurm_roots()
+each_release = pytest.mark.parametrize("release", ROOTS)
+# A value for each key of the table that stands alone: one that a Slurm which knows the key takes.
+SAMPLES = {
+    "SuspendExcStates": "DOWN",
+    "PowerAction": "go Location=slurmctld Program=/bin/true",
+    "PrologTimeout": "60",
+    "EpilogTimeout": "60",
+    "MaxBatchRequeue": "3",
+    "NamespaceType": "namespace/none",
+    "SuspendTime": "60",
+    "PowerDownOnIdle": "NO",
+    "Exclusive": "NO",
+    "ExclusiveTopo": "NO",
+    "MaxCPUsPerSocket": "4",
+}
+BEGINNINGS = {
+    Place.CONF: "Include own.conf",
+    Place.NODE: "NodeName=train-[1-4] ",
+    Place.PARTITION: "PartitionName=train ",
+}
+
+
+def test_the_release_of_this_system_is_among_those_that_are_tried() -> None:
+    assert [release for release, root in ROOTS.items() if root == SYSTEM] == ["22.05"]
+
+
+@pytest.mark.slurm_matrix
+def test_every_release_that_debian_has_is_among_those_that_are_tried() -> None:
+    assert tuple(ROOTS) == ("22.05", "24.11", "26.05")
+
+
+@each_release
+@pytest.mark.parametrize("environment", environments(PROJECT))
+def test_a_shipped_environment_is_read_as_planned(environment: str, release: str, tmp_path: Path) -> None:
+    assert differences(for_release(planned(environment), release), ROOTS[release], tmp_path) == ()
+
+
+@each_release
+def test_all_that_a_plan_can_say_is_read_as_planned(release: str, tmp_path: Path) -> None:
+    assert differences(slurms.wide(release), ROOTS[release], tmp_path) == ()
+
+
+@each_release
+def test_a_difference_is_noticed(release: str, tmp_path: Path) -> None:
+    files = cluster_files(dev(train(), cpu(), slurm_version=release))
+    longer = {**files, "slurm/slurm.conf": files["slurm/slurm.conf"] + "MessageTimeout=61\n"}
+    with running_slurmctld(longer, tmp_path, ROOTS[release]) as controller:
+        complaints = {line.partition("error: ")[2] for line in slurms.complaints(controller)}
+    assert complaints == {"MessageTimeout 1 specified more than once, latest value used"}
+
+
+@each_release
+def test_a_release_refuses_each_key_that_the_table_says_is_newer(release: str, tmp_path: Path) -> None:
+    newer = [row for row in SETTINGS if row.since and row.since > parse_release(release) and row.key in SAMPLES]
+    taken = [row.text for row in newer if takes(row, release, tmp_path / row.key)]
+    assert taken == []
+
+
+@each_release
+def test_a_release_takes_each_key_that_the_table_says_it_knows(release: str, tmp_path: Path) -> None:
+    known = [row for row in SETTINGS if row.holds(parse_release(release)) and row.key in SAMPLES]
+    refused = [row.text for row in known if not takes(row, release, tmp_path / row.key)]
+    assert refused == []
+
+
+def takes(row: Setting, release: str, directory: Path) -> bool:
+    """True if slurmctld of this release starts with this key in its place."""
+    plan = dev(train(), cpu(), slurm_version=release)
+    setting = f"{row.key}={SAMPLES[row.key]}"
+    beginning = BEGINNINGS[row.place]
+    added = f"{setting}\n{beginning}" if row.place is Place.CONF else f"{beginning}{setting} "
+    files = {**cluster_files(plan), "slurm/slurm.conf": slurm_conf(plan).replace(beginning, added, 1)}
+    directory.mkdir()
+    try:
+        with running_slurmctld(files, directory, ROOTS[release]):
+            return True
+    except SlurmError:
+        return False

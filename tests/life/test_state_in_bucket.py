@@ -1,0 +1,257 @@
+"""States in an S3 bucket with secrets under a KMS key, with the real engine: both are the box's, the URLs are AWS's.
+
+The stacks are small ones, as what is tried here is where their state lives.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import boxes
+from boxes import running_box
+from corral.box import control
+from corral.box.control import BoxStatus
+from desks import furnished
+
+pytestmark = [pytest.mark.pulumi, pytest.mark.box]
+BUCKET = "corral-state-123456789012-us-east-1"
+URL = f"s3://{BUCKET}?region=us-east-1"
+PROVIDER = "awskms://alias/corral-state?region=us-east-1"
+OF_THE_BOX = ("CORRAL_BOX_DIR", "CORRAL_STACKS", "PULUMI_CONFIG_PASSPHRASE")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admin:
+    """Somebody with a checkout, a home and a shell of their own, who works on the account that the box is."""
+
+    box: BoxStatus
+    place: Path
+    settings: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def project(self) -> Path:
+        return self.place / "project"
+
+    def corral(self, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
+        """The command, run to its end, on the account and not on `--box`."""
+        of_box = {name: value for name, value in control.environment(self.box.dir).items() if name not in OF_THE_BOX}
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("PULUMI_", "AWS_"))}
+        own = {"CORRAL_STATE_DIR": str(self.place / "state"), "PULUMI_BACKEND_URL": URL, "NO_COLOR": "1"}
+        command = [sys.executable, "-m", "corral.cli", *arguments]
+        environ = {**kept, **of_box, **own, **self.settings, **settings}
+        return subprocess.run(command, cwd=self.project, env=environ, capture_output=True, text=True, check=False)
+
+    def numbers(self) -> dict[str, tuple[int, int]]:
+        """What an up does: made, and left as it is, by stack."""
+        done = self.corral("up", "dev", "--yes", "--json")
+        assert done.returncode == 0, done.stderr
+        found = json.loads(done.stdout)
+        return {name: (found[name]["created"], found[name]["same"]) for name in ("base", "cluster")}
+
+    def edit(self, stack: str, old: str, new: str, file: str = "Pulumi.dev.yaml") -> None:
+        path = self.project / "stacks" / stack / file
+        path.write_text(path.read_text().replace(old, new))
+
+
+def end(done: subprocess.CompletedProcess[str]) -> tuple[int, str]:
+    """The exit code, and the first line of what corral says last."""
+    said = [line for line in done.stderr.splitlines() if line.startswith("corral: ")]
+    assert "Traceback" not in done.stderr
+    return done.returncode, said[-1].removeprefix("corral: ") if said else ""
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("admins")
+
+
+@pytest.fixture(scope="module")
+def admin(place: Path) -> Iterator[Admin]:
+    """The first admin, who prepared the account and brought `dev` up."""
+    with running_box(place / "box") as box:
+        admin = Admin(box=box, place=place / "one")
+        furnished(admin.project, small=True)
+        admin.edit("base", "range(9)", "range(1)", "__main__.py")
+        assert admin.corral("bootstrap", "--yes").returncode == 0
+        for stack in ("base", "cluster"):
+            path = admin.project / "stacks" / stack / "Pulumi.dev.yaml"
+            path.write_text(f"secretsprovider: {PROVIDER}\n{path.read_text()}")
+        assert admin.numbers() == {"base": (6, 0), "cluster": (3, 0)}
+        yield admin
+
+
+@pytest.fixture(scope="module")
+def other(admin: Admin, place: Path) -> Admin:
+    """The second admin: the same files, as git brings them, in another directory and another home."""
+    shutil.copytree(admin.project, place / "two" / "project")
+    return Admin(box=admin.box, place=place / "two")
+
+
+def drop_lines(file: Path, *beginnings: str) -> None:
+    file.write_text(
+        "".join(one for one in file.read_text().splitlines(keepends=True) if not one.startswith(beginnings))
+    )
+
+
+def s3(admin: Admin) -> Any:
+    return boxes.client(admin.box, "s3")
+
+
+def lock(admin: Admin, pid: int, host: str) -> str:
+    """Puts Pulumi's lock of the base into the bucket, as an engine of this process would; its key."""
+    key = ".pulumi/locks/organization/corral-base/dev/0000.json"
+    record = {"pid": pid, "username": "ann", "hostname": host, "timestamp": datetime.now(UTC).isoformat()}
+    s3(admin).put_object(Bucket=BUCKET, Key=key, Body=json.dumps(record).encode())
+    return key
+
+
+def test_the_states_lie_in_the_bucket(admin: Admin) -> None:
+    found = s3(admin).list_objects_v2(Bucket=BUCKET, Prefix=".pulumi/stacks/")["Contents"]
+    assert [one["Key"] for one in found if one["Key"].endswith(".json")] == [
+        ".pulumi/stacks/corral-base/dev.json",
+        ".pulumi/stacks/corral-cluster/dev.json",
+    ]
+
+
+def test_no_lock_is_left(admin: Admin) -> None:
+    assert "Contents" not in s3(admin).list_objects_v2(Bucket=BUCKET, Prefix=".pulumi/locks/")
+
+
+def test_the_secrets_are_encrypted_with_the_key(admin: Admin) -> None:
+    body = s3(admin).get_object(Bucket=BUCKET, Key=".pulumi/stacks/corral-base/dev.json")["Body"].read()
+    used = json.loads(body)["checkpoint"]["latest"]["secrets_providers"]
+    assert (used["type"], used["state"]["url"]) == ("cloud", PROVIDER)
+
+
+def test_sweep_knows_the_stacks_of_the_bucket(admin: Admin) -> None:
+    found = json.loads(admin.corral("sweep", "--json").stdout)["regions"][0]
+    assert (found["backend"], found["leftovers"]) == (URL, [])
+
+
+def test_another_checkout_finds_nothing_to_do_even_without_the_encrypted_key(other: Admin) -> None:
+    for stack in ("base", "cluster"):
+        drop_lines(other.project / "stacks" / stack / "Pulumi.dev.yaml", "encryptedkey")
+    assert other.numbers() == {"base": (0, 6), "cluster": (0, 3)}
+
+
+def test_an_admin_at_work_is_named_to_the_other(admin: Admin, other: Admin) -> None:
+    key = lock(admin, os.getpid(), socket.gethostname())
+    code, said = end(other.corral("up", "dev", "--yes"))
+    s3(admin).delete_object(Bucket=BUCKET, Key=key)
+    who = f"process {os.getpid()} of ann on {socket.gethostname()}"
+    assert (code, said.partition(", since")[0]) == (1, f"base dev: Pulumi is at work on this stack ({who}")
+
+
+def test_a_lock_from_another_host_is_left_and_the_way_out_is_told(admin: Admin) -> None:
+    key = lock(admin, 4242, "another-host")
+    done = admin.corral("up", "dev", "--yes")
+    there = s3(admin).list_objects_v2(Bucket=BUCKET, Prefix=key)["KeyCount"]
+    s3(admin).delete_object(Bucket=BUCKET, Key=key)
+    assert (done.returncode, there, "if you know that it is gone: pulumi" in done.stderr) == (1, 1, True)
+
+
+def test_a_lock_of_a_process_of_this_host_that_is_gone_is_removed(admin: Admin) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    lock(admin, ended.pid, socket.gethostname())
+    done = admin.corral("up", "dev", "--yes")
+    said = f"base dev: removing the lock of a Pulumi that was killed (process {ended.pid})"
+    assert (done.returncode, said in done.stdout) == (0, True)
+
+
+def test_a_renamed_environment_is_another_one_beside_the_first(admin: Admin, place: Path) -> None:
+    shutil.copytree(admin.project, place / "renamed" / "project")
+    renamed = Admin(box=admin.box, place=place / "renamed")
+    for stack in ("base", "cluster"):
+        folder = renamed.project / "stacks" / stack
+        (folder / "Pulumi.dev.yaml").rename(folder / "Pulumi.prod.yaml")
+    renamed.edit("cluster", "base: dev", "base: prod", "Pulumi.prod.yaml")
+    done = renamed.corral("up", "prod", "--preview", "--json")
+    assert (done.returncode, json.loads(done.stdout)["base"]["created"]) == (0, 6)
+
+
+def test_the_old_name_of_a_renamed_environment_is_unknown(admin: Admin, place: Path) -> None:
+    renamed = Admin(box=admin.box, place=place / "renamed")
+    code, said = end(renamed.corral("down", "dev", "--yes"))
+    assert (code, said.startswith("there is no environment 'dev'")) == (2, True)
+
+
+def test_a_bucket_that_does_not_exist_is_told(admin: Admin) -> None:
+    done = admin.corral("up", "dev", "--yes", PULUMI_BACKEND_URL="s3://not-there-1?region=us-east-1")
+    assert end(done) == (3, "the state bucket not-there-1 does not exist")
+
+
+def test_a_url_without_a_bucket_is_wrong_input(admin: Admin) -> None:
+    done = admin.corral("up", "dev", "--yes", PULUMI_BACKEND_URL="s3://")
+    assert end(done) == (2, "PULUMI_BACKEND_URL is 's3://', which names no bucket")
+
+
+def test_a_bucket_that_does_not_answer_is_told(admin: Admin) -> None:
+    done = admin.corral("up", "dev", "--yes", AWS_ENDPOINT_URL="http://127.0.0.1:9")
+    assert (end(done)[0], end(done)[1].partition(":")[0]) == (3, f"the state bucket {BUCKET} at http")
+
+
+class Refusing(BaseHTTPRequestHandler):
+    """Answers every call as S3 does when it refuses, with this error code."""
+
+    code = ""
+
+    def do_GET(self) -> None:
+        body = f"<Error><Code>{self.code}</Code><Message>no</Message></Error>".encode()
+        self.send_response(403)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        return
+
+
+@pytest.mark.parametrize(
+    ("code", "sentence"),
+    [
+        ("ExpiredToken", "the AWS credentials have expired"),
+        ("InvalidAccessKeyId", "AWS does not accept these credentials (InvalidAccessKeyId)"),
+        (
+            "AccessDenied",
+            f"these credentials may not list the state bucket {BUCKET} (s3:ListBucket), or it belongs to another"
+            " account",
+        ),
+    ],
+)
+def test_credentials_that_s3_refuses_are_told(admin: Admin, code: str, sentence: str) -> None:
+    with HTTPServer(("127.0.0.1", 0), type("One", (Refusing,), {"code": code})) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        done = admin.corral("up", "dev", "--yes", AWS_ENDPOINT_URL=f"http://127.0.0.1:{server.server_port}")
+        server.shutdown()
+    assert end(done) == (3, sentence)
+
+
+def test_a_passphrase_serves_as_well_and_a_wrong_one_is_told(admin: Admin, place: Path) -> None:
+    shutil.copytree(admin.project, place / "words" / "project")
+    words = Admin(box=admin.box, place=place / "words", settings={"PULUMI_CONFIG_PASSPHRASE": "right"})
+    for stack in ("base", "cluster"):
+        file = words.project / "stacks" / stack / "Pulumi.dev.yaml"
+        drop_lines(file, "secretsprovider", "encryptedkey")
+        file.rename(file.with_name("Pulumi.words.yaml"))
+    words.edit("cluster", "base: dev", "base: words", "Pulumi.words.yaml")
+    right = words.corral("up", "words", "--yes")
+    wrong = words.corral("up", "words", "--yes", PULUMI_CONFIG_PASSPHRASE="wrong")
+    assert (right.returncode, end(wrong)) == (
+        0,
+        (2, "base words: the passphrase of the stack's secrets is missing or wrong"),
+    )

@@ -1,0 +1,151 @@
+"""That a real Slurm reads from a plan's files what was planned: what scontrol and slurmd say, compared with the plan.
+
+What is compared is computed from the plan, or read from the files as text; never from what Slurm said.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import slurms
+from corral.box.slurm import Controller, running_slurmctld
+from corral.model.cluster import ClusterPlan, QueuePlan
+from corral.render import cluster_files
+from corral.render.releases import is_known, parse_release
+from corral.render.slurm import features, slurm_time
+from render.slurm_files import settings
+
+# What slurm.conf and `scontrol show config` call differently.
+SHOWN_AS = {"SlurmctldHost": "SlurmctldHost[0]"}
+# A warning of slurmd's that says nothing about the files: it runs beside slurmctld here.
+HARMLESS_TO_SLURMD = ("Running with local config file despite", "cgroup/v1 plugin is deprecated")
+
+
+def differences(plan: ClusterPlan, root: Path, directory: Path) -> tuple[str, ...]:
+    """What the Slurm of this root makes of the plan's files other than was planned, and what it complains about.
+
+    Raises SlurmError where it does not even start.
+    """
+    files = cluster_files(plan)
+    with running_slurmctld(files, directory, root) as controller:
+        found = (
+            *_of_release(plan, controller),
+            *_of_config(files, controller),
+            *_of_nodes(plan, controller),
+            *_of_partitions(plan, controller),
+            *_of_accelerators(plan, controller, directory),
+            *slurms.complaints(controller),
+        )
+    return tuple(found)
+
+
+def _of_release(plan: ClusterPlan, controller: Controller) -> Iterator[str]:
+    runs = slurms.show_config(controller)["SLURM_VERSION"]
+    if parse_release(runs) != parse_release(plan.image.slurm_version):
+        yield f"it is Slurm {runs}, the files are for {plan.image.slurm_version}"
+
+
+def _of_config(files: Mapping[str, str], controller: Controller) -> Iterator[str]:
+    """Every setting that is written must be what scontrol shows."""
+    shown = slurms.show_config(controller)
+    for name in ("slurm.conf", "host.conf", "cgroup.conf"):
+        for key, value in settings(files[f"slurm/{name}"]).items():
+            yield from _unequal(f"{name}: {key}", _plain(value), _plain(shown.get(SHOWN_AS.get(key, key), "nothing")))
+
+
+def _plain(value: str) -> tuple[str, ...]:
+    """A value apart from Slurm's ways of showing it: case, units, the order of a list, a user's number."""
+    bare = value.removesuffix(" sec").removesuffix(" nodes/min").lower()
+    user, found, number = bare.partition("(")
+    if found and number.removesuffix(")").isdigit():
+        bare = user
+    return tuple(sorted(bare.split(",")))
+
+
+def _of_nodes(plan: ClusterPlan, controller: Controller) -> Iterator[str]:
+    expected = {
+        f"{queue.name}-{number}": planned_node(queue)
+        for queue in plan.queues
+        for number in range(1, queue.max_nodes + 1)
+    }
+    shown = {node["NodeName"]: node for node in slurms.show(controller, "nodes")}
+    yield from _unequal("names of nodes", sorted(expected), sorted(shown))
+    for name in sorted(expected.keys() & shown.keys()):
+        yield from _unequal(name, expected[name], {key: shown[name].get(key) for key in expected[name]})
+
+
+def planned_node(queue: QueuePlan) -> Mapping[str, str]:
+    """A node of the queue as scontrol shall show it."""
+    node = queue.node
+    gres = f"{node.gres.name}:{node.gres.type}:{node.gres.count}" if node.gres else "(null)"
+    return {
+        "Sockets": str(node.sockets),
+        "CoresPerSocket": str(node.cores_per_socket),
+        "ThreadsPerCore": str(node.threads_per_core),
+        "CPUTot": str(node.sockets * node.cores_per_socket * node.threads_per_core),
+        "RealMemory": str(node.real_memory_mib),
+        "Gres": gres,
+        "AvailableFeatures": ",".join(features(queue)),
+        "Weight": str(queue.weight or 1),
+        "State": "IDLE+CLOUD+POWERED_DOWN",
+        "Partitions": queue.name,
+    }
+
+
+def _of_partitions(plan: ClusterPlan, controller: Controller) -> Iterator[str]:
+    release = parse_release(plan.image.slurm_version)
+    expected = {queue.name: planned_partition(queue, new_form=is_known(release, "Exclusive")) for queue in plan.queues}
+    shown = {partition["PartitionName"]: partition for partition in slurms.show(controller, "partitions")}
+    yield from _unequal("names of partitions", sorted(expected), sorted(shown))
+    for name in sorted(expected.keys() & shown.keys()):
+        yield from _unequal(name, expected[name], {key: shown[name].get(key) for key in expected[name]})
+
+
+def planned_partition(queue: QueuePlan, *, new_form: bool) -> Mapping[str, str]:
+    """The queue's partition as scontrol shall show it. `new_form`: whole nodes are `Exclusive`, not `OverSubscribe`."""
+    whole = {"Exclusive": "NODE"} if new_form else {"OverSubscribe": "EXCLUSIVE"}
+    return {
+        "Nodes": queue.node_names,
+        "TotalNodes": str(queue.max_nodes),
+        "Default": "YES" if queue.is_default else "NO",
+        "MaxTime": "UNLIMITED" if queue.time_limit_s is None else slurm_time(queue.time_limit_s).removeprefix("0-"),
+        "AllowAccounts": ",".join(queue.accounts) or "ALL",
+        **(whole if queue.exclusive else {}),
+        "SuspendTime": str(queue.suspend_after_s),
+        **queue.extra,
+        "State": "UP",
+    }
+
+
+def _of_accelerators(plan: ClusterPlan, controller: Controller, directory: Path) -> Iterator[str]:
+    """What slurmd makes of gres.conf and cgroup.conf on a node of each queue that has accelerators."""
+    if not any(queue.node.gres for queue in plan.queues):
+        return
+    (directory / "var/spool/slurmd").mkdir(parents=True, exist_ok=True)
+    slurms.must(controller.run("sh", "-ec", slurms.DEVICES))
+    for queue in plan.queues:
+        if queue.node.gres:
+            done = controller.run("slurmd", "-G", "-N", f"{queue.name}-1")
+            yield from _unequal(f"{queue.name}-1: slurmd -G", planned_devices(queue), _devices(done.stderr))
+
+
+def planned_devices(queue: QueuePlan) -> str:
+    """The accelerators of a node as `slurmd -G` shall say it."""
+    gres = queue.node.gres
+    assert gres is not None
+    device = {"gpu": "nvidia", "neuron": "neuron"}[gres.name]
+    numbers = f"[0-{gres.count - 1}]" if gres.count > 1 else "0"
+    return f"Name={gres.name} Type={gres.type} Count={gres.count} File=/dev/{device}{numbers}"
+
+
+def _devices(said: str) -> str:
+    """The fields of a gres that matter, or all that slurmd said where it said anything else."""
+    lines = [line for line in said.splitlines() if not any(known in line for known in HARMLESS_TO_SLURMD)]
+    if len(lines) != 1:
+        return said
+    fields = dict(word.split("=", 1) for word in lines[0].split() if "=" in word)
+    return " ".join(f"{key}={fields.get(key)}" for key in ("Name", "Type", "Count", "File"))
+
+
+def _unequal(what: str, planned: object, shown: object) -> Iterator[str]:
+    if planned != shown:
+        yield f"{what}: planned {planned}, Slurm has {shown}"

@@ -1,0 +1,37 @@
+"""Which releases of Slurm can be run here, and the root directory of each: the system's, and those in the cache.
+
+Making them is tools/prepare's.
+"""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from corral.engine.binary import cache_directory
+from corral.render.releases import parse_release, release_text
+
+SYSTEM = Path("/")
+_SBIN = os.pathsep.join((os.environ.get("PATH", ""), "/usr/local/sbin", "/usr/sbin", "/sbin"))
+
+
+def slurm_roots() -> Mapping[str, Path]:
+    """The root directory by release, `24.11`. The system's goes before another one of the same release."""
+    cached = sorted((cache_directory(os.environ) / "slurm-roots").glob("*/etc/corral-slurm"))
+    found = {_release(stamp.read_text(encoding="utf-8")): stamp.parents[1] for stamp in cached}
+    system = system_release()
+    return dict(sorted({**found, **({system: SYSTEM} if system else {})}.items()))
+
+
+def system_release() -> str | None:
+    """The release of the system's slurmctld; None where it has none."""
+    slurmctld = shutil.which("slurmctld", path=_SBIN)
+    if slurmctld is None:
+        return None
+    said = subprocess.run([slurmctld, "-V"], capture_output=True, text=True, check=True).stdout
+    return _release(said.split()[-1])
+
+
+def _release(version: str) -> str:
+    return release_text(parse_release(version.strip()))
