@@ -55,6 +55,7 @@ format: ## let ruff rewrite what it can
 bench: ## measure the commands beside AWS ParallelCluster's, in one run, as ratios
 	$(PREPARE) venv parallelcluster
 	$(VENV)/python benchmarks/commands.py $(ARGS)
+	$(VENV)/python benchmarks/scale.py
 
 .PHONY: setup venv debian pulumi
 setup: ## install all that demo and test need
