@@ -81,7 +81,7 @@ def complete(words: str) -> list[str]:
 
 
 def test_commands_are_completed_without_loading_them() -> None:
-    assert complete("corral s") == ["schema", "status", "sweep"]
+    assert complete("corral s") == ["schema", "status", "ssh-config", "sweep"]
 
 
 def test_environments_are_completed() -> None:

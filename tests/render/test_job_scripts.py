@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from corral.model.cluster import GresPlan, QueuePlan
+from corral.model.cluster import GresPlan, JobsPlan, QueuePlan
 from corral.render.jobs import job_files, training_queue
 from render.plans import cpu, dev, train
 
@@ -278,3 +278,19 @@ def test_nccl_tests_over_other_numbers_of_nodes_only_shows_its_figure(desk: Desk
 
 def test_nccl_tests_tells_the_largest_size_that_was_measured(desk: Desk) -> None:
     assert "    2) expected=487.0 ;;" in text_of("nccl-tests", p5()).splitlines()
+
+
+def test_secrets_are_read_by_name_into_the_jobs_environment(tmp_path: Path) -> None:
+    plan = replace(dev(), jobs=JobsPlan(secrets={"HF_TOKEN": "team/hf", "WANDB_API_KEY": "team/wandb"}))
+    text = job_files(plan)["jobs/torchrun.sbatch"]
+    lines = text[text.index("secret() {") :].splitlines()[:5]
+    (tmp_path / "aws").write_text('#!/bin/sh\necho "value of $4"\n')
+    (tmp_path / "aws").chmod(0o755)
+    script = "\n".join(["set -euo pipefail", *lines, 'echo "$HF_TOKEN, $WANDB_API_KEY"'])
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, env=environment)
+    assert (done.stdout, done.stderr) == ("value of team/hf, value of team/wandb\n", "")
+
+
+def test_a_script_of_an_environment_without_secrets_reads_none() -> None:
+    assert "secret" not in job_files(dev())["jobs/torchrun.sbatch"]

@@ -20,6 +20,10 @@ _OWN = (
     b"# Your own lines of slurm.conf; corral made this file and leaves it alone. After a change: scontrol reconfigure\n"
 )
 _OWN_OBJECT = "own/slurm.conf"
+_SSH = {
+    "ssh/authorized_keys": "/etc/ssh/corral_authorized_keys",
+    "ssh/sshd.conf": "/etc/ssh/sshd_config.d/60-corral.conf",
+}
 
 
 def places(files: Mapping[str, bytes], role: Role, queue: str | None) -> tuple[Placement, ...]:
@@ -42,10 +46,11 @@ def _shared(files: Mapping[str, bytes]) -> tuple[Placement, ...]:
 
 
 def _head(files: Mapping[str, bytes]) -> tuple[Placement, ...]:
-    """The head has Slurm's files, which nodes fetch from slurmctld, and the job scripts to copy."""
+    """The head has Slurm's files, which nodes fetch from slurmctld, the job scripts to copy, and keys for SSH."""
     slurm = _below(files, "slurm/", "/etc/slurm")
     jobs = _below(files, "jobs/", "/opt/corral/jobs")
-    return (*slurm, _own_lines(files), *jobs)
+    ssh = tuple(Placement(path=_SSH[name], content=files[name]) for name in _SSH if name in files)
+    return (*slurm, _own_lines(files), *jobs, *ssh)
 
 
 def _own_lines(files: Mapping[str, bytes]) -> Placement:

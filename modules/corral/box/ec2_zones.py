@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from moto.core.responses import ActionResult
+from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend
 from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS
 from moto.ec2.utils import generic_filter
 
@@ -55,15 +56,19 @@ class ShownZone:
 
 
 def zones_offering(kind: str, region: str) -> list[str]:
-    """The names of the zones of a region that have the instance type."""
-    offers = INSTANCE_TYPE_OFFERINGS["availability-zone"].get(region, [])
-    return sorted({offer["Location"] for offer in offers if offer["InstanceType"] == kind})
+    """The names of the zones of a region that have the instance type.
+
+    Moto has the offers of one account and the zone names of another; what the two have in common are the zones' ids.
+    """
+    offers = INSTANCE_TYPE_OFFERINGS["availability-zone-id"].get(region, [])
+    ids = {offer["Location"] for offer in offers if offer["InstanceType"] == kind}
+    return sorted(zone.name for zone in RegionsAndZonesBackend.zones.get(region, []) if zone.zone_id in ids)
 
 
 def check_offered(kind: str, zone: str) -> None:
     """Raises Refused unless the zone has the instance type; of a region without data everything is believed."""
     region = zone[:-1]
-    if region not in INSTANCE_TYPE_OFFERINGS["availability-zone"]:
+    if region not in INSTANCE_TYPE_OFFERINGS["availability-zone-id"]:
         return
     zones = zones_offering(kind, region)
     if zone not in zones:

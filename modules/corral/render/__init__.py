@@ -16,6 +16,7 @@ from corral.render.host import host_conf
 from corral.render.jobs import job_files
 from corral.render.nccl import nccl_files
 from corral.render.slurm import cgroup_conf, check_own_keys, gres_conf, slurm_conf
+from corral.render.ssh import ssh_files
 
 
 def cluster_files(plan: ClusterPlan) -> Mapping[str, str]:
@@ -32,6 +33,7 @@ def cluster_files(plan: ClusterPlan) -> Mapping[str, str]:
         "slurm/slurm.conf": slurm_conf(plan),
         **nccl_files(plan),
         **job_files(plan),
+        **ssh_files(plan),
     }
     return dict(sorted(texts.items()))
 

@@ -45,7 +45,8 @@ def job_files(plan: ClusterPlan) -> Mapping[str, str]:
     """The text of each job script by its path below the cluster's prefix: those that the training queue can run."""
     queue = training_queue(plan)
     vendor = vendor_of(queue.node.gres.type) if queue.node.gres else None
-    return {f"jobs/{script.name}.sbatch": _text(script, queue) for script in _SCRIPTS if vendor in script.vendors}
+    fitting = [script for script in _SCRIPTS if vendor in script.vendors]
+    return {f"jobs/{script.name}.sbatch": _text(script, queue, plan.jobs.secrets) for script in fitting}
 
 
 def training_queue(plan: ClusterPlan) -> QueuePlan:
@@ -54,12 +55,13 @@ def training_queue(plan: ClusterPlan) -> QueuePlan:
     return next((queue for queue in by_default if queue.node.gres), by_default[0])
 
 
-def _text(script: _Script, queue: QueuePlan) -> str:
+def _text(script: _Script, queue: QueuePlan, secrets: Mapping[str, str]) -> str:
     processes = _processes(queue)
     return fill(
         f"jobs/{script.name}.sbatch.j2",
         name=script.name,
         trains=script.trains,
+        secrets=secrets,
         options=tuple(_options(script, queue, processes if script.task_per_device else 1)),
         processes_per_node=processes,
         devices=", ".join(map(str, range(processes))),

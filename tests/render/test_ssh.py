@@ -1,0 +1,44 @@
+"""Keys for SSH on the head, and the way there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from corral.agent.places import places
+from corral.model.markets import Role
+from corral.render import cluster_files
+from corral.render.ssh import ssh_config, ssh_files
+from render.plans import dev
+
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIExample ann@laptop"
+
+
+def test_without_keys_nothing_is_said_about_ssh() -> None:
+    assert ssh_files(dev()) == {}
+
+
+def test_declared_keys_are_a_file_of_their_own_for_the_images_user() -> None:
+    assert ssh_files(replace(dev(), ssh_keys=(KEY,))) == {
+        "ssh/authorized_keys": f"{KEY}\n",
+        "ssh/sshd.conf": (
+            "# Managed by corral. Beside the keys that a user has in the home, those that the environment declares.\n"
+            "Match User ubuntu\n"
+            "    AuthorizedKeysFile .ssh/authorized_keys /etc/ssh/corral_authorized_keys\n"
+        ),
+    }
+
+
+def test_the_head_gets_them_and_nodes_do_not() -> None:
+    files = {name: text.encode() for name, text in cluster_files(replace(dev(), ssh_keys=(KEY,))).items()}
+    found = [[p.path for p in places(files, role, "train") if "ssh" in p.path] for role in (Role.HEAD, Role.COMPUTE)]
+    assert found == [["/etc/ssh/corral_authorized_keys", "/etc/ssh/sshd_config.d/60-corral.conf"], []]
+
+
+def test_the_way_to_the_head_goes_through_session_manager() -> None:
+    assert ssh_config("dev", "ubuntu", "i-0123456789abcdef0", "us-east-1").splitlines() == [
+        "Host dev-head",
+        "    HostName i-0123456789abcdef0",
+        "    User ubuntu",
+        "    ProxyCommand aws ssm start-session --target %h --document-name AWS-StartSSHSession"
+        " --parameters portNumber=%p --region us-east-1",
+    ]
