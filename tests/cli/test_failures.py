@@ -265,6 +265,7 @@ def test_interrupt_of_a_command_at_work_is_said(tmp_path: Path) -> None:
             env=clean_environment(tmp_path, **settings),
             stderr=subprocess.PIPE,
             text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored below a shell's background jobs
         )
         with server.accept()[0]:
             command.send_signal(signal.SIGINT)
