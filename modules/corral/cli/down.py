@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from corral.cli.engine_room import Bench, set_up
 from corral.cli.options import AsJson, BoxDirectory, Environment, InBox, Project, Yes, examples, new_app
 from corral.cli.up import Wait
+
+if TYPE_CHECKING:
+    from corral.inventory.kept import KeptThing
 
 app = new_app()
 WithBase = Annotated[bool, typer.Option("--with-base", help="Take the base down too; what holds data is kept.")]
@@ -49,6 +52,11 @@ def _run(bench: Bench, environment: str, *, yes: bool, with_base: bool, delete_d
     place = set_up(bench)
     done = engine.down(place, environment, ask=ask, with_base=with_base, delete_data=delete_data)
     for one in done.kept:
-        cost = "" if one.usd_per_month is None else f"  {one.usd_per_month:,.2f} USD/month"
-        place.printer.say(f"  kept      {one.kind}  {one.name}  {one.id}  {one.size}{cost}")
+        place.printer.say(f"  kept      {one.kind}  {one.name}  {one.id}  {one.size}  {_cost(one)}".rstrip())
     bench.show(done.to_document())
+
+
+def _cost(kept: KeptThing) -> str:
+    if kept.usd_per_month is None:
+        return "(no price is known)"
+    return f"{kept.usd_per_month:,.2f} USD/month" if kept.usd_per_month >= 0.005 else "free so far"
