@@ -31,7 +31,7 @@ SECTIONS = (
     Section(
         "Look (no account needed)",
         (
-            Entry("new", "DIR", "both Pulumi projects, with the environment `dev`"),
+            Entry("new", "DIR", "both Pulumi projects, with an environment of yours"),
             Entry("plan", "ENV", "what would exist, and what it would cost"),
             Entry("render", "ENV --out DIR", "every file as it would be deployed"),
             Entry("schema", "[base|cluster]", "JSON Schema of the two files, for editors"),

@@ -1,0 +1,179 @@
+"""`corral new` as users call it: what it writes and says, what it refuses, and its questions on a terminal."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import termios
+from pathlib import Path
+
+import pytest
+from calls import CORRAL, HOME, REPOSITORY, clean_environment, corral, on_terminal
+
+
+def answered(directory: Path, *answers: str) -> tuple[int, str]:
+    """The exit code of `corral new DIR` on a terminal where somebody types these lines, and what it showed."""
+    master, slave = pty.openpty()
+    silent = termios.tcgetattr(slave)
+    silent[3] &= ~termios.ECHO  # what was typed before the command began would stand before its questions
+    termios.tcsetattr(slave, termios.TCSANOW, silent)
+    os.write(master, "".join(answers).encode())
+    with subprocess.Popen(
+        [*CORRAL, "new", str(directory)],
+        cwd=REPOSITORY,
+        env=clean_environment(HOME, TERM="xterm-256color"),
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        start_new_session=True,
+    ) as command:
+        os.close(slave)
+        shown = b"".join(iter(lambda: _read(master), b""))
+    os.close(master)
+    return command.returncode, shown.decode().replace("\r\n", "\n")
+
+
+def _read(master: int) -> bytes:
+    try:
+        return os.read(master, 1 << 16)
+    except OSError:  # the last writer has ended
+        return b""
+
+
+def line_of(directory: Path, file: str, beginning: str) -> str:
+    """The first line of this stack file that begins so."""
+    lines = (directory / "stacks" / file).read_text().splitlines()
+    return next(line.strip() for line in lines if line.strip().startswith(beginning))
+
+
+def test_it_writes_both_projects_with_one_environment(tmp_path: Path) -> None:
+    corral("new", str(tmp_path))
+    assert sorted(str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*") if file.is_file()) == [
+        "stacks/base.schema.json",
+        "stacks/base/Pulumi.dev.yaml",
+        "stacks/base/Pulumi.yaml",
+        "stacks/base/__main__.py",
+        "stacks/cluster.schema.json",
+        "stacks/cluster/Pulumi.dev.yaml",
+        "stacks/cluster/Pulumi.yaml",
+        "stacks/cluster/__main__.py",
+    ]
+
+
+def test_the_environment_is_the_shipped_one_below_the_line_for_editors(tmp_path: Path) -> None:
+    corral("new", str(tmp_path))
+    written = (tmp_path / "stacks/cluster/Pulumi.dev.yaml").read_text().partition("\n")[2]
+    assert written == (REPOSITORY / "stacks/cluster/Pulumi.dev.yaml").read_text()
+
+
+def test_it_says_what_it_wrote_and_what_is_to_be_done(tmp_path: Path) -> None:
+    done = corral("new", str(tmp_path), "--like", "train", "--name", "run1", "--region", "eu-west-1")
+    there = "ap-northeast-1, ap-northeast-2, ap-south-1, ap-southeast-2, ap-southeast-3, ca-central-1, eu-north-1"
+    assert (done.returncode, done.stdout) == (
+        0,
+        f"""\
+wrote {tmp_path}/stacks/base/Pulumi.run1.yaml
+wrote {tmp_path}/stacks/cluster/Pulumi.run1.yaml
+- queue train: p5.48xlarge is not offered in eu-west-1 - it is in {there}, eu-west-2, sa-east-1, us-east-1, us-east-2,\
+ us-west-1, us-west-2
+- queue train: put in the id of your own capacity-block in euw1-az1 for cr-0123456789abcdef0
+- queue train: put in the id of your own reservation in euw1-az1 for cr-0fedcba9876543210
+- put in a bucket of your own for s3://corral-example-corpus/tokens
+- put in a bucket of your own for s3://corral-example-results
+- put in an address of your own for ml-team@example.com
+next: cd {tmp_path}, edit stacks/*/Pulumi.run1.yaml, corral plan run1
+""",
+    )
+
+
+@pytest.mark.parametrize("like", ["dev", "train", "mixed"])
+def test_what_it_writes_can_be_planned(like: str, tmp_path: Path) -> None:
+    corral("new", str(tmp_path), "--like", like, "--name", "mine", "--region", "us-east-2", "--max-nodes", "3")
+    done = corral("plan", "mine", "--project", str(tmp_path))
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_catalogue_of_the_directory_counts(tmp_path: Path) -> None:
+    (tmp_path / "catalogue.toml").write_text("[instances.x")
+    done = corral("new", str(tmp_path))
+    assert (done.returncode, done.stderr.startswith("catalogue.toml: is not TOML: ")) == (2, True)
+
+
+def test_all_mistakes_are_told_at_once_and_nothing_is_written(tmp_path: Path) -> None:
+    wrong = ("--like", "tran", "--name", "My", "--region", "us-east", "--instance-type", "p5.48", "--bucket", "mine")
+    done = corral("new", str(tmp_path / "mine"), *wrong)
+    assert (done.returncode, done.stderr, list(tmp_path.iterdir())) == (
+        2,
+        """\
+corral: --like: there is no shipped 'tran' - did you mean 'train'?
+corral: --name: 'My' is not a name - use small letters, digits and hyphens, a letter first, no hyphen last
+corral: --region: 'us-east' is not in the catalogue - did you mean 'us-east-1'?
+corral: --instance-type: 'p5.48' is not in the catalogue - did you mean 'p5.48xlarge'?
+corral: --bucket: 'mine' is not a place in S3 - write it like s3://bucket/prefix
+""",
+        [],
+    )
+
+
+def test_stacks_that_are_there_are_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "stacks").mkdir()
+    done = corral("new", str(tmp_path), "--name", "other")
+    assert (done.returncode, done.stderr) == (4, f"corral: {tmp_path}/stacks is there already - nothing was written\n")
+
+
+def test_a_terminal_is_asked(tmp_path: Path) -> None:
+    code, shown = answered(tmp_path, "lab\n", "eu-west-2\n", "\n", "2\n", "s3://lab\n")
+    assert (code, [question for question in shown.split(": ") if question.endswith("]")]) == (
+        0,
+        [
+            "name [dev]",
+            "region [us-east-1]",
+            "instance type of queue train [p4d.24xlarge]",
+            "nodes at most [4]",
+            "data [s3://corral-example-corpus/tokens]",
+        ],
+    )
+
+
+def test_answers_are_written(tmp_path: Path) -> None:
+    answered(tmp_path, "lab\n", "eu-west-2\n", "p5.48xlarge\n", "2\n", "s3://lab\n")
+    cluster = "cluster/Pulumi.lab.yaml"
+    assert [line_of(tmp_path, cluster, one) for one in ("aws:region", "- name: train", "nodes", "s3")] == [
+        "aws:region: eu-west-2",
+        "- name: train",
+        "nodes: {min: 0, max: 2}",
+        "s3: s3://lab",
+    ]
+
+
+def test_enter_takes_what_is_shown(tmp_path: Path) -> None:
+    answered(tmp_path, *"\n\n\n\n\n")
+    written = (tmp_path / "stacks/cluster/Pulumi.dev.yaml").read_text().partition("\n")[2]
+    assert written == (REPOSITORY / "stacks/cluster/Pulumi.dev.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("answers", "told"),
+    [
+        (("My Lab\n", "lab\n", *"\n\n\n\n"), "'My Lab' is not a name - use small letters, digits and hyphens"),
+        (("\n", "us-east\n", *"\n\n\n\n"), "'us-east' is not in the catalogue - did you mean 'us-east-1'?"),
+        ((*"\n\n\n", "many\n", "3\n", "\n"), "'many' is not a number - write it in digits"),
+    ],
+)
+def test_an_answer_that_cannot_be_is_asked_for_again(answers: tuple[str, ...], told: str, tmp_path: Path) -> None:
+    code, shown = answered(tmp_path, *answers)
+    assert (code, told in shown) == (0, True)
+
+
+def test_ending_the_questions_writes_nothing(tmp_path: Path) -> None:
+    code, shown = answered(tmp_path, "lab\n", "\x04")
+    assert (code, shown.splitlines()[-1], list(tmp_path.iterdir())) == (
+        4,
+        "corral: not all was answered - nothing was written",
+        [],
+    )
+
+
+def test_yes_asks_nothing_on_a_terminal(tmp_path: Path) -> None:
+    assert "[us-east-1]" not in on_terminal("new", str(tmp_path), "--yes")
