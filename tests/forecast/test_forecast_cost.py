@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from corral.forecast.bill import CostForecast
+from corral.forecast.catalogue import catalogue_prices
 from corral.forecast.cost import forecast_cost, offer_usd_per_hour
 from corral.forecast.money import Usd
 from corral.model.markets import Market
@@ -96,3 +97,8 @@ def test_type_without_a_price_is_named_and_not_guessed() -> None:
 def test_base_without_endpoints_pays_for_none() -> None:
     plain = forecast_cost(replace(BASE, interface_endpoints=()), CLUSTER, PRICES)
     assert [item.what for item in plain.base] == ["NAT gateway", "public address of the NAT gateway", "KMS key"]
+
+
+def test_a_capacity_block_costs_its_own_price() -> None:
+    block = replace(SPOT, market=Market.CAPACITY_BLOCK, max_price_usd_per_hour=None)
+    assert cents(offer_usd_per_hour(block, "p5.48xlarge", catalogue_prices("us-east-1"))) == (39.33, 39.33)

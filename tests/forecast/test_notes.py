@@ -51,12 +51,12 @@ def test_a_subnet_that_is_too_small_is_told_by_zone() -> None:
     found = [note for note in notes(dev_base(), sized(9_000), PRICES) if note.about.startswith("zone")]
     assert found[0] == Note(
         about="zone use1-az1",
-        text="every node that may run there takes 9,000 addresses, and the subnet has 8,127",
+        text="every node that may run there takes 9,001 addresses, and the subnet has 8,127",
     )
 
 
 def test_a_type_that_a_zone_does_not_offer_is_told() -> None:
-    (note,) = notes(dev_base(), sized(1, "p5en.48xlarge", 17), PRICES)
+    note, *_ = notes(dev_base(), sized(1, "p5en.48xlarge", 17), PRICES)
     assert (note.about, note.text.split(";")[0]) == (
         "queue train",
         "p5en.48xlarge was not offered in use1-az1 when last looked",
@@ -64,7 +64,7 @@ def test_a_type_that_a_zone_does_not_offer_is_told() -> None:
 
 
 def test_data_in_another_zone_is_told_with_its_price() -> None:
-    (note,) = notes(dev_base(), dev_cluster(), PRICES)
+    note = notes(dev_base(), dev_cluster(), PRICES)[-1]
     assert (note.about, note.text) == (
         "Lustre scratch",
         "is in use1-az1, nodes of train may run in use1-az2: reading from there is slower"
@@ -91,3 +91,15 @@ def test_a_shipped_type_that_the_project_states_anew_is_told() -> None:
     )
     (note,) = replaced(parse_catalogue(row))
     assert note.about == "type t3.medium"
+
+
+def test_a_queue_with_efa_over_zones_is_told_that_each_job_stays_in_one() -> None:
+    assert notes(dev_base(), dev_cluster(), PRICES)[0] == Note(
+        about="queue train",
+        text="EFA does not cross zones: each job runs in one of use1-az1, use1-az2, and finds all its nodes there",
+    )
+
+
+def test_of_a_type_of_the_projects_own_no_snapshot_is_asked() -> None:
+    texts = [note.text for note in notes(dev_base(), sized(1, "p9.test"), PRICES)]
+    assert [text for text in texts if "offered" in text] == []

@@ -119,11 +119,11 @@ def test_endpoints_stand_in_for_a_way_out() -> None:
 
 
 def test_too_few_addresses_are_told_with_both_numbers() -> None:
-    assert problems(first(free=10)) == [f"{FIRST} has 10 addresses for mixed, whose nodes take up to 14"]
+    assert problems(first(free=10)) == [f"{FIRST} has 10 addresses for mixed, whose nodes take up to 16"]
 
 
 def test_addresses_that_the_cluster_has_already_count() -> None:
-    assert problems(first(free=10, own=4)) == []
+    assert problems(first(free=10, own=6)) == []
 
 
 def test_a_taken_address_of_the_head_is_told_with_its_user() -> None:

@@ -8,6 +8,7 @@ from corral.model.markets import InterfaceType
 
 _AWS_FIRST = 4
 _AWS_LAST = 1  # AWS keeps the first four, which lie inside the range for heads, and the last address of a subnet
+_HOME = 1  # a mount target in every zone
 _LUSTRE = 2  # interfaces of a file system of the smallest size; more with more servers
 
 
@@ -17,10 +18,15 @@ def free_addresses(zone: ZonePlan) -> int:
     return zone.private.num_addresses - kept - _AWS_LAST
 
 
-def taken_addresses(cluster: ClusterPlan, zone_id: str) -> int:
-    """The most addresses that this cluster takes there: every node of every queue that may run in the zone."""
-    nodes = sum(q.max_nodes * _per_node(q) for q in cluster.queues if _offered(q, zone_id))
-    return nodes + sum(_LUSTRE for system in cluster.lustre if system.zone_id == zone_id)
+def taken_addresses(cluster: ClusterPlan, zone: ZonePlan) -> int:
+    """The most addresses that this cluster and its base's home take there, with every node that may run in the zone.
+
+    A head counts in an adopted subnet only; in one of our own it has an address that AWS hands out to nobody.
+    """
+    nodes = sum(q.max_nodes * _per_node(q) for q in cluster.queues if _offered(q, zone.zone_id))
+    systems = sum(_LUSTRE for system in cluster.lustre if system.zone_id == zone.zone_id)
+    head = 1 if zone.heads is None and cluster.head.zone_id == zone.zone_id else 0
+    return nodes + systems + head + (_HOME if cluster.home else 0)
 
 
 def _offered(queue: QueuePlan, zone_id: str) -> bool:

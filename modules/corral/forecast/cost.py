@@ -32,11 +32,13 @@ def forecast_cost(base: BasePlan, cluster: ClusterPlan, prices: PriceList) -> Co
 def offer_usd_per_hour(offer: OfferPlan, instance_type: str, prices: PriceList) -> Usd | None:
     """What one node of this offer costs an hour; a price limit of the offer caps the range.
 
-    A capacity block was paid for when it was bought, so nothing is said of it. A reservation costs what on-demand does.
+    A capacity block costs its own price, paid when it was bought, used or not. A reservation costs what on-demand does.
     """
     price = prices.instance(instance_type)
-    if price is None or offer.market is Market.CAPACITY_BLOCK:
+    if price is None:
         return None
+    if offer.market is Market.CAPACITY_BLOCK:
+        return Usd.exact(price.capacity_block) if price.capacity_block is not None else None
     if offer.market is not Market.SPOT:
         return Usd.exact(price.on_demand) if price.on_demand is not None else None
     limit = offer.max_price_usd_per_hour

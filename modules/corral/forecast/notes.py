@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from corral.catalog.instances import instance_types
 from corral.catalog.offerings import offered_zones
 from corral.catalog.project import Catalogue
 from corral.forecast.addresses import free_addresses, taken_addresses
@@ -36,6 +37,7 @@ def notes(base: BasePlan, cluster: ClusterPlan, prices: PriceList) -> tuple[Note
         *_address_units(cluster),
         *_addresses(base, cluster),
         *_offered(cluster),
+        *_over_zones(cluster),
         *_far_from_data(cluster, prices),
         *_reservations(cluster),
     )
@@ -81,7 +83,7 @@ def _address_units(cluster: ClusterPlan) -> Iterator[Note]:
 
 def _addresses(base: BasePlan, cluster: ClusterPlan) -> Iterator[Note]:
     for zone in base.zones:
-        taken, free = taken_addresses(cluster, zone.zone_id), free_addresses(zone)
+        taken, free = taken_addresses(cluster, zone), free_addresses(zone)
         if taken > free:
             text = f"every node that may run there takes {taken:,} addresses, and the subnet has {free:,}"
             yield Note(about=f"zone {zone.zone_id}", text=text)
@@ -89,6 +91,8 @@ def _addresses(base: BasePlan, cluster: ClusterPlan) -> Iterator[Note]:
 
 def _offered(cluster: ClusterPlan) -> Iterator[Note]:
     for queue in cluster.queues:
+        if queue.instance_type not in instance_types():
+            continue  # the project's own type, of which no snapshot knows
         known = offered_zones(queue.instance_type, cluster.region)
         zones = dict.fromkeys(offer.zone_id for offer in queue.offers if not offer.market.is_reserved)
         if not all("-az" in zone for zone in zones):
@@ -96,6 +100,16 @@ def _offered(cluster: ClusterPlan) -> Iterator[Note]:
         if missing := [zone for zone in zones if zone not in known]:
             there = f"it was in {', '.join(known)}" if known else "nor anywhere else in this region"
             text = f"{queue.instance_type} was not offered in {', '.join(missing)} when last looked; {there}"
+            yield Note(about=f"queue {queue.name}", text=text)
+
+
+def _over_zones(cluster: ClusterPlan) -> Iterator[Note]:
+    for queue in cluster.queues:
+        zones = tuple(dict.fromkeys(offer.zone_id for offer in queue.offers))
+        if queue.efa and len(zones) > 1:
+            text = (
+                f"EFA does not cross zones: each job runs in one of {', '.join(zones)}, and finds all its nodes there"
+            )
             yield Note(about=f"queue {queue.name}", text=text)
 
 

@@ -28,11 +28,15 @@ class Service(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstancePrice:
-    """USD an hour for one instance; None where the list has no such price. `source` is what a footnote says."""
+    """USD an hour for one instance; None where the list has no such price. `source` is what a footnote says.
+
+    `capacity_block`: what an hour in a block costs, which is paid for as a whole when it is bought.
+    """
 
     on_demand: float | None
     spot: Usd | None
     source: str
+    capacity_block: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -79,7 +79,7 @@ def _subnet(base: BasePlan, zone: ZonePlan, cluster: ClusterPlan, facts: Adoptio
     if found.cidr != zone.private:
         yield f"{id} has the range {found.cidr}, not {zone.private}"
     yield from _ways(id, found, facts)
-    if found.free + found.own < (needed := taken_addresses(cluster, zone.zone_id)):
+    if found.free + found.own < (needed := taken_addresses(cluster, zone)):
         yield f"{id} has {found.free + found.own:,} addresses for {cluster.name}, whose nodes take up to {needed:,}"
 
 

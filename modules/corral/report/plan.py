@@ -62,7 +62,7 @@ def _zones(base: BasePlan, cluster: ClusterPlan) -> RenderableType:
             str(zone.private),
             str(zone.heads) if zone.heads else "-",
             count(free_addresses(zone)),
-            count(taken_addresses(cluster, zone.zone_id)),
+            count(taken_addresses(cluster, zone)),
         )
         for zone in base.zones
     ]
