@@ -232,6 +232,11 @@ def test_the_heads_volume_is_detached_from_a_stopped_machine_for_a_mounted_one_d
     }
 
 
+def test_a_head_that_is_powered_off_is_terminated(head: Recorder) -> None:
+    instance = head.of_type("aws:ec2/instance:Instance")["head-instance"]
+    assert instance["instanceInitiatedShutdownBehavior"] == "terminate"
+
+
 def test_no_policy_of_aws_is_attached_to_a_role() -> None:
     args = IdentityArgs(plan=dev_cluster(), boundary="arn:boundary")
     types = {typ for typ, _ in record(lambda: Identity("identity", args)).resources.values()}

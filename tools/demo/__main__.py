@@ -57,7 +57,7 @@ def main() -> int:
     stage.title("What happened")
     for title, seconds in timeline:
         print(f"  {seconds:6.1f} s  {title}")
-    print(f"  {monotonic() - began:6.1f} s  in all. Nothing is left: the box held at the end what it held before.")
+    print(f"  {monotonic() - began:6.1f} s  in all. Nothing is left but a key that waits for its deletion.")
     return 0
 
 

@@ -124,7 +124,8 @@ def delete_all(stage: Stage) -> None:
     stage.corral("down", "dev", "--box", "--with-base", "--delete-data", "dev", "--yes", briefly=True)
     now = stage.inventory()
     left = {kind: ids for kind, ids in now.items() if ids != stage.before.get(kind)}
-    stage.say(f"More than before the first up: {left or 'nothing'}")
+    more = ", ".join(f"{kind} {id}" for kind, ids in left.items() for id in ids)
+    stage.say(f"More than before the first up: {more or 'nothing'}")
     if any("scheduled for deletion" not in id for ids in left.values() for id in ids):
         raise Unexpected(f"left over: {left}")
 

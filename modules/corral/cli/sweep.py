@@ -20,7 +20,7 @@ from corral.engine.environment import backend_url
 from corral.forecast.catalogue import catalogue_prices
 from corral.inventory.account import Session, open_session
 from corral.inventory.deletion import can_delete, delete_things
-from corral.inventory.findings import Findings, Known, find
+from corral.inventory.findings import Findings, Known, each_once, find
 from corral.inventory.things import Kind
 from corral.report.leftovers import leftovers_document, leftovers_view
 from corral.spec.files import read_environment
@@ -54,7 +54,8 @@ def sweep(
     )
     prices = partial(catalogue_prices, catalogue=project_catalogue(where))
     with waiting(f"looking around in {', '.join(sessions)}"):
-        found = tuple(find(session, backend, known, only_known=env is not None) for session in sessions.values())
+        by_region = [find(session, backend, known, only_known=env is not None) for session in sessions.values()]
+        found = each_once(by_region)
     if json:
         show_json(leftovers_document(found, prices))
     else:

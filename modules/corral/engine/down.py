@@ -145,6 +145,7 @@ def _erase(stack: Stack, stacks: Mapping[str, StackResult], ask: Ask | None) -> 
         stack.printer.say(f"  delete    {one.kind}  {one.name}  {one.id}  {one.size}".rstrip())
     if ask is not None:
         _confirm(stack, ask, "delete this, and all data in it, for good?")
+    stack.printer.say(f"{stack.title}: the stack goes first; what it leaves of this is erased after it")
     if state := made_whole(stack):
         freed = [_freed(one) for one in state["deployment"].get("resources") or []]
         stack.write_state({**state, "deployment": {**state["deployment"], "resources": freed}})

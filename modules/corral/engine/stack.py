@@ -26,7 +26,7 @@ from corral.engine.tally import Tally
 
 NOT_FOUND = 6  # exit code of the CLI for a stack that does not exist (pkg/cmd/pulumi/cmd/exit_codes.go)
 PREVIEWING = "previewing"
-FULL = "the disk is full: free some space now, and the engine goes on; it tries for two minutes ({})"
+FULL = "the disk is full: free some space now, and the engine goes on; it tries a few times more ({})"
 ONLY_STACK = frozenset({"pulumi:pulumi:Stack"})
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from corral.inventory.account import Session, read_things
 from corral.inventory.kept import sized
 from corral.inventory.leftovers import Leftover, find_leftovers, of_names
 from corral.inventory.states import read_alive
-from corral.inventory.things import Thing
+from corral.inventory.things import Kind, Thing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,3 +44,26 @@ def find(session: Session, backend: str, known: Known, *, only_known: bool) -> F
         foreign=() if only_known else tuple(one for one in left if one not in ours),
         kept=tuple(sized(session, thing) for thing in kept),
     )
+
+
+def each_once(found: Iterable[Findings]) -> tuple[Findings, ...]:
+    """The findings of several regions with each thing in the first alone: what is global answers in all of them."""
+    seen: set[tuple[Kind, str]] = set()
+    once = []
+    for one in found:
+        things = (*(left.thing for left in (*one.leftovers, *one.foreign)), *one.kept)
+        new = {_key(thing) for thing in things} - seen
+        once.append(
+            replace(
+                one,
+                leftovers=tuple(left for left in one.leftovers if _key(left.thing) in new),
+                foreign=tuple(left for left in one.foreign if _key(left.thing) in new),
+                kept=tuple(thing for thing in one.kept if _key(thing) in new),
+            )
+        )
+        seen |= new
+    return tuple(once)
+
+
+def _key(thing: Thing) -> tuple[Kind, str]:
+    return thing.kind, thing.id
