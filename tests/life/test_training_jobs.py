@@ -290,8 +290,10 @@ def failures(node: Node) -> Mapping[str, Job]:
     for name in ("torchrun", "accelerate", "python"):
         (failing / name).write_text("#!/bin/sh\nexit 3\n")
         (failing / name).chmod(0o755)
-    path = "/mnt/failing:/usr/bin:/bin"
-    return {script: node.submit(script, *SMALL, checkpoints="failing-", PATH=path) for script in TRAINING}
+    # Each program has ended before its shell comes to wait for it.
+    (failing / "slow").write_text('trap() { builtin trap "$@"; sleep 0.3; }\n')
+    given = {"PATH": "/mnt/failing:/usr/bin:/bin", "BASH_ENV": "/mnt/failing/slow"}
+    return {script: node.submit(script, *SMALL, checkpoints="failing-", **given) for script in TRAINING}
 
 
 @pytest.mark.parametrize("script", TRAINING)
