@@ -11,7 +11,7 @@ from specs import BASE, CLUSTER, edited, project
 
 from corral.model.markets import Market
 from corral.spec.errors import SpecErrors
-from corral.spec.files import environments, read_base, read_cluster, read_environment
+from corral.spec.files import environments, read_base, read_environment
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -35,7 +35,7 @@ def test_the_shipped_base_is_read() -> None:
 
 
 def test_the_shipped_cluster_is_read() -> None:
-    cluster = read_cluster(ROOT, "dev")
+    cluster = read_environment(ROOT, "dev").cluster
     queue = cluster.queues[0]
     assert (cluster.base, queue.instance_type, queue.nodes.max, queue.suspend_after, cluster.lifetime.ttl) == (
         "dev",
@@ -47,11 +47,11 @@ def test_the_shipped_cluster_is_read() -> None:
 
 
 def test_errors_of_the_shipped_cluster_would_name_its_file() -> None:
-    assert read_cluster(ROOT, "dev").file == "stacks/cluster/Pulumi.dev.yaml"
+    assert read_environment(ROOT, "dev").cluster.file == "stacks/cluster/Pulumi.dev.yaml"
 
 
 def test_every_field_is_read(tmp_path: Path) -> None:
-    cluster = read_cluster(project(tmp_path), "dev")
+    cluster = read_environment(project(tmp_path), "dev").cluster
     train, lustre = cluster.queues[0], cluster.storage.lustre[0]
     assert (
         cluster.head.address,

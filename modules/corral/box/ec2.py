@@ -99,7 +99,7 @@ class BoxEC2Response(
         self.ec2_backend.end_blocks(utcnow())
         try:
             self._check_parameters()
-            with wished_id(self._get_action(), self.params, self._known_ids()):
+            with wished_id(self._get_action(), self.params, self._known_ids):
                 return super().call_action()
         except Refused as refused:
             return self.serialized(ActionResult(refused))

@@ -5,7 +5,7 @@ An ordinary call asks for it by the tag `corral-box:id`. AWS would take that for
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
@@ -15,8 +15,8 @@ import moto.ec2.models.vpcs
 
 import corral.box.ec2_reservations
 from corral.box.refusals import Refused
+from corral.model.urls import WISHED_ID
 
-TAG = "corral-box:id"
 # The action -> where the id of what it makes comes from, and how such an id begins.
 _MAKERS: Mapping[str, tuple[ModuleType, str, str]] = {
     "CreateVpc": (moto.ec2.models.vpcs, "random_vpc_id", "vpc"),
@@ -27,18 +27,18 @@ _MAKERS: Mapping[str, tuple[ModuleType, str, str]] = {
 
 
 @contextmanager
-def wished_id(action: str, request: Mapping[str, Any], known: set[str]) -> Iterator[None]:
+def wished_id(action: str, request: Mapping[str, Any], known: Callable[[], set[str]]) -> Iterator[None]:
     """A block in which the thing that the action makes gets the id that its tags wish for.
 
-    Raises Refused for an id of another kind, or one that is taken already.
+    `known` gives the ids that are taken. Raises Refused for one of those, and for an id of another kind.
     """
     wanted = _wanted(request) if action in _MAKERS else None
     if wanted is None:
         yield
         return
     module, name, prefix = _MAKERS[action]
-    if not wanted.startswith(f"{prefix}-") or wanted in known:
-        raise Refused("InvalidParameterValue", f"The tag {TAG} cannot have the value {wanted}.")
+    if not wanted.startswith(f"{prefix}-") or wanted in known():
+        raise Refused("InvalidParameterValue", f"The tag {WISHED_ID} cannot have the value {wanted}.")
     made_up = getattr(module, name)
     setattr(module, name, lambda *arguments: wanted)  # calls come one at a time: each holds the cloud's lock
     try:
@@ -50,4 +50,4 @@ def wished_id(action: str, request: Mapping[str, Any], known: set[str]) -> Itera
 def _wanted(request: Mapping[str, Any]) -> str | None:
     specifications = request.get("TagSpecifications") or []
     tags = [tag for specification in specifications for tag in specification.get("Tags") or []]
-    return next((str(tag["Value"]) for tag in tags if tag.get("Key") == TAG), None)
+    return next((str(tag["Value"]) for tag in tags if tag.get("Key") == WISHED_ID), None)

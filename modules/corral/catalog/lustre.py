@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import count, takewhile
-from types import MappingProxyType
 from typing import Any
 
 from corral.catalog.names import UnknownName
@@ -78,12 +77,6 @@ class MetadataIops:
     def included(self, size_gib: int) -> int:
         """What FSx provisions by itself for this size, in its AUTOMATIC mode."""
         return max(iops for from_gib, iops in self.automatic if from_gib <= max(size_gib, self.automatic[0][0]))
-
-
-def lustre_deployments() -> Mapping[str, LustreDeployment]:
-    """The deployments that their type alone names, by type, sorted: no storage or throughput is to be chosen."""
-    alone = {row.deployment_type: row for row in lustre_choices() if row.throughput_mbps_per_tib is None}
-    return MappingProxyType(alone)
 
 
 @cache

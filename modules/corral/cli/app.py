@@ -10,11 +10,10 @@ import typer
 from typer.core import TyperGroup
 
 from corral import __version__
+from corral.cli.failure import ExitCode
 from corral.cli.front_page import ENTRIES, page
 from corral.cli.options import HELP_NAMES
 from corral.cli.terminal import wants_colour
-
-INTERRUPTED = 130
 
 
 class _Commands(Mapping[str, Any]):
@@ -54,7 +53,7 @@ class LazyGroup(TyperGroup):
 def run(arguments: Sequence[str]) -> int:
     """The exit code of the command. What it raises is the caller's to tell."""
     result = typer.main.get_command(build()).main(list(arguments), prog_name="corral", standalone_mode=False)
-    if result == INTERRUPTED:
+    if result == ExitCode.INTERRUPTED:
         raise KeyboardInterrupt  # typer makes a mere number of it, and nothing would be said
     return result if isinstance(result, int) else 0
 

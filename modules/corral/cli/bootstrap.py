@@ -147,6 +147,7 @@ def _what_to_set(wanted: Wanted) -> str:
 
 
 def _print_policy(region: str, name: str, account: str | None) -> int:
+    from corral.engine.bootstrap_steps import Wanted
     from corral.plan.deployer import deployer_policies
 
     if account is None:
@@ -154,8 +155,8 @@ def _print_policy(region: str, name: str, account: str | None) -> int:
         from corral.inventory.account import open_session
 
         account = identity(open_session(region))
-    bucket = f"{name}-{account}-{region}"
-    found = deployer_policies(account=account, region=region, alias=f"alias/{name}", bucket=bucket)
+    wanted = Wanted(account=account, region=region, name=name)
+    found = deployer_policies(account=account, region=region, alias=wanted.alias, bucket=wanted.bucket)
     show_json({policy.name: policy.document for policy in found})
     return ExitCode.DONE
 

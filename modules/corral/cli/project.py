@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from corral.cli.failure import ExitCode, Failure
+from corral.model.stack_files import stack_names
 
 CLUSTERS = Path("stacks/cluster")
 
@@ -44,10 +45,9 @@ def find_environment(chosen: Path | None, name: str) -> Path:
 def environment_names(chosen: Path | None = None, stack: str = "cluster") -> tuple[str, ...]:
     """The names of the project's environments (or bases, by `stack`), sorted; none where there is no project."""
     try:
-        files = sorted((find_project(chosen) / "stacks" / stack).glob("Pulumi.*.yaml"))
+        return stack_names(find_project(chosen) / "stacks" / stack)
     except (Failure, OSError):
         return ()
-    return tuple(file.name.removeprefix("Pulumi.").removesuffix(".yaml") for file in files)
 
 
 def _checked(directory: Path) -> Path:

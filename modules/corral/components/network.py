@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -11,8 +10,7 @@ import pulumi_aws as aws
 
 from corral.components.children import Component
 from corral.model.base import BasePlan, PublicPlan, ZonePlan
-
-ZONE_ID = re.compile(r"[a-z0-9]+-az\d+")
+from corral.model.zones import is_zone_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,4 +177,4 @@ def _subnet(zone: ZonePlan, through: aws.Provider) -> aws.ec2.GetSubnetResult:
 
 def _in_zone(zone: str) -> Mapping[str, str]:
     """The argument that places a subnet: AWS takes a zone's id and its name in two."""
-    return {"availability_zone_id" if ZONE_ID.fullmatch(zone) else "availability_zone": zone}
+    return {"availability_zone_id" if is_zone_id(zone) else "availability_zone": zone}

@@ -16,9 +16,9 @@ from corral.engine.workplace import Workplace, account_of
 from corral.model.base import BasePlan
 from corral.model.cluster import ClusterPlan, OfferPlan, QueuePlan
 from corral.model.markets import Market
-from corral.model.urls import bucket_of
+from corral.model.urls import WISHED_ID, bucket_of
+from corral.model.zones import is_zone_id
 
-WISHED_ID = "corral-box:id"  # the tag by which the box's EC2 takes an id
 _WIDEST, _NARROWEST = 16, 28  # prefix lengths of a VPC
 _BLOCK_HOURS = 24
 
@@ -157,7 +157,7 @@ def _wished(kind: str, id: str) -> dict[str, Any]:
 
 
 def _zone(zone: str) -> dict[str, str]:
-    return {"AvailabilityZoneId" if "-az" in zone else "AvailabilityZone": zone}
+    return {"AvailabilityZoneId" if is_zone_id(zone) else "AvailabilityZone": zone}
 
 
 def _free_range(around: IPv4Network, subnets: tuple[IPv4Network, ...]) -> IPv4Network | None:

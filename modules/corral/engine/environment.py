@@ -18,6 +18,7 @@ import yaml
 from corral.engine.binary import Binary
 from corral.engine.bucket_backend import require_bucket
 from corral.engine.errors import CANNOT_START, WRONG_INPUT, EngineError
+from corral.model.stack_files import stack_of
 
 ALWAYS = {
     "PULUMI_SKIP_UPDATE_CHECK": "true",
@@ -93,7 +94,7 @@ def require_same_secrets(state: Mapping[str, Any] | None, stack_file: Path) -> N
         sentence = f"the secrets of this stack's state are encrypted with {was}, of which {stack_file} says nothing"
         raise EngineError(sentence, (f"add the line  secretsprovider: {was}",), WRONG_INPUT)
     sentence = f"{stack_file} says that the secrets are encrypted with {says}, but it is {was or 'a passphrase'}"
-    change = f"pulumi -C {stack_file.parent} stack change-secrets-provider --stack {_name(stack_file)} '{says}'"
+    change = f"pulumi -C {stack_file.parent} stack change-secrets-provider --stack {stack_of(stack_file)} '{says}'"
     raise EngineError(sentence, (f"to change it: {change}", "else write the line as it was"), WRONG_INPUT)
 
 
@@ -122,10 +123,6 @@ def _known(url: str) -> str:
         return url
     sentence = f"PULUMI_BACKEND_URL is '{url}', which is no place for states that Pulumi knows"
     raise EngineError(sentence, NO_BACKEND, WRONG_INPUT)
-
-
-def _name(stack_file: Path) -> str:
-    return stack_file.name.removeprefix("Pulumi.").removesuffix(".yaml")
 
 
 def _complete(environ: Mapping[str, str], binary: Binary) -> dict[str, str]:

@@ -18,6 +18,7 @@ from corral.catalog.images import BOX_PROFILE
 from corral.catalog.names import nearest
 from corral.catalog.project import FILE_NAME as CATALOGUE
 from corral.engine.errors import WRONG_INPUT, EngineError
+from corral.model.stack_files import stack_names
 
 PROJECTS = ("base", "cluster")
 BOX_IMAGE = ("corral-cluster:imageProfile", BOX_PROFILE)
@@ -38,7 +39,7 @@ def sync(source: Path, copy: Path) -> Path:
 def environment_file(stacks: Path, environment: str) -> Path:
     """The file that declares the environment. Raises EngineError where there is none."""
     folder = stacks / "cluster"
-    known = sorted(one.name[len("Pulumi.") : -len(".yaml")] for one in folder.glob("Pulumi.?*.yaml"))
+    known = stack_names(folder)
     if environment not in known:
         raise EngineError(_unknown(environment, known, folder), code=WRONG_INPUT)
     return folder / f"Pulumi.{environment}.yaml"

@@ -21,7 +21,7 @@ SUBNET = "aws:ec2/subnet:Subnet"
 _SHOWN = 8  # lines of a refusal; the rest is counted
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Shrinking:
     """The two stacks of an environment with the states that they have now, and what the environment is to be."""
 

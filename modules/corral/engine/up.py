@@ -19,6 +19,7 @@ from corral.engine.tally import Tally
 from corral.engine.workplace import BASE, CLUSTER, Workplace, ensure_secrets, made_whole
 from corral.model.base import BasePlan
 from corral.model.cluster import ClusterPlan
+from corral.model.stack_files import stack_names
 from corral.plan.base import plan_base
 from corral.plan.cluster import plan_cluster
 from corral.render.slurm import check_own_keys
@@ -50,7 +51,7 @@ def up(place: Workplace, environment: Environment, *, ask: Ask | None, end_machi
     with place.stack(CLUSTER, environment.cluster.name) as cluster:
         with place.stack(BASE, environment.base.name) as below:
             below_now, cluster_now = made_whole(below), made_whole(cluster)
-            now = _shrinking(environment, below, cluster, below_now, cluster_now)
+            now = Shrinking(environment, below, cluster, below_now, cluster_now)
             refuse_to_strand(now, end_machines=end_machines)
             _prepare(place, below, environment)
             done_below = _bring_up(below, below_now, ask)
@@ -70,7 +71,7 @@ def preview(place: Workplace, environment: Environment) -> UpResult:
             would["cluster"] = result(_look_ahead(cluster, cluster_now))
         else:
             place.printer.say(f"{cluster.title}: can be previewed when {below.title} is up")
-        refuse_to_strand(_shrinking(environment, below, cluster, below_now, cluster_now))
+        refuse_to_strand(Shrinking(environment, below, cluster, below_now, cluster_now))
         plans = _plans(place, environment)
         if not place.in_box:  # where an up makes what stands for the user's own VPC
             require_ground(below, *plans)
@@ -105,14 +106,6 @@ def _plans(place: Workplace, environment: Environment) -> tuple[BasePlan, Cluste
     return ground, cluster
 
 
-def _shrinking(
-    environment: Environment, base: Stack, cluster: Stack, base_state: State, cluster_state: State
-) -> Shrinking:
-    return Shrinking(
-        environment=environment, base=base, cluster=cluster, base_state=base_state, cluster_state=cluster_state
-    )
-
-
 def _bring_up(stack: Stack, state: State, ask: Ask | None) -> StackResult:
     if state is None:
         _make_stack(stack)
@@ -127,8 +120,7 @@ def _bring_up(stack: Stack, state: State, ask: Ask | None) -> StackResult:
 def _make_stack(stack: Stack) -> None:
     """Makes the empty stack. One that lives without a file is told: it may be this one, under its former name."""
     ensure_secrets(stack)
-    named = {file.name.removeprefix("Pulumi.").removesuffix(".yaml") for file in stack.directory.glob("Pulumi.*.yaml")}
-    for lost in sorted({*stack.neighbours()} - named):
+    for lost in sorted({*stack.neighbours()} - {*stack_names(stack.directory)}):
         stack.printer.say(
             f"{stack.title}: this backend also holds '{lost}', of which {stack.directory} has no file; both live and"
             f" both cost - if '{stack.name}' is its new name: rename the file back, and `corral down {lost}` first"

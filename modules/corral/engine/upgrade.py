@@ -9,7 +9,7 @@ from corral.engine.errors import WRONG_INPUT, EngineError
 from corral.engine.stack import Stack, resources
 from corral.engine.up import Ask, UpResult, up
 from corral.engine.workplace import CLUSTER, Workplace, account_of
-from corral.model.cluster import ClusterPlan, image_key
+from corral.model.cluster import ClusterPlan
 from corral.spec.files import Environment
 
 
@@ -60,9 +60,8 @@ def upgrade_images(place: Workplace, environment: Environment, plan: ClusterPlan
 
 def _moves(cluster: Stack, plan: ClusterPlan) -> Sequence[Move]:
     ssm = account_of(cluster).client("ssm")
-    images = {"image": plan.image, **{image_key(queue): plan.image_of(queue) for queue in plan.queues}}
     moves = []
-    for key, image in images.items():
+    for key, image in plan.images.items():
         if image.parameter is None:
             continue  # an id of the user's own follows the spec
         newest = ssm.get_parameter(Name=image.parameter)["Parameter"]["Value"]

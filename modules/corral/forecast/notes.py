@@ -16,6 +16,7 @@ from corral.forecast.prices import PriceList, Service
 from corral.model.base import BasePlan
 from corral.model.cluster import ClusterPlan, QueuePlan
 from corral.model.markets import Market
+from corral.model.zones import is_zone_id
 
 # Amazon VPC User Guide, "Amazon VPC quotas": network interfaces per Region; network address usage, and its maximum.
 INTERFACES_PER_REGION = 5_000
@@ -95,7 +96,7 @@ def _offered(cluster: ClusterPlan) -> Iterator[Note]:
             continue  # the project's own type, of which no snapshot knows
         known = offered_zones(queue.instance_type, cluster.region)
         zones = dict.fromkeys(offer.zone_id for offer in queue.offers if not offer.market.is_reserved)
-        if not all("-az" in zone for zone in zones):
+        if not all(map(is_zone_id, zones)):
             continue  # which zone a name means only the account knows
         if missing := [zone for zone in zones if zone not in known]:
             there = f"it was in {', '.join(known)}" if known else "nor anywhere else in this region"

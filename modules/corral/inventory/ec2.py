@@ -96,6 +96,11 @@ def _thing(reader: _Reader, item: Mapping[str, Any]) -> Thing:
     )
 
 
+def instance_of(item: Mapping[str, Any]) -> Thing:
+    """The instance that DescribeInstances gives so."""
+    return _thing(_READERS[0], item)
+
+
 def tags_of(pairs: Any) -> Mapping[str, str]:
     """The tags as a mapping, from the list of keys and values that most services give."""
     return {pair["Key"]: pair["Value"] for pair in pairs}

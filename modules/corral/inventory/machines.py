@@ -6,7 +6,8 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from corral.inventory.things import QUEUE_TAG, Kind, Thing
+from corral.inventory.ec2 import instance_of
+from corral.inventory.things import QUEUE_TAG, Thing
 
 _BATCH = 1000  # instances a TerminateInstances call, EC2's advice for large clusters
 _PATIENCE_S = 900  # a p5 takes minutes to shut down; its interfaces hold the security group until then
@@ -23,7 +24,7 @@ def launched_machines(session: Any, cluster: str) -> tuple[Thing, ...]:
     ]
     pages = session.client("ec2").get_paginator("describe_instances").paginate(Filters=filters)
     reservations = [reservation for page in pages for reservation in page["Reservations"]]
-    found = [_machine(one) for reservation in reservations for one in reservation["Instances"]]
+    found = [instance_of(one) for reservation in reservations for one in reservation["Instances"]]
     return tuple(sorted(found, key=lambda machine: machine.id))
 
 
@@ -54,14 +55,3 @@ def end_machines(session: Any, cluster: str, only: Iterable[Thing] | None = None
             raise TimeoutError(f"instances that do not end: {', '.join(sorted(left))}")
         time.sleep(_PAUSE_S)
     return ended
-
-
-def _machine(item: Mapping[str, Any]) -> Thing:
-    return Thing(
-        kind=Kind.INSTANCE,
-        id=item["InstanceId"],
-        tags={tag["Key"]: tag["Value"] for tag in item["Tags"]},
-        state=item["State"]["Name"],
-        type=item["InstanceType"],
-        zone=item["Placement"].get("AvailabilityZone"),
-    )

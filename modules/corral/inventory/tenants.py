@@ -6,6 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from corral.inventory.ec2 import tags_of
+
 # What a base itself puts into its subnets and takes out again before it deletes them.
 _BASES_OWN = frozenset({"efs", "nat_gateway", "vpc_endpoint"})
 _MOUNT_TARGET = "EFS mount target for "  # their interfaces are of an ordinary type in older accounts
@@ -46,8 +48,7 @@ def _machine(interface: Mapping[str, Any]) -> str | None:
 def _names(ec2: Any, ids: Collection[str]) -> Mapping[str, str]:
     pages = ec2.get_paginator("describe_instances").paginate(InstanceIds=[*ids])
     machines = [one for page in pages for reservation in page["Reservations"] for one in reservation["Instances"]]
-    tags = {one["InstanceId"]: {tag["Key"]: tag["Value"] for tag in one.get("Tags", ())} for one in machines}
-    return {id: found.get("Name", "") for id, found in tags.items()}
+    return {one["InstanceId"]: tags_of(one.get("Tags", ())).get("Name", "") for one in machines}
 
 
 def _tenant(interface: Mapping[str, Any], names: Mapping[str, str]) -> Tenant:

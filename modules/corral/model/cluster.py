@@ -148,8 +148,7 @@ def image_key(queue: QueuePlan) -> str:
 
 def declared_images(plan: "ClusterPlan") -> frozenset[str]:
     """The keys of the images whose ids are declared: those follow the spec, the others stay as the first up found."""
-    queues = {image_key(queue) for queue in plan.queues if plan.image_of(queue).image_id}
-    return frozenset(queues | ({"image"} if plan.image.image_id else set()))
+    return frozenset(key for key, image in plan.images.items() if image.image_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,6 +196,11 @@ class ClusterPlan:
     def own_lustre(self) -> tuple[LustrePlan, ...]:
         """The file systems that live and die with the cluster."""
         return tuple(system for system in self.lustre if not system.kept)
+
+    @property
+    def images(self) -> Mapping[str, ImagePlan]:
+        """What its machines boot, by the keys under which the ids are kept: `image` for the cluster's own."""
+        return {"image": self.image, **{image_key(queue): self.image_of(queue) for queue in self.queues}}
 
     def image_of(self, queue: QueuePlan) -> ImagePlan:
         """What the nodes of this queue boot."""

@@ -8,6 +8,8 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from corral.inventory.ec2 import tags_of
+from corral.inventory.things import CLUSTER_TAG
 from corral.model.base import BasePlan
 from corral.model.cluster import ClusterPlan
 from corral.preflight.adoption import AdoptionFacts, SubnetFacts
@@ -56,7 +58,7 @@ def _own(ec2: Any, cluster: ClusterPlan, subnet: Mapping[str, Any]) -> int:
     """Addresses in the subnet that the cluster's own interfaces have."""
     wanted = [
         {"Name": "subnet-id", "Values": [subnet["SubnetId"]]},
-        {"Name": "tag:corral:cluster", "Values": [cluster.name]},
+        {"Name": f"tag:{CLUSTER_TAG}", "Values": [cluster.name]},
     ]
     found = _described(ec2, "describe_network_interfaces", "NetworkInterfaces", Filters=wanted)
     return sum(len(one.get("PrivateIpAddresses", ())) for one in found)
@@ -110,5 +112,4 @@ def _taken(ec2: Any, cluster: ClusterPlan, subnets: Collection[Mapping[str, Any]
 
 
 def _is_head(interface: Mapping[str, Any], cluster: str) -> bool:
-    tags = {tag["Key"]: tag["Value"] for tag in interface.get("TagSet", ())}
-    return tags.get("corral:cluster") == cluster
+    return tags_of(interface.get("TagSet", ())).get(CLUSTER_TAG) == cluster

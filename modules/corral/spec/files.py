@@ -12,6 +12,7 @@ from typing import Any
 
 from corral.catalog.names import suggestion
 from corral.catalog.project import Catalogue, project_catalogue
+from corral.model.stack_files import stack_names
 from corral.spec.base import BaseSpec
 from corral.spec.cluster import ClusterSpec
 from corral.spec.errors import SpecError, SpecErrors
@@ -42,17 +43,12 @@ class _StackFile:
 
 def environments(project_dir: Path) -> tuple[str, ...]:
     """The names of the clusters that this project declares, sorted. Raises SpecErrors where it is no project."""
-    return _names(_folder(project_dir, "cluster"))
+    return stack_names(_folder(project_dir, "cluster"))
 
 
 def read_base(project_dir: Path, name: str) -> BaseSpec:
     """The base of this name. Raises SpecErrors."""
     return _read_base(project_dir, name, project_catalogue(project_dir)).checked()
-
-
-def read_cluster(project_dir: Path, name: str) -> ClusterSpec:
-    """The cluster of this name, checked against its base. Raises SpecErrors, for mistakes in the base's file too."""
-    return read_environment(project_dir, name).cluster
 
 
 def read_environment(project_dir: Path, env: str) -> Environment:
@@ -82,13 +78,13 @@ def read_environment(project_dir: Path, env: str) -> Environment:
 def _errors_beside(project_dir: Path, env: str, catalogue: Catalogue) -> tuple[SpecError, ...]:
     """What is wrong with the base of this name, if there is one, while its cluster's file cannot be understood."""
     folder = project_dir / "stacks" / "base"
-    is_there = folder.is_dir() and env in _names(folder)
+    is_there = folder.is_dir() and env in stack_names(folder)
     return _read_base(project_dir, env, catalogue).errors if is_there else ()
 
 
 def _base_of(project_dir: Path, cluster: _StackFile, name: str, catalogue: Catalogue) -> Outcome[BaseSpec]:
     """The cluster's base; where there is none of this name, that is a mistake in the cluster's file."""
-    known = _names(_folder(project_dir, "base"))
+    known = stack_names(_folder(project_dir, "base"))
     if name in known:
         return _read_base(project_dir, name, catalogue)
     message = f"there is no base {name!r} - {suggestion(name, known) if known else 'there is none yet'}"
@@ -106,7 +102,7 @@ def _read_base(project_dir: Path, name: str, catalogue: Catalogue) -> Outcome[Ba
 
 def _read_file(project_dir: Path, kind: str, name: str) -> _StackFile:
     folder, where = _folder(project_dir, kind), f"stacks/{kind}/Pulumi.{name}.yaml"
-    known = _names(folder)
+    known = stack_names(folder)
     if name not in known:
         what = "environment" if kind == "cluster" else "base"
         raise _error(
@@ -153,11 +149,6 @@ def _folder(project_dir: Path, kind: str) -> Path:
             f"is no corral project: it has no stacks/{kind} - go to one, or name it with --project DIR",
         )
     return folder
-
-
-def _names(folder: Path) -> tuple[str, ...]:
-    names = (file.name.removeprefix("Pulumi.").removesuffix(".yaml") for file in folder.glob("Pulumi.?*.yaml"))
-    return tuple(sorted(names))
 
 
 def _error(where: str, message: str, path: str = "") -> SpecErrors:

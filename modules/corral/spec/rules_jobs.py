@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from corral.spec.cluster import BucketSpec, JobsSpec
 from corral.spec.errors import Finding, Loc
-from corral.spec.rules_lustre import S3_PLACE
+from corral.spec.rules_names import s3_problem
 from corral.spec.rules_tags import looks_secret
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -25,9 +25,8 @@ def check(jobs: JobsSpec) -> Iterator[Finding]:
 
 
 def _check_bucket(loc: Loc, bucket: BucketSpec, earlier: tuple[BucketSpec, ...]) -> Iterator[Finding]:
-    found = S3_PLACE.fullmatch(bucket.s3)
-    if found is None or ".." in found["bucket"]:
-        yield Finding(loc, f"{bucket.s3!r} is not a place in S3 - write it like s3://bucket/prefix")
+    if message := s3_problem(bucket.s3):
+        yield Finding(loc, message)
     elif any(bucket.s3.rstrip("/") == other.s3.rstrip("/") for other in earlier):
         yield Finding(loc, f"{bucket.s3!r} is listed twice - keep one")
 

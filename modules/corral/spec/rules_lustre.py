@@ -15,7 +15,6 @@ from corral.spec.lustre import DataLinkSpec, LustreSpec, RootSquashSpec
 from corral.spec.surroundings import Surroundings
 
 _PATH = re.compile(r"/|(/[A-Za-z0-9_][A-Za-z0-9._-]*)+")
-S3_PLACE = re.compile(r"s3://(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(/(?P<prefix>[^/\s][^\s]*)?)?")
 _TIME = re.compile(r"([01]\d|2[0-3]):[0-5]\d")
 _IDS = re.compile(r"\d{1,10}:\d{1,10}")
 # Addresses with ranges in brackets, as FSx takes them (LustreRootSquashConfiguration, NoSquashNids).
@@ -179,9 +178,8 @@ def directory_problem(mount: str) -> str | None:
 def _check_link(loc: Loc, link: DataLinkSpec) -> Iterator[Finding]:
     if not _PATH.fullmatch(link.path):
         yield Finding((*loc, "path"), f"{link.path!r} is not a directory of the file system - write it like /data")
-    s3 = S3_PLACE.fullmatch(link.s3)
-    if s3 is None or ".." in s3["bucket"]:
-        yield Finding((*loc, "s3"), f"{link.s3!r} is not a place in S3 - write it like s3://bucket/prefix")
+    if message := rules_names.s3_problem(link.s3):
+        yield Finding((*loc, "s3"), message)
     for key, events in (("import", link.imports), ("export", link.exports)):
         for number, event in enumerate(events):
             if event in events[:number]:

@@ -14,6 +14,7 @@ _NAME = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?")
 _LONGEST = 28  # characters: corral-<base>-<account>-<region> must fit into the 63 of a bucket's name
 _RESERVED = ("all", "default", "none")  # words of Slurm's own in the place of a partition or node name
 ZONE_NAME = re.compile(r"(?P<region>[a-z]{2}(-[a-z]+)+-\d+)[a-g]")
+_S3_PLACE = re.compile(r"s3://(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(/(?P<prefix>[^/\s][^\s]*)?)?")
 _LOCAL_ZONE = re.compile(r"[a-z]+\d+-[a-z]+\d+-az\d+|[a-z]{2}(-[a-z]+)+-\d+-[a-z]+-\d+[a-z]")
 
 
@@ -41,6 +42,14 @@ def name_problem(name: str) -> str | None:
         return f"{name!r} is not a name - use small letters, digits and hyphens, a letter first, no hyphen last"
     if len(name) > _LONGEST:
         return f"{name!r} has {len(name)} characters - use {_LONGEST} or fewer"
+    return None
+
+
+def s3_problem(url: str) -> str | None:
+    """Why this names no bucket, and no place in one; None where it does."""
+    found = _S3_PLACE.fullmatch(url)
+    if found is None or ".." in found["bucket"]:
+        return f"{url!r} is not a place in S3 - write it like s3://bucket/prefix"
     return None
 
 

@@ -17,7 +17,7 @@ from corral.spec.queues import PoolSpec, QueueSpec
 from corral.spec.rules_lustre import directory_problem
 from corral.spec.surroundings import Surroundings
 
-_MOST_NODES = 65533  # Slurm's own limit on the nodes of one cluster (TreeWidth, slurm.conf)
+MOST_NODES = 65533  # Slurm's own limit on the nodes of one cluster (TreeWidth, slurm.conf)
 _SHORTEST_SUSPEND = timedelta(seconds=60)  # slurmctld looks for idle nodes every minute
 _RESERVATION_ID = re.compile(r"cr-[0-9a-f]{17}")
 _ACCOUNT = re.compile(r"[a-z0-9_][a-z0-9_-]{0,63}")
@@ -30,8 +30,8 @@ def check(queues: Sequence[QueueSpec], around: Surroundings) -> Iterator[Finding
         yield from _check_queue(("queues", number), queue, around)
     yield from rules_names.check_unique([queue.name for queue in queues], ("queues",), "name", "name")
     total = sum(queue.nodes.max for queue in queues)
-    if total > _MOST_NODES:
-        yield Finding(("queues",), f"have {total} nodes together - Slurm takes {_MOST_NODES}")
+    if total > MOST_NODES:
+        yield Finding(("queues",), f"have {total} nodes together - Slurm takes {MOST_NODES}")
     yield from _check_reservations_apart(queues)
 
 

@@ -23,12 +23,11 @@ from corral.spec.cluster import ClusterSpec
 from corral.spec.parse import parse_base, parse_cluster, read_base_wishes
 from corral.spec.queues import QueueSpec
 from corral.spec.rules_cluster import image_problem
-from corral.spec.rules_lustre import S3_PLACE
-from corral.spec.rules_names import name_problem
+from corral.spec.rules_names import name_problem, s3_problem
+from corral.spec.rules_queues import MOST_NODES
 from corral.spec.surroundings import Surroundings
 from corral.spec.yaml_text import YamlError, read_yaml
 
-_MOST_NODES = 65533  # Slurm's own limit on the nodes of one cluster (TreeWidth, slurm.conf)
 _ZONE_LIST = re.compile(r"(?<=zones: \[)[^]]+(?=\])")
 _SUBNET = re.compile(r"(?<=- \{zone: )[^,]+(?=,)")
 _NOTIFY = re.compile(r"(?<=notify: \[)[^]]+(?=\])")
@@ -179,15 +178,16 @@ def _wrong_type(name: str | None, shipped: Shipped | None, catalogue: Catalogue)
 def _wrong_count(nodes: int | None, shipped: Shipped | None) -> Iterator[str]:
     others = sum(queue.nodes.max for queue in shipped.cluster.queues[1:]) if shipped else 0
     least = max(shipped.queue.nodes.min, 1) if shipped else 1
-    if nodes is not None and not least <= nodes <= _MOST_NODES - others:
-        yield f"--max-nodes: {nodes} cannot be - use {least} to {_MOST_NODES - others}"
+    if nodes is not None and not least <= nodes <= MOST_NODES - others:
+        yield f"--max-nodes: {nodes} cannot be - use {least} to {MOST_NODES - others}"
 
 
 def _wrong_bucket(bucket: str | None, shipped: Shipped | None) -> Iterator[str]:
     if bucket is None:
         return
-    found = S3_PLACE.fullmatch(bucket)
-    if found is None or ".." in found["bucket"] or not bucket.isprintable():
+    if message := s3_problem(bucket):
+        yield f"--bucket: {message}"
+    elif not bucket.isprintable():
         yield f"--bucket: {bucket!r} is not a place in S3 - write it like s3://bucket/prefix"
     if shipped and shipped.bucket is None:
         yield f"--bucket: {shipped.name!r} has no data from S3 - leave it out, or use another --like"

@@ -10,7 +10,7 @@ import pulumi
 import pulumi_aws as aws
 
 from corral.catalog.project import project_catalogue
-from corral.model.cluster import ClusterPlan, ImagePlan, image_key
+from corral.model.cluster import ClusterPlan, ImagePlan
 from corral.plan.base import plan_base
 from corral.plan.cluster import plan_cluster
 from corral.spec.files import read_base
@@ -33,8 +33,7 @@ def read_plan() -> ClusterPlan:
 
 def image_ids(plan: ClusterPlan, through: aws.Provider) -> Mapping[str, str]:
     """The images that a cluster made now would boot, by their keys. Pins keep those of the first up."""
-    images = {"image": plan.image, **{image_key(queue): plan.image_of(queue) for queue in plan.queues}}
-    return {key: _image_id(image, through) for key, image in images.items()}
+    return {key: _image_id(image, through) for key, image in plan.images.items()}
 
 
 def ends_at(plan: ClusterPlan) -> str | None:

@@ -1,0 +1,13 @@
+"""How Pulumi names the files in which stacks are declared: `Pulumi.<name>.yaml`, beside the project's Pulumi.yaml."""
+
+from pathlib import Path
+
+
+def stack_of(file: Path) -> str:
+    """The name of the stack that this file declares."""
+    return file.name.removeprefix("Pulumi.").removesuffix(".yaml")
+
+
+def stack_names(folder: Path) -> tuple[str, ...]:
+    """The stacks that this directory of a project has files of, sorted; none where it does not exist."""
+    return tuple(sorted(stack_of(file) for file in folder.glob("Pulumi.?*.yaml")))
