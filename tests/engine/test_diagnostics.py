@@ -8,7 +8,7 @@ import pytest
 from states import urn
 
 from corral.engine.complaint import raise_complaint
-from corral.engine.diagnostics import cleaned, complaint_lines, complaints
+from corral.engine.diagnostics import cleaned, complaint_lines, complaints, unanswered
 from corral.engine.errors import EngineError, Interrupted
 from corral.engine.process import Answer
 from corral.engine.progress import Said, subject
@@ -125,3 +125,17 @@ def test_a_full_disk_that_is_not_named_is_told_with_what_is_needed() -> None:
     with pytest.raises(EngineError) as raised:
         raise_complaint("base dev", failed("error: no space left on device"))
     assert raised.value.hints[0] == "an update needs 16 MiB where the state of the stack is kept"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_lost"),
+    [
+        ("https response error StatusCode: 0, request send failed, Post: dial tcp: connection refused", True),
+        ("read tcp 10.0.0.1:5000->52.94.0.1:443: read: connection reset by peer", True),
+        ("rpc error: code = Canceled desc = context canceled", True),
+        ("creating subnet-0: the box at http://127.0.0.1:37799 does not answer - corral box start", True),
+        ("api error VpcLimitExceeded: The maximum number of VPCs has been reached", False),
+    ],
+)
+def test_whether_the_answer_to_a_call_was_lost(text: str, is_lost: bool) -> None:
+    assert unanswered([error(text)]) == ({VPC.urn} if is_lost else set())

@@ -89,6 +89,16 @@ def test_a_failure_is_a_line_that_says_so() -> None:
     assert [(line.failed, line.took_s) for line in lines] == [(True, 1.0)]
 
 
+def test_a_creation_that_failed_is_remembered_as_a_state_would_hold_it() -> None:
+    new = {"parent": urn("corral:base:Network", "net"), "inputs": {"cidrBlock": "10.0.0.0/16"}, "protect": False}
+    tally, _ = told(
+        step("resOpFailedEvent", "create", VPC, "vpc", new=new), step("resOpFailedEvent", "update", VPC, "other")
+    )
+    assert tally.not_created == [
+        {"urn": urn(VPC, "vpc"), "type": VPC, "custom": True, "parent": new["parent"], "inputs": new["inputs"]}
+    ]
+
+
 def test_only_warnings_and_errors_are_kept_of_what_is_said() -> None:
     event = {"diagnosticEvent": {"severity": "error", "message": "no", "urn": urn(VPC, "vpc")}}
     assert progress_event(event) == Said(severity="error", text="no", subject=subject(urn(VPC, "vpc")))

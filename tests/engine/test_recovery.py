@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from states import resource, state
 
-from corral.engine.recovery import recover
+from corral.engine.recovery import recover, with_creations
 
 VPC, TAGS = "aws:ec2/vpc:Vpc", {"tagsAll": {"Name": "vpc"}}
 
@@ -51,3 +51,8 @@ def test_other_operations_are_left_to_the_refresh() -> None:
     interrupted = state(known)
     interrupted["deployment"]["pending_operations"] = [{"type": "deleting", "resource": known}]
     assert recover(interrupted, lambda _: ["vpc-9"]).state == state(known)
+
+
+def test_a_creation_whose_answer_was_lost_is_under_way_once() -> None:
+    one, other = resource(VPC, "vpc"), resource(VPC, "other")
+    assert with_creations(state(creating=[one]), [one, other]) == state(creating=[one, other])

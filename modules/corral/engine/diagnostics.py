@@ -30,6 +30,14 @@ CUT_SHORT = re.compile(
     re.IGNORECASE,
 )
 
+# What a resource is told when a call went out and no answer came back: what it asked for may have been done.
+UNANSWERED = re.compile(
+    CUT_SHORT.pattern
+    + r"|does not answer|closed before we received|could not connect|connection (?:reset|refused|closed|timed out)"
+    r"|request send failed|broken pipe|i/o timeout|timeout exceeded|deadline exceeded|no such host",
+    re.IGNORECASE,
+)
+
 
 class Cause(NamedTuple):
     """A reason that many messages share, recognised by their text; its sentence and what helps."""
@@ -141,6 +149,11 @@ def complaints(said: Iterable[Said]) -> list[Complaint]:
 def faults(found: Iterable[Complaint]) -> list[Complaint]:
     """What is wrong with resources themselves, of what was said while the engine was being stopped."""
     return [one for one in found if one.about and not CUT_SHORT.search(one.text)]
+
+
+def unanswered(said: Iterable[Said]) -> set[str]:
+    """The URNs of the resources of which a call went out and no answer came back."""
+    return {one.subject.urn for one in said if one.subject and UNANSWERED.search(one.text)}
 
 
 def complaint_lines(found: Sequence[Complaint]) -> list[str]:

@@ -35,6 +35,11 @@ def directory(url: str) -> Path | None:
     return Path(unquote(parts.netloc + parts.path)).expanduser() / ".pulumi" if parts.scheme == "file" else None
 
 
+def tags_file(root: Path, project: str, stack: str) -> Path:
+    """Where Pulumi keeps the tags of a stack; absent for one that has none."""
+    return root / "stacks" / project / f"{stack}.pulumi-tags"
+
+
 def _is_torn(file: Path) -> bool:
     try:
         json.loads(file.read_bytes())

@@ -129,10 +129,14 @@ class Ended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
-    """A resource could not be brought about; the reason is told apart."""
+    """A resource could not be brought about; the reason is told apart.
+
+    `creation`: the resource as a state would hold it, where one of the cloud was to be made and may have been.
+    """
 
     subject: Subject
     deed: Deed
+    creation: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +166,7 @@ def progress_event(event: Mapping[str, Any]) -> ProgressEvent | None:
         case {"resOutputsEvent": {"metadata": step} as news}:
             return _ended(step, news)
         case {"resOpFailedEvent": {"metadata": step}}:
-            return Failed(subject=subject(step["urn"]), deed=_deed(step))
+            return Failed(subject=subject(step["urn"]), deed=_deed(step), creation=_creation(step))
         case {"diagnosticEvent": {"severity": "error" | "warning" as severity, "message": text} as news}:
             about = news.get("urn")
             return Said(severity=severity, text=str(text), subject=subject(about) if about else None)
@@ -200,6 +204,14 @@ def _step(step: Mapping[str, Any], news: Mapping[str, Any]) -> dict[str, Any]:
         "operation": step["op"],
         "planning": bool(news.get("planning")),
     }
+
+
+def _creation(step: Mapping[str, Any]) -> dict[str, Any] | None:
+    new = step.get("new") or {}
+    if step["op"] not in ("create", "create-replacement") or not step["type"].startswith("aws:"):
+        return None
+    kept = {key: new[key] for key in ("parent", "provider", "inputs", "protect", "retainOnDelete") if new.get(key)}
+    return {"urn": step["urn"], "type": step["type"], "custom": True, **kept}
 
 
 def _deed(step: Mapping[str, Any]) -> Deed:

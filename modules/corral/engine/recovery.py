@@ -1,9 +1,10 @@
 """A state whose engine was killed, made whole: what was being created is put into it where the cloud may hold it. Pure.
 
-A killed engine leaves operations that were under way in its state. For those that change, read or delete something the
-resource is in the state and a refresh tells what became of it. A resource that was being created is nowhere: it is
-entered here under each id by which it could exist, and the refresh at the beginning of the next update drops those that
-do not. Nothing that was made is lost, and nothing is made twice.
+A killed engine leaves operations that were under way in its state. A living one forgets a creation whose answer was
+lost, to a cut connection or an interrupt: it is entered beside them. For operations that change, read or delete
+something the resource is in the state and a refresh tells what became of it. A resource that was being created is
+nowhere: it is entered here under each id by which it could exist, and the refresh at the beginning of the next update
+drops those that do not. Nothing that was made is lost, and nothing is made twice.
 """
 
 from __future__ import annotations
@@ -45,6 +46,15 @@ def recover(state: Mapping[str, Any], lookup: Lookup) -> Recovered:
             _enter(resources, {**resource, "id": id, "outputs": resource.get("inputs") or {}}, is_spare=number > 0)
     whole = {**deployment, "resources": resources, "pending_operations": []}
     return Recovered(state={**state, "deployment": whole}, unfinished=len(operations), found=found)
+
+
+def with_creations(state: Mapping[str, Any], creations: Sequence[Resource]) -> dict[str, Any]:
+    """The state with these creations as under way, save those that it knows as such."""
+    deployment = state["deployment"]
+    operations = list(deployment.get("pending_operations") or [])
+    known = {one["resource"]["urn"] for one in operations}
+    operations += [{"type": "creating", "resource": one} for one in creations if one["urn"] not in known]
+    return {**state, "deployment": {**deployment, "pending_operations": operations}}
 
 
 def _is_creation(operation: Mapping[str, Any]) -> bool:

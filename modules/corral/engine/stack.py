@@ -5,16 +5,19 @@ Every update goes through `update`, so that progress, interrupts, stale locks an
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 from corral.engine import file_backend
 from corral.engine.bucket_backend import bucket_holders
 from corral.engine.complaint import raise_complaint
+from corral.engine.diagnostics import unanswered
 from corral.engine.disk import is_nearly_full, room
 from corral.engine.errors import EngineError
 from corral.engine.locks import Holder, backend_holders, file_holders
@@ -26,6 +29,8 @@ from corral.engine.tally import Tally
 
 NOT_FOUND = 6  # exit code of the CLI for a stack that does not exist (pkg/cmd/pulumi/cmd/exit_codes.go)
 PREVIEWING = "previewing"
+LONGEST_ARGUMENT = 128_000  # bytes; Linux takes 131,071 (MAX_ARG_STRLEN)
+UNANSWERED = "corral:unanswered"  # a tag of the stack: an import of its state would drop operations that are under way
 FULL = "the disk is full: free some space now, and the engine goes on; it tries a few times more ({})"
 ONLY_STACK = frozenset({"pulumi:pulumi:Stack"})
 
@@ -96,6 +101,20 @@ class Stack:
         finally:
             file.unlink(missing_ok=True)
 
+    def unanswered(self) -> list[dict[str, Any]]:
+        """The creations of earlier updates whose answer never came: what they asked for may have been made."""
+        root = file_backend.directory(self.engine.environment["PULUMI_BACKEND_URL"])
+        if root and not file_backend.tags_file(root, self.project, self.name).exists():
+            return []  # what asking would cost is a third of a second
+        answer = self._insist(
+            lambda: self.engine.ask(["stack", "tag", "get", UNANSWERED, "--stack", self.name], self.directory)
+        )
+        return list(json.loads(answer.stdout)) if answer.code == 0 else []
+
+    def forget_unanswered(self) -> None:
+        """Strikes them out, when they have been looked for."""
+        self.ask(["stack", "tag", "rm", UNANSWERED, "--stack", self.name])
+
     def ask(self, arguments: Sequence[str]) -> Answer:
         """The answer of a short call that must succeed; a lock that nobody holds any more is removed first."""
         answer = self._insist(lambda: self.engine.ask(arguments, self.directory))
@@ -122,8 +141,19 @@ class Stack:
             ended = "interrupted" if answer.interrupts else "FAILED" if answer.code else "done"
             self.printer.end(ended)
         if answer.code or answer.interrupts:  # an interrupted destroy ends with 0, but it is not done
+            self._note_unanswered(tally)
             raise_complaint(self.title, answer, tally.said)
         return tally
+
+    def _note_unanswered(self, tally: Tally) -> None:
+        """Remembers beside the state what may have been made though no answer came: the engine forgets it."""
+        lost = unanswered(tally.said)
+        new = [one for one in tally.not_created if one["urn"] in lost]
+        if not new:
+            return
+        with contextlib.suppress(EngineError):  # where even this cannot be written, the error that follows says why
+            known = [one for one in self.unanswered() if one["urn"] not in lost]
+            self.ask(["stack", "tag", "set", UNANSWERED, _fitting([*known, *new]), "--stack", self.name])
 
     def _run(self, arguments: Sequence[str], tally: Tally) -> Answer:
         told, warned = 0, False
@@ -203,6 +233,13 @@ def outputs(state: Mapping[str, Any] | None) -> dict[str, Any]:
     """The stack's outputs, of an exported state."""
     found = (state or {}).get("deployment", {}).get("resources") or []
     return next((dict(one.get("outputs") or {}) for one in found if one["type"] in ONLY_STACK), {})
+
+
+def _fitting(creations: Sequence[Mapping[str, Any]]) -> str:
+    """As JSON those that fit into one argument of a command: all but the largest of very many."""
+    texts = sorted((json.dumps(one, separators=(",", ":")) for one in creations), key=len)
+    lengths = accumulate(len(text) + 1 for text in texts)
+    return f"[{','.join(text for text, length in zip(texts, lengths, strict=True) if length < LONGEST_ARGUMENT)}]"
 
 
 def _on_interrupt(times: int) -> str:

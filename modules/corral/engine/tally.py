@@ -38,6 +38,7 @@ class Tally:
     planned: list[Begun] = field(default_factory=list)
     said: list[Said] = field(default_factory=list)
     failed: list[Subject] = field(default_factory=list)
+    not_created: list[Mapping[str, Any]] = field(default_factory=list)
     outputs: Mapping[str, Any] = field(default_factory=dict)
     is_plan: bool = False
 
@@ -55,6 +56,7 @@ class Tally:
                 return self._finish(event, now_s)
             case Failed(subject=subject):
                 self.failed.append(subject)
+                self.not_created += [event.creation] if event.creation is not None else []
                 since_s = min((one.since_s for one in self._drop(subject)), default=now_s)
                 return Line(subject=subject, deed=event.deed, took_s=now_s - since_s, failed=True)
         return None

@@ -25,7 +25,7 @@ from corral.engine.lookups import candidates
 from corral.engine.printers import Printer
 from corral.engine.process import Engine, Files
 from corral.engine.projects import region_of
-from corral.engine.recovery import is_unfinished, recover
+from corral.engine.recovery import is_unfinished, recover, with_creations
 from corral.engine.stack import Stack
 
 BASE, CLUSTER = "corral-base", "corral-cluster"
@@ -98,17 +98,22 @@ def made_whole(stack: Stack) -> dict[str, Any] | None:
     """The stack's state, after an engine that was killed on it has been tidied up after; None if there is no stack."""
     state = stack.state()
     require_same_secrets(state, stack.directory / f"Pulumi.{stack.name}.yaml")
-    if state is None or not is_unfinished(state):
+    if state is None:
+        return None
+    lost = stack.unanswered()
+    if not lost and not is_unfinished(state):
         return state
     stack.require_free()
     account = account_of(stack)
-    recovered = recover(state, lambda resource: candidates(resource, account.client, account.region_name))
+    recovered = recover(with_creations(state, lost), lambda resource: candidates(resource, account.client, account.region_name))
     if stack.state() != state:
         raise EngineError(f"{stack.title}: another Pulumi is at work on this stack", ("wait until it has ended",))
     stack.write_state(recovered.state)
+    if lost:
+        stack.forget_unanswered()
     stack.printer.say(
-        f"{stack.title}: an earlier command was killed at work: {recovered.unfinished} operations were under way,"
-        f" {recovered.found} things that they may have made are looked at"
+        f"{stack.title}: an earlier command was killed or cut off at work: {recovered.unfinished} operations were under"
+        f" way, {recovered.found} things that they may have made are looked at"
     )
     return stack.state()
 
