@@ -1,6 +1,7 @@
 """What a plan and all its files cost at 27,500 p5.48xlarge in ten queues, beside `dev`: seconds, and peak memory.
 
-Each in a process of its own, in turns; shown are medians and their ratio. Nothing is asserted here.
+Each in a process of its own, in turns; shown are medians and their ratio. It ends with 1 where the large one takes more
+than LIMITS; what it plans is asserted by tests/plan/test_scale.py.
 """
 
 import resource
@@ -8,12 +9,14 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 NODES, QUEUES = 27_500, 10
 BASE = {"network": {"cidr": "10.64.0.0/16", "zones": ["use1-az1", "use1-az2", "use1-az6"]}}
 ROUNDS = 5
+LIMITS = {"s": 2.0, "MiB": 200.0}  # of the large one: what somebody waits for without a thought, on any machine
 
 
 def spec(name: str, nodes: int, queues: int) -> dict[str, object]:
@@ -49,8 +52,17 @@ def once(nodes: int, queues: int) -> None:
     print(f"{seconds:.3f} {most:.0f} {sum(map(len, files.values()))} {vpc}")
 
 
+def broken(found: Mapping[str, float]) -> list[str]:
+    """The limits that these figures, by unit, are beyond: a sentence for each."""
+    return [
+        f"{NODES:,} nodes take {found[unit]:g} {unit}, the limit is {limit:g} {unit}"
+        for unit, limit in LIMITS.items()
+        if found[unit] > limit
+    ]
+
+
 def main() -> int:
-    """Measures both sizes in turns and prints the medians."""
+    """Measures both sizes in turns and prints the medians; 1 where a limit is broken."""
     sizes = {"dev's size (4 nodes, 1 queue)": (4, 1), f"{NODES:,} nodes, {QUEUES} queues": (NODES, QUEUES)}
     found: dict[str, list[list[str]]] = {name: [] for name in sizes}
     for _ in range(ROUNDS):
@@ -59,15 +71,19 @@ def main() -> int:
             command, here = [sys.executable, "-c", code], ROOT / "benchmarks"
             ended = subprocess.run(command, cwd=here, capture_output=True, text=True, check=True)
             found[name].append(ended.stdout.strip().split(" ", 3))
-    medians = {}
+    medians = []
     for name, runs in found.items():
-        medians[name] = statistics.median(float(run[0]) for run in runs)
-        most = statistics.median(float(run[1]) for run in runs)
-        print(f"{name:<34} {medians[name]:.2f} s, {most:.0f} MiB, {int(runs[0][2]):,} bytes of files")
-    small, large = medians.values()
-    print(f"ratio {large / small:.2f}")
+        medians.append(
+            {unit: statistics.median(float(run[place]) for run in runs) for place, unit in enumerate(LIMITS)}
+        )
+        seconds, most = medians[-1].values()
+        print(f"{name:<34} {seconds:.2f} s, {most:.0f} MiB, {int(runs[0][2]):,} bytes of files")
+    small, large = medians
+    print(f"ratio {large['s'] / small['s']:.2f}")
     print(f"and the plan says: {found[list(sizes)[1]][0][3]}")
-    return 0
+    for sentence in broken(large):
+        print(sentence, file=sys.stderr)
+    return 1 if broken(large) else 0
 
 
 if __name__ == "__main__":

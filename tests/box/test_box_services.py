@@ -93,6 +93,48 @@ def _role(aws: Clients) -> Any:
     return iam
 
 
+def _long(characters: int) -> str:
+    """A policy of so many characters, white space not counted, with a lot of white space."""
+    document = json.loads(POLICY)
+    document["Statement"][0]["Sid"] = ""
+    missing = characters - len("".join(json.dumps(document).split()))
+    document["Statement"][0]["Sid"] = "x" * missing
+    return json.dumps(document, indent=40)
+
+
+def test_a_managed_policy_has_6144_characters_at_most_white_space_not_counted(aws: Clients) -> None:
+    iam = aws("iam")
+    arn = iam.create_policy(PolicyName="long", PolicyDocument=_long(6_144))["Policy"]["Arn"]
+    calls = [
+        (iam.create_policy, {"PolicyName": "longer", "PolicyDocument": _long(6_145)}),
+        (iam.create_policy_version, {"PolicyArn": arn, "PolicyDocument": _long(6_145)}),
+    ]
+    told = []
+    for call, parameters in calls:
+        with pytest.raises(ClientError) as refused:
+            call(**parameters)
+        told.append((refused.value.response["Error"]["Code"], refused.value.response["Error"]["Message"]))
+    assert told == [("LimitExceeded", "Cannot exceed quota for PolicySize: 6144")] * 2
+
+
+def test_a_sixth_version_of_a_policy_is_refused(aws: Clients) -> None:
+    iam = aws("iam")
+    arn = iam.create_policy(PolicyName="five", PolicyDocument=POLICY)["Policy"]["Arn"]
+    for _ in range(4):
+        iam.create_policy_version(PolicyArn=arn, PolicyDocument=POLICY, SetAsDefault=True)
+    with pytest.raises(ClientError) as refused:
+        iam.create_policy_version(PolicyArn=arn, PolicyDocument=POLICY)
+    assert refused.value.response["Error"]["Code"] == "LimitExceeded"
+
+
+def test_the_version_that_counts_is_not_deleted(aws: Clients) -> None:
+    iam = aws("iam")
+    arn = iam.create_policy(PolicyName="one", PolicyDocument=POLICY)["Policy"]["Arn"]
+    with pytest.raises(ClientError) as refused:
+        iam.delete_policy_version(PolicyArn=arn, VersionId="v1")
+    assert refused.value.response["Error"]["Code"] == "DeleteConflict"
+
+
 def test_a_policy_of_aws_can_be_attached_and_is_no_policy_of_the_account(aws: Clients) -> None:
     iam, arn = _role(aws), "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore"
     iam.attach_role_policy(RoleName="head", PolicyArn=arn)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,46 @@ def test_a_file_system_has_interfaces_in_its_subnet_which_go_with_it(aws: Client
         [ground.subnet, ground.subnet],
         [],
     )
+
+
+@pytest.mark.parametrize(
+    ("capacity_gib", "settings", "interfaces"),
+    [
+        (1200, {}, 2),
+        (9600, {}, 5),
+        (4800, {"DeploymentType": "PERSISTENT_1", "PerUnitStorageThroughput": 50}, 3),
+        (19200, {"DeploymentType": "PERSISTENT_2", "PerUnitStorageThroughput": 250}, 9),
+        (
+            38400,
+            {
+                "DeploymentType": "PERSISTENT_2",
+                "PerUnitStorageThroughput": 250,
+                "EfaEnabled": True,
+                "MetadataConfiguration": {"Mode": "USER_PROVISIONED", "Iops": 36000},
+            },
+            5,
+        ),
+    ],
+)
+def test_a_file_system_has_an_interface_for_each_of_its_servers(
+    aws: Clients, ground: Ground, capacity_gib: int, settings: dict[str, Any], interfaces: int
+) -> None:
+    assert len(_create(aws, ground, capacity_gib, **settings)["NetworkInterfaceIds"]) == interfaces
+
+
+def test_a_file_system_that_grows_takes_more_addresses(aws: Clients, ground: Ground) -> None:
+    fsx, named = aws("fsx"), _available(aws, ground)
+    grown = fsx.update_file_system(FileSystemId=named, StorageCapacity=4800)["FileSystem"]
+    assert len(grown["NetworkInterfaceIds"]) == 3
+
+
+def test_a_subnet_without_room_for_all_servers_is_refused_and_left_as_it_was(aws: Clients, ground: Ground) -> None:
+    ec2 = aws("ec2")
+    small = ec2.create_subnet(VpcId=ground.vpc, CidrBlock="10.64.9.0/28", AvailabilityZoneId="use1-az1")["Subnet"]
+    with pytest.raises(ClientError) as refused:
+        _create(aws, replace(ground, subnet=small["SubnetId"]), 28800)
+    left = ec2.describe_subnets(SubnetIds=[small["SubnetId"]])["Subnets"][0]["AvailableIpAddressCount"]
+    assert (_code(refused), left) == ("InvalidNetworkSettings", 11)
 
 
 @pytest.mark.parametrize(
@@ -201,6 +242,34 @@ def test_an_efs_mount_target_holds_its_interface_and_its_file_system(aws: Client
         ["InvalidParameterValue", "FileSystemInUse", "MountTargetConflict", "FileSystemAlreadyExists"],
         [],
     )
+
+
+def test_an_efs_mount_target_is_refused(aws: Clients, ground: Ground) -> None:
+    ec2, efs, codes = aws("ec2"), aws("efs"), []
+    other = ec2.create_vpc(CidrBlock="10.70.0.0/16")["Vpc"]["VpcId"]
+    group = ec2.create_security_group(GroupName="other", Description="other", VpcId=other)["GroupId"]
+    far = ec2.create_subnet(VpcId=other, CidrBlock="10.70.1.0/24", AvailabilityZoneId="use1-az2")["Subnet"]["SubnetId"]
+    full = ec2.create_subnet(VpcId=ground.vpc, CidrBlock="10.64.9.0/28", AvailabilityZoneId="use1-az2")["Subnet"]
+    for _ in range(full["AvailableIpAddressCount"]):
+        ec2.create_network_interface(SubnetId=full["SubnetId"])
+    named = efs.create_file_system(CreationToken="home")["FileSystemId"]
+    for parameters in (
+        {"SubnetId": full["SubnetId"]},
+        {"SubnetId": ground.subnet, "SecurityGroups": [group]},
+        {"SubnetId": "subnet-0123456789abcdef0"},
+    ):
+        with pytest.raises(ClientError) as refused:
+            efs.create_mount_target(FileSystemId=named, **parameters)
+        codes.append(_code(refused))
+    efs.create_mount_target(FileSystemId=named, SubnetId=ground.subnet)
+    with pytest.raises(ClientError) as refused:
+        efs.create_mount_target(FileSystemId=named, SubnetId=far)
+    assert [*codes, _code(refused)] == [
+        "NoFreeAddressesInSubnet",
+        "SecurityGroupNotFound",
+        "SubnetNotFound",
+        "MountTargetConflict",
+    ]
 
 
 def test_an_efs_backup_policy_can_be_set(aws: Clients, box: Any) -> None:

@@ -18,6 +18,7 @@ from boxes import running_box
 from corral.box.control import BoxStatus
 
 pytestmark = pytest.mark.box
+ATTACH = "aws iam attach-user-policy --user-name NAME --policy-arn arn:aws:iam::123456789012:policy"
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +59,7 @@ def test_where_nobody_can_be_asked_yes_is_needed(box: BoxStatus) -> None:
 
 def test_it_is_made_and_what_to_set_is_told(box: BoxStatus) -> None:
     done = corral("bootstrap", *in_box(box), "--yes", "--name", "told")
-    assert (done.returncode, done.stdout.splitlines()[0], done.stdout.splitlines()[-6:]) == (
+    assert (done.returncode, done.stdout.splitlines()[0], done.stdout.splitlines()[-11:]) == (
         0,
         "made       bucket told-123456789012-us-east-1",
         [
@@ -68,6 +69,11 @@ def test_it_is_made_and_what_to_set_is_told(box: BoxStatus) -> None:
             "  secretsprovider: awskms://alias/told?region=us-east-1",
             "`corral up` then makes the stacks with it; no passphrase is needed. Pulumi adds a line `encryptedkey:`",
             "to each of the two files: keep it in git.",
+            "To let somebody who is no administrator run corral in us-east-1, all of these:",
+            f"  {ATTACH}/told-deploy-us-east-1-network",
+            f"  {ATTACH}/told-deploy-us-east-1-storage",
+            f"  {ATTACH}/told-deploy-us-east-1-identity",
+            "and to let a role of a pipeline: `aws iam attach-role-policy --role-name NAME --policy-arn ...`.",
         ],
     )
 
@@ -85,9 +91,14 @@ def test_a_second_run_needs_no_yes_and_makes_nothing(box: BoxStatus) -> None:
 
 def test_the_document_says_what_to_set(box: BoxStatus) -> None:
     found = json.loads(corral("bootstrap", *in_box(box), "--dry-run", "--json", "--region", "eu-west-1").stdout)
-    assert (found["backend_url"], found["secrets_provider"]) == (
+    assert (found["backend_url"], found["secrets_provider"], found["policies"]) == (
         "s3://corral-state-123456789012-eu-west-1?region=eu-west-1",
         "awskms://alias/corral-state?region=eu-west-1",
+        [
+            "arn:aws:iam::123456789012:policy/corral-deploy-eu-west-1-network",
+            "arn:aws:iam::123456789012:policy/corral-deploy-eu-west-1-storage",
+            "arn:aws:iam::123456789012:policy/corral-deploy-eu-west-1-identity",
+        ],
     )
 
 
@@ -134,7 +145,7 @@ def test_all_that_is_not_allowed_is_told_at_once() -> None:
         server.shutdown()
     assert (done.returncode, done.stderr) == (
         3,
-        "corral: these credentials lack iam:ListRoles, kms:DescribeKey, s3:GetBucketPolicy,"
+        "corral: these credentials lack iam:GetPolicy, iam:ListRoles, kms:DescribeKey, s3:GetBucketPolicy,"
         " s3:GetBucketPublicAccessBlock, s3:GetBucketVersioning, s3:GetEncryptionConfiguration,"
         " s3:GetLifecycleConfiguration, s3:ListBucket - ask for them, or let somebody who has them run this\n",
     )

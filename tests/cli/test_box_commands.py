@@ -157,7 +157,7 @@ def test_killed_box_is_told_from_a_stopped_one(tmp_path: Path) -> None:
         _await_end(process)
         crashed = corral("status", "dev", "--box-dir", str(tmp_path))
     stopped = corral("box", "status", "--dir", str(tmp_path))
-    assert (crashed.returncode, f"the box in {tmp_path} died" in crashed.stderr) == (1, True)
+    assert (crashed.returncode, f"the box in {tmp_path} died" in crashed.stderr) == (3, True)
     assert stopped.stdout == f"no box runs in {tmp_path}; `corral box start` starts one\n"
 
 

@@ -171,7 +171,34 @@ def test_no_home_is_no_obstacle_to_planning() -> None:
 @pytest.mark.parametrize("command", ["status", "sweep"])
 def test_box_that_does_not_run(command: str, tmp_path: Path) -> None:
     done = corral(command, "dev", "--box", "--box-dir", str(tmp_path))
-    assert ended(done) == (1, f"corral: no box runs in {tmp_path} - start it with `corral box start`\n")
+    assert ended(done) == (3, f"corral: no box runs in {tmp_path} - start it with `corral box start`\n")
+
+
+@pytest.mark.parametrize("command", ["status", "sweep"])
+def test_box_that_stops_while_it_is_asked(command: str, tmp_path: Path) -> None:
+    settings = {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x", "AWS_MAX_ATTEMPTS": "1"}
+    settings |= {"AWS_ENDPOINT_URL": "http://127.0.0.1:9", "CORRAL_BOX_DIR": str(tmp_path)}
+    environment = clean_environment(tmp_path, PULUMI_BACKEND_URL=f"file://{tmp_path}", **settings)
+    assert ended(corral(command, "dev", environment=environment)) == (
+        3,
+        "corral: the box does not answer: its daemon has stopped or was killed\n"
+        "  `corral box start` starts it; it continues from the state that it saved\n"
+        "  then run the same command again: it continues where this one stopped\n",
+    )
+
+
+@pytest.mark.parametrize("content", ["", '{"version": 3', "[]", "{}"])
+def test_sweep_takes_no_damaged_state_for_a_stack_that_is_down(content: str, tmp_path: Path) -> None:
+    file = tmp_path / ".pulumi/stacks/corral-base/dev.json"
+    file.parent.mkdir(parents=True)
+    file.write_text(content)
+    file.with_name("dev.json.bak").write_text('{"version": 3, "checkpoint": {}}')
+    settings = {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x", "PULUMI_BACKEND_URL": f"file://{tmp_path}"}
+    assert ended(corral("sweep", "dev", "--delete", "--yes", environment=clean_environment(tmp_path, **settings))) == (
+        2,
+        f"corral: which stacks live cannot be read\n  damaged: {file}\n"
+        f"  whole, but for the last thing that was done: cp {file}.bak {file}\n",
+    )
 
 
 def test_no_credentials(tmp_path: Path) -> None:

@@ -72,12 +72,25 @@ def test_the_last_line_says_what_was_assumed() -> None:
     assert last.endswith("p5.48xlarge, aws-ofi-nccl 1.21.1, libfabric 2.6.0, EFA installer 1.50.0, NCCL 2.31.2")
 
 
+def test_an_unknown_installer_is_told_once_on_a_terminal_and_in_the_document() -> None:
+    sentence = "EFA installer 1.99.0 is newer than those that are known here (1.40.0 to 1.51.0): judged by 1.51.0"
+    shown = " ".join(lint("-", "--installer", "1.99", stdin="FI_PROVIDER=efa\nNCCL_DEBUG=INFO\n").stdout.split())
+    note = document("--installer", "1.99", stdin="FI_PROVIDER=efa\nNCCL_DEBUG=INFO\n")["note"]
+    assert (shown.count(sentence), note.partition(", which")[0]) == (1, sentence)
+
+
+def test_a_version_of_two_numbers_is_the_one_that_ends_in_0() -> None:
+    found = document("--installer", "1.50", stdin="FI_PROVIDER=efa\n")
+    assert (found["versions"]["installer"], found["versions"]["plugin"], found["note"]) == ("1.50.0", "1.21.1", None)
+
+
 def test_the_document_has_this_shape() -> None:
     assert document("--type", "p5.48xlarge", stdin="NCCL_ALGO=$X\n") == {
         "schema": "corral.lint-env/1",
         "file": "-",
         "instance_type": "p5.48xlarge",
         "versions": {"plugin": "1.22.0", "libfabric": "2.7.0", "installer": "1.51.0", "nccl": "2.31.2"},
+        "note": None,
         "counts": {"wrong": 0, "harmful": 1, "needless": 0, "fine": 0, "unknown": 0},
         "findings": [
             {

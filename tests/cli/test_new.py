@@ -61,9 +61,9 @@ def test_it_writes_both_projects_with_one_environment(tmp_path: Path) -> None:
     ]
 
 
-def test_the_environment_is_the_shipped_one_below_the_line_for_editors(tmp_path: Path) -> None:
+def test_the_environment_is_the_shipped_one_with_the_line_for_editors(tmp_path: Path) -> None:
     corral("new", str(tmp_path))
-    written = (tmp_path / "stacks/cluster/Pulumi.dev.yaml").read_text().partition("\n")[2]
+    written = (tmp_path / "stacks/cluster/Pulumi.dev.yaml").read_text()
     assert written == (REPOSITORY / "stacks/cluster/Pulumi.dev.yaml").read_text()
 
 
@@ -149,7 +149,7 @@ def test_answers_are_written(tmp_path: Path) -> None:
 
 def test_enter_takes_what_is_shown(tmp_path: Path) -> None:
     answered(tmp_path, *"\n\n\n\n\n")
-    written = (tmp_path / "stacks/cluster/Pulumi.dev.yaml").read_text().partition("\n")[2]
+    written = (tmp_path / "stacks/cluster/Pulumi.dev.yaml").read_text()
     assert written == (REPOSITORY / "stacks/cluster/Pulumi.dev.yaml").read_text()
 
 

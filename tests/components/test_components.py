@@ -23,7 +23,10 @@ from corral.components.names import Names, NamesArgs
 from corral.components.network import Network, NetworkArgs
 from corral.components.queues import Queues, QueuesArgs
 from corral.components.security import Security, SecurityArgs
-from environments import dev_base, dev_cluster
+from corral.model.cluster import ClusterPlan
+from corral.plan.cluster import plan_cluster
+from corral.spec.files import read_environment
+from environments import PROJECT, dev_base, dev_cluster
 from recorded import Recorder, record
 
 SUBNETS: Mapping[str, str] = {"use1-az1": "subnet-1", "use1-az2": "subnet-2"}
@@ -35,10 +38,9 @@ def network() -> Recorder:
     return record(lambda: Network("network", NetworkArgs(plan=dev_base(), public=dev_base().public)))
 
 
-@pytest.fixture(scope="module")
-def queues() -> Recorder:
-    args = QueuesArgs(
-        plan=dev_cluster(),
+def queues_args(plan: ClusterPlan) -> QueuesArgs:
+    return QueuesArgs(
+        plan=plan,
         image_ids={"image": "ami-1"},
         profile_arn="arn:profile",
         group="sg-1",
@@ -46,7 +48,11 @@ def queues() -> Recorder:
         subnets=SUBNETS,
         user_data="#cloud-config\n",
     )
-    return record(lambda: Queues("queues", args))
+
+
+@pytest.fixture(scope="module")
+def queues() -> Recorder:
+    return record(lambda: Queues("queues", queues_args(dev_cluster())))
 
 
 def template(queues: Recorder, offer: str = "train-spot-use1-az1") -> Mapping[str, Any]:
@@ -145,6 +151,15 @@ def test_the_template_of_p4d_holds_five_interfaces(queues: Recorder) -> None:
         (2, 0, "efa-only"),
         (3, 0, "efa-only"),
     ]
+
+
+def test_the_template_of_p4d_with_ena_holds_four_interfaces_with_an_address() -> None:
+    environment = read_environment(PROJECT, "dev")
+    wished = environment.cluster.queues[0].model_copy(update={"efa": "with-ena"})
+    plan = plan_cluster(environment.cluster.model_copy(update={"queues": (wished,)}), dev_base())
+    made = record(lambda: Queues("queues", queues_args(plan)))
+    table = [(n["networkCardIndex"], n["deviceIndex"], n["interfaceType"]) for n in template(made)["networkInterfaces"]]
+    assert table == [(0, 0, "efa"), (1, 1, "efa"), (2, 1, "efa"), (3, 1, "efa")]
 
 
 def test_a_template_places_its_interfaces_in_its_own_zone(queues: Recorder) -> None:

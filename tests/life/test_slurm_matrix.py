@@ -15,8 +15,9 @@ from tools.slurm_matrix.roots import SYSTEM, slurm_roots
 
 import slurms
 from corral.box.slurm import SlurmError, running_slurmctld
+from corral.catalog.slurm_releases import OLDEST, parse_release
+from corral.catalog.slurm_settings import Place, Setting, slurm_changes
 from corral.render import cluster_files
-from corral.render.releases import SETTINGS, Place, Setting, parse_release
 from corral.render.slurm import slurm_conf
 from corral.spec.files import environments
 from render.plans import cpu, dev, train
@@ -38,6 +39,14 @@ SAMPLES = {
     "Exclusive": "NO",
     "ExclusiveTopo": "NO",
     "MaxCPUsPerSocket": "4",
+    "PreemptParameters": "reclaim_licenses",
+    "HealthCheckTimeout": "60",
+    "JobCompPassScript": "/bin/true",
+    "AccountingStorageLoc": "x",
+    "AccountingStoreJobComment": "YES",
+    "FastSchedule": "0",
+    "FrontendName": "x",
+    "SallocDefaultCommand": "x",
 }
 BEGINNINGS = {
     Place.CONF: "Include own.conf",
@@ -77,16 +86,32 @@ def test_a_difference_is_noticed(release: str, tmp_path: Path) -> None:
 
 @each_release
 def test_a_release_refuses_each_key_that_the_table_says_is_newer(release: str, tmp_path: Path) -> None:
-    newer = [row for row in SETTINGS if row.since and row.since > parse_release(release) and row.key in SAMPLES]
+    newer = [row for row in slurm_changes() if row.since and row.since > parse_release(release) and row.key in SAMPLES]
     taken = [row.text for row in newer if takes(row, release, tmp_path / row.key)]
     assert taken == []
 
 
 @each_release
 def test_a_release_takes_each_key_that_the_table_says_it_knows(release: str, tmp_path: Path) -> None:
-    known = [row for row in SETTINGS if row.holds(parse_release(release)) and row.key in SAMPLES]
+    known = [row for row in slurm_changes() if row.holds(parse_release(release)) and row.key in SAMPLES]
     refused = [row.text for row in known if not takes(row, release, tmp_path / row.key)]
     assert refused == []
+
+
+@each_release
+def test_a_release_refuses_each_key_that_the_table_says_is_of_none(release: str, tmp_path: Path) -> None:
+    gone = [row for row in slurm_changes() if row.until == OLDEST and row.key in SAMPLES]
+    taken = [row.text for row in gone if takes(row, release, tmp_path / row.key)]
+    assert (len(gone), taken) == (5, [])
+
+
+@each_release
+@pytest.mark.parametrize("line", ["SchedulerParametres=bf_continue", "PriorityTier=3"])
+def test_a_release_ends_over_a_key_that_is_none_of_slurm_conf(line: str, release: str, tmp_path: Path) -> None:
+    files = cluster_files(dev(train(), cpu(), slurm_version=release))
+    mistyped = {**files, "slurm/slurm.conf": files["slurm/slurm.conf"] + f"{line}\n"}
+    with pytest.raises(SlurmError, match="unrecognized key"), running_slurmctld(mistyped, tmp_path, ROOTS[release]):
+        pass
 
 
 def takes(row: Setting, release: str, directory: Path) -> bool:

@@ -17,6 +17,26 @@ def test_a_policy_fits_into_a_managed_policy(policy: Any) -> None:
     assert policy.size <= 6_144
 
 
+def test_the_policies_of_the_longest_name_fit_too() -> None:
+    name = "x" * 35  # cli/bootstrap.py, LONGEST_NAME
+    policies = deployer_policies(
+        account="123456789012",
+        region="ap-southeast-2",
+        alias=f"alias/{name}",
+        bucket=f"{name}-123456789012-ap-southeast-2",
+    )
+    assert [policy.name for policy in policies if policy.size > 6_144] == []
+
+
+def test_the_policies_of_another_key_are_named_after_it() -> None:
+    policies = deployer_policies(account="1", region="eu-west-1", alias="alias/mine", bucket="mine-1-eu-west-1")
+    assert [policy.name for policy in policies] == [
+        "mine-deploy-eu-west-1-network",
+        "mine-deploy-eu-west-1-storage",
+        "mine-deploy-eu-west-1-identity",
+    ]
+
+
 def test_the_policies_are_named_after_their_region() -> None:
     assert [policy.name for policy in POLICIES] == [
         "corral-deploy-ap-southeast-2-network",

@@ -18,7 +18,7 @@ from corral.catalog.nccl_variables import (
     variable_catalogue,
 )
 from corral.plan.env_text import assignments_in
-from corral.plan.lint_env import Assignment, Context, Finding, UnknownInstaller, assumed_versions, judge
+from corral.plan.lint_env import Assignment, Context, Finding, UnknownInstaller, assumed_versions, installer_note, judge
 
 PAGE = Path(__file__).parents[2] / "docs" / "lint-env.md"
 
@@ -219,6 +219,32 @@ def test_a_text_that_is_broken_off_is_no_error(text: str) -> None:
 def test_an_installer_says_what_it_brings(installer: str, plugin: str, libfabric: str) -> None:
     versions = assumed_versions({"installer": parse_version(installer)})
     assert (show_version(versions["plugin"]), show_version(versions["libfabric"])) == (plugin, libfabric)
+
+
+@pytest.mark.parametrize(
+    ("given", "note"),
+    [
+        ({}, None),
+        ({"installer": "1.51.0"}, None),
+        ({"installer": "1.43.1", "nccl": "2.20.0"}, None),
+        (
+            {"installer": "1.60.0"},
+            "EFA installer 1.60.0 is newer than those that are known here (1.40.0 to 1.51.0): judged by 1.51.0, which"
+            " brings aws-ofi-nccl 1.22.0 and libfabric 2.7.0; --plugin and --libfabric name other versions",
+        ),
+        (
+            {"installer": "1.45.1", "plugin": "1.17.0"},
+            "EFA installer 1.45.1 is none of those that are known here (1.40.0 to 1.51.0): judged by 1.43.2, which"
+            " brings libfabric 2.1.0; --plugin and --libfabric name other versions",
+        ),
+        ({"installer": "1.60.0", "plugin": "1.23.0", "libfabric": "2.8.0"}, None),
+        ({"installer": "1.29.0", "plugin": "1.7.4", "libfabric": "1.19.0"}, None),
+    ],
+)
+def test_an_installer_that_is_not_known_is_told_with_the_one_that_counts(
+    given: dict[str, str], note: str | None
+) -> None:
+    assert installer_note({name: parse_version(version) for name, version in given.items()}) == note
 
 
 def test_an_old_installer_alone_says_too_little() -> None:

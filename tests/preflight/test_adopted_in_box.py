@@ -80,6 +80,44 @@ def test_a_vpc_with_names_and_endpoints_is_good(session: Session) -> None:
     assert adoption_problems(BASE, CLUSTER, adoption_facts(session, BASE, CLUSTER)) == ()
 
 
+def test_a_mount_target_of_the_home_in_another_subnet_of_the_zone_is_seen(session: Session) -> None:
+    ec2, efs = session.client("ec2"), session.client("efs")
+    zone = BASE.zones[0]
+    other = ec2.create_subnet(VpcId=str(BASE.adopted_vpc), CidrBlock="10.20.0.0/24", AvailabilityZoneId=zone.zone_id)[
+        "Subnet"
+    ]["SubnetId"]
+    named = efs.create_file_system(CreationToken="corral-mixed-home")["FileSystemId"]
+    target = efs.create_mount_target(FileSystemId=named, SubnetId=other)["MountTargetId"]
+    found = adoption_problems(BASE, CLUSTER, adoption_facts(session, BASE, CLUSTER))
+    efs.delete_mount_target(MountTargetId=target)
+    assert found == (
+        f"{named}, the home of base mixed, has {target} in {other}, and EFS takes one alone in usw2-az2"
+        " - give the base that subnet, or delete that one first",
+    )
+
+
+def test_addresses_of_the_clusters_file_systems_count_as_its_own(session: Session) -> None:
+    efs, fsx, zone = session.client("efs"), session.client("fsx"), BASE.zones[1]
+    (home,) = efs.describe_file_systems(CreationToken="corral-mixed-home")["FileSystems"]
+    efs.create_mount_target(FileSystemId=home["FileSystemId"], SubnetId=str(zone.subnet))
+    for cluster, size_gib in (("mixed", 4800), ("another", 2400)):
+        fsx.create_file_system(
+            FileSystemType="LUSTRE",
+            StorageCapacity=size_gib,
+            SubnetIds=[str(zone.subnet)],
+            LustreConfiguration={"DeploymentType": "SCRATCH_2"},
+            Tags=[{"Key": "corral:base", "Value": "mixed"}, {"Key": "corral:cluster", "Value": cluster}],
+        )
+    assert adoption_facts(session, BASE, CLUSTER).subnets[str(zone.subnet)].own == 1 + 3
+
+
+def test_mount_targets_of_other_file_systems_are_no_problem(session: Session) -> None:
+    efs = session.client("efs")
+    named = efs.create_file_system(CreationToken="theirs")["FileSystemId"]
+    efs.create_mount_target(FileSystemId=named, SubnetId=str(BASE.zones[1].subnet))
+    assert adoption_problems(BASE, CLUSTER, adoption_facts(session, BASE, CLUSTER)) == ()
+
+
 def test_the_heads_address_is_seen_to_be_taken(session: Session) -> None:
     made = session.client("ec2").create_network_interface(
         SubnetId=str(BASE.zones[0].subnet), PrivateIpAddress=str(CLUSTER.head.address)

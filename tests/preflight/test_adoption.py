@@ -9,7 +9,7 @@ from corral.model.base import BasePlan
 from corral.model.cluster import ClusterPlan
 from corral.plan.base import plan_base
 from corral.plan.cluster import plan_cluster
-from corral.preflight.adoption import AdoptionFacts, SubnetFacts, adoption_problems
+from corral.preflight.adoption import AdoptionFacts, MountTargetFacts, SubnetFacts, adoption_problems
 from corral.spec.files import read_environment
 from environments import PROJECT, dev_base, dev_cluster
 
@@ -124,6 +124,41 @@ def test_too_few_addresses_are_told_with_both_numbers() -> None:
 
 def test_addresses_that_the_cluster_has_already_count() -> None:
     assert problems(first(free=10, own=6)) == []
+
+
+def home(**changes: str) -> AdoptionFacts:
+    """The good facts, with a mount target of the base's home in the first subnet, as changed."""
+    target = {
+        "id": "fsmt-1",
+        "file_system": "fs-1",
+        "vpc": VPC,
+        "subnet": FIRST,
+        "zone_id": "usw2-az2",
+        "zone_name": "us-west-2a",
+    }
+    return replace(GOOD, home=[MountTargetFacts(**{**target, **changes})])
+
+
+def test_the_homes_own_mount_target_is_no_problem() -> None:
+    assert problems(home()) == []
+
+
+def test_a_mount_target_of_the_home_in_another_vpc_is_in_the_way() -> None:
+    assert problems(home(vpc="vpc-9", subnet="subnet-9")) == [
+        "fs-1, the home of base mixed, has fsmt-1 in vpc-9, and a file system has mount targets in one VPC alone"
+        " - delete that one first"
+    ]
+
+
+def test_a_mount_target_of_the_home_in_another_subnet_of_a_zone_is_in_the_way() -> None:
+    assert problems(home(subnet="subnet-9")) == [
+        "fs-1, the home of base mixed, has fsmt-1 in subnet-9, and EFS takes one alone in usw2-az2"
+        " - give the base that subnet, or delete that one first"
+    ]
+
+
+def test_a_mount_target_of_the_home_in_a_zone_that_the_base_lacks_is_no_problem() -> None:
+    assert problems(home(subnet="subnet-9", zone_id="usw2-az4", zone_name="us-west-2d")) == []
 
 
 def test_a_taken_address_of_the_head_is_told_with_its_user() -> None:

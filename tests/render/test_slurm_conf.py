@@ -5,19 +5,11 @@ from dataclasses import replace
 import pytest
 from tools.slurm_matrix.table import PAGE, page
 
+from corral.catalog.slurm_releases import RELEASES, Release, release_text
+from corral.catalog.slurm_settings import Place, slurm_keys
 from corral.model.cluster import GresPlan, QueuePlan
 from corral.render.host import HostFacts, host_conf
-from corral.render.releases import (
-    RELEASES,
-    SETTINGS,
-    Place,
-    Release,
-    ReleaseError,
-    misfits,
-    parse_release,
-    release_text,
-    written_release,
-)
+from corral.render.releases import ReleaseError, written_release
 from corral.render.slurm import (
     cgroup_conf,
     check_own_keys,
@@ -140,49 +132,12 @@ def test_a_release_that_is_too_old_is_refused_with_a_sentence() -> None:
     assert str(caught.value) == "Slurm 21.08.5 is too old: corral writes for 22.05 and later - take a newer image"
 
 
-@pytest.mark.parametrize("version", ["", "23", "23.x", "v23.11", "\u0662\u0663.\u0661\u0661"])
-def test_what_is_no_version_is_refused_with_a_sentence(version: str) -> None:
-    with pytest.raises(ReleaseError, match="is no version of Slurm - write it as"):
-        parse_release(version)
-
-
 @pytest.mark.parametrize(
     ("version", "release"),
     [("22.05.8", (22, 5)), ("22.08", (22, 5)), ("24.11.5", (24, 11)), ("26.05.5", (26, 5)), ("31.11", (26, 5))],
 )
 def test_files_are_written_for_the_newest_known_release_that_is_not_newer(version: str, release: Release) -> None:
     assert written_release(version) == release
-
-
-def test_no_setting_is_without_a_source() -> None:
-    assert [row.text for row in SETTINGS if not row.source.strip()] == []
-
-
-def test_no_setting_is_listed_twice() -> None:
-    listed = [(row.text, row.place) for row in SETTINGS]
-    assert sorted(set(listed)) == sorted(listed)
-
-
-def test_every_listed_setting_changed_in_a_known_release() -> None:
-    assert {end for row in SETTINGS for end in (row.since, row.until) if end} <= set(RELEASES)
-
-
-def test_an_own_key_that_the_release_does_not_know_is_named_with_the_releases_that_do() -> None:
-    assert misfits((22, 5), {"suspendexcstates": "DOWN", "MaxJobCount": "5"}) == (
-        "SuspendExcStates is for Slurm from 23.02, this is 22.05: new",
-    )
-
-
-def test_an_own_value_that_the_release_does_not_know_is_named() -> None:
-    assert misfits((24, 11), {"SchedulerParameters": "bf_window=5,requeue_delay=3"}) == (
-        "SchedulerParameters=requeue_delay is for Slurm from 25.11, this is 24.11: new",
-    )
-
-
-def test_an_own_key_of_a_partition_is_judged_as_one() -> None:
-    assert misfits((26, 5), {"ExclusiveTopo": "YES"}, Place.PARTITION) == (
-        "ExclusiveTopo is for Slurm before 26.05, this is 26.05: new; then deprecated for Exclusive=TOPO",
-    )
 
 
 def test_the_page_has_the_tables_of_the_code() -> None:
@@ -438,7 +393,18 @@ def test_own_keys_that_this_slurm_lacks_are_refused_all_at_once() -> None:
     plan = replace(dev(queue), extra_slurm={"PrologTimeout": "60", "MaxJobCount": "5000"})
     with pytest.raises(ReleaseError) as refused:
         check_own_keys(plan)
-    assert [line.partition(", this")[0] for line in str(refused.value).split("\n")] == [
-        "PrologTimeout is for Slurm from 25.05",
-        "queue train: ExclusiveTopo is for Slurm from 24.05",
+    assert str(refused.value).split("\n") == [
+        "slurm.extra: PrologTimeout is for Slurm from 25.05, this is 23.11",
+        "queue train, extra: ExclusiveTopo is for Slurm from 24.05, this is 23.11",
     ]
+
+
+@pytest.mark.parametrize(
+    ("place", "keys", "beside"),
+    [(Place.CONF, CONF_KEYS, {"Include"}), (Place.PARTITION, PARTITION_KEYS, {"PartitionName"})],
+    ids=["conf", "partition"],
+)
+def test_every_key_that_a_spec_refuses_as_corrals_is_one_of_slurm(
+    place: Place, keys: frozenset[str], beside: set[str]
+) -> None:
+    assert {key for key in keys if key.lower() not in slurm_keys(place)} == beside

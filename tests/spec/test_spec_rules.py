@@ -12,12 +12,13 @@ from specs import CLUSTER
 
 from corral.catalog.images import find_image_profile
 from corral.catalog.instances import find_instance_type
+from corral.spec import rules_tags
 from corral.spec.durations import format_duration, parse_duration
 from corral.spec.errors import SpecErrors, path_of
 from corral.spec.parse import parse_cluster
 from corral.spec.rules_cluster import image_problem
 from corral.spec.rules_names import name_problem
-from corral.spec.rules_tags import looks_secret
+from corral.spec.rules_tags import looks_secret, names_secret
 from corral.spec.surroundings import Surroundings
 from corral.spec.yaml_text import read_yaml
 
@@ -60,6 +61,33 @@ def test_what_is_no_duration_is_refused(value: object) -> None:
 )
 def test_a_secret_is_told_from_a_label(value: str, secret: bool) -> None:
     assert looks_secret(value) is secret
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("password", "DB_PASSWORD", "dbPassword", "admin.passwd", "password2", "secret", "hf_token", "AccessToken"),
+        *("api_key", "apikey", "WandbAPIKey", "openai-api-key", "private-key", "aws:secret-access-key", "credentials"),
+    ],
+)
+def test_a_key_that_ends_in_the_word_names_a_secret(key: str) -> None:
+    assert names_secret(key)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("secret-owner", "password-policy", "token-budget", "tokens", "secretary", "api", "key", "monkey", "keynote"),
+        *("partition-key", "api-keys-rotated", "tokenizer", "credentials-of", "project", "cost-center", ""),
+    ],
+)
+def test_a_key_that_only_speaks_of_secrets_names_none(key: str) -> None:
+    assert not names_secret(key)
+
+
+@pytest.mark.parametrize("value", ["", "true", "No", "none"])
+def test_whether_there_is_a_secret_is_no_secret(value: str) -> None:
+    assert list(rules_tags.check({"needs-token": value})) == []
 
 
 @pytest.mark.parametrize("name", ["a", "dev", "h100-16", "a--b", "a" * 28])

@@ -42,12 +42,12 @@ WRONG = (
     Wrong(
         name="efa in words of YAML 1.1",
         cluster=(("efa: on", "efa: yes"),),
-        says=(C + "queues[0].efa: 'yes' is not possible - known are auto, on, off",),
+        says=(C + "queues[0].efa: 'yes' is not possible - known are auto, on, with-ena, off",),
     ),
     Wrong(
         name="efa as a boolean",
         cluster=(("efa: on", "efa: true"),),
-        says=(C + "queues[0].efa: true is not possible - known are auto, on, off",),
+        says=(C + "queues[0].efa: true is not possible - known are auto, on, with-ena, off",),
     ),
     Wrong(
         name="efa on a type without",
@@ -985,5 +985,63 @@ WRONG = (
             ("nodes: {max: 8}", "nodes: "),
         ),
         says=(C + "queues[0].nodes: has no value - give one, or leave the line out",),
+    ),
+    Wrong(
+        name="price of spot beyond reason",
+        cluster=(("max_price: 8.5", "max_price: 1e9"),),
+        says=(
+            C
+            + "queues[0].capacity[0].max_price: 1e+09 is more than 10 times the on-demand price of p4d.24xlarge"
+            + " (21.9576), the most that EC2 takes - leave it out, and spot costs the on-demand price at most",
+        ),
+    ),
+    Wrong(
+        name="price of spot that is next to nothing",
+        cluster=(("max_price: 8.5", "max_price: 0.0005"),),
+        says=(
+            C + "queues[0].capacity[0].max_price: 0.0005 is less than EC2 takes - use 0.001 or more, or leave it out",
+        ),
+    ),
+    Wrong(
+        name="price of spot for a type without a known price",
+        cluster=(("p4d.24xlarge", "p4d.24xl"), ("max_price: 8.5", "max_price: 1e9")),
+        says=(C + "queues[0].instance_type: 'p4d.24xl' is not in the catalogue - did you mean 'p4d.24xlarge'?",),
+    ),
+    Wrong(
+        name="secret named by its tag",
+        base=(("tags: {team: ml}", "tags: {wandb-api-key: short}"),),
+        cluster=(("tags: {project: llm}", "tags: {password: hunter2, secret-owner: ann}"),),
+        says=(
+            B
+            + "tags.wandb-api-key: 'wandb-api-key' names a secret, and everyone who may list resources reads tags -"
+            + " keep it in Secrets Manager",
+            C
+            + "tags.password: 'password' names a secret, and everyone who may list resources reads tags - keep it in"
+            + " Secrets Manager",
+        ),
+    ),
+    Wrong(
+        name="efa with ena on a type without",
+        cluster=(("instance_type: g5.xlarge", "instance_type: g5.xlarge\n        efa: with-ena"),),
+        says=(C + "queues[1].efa: 'with-ena', but g5.xlarge has no EFA - use 'auto' or another instance_type",),
+    ),
+    Wrong(
+        name="static nodes with efa that no zone can hold",
+        cluster=(
+            ("nodes: {min: 1, max: 4}", "nodes: {min: 3, max: 4}"),
+            (
+                "          - market: spot\n"
+                "            zones: [use1-az1]\n"
+                "            max_price: 8.5\n"
+                "          - market: on-demand\n",
+                "          - {market: reservation, zones: [use1-az1], ids: [cr-0123456789abcdef0], count: 2}\n"
+                "          - {market: reservation, zones: [use1-az2], ids: [cr-0123456789abcdef1], count: 2}\n",
+            ),
+        ),
+        says=(
+            C
+            + "queues[0].nodes.min: 3 is more than any one zone has, and EFA does not cross zones: its capacity"
+            + " counts 2 in use1-az1, 2 in use1-az2 - use 2 or less, or a queue for each zone",
+        ),
     ),
 )

@@ -166,6 +166,45 @@ WIDE = (
         says=(C + "queues[0].extra['Priority Tier']: 'Priority Tier' is not a key of slurm.conf",),
     ),
     Wrong(
+        name="key of the partition mistyped",
+        cluster=(("        efa: on\n", "        efa: on\n        extra: {PriortyTier: 3}\n"),),
+        says=(
+            C
+            + "queues[0].extra.PriortyTier: is not a key of a partition in Slurm 22.05 to 26.05 - did you mean 'PriorityTier'?",
+        ),
+    ),
+    Wrong(
+        name="key of the partition that is like none",
+        cluster=(("        efa: on\n", "        efa: on\n        extra: {Gangs: 3}\n"),),
+        says=(C + "queues[0].extra.Gangs: is not a key of a partition in Slurm 22.05 to 26.05 - leave it out",),
+    ),
+    Wrong(
+        name="key of the partition that its Slurm does not know yet",
+        cluster=(("        efa: on\n", "        efa: on\n        extra: {exclusivetopo: 'YES'}\n"),),
+        says=(
+            C
+            + "queues[0].extra.exclusivetopo: is for Slurm from 24.05, image 'ubuntu-24.04-dlami' has 23.11 - leave it out",
+        ),
+    ),
+    Wrong(
+        name="key of slurm.conf on the partition",
+        cluster=(("        efa: on\n", "        efa: on\n        extra: {maxjobcount: 5}\n"),),
+        says=(
+            C
+            + "queues[0].extra.maxjobcount: is a key of slurm.conf itself, not of a partition - put it into slurm.extra",
+        ),
+    ),
+    Wrong(
+        name="key of slurm.conf that is corral's on the partition",
+        cluster=(("        efa: on\n", "        efa: on\n        extra: {ResumeRate: 5}\n"),),
+        says=(C + "queues[0].extra.ResumeRate: is a key of slurm.conf itself, not of a partition - leave it out",),
+    ),
+    Wrong(
+        name="key of nodes on the partition",
+        cluster=(("        efa: on\n", "        efa: on\n        extra: {Weight: 5}\n"),),
+        says=(C + "queues[0].extra.Weight: is a key of nodes, whose lines corral writes - leave it out",),
+    ),
+    Wrong(
         name="placement in words",
         cluster=(("        efa: on\n", "        efa: on\n        placement: cluster\n"),),
         says=(C + "queues[0].placement: 'cluster' is not possible - known are auto, off",),
@@ -600,6 +639,133 @@ WIDE = (
         says=(C + "slurm.extra.MaxJobCount: '5#' is not a value of slurm.conf - no spaces, quotes or # in it",),
     ),
     Wrong(
+        name="key of slurm.conf mistyped",
+        cluster=(
+            (
+                "    tags: {project: llm}\n",
+                "    slurm:\n      extra: {SchedulerParametres: bf_continue}\n    tags: {project: llm}\n",
+            ),
+        ),
+        says=(
+            C
+            + "slurm.extra.SchedulerParametres: is not a key of slurm.conf in Slurm 22.05 to 26.05 - did you mean 'SchedulerParameters'?",
+        ),
+    ),
+    Wrong(
+        name="key of slurm.conf that its Slurm does not know yet",
+        cluster=(
+            ("    tags: {project: llm}\n", "    slurm:\n      extra: {PrologTimeout: 60}\n    tags: {project: llm}\n"),
+        ),
+        says=(
+            C
+            + "slurm.extra.PrologTimeout: is for Slurm from 25.05, image 'ubuntu-24.04-dlami' has 23.11 - leave it out",
+        ),
+    ),
+    Wrong(
+        name="key of slurm.conf that its Slurm knows no more",
+        cluster=(
+            (
+                "    tags: {project: llm}\n",
+                "    slurm:\n      extra: {RoutePlugin: route/topology}\n    tags: {project: llm}\n",
+            ),
+        ),
+        says=(
+            C
+            + "slurm.extra.RoutePlugin: is for Slurm before 23.11 (became TopologyParam=RouteTree), image 'ubuntu-24.04-dlami' has 23.11 - leave it out",
+        ),
+    ),
+    Wrong(
+        name="key of slurm.conf that every Slurm refuses",
+        cluster=(
+            (
+                "    tags: {project: llm}\n",
+                "    slurm:\n      extra: {SallocDefaultCommand: bash}\n    tags: {project: llm}\n",
+            ),
+        ),
+        says=(
+            C
+            + "slurm.extra.SallocDefaultCommand: is for Slurm before 22.05 (became LaunchParameters=use_interactive_step), image 'ubuntu-24.04-dlami' has 23.11 - leave it out",
+        ),
+    ),
+    Wrong(
+        name="value in slurm.conf that its Slurm does not know yet",
+        cluster=(
+            (
+                "    tags: {project: llm}\n",
+                "    slurm:\n      extra: {SchedulerParameters: 'bf_window=5,requeue_delay=3'}\n    tags: {project: llm}\n",
+            ),
+        ),
+        says=(
+            C
+            + "slurm.extra.SchedulerParameters: 'requeue_delay' is for Slurm from 25.11, image 'ubuntu-24.04-dlami' has 23.11 - leave it out",
+        ),
+    ),
+    Wrong(
+        name="key of a partition in slurm.conf",
+        cluster=(
+            (
+                "    tags: {project: llm}\n",
+                "    slurm:\n      extra: {PriorityTier: 3, PowerDownOnIdle: 'YES'}\n    tags: {project: llm}\n",
+            ),
+        ),
+        says=(
+            C
+            + "slurm.extra.PriorityTier: is a key of a partition, not of slurm.conf itself - put it into a queue's extra",
+            C + "slurm.extra.PowerDownOnIdle: is a key of a partition, not of slurm.conf itself - leave it out",
+        ),
+    ),
+    Wrong(
+        name="key of nodes in slurm.conf",
+        cluster=(
+            ("    tags: {project: llm}\n", "    slurm:\n      extra: {CPUSpecList: 0}\n    tags: {project: llm}\n"),
+        ),
+        says=(C + "slurm.extra.CPUSpecList: is a key of nodes, whose lines corral writes - leave it out",),
+    ),
+    Wrong(
+        name="keys of another Slurm on an image that is not known",
+        cluster=(
+            (
+                "    tags: {project: llm}\n",
+                "    slurm:\n      extra: {PrologTimeout: 60, MaxJobsCount: 9}\n    tags: {project: llm}\n",
+            ),
+            ("profile: ubuntu-24.04-dlami", "profile: ubuntu-24.04-dlam"),
+        ),
+        says=(
+            C + "image.profile: 'ubuntu-24.04-dlam' is not in the catalogue - did you mean 'ubuntu-24.04-dlami'?",
+            C
+            + "slurm.extra.MaxJobsCount: is not a key of slurm.conf in Slurm 22.05 to 26.05 - did you mean 'MaxJobCount'?",
+        ),
+    ),
+    Wrong(
+        name="keys of another Slurm on an image of one's own",
+        cluster=(
+            (
+                "    tags: {project: llm}\n",
+                "    slurm:\n      extra: {PrologTimeout: '6 0'}\n    tags: {project: llm}\n",
+            ),
+            ("profile: ubuntu-24.04-dlami", "id: ami-0123456789abcdef0"),
+        ),
+        says=(
+            C + "slurm.extra.PrologTimeout: '6 0' is not a value of slurm.conf - no spaces, quotes or # in it",
+            C
+            + "slurm.extra.PrologTimeout: is for Slurm from 25.05, image 'ubuntu-24.04-dlami' has 23.11 - leave it out",
+        ),
+    ),
+    Wrong(
+        name="own keys wrong together with the rest",
+        cluster=(
+            ("    tags: {project: llm}\n", "    slurm:\n      extra: {MaxJobCounts: 5}\n    tags: {project: llm}\n"),
+            ("suspend_after: 10m", "suspend_after: 30s"),
+            ("        efa: on\n", "        efa: on\n        extra: {Qoss: x}\n"),
+        ),
+        says=(
+            C + "queues[0].suspend_after: 30s is too short - use 1m or more",
+            C + "queues[0].extra.Qoss: is not a key of a partition in Slurm 22.05 to 26.05 - did you mean 'QOS'?",
+            C
+            + "slurm.extra.MaxJobCounts: is not a key of slurm.conf in Slurm 22.05 to 26.05 - did you mean 'MaxJobCount'?",
+        ),
+    ),
+    Wrong(
         name="private key",
         cluster=(
             (
@@ -639,5 +805,19 @@ WIDE = (
         name="Slurm with too many nodes",
         cluster=(("max: 4}", "max: 60000}"), ("{max: 8}", "{max: 8000}")),
         says=(C + "queues: have 68000 nodes together - Slurm takes 65533",),
+    ),
+    Wrong(
+        name="number of nodes with too many digits",
+        cluster=(("{max: 8}", "{max: 99999999999999999999}"),),
+        says=(
+            C
+            + "line 40, column 22: 99999999999999999999 has too many digits for a number - use a smaller one, or quotes"
+            + " where it is text",
+        ),
+    ),
+    Wrong(
+        name="price without an end",
+        cluster=(("max_price: 8.5", "max_price: .inf"),),
+        says=(C + "line 34, column 24: .inf is no number to count with - write one in digits, or leave the line out",),
     ),
 )

@@ -1,10 +1,18 @@
-"""What the two Pulumi.yaml say to the engine: plain `pulumi up` relies on it, `corral up` says it anyway."""
+"""What the two Pulumi.yaml say to the engine: plain `pulumi up` relies on it, `corral up` says it anyway.
+
+And what the shipped stack files say to editors.
+"""
 
 from __future__ import annotations
+
+import json
+from pathlib import Path
 
 import pytest
 import yaml
 
+from corral.cli.schema import head_line
+from corral.spec.schema import Project, json_schema
 from environments import PROJECT
 
 
@@ -18,3 +26,17 @@ def test_every_run_looks_at_what_is_there_first(stack: str) -> None:
 def test_no_resource_goes_to_a_provider_that_knows_neither_region_nor_tags(stack: str) -> None:
     project = yaml.safe_load((PROJECT / "stacks" / stack / "Pulumi.yaml").read_text())
     assert project["config"]["pulumi:disable-default-providers"] == ["aws"]
+
+
+@pytest.mark.parametrize("project", ["corral-base", "corral-cluster"])
+def test_the_shipped_schema_is_what_corral_schema_prints(project: Project) -> None:
+    shipped = PROJECT / "stacks" / f"{project.removeprefix('corral-')}.schema.json"
+    assert json.loads(shipped.read_text(encoding="utf-8")) == json_schema(project)
+
+
+@pytest.mark.parametrize(
+    "file", sorted((PROJECT / "stacks").glob("*/Pulumi.?*.yaml")), ids=lambda file: "/".join(file.parts[-2:])
+)
+def test_a_shipped_stack_file_names_its_schema_to_editors_as_corral_new_does(file: Path) -> None:
+    first = file.read_text(encoding="utf-8").splitlines()[0]
+    assert first == head_line(f"../{file.parent.name}.schema.json")

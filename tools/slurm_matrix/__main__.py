@@ -14,11 +14,11 @@ from tools.slurm_matrix.proof import differences
 from tools.slurm_matrix.roots import slurm_roots
 
 from corral.box.slurm import SlurmError
+from corral.catalog.slurm_releases import RELEASES, release_text
 from corral.model.cluster import ClusterPlan
 from corral.plan.base import plan_base
 from corral.plan.cluster import plan_cluster
 from corral.render import cluster_files
-from corral.render.releases import RELEASES, release_text
 from corral.spec.files import environments, read_environment
 
 PROJECT = Path(__file__).resolve().parents[2]

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import slurms
 from corral.box.slurm import Controller, running_slurmctld
+from corral.catalog.slurm_releases import parse_release
+from corral.catalog.slurm_settings import is_known
 from corral.model.cluster import ClusterPlan, QueuePlan
 from corral.render import cluster_files
-from corral.render.releases import is_known, parse_release
 from corral.render.slurm import features, slurm_time
 from render.slurm_files import settings
 

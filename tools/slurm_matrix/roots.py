@@ -9,8 +9,8 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+from corral.catalog.slurm_releases import parse_release, release_text
 from corral.engine.binary import cache_directory
-from corral.render.releases import parse_release, release_text
 
 SYSTEM = Path("/")
 _SBIN = os.pathsep.join((os.environ.get("PATH", ""), "/usr/local/sbin", "/usr/sbin", "/sbin"))

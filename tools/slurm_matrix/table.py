@@ -6,9 +6,10 @@ PYTHONPATH=tests .venv/bin/python -m tools.slurm_matrix.table      # writes them
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from corral.catalog.slurm_releases import RELEASES, Release, release_text
+from corral.catalog.slurm_settings import Place, Setting, slurm_changes
 from corral.model.cluster import ClusterPlan
 from corral.render import cluster_files
-from corral.render.releases import RELEASES, SETTINGS, Place, Release, Setting, release_text
 from render.slurm_files import records
 from slurms import wide
 
@@ -36,7 +37,7 @@ def written_table() -> str:
 def settings_table() -> str:
     """Every row of the table of releases, and the releases for which corral writes it."""
     head = ("setting", "in", "known to Slurm", "corral writes it", "change", "source")
-    return markdown(head, [_settings_row(setting) for setting in SETTINGS])
+    return markdown(head, [_settings_row(setting) for setting in slurm_changes()])
 
 
 def markdown(head: Row, rows: Sequence[Row]) -> str:

@@ -7,9 +7,12 @@ import json
 from typing import Any
 
 import moto.efs.urls
-from moto.efs.exceptions import FileSystemNotFound, PolicyNotFound
+from moto.ec2.exceptions import InvalidSubnetIdError
+from moto.efs.exceptions import FileSystemNotFound, PolicyNotFound, SecurityGroupNotFound, SubnetNotFound
 from moto.efs.models import EFSBackend
 from moto.efs.responses import EFSResponse
+
+from corral.box.refusals import Refused
 
 
 class BoxEFS(EFSBackend):
@@ -19,11 +22,27 @@ class BoxEFS(EFSBackend):
 
     def create_mount_target(self, file_system_id: str, subnet_id: str, *args: Any, **kwargs: Any) -> Any:
         """A new mount target whose interface belongs to EFS."""
+        self._check_ground(subnet_id, *args, **kwargs)
         made = super().create_mount_target(file_system_id, subnet_id, *args, **kwargs)
         eni = self.ec2_backend.get_network_interface(made.network_interface_id)
         text = f"EFS mount target for {file_system_id} ({made.mount_target_id})"
         self.ec2_backend.hold_interface(eni, "elasticfilesystem", text)
         return made
+
+    def _check_ground(
+        self, subnet_id: str, ip_address: str | None = None, security_groups: list[str] | None = None
+    ) -> None:
+        """Raises, before anything is made, for what moto sees too late or not at all."""
+        try:
+            subnet = self.ec2_backend.get_subnet(subnet_id)
+        except InvalidSubnetIdError as error:
+            raise SubnetNotFound(subnet_id) from error
+        if ip_address is None and not subnet.free_addresses:
+            raise Refused("NoFreeAddressesInSubnet", f"There are no free addresses in subnet '{subnet_id}'.")
+        for group_id in security_groups or ():
+            group = self.ec2_backend.get_security_group_from_id(group_id)
+            if group is None or group.vpc_id != subnet.vpc_id:
+                raise SecurityGroupNotFound(group_id)
 
     def delete_mount_target(self, mount_target_id: str) -> None:
         """Removes a mount target and its interface."""

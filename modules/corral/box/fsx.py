@@ -18,7 +18,7 @@ from moto.fsx.models import FSxBackend
 
 from corral.box.fsx_associations import Association, AssociationActions, Associations
 from corral.box.fsx_file_system import SETTLE_S, FileSystem
-from corral.box.fsx_lustre import check_capacity, check_lustre
+from corral.box.fsx_lustre import check_capacity, check_lustre, count_servers
 from corral.box.refusals import Refused
 
 
@@ -69,10 +69,7 @@ class BoxFSx(Associations, FSxBackend):
         groups = asked.get("SecurityGroupIds") or []
         self._check_groups(groups, subnet.vpc_id)
         made = FileSystem(self, asked, subnet.vpc_id)
-        for _ in range(2):  # one for metadata and one for the first 1.2 TiB; more servers, more interfaces on AWS
-            eni = self.ec2.create_network_interface(subnet, group_ids=groups)
-            self.ec2.hold_interface(eni, "fsx", f"Created by Amazon FSx for {made.id}")
-            made.interfaces.append(eni.id)
+        self._serve(made, made.capacity_gib, made.lustre)
         self.file_systems[made.id] = made
         self.tagger.tag_resource(made.arn, asked.get("Tags") or [])
         return made
@@ -93,11 +90,12 @@ class BoxFSx(Associations, FSxBackend):
             check_capacity(
                 capacity,
                 held.lustre["DeploymentType"],
-                held.asked.get("StorageType") or "SSD",
+                held.storage,
                 held.lustre.get("PerUnitStorageThroughput"),
             )
-            held.capacity_gib = capacity
-        held.lustre.update(changes)
+        wanted_gib, lustre = capacity or held.capacity_gib, {**held.lustre, **changes}
+        self._serve(held, wanted_gib, lustre)
+        held.capacity_gib, held.lustre = wanted_gib, lustre
         return held
 
     def delete_lustre(self, file_system_id: str) -> FileSystem:
@@ -128,6 +126,18 @@ class BoxFSx(Associations, FSxBackend):
             for thing in held.values():
                 tags = self.tagger.get_tag_dict_for_resource(thing.arn)
                 yield TaggedResource(arn=thing.arn, tags=tags, resource_type=f"fsx:{kind}")
+
+    def _serve(self, held: FileSystem, capacity: int, lustre: Mapping[str, Any]) -> None:
+        """Gives each server that the file system is to have an interface; none of them where not all can have one."""
+        subnet = self._subnet(held.asked["SubnetIds"])
+        missing = count_servers(capacity, held.storage, lustre) - len(held.interfaces)
+        if missing > subnet.free_addresses:
+            raise Refused("InvalidNetworkSettings", f"The subnet '{subnet.id}' has not enough free IP addresses for"
+                          f" {missing} file servers.")  # fmt: skip
+        for _ in range(missing):
+            eni = self.ec2.create_network_interface(subnet, group_ids=held.asked.get("SecurityGroupIds") or [])
+            self.ec2.hold_interface(eni, "fsx", f"Created by Amazon FSx for {held.id}")
+            held.interfaces.append(eni.id)
 
     def _repeated(self, known: FileSystem, asked: Mapping[str, Any]) -> FileSystem:
         if known.asked != dict(asked):

@@ -22,6 +22,7 @@ class FileSystem:
         self.lustre = dict(asked.get("LustreConfiguration") or {})
         self.lustre.setdefault("DeploymentType", "SCRATCH_1")
         self.capacity_gib = int(asked["StorageCapacity"])
+        self.storage = str(asked.get("StorageType") or "SSD")
         self.created = time.time()
         self.deleted: float | None = None
         self.interfaces: list[str] = []
@@ -54,7 +55,7 @@ class FileSystem:
             "FileSystemTypeVersion": self.asked.get("FileSystemTypeVersion") or "2.15",
             "Lifecycle": self.lifecycle,
             "StorageCapacity": self.capacity_gib,
-            "StorageType": self.asked.get("StorageType") or "SSD",
+            "StorageType": self.storage,
             "VpcId": self.vpc_id,
             "SubnetIds": self.asked["SubnetIds"],
             "NetworkInterfaceIds": self.interfaces,

@@ -7,9 +7,11 @@ Source: FSx API reference, CreateFileSystem and CreateFileSystemLustreConfigurat
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import ceil
 from typing import Any
 
 from corral.box.refusals import Refused
+from corral.catalog.lustre import metadata_iops
 
 THROUGHPUTS = {  # MB/s per TiB that may be asked for
     ("PERSISTENT_1", "SSD"): (50, 100, 200),
@@ -19,6 +21,8 @@ THROUGHPUTS = {  # MB/s per TiB that may be asked for
 STEP_GIB = {"SCRATCH_1": 3600, "SCRATCH_2": 2400, "PERSISTENT_1": 2400, "PERSISTENT_2": 2400}
 SMALL_GIB = {"SCRATCH_1": (1200, 2400), "SCRATCH_2": (1200,), "PERSISTENT_1": (1200,), "PERSISTENT_2": (1200,)}
 HDD_STEP_GIB = {12: 6000, 40: 1800}
+EFA_STEP_GIB = {125: 38400, 250: 19200, 500: 9600, 1000: 4800}
+METADATA_SERVER_IOPS = 12000
 BACKUP_SETTINGS = ("AutomaticBackupRetentionDays", "DailyAutomaticBackupStartTime", "CopyTagsToBackups")
 
 
@@ -52,6 +56,19 @@ def check_capacity(capacity: Any, deployment: str, storage: str, throughput: int
         sizes = ", ".join(str(size) for size in small)
         raise Refused("BadRequest", f"Storage capacity of {capacity} GiB is invalid for {deployment} {storage}: it is"
                       f" {sizes + ' or ' if sizes else ''}a multiple of {step} GiB.")  # fmt: skip
+
+
+def count_servers(capacity: int, storage: str, lustre: Mapping[str, Any]) -> int:
+    """Storage servers, each of one step of capacity, and metadata servers, one for each 12,000 configured IOPS.
+
+    Source: FSx for Lustre user guide, "IP addresses for file systems".
+    """
+    throughput, deployment = lustre.get("PerUnitStorageThroughput") or 0, lustre["DeploymentType"]
+    step = HDD_STEP_GIB.get(throughput, 6000) if storage == "HDD" else STEP_GIB[deployment]
+    step = EFA_STEP_GIB.get(throughput, step) if lustre.get("EfaEnabled") else step
+    metadata = lustre.get("MetadataConfiguration") or {}
+    automatic = metadata_iops().included(capacity) if metadata else 0
+    return ceil(capacity / step) + ceil((metadata.get("Iops") or automatic or 1) / METADATA_SERVER_IOPS)
 
 
 def _check_throughput(deployment: str, storage: str, throughput: int | None) -> None:

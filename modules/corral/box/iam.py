@@ -1,6 +1,6 @@
 """IAM: the policies that AWS keeps in every account are there when named, without holding all thousand of them.
 
-Roles of services have the names that AWS gives them, each once.
+Roles of services have the names that AWS gives them, each once. Managed policies are as long as AWS lets them be.
 """
 
 # mypy: disallow-subclassing-any=False
@@ -17,11 +17,25 @@ from moto.iam.models import AWSManagedPolicy, IAMBackend
 from corral.box import service_linked_roles
 from corral.box.refusals import Refused
 
+LONGEST = 6_144  # characters of a managed policy
+
 
 class BoxIAM(IAMBackend):
     """The IAM of one account."""
 
     _url_module = moto.iam.urls
+
+    def create_policy(
+        self, description: str, path: str, policy_document: str, policy_name: str, tags: list[dict[str, str]]
+    ) -> Any:
+        """A new managed policy; a long one is refused."""
+        _check_length(policy_document)
+        return super().create_policy(description, path, policy_document, policy_name, tags)
+
+    def create_policy_version(self, policy_arn: str, policy_document: str, set_as_default: bool) -> Any:
+        """A further version of a managed policy; a long one is refused, and a sixth."""
+        _check_length(policy_document)
+        return super().create_policy_version(policy_arn, policy_document, set_as_default)
 
     def attach_role_policy(self, policy_arn: str, role_name: str) -> None:
         """Attaches a policy of the account or of AWS to a role."""
@@ -89,6 +103,12 @@ def install() -> None:
     from moto.iam.models import iam_backends
 
     iam_backends.backend = BoxIAM
+
+
+def _check_length(document: str) -> None:
+    """Refuses what is longer than AWS takes; white space does not count. Source: IAM User Guide, "IAM quotas"."""
+    if len("".join(document.split())) > LONGEST:
+        raise Refused("LimitExceeded", f"Cannot exceed quota for PolicySize: {LONGEST}")
 
 
 @cache

@@ -7,18 +7,23 @@ from pathlib import Path
 
 from corral.box import control
 from corral.box.directory import default_directory
+from corral.box.process import BoxError
+from corral.cli.failure import ExitCode, Failure
 
 
 def mean_account(*, in_box: bool, box_directory: Path | None) -> None:
     """Points this process, and those that it starts, at the box where the box is meant; else changes nothing.
 
-    Raises BoxError where the box is meant and does not run.
+    Raises Failure where the box is meant and does not run.
     """
     if not in_box and box_directory is None:
         return
     for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
         os.environ.pop(name, None)  # a real account's settings must not travel to the box
-    os.environ.update(control.environment(box_state(box_directory)))
+    try:
+        os.environ.update(control.environment(box_state(box_directory)))
+    except BoxError as error:
+        raise Failure(str(error), ExitCode.CANNOT_START) from None
 
 
 def box_state(chosen: Path | None) -> Path:

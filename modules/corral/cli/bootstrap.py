@@ -47,10 +47,11 @@ def bootstrap(
     yes: Yes = False,
     json: AsJson = False,
 ) -> int:
-    """Prepare an account, once: a bucket for Pulumi's states, a key for their secrets, the roles of AWS services.
+    """Prepare an account, once: a bucket for Pulumi's states, a key for their secrets, roles of services, policies.
 
-    What is there is left as it is, so it can be run again at any time. What the credentials may not do is listed with
-    the missing permissions, all at once; the rest is done. Nothing of it costs more than 1 US dollar a month (the key).
+    The policies are for those who deploy; it attaches them to nobody, and says how one does. What is there is left as
+    it is, so it can be run again at any time. What the credentials may not do is listed with the missing permissions,
+    all at once; the rest is done. Nothing of it costs more than 1 US dollar a month (the key).
     """
     _require_name(name)
     _mean(in_box=box, box_directory=box_dir)
@@ -126,6 +127,7 @@ def _document(wanted: Wanted, done: Sequence[Done]) -> dict[str, Any]:
         "key": wanted.alias,
         "backend_url": wanted.backend_url,
         "secrets_provider": wanted.secrets_provider,
+        "policies": _policy_arns(wanted),
         "steps": [
             {"name": one.step.key, "outcome": one.outcome.value.replace(" ", "_"), "why": one.why or None}
             for one in done
@@ -142,13 +144,19 @@ def _what_to_set(wanted: Wanted) -> str:
             f"  secretsprovider: {wanted.secrets_provider}",
             "`corral up` then makes the stacks with it; no passphrase is needed. Pulumi adds a line `encryptedkey:`",
             "to each of the two files: keep it in git.",
+            f"To let somebody who is no administrator run corral in {wanted.region}, all of these:",
+            *(f"  aws iam attach-user-policy --user-name NAME --policy-arn {arn}" for arn in _policy_arns(wanted)),
+            "and to let a role of a pipeline: `aws iam attach-role-policy --role-name NAME --policy-arn ...`.",
         )
     )
 
 
+def _policy_arns(wanted: Wanted) -> list[str]:
+    return [wanted.policy_arn(topic) for topic in wanted.policies]
+
+
 def _print_policy(region: str, name: str, account: str | None) -> int:
     from corral.engine.bootstrap_steps import Wanted
-    from corral.plan.deployer import deployer_policies
 
     if account is None:
         from corral.engine.bootstrap import identity
@@ -156,8 +164,7 @@ def _print_policy(region: str, name: str, account: str | None) -> int:
 
         account = identity(open_session(region))
     wanted = Wanted(account=account, region=region, name=name)
-    found = deployer_policies(account=account, region=region, alias=wanted.alias, bucket=wanted.bucket)
-    show_json({policy.name: policy.document for policy in found})
+    show_json({policy.name: policy.document for policy in wanted.policies.values()})
     return ExitCode.DONE
 
 

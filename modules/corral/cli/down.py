@@ -42,6 +42,7 @@ def down(
 
 def _run(bench: Bench, environment: str, *, yes: bool, with_base: bool, delete_data: str | None) -> None:
     from corral.engine import down as engine
+    from corral.engine.complaint import damage_named
     from corral.engine.projects import base_of
 
     base = base_of(bench.source / "stacks", environment)  # the spec's other mistakes do not matter any more
@@ -50,7 +51,8 @@ def _run(bench: Bench, environment: str, *, yes: bool, with_base: bool, delete_d
         return bench.show(engine.DownResult().to_document())
     ask = None if yes else bench.asker()
     place = set_up(bench)
-    done = engine.down(place, environment, ask=ask, with_base=with_base, delete_data=delete_data)
+    with damage_named(place.engine.environment["PULUMI_BACKEND_URL"]):
+        done = engine.down(place, environment, ask=ask, with_base=with_base, delete_data=delete_data)
     for one in done.kept:
         place.printer.say(f"  kept      {one.kind}  {one.name}  {one.id}  {one.size}  {_cost(one)}".rstrip())
     bench.show(done.to_document())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -14,11 +15,12 @@ from corral.cli.failure import ExitCode, Failure
 from corral.cli.options import AsJson, examples, new_app
 from corral.cli.screen import show, show_json
 from corral.plan.env_text import assignments_in
-from corral.plan.lint_env import Context, UnknownInstaller, assumed_versions, judge
+from corral.plan.lint_env import Context, UnknownInstaller, assumed_versions, installer_note, judge
 from corral.report.lint import lint_document, lint_view
 
 app = new_app()
 _MOST_BYTES = 4 << 20  # nobody's environment or script is that long; a data set by mistake is
+_PARTS = 3  # of a version, as the catalogue writes them
 File = Annotated[str, typer.Argument(metavar="FILE", help="What `env` printed, a script, a Dockerfile; - for stdin.")]
 Type = Annotated[
     str | None, typer.Option("--type", metavar="TYPE", help="The instance type; else any with NVIDIA GPUs.")
@@ -53,28 +55,29 @@ def lint_env(
     Reads what `env` prints, export lines, #SBATCH --export, a Dockerfile, a whole script, nccl.conf. Exit code 2 where
     something is wrong or harmful (docs/lint-env.md lists what is known).
     """
-    given = {"installer": installer, "plugin": plugin, "libfabric": libfabric, "nccl": nccl}
-    context = _context(find_instance_type(type) if type else None, given)
+    texts = {"installer": installer, "plugin": plugin, "libfabric": libfabric, "nccl": nccl}
+    given = {name: _version(name, text) for name, text in texts.items() if text is not None}
+    context, note = _context(find_instance_type(type) if type else None, given), installer_note(given)
     findings = judge(assignments_in(_read(file)), context)
     if json:
-        show_json(lint_document(findings, file, context))
+        show_json(lint_document(findings, file, context, note))
     else:
-        show(lint_view(findings, file, context))
+        show(lint_view(findings, file, context, note))
     if any(finding.is_bad for finding in findings):
         raise typer.Exit(ExitCode.WRONG_INPUT)
 
 
-def _context(instance_type: InstanceType | None, given: dict[str, str | None]) -> Context:
-    versions = {name: _version(name, text) for name, text in given.items() if text is not None}
+def _context(instance_type: InstanceType | None, given: Mapping[str, Version]) -> Context:
     try:
-        return Context(instance_type=instance_type, versions=assumed_versions(versions))
+        return Context(instance_type=instance_type, versions=assumed_versions(given))
     except UnknownInstaller as error:
         raise Failure(str(error), ExitCode.WRONG_INPUT) from None
 
 
 def _version(name: str, text: str) -> Version:
     try:
-        return parse_version(text)
+        version = parse_version(text)
+        return version + (0,) * (_PARTS - len(version))  # 1.51 means 1.51.0, and would sort before it
     except ValueError as error:
         raise Failure(f"--{name}: {error}", ExitCode.WRONG_INPUT) from None
 

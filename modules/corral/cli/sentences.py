@@ -40,6 +40,10 @@ def of(error: BaseException, names: Sequence[str]) -> str | None:
     """The sentence for this error, whose class and base classes have these qualified names; None where unknown."""
     if "botocore.exceptions.ClientError" in names:
         return _refusal(error)
+    if _is_of_box(error, names):
+        from corral.engine.diagnostics import BOX_GONE
+
+        return "\n  ".join((BOX_GONE.sentence, *BOX_GONE.hints))
     for name in names:
         if name in BOTOCORE:
             return BOTOCORE[name].format(error=" ".join(str(error).split()))
@@ -48,6 +52,13 @@ def of(error: BaseException, names: Sequence[str]) -> str | None:
     if isinstance(error, RuntimeError) and "home directory" in str(error):
         return "no home directory is known - set HOME, or name the directory that is meant"
     return None
+
+
+def _is_of_box(error: BaseException, names: Sequence[str]) -> bool:
+    """Whether the box of this process's variables did not answer."""
+    url = os.environ.get("AWS_ENDPOINT_URL", "")
+    unanswered = {"botocore.exceptions.ConnectionError", "botocore.exceptions.HTTPClientError"} & {*names}
+    return bool(unanswered and url and "CORRAL_BOX_DIR" in os.environ and url in str(error))
 
 
 def _refusal(error: Any) -> str:

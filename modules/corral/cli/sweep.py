@@ -21,6 +21,7 @@ from corral.forecast.catalogue import catalogue_prices
 from corral.inventory.account import Session, open_session
 from corral.inventory.deletion import can_delete, delete_things
 from corral.inventory.findings import Findings, Known, each_once, find
+from corral.inventory.states import UnreadableBackend
 from corral.inventory.things import Kind
 from corral.report.leftovers import leftovers_document, leftovers_view
 from corral.spec.files import read_environment
@@ -49,6 +50,7 @@ def sweep(
     mean_account(in_box=box, box_directory=box_dir)
     sessions = {region: open_session(region) for region in sorted({spec.base.region for spec in specs})}
     backend = backend_url(os.environ, where / "stacks")
+    _require_whole(backend)
     known = Known(
         clusters=frozenset(spec.cluster.name for spec in specs), bases=frozenset(spec.base.name for spec in specs)
     )
@@ -83,6 +85,14 @@ def _delete(sessions: Mapping[str, Session], found: Sequence[Findings], *, yes: 
     if refused:
         told = "".join(f"\n  {one.thing.kind} {one.thing.id}: {one.refusal}" for one in refused)
         raise Failure(f"AWS did not let go of {len(refused)}:{told}")
+
+
+def _require_whole(backend: str) -> None:
+    """Raises UnreadableBackend where a state is damaged: what lives would look left behind."""
+    from corral.engine.complaint import damage
+
+    if found := damage(backend):
+        raise UnreadableBackend("\n  ".join(("which stacks live cannot be read", *found)))
 
 
 def _all(project: Path) -> Sequence[str]:

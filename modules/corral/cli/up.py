@@ -36,6 +36,7 @@ def up(
 
 def _run(bench: Bench, environment: str, *, yes: bool, only_preview: bool, end_machines: bool) -> None:
     from corral.engine import up as engine
+    from corral.engine.complaint import damage_named
     from corral.engine.projects import environment_file
     from corral.spec.files import read_environment
 
@@ -43,8 +44,9 @@ def _run(bench: Bench, environment: str, *, yes: bool, only_preview: bool, end_m
     wanted = read_environment(bench.source, environment)  # all mistakes at once, before anything is started
     ask = None if yes or only_preview else bench.asker()
     place = set_up(bench)
-    if only_preview:
-        done = engine.preview(place, wanted)
-    else:
-        done = engine.up(place, wanted, ask=ask, end_machines=end_machines)
+    with damage_named(place.engine.environment["PULUMI_BACKEND_URL"]):
+        if only_preview:
+            done = engine.preview(place, wanted)
+        else:
+            done = engine.up(place, wanted, ask=ask, end_machines=end_machines)
     bench.show(done.to_document())

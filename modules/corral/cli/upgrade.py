@@ -31,6 +31,7 @@ def image(
 
 def _run(bench: Bench, environment: str, *, yes: bool) -> None:
     from corral.catalog.images import BOX_PROFILE
+    from corral.engine.complaint import damage_named
     from corral.engine.projects import environment_file
     from corral.engine.upgrade import upgrade_images
     from corral.plan.base import plan_base
@@ -43,4 +44,5 @@ def _run(bench: Bench, environment: str, *, yes: bool) -> None:
     place = set_up(bench)
     profile = BOX_PROFILE if place.in_box else None
     plan = plan_cluster(wanted.cluster, plan_base(wanted.base), catalogue=wanted.catalogue, image_profile=profile)
-    bench.show(upgrade_images(place, wanted, plan, ask=ask).to_document())
+    with damage_named(place.engine.environment["PULUMI_BACKEND_URL"]):
+        bench.show(upgrade_images(place, wanted, plan, ask=ask).to_document())

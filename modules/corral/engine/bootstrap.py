@@ -1,4 +1,5 @@
-"""Preparing an account for corral, once: a place for Pulumi's states, a key for their secrets, roles of services.
+"""Preparing an account for corral, once: a place for Pulumi's states, a key for their secrets, roles of services,
+policies for deployers.
 
 What is there is left alone, so a second run makes nothing, an interrupted one is continued, and two at once end in the
 same account. A step that AWS does not allow is noted with the permission that it lacks, and the others are still taken.
@@ -12,7 +13,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from corral.engine.bootstrap_steps import Blocked, Step, Wanted
+from corral.engine.bootstrap_steps import Blocked, Outdated, Step, Wanted
 from corral.plan.deployer import permission
 
 # How AWS says that something does not exist, by error code; HeadBucket has no code but its status.
@@ -47,7 +48,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """A step and what became of it. `why`: the permission that is missing, or what AWS said."""
+    """A step and what became of it. `why`: the permission that is missing, what AWS said, how what is there differs."""
 
     step: Step
     outcome: Outcome
@@ -99,6 +100,8 @@ def _looked(session: Any, wanted: Wanted, step: Step) -> Done:
         if _code(error) in NOT_THERE:
             return Done(step=step, outcome=Outcome.MISSING)
         return _not_done(step, error)
+    except Outdated as error:
+        return Done(step=step, outcome=Outcome.MISSING, why=str(error))
     except Blocked as error:
         return Done(step=step, outcome=Outcome.FAILED, why=str(error))
     return Done(step=step, outcome=Outcome.THERE if there else Outcome.MISSING)

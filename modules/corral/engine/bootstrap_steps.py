@@ -1,4 +1,7 @@
-"""The steps that prepare an account: for each, how one sees that it was taken, and how it is taken."""
+"""The steps that prepare an account: for each, how one sees that it was taken, and how it is taken.
+
+Nobody is given a right here: the deployer's policies are made, and attached by whoever may do that.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from corral.plan.access import artefacts_policy
+from corral.plan.deployer import POLICIES, Policy, deployer_policies
 
 Clients = Callable[[str], Any]  # a boto3 client of the account and region, by service
 OLD_VERSIONS_DAYS = 90  # a state is small; a quarter is long enough to notice that an old one is needed
 UPLOADS_DAYS = 7  # S3's advice for uploads that nobody ends
-KEY_TAG = "corral:state"
+STATE_TAG = "corral:state"  # on what can be found by it: the key, and the deployer's policies
+MOST_VERSIONS = 5  # of a managed policy. Source: IAM User Guide, "IAM quotas"
 RULE = "corral-old-states"
 # Each service's own role, which it needs before the first use by API. Sources: EC2 User Guide, "Service-linked role for
 # Spot Instance requests"; FSx for Lustre User Guide and EFS User Guide, "Using service-linked roles". FSx's second one,
@@ -26,6 +31,10 @@ SERVICES: Mapping[str, str] = {
 
 class Blocked(Exception):
     """Something is there and cannot be used; the text says what would help."""
+
+
+class Outdated(Exception):
+    """Something is there and shall be changed; the text says how it differs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,10 +65,23 @@ class Wanted:
         """What `secretsprovider` in a stack's file is to say."""
         return f"awskms://{self.alias}?region={self.region}"
 
+    @property
+    def policies(self) -> Mapping[str, Policy]:
+        """The deployer's policies, by topic."""
+        found = deployer_policies(account=self.account, region=self.region, alias=self.alias, bucket=self.bucket)
+        return dict(zip(POLICIES, found, strict=True))
+
+    def policy_arn(self, topic: str) -> str:
+        """The ARN of the deployer's policy of this topic."""
+        return f"arn:aws:iam::{self.account}:policy/{self.policies[topic].name}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """`look`: is it there? `make`: True if this made it, False if somebody else just did. `needs`: an earlier step."""
+    """`look`: is it there? `make`: True if this made it, False if somebody else just did. `needs`: an earlier step.
+
+    `look` raises Outdated for what `make` would change, Blocked for what it cannot mend.
+    """
 
     key: str
     what: str
@@ -70,12 +92,14 @@ class Step:
 
     def title(self, wanted: Wanted) -> str:
         """What it makes, by name."""
-        return self.what.format(bucket=wanted.bucket, alias=wanted.alias)
+        names = {topic: policy.name for topic, policy in wanted.policies.items()}
+        return self.what.format(bucket=wanted.bucket, alias=wanted.alias, policies=names)
 
 
 def steps() -> tuple[Step, ...]:
     """All steps, each after those that it needs."""
-    return (*_BUCKET_STEPS, *_KEY_STEPS, *(_service_step(name, use) for name, use in SERVICES.items()))
+    roles = (_service_step(name, use) for name, use in SERVICES.items())
+    return (*_BUCKET_STEPS, *_KEY_STEPS, *roles, *(_policy_step(topic) for topic in POLICIES))
 
 
 def _has_bucket(client: Clients, wanted: Wanted) -> bool:
@@ -199,7 +223,7 @@ def _make_key(client: Clients, wanted: Wanted) -> bool:
         left
         or kms.create_key(
             Description=f"Secrets in the Pulumi states of {wanted.bucket}",
-            Tags=[{"TagKey": KEY_TAG, "TagValue": wanted.name}],
+            Tags=[{"TagKey": STATE_TAG, "TagValue": wanted.name}],
         )["KeyMetadata"]["KeyId"]
     )
     try:
@@ -214,7 +238,7 @@ def _make_key(client: Clients, wanted: Wanted) -> bool:
 def _nameless_key(client: Clients, wanted: Wanted) -> str | None:
     """A usable key with our tag and no alias."""
     kms, tagging = client("kms"), client("resourcegroupstaggingapi")
-    mine = [{"Key": KEY_TAG, "Values": [wanted.name]}]
+    mine = [{"Key": STATE_TAG, "Values": [wanted.name]}]
     tagged = tagging.get_resources(TagFilters=mine, ResourceTypeFilters=["kms:key"])["ResourceTagMappingList"]
     for arn in sorted(one["ResourceARN"] for one in tagged):
         is_usable = kms.describe_key(KeyId=arn)["KeyMetadata"]["KeyState"] == "Enabled"
@@ -254,6 +278,54 @@ def _service_step(service: str, use: str) -> Step:
         return True
 
     return Step(key=service, what=f"role of {use} ({service})", service="iam", look=look, make=make)
+
+
+def _policy_step(topic: str) -> Step:
+    def look(client: Clients, wanted: Wanted) -> bool:
+        return _has_policy(client, wanted.policy_arn(topic), wanted.policies[topic])
+
+    def make(client: Clients, wanted: Wanted) -> bool:
+        return _make_policy(client, wanted, topic)
+
+    what = f"policy {{policies[{topic}]}}"
+    return Step(key=f"policy-{topic}", what=what, service="iam", look=look, make=make)
+
+
+def _has_policy(client: Clients, arn: str, policy: Policy) -> bool:
+    """True if the policy says what it should. Raises Outdated where its default version says something else."""
+    iam = client("iam")
+    version = iam.get_policy(PolicyArn=arn)["Policy"]["DefaultVersionId"]
+    found = iam.get_policy_version(PolicyArn=arn, VersionId=version)["PolicyVersion"]["Document"]
+    if found != policy.document:
+        raise Outdated(f"its version {version} says something else, and stays as an older one")
+    return True
+
+
+def _make_policy(client: Clients, wanted: Wanted, topic: str) -> bool:
+    iam, policy, arn = client("iam"), wanted.policies[topic], wanted.policy_arn(topic)
+    text = json.dumps(policy.document, separators=(",", ":"))
+    tags = [{"Key": STATE_TAG, "Value": wanted.name}]
+    try:
+        iam.create_policy(PolicyName=policy.name, PolicyDocument=text, Tags=tags)
+        return True
+    except iam.exceptions.EntityAlreadyExistsException:
+        return _renew_policy(iam, arn, policy, text)
+
+
+def _renew_policy(iam: Any, arn: str, policy: Policy, text: str) -> bool:
+    """Makes the text the default version of a policy that is there; the oldest other one goes where AWS takes no more.
+
+    False where somebody else just did.
+    """
+    try:
+        return not _has_policy(lambda _: iam, arn, policy)
+    except Outdated:
+        versions = iam.list_policy_versions(PolicyArn=arn)["Versions"]
+    older = sorted((one for one in versions if not one["IsDefaultVersion"]), key=lambda one: int(one["VersionId"][1:]))
+    if len(versions) >= MOST_VERSIONS:
+        iam.delete_policy_version(PolicyArn=arn, VersionId=older[0]["VersionId"])
+    iam.create_policy_version(PolicyArn=arn, PolicyDocument=text, SetAsDefault=True)
+    return True
 
 
 def _of_bucket(key: str, what: str, look: Callable[..., bool], make: Callable[..., bool]) -> Step:

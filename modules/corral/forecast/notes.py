@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from corral.catalog.instances import instance_types
 from corral.catalog.offerings import offered_zones
 from corral.catalog.project import Catalogue
-from corral.forecast.addresses import free_addresses, taken_addresses
 from corral.forecast.prices import PriceList, Service
 from corral.model.base import BasePlan
 from corral.model.cluster import ClusterPlan, QueuePlan
 from corral.model.markets import Market
 from corral.model.zones import is_zone_id
+from corral.plan.addresses import free_addresses, taken_addresses
 
 # Amazon VPC User Guide, "Amazon VPC quotas": network interfaces per Region; network address usage, and its maximum.
 INTERFACES_PER_REGION = 5_000

@@ -10,6 +10,7 @@ from corral.plan.head import check_head_address, plan_head
 from corral.plan.nics import plan_nics
 from corral.plan.nodes import plan_node
 from corral.plan.offers import plan_offers, plan_placement_groups
+from corral.plan.static import check_static_nodes
 from corral.plan.storage import plan_lustre
 from corral.spec.cluster import ClusterSpec, JobsSpec, LifetimeSpec
 from corral.spec.errors import SpecErrors
@@ -23,7 +24,8 @@ def plan_cluster(
     """The plan of this cluster. `image_profile` stands in for every declared image, as the box's own profile does.
 
     `catalogue`: the project's, None for the shipped one.
-    Raises SpecErrors for what only shows against the base: an address outside the range kept for heads.
+    Raises SpecErrors for what only shows against the base: an address outside the range kept for heads, nodes that are
+    always there and find no place in its subnets.
     """
     known = catalogue or shipped_catalogue()
     zone = base.zone(spec.head.zone or base.zones[0].zone_id)
@@ -33,7 +35,7 @@ def plan_cluster(
     queues = tuple(
         _queue(queue, base, known, image_profile, is_default=number == 0) for number, queue in enumerate(spec.queues)
     )
-    return ClusterPlan(
+    plan = ClusterPlan(
         name=spec.name,
         base=base.name,
         region=base.region,
@@ -52,6 +54,9 @@ def plan_cluster(
         extra_slurm=dict(sorted(spec.slurm.extra.items())),
         ssh_keys=spec.access.ssh_keys,
     )
+    if homeless := check_static_nodes(spec, plan, base):
+        raise SpecErrors(homeless)
+    return plan
 
 
 def plan_image(spec: ImageSpec, override: str | None) -> ImagePlan:
@@ -85,7 +90,7 @@ def _queue(
         time_limit_s=_seconds(spec.time_limit) if spec.time_limit else None,
         is_default=is_default,
         efa=efa,
-        nics=plan_nics(machine, efa=efa),
+        nics=plan_nics(machine, efa=efa, with_ena=spec.efa == "with-ena"),
         node=plan_node(machine),
         nvme_count=machine.nvme_count,
         root_gib=spec.root_gib,

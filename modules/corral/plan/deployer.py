@@ -383,12 +383,16 @@ RENAMED: Mapping[tuple[str, str], str] = {
 
 
 def deployer_policies(*, account: str, region: str, alias: str = STATE_ALIAS, bucket: str = "") -> tuple[Policy, ...]:
-    """The policies that together let somebody run corral in this region, each short enough for IAM."""
+    """The policies that together let somebody run corral in this region, each short enough for IAM.
+
+    Those of another key than the usual one are named after it, as they name it.
+    """
     facts = {"account": account, "region": region, "alias": alias}
     state = bucket or STATE_BUCKET.format(**facts)
     facts |= {"state": state}
+    name = "corral" if alias == STATE_ALIAS else alias.removeprefix("alias/")
     return tuple(
-        Policy(name=f"corral-deploy-{region}-{topic}", document=_document(topic, grants, facts))
+        Policy(name=f"{name}-deploy-{region}-{topic}", document=_document(topic, grants, facts))
         for topic, grants in POLICIES.items()
     )
 

@@ -5,13 +5,14 @@ they were written is `plan.env_text`'s to find.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from corral.catalog.instances import InstanceType, Vendor
 from corral.catalog.names import nearest
 from corral.catalog.nccl_variables import (
     COMPONENTS,
+    Installer,
     Rule,
     Verdict,
     Version,
@@ -88,6 +89,23 @@ def assumed_versions(given: Mapping[str, Version]) -> Mapping[str, Version]:
     return {component: given.get(component) or brought.get(component) or newest[component] for component in COMPONENTS}
 
 
+def installer_note(given: Mapping[str, Version]) -> str | None:
+    """A sentence where the given installer is none whose content is known here, and so counts as the nearest one."""
+    installer = given.get("installer")
+    rows = variable_catalogue().installers
+    if installer is None or any(row.version == installer for row in rows) or {"plugin", "libfabric"} <= set(given):
+        return None
+    older = [row for row in rows if row.version < installer]
+    if not older:
+        return None  # assumed_versions has refused it
+    row, place = older[-1], "newer than" if len(older) == len(rows) else "none of"
+    return (
+        f"EFA installer {show_version(installer)} is {place} those that are known here"
+        f" ({_span(rows)}): judged by {show_version(row.version)}, which brings"
+        f" {' and '.join(_brings(row, given))}; --plugin and --libfabric name other versions"
+    )
+
+
 def judge(assignments: Iterable[Assignment], context: Context) -> tuple[Finding, ...]:
     """A finding for each assignment of our kinds, in their order."""
     return tuple(_judge(assignment, context) for assignment in assignments if is_ours(assignment.name))
@@ -104,6 +122,16 @@ def _brought(installer: Version, given: Mapping[str, Version]) -> Mapping[str, V
         f"--installer {show_version(installer)}: what installers before {oldest} bring is not known here"
         " - give --plugin and --libfabric too"
     )
+
+
+def _span(rows: Sequence[Installer]) -> str:
+    return f"{show_version(rows[0].version)} to {show_version(rows[-1].version)}"
+
+
+def _brings(row: Installer, given: Mapping[str, Version]) -> Iterator[str]:
+    for component, version in (("plugin", row.plugin), ("libfabric", row.libfabric)):
+        if component not in given:
+            yield f"{COMPONENTS[component]} {show_version(version)}"
 
 
 def _judge(assignment: Assignment, context: Context) -> Finding:

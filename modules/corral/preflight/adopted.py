@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from ipaddress import IPv4Network
 from typing import Any
@@ -9,10 +10,10 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from corral.inventory.ec2 import tags_of
-from corral.inventory.things import CLUSTER_TAG
+from corral.inventory.things import BASE_TAG, CLUSTER_TAG, KEEP_TAG
 from corral.model.base import BasePlan
 from corral.model.cluster import ClusterPlan
-from corral.preflight.adoption import AdoptionFacts, SubnetFacts
+from corral.preflight.adoption import AdoptionFacts, MountTargetFacts, SubnetFacts
 
 _ANYWHERE = "0.0.0.0/0"
 _TARGETS = ("NatGatewayId", "GatewayId", "TransitGatewayId", "NetworkInterfaceId", "InstanceId", "CarrierGatewayId")
@@ -30,13 +31,16 @@ def adoption_facts(session: Any, base: BasePlan, cluster: ClusterPlan) -> Adopti
     endpoints = _described(ec2, "describe_vpc_endpoints", "VpcEndpoints", Filters=in_vpc)
     ids = [zone.subnet for zone in base.zones if zone.subnet]
     found = [one for id in ids for one in _described(ec2, "describe_subnets", "Subnets", SubnetIds=[id])]
+    home = _home(session, base)
+    own = Counter(target.subnet for target in home) + _lustre(session, cluster)
     return AdoptionFacts(
         has_vpc=True,
         dns_support=_attribute(ec2, vpc, "enableDnsSupport"),
         dns_hostnames=_attribute(ec2, vpc, "enableDnsHostnames"),
-        subnets={one["SubnetId"]: _subnet(one, tables, endpoints, _own(ec2, cluster, one)) for one in found},
+        subnets={one["SubnetId"]: _subnet(one, tables, endpoints, _own(ec2, cluster, one, own)) for one in found},
         endpoints=[_service(one) for one in endpoints if one["VpcEndpointType"] == "Interface"],
         taken=_taken(ec2, cluster, found),
+        home=home,
     )
 
 
@@ -54,14 +58,47 @@ def _attribute(ec2: Any, vpc: str, name: str) -> bool:
     return bool(answer[name[0].upper() + name[1:]]["Value"])
 
 
-def _own(ec2: Any, cluster: ClusterPlan, subnet: Mapping[str, Any]) -> int:
-    """Addresses in the subnet that the cluster's own interfaces have."""
+def _home(session: Any, base: BasePlan) -> Sequence[MountTargetFacts]:
+    """The mount targets of the base's home, which is known by its token."""
+    if base.home is None:
+        return ()
+    efs = session.client("efs")
+    systems = _described(efs, "describe_file_systems", "FileSystems", CreationToken=base.home.token)
+    return tuple(
+        MountTargetFacts(
+            id=target["MountTargetId"],
+            file_system=system["FileSystemId"],
+            vpc=target["VpcId"],
+            subnet=target["SubnetId"],
+            zone_id=target["AvailabilityZoneId"],
+            zone_name=target["AvailabilityZoneName"],
+        )
+        for system in systems
+        for target in _described(efs, "describe_mount_targets", "MountTargets", FileSystemId=system["FileSystemId"])
+    )
+
+
+def _lustre(session: Any, cluster: ClusterPlan) -> Counter[str]:
+    """How many addresses of each subnet the cluster's file systems have, and those that its base keeps."""
+    addresses: Counter[str] = Counter()
+    if not cluster.lustre:
+        return addresses
+    for system in _described(session.client("fsx"), "describe_file_systems", "FileSystems"):
+        tags = tags_of(system.get("Tags", ()))
+        is_kept = tags.get(BASE_TAG) == cluster.base and KEEP_TAG in tags
+        if is_kept or tags.get(CLUSTER_TAG) == cluster.name:
+            addresses[system["SubnetIds"][0]] += len(system.get("NetworkInterfaceIds", ()))
+    return addresses
+
+
+def _own(ec2: Any, cluster: ClusterPlan, subnet: Mapping[str, Any], systems: Mapping[str, int]) -> int:
+    """Addresses in the subnet that the cluster's own interfaces have, and those of file systems, which bear no tags."""
     wanted = [
         {"Name": "subnet-id", "Values": [subnet["SubnetId"]]},
         {"Name": f"tag:{CLUSTER_TAG}", "Values": [cluster.name]},
     ]
     found = _described(ec2, "describe_network_interfaces", "NetworkInterfaces", Filters=wanted)
-    return sum(len(one.get("PrivateIpAddresses", ())) for one in found)
+    return sum(len(one.get("PrivateIpAddresses", ())) for one in found) + systems.get(subnet["SubnetId"], 0)
 
 
 def _subnet(

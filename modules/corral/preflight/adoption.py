@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network
 
-from corral.forecast.addresses import taken_addresses
 from corral.model.base import BasePlan, ZonePlan
 from corral.model.cluster import ClusterPlan
+from corral.plan.addresses import taken_addresses
 
 # Without a way out, Session Manager is reached by these (Systems Manager User Guide, "Create VPC endpoints").
 SHELL_SERVICES = ("ssm", "ssmmessages")
@@ -19,7 +19,7 @@ _LEADS_OUT = ("nat-", "tgw-", "vgw-", "eni-", "i-", "vpce-", "lgw-", "cagw-")
 class SubnetFacts:
     """A subnet as EC2 has it. `default_route`: the target of 0.0.0.0/0 in its route table, None without one.
 
-    `own`: addresses that the cluster itself takes there already.
+    `own`: addresses that the cluster takes there already, and the file systems that it mounts.
     """
 
     vpc: str
@@ -33,10 +33,24 @@ class SubnetFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MountTargetFacts:
+    """A mount target of the base's home, which an earlier life kept, as EFS has it."""
+
+    id: str
+    file_system: str
+    vpc: str
+    subnet: str
+    zone_id: str
+    zone_name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AdoptionFacts:
     """What the account says. `taken`: of the addresses that the plan fixes, those in use, with what uses them.
 
-    `endpoints`: the services that have an interface endpoint in the VPC, by their short names.
+    `endpoints`: the services that have an interface endpoint in the VPC, by their short names. `home`: the mount
+    targets that the base's home has, in whatever VPC. Those of other file systems stand in nobody's way: they take
+    addresses, which `free` does not count any more.
     """
 
     has_vpc: bool
@@ -45,6 +59,7 @@ class AdoptionFacts:
     subnets: Mapping[str, SubnetFacts] = field(default_factory=dict)
     endpoints: Collection[str] = ()
     taken: Mapping[str, str] = field(default_factory=dict)
+    home: Collection[MountTargetFacts] = ()
 
 
 def adoption_problems(base: BasePlan, cluster: ClusterPlan, facts: AdoptionFacts) -> tuple[str, ...]:
@@ -54,7 +69,7 @@ def adoption_problems(base: BasePlan, cluster: ClusterPlan, facts: AdoptionFacts
     if not facts.has_vpc:
         return (f"{base.adopted_vpc} is not in this account and region",)
     subnets = (problem for zone in base.zones for problem in _subnet(base, zone, cluster, facts))
-    return (*_vpc(base.adopted_vpc, facts), *subnets, *_head(cluster, facts))
+    return (*_vpc(base.adopted_vpc, facts), *_home(base, facts), *subnets, *_head(cluster, facts))
 
 
 def _vpc(vpc: str, facts: AdoptionFacts) -> Iterator[str]:
@@ -64,6 +79,20 @@ def _vpc(vpc: str, facts: AdoptionFacts) -> Iterator[str]:
     ):
         if not is_on:
             yield f"{vpc} has {name} off, without which {what} - turn it on in the VPC's settings"
+
+
+def _home(base: BasePlan, facts: AdoptionFacts) -> Iterator[str]:
+    """A file system has mount targets in one VPC alone, and one in a zone. Source: EFS API, CreateMountTarget."""
+    for target in facts.home:
+        has = f"{target.file_system}, the home of base {base.name}, has {target.id} in"
+        zone = next((zone for zone in base.zones if zone.zone_id in (target.zone_id, target.zone_name)), None)
+        if target.vpc != base.adopted_vpc:
+            yield f"{has} {target.vpc}, and a file system has mount targets in one VPC alone - delete that one first"
+        elif zone and zone.subnet != target.subnet:
+            yield (
+                f"{has} {target.subnet}, and EFS takes one alone in {zone.zone_id}"
+                " - give the base that subnet, or delete that one first"
+            )
 
 
 def _subnet(base: BasePlan, zone: ZonePlan, cluster: ClusterPlan, facts: AdoptionFacts) -> Iterator[str]:

@@ -7,20 +7,12 @@ import re
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
 
+from corral.catalog.slurm_releases import Release, parse_release, release_text
+from corral.catalog.slurm_settings import Place, is_known, known, misfits, span_beside
 from corral.model.cluster import ClusterPlan, GresPlan, QueuePlan
 from corral.render.host import HOST_KEYS
 from corral.render.lines import Value, slurm_line
-from corral.render.releases import (
-    Place,
-    Release,
-    ReleaseError,
-    is_known,
-    known,
-    misfits,
-    parse_release,
-    release_note,
-    written_release,
-)
+from corral.render.releases import ReleaseError, release_note, written_release
 from corral.render.texts import fill
 
 PROGRAMS = "/opt/corral/bin"  # the agent installs its entries here; Slurm takes a bare path, without arguments
@@ -85,14 +77,14 @@ def template_keys() -> tuple[str, ...]:
 
 
 def check_own_keys(plan: ClusterPlan) -> None:
-    """Raises ReleaseError with every key of the user's own that the cluster's Slurm does not know.
+    """Raises ReleaseError with every own key of the user's that the plan's Slurm does not know: slurmctld ends over it.
 
-    slurmctld would end at once over one that it does not know.
+    A spec is judged against its own image before; in the box the plan has another one, with another Slurm.
     """
     release = parse_release(plan.image.slurm_version)
-    found = [*misfits(release, plan.extra_slurm)]
+    found = _foreign(release, Place.CONF, plan.extra_slurm, "slurm.extra")
     for queue in plan.queues:
-        found += [f"queue {queue.name}: {text}" for text in misfits(release, queue.extra, Place.PARTITION)]
+        found += _foreign(release, Place.PARTITION, queue.extra, f"queue {queue.name}, extra")
     if found:
         raise ReleaseError("\n".join(found))
 
@@ -193,6 +185,13 @@ def slurm_time(seconds: int) -> str:
     hours, minute = divmod(minutes, 60)
     days, hour = divmod(hours, 24)
     return f"{days}-{hour:02}:{minute:02}:{second:02}"
+
+
+def _foreign(release: Release, place: Place, own: Mapping[str, str], where: str) -> list[str]:
+    settings = [row for key, value in own.items() for row in misfits(release, place, key, value)]
+    return [
+        f"{where}: {row.text} is for {span_beside(release, row)}, this is {release_text(release)}" for row in settings
+    ]
 
 
 def _defaults(own: Mapping[str, str]) -> Mapping[str, Value]:

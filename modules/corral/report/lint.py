@@ -23,8 +23,13 @@ _STYLES = {
 _INDENT = 4
 
 
-def lint_view(findings: Sequence[Finding], file: str, context: Context) -> Iterator[RenderableType]:
-    """Each variable with its verdict, why, what would be right, and the number of its source; then the sources."""
+def lint_view(
+    findings: Sequence[Finding], file: str, context: Context, note: str | None = None
+) -> Iterator[RenderableType]:
+    """Each variable with its verdict, why, what would be right, and the number of its source; then the sources.
+
+    `note`: what a reader must know about the versions.
+    """
     notes = Footnotes()
     for finding in findings:
         yield from _finding(finding, file, notes)
@@ -32,15 +37,18 @@ def lint_view(findings: Sequence[Finding], file: str, context: Context) -> Itera
         yield heading("Sources")
         yield notes.shown()
     yield Text(f"\n{_summary(findings, file)}; judged for {_place(context)}")
+    if note:
+        yield Text(note)
 
 
-def lint_document(findings: Sequence[Finding], file: str, context: Context) -> Document:
+def lint_document(findings: Sequence[Finding], file: str, context: Context, note: str | None = None) -> Document:
     """What `corral lint-env --json` prints."""
     return {
         "schema": "corral.lint-env/1",
         "file": file,
         "instance_type": context.type_name,
         "versions": {name: show_version(version) for name, version in context.versions.items()},
+        "note": note,
         "counts": {verdict.value: count for verdict, count in _counts(findings).items()},
         "findings": [
             {

@@ -8,13 +8,13 @@ from itertools import groupby
 from rich.console import RenderableType
 from rich.text import Text
 
-from corral.forecast.addresses import free_addresses, taken_addresses
 from corral.forecast.notes import Note
 from corral.inventory.things import BASE_TAG
 from corral.model.base import BasePlan
 from corral.model.cluster import ClusterPlan, QueuePlan
 from corral.model.lustre import LustrePlan
 from corral.model.markets import InterfaceType
+from corral.plan.addresses import free_addresses, taken_addresses
 from corral.report.amounts import count, duration
 from corral.report.tables import facts, heading, table
 

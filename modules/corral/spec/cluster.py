@@ -77,7 +77,9 @@ class SlurmSpec(SpecRecord):
     """What you would add to slurm.conf."""
 
     extra: Mapping[str, SlurmValue] = Field(
-        default={}, description="Further keys of slurm.conf, such as MaxJobCount; not those that corral sets itself."
+        default={},
+        description="Further keys of slurm.conf that the image's Slurm knows, such as MaxJobCount; not those that"
+        " corral sets itself.",
     )
 
 

@@ -73,9 +73,10 @@ class QueueSpec(SpecRecord):
     capacity: tuple[PoolSpec, ...] = Field(
         min_length=1, description="Where nodes come from; the pools are tried in this order."
     )
-    efa: Literal["auto", "on", "off"] = Field(
+    efa: Literal["auto", "on", "with-ena", "off"] = Field(
         default="auto",
-        description="EFA interfaces: auto where the type has them, on to insist, off for none. Default: auto.",
+        description="EFA interfaces: auto where the type has them, on to insist, off for none. They are for EFA alone"
+        " and take no address; with-ena insists on such as are ENA, too, with an address each. Default: auto.",
     )
     placement: Literal["auto", "off"] = Field(
         default="auto",
@@ -108,5 +109,7 @@ class QueueSpec(SpecRecord):
         default=(), description="The Slurm accounts that may submit here. Default: all of them."
     )
     extra: Mapping[str, SlurmValue] = Field(
-        default={}, description="Further keys of the queue's PartitionName line, such as PriorityTier. Default: none."
+        default={},
+        description="Further keys of the queue's PartitionName line that the image's Slurm knows, such as PriorityTier."
+        " Default: none.",
     )

@@ -37,7 +37,7 @@ def check(wishes: ClusterWishes, around: Surroundings) -> Iterator[Finding]:
     yield from _check_disks(wishes, around)
     yield from rules_queues.check_time_limits(wishes.queues, wishes.lifetime)
     yield from rules_jobs.check(wishes.jobs)
-    yield from rules_slurm.check_extra(("slurm", "extra"), wishes.slurm.extra, rules_slurm.CONF_KEYS)
+    yield from rules_slurm.check(wishes)
     yield from rules_access.check(wishes.access)
     yield from _check_lifetime(wishes.lifetime)
     yield from rules_tags.check(wishes.tags)

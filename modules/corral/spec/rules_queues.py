@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
 from corral.catalog.instances import type_hint
 from corral.model.markets import Market
-from corral.spec import rules_names, rules_slurm
+from corral.spec import rules_names
 from corral.spec.base import BaseSpec
 from corral.spec.cluster import LifetimeSpec
 from corral.spec.durations import format_duration
@@ -21,6 +22,8 @@ MOST_NODES = 65533  # Slurm's own limit on the nodes of one cluster (TreeWidth, 
 _SHORTEST_SUSPEND = timedelta(seconds=60)  # slurmctld looks for idle nodes every minute
 _RESERVATION_ID = re.compile(r"cr-[0-9a-f]{17}")
 _ACCOUNT = re.compile(r"[a-z0-9_][a-z0-9_-]{0,63}")
+_LOWEST_PRICE = 0.001  # USD an hour. Source: EC2 API reference, LaunchTemplateSpotMarketOptionsRequest, MaxPrice
+_MOST_PRICES = 10  # on-demand prices. Source: EC2 User Guide of 2016, "Spot Bid Price Limit"; newer ones: NOT VERIFIED
 _SHORTEST_LIMIT = timedelta(minutes=1)  # Slurm counts the limits of jobs in minutes
 
 
@@ -59,10 +62,11 @@ def _check_queue(loc: Loc, queue: QueueSpec, around: Surroundings) -> Iterator[F
     yield from _check_machine(loc, queue, around)
     if queue.nodes.min > queue.nodes.max:
         yield Finding((*loc, "nodes", "min"), f"{queue.nodes.min} is more than max {queue.nodes.max} - use max or less")
-    yield from _check_static(loc, queue)
+    yield from _check_static(loc, queue, around)
     yield from _check_times(loc, queue)
     for number, pool in enumerate(queue.capacity):
         yield from _check_pool((*loc, "capacity", number), pool, around)
+        yield from _check_price((*loc, "capacity", number, "max_price"), pool, queue.instance_type, around)
     yield from _check_overlaps((*loc, "capacity"), queue.capacity, around.base)
     yield from _check_slurm(loc, queue)
 
@@ -71,8 +75,10 @@ def _check_machine(loc: Loc, queue: QueueSpec, around: Surroundings) -> Iterator
     machine = around.catalogue.instance_types.get(queue.instance_type)
     if machine is None:
         return
-    if queue.efa == "on" and not machine.efa_maximum:
-        yield Finding((*loc, "efa"), f"'on', but {machine.name} has no EFA - use 'auto' or another instance_type")
+    if queue.efa in ("on", "with-ena") and not machine.efa_maximum:
+        yield Finding(
+            (*loc, "efa"), f"{queue.efa!r}, but {machine.name} has no EFA - use 'auto' or another instance_type"
+        )
     if "nvme" in queue.model_fields_set and queue.nvme != "off" and not machine.nvme_count:
         yield Finding((*loc, "nvme"), f"{machine.name} has no disks of its own - leave it out")
     for number, pool in enumerate(queue.capacity):
@@ -83,15 +89,27 @@ def _check_machine(loc: Loc, queue: QueueSpec, around: Surroundings) -> Iterator
             )
 
 
-def _check_static(loc: Loc, queue: QueueSpec) -> Iterator[Finding]:
-    """Nodes that are always there need a place: where all capacity is counted, its count."""
-    counts = [pool.count if pool.market.is_reserved else None for pool in queue.capacity]
-    known = [count for count in counts if count is not None]
-    if len(known) == len(counts) and queue.nodes.min > sum(known):
+def _check_static(loc: Loc, queue: QueueSpec, around: Surroundings) -> Iterator[Finding]:
+    """Nodes that are always there need a place: where all capacity is counted, its count, and with EFA in one zone."""
+    if not all(pool.market.is_reserved and pool.count for pool in queue.capacity):
+        return
+    counts: Counter[str] = Counter()
+    for pool in queue.capacity:
+        counts[", ".join(pool.zones or ())] += pool.count or 0
+    machine = around.catalogue.instance_types.get(queue.instance_type)
+    most = max(counts.values())
+    if queue.nodes.min > counts.total():
         yield Finding(
             (*loc, "nodes", "min"),
-            f"{queue.nodes.min} is more than the {sum(known)} instances that its capacity counts - use {sum(known)} or"
-            " less, or add another pool",
+            f"{queue.nodes.min} is more than the {counts.total()} instances that its capacity counts - use"
+            f" {counts.total()} or less, or add another pool",
+        )
+    elif machine and machine.efa_maximum and queue.efa != "off" and queue.nodes.min > most:
+        here = ", ".join(f"{count} in {zone}" for zone, count in counts.items())
+        yield Finding(
+            (*loc, "nodes", "min"),
+            f"{queue.nodes.min} is more than any one zone has, and EFA does not cross zones: its capacity counts {here}"
+            f" - use {most} or less, or a queue for each zone",
         )
 
 
@@ -111,6 +129,23 @@ def _check_pool(loc: Loc, pool: PoolSpec, around: Surroundings) -> Iterator[Find
     if pool.max_price is not None and pool.market is not Market.SPOT:
         yield Finding((*loc, "max_price"), f"is for spot only, this pool is {pool.market!s} - leave it out")
     yield from (_check_reserved(loc, pool) if pool.market.is_reserved else _check_bought(loc, pool))
+
+
+def _check_price(loc: Loc, pool: PoolSpec, instance_type: str, around: Surroundings) -> Iterator[Finding]:
+    """What EC2 refuses as a price of spot; without a known on-demand price nothing is said about too high a one."""
+    price = pool.max_price
+    if price is None or pool.market is not Market.SPOT:
+        return
+    if price < _LOWEST_PRICE:
+        yield Finding(loc, f"{price:g} is less than EC2 takes - use {_LOWEST_PRICE} or more, or leave it out")
+    known = around.catalogue.instance_price(instance_type, around.region)
+    on_demand = known.on_demand_usd_per_hour if known else None
+    if on_demand is not None and price > on_demand * _MOST_PRICES:
+        yield Finding(
+            loc,
+            f"{price:g} is more than {_MOST_PRICES} times the on-demand price of {instance_type} ({on_demand:g}), the"
+            " most that EC2 takes - leave it out, and spot costs the on-demand price at most",
+        )
 
 
 def _check_reserved(loc: Loc, pool: PoolSpec) -> Iterator[Finding]:
@@ -154,7 +189,6 @@ def _check_slurm(loc: Loc, queue: QueueSpec) -> Iterator[Finding]:
             yield Finding((*loc, "accounts", number), message)
         elif account in queue.accounts[:number]:
             yield Finding((*loc, "accounts", number), f"{account!r} is listed twice - keep one")
-    yield from rules_slurm.check_extra((*loc, "extra"), queue.extra, rules_slurm.PARTITION_KEYS)
 
 
 def _check_overlaps(loc: Loc, pools: Sequence[PoolSpec], base: BaseSpec | None) -> Iterator[Finding]:

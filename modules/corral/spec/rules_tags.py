@@ -19,6 +19,14 @@ _TOKENS = (
     re.compile(r"github_pat_[A-Za-z0-9_]{22,}"),
     re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY"),
 )
+# A key that ends in these words, however they are joined (db-password, WandbApiKey), names what its value is. Where
+# they do not end it, it speaks of a secret (secret-owner, token-budget); tokens are what models are trained on.
+_SECRETS = (
+    *(("password",), ("passwd",), ("passphrase",), ("secret",), ("token",), ("credential",), ("credentials",)),
+    *(("api", "key"), ("apikey",), ("access", "key"), ("secret", "key"), ("private", "key")),
+)
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_ANSWERS = frozenset({"", "true", "false", "yes", "no", "on", "off", "none", "required"})  # whether there is a secret
 _RUN = re.compile(r"[A-Za-z0-9+/_=]{32,}")
 _HEXADECIMAL = re.compile(r"(?=.*[0-9])(?=.*[a-f])[0-9a-f]+", re.IGNORECASE)
 _BASE64 = re.compile(r"(?=.*[0-9])(?=.*[a-z])(?=.*[A-Z]).+")
@@ -30,13 +38,19 @@ def check(tags: Mapping[str, str]) -> Iterator[Finding]:
     if len(tags) > _MOST:
         yield Finding(("tags",), f"has {len(tags)} tags - AWS takes {_MOST} beside corral's own")
     for key, value in tags.items():
-        if message := _key_problem(key) or _value_problem(value):
+        if message := _key_problem(key) or _value_problem(value) or _secret_problem(key, value):
             yield Finding(("tags", key), message)
 
 
 def looks_secret(value: str) -> bool:
     """Whether this text is likely a token, a key or a password: by its known beginning, or for being random."""
     return any(token.search(value) for token in _TOKENS) or any(_is_random(run) for run in _RUN.findall(value))
+
+
+def names_secret(key: str) -> bool:
+    """Whether a tag of this key would hold a secret, by the last words of the key."""
+    words = tuple(word.lower() for word in _WORD.findall(key))
+    return any(words[-len(secret) :] == secret for secret in _SECRETS)
 
 
 def _is_random(run: str) -> bool:
@@ -62,3 +76,9 @@ def _value_problem(value: str) -> str | None:
     if looks_secret(value):
         return "looks like a secret, and everyone who may list resources reads tags - keep it in Secrets Manager"
     return None
+
+
+def _secret_problem(key: str, value: str) -> str | None:
+    if not names_secret(key) or value.lower() in _ANSWERS:
+        return None
+    return f"{key!r} names a secret, and everyone who may list resources reads tags - keep it in Secrets Manager"

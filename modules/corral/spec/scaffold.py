@@ -31,6 +31,7 @@ from corral.spec.yaml_text import YamlError, read_yaml
 _ZONE_LIST = re.compile(r"(?<=zones: \[)[^]]+(?=\])")
 _SUBNET = re.compile(r"(?<=- \{zone: )[^,]+(?=,)")
 _NOTIFY = re.compile(r"(?<=notify: \[)[^]]+(?=\])")
+_SCHEMA_LINE = re.compile(r"\A# yaml-language-server: .*\n")  # its path is said anew by whoever writes the files
 _WORDS = (
     "no",
     "one",
@@ -54,7 +55,10 @@ _WORDS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shipped:
-    """An environment to begin with: what its two files say, as text and as specs."""
+    """An environment to begin with: what its two files say, as text and as specs.
+
+    The line by which editors find the schema is not part of the text.
+    """
 
     name: str
     base_text: str
@@ -107,6 +111,7 @@ class _Demand:
 
 def read_shipped(name: str, base_text: str, cluster_text: str, catalogue: Catalogue) -> Shipped:
     """The environment that these two texts declare. Raises SpecErrors."""
+    base_text, cluster_text = (_SCHEMA_LINE.sub("", text) for text in (base_text, cluster_text))
     texts = {"base": base_text, "cluster": cluster_text}
     config = {kind: read_yaml(text.encode())["config"] for kind, text in texts.items()}
     raw = {kind: config[kind][f"corral-{kind}:spec"] for kind in config}

@@ -17,10 +17,12 @@ _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]{0,17})")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+\.[0-9]*)([eE][-+]?[0-9]{1,3})?|[-+]?[0-9]+[eE][-+]?[0-9]{1,3}")
 # What YAML's versions and readers disagree about. Pulumi's makes 012 ten and a date a moment in time.
 _DOUBTFUL = re.compile(
-    r"[-+]?0[0-9_]+|[-+]?0[xob][0-9a-fA-F_]+|[-+]?[0-9][0-9_]*_[0-9_.]*|[-+]?[0-9]{19,}"
-    r"|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt ].*)?|[-+]?\.(inf|nan)",
+    r"[-+]?0[0-9_]+|[-+]?0[xob][0-9a-fA-F_]+|[-+]?[0-9][0-9_]*_[0-9_.]*"
+    r"|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt ].*)?",
     re.IGNORECASE,
 )
+_LONG = re.compile(r"[-+]?[0-9]{19,}")  # more than 64 bits take, and some readers round it
+_NO_NUMBER = re.compile(r"[-+]?\.(inf|nan)", re.IGNORECASE)
 _KNOWN_TAGS = ("tag:yaml.org,2002:str", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
 _DEEPEST = 30  # levels; a spec has eight, and an alias that holds itself has no end
 _LARGEST = 100_000  # values; aliases of aliases could grow without bound
@@ -93,9 +95,18 @@ def _scalar(node: yaml.Node) -> Any:
         return _BOOLEANS[text]
     if _INTEGER.fullmatch(text):
         return int(text)
-    if _DOUBTFUL.fullmatch(text):
-        raise YamlError(f"{_place(node.start_mark)}{text[:40]} is not read alike everywhere - put it in quotes")
+    if problem := _problem(text):
+        raise YamlError(f"{_place(node.start_mark)}{text[:40]} {problem}")
     return float(text) if _FLOAT.fullmatch(text) else text
+
+
+def _problem(text: str) -> str | None:
+    """What is wrong with plain text that looks like a number and is none that everybody reads alike."""
+    if _LONG.fullmatch(text):
+        return "has too many digits for a number - use a smaller one, or quotes where it is text"
+    if _NO_NUMBER.fullmatch(text):
+        return "is no number to count with - write one in digits, or leave the line out"
+    return "is not read alike everywhere - put it in quotes" if _DOUBTFUL.fullmatch(text) else None
 
 
 def _is_plain(node: yaml.Node) -> bool:

@@ -1,0 +1,78 @@
+"""The largest environment that is asked for: 27,500 p5.48xlarge in ten queues, as benchmarks/scale.py measures it."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from corral import render
+from corral.forecast.catalogue import catalogue_prices
+from corral.forecast.notes import notes
+from corral.model.base import BasePlan
+from corral.model.cluster import ClusterPlan
+from corral.plan.base import plan_base
+from corral.plan.cluster import plan_cluster
+from corral.spec.parse import parse_base, parse_cluster
+from corral.spec.surroundings import Surroundings
+
+
+@pytest.fixture(scope="module")
+def scale() -> ModuleType:
+    """The benchmark, which is no package."""
+    path = Path(__file__).parents[2] / "benchmarks" / "scale.py"
+    spec = importlib.util.spec_from_file_location("scale", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def plans(scale: Any) -> tuple[BasePlan, ClusterPlan]:
+    base = parse_base(scale.BASE, name="big", where="base", around=Surroundings(region="us-east-1"))
+    around = Surroundings(region="us-east-1", base=base)
+    wishes = scale.spec("big", scale.NODES, scale.QUEUES)
+    ground = plan_base(base)
+    return ground, plan_cluster(parse_cluster(wishes, name="big", where="cluster", around=around), ground)
+
+
+def test_27500_nodes_are_planned_in_ten_queues(plans: tuple[BasePlan, ClusterPlan]) -> None:
+    _, cluster = plans
+    assert (len(cluster.queues), sum(queue.max_nodes for queue in cluster.queues)) == (10, 27_500)
+
+
+def test_27500_nodes_are_in_slurm_conf(plans: tuple[BasePlan, ClusterPlan]) -> None:
+    _, cluster = plans
+    lines = render.cluster_files(cluster)["slurm/slurm.conf"].splitlines()
+    named = [line.split(" ")[0] for line in lines if line.startswith("NodeName=")]
+    assert named == [f"NodeName=q{number}-[1-2750]" for number in range(10)]
+
+
+def test_why_one_vpc_cannot_hold_them_is_told(plans: tuple[BasePlan, ClusterPlan]) -> None:
+    told = [note.text for note in notes(*plans, catalogue_prices("us-east-1")) if note.about == "VPC"]
+    assert told == [
+        "every node together takes 907,500 network address units, and a VPC holds 256,000 at most: one VPC cannot hold"
+        " this - divide it over several bases"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "mib", "says"),
+    [
+        (2.0, 200.0, []),
+        (2.1, 60.0, ["27,500 nodes take 2.1 s, the limit is 2 s"]),
+        (0.5, 201.0, ["27,500 nodes take 201 MiB, the limit is 200 MiB"]),
+    ],
+)
+def test_the_benchmark_says_which_limit_is_broken(scale: Any, seconds: float, mib: float, says: list[str]) -> None:
+    assert scale.broken({"s": seconds, "MiB": mib}) == says
+
+
+def test_the_benchmark_ends_with_1_where_a_limit_is_broken(scale: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scale, "ROUNDS", 1)
+    monkeypatch.setattr(scale, "LIMITS", {"s": 0.0, "MiB": 200.0})
+    assert scale.main() == 1
