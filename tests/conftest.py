@@ -15,6 +15,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--regold", action="store_true", help="rewrite the golden files with what the code gives now")
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Where workers share the tests, the files that take minutes come first: the short ones then fill the gaps."""
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: (item.get_closest_marker("pulumi") is None, "life" not in item.path.parts))
+
+
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Golden:
     """Compares text with the bytes of tests/golden/<path>, or writes them under --regold."""

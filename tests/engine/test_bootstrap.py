@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
@@ -25,6 +26,7 @@ ONLY_IN_THE_BOX = {"s3:ListAllMyBuckets"}
 KEYS = [
     *("bucket", "private", "versions", "encryption", "tls", "lifecycle", "key", "rotation"),
     *("spot.amazonaws.com", "fsx.amazonaws.com", "elasticfilesystem.amazonaws.com"),
+    *("policy-network", "policy-storage", "policy-identity"),
 ]
 BUCKET_AND_LATER = ["bucket", "private", "versions", "encryption", "tls", "lifecycle"]
 
@@ -240,6 +242,106 @@ def test_rules_and_statements_of_others_stay(box: BoxStatus) -> None:
     assert [rule["ID"] for rule in rules] == ["mine", "corral-old-states"]
 
 
+ARN = "arn:aws:iam::123456789012:policy"
+OLD = json.dumps(
+    {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": ["s3:GetObject"], "Resource": "*"}]}
+)
+
+
+def versions(box: BoxStatus, arn: str) -> tuple[list[str], str]:
+    """The versions that a policy has, and the one that counts."""
+    found = boxes.client(box, "iam").list_policy_versions(PolicyArn=arn)["Versions"]
+    (default,) = [one["VersionId"] for one in found if one["IsDefaultVersion"]]
+    return sorted(one["VersionId"] for one in found), default
+
+
+def test_a_deployers_policies_are_made_and_attached_to_nobody(box: BoxStatus) -> None:
+    prepared(Account(box), wanted("owned"))
+    found = boxes.client(box, "iam").list_policies(Scope="Local")["Policies"]
+    mine = {one["PolicyName"]: one["AttachmentCount"] for one in found if one["PolicyName"].startswith("owned-")}
+    assert mine == {
+        "owned-deploy-us-east-1-identity": 0,
+        "owned-deploy-us-east-1-network": 0,
+        "owned-deploy-us-east-1-storage": 0,
+    }
+
+
+def test_a_policy_says_what_is_printed_and_carries_the_tag_of_the_key(box: BoxStatus) -> None:
+    prepared(Account(box), wanted("said"))
+    iam, arn = boxes.client(box, "iam"), f"{ARN}/said-deploy-us-east-1-storage"
+    text = iam.get_policy_version(PolicyArn=arn, VersionId="v1")["PolicyVersion"]["Document"]
+    printed = deployer_policies(
+        account="123456789012", region="us-east-1", alias="alias/said", bucket="said-123456789012-us-east-1"
+    )
+    assert (text, iam.list_policy_tags(PolicyArn=arn)["Tags"]) == (
+        printed[1].document,
+        [{"Key": "corral:state", "Value": "said"}],
+    )
+
+
+def test_a_policy_with_another_text_is_told_before_it_is_changed(box: BoxStatus) -> None:
+    boxes.client(box, "iam").create_policy(PolicyName="dated-deploy-us-east-1-network", PolicyDocument=OLD)
+    found = {one.step.key: one for one in look(Account(box), wanted("dated"), steps())}["policy-network"]
+    assert (found.outcome, found.why) == (
+        Outcome.MISSING,
+        "its version v1 says something else, and stays as an older one",
+    )
+
+
+def test_another_text_becomes_a_new_version_once(box: BoxStatus) -> None:
+    boxes.client(box, "iam").create_policy(PolicyName="again-deploy-us-east-1-network", PolicyDocument=OLD)
+    made = [outcomes(prepared(Account(box), wanted("again")))["policy-network"] for _ in range(2)]
+    assert (made, versions(box, f"{ARN}/again-deploy-us-east-1-network")) == (
+        ["made", "was there"],
+        (["v1", "v2"], "v2"),
+    )
+
+
+def full(box: BoxStatus, name: str) -> str:
+    """A policy of this name with as many versions as AWS keeps, of which the first counts."""
+    iam = boxes.client(box, "iam")
+    arn: str = iam.create_policy(PolicyName=name, PolicyDocument=OLD)["Policy"]["Arn"]
+    for _ in range(4):
+        iam.create_policy_version(PolicyArn=arn, PolicyDocument=OLD)
+    return arn
+
+
+def test_of_five_versions_the_oldest_that_does_not_count_goes(box: BoxStatus) -> None:
+    arn = full(box, "five-deploy-us-east-1-identity")
+    prepared(Account(box), wanted("five"))
+    assert versions(box, arn) == (["v1", "v3", "v4", "v5", "v6"], "v6")
+
+
+def test_two_who_both_saw_an_old_text_make_one_version(box: BoxStatus) -> None:
+    boxes.client(box, "iam").create_policy(PolicyName="both-deploy-us-east-1-network", PolicyDocument=OLD)
+    account, name = Account(box), wanted("both")
+    mine, theirs = look(account, name, steps()), look(account, name, steps())
+    list(make(account, name, mine))
+    late = outcomes(list(make(account, name, theirs)))
+    assert (late["policy-network"], versions(box, f"{ARN}/both-deploy-us-east-1-network")) == (
+        "was there",
+        (["v1", "v2"], "v2"),
+    )
+
+
+def test_a_policy_that_may_not_be_made_is_told_with_its_permission(box: BoxStatus) -> None:
+    done = prepared(Account(box, {"CreatePolicy": "AccessDenied"}), wanted("unmade"))
+    assert missing_permissions(done) == ("iam:CreatePolicy",)
+
+
+def test_every_call_of_a_preparation_is_on_the_page(box: BoxStatus) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "bootstrap.md").read_text()
+    listed = set(re.findall(r"\b(?:s3|kms|tag|iam|sts):[A-Z]\w+", page.partition("Who prepares")[2].partition("##")[0]))
+    full(box, "paged-deploy-us-east-1-network")
+    log = Path(box.dir) / "calls.jsonl"
+    before = len(log.read_text().splitlines())
+    identity(Account(box))
+    prepared(Account(box, region="eu-north-1"), wanted("paged", "eu-north-1"))
+    prepared(Account(box), wanted("paged"))
+    calls = [json.loads(line) for line in log.read_text().splitlines()[before:]]
+    assert sorted({permission(call["service"], call["action"]) for call in calls} - listed) == []
+
+
 @pytest.fixture(scope="module")
 def called(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     """The permissions that a life of the shipped environment needs: every call that the box answered, by its action."""
@@ -250,7 +352,6 @@ def called(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
             ("up", "dev", "--yes"),
             ("status", "dev"),
             ("sweep",),
-            ("down", "dev", "--yes", "--with-base"),
             ("down", "dev", "--yes", "--delete-data", "dev"),
         ):
             done = desk.run(*command)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from states import urn
 
-from corral.engine.complaint import raise_complaint
+from corral.engine.complaint import damage, damage_named, raise_complaint
 from corral.engine.diagnostics import cleaned, complaint_lines, complaints, unanswered
 from corral.engine.errors import EngineError, Interrupted
 from corral.engine.process import Answer
@@ -70,6 +70,79 @@ def test_a_known_cause_has_its_sentence_and_exit_code(text: str, sentence: str, 
         raise_complaint("base dev", failed(), [error(text)])
     assert raised.value.sentence.startswith(f"base dev: {sentence}")
     assert raised.value.code == code
+
+
+CUT = "failed to load checkpoint: place 1: unexpected end of JSON input"
+WHOLE = '{"version": 3, "checkpoint": {"latest": null}}'
+
+
+def states(root: Path, **contents: str) -> Path:
+    """The state of `base` in a backend of files below this directory; `contents`: by what follows `dev`."""
+    place = root / ".pulumi/stacks/corral-base"
+    place.mkdir(parents=True)
+    for ending, content in contents.items():
+        (place / f"dev.{ending.replace('_', '.')}").write_text(content)
+    return place / "dev.json"
+
+
+def test_a_damaged_state_is_named_with_the_whole_one_beside_it(tmp_path: Path) -> None:
+    file = states(tmp_path, json=WHOLE[:20], json_bak=WHOLE)
+    with pytest.raises(EngineError) as caught, damage_named(f"file://{tmp_path}"):
+        raise_complaint("base dev", failed(f"error: {CUT}"))
+    assert str(caught.value).split("\n") == [
+        "base dev: the file of a stack's state is damaged",
+        f"  damaged: {file}",
+        f"  whole, but for the last thing that was done: cp {file}.bak {file}",
+        "  then run the same command again: it continues where this one stopped",
+    ]
+
+
+def test_where_the_one_beside_it_is_damaged_too_the_newest_backup_is_named(tmp_path: Path) -> None:
+    file = states(tmp_path, json="", json_bak="[]")
+    backups = tmp_path / ".pulumi/backups/corral-base/dev"
+    backups.mkdir(parents=True)
+    for number in (1, 2):
+        (backups / f"dev.{number}.json").write_text(WHOLE)
+    assert damage(f"file://{tmp_path}")[1:] == (
+        f"whole, but for the last thing that was done: cp {backups}/dev.2.json {file}",
+    )
+
+
+def test_where_nothing_is_whole_that_is_said(tmp_path: Path) -> None:
+    file = states(tmp_path, json="")
+    assert damage(f"file://{tmp_path}") == (
+        f"damaged: {file}",
+        f"neither {file}.bak nor a file in {tmp_path}/.pulumi/backups is whole",
+    )
+
+
+def test_a_whole_state_is_not_damaged(tmp_path: Path) -> None:
+    states(tmp_path, json=WHOLE, json_bak="")
+    assert damage(f"file://{tmp_path}") == ()
+
+
+def test_a_damaged_state_in_a_bucket_has_older_versions(tmp_path: Path) -> None:
+    with pytest.raises(EngineError) as caught, damage_named("s3://states?region=us-east-1"):
+        raise_complaint("base dev", failed(f"error: {CUT}"))
+    assert caught.value.hints[0] == (
+        "a bucket that `corral bootstrap` made keeps its older versions: .pulumi/stacks/PROJECT/STACK.json in"
+        " s3://states?region=us-east-1"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "failed to load checkpoint: unsupported checkpoint version 99",
+        "failed to load checkpoint: broken",
+        "no such vpc",
+    ],
+)
+def test_another_failure_names_no_damage(text: str, tmp_path: Path) -> None:
+    states(tmp_path, json="")
+    with pytest.raises(EngineError) as caught, damage_named(f"file://{tmp_path}"):
+        raise_complaint("base dev", failed(f"error: {text}"))
+    assert str(caught.value) == f"base dev: {text}"
 
 
 def test_a_single_complaint_is_the_sentence() -> None:

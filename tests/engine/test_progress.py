@@ -8,9 +8,10 @@ import pty
 import re
 from typing import Any
 
+import pytest
 from states import step, urn
 
-from corral.engine.printers import PlainPrinter, counts_text, printer
+from corral.engine.printers import PlainPrinter, counts_text, end_text, printer
 from corral.engine.progress import Deed, Said, Subject, progress_event, subject
 from corral.engine.tally import Line, Tally
 
@@ -117,3 +118,15 @@ def test_progress_without_colour_has_no_bold_and_no_dim_either() -> None:
         seen = os.read(master, 1 << 16).decode()
     os.close(master)
     assert ("creating FAILED" in seen, re.findall(r"\x1b\[[0-9;]*m", seen)) == (True, [])
+
+
+@pytest.mark.parametrize(
+    ("result", "text"),
+    [
+        ("done", "done: nothing to do in 1 s"),
+        ("FAILED", "FAILED: nothing was done in 1 s"),
+        ("interrupted", "interrupted: nothing was done in 1 s"),
+    ],
+)
+def test_an_end_without_a_deed_says_so(result: str, text: str) -> None:
+    assert end_text(result, Tally(), 1.2) == text

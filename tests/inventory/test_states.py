@@ -78,10 +78,18 @@ def test_missing_backend_is_never_taken_for_an_empty_one(tmp_path: Path) -> None
         alive(tmp_path / "nowhere")
 
 
-def test_broken_state_is_never_taken_for_a_dead_stack(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("{", "cannot be read"),
+        ("{}", "is damaged: it holds no checkpoint"),
+        ("[]", "is damaged: it holds no checkpoint"),
+    ],
+)
+def test_broken_state_is_never_taken_for_a_dead_stack(text: str, reason: str, tmp_path: Path) -> None:
     write(tmp_path, "corral-base", "dev", None)
-    (tmp_path / ".pulumi/stacks/corral-base/dev.json").write_text("{")
-    with pytest.raises(UnreadableBackend, match="the state of corral-base/dev cannot be read"):
+    (tmp_path / ".pulumi/stacks/corral-base/dev.json").write_text(text)
+    with pytest.raises(UnreadableBackend, match=f"the state of corral-base/dev {reason}"):
         alive(tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""One life of the shipped environment `dev` in a box: what happened at each station, recorded for tests to look at.
+"""A life of a shipped environment in a box: what happened at each station, recorded for tests to look at.
 
 The commands are those that people type, on a copy of the stacks, with the real engine, daemon and provider.
 """
@@ -6,6 +6,7 @@ The commands are those that people type, on a copy of the stacks, with the real 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -53,6 +54,10 @@ class Life:
         if code is not None and ended.code != code:
             raise AssertionError(f"corral {arguments} ended with {ended.code}:\n{ended.out}\n{ended.err}")
         return ended
+
+    def done(self, *arguments: str) -> Any:
+        """The document of a command in the box that asks for nothing and must succeed."""
+        return json.loads(self.corral(*arguments, "--box", "--yes", "--json").out)
 
     def pulumi(self, stack: str, *arguments: str) -> Ended:
         """Plain pulumi in the box's copy of a stack, as a person types it."""
@@ -107,6 +112,35 @@ def begin(directory: Path, box: BoxStatus) -> Life:
     life.client("s3").create_bucket(Bucket=CORPUS)
     life.seen["before"] = life.inventory()
     return life
+
+
+def changes(stack: Mapping[str, Any]) -> int:
+    """How many resources of the stack a command touched."""
+    return sum(stack[name] for name in ("created", "updated", "replaced", "deleted"))
+
+
+def launched(life: Life, cluster: str, region: str) -> dict[str, Any]:
+    """One instance of each offer's template, as EC2 describes it, by the offer."""
+    ec2 = boxes.client(life.box, "ec2", region)
+    wanted = [{"Name": "tag:corral:cluster", "Values": [cluster]}]
+    found = {}
+    for template in ec2.describe_launch_templates(Filters=wanted)["LaunchTemplates"]:
+        named = {"LaunchTemplateId": template["LaunchTemplateId"], "Version": "$Default"}
+        (made,) = ec2.run_instances(LaunchTemplate=named, MinCount=1, MaxCount=1)["Instances"]
+        (reservation,) = ec2.describe_instances(InstanceIds=[made["InstanceId"]])["Reservations"]
+        tags = {tag["Key"]: tag["Value"] for tag in reservation["Instances"][0]["Tags"]}
+        found[tags["corral:offer"]] = reservation["Instances"][0]
+    return found
+
+
+def facts(instance: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Market, reservation, interfaces, and whether it stands in a placement group."""
+    return (
+        instance.get("InstanceLifecycle", "on-demand"),
+        instance.get("CapacityReservationId"),
+        len(instance["NetworkInterfaces"]),
+        bool(instance["Placement"].get("GroupName")),
+    )
 
 
 def digest(directory: Path) -> Mapping[str, str]:

@@ -85,7 +85,7 @@ def admin(place: Path) -> Iterator[Admin]:
     with running_box(place / "box") as box:
         admin = Admin(box=box, place=place / "one")
         furnished(admin.project, small=True)
-        admin.edit("base", "range(9)", "range(1)", "__main__.py")
+        admin.edit("base", "range(4)", "range(1)", "__main__.py")
         assert admin.corral("bootstrap", "--yes").returncode == 0
         for stack in ("base", "cluster"):
             path = admin.project / "stacks" / stack / "Pulumi.dev.yaml"

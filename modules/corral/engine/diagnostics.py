@@ -53,15 +53,20 @@ def _cause(pattern: str, sentence: str, *hints: str, code: int = 1) -> Cause:
 
 
 CONTINUES = "then run the same command again: it continues where this one stopped"
+BOX_GONE = _cause(
+    r"the box at \S+ does not answer|(?:127\.0\.0\.1|localhost):\d+\S*:? .*(?:refused|reset)"
+    r"|closed before we received|could not connect to the endpoint",
+    "the box does not answer: its daemon has stopped or was killed",
+    "`corral box start` starts it; it continues from the state that it saved",
+    CONTINUES,
+)
+DAMAGED = _cause(
+    r"failed to load checkpoint: .*(?:end of JSON input|invalid character|cannot unmarshal|\bEOF\b)",
+    "the file of a stack's state is damaged",
+)
 FULL_DISK = _cause(r"no space left on device|disk quota exceeded", "the disk is full", "free some space", CONTINUES)
 CAUSES = (
-    _cause(
-        r"the box at \S+ does not answer|(?:127\.0\.0\.1|localhost):\d+\S*:? .*(?:refused|reset)"
-        r"|closed before we received|could not connect to the endpoint",
-        "the box does not answer: its daemon has stopped or was killed",
-        "`corral box start` starts it; it continues from the state that it saved",
-        CONTINUES,
-    ),
+    BOX_GONE,
     FULL_DISK,
     _cause(
         r"read-only file system|permission denied|operation not permitted",
@@ -123,6 +128,7 @@ CAUSES = (
         "the `aws` provider plugin of Pulumi is not installed",
         "pulumi plugin install resource aws",
     ),
+    DAMAGED,
 )
 
 

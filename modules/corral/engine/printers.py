@@ -28,6 +28,7 @@ ORDER = (
     Deed.GONE,
     Deed.SAME,
 )
+DONE = "done"  # how an update ends that did all it was to do
 MOST_RUNNING = 8  # lines of what is running now; more would scroll a small terminal
 COLOURS = {
     Deed.CREATED: "green",
@@ -88,8 +89,7 @@ class PlainPrinter:
 
     def end(self, result: str) -> None:
         """Says what came of it."""
-        took_s = time.monotonic() - self._since_s
-        self.say(f"{self._stack}: {result}: {counts_text(self._tally)} in {took_s:.0f} s")
+        self.say(f"{self._stack}: {end_text(result, self._tally, time.monotonic() - self._since_s)}")
 
 
 class TerminalPrinter:
@@ -128,8 +128,7 @@ class TerminalPrinter:
         if self._live:
             self._live.stop()
             self._live = None
-        took_s = time.monotonic() - self._since_s
-        self.say(f"{self._stack}: {result}: {counts_text(self._tally)} in {took_s:.0f} s")
+        self.say(f"{self._stack}: {end_text(result, self._tally, time.monotonic() - self._since_s)}")
 
     def _lines(self) -> str:
         now_s = time.monotonic()
@@ -150,10 +149,16 @@ def line_text(line: Line) -> str:
     return f"{word:<9} {line.subject.type}  {line.subject.name}  {line.took_s:.1f}s"
 
 
-def counts_text(tally: Tally) -> str:
-    """`3 created, 1 deleted, 12 same`, or `nothing`."""
+def end_text(result: str, tally: Tally, took_s: float) -> str:
+    """`done: 3 created in 5 s`; `done: nothing to do` where everything was so already."""
+    nothing = "nothing to do" if result == DONE else "nothing was done"
+    return f"{result}: {counts_text(tally, nothing)} in {took_s:.0f} s"
+
+
+def counts_text(tally: Tally, nothing: str = "nothing yet") -> str:
+    """`3 created, 1 deleted, 12 same`, or the word for nothing."""
     parts = [f"{tally.counts[deed]} {deed_word(deed, is_plan=tally.is_plan)}" for deed in ORDER if tally.counts[deed]]
-    return ", ".join(parts) or "nothing yet"
+    return ", ".join(parts) or nothing
 
 
 def deed_word(deed: Deed, *, is_plan: bool) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 from corral.engine import file_backend
 from corral.engine.bucket_backend import bucket_holders
 from corral.engine.complaint import raise_complaint
-from corral.engine.diagnostics import unanswered
+from corral.engine.diagnostics import DAMAGED, unanswered
 from corral.engine.disk import is_nearly_full, room
 from corral.engine.errors import EngineError
 from corral.engine.locks import Holder, backend_holders, file_holders
@@ -73,7 +73,10 @@ class Stack:
         """The deployment as Pulumi exports it, secrets encrypted; None where there is no such stack."""
         answer = self._insist(lambda: self.engine.ask(["stack", "export", "--stack", self.name], self.directory))
         if answer.code == 0:
-            return dict(json.loads(answer.stdout))
+            found = json.loads(answer.stdout)
+            if found.get("deployment") is None:  # even an empty stack has one: it would be taken for one that is down
+                raise EngineError(f"{self.title}: {DAMAGED.sentence}", DAMAGED.hints, DAMAGED.code)
+            return dict(found)
         if answer.code == NOT_FOUND or "no stack named" in answer.stderr:
             return None
         raise_complaint(self.title, answer)

@@ -105,7 +105,9 @@ def made_whole(stack: Stack) -> dict[str, Any] | None:
         return state
     stack.require_free()
     account = account_of(stack)
-    recovered = recover(with_creations(state, lost), lambda resource: candidates(resource, account.client, account.region_name))
+    recovered = recover(
+        with_creations(state, lost), lambda resource: candidates(resource, account.client, account.region_name)
+    )
     if stack.state() != state:
         raise EngineError(f"{stack.title}: another Pulumi is at work on this stack", ("wait until it has ended",))
     stack.write_state(recovered.state)

@@ -62,11 +62,14 @@ def _counts(resource: Mapping[str, Any]) -> bool:
 
 
 def _document(text: bytes, project: str, name: str) -> Mapping[str, Any]:
+    """The state; raises UnreadableBackend for what is none, since all that lives would look left behind."""
     try:
-        plain = gzip.decompress(text) if text.startswith(b"\x1f\x8b") else text
-        return dict(json.loads(plain))
+        found = json.loads(gzip.decompress(text) if text.startswith(b"\x1f\x8b") else text)
     except (OSError, ValueError) as error:
         raise UnreadableBackend(f"the state of {project}/{name} cannot be read: {error}") from None
+    if not isinstance(found, dict) or not isinstance(found.get("checkpoint"), dict):
+        raise UnreadableBackend(f"the state of {project}/{name} is damaged: it holds no checkpoint")
+    return found
 
 
 def _files(url: str, session: Any) -> Iterator[tuple[str, str, bytes]]:

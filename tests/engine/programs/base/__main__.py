@@ -8,7 +8,7 @@ provider = aws.Provider("aws", region="us-east-1", default_tags=aws.ProviderDefa
 opts = pulumi.ResourceOptions(provider=provider)
 vpc = aws.ec2.Vpc("vpc", cidr_block="10.0.0.0/16", tags={"Name": "vpc"}, opts=opts)
 gateway = aws.ec2.InternetGateway("gateway", vpc_id=vpc.id, tags={"Name": "gateway"}, opts=opts)
-for number in range(9):
+for number in range(4):
     subnet = aws.ec2.Subnet(
         f"subnet-{number}",
         vpc_id=vpc.id,

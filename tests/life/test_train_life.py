@@ -1,4 +1,4 @@
-"""The shipped environments `train` and `mixed` in one box: every market, kept Lustre, an adopted VPC, two clusters.
+"""The life of the shipped environment `train` in a box: markets, kept Lustre, a neighbour on its base, a lost state.
 
 The stations are fixtures that follow each other; the claims below each are about what was seen there.
 """
@@ -7,58 +7,23 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
 import boxes
 from corral.box import control
-from life import Life, begin
+from life import Life, begin, changes, facts, launched
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.box]
 BLOCK, RESERVATION = "cr-0123456789abcdef0", "cr-0fedcba9876543210"
-COUNTS = ("created", "updated", "replaced", "deleted")
 
 
 @pytest.fixture(scope="module")
 def life(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Life]:
-    directory = tmp_path_factory.mktemp("wide")
+    directory = tmp_path_factory.mktemp("train")
     with boxes.running_box(directory / "box") as box:
         yield begin(directory, box)
-
-
-def done(life: Life, *arguments: str) -> Any:
-    """The document of a command in the box that must succeed."""
-    return json.loads(life.corral(*arguments, "--box", "--yes", "--json").out)
-
-
-def changes(stack: Mapping[str, Any]) -> int:
-    return sum(stack[name] for name in COUNTS)
-
-
-def launched(life: Life, cluster: str, region: str) -> dict[str, Any]:
-    """One instance of each offer's template, as EC2 describes it, by the offer."""
-    ec2 = boxes.client(life.box, "ec2", region)
-    wanted = [{"Name": "tag:corral:cluster", "Values": [cluster]}]
-    found = {}
-    for template in ec2.describe_launch_templates(Filters=wanted)["LaunchTemplates"]:
-        named = {"LaunchTemplateId": template["LaunchTemplateId"], "Version": "$Default"}
-        (made,) = ec2.run_instances(LaunchTemplate=named, MinCount=1, MaxCount=1)["Instances"]
-        (reservation,) = ec2.describe_instances(InstanceIds=[made["InstanceId"]])["Reservations"]
-        tags = {tag["Key"]: tag["Value"] for tag in reservation["Instances"][0]["Tags"]}
-        found[tags["corral:offer"]] = reservation["Instances"][0]
-    return found
-
-
-def facts(instance: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Market, reservation, interfaces, and whether it stands in a placement group."""
-    return (
-        instance.get("InstanceLifecycle", "on-demand"),
-        instance.get("CapacityReservationId"),
-        len(instance["NetworkInterfaces"]),
-        bool(instance["Placement"].get("GroupName")),
-    )
 
 
 # --- train: block, reservation, spot; Lustre that the base keeps
@@ -67,7 +32,7 @@ def facts(instance: Mapping[str, Any]) -> tuple[Any, ...]:
 @pytest.fixture(scope="module")
 def train(life: Life) -> Life:
     life.seen["said"] = life.corral("up", "train", "--box", "--yes").out
-    life.seen["again"] = done(life, "up", "train")
+    life.seen["again"] = life.done("up", "train")
     life.seen["machines"] = launched(life, "train", "us-east-1")
     return life
 
@@ -116,9 +81,9 @@ def shared(train: Life) -> Life:
     kept = [line for line in second.splitlines() if not line.strip().startswith(("#", "ids:", "count:"))]
     text = "\n".join(kept).replace("          - market: reservation\n            zones: [use1-az1]\n", "")
     (file.parent / "Pulumi.second.yaml").write_text(text)
-    train.seen["second"] = done(train, "up", "second")
+    train.seen["second"] = train.done("up", "second")
     train.seen["refused"] = train.corral("down", "train", "--box", "--yes", "--with-base", code=4).err
-    done(train, "down", "second")
+    train.done("down", "second")
     return train
 
 
@@ -138,13 +103,13 @@ def test_a_base_stays_while_another_cluster_refers_to_it(shared: Life) -> None:
 
 @pytest.fixture(scope="module")
 def adopted(shared: Life) -> Life:
-    shared.seen["down"] = done(shared, "down", "train", "--with-base")
+    shared.seen["down"] = shared.done("down", "train", "--with-base")
     shared.seen["kept"] = shared.inventory()
     for lost in ("pulumi", "stacks"):
         shutil.rmtree(shared.box.dir / lost)
     (shared.box.dir / "pulumi").mkdir()
-    done(shared, "up", "train")
-    shared.seen["readopted"] = done(shared, "up", "train")
+    shared.done("up", "train")
+    shared.seen["readopted"] = shared.done("up", "train")
     return shared
 
 
@@ -158,11 +123,10 @@ def test_kept_lustre_is_listed(adopted: Life) -> None:
     assert kept["lustre file system"] == "corral-train-data"
 
 
-def test_lustre_and_its_network_are_adopted_when_the_state_is_lost(adopted: Life) -> None:
+def test_what_was_kept_is_adopted_by_its_tags_when_the_state_is_lost(adopted: Life) -> None:
+    kinds = ("fsx/file-system", "ec2/vpc", "efs/file-system", "kms/key", "s3/bucket")
     now = adopted.inventory()
-    assert [now[kind] for kind in ("fsx/file-system", "ec2/vpc")] == [
-        adopted.seen["kept"][kind] for kind in ("fsx/file-system", "ec2/vpc")
-    ]
+    assert {kind: now[kind] for kind in kinds} == {kind: adopted.seen["kept"][kind] for kind in kinds}
 
 
 def test_an_adopted_environment_has_nothing_left_to_do(adopted: Life) -> None:
@@ -170,52 +134,6 @@ def test_an_adopted_environment_has_nothing_left_to_do(adopted: Life) -> None:
 
 
 def test_data_that_is_deleted_by_name_takes_lustre_and_its_network_along(adopted: Life) -> None:
-    done(adopted, "down", "train", "--with-base", "--delete-data", "train")
+    adopted.done("down", "train", "--with-base", "--delete-data", "train")
     left = set(adopted.inventory())
     assert left == {"kms/key", "s3/bucket", "ec2/capacity-reservation", "ec2/capacity-block"}
-
-
-# --- mixed: three kinds of machines in somebody else's VPC
-
-
-@pytest.fixture(scope="module")
-def mixed(adopted: Life) -> Life:
-    adopted.seen["before"] = adopted.inventory()
-    adopted.seen["said"] = adopted.corral("up", "mixed", "--box", "--yes").out
-    adopted.seen["again"] = done(adopted, "up", "mixed")
-    adopted.seen["machines"] = launched(adopted, "mixed", "us-west-2")
-    return adopted
-
-
-def test_a_vpc_stands_for_the_users_own(mixed: Life) -> None:
-    line = "the box has no vpc-0123456789abcdef0, which stands for your VPC: made one with 3 private subnets"
-    assert line in mixed.seen["said"].splitlines()
-
-
-def test_another_up_of_mixed_finds_nothing_to_do(mixed: Life) -> None:
-    assert [changes(mixed.seen["again"][stack]) for stack in ("base", "cluster")] == [0, 0]
-
-
-def test_each_queue_of_mixed_has_its_own_kind_of_machine(mixed: Life) -> None:
-    machines = mixed.seen["machines"]
-    assert {offer: (one["InstanceType"], *facts(one)) for offer, one in machines.items()} == {
-        "train-spot-usw2-az2": ("p5en.48xlarge", "spot", None, 17, True),
-        "train-spot-usw2-az3": ("p5en.48xlarge", "spot", None, 17, True),
-        "train-on-demand-usw2-az2": ("p5en.48xlarge", "on-demand", None, 17, True),
-        "train-on-demand-usw2-az3": ("p5en.48xlarge", "on-demand", None, 17, True),
-        "eval-on-demand-usw2-az2": ("g6e.12xlarge", "on-demand", None, 2, True),
-        "trainium-spot-usw2-az1": ("trn1.32xlarge", "spot", None, 9, True),
-    }
-
-
-def test_machines_stand_in_the_adopted_subnets(mixed: Life) -> None:
-    places = {one["SubnetId"] for one in mixed.seen["machines"].values()}
-    assert places == {f"subnet-0123456789abcdef{number}" for number in range(3)}
-
-
-def test_down_leaves_the_adopted_vpc_as_it_was(mixed: Life) -> None:
-    done(mixed, "down", "mixed", "--with-base")
-    ec2 = boxes.client(mixed.box, "ec2", "us-west-2")
-    subnets = ec2.describe_subnets(Filters=[{"Name": "vpc-id", "Values": ["vpc-0123456789abcdef0"]}])["Subnets"]
-    interfaces = ec2.describe_network_interfaces()["NetworkInterfaces"]
-    assert (len(subnets), [one["InterfaceType"] for one in interfaces]) == (4, ["nat_gateway"])
