@@ -12,7 +12,7 @@ VENV = .venv/bin
 PYTEST = $(VENV)/python -m pytest $(if $(CI),-p tools.fail_on_skip)
 ARGS ?=
 # A worker for each core, each with whole files, since the tests of a file follow each other. Some tests alone need none.
-SPREAD = $(if $(ARGS),,-n auto --maxprocesses 8 --dist loadfile)
+SPREAD = $(if $(ARGS),,-n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder)
 
 .PHONY: help
 help: ## list the targets
