@@ -1,4 +1,4 @@
-"""Preparing an account: what is made, continued, refused; and the deployer's policies against a whole life."""
+"""Preparing an account: what is made, continued, refused."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import re
 import threading
 from collections.abc import Iterator
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +17,8 @@ from boxes import running_box
 from corral.box.control import BoxStatus
 from corral.engine.bootstrap import Done, Outcome, identity, look, make, missing_permissions
 from corral.engine.bootstrap_steps import Wanted, steps
-from corral.plan.deployer import allows, deployer_policies, permission, seen_actions
-from desks import Desk, furnished
+from corral.plan.deployer import deployer_policies, permission
 
-# Calls of the box's own convenience: it makes the bucket that stands for the user's data. See engine/belongings.py.
-ONLY_IN_THE_BOX = {"s3:ListAllMyBuckets"}
 KEYS = [
     *("bucket", "private", "versions", "encryption", "tls", "lifecycle", "key", "rotation"),
     *("spot.amazonaws.com", "fsx.amazonaws.com", "elasticfilesystem.amazonaws.com"),
@@ -340,37 +336,3 @@ def test_every_call_of_a_preparation_is_on_the_page(box: BoxStatus) -> None:
     prepared(Account(box), wanted("paged"))
     calls = [json.loads(line) for line in log.read_text().splitlines()[before:]]
     assert sorted({permission(call["service"], call["action"]) for call in calls} - listed) == []
-
-
-@pytest.fixture(scope="module")
-def called(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
-    """The permissions that a life of the shipped environment needs: every call that the box answered, by its action."""
-    place = tmp_path_factory.mktemp("life")
-    with running_box(place / "box") as status:
-        desk = Desk(project=furnished(place / "project", small=False), box=status.dir)
-        for command in (
-            ("up", "dev", "--yes"),
-            ("status", "dev"),
-            ("sweep",),
-            ("down", "dev", "--yes", "--delete-data", "dev"),
-        ):
-            done = desk.run(*command)
-            assert done.returncode == 0, done.stderr
-        lines = (Path(status.dir) / "calls.jsonl").read_text().splitlines()
-    return {permission(call["service"], call["action"]) for call in map(json.loads, lines)} - ONLY_IN_THE_BOX
-
-
-POLICIES = deployer_policies(account="123456789012", region="us-east-1")
-
-
-@pytest.mark.pulumi
-@pytest.mark.box
-def test_every_call_of_a_life_is_allowed(called: set[str]) -> None:
-    assert sorted(action for action in called if not allows(POLICIES, action)) == []
-
-
-@pytest.mark.pulumi
-@pytest.mark.box
-def test_every_allowed_action_is_called_or_has_its_reason(called: set[str]) -> None:
-    unused = [one for one in seen_actions() if not any(fnmatchcase(action, one) for action in called)]
-    assert sorted(unused) == []

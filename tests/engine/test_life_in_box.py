@@ -1,11 +1,12 @@
-"""An environment's life with the real engine in a box: up, the same again, a change, a neighbour, down.
+"""A small environment's life with the real engine in a box: up, somebody else at work, refusals, down.
+
+What an up and a down do to the shipped environments: tests/life.
 
 The tests continue from each other's stacks, in the order in which they stand here.
 """
 
 from __future__ import annotations
 
-import json
 import signal
 import time
 from collections.abc import Iterator
@@ -27,28 +28,6 @@ def test_up_says_each_thing_that_it_made_and_changes_no_file_of_the_project(desk
     assert ["created", "aws:ec2:Vpc", "vpc"] in lines
     assert len(lines) == 21
     assert desk.hashes() == before
-
-
-def test_plain_pulumi_finds_nothing_to_do_after_corral(desk: Desk) -> None:
-    for stack in ("base", "cluster"):
-        assert desk.pulumi(stack, "up", "--yes", "--skip-preview", "--expect-no-changes").returncode == 0
-
-
-def test_corral_finds_nothing_to_do_after_plain_pulumi(desk: Desk) -> None:
-    done = json.loads(desk.run("up", "dev", "--yes", "--json").stdout)
-    outputs = done["cluster"].pop("outputs")
-    assert done["cluster"] == {"created": 0, "updated": 0, "replaced": 0, "deleted": 0, "same": 3}
-    assert outputs == {"base": "dev", "profile": "box-debian-12"}
-
-
-def test_a_preview_shows_the_changed_line_of_a_text_and_changes_nothing(desk: Desk) -> None:
-    desk.replace("stacks/cluster/Pulumi.dev.yaml", "max: 4", "max: 6")
-    shown = desk.run("up", "dev", "--preview").stdout.splitlines()
-    desk.replace("stacks/cluster/Pulumi.dev.yaml", "max: 6", "max: 4")
-    assert [line.strip() for line in shown if "NodeName" in line] == [
-        "-NodeName=train-[1-4] State=CLOUD",
-        "+NodeName=train-[1-6] State=CLOUD",
-    ]
 
 
 def test_a_second_up_at_once_is_refused_and_says_who_is_at_work(desk: Desk) -> None:
@@ -118,26 +97,17 @@ def test_a_queue_stays_while_a_machine_runs_in_it_unless_it_may_end(desk: Desk, 
     assert state["State"]["Name"] == "terminated"
 
 
-def test_a_base_stays_while_another_cluster_stands_on_it(desk: Desk) -> None:
-    file = desk.project / "stacks/cluster/Pulumi.dev.yaml"
-    file.with_name("Pulumi.other.yaml").write_text(file.read_text())
-    assert desk.run("up", "other", "--yes").returncode == 0
-    refused = desk.run("down", "dev", "--with-base", "--yes")
-    assert refused.stderr == "corral: base dev stays: other clusters stand on it: other\n  first: corral down other\n"
-    assert refused.returncode == 4
-
-
 @pytest.mark.parametrize("text", ["{}", '{"version": 3, "check'])
 def test_a_damaged_state_is_never_taken_for_that_of_a_stack_that_is_down(desk: Desk, text: str) -> None:
-    file = desk.box / "pulumi/.pulumi/stacks/corral-cluster/other.json"
+    file = desk.box / "pulumi/.pulumi/stacks/corral-cluster/dev.json"
     whole = file.read_text()
     file.write_text(text)
-    refused = desk.run("down", "other", "--yes")
+    refused = desk.run("down", "dev", "--yes")
     file.write_text(whole)
     assert (refused.returncode, refused.stderr.splitlines()[:3]) == (
         1,
         [
-            "corral: cluster other: the file of a stack's state is damaged",
+            "corral: cluster dev: the file of a stack's state is damaged",
             f"  damaged: {file}",
             f"  whole, but for the last thing that was done: cp {file}.bak {file}",
         ],
@@ -153,7 +123,6 @@ def test_data_is_not_deleted_by_another_name(desk: Desk) -> None:
 
 
 def test_ctrl_c_while_the_cluster_goes_leaves_the_base_alone(desk: Desk) -> None:
-    assert desk.run("down", "other", "--yes").returncode == 0
     process = begun(desk, "down", "deleted", 1, "--with-base")
     process.send_signal(signal.SIGINT)
     said, _ = process.communicate()

@@ -1,4 +1,4 @@
-"""The life of `dev`, from the first up to the last byte: the real engine, the box's daemon, plain `pulumi` in between.
+"""The life of `dev`, from the first up to the lost state: the real engine, the box's daemon, plain `pulumi` in between.
 
 The stations are fixtures that follow each other; the claims below each are about what was seen there.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import shutil
 from collections.abc import Iterator
 from typing import Any
 
@@ -401,21 +402,36 @@ def test_the_next_up_continues_with_what_was_kept(reborn: Life) -> None:
     assert {kind: now[kind] for kind in KEPT} == {kind: reborn.seen["kept"][kind] for kind in KEPT}
 
 
-# --- data goes by its name only
+# --- the worst for an environment that is up: its state is lost, and a sweep ends all that costs money
 
 
-def test_data_is_not_deleted_by_another_name(reborn: Life) -> None:
-    ended = reborn.corral("down", "dev", "--box", "--with-base", "--delete-data", "prod", "--yes", code=4)
-    assert "--delete-data dev" in ended.err
+@pytest.fixture(scope="module")
+def swept(reborn: Life) -> Life:
+    reborn.seen["living"] = reborn.corral("sweep", "--box-dir", str(reborn.box.dir)).out
+    reborn.seen["status"] = reborn.corral("status", "dev", "--box-dir", str(reborn.box.dir)).out
+    shutil.rmtree(reborn.box.dir / "pulumi/.pulumi/stacks")
+    reborn.corral("sweep", "--delete", "--yes", "--box-dir", str(reborn.box.dir))
+    return reborn
 
 
-def test_after_data_is_deleted_by_name_nothing_is_left_but_a_key_that_waits(reborn: Life) -> None:
-    reborn.corral("down", "dev", "--box", "--with-base", "--delete-data", "dev", "--yes")
-    now = {kind: ids for kind, ids in reborn.inventory().items() if ids != reborn.seen["before"].get(kind)}
-    assert {kind: [id.partition(" ")[2] for id in ids] for kind, ids in now.items()} == {
-        "kms/key": ["(scheduled for deletion)"]
-    }
+def test_a_sweep_leaves_alone_what_is_up(swept: Life) -> None:
+    assert "Left behind in us-east-1  nothing" in swept.seen["living"]
 
 
-def test_the_box_kept_the_users_own_bucket(reborn: Life) -> None:
-    assert CORPUS in reborn.inventory()["s3/bucket"]
+def test_the_status_says_where_the_head_is(swept: Life) -> None:
+    assert "is running at 10.64.0.23" in swept.seen["status"]
+
+
+def test_a_sweep_after_a_lost_state_leaves_kept_data_alone(swept: Life) -> None:
+    now = swept.inventory()
+    assert sorted(now) == ["efs/file-system", "kms/key", "s3/bucket", "s3/object"]
+    assert {kind: now[kind] for kind in KEPT} == {kind: swept.seen["kept"][kind] for kind in KEPT}
+
+
+def test_a_sweep_takes_the_files_of_the_cluster(swept: Life) -> None:
+    objects = swept.client("s3").list_objects_v2(Bucket=BUCKET, Prefix="clusters/")
+    assert objects["KeyCount"] == 0  # their old versions stay for as long as the bucket keeps any
+
+
+def test_the_box_kept_the_users_own_bucket(swept: Life) -> None:
+    assert CORPUS in swept.inventory()["s3/bucket"]

@@ -170,15 +170,18 @@ def _keys(client: Client, inputs: Properties) -> list[str]:
 
 
 def _secrets(client: Client, inputs: Properties) -> list[str]:
-    named = [{"Key": "name", "Values": [inputs["name"]]}]
-    found = client("secretsmanager").list_secrets(Filters=named)["SecretList"]
-    return [one["ARN"] for one in found if one["Name"] == inputs["name"]]
+    manager = client("secretsmanager")
+    try:
+        found = manager.describe_secret(SecretId=inputs["name"])
+    except manager.exceptions.ResourceNotFoundException:
+        return []
+    return [] if found.get("DeletedDate") else [found["ARN"]]
 
 
 def _zones(client: Client, inputs: Properties) -> list[str]:
     wanted = inputs["name"].rstrip(".") + "."
-    found = client("route53").list_hosted_zones_by_name(DNSName=wanted)["HostedZones"]
-    return [one["Id"].rpartition("/")[2] for one in found if one["Name"] == wanted]
+    pages = client("route53").get_paginator("list_hosted_zones").paginate()
+    return [one["Id"].rpartition("/")[2] for page in pages for one in page["HostedZones"] if one["Name"] == wanted]
 
 
 def _subscriptions(client: Client, inputs: Properties) -> list[str]:

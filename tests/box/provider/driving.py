@@ -61,21 +61,17 @@ class Project:
         return done.stdout
 
     def up(self, **settings: object) -> str:
-        """What `pulumi up` said."""
-        return self.with_settings(WIDE=settings).succeed("up", "--yes", "--skip-preview", "--diff")
-
-    def refresh(self) -> str:
-        """What `pulumi refresh` said."""
-        return self.succeed("refresh", "--yes", "--skip-preview", "--diff")
+        """What `pulumi up` said, after it looked at what there is."""
+        return self.with_settings(WIDE=settings).succeed("up", "--yes", "--skip-preview", "--refresh", "--diff")
 
     def preview(self, **settings: object) -> str:
-        """What `pulumi preview` said."""
-        return self.with_settings(WIDE=settings).succeed("preview", "--diff")
+        """What `pulumi preview` said, after it looked at what there is."""
+        return self.with_settings(WIDE=settings).succeed("preview", "--refresh", "--diff")
 
     def planned(self, **settings: object) -> dict[str, str]:
-        """What a preview would do to which resource, by `Type name`; unchanged ones left out."""
-        steps = json.loads(self.with_settings(WIDE=settings).succeed("preview", "--json"))["steps"]
-        return {_short(step["urn"]): step["op"] for step in steps if step["op"] != "same"}
+        """What an up would do to which resource as it is now, by `Type name`; unchanged ones left out."""
+        steps = json.loads(self.with_settings(WIDE=settings).succeed("preview", "--refresh", "--json"))["steps"]
+        return {_short(step["urn"]): step["op"] for step in steps if step["op"] not in ("same", "refresh")}
 
     def outputs(self) -> dict[str, Any]:
         """The stack's outputs."""

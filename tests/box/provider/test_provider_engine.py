@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -54,24 +53,13 @@ def ec2(wide_box: BoxStatus) -> Any:
     return boxes.client(wide_box, "ec2")
 
 
-def test_after_up_and_refresh_nothing_is_left_to_do(wide: Project) -> None:
-    wide.refresh()
+def test_after_up_nothing_is_left_to_do(wide: Project) -> None:
     assert wide.planned() == {}
-
-
-def test_a_changed_line_of_a_file_is_shown_and_nothing_else_changes(wide: Project) -> None:
-    said = wide.preview(max=6)
-    lines = [line.strip() for line in said.splitlines() if "train-[1-" in line]
-    assert (lines, re.findall(r"~ \d+ to update", said)) == (
-        ["- NodeName=train-[1-4] State=CLOUD", "+ NodeName=train-[1-6] State=CLOUD"],
-        ["~ 1 to update"],
-    )
 
 
 def test_changes_in_place_keep_every_id_and_leave_nothing_to_do(wide: Project) -> None:
     before = {name: one.get("id") for name, one in wide.states().items()}
     wide.up(**CHANGES)
-    wide.refresh()
     assert (wide.planned(**CHANGES), {name: one.get("id") for name, one in wide.states().items()}) == ({}, before)
 
 
@@ -101,7 +89,6 @@ def test_what_somebody_changed_is_shown_and_put_right(ec2: Any, wide: Project) -
     ec2.create_tags(Resources=[vpc], Tags=[{"Key": "Name", "Value": "mine"}])
     ec2.terminate_instances(InstanceIds=[lost])
     ec2.get_waiter("instance_terminated").wait(InstanceIds=[lost], WaiterConfig={"Delay": 1})
-    wide.refresh()
     said = wide.preview(**CHANGES)
     wide.up(**CHANGES)
     tags = {tag["Key"]: tag["Value"] for tag in ec2.describe_vpcs(VpcIds=[vpc])["Vpcs"][0]["Tags"]}
@@ -170,7 +157,6 @@ def test_after_a_killed_engine_no_process_writes_and_the_next_up_is_clean(wide: 
         process.kill()
         process.stdout.read()  # returns when the last process that could still write has ended
     wide.succeed("cancel", "--yes")
-    wide.refresh()
     wide.up(**CHANGES)
     assert wide.planned(**CHANGES) == {}
 
