@@ -20,11 +20,11 @@ from typing import Any
 DATA = Path(__file__).parents[1] / "modules" / "corral" / "catalog" / "data"
 MOTO = files("moto.ec2").joinpath("resources")
 
-FAMILIES = (  # every size but bare metal, which boots too slowly for a queue
+FAMILIES = (  # every size but bare metal, which boots too slowly for a queue, and TOO_SMALL
     *("p3dn", "p4d", "p4de", "p5", "p5e", "p5en", "p6-b200", "p6-b300", "g5", "g6", "g6e"),
-    *("trn1", "trn1n", "m6i", "m7i", "c7i", "r7i"),
+    *("trn1", "trn1n", "trn2", "m6i", "m7i", "c7i", "r7i", "t3"),
 )
-SINGLES = ("trn2.48xlarge", "t3.medium", "t3.large", "t3.xlarge", "t3.2xlarge")
+TOO_SMALL = ("t3.nano", "t3.micro", "t3.small")  # 0.5, 1 and 2 GiB: neither a head nor a node runs in so little
 
 # The API does not tell. A type spans two sockets where it has more cores than one processor of its kind: 24 (p3dn, p4d,
 # p4de), 32 (m6i, trn1, trn1n), 48 (all others). From memory of lscpu and of processor data sheets; not verified.
@@ -47,7 +47,8 @@ LINKS = {  # family: what joins the accelerators of one machine, GB/s of one; a 
     "trn1n": ("NeuronLink-v2", 768),
     "trn2": ("NeuronLink-v3", 1280),
 }
-ACCELERATOR_MEMORY_MIB = {"trn2.48xlarge": 98304}  # the API says 524288 of each: 8 TiB in all, where there are 1.5
+# The API says 524288 of each: 8 TiB in all for the largest, where there are 1.5.
+ACCELERATOR_MEMORY_MIB = {"trn2.3xlarge": 98304, "trn2.48xlarge": 98304}
 
 HEAD = """\
 # EC2 instance types. Written by tools/catalogue.py; change it there.
@@ -59,11 +60,12 @@ HEAD = """\
 #   NVLink both directions together). p4d to p6: NVIDIA's 600, 900, 1800 GB/s, second-hand. p3dn: from memory: NOT
 #   VERIFIED. trn1, trn1n: AWS Neuron documentation, "Amazon EC2 Trn1/Trn1n Architecture" (384, 768 GiB/s). trn2: the
 #   same, "Trainium2 Architecture" (1.28 TB/s). One accelerator alone has no link.
-# trn2.48xlarge, accelerator.memory_mib: the API says 512 GiB a chip; AWS Neuron documentation, "Trainium2 Architecture"
-#   and "Amazon EC2 Trn2 Architecture", say 96 GiB a chip and 1,536 GiB in all.
+# trn2, accelerator.memory_mib: the API says 512 GiB a chip; AWS Neuron documentation, "Trainium2 Architecture" and
+#   "Amazon EC2 Trn2 Architecture", say 96 GiB a chip, and 1,536 GiB in all of trn2.48xlarge.
 # network_cards: equal cards stand in one row, first to last.
 # network_gbps: of the whole machine, from NetworkPerformance; where that says "Up to", network_baseline_gbps is the sum
-#   of the cards' baselines. The cards' own figures do not always add up to it (p6-b200, p6-b300, g6e).
+#   of the cards' baselines. The cards' own figures do not always add up to it (p6-b200, p6-b300, g6e,
+#   trn2.3xlarge).
 # ebs_gbps: the most; ebs_baseline_gbps stands where it is less.
 """
 OFFERINGS_HEAD = """\
@@ -94,7 +96,7 @@ def texts() -> Mapping[str, str]:
 
 def is_wanted(name: str, answer: Mapping[str, Any]) -> bool:
     """Whether the catalogue has this type."""
-    return name in SINGLES or (name.partition(".")[0] in FAMILIES and not answer["BareMetal"])
+    return name.partition(".")[0] in FAMILIES and name not in TOO_SMALL and not answer["BareMetal"]
 
 
 def row(name: str, answer: Mapping[str, Any]) -> str:

@@ -578,6 +578,11 @@ def test_an_offering_is_sold_once(aws: Clients) -> None:
     ]
 
 
+def test_of_two_blocks_that_are_the_same_both_are_there_at_once(aws: Clients) -> None:
+    states = [_shown(aws, _block(aws))["State"] for _ in range(2)]
+    assert states == ["active", "active"]
+
+
 def _backend_with_block(now: datetime) -> tuple[BoxEC2, dict[str, Any]]:
     """An account with a block of two that begins now and ends at 11:30 a day later, and a request for both."""
     services.install()

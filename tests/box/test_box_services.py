@@ -117,6 +117,20 @@ def test_a_managed_policy_has_6144_characters_at_most_white_space_not_counted(aw
     assert told == [("LimitExceeded", "Cannot exceed quota for PolicySize: 6144")] * 2
 
 
+def test_the_inline_policies_of_a_role_have_10240_characters_together_white_space_not_counted(aws: Clients) -> None:
+    iam = _role(aws)
+    iam.put_role_policy(RoleName="head", PolicyName="one", PolicyDocument=_long(10_000))
+    iam.put_role_policy(RoleName="head", PolicyName="two", PolicyDocument=_long(240))
+    iam.put_role_policy(RoleName="head", PolicyName="one", PolicyDocument=_long(10_000))  # in place of itself
+    with pytest.raises(ClientError) as refused:
+        iam.put_role_policy(RoleName="head", PolicyName="two", PolicyDocument=_long(241))
+    told = refused.value.response["Error"]
+    assert (told["Code"], told["Message"]) == (
+        "LimitExceeded",
+        "Maximum policy size of 10240 bytes exceeded for role head",
+    )
+
+
 def test_a_sixth_version_of_a_policy_is_refused(aws: Clients) -> None:
     iam = aws("iam")
     arn = iam.create_policy(PolicyName="five", PolicyDocument=POLICY)["Policy"]["Arn"]

@@ -74,6 +74,30 @@ def test_a_file_system_says_how_it_is_mounted(aws: Clients, ground: Ground) -> N
     )
 
 
+SQUASH = {"RootSquash": "65534:65534", "NoSquashNids": ["10.64.0.10@tcp", "10.64.0.[20-30]@tcp"]}
+
+
+def test_a_file_system_shows_whom_root_is_on_it_and_takes_another(aws: Clients, ground: Ground) -> None:
+    made = _create(aws, ground, RootSquashConfiguration=SQUASH)
+    changed = {"RootSquash": "0:0", "NoSquashNids": []}
+    shown = [made["LustreConfiguration"]["RootSquashConfiguration"]]
+    aws("fsx").update_file_system(
+        FileSystemId=made["FileSystemId"], LustreConfiguration={"RootSquashConfiguration": changed}
+    )
+    (found,) = aws("fsx").describe_file_systems(FileSystemIds=[made["FileSystemId"]])["FileSystems"]
+    assert [*shown, found["LustreConfiguration"]["RootSquashConfiguration"]] == [SQUASH, changed]
+
+
+@pytest.mark.parametrize(
+    "squash",
+    [{"RootSquash": "nobody"}, {"NoSquashNids": ["10.64.0.10@o2ib"]}, {"NoSquashNids": ["10.64.0.10@tcp"] * 65}],
+)
+def test_whom_root_cannot_be_on_a_file_system_is_refused(aws: Clients, ground: Ground, squash: dict[str, Any]) -> None:
+    with pytest.raises(ClientError) as refused:
+        _create(aws, ground, RootSquashConfiguration=squash)
+    assert _code(refused) == "BadRequest"
+
+
 def test_a_file_system_has_interfaces_in_its_subnet_which_go_with_it(aws: Clients, ground: Ground) -> None:
     made, ec2 = _create(aws, ground), aws("ec2")
     with pytest.raises(ClientError) as refused:

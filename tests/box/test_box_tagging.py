@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+from botocore.exceptions import ClientError
 from ground import Clients, Ground, launch, node_template
 
 TAGS = [{"Key": "corral:cluster", "Value": "dev"}]
@@ -99,3 +101,18 @@ def test_what_has_ended_is_not_found(aws: Clients, ground: Ground) -> None:
     (instance,) = launch(aws, node_template(ground), TagSpecifications=_tagged("instance"))
     aws("ec2").terminate_instances(InstanceIds=[instance["InstanceId"]])
     assert _found(aws, TagFilters=[{"Key": "corral:cluster"}]) == []
+
+
+@pytest.mark.parametrize("value", ["R&D (ml)", "a,b;c"])
+def test_iam_refuses_a_tag_with_signs_that_it_does_not_take(aws: Clients, value: str) -> None:
+    with pytest.raises(ClientError, match=r"ValidationError.*tags\.1\.member\.value"):
+        aws("iam").create_role(RoleName="head", AssumeRolePolicyDocument="{}", Tags=[{"Key": "team", "Value": value}])
+
+
+def test_iam_takes_letters_of_any_language_in_a_tag(aws: Clients) -> None:
+    aws("iam").create_role(
+        RoleName="head",
+        AssumeRolePolicyDocument='{"Version": "2012-10-17", "Statement": []}',
+        Tags=[{"Key": "team", "Value": "Jürgen 東京 _.:/=+-@"}],
+    )
+    assert aws("iam").list_role_tags(RoleName="head")["Tags"] == [{"Key": "team", "Value": "Jürgen 東京 _.:/=+-@"}]

@@ -18,6 +18,11 @@ def described(instance_type: str) -> Mapping[str, Any]:
     return answer
 
 
+def all_described() -> tuple[str, ...]:
+    """Every instance type that there is an answer for."""
+    return tuple(_read("instance_types.json.gz"))
+
+
 def offered_zones(region: str) -> Mapping[str, set[str]]:
     """The zone ids of a region in which each instance type is offered."""
     zones: dict[str, set[str]] = {}

@@ -162,6 +162,12 @@ def test_the_policies_are_printed_for_an_account_that_is_not_asked() -> None:
     ]
 
 
+@pytest.mark.parametrize("account", ["12", "1234567890123", "11112222333x", "1111-2222-3333", ""])
+def test_an_account_that_is_none_is_wrong_input(account: str) -> None:
+    done = corral("bootstrap", "--print-policy", f"--account={account}", "--region", "eu-west-1")
+    assert (done.returncode, done.stderr) == (2, f"corral: --account {account}: an account has 12 digits\n")
+
+
 @pytest.mark.parametrize("name", ["Corral", "a b", "-x", "x" * 40])
 def test_a_name_that_no_bucket_may_have_is_wrong_input(name: str) -> None:
     done = corral("bootstrap", f"--name={name}", "--region", "us-east-1", "--dry-run")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -109,6 +110,52 @@ def test_sweep_leaves_environments_alone_that_the_project_does_not_declare(box: 
     done = sweep(box, "--delete", "--yes")
     foreign = json.loads(sweep(box, "--json").stdout)["regions"][0]["foreign"]
     assert (done.returncode, [one["id"] for one in foreign]) == (0, [volume])
+
+
+@pytest.fixture
+def with_a_wrong_file(tmp_path: Path) -> Path:
+    """A project in which `dev` is whole and `train` has a mistake."""
+    for kind in ("base", "cluster"):
+        shutil.copytree(REPOSITORY / "stacks" / kind, tmp_path / "stacks" / kind)
+    (tmp_path / "stacks/cluster/Pulumi.mixed.yaml").unlink()
+    wrong = tmp_path / "stacks/cluster/Pulumi.train.yaml"
+    wrong.write_text(wrong.read_text().replace("capacity:", "capacty:", 1))
+    return tmp_path
+
+
+WRONG = "stacks/cluster/Pulumi.train.yaml: queues[0].capacty: is not a known field - did you mean 'capacity'?"
+
+
+def test_sweep_passes_over_a_wrong_stack_file_and_names_it(box: Path, with_a_wrong_file: Path) -> None:
+    volumes = {leave_volume(box, "dev"), leave_volume(box, "train")}
+    done = sweep(box, "--project", str(with_a_wrong_file), "--json")
+    assert (done.returncode, f"corral: {WRONG}" in done.stderr.splitlines(), done.stderr.splitlines()[-1]) == (
+        0,
+        True,
+        "corral: train cannot be read: regions that only it names are left out",
+    )
+    assert volumes <= {left["id"] for left in json.loads(done.stdout)["regions"][0]["leftovers"]}
+
+
+def test_sweep_deletes_nothing_beside_a_wrong_stack_file_unless_one_is_named(
+    box: Path, with_a_wrong_file: Path
+) -> None:
+    mine, theirs = leave_volume(box, "dev"), leave_volume(box, "train")
+    project = ("--project", str(with_a_wrong_file), "--delete", "--yes")
+    refused, named, wrong = sweep(box, *project), sweep(box, "dev", *project), sweep(box, "train", *project)
+    left = {one["id"] for one in json.loads(sweep(box, "--json").stdout)["regions"][0]["leftovers"]}
+    assert (refused.returncode, refused.stdout, refused.stderr.splitlines()[-1]) == (
+        2,
+        "",
+        "corral: --delete without an environment needs every stack file; name one, such as `corral sweep dev --delete`",
+    )
+    assert (named.returncode, wrong.returncode, mine in left, theirs in left) == (0, 2, False, True)
+
+
+def test_sweep_of_a_project_with_wrong_files_alone_tells_what_is_wrong(box: Path, with_a_wrong_file: Path) -> None:
+    (with_a_wrong_file / "stacks/cluster/Pulumi.dev.yaml").unlink()
+    done = sweep(box, "--project", str(with_a_wrong_file))
+    assert (done.returncode, done.stdout, WRONG in done.stderr) == (2, "", True)
 
 
 def test_reset_is_not_done_unasked(box: Path) -> None:

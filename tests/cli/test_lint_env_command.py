@@ -58,6 +58,10 @@ def test_something_wrong_is_exit_code_2(script: Path) -> None:
     assert lint(str(script)).returncode == 2
 
 
+def test_a_variable_before_a_command_is_exit_code_2() -> None:
+    assert lint("-", stdin="NCCL_P2P_DISABLE=1 torchrun t.py\n").returncode == 2
+
+
 @pytest.mark.parametrize("text", ["NCCL_DEBUG=WARN", "FI_EFA_FORK_SAFE=1", "NCCL_NOTHING=1", "PATH=/bin"])
 def test_nothing_wrong_is_exit_code_0(text: str) -> None:
     assert lint("-", stdin=text).returncode == 0

@@ -3,6 +3,7 @@
 That the engine accepts it, and in which order it makes and replaces things, is shown with the real engine.
 """
 
+import ast
 import base64
 import json
 from collections.abc import Mapping
@@ -11,6 +12,8 @@ from typing import Any
 import pulumi
 import pytest
 
+from corral.box.provider.checks import Naming, checked
+from corral.box.provider.tables import RESOURCES
 from corral.components.artefacts import Artefacts, ArtefactsArgs
 from corral.components.files import Files, FilesArgs
 from corral.components.guards import Guards, GuardsArgs
@@ -24,6 +27,7 @@ from corral.components.network import Network, NetworkArgs
 from corral.components.queues import Queues, QueuesArgs
 from corral.components.security import Security, SecurityArgs
 from corral.model.cluster import ClusterPlan
+from corral.model.lustre import DataLinkPlan, LustrePlan
 from corral.plan.cluster import plan_cluster
 from corral.spec.files import read_environment
 from environments import PROJECT, dev_base, dev_cluster
@@ -281,6 +285,75 @@ def test_lustre_is_linked_to_s3_without_an_empty_export_policy() -> None:
         "aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation"
     )
     assert links["lustre-scratch-data"]["s3"] == {"autoImportPolicy": {"events": ["NEW", "CHANGED", "DELETED"]}}
+
+
+LINK = "aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation"
+LUSTRE = "aws:fsx/lustreFileSystem:LustreFileSystem"
+# Between them they make the component pass everything that it can pass; the test below holds them to that.
+SYSTEMS = (
+    LustrePlan(
+        name="fast",
+        zone_id="use1-az1",
+        size_gib=4800,
+        deployment="PERSISTENT_2",
+        mount="/fast",
+        throughput_mbps_per_tib=1000,
+        efa=True,
+        metadata_iops=12000,
+        backup_days=7,
+        backup_at="04:00",
+        root_squash="65534:65534",
+        trusted_nids=("10.64.0.10@tcp",),
+        data=(DataLinkPlan(path="/data", s3="s3://corpus", imports=("NEW",), exports=("CHANGED",)),),
+    ),
+    LustrePlan(
+        name="cold",
+        zone_id="use1-az1",
+        size_gib=6000,
+        deployment="PERSISTENT_1",
+        mount="/cold",
+        disks="HDD",
+        throughput_mbps_per_tib=12,
+        drive_cache=True,
+        data=(),
+    ),
+)
+
+
+@pytest.fixture(scope="module")
+def lustre() -> Recorder:
+    args = LustreArgs(owner="dev", systems=SYSTEMS, subnets=SUBNETS, group="sg-1", key_arn="arn:key")
+    return record(lambda: Lustre("lustre", args))
+
+
+@pytest.mark.parametrize(("made_by", "token"), [("LustreFileSystem", LUSTRE), ("DataRepositoryAssociation", LINK)])
+def test_every_argument_of_lustre_is_passed_here(lustre: Recorder, made_by: str, token: str) -> None:
+    tree = ast.parse((PROJECT / "modules/corral/components/lustre.py").read_text())
+    calls = [one for one in ast.walk(tree) if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute)]
+    written = {word.arg for one in calls if one.func.attr == made_by for word in one.keywords if word.arg} - {"opts"}
+    passed = {name for inputs in lustre.of_type(token).values() for name in inputs}
+    assert {pulumi_name(name) for name in written} == passed
+
+
+@pytest.mark.parametrize("token", [LUSTRE, LINK])
+def test_the_box_knows_every_argument_of_lustre(lustre: Recorder, token: str) -> None:
+    naming = Naming(name="fast", seed=b"0" * 8)
+    faults = [checked(RESOURCES[token], inputs, {}, naming, {})[1] for inputs in lustre.of_type(token).values()]
+    reasons = [fault.reason for found in faults for fault in found]
+    assert [reason for reason in reasons if "does not know" in reason] == []  # the mocks make 4800.0 of 4800
+
+
+def test_whom_root_is_goes_to_lustre_with_those_who_stay_root(lustre: Recorder) -> None:
+    assert lustre.of_type(LUSTRE)["lustre-fast"]["rootSquashConfiguration"] == {
+        "rootSquash": "65534:65534",
+        "noSquashNids": ["10.64.0.10@tcp"],
+    }
+
+
+def pulumi_name(name: str) -> str:
+    """An argument's name as the engine has it: perUnitStorageThroughput for per_unit_storage_throughput."""
+    first, *others = name.split("_")
+    return first + "".join(word.capitalize() for word in others)
 
 
 def test_the_head_is_in_the_private_zone_from_the_start() -> None:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from ipaddress import IPv4Network
 from typing import Any
 
 from corral.engine.shrinking import SUBNET, leaving_subnets
+from corral.plan.network import plan_public, plan_zones
 from environments import dev_base
+
+NAMES = {"use1-az1": "us-east-1b", "use1-az2": "us-east-1a", "use1-az6": "us-east-1d"}
 
 
 def subnet(id: str, zone: str, cidr: str) -> dict[str, Any]:
-    return {"type": SUBNET, "id": id, "outputs": {"availabilityZoneId": zone, "cidrBlock": cidr}}
+    places = {"availabilityZoneId": zone, "availabilityZone": NAMES[zone], "cidrBlock": cidr}
+    return {"type": SUBNET, "id": id, "outputs": places}
 
 
 STATE = (
@@ -33,3 +39,17 @@ def test_a_subnet_whose_addresses_change_leaves() -> None:
     assert leaving_subnets((*STATE, subnet("subnet-9", "use1-az1", "10.9.0.0/19")), dev_base()) == {
         "subnet-9": "use1-az1"
     }
+
+
+def test_a_base_that_names_its_zones_keeps_its_subnets_and_loses_those_of_a_zone_that_goes() -> None:
+    cidr = IPv4Network("10.64.0.0/16")
+    plan = replace(
+        dev_base(), zones=plan_zones(cidr, ["us-east-1a", "us-east-1b"]), public=plan_public(cidr, "us-east-1a")
+    )
+    state = (
+        subnet("subnet-a", "use1-az2", "10.64.0.0/19"),
+        subnet("subnet-b", "use1-az1", "10.64.32.0/19"),
+        subnet("subnet-public", "use1-az2", "10.64.224.0/26"),
+        subnet("subnet-d", "use1-az6", "10.64.96.0/19"),
+    )
+    assert leaving_subnets(state, plan) == {"subnet-d": "us-east-1d"}

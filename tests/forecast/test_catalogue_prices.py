@@ -3,6 +3,7 @@
 from corral.forecast.catalogue import catalogue_prices
 from corral.forecast.money import Usd
 from corral.forecast.prices import InstancePrice, Service, ServicePrice
+from corral.model.markets import Market
 
 
 def test_instance_price_says_where_it_is_from_and_how_far_to_trust_it() -> None:
@@ -29,3 +30,17 @@ def test_service_price_of_another_region_is_that_of_us_east_1_and_says_so() -> N
         source="cloudburn.io AWS KMS pricing, 2026-03-14, second-hand;"
         " price of us-east-1, that of eu-west-1 is not known",
     )
+
+
+def test_price_of_a_block_keeps_its_own_source_and_date() -> None:
+    price = catalogue_prices("us-east-1").instance("p5.48xlarge")
+    assert price is not None
+    assert price.source_of(Market.CAPACITY_BLOCK) == (
+        "copy of AWS's Capacity Blocks pricing page at sibshop.uat.jiralog.com, late 2024 (stale), second-hand"
+    )
+    assert price.source_of(Market.ON_DEMAND) == price.source_of(Market.SPOT) == price.source
+
+
+def test_what_has_no_price_has_no_source() -> None:
+    price = catalogue_prices("us-east-1").instance("p4d.24xlarge")
+    assert price is not None and price.source_of(Market.CAPACITY_BLOCK) is None

@@ -1,12 +1,20 @@
 """The bill of the worked example, in round prices: every sum can be done in the head."""
 
 from dataclasses import replace
+from typing import Any
 
 from corral.forecast.bill import CostForecast
+from corral.forecast.capacity import offer_usd_per_hour, pool_counts
 from corral.forecast.catalogue import catalogue_prices
-from corral.forecast.cost import forecast_cost, offer_usd_per_hour
-from corral.forecast.money import Usd
+from corral.forecast.cost import forecast_cost
+from corral.forecast.money import Sum, Usd
+from corral.forecast.prices import InstancePrice
+from corral.model.base import HomePlan
+from corral.model.cluster import ClusterPlan, OfferPlan
+from corral.model.lustre import LustrePlan
 from corral.model.markets import Market
+from corral.spec.parse import parse_base, parse_cluster
+from corral.spec.surroundings import Surroundings
 from worked_example import BASE, CLUSTER, QUEUE, RoundPrices
 
 PRICES = RoundPrices()
@@ -39,25 +47,27 @@ def test_everything_that_stands_still_has_its_hourly_cost() -> None:
 
 
 def test_idle_base_is_summed_for_a_month_of_730_hours() -> None:
-    assert cents(COST.idle_base_usd_per_month) == (76.65, 76.65)
+    assert cents(COST.idle_base_usd_per_month.usd) == (76.65, 76.65)
 
 
 def test_idle_cluster_counts_head_storage_and_static_nodes() -> None:
-    assert cents(COST.idle_cluster_usd_per_hour) == (2.662, 20.662)
+    assert cents(COST.idle_cluster_usd_per_hour.usd) == (2.662, 20.662)
 
 
 def test_maximum_goes_from_all_spot_to_all_on_demand_and_counts_static_nodes_once() -> None:
-    assert cents(COST.maximum_usd_per_hour) == (0.105 + 0.662 + 8.0, 0.105 + 0.662 + 80.0)
+    assert cents(COST.maximum_usd_per_hour.usd) == (0.105 + 0.662 + 8.0, 0.105 + 0.662 + 80.0)
 
 
 def test_key_alone_is_kept_at_a_fixed_price() -> None:
-    assert cents(COST.kept_usd_per_month) == (7.3, 7.3)
+    assert cents(COST.kept_usd_per_month.usd) == (7.3, 7.3)
 
 
 def test_stored_data_is_named_as_kept_and_traffic_is_not() -> None:
     assert [(use.what, use.usd, use.kept) for use in COST.by_use] == [
         ("bucket: objects stored", 0.02, True),
         ("home: files stored", 0.3, True),
+        ("home: files read", None, False),
+        ("home: files written", None, False),
         ("root volume of a node: 200 GiB", 0.1, False),
         ("traffic through the NAT gateway", 0.04, False),
     ]
@@ -79,18 +89,127 @@ def test_spot_offer_without_a_limit_has_the_whole_range() -> None:
     assert cents(offer_usd_per_hour(open_ended, "p4d.24xlarge", PRICES)) == (2.0, 8.0)
 
 
-def test_limit_below_the_cheapest_zone_costs_no_more_than_the_limit() -> None:
+def test_limit_below_the_cheapest_zone_starts_nothing_and_is_no_lower_bound() -> None:
     low = replace(SPOT, max_price_usd_per_hour=1.5)
-    assert cents(offer_usd_per_hour(low, "p4d.24xlarge", PRICES)) == (1.5, 1.5)
+    assert offer_usd_per_hour(low, "p4d.24xlarge", PRICES) is None
+    cost = forecast_cost(BASE, with_offers(low, ON_DEMAND), PRICES)
+    assert [(row.market, row.starts, row.usd_per_hour) for row in cost.queues] == [
+        (Market.SPOT, False, None),
+        (Market.ON_DEMAND, True, Usd(80.0, 80.0)),
+    ]
+    assert cents(cost.maximum_usd_per_hour.usd) == (0.105 + 0.662 + 80.0, 0.105 + 0.662 + 80.0)
+    assert cost.unknown == ("alarm",)
+
+
+def test_limit_at_the_cheapest_zone_starts_there() -> None:
+    enough = replace(SPOT, max_price_usd_per_hour=2.0)
+    assert cents(offer_usd_per_hour(enough, "p4d.24xlarge", PRICES)) == (2.0, 2.0)
+
+
+def with_offers(*offers: OfferPlan, **more: Any) -> ClusterPlan:
+    return replace(CLUSTER, queues=(replace(QUEUE, offers=offers, min_nodes=0, **more),))
+
+
+BLOCK = replace(SPOT, pool=1, market=Market.CAPACITY_BLOCK, max_price_usd_per_hour=None)
+RESERVATION = replace(BLOCK, pool=2, market=Market.RESERVATION)
+
+
+class BlockPrices(RoundPrices):
+    """The same, with a price for blocks."""
+
+    def instance(self, instance_type: str) -> InstancePrice | None:
+        found = super().instance(instance_type)
+        return replace(found, capacity_block=10.0, capacity_block_source="blocks") if found else None
+
+
+def test_a_pool_gives_no_more_nodes_than_it_holds() -> None:
+    counts = {("train", 1): 8, ("train", 2): 4}
+    cost = forecast_cost(BASE, with_offers(BLOCK, RESERVATION, max_nodes=40), BlockPrices(), counts)
+    assert [(row.market, row.nodes, cents(row.usd_per_hour)) for row in cost.queues] == [
+        (Market.CAPACITY_BLOCK, 8, (80.0, 80.0)),
+        (Market.RESERVATION, 4, (80.0, 80.0)),
+    ]
+    assert cents(cost.full[0].usd) == (160.0, 160.0)
+
+
+def test_a_queue_takes_the_cheapest_that_there_is_and_then_the_next() -> None:
+    spot = replace(SPOT, pool=3, max_price_usd_per_hour=None)
+    counts = {("train", 1): 2, ("train", 2): 3}
+    cost = forecast_cost(BASE, with_offers(BLOCK, RESERVATION, spot), BlockPrices(), counts)
+    assert cents(cost.full[0].usd) == (8.0, 70.0)  # 4 x 2 in spot; 3 x 20 reserved and 1 x 10 in the block
+
+
+def test_the_pools_of_a_market_count_together_and_an_uncounted_one_has_all() -> None:
+    second = replace(BLOCK, pool=2)
+    nodes = [
+        forecast_cost(BASE, with_offers(BLOCK, second), BlockPrices(), counts).queues[0].nodes
+        for counts in ({("train", 1): 1, ("train", 2): 2}, {("train", 1): 9}, {("train", 1): 1})
+    ]
+    assert nodes == [3, 4, 4]
+
+
+def test_a_spec_tells_what_its_pools_hold() -> None:
+    held = {"market": "reservation", "ids": ["cr-0123456789abcdef0"], "zones": ["use1-az1"], "count": 4}
+    pools = [{"market": "spot"}, held]
+    queue = {"name": "train", "instance_type": "p4d.24xlarge", "nodes": {"max": 4}, "capacity": pools}
+    base = parse_base(
+        {"network": {"cidr": "10.64.0.0/16", "zones": ["use1-az1"]}},
+        name="dev",
+        where="base",
+        around=Surroundings(region="us-east-1"),
+    )
+    around = Surroundings(region="us-east-1", base=base)
+    spec = parse_cluster({"base": "dev", "queues": [queue]}, name="dev", where="cluster", around=around)
+    assert pool_counts(spec) == {("train", 2): 4}
+
+
+def test_each_price_has_its_own_source() -> None:
+    cost = forecast_cost(BASE, with_offers(BLOCK, RESERVATION), BlockPrices())
+    assert [row.source for row in cost.queues] == ["blocks", "instances"]
+
+
+def test_a_market_without_a_price_may_be_the_cheapest() -> None:
+    cost = forecast_cost(BASE, with_offers(BLOCK, ON_DEMAND), PRICES)
+    assert cost.full == (Sum(usd=Usd(0.0, 80.0), missing=("queue train: 4 p4d.24xlarge capacity-block",)),)
+
+
+DATA = LustrePlan(
+    name="data",
+    zone_id="use1-az1",
+    size_gib=19_200,
+    deployment="PERSISTENT_2",
+    throughput_mbps_per_tib=250,
+    metadata_iops=24_000,
+    backup_days=7,
+    mount="/data",
+    data=(),
+    kept=True,
+)
+
+
+def test_a_sum_without_some_of_its_prices_says_so() -> None:
+    cost = forecast_cost(replace(BASE, lustre=(DATA,)), CLUSTER, PRICES)
+    lustre = ("Lustre data, PERSISTENT_2 SSD 250 (19,200 GiB)", "Lustre data, metadata (24,000 IOPS)")
+    assert cost.idle_base_usd_per_month.missing == cost.kept_usd_per_month.missing == lustre
+    assert cost.idle_cluster_usd_per_hour.missing == ("alarm",)
+    assert cost.maximum_usd_per_hour.missing == (*lustre, "alarm")
+
+
+def test_backups_are_paid_for_by_use_at_an_unknown_price() -> None:
+    cost = forecast_cost(replace(BASE, lustre=(DATA,)), CLUSTER, PRICES)
+    assert "backups of Lustre data: 7 days, of up to 19,200 GiB each" in cost.unknown_by_use
+
+
+def test_what_bursts_has_no_price_for_traffic() -> None:
+    bursting = replace(BASE, home=HomePlan(token="t", throughput="bursting"))
+    assert forecast_cost(bursting, CLUSTER, PRICES).unknown_by_use == ()
 
 
 def test_type_without_a_price_is_named_and_not_guessed() -> None:
     strange = replace(CLUSTER, queues=(replace(QUEUE, instance_type="p9.huge"),))
     assert forecast_cost(BASE, strange, PRICES).unknown == (
         "alarm",
-        "queue train, p9.huge",
-        "p9.huge spot",
-        "p9.huge on-demand",
+        "queue train: 4 p9.huge spot or on-demand",
     )
 
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from corral.catalog.project import parse_catalogue
+from corral.forecast.capacity import NO_COUNTS, Counts
 from corral.forecast.catalogue import catalogue_prices
 from corral.forecast.notes import MOST_UNITS_PER_VPC, Note, address_units, interfaces, notes, replaced
 from corral.model.cluster import ClusterPlan
+from corral.model.markets import Market
 from environments import dev_base, dev_cluster
 
 PRICES = catalogue_prices("us-east-1")
@@ -103,3 +107,45 @@ def test_a_queue_with_efa_over_zones_is_told_that_each_job_stays_in_one() -> Non
 def test_of_a_type_of_the_projects_own_no_snapshot_is_asked() -> None:
     texts = [note.text for note in notes(dev_base(), sized(1, "p9.test"), PRICES)]
     assert [text for text in texts if "offered" in text] == []
+
+
+def offered(**changes: object) -> ClusterPlan:
+    """`dev` whose queue has its first offer alone, so changed."""
+    (queue,) = dev_cluster().queues
+    one = replace(queue, instance_type="p5.48xlarge", efa=False, offers=(replace(queue.offers[0], **changes),))  # type: ignore[arg-type]
+    return replace(dev_cluster(), queues=(one,), lustre=())
+
+
+def told_of(cluster: ClusterPlan, counts: Counts = NO_COUNTS) -> list[str]:
+    return [note.text for note in notes(dev_base(), cluster, PRICES, counts)]
+
+
+def test_a_limit_below_the_cheapest_zone_is_told_with_both_figures() -> None:
+    text = "spot at 1.50 USD an hour at most is not expected to start: the cheapest zone known took 17.63"
+    assert told_of(offered(max_price_usd_per_hour=1.5)) == [text]
+    assert told_of(offered(max_price_usd_per_hour=17.7)) == []
+
+
+@pytest.mark.parametrize(
+    ("count", "cost"),
+    [
+        (4, "4 x 55.04 = 220.16 USD an hour"),
+        (None, "55.04 USD an hour for each instance (`count` does not say how many)"),
+    ],
+)
+def test_what_a_reservation_costs_without_a_node_is_told(count: int | None, cost: str) -> None:
+    counts = {("train", 1): count} if count else {}
+    text = f"its reservation costs money as long as there is one, with no node running, too: {cost}"
+    assert told_of(offered(market=Market.RESERVATION, reservation="cr-1"), counts) == [text]
+
+
+def test_what_a_block_costs_when_it_is_bought_is_told() -> None:
+    text = "its capacity block is paid for as a whole when it is bought, used or not: 8 x 39.33 = 314.64 USD an hour"
+    cluster = offered(market=Market.CAPACITY_BLOCK, reservation="cr-1")
+    assert told_of(cluster, {("train", 1): 8}) == [f"{text}, for all its hours"]
+
+
+def test_reserved_capacity_without_a_price_is_told_all_the_same() -> None:
+    (queue,) = offered(market=Market.RESERVATION, reservation="cr-1").queues
+    strange = replace(dev_cluster(), queues=(replace(queue, instance_type="p9.test"),), lustre=())
+    assert told_of(strange)[0].endswith("too: at a price of p9.test that is not known")

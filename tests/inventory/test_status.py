@@ -31,7 +31,12 @@ def status(*things: Thing) -> Status:
 
 def test_nothing_is_not_up() -> None:
     found = status()
-    assert (found.base_is_up, found.cluster_is_up, found.head, found.usd_per_hour) == (False, False, None, Usd(0, 0))
+    assert (found.base_is_up, found.cluster_is_up, found.head, found.usd_per_hour.usd) == (
+        False,
+        False,
+        None,
+        Usd(0, 0),
+    )
 
 
 def test_base_alone_is_up_without_its_cluster() -> None:
@@ -46,7 +51,7 @@ def test_head_is_the_instance_without_a_queue() -> None:
 
 def test_other_clusters_on_the_base_do_not_count() -> None:
     found = status(VPC, OTHER)
-    assert (found.cluster_is_up, found.cluster_usd_per_hour) == (False, Usd(0, 0))
+    assert (found.cluster_is_up, found.cluster_usd_per_hour.usd) == (False, Usd(0, 0))
 
 
 def test_instances_are_grouped_by_queue_offer_and_state() -> None:
@@ -74,5 +79,25 @@ def test_instances_are_grouped_by_queue_offer_and_state() -> None:
 
 
 def test_cost_now_is_that_of_base_and_cluster() -> None:
-    found = status(VPC, NAT, HEAD, NODE).usd_per_hour
+    found = status(VPC, NAT, HEAD, NODE).usd_per_hour.usd
+    assert found is not None
     assert (round(found.low, 6), round(found.high, 6)) == (2.45, 8.45)
+
+
+LUSTRE = Thing(
+    kind=Kind.LUSTRE,
+    id="fs-1",
+    tags={"corral:base": "dev", "Name": "data"},
+    size_gib=19_200,
+    type="PERSISTENT_2 SSD 250",
+)
+
+
+def test_what_has_no_price_makes_the_sums_incomplete() -> None:
+    found = status(VPC, NAT, LUSTRE, HEAD)
+    missing = ("lustre file system data (19,200 GiB)",)
+    assert (found.base_usd_per_hour.missing, found.cluster_usd_per_hour.missing, found.usd_per_hour.missing) == (
+        missing,
+        (),
+        missing,
+    )

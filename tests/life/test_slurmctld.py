@@ -9,7 +9,9 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,14 @@ import pytest
 import slurms
 from corral.box import slurm
 from corral.box.slurm import Controller, SlurmError, running_slurmctld
+from corral.catalog.images import BOX_PROFILE
+from corral.model.cluster import ClusterPlan, QueuePlan
+from corral.plan.base import plan_base
+from corral.plan.cluster import plan_cluster
 from corral.render import agent_bundle, cluster_files
+from corral.render.jobs import job_files
+from corral.spec.files import read_environment
+from environments import PROJECT
 from render.plans import cpu, dev, train
 
 pytestmark = pytest.mark.slurm
@@ -25,6 +34,9 @@ pytestmark = pytest.mark.slurm
 DEBIANS = "22.05"
 PLAN = dev(train(), cpu(), slurm_version=DEBIANS)
 OFF = "IDLE+CLOUD+POWERED_DOWN"
+NOT_PERMITTED = "sbatch: error: Batch job submission failed: User's group not permitted to use this partition\n"
+# Root plays an ordinary user; an ordinary user is one.
+AS_NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups") if os.geteuid() == 0 else ()
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +149,7 @@ def test_partitions_are_the_planned_ones(controller: Controller) -> None:
         "Default": "YES",
         "MaxTime": "UNLIMITED",
         "SuspendTime": "600",
-        "JobDefaults": "DefMemPerGPU=140083",
+        "JobDefaults": "DefCpuPerGPU=12",
         "State": "UP",
     }
     cpu_partition = {
@@ -154,8 +166,44 @@ def test_partitions_are_the_planned_ones(controller: Controller) -> None:
     assert found == {"train": train_partition, "cpu": cpu_partition}
 
 
-def test_memory_of_a_cpu_queue_is_given_by_cpu(controller: Controller) -> None:
-    assert [part.get("DefMemPerCPU") for part in slurms.show(controller, "partitions")] == [None, "3891"]
+def test_memory_of_every_queue_is_given_by_cpu(controller: Controller) -> None:
+    assert [part.get("DefMemPerCPU") for part in slurms.show(controller, "partitions")] == ["11673", "3891"]
+
+
+SHARES = {
+    "": "cpu=2,mem=23346M,node=1,billing=2",
+    "--cpus-per-task=96": "cpu=96,mem=1120608M,node=1,billing=96",
+    "--gpus=1": "cpu=12,mem=140076M,node=1,billing=12",
+    "--gres=gpu:2": "cpu=24,mem=280152M,node=1,billing=24",
+    "--gpus-per-node=8": "cpu=96,mem=1120608M,node=1,billing=96",
+    "--exclusive": "cpu=96,mem=1120608M,node=1,billing=96",
+    "--exclusive --mem=0 --gpus-per-node=8": "cpu=96,mem=1120665M,node=1,billing=96",
+}
+
+
+@pytest.fixture(scope="module")
+def given(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, str]]:
+    """What jobs with the options of SHARES were given in a queue with room for all; its nodes only power up."""
+    with slurms.running_cluster(dev(train(8), slurm_version=DEBIANS), tmp_path_factory.mktemp("shares")) as controller:
+        submit = ("sbatch", "--parsable", "--wrap=hostname")
+        jobs = {options: slurms.must(controller.run(*submit, *options.split())).strip() for options in SHARES}
+        yield {options: allocated(controller, job) for options, job in jobs.items()}
+
+
+def allocated(controller: Controller, job: str) -> str:
+    """What a job was given, as soon as it has a node."""
+    deadline = time.monotonic() + 60  # the main scheduler may look again after a minute only
+    while True:
+        shown = slurms.scontrol(controller, "--oneliner", "show", "job", job).split()
+        if any(word.startswith("NodeList=train-") for word in shown):
+            return next(word for word in shown if word.startswith("TRES=")).removeprefix("TRES=")
+        assert time.monotonic() < deadline, shown
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize("options", SHARES, ids=lambda options: options or "nothing")
+def test_a_job_gets_the_memory_of_its_share_of_a_gpu_node(given: Mapping[str, str], options: str) -> None:
+    assert given[options] == SHARES[options]
 
 
 def test_slurmctld_complains_about_nothing(controller: Controller) -> None:
@@ -166,6 +214,82 @@ def test_slurmctld_complains_about_nothing(controller: Controller) -> None:
 def test_sbatch_accepts_the_job_script(controller: Controller, script: str) -> None:
     done = controller.run("sbatch", "--test-only", f"/opt/corral/jobs/{script}.sbatch", "train.py")
     assert (done.returncode, "to start at" in done.stderr, "in partition train" in done.stderr) == (0, True, True)
+
+
+def scripts_by_queue() -> Iterator[tuple[ClusterPlan, QueuePlan]]:
+    """Each shipped environment, once for each of its queues: that one alone, so that the scripts are for it."""
+    for name in ("dev", "mixed", "train"):
+        environment = read_environment(PROJECT, name)
+        plan = plan_cluster(environment.cluster, plan_base(environment.base), image_profile=BOX_PROFILE)
+        for queue in plan.queues:
+            yield replace(plan, queues=(replace(queue, is_default=True),)), queue
+
+
+@pytest.mark.parametrize(
+    "plan", [plan for plan, _ in scripts_by_queue()], ids=[f"{p.name}-{q.name}" for p, q in scripts_by_queue()]
+)
+def test_sbatch_accepts_every_job_script_of_every_queue_of_the_shipped_environments(
+    plan: ClusterPlan, tmp_path: Path
+) -> None:
+    scripts = sorted(job_files(plan))
+    with slurms.running_cluster(plan, tmp_path) as controller:
+        done = [controller.run("sbatch", "--hold", f"/opt/corral/{script}", "train.py") for script in scripts]
+        errors = slurms.complaints(controller)
+    assert ({script: job.stderr for script, job in zip(scripts, done, strict=True) if job.returncode}, errors) == (
+        {},
+        [],
+    )
+
+
+def test_without_slurmdbd_no_job_is_of_an_account_that_a_queue_allows(tmp_path: Path) -> None:
+    plan = dev(replace(cpu(), accounts=("alice",)), slurm_version=DEBIANS)
+    with slurms.running_cluster(plan, tmp_path) as controller:
+        job = slurms.must(
+            controller.run("sbatch", "--parsable", "--partition=cpu", "--account=alice", "--wrap=hostname")
+        ).strip()
+        reason = slurms.must(controller.run("squeue", "--noheader", "--format=%r", f"--jobs={job}")).strip()
+    assert reason == "Job's account not known, so it can't use this partition (cpu allows alice)"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user: run the tests as root")
+@pytest.mark.parametrize(("groups", "said"), [("nogroup", ""), ("daemon", NOT_PERMITTED)])
+def test_a_queue_lets_unix_groups_in_by_its_own_key(tmp_path: Path, groups: str, said: str) -> None:
+    plan = dev(replace(cpu(), extra={"AllowGroups": groups}), slurm_version=DEBIANS)
+    with slurms.running_cluster(plan, tmp_path) as controller:
+        done = controller.run(*AS_NOBODY, "sbatch", "--hold", "--partition=cpu", "--wrap=hostname")
+    assert done.stderr == said
+
+
+@pytest.mark.parametrize(
+    ("extra", "reason"),
+    [
+        ({"PluginDir": "/nowhere"}, "PluginDir: /nowhere: No such file or directory"),
+        ({"JobSubmitPlugins": "lua"}, "Unable to stat /etc/slurm/job_submit.lua"),
+        ({"PreemptType": "preempt/partition_prio"}, "PreemptType and PreemptMode values incompatible"),
+        ({"PreemptMode": "REQUEUE"}, "PreemptType and PreemptMode values incompatible"),
+        ({"PreemptType": "preempt/partition_prio", "PreemptMode": "SUSPEND"}, "PreemptMode=SUSPEND requires GANG"),
+        ({"SlurmSchedLogFile": "/nowhere/x"}, "could not open /nowhere/x"),
+        ({"JobCompType": "jobcomp/filetxt"}, "open /var/log/slurm_jobcomp.log"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, dict) else "",
+)
+def test_slurmctld_ends_over_what_a_spec_refuses(tmp_path: Path, extra: Mapping[str, str], reason: str) -> None:
+    with pytest.raises(SlurmError, match=reason), slurms.running_cluster(replace(PLAN, extra_slurm=extra), tmp_path):
+        pass
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"PreemptType": "preempt/partition_prio", "PreemptMode": "REQUEUE"},
+        {"PreemptType": "preempt/partition_prio", "PreemptMode": "SUSPEND,GANG"},
+        {"JobCompType": "jobcomp/filetxt", "JobCompLoc": "/var/log/slurm/jobs.log"},
+    ],
+    ids=lambda value: " ".join(value),
+)
+def test_slurmctld_takes_what_a_spec_is_told_to_use_instead(tmp_path: Path, extra: Mapping[str, str]) -> None:
+    with slurms.running_cluster(replace(PLAN, extra_slurm=extra), tmp_path) as controller:
+        assert slurms.complaints(controller) == []
 
 
 def test_a_queue_that_grew_shows_its_new_nodes_and_keeps_the_users_lines(tmp_path: Path) -> None:
@@ -206,10 +330,6 @@ def test_the_command_runs_beside_the_files_of_a_directory(tmp_path: Path) -> Non
     ]
     done = subprocess.run(command, capture_output=True, text=True)
     assert (done.returncode, done.stdout.splitlines()) == (0, ["train 4 idle~", "cpu 1 idle~"])
-
-
-# Root plays an ordinary user; an ordinary user is one.
-AS_NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups") if os.geteuid() == 0 else ()
 
 
 def test_an_ordinary_user_can_run_it_too(tmp_path: Path) -> None:

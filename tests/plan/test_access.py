@@ -18,7 +18,7 @@ from corral.plan.access import (
 )
 
 EC2 = "arn:aws:ec2:us-east-1:123456789012"
-TEMPLATE = f"{EC2}:launch-template/lt-1"
+TEMPLATES = f"{EC2}:launch-template/*"
 ARNS = ClusterArns(
     account="123456789012",
     region="us-east-1",
@@ -26,7 +26,6 @@ ARNS = ClusterArns(
     prefix="clusters/dev",
     bucket="arn:aws:s3:::corral-dev",
     key="arn:aws:kms:us-east-1:123456789012:key/k",
-    templates=(TEMPLATE,),
     compute_role="arn:aws:iam::123456789012:role/compute",
     job_role="arn:aws:iam::123456789012:role/job",
     munge_secret="arn:aws:secretsmanager:us-east-1:123456789012:secret:corral/dev/munge-abc",
@@ -52,7 +51,17 @@ def statement(policy: Any, sid: str) -> Any:
     return next(s for s in policy["Statement"] if s["Sid"] == sid)
 
 
-def test_the_head_launches_new_machines_from_its_own_templates_only() -> None:
+def test_the_head_launches_from_templates_of_its_cluster_only() -> None:
+    found = [
+        (s["Sid"], s["Resource"], s["Condition"])
+        for s in head_policy(ARNS)["Statement"]
+        if "ec2:RunInstances" in s["Action"] and any("launch-template" in resource for resource in s["Resource"])
+    ]
+    tagged = {"StringEquals": {"aws:ResourceTag/corral:cluster": "dev"}}
+    assert found == [("OwnTemplates", [TEMPLATES], tagged)]
+
+
+def test_the_head_launches_new_machines_from_templates_only() -> None:
     assert statement(head_policy(ARNS), "LaunchNew") == {
         "Sid": "LaunchNew",
         "Effect": "Allow",
@@ -60,13 +69,13 @@ def test_the_head_launches_new_machines_from_its_own_templates_only() -> None:
         "Resource": [
             f"{EC2}:{kind}/*" for kind in ("instance", "network-interface", "volume", "spot-instances-request")
         ],
-        "Condition": {"ArnEquals": {"ec2:LaunchTemplate": [TEMPLATE]}},
+        "Condition": {"ArnLike": {"ec2:LaunchTemplate": TEMPLATES}},
     }
 
 
 def test_the_head_uses_only_subnets_groups_and_images_that_a_template_names() -> None:
     assert statement(head_policy(ARNS), "LaunchFromTemplates")["Condition"] == {
-        "ArnEquals": {"ec2:LaunchTemplate": [TEMPLATE]},
+        "ArnLike": {"ec2:LaunchTemplate": TEMPLATES},
         "Bool": {"ec2:IsLaunchTemplateResource": "true"},
     }
 

@@ -160,6 +160,21 @@ def test_a_typo_finds_the_nearest_name() -> None:
     assert finding("NCCL_SOCKET_IFNAMES=eth0").instead == "did you mean NCCL_SOCKET_IFNAME?"
 
 
+@pytest.mark.parametrize(
+    ("text", "type", "expected"),
+    [
+        ("NCCL_P2P_DISABLE=1 torchrun t.py", None, "harmful"),
+        ("NCCL_NVLS_ENABLE=0 python train.py --type x", "p5.48xlarge", "harmful"),
+        ('os.environ["NCCL_PROTO"]="LL128"', None, "harmful"),
+        ("  NCCL_TOPO_FILE: /x", "p5.48xlarge", "wrong"),
+    ],
+)
+def test_a_variable_before_a_command_in_python_and_in_yaml_is_judged(
+    text: str, type: str | None, expected: str
+) -> None:
+    assert verdict(text, type) == expected
+
+
 def test_a_value_that_only_the_shell_knows_is_judged_by_its_name() -> None:
     assert verdict("export NCCL_ALGO=$MINE") == "harmful"
 
@@ -191,6 +206,36 @@ def test_other_variables_are_nobodys_business() -> None:
         ("ENV NCCL_DEBUG=INFO FI_PROVIDER=efa \\", [("NCCL_DEBUG", "INFO"), ("FI_PROVIDER", "efa")]),
         ("ENV NCCL_DEBUG INFO", [("NCCL_DEBUG", "INFO")]),
         ("    NCCL_DEBUG=INFO \\", [("NCCL_DEBUG", "INFO")]),
+        ("NCCL_P2P_DISABLE=1 torchrun t.py", [("NCCL_P2P_DISABLE", "1")]),
+        ("NCCL_NVLS_ENABLE=0 python train.py --type x", [("NCCL_NVLS_ENABLE", "0")]),
+        ("NCCL_DEBUG=INFO my_trainer cfg", [("NCCL_DEBUG", "INFO")]),
+        ("NCCL_NET=Socket srun x", [("NCCL_NET", "Socket")]),
+        ("NCCL_NET='AWS Libfabric' srun x", [("NCCL_NET", "AWS Libfabric")]),
+        ("NCCL_NET=AWS Libfabric", [("NCCL_NET", "AWS Libfabric")]),
+        ("NCCL_TOPO_FILE=/x/y.xml torchrun t.py", [("NCCL_TOPO_FILE", "/x/y.xml")]),
+        ("NCCL_TOPO_FILE=/x/y.xml train --fast", [("NCCL_TOPO_FILE", "/x/y.xml")]),
+        ("NCCL_DEBUG_FILE=/my dir/log", [("NCCL_DEBUG_FILE", "/my dir/log")]),
+        ("env NCCL_DEBUG=INFO FI_PROVIDER=efa ./a", [("NCCL_DEBUG", "INFO"), ("FI_PROVIDER", "efa")]),
+        ("NCCL_DEBUG=INFO ./a | NCCL_ALGO=Ring b", [("NCCL_DEBUG", "INFO"), ("NCCL_ALGO", "Ring")]),
+        ("A='x y' NCCL_PROTO='LL' c && NCCL_ALGO=Ring d", [("A", "x y"), ("NCCL_PROTO", "LL"), ("NCCL_ALGO", "Ring")]),
+        ("srun --export=ALL,NCCL_DEBUG=INFO env NCCL_ALGO=Ring x", [("NCCL_DEBUG", "INFO"), ("NCCL_ALGO", "Ring")]),
+        ("setenv NCCL_DEBUG INFO", [("NCCL_DEBUG", "INFO")]),
+        ("set -gx NCCL_DEBUG INFO", [("NCCL_DEBUG", "INFO")]),
+        ("  NCCL_TOPO_FILE: /x", [("NCCL_TOPO_FILE", "/x")]),
+        ('NCCL_SOCKET_IFNAME: "en,eth" # both', [("NCCL_SOCKET_IFNAME", "en,eth")]),
+        ("NCCL_DEBUG: ${LEVEL}", [("NCCL_DEBUG", None)]),
+        ("- NCCL_DEBUG=INFO", [("NCCL_DEBUG", "INFO")]),
+        ("environment: {NCCL_DEBUG: INFO, FI_PROVIDER: efa}", [("NCCL_DEBUG", "INFO"), ("FI_PROVIDER", "efa")]),
+        ("- {name: NCCL_DEBUG, value: INFO}", [("NCCL_DEBUG", "INFO")]),
+        ('{"NCCL_DEBUG":"INFO", "FI_PROVIDER": "efa"}', [("NCCL_DEBUG", "INFO"), ("FI_PROVIDER", "efa")]),
+        ('  "NCCL_DEBUG": "INFO",', [("NCCL_DEBUG", "INFO")]),
+        ('os.environ["NCCL_PROTO"]="LL128"', [("NCCL_PROTO", "LL128")]),
+        ("os.environ['NCCL_BUFFSIZE'] = str(1)", [("NCCL_BUFFSIZE", "1")]),
+        ("os.environ['NCCL_PROTO'] = proto", [("NCCL_PROTO", None)]),
+        ("os.environ.setdefault('NCCL_DEBUG', 'INFO')", [("NCCL_DEBUG", "INFO")]),
+        ('if os.environ["NCCL_PROTO"] == "LL": pass', []),
+        ('print(os.environ["NCCL_PROTO"])', []),
+        ('echo "NCCL_DEBUG: $NCCL_DEBUG"', []),
         ("# export NCCL_DEBUG=INFO", []),
         ("echo $NCCL_DEBUG", []),
         ("train --NCCL_DEBUG=INFO", []),
@@ -200,6 +245,39 @@ def test_other_variables_are_nobodys_business() -> None:
 )
 def test_assignments_of_a_line(line: str, expected: list[tuple[str, str | None]]) -> None:
     assert [(found.name, found.value) for found in assignments_in(line)] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("PATH=/bin\nLS_COLORS=a;b\nNCCL_NET=AWS Libfabric\nPS1=$ \n", "AWS Libfabric"),
+        ("BASH_FUNC_module%%=() {  eval x\n y\n}\nNCCL_NET=AWS Libfabric\n", "AWS Libfabric"),
+        ("# of ours\nNCCL_NET=AWS Libfabric\n", "AWS Libfabric"),
+        ("PATH=/bin\nNCCL_NET=AWS python train.py\n", "AWS"),
+        ("#!/bin/sh\nNCCL_NET=AWS Libfabric\n", "AWS"),
+        ("cd /x\nNCCL_NET=AWS Libfabric\n", "AWS"),
+        ("export A=1\nNCCL_NET=AWS Libfabric\n", "AWS"),
+    ],
+)
+def test_all_behind_the_sign_is_the_value_only_in_a_listing(text: str, expected: str) -> None:
+    assert [found.value for found in assignments_in(text) if found.name == "NCCL_NET"] == [expected]
+
+
+def test_a_pod_names_a_variable_and_has_its_value_below() -> None:
+    text = "env:\n- name: NCCL_DEBUG\n  value: 'INFO'\n- name: NCCL_ALGO\n  valueFrom:\n"
+    assert [(one.line, one.name, one.value) for one in assignments_in(text)] == [
+        (2, "NCCL_DEBUG", "INFO"),
+        (4, "NCCL_ALGO", None),
+    ]
+
+
+def test_a_continued_line_is_read_to_its_end() -> None:
+    text = "export NCCL_DEBUG=INFO \\\n  FI_PROVIDER=efa\nNCCL_ALGO=Ring \\\n  srun x\n"
+    assert [(one.line, one.name, one.value) for one in assignments_in(text)] == [
+        (1, "NCCL_DEBUG", "INFO"),
+        (2, "FI_PROVIDER", "efa"),
+        (3, "NCCL_ALGO", "Ring"),
+    ]
 
 
 def test_an_assignment_knows_its_line() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import subprocess
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,6 +17,7 @@ from corral.model.base import BasePlan
 from corral.model.cluster import ClusterPlan
 from corral.plan.base import plan_base
 from corral.plan.cluster import plan_cluster
+from corral.spec.files import read_environment
 from corral.spec.parse import parse_base, parse_cluster
 from corral.spec.surroundings import Surroundings
 
@@ -76,3 +78,22 @@ def test_the_benchmark_ends_with_1_where_a_limit_is_broken(scale: Any, monkeypat
     monkeypatch.setattr(scale, "ROUNDS", 1)
     monkeypatch.setattr(scale, "LIMITS", {"s": 0.0, "MiB": 200.0})
     assert scale.main() == 1
+
+
+def test_the_benchmark_measures_the_commands_of_a_project_of_files(scale: Any, tmp_path: Path) -> None:
+    scale.write_project(tmp_path, "big", 40, 2)
+    environment = read_environment(tmp_path, "big")
+    assert [(queue.name, queue.nodes.max) for queue in environment.cluster.queues] == [("q0", 20), ("q1", 20)]
+    measured = scale.commands(40, 2)
+    assert list(measured) == ["plan", "render"]
+    assert all(one.processor_s > 0 and one.s > 0 and one.mib > 10 for one in measured.values())
+
+
+def test_a_command_that_fails_is_no_measurement(scale: Any, tmp_path: Path) -> None:
+    with pytest.raises(subprocess.CalledProcessError):
+        scale.command(["plan", "nothing", "--project", str(tmp_path)])
+
+
+def test_which_way_breaks_a_limit_is_said(scale: Any) -> None:
+    said = ["27,500 nodes take 2.1 s as commands, the limit is 2 s"]
+    assert scale.broken({"s": 2.1, "MiB": 60.0}, " as commands") == said

@@ -11,7 +11,11 @@ from pathlib import Path
 import pytest
 
 from corral.model.cluster import GresPlan, JobsPlan, QueuePlan
+from corral.plan.base import plan_base
+from corral.plan.cluster import plan_cluster
 from corral.render.jobs import job_files, training_queue
+from corral.spec.files import read_environment
+from environments import PROJECT
 from render.plans import cpu, dev, train
 
 TRAINING = ("accelerate", "deepspeed", "jax", "lightning", "megatron", "sweep", "torchrun")
@@ -46,17 +50,26 @@ def p5() -> QueuePlan:
     return replace(train(), instance_type="p5.48xlarge")
 
 
+def shipped(name: str) -> QueuePlan:
+    """A queue of the shipped environment `mixed`, as it is planned."""
+    environment = read_environment(PROJECT, "mixed")
+    return plan_cluster(environment.cluster, plan_base(environment.base)).queue(name)
+
+
 def trn1() -> QueuePlan:
-    node = replace(train().node, gres=GresPlan(type="trainium", count=16))
-    return replace(train(), instance_type="trn1.32xlarge", node=node)
+    return shipped("trainium")
+
+
+def single_gpu() -> QueuePlan:
+    return replace(train(), node=replace(train().node, gres=GresPlan(type="a10g", count=1)))
 
 
 def text_of(script: str, *queues: QueuePlan) -> str:
     return job_files(dev(*queues))[f"jobs/{script}.sbatch"]
 
 
-def options(script: str) -> set[str]:
-    lines = text_of(script).splitlines()
+def options(script: str, *queues: QueuePlan) -> set[str]:
+    lines = text_of(script, *queues).splitlines()
     return {line.removeprefix("#SBATCH ") for line in lines if line.startswith("#SBATCH ")}
 
 
@@ -68,8 +81,19 @@ def test_neuron_machines_have_the_scripts_that_do_without_cuda() -> None:
     assert sorted(job_files(dev(trn1()))) == ["jobs/sweep.sbatch", "jobs/torchrun.sbatch"]
 
 
+@pytest.mark.parametrize("script", ["sweep", "torchrun"])
+def test_neuron_machines_are_asked_for_their_devices_by_the_name_of_these(script: str) -> None:
+    asked = {option for option in options(script, trn1()) if "gpu" in option or "gres" in option}
+    assert asked == {"--gres=neuron:16"}
+
+
 def test_neuron_machines_run_one_process_a_core() -> None:
     assert "--nproc-per-node=32 " in text_of("torchrun", trn1())
+
+
+@pytest.mark.parametrize(("queue", "option"), [("train", "--gpus-per-node=8"), ("eval", "--gpus-per-node=4")])
+def test_gpu_machines_are_asked_for_all_their_gpus(queue: str, option: str) -> None:
+    assert [line for line in options("torchrun", shipped(queue)) if "gpu" in line] == [option]
 
 
 @pytest.mark.parametrize("script", TRAINING)
@@ -104,7 +128,9 @@ def test_scripts_of_a_cluster_without_accelerators_ask_for_none() -> None:
     assert [text for text in job_files(dev(cpu())).values() if "--gpus" in text] == []
 
 
-@pytest.mark.parametrize("queue", [train(), p5(), trn1(), cpu()], ids=lambda queue: queue.instance_type)
+@pytest.mark.parametrize(
+    "queue", [train(), p5(), single_gpu(), trn1(), cpu()], ids=lambda queue: f"{queue.instance_type}-{queue.node.gres}"
+)
 def test_shellcheck_finds_nothing(queue: QueuePlan, tmp_path: Path) -> None:
     files = job_files(dev(queue))
     for path, text in files.items():
@@ -132,9 +158,11 @@ class Desk:
         file.chmod(0o755)
         return file
 
-    def run(self, script: str, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-        """The finished script, with what srun was told in the file `told`."""
-        (self.directory / script).write_text(text_of(script))
+    def run(
+        self, script: str, *arguments: str, queue: QueuePlan | None = None, **more: str
+    ) -> subprocess.CompletedProcess[str]:
+        """The finished script, with what srun was told in the file `told`. `queue`: None for the p4d machines."""
+        (self.directory / script).write_text(text_of(script, *([queue] if queue else [])))
         path = f"{self.directory / 'bin'}:{os.environ['PATH']}"
         environment = {"PATH": path, "HOME": str(self.directory), **ENVIRONMENT, **more}
         command = ["bash", script, *arguments]
@@ -234,6 +262,35 @@ def test_accelerate_is_told_how_many_processes_there_are_in_all(desk: Desk) -> N
 def test_accelerates_options_are_the_users(desk: Desk) -> None:
     desk.run("accelerate", "train.py", ACCELERATE_OPTIONS="--config_file fsdp.yaml")
     assert desk.told("argument ")[6:8] == ["--config_file", "fsdp.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("queue", "nodes", "given", "words"),
+    [
+        (single_gpu(), "2", {}, {"--multi_gpu", "--num_processes=2"}),
+        (single_gpu(), "1", {}, {"--num_processes=1"}),
+        (single_gpu(), "2", {"ACCELERATE_OPTIONS": "--mixed_precision bf16"}, {"--multi_gpu", "--num_processes=2"}),
+        (single_gpu(), "2", {"ACCELERATE_OPTIONS": "--use_fsdp"}, {"--use_fsdp", "--num_processes=2"}),
+        (single_gpu(), "2", {"ACCELERATE_OPTIONS": "--multi_gpu"}, {"--multi_gpu", "--num_processes=2"}),
+        (train(), "1", {}, {"--multi_gpu", "--num_processes=8"}),
+        (cpu(), "2", {}, {"--multi_gpu", "--num_processes=2"}),
+        (cpu(), "1", {}, {"--num_processes=1"}),
+    ],
+    ids=["two nodes", "one", "own options", "FSDP", "said already", "one with many", "two with CPUs", "one with CPUs"],
+)
+def test_accelerate_is_distributed_where_there_is_more_than_one_process(
+    desk: Desk, queue: QueuePlan, nodes: str, given: dict[str, str], words: set[str]
+) -> None:
+    desk.run("accelerate", "train.py", queue=queue, SLURM_JOB_NUM_NODES=nodes, **given)
+    told = desk.told("argument ")
+    kinds = ("--multi", "--use", "--num_processes")
+    assert sorted(word for word in told if word.startswith(kinds)) == sorted(words)
+
+
+@pytest.mark.parametrize(("queue", "told"), [(cpu(), ["true"]), (train(), [])], ids=["CPUs", "GPUs"])
+def test_accelerate_knows_where_there_are_cpus_alone(desk: Desk, queue: QueuePlan, told: list[str]) -> None:
+    desk.run("accelerate", "train.py", queue=queue)
+    assert desk.told("ACCELERATE_USE_CPU=") == told
 
 
 def test_megatron_saves_and_loads_in_the_jobs_directory_unless_told_otherwise(desk: Desk) -> None:

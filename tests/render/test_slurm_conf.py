@@ -8,6 +8,7 @@ from tools.slurm_matrix.table import PAGE, page
 from corral.catalog.slurm_releases import RELEASES, Release, release_text
 from corral.catalog.slurm_settings import Place, slurm_keys
 from corral.model.cluster import GresPlan, QueuePlan
+from corral.plan.cluster import plan_image
 from corral.render.host import HostFacts, host_conf
 from corral.render.releases import ReleaseError, written_release
 from corral.render.slurm import (
@@ -21,6 +22,7 @@ from corral.render.slurm import (
     slurm_time,
     tree_width,
 )
+from corral.spec.image import ImageSpec
 from corral.spec.rules_slurm import CONF_KEYS, PARTITION_KEYS
 from render.plans import cpu, dev, train
 from render.slurm_files import records, settings
@@ -50,10 +52,10 @@ def test_node_of_a_queue_without_accelerators() -> None:
     )
 
 
-def test_partition_of_a_gpu_queue_gives_memory_by_gpu() -> None:
+def test_partition_of_a_gpu_queue_gives_memory_by_cpu_and_cpus_by_gpu() -> None:
     assert partition_line(train(), NEW) == (
         "PartitionName=train Nodes=train-[1-4] Default=YES MaxTime=INFINITE "
-        "SuspendTime=600 DefMemPerGPU=140083 State=UP"
+        "SuspendTime=600 DefMemPerCPU=11673 DefCpuPerGPU=12 State=UP"
     )
 
 
@@ -199,8 +201,8 @@ def test_nodes_name_their_neuron_devices() -> None:
 
 
 def test_memory_of_a_queue_with_neuron_devices_is_given_by_cpu() -> None:
-    given = {key: value for key, value in records(partition_line(trn(), NEW))[0].items() if key.startswith("DefMem")}
-    assert given == {"DefMemPerCPU": "11673"}
+    given = {key: value for key, value in records(partition_line(trn(), NEW))[0].items() if key.startswith("Def")}
+    assert given == {"Default": "YES", "DefMemPerCPU": "11673"}
 
 
 def test_every_kind_of_accelerator_is_a_type_of_resource() -> None:
@@ -233,6 +235,22 @@ def test_a_queues_own_memory_for_a_node_replaces_the_default() -> None:
     own = replace(cpu(), extra={"DefMemPerNode": "1000"})
     given = {key: value for key, value in records(partition_line(own, NEW))[0].items() if key.startswith("DefMem")}
     assert given == {"DefMemPerNode": "1000"}
+
+
+def test_a_gpu_queues_own_memory_for_a_node_leaves_it_the_cpus_by_gpu() -> None:
+    own = replace(train(), extra={"DefMemPerNode": "1000"})
+    given = {key: value for key, value in records(partition_line(own, NEW))[0].items() if key.startswith("Def")}
+    assert given == {"Default": "YES", "DefCpuPerGPU": "12", "DefMemPerNode": "1000"}
+
+
+def test_a_node_with_fewer_cpus_than_gpus_gives_each_one() -> None:
+    few = replace(train().node, sockets=1, cores_per_socket=2, gres=GresPlan(type="t4", count=8))
+    assert records(partition_line(replace(train(), node=few), NEW))[0]["DefCpuPerGPU"] == "1"
+
+
+def test_an_own_images_slurm_is_the_one_that_files_are_written_for() -> None:
+    image = plan_image(ImageSpec(id="ami-0123456789abcdef0", slurm="25.11"), None)
+    assert settings(slurm_conf(replace(dev(), image=image)))["CommunicationParameters"] == "disable_http"
 
 
 def test_own_keys_of_the_cluster_stand_in_slurm_conf() -> None:

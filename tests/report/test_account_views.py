@@ -16,8 +16,8 @@ from corral.inventory.things import Kind, Thing
 from corral.render.directory import FileChange
 from corral.report.changes import changes_view, difference_view
 from corral.report.doctor import Finding, Purpose, doctor_view, possible
-from corral.report.leftovers import leftovers_view
-from corral.report.status import status_view
+from corral.report.leftovers import leftovers_document, leftovers_view
+from corral.report.status import status_document, status_view
 from worked_example import RoundPrices
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -204,3 +204,36 @@ def test_nothing_kept_costs_nothing_worth_a_word() -> None:
 def test_what_is_kept_is_told_with_its_cost() -> None:
     key = Thing(kind=Kind.KEY, id="1234", tags={"corral:base": "dev"})
     assert status(key)[1].endswith(" USD an hour for what is kept")
+
+
+STRANGE = Thing(
+    kind=Kind.LUSTRE,
+    id="fs-1",
+    tags={"corral:base": "dev", "Name": "data"},
+    size_gib=19_200,
+    type="PERSISTENT_2 SSD 250",
+)
+
+
+def test_status_says_what_its_costs_lack() -> None:
+    lacks = "(no price is known for lustre file system data (19,200 GiB))"
+    told = "costs at least 0.40 USD an hour now: base ?, cluster 0.40"
+    assert f"{told} {lacks}" in " ".join(status(VPC, STRANGE, HEAD))
+
+
+def test_the_document_of_a_status_says_what_its_costs_lack() -> None:
+    found = find_status([VPC, STRANGE, HEAD], "dev", "dev", "us-east-1", None, RoundPrices())
+    missing = ["lustre file system data (19,200 GiB)"]
+    assert status_document(found)["incomplete"] == {"usd_per_hour": missing, "base_usd_per_hour": missing}
+
+
+def test_kept_lustre_without_a_price_is_told_where_nothing_else_is() -> None:
+    assert "costs ? USD an hour for what is kept (no price is known for" in " ".join(status(STRANGE))
+
+
+def test_leftovers_without_a_price_make_their_sum_incomplete() -> None:
+    found = left(VOLUME, STRANGE)
+    told = lines(leftovers_view(found, RoundPrices()))
+    assert "2 in all at least 5.00" in told
+    (region,) = leftovers_document([found], lambda region: RoundPrices())["regions"]
+    assert region["incomplete"] == {"usd_per_month": ["lustre file system data (19,200 GiB)"]}

@@ -2,12 +2,20 @@
 
 import io
 import re
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
 from corral.forecast.cost import forecast_cost
+from corral.forecast.money import Sum
+from corral.forecast.prices import Service, ServicePrice
+from corral.model.base import BasePlan
+from corral.model.cluster import ClusterPlan
+from corral.model.lustre import LustrePlan
+from corral.report.amounts import lacking, summed
 from corral.report.cost import cost_view
+from corral.report.documents import cost_document
 from corral.report.plan import plan_view
 from worked_example import BASE, CLUSTER, RoundPrices
 
@@ -74,3 +82,85 @@ def test_missing_price_is_said_below_the_sums() -> None:
 def test_a_budget_is_told_with_what_makes_it_count() -> None:
     told = " ".join(seen(160).split())
     assert "counts only once the tag corral:base is activated as a cost allocation tag (billing console)" in told
+
+
+DATA = LustrePlan(
+    name="data",
+    zone_id="use1-az1",
+    size_gib=19_200,
+    deployment="PERSISTENT_2",
+    throughput_mbps_per_tib=250,
+    mount="/data",
+    data=(),
+    kept=True,
+)
+WITH_DATA = replace(BASE, lustre=(DATA,))
+
+
+def told(prices: RoundPrices, base: BasePlan = WITH_DATA, cluster: ClusterPlan = CLUSTER) -> str:
+    out = io.StringIO()
+    console = Console(file=out, width=400, highlight=False, markup=False, emoji=False)
+    cost = forecast_cost(base, cluster, prices)
+    for part in (*plan_view(base, cluster, (), cost.kept), *cost_view(cost)):
+        console.print(part)
+    return "\n".join(" ".join(line.split()) for line in out.getvalue().splitlines())
+
+
+class LustrePrices(RoundPrices):
+    """The same, with a price for the Lustre of the base."""
+
+    def service(self, service: Service) -> ServicePrice | None:
+        known = service == "lustre-persistent-2-ssd-250-gib-month"
+        return ServicePrice(usd=0.1, source="lustre") if known else super().service(service)
+
+
+def test_lustre_of_the_base_is_kept_and_told_with_its_cost() -> None:
+    text = told(LustrePrices())
+    assert "kept bucket, key, home, Lustre data, with the network that Lustre stands in: they survive" in text
+    assert "Lustre data, PERSISTENT_2 SSD 250 (19,200 GiB): 1,920.00 USD a month, down or up" in text
+    assert (
+        "kept when down 1,927.30 a month, of that Lustre data, PERSISTENT_2 SSD 250 (19,200 GiB) for 1,920.00,"
+        " and what is stored in bucket and home"
+    ) in text
+
+
+def test_kept_lustre_without_a_price_is_told_so() -> None:
+    text = told(RoundPrices())
+    assert "Lustre data, PERSISTENT_2 SSD 250 (19,200 GiB): at a price that is not known, down or up" in text
+    assert (
+        "kept when down at least 7.30 a month (no price is known for Lustre data, PERSISTENT_2 SSD 250 (19,200 GiB)),"
+        " and what is stored in bucket and home"
+    ) in text
+
+
+def test_every_sum_says_what_it_lacks() -> None:
+    lustre = "Lustre data, PERSISTENT_2 SSD 250 (19,200 GiB)"
+    text = told(RoundPrices())
+    assert f"idle base at least 76.65 a month (no price is known for {lustre})" in text
+    assert "an hour, on top of the base (no price is known for alarm)" in text
+    assert (
+        f"all nodes at least 8.77 - 80.77 an hour, base and cluster included (no price is known for {lustre}; " in text
+    )
+
+
+def test_a_sum_of_which_nothing_is_known_is_a_question_mark() -> None:
+    nothing = Sum.of([("this", None), ("that", None)])
+    assert summed(nothing) + lacking(nothing) == "? (no price is known for this; that)"
+
+
+def test_the_document_names_the_sums_that_lack_something() -> None:
+    found = cost_document(forecast_cost(replace(BASE, lustre=(DATA,)), CLUSTER, RoundPrices()))
+    lustre = "Lustre data, PERSISTENT_2 SSD 250 (19,200 GiB)"
+    assert found["incomplete"] == {
+        "idle_base_usd_per_month": [lustre],
+        "idle_cluster_usd_per_hour": ["alarm"],
+        "maximum_usd_per_hour": [lustre, "alarm"],
+        "kept_usd_per_month": [lustre],
+    }
+
+
+def test_spot_that_cannot_start_is_told_so_in_its_row() -> None:
+    (queue,) = CLUSTER.queues
+    low = replace(queue.offers[0], max_price_usd_per_hour=1.5)
+    text = told(RoundPrices(), BASE, replace(CLUSTER, queues=(replace(queue, offers=(low, queue.offers[1])),)))
+    assert "train spot 0 limit too low - [2]" in text

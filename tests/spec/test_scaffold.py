@@ -87,7 +87,7 @@ def test_every_type_that_is_taken_can_be_planned(like: str, name: str, tmp_path:
 def test_types_that_are_not_sold_as_train_buys_them_are_not_taken() -> None:
     assert " ".join(taken("train")) == (
         "p4d.24xlarge p4de.24xlarge p5.48xlarge p5.4xlarge p5e.48xlarge p5en.48xlarge p6-b200.48xlarge"
-        " p6-b300.48xlarge trn1.32xlarge trn2.48xlarge"
+        " p6-b300.48xlarge trn1.32xlarge trn2.3xlarge trn2.48xlarge"
     )
 
 

@@ -173,3 +173,62 @@ def test_a_stack_name_that_aws_would_refuse_is_refused(tmp_path: Path) -> None:
         f"stacks/base/Pulumi.Dev_1.yaml: the name in Pulumi.Dev_1.yaml cannot be used: {message}",
         f"stacks/cluster/Pulumi.Dev_1.yaml: the name in Pulumi.Dev_1.yaml cannot be used: {message}",
     ]
+
+
+# --- two heads on one base: the address that follows from the name team-45 is that of dev, 10.64.32.23 in use1-az2
+
+PLACED = "      zone: use1-az2\n      address: 10.64.32.20\n"
+MET = (
+    "stacks/cluster/Pulumi.dev.yaml: head.address: the head would have the address of the head of 'team-45', on the"
+    " same base 'dev' - set head.address for the one that is not up yet, here or in stacks/cluster/Pulumi.team-45.yaml"
+)
+
+
+def beside(directory: Path, *, own: str, other: str, base: str = "dev") -> Path:
+    """A project in which dev has the neighbour team-45, on this base; `own` and `other` are lines of their heads."""
+    neighbour = edited(CLUSTER, [(PLACED, other), ("    base: dev\n", f"    base: {base}\n")])
+    project(directory, cluster=edited(CLUSTER, [(PLACED, own)]))
+    (directory / "stacks/cluster/Pulumi.team-45.yaml").write_text(neighbour)
+    return directory
+
+
+@pytest.mark.parametrize(
+    ("own", "other"),
+    [
+        ("", ""),
+        ("", "      zone: use1-az1\n"),  # the base's first zone, which the other takes by itself
+        ("      address: 10.64.0.23\n", ""),
+        ("", "      address: 10.64.0.23\n"),
+        (PLACED, PLACED),
+    ],
+)
+def test_a_head_with_the_address_of_a_neighbours_is_refused(tmp_path: Path, own: str, other: str) -> None:
+    assert said(beside(tmp_path, own=own, other=other)) == MET
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "base"),
+    [
+        ("      address: 10.64.0.24\n", "", "dev"),
+        ("", "      address: 10.64.0.24\n", "dev"),
+        ("      zone: use1-az2\n", "", "dev"),
+        ("", "", "other"),
+        ("", "      address: nowhere\n", "dev"),  # its own up says what is wrong with it
+        ("", "      zone: [\n", "dev"),
+    ],
+)
+def test_a_neighbour_with_another_address_is_no_mistake(tmp_path: Path, own: str, other: str, base: str) -> None:
+    directory = beside(tmp_path, own=own, other=other, base=base)
+    assert read_environment(directory, "dev").cluster.name == "dev"
+
+
+def test_heads_in_adopted_subnets_meet_only_where_both_say_so(tmp_path: Path) -> None:
+    adopted = """\
+      adopt:
+        vpc: vpc-0123456789abcdef0
+        subnets: [{zone: use1-az1, id: subnet-0123456789abcdef0, cidr: 10.64.0.0/19}]
+"""
+    own = "      cidr: 10.64.0.0/16\n      zones: [use1-az1, use1-az2]\n      interface_endpoints: [ssm, ec2]\n"
+    directory = beside(tmp_path, own="      address: 10.64.0.23\n", other="")
+    (directory / "stacks/base/Pulumi.dev.yaml").write_text(edited(BASE, [(own, adopted)]))
+    assert read_environment(directory, "dev").cluster.name == "dev"

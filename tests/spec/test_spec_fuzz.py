@@ -71,7 +71,7 @@ def _edit(holder: Any, key: Any, kind: str, value: Any) -> None:
 def test_a_mutated_cluster_is_accepted_or_refused(edits: list[tuple[int, str, Any]]) -> None:
     raw = mutated(GOOD_CLUSTER, edits)
     outcome = read_cluster_wishes(raw, name="dev", where="c", around=ON_BASE)
-    assert outcome.spec is not None or outcome.errors
+    assert outcome.spec is not None  # with something possible in each wrong place, so the rules have seen the rest
 
 
 @settings(max_examples=300, deadline=None)
@@ -79,7 +79,7 @@ def test_a_mutated_cluster_is_accepted_or_refused(edits: list[tuple[int, str, An
 def test_a_mutated_base_is_accepted_or_refused(edits: list[tuple[int, str, Any]]) -> None:
     raw = mutated(GOOD_BASE, edits)
     outcome = read_base_wishes(raw, name="dev", where="b", around=AROUND)
-    assert outcome.spec is not None or outcome.errors
+    assert outcome.spec is not None
 
 
 @settings(max_examples=200, deadline=None)

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from specs import CLUSTER
+from specs import CLUSTER, edited, project
 
 from corral.catalog.images import find_image_profile
 from corral.catalog.instances import find_instance_type
+from corral.plan.base import plan_base
+from corral.plan.cluster import plan_cluster
 from corral.spec import rules_tags
 from corral.spec.durations import format_duration, parse_duration
 from corral.spec.errors import SpecErrors, path_of
+from corral.spec.files import read_environment
 from corral.spec.parse import parse_cluster
 from corral.spec.rules_cluster import image_problem
 from corral.spec.rules_names import name_problem
@@ -125,3 +130,49 @@ def test_a_parsed_spec_cannot_be_changed() -> None:
     spec = parse_cluster(SPEC, name="dev", where="Pulumi.dev.yaml", around=Surroundings(region="us-east-1"))
     with pytest.raises(ValueError, match="frozen"):
         spec.head.root_gib = 5
+
+
+OWN = "ami-0123456789abcdef0"
+
+
+def images_planned(
+    tmp_path: Path, *edits: tuple[str, str], override: str | None = None
+) -> Mapping[str, tuple[str, str]]:
+    """The profile and the Slurm of each image of the edited file's plan."""
+    environment = read_environment(project(tmp_path, cluster=edited(CLUSTER, edits)), "dev")
+    plan = plan_cluster(environment.cluster, plan_base(environment.base), image_profile=override)
+    return {key: (image.profile, image.slurm_version) for key, image in plan.images.items()}
+
+
+def test_an_own_image_is_described_by_the_profile_beside_its_id(tmp_path: Path) -> None:
+    own = f"instance_type: trn1.32xlarge\n        image: {{id: {OWN}, profile: ubuntu-24.04-neuron-dlami}}"
+    assert images_planned(tmp_path, ("instance_type: g5.xlarge", own)) == {
+        "image": ("ubuntu-24.04-dlami", "23.11"),
+        f"image-{OWN}": ("ubuntu-24.04-neuron-dlami", "23.11"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("slurm", "read"), [("24.11", "24.11"), ("22.05", "22.05"), ("'25.11.2'", "25.11.2"), ("27.02", "27.02")]
+)
+def test_an_own_image_says_its_slurm(tmp_path: Path, slurm: str, read: str) -> None:
+    own = f"id: {OWN}\n      slurm: {slurm}"
+    assert images_planned(tmp_path, ("profile: ubuntu-24.04-dlami", own)) == {"image": ("ubuntu-24.04-dlami", read)}
+
+
+def test_own_keys_are_judged_by_the_own_images_slurm(tmp_path: Path) -> None:
+    own = ("profile: ubuntu-24.04-dlami", f"id: {OWN}\n      slurm: 25.05")
+    key = ("    tags: {project: llm}\n", "    slurm:\n      extra: {PrologTimeout: 60}\n")
+    assert images_planned(tmp_path, own, key) == {"image": ("ubuntu-24.04-dlami", "25.05")}
+
+
+def test_in_the_box_an_own_images_slurm_is_the_boxs(tmp_path: Path) -> None:
+    own = ("profile: ubuntu-24.04-dlami", f"id: {OWN}\n      slurm: 25.05")
+    assert images_planned(tmp_path, own, override="box-debian-12") == {"image": ("box-debian-12", "22.05")}
+
+
+@pytest.mark.parametrize("slurm", ["25.11", "25.05", "24.11"])
+def test_nodes_may_have_an_older_slurm_than_the_head(tmp_path: Path, slurm: str) -> None:
+    head = ("profile: ubuntu-24.04-dlami", f"id: {OWN}\n      slurm: 26.05")
+    queue = ("nodes: {max: 8}", f"nodes: {{max: 8}}\n        image: {{id: ami-0123456789abcdef1, slurm: {slurm}}}")
+    assert images_planned(tmp_path, head, queue)["image-ami-0123456789abcdef1"] == ("ubuntu-24.04-dlami", slurm)

@@ -368,11 +368,6 @@ WRONG = (
         says=(C + "image.profile: 'box-debian-12' exists in the box alone, which takes it by itself - leave it out",),
     ),
     Wrong(
-        name="image by profile and id",
-        cluster=(("profile: ubuntu-24.04-dlami", "profile: ubuntu-24.04-dlami\n      id: ami-0123456789abcdef0"),),
-        says=(C + "image: has both profile and id - give one of them",),
-    ),
-    Wrong(
         name="image id cut short",
         cluster=(("profile: ubuntu-24.04-dlami", "id: ami-123"),),
         says=(C + "image.id: 'ami-123' is not an image id - it looks like ami-0123456789abcdef0",),
@@ -545,8 +540,8 @@ WRONG = (
     ),
     Wrong(
         name="life too long",
-        cluster=(("ttl: 12h", "ttl: 45d"),),
-        says=(C + "lifetime.ttl: 45d is too long - use 30d or less, or leave it out",),
+        cluster=(("ttl: 12h", "ttl: 200d"),),
+        says=(C + "lifetime.ttl: 200d is too long - use 183d or less, or leave it out",),
     ),
     Wrong(
         name="life in words",
@@ -1042,6 +1037,188 @@ WRONG = (
             C
             + "queues[0].nodes.min: 3 is more than any one zone has, and EFA does not cross zones: its capacity"
             + " counts 2 in use1-az1, 2 in use1-az2 - use 2 or less, or a queue for each zone",
+        ),
+    ),
+    Wrong(
+        name="image with a slurm that is too old",
+        cluster=(("profile: ubuntu-24.04-dlami", "id: ami-0123456789abcdef0\n      slurm: 21.08"),),
+        says=(C + "image.slurm: '21.08' is too old: corral writes for Slurm 22.05 and later - use a newer one",),
+    ),
+    Wrong(
+        name="image with a slurm but no id",
+        cluster=(("profile: ubuntu-24.04-dlami", "slurm: '24.11'"),),
+        says=(C + "image.slurm: is for an image of your own - give its id, too, or leave it out",),
+    ),
+    Wrong(
+        name="image with a slurm that never was",
+        cluster=(("profile: ubuntu-24.04-dlami", "id: ami-0123456789abcdef0\n      slurm: 24.12"),),
+        says=(
+            C
+            + "image.slurm: '24.12' is no release of Slurm - corral knows 22.05, 23.02, 23.11, 24.05, 24.11,"
+            + " 25.05, 25.11, 26.05",
+        ),
+    ),
+    Wrong(
+        name="image with a slurm that is a word",
+        cluster=(("profile: ubuntu-24.04-dlami", "id: ami-0123456789abcdef0\n      slurm: newest"),),
+        says=(C + "image.slurm: 'newest' is no version of Slurm - write it as 23.11 or 23.11.4",),
+    ),
+    Wrong(
+        name="image with a slurm that is a whole number",
+        cluster=(("profile: ubuntu-24.04-dlami", "id: ami-0123456789abcdef0\n      slurm: 24"),),
+        says=(C + "image.slurm: expected text, found 24 - put it in quotes",),
+    ),
+    Wrong(
+        name="own key that the own image's slurm lacks",
+        cluster=(
+            ("profile: ubuntu-24.04-dlami", "id: ami-0123456789abcdef0\n      slurm: 24.11"),
+            ("    tags: {project: llm}\n", "    slurm:\n      extra: {PrologTimeout: 60}\n    tags: {project: llm}\n"),
+        ),
+        says=(
+            C
+            + "slurm.extra.PrologTimeout: is for Slurm from 25.05, image 'ami-0123456789abcdef0' has 24.11 - leave"
+            + " it out",
+        ),
+    ),
+    Wrong(
+        name="queue with a newer own slurm than the head",
+        cluster=(
+            ("profile: ubuntu-24.04-dlami", "profile: ubuntu-24.04-dlami"),
+            ("nodes: {max: 8}", "nodes: {max: 8}\n        image: {id: ami-0123456789abcdef0, slurm: 24.11}"),
+        ),
+        says=(C + "queues[1].image: 'ami-0123456789abcdef0' has Slurm 24.11, the head 23.11 - nodes cannot be newer",),
+    ),
+    Wrong(
+        name="queue with a much older slurm than the head's own",
+        cluster=(
+            ("profile: ubuntu-24.04-dlami", "id: ami-0123456789abcdef0\n      slurm: 26.05"),
+            ("nodes: {max: 8}", "nodes: {max: 8}\n        image: {profile: ubuntu-24.04-dlami}"),
+        ),
+        says=(
+            C
+            + "queues[1].image: 'ubuntu-24.04-dlami' has Slurm 23.11, the head 26.05 - nodes can be 3 releases"
+            + " older, not more",
+        ),
+    ),
+    Wrong(
+        name="own image without the drivers of the queue's machines",
+        cluster=(
+            ("profile: ubuntu-24.04-dlami", "profile: ubuntu-24.04-dlami"),
+            ("instance_type: g5.xlarge", "instance_type: trn1.32xlarge\n        image: {id: ami-0123456789abcdef0}"),
+        ),
+        says=(
+            C
+            + "queues[1].instance_type: trn1.32xlarge has Trainium, for which image 'ubuntu-24.04-dlami' has no"
+            + " driver - use the image ubuntu-24.04-neuron-dlami, as the profile beside the id of an image of your"
+            + " own that has one",
+        ),
+    ),
+    Wrong(
+        name="own plugin directory",
+        cluster=(
+            (
+                "    tags: {project: llm}\n",
+                "    slurm:\n      extra: {PluginDir: /nowhere, plugstackconfig: /nowhere}\n    tags: {project: llm}\n",
+            ),
+        ),
+        says=(
+            C + "slurm.extra.PluginDir: is set by corral, whose working rests on it - leave it out",
+            C + "slurm.extra.plugstackconfig: is set by corral, whose working rests on it - leave it out",
+        ),
+    ),
+    Wrong(
+        name="accounting that nobody keeps",
+        cluster=(
+            (
+                "    tags: {project: llm}\n",
+                "    slurm:\n      extra: {AccountingStorageEnforce: limits}\n    tags: {project: llm}\n",
+            ),
+        ),
+        says=(C + "slurm.extra.AccountingStorageEnforce: is set by corral, whose working rests on it - leave it out",),
+    ),
+    Wrong(
+        name="submit plugin without its file",
+        cluster=(
+            (
+                "    tags: {project: llm}\n",
+                "    slurm:\n      extra: {JobSubmitPlugins: 'require_timelimit,lua'}\n    tags: {project: llm}\n",
+            ),
+        ),
+        says=(
+            C
+            + "slurm.extra.JobSubmitPlugins: 'require_timelimit,lua' needs /etc/slurm/job_submit.lua, which corral"
+            + " puts on no head: slurmctld ends - leave it out",
+        ),
+    ),
+    Wrong(
+        name="filter plugin without its file",
+        cluster=(
+            (
+                "    tags: {project: llm}\n",
+                "    slurm:\n      extra: {CliFilterPlugins: cli_filter/lua}\n    tags: {project: llm}\n",
+            ),
+        ),
+        says=(
+            C
+            + "slurm.extra.CliFilterPlugins: 'cli_filter/lua' needs /etc/slurm/cli_filter.lua, which corral puts"
+            + " on no head: every sbatch, salloc and srun fails - leave it out",
+        ),
+    ),
+    Wrong(
+        name="preemption without its mode",
+        cluster=(
+            (
+                "    tags: {project: llm}\n",
+                "    slurm:\n      extra: {PreemptType: preempt/partition_prio}\n    tags: {project: llm}\n",
+            ),
+        ),
+        says=(
+            C
+            + "slurm.extra.PreemptType: 'preempt/partition_prio' without a PreemptMode: slurmctld ends - set that,"
+            + " too, such as REQUEUE",
+        ),
+    ),
+    Wrong(
+        name="preemption without its type",
+        cluster=(
+            (
+                "    tags: {project: llm}\n",
+                "    slurm:\n      extra: {preemptmode: REQUEUE}\n    tags: {project: llm}\n",
+            ),
+        ),
+        says=(
+            C
+            + "slurm.extra.preemptmode: 'REQUEUE' without a PreemptType: slurmctld ends - set that, too, such as"
+            + " preempt/partition_prio",
+        ),
+    ),
+    Wrong(
+        name="preemption by suspending alone",
+        cluster=(
+            (
+                "    tags: {project: llm}\n",
+                "    slurm:\n      extra: {PreemptType: preempt/partition_prio, PreemptMode: SUSPEND}\n"
+                "    tags: {project: llm}\n",
+            ),
+        ),
+        says=(C + "slurm.extra.PreemptMode: 'SUSPEND': slurmctld ends, for SUSPEND needs GANG - use SUSPEND,GANG",),
+    ),
+    Wrong(
+        name="files that slurmctld cannot write",
+        cluster=(
+            (
+                "    tags: {project: llm}\n",
+                "    slurm:\n      extra: {SlurmSchedLogFile: /nowhere/x, JobCompType: jobcomp/filetxt}\n"
+                "    tags: {project: llm}\n",
+            ),
+        ),
+        says=(
+            C
+            + "slurm.extra.SlurmSchedLogFile: '/nowhere/x' cannot be written: slurmctld ends - put it into"
+            + " /var/log/slurm/",
+            C
+            + "slurm.extra.JobCompType: 'jobcomp/filetxt' without a JobCompLoc in /var/log/slurm/: slurmctld ends"
+            + " - set that, too, such as /var/log/slurm/jobs.log",
         ),
     ),
 )

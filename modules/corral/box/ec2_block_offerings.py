@@ -19,18 +19,19 @@ FARTHEST = timedelta(weeks=8)  # the latest start, from now
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offering:
-    """A block that can be bought. Times are UTC."""
+    """A block that can be bought. Times are UTC. `number` tells blocks apart that are otherwise the same."""
 
     instance_type: str
     zone: str
     count: int
     start: datetime
     end: datetime
+    number: int = 1
 
     @property
     def id(self) -> str:
         """The same for the same block."""
-        words = f"{self.instance_type}/{self.zone}/{self.count}/{self.start}/{self.end}"
+        words = f"{self.instance_type}/{self.zone}/{self.count}/{self.start}/{self.end}/{self.number}"
         return "cb-" + sha256(words.encode()).hexdigest()[:17]
 
     def described(self) -> dict[str, Any]:

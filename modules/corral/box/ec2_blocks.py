@@ -6,8 +6,9 @@ Source: EC2 user guide, "Capacity Blocks for ML", "Find and purchase Capacity Bl
 # mypy: disallow-subclassing-any=False
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import Any
 
 from moto.core.responses import ActionResult
@@ -88,7 +89,7 @@ class CapacityBlocks:
         """What is offered, to be bought by its id."""
         zones = zones_offering(kind, self.region_name)
         found = offerings(kind, zones, count, hours, now, earliest)
-        shown = [offer for offer in found if offer.end <= latest and offer.id not in self.sold_offerings][:SHOWN]
+        shown = [self._next_like(offer) for offer in islice((one for one in found if one.end <= latest), SHOWN)]
         self.block_offerings |= {offer.id: offer for offer in shown}
         return shown
 
@@ -125,6 +126,12 @@ class CapacityBlocks:
                 instance.state_reason, instance._reason = StateReason(), ""  # what AWS gives is not documented
                 announce(MachineEvent(kind="terminated", region=self.region_name, instance_id=instance.id))
             reservation.emptied = True  # nothing starts in it any more
+
+    def _next_like(self: Any, offer: Offering) -> Offering:
+        """This one, or the next of its kind if it is sold: capacity never runs out here."""
+        while offer.id in self.sold_offerings:
+            offer = replace(offer, number=offer.number + 1)
+        return offer
 
     def _offering(self: Any, offering_id: str, now: datetime) -> Offering:
         if not offering_id.startswith("cb-"):

@@ -18,7 +18,7 @@ from moto.fsx.models import FSxBackend
 
 from corral.box.fsx_associations import Association, AssociationActions, Associations
 from corral.box.fsx_file_system import SETTLE_S, FileSystem
-from corral.box.fsx_lustre import check_capacity, check_lustre, count_servers
+from corral.box.fsx_lustre import check_capacity, check_lustre, check_squash, count_servers
 from corral.box.refusals import Refused
 
 
@@ -93,6 +93,7 @@ class BoxFSx(Associations, FSxBackend):
                 held.storage,
                 held.lustre.get("PerUnitStorageThroughput"),
             )
+        check_squash(changes)
         wanted_gib, lustre = capacity or held.capacity_gib, {**held.lustre, **changes}
         self._serve(held, wanted_gib, lustre)
         held.capacity_gib, held.lustre = wanted_gib, lustre

@@ -6,6 +6,7 @@ Source: FSx API reference, CreateFileSystem and CreateFileSystemLustreConfigurat
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from math import ceil
 from typing import Any
@@ -23,6 +24,9 @@ SMALL_GIB = {"SCRATCH_1": (1200, 2400), "SCRATCH_2": (1200,), "PERSISTENT_1": (1
 HDD_STEP_GIB = {12: 6000, 40: 1800}
 EFA_STEP_GIB = {125: 38400, 250: 19200, 500: 9600, 1000: 4800}
 METADATA_SERVER_IOPS = 12000
+SQUASHED_TO = re.compile(r"[0-9]{1,10}:[0-9]{1,10}")
+NID = re.compile(r"([0-9\[\]\-]*\.){3}([0-9\[\]\-]*)@tcp")
+MOST_NIDS = 64
 BACKUP_SETTINGS = ("AutomaticBackupRetentionDays", "DailyAutomaticBackupStartTime", "CopyTagsToBackups")
 
 
@@ -41,9 +45,22 @@ def check_lustre(capacity: Any, storage: str, wanted: Mapping[str, Any], key: st
                           " scratch file systems have no backups.")  # fmt: skip
         if key:
             raise Refused("BadRequest", f"KmsKeyId cannot be set for the deployment type {deployment}.")
+    check_squash(wanted)
     if deployment == "PERSISTENT_2" and (wanted.get("ImportPath") or wanted.get("ExportPath")):
         raise Refused("BadRequest", "ImportPath and ExportPath cannot be set for PERSISTENT_2; create a data"
                       " repository association.")  # fmt: skip
+
+
+def check_squash(wanted: Mapping[str, Any]) -> None:
+    """Raises Refused unless FSx would take whom root is. Source: FSx API reference, LustreRootSquashConfiguration."""
+    asked = wanted.get("RootSquashConfiguration") or {}
+    nids, squashed_to = asked.get("NoSquashNids") or [], asked.get("RootSquash")
+    if squashed_to is not None and not SQUASHED_TO.fullmatch(squashed_to):
+        raise Refused("BadRequest", f"Invalid RootSquash: {squashed_to}. It is written UID:GID.")
+    if wrong := [nid for nid in nids if not NID.fullmatch(nid)]:
+        raise Refused("BadRequest", f"Invalid Lustre NID in NoSquashNids: {wrong[0]}")
+    if len(nids) > MOST_NIDS:
+        raise Refused("BadRequest", f"NoSquashNids holds {len(nids)} NIDs; {MOST_NIDS} are the most.")
 
 
 def check_capacity(capacity: Any, deployment: str, storage: str, throughput: int | None) -> None:

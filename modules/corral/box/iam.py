@@ -1,12 +1,13 @@
 """IAM: the policies that AWS keeps in every account are there when named, without holding all thousand of them.
 
-Roles of services have the names that AWS gives them, each once. Managed policies are as long as AWS lets them be.
+Roles of services have the names that AWS gives them, each once. Policies are as long as AWS lets them be.
 """
 
 # mypy: disallow-subclassing-any=False
 from __future__ import annotations
 
 import json
+import unicodedata
 from functools import cache
 from typing import Any
 
@@ -18,6 +19,8 @@ from corral.box import service_linked_roles
 from corral.box.refusals import Refused
 
 LONGEST = 6_144  # characters of a managed policy
+TAG_SIGNS = "_.:/=+-@"  # beside letters, digits and spaces. Source: IAM API reference, Tag
+LONGEST_OF_ROLE = 10_240  # characters of all inline policies of a role
 
 
 class BoxIAM(IAMBackend):
@@ -36,6 +39,23 @@ class BoxIAM(IAMBackend):
         """A further version of a managed policy; a long one is refused, and a sixth."""
         _check_length(policy_document)
         return super().create_policy_version(policy_arn, policy_document, set_as_default)
+
+    def put_role_policy(self, role_name: str, policy_name: str, policy_json: str) -> None:
+        """Gives a role an inline policy, or changes it; one with which the role's are long together is refused."""
+        others = [text for name, text in self.get_role(role_name).policies.items() if name != policy_name]
+        if sum(map(_length, (*others, policy_json))) > LONGEST_OF_ROLE:
+            message = f"Maximum policy size of {LONGEST_OF_ROLE} bytes exceeded for role {role_name}"
+            raise Refused("LimitExceeded", message)
+        super().put_role_policy(role_name, policy_name, policy_json)
+
+    def _tag_verification(self, tags: list[dict[str, str]]) -> Any:
+        """The tags by their keys; a value with a character that IAM does not take is refused."""
+        for number, tag in enumerate(tags, start=1):
+            if any(sign not in TAG_SIGNS and unicodedata.category(sign)[0] not in "LNZ" for sign in tag["Value"]):
+                where = f"Value at 'tags.{number}.member.value' failed to satisfy constraint"
+                pattern = r"Member must satisfy regular expression pattern: [\p{L}\p{Z}\p{N}_.:/=+\-@]*"
+                raise Refused("ValidationError", f"1 validation error detected: {where}: {pattern}")
+        return super()._tag_verification(tags)
 
     def attach_role_policy(self, policy_arn: str, role_name: str) -> None:
         """Attaches a policy of the account or of AWS to a role."""
@@ -106,9 +126,14 @@ def install() -> None:
 
 
 def _check_length(document: str) -> None:
-    """Refuses what is longer than AWS takes; white space does not count. Source: IAM User Guide, "IAM quotas"."""
-    if len("".join(document.split())) > LONGEST:
+    """Refuses what is longer than AWS takes. Source: IAM User Guide, "IAM quotas"."""
+    if _length(document) > LONGEST:
         raise Refused("LimitExceeded", f"Cannot exceed quota for PolicySize: {LONGEST}")
+
+
+def _length(document: str) -> int:
+    """The length as IAM counts it: white space does not count."""
+    return len("".join(document.split()))
 
 
 @cache

@@ -28,6 +28,7 @@ PrintPolicy = Annotated[bool, typer.Option("--print-policy", help="Print what a 
 Account = Annotated[
     str | None, typer.Option("--account", metavar="NUMBER", help="For --print-policy: do not ask AWS whose it is.")
 ]
+ACCOUNT_DIGITS = 12
 LONGEST_NAME = 63 - len("-123456789012-ap-southeast-2")  # of a bucket. Source: S3 User Guide, bucket naming rules
 
 
@@ -54,6 +55,7 @@ def bootstrap(
     all at once; the rest is done. Nothing of it costs more than 1 US dollar a month (the key).
     """
     _require_name(name)
+    _require_account(account)
     _mean(in_box=box, box_directory=box_dir)
     where = _region(region)
     if print_policy:
@@ -191,6 +193,11 @@ def _require_name(name: str) -> None:
             " of a bucket",
             ExitCode.WRONG_INPUT,
         )
+
+
+def _require_account(account: str | None) -> None:
+    if account is not None and not (len(account) == ACCOUNT_DIGITS and account.isascii() and account.isdigit()):
+        raise Failure(f"--account {account}: an account has {ACCOUNT_DIGITS} digits", ExitCode.WRONG_INPUT)
 
 
 def _mean(*, in_box: bool, box_directory: Path | None) -> None:

@@ -52,8 +52,8 @@ def lint_env(
 ) -> None:
     """Judge NCCL_*, FI_*, OFI_* and RDMAV_* variables: wrong, harmful, needless, fine.
 
-    Reads what `env` prints, export lines, #SBATCH --export, a Dockerfile, a whole script, nccl.conf. Exit code 2 where
-    something is wrong or harmful (docs/lint-env.md lists what is known).
+    Reads what `env` prints, export lines, `NAME=value command`, #SBATCH --export, a Dockerfile, a whole script,
+    nccl.conf, YAML and Python. Exit code 2 where something is wrong or harmful (docs/lint-env.md lists what is known).
     """
     texts = {"installer": installer, "plugin": plugin, "libfabric": libfabric, "nccl": nccl}
     given = {name: _version(name, text) for name, text in texts.items() if text is not None}

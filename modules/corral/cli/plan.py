@@ -5,6 +5,7 @@ from __future__ import annotations
 from corral.cli.options import AsJson, Environment, Project, examples, new_app
 from corral.cli.project import find_environment
 from corral.cli.screen import show, show_json
+from corral.forecast.capacity import pool_counts
 from corral.forecast.catalogue import catalogue_prices
 from corral.forecast.cost import forecast_cost
 from corral.forecast.notes import notes, replaced
@@ -28,9 +29,11 @@ def plan(env: Environment, project: Project = None, json: AsJson = False) -> Non
     base = plan_base(spec.base)
     cluster = plan_cluster(spec.cluster, base, catalogue=spec.catalogue)
     prices = catalogue_prices(cluster.region, spec.catalogue)
-    cost, known = forecast_cost(base, cluster, prices), (*replaced(spec.catalogue), *notes(base, cluster, prices))
+    counts = pool_counts(spec.cluster)
+    cost = forecast_cost(base, cluster, prices, counts)
+    known = (*replaced(spec.catalogue), *notes(base, cluster, prices, counts))
     if json:
         show_json(plan_document(base, cluster, cost, known))
         return
-    show(plan_view(base, cluster, known))
+    show(plan_view(base, cluster, known, cost.kept))
     show(cost_view(cost))

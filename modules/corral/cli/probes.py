@@ -38,9 +38,9 @@ PLUGIN_PAGE = (
 )
 # Program, the option that makes it tell its version, what needs it, how to get it.
 PROGRAMS = (
-    ("slurmctld", "-V", (SLURM,), "apt-get install slurmctld, or `make packages`"),
-    ("slurmd", "-V", (SLURM,), "apt-get install slurmd, or `make packages`"),
-    ("munged", "--version", (SLURM,), "apt-get install munge, or `make packages`"),
+    ("slurmctld", "-V", (SLURM,), "apt-get install slurmctld, or `make debian`"),
+    ("slurmd", "-V", (SLURM,), "apt-get install slurmd, or `make debian`"),
+    ("munged", "--version", (SLURM,), "apt-get install munge, or `make debian`"),
     ("shellcheck", "--version", (), "apt-get install shellcheck (only corral's own tests use it)"),
     ("cloud-init", "--version", (), "apt-get install cloud-init (only corral's own tests use it)"),
     ("go", "version", (), "https://go.dev/dl (only needed to build Pulumi where no official one can be had)"),

@@ -24,7 +24,8 @@ from corral.inventory.findings import Findings, Known, each_once, find
 from corral.inventory.states import UnreadableBackend
 from corral.inventory.things import Kind
 from corral.report.leftovers import leftovers_document, leftovers_view
-from corral.spec.files import read_environment
+from corral.spec.errors import SpecErrors
+from corral.spec.files import Environment, read_environment
 
 app = new_app()
 Delete = Annotated[bool, typer.Option("--delete", help="Delete what was left behind. Kept data is never touched.")]
@@ -43,16 +44,17 @@ def sweep(
     """List what belongs to no stack that is up, with what it costs a month; delete it if told to.
 
     Which stacks are up is read from the state backend (PULUMI_BACKEND_URL, or the box's own). Every region in which
-    the project has an environment is looked at. Kept data is listed and never touched.
+    the project has an environment is looked at. Kept data is listed and never touched. A stack file that is wrong is
+    named and passed over, but then only what belongs to one environment can be deleted.
     """
     where = find_environment(project, env) if env else find_project(project)
-    specs = [read_environment(where, name) for name in ([env] if env else _all(where))]
+    specs, unread = ([read_environment(where, env)], frozenset[str]()) if env else _read_all(where, delete=delete)
     mean_account(in_box=box, box_directory=box_dir)
     sessions = {region: open_session(region) for region in sorted({spec.base.region for spec in specs})}
     backend = backend_url(os.environ, where / "stacks")
     _require_whole(backend)
     known = Known(
-        clusters=frozenset(spec.cluster.name for spec in specs), bases=frozenset(spec.base.name for spec in specs)
+        clusters=unread.union(spec.cluster.name for spec in specs), bases=frozenset(spec.base.name for spec in specs)
     )
     prices = partial(catalogue_prices, catalogue=project_catalogue(where))
     with waiting(f"looking around in {', '.join(sessions)}"):
@@ -95,8 +97,30 @@ def _require_whole(backend: str) -> None:
         raise UnreadableBackend("\n  ".join(("which stacks live cannot be read", *found)))
 
 
-def _all(project: Path) -> Sequence[str]:
+def _read_all(project: Path, *, delete: bool) -> tuple[Sequence[Environment], frozenset[str]]:
+    """All environments of the project that can be read, and the names of the others, which are told.
+
+    Raises SpecErrors where none can be read, and Failure where something should be deleted without knowing them all:
+    what a file declares that cannot be read must never look left behind.
+    """
     names = environment_names(project)
     if not names:
         raise Failure(f"{project / 'stacks/cluster'} declares no environment", ExitCode.WRONG_INPUT)
-    return names
+    specs: list[Environment] = []
+    wrong: dict[str, SpecErrors] = {}
+    for name in names:
+        try:
+            specs.append(read_environment(project, name))
+        except SpecErrors as errors:
+            wrong[name] = errors
+    told = dict.fromkeys(error for errors in wrong.values() for error in errors.errors)
+    if not specs:
+        raise SpecErrors(told)
+    for error in told:
+        typer.echo(f"corral: {error}", err=True)
+    if wrong and delete:
+        one = "--delete without an environment needs every stack file; name one, such as"
+        raise Failure(f"{one} `corral sweep {specs[0].cluster.name} --delete`", ExitCode.WRONG_INPUT)
+    if wrong:
+        typer.echo(f"corral: {', '.join(wrong)} cannot be read: regions that only it names are left out", err=True)
+    return specs, frozenset(wrong)

@@ -6,32 +6,39 @@ what is missing, under the ids that the environment names, and says so.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Network
 from typing import Any
 
+from corral.engine.account import Account
+from corral.engine.bootstrap_steps import bucket_place
 from corral.engine.stack import Stack
 from corral.engine.workplace import Workplace, account_of
 from corral.model.base import BasePlan
-from corral.model.cluster import ClusterPlan, OfferPlan, QueuePlan
+from corral.model.cluster import ClusterPlan
 from corral.model.markets import Market
 from corral.model.urls import WISHED_ID, bucket_of
 from corral.model.zones import is_zone_id
+from corral.spec.cluster import ClusterSpec
+from corral.spec.files import Environment
+from corral.spec.queues import PoolSpec, QueueSpec
 
 _WIDEST, _NARROWEST = 16, 28  # prefix lengths of a VPC
 _BLOCK_HOURS = 24
+_BLOCK_MOST = 64  # instances in a block. Source: EC2 User Guide, "Capacity Blocks for ML"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reserved:
-    """Reserved capacity of one id. `count`: instances."""
+    """Reserved capacity of one id. `count`: instances. `group`: the placement group that it is made in."""
 
     id: str
     instance_type: str
     zone: str
     count: int
     is_block: bool
+    group: str | None = None
 
 
 def buckets(cluster: ClusterPlan) -> tuple[str, ...]:
@@ -40,10 +47,13 @@ def buckets(cluster: ClusterPlan) -> tuple[str, ...]:
     return tuple(sorted(links | {bucket_of(bucket.s3) for bucket in cluster.jobs.buckets}))
 
 
-def reserved(cluster: ClusterPlan) -> tuple[Reserved, ...]:
-    """The reservations and capacity blocks that the cluster launches into, each large enough for its whole queue."""
-    offers = ((queue, offer) for queue in cluster.queues for offer in queue.offers)
-    return tuple(_reserved(queue, offer, offer.reservation) for queue, offer in offers if offer.reservation)
+def reserved(cluster: ClusterSpec) -> tuple[Reserved, ...]:
+    """The reservations and capacity blocks that the cluster launches into.
+
+    Those of a pool hold together what the pool counts, or else what its queue grows to; a block no more than AWS sells.
+    """
+    pools = ((queue, pool) for queue in cluster.queues for pool in queue.capacity if pool.market.is_reserved)
+    return tuple(one for queue, pool in pools for one in _reserved(queue, pool))
 
 
 def vpc_range(subnets: tuple[IPv4Network, ...]) -> IPv4Network:
@@ -56,29 +66,53 @@ def vpc_range(subnets: tuple[IPv4Network, ...]) -> IPv4Network:
     return around
 
 
-def lay_out(place: Workplace, stack: Stack, base: BasePlan, cluster: ClusterPlan) -> None:
+def lay_out(place: Workplace, stack: Stack, environment: Environment, base: BasePlan, cluster: ClusterPlan) -> None:
     """Makes what is missing. Outside the box it does nothing."""
     if not place.in_box:
         return
     account = account_of(stack)
-    for sentence in (*_buckets(account, cluster), *_vpc(account, base), *_capacity(account, cluster)):
+    capacity = make_capacity(account, reserved(environment.cluster))
+    for sentence in (*make_buckets(account, buckets(cluster)), *_vpc(account, base), *capacity):
         place.printer.say(sentence)
 
 
-def _reserved(queue: QueuePlan, offer: OfferPlan, id: str) -> Reserved:
-    is_block = offer.market is Market.CAPACITY_BLOCK
-    return Reserved(
-        id=id, instance_type=queue.instance_type, zone=offer.zone_id, count=queue.max_nodes, is_block=is_block
-    )
-
-
-def _buckets(account: Any, cluster: ClusterPlan) -> Iterator[str]:
+def make_buckets(account: Account, names: Iterable[str]) -> Iterator[str]:
+    """Makes the buckets that are missing, in the account's region; a sentence for each."""
     s3 = account.client("s3")
     there = {bucket["Name"] for bucket in s3.list_buckets()["Buckets"]}
-    for name in buckets(cluster):
+    for name in names:
         if name not in there:
-            s3.create_bucket(Bucket=name)
+            s3.create_bucket(Bucket=name, **bucket_place(account.region_name))
             yield f"the box has no s3://{name}, which stands for your data: made an empty one"
+
+
+def make_capacity(account: Account, wanted: Sequence[Reserved]) -> Iterator[str]:
+    """Makes the reservations and blocks that are missing, with the groups that they are in; a sentence for each."""
+    if not wanted:
+        return
+    ec2 = account.client("ec2")
+    there = {one["CapacityReservationId"] for one in ec2.describe_capacity_reservations()["CapacityReservations"]}
+    for one in wanted:
+        if one.id not in there:
+            (_buy if one.is_block else _reserve)(ec2, one)
+            what = "capacity block" if one.is_block else "capacity reservation"
+            yield f"the box has no {one.id}, which stands for your {what}: made one of {one.count} {one.instance_type}"
+
+
+def _reserved(queue: QueueSpec, pool: PoolSpec) -> Iterator[Reserved]:
+    is_block = pool.market is Market.CAPACITY_BLOCK
+    (zone,) = pool.zones or ()  # a pool of these markets names the one that it is in
+    each, rest = divmod(pool.count or queue.nodes.max, len(pool.ids))
+    for number, id in enumerate(pool.ids):
+        count = max(each + (number < rest), 1)
+        yield Reserved(
+            id=id,
+            instance_type=queue.instance_type,
+            zone=zone,
+            count=min(count, _BLOCK_MOST) if is_block else count,
+            is_block=is_block,
+            group=pool.placement_group,
+        )
 
 
 def _vpc(account: Any, base: BasePlan) -> Iterator[str]:
@@ -114,28 +148,25 @@ def _way_out(ec2: Any, vpc: str, cidr: str, where: dict[str, str]) -> None:
     ec2.create_route(RouteTableId=main["RouteTableId"], DestinationCidrBlock="0.0.0.0/0", NatGatewayId=nat)
 
 
-def _capacity(account: Any, cluster: ClusterPlan) -> Iterator[str]:
-    wanted = reserved(cluster)
-    if not wanted:
-        return
-    ec2 = account.client("ec2")
-    there = {one["CapacityReservationId"] for one in ec2.describe_capacity_reservations()["CapacityReservations"]}
-    for one in wanted:
-        if one.id not in there:
-            (_buy if one.is_block else _reserve)(ec2, one)
-            what = "capacity block" if one.is_block else "capacity reservation"
-            yield f"the box has no {one.id}, which stands for your {what}: made one of {one.count} {one.instance_type}"
-
-
 def _reserve(ec2: Any, wanted: Reserved) -> None:
     ec2.create_capacity_reservation(
         InstanceType=wanted.instance_type,
         InstancePlatform="Linux/UNIX",
         InstanceCount=wanted.count,
         InstanceMatchCriteria="targeted",
+        **_in_group(ec2, wanted.group),
         **_zone(wanted.zone),
         **_wished("capacity-reservation", wanted.id),
     )
+
+
+def _in_group(ec2: Any, group: str | None) -> dict[str, str]:
+    """The ARN of the cluster placement group of this name, which is made if it is missing."""
+    if group is None:
+        return {}
+    there = {one["GroupName"]: one["GroupArn"] for one in ec2.describe_placement_groups()["PlacementGroups"]}
+    made = there.get(group) or ec2.create_placement_group(GroupName=group, Strategy="cluster")["PlacementGroup"]
+    return {"PlacementGroupArn": made if isinstance(made, str) else made["GroupArn"]}
 
 
 def _buy(ec2: Any, wanted: Reserved) -> None:

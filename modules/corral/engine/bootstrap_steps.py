@@ -102,6 +102,14 @@ def steps() -> tuple[Step, ...]:
     return (*_BUCKET_STEPS, *_KEY_STEPS, *roles, *(_policy_step(topic) for topic in POLICIES))
 
 
+def bucket_place(region: str) -> dict[str, dict[str, str]]:
+    """What CreateBucket must be told of the region; the oldest is the one that must not be named.
+
+    Source: S3 API, CreateBucket, LocationConstraint.
+    """
+    return {} if region == "us-east-1" else {"CreateBucketConfiguration": {"LocationConstraint": region}}
+
+
 def _has_bucket(client: Clients, wanted: Wanted) -> bool:
     client("s3").head_bucket(Bucket=wanted.bucket)
     return True
@@ -109,10 +117,8 @@ def _has_bucket(client: Clients, wanted: Wanted) -> bool:
 
 def _make_bucket(client: Clients, wanted: Wanted) -> bool:
     s3 = client("s3")
-    # The oldest region is the one that must not be named. Source: S3 API, CreateBucket
-    place = {} if wanted.region == "us-east-1" else {"LocationConstraint": wanted.region}
     try:
-        s3.create_bucket(Bucket=wanted.bucket, **({"CreateBucketConfiguration": place} if place else {}))
+        s3.create_bucket(Bucket=wanted.bucket, **bucket_place(wanted.region))
     except s3.exceptions.BucketAlreadyOwnedByYou:
         return False
     return True

@@ -14,6 +14,7 @@ from corral.engine.errors import REFUSED, EngineError
 from corral.engine.stack import Stack, resources
 from corral.engine.workplace import account_of
 from corral.model.base import BasePlan
+from corral.model.zones import is_zone_id
 from corral.plan.base import plan_base
 from corral.spec.files import Environment
 
@@ -44,12 +45,14 @@ def refuse_to_strand(now: Shrinking, *, end_machines: bool = False) -> None:
 
 
 def leaving_subnets(state: Iterable[Mapping[str, Any]], plan: BasePlan) -> Mapping[str, str]:
-    """The ids of the subnets in the state that the plan has no more, with their zones."""
+    """The ids of the subnets in the state that the plan has no more, with their zones as the plan would name them."""
+    by_id = is_zone_id(plan.zones[0].zone_id)  # a base names all of its zones in one way
     stay = {(zone.zone_id, str(zone.private)) for zone in plan.zones}
     if plan.public:
         stay.add((plan.public.zone_id, str(plan.public.cidr)))
     found = [(str(one["id"]), one.get("outputs") or {}) for one in state if one["type"] == SUBNET and one.get("id")]
-    places = {id: (known.get("availabilityZoneId"), known.get("cidrBlock")) for id, known in found}
+    named = "availabilityZoneId" if by_id else "availabilityZone"
+    places = {id: (known.get(named), known.get("cidrBlock")) for id, known in found}
     return {id: str(place[0]) for id, place in places.items() if place not in stay}
 
 

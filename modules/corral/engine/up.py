@@ -94,7 +94,7 @@ def refuse_unasked() -> EngineError:
 
 def _prepare(place: Workplace, base: Stack, environment: Environment) -> None:
     plans = _plans(place, environment)
-    lay_out(place, base, *plans)
+    lay_out(place, base, environment, *plans)
     require_ground(base, *plans)
 
 

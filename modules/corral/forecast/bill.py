@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from corral.forecast.money import HOURS_PER_MONTH, ZERO, Usd, span, total
+from corral.forecast.money import HOURS_PER_MONTH, Sum, Usd
 from corral.model.markets import Market
+
+STATIC = "static"  # the unit of nodes that are always there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,10 +20,20 @@ class Item:
     usd_per_hour: Usd | None
     source: str | None
 
+    @property
+    def usd_per_month(self) -> Usd | None:
+        """What all of it costs in a month."""
+        return self.usd_per_hour.times(HOURS_PER_MONTH) if self.usd_per_hour else None
+
+    @property
+    def named(self) -> str:
+        """What it is, and how much of it where that is more than a number of pieces."""
+        return f"{self.what} ({self.count:,} {self.unit})" if self.unit else self.what
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueCost:
-    """All nodes of a queue in one market, for an hour."""
+    """The nodes of a queue that one market can give, for an hour. `starts`: false where its limits let none start."""
 
     queue: str
     instance_type: str
@@ -30,6 +41,7 @@ class QueueCost:
     nodes: int
     usd_per_node_hour: Usd | None
     source: str | None
+    starts: bool = True
 
     @property
     def usd_per_hour(self) -> Usd | None:
@@ -39,7 +51,10 @@ class QueueCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsePrice:
-    """Something that is paid for by use: `usd` for each `unit`. `kept`: it stays, and costs, after `down`."""
+    """Something that is paid for by use: `usd` for each `unit`. `kept`: it stays, and costs, after `down`.
+
+    None: no price is known.
+    """
 
     what: str
     usd: float | None
@@ -50,47 +65,53 @@ class UsePrice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostForecast:
-    """The whole bill, before it comes. `kept` is what a base that is down still costs, without the data stored."""
+    """The whole bill, before it comes. `kept` is what a base that is down still costs, without the data stored.
+
+    `full` has for each queue what all its nodes cost an hour, `static` what those cost that are always there.
+    """
 
     base: tuple[Item, ...]
     cluster: tuple[Item, ...]
     queues: tuple[QueueCost, ...]
     by_use: tuple[UsePrice, ...]
     kept: tuple[Item, ...]
+    full: tuple[Sum, ...]
+    static: tuple[Sum, ...]
 
     @property
-    def idle_base_usd_per_month(self) -> Usd:
+    def idle_base_usd_per_month(self) -> Sum:
         """A base without a cluster, for a month."""
         return _sum(self.base).times(HOURS_PER_MONTH)
 
     @property
-    def idle_cluster_usd_per_hour(self) -> Usd:
+    def idle_cluster_usd_per_hour(self) -> Sum:
         """A cluster without a job, for an hour, without its base."""
-        return _sum(self.cluster)
+        return Sum.together([_sum(self._fixed), *self.static])
 
     @property
-    def maximum_usd_per_hour(self) -> Usd:
+    def maximum_usd_per_hour(self) -> Sum:
         """Base, cluster and every node, for an hour: from the cheapest market of each queue to the dearest."""
-        by_queue = [self._whole_queue(name) for name in dict.fromkeys(cost.queue for cost in self.queues)]
-        fixed = [item for item in self.cluster if not item.unit.startswith("static")]
-        return total([_sum(self.base), _sum(fixed), *by_queue])
+        return Sum.together([_sum(self.base), _sum(self._fixed), *self.full])
 
     @property
-    def kept_usd_per_month(self) -> Usd:
+    def kept_usd_per_month(self) -> Sum:
         """What stays after `down --with-base`, for a month, without the data stored."""
         return _sum(self.kept).times(HOURS_PER_MONTH)
 
     @property
     def unknown(self) -> tuple[str, ...]:
         """What has no price in the list, so that the sums are too low."""
-        priced: list[tuple[str, Usd | None]] = [(item.what, item.usd_per_hour) for item in (*self.base, *self.cluster)]
-        priced += [(f"{cost.instance_type} {cost.market}", cost.usd_per_node_hour) for cost in self.queues]
-        return tuple(dict.fromkeys(what for what, usd in priced if usd is None))
+        return self.maximum_usd_per_hour.missing
 
-    def _whole_queue(self, name: str) -> Usd:
-        costs = [cost.usd_per_hour for cost in self.queues if cost.queue == name]
-        return span(usd for usd in costs if usd is not None) or ZERO
+    @property
+    def unknown_by_use(self) -> tuple[str, ...]:
+        """What is paid for by use, is in no sum, and has no price in the list."""
+        return tuple(use.what for use in self.by_use if use.usd is None)
+
+    @property
+    def _fixed(self) -> tuple[Item, ...]:
+        return tuple(item for item in self.cluster if item.unit != STATIC)
 
 
-def _sum(items: Iterable[Item]) -> Usd:
-    return total(item.usd_per_hour for item in items if item.usd_per_hour is not None)
+def _sum(items: tuple[Item, ...]) -> Sum:
+    return Sum.of((item.named, item.usd_per_hour) for item in items)

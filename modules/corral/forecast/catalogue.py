@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from corral.catalog import prices
-from corral.catalog.prices import CapacityBlockPrice
 from corral.catalog.project import Catalogue, shipped_catalogue
 from corral.forecast.money import Usd
 from corral.forecast.prices import InstancePrice, PriceList, ServicePrice
@@ -22,14 +21,15 @@ class _Catalogue:
         """The snapshot's prices of this type in the region."""
         found = self.own.instance_price(instance_type, self.region)
         block = self.own.capacity_block_price(instance_type, self.region)
-        if found is None:
-            return _of_blocks(block) if block else None
-        low, high = found.spot_min_usd_per_hour, found.spot_max_usd_per_hour
+        if found is None and block is None:
+            return None
+        low, high = (found.spot_min_usd_per_hour, found.spot_max_usd_per_hour) if found else (None, None)
         return InstancePrice(
-            on_demand=found.on_demand_usd_per_hour,
+            on_demand=found.on_demand_usd_per_hour if found else None,
             spot=None if low is None or high is None else Usd(low, high),
-            source=f"{found.source}, {found.as_of}, {found.trust}; spot: a moment's cheapest and dearest zone",
+            source=f"{_origin(found)}; spot: a moment's cheapest and dearest zone" if found else None,
             capacity_block=block.usd_per_hour if block else None,
+            capacity_block_source=_origin(block) if block else None,
         )
 
     def service(self, service: str) -> ServicePrice | None:
@@ -39,13 +39,12 @@ class _Catalogue:
         if found is None:
             return None
         borrowed = "" if here else f"; price of {HOME_REGION}, that of {self.region} is not known"
-        return ServicePrice(usd=found.usd, source=f"{found.source}, {found.as_of}, {found.trust}{borrowed}")
+        return ServicePrice(usd=found.usd, source=f"{_origin(found)}{borrowed}")
 
 
-def _of_blocks(block: CapacityBlockPrice) -> InstancePrice:
-    """The price of a type that is known in capacity blocks alone."""
-    source = f"{block.source}, {block.as_of}, {block.trust}"
-    return InstancePrice(on_demand=None, spot=None, source=source, capacity_block=block.usd_per_hour)
+def _origin(price: prices.InstancePrice | prices.CapacityBlockPrice | prices.ServicePrice) -> str:
+    """Where this price is from, of when, and how far to trust it."""
+    return f"{price.source}, {price.as_of}, {price.trust}"
 
 
 def catalogue_prices(region: str, catalogue: Catalogue | None = None) -> PriceList:

@@ -6,45 +6,32 @@ in no sum.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from corral.catalog.lustre import find_lustre_deployment
-from corral.forecast.bill import CostForecast, Item, QueueCost, UsePrice
-from corral.forecast.money import HOURS_PER_MONTH, Usd, span
+from corral.forecast.bill import STATIC, CostForecast, Item, QueueCost, UsePrice
+from corral.forecast.capacity import NO_COUNTS, Counts, Supply, cost_of, supplies
+from corral.forecast.money import HOURS_PER_MONTH, Usd
 from corral.forecast.prices import PriceList, Service
 from corral.model.base import BasePlan
-from corral.model.cluster import ClusterPlan, OfferPlan, QueuePlan
+from corral.model.cluster import ClusterPlan, QueuePlan
 from corral.model.lustre import LustrePlan
 from corral.model.markets import Market
 
 
-def forecast_cost(base: BasePlan, cluster: ClusterPlan, prices: PriceList) -> CostForecast:
-    """The bill of this cluster on this base."""
+def forecast_cost(base: BasePlan, cluster: ClusterPlan, prices: PriceList, counts: Counts = NO_COUNTS) -> CostForecast:
+    """The bill of this cluster on this base. `counts`: what its reservations and blocks hold, where that is known."""
+    found = [(queue, supplies(queue, prices, counts)) for queue in cluster.queues]
+    static = [(queue, given) for queue, given in found if queue.min_nodes]
     return CostForecast(
         base=tuple(_base_items(base, prices)),
-        cluster=tuple(_cluster_items(cluster, prices)),
-        queues=tuple(_queue_costs(cluster, prices)),
+        cluster=(*_cluster_items(cluster, prices), *(_static_nodes(queue, given) for queue, given in static)),
+        queues=tuple(row for queue, given in found for row in _queue_costs(queue, given)),
         by_use=tuple(_use_prices(base, cluster, prices)),
         kept=tuple(_kept_items(base, prices)),
+        full=tuple(cost_of(queue.max_nodes, queue, given) for queue, given in found),
+        static=tuple(cost_of(queue.min_nodes, queue, given) for queue, given in static),
     )
-
-
-def offer_usd_per_hour(offer: OfferPlan, instance_type: str, prices: PriceList) -> Usd | None:
-    """What one node of this offer costs an hour; a price limit of the offer caps the range.
-
-    A capacity block costs its own price, paid when it was bought, used or not. A reservation costs what on-demand does.
-    """
-    price = prices.instance(instance_type)
-    if price is None:
-        return None
-    if offer.market is Market.CAPACITY_BLOCK:
-        return Usd.exact(price.capacity_block) if price.capacity_block is not None else None
-    if offer.market is not Market.SPOT:
-        return Usd.exact(price.on_demand) if price.on_demand is not None else None
-    limit = offer.max_price_usd_per_hour
-    if price.spot is None or limit is None:
-        return price.spot
-    return Usd(min(price.spot.low, limit), min(price.spot.high, limit))
 
 
 def _base_items(base: BasePlan, prices: PriceList) -> Iterator[Item]:
@@ -55,26 +42,23 @@ def _base_items(base: BasePlan, prices: PriceList) -> Iterator[Item]:
         yield _hourly("interface endpoints x zones", endpoints, Service.INTERFACE_ENDPOINT_HOUR, prices)
     yield _monthly("KMS key", 1, Service.KMS_KEY_MONTH, prices)
     for system in base.lustre:
-        yield _lustre(system, prices)
+        yield from _lustre(system, prices)
 
 
 def _kept_items(base: BasePlan, prices: PriceList) -> Iterator[Item]:
     yield _monthly("KMS key", 1, Service.KMS_KEY_MONTH, prices)
     for system in base.lustre:
-        yield _lustre(system, prices)
+        yield from _lustre(system, prices)
 
 
 def _cluster_items(cluster: ClusterPlan, prices: PriceList) -> Iterator[Item]:
     yield _head(cluster, prices)
     yield _monthly("head's volumes", cluster.head.root_gib + cluster.head.state_gib, Service.GP3_GIB_MONTH, prices)
     for system in cluster.own_lustre:
-        yield _lustre(system, prices)
+        yield from _lustre(system, prices)
     yield _monthly("private DNS zone", 1, Service.HOSTED_ZONE_MONTH, prices)
     yield _monthly("secret", 1, Service.SECRET_MONTH, prices)
     yield _monthly("alarm", 1, Service.ALARM_MONTH, prices)
-    for queue in cluster.queues:
-        if queue.min_nodes:
-            yield _static_nodes(queue, prices)
 
 
 def _head(cluster: ClusterPlan, prices: PriceList) -> Item:
@@ -85,52 +69,58 @@ def _head(cluster: ClusterPlan, prices: PriceList) -> Item:
         count=1,
         unit="",
         usd_per_hour=None if usd is None else Usd.exact(usd),
-        source=price.source if price else None,
+        source=price.source_of(Market.ON_DEMAND) if price else None,
     )
 
 
-def _lustre(system: LustrePlan, prices: PriceList) -> Item:
+def _lustre(system: LustrePlan, prices: PriceList) -> Iterator[Item]:
     row = find_lustre_deployment(
         system.deployment, storage=system.disks, throughput_mbps_per_tib=system.throughput_mbps_per_tib
     )
-    return _monthly(f"Lustre {system.name}, {row.name}", system.size_gib, row.price_name, prices)
+    yield _monthly(f"Lustre {system.name}, {row.name}", system.size_gib, row.price_name, prices)
+    if system.metadata_iops:
+        yield _monthly(
+            f"Lustre {system.name}, metadata", system.metadata_iops, "lustre-metadata-iops-month", prices, unit="IOPS"
+        )
 
 
-def _static_nodes(queue: QueuePlan, prices: PriceList) -> Item:
-    known = [offer_usd_per_hour(offer, queue.instance_type, prices) for offer in queue.offers]
-    usd, price = span(u for u in known if u is not None), prices.instance(queue.instance_type)
+def _static_nodes(queue: QueuePlan, found: Sequence[Supply]) -> Item:
+    cost = cost_of(queue.min_nodes, queue, found)
+    sources = dict.fromkeys(one.source for one in found if one.source and one.starts)
     return Item(
         what=f"queue {queue.name}, {queue.instance_type}",
         count=queue.min_nodes,
-        unit="static",
-        usd_per_hour=usd.times(queue.min_nodes) if usd else None,
-        source=price.source if price else None,
+        unit=STATIC,
+        usd_per_hour=None if cost.missing else cost.usd,
+        source=" / ".join(sources) or None,
     )
 
 
-def _queue_costs(cluster: ClusterPlan, prices: PriceList) -> Iterator[QueueCost]:
-    for queue in cluster.queues:
-        price = prices.instance(queue.instance_type)
-        for market in dict.fromkeys(offer.market for offer in queue.offers):
-            known = [
-                offer_usd_per_hour(offer, queue.instance_type, prices)
-                for offer in queue.offers
-                if offer.market is market
-            ]
-            yield QueueCost(
-                queue=queue.name,
-                instance_type=queue.instance_type,
-                market=market,
-                nodes=queue.max_nodes,
-                usd_per_node_hour=span(usd for usd in known if usd is not None),
-                source=price.source if price else None,
-            )
+def _queue_costs(queue: QueuePlan, found: Sequence[Supply]) -> Iterator[QueueCost]:
+    for one in found:
+        yield QueueCost(
+            queue=queue.name,
+            instance_type=queue.instance_type,
+            market=one.market,
+            nodes=one.most,
+            usd_per_node_hour=one.usd_per_node_hour,
+            source=one.source,
+            starts=one.starts,
+        )
 
 
 def _use_prices(base: BasePlan, cluster: ClusterPlan, prices: PriceList) -> Iterator[UsePrice]:
     yield _by_use("bucket: objects stored", "GiB and month", Service.S3_GIB_MONTH, prices, kept=True)
     if base.home:
         yield _by_use("home: files stored", "GiB and month", Service.EFS_GIB_MONTH, prices, kept=True)
+        if base.home.throughput == "elastic":
+            for way in ("read", "written"):
+                yield _by_use(f"home: files {way}", "GB", f"efs-elastic-{way}-gb", prices, kept=False)
+    for system in (*base.lustre, *cluster.own_lustre):
+        if system.backup_days:
+            days = f"{system.backup_days} {'day' if system.backup_days == 1 else 'days'}"
+            what = f"backups of Lustre {system.name}: {days}, of up to {system.size_gib:,} GiB each"
+            yield _by_use(what, "GiB and month", "lustre-backup-gib-month", prices, kept=system.kept)
     for size in sorted({queue.root_gib for queue in cluster.queues}):
         yield _by_use(f"root volume of a node: {size} GiB", "GiB and month", Service.GP3_GIB_MONTH, prices, kept=False)
     yield _by_use("traffic through the NAT gateway", "GB", Service.NAT_GATEWAY_GB, prices, kept=False)
@@ -147,18 +137,18 @@ def _hourly(what: str, count: int, service: Service, prices: PriceList) -> Item:
     )
 
 
-def _monthly(what: str, count: int, service: str, prices: PriceList) -> Item:
+def _monthly(what: str, count: int, service: str, prices: PriceList, *, unit: str | None = None) -> Item:
     price = prices.service(service)
     return Item(
         what=what,
         count=count,
-        unit="GiB" if "gib" in service else "",
+        unit=unit or ("GiB" if "gib" in service else ""),
         usd_per_hour=Usd.exact(price.usd * count / HOURS_PER_MONTH) if price else None,
         source=price.source if price else None,
     )
 
 
-def _by_use(what: str, unit: str, service: Service, prices: PriceList, *, kept: bool) -> UsePrice:
+def _by_use(what: str, unit: str, service: str, prices: PriceList, *, kept: bool) -> UsePrice:
     price = prices.service(service)
     source = price.source if price else None
     return UsePrice(what=what, usd=price.usd if price else None, unit=unit, source=source, kept=kept)

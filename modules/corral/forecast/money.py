@@ -1,4 +1,4 @@
-"""Amounts of US dollars that are known only as a range, as spot prices are."""
+"""Amounts of US dollars that are known only as a range, as spot prices are, and sums of which a part is not known."""
 
 from __future__ import annotations
 
@@ -30,6 +30,35 @@ class Usd:
 
 
 ZERO = Usd(0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sum:
+    """A sum, `missing` what belongs to it and has no known price; it is `usd.low` at least then, however much more.
+
+    `usd` is None where nothing of it is known but what is free.
+    """
+
+    usd: Usd | None
+    missing: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, parts: Iterable[tuple[str, Usd | None]]) -> Sum:
+        """The sum of these named amounts; zero of none."""
+        return cls.together(cls(usd=usd, missing=() if usd else (what,)) for what, usd in parts)
+
+    @classmethod
+    def together(cls, sums: Iterable[Sum]) -> Sum:
+        """The sum of these sums; zero of none."""
+        found = tuple(sums)
+        known = [one.usd for one in found if one.usd is not None]
+        missing = tuple(dict.fromkeys(what for one in found for what in one.missing))
+        usd = total(known)
+        return cls(usd=usd if usd.high or not missing else None, missing=missing)
+
+    def times(self, factor: float) -> Sum:
+        """So many times this sum."""
+        return Sum(usd=self.usd.times(factor) if self.usd else None, missing=self.missing)
 
 
 def total(amounts: Iterable[Usd]) -> Usd:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from corral.catalog.instances import instance_types
 from corral.catalog.offerings import offered_zones
 from corral.catalog.project import Catalogue
+from corral.forecast.capacity import NO_COUNTS, Counts, starts
+from corral.forecast.money import Usd
 from corral.forecast.prices import PriceList, Service
 from corral.model.base import BasePlan
 from corral.model.cluster import ClusterPlan, QueuePlan
@@ -31,8 +33,8 @@ class Note:
     text: str
 
 
-def notes(base: BasePlan, cluster: ClusterPlan, prices: PriceList) -> tuple[Note, ...]:
-    """The notes, limits first."""
+def notes(base: BasePlan, cluster: ClusterPlan, prices: PriceList, counts: Counts = NO_COUNTS) -> tuple[Note, ...]:
+    """The notes, limits first. `counts`: what reservations and blocks hold, where that is known."""
     return (
         *_interfaces(cluster),
         *_address_units(cluster),
@@ -41,6 +43,8 @@ def notes(base: BasePlan, cluster: ClusterPlan, prices: PriceList) -> tuple[Note
         *_over_zones(cluster),
         *_far_from_data(cluster, prices),
         *_reservations(cluster),
+        *_too_low_limits(cluster, prices),
+        *_paid_anyway(cluster, prices, counts),
     )
 
 
@@ -134,3 +138,40 @@ def _reservations(cluster: ClusterPlan) -> Iterator[Note]:
             if offer.market is Market.RESERVATION and queue.efa and offer.reserved_group is None:
                 text = "was made in no placement group that is declared: its machines may stand far from each other"
                 yield Note(about=f"queue {queue.name}", text=f"reservation {offer.reservation} {text}")
+
+
+def _too_low_limits(cluster: ClusterPlan, prices: PriceList) -> Iterator[Note]:
+    for queue in cluster.queues:
+        price = prices.instance(queue.instance_type)
+        limits = dict.fromkeys(
+            offer.max_price_usd_per_hour for offer in queue.offers if not starts(offer, queue.instance_type, prices)
+        )
+        for limit in limits:
+            if price and price.spot and limit is not None:
+                text = (
+                    f"spot at {limit:.2f} USD an hour at most is not expected to start: the cheapest zone known took"
+                    f" {price.spot.low:.2f}"
+                )
+                yield Note(about=f"queue {queue.name}", text=text)
+
+
+def _paid_anyway(cluster: ClusterPlan, prices: PriceList, counts: Counts) -> Iterator[Note]:
+    """What reserved capacity costs whether its machines run or not. How long a block lasts, the spec does not say."""
+    for queue in cluster.queues:
+        pools = {offer.pool: offer for offer in queue.offers if offer.market.is_reserved}
+        for pool, offer in pools.items():
+            count, price = counts.get((queue.name, pool)), prices.instance(queue.instance_type)
+            usd = price.known(offer.market) if price else None
+            yield Note(about=f"queue {queue.name}", text=_bound(offer.market, queue.instance_type, count, usd))
+
+
+def _bound(market: Market, instance_type: str, count: int | None, usd: Usd | None) -> str:
+    if usd is None:
+        cost = f"at a price of {instance_type} that is not known"
+    elif count is None:
+        cost = f"{usd.low:,.2f} USD an hour for each instance (`count` does not say how many)"
+    else:
+        cost = f"{count:,} x {usd.low:,.2f} = {usd.low * count:,.2f} USD an hour"
+    if market is Market.CAPACITY_BLOCK:
+        return f"its capacity block is paid for as a whole when it is bought, used or not: {cost}, for all its hours"
+    return f"its reservation costs money as long as there is one, with no node running, too: {cost}"

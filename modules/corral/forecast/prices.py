@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from corral.forecast.money import Usd
+from corral.model.markets import Market
 
 
 class Service(StrEnum):
@@ -30,13 +31,28 @@ class Service(StrEnum):
 class InstancePrice:
     """USD an hour for one instance; None where the list has no such price. `source` is what a footnote says.
 
-    `capacity_block`: what an hour in a block costs, which is paid for as a whole when it is bought.
+    `capacity_block`: what an hour in a block costs, which is paid for as a whole when it is bought; it is from another
+    source than the others, `capacity_block_source`.
     """
 
     on_demand: float | None
     spot: Usd | None
-    source: str
+    source: str | None
     capacity_block: float | None = None
+    capacity_block_source: str | None = None
+
+    def known(self, market: Market) -> Usd | None:
+        """What an hour costs in this market; in a reservation what on-demand does. None where that is not known."""
+        exact = self.capacity_block if market is Market.CAPACITY_BLOCK else self.on_demand
+        if market is Market.SPOT:
+            return self.spot
+        return None if exact is None else Usd.exact(exact)
+
+    def source_of(self, market: Market) -> str | None:
+        """Where the price in this market is from; None where there is none."""
+        if self.known(market) is None:
+            return None
+        return self.capacity_block_source if market is Market.CAPACITY_BLOCK else self.source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

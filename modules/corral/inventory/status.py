@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from corral.forecast.money import Usd, total
+from corral.forecast.money import HOURS_PER_MONTH, Sum, Usd, total
 from corral.forecast.prices import PriceList
 from corral.inventory.account import read_end, read_environment_things
 from corral.inventory.things import NODES_TAG, OFFER_TAG, QUEUE_TAG, Kind, Thing
-from corral.inventory.worth import usd_per_hour
+from corral.inventory.worth import sum_per_month, usd_per_hour
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,13 +40,13 @@ class Status:
     groups: tuple[InstanceGroup, ...]
     file_systems: tuple[Thing, ...]
     ends_at: datetime | None
-    base_usd_per_hour: Usd
-    cluster_usd_per_hour: Usd
+    base_usd_per_hour: Sum
+    cluster_usd_per_hour: Sum
 
     @property
-    def usd_per_hour(self) -> Usd:
+    def usd_per_hour(self) -> Sum:
         """Base and cluster together."""
-        return self.base_usd_per_hour.plus(self.cluster_usd_per_hour)
+        return Sum.together([self.base_usd_per_hour, self.cluster_usd_per_hour])
 
 
 def read_status(session: Any, cluster: str, base: str, prices: PriceList) -> Status:
@@ -100,5 +100,5 @@ def _group(queue: str, offer: str, state: str, members: list[Thing], prices: Pri
     )
 
 
-def _cost(things: Iterable[Thing], prices: PriceList) -> Usd:
-    return total(cost for cost in (usd_per_hour(thing, prices) for thing in things) if cost)
+def _cost(things: Iterable[Thing], prices: PriceList) -> Sum:
+    return sum_per_month(things, prices).times(1 / HOURS_PER_MONTH)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from corral.catalog.lustre import lustre_choices
-from corral.forecast.money import HOURS_PER_MONTH, ZERO, Usd
+from corral.forecast.money import HOURS_PER_MONTH, ZERO, Sum, Usd
 from corral.forecast.prices import PriceList, Service
 from corral.inventory.things import Kind, Thing
 
@@ -42,6 +44,18 @@ def usd_per_hour(thing: Thing, prices: PriceList) -> Usd | None:
     """The same for an hour."""
     month = usd_per_month(thing, prices)
     return month.times(1 / HOURS_PER_MONTH) if month else None
+
+
+def sum_per_month(things: Iterable[Thing], prices: PriceList) -> Sum:
+    """What all of them cost for a month as they are now, and which of them have no known price."""
+    return Sum.of((_named(thing), usd_per_month(thing, prices)) for thing in things)
+
+
+def _named(thing: Thing) -> str:
+    if thing.kind is Kind.INSTANCE:
+        return f"{thing.type or 'instance'} {thing.market or ''}".strip()
+    size = f" ({thing.size_gib:,.0f} GiB)" if thing.size_gib else ""
+    return f"{thing.kind.value} {thing.name}{size}"
 
 
 def _lustre(thing: Thing) -> str:

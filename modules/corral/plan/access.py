@@ -22,7 +22,6 @@ class ClusterArns:
     prefix: str
     bucket: str
     key: str
-    templates: tuple[str, ...]
     compute_role: str
     job_role: str
     munge_secret: str
@@ -165,17 +164,18 @@ def key_policy(account: str, region: str) -> Mapping[str, Any]:
 def _launching(arns: ClusterArns) -> tuple[Statement, ...]:
     ec2 = f"arn:aws:ec2:{arns.region}:{arns.account}"
     launched = [f"{ec2}:{kind}/*" for kind in ("instance", "network-interface", "volume", "spot-instances-request")]
-    from_templates = {
-        "ArnEquals": {"ec2:LaunchTemplate": list(arns.templates)},
-        "Bool": {"ec2:IsLaunchTemplateResource": "true"},
-    }
-    # New interfaces, volumes and instances are not named by a template; its ARN alone proves where they come from.
-    new = {"ArnEquals": {"ec2:LaunchTemplate": list(arns.templates)}}
-    used = [f"{ec2}:{kind}/*" for kind in ("subnet", "security-group", "placement-group", "launch-template")]
+    # A launch is allowed only if everything that it touches is, its template among that: its tag says whose it is, and
+    # nobody but the deployer tags templates. The rest need only come from a template; so no template is listed here.
+    templates, own = f"{ec2}:launch-template/*", {"StringEquals": {"aws:ResourceTag/corral:cluster": arns.cluster}}
+    # New interfaces, volumes and instances are not named by a template; that there is one proves where they come from.
+    new = {"ArnLike": {"ec2:LaunchTemplate": templates}}
+    from_templates = {**new, "Bool": {"ec2:IsLaunchTemplateResource": "true"}}
+    used = [f"{ec2}:{kind}/*" for kind in ("subnet", "security-group", "placement-group")]
     used += [f"{ec2}:capacity-reservation/{id}" for id in arns.reservations]
     used += [f"arn:aws:ec2:{arns.region}::image/*", f"{ec2}:image/*", f"arn:aws:ec2:{arns.region}::snapshot/*"]
     key_use = ["kms:Decrypt", "kms:DescribeKey", "kms:GenerateDataKeyWithoutPlaintext", "kms:ReEncrypt*"]
     return (
+        _allow("OwnTemplates", ["ec2:RunInstances"], [templates], own),
         _allow("LaunchFromTemplates", ["ec2:RunInstances"], used, from_templates),
         _allow("LaunchNew", ["ec2:RunInstances"], launched, new),
         _allow(

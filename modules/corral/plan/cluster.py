@@ -60,7 +60,10 @@ def plan_cluster(
 
 
 def plan_image(spec: ImageSpec, override: str | None) -> ImagePlan:
-    """The image as declared, or that of the overriding profile. An id of the user's own is used as it is."""
+    """The image as declared, or that of the overriding profile. An id of the user's own is used as it is.
+
+    The profile says what is in it, but for its Slurm where that is declared.
+    """
     profile = find_image_profile(override or spec.profile)
     own = None if override else spec.id
     return ImagePlan(
@@ -69,7 +72,7 @@ def plan_image(spec: ImageSpec, override: str | None) -> ImagePlan:
         parameter=None if own else profile.image_parameter,
         system=profile.system,
         python=profile.python,
-        slurm_version=profile.slurm_version,
+        slurm_version=spec.slurm if own and spec.slurm else profile.slurm_version,
         slurm_sbin=profile.slurm_sbin,
         default_user=profile.default_user,
         root_device=profile.root_device_name,

@@ -1,15 +1,13 @@
 """The head node: its place, and the address that it keeps through every replacement."""
 
 from ipaddress import IPv4Address
-from zlib import crc32
 
 from corral.catalog.project import Catalogue
 from corral.model.base import ZonePlan
 from corral.model.cluster import HeadPlan
 from corral.spec.cluster import HeadSpec
 from corral.spec.errors import SpecError
-
-_FIRST, _COUNT = 10, 50  # of the 64 addresses kept for heads; AWS itself takes the first four and may take the last
+from corral.spec.heads import head_slot
 
 
 def plan_head(spec: HeadSpec, cluster: str, zone: ZonePlan, catalogue: Catalogue) -> HeadPlan:
@@ -31,11 +29,12 @@ def plan_head(spec: HeadSpec, cluster: str, zone: ZonePlan, catalogue: Catalogue
 def head_address(cluster: str, zone: ZonePlan) -> IPv4Address:
     """The address that follows from the cluster's name: slurm.conf must name it before any machine exists.
 
-    Two clusters of one base meet on one address in 1 of 50 cases; EC2 refuses the second, and `head.address` helps.
+    Two clusters of one base meet on one address in 1 of 50 cases. Reading their environments refuses it; for clusters
+    of other projects EC2 refuses the second, and `head.address` helps.
     """
     if zone.heads is None:
         raise ValueError(f"no addresses are kept for heads in {zone.zone_id}: its subnet is adopted")
-    return zone.heads[_FIRST + crc32(cluster.encode()) % _COUNT]
+    return zone.heads[head_slot(cluster)]
 
 
 def check_head_address(spec: HeadSpec, zone: ZonePlan, *, file: str) -> tuple[SpecError, ...]:

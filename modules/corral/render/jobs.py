@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from corral.catalog.instances import Vendor
 from corral.catalog.nccl_variables import Measured, variable_catalogue, vendor_of
-from corral.model.cluster import ClusterPlan, QueuePlan
+from corral.model.cluster import ClusterPlan, GresPlan, QueuePlan
 from corral.model.markets import InterfaceType
 from corral.render.texts import fill
 
@@ -64,6 +64,7 @@ def _text(script: _Script, queue: QueuePlan, secrets: Mapping[str, str]) -> str:
         secrets=secrets,
         options=tuple(_options(script, queue, processes if script.task_per_device else 1)),
         processes_per_node=processes,
+        has_accelerators=queue.node.gres is not None,
         devices=", ".join(map(str, range(processes))),
         margin_s=_MARGIN_S,
         instance_type=queue.instance_type,
@@ -89,12 +90,17 @@ def _options(script: _Script, queue: QueuePlan, tasks_per_node: int) -> Iterator
     yield f"--ntasks-per-node={tasks_per_node}"
     yield f"--cpus-per-task={max(1, cpus // tasks_per_node)}"
     if node.gres:
-        yield f"--gpus-per-node={node.gres.count}"
+        yield _devices(node.gres)
     yield from ("--exclusive", "--mem=0", f"--output={script.output}")
     if script.trains:
         yield from ("--requeue", "--open-mode=append", f"--signal=B:USR1@{SIGNAL_BEFORE_S}")
     else:
         yield from ("--no-requeue", "--time=20")
+
+
+def _devices(gres: GresPlan) -> str:
+    """All accelerators of a node. Slurm's options that count GPUs are for the generic resource of that name alone."""
+    return f"--gpus-per-node={gres.count}" if gres.name == "gpu" else f"--gres={gres.name}:{gres.count}"
 
 
 def _measured(instance_type: str) -> tuple[Measured, ...]:

@@ -128,7 +128,7 @@ def partition_line(queue: QueuePlan, release: Release) -> str:
             "AllowAccounts": queue.accounts,
             **(_whole_nodes(release) if queue.exclusive else {}),
             "SuspendTime": queue.suspend_after_s,
-            **_default_memory(queue),
+            **_default_shares(queue),
             **queue.extra,
             "State": "UP",
         }
@@ -208,14 +208,16 @@ def _whole_nodes(release: Release) -> dict[str, str]:
     return {"Exclusive": "NODE"} if is_known(release, "Exclusive") else {"OverSubscribe": "EXCLUSIVE"}
 
 
-def _default_memory(queue: QueuePlan) -> dict[str, int]:
-    """A job's share of the memory goes with its share of the node; by default the first job would take all of it.
+def _default_shares(queue: QueuePlan) -> dict[str, int]:
+    """What a job gets that asks for neither memory nor CPUs: memory by CPU, and CPUs by GPU where it has any.
 
-    Slurm counts memory by GPU for the resource of that name alone, and takes one such default for a partition.
+    Without it the first job would take all memory, as would a job without GPUs if memory were given by GPU alone.
+    slurm.conf(5) has the defaults by CPU, GPU and node exclude each other, so the way goes over the CPUs. Slurm counts
+    CPUs by GPU for the resource of that name alone.
     """
     node = queue.node
+    cpus = node.sockets * node.cores_per_socket * node.threads_per_core
+    shares = {"DefCpuPerGPU": max(1, cpus // node.gres.count)} if node.gres and node.gres.name == "gpu" else {}
     if any(key.lower() == "defmempernode" for key in queue.extra):
-        return {}
-    if node.gres and node.gres.name == "gpu":
-        return {"DefMemPerGPU": node.real_memory_mib // node.gres.count}
-    return {"DefMemPerCPU": node.real_memory_mib // (node.sockets * node.cores_per_socket * node.threads_per_core)}
+        return shares
+    return {"DefMemPerCPU": node.real_memory_mib // cpus, **shares}

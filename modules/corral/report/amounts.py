@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from corral.forecast.money import Usd
+from corral.forecast.money import Sum, Usd
 
 _SMALL = 0.1  # below it, two places would hide most of the figure
 
@@ -15,6 +15,16 @@ def usd(amount: Usd | None) -> str:
         return "?"
     low, high = _dollars(amount.low), _dollars(amount.high)
     return low if low == high else f"{low} - {high}"
+
+
+def summed(amount: Sum) -> str:
+    """As `usd`; a sum with an unknown part is `at least 1.23`, or `?` where nothing of it is known."""
+    return f"at least {usd(amount.usd)}" if amount.usd and amount.missing else usd(amount.usd)
+
+
+def lacking(amount: Sum) -> str:
+    """` (no price is known for ...)`, what belongs behind a sum with an unknown part; nothing behind others."""
+    return f" (no price is known for {'; '.join(amount.missing)})" if amount.missing else ""
 
 
 def count(number: float) -> str:

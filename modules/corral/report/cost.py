@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import RenderableType
 
 from corral.forecast.bill import CostForecast, Item
-from corral.forecast.money import HOURS_PER_MONTH
-from corral.report.amounts import count, usd
+from corral.report.amounts import count, lacking, summed, usd
 from corral.report.tables import Footnotes, facts, heading, lines, table
 
 _COLUMNS = ("", ">count", ">USD/h", ">USD/month", "")
@@ -30,27 +29,35 @@ def cost_view(cost: CostForecast) -> Iterator[RenderableType]:
     yield heading("Where the prices are from")
     yield notes.shown()
     if cost.unknown:
-        yield lines([f"No price is known for {', '.join(cost.unknown)}: the sums are too low by that."])
+        yield lines([f"No price is known for {'; '.join(cost.unknown)}: the sums are too low by that."])
+    if cost.unknown_by_use:
+        yield lines([f"No price is known for {'; '.join(cost.unknown_by_use)}: paid for by use, in no sum."])
 
 
 def _summary(cost: CostForecast) -> Iterator[tuple[str, str]]:
     base, cluster = cost.idle_base_usd_per_month, cost.idle_cluster_usd_per_hour
-    yield "idle base", f"{usd(base)} a month"
-    yield "idle cluster", f"{usd(cluster)} an hour, on top of the base"
-    yield "all nodes", f"{usd(cost.maximum_usd_per_hour)} an hour, base and cluster included"
-    data = " and ".join(price.what.partition(":")[0] for price in cost.by_use if price.kept)
-    yield "kept when down", f"{usd(cost.kept_usd_per_month)} a month, and what is stored in {data}"
+    most, kept = cost.maximum_usd_per_hour, cost.kept_usd_per_month
+    yield "idle base", f"{summed(base)} a month{lacking(base)}"
+    yield "idle cluster", f"{summed(cluster)} an hour, on top of the base{lacking(cluster)}"
+    yield "all nodes", f"{summed(most)} an hour, base and cluster included{lacking(most)}"
+    *data, last = dict.fromkeys(price.what.partition(":")[0] for price in cost.by_use if price.kept)
+    stored = f"{', '.join(data)} and {last}" if data else last
+    systems = [f"{item.named} for {usd(item.usd_per_month)}" for item in cost.kept if item.unit and item.usd_per_hour]
+    within = f", of that {'; '.join(systems)}" if systems else ""
+    yield "kept when down", f"{summed(kept)} a month{lacking(kept)}{within}, and what is stored in {stored}"
 
 
 def _items(items: Sequence[Item], notes: Footnotes) -> Iterator[Sequence[str]]:
     for item in items:
-        month = item.usd_per_hour.times(HOURS_PER_MONTH) if item.usd_per_hour else None
         number = f"{count(item.count)} {item.unit}".strip()
-        yield item.what, number, usd(item.usd_per_hour), usd(month), notes.mark(item.source)
+        yield item.what, number, usd(item.usd_per_hour), usd(item.usd_per_month), notes.mark(item.source)
 
 
 def _queues(cost: CostForecast, notes: Footnotes) -> Iterator[Sequence[str]]:
     for queue in cost.queues:
+        if not queue.starts:
+            yield queue.queue, queue.market.value, "0", "limit too low", "-", notes.mark(queue.source)
+            continue
         amounts = usd(queue.usd_per_node_hour), usd(queue.usd_per_hour)
         yield queue.queue, queue.market.value, count(queue.nodes), *amounts, notes.mark(queue.source)
 

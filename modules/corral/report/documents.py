@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from corral.forecast.bill import CostForecast, Item
-from corral.forecast.money import HOURS_PER_MONTH, Usd
+from corral.forecast.money import Sum, Usd
 from corral.forecast.notes import Note
 from corral.model.base import BasePlan
 from corral.model.cluster import ClusterPlan
@@ -29,12 +29,16 @@ def plan_document(base: BasePlan, cluster: ClusterPlan, cost: CostForecast, note
 
 
 def cost_document(cost: CostForecast) -> Document:
-    """The bill: sums first, then what they are made of."""
+    """The bill: sums first, which of them are incomplete and what they lack, then what they are made of."""
     return {
-        "idle_base_usd_per_month": usd_document(cost.idle_base_usd_per_month),
-        "idle_cluster_usd_per_hour": usd_document(cost.idle_cluster_usd_per_hour),
-        "maximum_usd_per_hour": usd_document(cost.maximum_usd_per_hour),
-        "kept_usd_per_month": usd_document(cost.kept_usd_per_month),
+        **sums_document(
+            {
+                "idle_base_usd_per_month": cost.idle_base_usd_per_month,
+                "idle_cluster_usd_per_hour": cost.idle_cluster_usd_per_hour,
+                "maximum_usd_per_hour": cost.maximum_usd_per_hour,
+                "kept_usd_per_month": cost.kept_usd_per_month,
+            }
+        ),
         "base": [_item(item) for item in cost.base],
         "cluster": [_item(item) for item in cost.cluster],
         "queues": [
@@ -45,6 +49,7 @@ def cost_document(cost: CostForecast) -> Document:
                 "nodes": queue.nodes,
                 "usd_per_node_hour": usd_document(queue.usd_per_node_hour),
                 "usd_per_hour": usd_document(queue.usd_per_hour),
+                "starts": queue.starts,
                 "source": queue.source,
             }
             for queue in cost.queues
@@ -53,7 +58,16 @@ def cost_document(cost: CostForecast) -> Document:
             {"what": use.what, "usd": use.usd, "unit": use.unit, "kept": use.kept, "source": use.source}
             for use in cost.by_use
         ],
-        "unknown": list(cost.unknown),
+        "kept": [_item(item) for item in cost.kept],
+        "unknown": [*cost.unknown, *cost.unknown_by_use],
+    }
+
+
+def sums_document(sums: Mapping[str, Sum]) -> Document:
+    """The sums by name, and `incomplete`: by the names of those that lack something, what has no known price."""
+    return {
+        **{name: usd_document(one.usd) for name, one in sums.items()},
+        "incomplete": {name: list(one.missing) for name, one in sums.items() if one.missing},
     }
 
 
@@ -63,12 +77,11 @@ def usd_document(amount: Usd | None) -> Document | None:
 
 
 def _item(item: Item) -> Document:
-    month = item.usd_per_hour.times(HOURS_PER_MONTH) if item.usd_per_hour else None
     return {
         "what": item.what,
         "count": item.count,
         "unit": item.unit,
         "usd_per_hour": usd_document(item.usd_per_hour),
-        "usd_per_month": usd_document(month),
+        "usd_per_month": usd_document(item.usd_per_month),
         "source": item.source,
     }

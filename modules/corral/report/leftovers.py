@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
-from corral.forecast.money import Usd, total
+from corral.forecast.money import Usd
 from corral.forecast.prices import PriceList
 from corral.inventory.findings import Findings
 from corral.inventory.leftovers import Leftover
 from corral.inventory.things import Thing
-from corral.inventory.worth import usd_per_month
-from corral.report.amounts import usd
-from corral.report.documents import Document, usd_document
+from corral.inventory.worth import sum_per_month, usd_per_month
+from corral.report.amounts import summed, usd
+from corral.report.documents import Document, sums_document, usd_document
 from corral.report.tables import heading, lines, table
 
 
@@ -45,7 +45,7 @@ def _region(found: Findings, prices: PriceList) -> Document:
         "leftovers": [_document(one.thing, one.reason, prices) for one in found.leftovers],
         "foreign": [_document(one.thing, one.reason, prices) for one in found.foreign],
         "kept": [_document(one, None, prices) for one in found.kept],
-        "usd_per_month": usd_document(_sum(found.leftovers, prices)),
+        **sums_document({"usd_per_month": sum_per_month((one.thing for one in found.leftovers), prices)}),
     }
 
 
@@ -55,7 +55,7 @@ def _leftovers(found: Sequence[Leftover], prices: PriceList) -> Iterator[Rendera
         rows = [(one.thing.kind.value, _name(one.thing), _cost(one.thing, prices), one.thing.id) for one in group]
         yield Text()
         yield lines([f"{reason}:"])
-        total_row = (f"{len(group)} in all", "", _shown(_sum(group, prices)), "")
+        total_row = (f"{len(group)} in all", "", _total(group, prices), "")
         yield table(("", "name", ">USD/month", "id"), rows, total=total_row)
 
 
@@ -73,8 +73,10 @@ def _shown(amount: Usd | None) -> str:
     return "free" if amount is not None and not float(f"{amount.high:.4f}") else usd(amount)
 
 
-def _sum(found: Sequence[Leftover], prices: PriceList) -> Usd:
-    return total(cost for cost in (usd_per_month(one.thing, prices) for one in found) if cost)
+def _total(found: Sequence[Leftover], prices: PriceList) -> str:
+    """The sum of a column; of one in which there is a `?` too, the least that it can be."""
+    amount = sum_per_month((one.thing for one in found), prices)
+    return summed(amount) if amount.missing else _shown(amount.usd)
 
 
 def _document(thing: Thing, reason: str | None, prices: PriceList) -> Document:

@@ -8,6 +8,7 @@ from itertools import groupby
 from rich.console import RenderableType
 from rich.text import Text
 
+from corral.forecast.bill import Item
 from corral.forecast.notes import Note
 from corral.inventory.things import BASE_TAG
 from corral.model.base import BasePlan
@@ -15,7 +16,7 @@ from corral.model.cluster import ClusterPlan, QueuePlan
 from corral.model.lustre import LustrePlan
 from corral.model.markets import InterfaceType
 from corral.plan.addresses import free_addresses, taken_addresses
-from corral.report.amounts import count, duration
+from corral.report.amounts import count, duration, usd
 from corral.report.tables import facts, heading, table
 
 _INTERFACES = {
@@ -25,8 +26,10 @@ _INTERFACES = {
 }
 
 
-def plan_view(base: BasePlan, cluster: ClusterPlan, notes: Sequence[Note] = ()) -> Iterator[RenderableType]:
-    """Everything that would exist, from the outside in, and what one should know of it."""
+def plan_view(
+    base: BasePlan, cluster: ClusterPlan, notes: Sequence[Note] = (), kept: Sequence[Item] = ()
+) -> Iterator[RenderableType]:
+    """Everything that would exist, from the outside in, and what one should know of it. `kept`: of the bill."""
     yield heading(cluster.name, f"on base {base.name}, {cluster.region}")
     yield facts(_machines(cluster))
     yield heading("Network", str(base.vpc_cidr) if base.vpc_cidr else f"adopted: {base.adopted_vpc}")
@@ -38,7 +41,7 @@ def plan_view(base: BasePlan, cluster: ClusterPlan, notes: Sequence[Note] = ()) 
     yield heading("File systems")
     yield facts(_file_systems(base, cluster))
     yield heading("Life and guards")
-    yield facts(_guards(base, cluster))
+    yield facts(_guards(base, cluster, kept))
     if notes:
         yield heading("Mind")
         yield facts((note.about, note.text) for note in notes)
@@ -153,7 +156,7 @@ def _links(system: LustrePlan) -> Iterator[str]:
         yield f"{link.path} is {link.s3} (in: {', '.join(link.imports) or '-'}; out: {', '.join(link.exports) or '-'})"
 
 
-def _guards(base: BasePlan, cluster: ClusterPlan) -> Iterator[tuple[str, str]]:
+def _guards(base: BasePlan, cluster: ClusterPlan, kept: Sequence[Item]) -> Iterator[tuple[str, str]]:
     life = cluster.lifetime
     yield "ends", f"{duration(life.ttl_s)} after the first up" if life.ttl_s else "never by itself"
     yield "idle", f"ends after {duration(life.idle_s)} without a job" if life.idle_s else "may idle for ever"
@@ -162,7 +165,15 @@ def _guards(base: BasePlan, cluster: ClusterPlan) -> Iterator[tuple[str, str]]:
     yield "budget", told
     if budget:
         yield "", f"counts only once the tag {BASE_TAG} is activated as a cost allocation tag (billing console)"
-    yield "kept", "bucket, key" + (", home" if base.home else "") + ": they survive every `corral down`"
+    whole = ["bucket", "key", *(["home"] if base.home else []), *(f"Lustre {system.name}" for system in base.lustre)]
+    ground = ", with the network that Lustre stands in" if base.lustre else ""
+    yield "kept", f"{', '.join(whole)}{ground}: they survive every `corral down`"
+    yield from (("", _kept_cost(item)) for item in kept if item.what.startswith("Lustre "))
+
+
+def _kept_cost(item: Item) -> str:
+    cost = "at a price that is not known" if item.usd_per_month is None else f"{usd(item.usd_per_month)} USD a month"
+    return f"{item.named}: {cost}, down or up"
 
 
 def _limit(usd_per_hour: float | None) -> str:

@@ -11,8 +11,8 @@ from rich.text import Text
 
 from corral.inventory.status import InstanceGroup, Status
 from corral.inventory.things import Thing
-from corral.report.amounts import ago, count, usd
-from corral.report.documents import Document, usd_document
+from corral.report.amounts import ago, count, lacking, summed, usd
+from corral.report.documents import Document, sums_document, usd_document
 from corral.report.tables import facts, heading, table
 
 NOTHING = "0.00"
@@ -59,9 +59,13 @@ def status_document(status: Status) -> Document:
             for one in status.file_systems
         ],
         "ends_at": _iso(status.ends_at),
-        "usd_per_hour": usd_document(status.usd_per_hour),
-        "base_usd_per_hour": usd_document(status.base_usd_per_hour),
-        "cluster_usd_per_hour": usd_document(status.cluster_usd_per_hour),
+        **sums_document(
+            {
+                "usd_per_hour": status.usd_per_hour,
+                "base_usd_per_hour": status.base_usd_per_hour,
+                "cluster_usd_per_hour": status.cluster_usd_per_hour,
+            }
+        ),
     }
 
 
@@ -82,11 +86,12 @@ def _facts(status: Status, now: datetime) -> Iterator[tuple[str, str]]:
     if status.cluster_is_up and not status.groups:
         yield "nodes", "none runs"
     if status.base_is_up or status.cluster_is_up:
-        base, cluster = usd(status.base_usd_per_hour), usd(status.cluster_usd_per_hour)
-        yield "costs", f"{usd(status.usd_per_hour)} USD an hour now: base {base}, cluster {cluster}"
+        base, cluster = summed(status.base_usd_per_hour), summed(status.cluster_usd_per_hour)
+        whole = status.usd_per_hour
+        yield "costs", f"{summed(whole)} USD an hour now: base {base}, cluster {cluster}{lacking(whole)}"
         yield "", "traffic and stored data come on top; `corral plan` says where prices are from"
-    elif (kept := usd(status.usd_per_hour)) != NOTHING:
-        yield "costs", f"{kept} USD an hour for what is kept"
+    elif (kept := summed(status.usd_per_hour)) != NOTHING:
+        yield "costs", f"{kept} USD an hour for what is kept{lacking(status.usd_per_hour)}"
 
 
 def _group(group: InstanceGroup) -> tuple[str, ...]:

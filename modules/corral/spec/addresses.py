@@ -35,5 +35,7 @@ Address = Annotated[IPv4Address, PlainValidator(parse_address), WithJsonSchema({
 Network = Annotated[
     IPv4Network,
     PlainValidator(parse_network),
-    WithJsonSchema({"type": "string", "pattern": r"^\d+\.\d+\.\d+\.\d+/\d+$", "examples": ["10.64.0.0/16"]}),
+    WithJsonSchema(
+        {"type": "string", "pattern": r"^\d+\.\d+\.\d+\.\d+/\d+$", "examples": ["10.64.0.0/16", "172.31.128.0/20"]}
+    ),
 ]

@@ -46,7 +46,7 @@ class LifetimeSpec(SpecRecord):
     """When the cluster ends by itself."""
 
     ttl: Duration | None = Field(
-        default=None, description="How long after its first up the cluster ends. Default: never."
+        default=None, description="How long after its first up the cluster ends, 30m to 183d. Default: never."
     )
     idle: Duration | None = Field(
         default=None, description="How long without a job until the cluster ends. Default: never."
@@ -64,7 +64,9 @@ class JobsSpec(SpecRecord):
     """What every job may use, beside checkpoints in the base's bucket."""
 
     buckets: tuple[BucketSpec, ...] = Field(
-        default=(), description="Buckets that jobs may read or write with their role. Default: none."
+        default=(),
+        description="Buckets that jobs may read or write with their role, in the cluster's region or in us-east-1:"
+        " roles are kept from all others. Default: none.",
     )
     secrets: Mapping[str, str] = Field(
         default={},

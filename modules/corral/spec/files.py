@@ -10,12 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic_core import PydanticCustomError
+
 from corral.catalog.names import suggestion
 from corral.catalog.project import Catalogue, project_catalogue
 from corral.model.stack_files import stack_names
+from corral.spec.addresses import parse_address
 from corral.spec.base import BaseSpec
 from corral.spec.cluster import ClusterSpec
 from corral.spec.errors import SpecError, SpecErrors
+from corral.spec.heads import HeadPlace, meeting
 from corral.spec.parse import Outcome, read_base_wishes, read_cluster_wishes
 from corral.spec.problems import shown
 from corral.spec.surroundings import Surroundings
@@ -72,7 +76,42 @@ def read_environment(project_dir: Path, env: str) -> Environment:
     errors = (*base.errors, *cluster.errors)
     if errors or base.spec is None or cluster.spec is None:
         raise SpecErrors(errors)
+    if meeting_heads := _meeting_heads(project_dir, cluster.spec, base.spec):
+        raise SpecErrors(meeting_heads)
     return Environment(base=base.spec, cluster=cluster.spec, catalogue=catalogue)
+
+
+def _meeting_heads(project_dir: Path, cluster: ClusterSpec, base: BaseSpec) -> tuple[SpecError, ...]:
+    """The mistake that another cluster of this project, on the same base, has the same address for its head."""
+    first = base.network.zone_names[0]
+    others = (name for name in environments(project_dir) if name != cluster.name)
+    found = (place for name in others if (place := _head_place(project_dir, name, first)))
+    places = (place for place in found if place.address or not base.network.adopt)  # nothing is kept in adopted subnets
+    own = HeadPlace(cluster=cluster.name, base=base.name, zone=cluster.head.zone or first, address=cluster.head.address)
+    other = meeting(own, places)
+    if other is None:
+        return ()
+    message = (
+        f"the head would have the address of the head of {other.cluster!r}, on the same base {base.name!r} - set"
+        f" head.address for the one that is not up yet, here or in stacks/cluster/Pulumi.{other.cluster}.yaml"
+    )
+    return (SpecError(file=cluster.file, path="head.address", message=message),)
+
+
+def _head_place(project_dir: Path, name: str, first_zone: str) -> HeadPlace | None:
+    """Where the head of this cluster is to be on its base; None where its file does not say it, being wrong."""
+    try:
+        spec = _read_file(project_dir, "cluster", name).spec
+        head = spec.get("head") or {}
+        zone, address, base = head.get("zone"), head.get("address"), spec.get("base") or name
+        return HeadPlace(
+            cluster=name,
+            base=str(base),
+            zone=first_zone if zone is None else str(zone),
+            address=None if address is None else parse_address(address),
+        )
+    except (SpecErrors, AttributeError, PydanticCustomError):
+        return None
 
 
 def _errors_beside(project_dir: Path, env: str, catalogue: Catalogue) -> tuple[SpecError, ...]:

@@ -72,10 +72,7 @@ def _wishes(
 ) -> tuple[Wishes | None, tuple[Finding, ...]]:
     """What could be understood, and every mistake: of shape, and against the rules where the shape is right."""
     parsed = parse_model(model, raw)
-    if parsed.model is None:
-        return None, parsed.findings
-    against = (Finding(parsed.original(finding.loc), finding.message) for finding in rules(parsed.model))
-    return parsed.model, (*parsed.findings, *(finding for finding in against if not parsed.is_touched(finding.loc)))
+    return parsed.model, (*parsed.findings, *parsed.holding(rules))
 
 
 def _values(wishes: BaseModel) -> dict[str, Any]:

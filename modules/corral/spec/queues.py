@@ -106,7 +106,9 @@ class QueueSpec(SpecRecord):
         description="Slurm takes nodes of little weight first. Default: Slurm's own, 1.",
     )
     accounts: tuple[str, ...] = Field(
-        default=(), description="The Slurm accounts that may submit here. Default: all of them."
+        default=(),
+        description="The Slurm accounts that may submit here. Refused as long as there is no slurmdbd, which alone"
+        " knows accounts; extra: {AllowGroups: ...} goes by Unix groups. Default: everybody.",
     )
     extra: Mapping[str, SlurmValue] = Field(
         default={},

@@ -57,7 +57,9 @@ def _kind(field: Mapping[str, Any], target: Mapping[str, Any]) -> str:
         return ", ".join(words) if len(words) <= _MOST_CHOICES else f"one of {len(words)} names"
     bounds = [f"at least {field['minimum']}"] if "minimum" in field else []
     bounds += [f"at most {field['maximum']}"] if "maximum" in field else []
-    return " ".join([str(field.get("type", "text")).replace("string", "text").replace("object", "map"), *bounds])
+    kinds = field.get("type", "text")
+    kind = kinds if isinstance(kinds, str) else " or ".join(kinds)
+    return " ".join([kind.replace("string", "text").replace("object", "map"), *bounds])
 
 
 if __name__ == "__main__":

@@ -10,17 +10,18 @@ from corral.catalog.images import ImageProfile, image_profiles
 from corral.catalog.instances import InstanceType
 from corral.catalog.names import suggestion
 from corral.catalog.regions import regions
+from corral.catalog.slurm_releases import RELEASES, Release, parse_release
 from corral.spec import rules_access, rules_jobs, rules_lustre, rules_names, rules_queues, rules_slurm, rules_tags
 from corral.spec.base import BaseSpec
 from corral.spec.cluster import ClusterWishes, HeadSpec, LifetimeSpec
 from corral.spec.durations import format_duration
 from corral.spec.errors import Finding, Loc
-from corral.spec.image import ImageSpec
+from corral.spec.image import ImageSpec, known_image, release_problem
 from corral.spec.rules_lustre import directory_problem, overlap
 from corral.spec.surroundings import Surroundings
 
 _IMAGE_ID = re.compile(r"ami-([0-9a-f]{8}|[0-9a-f]{17})")
-_LONGEST_TTL = timedelta(days=30)
+_LONGEST_TTL = timedelta(days=183)  # a Capacity Block lasts 182 at most, and the head is up before it begins
 _SHORTEST_TTL = timedelta(minutes=30)  # head and first node alone take ten to boot
 _SHORTEST_IDLE = timedelta(minutes=10)  # a cluster that has just come up is idle, too
 
@@ -93,10 +94,12 @@ def _check_address(head: HeadSpec, base: BaseSpec) -> Iterator[Finding]:
 
 
 def _check_image(loc: Loc, image: ImageSpec) -> Iterator[Finding]:
-    if {"profile", "id"} <= image.model_fields_set and image.id is not None:
-        yield Finding(loc, "has both profile and id - give one of them")
     if image.id is not None and not _IMAGE_ID.fullmatch(image.id):
         yield Finding((*loc, "id"), f"{image.id!r} is not an image id - it looks like ami-0123456789abcdef0")
+    if image.slurm is not None and image.id is None:
+        yield Finding((*loc, "slurm"), "is for an image of your own - give its id, too, or leave it out")
+    if image.slurm is not None and (message := release_problem(image.slurm)):
+        yield Finding((*loc, "slurm"), message)
     profile = image_profiles().get(image.profile)
     known = [name for name, row in image_profiles().items() if not row.box]
     if profile is None:
@@ -110,30 +113,41 @@ def _check_image(loc: Loc, image: ImageSpec) -> Iterator[Finding]:
 
 
 def _check_images_of_queues(wishes: ClusterWishes) -> Iterator[Finding]:
-    """One Slurm speaks to all nodes: slurmctld takes nodes of its own release and of older ones."""
-    head = image_profiles().get(wishes.image.profile)
+    """One Slurm speaks to all nodes: slurmctld takes nodes of its own release and of some older ones."""
+    head = known_image(wishes.image)
     for number, queue in enumerate(wishes.queues):
         if queue.image is None:
             continue
         loc: Loc = ("queues", number, "image")
         yield from _check_image(loc, queue.image)
-        own = image_profiles().get(queue.image.profile)
-        if head and own and _release(own) > _release(head):
-            yield Finding(
-                loc,
-                f"{own.name!r} has Slurm {own.slurm_version}, the head {head.slurm_version} - nodes cannot be newer",
-            )
+        own = known_image(queue.image)
+        if head and own and (message := _mismatch(parse_release(own.slurm_version), parse_release(head.slurm_version))):
+            yield Finding(loc, f"{own.name!r} has Slurm {own.slurm_version}, the head {head.slurm_version} - {message}")
+
+
+def _mismatch(node: Release, head: Release) -> str | None:
+    """Why a slurmctld of the one release cannot have nodes of the other; None where it can, or where nobody knows.
+
+    Source: Slurm, Upgrade Guide, Compatibility Window: from 24.11 three releases back, two before.
+    """
+    if node > head:
+        return "nodes cannot be newer"
+    back = 3 if head >= (24, 11) else 2
+    if head in RELEASES and node < RELEASES[max(0, RELEASES.index(head) - back)]:
+        return f"nodes can be {back} releases older, not more"
+    return None
 
 
 def _check_machines(wishes: ClusterWishes, around: Surroundings) -> Iterator[Finding]:
-    places: list[tuple[Loc, str, str]] = [(("head", "instance_type"), wishes.head.instance_type, wishes.image.profile)]
+    places: list[tuple[Loc, str, ImageSpec]] = [(("head", "instance_type"), wishes.head.instance_type, wishes.image)]
     for n, queue in enumerate(wishes.queues):
         image = queue.image or wishes.image
-        places.append((("queues", n, "instance_type"), queue.instance_type, image.profile))
-    for loc, name, image_name in places:
-        machine, profile = around.catalogue.instance_types.get(name), image_profiles().get(image_name)
+        places.append((("queues", n, "instance_type"), queue.instance_type, image))
+    for loc, name, image in places:
+        machine, profile = around.catalogue.instance_types.get(name), image_profiles().get(image.profile)
         if machine and profile and (message := image_problem(machine, profile)):
-            yield Finding(loc, message)
+            own = ", as the profile beside the id of an image of your own that has one" if image.id else ""
+            yield Finding(loc, f"{message}{own}")
 
 
 def _check_disks(wishes: ClusterWishes, around: Surroundings) -> Iterator[Finding]:
@@ -150,14 +164,10 @@ def _check_disks(wishes: ClusterWishes, around: Surroundings) -> Iterator[Findin
                 yield Finding(("queues", number, "nvme"), f"{message} - mount them side by side")
 
 
-def _release(profile: ImageProfile) -> tuple[int, ...]:
-    return tuple(int(part) for part in profile.slurm_version.split(".")[:2])
-
-
 def _check_lifetime(lifetime: LifetimeSpec) -> Iterator[Finding]:
     ttl, idle = lifetime.ttl, lifetime.idle
     if ttl is not None and ttl > _LONGEST_TTL:
-        yield Finding(("lifetime", "ttl"), f"{format_duration(ttl)} is too long - use 30d or less, or leave it out")
+        yield Finding(("lifetime", "ttl"), f"{format_duration(ttl)} is too long - use 183d or less, or leave it out")
     if ttl is not None and ttl < _SHORTEST_TTL:
         yield Finding(("lifetime", "ttl"), f"{format_duration(ttl)} is too short to boot in - use 30m or more")
     if idle is not None and idle < _SHORTEST_IDLE:

@@ -11,6 +11,7 @@ from corral.spec.rules_names import s3_problem
 from corral.spec.rules_tags import looks_secret
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PATTERNS = frozenset("*?$")  # stand for anything in an ARN of a policy. Source: IAM User Guide, "Resource"
 _SECRET = re.compile(r"[A-Za-z0-9/_+=.@-]{1,512}")  # Secrets Manager API reference, CreateSecret, Name
 _OURS = ("AWS_", "SLURM", "NCCL_", "FI_", "LD_", "PATH", "HOME", "USER", "SHELL", "MASTER_", "CORRAL_")
 
@@ -27,6 +28,9 @@ def check(jobs: JobsSpec) -> Iterator[Finding]:
 def _check_bucket(loc: Loc, bucket: BucketSpec, earlier: tuple[BucketSpec, ...]) -> Iterator[Finding]:
     if message := s3_problem(bucket.s3):
         yield Finding(loc, message)
+    elif _PATTERNS & set(bucket.s3):
+        wide = "which a policy takes for more than this one place"
+        yield Finding(loc, f"{bucket.s3!r} has * or ? or $ in it, {wide} - name a prefix without them")
     elif any(bucket.s3.rstrip("/") == other.s3.rstrip("/") for other in earlier):
         yield Finding(loc, f"{bucket.s3!r} is listed twice - keep one")
 

@@ -21,7 +21,6 @@ from corral.spec.surroundings import Surroundings
 MOST_NODES = 65533  # Slurm's own limit on the nodes of one cluster (TreeWidth, slurm.conf)
 _SHORTEST_SUSPEND = timedelta(seconds=60)  # slurmctld looks for idle nodes every minute
 _RESERVATION_ID = re.compile(r"cr-[0-9a-f]{17}")
-_ACCOUNT = re.compile(r"[a-z0-9_][a-z0-9_-]{0,63}")
 _LOWEST_PRICE = 0.001  # USD an hour. Source: EC2 API reference, LaunchTemplateSpotMarketOptionsRequest, MaxPrice
 _MOST_PRICES = 10  # on-demand prices. Source: EC2 User Guide of 2016, "Spot Bid Price Limit"; newer ones: NOT VERIFIED
 _SHORTEST_LIMIT = timedelta(minutes=1)  # Slurm counts the limits of jobs in minutes
@@ -183,12 +182,6 @@ def _check_reservations_apart(queues: Sequence[QueueSpec]) -> Iterator[Finding]:
 def _check_slurm(loc: Loc, queue: QueueSpec) -> Iterator[Finding]:
     if queue.nvme != "off" and (message := directory_problem(queue.nvme)):
         yield Finding((*loc, "nvme"), message)
-    for number, account in enumerate(queue.accounts):
-        if not _ACCOUNT.fullmatch(account):
-            message = f"{account!r} is not a Slurm account - use small letters, digits, - and _"
-            yield Finding((*loc, "accounts", number), message)
-        elif account in queue.accounts[:number]:
-            yield Finding((*loc, "accounts", number), f"{account!r} is listed twice - keep one")
 
 
 def _check_overlaps(loc: Loc, pools: Sequence[PoolSpec], base: BaseSpec | None) -> Iterator[Finding]:

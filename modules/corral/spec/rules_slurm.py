@@ -7,12 +7,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from corral.catalog.images import ImageProfile, image_profiles
+from corral.catalog.images import ImageProfile
 from corral.catalog.names import nearest
 from corral.catalog.slurm_releases import NEWEST, OLDEST, parse_release, release_text
 from corral.catalog.slurm_settings import Place, misfits, slurm_keys, span_beside
 from corral.spec.cluster import ClusterWishes
 from corral.spec.errors import Finding, Loc
+from corral.spec.image import known_image
+from corral.spec.queues import QueueSpec
 
 _KEY = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _VALUE = re.compile(r"[^\s#\"'\\]+")
@@ -33,12 +35,13 @@ CONF_KEYS = _words(
     " SlurmctldPidFile SlurmdPidFile SlurmctldLogFile SlurmdLogFile AuthType AuthInfo CredType MpiDefault"
     " SlurmctldParameters SlurmdParameters CommunicationParameters PrivateData TreeWidth SelectType"
     " SelectTypeParameters TaskPlugin ProctrackType JobAcctGatherType JobAcctGatherFrequency AccountingStorageType"
-    " AccountingStorageHost AccountingStoragePort AccountingStorageTRES GresTypes ReturnToService"
-    " ResumeProgram ResumeFailProgram SuspendProgram ResumeTimeout SuspendTimeout SuspendTime ResumeRate SuspendRate"
+    " AccountingStorageHost AccountingStoragePort AccountingStorageTRES AccountingStorageEnforce GresTypes"
+    " ReturnToService ResumeProgram ResumeFailProgram SuspendProgram ResumeTimeout SuspendTimeout SuspendTime"
+    " ResumeRate SuspendRate"
     " SuspendExcNodes SuspendExcParts SuspendExcStates DebugFlags RebootProgram HealthCheckProgram Prolog Epilog"
     " PrologFlags PrologSlurmctld EpilogSlurmctld TaskProlog TopologyPlugin LaunchParameters SlurmdTimeout"
     " MessageTimeout BatchStartTimeout Include NodeName PartitionName NodeSet DownNodes ControlMachine ControlAddr"
-    " BackupController BackupAddr SlurmctldAddr CryptoType"
+    " BackupController BackupAddr SlurmctldAddr CryptoType PluginDir PlugStackConfig"
 )
 _OWNED: Mapping[Place, frozenset[str]] = {Place.CONF: CONF_KEYS, Place.PARTITION: PARTITION_KEYS}
 _BELONGS = {
@@ -46,17 +49,73 @@ _BELONGS = {
     Place.PARTITION: ("is a key of a partition, not of slurm.conf itself", "put it into a queue's extra"),
     Place.NODE: ("is a key of nodes, whose lines corral writes", _LEAVE),
 }
+# Plugins that read a file which corral puts on no head: key, plugin, file, and what happens without it. Tried on 22.05.
+_FILES = (
+    ("JobSubmitPlugins", "lua", "/etc/slurm/job_submit.lua", "slurmctld ends"),
+    ("CliFilterPlugins", "lua", "/etc/slurm/cli_filter.lua", "every sbatch, salloc and srun fails"),
+    ("BurstBufferType", "lua", "/etc/slurm/burst_buffer.lua", "it does nothing"),
+)
+_LOGS = "/var/log/slurm/"
 _KINDS = {Place.CONF: "a key of slurm.conf", Place.PARTITION: "a key of a partition"}
 
 
 def check(wishes: ClusterWishes) -> Iterator[Finding]:
     """What is wrong with the further keys of the cluster and of its queues, which the head's Slurm reads, too."""
-    image = image_profiles().get(wishes.image.profile)
+    image = known_image(wishes.image)
     lines: list[tuple[Loc, Place, Mapping[str, str]]] = [(("slurm", "extra"), Place.CONF, wishes.slurm.extra)]
     lines += [(("queues", n, "extra"), Place.PARTITION, queue.extra) for n, queue in enumerate(wishes.queues)]
     for loc, place, extra in lines:
         for key, value in extra.items():
             yield from (Finding((*loc, key), message) for message in _problems(place, key, value, image))
+    yield from (Finding(("slurm", "extra", key), message) for key, message in _fatal(wishes.slurm.extra))
+    for number, queue in enumerate(wishes.queues):
+        yield from _check_accounts(("queues", number, "accounts"), queue)
+
+
+def _check_accounts(loc: Loc, queue: QueueSpec) -> Iterator[Finding]:
+    """Slurm has accounts from slurmdbd alone. Tried without: 22.05 lets no job run, 24.11 and 26.05 let all run."""
+    if queue.accounts:
+        yield Finding(
+            loc,
+            "needs slurmdbd, which corral does not have yet: without it Slurm 22.05 lets nobody in, 24.11 everybody"
+            " - leave it out; Unix groups work: extra: {AllowGroups: ...}",
+        )
+
+
+def _fatal(extra: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Keys of slurm.conf, with what is wrong, that Slurm knows and yet cannot work with on a head of corral's."""
+    keys = {key.lower(): key for key in extra}
+    for key, plugin, file, effect in _FILES:
+        given = keys.get(key.lower())
+        if given and plugin in (word.split("/")[-1] for word in extra[given].split(",")):
+            yield given, f"{extra[given]!r} needs {file}, which corral puts on no head: {effect} - {_LEAVE}"
+    yield from _preemption(extra, keys.get("preempttype"), keys.get("preemptmode"))
+    yield from _files(extra, keys)
+
+
+def _preemption(extra: Mapping[str, str], type_key: str | None, mode_key: str | None) -> Iterator[tuple[str, str]]:
+    """slurmctld ends where one of the two says that jobs give way, and the other does not."""
+    type_ = extra[type_key] if type_key else "preempt/none"
+    modes = frozenset(extra[mode_key].lower().split(",")) if mode_key else frozenset({"off"})
+    stays, gives_way = modes <= {"off", "gang", "within"}, type_.lower() != "preempt/none"
+    if mode_key and "suspend" in modes and "gang" not in modes:
+        yield mode_key, f"{extra[mode_key]!r}: slurmctld ends, for SUSPEND needs GANG - use SUSPEND,GANG"
+    elif type_key and gives_way and stays:
+        yield type_key, f"{type_!r} without a PreemptMode: slurmctld ends - set that, too, such as REQUEUE"
+    elif mode_key and not gives_way and not stays:
+        what = f"{extra[mode_key]!r} without a PreemptType"
+        yield mode_key, f"{what}: slurmctld ends - set that, too, such as preempt/partition_prio"
+
+
+def _files(extra: Mapping[str, str], keys: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """slurmctld ends over a file that it cannot open; of what a head has, its user may write to one directory."""
+    scheduler = keys.get("slurmschedlogfile")
+    if scheduler and not extra[scheduler].startswith(_LOGS):
+        yield scheduler, f"{extra[scheduler]!r} cannot be written: slurmctld ends - put it into {_LOGS}"
+    completions, place = keys.get("jobcomptype"), keys.get("jobcomploc")
+    if completions and extra[completions] == "jobcomp/filetxt" and not (place and extra[place].startswith(_LOGS)):
+        what = f"{extra[completions]!r} without a JobCompLoc in {_LOGS}"
+        yield completions, f"{what}: slurmctld ends - set that, too, such as {_LOGS}jobs.log"
 
 
 def _problems(place: Place, key: str, value: str, image: ImageProfile | None) -> Iterator[str]:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from corral.spec.errors import Finding
 
 _KEY = re.compile(r"[A-Za-z0-9+\-=._:@]+")  # more would be hidden in instance metadata
+# What every service takes beside letters, digits and spaces of any language. Source: the pattern of tag values in IAM,
+# EFS, FSx, SSM and CloudWatch Logs, [\p{L}\p{Z}\p{N}_.:/=+\-@]* (API references, Tag); KMS's states none.
+_SIGNS = frozenset("_.:/=+-@")
 _LONGEST_KEY, _LONGEST_VALUE = 128, 256
 _MOST = 40  # of AWS's 50 a resource; the rest is corral's own
 _OURS = ("aws:", "corral:")
@@ -75,7 +79,15 @@ def _value_problem(value: str) -> str | None:
         return f"a tag's value has at most {_LONGEST_VALUE} characters, this one has {len(value)}"
     if looks_secret(value):
         return "looks like a secret, and everyone who may list resources reads tags - keep it in Secrets Manager"
+    if refused := [sign for sign in dict.fromkeys(value) if not _is_taken(sign)]:
+        found = " and ".join(map(repr, refused))
+        return f"a tag's value may have letters, digits, spaces and _ . : / = + - @ only, this one has {found}"
     return None
+
+
+def _is_taken(sign: str) -> bool:
+    """Whether a tag's value may have this: a letter, number or space of Unicode, or one of the signs."""
+    return sign in _SIGNS or unicodedata.category(sign)[0] in "LNZ"
 
 
 def _secret_problem(key: str, value: str) -> str | None:

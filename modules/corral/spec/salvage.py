@@ -1,70 +1,103 @@
-"""What can still be checked in a spec with mistakes: the spec without them.
+"""What can still be checked in a spec with mistakes: the spec with something possible in each wrong place.
 
-A spec whose shape is wrong in one place is parsed again without that place, so that the rules can speak about the rest
-and a user sees every mistake at once.
+A value that cannot be what it is meant to be is replaced by placeholders, or left out where it may be, so that the
+rules can speak about all the rest, at its own place. Each placeholder gives a variant of the spec; what the rules find
+in all variants holds whatever the wrong value was meant to be, and what they find in some only is left unsaid.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
 
 from corral.spec.errors import Finding, Loc
 from corral.spec.problems import details, findings_of
 
 Model = TypeVar("Model", bound=BaseModel)
-_ROUNDS = 5  # taking out an entry can leave a list too short, its parent incomplete, and so on up to the root
+_ROUNDS = 5  # a list that was too long is read to its end in the second; more are not known to be needed
+_ABSENT = object()  # in the place of a value: the key is left out
+_TEXTS = ("?", "??")  # two, so that what quotes them differs; no rule takes either for something that it knows
+_ADDRESSES = ("10.0.0.1", "192.168.255.254")
+_NEARLY_ALL = 2 / 3  # of the variants; of two placeholders that take turns, one is in two thirds of them at most
+_HUGE = 1_000_000  # beyond what any rule accepts of a number without an upper bound
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parsed(Generic[Model]):
-    """A model, or as much of it as could be saved; `findings` say what is wrong with its shape."""
+    """A model, or the variants of it that could be saved; `findings` say what is wrong with its shape."""
 
-    model: Model | None
+    variants: tuple[Model, ...] = ()
     findings: tuple[Finding, ...] = ()
-    removed: frozenset[Loc] = frozenset()
-    kept: Mapping[Loc, tuple[int, ...]] = field(default_factory=dict)
+    replaced: frozenset[Loc] = frozenset()
 
-    def original(self, loc: Loc) -> Loc:
-        """Where in the file that stands which is at `loc` in the model: entries may have been taken out before it."""
-        return _original(loc, self.kept)
+    @property
+    def model(self) -> Model | None:
+        """The model, with what stands in the wrong places by default; None where nothing could be saved."""
+        return self.variants[0] if self.variants else None
 
-    def is_touched(self, loc: Loc) -> bool:
-        """Whether something at, above or below this place of the file was taken out."""
-        return any(loc[: len(gone)] == gone or gone[: len(loc)] == loc for gone in self.removed)
+    def holding(self, rules: Callable[[Model], Iterable[Finding]]) -> tuple[Finding, ...]:
+        """What these rules find whatever stands in the wrong places, and never about what corral put there.
+
+        Of a place where every variant has something wrong, it is what nearly all of them have: words that only one
+        placeholder brings about (another number, an earlier entry) are not the user's to read.
+        """
+        by_variant = [dict.fromkeys(rules(variant)) for variant in self.variants]
+        places = [{finding.loc for finding in found} for found in by_variant]
+        votes = Counter(finding for found in by_variant for finding in found)
+        return tuple(
+            finding
+            for finding, number in votes.items()
+            if number > _NEARLY_ALL * len(by_variant)
+            and all(finding.loc in there for there in places)
+            and not _is_within(finding.loc, self.replaced)
+        )
 
 
 def parse_model(model: type[Model], raw: Mapping[str, Any]) -> Parsed[Model]:
     """The model that this raw data is, or what can be saved of it, with every mistake in its shape."""
-    empty = tuple(_empty_places(raw, ()))
-    found = tuple(Finding(loc, "has no value - give one, or leave the line out") for loc in empty)
-    removed = frozenset(empty)
-    for attempt in range(_ROUNDS):
-        kept: dict[Loc, tuple[int, ...]] = {}
-        text = json.dumps(_without(raw, removed, (), (), kept))
+    found = [Finding(loc, "has no value - give one, or leave the line out") for loc in _empty_places(raw, ())]
+    choices = {finding.loc: _choices(model, finding.loc) for finding in found}
+    cuts: dict[Loc, int] = {}
+    for _ in range(_ROUNDS):
         try:
-            saved = model.model_validate_json(text)
-            return Parsed(model=saved, findings=found, removed=removed, kept=kept)
+            first = model.model_validate_json(_text(raw, choices, cuts, 0))
+            others = _others(model, raw, choices, cuts)
+            return Parsed(variants=(first, *others), findings=tuple(found), replaced=frozenset(choices))
         except ValidationError as error:
-            if attempt == 0:  # later ones only follow from what was taken out
-                found += tuple(_findings(error, model, removed, kept))
-            removed |= {_original(_faulty(detail), kept) for detail in details(error)}
-    return Parsed(model=None, findings=found, removed=removed)
+            found += [finding for finding in findings_of(error, model) if not _is_within(finding.loc, choices)]
+            for detail in details(error):
+                if detail["type"] == "too_long":
+                    cuts[detail["loc"]] = detail["ctx"]["max_length"]
+                else:
+                    place = _not_yet_replaced(detail["loc"], choices)
+                    choices[place] = _choices(model, place)
+    return Parsed(findings=tuple(found), replaced=frozenset(choices))
 
 
-def _findings(
-    error: ValidationError, model: type[Model], removed: frozenset[Loc], kept: Mapping[Loc, tuple[int, ...]]
-) -> Iterator[Finding]:
-    """What pydantic found, without what is missing only because it had no value."""
-    for finding in findings_of(error, model):
-        loc = _original(finding.loc, kept)
-        if loc not in removed:
-            yield Finding(loc, finding.message)
+def _others(
+    model: type[Model], raw: Mapping[str, Any], choices: Mapping[Loc, Sequence[Any]], cuts: Mapping[Loc, int]
+) -> Iterator[Model]:
+    for number in range(1, max(map(len, choices.values()), default=1)):
+        try:
+            yield model.model_validate_json(_text(raw, choices, cuts, number))
+        except ValidationError:  # pragma: no cover - a placeholder that its own schema allows and pydantic does not
+            continue
+
+
+def _is_within(loc: Loc, places: Iterable[Loc]) -> bool:
+    return any(loc[: len(place)] == place for place in places)
+
+
+def _not_yet_replaced(loc: Loc, choices: Mapping[Loc, Sequence[Any]]) -> Loc:
+    while loc in choices:
+        loc = loc[:-1]
+    return loc
 
 
 def _empty_places(value: Any, loc: Loc) -> Iterator[Loc]:
@@ -79,32 +112,76 @@ def _empty_places(value: Any, loc: Loc) -> Iterator[Loc]:
             yield from _empty_places(item, (*loc, number))
 
 
-def _original(loc: Loc, kept: Mapping[Loc, tuple[int, ...]]) -> Loc:
-    steps: list[str | int] = []
-    for number, step in enumerate(loc):
-        numbers = kept.get(loc[:number])
-        steps.append(numbers[step] if isinstance(step, int) and numbers else step)
-    return tuple(steps)
+def _text(raw: Any, choices: Mapping[Loc, Sequence[Any]], cuts: Mapping[Loc, int], number: int) -> str:
+    """The variant of this number as JSON."""
+    chosen = {loc: possible[number % len(possible)] for loc, possible in choices.items()}
+    keys: dict[Loc, list[str | int]] = defaultdict(list)
+    for loc in chosen:
+        keys[loc[:-1]].append(loc[-1] if loc else "")
+
+    def variant(value: Any, loc: Loc) -> Any:
+        if loc in chosen:
+            return chosen[loc]
+        if isinstance(value, Mapping):
+            missing = [key for key in keys.get(loc, ()) if key not in value]
+            items = {key: variant(value.get(key), (*loc, key)) for key in (*value, *missing)}
+            return {key: item for key, item in items.items() if item is not _ABSENT}
+        if isinstance(value, list):
+            items_ = [variant(item, (*loc, place)) for place, item in enumerate(value[: cuts.get(loc)])]
+            return [item for item in items_ if item is not _ABSENT]
+        return value
+
+    return json.dumps(variant(raw, ()))
 
 
-def _faulty(detail: ErrorDetails) -> Loc:
-    """What must be left out for this mistake to vanish: the parent where a field is missing, else the value itself."""
-    return detail["loc"][:-1] if detail["type"] == "missing" else detail["loc"]
+def _choices(model: type[BaseModel], loc: Loc) -> tuple[Any, ...]:
+    """What can stand at this place: nothing, where it may be left out, and values of its kind."""
+    schema = _schema(model)
+    node, is_optional = _plain(schema, schema), False
+    for step in loc:
+        if isinstance(step, int):
+            node, is_optional = _plain(node.get("items", {}), schema), False
+            continue
+        properties, rest = node.get("properties", {}), node.get("additionalProperties")
+        if step not in properties and not isinstance(rest, Mapping):
+            return (_ABSENT,)  # a field that is not known
+        is_optional = step not in node.get("required", ())
+        node = _plain(properties.get(step, rest), schema)
+    return ((_ABSENT,) if is_optional else ()) + _values(node, schema)
 
 
-def _without(value: Any, removed: frozenset[Loc], there: Loc, here: Loc, kept: dict[Loc, tuple[int, ...]]) -> Any:
-    """The value without the removed places. `there` is its place in the file, `here` its place in the result."""
-    if isinstance(value, Mapping):
-        return {
-            key: _without(item, removed, (*there, key), (*here, key), kept)
-            for key, item in value.items()
-            if (*there, key) not in removed
-        }
-    if isinstance(value, list):
-        numbers = tuple(number for number in range(len(value)) if (*there, number) not in removed)
-        kept[here] = numbers
-        return [
-            _without(value[number], removed, (*there, number), (*here, place), kept)
-            for place, number in enumerate(numbers)
-        ]
-    return value
+@cache
+def _schema(model: type[BaseModel]) -> Mapping[str, Any]:
+    return model.model_json_schema(by_alias=True)
+
+
+def _plain(node: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The node without references, and without null beside it."""
+    if "$ref" in node:
+        return _plain(schema["$defs"][node["$ref"].rpartition("/")[2]], schema)
+    others = [choice for choice in node.get("anyOf", ()) if choice != {"type": "null"}]
+    return _plain(others[0], schema) if others else node
+
+
+def _values(node: Mapping[str, Any], schema: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Values that this node of a JSON Schema allows, as different as they can be."""
+    if "enum" in node or "const" in node:
+        return tuple(node.get("enum") or (node["const"],))
+    kinds = node.get("type", "object")
+    match kinds if isinstance(kinds, str) else kinds[0]:
+        case "boolean":
+            return (False, True)
+        case "integer" | "number":
+            least = node.get("minimum", node.get("exclusiveMinimum", 0) + (1 if "exclusiveMinimum" in node else 0))
+            return (least, node.get("maximum", _HUGE))
+        case "string":
+            return tuple(node.get("examples") or (_ADDRESSES if node.get("format") == "ipv4" else _TEXTS))
+        case "array":
+            number = node.get("minItems", 0)
+            if not number:
+                return ([],)
+            return tuple([item] * number for item in _values(_plain(node["items"], schema), schema))
+        case _:
+            needed = {key: _values(_plain(node["properties"][key], schema), schema) for key in node.get("required", ())}
+            count = max(map(len, needed.values()), default=1)
+            return tuple({key: of[n % len(of)] for key, of in needed.items()} for n in range(count))

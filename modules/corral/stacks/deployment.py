@@ -107,7 +107,6 @@ class Parts:
         return pulumi.Output.all(
             bucket=self.ground.bucket_arn,
             key=self.ground.key_arn,
-            templates=[template.arn for template in self.queues.templates.values()],
             compute_role=self.identity.compute.arn,
             job_role=self.identity.job.arn,
             munge_secret=self.watch.munge.arn,
@@ -156,16 +155,16 @@ def _job_arns(plan: ClusterPlan, account: str, bucket: str, key: str) -> JobArns
 
 
 def _cluster_arns(plan: ClusterPlan, account: str, found: Mapping[str, Any]) -> ClusterArns:
-    sequences = {"templates": tuple(found["templates"]), "lustre": tuple(found["lustre"])}
     offers = (offer for queue in plan.queues for offer in queue.offers)
     own = {
         "account": account,
         "region": plan.region,
         "cluster": plan.name,
         "prefix": plan.prefix,
+        "lustre": tuple(found["lustre"]),
         "reservations": tuple(sorted({offer.reservation for offer in offers if offer.reservation})),
     }
-    return ClusterArns(**{**found, **sequences, **own})
+    return ClusterArns(**{**found, **own})
 
 
 def _deployed(plan: ClusterPlan, account: str, found: Mapping[str, Any]) -> Deployed:

@@ -101,6 +101,7 @@ LUSTRE_CONFIGURATION: Mapping[str, Prop] = {
     "weeklyMaintenanceStartTime": text(computed=True),
     "copyTagsToBackups": flag(replaces=True, default=False),
     "metadataConfiguration": block({"mode": text(computed=True), "iops": whole(computed=True)}, computed=True),
+    "rootSquashConfiguration": block({"rootSquash": text(), "noSquashNids": wordset()}),
 }
 LUSTRE_CHANGEABLE = frozenset(
     {
@@ -110,6 +111,7 @@ LUSTRE_CHANGEABLE = frozenset(
         "dailyAutomaticBackupStartTime",
         "weeklyMaintenanceStartTime",
         "metadataConfiguration",
+        "rootSquashConfiguration",
     }
 )
 WHOLE_SYSTEM = ("storageCapacity", "storageType", "securityGroupIds", "kmsKeyId", "fileSystemTypeVersion")
