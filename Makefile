@@ -11,8 +11,10 @@ VENV = .venv/bin
 # Ends quickly instead of asking, where nobody can answer; and says where a skip would hide a test.
 PYTEST = $(VENV)/python -m pytest $(if $(CI),-p tools.fail_on_skip)
 ARGS ?=
-# A worker for each core, each with whole files, since the tests of a file follow each other. Some tests alone need none.
-SPREAD = $(if $(ARGS),,-n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder)
+# A worker more than there are cores, as some tests wait; each has whole files, since the tests of a file follow each
+# other. Some tests alone need none.
+WORKERS = $(shell $(PYTHON) -c 'import os; print(min(8, (os.cpu_count() or 1) + 1))')
+SPREAD = $(if $(ARGS),,-n $(WORKERS) --dist loadfile --no-loadscope-reorder)
 
 .PHONY: help
 help: ## list the targets
