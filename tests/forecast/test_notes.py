@@ -97,11 +97,21 @@ def test_a_shipped_type_that_the_project_states_anew_is_told() -> None:
     assert note.about == "type t3.medium"
 
 
-def test_a_queue_with_efa_over_zones_is_told_that_each_job_stays_in_one() -> None:
+def test_a_queue_with_efa_over_zones_is_told_what_that_costs() -> None:
     assert notes(dev_base(), dev_cluster(), PRICES)[0] == Note(
         about="queue train",
-        text="EFA does not cross zones: each job runs in one of use1-az1, use1-az2, and finds all its nodes there",
+        text="EFA does not join nodes of use1-az1, use1-az2: a job that needs it needs all its nodes in one zone",
     )
+
+
+def test_more_nodes_than_all_capacity_counts_are_told_as_never_starting() -> None:
+    cluster = dev_cluster()  # two pools, at most 4 nodes
+    texts = [
+        [note.text for note in notes(dev_base(), cluster, PRICES, {("train", 1): 1, ("train", 2): second})]
+        for second in (2, 3)
+    ]
+    told = "nodes.max is 4, and its capacity counts 3: the others can never start"
+    assert [told in found for found in texts] == [True, False]
 
 
 def test_of_a_type_of_the_projects_own_no_snapshot_is_asked() -> None:

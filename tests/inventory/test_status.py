@@ -93,6 +93,11 @@ LUSTRE = Thing(
 )
 
 
+def test_a_bucket_that_is_not_measured_does_not_make_the_sum_incomplete() -> None:
+    bucket = Thing(kind=Kind.BUCKET, id="b", tags={"corral:base": "dev", "Name": "corral-dev-artefacts"})
+    assert status(VPC, NAT, bucket, HEAD).usd_per_hour == status(VPC, NAT, HEAD).usd_per_hour
+
+
 def test_what_has_no_price_makes_the_sums_incomplete() -> None:
     found = status(VPC, NAT, LUSTRE, HEAD)
     missing = ("lustre file system data (19,200 GiB)",)

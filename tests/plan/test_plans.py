@@ -84,6 +84,14 @@ def test_an_address_outside_the_heads_range_is_refused_with_the_range() -> None:
     )
 
 
+@pytest.mark.parametrize("address", ["10.20.32.0", "10.20.32.3", "10.20.63.255"])
+def test_an_address_that_aws_keeps_in_an_adopted_subnet_is_refused(address: str) -> None:
+    environment = read_environment(PROJECT, "mixed")
+    head = environment.cluster.head.model_copy(update={"address": IPv4Address(address)})
+    with pytest.raises(SpecErrors, match=f"head.address: {address} is one of the five addresses that AWS keeps"):
+        plan_cluster(environment.cluster.model_copy(update={"head": head}), plan_base(environment.base))
+
+
 def test_the_boxs_profile_stands_in_for_the_declared_image() -> None:
     assert [dev_cluster(image_profile=p).image.slurm_version for p in (None, "box-debian-12")] == ["23.11", "22.05"]
 

@@ -176,3 +176,15 @@ def test_nodes_may_have_an_older_slurm_than_the_head(tmp_path: Path, slurm: str)
     head = ("profile: ubuntu-24.04-dlami", f"id: {OWN}\n      slurm: 26.05")
     queue = ("nodes: {max: 8}", f"nodes: {{max: 8}}\n        image: {{id: ami-0123456789abcdef1, slurm: {slurm}}}")
     assert images_planned(tmp_path, head, queue)["image-ami-0123456789abcdef1"] == ("ubuntu-24.04-dlami", slurm)
+
+
+def test_tags_that_differ_by_case_alone_are_one_to_iam() -> None:
+    found = [
+        (finding.loc[-1], finding.message.partition(" - ")[0])
+        for finding in rules_tags.check({"Owner": "a", "owner": "b"})
+    ]
+    assert found == [("owner", "is the same as 'Owner' to IAM, which does not tell cases apart")]
+
+
+def test_a_tag_name_is_not_the_users_in_any_case() -> None:
+    assert [finding.loc for finding in rules_tags.check({"name": "a"})] == [("tags", "name")]

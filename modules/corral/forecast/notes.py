@@ -42,6 +42,7 @@ def notes(base: BasePlan, cluster: ClusterPlan, prices: PriceList, counts: Count
         *_offered(cluster),
         *_over_zones(cluster),
         *_far_from_data(cluster, prices),
+        *_beyond_counts(cluster, counts),
         *_reservations(cluster),
         *_too_low_limits(cluster, prices),
         *_paid_anyway(cluster, prices, counts),
@@ -112,9 +113,7 @@ def _over_zones(cluster: ClusterPlan) -> Iterator[Note]:
     for queue in cluster.queues:
         zones = tuple(dict.fromkeys(offer.zone_id for offer in queue.offers))
         if queue.efa and len(zones) > 1:
-            text = (
-                f"EFA does not cross zones: each job runs in one of {', '.join(zones)}, and finds all its nodes there"
-            )
+            text = f"EFA does not join nodes of {', '.join(zones)}: a job that needs it needs all its nodes in one zone"
             yield Note(about=f"queue {queue.name}", text=text)
 
 
@@ -130,6 +129,14 @@ def _far_from_data(cluster: ClusterPlan, prices: PriceList) -> Iterator[Note]:
 
 def _other_zones(queue: QueuePlan, zone: str) -> list[str]:
     return [other for other in dict.fromkeys(offer.zone_id for offer in queue.offers) if other != zone]
+
+
+def _beyond_counts(cluster: ClusterPlan, counts: Counts) -> Iterator[Note]:
+    for queue in cluster.queues:
+        pools = {(queue.name, offer.pool) for offer in queue.offers}
+        if all(pool in counts for pool in pools) and queue.max_nodes > (held := sum(counts[pool] for pool in pools)):
+            text = f"nodes.max is {queue.max_nodes}, and its capacity counts {held}: the others can never start"
+            yield Note(about=f"queue {queue.name}", text=text)
 
 
 def _reservations(cluster: ClusterPlan) -> Iterator[Note]:

@@ -101,4 +101,6 @@ def _group(queue: str, offer: str, state: str, members: list[Thing], prices: Pri
 
 
 def _cost(things: Iterable[Thing], prices: PriceList) -> Sum:
-    return sum_per_month(things, prices).times(1 / HOURS_PER_MONTH)
+    """What they cost an hour, but for what is stored in buckets, which is not measured here: `plan` has its price."""
+    measured = (thing for thing in things if thing.size_gib is not None or thing.kind not in (Kind.BUCKET, Kind.FILES))
+    return sum_per_month(measured, prices).times(1 / HOURS_PER_MONTH)

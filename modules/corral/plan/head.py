@@ -38,7 +38,13 @@ def head_address(cluster: str, zone: ZonePlan) -> IPv4Address:
 
 
 def check_head_address(spec: HeadSpec, zone: ZonePlan, *, file: str) -> tuple[SpecError, ...]:
-    """What is wrong with a declared address: it must lie where AWS assigns none by itself, in a subnet of our own."""
+    """What is wrong with a declared address: in a subnet of our own it must lie where AWS assigns none by itself."""
+    if spec.address is not None and zone.heads is None and _is_awss(spec.address, zone):
+        message = (
+            f"{spec.address} is one of the five addresses that AWS keeps in {zone.private}, the first four and the last"
+            " - use another"
+        )
+        return (SpecError(file=file, path="head.address", message=message),)
     if (
         spec.address is None
         or zone.heads is None
@@ -50,3 +56,7 @@ def check_head_address(spec: HeadSpec, zone: ZonePlan, *, file: str) -> tuple[Sp
         f"use one of {zone.heads[4]} to {zone.heads[-2]}"
     )
     return (SpecError(file=file, path="head.address", message=message),)
+
+
+def _is_awss(address: IPv4Address, zone: ZonePlan) -> bool:
+    return address in [*(zone.private[number] for number in range(4)), zone.private[-1]]

@@ -41,8 +41,11 @@ def check(tags: Mapping[str, str]) -> Iterator[Finding]:
     """What is wrong with these tags."""
     if len(tags) > _MOST:
         yield Finding(("tags",), f"has {len(tags)} tags - AWS takes {_MOST} beside corral's own")
+    seen: dict[str, str] = {}  # IAM does not tell upper from lower case in keys
     for key, value in tags.items():
-        if message := _key_problem(key) or _value_problem(value) or _secret_problem(key, value):
+        if (first := seen.setdefault(key.lower(), key)) != key:
+            yield Finding(("tags", key), f"is the same as {first!r} to IAM, which does not tell cases apart - keep one")
+        elif message := _key_problem(key) or _value_problem(value) or _secret_problem(key, value):
             yield Finding(("tags", key), message)
 
 
@@ -69,7 +72,7 @@ def _key_problem(key: str) -> str | None:
         return "a tag's key may have letters, digits and + - = . _ : @ only"
     if len(key) > _LONGEST_KEY:
         return f"a tag's key has at most {_LONGEST_KEY} characters, this one has {len(key)}"
-    if key.lower().startswith(_OURS) or key == "Name":
+    if key.lower().startswith(_OURS) or key.lower() == "name":
         return f"{key!r} is not yours to set - corral and AWS keep Name, corral: and aws: for themselves"
     return None
 

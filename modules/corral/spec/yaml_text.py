@@ -24,6 +24,7 @@ _DOUBTFUL = re.compile(
 _LONG = re.compile(r"[-+]?[0-9]{19,}")  # more than 64 bits take, and some readers round it
 _NO_NUMBER = re.compile(r"[-+]?\.(inf|nan)", re.IGNORECASE)
 _KNOWN_TAGS = ("tag:yaml.org,2002:str", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
+_TOLD = 24  # characters
 _DEEPEST = 30  # levels; a spec has eight, and an alias that holds itself has no end
 _LARGEST = 100_000  # values; aliases of aliases could grow without bound
 
@@ -96,7 +97,8 @@ def _scalar(node: yaml.Node) -> Any:
     if _INTEGER.fullmatch(text):
         return int(text)
     if problem := _problem(text):
-        raise YamlError(f"{_place(node.start_mark)}{text[:40]} {problem}")
+        told = text if len(text) <= _TOLD else f"{text[:6]}..."  # it may be a secret that was pasted
+        raise YamlError(f"{_place(node.start_mark)}{told} {problem}")
     return float(text) if _FLOAT.fullmatch(text) else text
 
 
