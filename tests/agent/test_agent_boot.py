@@ -33,8 +33,11 @@ def installed(root: Path) -> set[str]:
 def test_a_head_has_slurms_files_the_users_own_and_the_job_scripts(bucket: Path, tmp_path: Path) -> None:
     boot(DirectoryStore(bucket), Role.HEAD, root=tmp_path / "root")
     slurm = {f"etc/slurm/{name}.conf" for name in ("slurm", "host", "gres", "cgroup", "own")}
-    scripts = "accelerate deepspeed jax lightning megatron nccl-tests sweep torchrun"
-    jobs = {f"opt/corral/jobs/{name}.sbatch" for name in scripts.split()}
+    scripts = {
+        "train": "accelerate deepspeed jax lightning megatron nccl-tests sweep torchrun",
+        "cpu": "accelerate jax lightning sweep torchrun",
+    }
+    jobs = {f"opt/corral/jobs/{queue}/{name}.sbatch" for queue, names in scripts.items() for name in names.split()}
     assert installed(tmp_path / "root") == RECORDS | PROGRAMS | slurm | jobs
 
 
@@ -46,6 +49,18 @@ def test_a_compute_machine_with_efa_has_the_settings_of_nccl(bucket: Path, tmp_p
 def test_a_compute_machine_without_efa_has_none(bucket: Path, tmp_path: Path) -> None:
     boot(DirectoryStore(bucket), Role.COMPUTE, "cpu", root=tmp_path / "root")
     assert installed(tmp_path / "root") == RECORDS | PROGRAMS
+
+
+def test_a_compute_machine_fetches_only_what_it_installs(bucket: Path, tmp_path: Path) -> None:
+    read: list[str] = []
+
+    class Watched(DirectoryStore):
+        def read(self, name: str) -> bytes:
+            read.append(name)
+            return super().read(name)
+
+    boot(Watched(bucket), Role.COMPUTE, "train", root=tmp_path / "root")
+    assert read == ["cluster.json", "deployed.json", "nccl/profile.sh", "nccl/train.conf"]
 
 
 def test_files_are_installed_as_they_are_in_the_bucket(bucket: Path, tmp_path: Path) -> None:

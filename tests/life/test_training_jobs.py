@@ -145,7 +145,7 @@ class Node:
         array = ("--array=1-2",) if script == "sweep" else ()
         settings = ("--output=/mnt/%x.out", f"--export=ALL,{exported}", "--nodes=1", "--ntasks=1", *array, *options)
         program = ("/mnt/runs.txt", "train.py") if script == "sweep" else ("train.py",)
-        path = f"/opt/corral/jobs/{script}.sbatch"
+        path = f"/opt/corral/jobs/train/{script}.sbatch"
         number = slurms.must(self.controller.run("sbatch", "--parsable", *settings, path, *program)).strip()
         return self.job(number, script, task=2 if array else None)
 

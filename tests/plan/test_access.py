@@ -213,12 +213,11 @@ def test_a_job_without_declared_buckets_and_secrets_has_its_checkpoints_alone() 
     assert [s["Sid"] for s in policy["Statement"]] == ["Objects", "Checkpoints", "Key"]
 
 
-def test_the_head_launches_into_the_reservations_of_the_plan() -> None:
-    arns = replace(ARNS, reservations=("cr-0123456789abcdef0",))
-    assert (
-        f"{EC2}:capacity-reservation/cr-0123456789abcdef0"
-        in statement(head_policy(arns), "LaunchFromTemplates")["Resource"]
-    )
+def test_the_head_launches_into_reservations_that_its_templates_name_and_no_others() -> None:
+    allowing = [s for s in head_policy(ARNS)["Statement"] if any("capacity-reservation" in r for r in s["Resource"])]
+    assert [(s["Sid"], s["Condition"]["Bool"]) for s in allowing] == [
+        ("LaunchFromTemplates", {"ec2:IsLaunchTemplateResource": "true"})
+    ]
 
 
 def test_no_role_can_change_identities_whatever_its_policy_says() -> None:

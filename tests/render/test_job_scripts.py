@@ -3,23 +3,27 @@
 import base64
 import json
 import os
+import re
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from corral.model.cluster import GresPlan, JobsPlan, QueuePlan
+from corral.model.cluster import ClusterPlan, GresPlan, JobsPlan, QueuePlan
 from corral.plan.base import plan_base
 from corral.plan.cluster import plan_cluster
-from corral.render.jobs import job_files, training_queue
+from corral.render.jobs import job_files
 from corral.spec.files import read_environment
+from corral.spec.rules_names import name_problem
 from environments import PROJECT
 from render.plans import cpu, dev, train
 
 TRAINING = ("accelerate", "deepspeed", "jax", "lightning", "megatron", "sweep", "torchrun")
-SCRIPTS = (*TRAINING, "nccl-tests")
+SCRIPTS = tuple(sorted((*TRAINING, "nccl-tests")))
+WITHOUT_ACCELERATORS = ("accelerate", "jax", "lightning", "sweep", "torchrun")
 # What stands for Slurm: two nodes, and an srun that tells what it was given.
 SLURM = {
     "scontrol": """case "$*" in
@@ -50,35 +54,130 @@ def p5() -> QueuePlan:
     return replace(train(), instance_type="p5.48xlarge")
 
 
+@cache
+def environment(name: str) -> ClusterPlan:
+    """A shipped environment, as it is planned."""
+    wishes = read_environment(PROJECT, name)
+    return plan_cluster(wishes.cluster, plan_base(wishes.base))
+
+
 def shipped(name: str) -> QueuePlan:
-    """A queue of the shipped environment `mixed`, as it is planned."""
-    environment = read_environment(PROJECT, "mixed")
-    return plan_cluster(environment.cluster, plan_base(environment.base)).queue(name)
+    """A queue of the shipped environment `mixed`."""
+    return environment("mixed").queue(name)
 
 
 def trn1() -> QueuePlan:
     return shipped("trainium")
 
 
-def single_gpu() -> QueuePlan:
-    return replace(train(), node=replace(train().node, gres=GresPlan(type="a10g", count=1)))
+def single_gpu(max_nodes: int = 4) -> QueuePlan:
+    """Machines with one GPU, and neither EFA nor a spot market."""
+    node = replace(train().node, gres=GresPlan(type="a10g", count=1))
+    return replace(train(max_nodes), efa=False, nics=cpu().nics, node=node, offers=())
 
 
-def text_of(script: str, *queues: QueuePlan) -> str:
-    return job_files(dev(*queues))[f"jobs/{script}.sbatch"]
+def text_of(script: str, queue: QueuePlan | None = None) -> str:
+    """The script of this queue, or of the p4d machines."""
+    queue = queue or train()
+    return job_files(dev(queue))[f"jobs/{queue.name}/{script}.sbatch"]
 
 
-def options(script: str, *queues: QueuePlan) -> set[str]:
-    lines = text_of(script, *queues).splitlines()
+def scripts(plan: ClusterPlan) -> dict[str, tuple[str, ...]]:
+    """The names of the scripts of each queue."""
+    found = [path.removesuffix(".sbatch").split("/") for path in job_files(plan)]
+    return {queue.name: tuple(name for _, where, name in found if where == queue.name) for queue in plan.queues}
+
+
+def options(script: str, queue: QueuePlan | None = None) -> set[str]:
+    lines = text_of(script, queue).splitlines()
     return {line.removeprefix("#SBATCH ") for line in lines if line.startswith("#SBATCH ")}
 
 
-def test_these_are_the_scripts_of_gpus() -> None:
-    assert sorted(job_files(dev())) == sorted(f"jobs/{script}.sbatch" for script in SCRIPTS)
+def test_each_queue_has_the_scripts_that_its_machines_can_run() -> None:
+    assert scripts(environment("mixed")) == {"train": SCRIPTS, "eval": SCRIPTS, "trainium": ("sweep", "torchrun")}
 
 
-def test_neuron_machines_have_the_scripts_that_do_without_cuda() -> None:
-    assert sorted(job_files(dev(trn1()))) == ["jobs/sweep.sbatch", "jobs/torchrun.sbatch"]
+def test_a_cluster_of_one_queue_has_them_below_its_name_too() -> None:
+    assert list(job_files(dev())) == [f"jobs/train/{script}.sbatch" for script in SCRIPTS]
+
+
+def test_a_queue_without_accelerators_has_the_scripts_that_need_none() -> None:
+    assert scripts(dev(train(), cpu())) == {"train": SCRIPTS, "cpu": WITHOUT_ACCELERATORS}
+
+
+@pytest.mark.parametrize(("max_nodes", "measured"), [(1, set()), (2, {"nccl-tests"})])
+def test_a_single_gpu_has_nobody_to_measure_a_bandwidth_with(max_nodes: int, measured: set[str]) -> None:
+    assert {*scripts(dev(single_gpu(max_nodes)))["train"]} - {*TRAINING} == measured
+
+
+@pytest.mark.parametrize("name", ["..", ".", "a/b", "/etc", "Train", "train.sbatch", "-", ""])
+def test_no_queue_has_a_name_that_leads_elsewhere(name: str) -> None:
+    assert name_problem(name) is not None
+
+
+@pytest.mark.parametrize(
+    ("queue", "asked"),
+    [
+        ("train", {"--partition=train", "--gpus-per-node=8"}),
+        ("eval", {"--partition=eval", "--gpus-per-node=4"}),
+        ("trainium", {"--partition=trainium", "--gres=neuron:16"}),
+    ],
+)
+def test_every_script_names_its_own_queue_and_its_devices(queue: str, asked: set[str]) -> None:
+    kinds = ("--partition", "--gpus", "--gres")
+    texts = [text for path, text in job_files(environment("mixed")).items() if f"/{queue}/" in path]
+    lines = {line for text in texts for line in text.splitlines() if line.startswith("#SBATCH")}
+    assert {line.removeprefix("#SBATCH ") for line in lines if line.split()[1].startswith(kinds)} == asked
+
+
+@pytest.mark.parametrize("queue", ["train", "eval", "trainium"])
+def test_every_script_says_where_it_is_copied_from(queue: str) -> None:
+    found = {path: text for path, text in job_files(environment("mixed")).items() if f"/{queue}/" in path}
+    assert [path for path, text in found.items() if f"#     cp /opt/corral/{path} .\n" not in text] == []
+
+
+@pytest.mark.parametrize(
+    ("queue", "says"),
+    [
+        (shipped("eval"), "# Queue eval: g6e.12xlarge with 4 x l40s, nodes eval-[1-4]."),
+        (single_gpu(), "# Queue train: p4d.24xlarge with 1 x a10g, nodes train-[1-4], no EFA between them."),
+        (cpu(), "# Queue cpu: m7i.2xlarge, nodes cpu-1."),
+    ],
+)
+def test_a_script_says_what_its_queue_is(queue: QueuePlan, says: str) -> None:
+    assert text_of("torchrun", queue).splitlines()[6] == says
+
+
+@pytest.mark.parametrize(("queue", "says"), [("eval", False), ("train", True)])
+def test_spot_machines_are_spoken_of_where_there_are_some(queue: str, says: bool) -> None:
+    assert ("spot" in text_of("torchrun", shipped(queue))) is says
+
+
+def test_an_example_for_a_queue_of_one_node_asks_for_no_more() -> None:
+    alone = train(1)
+    examples = {line for line in text_of("torchrun", alone).splitlines() if line.startswith("#     sbatch")}
+    assert (examples, "--nodes=1" in options("torchrun", alone)) == (
+        {"#     sbatch --nodes=1 torchrun.sbatch train.py --your options"},
+        True,
+    )
+
+
+@pytest.mark.parametrize(("max_nodes", "at_once"), [(1, "%1 "), (8, "%4 ")])
+def test_a_sweeps_example_starts_no_more_runs_than_there_are_nodes(max_nodes: int, at_once: str) -> None:
+    assert f"--array=1-$(wc -l <runs.txt){at_once}" in text_of("sweep", train(max_nodes))
+
+
+@pytest.mark.parametrize(
+    ("queue", "word"), [(train(), "a GPU"), (trn1(), "a NeuronCore"), (cpu(), "a node")], ids=["GPU", "Neuron", "CPU"]
+)
+def test_a_script_says_what_a_process_has(queue: QueuePlan, word: str) -> None:
+    assert f"one process {word}." in text_of("torchrun", queue)
+
+
+@pytest.mark.parametrize("script", ["accelerate", "sweep", "torchrun"])
+@pytest.mark.parametrize(("queue", "threads"), [(cpu(), 4), (train(), 1)], ids=["CPUs", "GPUs"])
+def test_a_process_on_cpus_alone_has_a_thread_for_each_core(script: str, queue: QueuePlan, threads: int) -> None:
+    assert f"export OMP_NUM_THREADS=${{OMP_NUM_THREADS:-{threads}}}\n" in text_of(script, queue)
 
 
 @pytest.mark.parametrize("script", ["sweep", "torchrun"])
@@ -119,22 +218,22 @@ def test_a_run_of_a_sweep_has_one_node_and_its_own_output() -> None:
     assert {"--nodes=1", "--output=%x-%A_%a.out"} - options("sweep") == set()
 
 
-def test_scripts_name_the_first_queue_with_accelerators() -> None:
-    plan = dev(replace(cpu(), is_default=True), replace(train(), is_default=False))
-    assert training_queue(plan).name == "train"
+def test_scripts_of_machines_without_accelerators_ask_for_none() -> None:
+    asking = ("--gpus", "--gres")
+    assert [text for text in job_files(dev(cpu())).values() if any(word in text for word in asking)] == []
 
 
-def test_scripts_of_a_cluster_without_accelerators_ask_for_none() -> None:
-    assert [text for text in job_files(dev(cpu())).values() if "--gpus" in text] == []
+def every_shell() -> list[str]:
+    """Scripts of all shipped queues and of other kinds; one of those that differ in numbers and comments alone."""
+    others = [p5(), single_gpu(), single_gpu(1), replace(p5(), efa=False), train(1), cpu(), replace(cpu(), max_nodes=2)]
+    plans = [*(environment(name) for name in ("dev", "mixed", "train")), *map(dev, others)]
+    texts = [text for plan in plans for text in job_files(plan).values()]
+    return list({re.sub(r"^#(?! shellcheck).*|\d+", "", text, flags=re.MULTILINE): text for text in texts}.values())
 
 
-@pytest.mark.parametrize(
-    "queue", [train(), p5(), single_gpu(), trn1(), cpu()], ids=lambda queue: f"{queue.instance_type}-{queue.node.gres}"
-)
-def test_shellcheck_finds_nothing(queue: QueuePlan, tmp_path: Path) -> None:
-    files = job_files(dev(queue))
-    for path, text in files.items():
-        (tmp_path / path.removeprefix("jobs/")).write_text(text)
+def test_shellcheck_finds_nothing(tmp_path: Path) -> None:
+    for number, text in enumerate(every_shell()):
+        (tmp_path / str(number)).write_text(text)
     done = subprocess.run(["shellcheck", *tmp_path.iterdir()], capture_output=True, text=True)
     assert done.stdout == ""
 
@@ -162,7 +261,7 @@ class Desk:
         self, script: str, *arguments: str, queue: QueuePlan | None = None, **more: str
     ) -> subprocess.CompletedProcess[str]:
         """The finished script, with what srun was told in the file `told`. `queue`: None for the p4d machines."""
-        (self.directory / script).write_text(text_of(script, *([queue] if queue else [])))
+        (self.directory / script).write_text(text_of(script, queue))
         path = f"{self.directory / 'bin'}:{os.environ['PATH']}"
         environment = {"PATH": path, "HOME": str(self.directory), **ENVIRONMENT, **more}
         command = ["bash", script, *arguments]
@@ -337,9 +436,34 @@ def test_nccl_tests_tells_the_largest_size_that_was_measured(desk: Desk) -> None
     assert "    2) expected=487.0 ;;" in text_of("nccl-tests", p5()).splitlines()
 
 
+def test_nccl_tests_without_efa_looks_for_none_and_sends_less(desk: Desk) -> None:
+    (desk.directory / "output").write_text(row(0.3))
+    done = desk.run("nccl-tests", queue=single_gpu(), SLURM_NTASKS="2")
+    sizes = desk.told("argument ")[4:8]
+    said = done.stdout.splitlines()[-1]
+    assert (done.returncode, said, sizes) == (
+        0,
+        "corral: 0.3 GB/s bus bandwidth over 2 nodes",
+        ["-b", "1M", "-e", "1G"],
+    )
+
+
+@pytest.mark.parametrize(
+    "queue", [shipped("eval"), replace(p5(), efa=False), replace(p5(), max_nodes=1)], ids=["L40S", "no EFA", "one node"]
+)
+def test_nccl_tests_has_no_figure_for_what_nobody_measured(queue: QueuePlan) -> None:
+    text = text_of("nccl-tests", queue)
+    assert ("No figure to compare with" in text, "expected" in text) == (True, False)
+
+
+def test_nccl_tests_of_one_node_speaks_of_no_network() -> None:
+    comments = [line for line in text_of("nccl-tests", train(1)).splitlines() if line.startswith("# ")]
+    assert [line for line in comments if "EFA" in line or "TCP" in line or "two nodes" in line] == []
+
+
 def test_secrets_are_read_by_name_into_the_jobs_environment(tmp_path: Path) -> None:
     plan = replace(dev(), jobs=JobsPlan(secrets={"HF_TOKEN": "team/hf", "WANDB_API_KEY": "team/wandb"}))
-    text = job_files(plan)["jobs/torchrun.sbatch"]
+    text = job_files(plan)["jobs/train/torchrun.sbatch"]
     lines = text[text.index("secret() {") :].splitlines()[:5]
     (tmp_path / "aws").write_text('#!/bin/sh\necho "value of $4"\n')
     (tmp_path / "aws").chmod(0o755)
@@ -350,4 +474,4 @@ def test_secrets_are_read_by_name_into_the_jobs_environment(tmp_path: Path) -> N
 
 
 def test_a_script_of_an_environment_without_secrets_reads_none() -> None:
-    assert "secret" not in job_files(dev())["jobs/torchrun.sbatch"]
+    assert "secret" not in job_files(dev())["jobs/train/torchrun.sbatch"]

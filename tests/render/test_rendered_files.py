@@ -6,21 +6,26 @@ from collections.abc import Callable
 import pytest
 
 from corral.model.markets import Role
+from corral.plan.base import plan_base
+from corral.plan.cluster import plan_cluster
 from corral.render import cluster_files, deployed_json, user_data
+from corral.render.jobs import job_files
 from corral.render.slurm import slurm_conf
+from corral.spec.files import read_environment
+from environments import PROJECT
 from render.plans import boot_facts, cpu, deployed, dev, train
 
 Golden = Callable[[str, str], None]
 FILES = (
     "cluster.json",
-    "jobs/accelerate.sbatch",
-    "jobs/deepspeed.sbatch",
-    "jobs/jax.sbatch",
-    "jobs/lightning.sbatch",
-    "jobs/megatron.sbatch",
-    "jobs/nccl-tests.sbatch",
-    "jobs/sweep.sbatch",
-    "jobs/torchrun.sbatch",
+    "jobs/train/accelerate.sbatch",
+    "jobs/train/deepspeed.sbatch",
+    "jobs/train/jax.sbatch",
+    "jobs/train/lightning.sbatch",
+    "jobs/train/megatron.sbatch",
+    "jobs/train/nccl-tests.sbatch",
+    "jobs/train/sweep.sbatch",
+    "jobs/train/torchrun.sbatch",
     "nccl/profile.sh",
     "nccl/train.conf",
     "slurm/cgroup.conf",
@@ -60,3 +65,14 @@ def test_rendering_twice_gives_the_same_text() -> None:
 def test_file_says_at_its_beginning_that_corral_manages_it(path: str) -> None:
     beginning = next(line for line in cluster_files(dev())[path].splitlines() if not line.startswith("#!"))
     assert re.match("# Managed by corral: do not edit", beginning)
+
+
+@pytest.mark.parametrize("path", ["eval/nccl-tests", "trainium/sweep", "trainium/torchrun"])
+def test_job_script_of_another_queue(golden: Golden, path: str) -> None:
+    environment = read_environment(PROJECT, "mixed")
+    plan = plan_cluster(environment.cluster, plan_base(environment.base))
+    golden(f"render/mixed/jobs/{path}.sbatch", job_files(plan)[f"jobs/{path}.sbatch"])
+
+
+def test_job_script_of_machines_without_accelerators(golden: Golden) -> None:
+    golden("render/two-queues/jobs/cpu/accelerate.sbatch", job_files(dev(train(), cpu()))["jobs/cpu/accelerate.sbatch"])

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from corral.agent.errors import AgentError
 from corral.agent.install import install
-from corral.agent.places import places
+from corral.agent.places import is_needed, places
 from corral.agent.store import Store
 from corral.model.cluster import ClusterPlan
 from corral.model.deployed import Deployed
@@ -39,7 +39,7 @@ def boot(store: Store, role: Role, queue: str | None = None, *, root: Path = Pat
 
     Raises BootError where the store does not hold a whole cluster, or not this queue.
     """
-    files = {name: store.read(name) for name in store.names() if not name.startswith("agent/")}
+    files = {name: store.read(name) for name in store.names() if is_needed(name, role)}
     plan = _plan(files)
     if role is Role.COMPUTE and queue not in {known.name for known in plan.queues}:
         names = ", ".join(known.name for known in plan.queues)

@@ -32,6 +32,13 @@ def places(files: Mapping[str, bytes], role: Role, queue: str | None) -> tuple[P
     return (*_shared(files), *own)
 
 
+def is_needed(name: str, role: Role) -> bool:
+    """True if a machine in this role has a place for the file; nodes fetch Slurm's files from slurmctld."""
+    if name.startswith("agent/"):
+        return False
+    return role is Role.HEAD or "/" not in name or name.startswith(("nccl/", "neuron/"))
+
+
 def _shared(files: Mapping[str, bytes]) -> tuple[Placement, ...]:
     records = (
         Placement(path=f"/etc/corral/{name}", content=files[name])

@@ -29,7 +29,6 @@ class ClusterArns:
     log_group: str
     topic: str
     lustre: tuple[str, ...]
-    reservations: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,11 +166,11 @@ def _launching(arns: ClusterArns) -> tuple[Statement, ...]:
     # A launch is allowed only if everything that it touches is, its template among that: its tag says whose it is, and
     # nobody but the deployer tags templates. The rest need only come from a template; so no template is listed here.
     templates, own = f"{ec2}:launch-template/*", {"StringEquals": {"aws:ResourceTag/corral:cluster": arns.cluster}}
+    # So a reservation, too, is one of the spec's: dozens of ids would not fit into a role's policies.
     # New interfaces, volumes and instances are not named by a template; that there is one proves where they come from.
     new = {"ArnLike": {"ec2:LaunchTemplate": templates}}
     from_templates = {**new, "Bool": {"ec2:IsLaunchTemplateResource": "true"}}
-    used = [f"{ec2}:{kind}/*" for kind in ("subnet", "security-group", "placement-group")]
-    used += [f"{ec2}:capacity-reservation/{id}" for id in arns.reservations]
+    used = [f"{ec2}:{kind}/*" for kind in ("subnet", "security-group", "placement-group", "capacity-reservation")]
     used += [f"arn:aws:ec2:{arns.region}::image/*", f"{ec2}:image/*", f"arn:aws:ec2:{arns.region}::snapshot/*"]
     key_use = ["kms:Decrypt", "kms:DescribeKey", "kms:GenerateDataKeyWithoutPlaintext", "kms:ReEncrypt*"]
     return (

@@ -10,6 +10,7 @@ from corral.plan.head import check_head_address, plan_head
 from corral.plan.nics import plan_nics
 from corral.plan.nodes import plan_node
 from corral.plan.offers import plan_offers, plan_placement_groups
+from corral.plan.roles import check_job_role
 from corral.plan.static import check_static_nodes
 from corral.plan.storage import plan_lustre
 from corral.spec.cluster import ClusterSpec, JobsSpec, LifetimeSpec
@@ -25,7 +26,7 @@ def plan_cluster(
 
     `catalogue`: the project's, None for the shipped one.
     Raises SpecErrors for what only shows against the base: an address outside the range kept for heads, nodes that are
-    always there and find no place in its subnets.
+    always there and find no place in its subnets; and for more buckets and secrets than a role's policy holds.
     """
     known = catalogue or shipped_catalogue()
     zone = base.zone(spec.head.zone or base.zones[0].zone_id)
@@ -54,8 +55,8 @@ def plan_cluster(
         extra_slurm=dict(sorted(spec.slurm.extra.items())),
         ssh_keys=spec.access.ssh_keys,
     )
-    if homeless := check_static_nodes(spec, plan, base):
-        raise SpecErrors(homeless)
+    if errors := (*check_static_nodes(spec, plan, base), *check_job_role(plan, file=spec.file)):
+        raise SpecErrors(errors)
     return plan
 
 

@@ -1,4 +1,7 @@
-"""Job scripts that users copy: they fit the cluster's default queue, save on a signal and are requeued."""
+"""Job scripts that users copy: a directory for each queue, with those that its machines can run.
+
+What trains saves on a signal and is requeued.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -6,19 +9,21 @@ from dataclasses import dataclass
 from corral.catalog.instances import Vendor
 from corral.catalog.nccl_variables import Measured, variable_catalogue, vendor_of
 from corral.model.cluster import ClusterPlan, GresPlan, QueuePlan
-from corral.model.markets import InterfaceType
+from corral.model.markets import InterfaceType, Market
 from corral.render.texts import fill
 
 SIGNAL_BEFORE_S = 120  # as long as a spot notice, so that one way to save serves both
 _MARGIN_S = 15  # what a requeue needs, before the limit
 _TOLERATED_PERCENT = 85  # of a measured bandwidth; runs on the same machines differ by some percent
+_AT_ONCE = 4  # runs of a sweep, in its example
+_DEVICES: Mapping[Vendor | None, str] = {Vendor.NVIDIA: "GPU", Vendor.NEURON: "NeuronCore", None: "node"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Script:
     """A script. `task_per_device`: Slurm starts every process itself; else a launcher does, once a node.
 
-    `vendors`: whose accelerators it is for; None stands for machines without any.
+    `vendors`: whose accelerators it is for; None stands for machines without any. `processes`: fewer make no sense.
     """
 
     name: str
@@ -26,6 +31,7 @@ class _Script:
     vendors: tuple[Vendor | None, ...] = (Vendor.NVIDIA,)
     trains: bool = True
     one_node: bool = False
+    processes: int = 1
     output: str = "%x-%j.out"
 
 
@@ -35,24 +41,28 @@ _SCRIPTS = (
     _Script(name="jax", task_per_device=True, vendors=(Vendor.NVIDIA, None)),
     _Script(name="lightning", task_per_device=True, vendors=(Vendor.NVIDIA, None)),
     _Script(name="megatron", task_per_device=True),
-    _Script(name="nccl-tests", task_per_device=True, trains=False),
+    _Script(name="nccl-tests", task_per_device=True, trains=False, processes=2),
     _Script(name="sweep", vendors=(Vendor.NVIDIA, Vendor.NEURON, None), one_node=True, output="%x-%A_%a.out"),
     _Script(name="torchrun", vendors=(Vendor.NVIDIA, Vendor.NEURON, None)),
 )
 
 
 def job_files(plan: ClusterPlan) -> Mapping[str, str]:
-    """The text of each job script by its path below the cluster's prefix: those that the training queue can run."""
-    queue = training_queue(plan)
-    vendor = vendor_of(queue.node.gres.type) if queue.node.gres else None
-    fitting = [script for script in _SCRIPTS if vendor in script.vendors]
-    return {f"jobs/{script.name}.sbatch": _text(script, queue, plan.jobs.secrets) for script in fitting}
+    """The text of each job script by its path below the cluster's prefix, `jobs/QUEUE/NAME.sbatch`."""
+    return {
+        f"jobs/{queue.name}/{script.name}.sbatch": _text(script, queue, plan.jobs.secrets)
+        for queue in plan.queues
+        for script in _SCRIPTS
+        if _fits(script, queue)
+    }
 
 
-def training_queue(plan: ClusterPlan) -> QueuePlan:
-    """The queue that the scripts name: the default one, unless only another has accelerators."""
-    by_default = sorted(plan.queues, key=lambda queue: not queue.is_default)
-    return next((queue for queue in by_default if queue.node.gres), by_default[0])
+def _fits(script: _Script, queue: QueuePlan) -> bool:
+    return _vendor(queue) in script.vendors and _processes(queue) * queue.max_nodes >= script.processes
+
+
+def _vendor(queue: QueuePlan) -> Vendor | None:
+    return vendor_of(queue.node.gres.type) if queue.node.gres else None
 
 
 def _text(script: _Script, queue: QueuePlan, secrets: Mapping[str, str]) -> str:
@@ -60,19 +70,56 @@ def _text(script: _Script, queue: QueuePlan, secrets: Mapping[str, str]) -> str:
     return fill(
         f"jobs/{script.name}.sbatch.j2",
         name=script.name,
+        queue=queue.name,
+        machines=_machines(queue),
         trains=script.trains,
+        on_spot=any(offer.market is Market.SPOT for offer in queue.offers),
         secrets=secrets,
         options=tuple(_options(script, queue, processes if script.task_per_device else 1)),
+        nodes=_nodes(queue),
+        at_once=min(_AT_ONCE, queue.max_nodes),
+        device=_DEVICES[_vendor(queue)],
         processes_per_node=processes,
         has_accelerators=queue.node.gres is not None,
+        threads=_threads(queue),
         devices=", ".join(map(str, range(processes))),
         margin_s=_MARGIN_S,
-        instance_type=queue.instance_type,
-        efa_devices=sum(nic.interface_type is not InterfaceType.ENA for nic in queue.nics) if queue.efa else 0,
-        measured=_measured(queue.instance_type),
-        expected=_expected(queue.instance_type),
-        tolerated_percent=_TOLERATED_PERCENT,
+        **_bandwidth(queue),
     )
+
+
+def _machines(queue: QueuePlan) -> str:
+    """What a queue consists of, for a comment."""
+    gres = queue.node.gres
+    accelerators = f" with {gres.count} x {gres.type}" if gres else ""
+    without = ", no EFA between them" if queue.max_nodes > 1 and not queue.efa else ""
+    return f"{queue.instance_type}{accelerators}, nodes {queue.node_names}{without}"
+
+
+def _nodes(queue: QueuePlan) -> int:
+    """How many nodes a script asks for that can have several."""
+    return min(2, queue.max_nodes)
+
+
+def _threads(queue: QueuePlan) -> int:
+    """OpenMP threads of a process: all cores where they do the work, else one, as torchrun has it."""
+    node = queue.node
+    return 1 if node.gres else node.sockets * node.cores_per_socket
+
+
+def _bandwidth(queue: QueuePlan) -> Mapping[str, object]:
+    """What the measuring script is told: of EFA between its nodes, of other people's figures, of how much it sends."""
+    several = queue.max_nodes > 1
+    efa = sum(nic.interface_type is not InterfaceType.ENA for nic in queue.nics) if queue.efa and several else 0
+    return {
+        "instance_type": queue.instance_type,
+        "several_nodes": several,
+        "efa_devices": efa,
+        "largest": "1G" if several and not efa else "16G",  # over TCP more can take longer than the job has
+        "measured": _measured(queue),
+        "expected": {row.nodes: row.gb_per_s for row in _measured(queue)},  # a later row has the larger size
+        "tolerated_percent": _TOLERATED_PERCENT,
+    }
 
 
 def _processes(queue: QueuePlan) -> int:
@@ -86,7 +133,7 @@ def _options(script: _Script, queue: QueuePlan, tasks_per_node: int) -> Iterator
     cpus = node.sockets * node.cores_per_socket * node.threads_per_core
     yield f"--job-name={script.name}"
     yield f"--partition={queue.name}"
-    yield f"--nodes={1 if script.one_node else min(2, queue.max_nodes)}"
+    yield f"--nodes={1 if script.one_node else _nodes(queue)}"
     yield f"--ntasks-per-node={tasks_per_node}"
     yield f"--cpus-per-task={max(1, cpus // tasks_per_node)}"
     if node.gres:
@@ -103,10 +150,7 @@ def _devices(gres: GresPlan) -> str:
     return f"--gpus-per-node={gres.count}" if gres.name == "gpu" else f"--gres={gres.name}:{gres.count}"
 
 
-def _measured(instance_type: str) -> tuple[Measured, ...]:
-    return tuple(row for row in variable_catalogue().measured if row.instance_type == instance_type)
-
-
-def _expected(instance_type: str) -> Mapping[int, float]:
-    """The bandwidth at the largest size that was measured, by the number of nodes."""
-    return {row.nodes: row.gb_per_s for row in _measured(instance_type)}
+def _measured(queue: QueuePlan) -> tuple[Measured, ...]:
+    """Figures of these machines, measured over EFA, for as many nodes as the queue can have."""
+    rows = variable_catalogue().measured if queue.efa else ()
+    return tuple(row for row in rows if row.instance_type == queue.instance_type and row.nodes <= queue.max_nodes)

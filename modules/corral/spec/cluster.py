@@ -66,7 +66,8 @@ class JobsSpec(SpecRecord):
     buckets: tuple[BucketSpec, ...] = Field(
         default=(),
         description="Buckets that jobs may read or write with their role, in the cluster's region or in us-east-1:"
-        " roles are kept from all others. Default: none.",
+        " roles are kept from all others. With the secrets they must fit into a role's policy, which holds about 130."
+        " Default: none.",
     )
     secrets: Mapping[str, str] = Field(
         default={},

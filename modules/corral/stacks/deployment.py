@@ -20,8 +20,8 @@ from corral.components.queues import Queues
 from corral.model.cluster import ClusterPlan
 from corral.model.deployed import BootFacts, Deployed, DeployedLustre, DeployedTemplate
 from corral.model.markets import Role
-from corral.model.urls import bucket_of
-from corral.plan.access import ClusterArns, JobArns, compute_policy, head_policy, job_policy, secret_arn
+from corral.plan.access import ClusterArns, compute_policy, head_policy, job_policy
+from corral.plan.roles import job_arns
 from corral.stacks.ground import Ground
 
 
@@ -77,7 +77,7 @@ class Parts:
         """The policies of the three roles. A head must not boot before it may do its work."""
         arns, identity, ground = self._arns(), self.identity, self.ground
         job = pulumi.Output.all(ground.bucket_arn, ground.key_arn).apply(
-            lambda found: job_policy(_job_arns(self.plan, self.account, found[0], found[1]))
+            lambda found: job_policy(job_arns(self.plan, self.account, found[0], found[1]))
         )
         return [
             identity.grant("head", identity.head, arns.apply(head_policy)),
@@ -140,29 +140,13 @@ class Parts:
         ).apply(lambda found: _deployed(self.plan, self.account, found))
 
 
-def _job_arns(plan: ClusterPlan, account: str, bucket: str, key: str) -> JobArns:
-    """Data that Lustre shows is written by jobs anyway; what else is declared may say that it is only read."""
-    linked = {f"arn:aws:s3:::{bucket_of(link.s3)}" for system in plan.lustre for link in system.data}
-    places = {place.s3.replace("s3://", "arn:aws:s3:::", 1): place.write for place in plan.jobs.buckets}
-    return JobArns(
-        bucket=bucket,
-        key=key,
-        cluster=plan.name,
-        writable=tuple(sorted(linked | {place for place, write in places.items() if write})),
-        readable=tuple(sorted(place for place, write in places.items() if not write)),
-        secrets=tuple(secret_arn(plan.region, account, name) for name in sorted(set(plan.jobs.secrets.values()))),
-    )
-
-
 def _cluster_arns(plan: ClusterPlan, account: str, found: Mapping[str, Any]) -> ClusterArns:
-    offers = (offer for queue in plan.queues for offer in queue.offers)
     own = {
         "account": account,
         "region": plan.region,
         "cluster": plan.name,
         "prefix": plan.prefix,
         "lustre": tuple(found["lustre"]),
-        "reservations": tuple(sorted({offer.reservation for offer in offers if offer.reservation})),
     }
     return ClusterArns(**{**found, **own})
 
