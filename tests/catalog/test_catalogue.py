@@ -7,7 +7,6 @@ import pytest
 
 from corral.catalog.images import find_image_profile, image_profiles
 from corral.catalog.instances import instance_types
-from corral.catalog.lustre import lustre_choices
 from corral.catalog.names import UnknownName, nearest, suggestion
 from corral.catalog.offerings import offered_zones
 from corral.catalog.prices import Trust, capacity_block_price, instance_price, service_price
@@ -95,17 +94,17 @@ def test_every_offered_price_is_of_a_region_with_the_type() -> None:
 
 
 def test_a_capacity_block_of_a_region_of_its_own() -> None:
-    price = capacity_block_price("p5e.48xlarge", "us-west-1")
-    assert price and (price.usd_per_hour, price.as_of, price.trust) == (49.75, "2026-01", Trust.SECOND_HAND)
+    price = capacity_block_price("trn2.48xlarge", "us-east-2")
+    assert price and (price.usd_per_hour, price.as_of, price.trust) == (35.7608, "2026-02-01", Trust.PRICE_LIST)
 
 
-def test_a_capacity_block_elsewhere_costs_what_it_does_in_most_regions() -> None:
+def test_a_capacity_block_of_no_region_of_its_own_costs_what_it_does_everywhere() -> None:
     price = capacity_block_price("p5e.48xlarge", "us-east-2")
-    assert price and price.usd_per_hour == 39.8
+    assert price and (price.usd_per_hour, price.as_of) == (54.928, "2026-10-07")
 
 
 def test_a_capacity_block_price_that_is_not_known_is_none() -> None:
-    assert (capacity_block_price("p4d.24xlarge", "us-east-1"), capacity_block_price("t3.large", "us-east-1")) == (
+    assert (capacity_block_price("trn2.48xlarge", "us-east-1"), capacity_block_price("t3.large", "us-east-1")) == (
         None,
         None,
     )
@@ -114,11 +113,6 @@ def test_a_capacity_block_price_that_is_not_known_is_none() -> None:
 def test_capacity_block_prices_are_of_types_that_are_sold_so() -> None:
     rows = read_csv("capacity_blocks.csv")
     assert [row for row in rows if "capacity-block" not in instance_types()[row["instance_type"]].markets] == []
-
-
-def test_a_lustre_price_is_of_a_deployment() -> None:
-    prices = [row["name"] for row in read_csv("services.csv") if row["name"].startswith("lustre-")]
-    assert set(prices) - {row.price_name for row in lustre_choices()} == set()
 
 
 def test_every_price_is_of_a_known_type_in_a_known_region() -> None:
@@ -164,7 +158,7 @@ def test_a_price_that_is_not_known_is_none() -> None:
 @pytest.mark.parametrize("name", SERVICES)
 def test_a_service_has_a_price_with_source_and_trust(name: str) -> None:
     price = service_price(name, "us-east-1")
-    assert price and price.usd > 0 and price.source and price.as_of and price.trust is Trust.SECOND_HAND
+    assert price and price.usd > 0 and price.source and price.as_of and price.trust is Trust.PRICE_LIST
 
 
 def test_the_only_image_profile_of_the_box_is_marked() -> None:

@@ -12,6 +12,8 @@ def test_instance_price_says_where_it_is_from_and_how_far_to_trust_it() -> None:
         spot=Usd(2.4655, 8.1915),
         source="skypilot-catalog v8 aws/vms.csv at 00148f2, after June 2025, second-hand;"
         " spot: a moment's cheapest and dearest zone",
+        capacity_block=13.568,
+        capacity_block_source="notes of October 2026 on AWS's Capacity Blocks pricing page, 2026-10-07, second-hand",
     )
 
 
@@ -27,7 +29,7 @@ def test_every_service_has_a_price_in_us_east_1() -> None:
 def test_service_price_of_another_region_is_that_of_us_east_1_and_says_so() -> None:
     assert catalogue_prices("eu-west-1").service(Service.KMS_KEY_MONTH) == ServicePrice(
         usd=1.0,
-        source="cloudburn.io AWS KMS pricing, 2026-03-14, second-hand;"
+        source="ArdurAI/veer docs/architecture/cost-model, 2026-08-31, price-list;"
         " price of us-east-1, that of eu-west-1 is not known",
     )
 
@@ -36,11 +38,11 @@ def test_price_of_a_block_keeps_its_own_source_and_date() -> None:
     price = catalogue_prices("us-east-1").instance("p5.48xlarge")
     assert price is not None
     assert price.source_of(Market.CAPACITY_BLOCK) == (
-        "copy of AWS's Capacity Blocks pricing page at sibshop.uat.jiralog.com, late 2024 (stale), second-hand"
+        "notes of October 2026 on AWS's Capacity Blocks pricing page, 2026-10-07, second-hand"
     )
     assert price.source_of(Market.ON_DEMAND) == price.source_of(Market.SPOT) == price.source
 
 
 def test_what_has_no_price_has_no_source() -> None:
-    price = catalogue_prices("us-east-1").instance("p4d.24xlarge")
+    price = catalogue_prices("us-east-1").instance("g5.xlarge")
     assert price is not None and price.source_of(Market.CAPACITY_BLOCK) is None

@@ -7,7 +7,7 @@ from corral.forecast.bill import CostForecast
 from corral.forecast.capacity import offer_usd_per_hour, pool_counts
 from corral.forecast.catalogue import catalogue_prices
 from corral.forecast.cost import forecast_cost
-from corral.forecast.money import Sum, Usd
+from corral.forecast.money import HOURS_PER_MONTH, Sum, Usd
 from corral.forecast.prices import InstancePrice
 from corral.model.base import HomePlan
 from corral.model.cluster import ClusterPlan, OfferPlan
@@ -189,10 +189,27 @@ DATA = LustrePlan(
 
 def test_a_sum_without_some_of_its_prices_says_so() -> None:
     cost = forecast_cost(replace(BASE, lustre=(DATA,)), CLUSTER, PRICES)
-    lustre = ("Lustre data, PERSISTENT_2 SSD 250 (19,200 GiB)", "Lustre data, metadata (24,000 IOPS)")
+    lustre = ("Lustre data, PERSISTENT_2 SSD 250 (19,200 GiB)", "Lustre data, metadata (12,000 IOPS)")
     assert cost.idle_base_usd_per_month.missing == cost.kept_usd_per_month.missing == lustre
     assert cost.idle_cluster_usd_per_hour.missing == ("alarm",)
     assert cost.maximum_usd_per_hour.missing == (*lustre, "alarm")
+
+
+def test_an_ssd_cache_has_its_own_price() -> None:
+    slow = replace(DATA, deployment="PERSISTENT_1", disks="HDD", throughput_mbps_per_tib=12, metadata_iops=None)
+    prices = catalogue_prices("us-east-1")
+    found = [
+        {item.what: item.usd_per_hour for item in forecast_cost(replace(BASE, lustre=(system,)), CLUSTER, prices).base}
+        for system in (slow, replace(slow, drive_cache=True))
+    ]
+    assert found[0]["Lustre data, PERSISTENT_1 HDD 12"] == Usd.exact(0.025 * 19_200 / HOURS_PER_MONTH)
+    assert found[1]["Lustre data, PERSISTENT_1 HDD 12 with cache"] == Usd.exact(0.041 * 19_200 / HOURS_PER_MONTH)
+
+
+def test_metadata_iops_that_come_with_the_size_are_not_paid_for() -> None:
+    included = replace(BASE, lustre=(replace(DATA, metadata_iops=12_000),))
+    whats = [item.what for item in forecast_cost(included, CLUSTER, PRICES).base]
+    assert "Lustre data, metadata" not in whats
 
 
 def test_backups_are_paid_for_by_use_at_an_unknown_price() -> None:
@@ -220,4 +237,4 @@ def test_base_without_endpoints_pays_for_none() -> None:
 
 def test_a_capacity_block_costs_its_own_price() -> None:
     block = replace(SPOT, market=Market.CAPACITY_BLOCK, max_price_usd_per_hour=None)
-    assert cents(offer_usd_per_hour(block, "p5.48xlarge", catalogue_prices("us-east-1"))) == (39.33, 39.33)
+    assert cents(offer_usd_per_hour(block, "p5.48xlarge", catalogue_prices("us-east-1"))) == (47.76, 47.76)

@@ -150,7 +150,7 @@ def test_what_a_reservation_costs_without_a_node_is_told(count: int | None, cost
 
 
 def test_what_a_block_costs_when_it_is_bought_is_told() -> None:
-    text = "its capacity block is paid for as a whole when it is bought, used or not: 8 x 39.33 = 314.64 USD an hour"
+    text = "its capacity block is paid for as a whole when it is bought, used or not: 8 x 47.76 = 382.08 USD an hour"
     cluster = offered(market=Market.CAPACITY_BLOCK, reservation="cr-1")
     assert told_of(cluster, {("train", 1): 8}) == [f"{text}, for all its hours"]
 

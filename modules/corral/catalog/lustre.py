@@ -45,6 +45,16 @@ class LustreDeployment:
         """The service whose price a GiB and month of it costs."""
         return f"lustre-{self.name.lower().replace('_', '-').replace(' ', '-')}-gib-month"
 
+    @property
+    def cached_name(self) -> str:
+        """What it is called with an SSD read cache."""
+        return f"{self.name} with cache"
+
+    @property
+    def cached_price_name(self) -> str:
+        """The service whose price a GiB and month costs with an SSD read cache, that cache included."""
+        return self.price_name.replace("-gib-", "-cache-gib-")
+
     def allows(self, size_gib: int, *, efa: bool = False) -> bool:
         """Whether a file system of this deployment can have this size. Raises ValueError for EFA that it lacks."""
         smallest, step = self.steps(efa=efa)

@@ -15,13 +15,14 @@ from corral.catalog.tables import read_csv
 
 INSTANCE_PRICES_SOURCE = "skypilot-catalog v8 aws/vms.csv at 00148f2"
 INSTANCE_PRICES_AS_OF = "after June 2025"
-_MOST_REGIONS = "*"  # the source says "most regions" and names those that differ
+_EVERYWHERE = "*"  # the source has one price, and at most names the regions that differ
 
 
 class Trust(StrEnum):
-    """How well a figure is known: stated by AWS itself, by others, only remembered, or by the project's own file."""
+    """How well a figure is known: by AWS itself, its price list as copied, others, memory, or the project's file."""
 
     VERIFIED = "verified"
+    PRICE_LIST = "price-list"
     SECOND_HAND = "second-hand"
     MEMORY = "memory"
     OWN = "own"
@@ -63,13 +64,14 @@ class ServicePrice:
 
 def instance_price(instance_type: str, region: str) -> InstancePrice | None:
     """The price of this type in this region; None where the snapshot has no such row."""
-    return _instance_prices().get((instance_type, region))
+    row = _instance_rows().get((instance_type, region))
+    return _instance_row(row) if row else None
 
 
 def capacity_block_price(instance_type: str, region: str) -> CapacityBlockPrice | None:
     """What a Capacity Block of this type costs in this region; None where the snapshot knows no price for it."""
     known = _capacity_block_prices()
-    return known.get((instance_type, region)) or known.get((instance_type, _MOST_REGIONS))
+    return known.get((instance_type, region)) or known.get((instance_type, _EVERYWHERE))
 
 
 def service_price(name: str, region: str) -> ServicePrice | None:
@@ -78,10 +80,9 @@ def service_price(name: str, region: str) -> ServicePrice | None:
 
 
 @cache
-def _instance_prices() -> Mapping[tuple[str, str], InstancePrice]:
-    return MappingProxyType(
-        {(row["instance_type"], row["region"]): _instance_row(row) for row in read_csv("prices.csv")}
-    )
+def _instance_rows() -> Mapping[tuple[str, str], Mapping[str, str]]:
+    """Rows, not prices: there are over a thousand, of which a plan needs a few."""
+    return MappingProxyType({(row["instance_type"], row["region"]): row for row in read_csv("prices.csv")})
 
 
 @cache

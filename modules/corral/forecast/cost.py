@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from corral.catalog.lustre import find_lustre_deployment
+from corral.catalog.lustre import find_lustre_deployment, metadata_iops
 from corral.forecast.bill import STATIC, CostForecast, Item, QueueCost, UsePrice
 from corral.forecast.capacity import NO_COUNTS, Counts, Supply, cost_of, supplies
 from corral.forecast.money import HOURS_PER_MONTH, Usd
@@ -77,11 +77,13 @@ def _lustre(system: LustrePlan, prices: PriceList) -> Iterator[Item]:
     row = find_lustre_deployment(
         system.deployment, storage=system.disks, throughput_mbps_per_tib=system.throughput_mbps_per_tib
     )
-    yield _monthly(f"Lustre {system.name}, {row.name}", system.size_gib, row.price_name, prices)
-    if system.metadata_iops:
-        yield _monthly(
-            f"Lustre {system.name}, metadata", system.metadata_iops, "lustre-metadata-iops-month", prices, unit="IOPS"
-        )
+    cached = system.drive_cache
+    name, price = (row.cached_name, row.cached_price_name) if cached else (row.name, row.price_name)
+    yield _monthly(f"Lustre {system.name}, {name}", system.size_gib, price, prices)
+    # What comes with the size is in its price. Source: FSx for Lustre pricing page, "Metadata IOPS".
+    beyond = (system.metadata_iops or 0) - metadata_iops().included(system.size_gib)
+    if beyond > 0:
+        yield _monthly(f"Lustre {system.name}, metadata", beyond, "lustre-metadata-iops-month", prices, unit="IOPS")
 
 
 def _static_nodes(queue: QueuePlan, found: Sequence[Supply]) -> Item:

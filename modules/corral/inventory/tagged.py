@@ -48,13 +48,16 @@ def read_file_systems(session: Any) -> Iterator[Thing]:
 
 
 def _lustre_type(item: Mapping[str, Any]) -> str | None:
-    """The name of the catalogue's row: deployment, disks, and throughput where there is a choice."""
+    """The name in the catalogue: deployment, disks, throughput where there is a choice, and a cache if it has one."""
     settings = item.get("LustreConfiguration", {})
     throughput = settings.get("PerUnitStorageThroughput")
-    wanted = (settings.get("DeploymentType"), item.get("StorageType", "SSD"), throughput)
+    deployment: str | None = settings.get("DeploymentType")
+    wanted = (deployment, item.get("StorageType", "SSD"), throughput)
     rows = lustre_choices()
-    found = (r.name for r in rows if (r.deployment_type, r.storage, r.throughput_mbps_per_tib) == wanted)
-    return next(found, wanted[0])
+    row = next((r for r in rows if (r.deployment_type, r.storage, r.throughput_mbps_per_tib) == wanted), None)
+    if row is None:
+        return deployment
+    return row.cached_name if settings.get("DriveCacheType") == "READ" else row.name
 
 
 def read_zones(session: Any) -> Iterator[Thing]:

@@ -61,6 +61,7 @@ def _named(thing: Thing) -> str:
 def _lustre(thing: Thing) -> str:
     """The price's name: what a Lustre file system costs depends on its deployment, disks and throughput."""
     names = {row.name: row.price_name for row in lustre_choices()}
+    names |= {row.cached_name: row.cached_price_name for row in lustre_choices()}
     return names.get(thing.type or "", "lustre-unknown")
 
 
