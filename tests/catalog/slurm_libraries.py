@@ -13,31 +13,33 @@ from functools import cached_property
 from pathlib import Path
 
 from corral.catalog.slurm_settings import Place
+from corral.catalog.slurm_values import Type
 
 # A key that stands in one table alone, for each table.
 TELLING = {Place.CONF: "AccountingStorageBackupHost", Place.NODE: "CoreSpecCount", Place.PARTITION: "AllocNodes"}
 # Neighbours in the table of nodes: how far they are apart is the length of a row, which differs between releases.
 NEIGHBOURS = ("BcastAddr", "Boards")
 ARRAY = 7  # S_P_ARRAY in src/common/parse_config.h: a line of its own, such as NodeName=
+TYPES = {1: Type.TEXT, 3: Type.UINT16, 4: Type.UINT32, 5: Type.UINT64, ARRAY: Type.LINES, 8: Type.BOOLEAN}
 _KEY = re.compile(rb"[A-Z][A-Za-z0-9]*")
 _LOAD, _RELA, _RELATIVE = 1, 4, 8  # elf.h: PT_LOAD, SHT_RELA, R_X86_64_RELATIVE
 
 
-def keys_taken(library: Path) -> Mapping[Place, frozenset[str]]:
-    """The keys that this libslurmfull.so reads at each place, without those that it reads to say they are defunct."""
+def keys_taken(library: Path) -> Mapping[Place, Mapping[str, Type]]:
+    """The keys that this libslurmfull.so reads at each place, with their types, without those that it calls defunct."""
     image = _Image(library.read_bytes())
     names = {at: name for at, target in image.pointers.items() if (name := image.name(target))}
     starts = {name: at for at, name in names.items()}
     length = starts[NEIGHBOURS[1]] - starts[NEIGHBOURS[0]]
-    return {place: frozenset(_taken(image, names, starts[key], length)) for place, key in TELLING.items()}
+    return {place: dict(_taken(image, names, starts[key], length)) for place, key in TELLING.items()}
 
 
-def _taken(image: _Image, names: Mapping[int, str], at: int, length: int) -> Iterator[str]:
+def _taken(image: _Image, names: Mapping[int, str], at: int, length: int) -> Iterator[tuple[str, Type]]:
     while at - length in names:
         at -= length
     while at in names:
         if at + 16 not in image.pointers or image.number(at + 8) == ARRAY:
-            yield names[at]
+            yield names[at], TYPES[image.number(at + 8)]
         at += length
 
 

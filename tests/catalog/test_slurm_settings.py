@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from tools.slurm_matrix.roots import slurm_roots
 from catalog.slurm_libraries import keys_taken
 from corral.catalog.slurm_releases import RELEASES, parse_release, release_text
 from corral.catalog.slurm_settings import Place, Setting, misfits, slurm_changes, slurm_keys, span_beside
+from corral.catalog.slurm_values import Type, value_types
 from corral.catalog.tables import read_toml
 
 PLACES = (Place.CONF, Place.NODE, Place.PARTITION)
@@ -38,12 +40,27 @@ READ_STILL = {
 def test_a_release_takes_the_keys_that_its_library_reads(release: str, place: Place) -> None:
     refused = {key for key, until in READ_STILL[place].items() if release >= until}
     (library,) = ROOTS[release].glob(LIBRARY)
-    assert taken(release, place) == read(library)[place] - refused
+    assert taken(release, place) == read(library)[place].keys() - refused
+
+
+@pytest.mark.slurm
+@pytest.mark.parametrize("place", [Place.CONF, Place.PARTITION], ids=lambda place: place.name.lower())
+@pytest.mark.parametrize("release", ROOTS)
+def test_a_release_reads_each_value_as_the_type_that_the_table_says(release: str, place: Place) -> None:
+    (library,) = ROOTS[release].glob(LIBRARY)
+    found = {key: type_ for key, type_ in read(library)[place].items() if key in taken(release, place)}
+    assert found == {key: value_types(place).get(key, Type.TEXT) for key in found} | retyped(release, place)
+
+
+def retyped(release: str, place: Place) -> dict[str, Type]:
+    """Keys of corral's own, whose lines a later release takes more than once."""
+    several = ("Epilog", "EpilogSlurmctld", "Prolog", "PrologSlurmctld")
+    return dict.fromkeys(several, Type.LINES) if place is Place.CONF and release >= "24.11" else {}
 
 
 @cache
-def read(library: Path) -> dict[Place, frozenset[str]]:
-    return dict(keys_taken(library))
+def read(library: Path) -> Mapping[Place, Mapping[str, Type]]:
+    return keys_taken(library)
 
 
 def taken(release: str, place: Place) -> set[str]:

@@ -9,12 +9,13 @@ from collections.abc import Iterator, Mapping
 
 from corral.catalog.images import ImageProfile
 from corral.catalog.names import nearest
-from corral.catalog.slurm_releases import NEWEST, OLDEST, parse_release, release_text
+from corral.catalog.slurm_releases import NEWEST, OLDEST, Release, parse_release, release_text
 from corral.catalog.slurm_settings import Place, misfits, slurm_keys, span_beside
 from corral.spec.cluster import ClusterWishes
 from corral.spec.errors import Finding, Loc
-from corral.spec.image import known_image
+from corral.spec.image import ImageSpec, known_image
 from corral.spec.queues import QueueSpec
+from corral.spec.rules_slurm_values import conflicts, repeated, value_problem
 
 _KEY = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _VALUE = re.compile(r"[^\s#\"'\\]+")
@@ -54,7 +55,11 @@ _FILES = (
     ("JobSubmitPlugins", "lua", "/etc/slurm/job_submit.lua", "slurmctld ends"),
     ("CliFilterPlugins", "lua", "/etc/slurm/cli_filter.lua", "every sbatch, salloc and srun fails"),
     ("BurstBufferType", "lua", "/etc/slurm/burst_buffer.lua", "it does nothing"),
+    ("JobCompType", "lua", "/etc/slurm/jobcomp.lua", "it keeps nothing, and slurmctld of 24.11 and later ends"),
+    ("SlurmctldPlugstack", "nonstop", "/etc/slurm/nonstop.conf", "slurmctld ends"),
 )
+# Others are refused by themselves. Source: slurm.conf(5), PreemptMode.
+_MODES = frozenset({"off", "gang", "within", "priority", "cancel", "requeue", "suspend", ""})
 _LOGS = "/var/log/slurm/"
 _KINDS = {Place.CONF: "a key of slurm.conf", Place.PARTITION: "a key of a partition"}
 
@@ -62,12 +67,20 @@ _KINDS = {Place.CONF: "a key of slurm.conf", Place.PARTITION: "a key of a partit
 def check(wishes: ClusterWishes) -> Iterator[Finding]:
     """What is wrong with the further keys of the cluster and of its queues, which the head's Slurm reads, too."""
     image = known_image(wishes.image)
-    lines: list[tuple[Loc, Place, Mapping[str, str]]] = [(("slurm", "extra"), Place.CONF, wishes.slurm.extra)]
+    own = wishes.slurm.extra
+    lines: list[tuple[Loc, Place, Mapping[str, str]]] = [(("slurm", "extra"), Place.CONF, own)]
     lines += [(("queues", n, "extra"), Place.PARTITION, queue.extra) for n, queue in enumerate(wishes.queues)]
-    for loc, place, extra in lines:
-        for key, value in extra.items():
-            yield from (Finding((*loc, key), message) for message in _problems(place, key, value, image))
-    yield from (Finding(("slurm", "extra", key), message) for key, message in _fatal(wishes.slurm.extra))
+    wrong = [
+        Finding((*loc, key), message)
+        for loc, place, extra in lines
+        for key, message in (*_lines(place, extra, wishes.image), *repeated(extra))
+    ]
+    yield from wrong
+    said = {finding.loc for finding in wrong}
+    nodes = sum(queue.nodes.max for queue in wishes.queues)
+    together = (*_fatal(own), *conflicts(own, _release(image), nodes))
+    findings = (Finding(("slurm", "extra", key), message) for key, message in together)
+    yield from (finding for finding in findings if finding.loc not in said)
     for number, queue in enumerate(wishes.queues):
         yield from _check_accounts(("queues", number, "accounts"), queue)
 
@@ -80,6 +93,12 @@ def _check_accounts(loc: Loc, queue: QueueSpec) -> Iterator[Finding]:
             "needs slurmdbd, which corral does not have yet: without it Slurm 22.05 lets nobody in, 24.11 everybody"
             " - leave it out; Unix groups work: extra: {AllowGroups: ...}",
         )
+
+
+def _lines(place: Place, extra: Mapping[str, str], image: ImageSpec) -> Iterator[tuple[str, str]]:
+    """Keys with what is wrong with each by itself."""
+    for key, value in extra.items():
+        yield from ((key, message) for message in _problems(place, key, value, image))
 
 
 def _fatal(extra: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -97,12 +116,14 @@ def _preemption(extra: Mapping[str, str], type_key: str | None, mode_key: str | 
     """slurmctld ends where one of the two says that jobs give way, and the other does not."""
     type_ = extra[type_key] if type_key else "preempt/none"
     modes = frozenset(extra[mode_key].lower().split(",")) if mode_key else frozenset({"off"})
-    stays, gives_way = modes <= {"off", "gang", "within"}, type_.lower() != "preempt/none"
+    if not modes <= _MODES:
+        return
+    stays, gives_way = modes <= {"off", "gang", "within", "priority", ""}, type_.lower() != "preempt/none"
     if mode_key and "suspend" in modes and "gang" not in modes:
         yield mode_key, f"{extra[mode_key]!r}: slurmctld ends, for SUSPEND needs GANG - use SUSPEND,GANG"
     elif type_key and gives_way and stays:
         yield type_key, f"{type_!r} without a PreemptMode: slurmctld ends - set that, too, such as REQUEUE"
-    elif mode_key and not gives_way and not stays:
+    elif mode_key and not gives_way and not modes <= {"off", "gang", ""}:
         what = f"{extra[mode_key]!r} without a PreemptType"
         yield mode_key, f"{what}: slurmctld ends - set that, too, such as preempt/partition_prio"
 
@@ -116,9 +137,13 @@ def _files(extra: Mapping[str, str], keys: Mapping[str, str]) -> Iterator[tuple[
     if completions and extra[completions] == "jobcomp/filetxt" and not (place and extra[place].startswith(_LOGS)):
         what = f"{extra[completions]!r} without a JobCompLoc in {_LOGS}"
         yield completions, f"{what}: slurmctld ends - set that, too, such as {_LOGS}jobs.log"
+    if completions and extra[completions] == "jobcomp/script" and not place:
+        what = f"{extra[completions]!r} without a JobCompLoc"
+        yield completions, f"{what}: slurmctld of 24.11 and later ends - set that, too: a program of your image"
 
 
-def _problems(place: Place, key: str, value: str, image: ImageProfile | None) -> Iterator[str]:
+def _problems(place: Place, key: str, value: str, wanted: ImageSpec) -> Iterator[str]:
+    image = known_image(wanted)
     if not _KEY.fullmatch(key):
         yield f"{key!r} is not a key of slurm.conf"
     elif _is_owned(place, key):
@@ -126,10 +151,14 @@ def _problems(place: Place, key: str, value: str, image: ImageProfile | None) ->
     elif key.lower() not in slurm_keys(place):
         yield _stray(place, key, image)
     else:
+        foreign = tuple(_foreign(place, key, value, image)) if image else ()
         if not _VALUE.fullmatch(value):
             yield f"{value!r} is not a value of slurm.conf - no spaces, quotes or # in it"
-        if image:
-            yield from _foreign(place, key, value, image)
+        elif not foreign and (
+            wrong := value_problem(_release(image), place, key, value, own_plugins=wanted.id is not None)
+        ):
+            yield wrong
+        yield from foreign
 
 
 def _stray(place: Place, key: str, image: ImageProfile | None) -> str:
@@ -137,7 +166,7 @@ def _stray(place: Place, key: str, image: ImageProfile | None) -> str:
     for other, (what, instead) in _BELONGS.items():
         if key.lower() in slurm_keys(other):
             return f"{what} - {_LEAVE if _is_owned(other, key) else instead}"
-    release = parse_release(image.slurm_version) if image else NEWEST
+    release = _release(image)
     meant = nearest(key, (name for name in slurm_keys(place).values() if not misfits(release, place, name)))
     releases = f"Slurm {release_text(OLDEST)} to {release_text(NEWEST)}"
     return f"is not {_KINDS[place]} in {releases} - " + (f"did you mean {meant[0]!r}?" if meant else _LEAVE)
@@ -149,6 +178,10 @@ def _foreign(place: Place, key: str, value: str, image: ImageProfile) -> Iterato
     for row in misfits(release, place, key, value):
         what = f"{row.value!r} is" if row.value else "is"
         yield f"{what} for {span_beside(release, row)}, image {image.name!r} has {release_text(release)} - {_LEAVE}"
+
+
+def _release(image: ImageProfile | None) -> Release:
+    return parse_release(image.slurm_version) if image else NEWEST
 
 
 def _is_owned(place: Place, key: str) -> bool:
