@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from corral.catalog.instances import find_instance_type, instance_types
 from corral.catalog.nccl_variables import (
@@ -236,6 +238,59 @@ def test_other_variables_are_nobodys_business() -> None:
         ('if os.environ["NCCL_PROTO"] == "LL": pass', []),
         ('print(os.environ["NCCL_PROTO"])', []),
         ('echo "NCCL_DEBUG: $NCCL_DEBUG"', []),
+        (': "${NCCL_DEBUG:=INFO}"', [("NCCL_DEBUG", "INFO")]),
+        ("NCCL_SOCKET_IFNAME+=,eth1", [("NCCL_SOCKET_IFNAME", None)]),
+        ("mpiexec -genv NCCL_DEBUG INFO -env FI_PROVIDER efa ./a", [("NCCL_DEBUG", "INFO"), ("FI_PROVIDER", "efa")]),
+        ("qsub -v NCCL_DEBUG=INFO,FI_PROVIDER=efa job", [("NCCL_DEBUG", "INFO"), ("FI_PROVIDER", "efa")]),
+        ("apptainer exec --env NCCL_SOCKET_IFNAME=en,eth i", [("NCCL_SOCKET_IFNAME", "en,eth")]),
+        (
+            "docker run -e 'NCCL_NET=AWS Libfabric' -eNCCL_DEBUG=INFO i",
+            [("NCCL_NET", "AWS Libfabric"), ("NCCL_DEBUG", "INFO")],
+        ),
+        ('docker run --env=NCCL_DEBUG=INFO -e "FI_PROVIDER=efa" i', [("NCCL_DEBUG", "INFO"), ("FI_PROVIDER", "efa")]),
+        ("ENV NCCL_NET AWS Libfabric", [("NCCL_NET", "AWS Libfabric")]),
+        ('CMD ["env", "NCCL_DEBUG=INFO", "torchrun"]', [("NCCL_DEBUG", "INFO")]),
+        ('bash -c "export NCCL_DEBUG=INFO && FI_PROVIDER=efa ./a"', [("NCCL_DEBUG", "INFO"), ("FI_PROVIDER", "efa")]),
+        ('args: ["-c", "export NCCL_DEBUG=INFO && train"]', [("NCCL_DEBUG", "INFO")]),
+        ('echo "export NCCL_DEBUG=INFO" >> ~/.bashrc', [("NCCL_DEBUG", "INFO")]),
+        ("echo NCCL_DEBUG=INFO | sudo tee -a /etc/nccl.conf", [("NCCL_DEBUG", "INFO")]),
+        (
+            'printf "NCCL_DEBUG=INFO\\nFI_PROVIDER=efa\\n" > /etc/nccl.conf',
+            [("NCCL_DEBUG", "INFO"), ("FI_PROVIDER", "efa")],
+        ),
+        ("echo export NCCL_DEBUG=INFO", [("NCCL_DEBUG", "INFO")]),
+        ('echo "set NCCL_PROTO=Simple if slow"', []),
+        ("echo NCCL_PROTO=Simple >&2", []),
+        ("echo NCCL_PROTO=Simple > /dev/stderr", []),
+        ('die "use export NCCL_PROTO=Simple"', []),
+        ("grep -q NCCL_DEBUG=INFO file", []),
+        ("description: set NCCL_PROTO=Simple if slow", []),
+        ("// NCCL_DEBUG=INFO", []),
+        ("; NCCL_DEBUG=INFO", []),
+        (
+            'Environment="NCCL_NET=AWS Libfabric" "NCCL_DEBUG=INFO"',
+            [("Environment", "NCCL_NET=AWS Libfabric"), ("NCCL_NET", "AWS Libfabric"), ("NCCL_DEBUG", "INFO")],
+        ),
+        ('os.environ.update(NCCL_DEBUG="INFO", FI_PROVIDER="efa")', [("NCCL_DEBUG", "INFO"), ("FI_PROVIDER", "efa")]),
+        ('os.environ.update(NCCL_DEBUG="INFO",FI_PROVIDER="efa")', [("NCCL_DEBUG", "INFO"), ("FI_PROVIDER", "efa")]),
+        ('    NCCL_DEBUG="INFO",', [("NCCL_DEBUG", "INFO")]),
+        ("    NCCL_DEBUG=level,", [("NCCL_DEBUG", None)]),
+        (
+            'os.environ.update({"NCCL_DEBUG": level, "FI_PROVIDER": "efa"})',
+            [("NCCL_DEBUG", None), ("FI_PROVIDER", "efa")],
+        ),
+        ("os.environ['NCCL_DEBUG'] = 'INFO' if slow else 'WARN'", [("NCCL_DEBUG", None)]),
+        ("os.environ['NCCL_DEBUG'] = f'{level}'", [("NCCL_DEBUG", None)]),
+        ('print("NCCL_PROTO=Simple")', []),
+        ('logger.info("set NCCL_PROTO=Simple")', []),
+        ('raise ValueError("set NCCL_PROTO=Simple")', []),
+        ('{"Env": ["NCCL_DEBUG=INFO", "FI_PROVIDER=efa"]}', [("NCCL_DEBUG", "INFO"), ("FI_PROVIDER", "efa")]),
+        ('{"Name": "NCCL_DEBUG", "Value": "INFO"}', [("NCCL_DEBUG", "INFO")]),
+        ('env = { NCCL_DEBUG = "INFO", FI_PROVIDER = "efa" }', [("NCCL_DEBUG", "INFO"), ("FI_PROVIDER", "efa")]),
+        ("export NCCL_DEBUG := INFO", [("NCCL_DEBUG", "INFO")]),
+        ("NCCL_DEBUG: !Ref Level", [("NCCL_DEBUG", None)]),
+        ("NCCL_DEBUG: *x", [("NCCL_DEBUG", None)]),
+        ("NCCL_DEBUG: |", [("NCCL_DEBUG", None)]),
         ("# export NCCL_DEBUG=INFO", []),
         ("echo $NCCL_DEBUG", []),
         ("train --NCCL_DEBUG=INFO", []),
@@ -278,6 +333,42 @@ def test_a_continued_line_is_read_to_its_end() -> None:
         (2, "FI_PROVIDER", "efa"),
         (3, "NCCL_ALGO", "Ring"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("cat <<EOF\nNCCL_PROTO=Simple\nEOF\nexport NCCL_DEBUG=INFO", [(4, "INFO")]),
+        (": <<'NOTES'\nexport NCCL_PROTO=Simple\nNOTES\n", []),
+        ("cat > /etc/nccl.conf <<EOF\nNCCL_DEBUG=WARN\nEOF", [(2, "WARN")]),
+        ("sudo tee /etc/nccl.conf <<'EOF'\nNCCL_DEBUG=WARN\nEOF", [(2, "WARN")]),
+        ("cat <<EOF | sbatch\nexport NCCL_DEBUG=WARN\nEOF", [(2, "WARN")]),
+        ('usage() {\n  echo "Usage:\n  NCCL_PROTO=Simple train\n"\n}\nexport NCCL_DEBUG=INFO', [(6, "INFO")]),
+        ("bash -c '\nexport NCCL_DEBUG=INFO\ntrain\n'", [(2, "INFO")]),
+        ('"""Doc.\n\nSet NCCL_PROTO=Simple.\n"""\nos.environ["NCCL_DEBUG"] = "INFO"', [(5, "INFO")]),
+        ("ENV A=b \\\n    # NCCL_PROTO=LL\n    NCCL_DEBUG=INFO", [(3, "INFO")]),
+        ("env:\n- name: NCCL_DEBUG\n  # why\n  value: INFO", [(2, "INFO")]),
+        ("env:\n- value: INFO\n  name: NCCL_DEBUG", [(3, "INFO")]),
+        ('{\n  "name": "NCCL_DEBUG",\n  "value": "INFO"\n}', [(2, "INFO")]),
+        ('[env]\nNCCL_DEBUG = "INFO"', [(2, "INFO")]),
+    ],
+)
+def test_what_is_only_there_to_be_read_sets_nothing(text: str, expected: list[tuple[int, str]]) -> None:
+    found = [one for one in assignments_in(text) if one.name.startswith("NCCL_")]
+    assert [(one.line, one.value) for one in found] == expected
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ['"', "'", "\\", "${", "$(", "`a", "A=", "a(", '["', "{NCCL_A: ", '"NCCL_A":', "cat <<A\n", "echo '\"\n", "A='\""],
+)
+def test_a_long_text_of_nothing_takes_no_time_to_speak_of(piece: str) -> None:
+    assert sum(1 for _ in assignments_in(piece * 50_000)) <= 50_000
+
+
+@given(st.text(alphabet=st.sampled_from("AB=\n\"'\\ $(){}[],:#<>|;-NCL_x"), max_size=200))
+def test_garbage_is_no_error(text: str) -> None:
+    assert all(one.line <= text.count("\n") + 1 for one in assignments_in(f"NCCL_{text}"))
 
 
 def test_an_assignment_knows_its_line() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ from specs import CLUSTER, edited, project
 
 from corral.spec.errors import SpecErrors
 from corral.spec.files import read_environment
+from corral.spec.yaml_text import read_document
 
 HEAD, _, _ = CLUSTER.partition("    queues:\n")
 NOT_A_MARKET = "'spott' is not possible - did you mean 'spot'?"
@@ -126,3 +129,73 @@ def test_a_wrong_file_system_keeps_its_siblings_numbers(tmp_path: Path) -> None:
         "storage.lustre[0].size_gib: expected a whole number, found 'big'",
         "storage.lustre[3].name: 'c' is also the name of entry 2 - each needs its own",
     ]
+
+
+def of_file(tmp_path: Path, cluster: str) -> list[str]:
+    with pytest.raises(SpecErrors) as caught:
+        read_environment(project(tmp_path, cluster=cluster), "dev")
+    return [": ".join(part for part in (error.path, error.message) if part) for error in caught.value.errors]
+
+
+@pytest.mark.parametrize(
+    ("edit", "mistake"),
+    [
+        (
+            ("root_gib: 150", "root_gib: 15000000000000000000"),
+            "line 10, column 17: 15000000000000000000 has too many digits for a number - use a smaller one, or quotes"
+            " where it is text",
+        ),
+        (("state_gib: 50", "root_gib: 50"), "line 11, column 7: 'root_gib' is given twice - keep one"),
+        (("profile: ubuntu", 'profile: "\\q'), "line 13, column 18: found unknown escape character 'q'"),
+        (("state_gib: 50", 'state_gib: "50'), "line 11, column 18: a quote that is not closed"),
+        (("      profile:", "\tprofile:"), "line 13, column 1: a tab where spaces are expected - indent with spaces"),
+        (("nodes: {min: 1, max: 4}", "nodes: {min: 1, max: 4"), "line 29, column 16: a brace that is not closed"),
+        (("zone: use1-az2", "zone: *az"), "line 8, column 13: there is no &az for *az - quote it where it is text"),
+        (("aws:region: us-east-1", "aws:region: [us-east-1"), "line 2, column 15: a bracket that is not closed"),
+        (("base: dev", "base: !x dev"), "line 5, column 11: tags such as !x are not supported - write plain values"),
+    ],
+)
+def test_a_mistake_in_yaml_hides_none_elsewhere(edit: tuple[str, str], mistake: str, tmp_path: Path) -> None:
+    cluster = edited(CLUSTER, [edit, ("g5.xlarge", "g5.xlrge"), ("ttl: 12h", "ttl: soon")])
+    assert of_file(tmp_path, cluster) == [
+        mistake,
+        "queues[1].instance_type: 'g5.xlrge' is not in the catalogue - did you mean 'g5.xlarge'?",
+        "lifetime.ttl: 'soon' is not a duration - write it like 10m, 12h, 1h30m or 2d",
+    ]
+
+
+def with_value(text: str) -> Callable[[str], str]:
+    """A line with this in the place of its value, `{}` for what stood there."""
+    return lambda line: re.sub(r": (\S.*)$", lambda found: ": " + text.replace("{}", found[1]), line)
+
+
+BREAKS: dict[str, Callable[[str], str]] = {
+    "indented with a tab": lambda line: f"\t{line.lstrip()}",
+    "one blank more": lambda line: f" {line}",
+    "one blank less": lambda line: line[1:] if line.startswith(" ") else f"{line} x",
+    "no colon": lambda line: line.replace(": ", " ", 1),
+    "no blank": lambda line: line.replace(": ", ":", 1),
+    "a quote left open": with_value('"{}'),
+    "a brace left open": with_value("{{}"),
+    "a bracket left open": with_value("[{}"),
+    "a brace too many": lambda line: f"{line}}}",
+    "an unknown escape": with_value('"\\q"'),
+    "two colons": with_value("a: {}"),
+    "an alias": with_value("*{}"),
+    "a template": with_value("{{ x }}"),
+    "a long number": with_value("9" * 30),
+    "a line twice": lambda line: f"{line}\n{line}",
+    "another document": lambda line: f"---\n{line}",
+    "a conflict": lambda line: f"<<<<<<< HEAD\n{line}\n=======\n{line}\n>>>>>>> x",
+}
+
+
+@pytest.mark.parametrize("name", BREAKS)
+def test_of_a_broken_line_nothing_else_is_told_than_that_it_is_broken(name: str, tmp_path: Path) -> None:
+    lines, invented = CLUSTER.splitlines(), []
+    for number, line in list(enumerate(lines))[len(name) % 3 :: 3]:
+        cluster = "\n".join((*lines[:number], BREAKS[name](line), *lines[number + 1 :]))
+        if read_document(cluster.encode()).mistakes:
+            (folder := tmp_path / str(number)).mkdir()
+            invented += [told for told in of_file(folder, cluster) if not told.startswith("line ")]
+    assert invented == []

@@ -13,6 +13,7 @@ from corral.model.markets import Market
 from corral.spec.errors import SpecErrors
 from corral.spec.files import environments, read_base, read_environment
 
+TAGGED = CLUSTER.encode()
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -147,9 +148,13 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
             b"config: {aws:region: us-east-1, corral-cluster:spec: }\n",
             "corral-cluster:spec: is empty - it needs fields",
         ),
-        (b"config:\n  a: caf\xe9\n", "line 2: byte 0xe9 is not UTF-8 - save the file as UTF-8"),
-        (b"config:\n  a: \x07\n", "line 2, column 6: a character that YAML does not allow"),
-        (b'config: {a: "\\ud800"}\n', "line 1, column 13: half of a character (a surrogate) cannot stand alone"),
+        (TAGGED.replace(b"llm", b"caf\xe9"), "line 46: byte 0xe9 is not UTF-8 - save the file as UTF-8"),
+        (TAGGED.replace(b"llm", b"\x07"), "line 46, column 21: a character that YAML does not allow"),
+        (
+            TAGGED.replace(b"llm", b'"\\ud800"'),
+            "line 46, column 21: half of a character (a surrogate) cannot stand alone",
+        ),
+        (b"\xff\xfec\0o\0", "line 1: byte 0xff is not UTF-8 - save the file as UTF-8"),
         (b"a: " + b"[" * 50 + b"]" * 50, "line 1, column 34: nested deeper than 30 levels"),
         (b"a: " + b"[" * 5000 + b"]" * 5000, "nested deeper than 30 levels"),
     ],

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from specs import CLUSTER
 
-from corral.spec.yaml_text import YamlError, read_yaml
+from corral.spec.yaml_parts import UNREADABLE
+from corral.spec.yaml_text import YamlError, read_document, read_yaml
 
 
 @pytest.mark.parametrize(
@@ -73,9 +74,91 @@ def test_aliases_of_aliases_do_not_grow_without_bound() -> None:
         read_yaml("\n".join(lines).encode())
 
 
+@settings(deadline=None)
 @given(st.integers(0, len(CLUSTER)), st.integers(0, 20), st.text(max_size=5))
 def test_broken_text_is_read_or_refused_with_its_line(start: int, length: int, new: str) -> None:
     try:
         read_yaml((CLUSTER[:start] + new + CLUSTER[start + length :]).encode(errors="surrogatepass"))
     except YamlError as error:
         assert str(error).startswith("line ")
+
+
+def told(text: str) -> list[str]:
+    return [str(mistake) for mistake in read_document(text.encode()).mistakes]
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "mistakes"),
+    [
+        (
+            "a: 012\nb: 9999999999999999999\nc: 3",
+            {"a": UNREADABLE, "b": UNREADABLE, "c": 3},
+            [
+                "line 1, column 4: 012 is not read alike everywhere - put it in quotes",
+                "line 2, column 4: 9999999999999999999 has too many digits for a number - use a smaller one, or quotes"
+                " where it is text",
+            ],
+        ),
+        ("a: 1\nb: 2\na: 3", {"a": UNREADABLE, "b": 2}, ["line 3, column 1: 'a' is given twice - keep one"]),
+        ("a: 1\nb: 2\na: 1", {"a": 1, "b": 2}, ["line 3, column 1: 'a' is given twice - keep one"]),
+        ('a: "\\q"\nb: 2', {"a": UNREADABLE, "b": 2}, ["line 1, column 6: found unknown escape character 'q'"]),
+        ('a: "x\nb: 2', {"a": UNREADABLE, "b": 2}, ["line 1, column 4: a quote that is not closed"]),
+        ("a: [1\nb: 2", {"a": UNREADABLE, "b": 2}, ["line 1, column 4: a bracket that is not closed"]),
+        (
+            "a: {b: 1\nc: 2\nd: [3\n",
+            {"a": UNREADABLE, "c": 2, "d": UNREADABLE},
+            ["line 1, column 4: a brace that is not closed", "line 3, column 4: a bracket that is not closed"],
+        ),
+        (
+            "a:\n  b: 1\n\tc: 2\nd: 4",
+            {"a": {"b": UNREADABLE}, "d": 4},
+            ["line 3, column 1: a tab where spaces are expected - indent with spaces"],
+        ),
+        (
+            "a:\n- b: 1\n- c: x: y\n- d: 3",
+            {"a": [{"b": 1}, {"c": UNREADABLE}, {"d": 3}]},
+            ["line 3, column 7: mapping values are not allowed here"],
+        ),
+        (
+            "a:\n    b: 1\n  c: 2\nd: 4",
+            {"a": UNREADABLE, "d": 4},
+            ["line 3, column 3: indented like nothing above it - line it up with what it stands beside"],
+        ),
+        (
+            "a: 1\n---\nb: 2",
+            {"a": 1},
+            ["line 2, column 1: expected a single document in the stream, but found another document"],
+        ),
+        (
+            "a: *x\nb: 2",
+            {"a": UNREADABLE, "b": 2},
+            ["line 1, column 4: there is no &x for *x - quote it where it is text"],
+        ),
+        ("a: &x 1\nb: &x 2", {"a": 1, "b": 2}, ["line 2, column 4: &x is given twice - keep one"]),
+        (
+            "a: &x {b: 1}\nc:\n  <<: *x\n  d: 2",
+            {"a": {"b": 1}, "c": {"b": 1, "d": 2}},
+            ["line 3, column 3: merge keys (<<) are not supported - write the fields out"],
+        ),
+        ("a: {{ x }}\nb: 2", {"a": UNREADABLE, "b": 2}, ["line 1, column 5: a key must be text"]),
+        (
+            "a: !x 1\nb: 2",
+            {"a": UNREADABLE, "b": 2},
+            ["line 1, column 4: tags such as !x are not supported - write plain values"],
+        ),
+        (
+            "a: &x 1\nb: [\nc: *x",
+            {"a": 1, "b": UNREADABLE, "c": 1},
+            ["line 2, column 5: ends where more is expected - close what is open"],
+        ),
+    ],
+)
+def test_what_can_be_read_is_read_beside_what_cannot(text: str, value: Any, mistakes: list[str]) -> None:
+    assert (read_document(text.encode()).value, told(text)) == (value, mistakes)
+
+
+@settings(deadline=None)
+@given(st.integers(0, len(CLUSTER)), st.integers(0, 20), st.text(max_size=5))
+def test_every_mistake_of_a_broken_text_has_its_line(start: int, length: int, new: str) -> None:
+    content = (CLUSTER[:start] + new + CLUSTER[start + length :]).encode(errors="surrogatepass")
+    assert [str(one) for one in read_document(content).mistakes if not str(one).startswith("line ")] == []

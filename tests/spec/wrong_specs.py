@@ -737,12 +737,12 @@ WRONG = (
     Wrong(
         name="brace left open",
         cluster=(("nodes: {max: 8}", "nodes: {max: 8"),),
-        says=(C + "line 41, column 17: expected ',' or '}', but got ':'",),
+        says=(C + "line 40, column 16: a brace that is not closed",),
     ),
     Wrong(
         name="indented one space too few",
         cluster=(("    head:", "   head:"),),
-        says=(C + "line 6, column 4: expected <block end>, but found '<block mapping start>'",),
+        says=(C + "line 6, column 4: indented like nothing above it - line it up with what it stands beside",),
     ),
     Wrong(
         name="merge key",

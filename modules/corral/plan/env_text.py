@@ -1,54 +1,76 @@
 """Assignments to environment variables in the texts that people have them in: what `env` prints, nccl.conf, scripts,
-#SBATCH --export, Dockerfiles, YAML of pods and compose files, Python. Found line by line, without a shell or another
-interpreter: what only those know stays unknown. What counts as what is told in docs/lint-env.md.
+#SBATCH --export, Dockerfiles, units of systemd, YAML of pods and compose files, Python. Found without a shell or
+another interpreter: what only those know stays unknown. What counts as what is told in docs/lint-env.md; how a shell
+splits a text is `plan.shell_words`', and what other languages write `plan.env_entries`'.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from corral.plan.lint_env import PREFIXES, Assignment
+from corral.plan.env_entries import entries_of
+from corral.plan.lint_env import PREFIXES, Assignment, is_ours
+from corral.plan.shell_words import Command, Word, commands_of
 
-_NAME = r"[A-Za-z_][A-Za-z0-9_]*"
-_QUOTED = r"\"(?:[^\"\\]|\\.)*\"|'[^']*'"
-# A word of a shell: quoted parts, ${...} and plain characters next to each other.
-_WORD = rf"(?:{_QUOTED}|\$\{{[^}}]*\}}|\$\([^)]*\)|\\.|[^\s\"';|&()<>\\])*"
-_ASSIGNMENT = re.compile(rf"(?<![\w.$/{{-])({_NAME})=({_WORD})")
+_NAME = r"[A-Za-z_][A-Za-z0-9_]*+"
+_ASSIGNED = re.compile(rf"\[?(?P<name>{_NAME})\]?(?P<more>\+?)=")
+_ANYWHERE = re.compile(rf"(?<![\w.$/{{-]){_NAME}=")
 _LISTED = re.compile(rf"({_NAME})=(.*)")
-_EXPORT_OPTION = re.compile(rf"--export(?:=|\s+)({_WORD})")
-_EXPORTED = re.compile(rf"(?:^|,)({_NAME})=({_QUOTED}|[^,]*)")
-_OLD_ENV = re.compile(rf"\s*ENV\s+({_NAME})\s+(?!=)(.+)", re.IGNORECASE)
-_SET = re.compile(rf"(?:setenv|set\s+-\w+)\s+({_NAME})\s+(.+)")  # csh, fish
+_EXPORTED = re.compile(rf"(?:^|,)({_NAME})=(\"[^\"]*\"|'[^']*'|[^,]*)")
+_NEXT_OF_LIST = re.compile(rf",(?={_NAME}=)")
+_ASSIGNED_DEFAULT = re.compile(rf"\$\{{({_NAME}):?=([^}}]{{0,200}}+)\}}")
+_OPTION_WITH = re.compile(rf"(?:--?[\w-]+=|-e)(?={_NAME}=)")
 _FUNCTION = re.compile(r"BASH_FUNC_\S+=\(\) \{")
 _SHELL_COMMENTS = ("#!", "#SBATCH")
+_SIGNS = ("=", '"', "'", "<", *PREFIXES)  # a text without any of them sets nothing
+_COMMENTS = ("#", ";", "//", "-- ")
+_KEYED = re.compile(r"\s*(?:-\s+)?[\w.-]+:\s+")
+_DOCSTRING = re.compile(r"\s*[rRuU]?(\"\"\"|''')")
 # Variables of ours whose values may have blanks: names of networks (AWS Libfabric), and paths.
 _WITH_BLANKS = re.compile(r"NCCL_NET|\w+_(FILE|PATH|DIR|LOCATION|PLUGIN)")
 _COMMAND = re.compile(
     r"(\S*/)?(accelerate|bash|deepspeed|env|exec|horovodrun|mpiexec|mpirun|nohup|numactl|nice|python[\d.]*|sbatch|sh|srun"
     r"|sudo|time|timeout|torchrun|uv|xargs|zsh|\w+_perf)|\.{1,2}/\S+|\S+\.(py|sh|bash)|[|&<>()].*"
 )
-_OURS = rf"(?P<name>(?:{'|'.join(PREFIXES)})[A-Za-z0-9_]*)"
-_VALUE = rf"(?P<value>{_QUOTED}|[^\s,}}\]][^,}}\]]*)"
-_ENTRY = re.compile(rf"(?:-\s+)?(?P<key>[\"']?){_OURS}(?P=key)\s*:\s+(?P<value>{_QUOTED},?|[^\s{{\[].*)")
-_FLOW_ENTRY = re.compile(rf"(?<!\$)[{{,]\s*(?P<key>[\"']?){_OURS}(?P=key)\s*:(?:\s+|(?=[\"'])){_VALUE}")
-_POD_NAME = re.compile(rf"(?:-\s+)?name:\s+(?P<key>[\"']?){_OURS}(?P=key)")
-_POD_VALUE = re.compile(r"value:\s+(?P<value>\S.*)")
-_POD_FLOW = re.compile(rf"name[\"']?:\s*(?P<key>[\"']?){_OURS}(?P=key)\s*,\s*[\"']?value[\"']?:\s*{_VALUE}")
-_EXPRESSION = rf"(?P<value>str\({_QUOTED}\)|str\([^()]*\)|{_QUOTED}|[^\s,)]+)"
-_ENVIRON_ITEM = re.compile(rf"\[(?P<key>[\"']){_OURS}(?P=key)\]\s*=(?!=)\s*{_EXPRESSION}")
-_ENVIRON_CALL = re.compile(rf"(?:setdefault|putenv|setenv)\(\s*(?P<key>[\"']){_OURS}(?P=key)\s*,\s*{_EXPRESSION}")
-_DEFAULT = re.compile(rf"\$\{{{_NAME}:?[-=](.*)\}}")
+_BEFORE_COMMAND = re.compile(
+    r"if|then|elif|else|do|while|until|!|\{|\}|-|\$|RUN|CMD|ENTRYPOINT|sudo|exec|time|nohup|command|builtin|eval"
+)
+_SETS = re.compile(r"export|declare|typeset|local|readonly|env|ENV")
+_SETS_TWO = re.compile(r"setenv|pushenv|ENV|env|set")  # NAME and value are words of their own
+_TWO_WORDS = ("-genv", "-env")  # of mpiexec
+_SETS_NEXT = ("-e", "-x", "-E", "-v", "--env", "--setenv", "--export")
+_RUNS_TEXT = re.compile(r"-\w*c|eval|ssh|\S+@\S+")
+_PRINTS = re.compile(
+    r"[@-]*(?:\w+\.)*(?:echo|printf|print|puts|log\w*|die|fail\w*|warn\w*|err\w*|info|debug|exception|critical|fatal|note"
+    r"|usage|help\w*|:|raise|assert|throw|test|\[\[?|e?grep|sed|awk|read|cat|unset|LABEL|add_argument|\w*(?:Error|Exception)"
+    r"|Exit)"
+)
+_ONLY_PRINTS = re.compile(r"cat|:|read|echo")  # a here-document, where nothing takes its output
+_TAKES_A_PIPE = re.compile(r"tee|sbatch|bash|sh|zsh|kubectl|docker|ssh|srun|python[\d.]*|xargs|crontab|patch")
+_DEEPEST = 4  # quotes within quotes; a text that is made of them has no end otherwise
 
 
 def assignments_in(text: str) -> Iterator[Assignment]:
     """Every assignment of the text, by line; of one that a backslash continues, each part has its own number."""
     lines = text.splitlines()
-    is_listing = _is_listing(lines)
-    for number, line in enumerate(lines, start=1):
-        below = lines[number] if number < len(lines) else ""
-        for name, value in _of_line(line, below, is_listing=is_listing):
-            yield Assignment(line=number, name=name, value=value)
+    if _is_listing(lines):
+        listed = (found for number, line in enumerate(lines, start=1) for found in _of_listing(line, number))
+        yield from listed
+        return
+    for statement in _statements(lines):
+        yield from sorted(dict.fromkeys(_of_statement(statement, lines)), key=lambda found: found.line)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Statement:
+    """Lines that belong together, from `first` on, and their commands as a shell would split them."""
+
+    first: int
+    text: str
+    commands: Sequence[Command]
 
 
 def _is_listing(lines: Sequence[str]) -> bool:
@@ -64,30 +86,21 @@ def _is_listing(lines: Sequence[str]) -> bool:
     return True
 
 
-def _of_line(line: str, below: str, *, is_listing: bool) -> Iterator[tuple[str, str | None]]:
-    stripped = line.strip()
-    if stripped.startswith("#SBATCH") or _EXPORT_OPTION.search(_code(stripped)):
-        for option in _EXPORT_OPTION.finditer(stripped):
-            names = _EXPORTED.findall(_unquoted(option[1]) if option[1][:1] in "\"'" else option[1])
-            yield from ((name, _known(value)) for name, value in names)
-        stripped = _EXPORT_OPTION.sub("", stripped)
-    if stripped.startswith("#"):
-        return
+def _of_listing(line: str, number: int) -> Iterator[Assignment]:
     listed = _LISTED.fullmatch(line.rstrip())
-    if listed and is_listing and _is_value(listed[1], listed[2]):
-        yield listed[1], listed[2]
-        return
-    if "=" not in stripped and (old := _OLD_ENV.fullmatch(stripped) or _SET.fullmatch(stripped)):
-        yield old[1], _known(old[2].strip())
-        return
-    code = _code(stripped)
-    yield from ((name, _known(value)) for name, value in _ASSIGNMENT.findall(code))
-    yield from _mapped(code, _code(below.strip()))
+    if listed and _is_value(listed[1], listed[2]):
+        yield Assignment(line=number, name=listed[1], value=listed[2])
+    elif not line.startswith("#"):
+        for command in commands_of(line)[0]:
+            yield from (
+                Assignment(line=number, name=name, value=value)
+                for name, value, _ in _of_command(command, None, depth=0, is_text=False)
+            )
 
 
 def _is_value(name: str, text: str) -> bool:
     """Whether all that follows NAME= is its value, as `env` prints it, and no shell's words with a command behind."""
-    if _ASSIGNMENT.search(text) or set(text) & set("\"'$`;#\\"):
+    if _ANYWHERE.search(text) or set(text) & set("\"'$`;#\\"):
         return False
     first, blank, rest = text.partition(" ")
     if not blank or not name.startswith(PREFIXES):
@@ -102,50 +115,270 @@ def _looks_like_a_command(text: str) -> bool:
     )
 
 
-def _mapped(code: str, below: str) -> Iterator[tuple[str, str | None]]:
-    """What YAML, JSON and Python give to a variable of a kind that is judged here."""
-    if entry := _ENTRY.fullmatch(code):
-        yield entry["name"], _scalar(entry["value"])
+def _statements(lines: Sequence[str]) -> Iterator[_Statement]:
+    """The text in pieces that can be understood alone, without what is only there to be read by people."""
+    last = {line.strip(): number for number, line in enumerate(lines) if len(line) < 100}
+    last_quote = {
+        quote: max((number for number, line in enumerate(lines) if quote in line), default=-1)
+        for quote in ('"', "'", '"""', "'''")
+    }
+    at = 0
+    while at < len(lines):
+        line = lines[at]
+        if (opened := _DOCSTRING.match(line)) and opened[1] not in line[opened.end() :] and last_quote[opened[1]] > at:
+            at = _line_with(lines, at + 1, opened[1]) + 1
+            continue
+        if line.lstrip().startswith(_COMMENTS):
+            if line.lstrip().startswith("#SBATCH"):
+                yield _Statement(first=at, text=line, commands=commands_of(line.lstrip()[len("#SBATCH") :])[0])
+            at += 1
+            continue
+        end = _continued_to(lines, at)
+        statement, end = _statement(lines, at, end, last_quote)
+        yield statement
+        at = end
+        for word in (word for command in _only_printed(statement.commands) for word in command.here):
+            at = _behind(lines, at, word) if last.get(word, -1) >= at else at
+
+
+def _statement(lines: Sequence[str], first: int, end: int, last_quote: dict[str, int]) -> tuple[_Statement, int]:
+    """The statement of these lines, and of more where printed text goes on to the end of its quotes."""
+    text = "\n".join(lines[first:end])
+    commands, unclosed = commands_of(text) if any(sign in text for sign in _SIGNS) else ((), "")
+    if unclosed and last_quote[unclosed] >= end and any(_prints(command) for command in commands):
+        end = _line_with(lines, end, unclosed) + 1
+        text = "\n".join(lines[first:end])
+        commands, _ = commands_of(text)
+    return _Statement(first=first, text=text, commands=commands), end
+
+
+def _continued_to(lines: Sequence[str], first: int) -> int:
+    end = first + 1
+    while end < len(lines) and (lines[end - 1].endswith("\\") or (end > first + 1 and _is_between(lines, end))):
+        end += 1
+    return end
+
+
+def _is_between(lines: Sequence[str], end: int) -> bool:
+    """Whether the line before is a comment within a continued instruction of a Dockerfile."""
+    return lines[end - 1].lstrip().startswith("#") and lines[end - 2].endswith("\\")
+
+
+def _line_with(lines: Sequence[str], at: int, text: str) -> int:
+    while text not in lines[at]:
+        at += 1
+    return at
+
+
+def _behind(lines: Sequence[str], at: int, word: str) -> int:
+    while lines[at].strip() != word:
+        at += 1
+    return at + 1
+
+
+def _only_printed(commands: Sequence[Command]) -> Iterator[Command]:
+    for number, command in enumerate(commands):
+        behind = commands[number + 1] if number + 1 < len(commands) else None
+        head = _head(command)
+        if command.here and head and _ONLY_PRINTS.fullmatch(head) and not _is_taken(command, behind):
+            yield command
+
+
+def _of_statement(statement: _Statement, lines: Sequence[str]) -> Iterator[Assignment]:
+    only_export = statement.text.lstrip().startswith("#SBATCH")
+    ends = [found.start() for found in re.finditer("\n", statement.text)]
+    for name, value, at in _of_commands(
+        statement.commands, depth=0, is_text=_KEYED.match(statement.text) is not None, only_export=only_export
+    ):
+        yield Assignment(line=statement.first + 1 + bisect_left(ends, at), name=name, value=value)
+    if only_export or (statement.commands and _prints(statement.commands[0])):
         return
-    for pattern in (_FLOW_ENTRY, _POD_FLOW):
-        yield from ((one["name"], _scalar(one["value"])) for one in pattern.finditer(code))
-    if pod := _POD_NAME.fullmatch(code):
-        value = _POD_VALUE.fullmatch(below)
-        yield pod["name"], _scalar(value["value"]) if value else None
-    for pattern in (_ENVIRON_ITEM, _ENVIRON_CALL):
-        yield from ((one["name"], _literal(one["value"])) for one in pattern.finditer(code))
+    for number, line in enumerate(statement.text.split("\n"), start=statement.first):
+        if not any(prefix in line for prefix in PREFIXES):
+            continue
+        above, below = _meaningful(lines, number, -1), _meaningful(lines, number, 1)
+        for name, value in entries_of(line, above, below):
+            yield Assignment(line=number + 1, name=name, value=value)
 
 
-def _scalar(text: str) -> str | None:
-    """The value of a YAML or JSON scalar; None where a template or a shell decides."""
-    plain = text.strip().removesuffix(",").rstrip()
-    if "$" in plain or "{{" in plain:
+def _meaningful(lines: Sequence[str], number: int, step: int) -> str:
+    """The nearest line above or below that has more than a comment, of the next few."""
+    near = (lines[at] for at in range(number + step, number + 6 * step, step) if 0 <= at < len(lines))
+    return next((line for line in near if line.strip() and not line.lstrip().startswith(_COMMENTS)), "")
+
+
+Placed = tuple[str, str | None, int]
+
+
+def _of_commands(
+    commands: Sequence[Command], *, depth: int, is_text: bool, only_export: bool = False
+) -> Iterator[Placed]:
+    """What these commands set; of a text that may be no command at all only what cannot be meant otherwise."""
+    for number, command in enumerate(commands):
+        behind = commands[number + 1] if number + 1 < len(commands) else None
+        if only_export:
+            yield from _of_export(command.words)
+        else:
+            yield from _of_command(command, behind, depth=depth, is_text=is_text)
+
+
+def _of_command(command: Command, behind: Command | None, *, depth: int, is_text: bool) -> Iterator[Placed]:
+    for word in command.words:
+        for found in _ASSIGNED_DEFAULT.finditer("".join(text for text, quote in word.parts if quote != "'")):
+            yield found[1], None if "$" in found[2] else found[2], word.start
+    if any(_PRINTS.fullmatch(call) for call in command.calls):
+        return
+    words = _without_keywords(command.words)
+    if is_text and words and _KEYED.match(f"{words[0].text} "):
+        words = words[1:]
+    number = next((n for n, word in enumerate(words) if not _ASSIGNED.match(word.text) or word.is_quoted), len(words))
+    rest = _without_keywords(words[number:])
+    if not is_text or not rest or _looks_like_a_command(" ".join(word.text for word in rest)):
+        for word in words[:number]:
+            yield from _of_word(word, depth, in_program=bool(command.calls) or word.has_comma or _is_argument(words))
+    if not rest:
+        return
+    if _PRINTS.fullmatch(rest[0].text):
+        yield from _of_printed(rest, depth, is_taken=_is_taken(command, behind))
+        return
+    yield from _of_arguments(rest, depth, is_text=is_text, in_program=bool(command.calls))
+
+
+def _without_keywords(words: Sequence[Word]) -> Sequence[Word]:
+    number = next((n for n, word in enumerate(words) if not _BEFORE_COMMAND.fullmatch(word.text)), len(words))
+    return words[number:]
+
+
+def _of_arguments(words: Sequence[Word], depth: int, *, is_text: bool, in_program: bool) -> Iterator[Placed]:
+    """What the words of a command set that is not known to do something else."""
+    sets = _SETS.fullmatch(words[0].text) is not None
+    if _SETS_TWO.fullmatch(words[0].text) and (found := _of_two(words)):
+        yield found
+        return
+    yield from _of_export(words)
+    for before, word, behind in zip(("", *(word.text for word in words)), words, (*words[1:], None), strict=False):
+        is_set = sets or before in _SETS_NEXT
+        if before in _TWO_WORDS and behind is not None and is_ours(word.text):
+            yield word.text, behind.value(), word.start
+        elif word.text.startswith("--export=") or before == "--export":
+            continue
+        elif word.is_quoted and not (is_set and _ASSIGNED.match(word.text)):
+            yield from _of_text(word, depth, is_run=_RUNS_TEXT.fullmatch(before) is not None)
+        elif option := _OPTION_WITH.match(word.text):
+            yield from _of_list(word.without(option.end()), depth, in_program)
+        elif is_set or not is_text:
+            yield from _of_list(word, depth, in_program) if not sets else _of_word(word, depth, in_program=in_program)
+
+
+def _of_two(words: Sequence[Word]) -> Placed | None:
+    """What `setenv NAME value`, `set -x NAME value` and the old `ENV NAME value` set."""
+    number = next((n for n, word in enumerate(words[1:], start=1) if not word.text.startswith("-")), len(words))
+    name, values = words[number:][:1], [word.value() for word in words[number + 1 :]]
+    if (
+        not name
+        or not values
+        or "=" in name[0].text
+        or not is_ours(name[0].text)
+        or (words[0].text == "set") != (number > 1)
+    ):
         return None
-    return plain[1:-1] if plain[:1] in ('"', "'") and plain[-1:] == plain[:1] and len(plain) > 1 else plain
+    return name[0].text, None if None in values else " ".join(value for value in values if value), name[0].start
 
 
-def _literal(text: str) -> str | None:
-    """The value of a literal of Python; None where the program decides."""
-    found = re.fullmatch(r"(?:str\()?(?P<quote>[\"']?)(?P<value>.*?)(?P=quote)\)?", text.strip())
-    assert found
-    return found["value"] if found["quote"] or found["value"].isdigit() else None
+def _of_export(words: Sequence[Word]) -> Iterator[Placed]:
+    """What --export of Slurm sets: a list of names, some with values."""
+    for before, word in zip(("", *(word.text for word in words)), words, strict=False):
+        given = word.without(len("--export=")) if word.text.startswith("--export=") else word
+        if given is word and before != "--export":
+            continue
+        for found in _EXPORTED.finditer(given.text if given.is_quoted else given.raw):
+            value = found[2].strip("\"'")
+            yield found[1], None if "$" in value or "`" in value else value, word.start
 
 
-def _code(line: str) -> str:
-    """The line without the comment at its end."""
-    return re.sub(rf"((?:{_QUOTED}|[^\"'#]|(?<=\S)#)*)(?<!\S)#.*", r"\1", line)
+def _of_list(word: Word, depth: int, in_program: bool) -> Iterator[Placed]:
+    """What an argument sets: NAME=value, or several of them with commas between."""
+    text = word.text
+    if in_program or word.is_quoted or not _NEXT_OF_LIST.search(text):
+        yield from _of_word(word, depth, in_program=in_program)
+        return
+    at = 0
+    for end in (*(found.start() for found in _NEXT_OF_LIST.finditer(text)), len(text)):
+        part = commands_of(text[at:end])[0]
+        for one in part[0].words if part else ():
+            yield from ((name, value, word.start) for name, value, _ in _of_word(one, depth, in_program=False))
+        at = end + 1
 
 
-def _known(value: str) -> str | None:
-    """The value as the program gets it, a default where the variable may be set before; None where a shell decides."""
-    if default := _DEFAULT.fullmatch(value.strip("\"'")):
-        value = default[1]
-    if "$" in value or "`" in value:
-        return None if not value.startswith("'") else _unquoted(value)
-    return _unquoted(value)
+def _of_word(word: Word, depth: int, *, in_program: bool) -> Iterator[Placed]:
+    """What NAME=value sets; of a variable that is not judged here also what its value may set later."""
+    found = _ASSIGNED.match(word.text)
+    if found is None:
+        return
+    given = word.without(found.end())
+    yield found["name"], None if found["more"] else _literal(given) if in_program else given.value(), word.start
+    if not is_ours(found["name"]) and "=" in given.text:
+        yield from _of_text(given, depth, is_run=False)
 
 
-def _unquoted(value: str) -> str:
-    parts = re.findall(rf"{_QUOTED}|[^\"']+|[\"']", value)
-    plain = (part[1:-1] if len(part) > 1 and part[0] in "\"'" else part for part in parts)
-    return re.sub(r"\\(.)", r"\1", "".join(plain))
+def _literal(given: Word) -> str | None:
+    """The value of a literal of a program: a string or a number."""
+    text = given.text.removesuffix(",")
+    return text if given.is_quoted or text.isdigit() else None
+
+
+def _is_argument(words: Sequence[Word]) -> bool:
+    """Whether this is a line of a call over several lines: `NAME=value,`."""
+    return len(words) == 1 and not words[0].is_quoted and words[0].raw.endswith(",")
+
+
+def _of_text(word: Word, depth: int, *, is_run: bool) -> Iterator[Placed]:
+    """What a quoted text sets where it is a command, or one assignment and nothing else."""
+    text = word.text
+    if "=" not in text or depth >= _DEEPEST:
+        return
+    commands, _ = commands_of(text)
+    ours = _ASSIGNED.match(text)
+    if (
+        ours
+        and is_ours(ours["name"])
+        and _WITH_BLANKS.fullmatch(ours["name"])
+        and not _looks_like_a_command(text.partition(" ")[2])
+    ):
+        yield ours["name"], word.without(ours.end()).value(), word.start
+        return
+    for name, value, at in _of_commands(commands, depth=depth + 1, is_text=not is_run):
+        yield name, value, word.start + at
+
+
+def _of_printed(words: Sequence[Word], depth: int, *, is_taken: bool) -> Iterator[Placed]:
+    """What printed text sets: all of it that goes to a file or to another program, or else to nobody but a reader.
+
+    Slurm's task prolog prints `export NAME=value`, and Slurm sets it.
+    """
+    text = " ".join(word.text for word in words[1:])
+    if depth >= _DEEPEST:
+        return
+    if is_taken:
+        lines = text.replace("\\n", "\n")
+        found = _of_commands(commands_of(lines)[0], depth=depth + 1, is_text=False)
+        yield from ((name, value, words[0].start) for name, value, _ in found)
+    elif re.fullmatch(rf"export {_NAME}=\S*", text) and words[0].text == "echo":
+        found = _of_commands(commands_of(text)[0], depth=depth + 1, is_text=False)
+        yield from ((name, value, words[0].start) for name, value, _ in found)
+
+
+def _prints(command: Command) -> bool:
+    head = _head(command)
+    return any(_PRINTS.fullmatch(call) for call in command.calls) or bool(head and _PRINTS.fullmatch(head))
+
+
+def _head(command: Command) -> str:
+    """The name of the command itself, behind keywords and assignments."""
+    names = (word.text for word in command.words)
+    return next((text for text in names if not _BEFORE_COMMAND.fullmatch(text) and not _ASSIGNED.match(text)), "")
+
+
+def _is_taken(command: Command, behind: Command | None) -> bool:
+    """Whether a file or a program gets what this command prints."""
+    return command.is_to_file or bool(command.is_piped and behind and _TAKES_A_PIPE.fullmatch(_head(behind)))

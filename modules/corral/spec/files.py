@@ -6,7 +6,7 @@ They are Pulumi's own stack files; corral reads three keys of them and leaves th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,8 @@ from corral.spec.heads import HeadPlace, meeting
 from corral.spec.parse import Outcome, read_base_wishes, read_cluster_wishes
 from corral.spec.problems import shown
 from corral.spec.surroundings import Surroundings
-from corral.spec.yaml_text import YamlError, read_yaml
+from corral.spec.yaml_parts import UNREADABLE, Torn
+from corral.spec.yaml_text import read_document
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,12 +38,18 @@ class Environment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _StackFile:
-    """What corral reads of a stack file."""
+    """What corral reads of a stack file; of what cannot be read, `errors` tell, and the region is not known."""
 
     name: str
     where: str
-    region: str
+    region: str | None
     spec: Mapping[str, Any]
+    errors: tuple[SpecError, ...] = ()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether everything in the file could be read."""
+        return not self.errors
 
 
 def environments(project_dir: Path) -> tuple[str, ...]:
@@ -65,15 +72,12 @@ def read_environment(project_dir: Path, env: str) -> Environment:
         file = _read_file(project_dir, "cluster", env)
     except SpecErrors as error:
         raise SpecErrors((*_errors_beside(project_dir, env, catalogue), *error.errors)) from None
-    base_name = file.spec.get("base", env)
-    base: Outcome[BaseSpec] = (
-        _base_of(project_dir, file, base_name, catalogue) if isinstance(base_name, str) else Outcome(errors=())
-    )
+    base = _base_of(project_dir, file, catalogue)
     # Against zones that are themselves in doubt nothing can be said.
     known = None if any(error.path.startswith("network") for error in base.errors) else base.spec
-    around = Surroundings(region=file.region, catalogue=catalogue, base=known)
+    around = Surroundings(region=_region(file, base.spec), catalogue=catalogue, base=known)
     cluster = read_cluster_wishes(file.spec, name=env, where=file.where, around=around)
-    errors = (*base.errors, *cluster.errors)
+    errors = (*base.errors, *file.errors, *_about(file, cluster.errors))
     if errors or base.spec is None or cluster.spec is None:
         raise SpecErrors(errors)
     if meeting_heads := _meeting_heads(project_dir, cluster.spec, base.spec):
@@ -101,8 +105,10 @@ def _meeting_heads(project_dir: Path, cluster: ClusterSpec, base: BaseSpec) -> t
 def _head_place(project_dir: Path, name: str, first_zone: str) -> HeadPlace | None:
     """Where the head of this cluster is to be on its base; None where its file does not say it, being wrong."""
     try:
-        spec = _read_file(project_dir, "cluster", name).spec
-        head = spec.get("head") or {}
+        file = _read_file(project_dir, "cluster", name)
+        if not file.is_complete:
+            return None
+        spec, head = file.spec, file.spec.get("head") or {}
         zone, address, base = head.get("zone"), head.get("address"), spec.get("base") or name
         return HeadPlace(
             cluster=name,
@@ -121,8 +127,13 @@ def _errors_beside(project_dir: Path, env: str, catalogue: Catalogue) -> tuple[S
     return _read_base(project_dir, env, catalogue).errors if is_there else ()
 
 
-def _base_of(project_dir: Path, cluster: _StackFile, name: str, catalogue: Catalogue) -> Outcome[BaseSpec]:
+def _base_of(project_dir: Path, cluster: _StackFile, catalogue: Catalogue) -> Outcome[BaseSpec]:
     """The cluster's base; where there is none of this name, that is a mistake in the cluster's file."""
+    name = cluster.spec.get("base", cluster.name)
+    if not isinstance(name, str):
+        return Outcome(errors=())
+    if isinstance(cluster.spec, Torn) and "base" not in cluster.spec:  # it may be named where nobody could read it
+        return Outcome(errors=_errors_beside(project_dir, name, catalogue))
     known = stack_names(_folder(project_dir, "base"))
     if name in known:
         return _read_base(project_dir, name, catalogue)
@@ -130,13 +141,24 @@ def _base_of(project_dir: Path, cluster: _StackFile, name: str, catalogue: Catal
     return Outcome(errors=(SpecError(file=cluster.where, path="base", message=message),))
 
 
+def _region(file: _StackFile, base: BaseSpec | None) -> str:
+    """The region of the file; where it cannot be read its base's, or none that is known."""
+    return (base.region if base else "") if file.region is None else file.region
+
+
+def _about(file: _StackFile, errors: tuple[SpecError, ...]) -> tuple[SpecError, ...]:
+    """The errors, without those about a region that nobody could read."""
+    return tuple(error for error in errors if file.region is not None or error.path != "aws:region")
+
+
 def _read_base(project_dir: Path, name: str, catalogue: Catalogue) -> Outcome[BaseSpec]:
     try:
         file = _read_file(project_dir, "base", name)
     except SpecErrors as error:
         return Outcome(errors=error.errors)
-    around = Surroundings(region=file.region, catalogue=catalogue)
-    return read_base_wishes(file.spec, name=name, where=file.where, around=around)
+    around = Surroundings(region=_region(file, None), catalogue=catalogue)
+    found = read_base_wishes(file.spec, name=name, where=file.where, around=around)
+    return Outcome(spec=found.spec, errors=(*file.errors, *_about(file, found.errors)))
 
 
 def _read_file(project_dir: Path, kind: str, name: str) -> _StackFile:
@@ -148,23 +170,34 @@ def _read_file(project_dir: Path, kind: str, name: str) -> _StackFile:
             where, f"there is no {what} {name!r} - {suggestion(name, known) if known else 'there is none yet'}"
         )
     try:
-        content = read_yaml((folder / f"Pulumi.{name}.yaml").read_bytes())
-    except YamlError as error:
-        raise _error(where, str(error)) from None
+        document = read_document((folder / f"Pulumi.{name}.yaml").read_bytes())
     except OSError as error:
         raise _error(where, f"cannot be read: {error.strerror}") from None
-    return _stack_file(content, kind, name, where)
+    errors = tuple(SpecError(file=where, path="", message=str(mistake)) for mistake in document.mistakes)
+    try:
+        return replace(_stack_file(document.value, kind, name, where), errors=errors)
+    except SpecErrors as error:
+        raise SpecErrors((*errors, *error.errors)) from None
 
 
-def _stack_file(content: Any, kind: str, name: str, where: str) -> _StackFile:
-    config = _fields(content, where, "", "config")
-    settings = _fields(config.get("config"), where, "config", "aws:region and a spec")
+def _stack_file(value: Any, kind: str, name: str, where: str) -> _StackFile:
+    content = _fields(value, where, "", "config")
+    settings = _fields(_field(content, "config"), where, "config", "aws:region and a spec")
     key = f"corral-{kind}:spec"
-    if key not in settings:
+    if key not in settings and not isinstance(settings, Torn):
         raise _error(where, _missing_spec(key, settings), "config")
-    region = settings.get("aws:region")
-    spec = _fields(settings[key], where, key, "fields")
-    return _StackFile(name=name, where=where, region="" if region is None else str(region), spec=spec)
+    region = _field(settings, "aws:region")
+    return _StackFile(
+        name=name,
+        where=where,
+        region=None if region is UNREADABLE else "" if region is None else str(region),
+        spec=_fields(_field(settings, key), where, key, "fields"),
+    )
+
+
+def _field(fields: Mapping[str, Any], key: str) -> Any:
+    """What stands under this key; UNREADABLE also where it may stand in what could not be read."""
+    return fields.get(key, UNREADABLE if isinstance(fields, Torn) else None)
 
 
 def _missing_spec(key: str, settings: Mapping[str, Any]) -> str:
@@ -175,6 +208,8 @@ def _missing_spec(key: str, settings: Mapping[str, Any]) -> str:
 def _fields(value: Any, where: str, path: str, wanted: str) -> Mapping[str, Any]:
     if isinstance(value, dict):
         return value
+    if value is UNREADABLE:
+        return Torn()
     if value is None:
         raise _error(where, f"is empty - it needs {wanted}", path)
     raise _error(where, f"expected {wanted}, found {shown(value)}", path)

@@ -18,10 +18,12 @@ from pydantic import BaseModel, ValidationError
 
 from corral.spec.errors import Finding, Loc
 from corral.spec.problems import details, findings_of
+from corral.spec.yaml_parts import UNREADABLE, Torn
 
 Model = TypeVar("Model", bound=BaseModel)
 _ROUNDS = 5  # a list that was too long is read to its end in the second; more are not known to be needed
 _ABSENT = object()  # in the place of a value: the key is left out
+_UNKNOWN: Mapping[str, Any] = {}  # what the schema says of a field that it does not know
 _TEXTS = ("?", "??")  # two, so that what quotes them differs; no rule takes either for something that it knows
 _ADDRESSES = ("10.0.0.1", "192.168.255.254")
 _NEARLY_ALL = 2 / 3  # of the variants; of two placeholders that take turns, one is in two thirds of them at most
@@ -61,8 +63,9 @@ class Parsed(Generic[Model]):
 
 def parse_model(model: type[Model], raw: Mapping[str, Any]) -> Parsed[Model]:
     """The model that this raw data is, or what can be saved of it, with every mistake in its shape."""
-    found = [Finding(loc, "has no value - give one, or leave the line out") for loc in _empty_places(raw, ())]
-    choices = {finding.loc: _choices(model, finding.loc) for finding in found}
+    found = [Finding(loc, "has no value - give one, or leave the line out") for loc in _places_of(None, raw, ())]
+    unread = (*_places_of(UNREADABLE, raw, ()), *_places_not_seen(model, raw, ()))
+    choices = {loc: _choices(model, loc) for loc in (*(finding.loc for finding in found), *unread)}
     cuts: dict[Loc, int] = {}
     for _ in range(_ROUNDS):
         try:
@@ -100,16 +103,29 @@ def _not_yet_replaced(loc: Loc, choices: Mapping[Loc, Sequence[Any]]) -> Loc:
     return loc
 
 
-def _empty_places(value: Any, loc: Loc) -> Iterator[Loc]:
-    """Where a key or an entry stands without a value: YAML's null, which is easily written by mistake."""
-    if value is None:
+def _places_of(what: Any, value: Any, loc: Loc) -> Iterator[Loc]:
+    """Where this stands: None where a key is without a value, which is easily written by mistake, or UNREADABLE."""
+    if value is what:
         yield loc
     elif isinstance(value, Mapping):
         for key, item in value.items():
-            yield from _empty_places(item, (*loc, key))
+            yield from _places_of(what, item, (*loc, key))
     elif isinstance(value, list):
         for number, item in enumerate(value):
-            yield from _empty_places(item, (*loc, number))
+            yield from _places_of(what, item, (*loc, number))
+
+
+def _places_not_seen(model: type[BaseModel], value: Any, loc: Loc) -> Iterator[Loc]:
+    """The fields that torn ones may have where nobody could read them."""
+    if isinstance(value, Mapping):
+        if isinstance(value, Torn):
+            known = _node(model, loc)[0].get("properties", {})
+            yield from ((*loc, key) for key in known if key not in value)
+        for key, item in value.items():
+            yield from _places_not_seen(model, item, (*loc, key))
+    elif isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from _places_not_seen(model, item, (*loc, number))
 
 
 def _text(raw: Any, choices: Mapping[Loc, Sequence[Any]], cuts: Mapping[Loc, int], number: int) -> str:
@@ -135,7 +151,13 @@ def _text(raw: Any, choices: Mapping[Loc, Sequence[Any]], cuts: Mapping[Loc, int
 
 
 def _choices(model: type[BaseModel], loc: Loc) -> tuple[Any, ...]:
-    """What can stand at this place: nothing, where it may be left out, and values of its kind."""
+    """What can stand at this place: nothing, where it may be left out or is not known, and values of its kind."""
+    node, is_optional = _node(model, loc)
+    return ((_ABSENT,) if is_optional else ()) + (_values(node, _schema(model)) if node is not _UNKNOWN else ())
+
+
+def _node(model: type[BaseModel], loc: Loc) -> tuple[Mapping[str, Any], bool]:
+    """What the schema says about this place, and whether nothing may stand there."""
     schema = _schema(model)
     node, is_optional = _plain(schema, schema), False
     for step in loc:
@@ -144,10 +166,10 @@ def _choices(model: type[BaseModel], loc: Loc) -> tuple[Any, ...]:
             continue
         properties, rest = node.get("properties", {}), node.get("additionalProperties")
         if step not in properties and not isinstance(rest, Mapping):
-            return (_ABSENT,)  # a field that is not known
+            return _UNKNOWN, True
         is_optional = step not in node.get("required", ())
         node = _plain(properties.get(step, rest), schema)
-    return ((_ABSENT,) if is_optional else ()) + _values(node, schema)
+    return node, is_optional
 
 
 @cache
