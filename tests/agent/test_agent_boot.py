@@ -1,120 +1,154 @@
-"""Booting: which files go where on a head and on a compute machine, and what is refused."""
+"""Booting: what a head and a node do, in which order, on a machine that only writes it down."""
 
-import logging
+from __future__ import annotations
+
+import pwd
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from corral.agent.boot import BootError, boot
-from corral.agent.store import DirectoryStore
-from corral.model.markets import Role
-from corral.render import cluster_files, deployed_json
-from render.plans import cpu, deployed, dev, train
+from corral.agent.boot import boot_head, boot_node
+from corral.agent.hosts import Daemon
+from corral.agent.identity import Identity
+from corral.model.cluster import ClusterPlan
+from corral.model.deployed import Deployed
+from render.plans import cpu, deployed, dev, image, train
 
-PROGRAMS = {f"opt/corral/bin/{name}" for name in ("corral-agent", "resume", "resume-failed", "suspend")}
-RECORDS = {"etc/corral/cluster.json", "etc/corral/deployed.json"}
+# The key and the notes belong to the users of munge and Slurm.
+pytestmark = pytest.mark.slurm
+
+
+@dataclass(kw_only=True)
+class Machine:
+    """A host and its secrets, as a list of what was asked of them."""
+
+    root: Path
+    steps: list[str] = field(default_factory=list)
+    files_at_start: dict[str, list[str]] = field(default_factory=dict)
+
+    class exceptions:
+        class ResourceNotFoundException(Exception):
+            """What no call of this machine's raises."""
+
+    def set_name(self, name: str) -> None:
+        self.steps.append(f"name {name}")
+
+    def mount_volume(self, volume_id: str, place: Path) -> None:
+        self.steps.append(f"mount {volume_id} {place}")
+
+    def mount_home(self, file_system: str, place: Path) -> None:
+        self.steps.append(f"mount {file_system} {place}")
+
+    def mount_lustre(self, dns_name: str, mount_name: str, place: Path) -> None:
+        self.steps.append(f"mount {dns_name}/{mount_name} {place}")
+
+    def start(self, daemon: Daemon, options: Sequence[str] = ()) -> None:
+        self.steps.append(" ".join(("start", *daemon.command, *options)))
+        self.files_at_start[daemon.unit] = sorted(str(file.relative_to(self.root)) for file in self.root.rglob("*"))
+
+    def get_secret_value(self, SecretId: str) -> Any:
+        self.steps.append(f"read {SecretId.rsplit(':', 1)[1]}")
+        return {"SecretBinary": b"key"}
 
 
 @pytest.fixture
-def bucket(tmp_path: Path) -> Path:
-    """A directory that holds what the cluster's prefix in the bucket holds, the agent's own bundle too."""
-    files = {**cluster_files(dev(train(), cpu())), "deployed.json": deployed_json(deployed()), "agent/0.tar.gz": "x"}
-    for name, text in files.items():
-        file = tmp_path / "bucket" / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
-    return tmp_path / "bucket"
+def machine(tmp_path: Path) -> Machine:
+    return Machine(root=tmp_path)
 
 
-def installed(root: Path) -> set[str]:
-    return {path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()}
+def as_head(machine: Machine, plan: ClusterPlan, made: Deployed) -> list[str]:
+    """What a head of this cluster does."""
+    boot_head(plan, made, machine, machine, root=machine.root)
+    return machine.steps
 
 
-def test_a_head_has_slurms_files_the_users_own_and_the_job_scripts(bucket: Path, tmp_path: Path) -> None:
-    boot(DirectoryStore(bucket), Role.HEAD, root=tmp_path / "root")
-    slurm = {f"etc/slurm/{name}.conf" for name in ("slurm", "host", "gres", "cgroup", "own")}
-    scripts = {
-        "train": "accelerate deepspeed jax lightning megatron nccl-tests sweep torchrun",
-        "cpu": "accelerate jax lightning sweep torchrun",
-    }
-    jobs = {f"opt/corral/jobs/{queue}/{name}.sbatch" for queue, names in scripts.items() for name in names.split()}
-    assert installed(tmp_path / "root") == RECORDS | PROGRAMS | slurm | jobs
+def as_node(machine: Machine, plan: ClusterPlan, made: Deployed, node: str, queue: str) -> list[str]:
+    """What this node of the cluster does."""
+    boot_node(plan, made, Identity(node=node, queue=queue), machine, machine, root=machine.root)
+    return machine.steps
 
 
-def test_a_compute_machine_with_efa_has_the_settings_of_nccl(bucket: Path, tmp_path: Path) -> None:
-    boot(DirectoryStore(bucket), Role.COMPUTE, "train", root=tmp_path / "root")
-    assert installed(tmp_path / "root") == RECORDS | PROGRAMS | {"etc/nccl.conf", "etc/profile.d/corral-nccl.sh"}
+BARE = replace(dev(train(), cpu()), home=False, lustre=())
 
 
-def test_a_compute_machine_without_efa_has_none(bucket: Path, tmp_path: Path) -> None:
-    boot(DirectoryStore(bucket), Role.COMPUTE, "cpu", root=tmp_path / "root")
-    assert installed(tmp_path / "root") == RECORDS | PROGRAMS
+def test_a_head_mounts_before_it_starts_and_has_the_key_before_munge(machine: Machine) -> None:
+    assert as_head(machine, dev(), deployed()) == [
+        "name dev-head",
+        "mount vol-1 /var/lib/corral",
+        "mount fs-2 /home",
+        "mount fs-1.fsx.us-east-1.amazonaws.com/abc /scratch",
+        "read munge-1",
+        "start /usr/sbin/munged",
+        "start /opt/corral/bin/corral-agent keep",
+        "start /usr/sbin/slurmctld",
+    ]
 
 
-def test_a_compute_machine_fetches_only_what_it_installs(bucket: Path, tmp_path: Path) -> None:
-    read: list[str] = []
-
-    class Watched(DirectoryStore):
-        def read(self, name: str) -> bytes:
-            read.append(name)
-            return super().read(name)
-
-    boot(Watched(bucket), Role.COMPUTE, "train", root=tmp_path / "root")
-    assert read == ["cluster.json", "deployed.json", "nccl/profile.sh", "nccl/train.conf"]
-
-
-def test_files_are_installed_as_they_are_in_the_bucket(bucket: Path, tmp_path: Path) -> None:
-    boot(DirectoryStore(bucket), Role.HEAD, root=tmp_path / "root")
-    assert (tmp_path / "root/etc/slurm/slurm.conf").read_bytes() == (bucket / "slurm/slurm.conf").read_bytes()
+def test_a_head_without_home_and_lustre_mounts_its_state_alone(machine: Machine) -> None:
+    assert as_head(machine, BARE, replace(deployed(), home=None)) == [
+        "name dev-head",
+        "mount vol-1 /var/lib/corral",
+        "read munge-1",
+        "start /usr/sbin/munged",
+        "start /opt/corral/bin/corral-agent keep",
+        "start /usr/sbin/slurmctld",
+    ]
 
 
-def test_booting_again_changes_nothing(bucket: Path, tmp_path: Path) -> None:
-    boot(DirectoryStore(bucket), Role.HEAD, root=tmp_path)
-    assert boot(DirectoryStore(bucket), Role.HEAD, root=tmp_path).changed == ()
+def test_a_node_mounts_before_it_starts_and_has_the_key_before_munge(machine: Machine) -> None:
+    assert as_node(machine, dev(train(), cpu()), deployed(), "train-3", "train") == [
+        "mount fs-2 /home",
+        "mount fs-1.fsx.us-east-1.amazonaws.com/abc /scratch",
+        "read munge-1",
+        "start /usr/sbin/munged",
+        "start /usr/sbin/slurmd --conf-server 10.64.0.26:6817 -N train-3",
+        "start /opt/corral/bin/corral-agent watch",
+    ]
 
 
-def test_only_what_differs_is_reported_as_changed(bucket: Path, tmp_path: Path) -> None:
-    boot(DirectoryStore(bucket), Role.HEAD, root=tmp_path)
-    (bucket / "slurm/host.conf").write_text("SlurmUser=slurm\n")
-    assert boot(DirectoryStore(bucket), Role.HEAD, root=tmp_path).changed == ("/etc/slurm/host.conf",)
+def test_a_node_of_a_queue_without_accelerators_without_home_mounts_nothing(machine: Machine) -> None:
+    assert as_node(machine, BARE, replace(deployed(), home=None), "cpu-1", "cpu") == [
+        "read munge-1",
+        "start /usr/sbin/munged",
+        "start /usr/sbin/slurmd --conf-server 10.64.0.26:6817 -N cpu-1",
+        "start /opt/corral/bin/corral-agent watch",
+    ]
 
 
-def test_the_users_lines_on_the_head_stay(bucket: Path, tmp_path: Path) -> None:
-    boot(DirectoryStore(bucket), Role.HEAD, root=tmp_path)
-    (tmp_path / "etc/slurm/own.conf").write_text("KillWait=60\n")
-    boot(DirectoryStore(bucket), Role.HEAD, root=tmp_path)
-    assert (tmp_path / "etc/slurm/own.conf").read_text() == "KillWait=60\n"
+def test_a_node_starts_the_slurmd_of_its_queues_own_image(machine: Machine) -> None:
+    own = replace(train(), image=replace(image(), profile="pcs", slurm_sbin="/opt/slurm/sbin"))
+    started = [step.split()[1] for step in as_node(machine, dev(own), deployed(), "train-1", "train") if "-N" in step]
+    assert started == ["/opt/slurm/sbin/slurmd"]
 
 
-def test_the_users_lines_in_the_bucket_reach_a_new_head(bucket: Path, tmp_path: Path) -> None:
-    (bucket / "own").mkdir()
-    (bucket / "own/slurm.conf").write_text("KillWait=60\n")
-    boot(DirectoryStore(bucket), Role.HEAD, root=tmp_path)
-    assert (tmp_path / "etc/slurm/own.conf").read_text() == "KillWait=60\n"
+def test_munge_finds_its_key_when_it_starts(machine: Machine) -> None:
+    as_node(machine, dev(), deployed(), "train-1", "train")
+    assert machine.files_at_start["munge"] == ["etc", "etc/munge", "etc/munge/munge.key"]
 
 
-@pytest.mark.parametrize(("role", "daemons"), [(Role.HEAD, "munge, slurmctld"), (Role.COMPUTE, "munge, slurmd")])
-def test_the_last_line_says_what_is_done_and_what_is_not(
-    bucket: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, role: Role, daemons: str
-) -> None:
-    with caplog.at_level(logging.INFO):
-        boot(DirectoryStore(bucket), role, "train", root=tmp_path)
-    last = f"boot {role} of cluster dev: files are in place, daemons not started: {daemons}"
-    assert caplog.messages[-1] == last
+def test_the_key_is_munges_alone(machine: Machine) -> None:
+    as_node(machine, dev(), deployed(), "train-1", "train")
+    key = machine.root / "etc/munge/munge.key"
+    owner = pwd.getpwuid(key.stat().st_uid).pw_name
+    assert (key.read_bytes(), key.stat().st_mode & 0o7777, owner) == (b"key", 0o400, "munge")
 
 
-def test_an_unknown_queue_is_refused_with_the_known_ones(bucket: Path, tmp_path: Path) -> None:
-    with pytest.raises(BootError, match="cluster dev has no queue 'h100' - it has train, cpu"):
-        boot(DirectoryStore(bucket), Role.COMPUTE, "h100", root=tmp_path)
+def test_the_keeper_finds_the_place_of_notes_when_it_starts(machine: Machine) -> None:
+    as_head(machine, dev(), deployed())
+    assert "var/lib/corral/notes" in machine.files_at_start["corral-agent"]
 
 
-def test_a_prefix_without_deployed_json_is_refused(bucket: Path, tmp_path: Path) -> None:
-    (bucket / "deployed.json").unlink()
-    with pytest.raises(BootError, match=r"deployed\.json is missing"):
-        boot(DirectoryStore(bucket), Role.HEAD, root=tmp_path)
+def test_notes_are_slurms_alone(machine: Machine) -> None:
+    as_head(machine, dev(), deployed())
+    notes = machine.root / "var/lib/corral/notes"
+    assert (pwd.getpwuid(notes.stat().st_uid).pw_name, notes.stat().st_mode & 0o7777) == ("slurm", 0o700)
 
 
-def test_a_plan_of_another_agent_is_refused_by_its_field(bucket: Path, tmp_path: Path) -> None:
-    (bucket / "cluster.json").write_text('{"name": "dev"}')
-    with pytest.raises(BootError, match="not those of this agent: ClusterPlan: missing fields"):
-        boot(DirectoryStore(bucket), Role.HEAD, root=tmp_path)
+def test_a_head_that_boots_again_keeps_the_notes(machine: Machine) -> None:
+    as_head(machine, dev(), deployed())
+    (machine.root / "var/lib/corral/notes/1-1.json").touch()
+    as_head(machine, dev(), deployed())
+    assert (machine.root / "var/lib/corral/notes/1-1.json").exists()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from corral.agent.spool import notes
 from corral.render import cluster_files, deployed_json
 from render.plans import deployed, dev
 
@@ -20,20 +21,56 @@ def agent(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env=environment, capture_output=True, text=True)
 
 
-def test_boot_installs_from_a_directory_in_the_buckets_place(tmp_path: Path) -> None:
+def test_install_installs_from_a_directory_in_the_buckets_place(tmp_path: Path) -> None:
     files = {**cluster_files(dev()), "deployed.json": deployed_json(deployed())}
     for name, text in files.items():
         (tmp_path / "bucket" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "bucket" / name).write_text(text)
-    done = agent("boot", "--role", "head", "--store", str(tmp_path / "bucket"), "--root", str(tmp_path / "root"))
+    done = agent("install", "--role", "head", "--store", str(tmp_path / "bucket"), "--root", str(tmp_path / "root"))
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "root/etc/slurm/slurm.conf").read_text() == files["slurm/slurm.conf"]
 
 
-@pytest.mark.parametrize("command", ["resume", "suspend", "resume-failed", "nonsense"])
-def test_a_command_that_does_not_exist_is_an_error_of_usage(command: str) -> None:
-    done = agent(command)
-    assert (done.returncode, f"invalid choice: '{command}'" in done.stderr) == (2, True)
+def test_a_command_that_does_not_exist_is_an_error_of_usage() -> None:
+    done = agent("reboot")
+    assert (done.returncode, "invalid choice: 'reboot'" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("command", ["resume", "resume-failed", "suspend"])
+def test_slurms_programs_leave_a_note(tmp_path: Path, command: str) -> None:
+    done = agent(command, "train-[1-2]", "--spool", str(tmp_path), "--bell", str(tmp_path / "bell"))
+    assert done.returncode == 0, done.stderr
+    assert [(note.verb, note.nodes) for note in notes(tmp_path)] == [(command, ("train-1", "train-2"))]
+
+
+def test_slurms_programs_say_nothing_where_all_is_well(tmp_path: Path) -> None:
+    done = agent("resume", "train-1", "--spool", str(tmp_path), "--bell", str(tmp_path / "bell"))
+    assert (done.stdout, done.stderr) == ("", "")
+
+
+@pytest.mark.parametrize("command", ["resume", "resume-failed", "suspend"])
+def test_nodes_must_be_named(command: str) -> None:
+    assert agent(command).returncode == 2
+
+
+@pytest.mark.parametrize("command", ["resume", "resume-failed", "suspend"])
+def test_a_note_that_cannot_be_left_is_one_sentence(tmp_path: Path, command: str) -> None:
+    done = agent(command, "train-1", "--spool", str(tmp_path / "none"))
+    found = (done.returncode, len(done.stderr.splitlines()), f"ERROR {command}: [Errno 2] No such file" in done.stderr)
+    assert found == (1, 1, True)
+
+
+@pytest.mark.parametrize(
+    ("records", "sentence"),
+    [
+        ("other.json", "No such file or directory: "),
+        ("cluster.json", "are not those of this agent: "),
+    ],
+)
+def test_a_keeper_without_its_records_is_one_sentence(tmp_path: Path, records: str, sentence: str) -> None:
+    (tmp_path / records).write_text("{}")
+    done = agent("keep", "--records", str(tmp_path), "--bell", str(tmp_path / "bell"))
+    assert (done.returncode, len(done.stderr.splitlines()), sentence in done.stderr) == (1, 1, True)
 
 
 def test_no_command_is_an_error_of_usage() -> None:
@@ -41,7 +78,7 @@ def test_no_command_is_an_error_of_usage() -> None:
 
 
 def test_an_empty_store_is_one_sentence(tmp_path: Path) -> None:
-    done = agent("boot", "--role", "head", "--store", str(tmp_path), "--root", str(tmp_path / "root"))
+    done = agent("install", "--role", "head", "--store", str(tmp_path), "--root", str(tmp_path / "root"))
     assert (done.returncode, len(done.stderr.splitlines()), "cluster.json is missing" in done.stderr) == (1, 1, True)
 
 

@@ -36,6 +36,12 @@ def test_a_wrong_mode_is_put_right(tmp_path: Path) -> None:
     assert install([CONF], tmp_path) == (CONF.path,)
 
 
+def test_a_file_whose_owner_does_not_exist_is_not_left_behind_half_done(tmp_path: Path) -> None:
+    with pytest.raises(LookupError, match="nobody-at-all"):
+        install([Placement(path="/etc/munge/munge.key", content=b"key", owner="nobody-at-all")], tmp_path)
+    assert list((tmp_path / "etc/munge").iterdir()) == []
+
+
 def test_a_file_that_is_kept_is_made_once(tmp_path: Path) -> None:
     own = Placement(path="/etc/slurm/own.conf", content=b"# yours\n", keeps=True)
     install([own], tmp_path)

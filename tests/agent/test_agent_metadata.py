@@ -6,11 +6,18 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from corral.agent.metadata import MetadataError, instance_tag
+from corral.agent.identity import Identity, own_identity
+from corral.agent.metadata import MetadataError, instance_tag, read
+
+KNOWN = {
+    "/latest/meta-data/tags/instance/corral:queue": "train",
+    "/latest/meta-data/tags/instance/corral:nodes": "train-[1-2,7]",
+    "/latest/meta-data/ami-launch-index": "2",
+}
 
 
 class Service(BaseHTTPRequestHandler):
-    """Answers as EC2 does for an instance with one tag."""
+    """Answers as EC2 does for the third instance of a launch of nodes."""
 
     def do_PUT(self) -> None:
         self._answer(200 if self.headers["X-aws-ec2-metadata-token-ttl-seconds"] == "60" else 400, "secret")
@@ -18,8 +25,8 @@ class Service(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         if self.headers["X-aws-ec2-metadata-token"] != "secret":
             self._answer(401, "")
-        elif self.path == "/latest/meta-data/tags/instance/corral:queue":
-            self._answer(200, "train")
+        elif self.path in KNOWN:
+            self._answer(200, KNOWN[self.path])
         else:
             self._answer(404, "")
 
@@ -50,6 +57,18 @@ def test_a_tag_is_read_with_a_token(service: str) -> None:
 
 def test_a_tag_that_is_not_there_is_none(service: str) -> None:
     assert instance_tag("corral:pool", service) is None
+
+
+def test_other_facts_are_read_by_their_name(service: str) -> None:
+    assert read("ami-launch-index", service) == "2"
+
+
+def test_a_fact_that_is_not_there_is_none(service: str) -> None:
+    assert read("spot/instance-action", service) is None
+
+
+def test_a_machine_knows_which_node_it_is(service: str) -> None:
+    assert own_identity(service) == Identity(node="train-7", queue="train")
 
 
 def test_a_machine_without_the_service_gets_a_sentence() -> None:

@@ -1,5 +1,5 @@
 """What runs on the cluster's machines, with the image's own Python: the standard library and corral.model alone.
 
-boto3 is imported in `s3` alone, and only when a bucket is read. This room holds what a machine does first, installing
-the cluster's files; it starts no daemon yet, and launching and ending machines has no place in it yet.
+boto3 is imported only when AWS is asked: nobody needs it to leave a note. This room holds what a machine does first (it
+fetches the cluster's files, mounts, starts daemons), and the head's keeper, which launches and ends machines.
 """

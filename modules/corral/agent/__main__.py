@@ -6,43 +6,136 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from corral.agent.boot import boot
+from corral.agent.boot import boot_head, boot_node, fetch
+from corral.agent.ec2 import Ec2
 from corral.agent.errors import AgentError
+from corral.agent.hosts import BOX, Host
+from corral.agent.identity import own_identity
+from corral.agent.keep import TURN_S, keep
 from corral.agent.metadata import instance_tag
+from corral.agent.spool import BELL, SPOOL, leave_note, ring
 from corral.agent.store import DirectoryStore, Store, StoreError
-from corral.model.deployed import BootFacts
+from corral.model.cluster import ClusterPlan
+from corral.model.deployed import BootFacts, Deployed
 from corral.model.jsons import from_json
 from corral.model.markets import Role
 
 FACTS = Path("/opt/corral/boot.json")
+RECORDS = Path("/etc/corral")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code of what the command line asks for."""
     chosen = _parser().parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s corral-agent %(levelname)s %(message)s")
+    logging.getLogger("botocore").setLevel(logging.WARNING)
     try:
-        role = Role(chosen.role)
-        queue = None if role is Role.HEAD else chosen.queue or instance_tag("corral:queue")
-        boot(_store(chosen), role, queue, root=chosen.root)
+        chosen.act(chosen)
     except (AgentError, OSError) as error:
-        logging.error("boot: %s", error)
+        logging.error("%s: %s", chosen.command, error)
         return 1
     return 0
 
 
+def _boot(chosen: argparse.Namespace) -> None:
+    role, store = Role(chosen.role), _store(chosen)
+    if role is Role.HEAD:
+        plan, deployed = fetch(store, role, None)
+        boot_head(plan, deployed, _host(deployed.region), _client("secretsmanager", deployed.region))
+        return
+    identity = own_identity()
+    plan, deployed = fetch(store, role, identity.queue)
+    boot_node(plan, deployed, identity, _host(deployed.region), _client("secretsmanager", deployed.region))
+
+
+def _install(chosen: argparse.Namespace) -> None:
+    role = Role(chosen.role)
+    queue = None if role is Role.HEAD else chosen.queue or instance_tag("corral:queue")
+    fetch(_store(chosen), role, queue, root=chosen.root)
+
+
+def _note(chosen: argparse.Namespace) -> None:
+    leave_note(chosen.command, chosen.nodes, spool=chosen.spool)
+    ring(chosen.bell)
+
+
+def _keep(chosen: argparse.Namespace) -> None:
+    plan, deployed = _records(chosen.records)
+    ec2 = Ec2(_client("ec2", deployed.region), plan.name)
+    keep(plan, deployed, ec2, chosen.spool, chosen.bell, chosen.turn)
+
+
+def _watch(_: argparse.Namespace) -> None:
+    from corral.agent.watch import watch
+
+    watch(own_identity())
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="corral-agent", description="The agent on the machines of a corral cluster.")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    command = commands.add_parser("boot", help="fetch the cluster's files and install them")
-    command.add_argument("--role", required=True, choices=[role.value for role in Role], help="what the machine is")
-    command.add_argument("--queue", help="the queue of a compute machine (default: its tag corral:queue)")
-    command.add_argument(
-        "--facts", type=Path, default=FACTS, help="where the cluster's files are (default: %(default)s)"
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
+    boot = commands.add_parser("boot", help="make this machine what it was launched for")
+    install = commands.add_parser("install", help="fetch the cluster's files and install them, no more")
+    for command in (boot, install):
+        command.add_argument("--role", required=True, choices=[role.value for role in Role], help="what the machine is")
+        command.add_argument(
+            "--facts", type=Path, default=FACTS, help="where the cluster's files are (default: %(default)s)"
+        )
+        command.add_argument("--store", type=Path, help="a directory in the bucket's place")
+    install.add_argument("--queue", help="the queue of a compute machine (default: its tag corral:queue)")
+    install.add_argument("--root", type=Path, default=Path("/"), help="where to install (default: %(default)s)")
+    boot.set_defaults(act=_boot)
+    install.set_defaults(act=_install)
+    for name, text in (
+        ("resume", "note that nodes are wanted: Slurm's ResumeProgram"),
+        ("resume-failed", "note that nodes did not come up: Slurm's ResumeFailProgram"),
+        ("suspend", "note that nodes are idle: Slurm's SuspendProgram"),
+    ):
+        command = commands.add_parser(name, help=text)
+        command.add_argument("nodes", help="such as train-[1-4]")
+        _add_places(command)
+        command.set_defaults(act=_note)
+    watcher = commands.add_parser("watch", help="look for notices that the machine is taken back; runs on nodes")
+    watcher.set_defaults(act=_watch)
+    keeper = commands.add_parser("keep", help="launch and end machines as Slurm asks for it; runs on the head")
+    _add_places(keeper)
+    keeper.add_argument(
+        "--records", type=Path, default=RECORDS, help="where cluster.json and deployed.json are (default: %(default)s)"
     )
-    command.add_argument("--store", type=Path, help="a directory in the bucket's place")
-    command.add_argument("--root", type=Path, default=Path("/"), help="where to install (default: %(default)s)")
+    keeper.add_argument(
+        "--turn", type=float, default=TURN_S, help="seconds between looks if no bell rings (default: %(default)s)"
+    )
+    keeper.set_defaults(act=_keep)
     return parser
+
+
+def _add_places(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--spool", type=Path, default=SPOOL, help="where notes lie (default: %(default)s)")
+    command.add_argument("--bell", type=Path, default=BELL, help="the keeper's socket (default: %(default)s)")
+
+
+def _host(region: str) -> Host:
+    if BOX.is_dir():
+        from corral.agent.host_box import BoxHost
+
+        return BoxHost()
+    from corral.agent.host_ec2 import Ec2Host, run
+
+    return Ec2Host(run, region)
+
+
+def _client(service: str, region: str) -> object:
+    import boto3
+
+    return boto3.client(service, region_name=region)
+
+
+def _records(directory: Path) -> tuple[ClusterPlan, Deployed]:
+    try:
+        plan = from_json(ClusterPlan, (directory / "cluster.json").read_text(encoding="utf-8"))
+        return plan, from_json(Deployed, (directory / "deployed.json").read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise StoreError(f"the records in {directory} are not those of this agent: {error}") from error
 
 
 def _store(chosen: argparse.Namespace) -> Store:

@@ -1,4 +1,8 @@
-"""What can go wrong on a machine, as one tree: AgentError > BootError, MetadataError, StoreError."""
+"""What can go wrong on a machine, as one tree.
+
+AgentError > BootError, Ec2Error, HostError, IdentityError, LaunchError, MetadataError, NoCapacity, SecretError,
+SlurmError, StoreError.
+"""
 
 
 class AgentError(Exception):

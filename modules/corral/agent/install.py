@@ -4,6 +4,7 @@ Where which file belongs is decided in `places`.
 """
 
 import os
+import shutil
 import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,11 +13,15 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
-    """One file as it shall be: an absolute path, its bytes and mode. `keeps`: what is there already is left alone."""
+    """One file as it shall be: an absolute path, its bytes, mode and owner (empty: whoever installs it).
+
+    `keeps`: what is there already is left alone.
+    """
 
     path: str
     content: bytes
     mode: int = 0o644
+    owner: str = ""
     keeps: bool = False
 
 
@@ -36,6 +41,8 @@ def _install(placement: Placement, root: Path) -> bool:
         with os.fdopen(handle, "wb") as stream:
             stream.write(placement.content)
             os.fchmod(stream.fileno(), placement.mode)
+            if placement.owner:
+                shutil.chown(temporary, placement.owner)
             stream.flush()
             os.fsync(stream.fileno())
         Path(temporary).replace(file)

@@ -19,11 +19,16 @@ class MetadataError(AgentError):
 
 def instance_tag(key: str, service: str = SERVICE) -> str | None:
     """The value of one of the instance's tags; None if it has no such tag. Raises MetadataError."""
+    return read(f"tags/instance/{key}", service)
+
+
+def read(name: str, service: str = SERVICE) -> str | None:
+    """What the instance's metadata say under this name; None if nothing. Raises MetadataError."""
     lifetime = {"X-aws-ec2-metadata-token-ttl-seconds": str(_TOKEN_LIFE_S)}
     token = _ask(f"{service}/latest/api/token", "PUT", lifetime)
     if token is None:
         raise MetadataError(f"the metadata service at {service} gives no token")
-    return _ask(f"{service}/latest/meta-data/tags/instance/{key}", "GET", {"X-aws-ec2-metadata-token": token})
+    return _ask(f"{service}/latest/meta-data/{name}", "GET", {"X-aws-ec2-metadata-token": token})
 
 
 def _ask(url: str, method: str, headers: dict[str, str]) -> str | None:

@@ -14,7 +14,7 @@ PROGRAMS: Mapping[str, str] = {
 }
 _PROGRAM = """#!/bin/sh
 # Managed by corral: written by `corral-agent boot`.
-PYTHONPATH=/opt/corral/agent exec /usr/bin/python3 -m corral.agent {arguments}
+PYTHONPATH=/opt/corral/agent:/opt/corral/library exec /usr/bin/python3 -m corral.agent {arguments}
 """
 _OWN = (
     b"# Your own lines of slurm.conf; corral made this file and leaves it alone. After a change: scontrol reconfigure\n"

@@ -13,7 +13,10 @@ from corral.model.markets import InterfaceType, Market
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImagePlan:
-    """What the machines boot: a fixed image, or the SSM parameter that is resolved once and then pinned."""
+    """What the machines boot: a fixed image, or the SSM parameter that is resolved once and then pinned.
+
+    `box`: the system of the machine that the AWS in a box runs on, which poses as whatever the plan says.
+    """
 
     profile: str
     image_id: str | None
@@ -24,6 +27,7 @@ class ImagePlan:
     slurm_sbin: str
     default_user: str
     root_device: str
+    box: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

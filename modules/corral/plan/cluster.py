@@ -77,6 +77,7 @@ def plan_image(spec: ImageSpec, override: str | None) -> ImagePlan:
         slurm_sbin=profile.slurm_sbin,
         default_user=profile.default_user,
         root_device=profile.root_device_name,
+        box=profile.box,
     )
 
 

@@ -12,7 +12,7 @@ from corral.model.jsons import to_json
 from corral.model.markets import Role
 from corral.render import bundle
 from corral.render.boot import cloud_config
-from corral.render.host import host_conf
+from corral.render.host import BOX, EC2, host_conf
 from corral.render.jobs import job_files
 from corral.render.nccl import nccl_files
 from corral.render.slurm import cgroup_conf, check_own_keys, gres_conf, slurm_conf
@@ -29,7 +29,7 @@ def cluster_files(plan: ClusterPlan) -> Mapping[str, str]:
         "cluster.json": to_json(plan),
         "slurm/cgroup.conf": cgroup_conf(),
         "slurm/gres.conf": gres_conf(plan),
-        "slurm/host.conf": host_conf(),
+        "slurm/host.conf": host_conf(BOX if plan.image.box else EC2),
         "slurm/slurm.conf": slurm_conf(plan),
         **nccl_files(plan),
         **job_files(plan),

@@ -33,6 +33,7 @@ class HostFacts:
 
 
 EC2 = HostFacts()
+BOX = HostFacts(cgroups=False, poses=True)  # a machine of the AWS in a box shares its kernel with all others
 
 
 def host_conf(facts: HostFacts = EC2) -> str:

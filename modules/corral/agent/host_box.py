@@ -1,0 +1,105 @@
+"""A machine of the AWS in a box: no systemd, no kernel modules; what EC2 attaches is a directory here."""
+
+import shutil
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from corral.agent.hosts import BOX, Daemon, HostError
+
+_ATTACHED_IN_S = 120  # a volume is attached after its machine has started
+_STEP_S = 0.1
+_LOGS = Path("/var/log/corral")
+
+
+class BoxHost:
+    """Daemons are children that the machine's init adopts; mounts are binds of directories that the box has.
+
+    `box`: where the box shows what is attached. `logs`: where daemons write that stay in the foreground.
+    """
+
+    def __init__(self, box: Path = BOX, logs: Path = _LOGS, attached_in_s: float = _ATTACHED_IN_S) -> None:
+        self._volumes = box / "volumes"
+        self._file_systems = box / "file-systems"
+        self._logs = logs
+        self._attached_in_s = attached_in_s
+
+    def set_name(self, name: str) -> None:
+        """Gives the machine this host name."""
+        _run("hostname", name)
+        address = _run("hostname", "--all-ip-addresses").split()[0]
+        Path("/etc/hosts").write_text(f"127.0.0.1 localhost\n{address} {name}\n", encoding="utf-8")
+
+    def mount_volume(self, volume_id: str, place: Path) -> None:
+        """Mounts a volume that is attached or will be soon. Raises HostError where it does not come."""
+        source, until = self._volumes / volume_id, time.monotonic() + self._attached_in_s
+        while not source.is_dir():
+            if time.monotonic() > until:
+                raise HostError(f"volume {volume_id} was not attached within {self._attached_in_s} s")
+            time.sleep(_STEP_S)
+        _bind(source, place)
+
+    def mount_home(self, file_system: str, place: Path) -> None:
+        """Mounts an EFS file system by its id."""
+        _bind(self._file_systems / file_system, place)
+
+    def mount_lustre(self, dns_name: str, mount_name: str, place: Path) -> None:
+        """Mounts a Lustre file system as its clients do."""
+        _bind(self._file_systems / dns_name.split(".")[0], place)
+
+    def start(self, daemon: Daemon, options: Sequence[str] = ()) -> None:
+        """Starts the daemon with these options; one that runs already is left alone. Raises HostError."""
+        if daemon.forks and _runs(daemon):
+            return
+        for directory in daemon.owned:
+            Path(directory).mkdir(parents=True, exist_ok=True)
+            shutil.chown(directory, daemon.user)
+        as_user = () if daemon.user == "root" else ("setpriv", f"--reuid={daemon.user}", "--init-groups", "--regid")
+        command = (*as_user, *((daemon.user, "--") if as_user else ()), *daemon.command, *options)
+        if daemon.forks:
+            _run(*command)
+        else:
+            _leave_running(command, self._logs / f"{daemon.unit}.log")
+
+
+def _runs(daemon: Daemon) -> bool:
+    name = Path(daemon.command[0]).name
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if (entry / "exe").readlink().name == name:
+                    return True
+            except OSError:  # processes come and go
+                continue
+    return False
+
+
+def _leave_running(command: Sequence[str], log: Path) -> None:
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as out:
+        subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True)
+
+
+def _is_mounted(place: Path) -> bool:
+    """True if anything is mounted there; os.path.ismount does not see a bind within one file system."""
+    lines = Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()
+    return str(place) in {line.split()[4] for line in lines}
+
+
+def _bind(source: Path, place: Path) -> None:
+    if _is_mounted(place):
+        return
+    source.mkdir(parents=True, exist_ok=True)
+    place.mkdir(parents=True, exist_ok=True)
+    _run("mount", "--bind", str(source), str(place))
+
+
+def _run(*command: str) -> str:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    except OSError as error:
+        raise HostError(f"{' '.join(command)}: {error}") from error
+    if done.returncode:
+        raise HostError(f"{' '.join(command)} failed with {done.returncode}: {done.stderr.strip()}")
+    return done.stdout

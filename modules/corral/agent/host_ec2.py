@@ -1,0 +1,151 @@
+"""A machine on EC2: systemd, EBS volumes as NVMe disks, EFS and Lustre by their clients.
+
+The command lines are all there is to it, so a test can hold them one by one.
+Sources: EBS User Guide, "Map Amazon EBS volumes to NVMe device names"; EFS User Guide, "Mounting with the NFS client"
+(recommended options); FSx for Lustre User Guide, "Mounting from an Amazon EC2 instance".
+"""
+
+import shlex
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from corral.agent.hosts import Daemon, HostError
+from corral.agent.install import Placement, install
+
+_BY_ID = "/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_{serial}"
+_ATTACHED_IN_S = 120  # a volume is attached after its machine has started
+_STEP_S = 1.0
+_NFS = "nfsvers=4.1,rsize=1048576,wsize=1048576,hard,timeo=600,retrans=2,noresvport,_netdev"
+_LUSTRE = "relatime,flock,_netdev"
+
+
+# The units of Slurm and munge come with their packages.
+_HEADER = "# Managed by corral: written by `corral-agent boot`.\n"
+_UNIT = """[Unit]
+Description={unit}
+After=network-online.target munge.service slurmctld.service
+Wants=network-online.target
+RequiresMountsFor=/var/lib/corral
+
+[Service]
+ExecStart={command}
+Restart=always
+RestartSec=5
+
+[Install]
+WantedBy=multi-user.target
+"""
+# Debian's slurmd.service wants a slurm.conf, which a node does not have: its slurmd fetches it from the head. And a
+# slurmctld that starts before its state is mounted would begin with no job and no node.
+_DROP_IN = """[Unit]
+ConditionPathExists=
+RequiresMountsFor={directories}
+"""
+# A unit, unlike `mount`, brings the file system back after a reboot, and can be started again.
+_MOUNT_UNIT = """[Unit]
+Description=corral: {place}
+After=network-online.target
+Wants=network-online.target
+
+[Mount]
+What={source}
+Where={place}
+Type={kind}
+Options={options}
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+def run(command: Sequence[str]) -> str:
+    """What the command printed. Raises HostError where it fails."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    except OSError as error:
+        raise HostError(f"{shlex.join(command)}: {error}") from error
+    if done.returncode:
+        raise HostError(f"{shlex.join(command)} failed with {done.returncode}: {done.stderr.strip()}")
+    return done.stdout
+
+
+class Ec2Host:
+    """`run`: runs a command and returns what it printed, or raises HostError. `root`: where files are written."""
+
+    def __init__(
+        self,
+        run: Callable[[Sequence[str]], str],
+        region: str,
+        root: Path = Path("/"),
+        attached_in_s: float = _ATTACHED_IN_S,
+    ) -> None:
+        self._run = run
+        self._region = region
+        self._root = root
+        self._attached_in_s = attached_in_s
+
+    def set_name(self, name: str) -> None:
+        """Gives the machine this host name."""
+        self._run(("hostnamectl", "set-hostname", name))
+
+    def mount_volume(self, volume_id: str, place: Path) -> None:
+        """Mounts a volume that is attached or will be soon; one without a file system gets one. Raises HostError."""
+        device = _BY_ID.format(serial=volume_id.replace("-", ""))
+        until = time.monotonic() + self._attached_in_s
+        while not (self._root / device.lstrip("/")).exists():
+            if time.monotonic() > until:
+                raise HostError(f"volume {volume_id} was not attached within {self._attached_in_s} s: no {device}")
+            time.sleep(_STEP_S)
+        # wipefs only lists, and reads the disk itself. lsblk asks udev, who knows nothing of a disk that just came; and
+        # mkfs.ext4 asks before it overwrites a file system, but only on a terminal (e2fsprogs, mke2fs.c).
+        if not self._run(("wipefs", "--noheadings", "--output=TYPE", device)).strip():
+            self._run(("mkfs.ext4", "-q", "-L", "corral-state", device))
+        self._mount(device, place, "ext4", "noatime")
+
+    def mount_home(self, file_system: str, place: Path) -> None:
+        """Mounts an EFS file system by its id."""
+        self._mount(f"{file_system}.efs.{self._region}.amazonaws.com:/", place, "nfs4", _NFS)
+
+    def mount_lustre(self, dns_name: str, mount_name: str, place: Path) -> None:
+        """Mounts a Lustre file system as its clients do."""
+        self._mount(f"{dns_name}@tcp:/{mount_name}", place, "lustre", _LUSTRE)
+
+    def start(self, daemon: Daemon, options: Sequence[str] = ()) -> None:
+        """Starts the daemon's unit, now and at every boot. Debian's units read their options from /etc/default.
+
+        One that runs is restarted: installing Debian's package of munge has started it, with a key of its own.
+        """
+        for directory in daemon.owned:
+            self._run(("install", "-d", f"--owner={daemon.user}", directory))
+        if options:
+            variable = f"{daemon.unit.upper()}_OPTIONS"
+            self._write(f"/etc/default/{daemon.unit}", f"{variable}={shlex.quote(shlex.join(options))}\n")
+        if daemon.forks:
+            text = _DROP_IN.format(directories=" ".join(daemon.owned))
+            self._write_unit(f"{daemon.unit}.service.d/corral.conf", text)
+        else:
+            text = _UNIT.format(unit=daemon.unit, command=shlex.join(daemon.command))
+            self._write_unit(f"{daemon.unit}.service", text)
+        self._run(("systemctl", "enable", daemon.unit))
+        self._run(("systemctl", "restart", daemon.unit))
+
+    def _mount(self, source: str, place: Path, kind: str, options: str) -> None:
+        text = _MOUNT_UNIT.format(source=source, place=place, kind=kind, options=options)
+        unit = f"{_escaped(place)}.mount"
+        self._write_unit(unit, text)
+        self._run(("systemctl", "enable", "--now", unit))
+
+    def _write_unit(self, name: str, text: str) -> None:
+        if self._write(f"/etc/systemd/system/{name}", text):
+            self._run(("systemctl", "daemon-reload"))
+
+    def _write(self, path: str, text: str) -> tuple[str, ...]:
+        """The path, if the file was not so already."""
+        return install((Placement(path=path, content=f"{_HEADER}{text}".encode()),), self._root)
+
+
+def _escaped(place: Path) -> str:
+    """The path as systemd names units by it; the rules for names leave only dashes to hide (systemd.unit(5))."""
+    return str(place).strip("/").replace("-", r"\x2d").replace("/", "-")

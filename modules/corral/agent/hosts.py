@@ -1,0 +1,79 @@
+"""What a machine is to the agent, as far as kinds of machine differ: `host_ec2` and `host_box` implement it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from corral.agent.errors import AgentError
+
+BOX = Path("/box")  # only a machine of the AWS in a box has it
+
+
+class HostError(AgentError):
+    """A machine that does not do what the agent needs of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Daemon:
+    """A daemon: its systemd unit, and the command that starts it. `owned`: directories of its user.
+
+    `forks`: it goes into the background by itself, and once only; another one sees for itself that it is not needed.
+    """
+
+    unit: str
+    command: tuple[str, ...]
+    user: str = "root"
+    owned: tuple[str, ...] = ()
+    forks: bool = True
+
+
+class Host(Protocol):
+    """The machine that the agent runs on."""
+
+    def set_name(self, name: str) -> None:
+        """Gives the machine this host name."""
+        ...
+
+    def mount_volume(self, volume_id: str, place: Path) -> None:
+        """Mounts a volume that is attached or will be soon. Raises HostError where it does not come."""
+        ...
+
+    def mount_home(self, file_system: str, place: Path) -> None:
+        """Mounts an EFS file system by its id."""
+        ...
+
+    def mount_lustre(self, dns_name: str, mount_name: str, place: Path) -> None:
+        """Mounts a Lustre file system as its clients do."""
+        ...
+
+    def start(self, daemon: Daemon, options: Sequence[str] = ()) -> None:
+        """Starts the daemon with these options; one that runs already may be restarted. Raises HostError."""
+        ...
+
+
+def munge() -> Daemon:
+    """The daemon that proves who sends a message of Slurm's."""
+    owned = ("/etc/munge", "/var/lib/munge", "/var/log/munge", "/run/munge")
+    return Daemon(unit="munge", command=("/usr/sbin/munged",), user="munge", owned=owned)
+
+
+def slurmctld(sbin: str, state_dir: str) -> Daemon:
+    """Slurm's controller; `state_dir` is its StateSaveLocation."""
+    owned = (state_dir, "/var/log/slurm")
+    return Daemon(unit="slurmctld", command=(f"{sbin}/slurmctld",), user="slurm", owned=owned)
+
+
+def slurmd(sbin: str) -> Daemon:
+    """Slurm's daemon of a node."""
+    return Daemon(unit="slurmd", command=(f"{sbin}/slurmd",), owned=("/var/spool/slurmd", "/var/log/slurm"))
+
+
+def watcher() -> Daemon:
+    """The agent's own, on a node."""
+    return Daemon(unit="corral-watch", command=("/opt/corral/bin/corral-agent", "watch"), forks=False)
+
+
+def keeper() -> Daemon:
+    """The agent's own, on the head."""
+    return Daemon(unit="corral-agent", command=("/opt/corral/bin/corral-agent", "keep"), forks=False)

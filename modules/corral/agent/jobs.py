@@ -1,0 +1,38 @@
+"""Jobs on a node, as its own agent sees and moves them. Root on a node may do this; users only with their own jobs."""
+
+from dataclasses import dataclass
+
+from corral.agent.slurm import scancel, scontrol, squeue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeJob:
+    """A job that has this node. `batch`: it has a script, which can be asked for a checkpoint and requeued."""
+
+    job_id: str
+    batch: bool
+
+
+def jobs_on(node: str) -> tuple[NodeJob, ...]:
+    """The jobs that run on a node, sorted. Raises SlurmError."""
+    lines = squeue(f"--nodelist={node}", "--states=running,suspended", "--format=%A %o")
+    found = (line.split(maxsplit=1) for line in lines.splitlines() if line.strip())
+    return tuple(sorted((NodeJob(job_id=job, batch=command != "(null)") for job, command in found), key=_number))
+
+
+def ask_for_checkpoint(job: NodeJob) -> None:
+    """Signals the job's script, which passes it on to the program."""
+    if job.batch:
+        scancel("--batch", "--signal=USR1", job.job_id)
+
+
+def requeue(job: NodeJob) -> None:
+    """Lets a batch job start again elsewhere; another one ends here. Raises SlurmError."""
+    if job.batch:
+        scontrol("requeue", job.job_id)
+    else:
+        scancel(job.job_id)
+
+
+def _number(job: NodeJob) -> int:
+    return int(job.job_id)

@@ -1,0 +1,64 @@
+"""Node names and their folded form, `train-[1-2,7]`: a queue's name, a dash, a number; no node has another name."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+
+# Numbers as corral and Slurm write them: no leading zero, which would be another name, and no more digits than the
+# largest cluster needs (Slurm's MAX_SLURM_NODES is 65,536), lest a stray tag fills the memory.
+_NUMBER = r"(?:0|[1-9][0-9]{0,4})"
+_SPAN = rf"{_NUMBER}(?:-{_NUMBER})?"
+_PART = re.compile(rf"([a-z][a-z0-9-]*)-(?:({_NUMBER})|\[({_SPAN}(?:,{_SPAN})*)\])")
+
+
+def expand(folded: str) -> tuple[str, ...]:
+    """Every name of a folded list, in its order. Raises ValueError for what is none of corral's nodes."""
+    return tuple(name for part in _parts(folded) for name in _names(part))
+
+
+def fold(names: Iterable[str]) -> str:
+    """The names as Slurm writes them, sorted by queue and number, each once."""
+    split = sorted({(queue_of(name), number_of(name)) for name in names})
+    queues = groupby(split, key=lambda one: one[0])
+    return ",".join(_folded(queue, [number for _, number in group]) for queue, group in queues)
+
+
+def queue_of(name: str) -> str:
+    """The queue of a node."""
+    return name.rpartition("-")[0]
+
+
+def number_of(name: str) -> int:
+    """The number of a node within its queue."""
+    return int(name.rpartition("-")[2])
+
+
+def _parts(folded: str) -> Iterator[str]:
+    """What commas outside of brackets divide."""
+    yield from (part for part in re.split(r",(?![^\[]*\])", folded) if part)
+
+
+def _names(part: str) -> Iterator[str]:
+    found = _PART.fullmatch(part)
+    if found is None:
+        raise ValueError(f"{part!r} is not a list of nodes")
+    queue, single, several = found.groups()
+    for span in (single or several).split(","):
+        first, _, last = span.partition("-")
+        if int(last or first) < int(first):
+            raise ValueError(f"{part!r} is not a list of nodes: {span} counts down")
+        yield from (f"{queue}-{number}" for number in range(int(first), int(last or first) + 1))
+
+
+def _folded(queue: str, numbers: Sequence[int]) -> str:
+    spans = list(_spans(numbers))
+    if len(spans) == 1 and "-" not in spans[0]:
+        return f"{queue}-{spans[0]}"
+    return f"{queue}-[{','.join(spans)}]"
+
+
+def _spans(numbers: Sequence[int]) -> Iterator[str]:
+    """Neighbours have the same distance to their place in the row."""
+    for _, group in groupby(enumerate(numbers), key=lambda place: place[1] - place[0]):
+        row = [number for _, number in group]
+        yield str(row[0]) if len(row) == 1 else f"{row[0]}-{row[-1]}"

@@ -1,0 +1,58 @@
+"""Slurm's own commands, as far as the agent gives them: for many nodes at once, never one by one."""
+
+import subprocess
+from collections.abc import Mapping, Sequence
+
+from corral.agent.errors import AgentError
+from corral.agent.node_names import fold
+
+AT_ONCE = 100  # nodes of one `scontrol update`: it holds slurmctld's locks meanwhile
+_TIMEOUT_S = 60
+
+
+class SlurmError(AgentError):
+    """slurmctld did not do what it was asked."""
+
+
+def power_down(nodes: Sequence[str], reason: str) -> None:
+    """Lets Slurm forget these nodes' machines; jobs on them are requeued. Raises SlurmError."""
+    for batch in _batches(nodes):
+        scontrol("update", f"nodename={fold(batch)}", "state=power_down_force", f"reason={reason}")
+
+
+def place(addresses: Mapping[str, str]) -> None:
+    """Tells slurmctld where nodes will be, before they register. Raises SlurmError."""
+    for batch in _batches(sorted(addresses)):
+        known = ",".join(addresses[node] for node in batch)
+        hosts = ",".join(f"ip-{addresses[node].replace('.', '-')}" for node in batch)
+        scontrol("update", f"nodename={','.join(batch)}", f"nodeaddr={known}", f"nodehostname={hosts}")
+
+
+def scontrol(*arguments: str) -> str:
+    """What scontrol printed. Raises SlurmError."""
+    return _run("scontrol", *arguments)
+
+
+def squeue(*arguments: str) -> str:
+    """The lines of jobs that squeue printed, without its heading. Raises SlurmError."""
+    return _run("squeue", "--noheader", *arguments)
+
+
+def scancel(*arguments: str) -> None:
+    """Signals or ends jobs. Raises SlurmError."""
+    _run("scancel", *arguments)
+
+
+def _run(*command: str) -> str:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_TIMEOUT_S)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise SlurmError(f"{' '.join(command)}: {error}") from error
+    if done.returncode:
+        said = "; ".join((done.stderr or done.stdout).strip().splitlines())
+        raise SlurmError(f"{' '.join(command)} failed: {said}")
+    return done.stdout
+
+
+def _batches(nodes: Sequence[str]) -> list[Sequence[str]]:
+    return [nodes[start : start + AT_ONCE] for start in range(0, len(nodes), AT_ONCE)]

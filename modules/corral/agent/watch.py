@@ -1,0 +1,82 @@
+"""The watch of a node: it asks the metadata service for notices, and follows `notice`. `corral-agent watch`."""
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from corral.agent import jobs, metadata, slurm
+from corral.agent.alone import alone
+from corral.agent.errors import AgentError
+from corral.agent.identity import Identity
+from corral.agent.jobs import NodeJob
+from corral.agent.notice import Progress, Step, ends_at, next_steps
+
+LOOK_EACH_S = 5.0  # AWS's own advice; a notice is two minutes
+STEP_EACH_S = 1.0  # once there is one
+LOCK = Path("/run/corral/watch.lock")
+_DOCUMENT = "spot/instance-action"
+
+log = logging.getLogger("corral.agent")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """A node that is being taken back: when it ends, and what was done about it."""
+
+    end: datetime
+    progress: Progress
+
+
+def watch(identity: Identity, sleep: Callable[[float], None] = time.sleep, lock: Path = LOCK) -> None:
+    """Watches until the machine ends; returns at once where another watch does."""
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with alone(lock) as first:
+        if not first:
+            log.info("watch %s: another watch runs", identity.node)
+            return
+        taken: Taken | None = None
+        while True:
+            try:
+                taken = turn(identity, taken, datetime.now(UTC))
+            except (AgentError, OSError, ValueError) as error:
+                log.error("watch %s: %s", identity.node, error)
+            sleep(STEP_EACH_S if taken else LOOK_EACH_S)
+
+
+def turn(identity: Identity, taken: Taken | None, now: datetime) -> Taken | None:
+    """What is known after one look and the steps that followed from it. Raises AgentError; then it can be repeated."""
+    if taken is None:
+        end = ends_at(metadata.read(_DOCUMENT))
+        if end is None:
+            return None
+        log.warning("notice %s: the machine is taken back at %s", identity.node, end.isoformat())
+        taken = Taken(end=end, progress=Progress())
+    here = {job.job_id: job for job in jobs.jobs_on(identity.node)}
+    for step, concerned in next_steps(taken.end, now, tuple(here), taken.progress):
+        progress = _do(step, tuple(here[job] for job in concerned), identity, taken)
+        taken = replace(taken, progress=progress)
+    return taken
+
+
+def _do(step: Step, concerned: tuple[NodeJob, ...], identity: Identity, taken: Taken) -> Progress:
+    ids = frozenset(job.job_id for job in concerned)
+    log.info("%s %s: %s", step, identity.node, ", ".join(sorted(ids)) or "-")
+    match step:
+        case Step.DRAIN:
+            reason = f"corral: spot, ends at {taken.end:%H:%M:%S}"
+            slurm.scontrol("update", f"nodename={identity.node}", "state=drain", f"reason={reason}")
+            return replace(taken.progress, drained=True)
+        case Step.ASK:
+            for job in concerned:
+                jobs.ask_for_checkpoint(job)
+            return replace(taken.progress, asked=taken.progress.asked | ids)
+        case Step.REQUEUE:
+            for job in concerned:
+                jobs.requeue(job)
+            return replace(taken.progress, requeued=taken.progress.requeued | ids)
+        case Step.LET_GO:
+            slurm.power_down([identity.node], "corral: taken back by the spot market")
+    return taken.progress

@@ -1,0 +1,190 @@
+"""EC2 as the agent asks it: against the box, and against answers that only AWS gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import boto3
+import pytest
+from botocore.config import Config
+from botocore.stub import Stubber
+
+from agent.offered import offering, tags
+from box.ground import Clients, Ground
+from corral.agent.ec2 import Ec2, Ec2Error, LaunchError, NoCapacity
+from corral.agent.identity import identity_in
+from corral.model.deployed import DeployedTemplate
+
+TEMPLATE = DeployedTemplate(id="lt-1", version="1")
+
+
+@pytest.fixture
+def template(aws: Clients, ground: Ground) -> DeployedTemplate:
+    """The template of an offer with all the room there is."""
+    return offering(aws, ground, {"open": None}).templates["open"]
+
+
+@pytest.fixture
+def ec2(aws: Clients) -> Ec2:
+    return Ec2(aws("ec2"), "dev")
+
+
+def client(**settings: Any) -> Any:
+    """A client that has no AWS to ask."""
+    keys = {"aws_access_key_id": "a", "aws_secret_access_key": "b"}
+    return boto3.client("ec2", region_name="us-east-1", config=Config(retries={"max_attempts": 0}), **keys | settings)
+
+
+def refusing(code: str, action: str = "run_instances") -> Ec2:
+    """An EC2 that answers the next call with this error."""
+    made = client()
+    stub = Stubber(made)
+    stub.add_client_error(action, code, "Sorry.")
+    stub.activate()
+    return Ec2(made, "dev")
+
+
+def calls() -> list[Callable[[Ec2], object]]:
+    return [
+        lambda ec2: ec2.launch(TEMPLATE, ["train-1"], "token", at_least=1),
+        lambda ec2: ec2.nodes(),
+        lambda ec2: ec2.terminate(["i-1"]),
+    ]
+
+
+def test_a_launch_gives_every_node_an_instance_with_an_address(ec2: Ec2, template: DeployedTemplate) -> None:
+    made = ec2.launch(template, ["train-2", "train-1", "train-7"], "token", at_least=3)
+    assert [(one.node, one.address) for one in made] == [
+        ("train-1", "10.64.1.4"),
+        ("train-2", "10.64.1.5"),
+        ("train-7", "10.64.1.6"),
+    ]
+
+
+def test_an_instance_says_itself_which_node_it_is(aws: Clients, ec2: Ec2, template: DeployedTemplate) -> None:
+    made = {one.instance_id: one.node for one in ec2.launch(template, ["train-1", "train-7"], "token", at_least=2)}
+    shown = aws("ec2").describe_instances(InstanceIds=list(made))["Reservations"][0]["Instances"]
+    tagged = {one["InstanceId"]: {tag["Key"]: tag["Value"] for tag in one["Tags"]} for one in shown}
+    named = {
+        one["InstanceId"]: identity_in(tagged[one["InstanceId"]]["corral:nodes"], one["AmiLaunchIndex"]).node
+        for one in shown
+    }
+    assert named == made
+
+
+def test_the_tags_of_the_template_stay(aws: Clients, ec2: Ec2, template: DeployedTemplate) -> None:
+    ec2.launch(template, ["train-1"], "token", at_least=1)
+    assert tags(aws) == [{"corral:cluster": "dev", "corral:offer": "open", "corral:nodes": "train-1"}]
+
+
+def test_the_same_token_gives_the_same_instances(aws: Clients, ec2: Ec2, template: DeployedTemplate) -> None:
+    first, second = (ec2.launch(template, ["train-1"], "token", at_least=1) for _ in range(2))
+    assert (first[0].instance_id == second[0].instance_id, len(tags(aws))) == (True, 1)
+
+
+def test_a_token_whose_instances_have_ended_has_no_capacity() -> None:
+    ended = {
+        "InstanceId": "i-1",
+        "AmiLaunchIndex": 0,
+        "State": {"Code": 48, "Name": "terminated"},
+        "Tags": [{"Key": "corral:nodes", "Value": "train-1"}],
+    }
+    made = client()
+    stub = Stubber(made)
+    stub.add_response("run_instances", {"Instances": [ended]})
+    stub.activate()
+    with pytest.raises(NoCapacity, match=r"^the instances of an earlier try have ended$"):
+        Ec2(made, "dev").launch(TEMPLATE, ["train-1"], "token", at_least=1)
+
+
+def test_a_launch_takes_no_less_than_it_must_have(aws: Clients, ground: Ground, ec2: Ec2) -> None:
+    small = offering(aws, ground, {"small": 1}).templates["small"]
+    with pytest.raises(NoCapacity, match=r"^ReservationCapacityExceeded: "):
+        ec2.launch(small, ["train-1", "train-2"], "token", at_least=2)
+
+
+def test_a_launch_that_may_have_less_serves_the_first_nodes(aws: Clients, ground: Ground, ec2: Ec2) -> None:
+    small = offering(aws, ground, {"small": 2}).templates["small"]
+    made = ec2.launch(small, ["train-1", "train-2", "train-3"], "token", at_least=1)
+    assert [one.node for one in made] == ["train-1", "train-2"]
+
+
+def test_nodes_are_sorted_by_queue_and_number(ec2: Ec2, template: DeployedTemplate) -> None:
+    for node in ("train-10", "train-9", "cpu-1"):
+        ec2.launch(template, [node], node, at_least=1)
+    assert [one.node for one in ec2.nodes()] == ["cpu-1", "train-9", "train-10"]
+
+
+def test_the_nodes_of_another_cluster_are_not_ours(aws: Clients, ground: Ground, ec2: Ec2) -> None:
+    others = offering(aws, ground, {"open": None}, cluster="prod").templates["open"]
+    ec2.launch(others, ["train-1"], "token", at_least=1)
+    assert ec2.nodes() == ()
+
+
+def test_a_node_that_has_ended_is_none(ec2: Ec2, template: DeployedTemplate) -> None:
+    one, two = ec2.launch(template, ["train-1", "train-2"], "token", at_least=2)
+    ec2.terminate([one.instance_id])
+    assert [left.instance_id for left in ec2.nodes()] == [two.instance_id]
+
+
+def test_an_instance_with_a_tag_that_names_no_node_is_left_out(
+    aws: Clients, ec2: Ec2, template: DeployedTemplate
+) -> None:
+    one, two = ec2.launch(template, ["train-1", "train-2"], "token", at_least=2)
+    aws("ec2").create_tags(Resources=[one.instance_id], Tags=[{"Key": "corral:nodes", "Value": "my machine"}])
+    assert [left.instance_id for left in ec2.nodes()] == [two.instance_id]
+
+
+def test_ending_twice_is_no_error(ec2: Ec2, template: DeployedTemplate) -> None:
+    (one,) = ec2.launch(template, ["train-1"], "token", at_least=1)
+    ec2.terminate([one.instance_id])
+    ec2.terminate([one.instance_id])
+    assert ec2.nodes() == ()
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        ("InsufficientInstanceCapacity", NoCapacity),
+        ("SpotMaxPriceTooLow", NoCapacity),
+        ("Unsupported", NoCapacity),  # the type is not in this zone
+        ("UnauthorizedOperation", LaunchError),
+        ("VcpuLimitExceeded", LaunchError),
+        ("InvalidLaunchTemplateId.NotFound", LaunchError),
+        ("RequestLimitExceeded", Ec2Error),
+        ("Unavailable", Ec2Error),
+    ],
+)
+def test_an_error_says_whether_another_offer_or_another_time_would_help(code: str, kind: type[Exception]) -> None:
+    with pytest.raises(kind, match=rf"^{code}: Sorry\.$"):
+        refusing(code).launch(TEMPLATE, ["train-1"], "token", at_least=1)
+
+
+def test_nodes_that_may_not_be_listed_are_one_sentence() -> None:
+    with pytest.raises(Ec2Error, match=r"^UnauthorizedOperation: Sorry\.$"):
+        refusing("UnauthorizedOperation", "describe_instances").nodes()
+
+
+def test_instances_that_may_not_be_ended_are_one_sentence() -> None:
+    with pytest.raises(Ec2Error, match=r"^UnauthorizedOperation: Sorry\.$"):
+        refusing("UnauthorizedOperation", "terminate_instances").terminate(["i-1"])
+
+
+@pytest.mark.parametrize("call", calls())
+def test_an_ec2_that_cannot_be_reached_is_one_sentence(call: Callable[[Ec2], object]) -> None:
+    with pytest.raises(Ec2Error, match=r"^EC2 cannot be asked: Could not connect to the endpoint URL"):
+        call(Ec2(client(endpoint_url="http://127.0.0.1:9"), "dev"))
+
+
+@pytest.mark.parametrize("call", calls())
+def test_a_machine_that_has_no_credentials_yet_is_one_sentence(
+    call: Callable[[Ec2], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in (("AWS_EC2_METADATA_DISABLED", "true"), ("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")):
+        monkeypatch.setenv(name, value)
+    session = boto3.session.Session()
+    with pytest.raises(Ec2Error, match=r"^EC2 cannot be asked: Unable to locate credentials$"):
+        call(Ec2(session.client("ec2", region_name="us-east-1", endpoint_url="http://127.0.0.1:9"), "dev"))

@@ -1,0 +1,239 @@
+"""A machine on EC2, by the commands that it runs and the files that it writes; nothing of it runs here."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from corral.agent.host_ec2 import Ec2Host, run
+from corral.agent.hosts import HostError, keeper, munge, slurmctld, slurmd
+
+DISK = "/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_vol0123"
+HEADER = "# Managed by corral: written by `corral-agent boot`.\n"
+
+
+@dataclass(kw_only=True)
+class Shell:
+    """Writes down what it is to run, and prints what each program of these would."""
+
+    prints: dict[str, str] = field(default_factory=dict)
+    commands: list[str] = field(default_factory=list)
+
+    def __call__(self, command: Sequence[str]) -> str:
+        self.commands.append(" ".join(command))
+        return self.prints.get(command[0], "")
+
+
+@pytest.fixture
+def shell() -> Shell:
+    return Shell()
+
+
+@pytest.fixture
+def host(shell: Shell, tmp_path: Path) -> Ec2Host:
+    return Ec2Host(shell, "us-east-1", tmp_path, attached_in_s=0)
+
+
+def attach(root: Path) -> None:
+    (root / DISK.lstrip("/")).parent.mkdir(parents=True)
+    (root / DISK.lstrip("/")).touch()
+
+
+def test_a_machine_is_named(host: Ec2Host, shell: Shell) -> None:
+    host.set_name("dev-head")
+    assert shell.commands == ["hostnamectl set-hostname dev-head"]
+
+
+def test_an_empty_volume_gets_a_file_system_and_is_mounted(host: Ec2Host, shell: Shell, tmp_path: Path) -> None:
+    attach(tmp_path)
+    host.mount_volume("vol-0123", Path("/var/lib/corral"))
+    assert shell.commands == [
+        f"wipefs --noheadings --output=TYPE {DISK}",
+        f"mkfs.ext4 -q -L corral-state {DISK}",
+        "systemctl daemon-reload",
+        "systemctl enable --now var-lib-corral.mount",
+    ]
+
+
+def test_a_volume_that_an_earlier_head_left_is_mounted_as_it_is(host: Ec2Host, shell: Shell, tmp_path: Path) -> None:
+    attach(tmp_path)
+    shell.prints["wipefs"] = "ext4\n"
+    host.mount_volume("vol-0123", Path("/var/lib/corral"))
+    assert shell.commands == [
+        f"wipefs --noheadings --output=TYPE {DISK}",
+        "systemctl daemon-reload",
+        "systemctl enable --now var-lib-corral.mount",
+    ]
+
+
+def test_a_volume_that_never_comes_is_told_by_its_device(host: Ec2Host, shell: Shell) -> None:
+    with pytest.raises(HostError, match=rf"^volume vol-0123 was not attached within 0 s: no {DISK}$"):
+        host.mount_volume("vol-0123", Path("/var/lib/corral"))
+    assert shell.commands == []
+
+
+@pytest.mark.parametrize(
+    ("mount", "unit", "lines"),
+    [
+        (
+            lambda host: host.mount_home("fs-1", Path("/home")),
+            "home.mount",
+            [
+                "What=fs-1.efs.us-east-1.amazonaws.com:/",
+                "Where=/home",
+                "Type=nfs4",
+                "Options=nfsvers=4.1,rsize=1048576,wsize=1048576,hard,timeo=600,retrans=2,noresvport,_netdev",
+            ],
+        ),
+        (
+            lambda host: host.mount_lustre("fs-2.fsx.us-east-1.amazonaws.com", "abc", Path("/data/fast-1")),
+            r"data-fast\x2d1.mount",
+            [
+                "What=fs-2.fsx.us-east-1.amazonaws.com@tcp:/abc",
+                "Where=/data/fast-1",
+                "Type=lustre",
+                "Options=relatime,flock,_netdev",
+            ],
+        ),
+    ],
+    ids=["home", "lustre"],
+)
+def test_a_file_system_is_mounted_by_its_unit(
+    host: Ec2Host, tmp_path: Path, mount: Callable[[Ec2Host], None], unit: str, lines: Sequence[str]
+) -> None:
+    mount(host)
+    text = (tmp_path / "etc/systemd/system" / unit).read_text()
+    assert text.partition("[Mount]\n")[2].partition("\n\n")[0].splitlines() == lines
+
+
+def test_a_mount_is_started_and_comes_back_after_a_reboot(host: Ec2Host, shell: Shell) -> None:
+    host.mount_home("fs-1", Path("/home"))
+    assert shell.commands == ["systemctl daemon-reload", "systemctl enable --now home.mount"]
+
+
+def test_mounting_again_rewrites_nothing(host: Ec2Host, shell: Shell) -> None:
+    host.mount_home("fs-1", Path("/home"))
+    host.mount_home("fs-1", Path("/home"))
+    assert shell.commands[2:] == ["systemctl enable --now home.mount"]
+
+
+def test_munge_is_restarted_for_it_may_run_with_the_key_of_its_package(host: Ec2Host, shell: Shell) -> None:
+    host.start(munge())
+    assert shell.commands == [
+        "install -d --owner=munge /etc/munge",
+        "install -d --owner=munge /var/lib/munge",
+        "install -d --owner=munge /var/log/munge",
+        "install -d --owner=munge /run/munge",
+        "systemctl daemon-reload",
+        "systemctl enable munge",
+        "systemctl restart munge",
+    ]
+
+
+def test_slurmctld_is_started_with_the_directories_of_its_user(host: Ec2Host, shell: Shell) -> None:
+    host.start(slurmctld("/usr/sbin", "/var/lib/corral/slurmctld"))
+    assert shell.commands == [
+        "install -d --owner=slurm /var/lib/corral/slurmctld",
+        "install -d --owner=slurm /var/log/slurm",
+        "systemctl daemon-reload",
+        "systemctl enable slurmctld",
+        "systemctl restart slurmctld",
+    ]
+
+
+def test_slurmctld_does_not_start_without_its_state(host: Ec2Host, tmp_path: Path) -> None:
+    host.start(slurmctld("/usr/sbin", "/var/lib/corral/slurmctld"))
+    lines = (tmp_path / "etc/systemd/system/slurmctld.service.d/corral.conf").read_text().splitlines()
+    assert lines[-1] == "RequiresMountsFor=/var/lib/corral/slurmctld /var/log/slurm"
+
+
+def test_slurmd_reads_its_options_from_debians_place(host: Ec2Host, tmp_path: Path) -> None:
+    host.start(slurmd("/usr/sbin"), ("--conf-server", "10.64.0.26:6817", "-N", "train-1"))
+    expected = f"{HEADER}SLURMD_OPTIONS='--conf-server 10.64.0.26:6817 -N train-1'\n"
+    assert (tmp_path / "etc/default/slurmd").read_text() == expected
+
+
+def test_slurmd_starts_without_a_slurm_conf_which_debians_unit_wants(host: Ec2Host, tmp_path: Path) -> None:
+    host.start(slurmd("/usr/sbin"))
+    text = (tmp_path / "etc/systemd/system/slurmd.service.d/corral.conf").read_text()
+    assert text == (f"{HEADER}[Unit]\nConditionPathExists=\nRequiresMountsFor=/var/spool/slurmd /var/log/slurm\n")
+
+
+def test_a_daemon_without_options_leaves_etc_default_alone(host: Ec2Host, tmp_path: Path) -> None:
+    host.start(munge())
+    assert not (tmp_path / "etc/default").exists()
+
+
+def test_the_keeper_has_a_unit_of_its_own(host: Ec2Host, shell: Shell, tmp_path: Path) -> None:
+    host.start(keeper())
+    assert (shell.commands, (tmp_path / "etc/systemd/system/corral-agent.service").read_text()) == (
+        ["systemctl daemon-reload", "systemctl enable corral-agent", "systemctl restart corral-agent"],
+        HEADER
+        + """[Unit]
+Description=corral-agent
+After=network-online.target munge.service slurmctld.service
+Wants=network-online.target
+RequiresMountsFor=/var/lib/corral
+
+[Service]
+ExecStart=/opt/corral/bin/corral-agent keep
+Restart=always
+RestartSec=5
+
+[Install]
+WantedBy=multi-user.target
+""",
+    )
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is missing: apt install systemd")
+def test_systemd_finds_nothing_wrong_with_the_units(host: Ec2Host, tmp_path: Path) -> None:
+    units = tmp_path / "etc/systemd/system"
+    host.start(keeper())
+    host.mount_home("fs-1", Path("/home"))
+    host.mount_lustre("fs-2.fsx.us-east-1.amazonaws.com", "abc", Path("/data/fast-1"))
+    program = tmp_path / "corral-agent"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    unit = units / "corral-agent.service"
+    unit.write_text(unit.read_text().replace("/opt/corral/bin/corral-agent", str(program)))
+    names = sorted(str(file) for file in units.iterdir() if file.is_file())
+    done = subprocess.run(["systemd-analyze", "verify", "--man=no", *names], capture_output=True, text=True)
+    assert (len(names), done.returncode, [line for line in done.stderr.splitlines() if "corral" in line]) == (3, 0, [])
+
+
+@pytest.mark.skipif(shutil.which("systemd-escape") is None, reason="systemd-escape is missing: apt install systemd")
+@pytest.mark.parametrize("place", ["/home", "/data/fast-1", "/scratch.2/a_b"])
+def test_a_unit_is_called_as_systemd_calls_it(host: Ec2Host, tmp_path: Path, place: str) -> None:
+    host.mount_home("fs-1", Path(place))
+    (unit,) = (tmp_path / "etc/systemd/system").iterdir()
+    assert unit.name == run(("systemd-escape", "-p", "--suffix=mount", place)).strip()
+
+
+def test_a_command_gives_what_it_prints() -> None:
+    assert run(("echo", "a b")) == "a b\n"
+
+
+def test_a_command_that_fails_is_one_sentence() -> None:
+    with pytest.raises(HostError, match=r"^sh -c 'echo no >&2; exit 3' failed with 3: no$"):
+        run(("sh", "-c", "echo no >&2; exit 3"))
+
+
+def test_a_program_that_is_missing_is_one_sentence() -> None:
+    with pytest.raises(HostError, match=r"^mount\.none /a: .*No such file or directory"):
+        run(("mount.none", "/a"))
+
+
+@pytest.mark.skipif(shutil.which("wipefs") is None, reason="wipefs is missing: apt install util-linux")
+def test_wipefs_tells_an_empty_disk_from_one_with_a_file_system(tmp_path: Path) -> None:
+    for name in ("empty", "ext4"):
+        with (tmp_path / name).open("wb") as disk:
+            disk.truncate(4 << 20)
+    run(("mkfs.ext4", "-q", str(tmp_path / "ext4")))
+    printed = [run(("wipefs", "--noheadings", "--output=TYPE", str(tmp_path / name))) for name in ("empty", "ext4")]
+    assert printed == ["", "ext4\n"]

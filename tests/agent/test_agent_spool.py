@@ -1,0 +1,153 @@
+"""Notes of Slurm's programs: whole, in order, with what Slurm says of the jobs, and never in slurmctld's way."""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from corral.agent.spool import leave_note, notes, ring
+
+JOB_OF_22_05 = {"jobs": [{"job_id": 1, "nodes": "train-[1-2]"}], "all_nodes": "train-[1-2]"}
+JOB_OF_23_02 = {
+    "all_nodes_resume": "train-[2-3]",
+    "jobs": [
+        {
+            "extra": None,
+            "features": None,
+            "job_id": 7,
+            "nodes_alloc": "train-[1-3]",
+            "nodes_resume": "train-[2-3]",
+            "oversubscribe": "OK",
+            "partition": "train",
+            "reservation": None,
+        }
+    ],
+}
+
+
+def jobs_of(tmp_path: Path, nodes: str, slurm: Any) -> Sequence[Sequence[str]]:
+    """The jobs of the note that is left for these nodes where Slurm's file says this."""
+    (tmp_path / "slurm").write_text(slurm if isinstance(slurm, str) else json.dumps(slurm))
+    leave_note("resume", nodes, {"SLURM_RESUME_FILE": str(tmp_path / "slurm")}, tmp_path)
+    (note,) = notes(tmp_path)
+    return note.jobs
+
+
+def test_a_note_says_what_is_wanted_of_which_nodes(tmp_path: Path) -> None:
+    file = leave_note("suspend", "train-[1-2,4]", {}, tmp_path)
+    (note,) = notes(tmp_path)
+    assert (note.file, note.verb, note.nodes) == (file, "suspend", ("train-1", "train-2", "train-4"))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "slurm", "jobs"),
+    [
+        ("train-[1-2]", JOB_OF_22_05, (("train-1", "train-2"),)),
+        ("train-[2-3]", JOB_OF_23_02, (("train-2", "train-3"),)),
+        ("train-[1-3]", JOB_OF_22_05, (("train-1", "train-2"), ("train-3",))),  # the third is an administrator's wish
+        ("train-2", JOB_OF_22_05, (("train-2",),)),  # the first is up
+        ("cpu-1", JOB_OF_22_05, (("cpu-1",),)),
+        ("train-[1-2]", {"jobs": []}, (("train-1", "train-2"),)),
+        ("train-[1-2]", {}, (("train-1", "train-2"),)),
+    ],
+)
+def test_the_nodes_of_a_job_are_together_and_those_of_no_job_last(
+    tmp_path: Path, nodes: str, slurm: Mapping[str, Any], jobs: Sequence[Sequence[str]]
+) -> None:
+    assert jobs_of(tmp_path, nodes, slurm) == jobs
+
+
+def test_a_node_that_two_jobs_share_is_with_both(tmp_path: Path) -> None:
+    slurm = {"jobs": [{"job_id": 1, "nodes_resume": "cpu-[1-2]"}, {"job_id": 2, "nodes_resume": "cpu-2,train-1"}]}
+    assert jobs_of(tmp_path, "cpu-[1-2],train-1", slurm) == (("cpu-1", "cpu-2"), ("cpu-2", "train-1"))
+
+
+@pytest.mark.parametrize("broken", ["{", "[]", '{"jobs": null}', '{"jobs": [1]}', '{"jobs": [{"nodes": "login01"}]}'])
+def test_nodes_are_wanted_also_where_slurms_file_is_not_understood(tmp_path: Path, broken: str) -> None:
+    assert jobs_of(tmp_path, "train-[1-2]", broken) == (("train-1", "train-2"),)
+
+
+def test_nodes_are_wanted_also_where_slurms_file_is_gone(tmp_path: Path) -> None:
+    leave_note("resume", "train-[1-2]", {"SLURM_RESUME_FILE": str(tmp_path / "gone")}, tmp_path)
+    assert [note.jobs for note in notes(tmp_path)] == [(("train-1", "train-2"),)]
+
+
+def test_a_note_keeps_what_slurms_file_said_when_the_file_is_gone(tmp_path: Path) -> None:
+    (tmp_path / "slurm").write_text(json.dumps(JOB_OF_22_05))
+    leave_note("resume", "train-[1-3]", {"SLURM_RESUME_FILE": str(tmp_path / "slurm")}, tmp_path)
+    (tmp_path / "slurm").unlink()
+    assert [note.jobs for note in notes(tmp_path)] == [(("train-1", "train-2"), ("train-3",))]
+
+
+def test_notes_come_in_the_order_in_which_they_were_left(tmp_path: Path) -> None:
+    for verb in ("resume", "suspend", "resume", "resume-failed"):
+        leave_note(verb, "train-1", {}, tmp_path)
+    assert [note.verb for note in notes(tmp_path)] == ["resume", "suspend", "resume", "resume-failed"]
+
+
+def test_a_note_that_is_being_written_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "1-1.new").write_text('{"verb": "resume", "nodes": "train-1", "slurm": {}}')
+    assert list(notes(tmp_path)) == []
+
+
+def test_leaving_a_note_leaves_nothing_else(tmp_path: Path) -> None:
+    file = leave_note("resume", "train-1", {}, tmp_path)
+    assert list(tmp_path.iterdir()) == [file]
+
+
+BROKEN = [
+    "",
+    "[]",
+    '{"verb": "resume", "slurm": {}}',
+    '{"verb": "reboot", "nodes": "train-1", "slurm": {}}',
+    '{"verb": "resume", "nodes": ["train-1"], "slurm": {}}',
+    '{"verb": "resume", "nodes": "login01", "slurm": {}}',
+]
+
+
+@pytest.mark.parametrize("text", BROKEN)
+def test_a_broken_note_does_not_keep_the_next_one_from_being_read(tmp_path: Path, text: str) -> None:
+    (tmp_path / "1-1.json").write_text(text)
+    leave_note("resume", "train-1", {}, tmp_path)
+    assert [note.nodes for note in notes(tmp_path)] == [("train-1",)]
+
+
+@pytest.mark.parametrize("text", BROKEN)
+def test_a_broken_note_is_set_aside_and_told_of_once(
+    tmp_path: Path, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "1-1.json").write_text(text)
+    with caplog.at_level(logging.ERROR):
+        list(notes(tmp_path)), list(notes(tmp_path))
+    assert ([file.name for file in tmp_path.iterdir()], len(caplog.messages)) == (["1-1.broken"], 1)
+
+
+def test_a_ring_is_heard(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as bell:
+        bell.bind(str(tmp_path / "bell"))
+        ring(tmp_path / "bell")
+        assert bell.recv(1) == b"!"
+
+
+def test_a_ring_without_a_bell_is_no_error(tmp_path: Path) -> None:
+    ring(tmp_path / "bell")
+
+
+def test_a_ring_at_a_bell_that_nobody_hears_any_more_is_no_error(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as bell:
+        bell.bind(str(tmp_path / "bell"))
+    ring(tmp_path / "bell")
+
+
+def test_slurmctld_does_not_wait_for_a_keeper_that_is_busy(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as bell:
+        bell.bind(str(tmp_path / "bell"))
+        for _ in range(2000):  # more than the kernel keeps for a socket
+            ring(tmp_path / "bell")
+        assert bell.recv(1) == b"!"
