@@ -50,7 +50,7 @@ def check() -> list[str]:
 
 def write(uv: str, options: list[str]) -> list[str]:
     """Write every lock file, keeping the versions in it unless --upgrade is given; return what went wrong."""
-    from_project = ["pyproject.toml", "--extra", "box", "--group", "dev"]
+    from_project = ["pyproject.toml", "--extra", "box", "--extra", "examples", "--group", "dev"]
     made = f"# Made by `make lock` from pyproject.toml, for Python 3.11 and newer.\n{MADE_FROM}{dependency_hash()}\n"
     done = [compile_one(uv, from_project, options, LOCK, made)]
     for path, package in SINGLE.items():

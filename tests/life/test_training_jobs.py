@@ -3,13 +3,14 @@
 There is no torch here. Programs stand in the place of launchers and do what matters of them: they start the worker in a
 session of its own and would die of the signal. The worker does with the signal what the real library does. Worker and
 test talk through pipes, a pair for each job, so nothing waits longer than it has to; jobs that need the whole story run
-side by side.
+side by side. JAX is here: the program in examples/train is run as it is.
 """
 
 from __future__ import annotations
 
 import os
 import select
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -79,6 +80,7 @@ print("finished", file=events)
 """
 # Jobs that share the node, against what the scripts ask for.
 SMALL = ("--oversubscribe", "--ntasks=1", "--cpus-per-task=1", "--mem=100M", "--gpus-per-node=1", "--time=10")
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,8 +135,10 @@ class Node:
     directory: Path
     events: Mapping[str, int]
 
-    def submit(self, script: str, *options: str, checkpoints: str = "", **environment: str) -> Job:
-        """A job of this script with one task; of an array, its last task."""
+    def submit(
+        self, script: str, *options: str, program: Sequence[str] = (), checkpoints: str = "", **environment: str
+    ) -> Job:
+        """A job of this script with one task; of an array, its last task. `program`: what it runs but the worker."""
         variables = {
             "PATH": "/mnt/bin:/usr/bin:/bin",
             "PYTHON": "python",
@@ -144,7 +148,7 @@ class Node:
         exported = ",".join(f"{name}={value}" for name, value in variables.items())
         array = ("--array=1-2",) if script == "sweep" else ()
         settings = ("--output=/mnt/%x.out", f"--export=ALL,{exported}", "--nodes=1", "--ntasks=1", *array, *options)
-        program = ("/mnt/runs.txt", "train.py") if script == "sweep" else ("train.py",)
+        program = program or (("/mnt/runs.txt", "train.py") if script == "sweep" else ("train.py",))
         path = f"/opt/corral/jobs/train/{script}.sbatch"
         number = slurms.must(self.controller.run("sbatch", "--parsable", *settings, path, *program)).strip()
         return self.job(number, script, task=2 if array else None)
@@ -300,3 +304,41 @@ def failures(node: Node) -> Mapping[str, Job]:
 def test_a_program_that_fails_fails_the_job_with_its_code(failures: Mapping[str, Job], script: str) -> None:
     job = failures[script]
     assert (job.state("FAILED"), job.fields()["ExitCode"]) == ("FAILED", "3:0")
+
+
+def wait_for_lines(file: Path, count: int) -> int:
+    """How many lines the file has, once it has that many or has not got them for long."""
+    deadline = time.monotonic() + PATIENCE_S
+    while (lines := file.read_text().count("\n") if file.exists() else 0) < count and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return lines
+
+
+def test_the_example_that_starts_again_has_the_losses_of_one_that_does_not(node: Node) -> None:
+    train = (str(EXAMPLES / "train/train.py"), "--steps", "40", "--every", "5", "--nap", "0.05", "--layers", "1")
+    options = (*SMALL, "--ntasks=2", "--output=/mnt/example-%j.out")
+    names = ("undisturbed-", "requeued-")
+    given = {"PYTHON": sys.executable, "JAX_COMPILATION_CACHE_DIR": "/mnt/compiled"}
+    undisturbed, requeued = (node.submit("jax", *options, program=train, checkpoints=name, **given) for name in names)
+    losses = [node.directory / f"checkpoints/{name}jax.losses" for name in names]
+    assert wait_for_lines(losses[1], 12) >= 12, node.output()
+    slurms.scontrol(requeued.controller, "requeue", requeued.id)
+    assert requeued.state("PENDING") == "PENDING"
+    time.sleep(REVOKED_S)
+    requeued.update("StartTime=now")
+    assert [wait_for_lines(file, 40) for file in losses] == [40, 40], node.output()
+    ends = tuple((job.state("COMPLETED"), job.fields()["Restarts"]) for job in (undisturbed, requeued))
+    assert ends == (("COMPLETED", "0"), ("COMPLETED", "1")), node.output()
+    said = (node.directory / f"example-{requeued.id}.out").read_text()
+    starts = [int(line.split()[-1]) for line in said.splitlines() if "continues after step" in line]
+    assert (starts[0], starts[1] >= 10) == (0, True)
+    assert losses[1].read_text() == losses[0].read_text()
+
+
+def test_a_sweep_of_the_example_starts_it_without_torchrun(node: Node) -> None:
+    program = (str(EXAMPLES / "sweep/runs.txt"), str(EXAMPLES / "train/train.py"), "--steps", "3", "--layers", "1")
+    job = node.submit("sweep", *SMALL, program=program, checkpoints="example-", LAUNCHER=sys.executable)
+    first = node.job(job.id.partition("_")[0], "sweep", task=1)
+    assert (first.state("COMPLETED"), job.state("COMPLETED")) == ("COMPLETED", "COMPLETED"), node.output()
+    losses = [(node.directory / f"checkpoints/example-sweep/{task}.losses").read_text() for task in (1, 2)]
+    assert (losses[0].count("\n"), losses[1].count("\n"), losses[0] == losses[1]) == (3, 3, False)

@@ -139,9 +139,9 @@ def test_every_script_says_where_it_is_copied_from(queue: str) -> None:
 @pytest.mark.parametrize(
     ("queue", "says"),
     [
-        (shipped("eval"), "# Queue eval: g6e.12xlarge with 4 x l40s, nodes eval-[1-4]."),
-        (single_gpu(), "# Queue train: p4d.24xlarge with 1 x a10g, nodes train-[1-4], no EFA between them."),
-        (cpu(), "# Queue cpu: m7i.2xlarge, nodes cpu-1."),
+        (shipped("eval"), "# Queue eval: g6e.12xlarge with 4 x l40s a node."),
+        (single_gpu(), "# Queue train: p4d.24xlarge with 1 x a10g a node, no EFA between them."),
+        (cpu(), "# Queue cpu: m7i.2xlarge a node."),
     ],
 )
 def test_a_script_says_what_its_queue_is(queue: QueuePlan, says: str) -> None:
@@ -338,6 +338,13 @@ def test_a_run_of_a_sweep_gets_its_line_behind_the_options(desk: Desk) -> None:
     (desk.directory / "runs.txt").write_text("--lr 1\n--lr 2 --seed *\n")
     desk.run("sweep", "runs.txt", "train.py", "--x", SLURM_ARRAY_JOB_ID="16", SLURM_ARRAY_TASK_ID="2")
     assert desk.told("argument ")[-6:] == ["train.py", "--x", "--lr", "2", "--seed", "*"]
+
+
+def test_a_run_of_a_sweep_is_started_by_what_launcher_says(desk: Desk) -> None:
+    (desk.directory / "runs.txt").write_text("--lr 1\n")
+    given = {"SLURM_ARRAY_JOB_ID": "16", "SLURM_ARRAY_TASK_ID": "1", "LAUNCHER": "python3 -u"}
+    desk.run("sweep", "runs.txt", "train.py", **given)
+    assert desk.told("argument ")[-6:] == ["task", "python3", "-u", "train.py", "--lr", "1"]
 
 
 def test_a_run_of_a_sweep_without_a_line_says_so(desk: Desk) -> None:

@@ -90,7 +90,7 @@ class PythonEnvironment(Step):
 
 def project_environment() -> PythonEnvironment:
     """Return the .venv of this checkout."""
-    return PythonEnvironment(ROOT / ".venv", ROOT / "requirements.lock", "about 450 MB", project=ROOT)
+    return PythonEnvironment(ROOT / ".venv", ROOT / "requirements.lock", "about 1 GB", project=ROOT)
 
 
 def rival_environment() -> PythonEnvironment:

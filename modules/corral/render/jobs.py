@@ -89,11 +89,11 @@ def _text(script: _Script, queue: QueuePlan, secrets: Mapping[str, str]) -> str:
 
 
 def _machines(queue: QueuePlan) -> str:
-    """What a queue consists of, for a comment."""
+    """What a queue consists of, for a comment; not of how many, or each change of size would change each script."""
     gres = queue.node.gres
     accelerators = f" with {gres.count} x {gres.type}" if gres else ""
     without = ", no EFA between them" if queue.max_nodes > 1 and not queue.efa else ""
-    return f"{queue.instance_type}{accelerators}, nodes {queue.node_names}{without}"
+    return f"{queue.instance_type}{accelerators} a node{without}"
 
 
 def _nodes(queue: QueuePlan) -> int:

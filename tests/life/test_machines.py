@@ -1,0 +1,193 @@
+"""Machines that live: `dev` in the box with real slurmctld and slurmd, each machine booted by its own user data.
+
+The stations are fixtures that follow each other; the claims below each are about what was seen there.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import boxes
+from corral.box import control
+from corral.box.vpc.network import Vpc
+from corral.box.vpc.probe import probe
+from life import Life, begin
+
+pytestmark = [pytest.mark.pulumi, pytest.mark.box, pytest.mark.slurm]
+HEAD_IN_S, JOB_IN_S, GONE_IN_S = 60, 90, 30  # tens of times what it takes
+HEAD = "10.64.0.23"
+STEPS = 150  # of a tenth of a second; the notice is seen within five seconds
+
+
+@pytest.fixture(scope="module")
+def life(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Life]:
+    assert probe().users, probe().problem
+    directory = tmp_path_factory.mktemp("machines")
+    with boxes.running_box(directory / "box", machines=True) as box:
+        yield begin(directory, box)
+
+
+@pytest.fixture(scope="module")
+def born(life: Life) -> Life:
+    """The cluster is up, and its head has booted."""
+    life.done("up", "dev")
+    life.seen["nodes at first"] = until(lambda: on_head(life, "sinfo", "--noheader", "--format=%R %D %t"), HEAD_IN_S)
+    return life
+
+
+@pytest.fixture(scope="module")
+def worked(born: Life) -> Life:
+    """A job on two nodes that did not exist when it was submitted."""
+    command = "echo $SLURMD_NODENAME $CUDA_VISIBLE_DEVICES"
+    began = time.monotonic()
+    born.seen["job"] = on_head(
+        born, "timeout", str(JOB_IN_S), "srun", "-N2", "--gpus-per-node=8", "--chdir=/", "sh", "-c", command
+    )
+    born.seen["job_s"] = time.monotonic() - began
+    born.seen["status"] = status(born)
+    return born
+
+
+@pytest.fixture(scope="module")
+def interrupted(worked: Life) -> Life:
+    """A job on the two warm nodes lost one of them to the spot market, and ended elsewhere."""
+    shared = home(worked)
+    shutil.copy(Path(__file__).parent / "programs/steps.py", shared)
+    script = ("/opt/corral/jobs/train/jax.sbatch", "/home/steps.py", str(STEPS))
+    python = "--export=ALL,PYTHON=/usr/bin/python3"
+    submitted = on_head(worked, "sbatch", "--parsable", "--chdir=/home", "--ntasks-per-node=1", python, *script)
+    until(lambda: "runs" if (shared / "checkpoints/losses-0").exists() else "", JOB_IN_S)
+    control.give_spot_notice(worked.box.dir, "train-1", "100s")
+    until(lambda: "" if on_head(worked, "squeue", "--noheader") else "ended", JOB_IN_S)
+    worked.seen["interrupted"] = on_head(worked, "scontrol", "--oneliner", "show", "job", submitted)
+    worked.seen["output"] = (shared / f"jax-{submitted}.out").read_text()
+    worked.seen["losses"] = (shared / "checkpoints/losses-0").read_text().splitlines()
+    return worked
+
+
+@pytest.fixture(scope="module")
+def suspended(interrupted: Life) -> Life:
+    """One of the nodes is powered down, as after its idle time."""
+    until(lambda: "" if len(control.machines(interrupted.box.dir)) > 3 else "gone", GONE_IN_S)
+    on_head(interrupted, "scontrol", "update", "nodename=train-3", "state=power_down")
+    until(lambda: "" if len(control.machines(interrupted.box.dir)) > 2 else "gone", GONE_IN_S)
+    return interrupted
+
+
+@pytest.fixture(scope="module")
+def replaced(suspended: Life) -> Life:
+    """The head was lost under a running and a waiting job, and the next up made another."""
+    on_head(suspended, "sbatch", "--chdir=/", "--output=/dev/null", "--nodelist=train-2", "--wrap=sleep 300")
+    on_head(suspended, "sbatch", "--chdir=/", "--begin=now+1hour", "--wrap=hostname")
+    until(lambda: "R" if "R" in jobs(suspended) else "", JOB_IN_S)
+    time.sleep(6)  # slurmctld saves what changed within five seconds
+    suspended.seen["jobs before"] = jobs(suspended)
+    boxes.client(suspended.box, "ec2").terminate_instances(InstanceIds=head_ids(suspended))
+    suspended.done("up", "dev")
+    suspended.seen["jobs after"] = until(lambda: jobs(suspended), HEAD_IN_S)
+    return suspended
+
+
+@pytest.fixture(scope="module")
+def ended(replaced: Life) -> Life:
+    """The cluster is down."""
+    replaced.done("down", "dev")
+    until(lambda: "" if control.machines(replaced.box.dir) else "none", GONE_IN_S)
+    return replaced
+
+
+def on_head(life: Life, *command: str) -> str:
+    """What the command printed on the head; empty while there is none, or where it failed."""
+    where = control.machines(life.box.dir)
+    for name in head_ids(life):
+        if name in where:
+            return Vpc(directory=where[name]).run(name, command).stdout.strip()
+    return ""
+
+
+def head_ids(life: Life) -> list[str]:
+    """The head that runs, if one does: it is known by its address."""
+    running = [{"Name": "instance-state-name", "Values": ["running"]}]
+    found = boxes.client(life.box, "ec2").describe_instances(Filters=running)["Reservations"]
+    return [one["InstanceId"] for held in found for one in held["Instances"] if one["PrivateIpAddress"] == HEAD]
+
+
+def home(life: Life) -> Path:
+    """Where the machines' /home lies on this one."""
+    systems = boxes.client(life.box, "efs").describe_file_systems()["FileSystems"]
+    return Path(life.box.dir) / "machines/file-systems" / systems[0]["FileSystemId"]
+
+
+def until(found: Callable[[], str], seconds: float) -> str:
+    """What is found, as soon as it is anything."""
+    deadline = time.monotonic() + seconds
+    while not (text := found()):
+        assert time.monotonic() < deadline, f"nothing within {seconds} s"
+        time.sleep(0.2)
+    return text
+
+
+def status(life: Life) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(life.corral("status", "dev", "--box", "--json").out)
+    return document
+
+
+def jobs(life: Life) -> str:
+    return on_head(life, "squeue", "--noheader", "--format=%A %t", "--sort=i")
+
+
+def test_the_head_runs_slurmctld_with_the_clusters_nodes(born: Life) -> None:
+    assert born.seen["nodes at first"] == "train 4 idle~"
+
+
+def test_connect_runs_a_command_on_the_head(born: Life) -> None:
+    ended = born.corral("connect", "dev", "--box", "--", "sh", "-c", "hostname; exit 3", code=None)
+    assert (ended.code, ended.out) == (3, "dev-head\n")
+
+
+def test_a_job_on_two_cold_nodes_runs_with_sixteen_gpus(worked: Life) -> None:
+    assert sorted(worked.seen["job"].splitlines()) == ["train-1 0,1,2,3,4,5,6,7", "train-2 0,1,2,3,4,5,6,7"]
+
+
+def test_status_knows_which_nodes_the_machines_are(worked: Life) -> None:
+    assert [row["nodes"] for row in worked.seen["status"]["instances"]] == [["train-[1-2]"]]
+
+
+def test_a_job_that_loses_a_spot_machine_ends_as_if_it_had_not(interrupted: Life) -> None:
+    assert re.findall(r"\b(JobState|Restarts)=(\w+)", interrupted.seen["interrupted"]) == [
+        ("JobState", "COMPLETED"),
+        ("Restarts", "1"),
+    ]
+
+
+def test_no_step_is_lost_and_none_is_done_twice(interrupted: Life) -> None:
+    value, expected = 1, []
+    for step in range(1, STEPS + 1):
+        value = value * 31 % 1_000_003
+        expected.append(f"{step} {value}")
+    assert interrupted.seen["losses"] == expected
+
+
+def test_it_moved_when_its_checkpoint_was_written_not_at_the_last_moment(interrupted: Life) -> None:
+    assert "corral: requeue, the checkpoint is written and a machine is taken away" in interrupted.seen["output"]
+
+
+def test_a_node_that_is_powered_down_ends_its_machine(suspended: Life) -> None:
+    assert len(control.machines(suspended.box.dir)) == 2  # the head and the other node
+
+
+def test_jobs_survive_the_head(replaced: Life) -> None:
+    assert replaced.seen["jobs before"] == replaced.seen["jobs after"] == "3 R\n4 PD"
+
+
+def test_down_leaves_no_machine_and_no_data_of_one(ended: Life) -> None:
+    places = Path(ended.box.dir) / "machines"
+    assert [sorted(path.name for path in (places / kind).iterdir()) for kind in ("disks", "volumes")] == [[], []]
