@@ -16,9 +16,9 @@ from corral.box.control import BoxStatus
 
 
 @contextmanager
-def running_box(directory: Path) -> Iterator[BoxStatus]:
-    """A running box in the directory; it is stopped at the end, whatever happened."""
-    status = control.start(directory)
+def running_box(directory: Path, *, machines: bool = False) -> Iterator[BoxStatus]:
+    """A running box in the directory; it is stopped at the end, whatever happened. Instances are records, or machines."""
+    status = control.start(directory, machines=machines)
     try:
         yield status
     finally:

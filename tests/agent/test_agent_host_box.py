@@ -33,7 +33,7 @@ print(Path("/proc/self/mounts").read_text().count(f" {top}/"))
 
 @pytest.fixture
 def host(tmp_path: Path) -> BoxHost:
-    return BoxHost(tmp_path / "box", tmp_path / "logs", attached_in_s=0)
+    return BoxHost(tmp_path / "box", tmp_path / "logs", attached_in_s=0, per_boot=tmp_path / "per-boot")
 
 
 def daemon(directory: Path, script: str) -> Daemon:
@@ -47,6 +47,11 @@ def daemon(directory: Path, script: str) -> Daemon:
 def test_a_volume_that_never_comes_is_told_by_its_id(host: BoxHost) -> None:
     with pytest.raises(HostError, match=r"^volume vol-1 was not attached within 0 s$"):
         host.mount_volume("vol-1", Path("/var/lib/corral"))
+
+
+def test_a_machine_that_boots_again_starts_its_daemons_again(host: BoxHost, tmp_path: Path) -> None:
+    host.start(daemon(tmp_path, "exit 0"))
+    assert (tmp_path / "per-boot/corral").read_text().splitlines()[-1] == "exec /opt/corral/boot.sh"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root: run the tests as root")

@@ -21,10 +21,10 @@ def test_a_machine_is_the_node_at_its_place_in_the_launch(nodes: str, index: int
 @pytest.mark.parametrize(
     ("nodes", "index", "message"),
     [
-        ("train-[1-2]", 2, r"^the tag corral:nodes=train-\[1-2\] has no node 2$"),
-        ("train-[1-2]", -1, r"^the tag corral:nodes=train-\[1-2\] has no node -1$"),
-        ("", 0, r"^the tag corral:nodes= has no node 0$"),
-        ("web server", 0, r"^the tag corral:nodes=web server has no node 0: 'web server' is not a list of nodes$"),
+        ("train-[1-2]", 2, r"^the tag corral:nodes=train-\[1-2\]: 'train-\[1-2\]' has no node 2$"),
+        ("train-[1-2]", -1, r"^the tag corral:nodes=train-\[1-2\]: 'train-\[1-2\]' has no node -1$"),
+        ("", 0, r"^the tag corral:nodes=: '' has no node 0$"),
+        ("web server", 0, r"^the tag corral:nodes=web server: 'web server' is not a list of nodes$"),
     ],
 )
 def test_a_machine_without_a_node_is_told_why(nodes: str, index: int, message: str) -> None:

@@ -9,9 +9,9 @@ import pytest
 from agent.offered import offering, tags, with_efa, without_efa
 from box.ground import Clients, Ground
 from corral.agent.ec2 import Ec2
-from corral.agent.node_names import expand, fold
 from corral.agent.power import Outcome, Wish, addresses, end, launch, strangers, wishes
 from corral.model.cluster import QueuePlan
+from corral.model.node_names import expand, fold
 from render.plans import dev
 
 PLAN = dev(with_efa(), without_efa())

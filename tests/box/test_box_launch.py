@@ -97,6 +97,24 @@ def test_tags_of_template_and_request_come_together(aws: Clients, ground: Ground
     )
 
 
+@pytest.mark.parametrize("key", ["corral/nodes", "two words", "..", "_index"])
+def test_a_tag_that_cannot_be_shown_in_metadata_is_refused(aws: Clients, ground: Ground, key: str) -> None:
+    tags = [{"ResourceType": "instance", "Tags": [{"Key": key, "Value": "train-1"}]}]
+    with pytest.raises(ClientError) as refused:
+        launch(aws, node_template(ground), TagSpecifications=tags)
+    assert refused.value.response["Error"] == {
+        "Code": "InvalidParameterValue",
+        "Message": f"'{key}' is not a valid tag key. Tag keys must match pattern ([0-9a-zA-Z\\-_+=,.@:]{{1,255}}), and"
+        " must not be a reserved name ('.', '..', '_index')",
+    }
+
+
+def test_a_tag_that_metadata_do_not_show_may_have_any_key(aws: Clients, ground: Ground) -> None:
+    tags = [{"ResourceType": "instance", "Tags": [{"Key": "corral/nodes", "Value": "train-1"}]}]
+    data = {**node_template(ground), "MetadataOptions": {"InstanceMetadataTags": "disabled"}}
+    assert len(launch(aws, data, TagSpecifications=tags)) == 1
+
+
 def test_volumes_have_the_size_and_tags_of_the_template(aws: Clients, ground: Ground) -> None:
     launch(aws, node_template(ground))
     volumes = aws("ec2").describe_volumes()["Volumes"]

@@ -84,8 +84,9 @@ def test_commands_are_completed_without_loading_them() -> None:
     assert complete("corral s") == ["schema", "status", "ssh-config", "sweep"]
 
 
-def test_environments_are_completed() -> None:
-    assert complete("corral plan d") == ["dev"]
+@pytest.mark.parametrize("command", ["plan", "connect"])
+def test_environments_are_completed(command: str) -> None:
+    assert complete(f"corral {command} d") == ["dev"]
 
 
 def test_options_are_completed() -> None:

@@ -6,6 +6,7 @@ import contextlib
 import copy
 import io
 import random
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +29,14 @@ WORDS = (
     {"a": 1}, {"min": 5, "max": 2},
 )  # fmt: skip
 
+# Written without quotes: readers of YAML do not agree what they are.
+PLAIN_WORDS = (
+    "on", "off", "yes", "no", "y", "N", "True", "~", "null", "", "12:30", "10:00:00", "0777", "0x1F", "1_000", "1e3", ".5",
+    "1.", "+5", "=", "<<", "2026-11-21", ".inf", ".nan", "12345678901234567890", "!!str x", "*gone", "&a x", "- x", "{", "]",
+    "a: b", "'", "@x", "%x", "# x", "|", ">-", "? x",
+)  # fmt: skip
+MARK = "plain-word-"
+
 
 def ended(arguments: list[str]) -> int:
     """The exit code of the command, run in this process: its own, or that of the sentences which it ends with."""
@@ -47,7 +56,7 @@ def mutated(document: Any, dice: random.Random) -> Any:
     for _ in range(dice.randint(1, 4)):
         places = list(_places(copied["config"]))
         holder, key = dice.choice(places) if places else (copied, "config")
-        match dice.choice(("set", "set", "remove", "copy", "rename", "swap")):
+        match dice.choice(("set", "set", "plain", "remove", "copy", "rename", "swap")):
             case "remove":
                 del holder[key]
             case "copy" if isinstance(holder, list):
@@ -57,6 +66,8 @@ def mutated(document: Any, dice: random.Random) -> Any:
             case "swap" if places:
                 other, place = dice.choice(places)
                 holder[key] = copy.deepcopy(other[place]) if _has(other, place) else None
+            case "plain":
+                holder[key] = f"{MARK}{dice.randrange(len(PLAIN_WORDS)):02}"
             case _:
                 holder[key] = copy.deepcopy(dice.choice(WORDS))
         if not isinstance(copied.get("config"), dict):
@@ -65,8 +76,9 @@ def mutated(document: Any, dice: random.Random) -> Any:
 
 
 def written(document: Any) -> str:
-    """The document as YAML, by the writer in C: there are thousands of them."""
-    return str(yaml.dump(document, Dumper=yaml.CSafeDumper, allow_unicode=True))
+    """The document as YAML, by the writer in C: there are thousands of them. Marks become the plain words they name."""
+    text = str(yaml.dump(document, Dumper=yaml.CSafeDumper, allow_unicode=True))
+    return re.sub(rf"{MARK}(\d\d)", lambda found: PLAIN_WORDS[int(found[1])], text)
 
 
 def _places(value: Any) -> Iterator[tuple[Any, Any]]:

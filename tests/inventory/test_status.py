@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from corral.forecast.money import Usd
 from corral.inventory.status import InstanceGroup, Status, find_status
 from corral.inventory.things import Kind, Thing
-from worked_example import RoundPrices
+from worked_example import UNPRICED_LUSTRE, RoundPrices
 
 OWN = {"corral:base": "dev", "corral:cluster": "dev"}
 SPOT = {**OWN, "corral:queue": "train", "corral:offer": "train-spot-use1-az1"}
@@ -20,6 +20,7 @@ NODE = Thing(
     state="running",
     type="p4d.24xlarge",
     market="spot",
+    launch_index=0,
 )
 OTHER = Thing(kind=Kind.INSTANCE, id="i-9", tags={"corral:base": "dev", "corral:cluster": "big"}, type="m7i.2xlarge")
 ENDS = datetime(2026, 11, 22, 8, tzinfo=UTC)
@@ -44,6 +45,12 @@ def test_base_alone_is_up_without_its_cluster() -> None:
     assert (found.base_is_up, found.cluster_is_up) == (True, False)
 
 
+def test_nodes_are_those_of_the_instances_that_are_left_of_their_launches() -> None:
+    left = replace(NODE, id="i-2", launch_index=1)
+    later = replace(NODE, id="i-3", tags={**SPOT, "corral:nodes": "train-3"})
+    assert status(VPC, HEAD, left, later).groups[0].nodes == ("train-[2-3]",)
+
+
 def test_head_is_the_instance_without_a_queue() -> None:
     head = status(VPC, NODE, HEAD).head
     assert head is not None and head.id == "i-0"
@@ -55,7 +62,7 @@ def test_other_clusters_on_the_base_do_not_count() -> None:
 
 
 def test_instances_are_grouped_by_queue_offer_and_state() -> None:
-    twin, pending = replace(NODE, id="i-2"), replace(NODE, id="i-3", tags=SPOT, state="pending")
+    twin, pending = replace(NODE, id="i-2", launch_index=1), replace(NODE, id="i-3", tags=SPOT, state="pending")
     assert status(VPC, HEAD, NODE, twin, pending).groups == (
         InstanceGroup(
             queue="train",
@@ -84,22 +91,13 @@ def test_cost_now_is_that_of_base_and_cluster() -> None:
     assert (round(found.low, 6), round(found.high, 6)) == (2.45, 8.45)
 
 
-LUSTRE = Thing(
-    kind=Kind.LUSTRE,
-    id="fs-1",
-    tags={"corral:base": "dev", "Name": "data"},
-    size_gib=19_200,
-    type="PERSISTENT_2 SSD 250",
-)
-
-
 def test_a_bucket_that_is_not_measured_does_not_make_the_sum_incomplete() -> None:
     bucket = Thing(kind=Kind.BUCKET, id="b", tags={"corral:base": "dev", "Name": "corral-dev-artefacts"})
     assert status(VPC, NAT, bucket, HEAD).usd_per_hour == status(VPC, NAT, HEAD).usd_per_hour
 
 
 def test_what_has_no_price_makes_the_sums_incomplete() -> None:
-    found = status(VPC, NAT, LUSTRE, HEAD)
+    found = status(VPC, NAT, UNPRICED_LUSTRE, HEAD)
     missing = ("lustre file system data (19,200 GiB)",)
     assert (found.base_usd_per_hour.missing, found.cluster_usd_per_hour.missing, found.usd_per_hour.missing) == (
         missing,

@@ -10,11 +10,13 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 from corral.box import control
 
 EACH_RESOURCE = re.compile(r"  (created|updated|deleted) ")
+PATIENCE_S = 120  # many times what anything here takes
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 
@@ -44,6 +46,23 @@ class Stage:
         """Runs a corral command on the copy and the box, and shows it; `briefly` leaves out the line per resource."""
         print(f"$ corral {shlex.join(arguments)}", flush=True)
         self._run([sys.executable, "-m", "corral.cli", *arguments], leave_out=EACH_RESOURCE if briefly else None)
+
+    def ask(self, *arguments: str) -> str:
+        """What a corral command prints; nothing where it fails."""
+        done = subprocess.run(
+            [sys.executable, "-m", "corral.cli", *arguments],
+            cwd=self.project, env=self.environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            check=False,
+        )  # fmt: skip
+        return done.stdout if done.returncode == 0 else ""
+
+    def wait_for(self, *arguments: str, what: str = "") -> None:
+        """Returns when the command prints something, and this in it."""
+        deadline = monotonic() + PATIENCE_S
+        while not (answer := self.ask(*arguments)) or what not in answer:
+            if monotonic() > deadline:
+                raise Unexpected(f"corral {shlex.join(arguments)} does not answer within {PATIENCE_S} s")
+            sleep(0.2)
 
     def shell(self, line: str, *, leave_out: re.Pattern[str] | None = None) -> None:
         """Runs a shell line as a person would after `eval "$(corral box env)"`, and shows what it prints."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from stage import Stage, Unexpected
 
@@ -10,6 +11,8 @@ BUCKET = "corral-example-corpus"  # stands for the user's own data
 EACH_STEP = re.compile(r"\s*$|\s*[~+-]? *(pulumi:|corral:|aws:)|@ ")  # the engine's own line per resource
 KEPT = {"efs/file-system", "kms/key", "s3/bucket"}
 TEMPLATE = "train-spot-use1-az1"
+PROGRAM = Path(__file__).parents[2] / "tests/life/programs/steps.py"  # like training: steps, a checkpoint on a signal
+SAVED_STEPS = 150
 
 
 def plan(stage: Stage) -> None:
@@ -65,11 +68,37 @@ def launch(stage: Stage) -> None:
 
 
 def slurm(stage: Stage) -> None:
-    """The very files that lie in the bucket, loaded by Debian's Slurm."""
-    out = stage.directory / "files"
-    stage.corral("render", "dev", "--box", "--out", str(out))
-    stage.shell(f"python -m corral.box.slurm {out} -- scontrol -o show nodes")
-    stage.shell(f"python -m corral.box.slurm {out} -- scontrol show partition")
+    """The head has booted by its own user data: the agent from the bucket, munge, slurmctld."""
+    stage.wait_for("connect", "dev", "--box", "--", "sinfo", "--noheader")
+    stage.corral("connect", "dev", "--box", "--", "sinfo")
+    stage.corral("connect", "dev", "--box", "--", "ps", "-eo", "user,args", "--sort=user")
+
+
+def job(stage: Stage) -> None:
+    """ResumeProgram, RunInstances, user data, slurmd, registration: then the job runs."""
+    tell = "echo $SLURMD_NODENAME is $(hostname) with GPUs $CUDA_VISIBLE_DEVICES"
+    stage.corral(
+        *("connect", "dev", "--box", "--", "srun", "--nodes=2", "--gpus-per-node=8", "--chdir=/", "sh", "-c", tell)
+    )
+    stage.corral("connect", "dev", "--box", "--", "cat", "/var/log/corral/corral-agent.log")
+
+
+def spot(stage: Stage) -> None:
+    """The notice reaches the job, which saves, moves, and goes on where it was."""
+    stage.shell(f"corral connect dev --box -- sh -c 'cat >/home/steps.py' <{PROGRAM}")
+    script = f"/opt/corral/jobs/train/jax.sbatch /home/steps.py {SAVED_STEPS}"
+    options = "--chdir=/home --ntasks-per-node=1 --export=ALL,PYTHON=python3"
+    stage.shell(f"corral connect dev --box -- sbatch {options} {script}")
+    stage.wait_for("connect", "dev", "--box", "--", "cat", "/home/checkpoints/losses-0")
+    stage.corral("box", "fault", "spot-notice", "train-1")
+    stage.wait_for("connect", "dev", "--box", "--", "tail", "-n1", "/home/checkpoints/losses-0", what=f"{SAVED_STEPS} ")
+    stage.corral("connect", "dev", "--box", "--", "grep", "--no-filename", "corral:", "/home/jax-2.out")
+    told = stage.ask("connect", "dev", "--box", "--", "cat", "/home/checkpoints/losses-0")
+    numbers = [int(line.split()[0]) for line in told.splitlines()]
+    if numbers != list(range(1, SAVED_STEPS + 1)):
+        raise Unexpected(f"the job's steps are {numbers}")
+    stage.say(f"Steps 1 to {SAVED_STEPS}, each done once.")
+    stage.corral("status", "dev", "--box")
 
 
 def grow(stage: Stage) -> None:
@@ -94,6 +123,8 @@ def lose_head(stage: Stage) -> None:
     if (new := _head(stage))[0] == lost or new[1:] != (address, volume):
         raise Unexpected(f"the new head is {new}, it should have address {address} and volume {volume}")
     stage.say(f"The new head {new[0]} has address {address} and volume {volume}, as the old one had.")
+    stage.wait_for("connect", "dev", "--box", "--", "sinfo", "--noheader")
+    stage.corral("connect", "dev", "--box", "--", "sinfo")
 
 
 def down(stage: Stage) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 from corral.agent.errors import AgentError
 from corral.agent.identity import NODES_TAG, IdentityError, identity_in
-from corral.agent.node_names import fold, number_of, queue_of
 from corral.model.deployed import DeployedTemplate
+from corral.model.node_names import fold, number_of, queue_of
 
 TERMINATED_AT_ONCE = 1000  # instances of one call
 TAG_LENGTH = 256  # characters of a tag's value. Source: EC2 User Guide, "Tag your Amazon EC2 resources"

@@ -7,23 +7,34 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from corral.agent.hosts import BOX, Daemon, HostError
+from corral.agent.install import Placement, install
 
 _ATTACHED_IN_S = 120  # a volume is attached after its machine has started
 _STEP_S = 0.1
 _LOGS = Path("/var/log/corral")
+_PER_BOOT = Path("/var/lib/cloud/scripts/per-boot")  # cloud-init's
+_AGAIN = b"#!/bin/sh\n# Managed by corral: written by `corral-agent boot`.\nexec /opt/corral/boot.sh\n"
 
 
 class BoxHost:
     """Daemons are children that the machine's init adopts; mounts are binds of directories that the box has.
 
-    `box`: where the box shows what is attached. `logs`: where daemons write that stay in the foreground.
+    `box`: where the box shows what is attached. `logs`: where daemons write that stay in the foreground. `per_boot`:
+    the directory of what runs at every boot; without systemd nothing else starts a daemon again.
     """
 
-    def __init__(self, box: Path = BOX, logs: Path = _LOGS, attached_in_s: float = _ATTACHED_IN_S) -> None:
+    def __init__(
+        self,
+        box: Path = BOX,
+        logs: Path = _LOGS,
+        attached_in_s: float = _ATTACHED_IN_S,
+        per_boot: Path = _PER_BOOT,
+    ) -> None:
         self._volumes = box / "volumes"
         self._file_systems = box / "file-systems"
         self._logs = logs
         self._attached_in_s = attached_in_s
+        self._again = Placement(path=str(per_boot / "corral"), content=_AGAIN, mode=0o755)
 
     def set_name(self, name: str) -> None:
         """Gives the machine this host name."""
@@ -50,6 +61,7 @@ class BoxHost:
 
     def start(self, daemon: Daemon, options: Sequence[str] = ()) -> None:
         """Starts the daemon with these options; one that runs already is left alone. Raises HostError."""
+        install((self._again,))
         if daemon.forks and _runs(daemon):
             return
         for directory in daemon.owned:

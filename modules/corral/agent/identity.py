@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from corral.agent import metadata
 from corral.agent.errors import AgentError
-from corral.agent.node_names import expand, queue_of
+from corral.model.node_names import name_at, queue_of
 
 NODES_TAG = "corral:nodes"
 
@@ -35,10 +35,7 @@ def own_identity(service: str = metadata.SERVICE) -> Identity:
 def identity_in(nodes: str, launch_index: int) -> Identity:
     """The node at this place of a launch's folded list. Raises IdentityError."""
     try:
-        names = expand(nodes)
+        node = name_at(nodes, launch_index)
     except ValueError as error:
-        raise IdentityError(f"the tag {NODES_TAG}={nodes} has no node {launch_index}: {error}") from error
-    if not 0 <= launch_index < len(names):
-        raise IdentityError(f"the tag {NODES_TAG}={nodes} has no node {launch_index}")
-    node = names[launch_index]
+        raise IdentityError(f"the tag {NODES_TAG}={nodes}: {error}") from error
     return Identity(node=node, queue=queue_of(node))

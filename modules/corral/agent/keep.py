@@ -7,19 +7,21 @@ import shutil
 import signal
 import socket
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 
 from corral.agent import power, slurm
 from corral.agent.alone import alone
+from corral.agent.decide import Seen
 from corral.agent.ec2 import Ec2
 from corral.agent.errors import AgentError
-from corral.agent.node_names import fold
+from corral.agent.reconcile import reconcile
 from corral.agent.requeued import Delayed, release
 from corral.agent.spool import BELL, SPOOL, Note, notes
 from corral.model.cluster import ClusterPlan
 from corral.model.deployed import Deployed
+from corral.model.node_names import fold
 
 LOOK_EACH_S, SOON_S = 5.0, 1.0  # at jobs that wait to start again; sooner where there are some
 TURN_S = 30.0  # how long a note can lie where its bell was not heard
@@ -56,11 +58,15 @@ def keep(
 
 def _live(plan: ClusterPlan, deployed: Deployed, ec2: Ec2, spool: Path, line: socket.socket, turn_s: float) -> None:
     """Notes when the bell rings and at every turn; in between, a look at the jobs that wait to start again."""
-    due, delayed = 0.0, Delayed()
+    due, compare, delayed = 0.0, time.monotonic() + turn_s, Delayed()
+    seen: Seen = {}
     while True:
         if time.monotonic() >= due:
-            _turn(plan, deployed, ec2, spool)
+            left = _turn(plan, deployed, ec2, spool)
             due = time.monotonic() + turn_s
+        if time.monotonic() >= compare:
+            seen = _compare(plan, ec2, left, seen)
+            compare = time.monotonic() + turn_s
         delayed = release(delayed, datetime.now())  # Slurm prints this machine's time, without a zone
         line.settimeout(min(turn_s, SOON_S if delayed.since else LOOK_EACH_S))
         with contextlib.suppress(TimeoutError):
@@ -76,14 +82,23 @@ def prepare_spool(root: Path = Path("/")) -> None:
     spool.chmod(0o700)
 
 
-def _turn(plan: ClusterPlan, deployed: Deployed, ec2: Ec2, spool: Path) -> None:
-    """Answers the notes in their order. One that fails stays for the next turn, and so do later ones of its nodes."""
+def _compare(plan: ClusterPlan, ec2: Ec2, asked_for: Iterable[str], seen: Seen) -> Seen:
+    try:
+        return reconcile(plan, ec2, asked_for, seen)
+    except AgentError as error:
+        log.error("compare Slurm and EC2: %s", error)
+        return seen
+
+
+def _turn(plan: ClusterPlan, deployed: Deployed, ec2: Ec2, spool: Path) -> frozenset[str]:
+    """The nodes whose notes wait for the next turn: of those that failed, and of later ones of their nodes."""
     waiting = set[str]()
     for note in notes(spool):
         if waiting.isdisjoint(note.nodes) and _answer(note, plan, deployed, ec2):
             note.file.unlink(missing_ok=True)
         else:
             waiting.update(note.nodes)
+    return frozenset(waiting)
 
 
 def _answer(note: Note, plan: ClusterPlan, deployed: Deployed, ec2: Ec2) -> bool:

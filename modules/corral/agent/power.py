@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from corral.agent.ec2 import TAG_LENGTH, Ec2, Instance, LaunchError, NoCapacity
-from corral.agent.node_names import fold, number_of, queue_of
 from corral.model.cluster import ClusterPlan, OfferPlan, QueuePlan
 from corral.model.deployed import Deployed
+from corral.model.node_names import fold, number_of, queue_of
 
 AT_ONCE = 100  # instances of one RunInstances call
 _COMING = ("pending", "running")

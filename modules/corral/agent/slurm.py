@@ -1,10 +1,12 @@
 """Slurm's own commands, as far as the agent gives them: for many nodes at once, never one by one."""
 
+import re
 import subprocess
 from collections.abc import Mapping, Sequence
 
+from corral.agent.decide import SlurmNode
 from corral.agent.errors import AgentError
-from corral.agent.node_names import fold
+from corral.model.node_names import fold
 
 AT_ONCE = 100  # nodes of one `scontrol update`: it holds slurmctld's locks meanwhile
 _TIMEOUT_S = 60
@@ -18,6 +20,28 @@ def power_down(nodes: Sequence[str], reason: str) -> None:
     """Lets Slurm forget these nodes' machines; jobs on them are requeued. Raises SlurmError."""
     for batch in _batches(nodes):
         scontrol("update", f"nodename={fold(batch)}", "state=power_down_force", f"reason={reason}")
+
+
+def power_up(nodes: Sequence[str]) -> None:
+    """Lets Slurm launch machines for these nodes. Raises SlurmError."""
+    for batch in _batches(nodes):
+        scontrol("update", f"nodename={fold(batch)}", "state=power_up")
+
+
+def nodes() -> tuple[SlurmNode, ...]:
+    """All nodes as slurmctld has them. Raises SlurmError."""
+    return tuple(read_node(line) for line in scontrol("--oneliner", "show", "nodes").splitlines() if line.strip())
+
+
+def read_node(line: str) -> SlurmNode:
+    """A node by scontrol's line about it: fields `Key=Value`, of which Reason and others hold blanks."""
+    fields = dict(part.split("=", 1) for part in re.split(r" (?=[A-Z]\w+=)", line.strip()) if "=" in part)
+    return SlurmNode(
+        name=fields["NodeName"],
+        states=frozenset(fields["State"].split("+")),
+        address=fields.get("NodeAddr", ""),
+        reason=fields.get("Reason", ""),
+    )
 
 
 def place(addresses: Mapping[str, str]) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from corral.agent.node_names import expand, fold
+from corral.model.node_names import expand, fold
 
 SPOOL = Path("/var/lib/corral/notes")
 BELL = Path("/run/corral/bell")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Callable
 
 from moto.core.base_backend import BackendDict
 
@@ -27,6 +28,7 @@ class Cloud:
     def __init__(self, home: StateDirectory) -> None:
         self.lock = threading.RLock()
         self.problem: str | None = None
+        self.watchers: list[Callable[[], None]] = []  # told of every change, under the lock; they act elsewhere
         self._home = home
         self._save_s = 0.0
         self._unsaved = threading.Event()
@@ -39,6 +41,8 @@ class Cloud:
 
     def changed(self) -> None:
         """Sees to it that the state is saved: before it returns if that is quick."""
+        for watcher in self.watchers:
+            watcher()
         if self._save_s <= QUICK_S and self.problem is None:
             self.save()
         else:
@@ -62,6 +66,8 @@ class Cloud:
         with self.lock:
             BackendDict.reset()
             self.save()
+            for watcher in self.watchers:
+                watcher()
 
     def _note(self, problem: str | None) -> None:
         if problem and problem != self.problem:

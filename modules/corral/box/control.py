@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlencode
 
 from corral.box import lock, provider
 from corral.box.directory import StateDirectory
@@ -42,7 +43,10 @@ REGION = "us-east-1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoxStatus:
-    """What is known of the box of a directory; `problem` is a sentence when it runs but cannot keep its state."""
+    """What is known of the box of a directory; `problem` is a sentence when it runs but cannot keep its state.
+
+    `machines`: why its instances are not machines, a sentence; None where they are.
+    """
 
     state: Literal["running", "stopped", "crashed"]
     dir: Path
@@ -51,10 +55,14 @@ class BoxStatus:
     port: int | None = None
     started: datetime | None = None
     problem: str | None = None
+    machines: str | None = None
 
 
-def start(dir: Path) -> BoxStatus:
-    """The running box of the directory: the one that was there, or a new one that continues from the saved state."""
+def start(dir: Path, *, machines: bool = False) -> BoxStatus:
+    """The running box of the directory: the one that was there, or a new one that continues from the saved state.
+
+    `machines`: whether the instances of a new one are machines, if this machine can hold any.
+    """
     if sys.platform != "linux":
         raise BoxError(f"the box needs Linux, this is {sys.platform} - use WSL or a Linux machine for it")
     home = StateDirectory(dir.absolute())
@@ -63,7 +71,7 @@ def start(dir: Path) -> BoxStatus:
     if now.state == "running":
         return now
     require_room(home)
-    answer = spawn(home)
+    answer = spawn(home, machines=machines)
     if answer == "ready":
         return status(dir)
     if answer == "busy":
@@ -111,6 +119,7 @@ def status(dir: Path) -> BoxStatus:
         "pid": record["pid"],
         "port": record["port"],
         "started": datetime.fromisoformat(record["started"]),
+        "machines": record.get("machines"),
     }
     if _holder(home) != record["pid"]:
         return BoxStatus(state="crashed", **facts)
@@ -136,6 +145,18 @@ def inventory(dir: Path) -> dict[str, list[str]]:
     """All that the cloud holds beyond what a new account has: sorted ids by service and kind."""
     answer = ask(_port(dir), "GET", "/_box/inventory")
     return {kind: list(ids) for kind, ids in answer.items()}
+
+
+def machines(dir: Path) -> Mapping[str, Path]:
+    """Where the running machines are reached, by the ids of their instances."""
+    answer = ask(_port(dir), "GET", "/_box/machines")
+    return {instance_id: Path(place) for instance_id, place in answer.items()}
+
+
+def give_spot_notice(dir: Path, which: str, after: str) -> list[str]:
+    """The ids of the spot machines that are taken back after this time. Raises BoxError where none is meant."""
+    query = urlencode({"of": which, "after": after})
+    return list(ask(_port(dir), "POST", f"/_box/fault/spot-notice?{query}")["instances"])
 
 
 def environment(dir: Path) -> Mapping[str, str]:

@@ -33,6 +33,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="corral.box.daemon")
     parser.add_argument("--dir", type=Path, required=True)
     parser.add_argument("--ready", type=int, default=2)
+    parser.add_argument("--machines", action="store_true")
     options = parser.parse_args()
     home = StateDirectory(options.dir.absolute())
     warnings.filterwarnings("ignore", module=r"moto\.core\.serialize")  # AWS error codes that no model lists
@@ -42,7 +43,7 @@ def main() -> int:
     except (BlockingIOError, PermissionError):
         return _say(options.ready, "busy", 1)
     try:
-        code = _serve(home, held, options.ready)
+        code = _serve(home, held, options.ready, with_machines=options.machines)
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         return _say(options.ready, f"the box in {home.path} cannot start: {place}{error.strerror or error}", 1)
@@ -51,7 +52,7 @@ def main() -> int:
     os._exit(code)  # tearing moto's modules down one by one would take most of a second
 
 
-def _serve(home: StateDirectory, held: int, ready: int) -> int:
+def _serve(home: StateDirectory, held: int, ready: int, *, with_machines: bool) -> int:
     from werkzeug.serving import make_server
 
     from corral.box import state
@@ -59,7 +60,9 @@ def _serve(home: StateDirectory, held: int, ready: int) -> int:
     from corral.box.cloud import Cloud
     from corral.box.front import Front
     from corral.box.http import Handler
+    from corral.box.machines import Machines
     from corral.box.services import install
+    from corral.box.vpc.probe import Ground, probe
 
     install()
     cloud = Cloud(home)
@@ -77,11 +80,20 @@ def _serve(home: StateDirectory, held: int, ready: int) -> int:
     server = make_server(LOOPBACK, 0, front, threaded=True, request_handler=Handler, fd=listener.fileno())
     facts |= {"port": server.port, "url": f"http://127.0.0.1:{server.port}"}
     threading.Thread(target=server.serve_forever, name="server", daemon=True).start()
+    ground = probe() if with_machines else Ground(users=None, problem="the box was started without machines")
+    facts |= {"machines": ground.problem or None}
+    machines = Machines(cloud, front, ground, home.machines)
+    if ground.users:
+        machines.open()
+        front.places = machines.places
+    front.faults.open()
     state.write(json.dumps(facts).encode(), home.record)
     logging.info("the box in %s serves at %s", home.path, facts["url"])
     _say(ready, "ready", 0)
     while not ended.wait(OWNER_CHECK_S) and _is_ours(home, held):
         pass
+    if ground.users:
+        machines.close()
     cloud.lock.acquire()  # for good: no call may change anything after the last save
     cloud.save()
     home.record.unlink(missing_ok=True)

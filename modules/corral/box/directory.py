@@ -35,6 +35,11 @@ class StateDirectory:
         return self.path / "objects"
 
     @property
+    def machines(self) -> Path:
+        """What machines consist of: their disks by instance, and what they share."""
+        return self.path / "machines"
+
+    @property
     def log(self) -> Path:
         """What the daemon says."""
         return self.path / "box.log"

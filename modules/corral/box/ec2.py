@@ -21,6 +21,7 @@ from moto.ec2.utils import (
 )
 
 from corral.box.ec2_blocks import BlockActions, CapacityBlocks
+from corral.box.ec2_console import ConsoleActions
 from corral.box.ec2_images import Images
 from corral.box.ec2_instances import Instances
 from corral.box.ec2_interfaces import InterfaceActions, Interfaces
@@ -90,6 +91,7 @@ class BoxEC2Response(
     InterfaceActions,
     SubnetActions,
     TemplateActions,
+    ConsoleActions,
     EC2Response,
 ):
     """The actions of EC2."""

@@ -7,12 +7,11 @@ from typing import Any
 
 from corral.box.refusals import Refused
 
-ROOT_GIB = 8  # the size of the root disk of every image of the box
-
 
 def find_disks(image: Any, mappings: list[Any]) -> tuple[Mapping[str, Any], ...]:
     """The disks of each instance by device name: `device`, `size` in GiB, `ends` with the instance, volume settings."""
-    disks = {image.root_device_name: {"device": image.root_device_name, "size": ROOT_GIB, "ends": True}}
+    snapshot, root = image.ebs_snapshot, image.root_device_name
+    disks = {root: {"device": root, "size": snapshot.volume.size, "ends": True}}
     for mapping in mappings:
         device = mapping.get("DeviceName")
         if not device:
@@ -21,6 +20,12 @@ def find_disks(image: Any, mappings: list[Any]) -> tuple[Mapping[str, Any], ...]
             disks.pop(device, None)
         elif "Ebs" in mapping:
             disks[device] = _disk(mapping, disks.get(device))
+    if root in disks and disks[root]["size"] < snapshot.volume.size:
+        raise Refused(
+            "InvalidBlockDeviceMapping",
+            f"Volume of size {disks[root]['size']}GB is smaller than snapshot '{snapshot.id}', expect size >="
+            f" {snapshot.volume.size}GB",
+        )
     return tuple(disks[device] for device in sorted(disks))
 
 

@@ -1,6 +1,6 @@
 """The machine images that exist in every region of the box, and the public SSM parameters that name them.
 
-No image has content: a machine of the box runs the host's own system.
+No image but one has content: a machine of the box runs the system of the host.
 """
 
 from __future__ import annotations
@@ -12,36 +12,51 @@ from typing import Any
 
 from moto.ec2.models.amis import Ami
 
+from corral.catalog.images import BOX_PROFILE, find_image_profile
+
 AMAZON = "137112412989"
 CANONICAL = "099720109477"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Image:
-    """One image as DescribeImages shows it, and the parameter whose value is its id."""
+    """One image as DescribeImages shows it, and the parameter whose value is its id.
+
+    `snapshot_gib`: the size of its root snapshot, and of its root volume where a launch says nothing.
+    """
 
     parameter: str
     name: str
     owner: str
+    snapshot_gib: int
 
 
+BOX_IMAGE = Image(
+    parameter="/corral-box/ami",
+    name="corral-box",
+    owner=AMAZON,
+    snapshot_gib=find_image_profile(BOX_PROFILE).snapshot_gib,
+)  # the only one with content: this system
 IMAGES = (
     Image(
         parameter="/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id",
         name="Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 24.04) 20260901",
         owner=AMAZON,
+        snapshot_gib=find_image_profile("ubuntu-24.04-dlami").snapshot_gib,
     ),
     Image(
         parameter="/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-ubuntu-22.04/latest/ami-id",
         name="Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 22.04) 20260901",
         owner=AMAZON,
+        snapshot_gib=75,  # tekumara/notes, aws-deeplearning-ami.md, 2025-05: df shows 73 GiB
     ),
     Image(
         parameter="/aws/service/canonical/ubuntu/server/24.04/stable/current/amd64/hvm/ebs-gp3/ami-id",
         name="ubuntu/images/hvm-ssd-gp3/ubuntu-noble-24.04-amd64-server-20260901",
         owner=CANONICAL,
+        snapshot_gib=8,  # Ubuntu's own images: NOT VERIFIED
     ),
-    Image(parameter="/corral-box/ami", name="corral-box", owner=AMAZON),
+    BOX_IMAGE,
 )
 
 
@@ -70,4 +85,5 @@ class Images:
                 region_name=self.region_name + "a",
                 creation_date=datetime(2026, 9, 1, tzinfo=UTC),
             )
+            made.ebs_snapshot.volume.size = image.snapshot_gib
             self.amis[made.id] = made

@@ -29,6 +29,7 @@ class BoxInstance(Instance):
     ended: datetime | None = None
     capacity_reservation_id: str | None = None
     capacity_block_id: str | None = None
+    interruption: datetime | None = None  # when the spot market takes it back
 
     def __del__(self) -> None:
         """Nothing: moto would free addresses here that others may hold by now."""

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,6 +24,8 @@ from corral.box.ec2_zones import check_offered
 from corral.box.refusals import Refused
 
 DEFAULT_TYPE = "m1.small"
+_SHOWN_KEY = r"[0-9a-zA-Z\-_+=,.@:]{1,255}"
+_RESERVED_KEYS = (".", "..", "_index")
 INTERFACE_REPLACES = {
     "SubnetId": "subnet ID",
     "SecurityGroupIds": "security groups",
@@ -84,7 +87,7 @@ def plan_launch(backend: Any, request: Mapping[str, Any], now: datetime | None =
         places=places,
         groups=places[0].groups,
         disks=find_disks(image, asked.get("BlockDeviceMappings") or []),
-        tags=_tags(template, request),
+        tags=_checked_tags(_tags(template, request), asked),
         lifecycle=_lifecycle(asked, kind),
         placement_group=group,
         reservation=reservation,
@@ -218,6 +221,22 @@ def _placement_group(backend: Any, asked: Mapping[str, Any], kind: str, zone: st
         raise Refused("InvalidParameterCombination", "A capacity block cannot be used with a cluster placement group.")
     backend.check_zone_of_group(group, zone)
     return group
+
+
+def _checked_tags(tags: Mapping[str, Mapping[str, str]], asked: Mapping[str, Any]) -> Mapping[str, Mapping[str, str]]:
+    """The tags, of which an instance's become paths where its metadata are to show them.
+
+    Source: EC2 user guide, "View tags for your EC2 instances using instance metadata"; the words: seek-oss/aec#411.
+    """
+    shown = (asked.get("MetadataOptions") or {}).get("InstanceMetadataTags") == "enabled"
+    for key in tags.get("instance", {}) if shown else ():
+        if key in _RESERVED_KEYS or not re.fullmatch(_SHOWN_KEY, key):
+            raise Refused(
+                "InvalidParameterValue",
+                f"'{key}' is not a valid tag key. Tag keys must match pattern ({_SHOWN_KEY}), and must not be a"
+                " reserved name ('.', '..', '_index')",
+            )
+    return tags
 
 
 def _tags(template: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, dict[str, str]]:

@@ -11,7 +11,9 @@ import json
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.wrappers import Response
@@ -19,6 +21,7 @@ from werkzeug.wrappers import Response
 from corral.box import inventory, refusals
 from corral.box.calls import Call, CallLog, error_code, identify, known_action
 from corral.box.cloud import Cloud
+from corral.box.faults import FaultError, Faults, parse_delay
 from corral.box.refusals import Answer, Refused
 
 StartResponse = Callable[..., Any]
@@ -38,12 +41,15 @@ class Front:
         self._stop = stop
         self._moto = DomainDispatcherApplication(create_backend_app)
         self._served: dict[str, bool] = {}
+        self.faults = Faults(cloud)
+        self.places: Callable[[], Mapping[str, Path]] = dict  # of machines, where instances are any
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         """Answers one request."""
         body = _read_body(environ)
         if environ.get("PATH_INFO", "").startswith("/_box/"):
-            answer = self._safe_control(environ["REQUEST_METHOD"], environ["PATH_INFO"])
+            asked = dict(parse_qsl(environ.get("QUERY_STRING", "")))
+            answer = self._safe_control(environ["REQUEST_METHOD"], environ["PATH_INFO"], asked)
         else:
             answer = self._call(environ, body)
         status, headers, content = answer
@@ -83,22 +89,28 @@ class Front:
             self._served[service] = bool(self._moto.get_backend_for_host(host))
         return self._served[service]
 
-    def _safe_control(self, method: str, path: str) -> Answer:
+    def _safe_control(self, method: str, path: str, asked: Mapping[str, str]) -> Answer:
         try:
-            return self._control(method, path)
+            return self._control(method, path, asked)
+        except FaultError as error:
+            return _json(409, {"problem": str(error)})
         except Exception as error:
             log.error("%s %s failed", method, path, exc_info=True)
             return _json(500, {"problem": f"{type(error).__name__}: {error} - see box.log"})
 
-    def _control(self, method: str, path: str) -> Answer:
+    def _control(self, method: str, path: str, asked: Mapping[str, str]) -> Answer:
         match method, path.removeprefix("/_box/"):
             case "GET", "health":
                 return _json(200, {**self._facts, "problem": self._cloud.problem})
             case "GET", "inventory":
                 with self._cloud.lock:
                     return _json(200, inventory.take())
+            case "GET", "machines":
+                return _json(200, {name: str(place) for name, place in self.places().items()})
             case "GET", "calls":
                 return _json(200, {"calls": list(self._calls.latest)})
+            case "POST", "fault/spot-notice":
+                return _json(200, {"instances": self.faults.give_notice(asked["of"], parse_delay(asked["after"]))})
             case "POST", "reset":
                 self._cloud.reset()
                 return _json(200, {})

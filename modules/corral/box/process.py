@@ -25,13 +25,14 @@ class BoxError(Exception):
     """A box that cannot do what was asked; the text is one sentence for a person."""
 
 
-def spawn(home: StateDirectory) -> str:
+def spawn(home: StateDirectory, *, machines: bool) -> str:
     """`ready`, `busy`, or the sentence that says why the daemon could not start; it writes that to a pipe."""
     ear, mouth = os.pipe()
+    command = [sys.executable, "-m", "corral.box.daemon", "--dir", str(home.path), "--ready", str(mouth)]
     try:
         with os.fdopen(open_log(home.log), "ab") as log:
             daemon = subprocess.Popen(
-                [sys.executable, "-m", "corral.box.daemon", "--dir", str(home.path), "--ready", str(mouth)],
+                [*command, *(["--machines"] if machines else [])],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -208,7 +208,7 @@ def _mean(*, in_box: bool, box_directory: Path | None) -> None:
         box = box_state(box_directory)
         if control.status(box).state != "running":
             typer.echo(f"starting the box in {box}", err=True)
-            control.start(box)
+            control.start(box, machines=True)
     mean_account(in_box=in_box, box_directory=box_directory)
 
 

@@ -25,10 +25,21 @@ from corral.engine.errors import EngineError
 from corral.engine.projects import sync
 
 app = new_app("AWS on this machine: one daemon per state directory, reachable from this machine only.")
+faults = new_app("What goes wrong on AWS, on request.")
+app.add_typer(faults, name="fault")
 Directory = Annotated[
     Path | None,
     typer.Option(
         "--dir", "--box-dir", metavar="DIR", help="The state directory; else CORRAL_BOX_DIR, else one per user."
+    ),
+]
+
+
+WithMachines = Annotated[
+    bool,
+    typer.Option(
+        "--machines/--no-machines",
+        help="Whether instances are machines: processes with networks and disks of their own, which boot.",
     ),
 ]
 
@@ -41,9 +52,9 @@ class Shell(StrEnum):
 
 
 @app.command(epilog=examples("corral box start", "corral box start --dir /tmp/box1"))
-def start(dir: Directory = None) -> None:
+def start(dir: Directory = None, machines: WithMachines = True) -> None:
     """Start the box, or say that it runs. It continues from the state that it saved."""
-    _tell(control.start(box_state(dir)))
+    _tell(control.start(box_state(dir), machines=machines))
 
 
 @app.command(epilog=examples("corral box stop"))
@@ -95,6 +106,20 @@ def reset(dir: Directory = None, yes: Yes = False) -> None:
     typer.echo(f"the box in {where} is empty")
 
 
+@faults.command(
+    "spot-notice",
+    epilog=examples("corral box fault spot-notice train-1", "corral box fault spot-notice train --after 30s"),
+)
+def spot_notice(
+    which: Annotated[str, typer.Argument(metavar="WHICH", help="A node, a queue, or an instance id.")],
+    after: Annotated[str, typer.Option(metavar="TIME", help="How long after the notice the machine ends.")] = "2m",
+    dir: Directory = None,
+) -> None:
+    """Take spot machines back: they get the notice now, and end when its time is over."""
+    taken = control.give_spot_notice(box_state(dir), which, after)
+    typer.echo(f"{', '.join(taken)}: notice given, the end comes in {after}")
+
+
 def _ready_for_pulumi(variables: Mapping[str, str]) -> Mapping[str, str]:
     """The variables with Pulumi and its language host on PATH, after the box's copy of the stacks is up to date."""
     if project := _project():
@@ -130,6 +155,7 @@ def _document(now: control.BoxStatus) -> dict[str, Any]:
         "port": now.port,
         "started": now.started.isoformat() if now.started else None,
         "problem": now.problem,
+        "no_machines_because": now.machines,
     }
 
 
@@ -141,6 +167,8 @@ def _tell(now: control.BoxStatus) -> None:
             typer.echo(f"the box in {now.dir} died; `corral box start` continues from its last saved state")
         case _:
             typer.echo(f"no box runs in {now.dir}; `corral box start` starts one")
+    if now.machines and now.state == "running":
+        typer.echo(f"its instances are no machines: {now.machines}")
     if now.problem:
         typer.echo(f"it has a problem: {now.problem}")
 

@@ -77,7 +77,7 @@ def set_up(bench: Bench) -> Workplace:
     if control.status(box).state != "running":
         find_pulumi()  # what could not go on begins nothing
         printer.say(f"starting the box in {box}")
-        control.start(box)
+        control.start(box, machines=True)
     require_space(box)
     variables = control.environment(box)
     return open_workplace(sync(stacks, box / "stacks"), printer, box=variables, wait=bench.wait)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,11 +13,12 @@ from corral.forecast.prices import PriceList
 from corral.inventory.account import read_end, read_environment_things
 from corral.inventory.things import NODES_TAG, OFFER_TAG, QUEUE_TAG, Kind, Thing
 from corral.inventory.worth import sum_per_month, usd_per_hour
+from corral.model.node_names import fold, name_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceGroup:
-    """Instances of one queue, offer and state. `nodes`: their node lists as tagged at launch."""
+    """Instances of one queue, offer and state. `nodes`: what Slurm calls them, folded into one list."""
 
     queue: str
     offer: str
@@ -95,9 +97,16 @@ def _group(queue: str, offer: str, state: str, members: list[Thing], prices: Pri
         type=", ".join(sorted({one.type or "?" for one in members})),
         state=state,
         count=len(members),
-        nodes=tuple(sorted({one.tags[NODES_TAG] for one in members if NODES_TAG in one.tags})),
+        nodes=tuple(filter(None, (fold(_nodes(members)),))),
         usd_per_hour=None if None in costs else total(cost for cost in costs if cost),
     )
+
+
+def _nodes(members: Iterable[Thing]) -> Iterator[str]:
+    """The nodes that these instances are: a launch's list has one for each of its instances, by their index."""
+    for one in members:
+        with contextlib.suppress(ValueError):  # somebody else's tag
+            yield name_at(one.tags.get(NODES_TAG, ""), one.launch_index or 0)
 
 
 def _cost(things: Iterable[Thing], prices: PriceList) -> Sum:

@@ -121,6 +121,11 @@ class QueuePlan:
     extra: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def static_nodes(self) -> tuple[str, ...]:
+        """The names of the nodes that never go away."""
+        return tuple(f"{self.name}-{number}" for number in range(1, self.min_nodes + 1))
+
+    @property
     def node_names(self) -> str:
         """All node names, folded as Slurm writes them: `train-[1-4]`, or `train-1` for one."""
         return f"{self.name}-[1-{self.max_nodes}]" if self.max_nodes > 1 else f"{self.name}-1"

@@ -16,6 +16,17 @@ def expand(folded: str) -> tuple[str, ...]:
     return tuple(name for part in _parts(folded) for name in _names(part))
 
 
+def name_at(folded: str, place: int) -> str:
+    """The name at a place of a folded list: the node of an instance, by its launch's list and its index in it.
+
+    Raises ValueError where the list has no such place.
+    """
+    names = expand(folded)
+    if not 0 <= place < len(names):
+        raise ValueError(f"{folded!r} has no node {place}")
+    return names[place]
+
+
 def fold(names: Iterable[str]) -> str:
     """The names as Slurm writes them, sorted by queue and number, each once."""
     split = sorted({(queue_of(name), number_of(name)) for name in names})

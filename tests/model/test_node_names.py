@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.agent.node_names import expand, fold, number_of, queue_of
+from corral.model.node_names import expand, fold, number_of, queue_of
 
 QUEUES = st.from_regex(r"[a-z]([a-z0-9-]{0,8}[a-z0-9])?", fullmatch=True)
 NAMES = st.sets(st.tuples(QUEUES, st.integers(min_value=0, max_value=99_999)), max_size=30)

@@ -1,0 +1,112 @@
+"""What should run, and under which names, as the cloud has it now. Hold the cloud's lock while asking."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network
+from typing import Any
+
+from moto.ec2.models import ec2_backends
+from moto.ec2.models.instance_types import INSTANCE_TYPES
+from moto.efs.models import efs_backends
+from moto.fsx.models import fsx_backends
+from moto.route53.models import route53_backends
+
+from corral.box.control import ACCOUNT
+from corral.box.ec2_images import BOX_IMAGE, image_id
+from corral.box.instance_metadata import user_data_of
+
+_ENDED = ("shutting-down", "terminated")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """An instance that should be a machine. `volumes`: those beside its root. `devices`: names below /dev."""
+
+    instance_id: str
+    region: str
+    vpc_id: str
+    network: IPv4Network
+    address: IPv4Address
+    host_name: str
+    user_data: bytes
+    volumes: tuple[str, ...]
+    devices: tuple[str, ...]
+
+
+def wanted_machines() -> Iterator[Wanted]:
+    """The instances that should be machines: those that run, of the one image that this system holds."""
+    for region, backend in list(ec2_backends[ACCOUNT].items()):
+        for instance in running_instances(backend):
+            user_data = user_data_of(instance)
+            if instance.image_id == image_id(BOX_IMAGE, region) and user_data:
+                yield Wanted(
+                    instance_id=instance.id,
+                    region=region,
+                    vpc_id=instance.vpc_id,
+                    network=IPv4Network(backend.get_vpc(instance.vpc_id).cidr_block),
+                    address=IPv4Address(instance.private_ip),
+                    host_name=instance.private_dns_name.split(".")[0],
+                    user_data=user_data,
+                    volumes=tuple(sorted(_volumes(backend, instance))),
+                    devices=tuple(_devices(instance.instance_type)),
+                )
+
+
+def running_instances(backend: Any) -> Iterator[Any]:
+    """The instances of a region that run."""
+    return (instance for instance in backend.all_instances() if instance.state == "running")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Existing:
+    """The ids of what exists. `instances`: those that have not ended; `listed`: also those that ended lately."""
+
+    vpcs: frozenset[str]
+    instances: frozenset[str]
+    listed: frozenset[str]
+    volumes: frozenset[str]
+    file_systems: frozenset[str]
+
+
+def existing() -> Existing:
+    """What exists in all regions."""
+    backends = [backend for _, backend in ec2_backends[ACCOUNT].items()]
+    instances = [instance for backend in backends for instance in backend.all_instances()]
+    homes = {held for _, backend in efs_backends[ACCOUNT].items() for held in backend.file_systems_by_id}
+    lustre = {held for _, backend in fsx_backends[ACCOUNT].items() for held in backend.file_systems}
+    return Existing(
+        vpcs=frozenset(vpc for backend in backends for vpc in backend.vpcs),
+        instances=frozenset(one.id for one in instances if one.state not in _ENDED),
+        listed=frozenset(one.id for one in instances),
+        volumes=frozenset(volume for backend in backends for volume in backend.volumes),
+        file_systems=frozenset(homes | lustre),
+    )
+
+
+def names_in(vpc_id: str) -> Mapping[str, list[str]]:
+    """The addresses by name that the private zones of a VPC have."""
+    zones = route53_backends[ACCOUNT]["aws"].zones.values()
+    held = [zone for zone in zones if any(vpc["vpc_id"] == vpc_id for vpc in zone.vpcs)]
+    return {
+        record.name.rstrip(".").lower(): [
+            value["Value"] if isinstance(value, dict) else value for value in record.records
+        ]
+        for zone in held
+        for record in zone.rrsets
+        if record.type == "A"
+    }
+
+
+def _volumes(backend: Any, instance: Any) -> Iterator[str]:
+    root = instance.root_device_name
+    return (held.volume_id for place, held in instance.block_device_mapping.items() if place != root)
+
+
+def _devices(instance_type: str) -> Iterator[str]:
+    """What a driver would make of the accelerators: /dev/nvidia0, /dev/neuron0."""
+    facts = INSTANCE_TYPES[instance_type]
+    for name, group, kind in (("nvidia", "GpuInfo", "Gpus"), ("neuron", "NeuronInfo", "NeuronDevices")):
+        count = sum(row["Count"] for row in facts.get(group, {}).get(kind, ()))
+        yield from (f"{name}{number}" for number in range(count))

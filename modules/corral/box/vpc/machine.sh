@@ -1,0 +1,67 @@
+#!/bin/sh
+# The first process of a machine, in namespaces of its own: it makes the root directory, takes its address and becomes
+# the machine's init. Started by corral.box.vpc.keeper, which gives it a network card between its "here" and its "go".
+#
+#   machine.sh DIRECTORY HOST_NAME ADDRESS/PREFIX ROUTER RESOLVER [SOURCE=TARGET...] -- INIT...
+#
+# DIRECTORY is the machine's disk: etc, var, opt, tmp, root, box. What else it sees of this machine is /usr, read-only.
+set -eu
+directory=$1 host=$2 address=$3 router=$4 resolver=$5
+shift 5
+
+root=$directory/mount
+mount -t tmpfs -o mode=755 root "$root"
+cd "$root"
+mkdir box dev etc home mnt opt proc root run srv sys tmp usr var
+for place in bin sbin lib lib32 lib64 libx32; do
+    if [ -L "/$place" ]; then ln -s "usr/$place" "$place"; fi
+done
+mount --rbind /usr usr
+mount -o remount,bind,ro usr
+mount -t tmpfs -o mode=755 local usr/local/sbin # what the box puts before the system's programs
+cp "$directory"/box/sbin/* usr/local/sbin/ 2>/dev/null || true
+for place in box etc opt root tmp var; do mount --bind "$directory/$place" "$place"; done
+mount -t proc proc proc
+mount -t sysfs -o ro sysfs sys || mount --rbind /sys sys
+mount --rbind /sys/fs/cgroup sys/fs/cgroup # slurmd wants a file system there, whatever its plugins
+mount -t tmpfs -o mode=755 dev dev
+mkdir dev/pts dev/shm
+for name in null zero full random urandom tty; do
+    : >"dev/$name"
+    mount --bind "/dev/$name" "dev/$name"
+done
+mount -t devpts -o newinstance,ptmxmode=0666,mode=620 devpts dev/pts
+ln -s pts/ptmx dev/ptmx
+mount -t tmpfs -o mode=1777 shm dev/shm
+ln -s /proc/self/fd dev/fd
+for name in stdin:0 stdout:1 stderr:2; do ln -s "/proc/self/fd/${name#*:}" "dev/${name%:*}"; done
+: >dev/console # a machine's console is what its init prints
+mount --bind "$directory/console" dev/console
+for name in $(cat "$directory/box/devices" 2>/dev/null); do ln -s null "dev/$name"; done # accelerators, by name only
+mount -t tmpfs -o mode=755 run run
+ln -sfn /run var/run
+while [ "$1" != -- ]; do
+    mkdir -p "./${1#*=}"
+    mount --bind "${1%%=*}" "./${1#*=}"
+    shift
+done
+shift
+hostname "$host"
+echo "$host" >etc/hostname
+printf '127.0.0.1 localhost\n%s %s\n' "${address%/*}" "$host" >etc/hosts
+echo "nameserver $resolver" >etc/resolv.conf
+
+echo here
+read -r _ # go: there is an eth0 now
+ip link set lo up
+ip address add "$address" dev eth0
+ip link set eth0 up
+ip route add default via "$router"
+
+mkdir old
+pivot_root . old
+cd /
+umount -l old
+rmdir old
+echo up
+exec env -i PATH=/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 "$@" </dev/null >/dev/console 2>&1

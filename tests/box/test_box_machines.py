@@ -1,0 +1,229 @@
+"""Instances as machines: real namespaces, booted by their own user data, without Pulumi and without Slurm.
+
+What can happen side by side is done by machines that are launched together, each for one claim.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from machine_park import Park, running_park, until
+
+from corral.box import control
+
+pytestmark = pytest.mark.box
+COUNT = "#!/bin/sh\necho boot >>/root/boots\n"
+PER_BOOT = """#!/bin/sh
+mkdir -p /var/lib/cloud/scripts/per-boot
+printf '#!/bin/sh\\necho again >>/root/boots\\n' >/var/lib/cloud/scripts/per-boot/count
+chmod +x /var/lib/cloud/scripts/per-boot/count
+echo first >>/root/boots
+"""
+WHO_AM_I = """#!/usr/bin/python3
+from urllib.request import Request, urlopen
+service = "http://169.254.169.254/latest"
+asked = Request(f"{service}/api/token", method="PUT", headers={"X-aws-ec2-metadata-token-ttl-seconds": "60"})
+token = {"X-aws-ec2-metadata-token": urlopen(asked).read().decode()}
+names = ("instance-id", "tags/instance/corral:nodes", "iam/security-credentials/")
+found = [urlopen(Request(f"{service}/meta-data/{name}", headers=token)).read().decode() for name in names]
+head = urlopen(Request(f"{service}/meta-data/instance-id", method="HEAD", headers=token))
+open("/root/identity", "w").write(" ".join([*found, str(len(head.read()))]))
+"""
+WITH_BOTO3 = """
+import boto3
+session = boto3.Session()
+boto3.client("s3").put_object(Bucket="artefacts", Key="from-a-machine", Body=b"hello")
+print(session.get_credentials().method, session.region_name)
+"""
+
+
+@pytest.fixture(scope="module")
+def park(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Park]:
+    """A box with machines that all tests of this module share; profile `compute` has a role."""
+    with running_park(tmp_path_factory.mktemp("park") / "box") as park:
+        iam = park.aws("iam")
+        iam.create_role(RoleName="nodes", AssumeRolePolicyDocument="{}")
+        iam.add_role_to_instance_profile(InstanceProfileName="compute", RoleName="nodes")
+        park.aws("s3").create_bucket(Bucket="artefacts")
+        yield park
+
+
+@pytest.fixture(scope="module")
+def settled(park: Park) -> str:
+    """A machine that has booted: tests use it and leave it as it was."""
+    instance_id = park.launch(
+        WHO_AM_I,
+        IamInstanceProfile={"Name": "compute"},
+        MetadataOptions={"InstanceMetadataTags": "enabled"},
+        TagSpecifications=[{"ResourceType": "instance", "Tags": [{"Key": "corral:nodes", "Value": "train-1"}]}],
+    )
+    park.reads(instance_id, "/root/identity")
+    return instance_id
+
+
+def gone(park: Park, instance_id: str) -> bool:
+    return until(lambda: not park.runs(instance_id))
+
+
+def test_an_instance_boots_its_user_data_and_learns_who_it_is(park: Park, settled: str) -> None:
+    assert park.reads(settled, "/root/identity") == f"{settled} train-1 nodes 0"
+
+
+def test_the_credentials_of_the_role_are_good_for_the_api(park: Park, settled: str) -> None:
+    code = f"import sys; sys.path.insert(0, '/opt/corral/library')\n{WITH_BOTO3}"
+    done = park.run(settled, "/usr/bin/python3", "-c", code)
+    kept = park.aws("s3").get_object(Bucket="artefacts", Key="from-a-machine")["Body"].read()
+    assert (done.stderr, done.stdout, kept) == ("", "iam-role us-east-1\n", b"hello")
+
+
+def test_the_host_name_of_a_machine_is_that_of_its_address(park: Park, settled: str) -> None:
+    address = park.described(settled)["PrivateIpAddress"].replace(".", "-")
+    assert park.run(settled, "hostname").stdout == f"ip-{address}\n"
+
+
+def test_the_accelerators_of_a_type_are_there_by_name(park: Park) -> None:
+    node = park.launch(COUNT, InstanceType="p4d.24xlarge")
+    assert park.run(node, "sh", "-c", "ls -d /dev/nvidia*").stdout.split() == [f"/dev/nvidia{n}" for n in range(8)]
+
+
+def test_a_terminated_instance_takes_its_machine_and_disk_with_it(park: Park) -> None:
+    node = park.launch(COUNT)
+    park.reads(node, "/root/boots")
+    park.aws("ec2").terminate_instances(InstanceIds=[node])
+    gone(park, node)
+    assert until(lambda: not park.disk(node).exists())
+
+
+def test_an_instance_that_ends_before_it_starts_is_no_machine(park: Park) -> None:
+    node = park.launch(COUNT)
+    park.aws("ec2").terminate_instances(InstanceIds=[node])
+    time.sleep(3)  # longer than a launch takes
+    assert (park.runs(node), park.disk(node).exists()) == (False, False)
+
+
+@pytest.mark.parametrize(("behaviour", "state"), [("terminate", "terminated"), ("stop", "stopped")])
+def test_a_machine_that_powers_off_ends_its_instance_as_the_launch_asked(
+    park: Park, behaviour: str, state: str
+) -> None:
+    node = park.launch("#!/bin/sh\npoweroff\n", InstanceInitiatedShutdownBehavior=behaviour)
+    reason = until(lambda: park.described(node)["StateReason"].get("Code"))
+    assert (park.state(node), reason) == (state, "Client.InstanceInitiatedShutdown")
+
+
+def test_a_volume_appears_when_it_is_attached_and_goes_when_it_is_detached(park: Park, settled: str) -> None:
+    ec2 = park.aws("ec2")
+    zone = park.described(settled)["Placement"]["AvailabilityZone"]
+    volume = ec2.create_volume(Size=1, AvailabilityZone=zone)["VolumeId"]
+    ec2.attach_volume(VolumeId=volume, InstanceId=settled, Device="/dev/sdf")
+    until(lambda: park.run(settled, "touch", f"/box/volumes/{volume}/kept").returncode == 0)
+    ec2.detach_volume(VolumeId=volume)
+    until(lambda: park.run(settled, "ls", "/box/volumes").stdout == "")
+    assert [file.name for file in (park.box.dir / "machines/volumes" / volume).iterdir()] == ["kept"]
+
+
+def test_an_instance_that_is_stopped_and_started_keeps_its_disk_and_boots_once(park: Park) -> None:
+    node = park.launch(PER_BOOT)
+    park.reads(node, "/root/boots")
+    park.aws("ec2").stop_instances(InstanceIds=[node])
+    gone(park, node)
+    park.aws("ec2").start_instances(InstanceIds=[node])
+    assert until(lambda: park.reads(node, "/root/boots") == "first\nagain\n")
+
+
+def test_the_console_shows_what_a_machine_printed_and_is_kept_after_its_end(park: Park) -> None:
+    node = park.launch("#!/bin/sh\necho hello console\npoweroff\n")
+    until(lambda: park.state(node) == "terminated")
+    until(lambda: not park.disk(node).exists())
+    assert park.aws("ec2").get_console_output(InstanceId=node)["Output"] == "hello console\n"
+
+
+def test_the_console_of_an_instance_that_is_no_machine_is_empty(park: Park) -> None:
+    assert park.aws("ec2").get_console_output(InstanceId=park.launch(""))["Output"] == ""
+
+
+def test_user_data_that_mean_nothing_end_the_instance_and_say_why(park: Park) -> None:
+    node = park.launch("hello")
+    until(lambda: park.state(node) == "terminated")
+    sentence = "user data are neither a script (#!) nor a #cloud-config"
+    told = f"instance {node} does not become a machine: {sentence}\n" in (park.box.dir / "box.log").read_text()
+    assert (told, park.described(node)["StateReason"]["Message"]) == (True, f"Server.InternalError: {sentence}")
+
+
+def test_instances_of_a_vpc_whose_network_died_boot_again(park: Park) -> None:
+    ec2 = park.aws("ec2")
+    vpc = ec2.create_vpc(CidrBlock="10.99.0.0/16")["Vpc"]["VpcId"]
+    subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.99.1.0/24", AvailabilityZoneId="use1-az1")["Subnet"]["SubnetId"]
+    node = park.launch(COUNT, SubnetId=subnet)
+    park.reads(node, "/root/boots")
+    first = processes(vpc)
+    os.kill(min(first), signal.SIGKILL)
+    until(lambda: park.runs(node) and not first & processes(vpc))
+    ec2.terminate_instances(InstanceIds=[node])
+    gone(park, node)
+    ec2.delete_subnet(SubnetId=subnet)
+    ec2.delete_vpc(VpcId=vpc)
+    assert until(lambda: processes(vpc) == set())
+
+
+def test_a_box_that_is_reset_has_no_machines_and_no_data(tmp_path: Path) -> None:
+    with running_park(tmp_path / "box") as park:
+        park.reads(park.launch(COUNT), "/root/boots")
+        control.reset(park.box.dir)
+        kinds = ("disks", "volumes", "file-systems", "consoles")
+        left = [park.box.dir / "machines" / kind for kind in kinds]
+        assert until(lambda: [list(place.iterdir()) for place in left] == [[], [], [], []])
+
+
+def test_machines_of_two_boxes_with_the_same_addresses_do_not_meet(park: Park, settled: str, tmp_path: Path) -> None:
+    with running_park(tmp_path / "other") as other:
+        twin = other.launch(WHO_AM_I.replace('"tags/instance/corral:nodes", "iam/security-credentials/"', ""))
+        seen = other.reads(twin, "/root/identity"), other.described(twin)["PrivateIpAddress"]
+    assert seen == (f"{twin} 0", park.described(settled)["PrivateIpAddress"])
+
+
+def test_a_state_directory_may_have_a_long_name(tmp_path: Path) -> None:
+    with running_park(tmp_path / ("d" * 200) / "box") as park:
+        assert park.reads(park.launch(COUNT), "/root/boots") == "boot\n"
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Park, str, Path]]:
+    """A box whose daemon was killed under a machine; the machine, and where its sockets were."""
+    with running_park(tmp_path_factory.mktemp("killed") / "box") as park:
+        node = park.launch(PER_BOOT)
+        park.reads(node, "/root/boots")
+        sockets = (park.box.dir / "machines/sockets").readlink()
+        assert park.box.pid
+        os.kill(park.box.pid, signal.SIGKILL)
+        yield park, node, sockets
+
+
+def test_a_killed_daemon_leaves_no_process_and_no_mount(killed: tuple[Park, str, Path]) -> None:
+    park, _, sockets = killed
+    ended = until(lambda: not processes(str(sockets)))
+    mounts = Path("/proc/self/mounts").read_text()
+    assert (ended, str(park.box.dir) in mounts, str(sockets) in mounts) == (True, False, False)
+
+
+def test_the_next_daemon_boots_the_machines_of_running_instances(killed: tuple[Park, str, Path]) -> None:
+    park, node, sockets = killed
+    control.start(park.box.dir, machines=True)
+    text = until(lambda: park.reads(node, "/root/boots") if "again" in park.reads(node, "/root/boots") else "")
+    assert (text, sockets.exists()) == ("first\nagain\n", False)
+
+
+def processes(word: str) -> set[int]:
+    """The processes that have this in their command line."""
+    found = set()
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and word.encode() in (entry / "cmdline").read_bytes():
+                found.add(int(entry.name))
+        except OSError:  # it has ended meanwhile
+            continue
+    return found - {os.getpid()}
