@@ -64,6 +64,10 @@ def test_a_node_whose_machine_is_gone_is_forgotten() -> None:
     assert decided([node("train-1", "ALLOCATED+CLOUD")], []) == [Forget(nodes=("train-1",), why="its machine is gone")]
 
 
+def test_a_node_that_is_forgotten_is_not_forgotten_again_while_its_job_completes() -> None:
+    assert decided([node("train-1", "COMPLETING+CLOUD+POWER_DOWN")], []) == []
+
+
 def test_a_node_that_a_note_asks_for_is_left_to_the_note() -> None:
     assert decided([node("train-1", "ALLOCATED+CLOUD+POWERING_UP")], [], notes="train-1") == []
 

@@ -13,7 +13,7 @@ from corral.agent.ec2 import Instance
 
 ORPHAN_AFTER = timedelta(seconds=120)  # of an instance that no node wants; slurm-gcp waits 90 s, ParallelCluster 300 s
 LOST_AFTER = timedelta(seconds=60)  # of a node whose instance is gone; Slurm itself would take 180 s (SlurmdTimeout)
-_OFF = frozenset({"POWERED_DOWN", "POWERING_DOWN"})
+_OFF = frozenset({"POWERED_DOWN", "POWERING_DOWN", "POWER_DOWN"})  # the last: as soon as its job has completed
 # Why slurmctld sets a node DOWN by itself. Where an administrator did it, it stays.
 _SLURMS_REASONS = ("Not responding", "ResumeTimeout reached", "Node unexpectedly rebooted")
 
