@@ -4,6 +4,7 @@ from ipaddress import IPv4Address, IPv4Network
 
 from corral.forecast.money import Usd
 from corral.forecast.prices import InstancePrice, Service, ServicePrice
+from corral.inventory.things import Kind, Thing
 from corral.model.base import BasePlan, BudgetPlan, HomePlan, PublicPlan, ZonePlan
 from corral.model.cluster import (
     ClusterPlan,
@@ -119,6 +120,15 @@ CLUSTER = ClusterPlan(
     lifetime=LifetimePlan(ttl_s=43_200, idle_s=3600),
     notify=(),
 )
+
+
+UNPRICED_LUSTRE = Thing(
+    kind=Kind.LUSTRE,
+    id="fs-1",
+    tags={"corral:base": "dev", "Name": "data"},
+    size_gib=19_200,
+    type="PERSISTENT_2 SSD 250",
+)  # a thing of an account, of which RoundPrices says nothing
 
 
 class RoundPrices:

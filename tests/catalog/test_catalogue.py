@@ -7,7 +7,7 @@ import pytest
 
 from corral.catalog.images import find_image_profile, image_profiles
 from corral.catalog.instances import instance_types
-from corral.catalog.names import UnknownName, nearest, suggestion
+from corral.catalog.names import UnknownName, did_you_mean, nearest, suggestion
 from corral.catalog.offerings import offered_zones
 from corral.catalog.prices import Trust, capacity_block_price, instance_price, service_price
 from corral.catalog.regions import find_region, regions
@@ -183,10 +183,27 @@ def test_an_image_profile_knows_its_slurm() -> None:
         ("SCRATCH2", ("SCRATCH_2",), ("SCRATCH_2",)),
         ("", ("dev",), ()),
         ("quantum.9xlarge", ("m6i.xlarge",), ()),
+        ("p5.49xlarge", ("p5.4xlarge", "p5.48xlarge"), ("p5.48xlarge", "p5.4xlarge")),
+        ("us-esat-1", ("us-west-1", "us-east-1"), ("us-east-1", "us-west-1")),
     ],
 )
 def test_the_nearest_name_is(name: str, known: tuple[str, ...], found: tuple[str, ...]) -> None:
     assert nearest(name, known) == found
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "question"),
+    [
+        ("us-esat-1", ("us-east-1", "us-west-1"), "did you mean 'us-east-1'?"),
+        ("us-est-1", ("us-east-1", "us-west-1"), "did you mean 'us-east-1' or 'us-west-1'?"),
+        ("eu-west-9", ("eu-west-1", "eu-west-2", "eu-west-3"), "did you mean 'eu-west-1', 'eu-west-2' or 'eu-west-3'?"),
+        ("quantum", ("us-east-1",), None),
+    ],
+)
+def test_names_that_are_about_as_near_are_all_asked_for(
+    name: str, known: tuple[str, ...], question: str | None
+) -> None:
+    assert did_you_mean(name, known) == question
 
 
 def test_a_hint_does_not_list_very_many_names() -> None:

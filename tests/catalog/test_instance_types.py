@@ -11,7 +11,7 @@ import aws_dumps
 import pytest
 
 from corral.catalog.images import image_profiles
-from corral.catalog.instances import Vendor, find_instance_type, instance_types, type_hint
+from corral.catalog.instances import Vendor, find_instance_type, instance_types, left_out, type_hint
 from corral.catalog.names import UnknownName
 
 # Fields that AWS's answer does not have; their sources are in the head of instances.toml.
@@ -43,8 +43,8 @@ LINKS = {
     "trn2.48xlarge": ("NeuronLink-v3", 1280),
 }
 # Types of our families that the catalogue leaves out, each with its reason.
-BARE_METAL = "bare metal boots too slowly for a queue that grows and shrinks"
-TOO_SMALL = "2 GiB or less: slurmctld and the agent, or a job beside slurmd, do not fit"
+BARE_METAL = "bare metal is left out, which boots too slowly for a queue that grows and shrinks"
+TOO_SMALL = "sizes of 2 GiB or less are left out, in which neither a head nor a node runs"
 LEFT_OUT = {
     "c7i.metal-24xl": BARE_METAL,
     "c7i.metal-48xl": BARE_METAL,
@@ -173,6 +173,10 @@ def test_a_type_is_left_out_for_the_reason_that_is_given(name: str) -> None:
     assert LEFT_OUT[name] == reason
 
 
+def test_the_catalogue_says_why_types_are_left_out() -> None:
+    assert left_out() == LEFT_OUT
+
+
 def test_every_type_boots_every_image_profile() -> None:
     kinds = {row.architecture for row in instance_types().values()}
     assert kinds | {profile.architecture for profile in image_profiles().values()} == {"x86_64"}
@@ -246,6 +250,16 @@ def test_types_are_sorted_by_name() -> None:
         ("a100-80gb", "A100 is in p4d.24xlarge, p4de.24xlarge"),
         ("b300", "B300 is in p6-b300.48xlarge"),
         ("Trainium2", "Trainium2 is in trn2.3xlarge, trn2.48xlarge"),
+        ("p5.49xlarge", "did you mean 'p5.48xlarge' or 'p5.4xlarge'?"),
+        ("p6.48xlarge", "did you mean 'p5.48xlarge'?"),
+        ("g5.9xlarge", "did you mean 'g5.2xlarge', 'g5.4xlarge' or 'g5.8xlarge'?"),
+        ("t3.small", f"{TOO_SMALL} - its nearest sizes are t3.medium and t3.large"),
+        ("T3.nano", f"{TOO_SMALL} - its nearest sizes are t3.medium and t3.large"),
+        ("c7i.metal-24xl", f"{BARE_METAL} - its nearest sizes are c7i.24xlarge and c7i.16xlarge"),
+        ("m6i.metal", f"{BARE_METAL} - its nearest sizes are m6i.32xlarge and m6i.24xlarge"),
+        ("r7i.metal", "its nearest sizes are r7i.48xlarge and r7i.24xlarge"),
+        ("p3dn.small", "p3dn has p3dn.24xlarge"),
+        ("t3.tiny", "t3 has t3.2xlarge, t3.large, t3.medium, t3.xlarge"),
         ("p5", "p5 is a family, which has p5.48xlarge, p5.4xlarge"),
         (
             "quantum.9",

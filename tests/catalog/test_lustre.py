@@ -114,7 +114,10 @@ def test_a_persistent_disk_gives_what_was_asked_for() -> None:
 @pytest.mark.parametrize(
     ("chosen", "says"),
     [
-        (("PERSISTENT_3", "SSD", None), "'PERSISTENT_3' is not in the catalogue - did you mean 'PERSISTENT_1'?"),
+        (
+            ("PERSISTENT_3", "SSD", None),
+            "'PERSISTENT_3' is not in the catalogue - did you mean 'PERSISTENT_1' or 'PERSISTENT_2'?",
+        ),
         (("SCRATCH_1", "SSD", None), "'SCRATCH_1' is not in the catalogue - did you mean 'SCRATCH_2'?"),
         (("SCRATCH_2", "SSD", 200), "'SCRATCH_2 SSD 200' is not in the catalogue - there is SCRATCH_2"),
         (

@@ -81,7 +81,7 @@ def only(place: Place, key: str) -> Rule:
     ],
 )
 def test_a_number_is_read_as_slurm_reads_it(value: str, number: int | None) -> None:
-    rule = only(Place.CONF, "MaxArraySize")
+    rule = only(Place.CONF, "MinJobAge")
     assert isinstance(rule, Numbers) and rule.read(value) == number
 
 

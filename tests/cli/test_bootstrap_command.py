@@ -178,7 +178,7 @@ def test_an_unknown_region_is_told_with_the_nearest() -> None:
     done = corral("bootstrap", "--region", "us-est-1")
     assert (done.returncode, done.stderr) == (
         2,
-        "corral: 'us-est-1' is not in the catalogue - did you mean 'us-east-1'?\n",
+        "corral: 'us-est-1' is not in the catalogue - did you mean 'us-east-1' or 'us-west-1'?\n",
     )
 
 

@@ -10,7 +10,7 @@ from corral.catalog.project import parse_catalogue
 from corral.forecast.capacity import NO_COUNTS, Counts
 from corral.forecast.catalogue import catalogue_prices
 from corral.forecast.notes import MOST_UNITS_PER_VPC, Note, address_units, interfaces, notes, replaced
-from corral.model.cluster import ClusterPlan
+from corral.model.cluster import ClusterPlan, QueuePlan
 from corral.model.markets import Market
 from environments import dev_base, dev_cluster
 
@@ -159,3 +159,42 @@ def test_reserved_capacity_without_a_price_is_told_all_the_same() -> None:
     (queue,) = offered(market=Market.RESERVATION, reservation="cr-1").queues
     strange = replace(dev_cluster(), queues=(replace(queue, instance_type="p9.test"),), lustre=())
     assert told_of(strange)[0].endswith("too: at a price of p9.test that is not known")
+
+
+def in_zones(name: str, *zones: str) -> QueuePlan:
+    """The queue of `dev` under this name, with an offer in each of these zones."""
+    (queue,) = dev_cluster().queues
+    return replace(queue, name=name, offers=tuple(replace(queue.offers[0], zone_id=zone) for zone in zones))
+
+
+def test_a_file_system_far_from_several_queues_is_told_once() -> None:
+    far = [in_zones(name, "use1-az1", "use1-az2") for name in ("train", "eval")]
+    queues = (*far, in_zones("small", "use1-az2"), in_zones("near", "use1-az1"))
+    texts = [note.text for note in notes(dev_base(), replace(dev_cluster(), queues=queues), PRICES)]
+    assert [text for text in texts if "reading" in text] == [
+        "is in use1-az1, nodes of train, eval, small may run in use1-az2: reading from there is slower"
+        " and costs 0.02 USD for each GB"
+    ]
+
+
+def test_queues_with_other_far_zones_are_told_apart() -> None:
+    queues = (in_zones("train", "use1-az2"), in_zones("eval", "use1-az4"))
+    note = notes(dev_base(), replace(dev_cluster(), queues=queues), PRICES)[-1]
+    assert note.text.partition(":")[0] == (
+        "is in use1-az1, nodes of train may run in use1-az2, of eval may run in use1-az4"
+    )
+
+
+def test_a_type_that_the_region_does_not_have_is_told_first() -> None:
+    some, nowhere = in_zones("some", "use1-az1"), in_zones("nowhere", "use1-az1")
+    queues = (replace(some, instance_type="p5en.48xlarge"), replace(nowhere, instance_type="trn2.48xlarge"))
+    told = notes(dev_base(), replace(dev_cluster(), queues=queues), PRICES)
+    assert [note.about for note in told[:2]] == ["queue nowhere", "queue some"]
+
+
+def test_capacity_is_told_before_money_and_money_before_speed() -> None:
+    (queue,) = dev_cluster().queues
+    reserved = replace(queue.offers[0], pool=1, market=Market.RESERVATION, reservation="cr-1", zone_id="use1-az2")
+    cluster = replace(dev_cluster(), queues=(replace(queue, max_nodes=2, offers=(reserved,)),))
+    texts = [note.text for note in notes(dev_base(), cluster, PRICES, {("train", 1): 1})]
+    assert [text.split()[0] for text in texts] == ["nodes.max", "its", "reservation", "is"]

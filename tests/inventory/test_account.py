@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from furnished import furnish
@@ -11,6 +13,7 @@ from boxes import running_box
 from corral.box import control
 from corral.inventory.account import Session, open_session, read_things
 from corral.inventory.deletion import delete_things
+from corral.inventory.findings import Known, find
 from corral.inventory.kept import delete_kept, kept_things
 from corral.inventory.leftovers import Alive, find_leftovers
 from corral.inventory.things import Kind, Thing
@@ -111,6 +114,24 @@ def test_bucket_is_as_large_as_all_its_versions(full: Session) -> None:
 
 def test_nothing_is_kept_by_a_base_of_another_name(full: Session) -> None:
     assert kept_things(full, "other") == ()
+
+
+def kept_kinds(session: Session, backend: Path) -> list[Kind]:
+    """What a sweep says is kept, by the states in this directory."""
+    known = Known(bases=frozenset({"dev"}), clusters=frozenset({"dev"}))
+    return [thing.kind for thing in find(session, f"file://{backend}", known, only_known=False).kept]
+
+
+def test_a_sweep_tells_what_a_base_that_is_down_keeps(full: Session, tmp_path: Path) -> None:
+    assert kept_kinds(full, tmp_path) == [Kind.HOME, Kind.BUCKET, Kind.KEY]
+
+
+def test_a_sweep_does_not_tell_the_data_of_a_base_that_is_up(full: Session, tmp_path: Path) -> None:
+    state = tmp_path / ".pulumi/stacks/corral-base/dev.json"
+    state.parent.mkdir(parents=True)
+    vpc = {"urn": "u1", "custom": True, "type": "aws:ec2/vpc:Vpc", "id": "vpc-1"}
+    state.write_text(json.dumps({"checkpoint": {"latest": {"resources": [vpc]}}}))
+    assert kept_kinds(full, tmp_path) == []
 
 
 def test_sweep_leaves_nothing_but_kept_data_and_can_be_repeated(doomed: Session) -> None:

@@ -1,6 +1,6 @@
 """What counts as left behind; things and the living in, leftovers out."""
 
-from corral.inventory.leftovers import Alive, find_leftovers, of_names
+from corral.inventory.leftovers import Alive, find_kept, find_leftovers, of_names
 from corral.inventory.things import Kind, Thing
 
 NOBODY = Alive(bases=frozenset(), clusters=frozenset())
@@ -82,3 +82,12 @@ def test_machine_of_a_living_queue_is_not_left_behind() -> None:
 
 def test_machine_is_not_judged_where_the_queues_are_not_known() -> None:
     assert find_leftovers((NODE,), DEV) == ()
+
+
+def test_data_of_a_base_that_is_up_is_no_question() -> None:
+    gone = Thing(kind=Kind.KEY, id="key-9", tags={"corral:base": "old", "corral:keep": "key"})
+    assert [thing.id for thing in find_kept((*EVERYTHING, gone), DEV)] == ["key-9"]
+
+
+def test_data_of_a_base_that_is_down_is_kept() -> None:
+    assert find_kept(EVERYTHING, NOBODY) == (HOME,)

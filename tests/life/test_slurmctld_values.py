@@ -6,6 +6,7 @@ that is one, too. The rest ends one slurmctld each, within 0.1 s, beside a clust
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,11 +17,11 @@ import slurms
 from corral.box.slurm import Controller, SlurmError
 from corral.catalog.slurm_releases import OLDEST
 from corral.catalog.slurm_settings import Place, misfits, slurm_keys
-from corral.catalog.slurm_value_kinds import Numbers
+from corral.catalog.slurm_value_kinds import Numbers, Words
 from corral.catalog.slurm_values import value_rules, value_types
 from corral.model.cluster import ClusterPlan
 from corral.render import cluster_files
-from corral.spec.rules_slurm import CONF_KEYS, PARTITION_KEYS
+from corral.spec.rules_slurm_keys import refusal
 from corral.spec.rules_slurm_values import conflicts, value_problem
 from render.plans import cpu, dev, train
 
@@ -28,7 +29,7 @@ pytestmark = pytest.mark.slurm
 
 DEBIANS = "22.05"
 NODES = 5
-OWNED = {Place.CONF: CONF_KEYS, Place.PARTITION: PARTITION_KEYS}
+PLACES = (Place.CONF, Place.PARTITION)
 # Numbers that something else holds to less: each other, the machine's memory.
 HELD: Mapping[str, str] = {
     "FirstJobId": "67108863",
@@ -37,11 +38,13 @@ HELD: Mapping[str, str] = {
     "SlurmSchedLogLevel": "65535",
 }
 TAKEN: Mapping[str, str] = {
+    "DebugFlags": "gres,Agent,CPU_Bind,NO_CONF_HASH",
     "EnforcePartLimits": "any",
     "Licenses": "matlab:4,ansys",
     "LogTimeFormat": "zzz",
     "MCSParameters": "ondemand,root",
     "MCSPlugin": "mcs/group",
+    "MpiDefault": "pmi2",
     "PreemptExemptTime": "-4",
     "PreemptMode": "suspend,gang",
     "PreemptType": "preempt/partition_prio",
@@ -50,13 +53,17 @@ TAKEN: Mapping[str, str] = {
     "PriorityMaxAge": "35791393",
     "PriorityUsageResetPeriod": "yearly",
     "PropagateResourceLimitsExcept": "CORE,RLIMIT_STACK",
+    "RebootProgram": "/nowhere",
     "SchedulerParameters": "max_script_size=536870912",
     "SlurmctldDebug": "5abc",
     "SlurmdDebug": "Debug5",
     "SlurmSchedLogFile": "/var/log/slurm/sched.log",
     "TaskPluginParam": "Verbose,autobind=cores",
+    "TaskProlog": "/nowhere",
 }
 TAKEN_OF_A_PARTITION: Mapping[str, str] = {
+    "DefaultTime": "35791393",
+    "OverSubscribe": "yes:2",
     "PreemptMode": "within,cancel",
     "SelectTypeParameters": "CR_Socket",
     "TRESBillingWeights": "CPU=1e3,Mem=0.25G",
@@ -70,6 +77,7 @@ ENDING: tuple[tuple[Place, Mapping[str, str]], ...] = (
     (Place.CONF, {"FirstJobId": "67043329"}),
     (Place.CONF, {"SlurmSchedLogLevel": "1"}),
     (Place.CONF, {"SlurmctldDebug": "debug6"}),
+    (Place.CONF, {"DebugFlags": "gres,zzz"}),
     (Place.CONF, {"EnforcePartLimits": "some"}),
     (Place.CONF, {"PreemptMode": "zzz"}),
     (Place.CONF, {"PriorityUsageResetPeriod": "hourly"}),
@@ -90,6 +98,10 @@ ENDING: tuple[tuple[Place, Mapping[str, str]], ...] = (
     (Place.CONF, {"JobAcctGatherParams": "UsePss,NoShared"}),
     (Place.CONF, {"JobAcctGatherParams": "OverMemoryKill"}),
     (Place.CONF, {"PriorityType": "priority/multifactor", "PriorityWeightTRES": "GRES/gpu=5"}),
+    (Place.PARTITION, {"DefaultTime": "1h"}),
+    (Place.PARTITION, {"DefaultTime": "35791394"}),
+    (Place.PARTITION, {"OverSubscribe": "YES,NO"}),
+    (Place.PARTITION, {"Shared": "FORCED"}),
     (Place.PARTITION, {"PreemptMode": "OFF,CANCEL"}),
     (Place.PARTITION, {"SelectTypeParameters": "CR_Memory"}),
     (Place.PARTITION, {"TRESBillingWeights": "CPU=1,GRES/gpu=2"}),
@@ -117,9 +129,8 @@ def plan(conf: Mapping[str, str], partition: Mapping[str, str]) -> ClusterPlan:
 
 def keys(place: Place) -> Iterator[str]:
     """The keys that a user may set in the system's Slurm and that it reads as numbers or as yes or no."""
-    owned = {name.lower() for name in OWNED[place]}
     for name in sorted(slurm_keys(place).values()):
-        if name.lower() not in owned and name in value_types(place) and not misfits(OLDEST, place, name):
+        if not refusal(place, name) and name in value_types(place) and not misfits(OLDEST, place, name):
             yield name
 
 
@@ -146,15 +157,41 @@ def test_the_furthest_values_start_together(tmp_path: Path) -> None:
     said += [value_problem(OLDEST, Place.PARTITION, *item) for item in partition.items()]
     with slurms.running_cluster(plan(conf, partition), tmp_path) as controller:
         part = slurms.show(controller, "partitions")[0]
-    assert ([*filter(None, said), *conflicts(conf, OLDEST, NODES)], part["PriorityTier"]) == ([], "65535")
+        errors = [line for line in controller.run("sinfo").stderr.splitlines() if "Over" in line or "Array" in line]
+    shown = [part[key] for key in ("PriorityTier", "DefaultTime", "OverSubscribe")]
+    told = [*filter(None, said), *conflicts(conf, OLDEST, NODES)]
+    assert (told, errors, shown) == ([], [], ["65535", "24855-03:13:00", "YES:2"])
+
+
+def test_what_every_command_complains_of_a_spec_refuses(tmp_path: Path) -> None:
+    with slurms.running_cluster(plan({"MaxArraySize": "4000002"}, {"OverSubscribe": "YES:1"}), tmp_path) as controller:
+        errors = controller.run("sinfo").stderr.splitlines()
+    assert errors == [
+        "sinfo: error: Ignoring bad OverSubscribe value: YES:1",
+        "sinfo: error: MaxArraySize value (4000002) is greater than 4000001",
+    ]
+
+
+def test_a_default_time_beyond_the_queues_limit_is_ignored_in_silence(tmp_path: Path) -> None:
+    limited = replace(cpu(), extra={"DefaultTime": "1-12:00:01"})
+    with slurms.running_cluster(dev(train(), limited, slurm_version=DEBIANS), tmp_path) as controller:
+        part = slurms.show(controller, "partitions")[1]
+    assert (part["MaxTime"], part["DefaultTime"]) == ("1-12:00:00", "NONE")
+
+
+def test_slurm_takes_the_debug_flags_of_its_release_and_no_others(tmp_path: Path) -> None:
+    (rule,) = value_rules(OLDEST, Place.CONF, "DebugFlags")
+    assert isinstance(rule, Words)
+    taken = {word for word in rule.words if "Invalid DebugFlag" not in read(tmp_path, f"DebugFlags={word}")}
+    assert taken == {word for word in rule.words if not misfits(OLDEST, Place.CONF, "DebugFlags", word)}
 
 
 def test_slurmctld_names_each_number_that_is_too_large_and_each_word_that_is_neither_yes_nor_no(tmp_path: Path) -> None:
-    wrong = {place: {key: too_far(place, key) for key in keys(place)} for place in OWNED}
+    wrong = {place: {key: too_far(place, key) for key in keys(place)} for place in PLACES}
     with pytest.raises(SlurmError), slurms.running_cluster(plan(wrong[Place.CONF], wrong[Place.PARTITION]), tmp_path):
         pass
     errors = [line for line in (tmp_path / "slurmctld.out").read_text().splitlines() if "error: " in line]
-    named = {key: sum(key in line for line in errors) for place in OWNED for key in wrong[place]}
+    named = {key: sum(key in line for line in errors) for place in PLACES for key in wrong[place]}
     assert [key for key, count in named.items() if not count] == []
 
 
@@ -172,6 +209,14 @@ def test_what_ends_slurmctld_a_spec_refuses(place: Place, extra: Mapping[str, st
     single = [message for item in extra.items() if (message := value_problem(OLDEST, place, *item))]
     together = list(conflicts(extra, OLDEST, NODES)) if place is Place.CONF else []
     assert len([*single, *together]) == 1
+
+
+def read(directory: Path, line: str) -> str:
+    """What a command says of a slurm.conf with this line, which it reads as slurmctld does."""
+    conf = directory / "slurm.conf"
+    conf.write_text(f"ClusterName=x\nSlurmctldHost=x(127.0.0.1)\nSlurmctldPort=1\n{line}\nNodeName=n\n")
+    environment = {"PATH": "/usr/bin", "SLURM_CONF": str(conf)}
+    return subprocess.run(["scontrol", "ping"], env=environment, capture_output=True, text=True, check=False).stderr
 
 
 def prepare(directory: Path, number: int, place: Place, extra: Mapping[str, str]) -> None:

@@ -158,6 +158,11 @@ def test_a_finding_says_what_the_plugin_sets_instead() -> None:
     assert finding("NCCL_BUFFSIZE=1", "p5.48xlarge").why == "overrides what the plugin sets on p5.48xlarge, 8388608"
 
 
+@pytest.mark.parametrize("name", ["NCCL_FOO", "OFI_NCCL_FOO", "FI_EFA_FOO", "NCCL_"])
+def test_a_name_that_is_like_none_has_no_hint(name: str) -> None:
+    assert finding(f"{name}=1").instead is None
+
+
 def test_a_typo_finds_the_nearest_name() -> None:
     assert finding("NCCL_SOCKET_IFNAMES=eth0").instead == "did you mean NCCL_SOCKET_IFNAME?"
 

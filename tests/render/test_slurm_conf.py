@@ -23,7 +23,7 @@ from corral.render.slurm import (
     tree_width,
 )
 from corral.spec.image import ImageSpec
-from corral.spec.rules_slurm import CONF_KEYS, PARTITION_KEYS
+from corral.spec.rules_slurm_keys import KEPT, SHARING, WRITTEN
 from render.plans import cpu, dev, train
 from render.slurm_files import records, settings
 from slurms import wide
@@ -336,15 +336,26 @@ def test_owned_keys_are_these() -> None:
     ]
 
 
-def test_a_spec_refuses_every_owned_key() -> None:
-    assert owned_keys() - CONF_KEYS == frozenset()
+def test_a_spec_calls_written_what_is_written_and_nothing_else() -> None:
+    assert WRITTEN[Place.CONF] == owned_keys()
 
 
-def test_a_spec_refuses_every_key_that_a_partition_line_has() -> None:
-    every = replace(cpu(), accounts=("ml",), exclusive=True)
-    lines = (partition_line(queue, release) for queue in (every, train()) for release in RELEASES)
-    keys = {key for line in lines for key in records(line)[0]}
-    assert keys - PARTITION_KEYS == set()
+def test_a_spec_calls_written_what_a_partition_line_has_and_nothing_else() -> None:
+    lines = [
+        partition_line(queue, release) for queue in (replace(cpu(), accounts=("ml",)), train()) for release in RELEASES
+    ]
+    assert {key for line in lines for key in records(line)[0]} == WRITTEN[Place.PARTITION]
+
+
+def test_a_queue_of_whole_nodes_has_keys_of_sharing_beside_them() -> None:
+    lines = [partition_line(replace(cpu(), exclusive=True), release) for release in RELEASES]
+    more = {key for line in lines for key in records(line)[0]} - WRITTEN[Place.PARTITION]
+    assert (more, SHARING) == ({"OverSubscribe", "Exclusive"}, {"OverSubscribe", "Exclusive", "Shared"})
+
+
+@pytest.mark.parametrize("place", WRITTEN, ids=lambda place: place.name.lower())
+def test_no_key_that_is_written_is_called_kept(place: Place) -> None:
+    assert {key.lower() for key in WRITTEN[place]} & {key.lower() for key in KEPT[place]} == set()
 
 
 def test_jobs_are_fenced_into_their_devices_cores_and_memory() -> None:
@@ -418,11 +429,9 @@ def test_own_keys_that_this_slurm_lacks_are_refused_all_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "keys", "beside"),
-    [(Place.CONF, CONF_KEYS, {"Include"}), (Place.PARTITION, PARTITION_KEYS, {"PartitionName"})],
+    ("place", "beside"),
+    [(Place.CONF, {"Include"}), (Place.PARTITION, {"PartitionName"})],
     ids=["conf", "partition"],
 )
-def test_every_key_that_a_spec_refuses_as_corrals_is_one_of_slurm(
-    place: Place, keys: frozenset[str], beside: set[str]
-) -> None:
-    assert {key for key in keys if key.lower() not in slurm_keys(place)} == beside
+def test_every_key_that_a_spec_refuses_as_corrals_is_one_of_slurm(place: Place, beside: set[str]) -> None:
+    assert {key for key in (*WRITTEN[place], *KEPT[place]) if key.lower() not in slurm_keys(place)} == beside

@@ -18,7 +18,7 @@ from corral.report.changes import changes_view, difference_view
 from corral.report.doctor import Finding, Purpose, doctor_view, possible
 from corral.report.leftovers import leftovers_document, leftovers_view
 from corral.report.status import status_document, status_view
-from worked_example import RoundPrices
+from worked_example import UNPRICED_LUSTRE, RoundPrices
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 OWN = {"corral:base": "dev", "corral:cluster": "dev"}
@@ -206,34 +206,30 @@ def test_what_is_kept_is_told_with_its_cost() -> None:
     assert status(key)[1].endswith(" USD an hour for what is kept")
 
 
-STRANGE = Thing(
-    kind=Kind.LUSTRE,
-    id="fs-1",
-    tags={"corral:base": "dev", "Name": "data"},
-    size_gib=19_200,
-    type="PERSISTENT_2 SSD 250",
-)
-
-
 def test_status_says_what_its_costs_lack() -> None:
     lacks = "(no price is known for lustre file system data (19,200 GiB))"
     told = "costs at least 0.40 USD an hour now: base ?, cluster 0.40"
-    assert f"{told} {lacks}" in " ".join(status(VPC, STRANGE, HEAD))
+    assert f"{told} {lacks}" in " ".join(status(VPC, UNPRICED_LUSTRE, HEAD))
 
 
 def test_the_document_of_a_status_says_what_its_costs_lack() -> None:
-    found = find_status([VPC, STRANGE, HEAD], "dev", "dev", "us-east-1", None, RoundPrices())
+    found = find_status([VPC, UNPRICED_LUSTRE, HEAD], "dev", "dev", "us-east-1", None, RoundPrices())
     missing = ["lustre file system data (19,200 GiB)"]
     assert status_document(found)["incomplete"] == {"usd_per_hour": missing, "base_usd_per_hour": missing}
 
 
 def test_kept_lustre_without_a_price_is_told_where_nothing_else_is() -> None:
-    assert "costs ? USD an hour for what is kept (no price is known for" in " ".join(status(STRANGE))
+    assert "costs ? USD an hour for what is kept (no price is known for" in " ".join(status(UNPRICED_LUSTRE))
 
 
 def test_leftovers_without_a_price_make_their_sum_incomplete() -> None:
-    found = left(VOLUME, STRANGE)
+    found = left(VOLUME, UNPRICED_LUSTRE)
     told = lines(leftovers_view(found, RoundPrices()))
     assert "2 in all at least 5.00" in told
     (region,) = leftovers_document([found], lambda region: RoundPrices())["regions"]
     assert region["incomplete"] == {"usd_per_month": ["lustre file system data (19,200 GiB)"]}
+
+
+def test_kept_data_is_told_to_be_of_bases_that_are_not_up() -> None:
+    told = lines(leftovers_view(left(kept=(TINY,)), RoundPrices()))
+    assert "Kept on purpose of bases that are not up; `corral down ENV --delete-data BASE` deletes it" in told

@@ -3,6 +3,7 @@
 import io
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -164,3 +165,43 @@ def test_spot_that_cannot_start_is_told_so_in_its_row() -> None:
     low = replace(queue.offers[0], max_price_usd_per_hour=1.5)
     text = told(RoundPrices(), BASE, replace(CLUSTER, queues=(replace(queue, offers=(low, queue.offers[1])),)))
     assert "train spot 0 limit too low - [2]" in text
+
+
+def told_of_queue(**changes: Any) -> list[str]:
+    """The lines of the queue's own facts, up to its offers, where it is so changed."""
+    (queue,) = CLUSTER.queues
+    text = told(RoundPrices(), BASE, replace(CLUSTER, queues=(replace(queue, **{"nvme_mount": "/nvme", **changes}),)))
+    facts, _, _ = text.partition("jobs have no time limit\n")[2].partition("\norder")
+    return [line for line in facts.splitlines() if line]
+
+
+def test_a_queue_without_wishes_of_its_own_tells_none() -> None:
+    assert told_of_queue() == []
+
+
+def test_the_image_of_a_queue_is_told_where_it_is_not_the_clusters() -> None:
+    neuron = replace(CLUSTER.image, profile="ubuntu-24.04-neuron-dlami", parameter="/aws/service/neuron/image_id")
+    assert told_of_queue(image=neuron) == [
+        "image ubuntu-24.04-neuron-dlami: Ubuntu 24.04, Python 3.12, Slurm 23.11",
+        "newest of /aws/service/neuron/image_id at the first up, then pinned",
+    ]
+
+
+def test_the_id_of_a_queues_own_image_is_told() -> None:
+    own = replace(CLUSTER.image, image_id="ami-0123456789abcdef0", parameter=None)
+    assert told_of_queue(image=own)[1] == "ami-0123456789abcdef0"
+
+
+def test_the_clusters_image_is_not_told_again() -> None:
+    assert told_of_queue(image=CLUSTER.image) == []
+
+
+def test_what_a_queue_sets_is_told_in_a_line() -> None:
+    extra = {"PriorityTier": "10"}
+    assert told_of_queue(root_gib=500, nvme_mount="/local", exclusive=True, weight=10, extra=extra) == [
+        "set root 500 GiB; NVMe disks on /local; jobs take whole nodes; weight 10; PriorityTier=10"
+    ]
+
+
+def test_disks_that_are_not_mounted_are_told() -> None:
+    assert told_of_queue(nvme_mount=None) == ["set NVMe disks mounted nowhere"]

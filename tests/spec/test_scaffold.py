@@ -191,7 +191,11 @@ def test_reserved_capacity_is_to_be_put_in() -> None:
     ("like", "wanted", "expected"),
     [
         ("dev", {"name": "My Lab"}, "--name: 'My Lab' is not a name - use small letters, digits and hyphens,"),
-        ("dev", {"region": "us-west-9"}, "--region: 'us-west-9' is not in the catalogue - did you mean 'us-west-1'?"),
+        (
+            "dev",
+            {"region": "us-west-9"},
+            "--region: 'us-west-9' is not in the catalogue - did you mean 'us-west-1' or 'us-west-2'?",
+        ),
         ("dev", {"instance_type": "p5.48xl"}, "--instance-type: 'p5.48xl' is not in the catalogue - did you mean"),
         ("train", {"instance_type": "g5.xlarge"}, "--instance-type: g5.xlarge is not sold as capacity-block, of which"),
         ("dev", {"max_nodes": 0}, "--max-nodes: 0 cannot be - use 1 to 65533"),

@@ -20,13 +20,16 @@ PARTITION = "queues[1].extra."
 MINUTES = "write minutes, or days-hours:minutes:seconds as in 1-12:00:00"
 MODES = "known are OFF, CANCEL, GANG, PRIORITY, REQUEUE, SUSPEND, WITHIN"
 LEVELS = "known are quiet, fatal, error, info, verbose, debug, debug2, debug3, debug4, debug5"
+SHARES = "NO, YES, YES:4, FORCE or FORCE:4"
 Extra = Mapping[str, str | int]
 
 
-def said(tmp_path: Path, *, conf: Extra | None = None, partition: Extra | None = None, image: str = "") -> list[str]:
+def said(
+    tmp_path: Path, *, conf: Extra | None = None, partition: Extra | None = None, image: str = "", queue: str = ""
+) -> list[str]:
     """What is said of a spec with these own keys, without the file's name."""
     edits = [("    tags: {project: llm}\n", f"    slurm:\n      extra: {flow(conf)}\n    tags: {{project: llm}}\n")]
-    edits += [("nodes: {max: 8}", f"nodes: {{max: 8}}\n        extra: {flow(partition)}")]
+    edits += [("nodes: {max: 8}", f"nodes: {{max: 8}}{queue}\n        extra: {flow(partition)}")]
     edits += [("profile: ubuntu-24.04-dlami", f"profile: ubuntu-24.04-dlami{image}")]
     try:
         read_environment(project(tmp_path, cluster=edited(CLUSTER, edits)), "dev")
@@ -47,7 +50,15 @@ def flow(extra: Extra | None) -> str:
         ("MaxJobCount", "1.5", "'1.5' is not a whole number - MaxJobCount takes 1 to 4294967295"),
         ("MaxJobCount", 0, "0 is too small - MaxJobCount takes 1 to 4294967295"),
         ("maxjobcount", -4, "-4 is too small - MaxJobCount takes 1 to 4294967295"),
-        ("MaxArraySize", 99999999999, "99999999999 is too large - MaxArraySize takes 0 to 4294967295"),
+        ("MaxArraySize", 99999999999, "99999999999 is too large - MaxArraySize takes 0 to 4000001"),
+        ("MaxArraySize", 4000002, "4000002 is too large - MaxArraySize takes 0 to 4000001"),
+        ("MaxArraySize", "INFINITE", "INFINITE is too large - MaxArraySize takes 0 to 4000001"),
+        ("DebugFlags", "gres,Bakfill", "'Bakfill' is not possible - did you mean 'Backfill'?"),
+        (
+            "DebugFlags",
+            "Gres,audittls",
+            "'AuditTLS' is for Slurm from 25.05, image 'ubuntu-24.04-dlami' has 23.11 - leave it out",
+        ),
         ("KillWait", -4, "-4 is too small - KillWait takes 0 to 65535"),
         ("KillWait", "5K", "'5K' is not a whole number - KillWait takes 0 to 65535"),
         ("KillWait", "30s", "'30s' is not a whole number - KillWait takes 0 to 65535"),
@@ -176,6 +187,17 @@ def test_a_value_of_slurm_conf_that_ends_slurmctld_is_refused(
         ),
         ("GraceTime", "y", "'y' is not a whole number - GraceTime takes 0 to 4294967295"),
         ("DefMemPerNode", "1G", "'1G' is not a whole number - DefMemPerNode takes 0 to 18446744073709551615"),
+        ("DefaultTime", "1h", f"'1h' is not a time of Slurm's - {MINUTES}"),
+        ("DefaultTime", 35791394, "35791394 is too long - DefaultTime takes 35791393 minutes or less"),
+        ("OverSubscribe", "FORCED", f"'FORCED' is not possible - OverSubscribe takes {SHARES}"),
+        ("OverSubscribe", "YES:1", f"'YES:1' is not possible - OverSubscribe takes {SHARES}"),
+        ("OverSubscribe", "YES,NO", f"'YES,NO' is not possible - OverSubscribe takes {SHARES}"),
+        ("Shared", "zzz", f"'zzz' is not possible - Shared takes {SHARES}"),
+        (
+            "OverSubscribe",
+            "Exclusive",
+            "'Exclusive' is said by the queue's own field - write exclusive: true instead",
+        ),
         ("SelectTypeParameters", "CR_Memory", "'CR_Memory' is not possible - did you mean 'CR_Core_Memory'?"),
         (
             "TRESBillingWeights",
@@ -190,6 +212,62 @@ def test_a_value_of_a_partition_that_ends_slurmctld_is_refused(
     key: str, value: str | int, message: str, tmp_path: Path
 ) -> None:
     assert said(tmp_path, partition={key: value}) == [f"{PARTITION}{key}: {message}"]
+
+
+@pytest.mark.parametrize(
+    ("queue", "key", "value", "message"),
+    [
+        (
+            "exclusive: true",
+            "oversubscribe",
+            "YES",
+            "'YES' contradicts the queue's exclusive: true, whole nodes for each job - keep one of both",
+        ),
+        (
+            "exclusive: true",
+            "Shared",
+            "NO",
+            "'NO' contradicts the queue's exclusive: true, whole nodes for each job - keep one of both",
+        ),
+        (
+            "time_limit: 12h",
+            "DefaultTime",
+            "12:00:01",
+            "12:00:01 is longer than the queue's time_limit 12h: Slurm ignores it - use that or less",
+        ),
+    ],
+    ids=lambda value: str(value).replace(" ", ""),
+)
+def test_a_value_that_contradicts_the_queue_is_refused(
+    queue: str, key: str, value: str, message: str, tmp_path: Path
+) -> None:
+    assert said(tmp_path, partition={key: value}, queue=f"\n        {queue}") == [f"{PARTITION}{key}: {message}"]
+
+
+def test_a_default_time_up_to_the_queues_limit_is_not_refused(tmp_path: Path) -> None:
+    assert said(tmp_path, partition={"DefaultTime": "12:00:00"}, queue="\n        time_limit: 12h") == []
+
+
+@pytest.mark.parametrize(
+    ("key", "why"),
+    [
+        ("HealthCheckProgram", "is to check nodes with it"),
+        ("prolog", "is to check and clean nodes there around each job"),
+        ("TopologyPlugin", "is to tell Slurm about the network's topology itself"),
+        ("SlurmctldAddr", "says in SlurmctldHost where the head is"),
+        ("AccountingStorageType", "sets accounting up as a whole, and has no slurmdbd yet"),
+        ("NodeSet", "writes lines of several keys itself"),
+    ],
+)
+def test_a_key_that_is_kept_for_corral_is_refused_with_the_reason(key: str, why: str, tmp_path: Path) -> None:
+    assert said(tmp_path, conf={key: "x"}) == [f"{CONF}{key}: is kept for corral, which {why} - leave it out"]
+
+
+def test_a_key_that_is_kept_in_a_partition_is_refused_with_the_reason(tmp_path: Path) -> None:
+    assert said(tmp_path, partition={"ResumeTimeout": 5}) == [
+        f"{PARTITION}ResumeTimeout: is kept for corral, which waits for machines equally long in every queue"
+        + " - leave it out"
+    ]
 
 
 def test_a_key_in_two_cases_is_refused_in_both_places(tmp_path: Path) -> None:
@@ -224,6 +302,8 @@ def test_a_wrong_way_to_preempt_is_said_once(tmp_path: Path) -> None:
         {"MCSPlugin": "mcs/group", "MCSParameters": "ondemand,ml|physics", "BcastExclude": "None"},
         {"SlurmSchedLogLevel": 1, "SlurmSchedLogFile": "/var/log/slurm/sched.log", "MaxNodeCount": 12},
         {"SchedulerParameters": "bf_continue,bf_window=zzz", "HealthCheckNodeState": "zzz", "MailDomain": "zzz"},
+        {"DebugFlags": "gres,CPU_Bind", "TaskProlog": "/opt/prolog", "RebootProgram": "/sbin/reboot"},
+        {"MpiDefault": "pmix", "TaskEpilog": "/opt/epilog"},
         {"FirstJobId": 67043329, "MaxJobId": 67108863, "TaskPluginParam": "Verbose,autobind=cores"},
     ],
     ids=" ".join,
@@ -235,7 +315,8 @@ def test_what_slurm_takes_is_not_refused(conf: Extra, tmp_path: Path) -> None:
 def test_what_slurm_takes_of_a_partition_is_not_refused(tmp_path: Path) -> None:
     taken = {"PriorityTier": 65535, "MaxNodes": "INFINITE", "PreemptMode": "within,cancel"}
     more = {"DefMemPerNode": "1000K", "GraceTime": "0x10", "LLN": "true", "TRESBillingWeights": "CPU=1.0,Mem=0.25G"}
-    assert said(tmp_path, partition=taken | more) == []
+    freed = {"DefaultTime": "1-12:00:00", "OverSubscribe": "force:4"}
+    assert said(tmp_path, partition=taken | more | freed) == []
 
 
 def test_an_image_of_ones_own_may_have_plugins_of_its_own(tmp_path: Path) -> None:
@@ -272,6 +353,12 @@ def test_an_image_of_ones_own_may_have_plugins_of_its_own(tmp_path: Path) -> Non
             ["'NO_FAIR_TREE': slurmctld of 24.11 without slurmdbd breaks down - leave it out"],
         ),
         ("26.05", {"PriorityFlags": "NO_FAIR_TREE"}, []),
+        (
+            "24.11",
+            {"DebugFlags": "TimeCray"},
+            ["'TimeCray' is for Slurm before 24.11 (removed), image 'ami-0123456789abcdef0' has 24.11 - leave it out"],
+        ),
+        ("26.05", {"DebugFlags": "TLS,AuditTLS"}, []),
         (
             "26.05",
             {"PowerAction": "x"},

@@ -1122,8 +1122,10 @@ WRONG = (
             ),
         ),
         says=(
-            C + "slurm.extra.PluginDir: is set by corral, whose working rests on it - leave it out",
-            C + "slurm.extra.plugstackconfig: is set by corral, whose working rests on it - leave it out",
+            C + "slurm.extra.PluginDir: is kept for corral, which puts Slurm's files on hosts itself - leave it out",
+            C
+            + "slurm.extra.plugstackconfig: is kept for corral, which puts Slurm's files on hosts itself"
+            + " - leave it out",
         ),
     ),
     Wrong(
@@ -1134,7 +1136,11 @@ WRONG = (
                 "    slurm:\n      extra: {AccountingStorageEnforce: limits}\n    tags: {project: llm}\n",
             ),
         ),
-        says=(C + "slurm.extra.AccountingStorageEnforce: is set by corral, whose working rests on it - leave it out",),
+        says=(
+            C
+            + "slurm.extra.AccountingStorageEnforce: is kept for corral, which sets accounting up as a whole, and has"
+            + " no slurmdbd yet - leave it out",
+        ),
     ),
     Wrong(
         name="submit plugin without its file",

@@ -10,6 +10,7 @@ from corral.catalog.slurm_releases import RELEASES, Release, release_text
 from corral.catalog.slurm_settings import Place, Setting, slurm_changes
 from corral.model.cluster import ClusterPlan
 from corral.render import cluster_files
+from corral.spec.rules_slurm_keys import KEPT
 from render.slurm_files import records
 from slurms import wide
 
@@ -21,7 +22,10 @@ _END = "<!-- end -->"
 
 def page(text: str) -> str:
     """The page with its tables as the code has them."""
-    return _filled(_filled(text, "written", written_table()), "settings", settings_table())
+    tables = {"written": written_table(), "kept": kept_table(), "settings": settings_table()}
+    for name, table in tables.items():
+        text = _filled(text, name, table)
+    return text
 
 
 def _filled(text: str, name: str, table: str) -> str:
@@ -32,6 +36,16 @@ def _filled(text: str, name: str, table: str) -> str:
 def written_table() -> str:
     """What slurm.conf has for each release, of what differs between them."""
     return markdown(("Slurm", *VARYING, "a queue of whole nodes"), [_written(release) for release in RELEASES])
+
+
+def kept_table() -> str:
+    """The keys that are kept for corral, those of a reason together."""
+    reasons: dict[tuple[Place, str], list[str]] = {}
+    for place, keys in KEPT.items():
+        for key, reason in keys.items():
+            reasons.setdefault((place, reason), []).append(f"`{key}`")
+    rows = [(", ".join(names), place.value, f"corral {reason}") for (place, reason), names in reasons.items()]
+    return markdown(("key", "in", "why"), rows)
 
 
 def settings_table() -> str:

@@ -19,7 +19,8 @@ BOX_PROFILE = "box-debian-12"  # what machines in the AWS in a box boot, whateve
 class ImageProfile:
     """One profile. `image_parameter` is the SSM parameter that holds the newest image id of a region.
 
-    `drivers`: whose accelerators it can drive. `box`: it exists only in the AWS in a box, and no spec may name it.
+    `snapshot_gib`: the size of its root snapshot; EC2 refuses a smaller root volume. `drivers`: whose accelerators it
+    can drive. `box`: it exists only in the AWS in a box, and no spec may name it.
     """
 
     name: str
@@ -30,6 +31,7 @@ class ImageProfile:
     slurm_sbin: str
     default_user: str
     root_device_name: str
+    snapshot_gib: int
     architecture: str
     drivers: tuple[Vendor, ...]
     box: bool

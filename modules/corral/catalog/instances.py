@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,10 +11,12 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any
 
-from corral.catalog.names import UnknownName, nearest, suggestion
+from corral.catalog.names import UnknownName, did_you_mean
 from corral.catalog.tables import read_toml
 
 EC2_SOURCE = "DescribeInstanceTypes, as bundled with moto 5.2.5"
+_SMALL_SIZES = ("nano", "micro", "small", "medium", "large")
+_LARGEST = 1024  # times xlarge, more than any size has: metal alone is the whole machine
 
 
 class Vendor(StrEnum):
@@ -90,6 +93,14 @@ def instance_types() -> Mapping[str, InstanceType]:
     return MappingProxyType({name: instance_type(name, rows[name], EC2_SOURCE) for name in sorted(rows)})
 
 
+@cache
+def left_out() -> Mapping[str, str]:
+    """Why a type of a shipped family is not shipped, by its name: the end of a sentence."""
+    return MappingProxyType(
+        {name: row["reason"] for row in read_toml("left_out.toml")["left_out"] for name in row["names"]}
+    )
+
+
 def find_instance_type(name: str) -> InstanceType:
     """The shipped type of this name. Raises UnknownName where there is none."""
     return find_type(name, instance_types())
@@ -111,9 +122,35 @@ def type_hint(name: str, types: Mapping[str, InstanceType]) -> str:
             return f"{machine.accelerator.product} is in {', '.join(having)}"
     if sizes := [other for other in types if other.partition(".")[0] == name.lower()]:
         return f"{name} is a family, which has {', '.join(sizes)}"
-    if nearest(name, types):
-        return suggestion(name, types)
-    return f"known families are {', '.join(sorted({machine.family for machine in types.values()}))}"
+    if reason := left_out().get(name.lower()):
+        return f"{reason} - {_sizes(name.lower(), types)}"
+    if question := did_you_mean(name, types):
+        return question
+    return _sizes(name.lower(), types) or (
+        f"known families are {', '.join(sorted({machine.family for machine in types.values()}))}"
+    )
+
+
+def _sizes(name: str, types: Mapping[str, InstanceType]) -> str | None:
+    """The sizes of the name's family that are nearest to its own; None where the family is not known."""
+    family, _, size = name.partition(".")
+    wanted = _rank(size)
+    sizes = [other for other in types if types[other].family == family]
+    if wanted is None or not sizes:
+        return f"{family} has {', '.join(sizes)}" if sizes else None
+    ranks = {other: _rank(other.partition(".")[2]) for other in sizes}
+    near = sorted(sizes, key=lambda other: math.inf if (rank := ranks[other]) is None else abs(rank - wanted))
+    return f"its nearest sizes are {' and '.join(near[:2])}" if len(near) > 1 else f"{family} has {near[0]}"
+
+
+def _rank(size: str) -> float | None:
+    """The place of a size among the others, 0 for xlarge, one more for each doubling; bare metal is the largest."""
+    if size in _SMALL_SIZES:
+        return _SMALL_SIZES.index(size) - len(_SMALL_SIZES)
+    found = re.fullmatch(r"(?:metal-)?(\d*)xl(?:arge)?", size)
+    if found is None:
+        return math.log2(_LARGEST) if size == "metal" else None
+    return math.log2(max(1, int(found[1] or 1)))
 
 
 def instance_type(name: str, row: Mapping[str, Any], source: str) -> InstanceType:

@@ -95,9 +95,13 @@ class Times:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """Text whose items between commas each match a pattern, or that is `instead`; `like` says what is right."""
+    """Text whose items between commas each match a pattern, or that is `instead`; `like` says what is right.
+
+    `single`: a comma is a letter like others, so that all of the text is one item.
+    """
 
     item: re.Pattern[str]
+    single: bool = False
     instead: str | None
     like: str
 
@@ -105,7 +109,8 @@ class Shape:
         """The first item that does not."""
         if value.lower() == self.instead:
             return None
-        return next((item for item in value.split(",") if item and not self.item.fullmatch(item)), None)
+        items = [value] if self.single else value.split(",")
+        return next((item for item in items if item and not self.item.fullmatch(item)), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -106,7 +106,7 @@ def _times(row: Mapping[str, Any]) -> Times:
 
 def _shape(row: Mapping[str, Any]) -> Shape:
     item = re.compile(row["pattern"], re.ASCII | re.IGNORECASE)
-    return Shape(item=item, instead=row.get("or"), like=row["like"])
+    return Shape(item=item, instead=row.get("or"), like=row["like"], single=row.get("single", False))
 
 
 def _setting(row: Mapping[str, Any]) -> Setting:

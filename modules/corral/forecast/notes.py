@@ -5,7 +5,7 @@ Nothing here is a mistake in the spec: quotas can be raised, and a machine far f
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from corral.catalog.instances import instance_types
@@ -34,18 +34,21 @@ class Note:
 
 
 def notes(base: BasePlan, cluster: ClusterPlan, prices: PriceList, counts: Counts = NO_COUNTS) -> tuple[Note, ...]:
-    """The notes, limits first. `counts`: what reservations and blocks hold, where that is known."""
+    """The notes by what they can cost: nodes that cannot be had, limits, money, speed.
+
+    `counts`: what reservations and blocks hold, where that is known.
+    """
     return (
-        *_interfaces(cluster),
+        *_offered(cluster),
+        *_beyond_counts(cluster, counts),
+        *_too_low_limits(cluster, prices),
         *_address_units(cluster),
         *_addresses(base, cluster),
-        *_offered(cluster),
-        *_over_zones(cluster),
-        *_far_from_data(cluster, prices),
-        *_beyond_counts(cluster, counts),
-        *_reservations(cluster),
-        *_too_low_limits(cluster, prices),
+        *_interfaces(cluster),
         *_paid_anyway(cluster, prices, counts),
+        *_over_zones(cluster),
+        *_reservations(cluster),
+        *_far_from_data(cluster, prices),
     )
 
 
@@ -96,7 +99,8 @@ def _addresses(base: BasePlan, cluster: ClusterPlan) -> Iterator[Note]:
 
 
 def _offered(cluster: ClusterPlan) -> Iterator[Note]:
-    for queue in cluster.queues:
+    """Queues whose type the region does not have come first: not one of their nodes can start."""
+    for queue in sorted(cluster.queues, key=lambda queue: bool(offered_zones(queue.instance_type, cluster.region))):
         if queue.instance_type not in instance_types():
             continue  # the project's own type, of which no snapshot knows
         known = offered_zones(queue.instance_type, cluster.region)
@@ -121,14 +125,24 @@ def _far_from_data(cluster: ClusterPlan, prices: PriceList) -> Iterator[Note]:
     price = prices.service(Service.CROSS_ZONE_GB)
     cost = f" and costs {price.usd:g} USD for each GB" if price else ""
     for system in cluster.lustre:
-        for queue in cluster.queues:
-            if far := _other_zones(queue, system.zone_id):
-                text = f"is in {system.zone_id}, nodes of {queue.name} may run in {', '.join(far)}: reading from there"
-                yield Note(about=f"Lustre {system.name}", text=f"{text} is slower{cost}")
+        if readers := _far_readers(cluster.queues, system.zone_id):
+            yield Note(
+                about=f"Lustre {system.name}",
+                text=f"is in {system.zone_id}, nodes of {readers}: reading from there is slower{cost}",
+            )
 
 
-def _other_zones(queue: QueuePlan, zone: str) -> list[str]:
-    return [other for other in dict.fromkeys(offer.zone_id for offer in queue.offers) if other != zone]
+def _far_readers(queues: Sequence[QueuePlan], zone: str) -> str:
+    """The queues whose nodes may run in other zones, those with the same zones together; empty where there are none."""
+    by_zones: dict[tuple[str, ...], list[str]] = {}
+    for queue in queues:
+        if far := _other_zones(queue, zone):
+            by_zones.setdefault(far, []).append(queue.name)
+    return ", of ".join(f"{', '.join(names)} may run in {', '.join(far)}" for far, names in by_zones.items())
+
+
+def _other_zones(queue: QueuePlan, zone: str) -> tuple[str, ...]:
+    return tuple(other for other in dict.fromkeys(offer.zone_id for offer in queue.offers) if other != zone)
 
 
 def _beyond_counts(cluster: ClusterPlan, counts: Counts) -> Iterator[Note]:

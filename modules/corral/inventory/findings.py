@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from corral.inventory.account import Session, read_things
 from corral.inventory.kept import sized
-from corral.inventory.leftovers import Leftover, find_leftovers, of_names
+from corral.inventory.leftovers import Leftover, find_kept, find_leftovers, of_names
 from corral.inventory.states import read_alive
 from corral.inventory.things import Kind, Thing
 
@@ -22,7 +22,10 @@ class Known:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """What a sweep found in a region, judged by the stacks of `backend`. `foreign`: leftovers of unknown names."""
+    """What a sweep found in a region, judged by the stacks of `backend`.
+
+    `foreign`: leftovers of unknown names. `kept`: the data of bases that are not up.
+    """
 
     region: str
     backend: str
@@ -33,10 +36,10 @@ class Findings:
 
 def find(session: Session, backend: str, known: Known, *, only_known: bool) -> Findings:
     """What there is to sweep, by the stacks that live in this backend. `only_known` leaves everything else out."""
-    things = read_things(session)
-    left = find_leftovers(things, read_alive(backend, session))
+    things, alive = read_things(session), read_alive(backend, session)
+    left = find_leftovers(things, alive)
     ours = of_names(left, clusters=known.clusters, bases=known.bases)
-    kept = (thing for thing in things if thing.keep is not None and (not only_known or thing.base in known.bases))
+    kept = (thing for thing in find_kept(things, alive) if not only_known or thing.base in known.bases)
     return Findings(
         region=session.region_name,
         backend=backend,

@@ -36,6 +36,11 @@ def find_leftovers(things: Iterable[Thing], alive: Alive) -> tuple[Leftover, ...
     return tuple(Leftover(thing=thing, reason=reason) for thing, reason in judged if reason)
 
 
+def find_kept(things: Iterable[Thing], alive: Alive) -> tuple[Thing, ...]:
+    """The kept data among the things, in their order, whose base is not up: that of a base in use is no question."""
+    return tuple(thing for thing in things if thing.keep is not None and thing.base not in alive.bases)
+
+
 def of_names(leftovers: Iterable[Leftover], clusters: Collection[str], bases: Collection[str]) -> tuple[Leftover, ...]:
     """Those whose cluster, or whose base where they have no cluster, has one of these names."""
     return tuple(

@@ -22,6 +22,7 @@ from corral.catalog.nccl_variables import (
     variable_catalogue,
 )
 
+_HEADS = ("OFI_NCCL_",)  # longer than a prefix, and no likeness either
 PREFIXES = ("NCCL_", "FI_", "OFI_", "RDMAV_", "IBV_", "NEURON_RT_", "NEURON_LOGICAL_")
 
 
@@ -191,6 +192,14 @@ def _without_rule(assignment: Assignment) -> Finding:
     if rules := variable_catalogue().rules.get(assignment.name):
         why = "nothing is known against it with these versions"
         return Finding(assignment=assignment, verdict=Verdict.FINE, why=why, source=rules[0].source)
-    close = nearest(assignment.name, variable_catalogue().rules)
-    hint = f"did you mean {close[0]}?" if close else None
+    meant = _meant(assignment.name)
+    hint = f"did you mean {meant}?" if meant else None
     return Finding(assignment=assignment, verdict=Verdict.UNKNOWN, why="not known here", source=None, instead=hint)
+
+
+def _meant(name: str) -> str | None:
+    """The known variable that is nearest, of the same prefix: what all begin with says nothing about likeness."""
+    prefix = next(prefix for prefix in (*_HEADS, *PREFIXES) if name.startswith(prefix))
+    known = [other.removeprefix(prefix) for other in variable_catalogue().rules if other.startswith(prefix)]
+    close = nearest(name.removeprefix(prefix), known)
+    return prefix + close[0] if close else None

@@ -28,7 +28,7 @@ def leftovers_view(found: Findings, prices: PriceList) -> Iterator[RenderableTyp
         yield from _leftovers(found.foreign, prices)
         yield lines(["Somebody else may be using them. Only a sweep of their own project deletes them."])
     if found.kept:
-        yield heading("Kept on purpose", "`corral down ENV --delete-data BASE` deletes it")
+        yield heading("Kept on purpose", "of bases that are not up; `corral down ENV --delete-data BASE` deletes it")
         rows = [(one.base or "", one.kind.value, _cost(one, prices), one.id) for one in found.kept]
         yield table(("base", "kind", ">USD/month", "id"), rows)
 

@@ -12,12 +12,13 @@ from corral.forecast.bill import Item
 from corral.forecast.notes import Note
 from corral.inventory.things import BASE_TAG
 from corral.model.base import BasePlan
-from corral.model.cluster import ClusterPlan, QueuePlan
+from corral.model.cluster import ClusterPlan, ImagePlan, QueuePlan
 from corral.model.lustre import LustrePlan
 from corral.model.markets import InterfaceType
 from corral.plan.addresses import free_addresses, taken_addresses
 from corral.report.amounts import count, duration, usd
 from corral.report.tables import facts, heading, table
+from corral.spec.queues import QueueSpec
 
 _INTERFACES = {
     InterfaceType.ENA: "ENA (IP)",
@@ -37,7 +38,7 @@ def plan_view(
     yield Text()
     yield facts(_ways(base))
     for queue in cluster.queues:
-        yield from _queue(queue)
+        yield from _queue(queue, cluster.image)
     yield heading("File systems")
     yield facts(_file_systems(base, cluster))
     yield heading("Life and guards")
@@ -52,10 +53,13 @@ def _machines(cluster: ClusterPlan) -> Iterator[tuple[str, str]]:
     size = f"{head.vcpus} vCPUs, {head.memory_mib // 1024} GiB"
     yield "head", f"{head.host_name}: {head.instance_type} ({size}) in {head.zone_id} at {head.address}"
     yield "", f"root {head.root_gib} GiB; state {head.state_gib} GiB, which outlives the machine, as its address does"
-    found = image.image_id or f"newest of {image.parameter} at the first up, then pinned"
-    yield "image", f"{image.profile}: {image.system}, Python {image.python}, Slurm {image.slurm_version}"
-    yield "", found
+    yield from _image(image)
     yield "names", f"*.{cluster.dns_zone}"
+
+
+def _image(image: ImagePlan) -> Iterator[tuple[str, str]]:
+    yield "image", f"{image.profile}: {image.system}, Python {image.python}, Slurm {image.slurm_version}"
+    yield "", image.image_id or f"newest of {image.parameter} at the first up, then pinned"
 
 
 def _zones(base: BasePlan, cluster: ClusterPlan) -> RenderableType:
@@ -81,9 +85,10 @@ def _ways(base: BasePlan) -> Iterator[tuple[str, str]]:
         yield "endpoints", ", ".join(base.interface_endpoints)
 
 
-def _queue(queue: QueuePlan) -> Iterator[RenderableType]:
+def _queue(queue: QueuePlan, image: ImagePlan) -> Iterator[RenderableType]:
+    """One queue. `image`: the cluster's, which is not told again."""
     yield heading(f"Queue {queue.name}", f"{queue.instance_type}, {queue.node_names}")
-    yield facts(_queue_facts(queue))
+    yield facts(_queue_facts(queue, image))
     offers = [
         (
             str(number),
@@ -118,7 +123,7 @@ def _interfaces(queue: QueuePlan) -> list[tuple[str, str, str]]:
     return rows
 
 
-def _queue_facts(queue: QueuePlan) -> Iterator[tuple[str, str]]:
+def _queue_facts(queue: QueuePlan, image: ImagePlan) -> Iterator[tuple[str, str]]:
     node = queue.node
     always = f"{queue.min_nodes} always on" if queue.min_nodes else "none always on"
     default = "; the default queue" if queue.is_default else ""
@@ -136,6 +141,23 @@ def _queue_facts(queue: QueuePlan) -> Iterator[tuple[str, str]]:
     gpus = f"{node.gres.name}:{node.gres.type}:{node.gres.count}" if node.gres else "no accelerators"
     yield "", f"{gpus}; {queue.nvme_count} NVMe disks; EFA {'on' if queue.efa else 'off'}"
     yield "jobs", f"end after {duration(queue.time_limit_s)}" if queue.time_limit_s else "have no time limit"
+    if queue.image is not None and queue.image != image:
+        yield from _image(queue.image)
+    if own := "; ".join(_own_settings(queue)):
+        yield "set", own
+
+
+def _own_settings(queue: QueuePlan) -> Iterator[str]:
+    """What of the queue is not as it is where nothing is said."""
+    if queue.root_gib != QueueSpec.model_fields["root_gib"].default:
+        yield f"root {queue.root_gib} GiB"
+    if queue.nvme_count and queue.nvme_mount != QueueSpec.model_fields["nvme"].default:
+        yield f"NVMe disks on {queue.nvme_mount}" if queue.nvme_mount else "NVMe disks mounted nowhere"
+    if queue.exclusive:
+        yield "jobs take whole nodes"
+    if queue.weight is not None:
+        yield f"weight {queue.weight}"
+    yield from (f"{key}={value}" for key, value in queue.extra.items())
 
 
 def _file_systems(base: BasePlan, cluster: ClusterPlan) -> Iterator[tuple[str, str]]:

@@ -33,6 +33,7 @@ def check(wishes: ClusterWishes, around: Surroundings) -> Iterator[Finding]:
     yield from _check_image(("image",), wishes.image)
     yield from _check_images_of_queues(wishes)
     yield from _check_machines(wishes, around)
+    yield from _check_roots(wishes)
     yield from rules_lustre.check(wishes.storage.lustre, around)
     yield from rules_queues.check(wishes.queues, around)
     yield from _check_disks(wishes, around)
@@ -148,6 +149,19 @@ def _check_machines(wishes: ClusterWishes, around: Surroundings) -> Iterator[Fin
         if machine and profile and (message := image_problem(machine, profile)):
             own = ", as the profile beside the id of an image of your own that has one" if image.id else ""
             yield Finding(loc, f"{message}{own}")
+
+
+def _check_roots(wishes: ClusterWishes) -> Iterator[Finding]:
+    """The root volumes that are smaller than their image. How large an image of one's own is, its account knows."""
+    places: list[tuple[Loc, int, ImageSpec]] = [(("head", "root_gib"), wishes.head.root_gib, wishes.image)]
+    for number, queue in enumerate(wishes.queues):
+        places.append((("queues", number, "root_gib"), queue.root_gib, queue.image or wishes.image))
+    for loc, size, image in places:
+        profile = image_profiles().get(image.profile)
+        if image.id is None and profile and size < profile.snapshot_gib:
+            least = profile.snapshot_gib
+            message = f"{size} is smaller than image {profile.name!r}, which takes {least} GiB"
+            yield Finding(loc, f"{message} - use {least} or more")
 
 
 def _check_disks(wishes: ClusterWishes, around: Surroundings) -> Iterator[Finding]:

@@ -23,6 +23,7 @@ _SHORTEST_SUSPEND = timedelta(seconds=60)  # slurmctld looks for idle nodes ever
 _RESERVATION_ID = re.compile(r"cr-[0-9a-f]{17}")
 _LOWEST_PRICE = 0.001  # USD an hour. Source: EC2 API reference, LaunchTemplateSpotMarketOptionsRequest, MaxPrice
 _MOST_PRICES = 10  # on-demand prices. Source: EC2 User Guide of 2016, "Spot Bid Price Limit"; newer ones: NOT VERIFIED
+_BLOCK_INSTANCES, _BLOCKS_INSTANCES = 64, 256  # of one block, of all. Source: EC2 User Guide, "Capacity Blocks for ML"
 _SHORTEST_LIMIT = timedelta(minutes=1)  # Slurm counts the limits of jobs in minutes
 
 
@@ -35,6 +36,7 @@ def check(queues: Sequence[QueueSpec], around: Surroundings) -> Iterator[Finding
     if total > MOST_NODES:
         yield Finding(("queues",), f"have {total} nodes together - Slurm takes {MOST_NODES}")
     yield from _check_reservations_apart(queues)
+    yield from _check_blocks_together(queues)
 
 
 def check_type(loc: Loc, name: str, around: Surroundings) -> Iterator[Finding]:
@@ -158,6 +160,15 @@ def _check_reserved(loc: Loc, pool: PoolSpec) -> Iterator[Finding]:
         yield Finding((*loc, "zones"), f"a {pool.market!s} is in one zone - give that one, and other ids another pool")
     if pool.placement_group is not None and pool.market is Market.CAPACITY_BLOCK:
         yield Finding((*loc, "placement_group"), "a capacity block takes no placement group - leave it out")
+    if pool.ids and pool.count is not None and pool.count > (most := _most_counted(pool)):
+        blocks = "a capacity block holds" if len(pool.ids) == 1 else f"{len(pool.ids)} capacity blocks hold"
+        yield Finding((*loc, "count"), f"{pool.count} is more than {blocks} - use {most} or less, or name more blocks")
+
+
+def _most_counted(pool: PoolSpec) -> int:
+    """The largest count that these ids can hold; of reservations EC2 sets no bound, so that it is the count itself."""
+    count = pool.count or 0
+    return min(count, len(pool.ids) * _BLOCK_INSTANCES) if pool.market is Market.CAPACITY_BLOCK else count
 
 
 def _check_bought(loc: Loc, pool: PoolSpec) -> Iterator[Finding]:
@@ -177,6 +188,17 @@ def _check_reservations_apart(queues: Sequence[QueueSpec]) -> Iterator[Finding]:
                     message = f"{id!r} is used by {seen[id]} already - name it once"
                     yield Finding(("queues", q, "capacity", p, "ids", number), message)
                 seen.setdefault(id, f"queues[{q}].capacity[{p}]")
+
+
+def _check_blocks_together(queues: Sequence[QueueSpec]) -> Iterator[Finding]:
+    """One account has so many instances in capacity blocks at most; what one pool says wrongly is told there."""
+    blocks = [pool for queue in queues for pool in queue.capacity if pool.market is Market.CAPACITY_BLOCK]
+    if (total := sum(_most_counted(pool) for pool in blocks)) > _BLOCKS_INSTANCES:
+        yield Finding(
+            ("queues",),
+            f"count {total} instances in capacity blocks together - EC2 has at most {_BLOCKS_INSTANCES} in all blocks"
+            " of an account",
+        )
 
 
 def _check_slurm(loc: Loc, queue: QueueSpec) -> Iterator[Finding]:

@@ -1,5 +1,5 @@
 """Rules about what users add to slurm.conf: keys that the cluster's Slurm knows, in their place, but not those that
-corral's own working rests on. slurmctld ends at once over a key that it does not know.
+corral keeps. slurmctld ends at once over a key that it does not know.
 """
 
 from __future__ import annotations
@@ -8,43 +8,19 @@ import re
 from collections.abc import Iterator, Mapping
 
 from corral.catalog.images import ImageProfile
-from corral.catalog.names import nearest
+from corral.catalog.names import did_you_mean
 from corral.catalog.slurm_releases import NEWEST, OLDEST, Release, parse_release, release_text
 from corral.catalog.slurm_settings import Place, misfits, slurm_keys, span_beside
 from corral.spec.cluster import ClusterWishes
 from corral.spec.errors import Finding, Loc
 from corral.spec.image import ImageSpec, known_image
 from corral.spec.queues import QueueSpec
-from corral.spec.rules_slurm_values import conflicts, repeated, value_problem
+from corral.spec.rules_slurm_keys import refusal
+from corral.spec.rules_slurm_values import conflicts, queue_conflicts, repeated, value_problem
 
 _KEY = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _VALUE = re.compile(r"[^\s#\"'\\]+")
 _LEAVE = "leave it out"
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-# What corral writes itself; tests/render holds these lists against the rendered files. Slurm takes keys in any case.
-PARTITION_KEYS = _words(
-    "PartitionName Nodes Default MaxTime DefaultTime State OverSubscribe Exclusive AllowAccounts SuspendTime"
-    " SuspendTimeout ResumeTimeout DefMemPerCPU DefMemPerGPU DefCpuPerGPU PowerDownOnIdle Shared"
-)
-CONF_KEYS = _words(
-    "ClusterName SlurmctldHost SlurmctldPort SlurmdPort SlurmUser SlurmdUser StateSaveLocation SlurmdSpoolDir"
-    " SlurmctldPidFile SlurmdPidFile SlurmctldLogFile SlurmdLogFile AuthType AuthInfo CredType MpiDefault"
-    " SlurmctldParameters SlurmdParameters CommunicationParameters PrivateData TreeWidth SelectType"
-    " SelectTypeParameters TaskPlugin ProctrackType JobAcctGatherType JobAcctGatherFrequency AccountingStorageType"
-    " AccountingStorageHost AccountingStoragePort AccountingStorageTRES AccountingStorageEnforce GresTypes"
-    " ReturnToService ResumeProgram ResumeFailProgram SuspendProgram ResumeTimeout SuspendTimeout SuspendTime"
-    " ResumeRate SuspendRate"
-    " SuspendExcNodes SuspendExcParts SuspendExcStates DebugFlags RebootProgram HealthCheckProgram Prolog Epilog"
-    " PrologFlags PrologSlurmctld EpilogSlurmctld TaskProlog TopologyPlugin LaunchParameters SlurmdTimeout"
-    " MessageTimeout BatchStartTimeout Include NodeName PartitionName NodeSet DownNodes ControlMachine ControlAddr"
-    " BackupController BackupAddr SlurmctldAddr CryptoType PluginDir PlugStackConfig"
-)
-_OWNED: Mapping[Place, frozenset[str]] = {Place.CONF: CONF_KEYS, Place.PARTITION: PARTITION_KEYS}
 _BELONGS = {
     Place.CONF: ("is a key of slurm.conf itself, not of a partition", "put it into slurm.extra"),
     Place.PARTITION: ("is a key of a partition, not of slurm.conf itself", "put it into a queue's extra"),
@@ -82,6 +58,8 @@ def check(wishes: ClusterWishes) -> Iterator[Finding]:
     findings = (Finding(("slurm", "extra", key), message) for key, message in together)
     yield from (finding for finding in findings if finding.loc not in said)
     for number, queue in enumerate(wishes.queues):
+        findings = (Finding(("queues", number, "extra", key), message) for key, message in queue_conflicts(queue))
+        yield from (finding for finding in findings if finding.loc not in said)
         yield from _check_accounts(("queues", number, "accounts"), queue)
 
 
@@ -146,8 +124,8 @@ def _problems(place: Place, key: str, value: str, wanted: ImageSpec) -> Iterator
     image = known_image(wanted)
     if not _KEY.fullmatch(key):
         yield f"{key!r} is not a key of slurm.conf"
-    elif _is_owned(place, key):
-        yield f"is set by corral, whose working rests on it - {_LEAVE}"
+    elif why := refusal(place, key):
+        yield f"{why} - {_LEAVE}"
     elif key.lower() not in slurm_keys(place):
         yield _stray(place, key, image)
     else:
@@ -165,11 +143,11 @@ def _stray(place: Place, key: str, image: ImageProfile | None) -> str:
     """Where a key belongs that this place does not take in any release, or which one was probably meant."""
     for other, (what, instead) in _BELONGS.items():
         if key.lower() in slurm_keys(other):
-            return f"{what} - {_LEAVE if _is_owned(other, key) else instead}"
+            return f"{what} - {_LEAVE if refusal(other, key) else instead}"
     release = _release(image)
-    meant = nearest(key, (name for name in slurm_keys(place).values() if not misfits(release, place, name)))
+    meant = did_you_mean(key, (name for name in slurm_keys(place).values() if not misfits(release, place, name)))
     releases = f"Slurm {release_text(OLDEST)} to {release_text(NEWEST)}"
-    return f"is not {_KINDS[place]} in {releases} - " + (f"did you mean {meant[0]!r}?" if meant else _LEAVE)
+    return f"is not {_KINDS[place]} in {releases} - " + (meant or _LEAVE)
 
 
 def _foreign(place: Place, key: str, value: str, image: ImageProfile) -> Iterator[str]:
@@ -182,7 +160,3 @@ def _foreign(place: Place, key: str, value: str, image: ImageProfile) -> Iterato
 
 def _release(image: ImageProfile | None) -> Release:
     return parse_release(image.slurm_version) if image else NEWEST
-
-
-def _is_owned(place: Place, key: str) -> bool:
-    return key.lower() in {owned.lower() for owned in _OWNED.get(place, ())}

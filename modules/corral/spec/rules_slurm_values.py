@@ -9,7 +9,11 @@ from corral.catalog.slurm_releases import Release
 from corral.catalog.slurm_settings import Place, slurm_keys
 from corral.catalog.slurm_value_kinds import Numbers, Plugins, Rule, Setting, Shape, Switch, Times, Words
 from corral.catalog.slurm_values import read_minutes, read_number, value_rules
+from corral.spec.durations import format_duration
+from corral.spec.queues import QueueSpec
+from corral.spec.rules_slurm_keys import SHARING
 
+_WHOLE = frozenset({"exclusive", "node"})  # of OverSubscribe, and of Exclusive from 26.05 on
 _LAST_JOB, _LARGEST_JOB = 67043328, 67108863  # MaxJobId where it is not set, and what it is at most. Tried on 22.05
 _MULTIFACTOR: Release = (24, 11)  # has priority/multifactor where there is no PriorityType, 22.05 priority/basic. Tried
 
@@ -36,6 +40,20 @@ def conflicts(extra: Mapping[str, str], release: Release, nodes: int) -> Iterato
     yield from _companions(extra, keys)
     yield from _memory(extra, keys)
     yield from _priority(extra, keys, release)
+
+
+def queue_conflicts(queue: QueueSpec) -> Iterator[tuple[str, str]]:
+    """Keys of a partition that contradict what the queue says otherwise, with what is wrong. Tried on 22.05."""
+    for key, value in queue.extra.items():
+        minutes = read_minutes(Place.PARTITION, key, value) if key.lower() == "defaulttime" else None
+        if minutes and queue.time_limit and minutes * 60 > queue.time_limit.total_seconds():
+            limit = format_duration(queue.time_limit)
+            yield key, f"{value} is longer than the queue's time_limit {limit}: Slurm ignores it - use that or less"
+        shares = key.lower() in map(str.lower, SHARING)
+        if shares and queue.exclusive:
+            yield key, f"{value!r} contradicts the queue's exclusive: true, whole nodes for each job - keep one of both"
+        elif shares and value.lower() in _WHOLE:
+            yield key, f"{value!r} is said by the queue's own field - write exclusive: true instead"
 
 
 def _problem(rule: Rule, name: str, value: str) -> str | None:
