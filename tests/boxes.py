@@ -17,7 +17,7 @@ from corral.box.control import BoxStatus
 
 @contextmanager
 def running_box(directory: Path, *, machines: bool = False) -> Iterator[BoxStatus]:
-    """A running box in the directory; it is stopped at the end, whatever happened. Instances are records, or machines."""
+    """A running box in the directory, whose instances are records or machines; it is stopped, whatever happens."""
     status = control.start(directory, machines=machines)
     try:
         yield status

@@ -17,12 +17,12 @@ from machine_park import Park, running_park, until
 from corral.box import control
 
 pytestmark = pytest.mark.box
-COUNT = "#!/bin/sh\necho boot >>/root/boots\n"
+COUNT = "#!/bin/sh\necho boot >>/var/boots\n"
 PER_BOOT = """#!/bin/sh
 mkdir -p /var/lib/cloud/scripts/per-boot
-printf '#!/bin/sh\\necho again >>/root/boots\\n' >/var/lib/cloud/scripts/per-boot/count
+printf '#!/bin/sh\\necho again >>/var/boots\\n' >/var/lib/cloud/scripts/per-boot/count
 chmod +x /var/lib/cloud/scripts/per-boot/count
-echo first >>/root/boots
+echo first >>/var/boots
 """
 WHO_AM_I = """#!/usr/bin/python3
 from urllib.request import Request, urlopen
@@ -32,7 +32,7 @@ token = {"X-aws-ec2-metadata-token": urlopen(asked).read().decode()}
 names = ("instance-id", "tags/instance/corral:nodes", "iam/security-credentials/")
 found = [urlopen(Request(f"{service}/meta-data/{name}", headers=token)).read().decode() for name in names]
 head = urlopen(Request(f"{service}/meta-data/instance-id", method="HEAD", headers=token))
-open("/root/identity", "w").write(" ".join([*found, str(len(head.read()))]))
+open("/var/identity", "w").write(" ".join([*found, str(len(head.read()))]))
 """
 WITH_BOTO3 = """
 import boto3
@@ -62,7 +62,7 @@ def settled(park: Park) -> str:
         MetadataOptions={"InstanceMetadataTags": "enabled"},
         TagSpecifications=[{"ResourceType": "instance", "Tags": [{"Key": "corral:nodes", "Value": "train-1"}]}],
     )
-    park.reads(instance_id, "/root/identity")
+    park.reads(instance_id, "/var/identity")
     return instance_id
 
 
@@ -71,7 +71,7 @@ def gone(park: Park, instance_id: str) -> bool:
 
 
 def test_an_instance_boots_its_user_data_and_learns_who_it_is(park: Park, settled: str) -> None:
-    assert park.reads(settled, "/root/identity") == f"{settled} train-1 nodes 0"
+    assert park.reads(settled, "/var/identity") == f"{settled} train-1 nodes 0"
 
 
 def test_the_credentials_of_the_role_are_good_for_the_api(park: Park, settled: str) -> None:
@@ -93,7 +93,7 @@ def test_the_accelerators_of_a_type_are_there_by_name(park: Park) -> None:
 
 def test_a_terminated_instance_takes_its_machine_and_disk_with_it(park: Park) -> None:
     node = park.launch(COUNT)
-    park.reads(node, "/root/boots")
+    park.reads(node, "/var/boots")
     park.aws("ec2").terminate_instances(InstanceIds=[node])
     gone(park, node)
     assert until(lambda: not park.disk(node).exists())
@@ -128,11 +128,11 @@ def test_a_volume_appears_when_it_is_attached_and_goes_when_it_is_detached(park:
 
 def test_an_instance_that_is_stopped_and_started_keeps_its_disk_and_boots_once(park: Park) -> None:
     node = park.launch(PER_BOOT)
-    park.reads(node, "/root/boots")
+    park.reads(node, "/var/boots")
     park.aws("ec2").stop_instances(InstanceIds=[node])
     gone(park, node)
     park.aws("ec2").start_instances(InstanceIds=[node])
-    assert until(lambda: park.reads(node, "/root/boots") == "first\nagain\n")
+    assert until(lambda: park.reads(node, "/var/boots") == "first\nagain\n")
 
 
 def test_the_console_shows_what_a_machine_printed_and_is_kept_after_its_end(park: Park) -> None:
@@ -159,7 +159,7 @@ def test_instances_of_a_vpc_whose_network_died_boot_again(park: Park) -> None:
     vpc = ec2.create_vpc(CidrBlock="10.99.0.0/16")["Vpc"]["VpcId"]
     subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.99.1.0/24", AvailabilityZoneId="use1-az1")["Subnet"]["SubnetId"]
     node = park.launch(COUNT, SubnetId=subnet)
-    park.reads(node, "/root/boots")
+    park.reads(node, "/var/boots")
     first = processes(vpc)
     os.kill(min(first), signal.SIGKILL)
     until(lambda: park.runs(node) and not first & processes(vpc))
@@ -172,7 +172,7 @@ def test_instances_of_a_vpc_whose_network_died_boot_again(park: Park) -> None:
 
 def test_a_box_that_is_reset_has_no_machines_and_no_data(tmp_path: Path) -> None:
     with running_park(tmp_path / "box") as park:
-        park.reads(park.launch(COUNT), "/root/boots")
+        park.reads(park.launch(COUNT), "/var/boots")
         control.reset(park.box.dir)
         kinds = ("disks", "volumes", "file-systems", "consoles")
         left = [park.box.dir / "machines" / kind for kind in kinds]
@@ -182,13 +182,13 @@ def test_a_box_that_is_reset_has_no_machines_and_no_data(tmp_path: Path) -> None
 def test_machines_of_two_boxes_with_the_same_addresses_do_not_meet(park: Park, settled: str, tmp_path: Path) -> None:
     with running_park(tmp_path / "other") as other:
         twin = other.launch(WHO_AM_I.replace('"tags/instance/corral:nodes", "iam/security-credentials/"', ""))
-        seen = other.reads(twin, "/root/identity"), other.described(twin)["PrivateIpAddress"]
+        seen = other.reads(twin, "/var/identity"), other.described(twin)["PrivateIpAddress"]
     assert seen == (f"{twin} 0", park.described(settled)["PrivateIpAddress"])
 
 
 def test_a_state_directory_may_have_a_long_name(tmp_path: Path) -> None:
     with running_park(tmp_path / ("d" * 200) / "box") as park:
-        assert park.reads(park.launch(COUNT), "/root/boots") == "boot\n"
+        assert park.reads(park.launch(COUNT), "/var/boots") == "boot\n"
 
 
 @pytest.fixture(scope="module")
@@ -196,7 +196,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Park, str
     """A box whose daemon was killed under a machine; the machine, and where its sockets were."""
     with running_park(tmp_path_factory.mktemp("killed") / "box") as park:
         node = park.launch(PER_BOOT)
-        park.reads(node, "/root/boots")
+        park.reads(node, "/var/boots")
         sockets = (park.box.dir / "machines/sockets").readlink()
         assert park.box.pid
         os.kill(park.box.pid, signal.SIGKILL)
@@ -213,7 +213,7 @@ def test_a_killed_daemon_leaves_no_process_and_no_mount(killed: tuple[Park, str,
 def test_the_next_daemon_boots_the_machines_of_running_instances(killed: tuple[Park, str, Path]) -> None:
     park, node, sockets = killed
     control.start(park.box.dir, machines=True)
-    text = until(lambda: park.reads(node, "/root/boots") if "again" in park.reads(node, "/root/boots") else "")
+    text = until(lambda: park.reads(node, "/var/boots") if "again" in park.reads(node, "/var/boots") else "")
     assert (text, sockets.exists()) == ("first\nagain\n", False)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import resource
 import subprocess
 import termios
 from pathlib import Path
@@ -108,7 +109,7 @@ def test_all_mistakes_are_told_at_once_and_nothing_is_written(tmp_path: Path) ->
         """\
 corral: --like: there is no shipped 'tran' - did you mean 'train'?
 corral: --name: 'My' is not a name - use small letters, digits and hyphens, a letter first, no hyphen last
-corral: --region: 'us-east' is not in the catalogue - did you mean 'us-east-1'?
+corral: --region: 'us-east' is not in the catalogue - did you mean 'us-east-1' or 'us-east-2'?
 corral: --instance-type: 'p5.48' is not in the catalogue - did you mean 'p5.48xlarge'?
 corral: --bucket: 'mine' is not a place in S3 - write it like s3://bucket/prefix
 """,
@@ -116,10 +117,73 @@ corral: --bucket: 'mine' is not a place in S3 - write it like s3://bucket/prefix
     )
 
 
-def test_stacks_that_are_there_are_left_alone(tmp_path: Path) -> None:
+def contents(directory: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(directory)): file.read_bytes() for file in directory.rglob("*") if file.is_file()}
+
+
+def test_stacks_that_are_no_project_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "stacks").mkdir()
     done = corral("new", str(tmp_path), "--name", "other")
-    assert (done.returncode, done.stderr) == (4, f"corral: {tmp_path}/stacks is there already - nothing was written\n")
+    assert (done.returncode, done.stderr) == (
+        4,
+        f"corral: {tmp_path}/stacks is there already, without base/Pulumi.yaml and cluster/Pulumi.yaml: nothing was"
+        " written - name another directory\n",
+    )
+
+
+def test_an_environment_is_added_to_a_project_of_which_nothing_else_is_touched(tmp_path: Path) -> None:
+    corral("new", str(tmp_path))
+    (tmp_path / "stacks/base.schema.json").write_text("{}")
+    (tmp_path / "stacks/cluster/__main__.py").write_text("mine()\n")
+    before = contents(tmp_path)
+    corral("new", str(tmp_path), "--like", "train", "--name", "other")
+    after = contents(tmp_path)
+    assert (sorted({*after} - {*before}), {name: after[name] for name in before} == before) == (
+        ["stacks/base/Pulumi.other.yaml", "stacks/cluster/Pulumi.other.yaml"],
+        True,
+    )
+
+
+def test_what_is_added_can_be_planned(tmp_path: Path) -> None:
+    corral("new", str(tmp_path))
+    corral("new", str(tmp_path), "--name", "other")
+    done = corral("plan", "other", "--project", str(tmp_path))
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_an_environment_that_is_there_is_left_alone(tmp_path: Path) -> None:
+    corral("new", str(tmp_path))
+    before = contents(tmp_path)
+    done = corral("new", str(tmp_path), "--region", "us-west-2")
+    assert (done.returncode, done.stderr, contents(tmp_path) == before) == (
+        4,
+        f"corral: {tmp_path}/stacks/base/Pulumi.dev.yaml and {tmp_path}/stacks/cluster/Pulumi.dev.yaml are there"
+        " already: nothing was written - `--name NAME` adds an environment of another name\n",
+        True,
+    )
+
+
+def test_a_base_of_the_same_name_is_left_alone(tmp_path: Path) -> None:
+    corral("new", str(tmp_path))
+    (tmp_path / "stacks/cluster/Pulumi.dev.yaml").unlink()
+    done = corral("new", str(tmp_path))
+    assert (done.returncode, done.stderr) == (
+        4,
+        f"corral: {tmp_path}/stacks/base/Pulumi.dev.yaml is there already: nothing was written - `--name NAME` adds an"
+        " environment of another name\n",
+    )
+
+
+def test_an_addition_that_fails_leaves_no_half(tmp_path: Path) -> None:
+    corral("new", str(tmp_path))
+    before = contents(tmp_path)
+    most = len(before["stacks/base/Pulumi.dev.yaml"]) + 20  # bytes: the cluster's file does not fit, as on a full disk
+    done = corral(
+        "new",
+        *(str(tmp_path), "--name", "other"),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most)),
+    )
+    assert (done.returncode, contents(tmp_path) == before) == (1, True)
 
 
 def test_a_terminal_is_asked(tmp_path: Path) -> None:
@@ -157,7 +221,10 @@ def test_enter_takes_what_is_shown(tmp_path: Path) -> None:
     ("answers", "told"),
     [
         (("My Lab\n", "lab\n", *"\n\n\n\n"), "'My Lab' is not a name - use small letters, digits and hyphens"),
-        (("\n", "us-east\n", *"\n\n\n\n"), "'us-east' is not in the catalogue - did you mean 'us-east-1'?"),
+        (
+            ("\n", "us-east\n", *"\n\n\n\n"),
+            "'us-east' is not in the catalogue - did you mean 'us-east-1' or 'us-east-2'?",
+        ),
         ((*"\n\n\n", "many\n", "3\n", "\n"), "'many' is not a number - write it in digits"),
     ],
 )

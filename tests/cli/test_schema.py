@@ -10,6 +10,21 @@ from calls import corral
 
 from corral.spec.schema import json_schema
 
+OWN_TYPE = """
+[instances."p9.test"]
+architecture = "x86_64"
+vcpus = 8
+cores = 4
+threads_per_core = 2
+sockets = 1
+memory_mib = 65536
+network_cards = [{ first = 0, last = 0, interface_types = ["interface"], maximum_interfaces = 4 }]
+network_gbps = 25
+network_baseline_gbps = 10
+efa_maximum = 0
+markets = ["on-demand", "spot"]
+"""
+
 
 @pytest.mark.parametrize(("word", "project"), [("base", "corral-base"), ("cluster", "corral-cluster")])
 def test_the_schema_of_a_file_is_printed(word: str, project: str) -> None:
@@ -31,6 +46,33 @@ def test_one_alone_is_written(tmp_path: Path) -> None:
         f"wrote {tmp_path}/cluster.schema.json\n",
         ["cluster.schema.json"],
     )
+
+
+def test_the_projects_own_types_are_among_the_names(tmp_path: Path) -> None:
+    corral("new", str(tmp_path))
+    (tmp_path / "catalogue.toml").write_text(OWN_TYPE)
+    corral("schema", "cluster", "--out", str(tmp_path / "stacks"), "--project", str(tmp_path))
+    written = json.loads((tmp_path / "stacks/cluster.schema.json").read_text())
+    names = [written["$defs"][one]["properties"]["instance_type"]["enum"] for one in ("HeadSpec", "QueueSpec")]
+    assert ["p9.test" in one and "p5.48xlarge" in one for one in names] == [True, True]
+
+
+def test_a_new_project_knows_the_types_of_its_directory(tmp_path: Path) -> None:
+    (tmp_path / "catalogue.toml").write_text(OWN_TYPE)
+    corral("new", str(tmp_path))
+    assert '"p9.test"' in (tmp_path / "stacks/cluster.schema.json").read_text()
+
+
+def test_a_catalogue_with_mistakes_is_told(tmp_path: Path) -> None:
+    corral("new", str(tmp_path))
+    (tmp_path / "catalogue.toml").write_text("[instances.x")
+    done = corral("schema", "base", "--project", str(tmp_path))
+    assert (done.returncode, done.stderr.startswith("catalogue.toml: is not TOML: ")) == (2, True)
+
+
+def test_outside_of_a_project_the_names_are_the_shipped_ones(tmp_path: Path) -> None:
+    done = corral("schema", "cluster", cwd=tmp_path)
+    assert (done.returncode, json.loads(done.stdout)) == (0, json_schema("corral-cluster"))
 
 
 def test_nothing_chosen_is_wrong_input() -> None:

@@ -110,3 +110,20 @@ def test_a_copy_that_cannot_be_written_names_the_file_and_leaves_no_draft(source
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert list((tmp_path / "copy/base").iterdir()) == []
+
+
+def test_a_file_with_mistakes_has_the_copy_that_it_had_before_them(source: Path, tmp_path: Path) -> None:
+    copy = sync(source, tmp_path / "copy")
+    (source / "base/Pulumi.dev.yaml").write_text("config: {'corral-base:spec': {a: 1, a: 2}}\n")
+    assert stack_file(sync(source, copy), "base") == {"config": {"corral-cluster:spec": {"base": "ground"}}}
+
+
+def test_a_base_beside_a_mistake_is_still_known(source: Path) -> None:
+    (source / "cluster/Pulumi.dev.yaml").write_text("config:\n  corral-cluster:spec: {base: ground, a: 1, a: 2}\n")
+    assert base_of(source, "dev") == "ground"
+
+
+def test_a_base_that_may_stand_in_what_cannot_be_read_is_not_guessed(source: Path) -> None:
+    (source / "cluster/Pulumi.dev.yaml").write_text("config:\n  corral-cluster:spec: {base: ground, base: other}\n")
+    with pytest.raises(EngineError, match=r"Pulumi\.dev\.yaml: line 2, column 39: 'base' is given twice - keep one"):
+        base_of(source, "dev")

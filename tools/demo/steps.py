@@ -85,16 +85,16 @@ def job(stage: Stage) -> None:
 
 def spot(stage: Stage) -> None:
     """The notice reaches the job, which saves, moves, and goes on where it was."""
-    stage.shell(f"corral connect dev --box -- sh -c 'cat >/home/steps.py' <{PROGRAM}")
-    script = f"/opt/corral/jobs/train/jax.sbatch /home/steps.py {SAVED_STEPS}"
-    options = "--chdir=/home --ntasks-per-node=1 --export=ALL,PYTHON=python3"
+    stage.shell(f"corral connect dev --box -- sh -c 'cat >/scratch/steps.py' <{PROGRAM}")
+    script = f"/opt/corral/jobs/train/jax.sbatch /scratch/steps.py {SAVED_STEPS}"
+    options = "--chdir=/scratch --ntasks-per-node=1 --export=ALL,PYTHON=python3"
     stage.shell(f"corral connect dev --box -- sbatch {options} {script}")
-    stage.wait_for("connect", "dev", "--box", "--", "cat", "/home/checkpoints/losses-0")
+    losses = ("connect", "dev", "--box", "--", "cat", "/scratch/checkpoints/losses-0")
+    stage.wait_for(*losses)
     stage.corral("box", "fault", "spot-notice", "train-1")
-    stage.wait_for("connect", "dev", "--box", "--", "tail", "-n1", "/home/checkpoints/losses-0", what=f"{SAVED_STEPS} ")
-    stage.corral("connect", "dev", "--box", "--", "grep", "--no-filename", "corral:", "/home/jax-2.out")
-    told = stage.ask("connect", "dev", "--box", "--", "cat", "/home/checkpoints/losses-0")
-    numbers = [int(line.split()[0]) for line in told.splitlines()]
+    stage.wait_for(*losses, what=f"\n{SAVED_STEPS} ")
+    stage.corral("connect", "dev", "--box", "--", "grep", "--no-filename", "corral:", "/scratch/jax-2.out")
+    numbers = [int(line.split()[0]) for line in stage.ask(*losses).splitlines()]
     if numbers != list(range(1, SAVED_STEPS + 1)):
         raise Unexpected(f"the job's steps are {numbers}")
     stage.say(f"Steps 1 to {SAVED_STEPS}, each done once.")

@@ -232,7 +232,7 @@ class Machines:
         console.touch()
         (draft / "console").unlink()
         (draft / "console").symlink_to(console)  # it is read after the machine is gone
-        (draft / "box" / "devices").write_text("\n".join(one.devices), encoding="utf-8")
+        (draft / "box" / "devices").write_text("".join(f"{name}\n" for name in one.devices), encoding="utf-8")
         config = draft / "root" / ".aws" / "config"
         config.parent.mkdir()
         text = f"[default]\nregion = {one.region}\nendpoint_url = http://{one.network[1]}\n"

@@ -8,7 +8,7 @@ import typer
 
 from corral.cli.engine_room import Bench, set_up
 from corral.cli.options import AsJson, BoxDirectory, Environment, InBox, Project, Yes, examples, new_app
-from corral.cli.up import Wait
+from corral.cli.up import Wait, state_told
 
 if TYPE_CHECKING:
     from corral.inventory.kept import KeptThing
@@ -45,7 +45,8 @@ def _run(bench: Bench, environment: str, *, yes: bool, with_base: bool, delete_d
     from corral.engine.complaint import damage_named
     from corral.engine.projects import base_of
 
-    base = base_of(bench.source / "stacks", environment)  # the spec's other mistakes do not matter any more
+    with state_told(bench, environment):
+        base = base_of(bench.source / "stacks", environment)  # the spec's other mistakes do not matter any more
     if (box := bench.empty_box) and delete_data in (None, base):
         bench.say(f"cluster {environment}: is not up, nothing to take down: nothing was ever made in the box in {box}")
         return bench.show(engine.DownResult().to_document())

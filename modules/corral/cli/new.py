@@ -1,10 +1,12 @@
-"""`corral new`: both Pulumi projects with one environment like a shipped one, in a directory of the user's own."""
+"""`corral new`: both Pulumi projects with one environment like a shipped one, in a directory of the user's own; where
+both are there already, one environment more.
+"""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -18,7 +20,8 @@ from corral.catalog.project import Catalogue, project_catalogue
 from corral.cli import sentences
 from corral.cli.failure import MARK, ExitCode, Failure, at
 from corral.cli.options import Yes, examples, new_app
-from corral.cli.schema import head_line, write_schemas
+from corral.cli.schema import Stack, head_line, schema_file, write_schemas
+from corral.model.stack_files import stack_names
 from corral.spec.scaffold import Scaffold, Shipped, Wanted, mistakes, read_shipped, scaffold
 
 app = new_app()
@@ -37,12 +40,15 @@ Bucket = Annotated[
     str | None, typer.Option("--bucket", metavar="S3URL", help="Your data: s3://bucket or s3://bucket/prefix.")
 ]
 Notify = Annotated[str | None, typer.Option("--notify", metavar="MAIL", help="Who is told of what is spent.")]
-IGNORED = ignore_patterns("__pycache__", "*.pyc", "Pulumi.?*.yaml")  # the last are the environments
+# The environments, and the schemas, which are written for the types of the user's own project.
+IGNORED = ignore_patterns("__pycache__", "*.pyc", "Pulumi.?*.yaml", "*.schema.json")
 
 
 @app.command(
     epilog=examples(
-        "corral new my-cluster", "corral new h100 --like train --name run1 --region us-west-2 --max-nodes 8"
+        "corral new my-cluster",
+        "corral new h100 --like train --name run1 --region us-west-2 --max-nodes 8",
+        "corral new . --name run2",
     )
 )
 def new(
@@ -58,22 +64,48 @@ def new(
 ) -> None:
     """Write both Pulumi projects with one environment below DIR/stacks, to edit and to keep in git.
 
+    Where both are there already, it adds the environment's two files, and touches nothing that exists.
     On a terminal, and without any option, it asks what the environment shall be; Enter takes what is shown.
     """
     stacks = directory / "stacks"
-    if stacks.exists():
-        raise Failure(f"{stacks} is there already - nothing was written", ExitCode.REFUSED)
+    is_new = not stacks.exists()
+    if not is_new:
+        _require_project(stacks)
     wanted = Wanted(
         name=name, region=region, instance_type=instance_type, max_nodes=max_nodes, bucket=bucket, notify=notify
     )
     catalogue = project_catalogue(directory)
     with as_file(files("corral").joinpath("projects")) as projects:
         shipped = _checked(projects, like, wanted, catalogue)
+        _require_free(stacks, wanted.name or shipped.name)
         if wanted == Wanted() and like is None and not yes and sys.stdin.isatty() and sys.stdout.isatty():
             wanted = _asked(shipped, catalogue)
+            _require_free(stacks, wanted.name or shipped.name)
         made = scaffold(shipped, wanted, catalogue)
-        _write(projects, stacks, made)
+        with _undone(stacks, made.name, is_new=is_new):
+            if is_new:
+                copytree(projects, stacks, ignore=IGNORED, copy_function=_copy)
+            _write(stacks, made, catalogue)
     _tell(directory, made)
+
+
+def _require_project(stacks: Path) -> None:
+    """Raises Failure unless both projects are there, to which an environment could be added."""
+    if missing := [one for one in Stack if not (stacks / one / "Pulumi.yaml").is_file()]:
+        raise Failure(
+            f"{stacks} is there already, without {' and '.join(f'{one}/Pulumi.yaml' for one in missing)}: nothing was"
+            " written - name another directory",
+            ExitCode.REFUSED,
+        )
+
+
+def _require_free(stacks: Path, name: str) -> None:
+    """Raises Failure where a base or a cluster has this name already."""
+    taken = [stacks / one / f"Pulumi.{name}.yaml" for one in Stack if name in stack_names(stacks / one)]
+    if taken:
+        files = f"{' and '.join(map(str, taken))} {'are' if len(taken) > 1 else 'is'} there already"
+        hint = "`--name NAME` adds an environment of another name"
+        raise Failure(f"{files}: nothing was written - {hint}", ExitCode.REFUSED)
 
 
 def _checked(projects: Path, like: str | None, wanted: Wanted, catalogue: Catalogue) -> Shipped:
@@ -136,15 +168,13 @@ def _line(question: str) -> str:
         raise Failure("not all was answered - nothing was written", ExitCode.REFUSED) from None
 
 
-def _write(projects: Path, stacks: Path, made: Scaffold) -> None:
-    with _undone(stacks):
-        copytree(projects, stacks, ignore=IGNORED, copy_function=_copy)
-        texts = {"base": made.base_text, "cluster": made.cluster_text}
-        for schema in write_schemas(stacks):
-            project = schema.name.partition(".")[0]
-            file = stacks / project / f"Pulumi.{made.name}.yaml"
-            with at(file):
-                file.write_text(f"{head_line(f'../{schema.name}')}\n{texts[project]}", encoding="utf-8")
+def _write(stacks: Path, made: Scaffold, catalogue: Catalogue) -> None:
+    texts = {Stack.BASE: made.base_text, Stack.CLUSTER: made.cluster_text}
+    write_schemas(stacks, catalogue, tuple(one for one in Stack if not schema_file(stacks, one).exists()))
+    for stack, text in texts.items():
+        file = stacks / stack / f"Pulumi.{made.name}.yaml"
+        with at(file):
+            file.write_text(f"{head_line(f'../{schema_file(stacks, stack).name}')}\n{text}", encoding="utf-8")
 
 
 def _tell(directory: Path, made: Scaffold) -> None:
@@ -165,10 +195,14 @@ def _copy(source: str, target: str) -> None:
 
 
 @contextmanager
-def _undone(made: Path) -> Iterator[None]:
+def _undone(stacks: Path, name: str, *, is_new: bool) -> Iterator[None]:
     """A block that leaves nothing there when it fails: the next attempt would be refused for what is left."""
     try:
         yield
     except BaseException:
-        rmtree(made, ignore_errors=True)
+        if is_new:
+            rmtree(stacks, ignore_errors=True)
+        for stack in Stack:
+            with suppress(OSError):
+                (stacks / stack / f"Pulumi.{name}.yaml").unlink()
         raise

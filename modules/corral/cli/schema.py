@@ -10,8 +10,10 @@ from typing import Annotated, Any
 
 import typer
 
+from corral.catalog.project import Catalogue, project_catalogue, shipped_catalogue
 from corral.cli.failure import ExitCode, Failure, at
-from corral.cli.options import examples, new_app
+from corral.cli.options import Project, examples, new_app
+from corral.cli.project import find_project
 from corral.cli.screen import show_json
 
 app = new_app()
@@ -29,20 +31,21 @@ Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Write ba
 
 
 @app.command(epilog=examples("corral schema cluster", "corral schema --out stacks"))
-def schema(stack: Which = None, out: Out = None) -> None:
+def schema(stack: Which = None, out: Out = None, project: Project = None) -> None:
     """Print the JSON Schema of stacks/base/Pulumi.NAME.yaml or stacks/cluster/Pulumi.NAME.yaml, for editors.
 
+    In a project it knows the instance types of the project's own catalogue.toml as well.
     Editors with a YAML language server take it by this first line of a stack's file:
     # yaml-language-server: $schema=../cluster.schema.json
     """
     chosen = tuple(Stack) if stack is None else (stack,)
     if out is not None:
-        for one in write_schemas(out, chosen):
+        for one in write_schemas(out, _catalogue(project), chosen):
             typer.echo(f"wrote {one}")
     elif stack is None:
         raise Failure("name one of base and cluster, or write both with --out DIR", ExitCode.WRONG_INPUT)
     else:
-        show_json(_schema(stack))
+        show_json(_schema(stack, _catalogue(project)))
 
 
 def head_line(schema: str) -> str:
@@ -50,19 +53,35 @@ def head_line(schema: str) -> str:
     return f"# yaml-language-server: $schema={schema}"
 
 
-def write_schemas(directory: Path, chosen: tuple[Stack, ...] = tuple(Stack)) -> tuple[Path, ...]:
+def schema_file(directory: Path, stack: Stack) -> Path:
+    """Where the schema is written."""
+    return directory / f"{stack}.schema.json"
+
+
+def write_schemas(directory: Path, catalogue: Catalogue, chosen: tuple[Stack, ...] = tuple(Stack)) -> tuple[Path, ...]:
     """The files that were written into the directory, which is made if need be."""
     written = []
     with at(directory):
         directory.mkdir(parents=True, exist_ok=True)
         for stack in chosen:
-            file = directory / f"{stack}.schema.json"
-            file.write_text(json.dumps(_schema(stack), indent=2, ensure_ascii=False) + "\n")
+            file = schema_file(directory, stack)
+            file.write_text(json.dumps(_schema(stack, catalogue), indent=2, ensure_ascii=False) + "\n")
             written.append(file)
     return tuple(written)
 
 
-def _schema(stack: Stack) -> Mapping[str, Any]:
+def _catalogue(chosen: Path | None) -> Catalogue:
+    """The catalogue of the project that is meant; where there is none, the shipped one."""
+    try:
+        project = find_project(chosen)
+    except Failure:
+        if chosen is not None:
+            raise
+        return shipped_catalogue()
+    return project_catalogue(project)
+
+
+def _schema(stack: Stack, catalogue: Catalogue) -> Mapping[str, Any]:
     from corral.spec.schema import json_schema
 
-    return json_schema("corral-base" if stack is Stack.BASE else "corral-cluster")
+    return json_schema("corral-base" if stack is Stack.BASE else "corral-cluster", catalogue)

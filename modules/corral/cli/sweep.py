@@ -44,8 +44,8 @@ def sweep(
     """List what belongs to no stack that is up, with what it costs a month; delete it if told to.
 
     Which stacks are up is read from the state backend (PULUMI_BACKEND_URL, or the box's own). Every region in which
-    the project has an environment is looked at. Kept data is listed and never touched. A stack file that is wrong is
-    named and passed over, but then only what belongs to one environment can be deleted.
+    the project has an environment is looked at. Kept data is never touched, and listed where its base is not up. A
+    stack file that is wrong is named and passed over, but then only what belongs to one environment can be deleted.
     """
     where = find_environment(project, env) if env else find_project(project)
     specs, unread = ([read_environment(where, env)], frozenset[str]()) if env else _read_all(where, delete=delete)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
 
+from corral.box.directory import StateDirectory
+from corral.cli.account import box_state
 from corral.cli.engine_room import Bench, set_up
 from corral.cli.options import AsJson, BoxDirectory, Environment, InBox, Project, Yes, examples, new_app
 
@@ -34,16 +39,36 @@ def up(
     _run(bench, environment, yes=yes, only_preview=preview, end_machines=end_machines)
 
 
+@contextmanager
+def state_told(bench: Bench, environment: str) -> Iterator[None]:
+    """A block whose error, that the environment is unknown, also says that its state is still there, if it is."""
+    from corral.engine.errors import UnknownEnvironment
+
+    try:
+        yield
+    except UnknownEnvironment as error:
+        from corral.engine.former_names import with_its_state
+
+        is_boxed = bench.in_box or bench.box_directory is not None
+        box = f"file://{StateDirectory(box_state(bench.box_directory)).pulumi}" if is_boxed else None
+        url = box or os.environ.get("PULUMI_BACKEND_URL", "")
+        raise with_its_state(error, environment, url, os.environ) from None
+
+
 def _run(bench: Bench, environment: str, *, yes: bool, only_preview: bool, end_machines: bool) -> None:
     from corral.engine import up as engine
     from corral.engine.complaint import damage_named
     from corral.engine.projects import environment_file
+    from corral.report.box_image import replaced_images
     from corral.spec.files import read_environment
 
-    environment_file(bench.source / "stacks", environment)
+    with state_told(bench, environment):
+        environment_file(bench.source / "stacks", environment)
     wanted = read_environment(bench.source, environment)  # all mistakes at once, before anything is started
     ask = None if yes or only_preview else bench.asker()
     place = set_up(bench)
+    if place.in_box and (told := replaced_images(wanted.cluster)):
+        place.printer.say(told)
     with damage_named(place.engine.environment["PULUMI_BACKEND_URL"]):
         if only_preview:
             done = engine.preview(place, wanted)

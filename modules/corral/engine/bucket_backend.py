@@ -81,6 +81,21 @@ def bucket_holders(url: str, environ: Mapping[str, str], project: str, stack: st
     return tuple(holder for holder in found if holder is not None)
 
 
+def has_stack_in_bucket(url: str, environ: Mapping[str, str], project: str, stack: str) -> bool:
+    """Whether a backend in a bucket holds a state of this stack; False also where it cannot be asked."""
+    bucket = bucket_of(url)
+    if bucket is None or not bucket.name:
+        return False
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    prefix = _below(bucket, f".pulumi/stacks/{project}/{stack}.json")
+    try:
+        found = _client(bucket, environ).list_objects_v2(Bucket=bucket.name, Prefix=prefix).get("Contents", ())
+    except (BotoCoreError, ClientError):
+        return False
+    return any(item["Key"] in (prefix, f"{prefix}.gz") for item in found)
+
+
 def _holder(s3: Any, bucket: str, key: str) -> Holder | None:
     """The lock's holder; None where the lock has just gone, or is no lock."""
     try:

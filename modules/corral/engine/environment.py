@@ -13,11 +13,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from corral.engine.binary import Binary
 from corral.engine.bucket_backend import require_bucket
 from corral.engine.errors import CANNOT_START, WRONG_INPUT, EngineError
+from corral.engine.projects import fields_of, secrets_provider_of
 from corral.model.stack_files import stack_of
 
 ALWAYS = {
@@ -74,7 +73,7 @@ def require_secrets(environ: Mapping[str, str], stack_file: Path) -> None:
     """Raises EngineError unless the secrets of this stack can be encrypted."""
     if "PULUMI_CONFIG_PASSPHRASE" in environ or environ.get("PULUMI_CONFIG_PASSPHRASE_FILE"):
         return
-    if not _document(stack_file).get("secretsprovider"):
+    if not secrets_provider_of(stack_file):
         raise EngineError("how the state's secrets are encrypted is not said", NO_SECRETS, WRONG_INPUT)
 
 
@@ -87,7 +86,7 @@ def require_same_secrets(state: Mapping[str, Any] | None, stack_file: Path) -> N
     if not used:
         return
     was = str((used.get("state") or {}).get("url") or "") if used.get("type") == "cloud" else ""
-    says = str(_document(stack_file).get("secretsprovider") or "")
+    says = secrets_provider_of(stack_file) or ""
     if says in (was, was or "passphrase"):
         return
     if was and not says:
@@ -133,8 +132,10 @@ def _complete(environ: Mapping[str, str], binary: Binary) -> dict[str, str]:
 
 
 def _project_backend(stacks: Path) -> str | None:
-    backend = _document(stacks / "cluster" / "Pulumi.yaml").get("backend")
-    return str(backend["url"]) if isinstance(backend, dict) and backend.get("url") else None
+    project = stacks / "cluster" / "Pulumi.yaml"
+    backend = fields_of(project).get("backend") if project.is_file() else None
+    url = backend.get("url") if isinstance(backend, Mapping) else None
+    return url if isinstance(url, str) and url else None
 
 
 def _logged_in(environ: Mapping[str, str]) -> str | None:
@@ -144,11 +145,3 @@ def _logged_in(environ: Mapping[str, str]) -> str | None:
     except (OSError, ValueError):
         return None
     return str(current) if str(current).startswith(OWN_BACKENDS) else None
-
-
-def _document(file: Path) -> Mapping[str, object]:
-    try:
-        found = yaml.safe_load(file.read_text())
-    except (OSError, yaml.YAMLError):
-        return {}  # the engine reads it next and says where and why
-    return found if isinstance(found, dict) else {}

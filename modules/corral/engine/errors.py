@@ -15,6 +15,10 @@ class EngineError(Exception):
         self.sentence, self.hints, self.code = sentence, tuple(hints), code
 
 
+class UnknownEnvironment(EngineError):
+    """The project declares no environment of this name."""
+
+
 class Interrupted(EngineError):
     """Ctrl-C: the engine has stopped, and its state is saved as far as it got."""
 

@@ -40,6 +40,12 @@ def tags_file(root: Path, project: str, stack: str) -> Path:
     return root / "stacks" / project / f"{stack}.pulumi-tags"
 
 
+def has_stack(root: Path, project: str, stack: str) -> bool:
+    """Whether the backend holds a state of this stack."""
+    folder = root / "stacks" / project
+    return any((folder / f"{stack}.json{ending}").is_file() for ending in ("", ".gz"))
+
+
 def _is_torn(file: Path) -> bool:
     try:
         json.loads(file.read_bytes())

@@ -2,6 +2,9 @@
 
 The copy follows the source file by file. What belongs to the box alone is kept in the copy's stack files: the salt of
 its secrets, and the image that its machines boot. What belongs to a real account is left out.
+
+Stack files are read as corral reads them everywhere, which is as Pulumi does, and are written with all text in quotes:
+readers of YAML do not agree about `off`, `no`, `12:30` or `012`.
 """
 
 from __future__ import annotations
@@ -17,8 +20,10 @@ import yaml
 from corral.catalog.images import BOX_PROFILE
 from corral.catalog.names import nearest
 from corral.catalog.project import FILE_NAME as CATALOGUE
-from corral.engine.errors import WRONG_INPUT, EngineError
+from corral.engine.errors import WRONG_INPUT, EngineError, UnknownEnvironment
 from corral.model.stack_files import stack_names
+from corral.spec.yaml_parts import UNREADABLE, Torn
+from corral.spec.yaml_text import read_document
 
 PROJECTS = ("base", "cluster")
 BOX_IMAGE = ("corral-cluster:imageProfile", BOX_PROFILE)
@@ -37,31 +42,54 @@ def sync(source: Path, copy: Path) -> Path:
 
 
 def environment_file(stacks: Path, environment: str) -> Path:
-    """The file that declares the environment. Raises EngineError where there is none."""
+    """The file that declares the environment. Raises UnknownEnvironment where there is none."""
     folder = stacks / "cluster"
     known = stack_names(folder)
     if environment not in known:
-        raise EngineError(_unknown(environment, known, folder), code=WRONG_INPUT)
+        raise UnknownEnvironment(_unknown(environment, known, folder), code=WRONG_INPUT)
     return folder / f"Pulumi.{environment}.yaml"
 
 
 def base_of(stacks: Path, environment: str) -> str:
-    """The name of the base that the environment's cluster stands on."""
-    config = _read(environment_file(stacks, environment)).get("config") or {}
-    spec = config.get("corral-cluster:spec") if isinstance(config, Mapping) else None
-    return str(spec.get("base", environment)) if isinstance(spec, Mapping) else environment
+    """The name of the base that the environment's cluster stands on. Raises EngineError where that cannot be read."""
+    file = environment_file(stacks, environment)
+    spec = _setting(_settings(file), "corral-cluster:spec")
+    base = _setting(spec, "base") if isinstance(spec, Mapping) else spec
+    if base is UNREADABLE:
+        raise EngineError(f"{file}: {read_document(file.read_bytes()).mistakes[0]}", code=WRONG_INPUT)
+    return base if isinstance(spec, Mapping) and isinstance(base, str) else environment
 
 
 def region_of(stack_file: Path) -> str | None:
     """The region that a stack's file names."""
-    config = _read(stack_file).get("config") if stack_file.is_file() else None
-    return str(config["aws:region"]) if isinstance(config, Mapping) and "aws:region" in config else None
+    region = _settings(stack_file).get("aws:region") if stack_file.is_file() else None
+    return region if isinstance(region, str) else None
 
 
 def secrets_provider_of(stack_file: Path) -> str | None:
     """What encrypts the stack's secrets, where its file names it; else it is a passphrase."""
-    found = _read(stack_file).get("secretsprovider") if stack_file.is_file() else None
-    return str(found) if found else None
+    found = fields_of(stack_file).get("secretsprovider") if stack_file.is_file() else None
+    return found if isinstance(found, str) and found else None
+
+
+def fields_of(file: Path) -> Mapping[str, Any]:
+    """What a file of Pulumi's says, as far as it can be read. Raises EngineError where it holds no fields."""
+    value = read_document(file.read_bytes()).value
+    if value is None or value is UNREADABLE:
+        return {} if value is None else Torn()
+    if not isinstance(value, dict):
+        raise EngineError(f"{file} holds no settings: a stack's file begins with `config:`", code=WRONG_INPUT)
+    return value
+
+
+def _settings(stack_file: Path) -> Mapping[str, Any]:
+    config = _setting(fields_of(stack_file), "config")
+    return config if isinstance(config, Mapping) else Torn() if config is UNREADABLE else {}
+
+
+def _setting(fields: Mapping[str, Any], key: str) -> Any:
+    """What stands under this key; UNREADABLE also where it may stand in what could not be read."""
+    return fields.get(key, UNREADABLE if isinstance(fields, Torn) else None)
 
 
 def _unknown(environment: str, known: Sequence[str], folder: Path) -> str:
@@ -86,29 +114,40 @@ def _sync_project(source: Path, copy: Path, *, is_cluster: bool) -> None:
             file.unlink()
     for name, file in files.items():
         if name.startswith("Pulumi.") and name.endswith(".yaml") and name != "Pulumi.yaml":
-            _write(copy / name, _stack_file(file, copy / name, is_cluster=is_cluster).encode())
+            _sync_stack_file(file, copy / name, is_cluster=is_cluster)
         else:
             _write(copy / name, file.read_bytes())
 
 
-def _stack_file(source: Path, copy: Path, *, is_cluster: bool) -> str:
-    document = {name: value for name, value in _read(source).items() if name not in SECRETS}
+def _sync_stack_file(source: Path, copy: Path, *, is_cluster: bool) -> None:
+    """Brings a stack file's copy up to date; one with mistakes has the copy that it had before them, if any."""
+    if read_document(source.read_bytes()).mistakes:
+        return
+    document = {name: value for name, value in fields_of(source).items() if name not in SECRETS}
     if copy.exists():
-        document |= {name: value for name, value in _read(copy).items() if name in SECRETS}
+        document |= {
+            name: value for name, value in fields_of(copy).items() if name in SECRETS and isinstance(value, str)
+        }
     if is_cluster:
         config = document.get("config")
         document["config"] = {**(config if isinstance(config, Mapping) else {}), BOX_IMAGE[0]: BOX_IMAGE[1]}
-    return NOTE.format(source=source) + yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=10**6)
+    _write(copy, (NOTE.format(source=source) + _written(document)).encode())
 
 
-def _read(file: Path) -> dict[str, Any]:
-    try:
-        document = yaml.safe_load(file.read_text())
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise EngineError(f"{file} is not YAML: {' '.join(str(error).split())}", code=WRONG_INPUT) from None
-    if document is not None and not isinstance(document, dict):
-        raise EngineError(f"{file} holds no settings: a stack's file begins with `config:`", code=WRONG_INPUT)
-    return document or {}
+def _written(document: Mapping[str, Any]) -> str:
+    """The fields as YAML that every reader understands alike."""
+    return str(yaml.dump(document, Dumper=_Quoting, sort_keys=False, allow_unicode=True, width=10**6))
+
+
+class _Quoting(yaml.SafeDumper):
+    """PyYAML's writer, which puts all text in quotes."""
+
+
+def _quoted(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"')
+
+
+_Quoting.add_representer(str, _quoted)
 
 
 def _write(file: Path, content: bytes) -> None:

@@ -86,6 +86,12 @@ class Stack:
         answer = self.ask(["stack", "ls", "--json", "--project", self.project])
         return sorted(str(one["name"]).rpartition("/")[2] for one in json.loads(answer.stdout))
 
+    def living(self) -> list[str]:
+        """The names of those stacks of this project in the backend that hold resources."""
+        answer = self.ask(["stack", "ls", "--json", "--project", self.project])
+        counted = {str(one["name"]): int(one.get("resourceCount") or 0) for one in json.loads(answer.stdout)}
+        return sorted(name.rpartition("/")[2] for name, count in counted.items() if count > len(ONLY_STACK))
+
     def create(self) -> None:
         """Makes the empty stack, encrypted as its file says."""
         named = secrets_provider_of(self.directory / f"Pulumi.{self.name}.yaml")

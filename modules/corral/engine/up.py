@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +11,7 @@ from corral.engine.adopting import require_ground
 from corral.engine.belongings import lay_out
 from corral.engine.differences import difference_lines
 from corral.engine.errors import WRONG_INPUT, EngineError
+from corral.engine.former_names import lost_line, without_file
 from corral.engine.printers import counts_text
 from corral.engine.progress import Begun, Deed
 from corral.engine.shrinking import Shrinking, refuse_to_strand
@@ -19,7 +20,6 @@ from corral.engine.tally import Tally
 from corral.engine.workplace import BASE, CLUSTER, Workplace, ensure_secrets, made_whole
 from corral.model.base import BasePlan
 from corral.model.cluster import ClusterPlan
-from corral.model.stack_files import stack_names
 from corral.plan.base import plan_base
 from corral.plan.cluster import plan_cluster
 from corral.render.slurm import check_own_keys
@@ -53,6 +53,7 @@ def up(place: Workplace, environment: Environment, *, ask: Ask | None, end_machi
             below_now, cluster_now = made_whole(below), made_whole(cluster)
             now = Shrinking(environment, below, cluster, below_now, cluster_now)
             refuse_to_strand(now, end_machines=end_machines)
+            _tell_of_former_names(place, [(below, below_now), (cluster, cluster_now)])
             _prepare(place, below, environment)
             done_below = _bring_up(below, below_now, ask)
         return UpResult(stacks={"base": done_below, "cluster": _bring_up(cluster, cluster_now, ask)})
@@ -66,6 +67,7 @@ def preview(place: Workplace, environment: Environment) -> UpResult:
     with place.stack(CLUSTER, environment.cluster.name) as cluster:
         with place.stack(BASE, environment.base.name) as below:
             below_now, cluster_now = below.state(), cluster.state()
+            _tell_of_former_names(place, [(below, below_now), (cluster, cluster_now)])
             would = {"base": result(_look_ahead(below, below_now))}
         if outputs(below_now):
             would["cluster"] = result(_look_ahead(cluster, cluster_now))
@@ -118,14 +120,15 @@ def _bring_up(stack: Stack, state: State, ask: Ask | None) -> StackResult:
 
 
 def _make_stack(stack: Stack) -> None:
-    """Makes the empty stack. One that lives without a file is told: it may be this one, under its former name."""
     ensure_secrets(stack)
-    for lost in sorted({*stack.neighbours()} - {*stack_names(stack.directory)}):
-        stack.printer.say(
-            f"{stack.title}: this backend also holds '{lost}', of which {stack.directory} has no file; both live and"
-            f" both cost - if '{stack.name}' is its new name: rename the file back, and `corral down {lost}` first"
-        )
     stack.create()
+
+
+def _tell_of_former_names(place: Workplace, states: Sequence[tuple[Stack, State]]) -> None:
+    """Says which stacks live without a file, where one of these is yet to be made: it may be theirs, renamed."""
+    new = [stack for stack, state in states if state is None]
+    if lost := without_file(new):
+        place.printer.say(f"{new[-1].title}: {lost_line(lost, new[-1].name, in_box=place.in_box)}")
 
 
 def _look_ahead(stack: Stack, state: State) -> Tally:

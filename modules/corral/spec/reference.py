@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from corral.catalog.instances import instance_types
 from corral.spec.schema import Project, json_schema
 
 _FILES: Mapping[Project, str] = {
@@ -54,6 +55,8 @@ def _kind(field: Mapping[str, Any], target: Mapping[str, Any]) -> str:
         return f"list of {_kind(field['items'], {})}"
     if "enum" in field:
         words = [str(word) for word in field["enum"]]
+        if words == list(instance_types()):
+            return f"one of {len(words)} names, or one of the project's own `catalogue.toml`"
         return ", ".join(words) if len(words) <= _MOST_CHOICES else f"one of {len(words)} names"
     bounds = [f"at least {field['minimum']}"] if "minimum" in field else []
     bounds += [f"at most {field['maximum']}"] if "maximum" in field else []

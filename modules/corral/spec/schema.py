@@ -8,8 +8,8 @@ from typing import Any, Literal
 from pydantic import BaseModel
 
 from corral.catalog.images import image_profiles
-from corral.catalog.instances import instance_types
 from corral.catalog.lustre import lustre_choices
+from corral.catalog.project import Catalogue, shipped_catalogue
 from corral.catalog.regions import regions
 from corral.spec.base import BaseWishes
 from corral.spec.cluster import ClusterWishes
@@ -18,11 +18,14 @@ Project = Literal["corral-base", "corral-cluster"]
 _WISHES: Mapping[str, type[BaseModel]] = {"corral-base": BaseWishes, "corral-cluster": ClusterWishes}
 
 
-def json_schema(project: Project) -> Mapping[str, Any]:
-    """The schema of this project's `Pulumi.<name>.yaml`. What only the rules know (zones, overlaps) is not in it."""
+def json_schema(project: Project, catalogue: Catalogue | None = None) -> Mapping[str, Any]:
+    """The schema of this project's `Pulumi.<name>.yaml`. What only the rules know (zones, overlaps) is not in it.
+
+    The instance types are those of the catalogue, else the shipped ones.
+    """
     spec = _for_editors(_WISHES[project].model_json_schema(by_alias=True))
     definitions = spec.pop("$defs")
-    _name_choices(definitions)
+    _name_choices(definitions, catalogue or shipped_catalogue())
     settings = {
         "aws:region": {"description": "The region to work in.", "enum": list(regions())},
         f"{project}:spec": spec,
@@ -44,12 +47,13 @@ def json_schema(project: Project) -> Mapping[str, Any]:
     }
 
 
-def _name_choices(definitions: Mapping[str, Any]) -> None:
+def _name_choices(definitions: Mapping[str, Any], catalogue: Catalogue) -> None:
     """Writes into the definitions which names the catalogue has, where a field takes one of them."""
+    types = tuple(catalogue.instance_types)
     profiles = [name for name, profile in image_profiles().items() if not profile.box]
     choices: Sequence[tuple[str, str, Sequence[str]]] = (
-        ("HeadSpec", "instance_type", tuple(instance_types())),
-        ("QueueSpec", "instance_type", tuple(instance_types())),
+        ("HeadSpec", "instance_type", types),
+        ("QueueSpec", "instance_type", types),
         ("ImageSpec", "profile", profiles),
         ("LustreSpec", "deployment", sorted({row.deployment_type for row in lustre_choices()})),
     )

@@ -37,7 +37,7 @@ ln -s /proc/self/fd dev/fd
 for name in stdin:0 stdout:1 stderr:2; do ln -s "/proc/self/fd/${name#*:}" "dev/${name%:*}"; done
 : >dev/console # a machine's console is what its init prints
 mount --bind "$directory/console" dev/console
-for name in $(cat "$directory/box/devices" 2>/dev/null); do ln -s null "dev/$name"; done # accelerators, by name only
+while read -r name; do ln -s null "dev/$name"; done <"$directory/box/devices" # accelerators, by name only
 mount -t tmpfs -o mode=755 run run
 ln -sfn /run var/run
 while [ "$1" != -- ]; do

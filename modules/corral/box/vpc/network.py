@@ -191,6 +191,7 @@ def furnish(disk: Path, settings: Path | None = None) -> None:
     (disk / "tmp").chmod(0o1777)
     (disk / "var/tmp").chmod(0o1777)
     (disk / "console").touch()
+    (disk / "box" / "devices").touch()
     if settings is None:
         copy_settings(disk / "etc")
     else:  # a program of its own copies faster, and beside this one's threads; what its user may not read stays out
