@@ -101,6 +101,6 @@ def test_the_directories_of_a_daemon_are_made(host: BoxHost, tmp_path: Path) -> 
 
 @pytest.mark.slurm
 def test_a_daemon_of_another_user_is_started_as_that_user(host: BoxHost) -> None:
-    command = "setpriv --reuid=munge --init-groups --regid munge -- /nowhere/munged"
+    command = "setpriv --reuid=munge --init-groups --regid munge -- /nowhere/corral-munged"
     with pytest.raises(HostError, match=f"^{command} failed with "):
-        host.start(Daemon(unit="x", command=("/nowhere/munged",), user="munge"))
+        host.start(Daemon(unit="x", command=("/nowhere/corral-munged",), user="munge"))

@@ -22,7 +22,7 @@ def launch_head(box: BoxStatus, user_data: str) -> str:
     """The id of an instance that is the head of dev by its tags."""
     ec2 = boxes.client(box, "ec2")
     vpc = ec2.create_vpc(CidrBlock="10.64.0.0/16")["Vpc"]["VpcId"]
-    subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.64.1.0/24")["Subnet"]["SubnetId"]
+    subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.64.1.0/24", AvailabilityZone="us-east-1a")["Subnet"]["SubnetId"]
     image = boxes.client(box, "ssm").get_parameter(Name="/corral-box/ami")["Parameter"]["Value"]
     tags = [{"Key": f"corral:{key}", "Value": "dev"} for key in ("base", "cluster")]
     specification = [{"ResourceType": "instance", "Tags": tags}]

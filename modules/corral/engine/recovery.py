@@ -19,11 +19,16 @@ Lookup = Callable[[Resource], Sequence[str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovered:
-    """The whole state, and how many creations it was not known of and how many ids were found for them."""
+    """The whole state, how many operations were under way, and the ids that were found for creations among them."""
 
     state: Mapping[str, Any]
     unfinished: int
-    found: int
+    entered: tuple[tuple[Resource, tuple[str, ...]], ...]
+
+    @property
+    def found(self) -> int:
+        """How many ids were found."""
+        return sum(len(ids) for _, ids in self.entered)
 
 
 def is_unfinished(state: Mapping[str, Any] | None) -> bool:
@@ -37,15 +42,15 @@ def recover(state: Mapping[str, Any], lookup: Lookup) -> Recovered:
     resources: list[dict[str, Any]] = [dict(one) for one in deployment.get("resources") or []]
     operations = deployment.get("pending_operations") or []
     creations = [one["resource"] for one in operations if _is_creation(one)]
-    found = 0
+    entered: list[tuple[Resource, tuple[str, ...]]] = []
     for resource in creations:
         known = {one.get("id") for one in resources if one["type"] == resource["type"]}
-        ids = [id for id in lookup(resource) if id not in known]
-        found += len(ids)
+        ids = tuple(id for id in lookup(resource) if id not in known)
+        entered.append((resource, ids))
         for number, id in enumerate(ids):
             _enter(resources, {**resource, "id": id, "outputs": resource.get("inputs") or {}}, is_spare=number > 0)
     whole = {**deployment, "resources": resources, "pending_operations": []}
-    return Recovered(state={**state, "deployment": whole}, unfinished=len(operations), found=found)
+    return Recovered(state={**state, "deployment": whole}, unfinished=len(operations), entered=tuple(entered))
 
 
 def with_creations(state: Mapping[str, Any], creations: Sequence[Resource]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from corral.engine.environment import (
     require_secrets,
 )
 from corral.engine.errors import EngineError
+from corral.engine.finishing import finish
 from corral.engine.locks import held, state_directory
 from corral.engine.lookups import candidates
 from corral.engine.printers import Printer
@@ -110,6 +111,8 @@ def made_whole(stack: Stack) -> dict[str, Any] | None:
     )
     if stack.state() != state:
         raise EngineError(f"{stack.title}: another Pulumi is at work on this stack", ("wait until it has ended",))
+    for resource, ids in recovered.entered:
+        finish(resource, ids, account.client)
     stack.write_state(recovered.state)
     if lost:
         stack.forget_unanswered()

@@ -79,6 +79,8 @@ def main() -> int:
     """Serves until standard input ends; then everything in the namespaces dies with this process."""
     directory, network = Path(sys.argv[1]), IPv4Network(sys.argv[2])
     vpc = Vpc(directory=directory, network=network)
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)  # whoever started the box may ignore them; machines inherit it
     _lay_network(vpc)
     plugs = vpc.directory / "plugs"
     plugs.mkdir(exist_ok=True)
