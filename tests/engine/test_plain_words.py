@@ -26,7 +26,7 @@ config:
   corral-base:spec:
     network: {cidr: 10.64.0.0/16, zones: [use1-az1, use1-az2]}
     storage: {home: {}}
-    tags: {Prod: no, Shift: 14:30, on: y, Null: "null"}
+    tags: {Prod: no, Shift: 14:30, on: y, "Null": "null"}
 """
 CLUSTER = """\
 config:

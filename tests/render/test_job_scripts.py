@@ -472,7 +472,7 @@ def test_secrets_are_read_by_name_into_the_jobs_environment(tmp_path: Path) -> N
     plan = replace(dev(), jobs=JobsPlan(secrets={"HF_TOKEN": "team/hf", "WANDB_API_KEY": "team/wandb"}))
     text = job_files(plan)["jobs/train/torchrun.sbatch"]
     lines = text[text.index("secret() {") :].splitlines()[:5]
-    (tmp_path / "aws").write_text('#!/bin/sh\necho "value of $4"\n')
+    (tmp_path / "aws").write_text('#!/bin/sh\necho "value of $6"\n')
     (tmp_path / "aws").chmod(0o755)
     script = "\n".join(["set -euo pipefail", *lines, 'echo "$HF_TOKEN, $WANDB_API_KEY"'])
     environment = {"PATH": f"{tmp_path}:/usr/bin:/bin"}

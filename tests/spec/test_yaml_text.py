@@ -142,6 +142,19 @@ def told(text: str) -> list[str]:
         ),
         ("a: {{ x }}\nb: 2", {"a": UNREADABLE, "b": 2}, ["line 1, column 5: a key must be text"]),
         (
+            "a: {012: x}\nb: 2",
+            {"a": UNREADABLE, "b": 2},
+            ["line 1, column 5: the key 012 is not read as text - put it in quotes"],
+        ),
+        (
+            "Null: 1\n1e3: 2\n'1e4': 3\n7: 4",
+            {"1e4": 3, "7": 4},
+            [
+                "line 1, column 1: the key Null is not read as text - put it in quotes",
+                "line 2, column 1: the key 1e3 is not read as text - put it in quotes",
+            ],
+        ),
+        (
             "a: !x 1\nb: 2",
             {"a": UNREADABLE, "b": 2},
             ["line 1, column 4: tags such as !x are not supported - write plain values"],

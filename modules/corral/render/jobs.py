@@ -50,7 +50,7 @@ _SCRIPTS = (
 def job_files(plan: ClusterPlan) -> Mapping[str, str]:
     """The text of each job script by its path below the cluster's prefix, `jobs/QUEUE/NAME.sbatch`."""
     return {
-        f"jobs/{queue.name}/{script.name}.sbatch": _text(script, queue, plan.jobs.secrets)
+        f"jobs/{queue.name}/{script.name}.sbatch": _text(script, queue, plan)
         for queue in plan.queues
         for script in _SCRIPTS
         if _fits(script, queue)
@@ -65,7 +65,7 @@ def _vendor(queue: QueuePlan) -> Vendor | None:
     return vendor_of(queue.node.gres.type) if queue.node.gres else None
 
 
-def _text(script: _Script, queue: QueuePlan, secrets: Mapping[str, str]) -> str:
+def _text(script: _Script, queue: QueuePlan, plan: ClusterPlan) -> str:
     processes = _processes(queue)
     return fill(
         f"jobs/{script.name}.sbatch.j2",
@@ -74,7 +74,8 @@ def _text(script: _Script, queue: QueuePlan, secrets: Mapping[str, str]) -> str:
         machines=_machines(queue),
         trains=script.trains,
         on_spot=any(offer.market is Market.SPOT for offer in queue.offers),
-        secrets=secrets,
+        secrets=plan.jobs.secrets,
+        region=plan.region,
         options=tuple(_options(script, queue, processes if script.task_per_device else 1)),
         nodes=_nodes(queue),
         at_once=min(_AT_ONCE, queue.max_nodes),

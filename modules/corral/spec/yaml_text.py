@@ -199,6 +199,8 @@ class _Reading:
             return self.tell_at(node.start_mark, "a key must be text")
         if node.value == "<<" and _is_plain(node):
             self.tell_at(node.start_mark, "merge keys (<<) are not supported - write the fields out")
+        if _is_plain(node) and _is_other_key(node.value):
+            return self.tell_at(node.start_mark, f"the key {node.value[:_TOLD]} is not read as text - put it in quotes")
         return self._text(node)
 
     def _scalar(self, node: yaml.Node) -> Any:
@@ -230,6 +232,13 @@ def _problem(text: str) -> str | None:
     if _NO_NUMBER.fullmatch(text):
         return "is no number to count with - write one in digits, or leave the line out"
     return "is not read alike everywhere - put it in quotes" if _DOUBTFUL.fullmatch(text) else None
+
+
+def _is_other_key(text: str) -> bool:
+    """Whether Pulumi's reader makes another key of this plain one: of 012 it makes 10, of 1e3 1000, of Null <nil>."""
+    if text in _NULLS or (text in _BOOLEANS and text not in ("true", "false")):
+        return True
+    return any(kind.fullmatch(text) for kind in (_FLOAT, _DOUBTFUL, _LONG, _NO_NUMBER)) or text.startswith("+")
 
 
 def _is_plain(node: yaml.Node) -> bool:
