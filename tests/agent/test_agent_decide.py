@@ -39,7 +39,8 @@ def decided(
 
 
 def test_nodes_with_their_machines_are_left_alone() -> None:
-    assert decided([node("train-1"), node("train-2", "IDLE+CLOUD+POWERED_DOWN")], [instance("train-1")]) == []
+    nodes = [node("train-1"), node("train-2", "IDLE+CLOUD+POWERED_DOWN")]
+    assert decided(nodes, [instance("train-1")], static="train-1") == []
 
 
 def test_an_instance_whose_node_is_off_is_ended() -> None:

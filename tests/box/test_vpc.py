@@ -104,6 +104,14 @@ def test_an_unknown_name_is_refused_at_once(vpc: Vpc) -> None:
     assert time.monotonic() - began < 2  # a resolver that is silent costs five seconds a question
 
 
+def test_the_routers_link_address_is_the_same_whoever_comes_and_goes(vpc: Vpc) -> None:
+    """A bridge's own is that of one of its ports: machines would look for the router in vain when that one ends."""
+    router = IPv4Address("10.64.0.1")
+    vpc.run("one", ["/usr/bin/python3", "-c", REACH, str(router)])
+    known = vpc.run("one", ["ip", "neigh", "show", str(router)]).stdout.split()
+    assert known[known.index("lladdr") + 1] == "02:00:00:00:00:01"
+
+
 def test_a_link_that_is_pulled_cuts_a_machine_off_until_it_is_put_back(vpc: Vpc) -> None:
     vpc.link("other", up=False)
     cut = reaches(vpc, "one", OTHER)
