@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from corral.agent.host_ec2 import Ec2Host, run
-from corral.agent.hosts import HostError, keeper, munge, slurmctld, slurmd
+from corral.agent.host_ec2 import Ec2Host
+from corral.agent.hosts import HostError, keeper, munge, run, slurmctld, slurmd
 
 DISK = "/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_vol0123"
 HEADER = "# Managed by corral: written by `corral-agent boot`.\n"

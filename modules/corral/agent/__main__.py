@@ -9,7 +9,7 @@ from pathlib import Path
 from corral.agent.boot import boot_head, boot_node, fetch
 from corral.agent.ec2 import Ec2
 from corral.agent.errors import AgentError
-from corral.agent.hosts import BOX, Host
+from corral.agent.hosts import BOX, Host, run
 from corral.agent.identity import own_identity
 from corral.agent.keep import TURN_S, keep
 from corral.agent.metadata import instance_tag
@@ -119,7 +119,7 @@ def _host(region: str) -> Host:
         from corral.agent.host_box import BoxHost
 
         return BoxHost()
-    from corral.agent.host_ec2 import Ec2Host, run
+    from corral.agent.host_ec2 import Ec2Host
 
     return Ec2Host(run, region)
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from corral.agent.hosts import BOX, Daemon, HostError
+from corral.agent.hosts import BOX, Daemon, HostError, run
 from corral.agent.install import Placement, install
 
 _ATTACHED_IN_S = 120  # a volume is attached after its machine has started
@@ -38,8 +38,8 @@ class BoxHost:
 
     def set_name(self, name: str) -> None:
         """Gives the machine this host name."""
-        _run("hostname", name)
-        address = _run("hostname", "--all-ip-addresses").split()[0]
+        run(("hostname", name))
+        address = run(("hostname", "--all-ip-addresses")).split()[0]
         Path("/etc/hosts").write_text(f"127.0.0.1 localhost\n{address} {name}\n", encoding="utf-8")
 
     def mount_volume(self, volume_id: str, place: Path) -> None:
@@ -70,7 +70,7 @@ class BoxHost:
         as_user = () if daemon.user == "root" else ("setpriv", f"--reuid={daemon.user}", "--init-groups", "--regid")
         command = (*as_user, *((daemon.user, "--") if as_user else ()), *daemon.command, *options)
         if daemon.forks:
-            _run(*command)
+            run(command)
         else:
             _leave_running(command, self._logs / f"{daemon.unit}.log")
 
@@ -104,14 +104,4 @@ def _bind(source: Path, place: Path) -> None:
         return
     source.mkdir(parents=True, exist_ok=True)
     place.mkdir(parents=True, exist_ok=True)
-    _run("mount", "--bind", str(source), str(place))
-
-
-def _run(*command: str) -> str:
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
-    except OSError as error:
-        raise HostError(f"{' '.join(command)}: {error}") from error
-    if done.returncode:
-        raise HostError(f"{' '.join(command)} failed with {done.returncode}: {done.stderr.strip()}")
-    return done.stdout
+    run(("mount", "--bind", str(source), str(place)))

@@ -6,7 +6,6 @@ Sources: EBS User Guide, "Map Amazon EBS volumes to NVMe device names"; EFS User
 """
 
 import shlex
-import subprocess
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -58,17 +57,6 @@ Options={options}
 [Install]
 WantedBy=multi-user.target
 """
-
-
-def run(command: Sequence[str]) -> str:
-    """What the command printed. Raises HostError where it fails."""
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
-    except OSError as error:
-        raise HostError(f"{shlex.join(command)}: {error}") from error
-    if done.returncode:
-        raise HostError(f"{shlex.join(command)} failed with {done.returncode}: {done.stderr.strip()}")
-    return done.stdout
 
 
 class Ec2Host:

@@ -1,5 +1,7 @@
 """What a machine is to the agent, as far as kinds of machine differ: `host_ec2` and `host_box` implement it."""
 
+import shlex
+import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,3 +79,14 @@ def watcher() -> Daemon:
 def keeper() -> Daemon:
     """The agent's own, on the head."""
     return Daemon(unit="corral-agent", command=("/opt/corral/bin/corral-agent", "keep"), forks=False)
+
+
+def run(command: Sequence[str]) -> str:
+    """What the command printed. Raises HostError where it fails."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    except OSError as error:
+        raise HostError(f"{shlex.join(command)}: {error}") from error
+    if done.returncode:
+        raise HostError(f"{shlex.join(command)} failed with {done.returncode}: {done.stderr.strip()}")
+    return done.stdout

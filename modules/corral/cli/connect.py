@@ -14,14 +14,10 @@ import typer
 
 from corral.box import control
 from corral.box.vpc.network import MachineError, Vpc
-from corral.cli.account import box_state, mean_account
+from corral.cli.account import box_state
 from corral.cli.failure import ExitCode, Failure
+from corral.cli.heads import find_head
 from corral.cli.options import BoxDirectory, Environment, InBox, Project, examples, new_app
-from corral.cli.project import find_environment
-from corral.forecast.catalogue import catalogue_prices
-from corral.inventory.account import open_session
-from corral.inventory.status import read_status
-from corral.spec.files import read_environment
 
 app = new_app()
 Command = Annotated[
@@ -42,16 +38,10 @@ def connect(
 
     On AWS this is Session Manager's: the AWS CLI and its session-manager-plugin must be installed (`corral doctor`).
     """
-    spec = read_environment(find_environment(project, env), env)
-    mean_account(in_box=box, box_directory=box_dir)
-    region = spec.base.region
-    prices = catalogue_prices(region, spec.catalogue)
-    found = read_status(open_session(region), spec.cluster.name, spec.base.name, prices)
-    if found.head is None:
-        raise Failure(f"{env} has no head now - bring it up: corral up {env}", ExitCode.FAILED)
+    spec, head = find_head(env, project, in_box=box, box_directory=box_dir)
     if place := _means_box(box_dir):
-        raise typer.Exit(_enter_machine(found.head.id, command or [], place))
-    _start_session(found.head.id, region, command or [])
+        raise typer.Exit(_enter_machine(head.id, command or [], place))
+    _start_session(head.id, spec.base.region, command or [])
 
 
 def _means_box(box_dir: Path | None) -> Path | None:

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from corral.catalog.instances import Vendor
-from corral.catalog.nccl_variables import Measured, variable_catalogue, vendor_of
+from corral.catalog.nccl_variables import Measured, variable_catalogue
 from corral.model.cluster import ClusterPlan, GresPlan, QueuePlan
-from corral.model.markets import InterfaceType, Market
+from corral.model.markets import Market
+from corral.render.devices import efa_devices, vendor
 from corral.render.texts import fill
 
 SIGNAL_BEFORE_S = 120  # as long as a spot notice, so that one way to save serves both
@@ -58,11 +59,7 @@ def job_files(plan: ClusterPlan) -> Mapping[str, str]:
 
 
 def _fits(script: _Script, queue: QueuePlan) -> bool:
-    return _vendor(queue) in script.vendors and _processes(queue) * queue.max_nodes >= script.processes
-
-
-def _vendor(queue: QueuePlan) -> Vendor | None:
-    return vendor_of(queue.node.gres.type) if queue.node.gres else None
+    return vendor(queue) in script.vendors and _processes(queue) * queue.max_nodes >= script.processes
 
 
 def _text(script: _Script, queue: QueuePlan, plan: ClusterPlan) -> str:
@@ -79,7 +76,7 @@ def _text(script: _Script, queue: QueuePlan, plan: ClusterPlan) -> str:
         options=tuple(_options(script, queue, processes if script.task_per_device else 1)),
         nodes=_nodes(queue),
         at_once=min(_AT_ONCE, queue.max_nodes),
-        device=_DEVICES[_vendor(queue)],
+        device=_DEVICES[vendor(queue)],
         processes_per_node=processes,
         has_accelerators=queue.node.gres is not None,
         threads=_threads(queue),
@@ -111,7 +108,7 @@ def _threads(queue: QueuePlan) -> int:
 def _bandwidth(queue: QueuePlan) -> Mapping[str, object]:
     """What the measuring script is told: of EFA between its nodes, of other people's figures, of how much it sends."""
     several = queue.max_nodes > 1
-    efa = sum(nic.interface_type is not InterfaceType.ENA for nic in queue.nics) if queue.efa and several else 0
+    efa = efa_devices(queue) if several else 0
     return {
         "instance_type": queue.instance_type,
         "several_nodes": several,

@@ -6,16 +6,16 @@ A file per queue, and a shell fragment that exports it. Short on purpose: aws-of
 from collections.abc import Mapping
 
 from corral.catalog.instances import Vendor
-from corral.catalog.nccl_variables import plugin_settings, variable_catalogue, vendor_of
+from corral.catalog.nccl_variables import plugin_settings, variable_catalogue
 from corral.model.cluster import ClusterPlan, QueuePlan
-from corral.model.markets import InterfaceType
+from corral.render.devices import efa_devices, vendor
 from corral.render.texts import fill
 
 
 def nccl_files(plan: ClusterPlan) -> Mapping[str, str]:
     """The text of each file by its path below the cluster's prefix; none for queues without accelerators."""
-    nvidia = [queue for queue in plan.queues if _vendor(queue) is Vendor.NVIDIA]
-    neuron = [queue for queue in plan.queues if _vendor(queue) is Vendor.NEURON and queue.efa]
+    nvidia = [queue for queue in plan.queues if vendor(queue) is Vendor.NVIDIA]
+    neuron = [queue for queue in plan.queues if vendor(queue) is Vendor.NEURON and queue.efa]
     return {
         **{f"nccl/{queue.name}.conf": _conf(queue) for queue in nvidia},
         **({"nccl/profile.sh": fill("nccl/profile.sh.j2")} if nvidia else {}),
@@ -23,16 +23,12 @@ def nccl_files(plan: ClusterPlan) -> Mapping[str, str]:
     }
 
 
-def _vendor(queue: QueuePlan) -> Vendor | None:
-    return vendor_of(queue.node.gres.type) if queue.node.gres else None
-
-
 def _conf(queue: QueuePlan) -> str:
     return fill(
         "nccl/nccl.conf.j2",
         queue=queue.name,
         instance_type=queue.instance_type,
-        efa_devices=sum(nic.interface_type is not InterfaceType.ENA for nic in queue.nics) if queue.efa else 0,
+        efa_devices=efa_devices(queue),
         plugin_sets=tuple(plugin_settings(queue.instance_type)) if queue.efa else (),
     )
 

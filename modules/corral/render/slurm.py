@@ -10,6 +10,7 @@ from importlib.resources import files
 from corral.catalog.slurm_releases import Release, parse_release, release_text
 from corral.catalog.slurm_settings import Place, is_known, known, misfits, span_beside
 from corral.model.cluster import ClusterPlan, GresPlan, QueuePlan
+from corral.model.node_names import fold
 from corral.render.host import HOST_KEYS
 from corral.render.lines import Value, slurm_line
 from corral.render.releases import ReleaseError, release_note, written_release
@@ -161,9 +162,7 @@ def static_nodes(queue: QueuePlan) -> tuple[str, ...]:
 
     They are named: what a count (`train-[1-4]:2`) protects is not the same in every release (see 24.05).
     """
-    if queue.min_nodes == 0:
-        return ()
-    return (f"{queue.name}-[1-{queue.min_nodes}]" if queue.min_nodes > 1 else f"{queue.name}-1",)
+    return (fold(queue.static_nodes),) if queue.static_nodes else ()
 
 
 def tree_width(release: Release, nodes: int) -> int | None:

@@ -1,0 +1,26 @@
+"""The head of an environment as it is now: what `connect` and `ssh-config` lead to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from corral.cli.account import mean_account
+from corral.cli.failure import ExitCode, Failure
+from corral.cli.project import find_environment
+from corral.forecast.catalogue import catalogue_prices
+from corral.inventory.account import open_session
+from corral.inventory.status import read_status
+from corral.inventory.things import Thing
+from corral.spec.files import Environment, read_environment
+
+
+def find_head(env: str, project: Path | None, *, in_box: bool, box_directory: Path | None) -> tuple[Environment, Thing]:
+    """The environment and the instance that is its head. Raises Failure where it has none."""
+    spec = read_environment(find_environment(project, env), env)
+    mean_account(in_box=in_box, box_directory=box_directory)
+    region = spec.base.region
+    prices = catalogue_prices(region, spec.catalogue)
+    found = read_status(open_session(region), spec.cluster.name, spec.base.name, prices)
+    if found.head is None:
+        raise Failure(f"{env} has no head now - bring it up: corral up {env}", ExitCode.FAILED)
+    return spec, found.head
