@@ -33,6 +33,12 @@ class Machine:
         class ResourceNotFoundException(Exception):
             """What no call of this machine's raises."""
 
+    def fence_metadata(self) -> None:
+        self.steps.append("fence")
+
+    def search(self, zone: str) -> None:
+        self.steps.append(f"search {zone}")
+
     def set_name(self, name: str) -> None:
         self.steps.append(f"name {name}")
 
@@ -76,12 +82,15 @@ BARE = replace(dev(train(), cpu()), home=False, lustre=())
 
 def test_a_head_mounts_before_it_starts_and_has_the_key_before_munge(machine: Machine) -> None:
     assert as_head(machine, dev(), deployed()) == [
+        "fence",
         "name dev-head",
+        "search dev.corral.internal",
         "mount vol-1 /var/lib/corral",
         "mount fs-2 /home",
         "mount fs-1.fsx.us-east-1.amazonaws.com/abc /scratch",
         "read munge-1",
         "start /usr/sbin/munged",
+        "start /opt/corral/bin/corral-agent credentials",
         "start /opt/corral/bin/corral-agent keep",
         "start /usr/sbin/slurmctld",
     ]
@@ -89,10 +98,13 @@ def test_a_head_mounts_before_it_starts_and_has_the_key_before_munge(machine: Ma
 
 def test_a_head_without_home_and_lustre_mounts_its_state_alone(machine: Machine) -> None:
     assert as_head(machine, BARE, replace(deployed(), home=None)) == [
+        "fence",
         "name dev-head",
+        "search dev.corral.internal",
         "mount vol-1 /var/lib/corral",
         "read munge-1",
         "start /usr/sbin/munged",
+        "start /opt/corral/bin/corral-agent credentials",
         "start /opt/corral/bin/corral-agent keep",
         "start /usr/sbin/slurmctld",
     ]
@@ -100,10 +112,13 @@ def test_a_head_without_home_and_lustre_mounts_its_state_alone(machine: Machine)
 
 def test_a_node_mounts_before_it_starts_and_has_the_key_before_munge(machine: Machine) -> None:
     assert as_node(machine, dev(train(), cpu()), deployed(), "train-3", "train") == [
+        "fence",
+        "search dev.corral.internal",
         "mount fs-2 /home",
         "mount fs-1.fsx.us-east-1.amazonaws.com/abc /scratch",
         "read munge-1",
         "start /usr/sbin/munged",
+        "start /opt/corral/bin/corral-agent credentials",
         "start /usr/sbin/slurmd --conf-server 10.64.0.26:6817 -N train-3",
         "start /opt/corral/bin/corral-agent watch",
     ]
@@ -111,8 +126,11 @@ def test_a_node_mounts_before_it_starts_and_has_the_key_before_munge(machine: Ma
 
 def test_a_node_of_a_queue_without_accelerators_without_home_mounts_nothing(machine: Machine) -> None:
     assert as_node(machine, BARE, replace(deployed(), home=None), "cpu-1", "cpu") == [
+        "fence",
+        "search dev.corral.internal",
         "read munge-1",
         "start /usr/sbin/munged",
+        "start /opt/corral/bin/corral-agent credentials",
         "start /usr/sbin/slurmd --conf-server 10.64.0.26:6817 -N cpu-1",
         "start /opt/corral/bin/corral-agent watch",
     ]

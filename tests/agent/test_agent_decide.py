@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from collections.abc import Sequence
+from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.agent.decide import Action, Forget, Seen, SlurmNode, Terminate, Wake, decide
-from corral.agent.ec2 import Instance
+from corral.agent.decide import (
+    Action,
+    Forget,
+    Replace,
+    Stop,
+    Terminate,
+    Undrain,
+    Wake,
+    World,
+    decide,
+)
+from corral.agent.memory import Failures, Memory
 from corral.agent.slurm import read_node
+from corral.agent.world import Instance, SlurmNode
 
-NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
-LONG, SHORT = timedelta(minutes=5), timedelta(seconds=10)
+NOW = 1_790_000_000.0
+LONG, SHORT = 300.0, 10.0
 LINE = (
     "NodeName=train-1 Arch=x86_64 CoresPerSocket=24 State=DOWN+CLOUD+NOT_RESPONDING NodeAddr=10.64.0.67"
     " NodeHostName=ip-10-64-0-67 OS=Linux 6.1.0 #1 SMP Partitions=train"
@@ -28,14 +41,29 @@ def instance(of: str, id: str = "", address: str = "10.0.0.1") -> Instance:
     return Instance(instance_id=id or f"i-{of}", node=of, state="running", address=address)
 
 
+def world(nodes: Sequence[SlurmNode], instances: Sequence[Instance], static: str = "", notes: str = "") -> World:
+    return World(
+        nodes=nodes,
+        shown=instances,
+        static=frozenset(static.split()),
+        asked_for=frozenset(notes.split()),
+        versions={"train/spot": "2"},
+        now=NOW,
+    )
+
+
 def decided(
-    nodes: list[SlurmNode], instances: list[Instance], *, wrong_for: timedelta = LONG, static: str = "", notes: str = ""
+    nodes: Sequence[SlurmNode],
+    instances: Sequence[Instance],
+    *,
+    wrong_for: float = LONG,
+    static: str = "",
+    notes: str = "",
 ) -> list[Action]:
     """The actions where whatever looks wrong has looked so for this time."""
     keys = [*(one.name for one in nodes), *(one.instance_id for one in instances)]
-    seen: Seen = dict.fromkeys(keys, NOW - wrong_for)
-    words = {"static": frozenset(static.split()), "asked_for": frozenset(notes.split())}
-    return list(decide(nodes, instances, **words, seen=seen, now=NOW)[0])
+    memory = Memory(wrong=dict.fromkeys(keys, NOW - wrong_for))
+    return list(decide(world(nodes, instances, static, notes), memory)[0])
 
 
 def test_nodes_with_their_machines_are_left_alone() -> None:
@@ -95,7 +123,7 @@ def test_a_node_that_an_administrator_took_down_stays() -> None:
 
 def test_a_static_node_is_woken_at_once() -> None:
     off = [node(f"train-{number}", "IDLE+CLOUD+POWERED_DOWN") for number in (1, 2)]
-    assert decided(off, [], wrong_for=timedelta(0), static="train-1") == [Wake(nodes=("train-1",))]
+    assert decided(off, [], wrong_for=0.0, static="train-1") == [Wake(nodes=("train-1",))]
 
 
 def test_a_drained_static_node_sleeps() -> None:
@@ -103,10 +131,116 @@ def test_a_drained_static_node_sleeps() -> None:
 
 
 def test_what_is_right_again_is_not_remembered() -> None:
-    seen = {"train-1": NOW - LONG}
-    nothing: frozenset[str] = frozenset()
-    found = decide([node("train-1")], [instance("train-1")], static=nothing, asked_for=nothing, seen=seen, now=NOW)
-    assert found == ((), {})
+    memory = Memory(wrong={"train-1": NOW - LONG})
+    assert decide(world([node("train-1")], [instance("train-1")]), memory) == ((), Memory())
+
+
+ENDED = replace(instance("train-1", "i-a"), state="terminated", offer="train/spot", launched_at=NOW - 60)
+
+
+def test_a_node_whose_machine_was_seen_to_end_is_forgotten_at_once() -> None:
+    found = decided([node("train-1", "ALLOCATED+CLOUD")], [ENDED], wrong_for=0.0)
+    assert found == [Forget(nodes=("train-1",), why="its machine is gone")]
+
+
+def test_a_node_that_got_another_machine_is_not_forgotten_for_the_end_of_its_last() -> None:
+    other = instance("train-1", "i-b", "10.0.0.2")
+    assert decided([node("train-1", "ALLOCATED+CLOUD", "10.0.0.2")], [ENDED, other], wrong_for=0.0) == []
+
+
+@pytest.mark.parametrize(
+    ("reason", "rests"),
+    [
+        ("Server.InsufficientInstanceCapacity", 600.0),
+        ("Server.SpotInstanceTermination", 600.0),
+        ("Client.VolumeLimitExceeded", 3600.0),
+        ("Client.InternalError", 3600.0),
+        ("Client.UserInitiatedShutdown", None),
+    ],
+)
+def test_an_offer_whose_machine_ends_before_its_node_is_up_rests(reason: str, rests: float | None) -> None:
+    waking = node("train-1", "ALLOCATED+CLOUD+POWERING_UP")
+    _, memory = decide(world([waking], [replace(ENDED, reason=reason)]), Memory())
+    assert {key: cold.until - NOW for key, cold in memory.cold.items()} == ({"train/spot": rests} if rests else {})
+
+
+def test_the_end_of_a_machine_that_worked_for_long_says_nothing_of_its_offer() -> None:
+    taken = replace(ENDED, reason="Server.SpotInstanceTermination", launched_at=NOW - 7200)
+    assert decide(world([node("train-1")], [taken]), Memory())[1].cold == {}
+
+
+def test_each_end_is_counted_once() -> None:
+    waking = [node("train-1", "ALLOCATED+CLOUD+POWERING_UP")]
+    own = replace(ENDED, reason="Client.InstanceInitiatedShutdown")
+    _, once = decide(world(waking, [own]), Memory())
+    _, twice = decide(world(waking, [own]), once)
+    assert (once.failures["train"].count, twice.failures["train"].count) == (1, 1)
+
+
+def failed(count: int) -> Memory:
+    return Memory(failures={"train": Failures(count=count, since=NOW - 100)})
+
+
+def test_a_queue_whose_machines_do_not_boot_is_stopped_after_the_tenth() -> None:
+    off = [node("train-1", "IDLE+CLOUD+POWERED_DOWN")]
+    assert (decide(world(off, []), failed(9))[0], decide(world(off, []), failed(10))[0]) == (
+        (),
+        (Stop(queue="train", why="10 machines in a row did not boot"),),
+    )
+
+
+def test_a_stopped_queue_that_somebody_lets_go_on_has_ten_more() -> None:
+    off = [node("train-1", "IDLE+CLOUD+POWERED_DOWN")]
+    assert decide(world(off, []), failed(10))[1].failures == {}
+
+
+def test_a_machine_that_boots_after_them_ends_the_row() -> None:
+    up = replace(instance("train-1"), launched_at=NOW - 50)
+    assert decide(world([node("train-1")], [up]), failed(10)) == ((), Memory())
+
+
+def test_a_machine_that_was_up_before_them_does_not() -> None:
+    up = replace(instance("train-1"), launched_at=NOW - 5000)
+    assert decide(world([node("train-1")], [up]), failed(9))[1].failures["train"].count == 9
+
+
+OLD = replace(instance("train-1"), offer="train/spot", version="1")
+
+
+@pytest.mark.parametrize(
+    ("states", "replaced"),
+    [("IDLE", True), ("ALLOCATED", False), ("MIXED", False), ("IDLE+COMPLETING", False), ("IDLE+DRAIN", False)],
+)
+def test_an_outdated_machine_is_replaced_when_no_job_uses_it(states: str, replaced: bool) -> None:
+    found = decided([node("train-1", f"{states}+CLOUD")], [OLD])
+    assert found == ([Replace(nodes=("train-1",), why="its launch template is outdated")] if replaced else [])
+
+
+def test_a_machine_of_an_offer_that_is_no_more_is_outdated() -> None:
+    assert decided([node("train-1")], [replace(OLD, offer="train/gone")]) != []
+
+
+def test_a_machine_of_todays_template_is_not() -> None:
+    assert decided([node("train-1")], [replace(OLD, version="2")]) == []
+
+
+SICK = "corral: i-0a: GPU 3 has fallen off the bus"
+
+
+@pytest.mark.parametrize(("states", "replaced"), [("IDLE+DRAIN", True), ("MIXED+DRAIN", False), ("IDLE", False)])
+def test_a_sick_machine_is_replaced_when_it_is_drained_and_idle(states: str, replaced: bool) -> None:
+    found = decided([node("train-1", f"{states}+CLOUD", reason=SICK)], [instance("train-1", "i-0a")])
+    assert found == ([Replace(nodes=("train-1",), why="its machine is sick")] if replaced else [])
+
+
+def test_a_node_is_used_again_when_the_machine_that_it_was_drained_for_is_gone() -> None:
+    off = node("train-1", "IDLE+CLOUD+DRAIN+POWERED_DOWN", reason=SICK)
+    on = node("train-2", "IDLE+CLOUD+DRAIN", reason=SICK)
+    assert decided([off, on], [instance("train-2", "i-0b")]) == [Undrain(nodes=("train-1", "train-2"))]
+
+
+def test_a_node_that_an_administrator_drained_stays_so() -> None:
+    assert decided([node("train-1", "IDLE+CLOUD+DRAIN+POWERED_DOWN", reason="disk [ann@now]")], []) == []
 
 
 STATES = st.sampled_from(["IDLE+CLOUD", "ALLOCATED+CLOUD+POWERING_UP", "IDLE+CLOUD+POWERED_DOWN", "DOWN+CLOUD"])

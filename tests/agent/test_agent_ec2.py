@@ -12,7 +12,7 @@ from botocore.stub import Stubber
 
 from agent.offered import offering, tags
 from box.ground import Clients, Ground
-from corral.agent.ec2 import Ec2, Ec2Error, LaunchError, NoCapacity
+from corral.agent.ec2 import Ec2, Ec2Error
 from corral.agent.identity import identity_in
 from corral.model.deployed import DeployedTemplate
 
@@ -48,7 +48,7 @@ def refusing(code: str, action: str = "run_instances") -> Ec2:
 def calls() -> list[Callable[[Ec2], object]]:
     return [
         lambda ec2: ec2.launch(TEMPLATE, ["train-1"], "token", at_least=1),
-        lambda ec2: ec2.nodes(),
+        lambda ec2: ec2.instances(),
         lambda ec2: ec2.terminate(["i-1"]),
     ]
 
@@ -83,24 +83,25 @@ def test_the_same_token_gives_the_same_instances(aws: Clients, ec2: Ec2, templat
     assert (first[0].instance_id == second[0].instance_id, len(tags(aws))) == (True, 1)
 
 
-def test_a_token_whose_instances_have_ended_has_no_capacity() -> None:
+def test_a_token_whose_instances_have_ended_says_why_they_did() -> None:
     ended = {
         "InstanceId": "i-1",
         "AmiLaunchIndex": 0,
         "State": {"Code": 48, "Name": "terminated"},
+        "StateReason": {"Code": "Server.InsufficientInstanceCapacity", "Message": "Sorry."},
         "Tags": [{"Key": "corral:nodes", "Value": "train-1"}],
     }
     made = client()
     stub = Stubber(made)
     stub.add_response("run_instances", {"Instances": [ended]})
     stub.activate()
-    with pytest.raises(NoCapacity, match=r"^the instances of an earlier try have ended$"):
-        Ec2(made, "dev").launch(TEMPLATE, ["train-1"], "token", at_least=1)
+    (one,) = Ec2(made, "dev").launch(TEMPLATE, ["train-1"], "token", at_least=1)
+    assert (one.ended, one.reason) == (True, "Server.InsufficientInstanceCapacity")
 
 
 def test_a_launch_takes_no_less_than_it_must_have(aws: Clients, ground: Ground, ec2: Ec2) -> None:
     small = offering(aws, ground, {"small": 1}).templates["small"]
-    with pytest.raises(NoCapacity, match=r"^ReservationCapacityExceeded: "):
+    with pytest.raises(Ec2Error, match=r"^ReservationCapacityExceeded: "):
         ec2.launch(small, ["train-1", "train-2"], "token", at_least=2)
 
 
@@ -113,19 +114,27 @@ def test_a_launch_that_may_have_less_serves_the_first_nodes(aws: Clients, ground
 def test_nodes_are_sorted_by_queue_and_number(ec2: Ec2, template: DeployedTemplate) -> None:
     for node in ("train-10", "train-9", "cpu-1"):
         ec2.launch(template, [node], node, at_least=1)
-    assert [one.node for one in ec2.nodes()] == ["cpu-1", "train-9", "train-10"]
+    assert [one.node for one in ec2.instances()] == ["cpu-1", "train-9", "train-10"]
 
 
 def test_the_nodes_of_another_cluster_are_not_ours(aws: Clients, ground: Ground, ec2: Ec2) -> None:
     others = offering(aws, ground, {"open": None}, cluster="prod").templates["open"]
     ec2.launch(others, ["train-1"], "token", at_least=1)
-    assert ec2.nodes() == ()
+    assert ec2.instances() == ()
 
 
-def test_a_node_that_has_ended_is_none(ec2: Ec2, template: DeployedTemplate) -> None:
+def test_a_node_that_has_ended_is_shown_as_that(ec2: Ec2, template: DeployedTemplate) -> None:
     one, two = ec2.launch(template, ["train-1", "train-2"], "token", at_least=2)
     ec2.terminate([one.instance_id])
-    assert [left.instance_id for left in ec2.nodes()] == [two.instance_id]
+    assert {left.instance_id: left.ended for left in ec2.instances()} == {
+        one.instance_id: True,
+        two.instance_id: False,
+    }
+
+
+def test_an_instance_says_what_it_was_launched_from(ec2: Ec2, template: DeployedTemplate) -> None:
+    ec2.launch(template, ["train-1"], "token", at_least=1)
+    assert [(one.offer, one.version) for one in ec2.instances()] == [("open", "1")]
 
 
 def test_an_instance_with_a_tag_that_names_no_node_is_left_out(
@@ -133,37 +142,59 @@ def test_an_instance_with_a_tag_that_names_no_node_is_left_out(
 ) -> None:
     one, two = ec2.launch(template, ["train-1", "train-2"], "token", at_least=2)
     aws("ec2").create_tags(Resources=[one.instance_id], Tags=[{"Key": "corral:nodes", "Value": "my machine"}])
-    assert [left.instance_id for left in ec2.nodes()] == [two.instance_id]
+    assert [left.instance_id for left in ec2.instances()] == [two.instance_id]
 
 
 def test_ending_twice_is_no_error(ec2: Ec2, template: DeployedTemplate) -> None:
     (one,) = ec2.launch(template, ["train-1"], "token", at_least=1)
     ec2.terminate([one.instance_id])
     ec2.terminate([one.instance_id])
-    assert ec2.nodes() == ()
+    assert [left.ended for left in ec2.instances()] == [True]
+
+
+def test_an_instance_that_ec2_does_not_know_yet_does_not_keep_the_others_alive(
+    ec2: Ec2, template: DeployedTemplate
+) -> None:
+    (one,) = ec2.launch(template, ["train-1"], "token", at_least=1)
+    with pytest.raises(Ec2Error, match=r"^EC2 does not know i-0123456789abcdef0 yet$"):
+        ec2.terminate(["i-0123456789abcdef0", one.instance_id])
+    assert [left.ended for left in ec2.instances()] == [True]
 
 
 @pytest.mark.parametrize(
     ("code", "kind"),
     [
-        ("InsufficientInstanceCapacity", NoCapacity),
-        ("SpotMaxPriceTooLow", NoCapacity),
-        ("Unsupported", NoCapacity),  # the type is not in this zone
-        ("UnauthorizedOperation", LaunchError),
-        ("VcpuLimitExceeded", LaunchError),
-        ("InvalidLaunchTemplateId.NotFound", LaunchError),
-        ("RequestLimitExceeded", Ec2Error),
-        ("Unavailable", Ec2Error),
+        ("InsufficientInstanceCapacity", "no capacity"),
+        ("SpotMaxPriceTooLow", "no capacity"),
+        ("Unsupported", "no capacity"),  # the type is not in this zone
+        ("UnauthorizedOperation", "permission"),
+        ("VcpuLimitExceeded", "quota"),
+        ("InvalidLaunchTemplateId.NotFound", "bad request"),
+        ("SomethingNew", "bad request"),
+        ("RequestLimitExceeded", "throttled"),
+        ("Unavailable", "EC2 cannot be asked"),
     ],
 )
-def test_an_error_says_whether_another_offer_or_another_time_would_help(code: str, kind: type[Exception]) -> None:
-    with pytest.raises(kind, match=rf"^{code}: Sorry\.$"):
+def test_an_error_says_what_would_help(code: str, kind: str) -> None:
+    with pytest.raises(Ec2Error, match=rf"^{code}: Sorry\.$") as caught:
         refusing(code).launch(TEMPLATE, ["train-1"], "token", at_least=1)
+    assert str(caught.value.kind) == kind
+
+
+def test_more_machines_at_once_than_an_account_may_have_are_not_asked_for() -> None:
+    stubbed = client()
+    stub = Stubber(stubbed)
+    stub.add_response("run_instances", {"Instances": []})
+    stub.activate()
+    ec2 = Ec2(stubbed, "dev")
+    ec2.launch(TEMPLATE, [f"cpu-{number}" for number in range(1, 1001)], "a", at_least=1)
+    with pytest.raises(Ec2Error, match=r"^the account allows 100 more instances in \d\d s$"):
+        ec2.launch(TEMPLATE, [f"cpu-{number}" for number in range(1, 101)], "b", at_least=1)
 
 
 def test_nodes_that_may_not_be_listed_are_one_sentence() -> None:
     with pytest.raises(Ec2Error, match=r"^UnauthorizedOperation: Sorry\.$"):
-        refusing("UnauthorizedOperation", "describe_instances").nodes()
+        refusing("UnauthorizedOperation", "describe_instances").instances()
 
 
 def test_instances_that_may_not_be_ended_are_one_sentence() -> None:

@@ -12,7 +12,11 @@ from corral.model.markets import Role
 from corral.render import cluster_files, deployed_json
 from render.plans import cpu, deployed, dev, train
 
-PROGRAMS = {f"opt/corral/bin/{name}" for name in ("corral-agent", "resume", "resume-failed", "suspend")}
+PROGRAMS = {
+    *(f"opt/corral/bin/{name}" for name in ("corral-agent", "resume", "resume-failed", "suspend", "task-prolog")),
+    "etc/profile.d/corral-credentials.sh",
+    "etc/ssh/sshd_config.d/50-corral-credentials.conf",
+}
 RECORDS = {"etc/corral/cluster.json", "etc/corral/deployed.json"}
 
 

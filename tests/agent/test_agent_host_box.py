@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agent.waiting import until
-from corral.agent.host_box import BoxHost
+from corral.agent.host_box import BoxHost, searching
 from corral.agent.hosts import Daemon, HostError
 
 MODULES = Path(__file__).parents[2] / "modules"
@@ -42,6 +42,25 @@ def daemon(directory: Path, script: str) -> Daemon:
     program.write_text(f"#!/bin/sh\ncd {directory}\n{script}\n")
     program.chmod(0o755)
     return Daemon(unit="corral-test", command=(str(program),))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("nameserver 10.64.0.2\n", "nameserver 10.64.0.2\nsearch dev.internal\n"),
+        (
+            "nameserver 10.64.0.2\nsearch ec2.internal\n",
+            "nameserver 10.64.0.2\nsearch dev.internal ec2.internal\n",
+        ),
+        (
+            "nameserver 10.64.0.2\nsearch dev.internal ec2.internal\n",
+            "nameserver 10.64.0.2\nsearch dev.internal ec2.internal\n",
+        ),
+    ],
+    ids=["none before", "before EC2's own", "again"],
+)
+def test_names_without_a_dot_are_looked_up_in_the_clusters_zone_first(before: str, after: str) -> None:
+    assert searching(before, "dev.internal") == after
 
 
 def test_a_volume_that_never_comes_is_told_by_its_id(host: BoxHost) -> None:

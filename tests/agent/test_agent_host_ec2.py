@@ -49,6 +49,45 @@ def test_a_machine_is_named(host: Ec2Host, shell: Shell) -> None:
     assert shell.commands == ["hostnamectl set-hostname dev-head"]
 
 
+def test_the_fence_stands_at_every_boot_and_no_network_daemon_takes_it_away(
+    host: Ec2Host, shell: Shell, tmp_path: Path
+) -> None:
+    host.fence_metadata()
+    assert shell.commands == [
+        "systemctl try-restart systemd-networkd",
+        "systemctl daemon-reload",
+        "systemctl enable --now corral-fence",
+    ]
+
+
+def test_the_fence_is_a_rule_before_there_is_a_network(host: Ec2Host, tmp_path: Path) -> None:
+    host.fence_metadata()
+    rule = "priority 100 to 169.254.169.254 uidrange 1-4294967294 prohibit"
+    lines = (tmp_path / "etc/systemd/system/corral-fence.service").read_text().splitlines()
+    assert [line for line in lines if line.startswith(("Before", "Exec", "Wanted"))] == [
+        "Before=network-pre.target",
+        f"ExecStart=/usr/sbin/ip rule add {rule}",
+        f"ExecStop=/usr/sbin/ip rule del {rule}",
+        "WantedBy=sysinit.target",
+    ]
+
+
+def test_a_fence_that_stands_is_left_alone(host: Ec2Host, shell: Shell) -> None:
+    host.fence_metadata()
+    shell.commands.clear()
+    host.fence_metadata()
+    assert shell.commands == ["systemctl enable --now corral-fence"]
+
+
+def test_names_without_a_dot_are_looked_up_in_the_clusters_zone(host: Ec2Host, shell: Shell, tmp_path: Path) -> None:
+    host.search("dev.corral.internal")
+    text = (tmp_path / "etc/systemd/resolved.conf.d/60-corral.conf").read_text()
+    assert (text, shell.commands) == (
+        f"{HEADER}[Resolve]\nDomains=dev.corral.internal\n",
+        ["systemctl restart systemd-resolved"],
+    )
+
+
 def test_an_empty_volume_gets_a_file_system_and_is_mounted(host: Ec2Host, shell: Shell, tmp_path: Path) -> None:
     attach(tmp_path)
     host.mount_volume("vol-0123", Path("/var/lib/corral"))

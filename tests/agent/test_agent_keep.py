@@ -57,7 +57,7 @@ class Head:
 
     def keep(self, turn_s: float = 0.2, **environment: str) -> subprocess.Popen[bytes]:
         """A new keeper; it listens when this returns, or has ended."""
-        places = [f"--{name}={self.directory / name}" for name in ("records", "spool", "bell")]
+        places = [f"--{name}={self.directory / name}" for name in ("records", "spool", "bell", "state")]
         command = [sys.executable, "-m", "corral.agent", "keep", *places, f"--turn={turn_s}"]
         with (self.directory / "log").open("ab") as log:
             keeper = subprocess.Popen(command, env={**self.environment, **environment}, stdout=log, stderr=log)
@@ -88,7 +88,7 @@ class Head:
 
     def waits(self, *jobs: tuple[str, int, datetime, str]) -> None:
         """What squeue says of pending jobs: id, restarts, from when they may run, and why they wait."""
-        lines = (f"{job} {restarts} {begin:%Y-%m-%dT%H:%M:%S} {reason}" for job, restarts, begin, reason in jobs)
+        lines = (f"{job} {restarts} {begin:%Y-%m-%dT%H:%M:%S} train {reason}" for job, restarts, begin, reason in jobs)
         (self.directory / "waiting").write_text("\n".join(lines) + "\n")
 
     def slurmctld(self, *, answers: bool) -> None:
@@ -107,6 +107,7 @@ def head(tmp_path: Path, box: BoxStatus, deployed: Deployed) -> Iterator[Head]:
     """A head of a cluster whose queue `train` has room, and whose queue `cpu` has none."""
     (tmp_path / "records").mkdir()
     (tmp_path / "spool").mkdir()
+    (tmp_path / "state").mkdir()
     (tmp_path / "bin").mkdir()
     (tmp_path / "records/cluster.json").write_text(to_json(dev(with_efa("open"), without_efa("full"))))
     (tmp_path / "records/deployed.json").write_text(to_json(deployed))
@@ -179,7 +180,7 @@ def test_nodes_without_room_are_powered_down_with_the_reason(head: Head) -> None
     head.keep()
     until(lambda: not head.left)
     assert head.told[0].startswith(
-        "update nodename=cpu-[1-2] state=power_down_force reason=corral: ReservationCapacityExceeded: The requested"
+        "update nodename=cpu-[1-2] state=power_down_force reason=corral: full: ReservationCapacityExceeded: The requested"
     )
 
 
@@ -191,7 +192,7 @@ def test_nodes_whose_launch_is_refused_are_powered_down_with_the_reason(
     head.keep()
     until(lambda: not head.left)
     assert head.told[0].startswith(
-        "update nodename=train-1 state=power_down_force reason=corral: InvalidLaunchTemplateId.NotFound: "
+        "update nodename=train-1 state=power_down_force reason=corral: open: InvalidLaunchTemplateId.NotFound: "
     )
 
 
@@ -252,7 +253,7 @@ def test_a_note_that_fails_does_not_keep_other_nodes_waiting(head: Head) -> None
     head.note("suspend", "train-2")
     head.keep()
     until(lambda: head.left == ["resume"])
-    assert [line for line in head.log if "suspend" in line] == ["INFO suspend train-2: there is no machine"]
+    assert [line for line in head.log if "suspend" in line] == ["INFO ended train-2 (suspend): there is no machine"]
 
 
 def test_a_wish_that_slurmctld_has_given_up_is_not_launched(head: Head, aws: Clients) -> None:
@@ -349,4 +350,4 @@ def test_a_requeued_job_that_waits_for_slurms_delay_alone_is_started(head: Head)
     )
     head.keep()
     until(lambda: bool(head.told))
-    assert head.told[0] == "update jobid=5 StartTime=now"
+    assert head.told[0] == "update jobid=5 StartTime=now AdminComment="

@@ -36,13 +36,17 @@ def jobs_of(tmp_path: Path, nodes: str, slurm: Any) -> Sequence[Sequence[str]]:
     (tmp_path / "slurm").write_text(slurm if isinstance(slurm, str) else json.dumps(slurm))
     leave_note("resume", nodes, {"SLURM_RESUME_FILE": str(tmp_path / "slurm")}, tmp_path)
     (note,) = notes(tmp_path)
-    return note.jobs
+    return tuple(job.nodes for job in note.jobs)
 
 
 def test_a_note_says_what_is_wanted_of_which_nodes(tmp_path: Path) -> None:
     file = leave_note("suspend", "train-[1-2,4]", {}, tmp_path)
     (note,) = notes(tmp_path)
-    assert (note.file, note.verb, note.nodes) == (file, "suspend", ("train-1", "train-2", "train-4"))
+    assert (tmp_path / f"{note.key}.json", note.verb, note.nodes) == (
+        file,
+        "suspend",
+        ("train-1", "train-2", "train-4"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -50,14 +54,14 @@ def test_a_note_says_what_is_wanted_of_which_nodes(tmp_path: Path) -> None:
     [
         ("train-[1-2]", JOB_OF_22_05, (("train-1", "train-2"),)),
         ("train-[2-3]", JOB_OF_23_02, (("train-2", "train-3"),)),
-        ("train-[1-3]", JOB_OF_22_05, (("train-1", "train-2"), ("train-3",))),  # the third is an administrator's wish
+        ("train-[1-3]", JOB_OF_22_05, (("train-1", "train-2"),)),  # the third is an administrator's wish
         ("train-2", JOB_OF_22_05, (("train-2",),)),  # the first is up
-        ("cpu-1", JOB_OF_22_05, (("cpu-1",),)),
-        ("train-[1-2]", {"jobs": []}, (("train-1", "train-2"),)),
-        ("train-[1-2]", {}, (("train-1", "train-2"),)),
+        ("cpu-1", JOB_OF_22_05, ()),
+        ("train-[1-2]", {"jobs": []}, ()),
+        ("train-[1-2]", {}, ()),
     ],
 )
-def test_the_nodes_of_a_job_are_together_and_those_of_no_job_last(
+def test_the_nodes_that_each_job_waits_for(
     tmp_path: Path, nodes: str, slurm: Mapping[str, Any], jobs: Sequence[Sequence[str]]
 ) -> None:
     assert jobs_of(tmp_path, nodes, slurm) == jobs
@@ -70,19 +74,20 @@ def test_a_node_that_two_jobs_share_is_with_both(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("broken", ["{", "[]", '{"jobs": null}', '{"jobs": [1]}', '{"jobs": [{"nodes": "login01"}]}'])
 def test_nodes_are_wanted_also_where_slurms_file_is_not_understood(tmp_path: Path, broken: str) -> None:
-    assert jobs_of(tmp_path, "train-[1-2]", broken) == (("train-1", "train-2"),)
+    jobs_of(tmp_path, "train-[1-2]", broken)
+    assert [(note.nodes, note.jobs) for note in notes(tmp_path)] == [(("train-1", "train-2"), ())]
 
 
 def test_nodes_are_wanted_also_where_slurms_file_is_gone(tmp_path: Path) -> None:
     leave_note("resume", "train-[1-2]", {"SLURM_RESUME_FILE": str(tmp_path / "gone")}, tmp_path)
-    assert [note.jobs for note in notes(tmp_path)] == [(("train-1", "train-2"),)]
+    assert [(note.nodes, note.jobs) for note in notes(tmp_path)] == [(("train-1", "train-2"), ())]
 
 
 def test_a_note_keeps_what_slurms_file_said_when_the_file_is_gone(tmp_path: Path) -> None:
     (tmp_path / "slurm").write_text(json.dumps(JOB_OF_22_05))
     leave_note("resume", "train-[1-3]", {"SLURM_RESUME_FILE": str(tmp_path / "slurm")}, tmp_path)
     (tmp_path / "slurm").unlink()
-    assert [note.jobs for note in notes(tmp_path)] == [(("train-1", "train-2"), ("train-3",))]
+    assert [[job.nodes for job in note.jobs] for note in notes(tmp_path)] == [[("train-1", "train-2")]]
 
 
 def test_notes_come_in_the_order_in_which_they_were_left(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import argparse
 import logging
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,9 +10,11 @@ from pathlib import Path
 from corral.agent.boot import boot_head, boot_node, fetch
 from corral.agent.ec2 import Ec2
 from corral.agent.errors import AgentError
+from corral.agent.health.judge import Expected, expected_of
+from corral.agent.health.readings import BoxProbe, Probe, SystemProbe
 from corral.agent.hosts import BOX, Host, run
 from corral.agent.identity import own_identity
-from corral.agent.keep import TURN_S, keep
+from corral.agent.keep import STATE, TURN_S, keep
 from corral.agent.metadata import instance_tag
 from corral.agent.spool import BELL, SPOOL, leave_note, ring
 from corral.agent.store import DirectoryStore, Store, StoreError
@@ -19,6 +22,7 @@ from corral.model.cluster import ClusterPlan
 from corral.model.deployed import BootFacts, Deployed
 from corral.model.jsons import from_json
 from corral.model.markets import Role
+from corral.model.node_names import queue_of
 
 FACTS = Path("/opt/corral/boot.json")
 RECORDS = Path("/etc/corral")
@@ -45,7 +49,8 @@ def _boot(chosen: argparse.Namespace) -> None:
         return
     identity = own_identity()
     plan, deployed = fetch(store, role, identity.queue)
-    boot_node(plan, deployed, identity, _host(deployed.region), _client("secretsmanager", deployed.region))
+    secrets = _client("secretsmanager", deployed.region)
+    boot_node(plan, deployed, identity, _host(deployed.region), secrets, _probe())
 
 
 def _install(chosen: argparse.Namespace) -> None:
@@ -62,13 +67,53 @@ def _note(chosen: argparse.Namespace) -> None:
 def _keep(chosen: argparse.Namespace) -> None:
     plan, deployed = _records(chosen.records)
     ec2 = Ec2(_client("ec2", deployed.region), plan.name)
-    keep(plan, deployed, ec2, chosen.spool, chosen.bell, chosen.turn)
+    keep(plan, deployed, ec2, chosen.spool, chosen.bell, chosen.turn, chosen.state)
 
 
 def _watch(_: argparse.Namespace) -> None:
     from corral.agent.watch import watch
 
     watch(own_identity())
+
+
+def _health(chosen: argparse.Namespace) -> None:
+    from corral.agent.health import check
+
+    identity = own_identity()
+    expected = _expected(identity.queue, chosen.records)
+    if chosen.deep:
+        check.check_without_job(identity.node)
+    found = (check.deep if chosen.deep else check.quick)(expected, _probe())
+    print(check.as_json(found) if chosen.json else check.as_text(found))
+    if any(one.is_sick for one in found):
+        raise check.HealthError(f"{identity.node} is not fit for jobs")
+
+
+def _prolog(chosen: argparse.Namespace) -> None:
+    from corral.agent.health import check
+
+    node = os.environ.get("SLURMD_NODENAME") or own_identity().node
+    check.prolog(node, lambda: _expected(queue_of(node), chosen.records), _probe())
+
+
+def _health_check(chosen: argparse.Namespace) -> None:
+    from corral.agent.health import check
+
+    identity = own_identity()
+    check.check_idle(identity.node, _expected(identity.queue, chosen.records), _probe())
+
+
+def _ranks(_: argparse.Namespace) -> None:
+    from corral.agent.topology import paths_of, rank_order
+
+    print("\n".join(rank_order(paths_of(sys.stdin.read().split()))))
+
+
+def _credentials(chosen: argparse.Namespace) -> None:
+    from corral.agent.credentials import role, serve
+
+    _, deployed = _records(chosen.records)
+    serve(role(_client("sts", deployed.region), deployed.job_role))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -97,10 +142,31 @@ def _parser() -> argparse.ArgumentParser:
         command.set_defaults(act=_note)
     watcher = commands.add_parser("watch", help="look for notices that the machine is taken back; runs on nodes")
     watcher.set_defaults(act=_watch)
+    health = commands.add_parser("health", help="say whether this node is fit for jobs")
+    depth = health.add_mutually_exclusive_group(required=True)
+    depth.add_argument("--quick", action="store_true", help="at most five seconds: devices, mounts, clock")
+    depth.add_argument("--deep", action="store_true", help="minutes: NVLinks, Xids, DCGM at level 2; no job may run")
+    health.add_argument("--json", action="store_true", help="print one JSON document")
+    prolog = commands.add_parser("prolog", help="let a job begin, or drain this node: Slurm's Prolog")
+    idle = commands.add_parser("health-check", help="drain this node if it is sick: Slurm's HealthCheckProgram")
+    for command, act in ((health, _health), (prolog, _prolog), (idle, _health_check)):
+        command.add_argument("--records", type=Path, default=RECORDS, help="where cluster.json is")
+        command.set_defaults(act=act)
+    ranks = commands.add_parser("ranks", help="print the node names of the standard input in the order of switches")
+    ranks.set_defaults(act=_ranks)
+    endpoint = commands.add_parser("credentials", help="hand out the job role on this machine")
     keeper = commands.add_parser("keep", help="launch and end machines as Slurm asks for it; runs on the head")
     _add_places(keeper)
+    for command in (endpoint, keeper):
+        command.add_argument(
+            "--records",
+            type=Path,
+            default=RECORDS,
+            help="where cluster.json and deployed.json are (default: %(default)s)",
+        )
+    endpoint.set_defaults(act=_credentials)
     keeper.add_argument(
-        "--records", type=Path, default=RECORDS, help="where cluster.json and deployed.json are (default: %(default)s)"
+        "--state", type=Path, default=STATE, help="where the keeper's memory and the events are (default: %(default)s)"
     )
     keeper.add_argument(
         "--turn", type=float, default=TURN_S, help="seconds between looks if no bell rings (default: %(default)s)"
@@ -124,16 +190,30 @@ def _host(region: str) -> Host:
     return Ec2Host(run, region)
 
 
+def _probe() -> Probe:
+    return BoxProbe() if BOX.is_dir() else SystemProbe()
+
+
+def _expected(queue: str, records: Path) -> Expected:
+    return expected_of(_plan(records), queue)
+
+
 def _client(service: str, region: str) -> object:
     import boto3
 
     return boto3.client(service, region_name=region)
 
 
+def _plan(directory: Path) -> ClusterPlan:
+    try:
+        return from_json(ClusterPlan, (directory / "cluster.json").read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise StoreError(f"the records in {directory} are not those of this agent: {error}") from error
+
+
 def _records(directory: Path) -> tuple[ClusterPlan, Deployed]:
     try:
-        plan = from_json(ClusterPlan, (directory / "cluster.json").read_text(encoding="utf-8"))
-        return plan, from_json(Deployed, (directory / "deployed.json").read_text(encoding="utf-8"))
+        return _plan(directory), from_json(Deployed, (directory / "deployed.json").read_text(encoding="utf-8"))
     except ValueError as error:
         raise StoreError(f"the records in {directory} are not those of this agent: {error}") from error
 

@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from corral.agent.errors import AgentError
-from corral.agent.hosts import Host, keeper, munge, slurmctld, slurmd, watcher
+from corral.agent.health.check import check_boot
+from corral.agent.health.judge import expected_of
+from corral.agent.health.readings import Probe
+from corral.agent.hosts import Host, credentials, keeper, munge, slurmctld, slurmd, watcher
 from corral.agent.identity import Identity
 from corral.agent.install import Placement, install
 from corral.agent.keep import prepare_spool
@@ -49,24 +52,41 @@ def fetch(store: Store, role: Role, queue: str | None, *, root: Path = Path("/")
 
 def boot_head(plan: ClusterPlan, deployed: Deployed, host: Host, secrets: Any, *, root: Path = Path("/")) -> None:
     """Starts the cluster's controller on this machine, with the state that an earlier head left."""
+    host.fence_metadata()
     host.set_name(plan.head.host_name)
+    host.search(plan.dns_zone)
     host.mount_volume(deployed.state_volume, STATE)
     _mount_shared(plan, deployed, host)
     _install_key(make_munge_key(secrets, deployed.munge_secret), root)
     host.start(munge())
     prepare_spool(root)
+    host.start(credentials())
     host.start(keeper())
     host.start(slurmctld(plan.image.slurm_sbin, str(STATE / "slurmctld")))
     log.info("boot head of cluster %s: munge, the keeper and slurmctld are started", plan.name)
 
 
 def boot_node(
-    plan: ClusterPlan, deployed: Deployed, identity: Identity, host: Host, secrets: Any, *, root: Path = Path("/")
+    plan: ClusterPlan,
+    deployed: Deployed,
+    identity: Identity,
+    host: Host,
+    secrets: Any,
+    probe: Probe,
+    *,
+    root: Path = Path("/"),
 ) -> None:
-    """Makes this machine the node that it was launched as: its slurmd registers with the head."""
+    """Makes this machine the node that it was launched as: its slurmd registers with the head.
+
+    A machine that is not fit for jobs does not: HealthError.
+    """
+    host.fence_metadata()
+    host.search(plan.dns_zone)
     _mount_shared(plan, deployed, host)
     _install_key(await_munge_key(secrets, deployed.munge_secret), root)
     host.start(munge())
+    host.start(credentials())
+    check_boot(expected_of(plan, identity.queue), probe)
     image = _image(plan, identity.queue)
     options = ("--conf-server", f"{plan.head.address}:{_CONTROLLER_PORT}", "-N", identity.node)
     host.start(slurmd(image.slurm_sbin), options)

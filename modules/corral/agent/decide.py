@@ -4,38 +4,24 @@ They come apart when the keeper or slurmctld dies between two steps, and when EC
 new things late, so nothing is wrong that was not wrong for a while; what the notes still ask for is left alone.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
 
-from corral.agent.ec2 import Instance
+from corral.agent.memory import Failures, Memory, chilled
+from corral.agent.memory import instances as known_instances
+from corral.agent.refusals import OWN_SHUTDOWN, kind_of_death
+from corral.agent.world import Instance, SlurmNode
+from corral.model.node_names import queue_of
 
-ORPHAN_AFTER = timedelta(seconds=120)  # of an instance that no node wants; slurm-gcp waits 90 s, ParallelCluster 300 s
-LOST_AFTER = timedelta(seconds=60)  # of a node whose instance is gone; Slurm itself would take 180 s (SlurmdTimeout)
-_OFF = frozenset({"POWERED_DOWN", "POWERING_DOWN", "POWER_DOWN"})  # the last: as soon as its job has completed
-# Why slurmctld sets a node DOWN by itself. Where an administrator did it, it stays.
-_SLURMS_REASONS = ("Not responding", "ResumeTimeout reached", "Node unexpectedly rebooted")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SlurmNode:
-    """A node as slurmctld has it. `states`: the base state and the flags."""
-
-    name: str
-    states: frozenset[str]
-    address: str = ""
-    reason: str = ""
-
-    @property
-    def wants_machine(self) -> bool:
-        """Whether Slurm reckons with a machine."""
-        return not self.states & _OFF
-
-    @property
-    def failed(self) -> bool:
-        """Whether slurmctld has given the node up by itself."""
-        return "DOWN" in self.states and self.reason.startswith(_SLURMS_REASONS)
+ORPHAN_AFTER_S = 120.0  # of an instance that no node wants; slurm-gcp waits 90 s, ParallelCluster 300 s
+LOST_AFTER_S = 60.0  # of a node whose instance is gone; Slurm itself would take 180 s (SlurmdTimeout)
+FAILURES_IN_A_ROW = 10  # boots of a queue that failed, until it is stopped; as ParallelCluster's protected mode
+# How long after its launch an end says that the offer cannot give machines, and not that it takes one back.
+EARLY_S = 600.0
+_OWN_REASON = "corral: "
+_INSTANCE = re.compile(r"corral: (i-[0-9a-f]+):")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,49 +41,140 @@ class Forget:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Replace:
+    """Let Slurm end the machines of these nodes as soon as no job uses them."""
+
+    nodes: tuple[str, ...]
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undrain:
+    """Let Slurm use these nodes again: what they were drained for went with their machine."""
+
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Wake:
     """Let Slurm power these nodes up."""
 
     nodes: tuple[str, ...]
 
 
-Action = Terminate | Forget | Wake
-Seen = Mapping[str, datetime]  # since when an instance or a node looks wrong
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """Let Slurm start no more jobs of this queue."""
+
+    queue: str
+    why: str
 
 
-def decide(
-    nodes: Sequence[SlurmNode],
-    instances: Sequence[Instance],
-    *,
-    static: frozenset[str],
-    asked_for: frozenset[str],
-    seen: Seen,
-    now: datetime,
-) -> tuple[tuple[Action, ...], Seen]:
-    """What to do now, and what looks wrong since when. `asked_for`: the nodes of notes that wait for an answer."""
-    by_name = {node.name: node for node in nodes}
+Action = Terminate | Forget | Replace | Undrain | Wake | Stop
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """Slurm and EC2 at one moment. `shown`: the cluster's instances, also those that have ended.
+
+    `static`: nodes that are always there. `asked_for`: nodes of notes that wait for an answer. `versions`: of the
+    launch template of each offer.
+    """
+
+    nodes: Sequence[SlurmNode]
+    shown: Sequence[Instance]
+    static: frozenset[str]
+    asked_for: frozenset[str]
+    versions: Mapping[str, str]
+    now: float
+
+
+def decide(world: World, memory: Memory) -> tuple[tuple[Action, ...], Memory]:
+    """What to do now, and what the keeper knows then."""
     held: dict[str, list[Instance]] = defaultdict(list)
+    instances = known_instances(memory, world.shown, world.now)
     for instance in instances:
         held[instance.node].append(instance)
-    settled = [node for node in nodes if node.name not in asked_for]
-    orphans = [one.instance_id for one in instances if one.node not in asked_for and _is_orphan(by_name.get(one.node))]
-    doubles = [one.instance_id for node in settled if node.wants_machine for one in _surplus(node, held[node.name])]
-    lost = [node.name for node in settled if node.wants_machine and not held[node.name]]
-    failed = [node.name for node in settled if node.wants_machine and node.failed and held[node.name]]
-    wrong = {key: seen.get(key, now) for key in (*orphans, *doubles, *lost, *failed)}
-    asleep = sorted(
-        node.name
-        for node in settled
-        if node.name in static and "POWERED_DOWN" in node.states and "DRAIN" not in node.states
+    by_name = {node.name: node for node in world.nodes}
+    settled = [node for node in world.nodes if node.name not in world.asked_for]
+    wanting = [node for node in settled if node.wants_machine]
+    gone = _seen_to_end(world.shown)
+
+    orphans = [
+        one.instance_id for one in instances if one.node not in world.asked_for and _is_orphan(by_name.get(one.node))
+    ]
+    doubles = [one.instance_id for node in wanting for one in _surplus(node, held[node.name])]
+    lost = [node.name for node in wanting if not held[node.name]]
+    failed = [node.name for node in wanting if node.failed and held[node.name]]
+    wrong = {key: memory.wrong.get(key, world.now) for key in (*orphans, *doubles, *lost, *failed)}
+    surely = {name for name in lost if by_name[name].address and by_name[name].address in gone.get(name, ())}
+
+    memory, stops = _counted(world, replace(memory, wrong=wrong))
+    due = _due(lost, wrong, world.now, LOST_AFTER_S)
+    actions: tuple[Action, ...] = (
+        Terminate(instance_ids=_due(orphans, wrong, world.now, ORPHAN_AFTER_S), why="no node wants it"),
+        Terminate(instance_ids=_due(doubles, wrong, world.now, ORPHAN_AFTER_S), why="its node has another"),
+        Forget(nodes=tuple(sorted({*due, *surely})), why="its machine is gone"),
+        Forget(nodes=_due(failed, wrong, world.now, LOST_AFTER_S), why="it did not answer"),
+        Replace(nodes=_sick(wanting, held), why="its machine is sick"),
+        Replace(nodes=_outdated(wanting, held, world.versions), why="its launch template is outdated"),
+        Undrain(nodes=_healed(settled, held)),
+        Wake(nodes=_asleep(settled, world.static)),
+        *stops,
     )
-    actions = (
-        Terminate(instance_ids=_due(orphans, wrong, now, ORPHAN_AFTER), why="no node wants it"),
-        Terminate(instance_ids=_due(doubles, wrong, now, ORPHAN_AFTER), why="its node has another"),
-        Forget(nodes=_due(lost, wrong, now, LOST_AFTER), why="its machine is gone"),
-        Forget(nodes=_due(failed, wrong, now, LOST_AFTER), why="it did not answer"),
-        Wake(nodes=tuple(asleep)),
+    return tuple(action for action in actions if _concerns(action)), memory
+
+
+def failed_to_boot(memory: Memory, instances: Iterable[Instance]) -> Memory:
+    """With boots that failed."""
+    failures = dict(memory.failures)
+    for one in instances:
+        queue = queue_of(one.node)
+        before = failures.get(queue, Failures(count=0, since=one.launched_at))
+        failures[queue] = Failures(count=before.count + 1, since=min(before.since, one.launched_at))
+    return replace(memory, failures=failures)
+
+
+def _counted(world: World, memory: Memory) -> tuple[Memory, tuple[Stop, ...]]:
+    """What the ends of instances say of their offers and their queues, each looked at once."""
+    up = {node.name: node.address for node in world.nodes if node.registered}
+    new = [one for one in world.shown if one.ended and one.instance_id not in memory.counted]
+    for one in new:
+        kind = kind_of_death(one.reason)
+        if kind and world.now - one.launched_at < EARLY_S:
+            memory = chilled(memory, one.offer, kind, one.reason, world.now)
+        elif one.reason == OWN_SHUTDOWN and one.node not in up and _was_wanted(one, world.nodes):
+            memory = failed_to_boot(memory, [one])
+    newest: dict[str, float] = {}
+    for one in world.shown:
+        if one.coming and up.get(one.node) == one.address:
+            newest[queue_of(one.node)] = max(newest.get(queue_of(one.node), 0.0), one.launched_at)
+    failures = {queue: held for queue, held in memory.failures.items() if newest.get(queue, -1.0) < held.since}
+    stops = tuple(
+        Stop(queue=queue, why=f"{held.count} machines in a row did not boot")
+        for queue, held in sorted(failures.items())
+        if held.count >= FAILURES_IN_A_ROW
     )
-    return tuple(action for action in actions if _concerns(action)), wrong
+    memory = replace(
+        memory,
+        failures={queue: held for queue, held in failures.items() if held.count < FAILURES_IN_A_ROW},
+        counted=(*memory.counted, *(one.instance_id for one in new)),
+    )
+    return memory, stops
+
+
+def _was_wanted(instance: Instance, nodes: Sequence[SlurmNode]) -> bool:
+    """Whether Slurm still reckons with it: a node that Slurm has let go may shut its machine down itself."""
+    return any(node.name == instance.node and node.wants_machine for node in nodes)
+
+
+def _seen_to_end(shown: Sequence[Instance]) -> Mapping[str, set[str]]:
+    """The addresses of the ended instances of each node."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for one in shown:
+        if one.ended:
+            found[one.node].add(one.address)
+    return found
 
 
 def _is_orphan(node: SlurmNode | None) -> bool:
@@ -111,9 +188,80 @@ def _surplus(node: SlurmNode, held: Sequence[Instance]) -> Sequence[Instance]:
     return [one for one in held if one not in known[:1]]
 
 
-def _due(keys: Iterable[str], wrong: Seen, now: datetime, after: timedelta) -> tuple[str, ...]:
-    return tuple(sorted(key for key in keys if now - wrong[key] >= after))
+def _sick(wanting: Sequence[SlurmNode], held: Mapping[str, Sequence[Instance]]) -> tuple[str, ...]:
+    """Nodes without a job that were drained for what their own machine has."""
+    return tuple(
+        sorted(
+            node.name
+            for node in wanting
+            if node.idle and "DRAIN" in node.states and _blamed(node) in {one.instance_id for one in held[node.name]}
+        )
+    )
+
+
+def _outdated(
+    wanting: Sequence[SlurmNode], held: Mapping[str, Sequence[Instance]], versions: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Nodes without a job whose machine was launched from another template than one would be now."""
+    return tuple(
+        sorted(
+            node.name
+            for node in wanting
+            if node.idle and "DRAIN" not in node.states and any(_is_old(one, versions) for one in held[node.name])
+        )
+    )
+
+
+def _is_old(instance: Instance, versions: Mapping[str, str]) -> bool:
+    """An offer that is no more is as old as can be; an instance that does not say what it came from is left alone."""
+    return bool(instance.offer and instance.version) and versions.get(instance.offer) != instance.version
+
+
+def _healed(settled: Sequence[SlurmNode], held: Mapping[str, Sequence[Instance]]) -> tuple[str, ...]:
+    """Nodes that are drained for a machine that they do not have any more. What others drained stays so."""
+    return tuple(
+        sorted(
+            node.name
+            for node in settled
+            if "DRAIN" in node.states
+            and node.reason.startswith(_OWN_REASON)
+            and (
+                "POWERED_DOWN" in node.states
+                or (_blamed(node) and node.registered and held[node.name] and not _has_blamed(node, held[node.name]))
+            )
+        )
+    )
+
+
+def _blamed(node: SlurmNode) -> str:
+    """The instance that the reason of a node names."""
+    found = _INSTANCE.match(node.reason)
+    return found[1] if found else ""
+
+
+def _has_blamed(node: SlurmNode, held: Sequence[Instance]) -> bool:
+    return _blamed(node) in {one.instance_id for one in held}
+
+
+def _asleep(settled: Sequence[SlurmNode], static: frozenset[str]) -> tuple[str, ...]:
+    return tuple(
+        sorted(
+            node.name
+            for node in settled
+            if node.name in static and "POWERED_DOWN" in node.states and "DRAIN" not in node.states
+        )
+    )
+
+
+def _due(keys: Iterable[str], wrong: Mapping[str, float], now: float, after_s: float) -> tuple[str, ...]:
+    return tuple(sorted(key for key in keys if now - wrong[key] >= after_s))
 
 
 def _concerns(action: Action) -> bool:
-    return bool(action.instance_ids if isinstance(action, Terminate) else action.nodes)
+    match action:
+        case Terminate():
+            return bool(action.instance_ids)
+        case Stop():
+            return True
+        case _:
+            return bool(action.nodes)

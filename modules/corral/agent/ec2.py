@@ -1,66 +1,35 @@
 """EC2 as the agent needs it: launch, list, terminate. Answers become records here; boto3 goes no further."""
 
+import re
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
+from corral.agent.budget import Budget
 from corral.agent.errors import AgentError
 from corral.agent.identity import NODES_TAG, IdentityError, identity_in
+from corral.agent.refusals import Kind, kind_of
+from corral.agent.world import Instance
 from corral.model.deployed import DeployedTemplate
 from corral.model.node_names import fold, number_of, queue_of
 
 TERMINATED_AT_ONCE = 1000  # instances of one call
-TAG_LENGTH = 256  # characters of a tag's value. Source: EC2 User Guide, "Tag your Amazon EC2 resources"
-_LIVE = ("pending", "running", "stopping", "stopped")
-# Error codes that say: not here, not now. Source: EC2 API reference, "Error codes".
-_NO_CAPACITY = frozenset(
-    {
-        "InsufficientHostCapacity",
-        "InsufficientInstanceCapacity",
-        "InsufficientReservedInstanceCapacity",
-        "MaxSpotInstanceCountExceeded",
-        "ReservationCapacityExceeded",
-        "SpotMaxPriceTooLow",
-        "Unsupported",
-    }
-)
-# Codes that say nothing about the launch, but about EC2 at this moment. Same source.
-_NOT_NOW = frozenset(
-    {
-        "ExpiredToken",
-        "InternalError",
-        "InternalFailure",
-        "RequestExpired",
-        "RequestLimitExceeded",
-        "ServiceUnavailable",
-        "Throttling",
-        "ThrottlingException",
-        "Unavailable",
-    }
-)
+OFFER_TAG, VERSION_TAG = "corral:offer", "aws:ec2launchtemplate:version"
+_SHOWN = ("pending", "running", "shutting-down", "terminated", "stopping", "stopped")
+_UNKNOWN_ID = re.compile(r"i-[0-9a-f]+")
+# Of an account in a region. Source: EC2 Developer Guide, "Request throttling for the Amazon EC2 API", resource rates.
+_LAUNCHED = Budget(most=1000, per_s=2)
+_TERMINATED = Budget(most=1000, per_s=20)
 
 
 class Ec2Error(AgentError):
-    """EC2 does not do what it is asked, for a reason that may go away: what was asked for can be asked again."""
+    """EC2 does not do what it is asked. `kind`: what that means."""
 
-
-class LaunchError(AgentError):
-    """A launch that EC2 refused, for a reason that another try would not change."""
-
-
-class NoCapacity(AgentError):
-    """An offer that has no room now; another may have."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Instance:
-    """An instance that is some node's. `address`: its private one."""
-
-    instance_id: str
-    node: str
-    state: str
-    address: str
+    def __init__(self, text: str, kind: Kind) -> None:
+        super().__init__(text)
+        self.kind = kind
 
 
 class Ec2:
@@ -69,16 +38,18 @@ class Ec2:
     def __init__(self, client: Any, cluster: str) -> None:
         self._client = client
         self._cluster = cluster
+        self._launched, self._terminated = _LAUNCHED, _TERMINATED
 
     def launch(
         self, template: DeployedTemplate, nodes: Sequence[str], token: str, *, at_least: int
     ) -> tuple[Instance, ...]:
-        """Instances for the first of the nodes, for as many as there is room, or for none if that is less than asked.
+        """Instances for the first of the nodes, for as many as there is room; for none if that is less than asked.
 
-        The same token gives the same instances. Raises NoCapacity, LaunchError, Ec2Error.
+        The same token gives the same instances, also those that have ended since. Raises Ec2Error.
         """
         tags = [{"Key": NODES_TAG, "Value": fold(nodes)}]
-        with _explained(LaunchError):
+        self._launched = _spent(self._launched, len(nodes))
+        with _explained():
             answer = self._client.run_instances(
                 LaunchTemplate={"LaunchTemplateId": template.id, "Version": template.version},
                 MinCount=at_least,
@@ -86,43 +57,70 @@ class Ec2:
                 ClientToken=token,
                 TagSpecifications=[{"ResourceType": "instance", "Tags": tags}],
             )
-        made = tuple(one for one in _instances([answer]) if one.state in _LIVE)
-        if not made:  # an earlier try's, which it ended itself
-            raise NoCapacity("the instances of an earlier try have ended")
-        return made
+        return tuple(_instances([answer]))
 
-    def nodes(self) -> tuple[Instance, ...]:
-        """All instances that are nodes of this cluster and are not ending, sorted by node. Raises Ec2Error."""
+    def instances(self) -> tuple[Instance, ...]:
+        """All instances that are or were nodes of this cluster, sorted by node; EC2 shows ended ones for an hour.
+
+        Raises Ec2Error.
+        """
         filters = [
             {"Name": "tag:corral:cluster", "Values": [self._cluster]},
             {"Name": "tag-key", "Values": [NODES_TAG]},
-            {"Name": "instance-state-name", "Values": list(_LIVE)},
+            {"Name": "instance-state-name", "Values": list(_SHOWN)},
         ]
-        with _explained(Ec2Error):
+        with _explained():
             pages = self._client.get_paginator("describe_instances").paginate(Filters=filters)
             found = [one for page in pages for one in _instances(page["Reservations"])]
-        return tuple(sorted(found, key=lambda one: (queue_of(one.node), number_of(one.node))))
+        return tuple(sorted(found, key=lambda one: (queue_of(one.node), number_of(one.node), one.launched_at)))
 
     def terminate(self, instance_ids: Sequence[str]) -> None:
-        """Ends instances; those that have ended already are no error. Raises Ec2Error."""
+        """Ends instances; those that have ended already are no error. Raises Ec2Error.
+
+        EC2 ends none of a call's instances where it does not know one of them yet: the others are ended, then it is
+        an error.
+        """
+        late: list[str] = []
         for start in range(0, len(instance_ids), TERMINATED_AT_ONCE):
-            with _explained(Ec2Error):
-                self._client.terminate_instances(InstanceIds=list(instance_ids[start : start + TERMINATED_AT_ONCE]))
+            late += self._terminate(list(instance_ids[start : start + TERMINATED_AT_ONCE]))
+        if late:
+            raise Ec2Error(f"EC2 does not know {', '.join(late)} yet", Kind.LATE)
+
+    def _terminate(self, instance_ids: list[str]) -> list[str]:
+        """Those that EC2 does not know."""
+        self._terminated = _spent(self._terminated, len(instance_ids))
+        try:
+            with _explained():
+                self._client.terminate_instances(InstanceIds=instance_ids)
+        except Ec2Error as error:
+            unknown = [one for one in _UNKNOWN_ID.findall(str(error)) if one in instance_ids]
+            if error.kind != Kind.LATE or not unknown:
+                raise
+            rest = [one for one in instance_ids if one not in unknown]
+            return unknown + (self._terminate(rest) if rest else [])
+        return []
+
+
+def _spent(budget: Budget, amount: int) -> Budget:
+    """The budget after this. Raises Ec2Error where EC2 would refuse it: asking would only make it worse."""
+    left, wait_s = budget.spend(amount, time.monotonic())
+    if wait_s > 0:
+        raise Ec2Error(f"the account allows {amount} more instances in {wait_s:.0f} s", Kind.THROTTLE)
+    return left
 
 
 @contextmanager
-def _explained(refused: type[AgentError]) -> Iterator[None]:
-    """Tells by the error's kind whether another offer, another time or nothing would help; `refused` is for nothing."""
+def _explained() -> Iterator[None]:
+    """Tells by the error's kind whether another offer, another time or nothing would help."""
     from botocore.exceptions import BotoCoreError, ClientError
 
     try:
         yield
     except ClientError as error:
         code, message = error.response["Error"]["Code"], error.response["Error"]["Message"]
-        kind = NoCapacity if code in _NO_CAPACITY else Ec2Error if code in _NOT_NOW else refused
-        raise kind(f"{code}: {message}") from error
+        raise Ec2Error(f"{code}: {message}", kind_of(code)) from error
     except BotoCoreError as error:  # no way to EC2, or no credentials yet
-        raise Ec2Error(f"EC2 cannot be asked: {error}") from error
+        raise Ec2Error(f"EC2 cannot be asked: {error}", Kind.OUTAGE) from error
 
 
 def _instances(reservations: Sequence[Any]) -> Iterator[Instance]:
@@ -131,10 +129,18 @@ def _instances(reservations: Sequence[Any]) -> Iterator[Instance]:
         try:
             node = identity_in(tags.get(NODES_TAG, ""), held["AmiLaunchIndex"]).node
         except IdentityError:
-            continue  # somebody else's tag; reconcile tells of it
+            continue  # somebody else's tag
         yield Instance(
             instance_id=held["InstanceId"],
             node=node,
             state=held["State"]["Name"],
             address=held.get("PrivateIpAddress", ""),
+            offer=tags.get(OFFER_TAG, ""),
+            version=tags.get(VERSION_TAG, ""),
+            launched_at=_seconds(held.get("LaunchTime")),
+            reason=held.get("StateReason", {}).get("Code", ""),
         )
+
+
+def _seconds(moment: datetime | None) -> float:
+    return moment.timestamp() if moment else 0.0

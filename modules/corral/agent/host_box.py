@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from corral.agent import fence
 from corral.agent.hosts import BOX, Daemon, HostError, run
 from corral.agent.install import Placement, install
 
@@ -42,6 +43,17 @@ class BoxHost:
         address = run(("hostname", "--all-ip-addresses")).split()[0]
         Path("/etc/hosts").write_text(f"127.0.0.1 localhost\n{address} {name}\n", encoding="utf-8")
 
+    def fence_metadata(self) -> None:
+        """Lets nobody but root reach the metadata service, now and after every boot, as booting does it."""
+        told = fence.rule(Path("/proc/self/uid_map").read_text(encoding="ascii"))
+        if told and not run(("ip", "rule", "list", "priority", str(fence.PRIORITY))).strip():
+            run(("ip", "rule", "add", *told))
+
+    def search(self, zone: str) -> None:
+        """Lets names without a dot be looked up in this zone first."""
+        resolv = Path("/etc/resolv.conf")
+        resolv.write_text(searching(resolv.read_text(encoding="utf-8"), zone), encoding="utf-8")
+
     def mount_volume(self, volume_id: str, place: Path) -> None:
         """Mounts a volume that is attached or will be soon. Raises HostError where it does not come."""
         source, until = self._volumes / volume_id, time.monotonic() + self._attached_in_s
@@ -73,6 +85,14 @@ class BoxHost:
             run(command)
         else:
             _leave_running(command, self._logs / f"{daemon.unit}.log")
+
+
+def searching(resolv_conf: str, zone: str) -> str:
+    """resolv.conf when it names this zone before those that it names already."""
+    lines = resolv_conf.splitlines()
+    zones = [name for line in lines if line.startswith("search ") for name in line.split()[1:]]
+    others = [line for line in lines if not line.startswith("search ")]
+    return "\n".join((*others, " ".join(("search", *dict.fromkeys((zone, *zones)))))) + "\n"
 
 
 def _runs(daemon: Daemon) -> bool:

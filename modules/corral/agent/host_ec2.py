@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from corral.agent import fence
 from corral.agent.hosts import Daemon, HostError
 from corral.agent.install import Placement, install
 
@@ -59,6 +60,28 @@ WantedBy=multi-user.target
 """
 
 
+# systemd-networkd removes rules that it did not make whenever it starts, unless it is told not to (networkd.conf(5)).
+_FOREIGN_RULES = """[Network]
+ManageForeignRoutingPolicyRules=no
+"""
+# Before there is a network, and so before any program of a user's can be.
+_FENCE = """[Unit]
+Description=corral: the metadata service is root's alone
+DefaultDependencies=no
+Before=network-pre.target
+Wants=network-pre.target
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/usr/sbin/ip rule add {rule}
+ExecStop=/usr/sbin/ip rule del {rule}
+
+[Install]
+WantedBy=sysinit.target
+"""
+
+
 class Ec2Host:
     """`run`: runs a command and returns what it printed, or raises HostError. `root`: where files are written."""
 
@@ -77,6 +100,18 @@ class Ec2Host:
     def set_name(self, name: str) -> None:
         """Gives the machine this host name."""
         self._run(("hostnamectl", "set-hostname", name))
+
+    def fence_metadata(self) -> None:
+        """Lets nobody but root reach the metadata service, now and after every boot."""
+        if self._write("/etc/systemd/networkd.conf.d/60-corral.conf", _FOREIGN_RULES):
+            self._run(("systemctl", "try-restart", "systemd-networkd"))
+        self._write_unit("corral-fence.service", _FENCE.format(rule=shlex.join(fence.rule() or ())))
+        self._run(("systemctl", "enable", "--now", "corral-fence"))
+
+    def search(self, zone: str) -> None:
+        """Lets names without a dot be looked up in this zone too; EC2's own, from its DHCP, stays."""
+        if self._write("/etc/systemd/resolved.conf.d/60-corral.conf", f"[Resolve]\nDomains={zone}\n"):
+            self._run(("systemctl", "restart", "systemd-resolved"))
 
     def mount_volume(self, volume_id: str, place: Path) -> None:
         """Mounts a volume that is attached or will be soon; one without a file system gets one. Raises HostError."""

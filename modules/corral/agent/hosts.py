@@ -37,6 +37,14 @@ class Host(Protocol):
         """Gives the machine this host name."""
         ...
 
+    def fence_metadata(self) -> None:
+        """Lets nobody but root reach the metadata service, now and after every boot."""
+        ...
+
+    def search(self, zone: str) -> None:
+        """Lets names without a dot be looked up in this zone first."""
+        ...
+
     def mount_volume(self, volume_id: str, place: Path) -> None:
         """Mounts a volume that is attached or will be soon. Raises HostError where it does not come."""
         ...
@@ -74,6 +82,11 @@ def slurmd(sbin: str) -> Daemon:
 def watcher() -> Daemon:
     """The agent's own, on a node."""
     return Daemon(unit="corral-watch", command=("/opt/corral/bin/corral-agent", "watch"), forks=False)
+
+
+def credentials() -> Daemon:
+    """The agent's own, which hands out the job role."""
+    return Daemon(unit="corral-credentials", command=("/opt/corral/bin/corral-agent", "credentials"), forks=False)
 
 
 def keeper() -> Daemon:

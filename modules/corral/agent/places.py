@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from corral.agent.credentials import URI
 from corral.agent.install import Placement
 from corral.model.markets import Role
 
@@ -11,10 +12,26 @@ PROGRAMS: Mapping[str, str] = {
     "resume": 'resume "$@"',
     "resume-failed": 'resume-failed "$@"',
     "suspend": 'suspend "$@"',
+    "prolog": "prolog",
+    "health-check": "health-check",
+    "ranks": "ranks",
 }
 _PROGRAM = """#!/bin/sh
 # Managed by corral: written by `corral-agent boot`.
 PYTHONPATH=/opt/corral/agent:/opt/corral/library exec /usr/bin/python3 -m corral.agent {arguments}
+"""
+# Root's programs have the machine's own role, everybody else's the job role.
+_JOB_ROLE = f"AWS_CONTAINER_CREDENTIALS_FULL_URI={URI}"
+_PROFILE = f"""# Managed by corral: where the SDKs and tools of AWS find the job role.
+if [ "$(id -u)" -ne 0 ]; then export {_JOB_ROLE}; fi
+"""
+# Slurm gives what this prints to the task; a job need not bring the variable from where it was submitted.
+_TASK_PROLOG = f"""#!/bin/sh
+# Managed by corral: where the SDKs and tools of AWS find the job role.
+if [ "$(id -u)" -ne 0 ]; then echo "export {_JOB_ROLE}"; fi
+"""
+_SSHD = f"""# Managed by corral: a command over ssh reads no profile.
+SetEnv {_JOB_ROLE}
 """
 _OWN = (
     b"# Your own lines of slurm.conf; corral made this file and leaves it alone. After a change: scontrol reconfigure\n"
@@ -49,7 +66,16 @@ def _shared(files: Mapping[str, bytes]) -> tuple[Placement, ...]:
         Placement(path=f"/opt/corral/bin/{name}", content=_PROGRAM.format(arguments=arguments).encode(), mode=0o755)
         for name, arguments in PROGRAMS.items()
     )
-    return (*records, *programs)
+    return (*records, *programs, *_job_role())
+
+
+def _job_role() -> tuple[Placement, ...]:
+    """What tells every program of a user's where the job role is: at a login, in a job, in a command over ssh."""
+    return (
+        Placement(path="/etc/profile.d/corral-credentials.sh", content=_PROFILE.encode()),
+        Placement(path="/opt/corral/bin/task-prolog", content=_TASK_PROLOG.encode(), mode=0o755),
+        Placement(path="/etc/ssh/sshd_config.d/50-corral-credentials.conf", content=_SSHD.encode()),
+    )
 
 
 def _head(files: Mapping[str, bytes]) -> tuple[Placement, ...]:

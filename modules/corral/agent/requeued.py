@@ -3,19 +3,22 @@
 Slurm holds a requeued job back for the life of its credentials (`cred_expire`), so that the old run is surely over. It
 is over when the job is PENDING and two seconds have passed: a StartTime that is set earlier meets the revoked
 credential, and slurmctld kills the job for good.
+
+A job whose queue can have no machines now starts when the first of its offers has rested, and says so.
 """
 
 import logging
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from corral.agent.events import Event, Journal
 from corral.agent.slurm import SlurmError, scontrol, squeue
 
 SETTLED = timedelta(seconds=3)  # 2 s was enough in every trial, 0.1 s killed the job
 LONGEST_DELAY = timedelta(seconds=130)  # cred_expire's default and a second; what waits longer was told to
-_FIELDS = "JobArrayID:.40,RestartCnt:.12,EligibleTime:.24,Reason:.40"
-
+_FIELDS = "JobArrayID:.40,RestartCnt:.12,EligibleTime:.24,Partition:.200,Reason:.40"
 
 log = logging.getLogger("corral.agent")
 
@@ -28,18 +31,12 @@ class Delayed:
     problem: str = ""
 
 
-def release(delayed: Delayed, now: datetime) -> Delayed:
-    """Starts the jobs whose old run is over; a look that fails is told once, and made again."""
-    try:
-        ready, since = to_start(waiting_jobs(), delayed.since, now)
-        for job in ready:
-            log.info("start %s: its former run is over", job)
-            scontrol("update", f"jobid={job}", "StartTime=now")
-    except SlurmError as error:
-        if str(error) != delayed.problem:
-            log.error("look at waiting jobs: %s", error)
-        return Delayed(since=delayed.since, problem=str(error))
-    return Delayed(since=since)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Closed:
+    """A queue that can have no machines until then, and why."""
+
+    until: datetime
+    why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +46,33 @@ class Waiting:
     job_id: str
     restarts: int
     eligible: datetime
+    queues: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """Let these jobs start then (None: now); `why` they wait."""
+
+    job_ids: tuple[str, ...]
+    at: datetime | None
+    why: str
+
+
+def release(delayed: Delayed, closed: Mapping[str, Closed], now: datetime, journal: Journal) -> Delayed:
+    """Starts the jobs whose old run is over; a look that fails is told once, and made again."""
+    try:
+        starts, since = to_start(waiting_jobs(), delayed.since, closed, now)
+        for start in starts:
+            jobs = ",".join(start.job_ids)
+            at = "now" if start.at is None else start.at.strftime("%Y-%m-%dT%H:%M:%S")
+            scontrol("update", f"jobid={jobs}", f"StartTime={at}", f"AdminComment={start.why}")
+            event = Event.STARTED if start.at is None else Event.WAITS
+            journal.tell(event, f"{jobs}: {start.why or 'their former run is over'}", jobs=list(start.job_ids))
+    except SlurmError as error:
+        if str(error) != delayed.problem:
+            log.error("look at waiting jobs: %s", error)
+        return Delayed(since=delayed.since, problem=str(error))
+    return Delayed(since=since)
 
 
 def waiting_jobs() -> tuple[Waiting, ...]:
@@ -56,17 +80,34 @@ def waiting_jobs() -> tuple[Waiting, ...]:
     lines = squeue("--states=PENDING", f"--Format={_FIELDS}").splitlines()
     found = (line.split() for line in lines)
     return tuple(
-        Waiting(job_id=job, restarts=int(restarts), eligible=datetime.fromisoformat(eligible))
-        for job, restarts, eligible, reason in (fields for fields in found if len(fields) == 4)
+        Waiting(
+            job_id=job,
+            restarts=int(restarts),
+            eligible=datetime.fromisoformat(eligible),
+            queues=tuple(queues.split(",")),
+        )
+        for job, restarts, eligible, queues, reason in (fields for fields in found if len(fields) == 5)
         if reason == "BeginTime"
     )
 
 
 def to_start(
-    waiting: tuple[Waiting, ...], seen: Mapping[str, datetime], now: datetime
-) -> tuple[tuple[str, ...], Mapping[str, datetime]]:
-    """The jobs that can start now, and since when each of the others was seen waiting."""
-    held = [one for one in waiting if one.restarts and one.eligible - now <= LONGEST_DELAY]
-    since = {one.job_id: seen.get(one.job_id, now) for one in held}
-    ready = tuple(sorted(job for job, first in since.items() if now - first >= SETTLED))
-    return ready, {job: first for job, first in since.items() if job not in ready}
+    waiting: tuple[Waiting, ...], seen: Mapping[str, datetime], closed: Mapping[str, Closed], now: datetime
+) -> tuple[tuple[Start, ...], Mapping[str, datetime]]:
+    """What to tell the jobs that Slurm alone delays, and since when each of the others was seen waiting."""
+    held = {one.job_id: one for one in waiting if one.restarts and one.eligible - now <= LONGEST_DELAY}
+    since = {job: seen.get(job, now) for job in held}
+    ready = sorted(job for job, first in since.items() if now - first >= SETTLED)
+    together: dict[tuple[datetime | None, str], list[str]] = defaultdict(list)
+    for job in ready:
+        together[_opens(held[job], closed, now)].append(job)
+    starts = tuple(Start(job_ids=tuple(jobs), at=at, why=why) for (at, why), jobs in together.items())
+    return starts, {job: first for job, first in since.items() if job not in ready}
+
+
+def _opens(job: Waiting, closed: Mapping[str, Closed], now: datetime) -> tuple[datetime | None, str]:
+    """When the first of a job's queues can have machines, and why not now."""
+    if any(queue not in closed or closed[queue].until <= now for queue in job.queues):
+        return None, ""
+    first = min((closed[queue] for queue in job.queues), key=lambda one: one.until)
+    return first.until, f"corral: {first.why}"

@@ -1,15 +1,17 @@
 """Slurm's own commands, as far as the agent gives them: for many nodes at once, never one by one."""
 
+import contextlib
 import re
 import subprocess
 from collections.abc import Mapping, Sequence
 
-from corral.agent.decide import SlurmNode
 from corral.agent.errors import AgentError
+from corral.agent.world import SlurmNode
 from corral.model.node_names import fold
 
 AT_ONCE = 100  # nodes of one `scontrol update`: it holds slurmctld's locks meanwhile
 _TIMEOUT_S = 60
+_NO_SCRIPT = ("", "(null)")  # the command of a job that is none of sbatch's
 
 
 class SlurmError(AgentError):
@@ -20,6 +22,35 @@ def power_down(nodes: Sequence[str], reason: str) -> None:
     """Lets Slurm forget these nodes' machines; jobs on them are requeued. Raises SlurmError."""
     for batch in _batches(nodes):
         scontrol("update", f"nodename={fold(batch)}", "state=power_down_force", f"reason={reason}")
+
+
+def replace(nodes: Sequence[str], reason: str) -> None:
+    """Lets Slurm end these nodes' machines as soon as no job uses them. Raises SlurmError."""
+    for batch in _batches(nodes):
+        scontrol("update", f"nodename={fold(batch)}", "state=power_down_asap", f"reason={reason}")
+
+
+def undrain(nodes: Sequence[str]) -> None:
+    """Lets Slurm use these nodes again. Raises SlurmError."""
+    for batch in _batches(nodes):
+        scontrol("update", f"nodename={fold(batch)}", "state=resume")
+
+
+def stop_queue(queue: str) -> None:
+    """Lets Slurm start no more jobs of a queue; they can still be submitted. Raises SlurmError."""
+    scontrol("update", f"partitionname={queue}", "state=down")
+
+
+def tell_waiting(jobs: Sequence[int], text: str) -> None:
+    """Says something on the terminals of those of the jobs that have one: srun's and salloc's. Raises SlurmError."""
+    if not jobs:
+        return
+    listed = ",".join(str(job) for job in jobs)
+    for line in squeue(f"--jobs={listed}", "--format=%A %o").splitlines():
+        job, _, command = line.partition(" ")
+        if command in _NO_SCRIPT:
+            with contextlib.suppress(SlurmError):  # its user has gone
+                scontrol("notify", job, text)
 
 
 def power_up(nodes: Sequence[str]) -> None:

@@ -11,10 +11,10 @@ import os
 import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from corral.agent.world import Note, WaitingJob
 from corral.model.node_names import expand, fold
 
 SPOOL = Path("/var/lib/corral/notes")
@@ -23,21 +23,6 @@ VERBS = ("resume", "resume-failed", "suspend")
 _SUFFIX = ".json"
 
 log = logging.getLogger("corral.agent")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
-    """What slurmctld asked for. `jobs`: the nodes that each job waits for, those of no job last. `file` is removed
-    when it is done; its name is the same whoever reads it, and makes a repeated launch harmless.
-
-    `asked_at`: when, in seconds since 1970.
-    """
-
-    file: Path
-    verb: str
-    nodes: tuple[str, ...]
-    jobs: tuple[tuple[str, ...], ...]
-    asked_at: float
 
 
 def leave_note(verb: str, nodes: str, environment: Mapping[str, str] = os.environ, spool: Path = SPOOL) -> Path:
@@ -68,13 +53,18 @@ def notes(spool: Path = SPOOL) -> Iterator[Note]:
             file.rename(file.with_suffix(".broken"))
 
 
+def remove(note: Note, spool: Path = SPOOL) -> None:
+    """When what it asks for is done."""
+    (spool / f"{note.key}{_SUFFIX}").unlink(missing_ok=True)
+
+
 def _read(file: Path) -> Note:
     held = json.loads(file.read_text(encoding="utf-8"))
     nodes, verb, (asked_at_ns, _, _) = expand(held["nodes"]), held["verb"], file.stem.partition("-")
     if verb not in VERBS:
         raise ValueError(f"{verb!r} is none of {', '.join(VERBS)}")
     jobs = _by_job(nodes, held["slurm"])
-    return Note(file=file, verb=verb, nodes=nodes, jobs=jobs, asked_at=int(asked_at_ns) / 1e9)
+    return Note(key=file.stem, verb=verb, nodes=nodes, jobs=jobs, asked_at=int(asked_at_ns) / 1e9)
 
 
 def _resume_file(given: str | None) -> Any:
@@ -85,18 +75,17 @@ def _resume_file(given: str | None) -> Any:
     return {}
 
 
-def _by_job(nodes: Sequence[str], slurm: Any) -> tuple[tuple[str, ...], ...]:
-    """The nodes that each job waits for, of those that are wanted; then the others.
+def _by_job(nodes: Sequence[str], slurm: Any) -> tuple[WaitingJob, ...]:
+    """The jobs that wait for some of the nodes, each with those.
 
     What a job's nodes are called changed in 23.02 from `nodes` to `nodes_resume`, without those that are up already.
     """
     wanted = set(nodes)
     try:
-        jobs = [expand(job.get("nodes_resume") or job.get("nodes", "")) for job in slurm.get("jobs", ())]
-    except (AttributeError, TypeError, ValueError) as error:
-        log.warning("what Slurm says of the jobs that wait for %s cannot be read: %s", fold(nodes), error)
-        jobs = []
-    named = {node for waited in jobs for node in waited}
-    held = [tuple(node for node in waited if node in wanted) for waited in jobs]
-    rest = tuple(node for node in nodes if node not in named)
-    return tuple(group for group in (*held, rest) if group)
+        jobs = [(int(job["job_id"]), expand(job.get("nodes_resume") or job.get("nodes", ""))) for job in slurm["jobs"]]
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        if slurm:
+            log.warning("what Slurm says of the jobs that wait for %s cannot be read: %r", fold(nodes), error)
+        return ()
+    held = (WaitingJob(job_id=job, nodes=tuple(node for node in waited if node in wanted)) for job, waited in jobs)
+    return tuple(job for job in held if job.nodes)

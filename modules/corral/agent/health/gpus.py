@@ -1,0 +1,116 @@
+"""GPUs as nvidia-smi lists them: how many there are, their memory errors, remapped rows and temperature.
+
+Source: `nvidia-smi --help-query-gpu`, `nvidia-smi --help-query-remapped-rows`; NVIDIA GPU Memory Error Management.
+"""
+
+import csv
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from corral.agent.health.findings import Finding, Kind, sick
+
+# `clocks_throttle_reasons` is the name that drivers of all years know; newer ones call it clocks_event_reasons, too.
+QUERY = (
+    "index",
+    "pci.bus_id",
+    "ecc.errors.uncorrected.volatile.total",
+    "clocks_throttle_reasons.hw_thermal_slowdown",
+    "temperature.gpu",
+)
+ROWS_QUERY = ("gpu_bus_id", "remapped_rows.pending", "remapped_rows.failure")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gpu:
+    """A GPU that answers. `uncorrected`: memory errors since the driver was loaded; None where ECC is off."""
+
+    index: int
+    bus_id: str
+    uncorrected: int | None
+    slowed_by_heat: bool
+    temperature_c: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """The remapped rows of one GPU's memory."""
+
+    bus_id: str
+    pending: bool
+    failed: bool
+
+
+def read_gpus(text: str) -> tuple[Gpu, ...]:
+    """The GPUs of `nvidia-smi --query-gpu=... --format=csv`. Raises ValueError for another text."""
+    return tuple(
+        Gpu(
+            index=int(row["index"]),
+            bus_id=short_bus_id(row["pci.bus_id"]),
+            uncorrected=_number(row["ecc.errors.uncorrected.volatile.total"]),
+            slowed_by_heat=row["clocks_throttle_reasons.hw_thermal_slowdown"] == "Active",
+            temperature_c=_number(row["temperature.gpu"]),
+        )
+        for row in _table(text, QUERY)
+    )
+
+
+def read_rows(text: str) -> tuple[Rows, ...]:
+    """What `nvidia-smi --query-remapped-rows=... --format=csv` says. Raises ValueError for another text."""
+    return tuple(
+        Rows(
+            bus_id=short_bus_id(row["gpu_bus_id"]),
+            pending=row["remapped_rows.pending"] == "Yes",
+            failed=row["remapped_rows.failure"] == "Yes",
+        )
+        for row in _table(text, ROWS_QUERY)
+    )
+
+
+def judge_gpus(wanted: int, gpus: Iterable[Gpu]) -> Iterator[Finding]:
+    """What is wrong with the GPUs of a node that must have so many."""
+    listed = tuple(gpus)
+    if len(listed) < wanted:
+        yield sick(Kind.GPU_MISSING, f"{len(listed)} of {wanted} GPUs answer: replace the machine")
+    for gpu in listed:
+        if gpu.uncorrected:
+            errors = f"{gpu.uncorrected} uncorrected memory errors since the driver was loaded"
+            yield sick(Kind.GPU_ECC, f"GPU {gpu.index}: {errors}: replace the machine")
+        if gpu.slowed_by_heat:
+            heat = f" at {gpu.temperature_c} C" if gpu.temperature_c is not None else ""
+            yield sick(Kind.GPU_HOT, f"GPU {gpu.index}: slowed down by its own heat{heat}: replace the machine")
+
+
+def judge_rows(rows: Iterable[Rows], names: Mapping[str, str]) -> Iterator[Finding]:
+    """What remapped rows say. A pending remapping waits for a reset; errors that it belongs to are judged apart."""
+    for row in rows:
+        name = names.get(row.bus_id, f"GPU at {row.bus_id}")
+        if row.failed:
+            yield sick(Kind.GPU_ROWS, f"{name}: a bad row of its memory could not be remapped: replace the machine")
+        elif row.pending:
+            yield sick(Kind.GPU_ROWS, f"{name}: a bad row of its memory waits for a reset: replace the machine")
+
+
+
+
+def names_by_bus(gpus: Iterable[Gpu]) -> Mapping[str, str]:
+    """`GPU 3` by its place on the bus."""
+    return {gpu.bus_id: f"GPU {gpu.index}" for gpu in gpus}
+
+
+def short_bus_id(text: str) -> str:
+    """`00000000:A1:00.0` of nvidia-smi and `0000:a1:00` of the kernel's log as the same word, `a1:00`."""
+    return ":".join(text.lower().partition(".")[0].split(":")[-2:])
+
+
+def _table(text: str, columns: Iterable[str]) -> Iterator[Mapping[str, str]]:
+    lines = [line for line in text.splitlines() if "," in line]
+    rows = list(csv.reader(lines, skipinitialspace=True))
+    heading = [name.partition(" [")[0] for name in rows[0]] if rows else []
+    if missing := [name for name in columns if name not in heading]:
+        raise ValueError(f"no column {missing[0]} in {text.strip()[:80]!r}")
+    return (dict(zip(heading, row, strict=True)) for row in rows[1:])
+
+
+def _number(text: str) -> int | None:
+    """A count; nvidia-smi writes [N/A] or N/A where there is none."""
+    return int(text) if text.isdigit() else None

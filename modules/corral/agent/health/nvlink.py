@@ -1,0 +1,44 @@
+"""NVLinks as `nvidia-smi nvlink --status` shows them: each link with its rate, or as inactive."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from corral.agent.health.findings import Finding, Kind, sick
+
+_GPU = re.compile(r"GPU (\d+):")
+_LINK = re.compile(r"\s+Link (\d+): (.+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Links:
+    """The links of one GPU by number. `down`: those without a rate."""
+
+    index: int
+    up: tuple[int, ...]
+    down: tuple[int, ...]
+
+
+def read_links(text: str) -> tuple[Links, ...]:
+    """The links of every GPU that has some."""
+    found: list[tuple[int, list[int], list[int]]] = []
+    for line in text.splitlines():
+        if gpu := _GPU.match(line):
+            found.append((int(gpu[1]), [], []))
+        elif (link := _LINK.match(line)) and found:
+            found[-1][1 if link[2].strip().endswith("GB/s") else 2].append(int(link[1]))
+    return tuple(Links(index=index, up=tuple(up), down=tuple(down)) for index, up, down in found if up or down)
+
+
+def judge_links(links: Iterable[Links]) -> Iterator[Finding]:
+    """What is wrong: a link that is down where others of the machine are up.
+
+    Where all links of all GPUs are down the machine has none that are used: so it is with PCIe GPUs.
+    """
+    listed = tuple(links)
+    if not any(one.up for one in listed):
+        return
+    for one in listed:
+        if one.down:
+            which = ", ".join(str(number) for number in one.down)
+            yield sick(Kind.NVLINK, f"GPU {one.index}: NVLink {which} is down: replace the machine")

@@ -1,0 +1,89 @@
+"""What the keeper sees and decides about: Slurm's nodes, EC2's instances, what Slurm asks for. Records, no more.
+
+Times are seconds since 1970.
+"""
+
+from dataclasses import dataclass, field
+
+_OFF = frozenset({"POWERED_DOWN", "POWERING_DOWN", "POWER_DOWN"})  # the last: as soon as its job has completed
+_COMING = frozenset({"pending", "running"})
+_ENDING = frozenset({"shutting-down", "terminated"})
+# Why slurmctld sets a node DOWN by itself. Where an administrator did it, it stays.
+_SLURMS_REASONS = ("Not responding", "ResumeTimeout reached", "Node unexpectedly rebooted")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlurmNode:
+    """A node as slurmctld has it. `states`: the base state and the flags."""
+
+    name: str
+    states: frozenset[str]
+    address: str = ""
+    reason: str = ""
+
+    @property
+    def wants_machine(self) -> bool:
+        """Whether Slurm reckons with a machine."""
+        return not self.states & _OFF
+
+    @property
+    def failed(self) -> bool:
+        """Whether slurmctld has given the node up by itself."""
+        return "DOWN" in self.states and self.reason.startswith(_SLURMS_REASONS)
+
+    @property
+    def idle(self) -> bool:
+        """Whether its machine is there and no job uses it or waits for it."""
+        busy = {"ALLOCATED", "MIXED", "COMPLETING", "POWERING_UP", "RESERVED", "DOWN", "PLANNED"}
+        return self.wants_machine and "IDLE" in self.states and not self.states & busy
+
+    @property
+    def registered(self) -> bool:
+        """Whether its slurmd has reported, and is heard."""
+        return self.wants_machine and not self.states & {"POWERING_UP", "DOWN", "NOT_RESPONDING", "UNKNOWN"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instance:
+    """An instance that is some node's. `address`: its private one. `reason`: EC2's code of why it ended.
+
+    `offer` and `version`: what it was launched from, and the launch template's version.
+    """
+
+    instance_id: str
+    node: str
+    state: str
+    address: str
+    offer: str = ""
+    version: str = ""
+    launched_at: float = 0.0
+    reason: str = ""
+
+    @property
+    def coming(self) -> bool:
+        """Whether it runs or soon will."""
+        return self.state in _COMING
+
+    @property
+    def ended(self) -> bool:
+        """Whether it ends or has ended; EC2 shows it for about an hour more."""
+        return self.state in _ENDING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingJob:
+    """A job, and the nodes that it waits for."""
+
+    job_id: int
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """What slurmctld asked for. `key`: the same whoever reads it. `jobs`: those that wait for some of the nodes."""
+
+    key: str
+    verb: str
+    nodes: tuple[str, ...]
+    asked_at: float
+    jobs: tuple[WaitingJob, ...] = field(default=())

@@ -1,0 +1,148 @@
+"""The job role on a machine: who gets it, under which name, how often it is asked for."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from threading import Lock
+
+import pytest
+
+from box.ground import Clients
+from corral.agent.credentials import (
+    Credentials,
+    CredentialsError,
+    Question,
+    Role,
+    answer,
+    owner_of,
+    role,
+    session_name,
+)
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+JOB = "arn:aws:iam::123456789012:role/job"
+# As the kernel writes it: 127.0.0.1:40000 of user 2000 calls port 250, and the endpoint's own end of it is root's.
+TABLE = """  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+   0: 0100007F:00FA 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 1 1
+   1: 0100007F:00FA 0100007F:9C40 01 00000000:00000000 00:00000000 00000000     0        0 2 1
+   2: 0100007F:9C40 0100007F:00FA 01 00000000:00000000 00:00000000 00000000  2000        0 3 1
+   3: 0100007F:9C40 0100007F:0050 01 00000000:00000000 00:00000000 00000000  3000        0 4 1
+"""
+TABLE_6 = """  sl  local_address  remote_address  st tx_queue rx_queue tr uid
+   0: 0000000000000000FFFF00000100007F:9C40 0000000000000000FFFF00000100007F:00FA 01 0:0 00:0 0  2001 0 3 1
+"""
+
+
+@dataclass(kw_only=True)
+class Sts:
+    """Gives numbered credentials for an hour from now, or fails."""
+
+    now: datetime = NOON
+    asked: list[str] = field(default_factory=list)
+    fails: bool = False
+
+    def __call__(self, session: str) -> Credentials:
+        if self.fails:
+            raise CredentialsError("STS does not answer")
+        self.asked.append(session)
+        key = f"key-{len(self.asked)}"
+        return Credentials(access_key=key, secret_key="s", token="t", expires=self.now + timedelta(hours=1))
+
+
+@pytest.fixture
+def sts() -> Sts:
+    return Sts()
+
+
+@pytest.fixture
+def held(sts: Sts) -> Role:
+    return Role(sts, lambda: sts.now, {}, Lock())
+
+
+def question(path: str = "/credentials", host: str = "127.0.0.1:250", user: int | None = 2000) -> Question:
+    return Question(path=path, host=host, user=user)
+
+
+def test_a_person_gets_the_job_role_in_the_shape_that_sdks_read(held: Role) -> None:
+    assert answer(question(), held) == (
+        200,
+        {"AccessKeyId": "key-1", "SecretAccessKey": "s", "Token": "t", "Expiration": "2026-11-21T13:00:00Z"},
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "status"),
+    [
+        (question(user=0), 200),
+        (question(host="localhost:250"), 200),
+        (question(user=64030), 200),
+        (question(user=None), 403),
+        (question(user=102), 403),
+        (question(user=65534), 403),
+        (question(host="evil.example:250"), 403),
+        (question(host=""), 403),
+        (question(path="/"), 404),
+    ],
+    ids=["root", "by name", "a high number", "nobody here", "munge", "nobody", "a web page", "no host", "elsewhere"],
+)
+def test_who_gets_the_job_role(asked: Question, status: int, held: Role) -> None:
+    assert answer(asked, held)[0] == status
+
+
+def test_credentials_are_asked_for_once_while_they_last(held: Role, sts: Sts) -> None:
+    held.of("ada")
+    sts.now += timedelta(minutes=50)
+    held.of("ada")
+    assert sts.asked == ["ada"]
+
+
+def test_credentials_are_asked_for_anew_ten_minutes_before_their_end(held: Role, sts: Sts) -> None:
+    held.of("ada")
+    sts.now += timedelta(minutes=50, seconds=1)
+    assert held.of("ada").access_key == "key-2"
+
+
+def test_each_user_has_a_session_of_their_own(held: Role, sts: Sts) -> None:
+    answer(question(user=4001), held)
+    answer(question(user=4002), held)
+    assert sts.asked == ["uid-4001", "uid-4002"]
+
+
+def test_a_role_that_cannot_be_had_is_a_document_that_sdks_show(held: Role, sts: Sts) -> None:
+    sts.fails = True
+    assert answer(question(), held) == (503, {"message": "STS does not answer"})
+
+
+@pytest.mark.parametrize(
+    ("name", "session"),
+    [
+        ("ada", "ada"),
+        ("ada@corp.example", "ada@corp.example"),
+        ("DOM\\ada", "DOM-ada"),
+        ("a", "a-"),
+        ("é" * 70, "-" * 64),
+    ],
+)
+def test_a_session_is_named_in_letters_that_sts_takes(name: str, session: str) -> None:
+    assert session_name(2000, lambda _: name) == session
+
+
+@pytest.mark.parametrize(("port", "user"), [(40000, 2000), (40001, None), (250, None)])
+def test_the_kernel_says_whose_connection_it_is(port: int, user: int | None) -> None:
+    assert owner_of(port, TABLE) == user
+
+
+def test_a_program_that_speaks_ipv6_alone_is_known_too(sts: Sts) -> None:
+    assert owner_of(40000, TABLE_6) == 2001
+
+
+def test_the_box_gives_credentials_of_the_job_role(aws: Clients) -> None:
+    held = role(aws("sts"), JOB).of("ada")
+    assert held.expires - datetime.now(UTC) > timedelta(minutes=59)
+
+
+def test_a_role_that_sts_refuses_is_told_by_its_name(aws: Clients) -> None:
+    with pytest.raises(CredentialsError, match=rf"^the job role {re.escape('nonsense')} cannot be taken on: "):
+        role(aws("sts"), "nonsense").of("ada")

@@ -1,0 +1,121 @@
+"""The nodes' names: what is changed in a zone, in how many requests; and a zone in the box."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from box.ground import Clients
+from corral.agent.dns import Change, DnsError, Record, batches, changes, prune, publish, records
+
+ZONE = "dev.corral.internal"
+SOA = "ns-1.awsdns-01.com awsdns-hostmaster.amazon.com 1 7200 900 1209600"
+
+
+def record(name: str, address: str = "10.64.1.11", ttl_s: int = 10) -> Record:
+    return Record(name=f"{name}.{ZONE}", type="A", ttl_s=ttl_s, values=(address,))
+
+
+def soa(ttl_s: int, last: int) -> Record:
+    return Record(name=ZONE, type="SOA", ttl_s=ttl_s, values=(f"{SOA} {last}",))
+
+
+def test_a_node_has_one_address_for_ten_seconds() -> None:
+    assert records({"train-1": "10.64.1.11"}, ZONE) == (
+        Record(name="train-1.dev.corral.internal", type="A", ttl_s=10, values=("10.64.1.11",)),
+    )
+
+
+def test_nodes_are_sorted_by_queue_and_number() -> None:
+    found = records({"train-10": "10.64.1.3", "train-9": "10.64.1.2", "cpu-1": "10.64.1.1"}, ZONE)
+    assert [one.name.split(".")[0] for one in found] == ["cpu-1", "train-9", "train-10"]
+
+
+@pytest.mark.parametrize(
+    ("addresses", "present", "expected"),
+    [
+        ({"train-1": "10.64.1.11"}, [record("train-1")], ()),
+        ({"train-1": "10.64.1.11"}, [], (Change(action="UPSERT", record=record("train-1")),)),
+        (
+            {"train-1": "10.64.1.11"},
+            [record("train-1", "10.64.1.99")],
+            (Change(action="UPSERT", record=record("train-1")),),
+        ),
+        (
+            {"train-1": "10.64.1.11"},
+            [record("train-1", ttl_s=300)],
+            (Change(action="UPSERT", record=record("train-1")),),
+        ),
+        ({}, [record("train-1", ttl_s=300)], (Change(action="DELETE", record=record("train-1", ttl_s=300)),)),
+        ({}, [record("dev-head"), record("license"), record("a.train-1")], ()),
+        ({}, [Record(name=f"train-1.{ZONE}", type="TXT", ttl_s=10, values=('"mine"',))], ()),
+        ({}, [soa(900, 86400)], (Change(action="UPSERT", record=soa(10, 10)),)),
+        ({}, [soa(10, 10)], ()),
+    ],
+    ids=[
+        "as it is",
+        "new",
+        "moved",
+        "another time to live",
+        "gone: deleted as it stands there",
+        "the head, a user's, something below a node",
+        "another type",
+        "misses are forgotten soon",
+        "misses are forgotten already",
+    ],
+)
+def test_a_zone_names_the_nodes_that_there_are(
+    addresses: dict[str, str], present: list[Record], expected: tuple[Change, ...]
+) -> None:
+    assert changes(addresses, present, ZONE) == expected
+
+
+def test_a_request_has_five_hundred_new_names_at_most() -> None:
+    """Route 53 takes 1,000 elements, and counts those of an UPSERT twice."""
+    wanted = [Change(action="UPSERT", record=record(f"train-{number}")) for number in range(1200)]
+    assert [len(batch) for batch in batches(wanted)] == [500, 500, 200]
+
+
+def test_a_request_has_a_thousand_deletions_at_most() -> None:
+    wanted = [Change(action="DELETE", record=record(f"train-{number}")) for number in range(1200)]
+    assert [len(batch) for batch in batches(wanted)] == [1000, 200]
+
+
+def test_nothing_to_change_is_no_request() -> None:
+    assert list(batches([])) == []
+
+
+@pytest.fixture
+def zone(aws: Clients) -> str:
+    made = aws("route53").create_hosted_zone(Name=ZONE, CallerReference="1")
+    return str(made["HostedZone"]["Id"]).rpartition("/")[2]
+
+
+def names(aws: Clients, zone: str) -> dict[str, str]:
+    pages = aws("route53").get_paginator("list_resource_record_sets").paginate(HostedZoneId=zone)
+    found: list[Any] = [one for page in pages for one in page["ResourceRecordSets"] if one["Type"] == "A"]
+    return {one["Name"].split(".")[0]: one["ResourceRecords"][0]["Value"] for one in found}
+
+
+def test_published_names_are_in_the_zone_beside_those_before(aws: Clients, zone: str) -> None:
+    publish(aws("route53"), zone, ZONE, {"train-1": "10.64.1.11"})
+    publish(aws("route53"), zone, ZONE, {"train-2": "10.64.1.12"})
+    assert names(aws, zone) == {"train-1": "10.64.1.11", "train-2": "10.64.1.12"}
+
+
+def test_names_without_a_machine_are_pruned(aws: Clients, zone: str) -> None:
+    publish(aws("route53"), zone, ZONE, {f"train-{number}": f"10.64.1.{number}" for number in (1, 2, 3)})
+    prune(aws("route53"), zone, ZONE, {"train-2": "10.64.1.77"})
+    assert names(aws, zone) == {"train-2": "10.64.1.77"}
+
+
+def test_a_pruned_zone_has_nothing_left_to_prune(aws: Clients, zone: str) -> None:
+    addresses = {f"train-{number}": f"10.65.{number // 250}.{number % 250}" for number in range(1, 701)}
+    prune(aws("route53"), zone, ZONE, addresses)
+    assert prune(aws("route53"), zone, ZONE, addresses) == ()
+
+
+def test_a_zone_that_is_gone_is_told_by_its_id(aws: Clients) -> None:
+    with pytest.raises(DnsError, match=r"^the names in zone Z0 cannot be brought up to date: .*NoSuchHostedZone"):
+        publish(aws("route53"), "Z0", ZONE, {"train-1": "10.64.1.11"})

@@ -1,0 +1,122 @@
+"""The checks as Slurm and the boot ask for them, with a scontrol that writes down what it was told."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from agent.sickness import H100, Recorded
+from corral.agent.health import check
+from corral.agent.health.check import HealthError, check_boot, check_idle, check_without_job, drain, prolog
+from corral.agent.health.findings import Kind, sick
+
+LOST = sick(Kind.GPU_MISSING, "7 of 8 GPUs answer: replace the machine")
+
+
+@pytest.fixture
+def scontrol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A scontrol that knows train-3 in the state that a file names, and the log of what it was told."""
+    (tmp_path / "state").write_text("IDLE+CLOUD")
+    script = f"""#!/bin/sh
+[ "$2" = show ] && {{ echo "NodeName=train-3 State=$(cat {tmp_path}/state) ThreadsPerCore=1"; exit; }}
+for word; do printf '<%s>' "$word"; done >>{tmp_path}/log
+"""
+    (tmp_path / "scontrol").write_text(script)
+    (tmp_path / "scontrol").chmod(0o755)
+    (tmp_path / "log").touch()
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr("corral.agent.metadata.read", lambda name, service="": "i-0abc")
+    return tmp_path
+
+
+def told(scontrol: Path) -> str:
+    return (scontrol / "log").read_text()
+
+
+def test_a_job_begins_on_a_healthy_node(scontrol: Path) -> None:
+    prolog("train-3", lambda: H100, Recorded("healthy"), scontrol / "mark")
+    assert told(scontrol) == ""
+
+
+def test_no_job_begins_on_a_sick_node_which_is_drained(scontrol: Path) -> None:
+    reason = "corral: i-0abc: 7 of 8 GPUs answer: replace the machine"
+    with pytest.raises(HealthError, match=f"^train-3 takes no job: {reason}$"):
+        prolog("train-3", lambda: H100, Recorded("gpu-missing"), scontrol / "mark")
+    assert told(scontrol) == f"<update><nodename=train-3><state=drain><reason={reason}>"
+
+
+def test_a_job_right_after_a_good_check_is_not_held_up(scontrol: Path) -> None:
+    prolog("train-3", lambda: H100, Recorded("healthy"), scontrol / "mark")
+    prolog("train-3", lambda: H100, Recorded("gpu-missing"), scontrol / "mark")
+    assert told(scontrol) == ""
+
+
+def test_a_check_of_a_minute_ago_is_done_again(scontrol: Path) -> None:
+    prolog("train-3", lambda: H100, Recorded("healthy"), scontrol / "mark")
+    os.utime(scontrol / "mark", (time.time() - 61, time.time() - 61))
+    with pytest.raises(HealthError):
+        prolog("train-3", lambda: H100, Recorded("gpu-missing"), scontrol / "mark")
+
+
+def test_a_bad_check_undoes_the_mark_of_a_good_one(scontrol: Path) -> None:
+    check.quick(H100, Recorded("healthy"), scontrol / "mark")
+    check.quick(H100, Recorded("gpu-missing"), scontrol / "mark")
+    assert not (scontrol / "mark").exists()
+
+
+def test_a_sick_idle_node_is_drained(scontrol: Path) -> None:
+    check_idle("train-3", H100, Recorded("nvlink-down"))
+    assert told(scontrol).endswith("<reason=corral: i-0abc: GPU 4: NVLink 7, 8 is down: replace the machine>")
+
+
+def test_a_healthy_idle_node_is_left_alone(scontrol: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check, "MARK", scontrol / "mark")
+    check_idle("train-3", H100, Recorded("healthy"))
+    assert told(scontrol) == ""
+
+
+def test_a_node_that_somebody_drained_keeps_its_reason(scontrol: Path) -> None:
+    (scontrol / "state").write_text("IDLE+CLOUD+DRAIN")
+    drain("train-3", [LOST])
+    assert told(scontrol) == ""
+
+
+def test_the_reason_goes_into_the_log_where_the_node_has_another(
+    scontrol: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (scontrol / "state").write_text("IDLE+CLOUD+DRAIN")
+    drain("train-3", [LOST])
+    assert "health train-3: drained already; found: corral: i-0abc: 7 of 8" in caplog.text
+
+
+def test_a_machine_that_is_sick_when_it_boots_does_not_join() -> None:
+    with pytest.raises(HealthError, match="^the machine is not fit for jobs: 31 of 32 EFA interfaces are there: rep"):
+        check_boot(H100, Recorded("efa-missing"))
+
+
+def test_a_deep_check_is_refused_while_a_job_has_the_node(scontrol: Path) -> None:
+    (scontrol / "state").write_text("MIXED+CLOUD")
+    with pytest.raises(HealthError, match="^train-3 is MIXED: a deep check loads the GPUs - drain the node"):
+        check_without_job("train-3")
+
+
+def test_a_deep_check_is_done_on_a_drained_node(scontrol: Path) -> None:
+    (scontrol / "state").write_text("IDLE+CLOUD+DRAIN")
+    check_without_job("train-3")
+
+
+def test_findings_are_one_document() -> None:
+    assert json.loads(check.as_json([LOST])) == {
+        "healthy": False,
+        "findings": [
+            {"kind": "gpu-missing", "severity": "sick", "text": "7 of 8 GPUs answer: replace the machine"},
+        ],
+    }
+
+
+def test_a_healthy_machine_is_said_to_be() -> None:
+    assert check.as_text([]) == "healthy"

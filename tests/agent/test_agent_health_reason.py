@@ -1,0 +1,38 @@
+"""The reason of a sick node: it names the instance, and says the worst finding in a line."""
+
+from __future__ import annotations
+
+from corral.agent.health.findings import Kind, note, sick
+from corral.agent.health_reason import instance_in, reason_for
+
+LOST = sick(Kind.GPU_MISSING, "7 of 8 GPUs answer: replace the machine")
+
+
+def test_the_reason_names_the_instance_and_the_fault() -> None:
+    assert reason_for("i-0abc", [LOST]) == "corral: i-0abc: 7 of 8 GPUs answer: replace the machine"
+
+
+def test_further_faults_are_counted() -> None:
+    assert reason_for("i-0abc", [LOST, LOST, LOST]).endswith(": replace the machine; 2 more")
+
+
+def test_what_is_only_told_gives_no_reason() -> None:
+    assert reason_for("i-0abc", [note(Kind.CLOCK, "the clock is not synchronised yet")]) == ""
+
+
+def test_a_long_reason_is_cut() -> None:
+    reason = reason_for("i-0123456789abcdef0", [sick(Kind.DCGM, "x" * 500), LOST])
+    assert (len(reason), reason[-15:]) == (200, "xxxxx...; 1 more"[-15:])
+
+
+def test_a_reason_stays_one_line_without_quotes() -> None:
+    assert reason_for("i-0abc", [sick(Kind.DCGM, 'a "b"\n c')]) == "corral: i-0abc: a 'b' c"
+
+
+def test_the_instance_is_read_back() -> None:
+    assert instance_in(reason_for("i-0abc", [LOST])) == "i-0abc"
+
+
+def test_other_reasons_are_about_no_instance() -> None:
+    others = ["", "bad disk", "corral: spot, ends at 10:00:00", "corral: no node wants it", "x corral: i-0abc: y"]
+    assert [instance_in(reason) for reason in others] == [None] * 5

@@ -1,0 +1,209 @@
+"""What the keeper launches and ends in EC2, the box's, and what it tells Slurm of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from agent.keepers import Desk, desk
+from agent.offered import offering, tags, with_efa, without_efa
+from box.ground import Clients, Ground
+from corral.agent.ec2 import Ec2
+from corral.agent.launches import AT_ONCE
+from corral.agent.memory import Memory
+from corral.model.cluster import QueuePlan
+from render.plans import dev
+
+Making = Callable[..., Desk]
+
+
+@pytest.fixture
+def made(aws: Clients, ground: Ground) -> Making:
+    """A keeper of a cluster with these queues, whose offers have so much room."""
+
+    def make(rooms: Mapping[str, int | None], *queues: QueuePlan, cluster: str = "dev", known: object = None) -> Desk:
+        deployed = offering(aws, ground, rooms, cluster=cluster)
+        memory = known if isinstance(known, Memory) else None
+        return desk(dev(*queues), deployed, Ec2(aws("ec2"), cluster), memory)
+
+    return make
+
+
+def offers_used(aws: Clients) -> list[str]:
+    return [held["corral:offer"] for held in tags(aws)]
+
+
+def nodes(aws: Clients) -> list[str]:
+    return sorted({held["corral:nodes"] for held in tags(aws)})
+
+
+@pytest.mark.parametrize("queue", [with_efa("open"), without_efa("open")], ids=["efa", "none"])
+def test_slurm_is_told_where_every_node_will_be(made: Making, queue: QueuePlan) -> None:
+    told = made({"open": None}, queue).ask("resume", f"{queue.name}-[1-2]", f"{queue.name}-[1-2]")
+    assert told == [f"place {queue.name}-1=10.64.1.4 {queue.name}-2=10.64.1.5"]
+
+
+def test_the_second_offer_is_used_where_the_first_has_no_room(aws: Clients, made: Making) -> None:
+    made({"full": 0, "open": None}, with_efa("full", "open")).ask("resume", "train-[1-2]", "train-[1-2]")
+    assert offers_used(aws) == ["open", "open"]
+
+
+def test_the_second_offer_is_left_alone_where_the_first_has_room(aws: Clients, made: Making) -> None:
+    made({"first": None, "second": None}, with_efa("first", "second")).ask("resume", "train-[1-2]", "train-[1-2]")
+    assert offers_used(aws) == ["first", "first"]
+
+
+def test_an_offer_without_room_is_not_asked_again_while_it_rests(aws: Clients, made: Making) -> None:
+    head = made({"full": 0, "open": None}, without_efa("full", "open"))
+    head.ask("resume", "cpu-1", key="1-1")
+    head.ask("resume", "cpu-2", key="2-1")
+    assert (head.keeper.memory.cold["full"].strikes, offers_used(aws)) == (1, ["open", "open"])
+
+
+def test_an_offer_that_has_rested_is_asked_again(made: Making) -> None:
+    head = made({"full": 0, "open": None}, without_efa("full", "open"))
+    head.ask("resume", "cpu-1", key="1-1")
+    head.clock.now += 601
+    head.ask("resume", "cpu-2", key="2-1")
+    assert head.keeper.memory.cold["full"].until == head.clock.now + 1200
+
+
+def test_nodes_that_must_be_together_do_not_share_two_offers(aws: Clients, made: Making) -> None:
+    made({"small": 2, "open": None}, with_efa("small", "open")).ask("resume", "train-[1-3]", "train-[1-3]")
+    assert offers_used(aws) == ["open", "open", "open"]
+
+
+def test_what_one_call_gave_is_returned_where_the_next_has_no_room(
+    aws: Clients, made: Making, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("corral.agent.launches.AT_ONCE", 2)
+    made({"small": 2, "open": None}, with_efa("small", "open")).ask("resume", "train-[1-3]", "train-[1-3]")
+    assert offers_used(aws) == ["open", "open", "open"]
+
+
+def test_nodes_that_cannot_be_together_have_nothing_at_all(
+    aws: Clients, made: Making, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("corral.agent.launches.AT_ONCE", 2)
+    told = made({"small": 2}, with_efa("small")).ask("resume", "train-[1-3]", "train-[1-3]")
+    assert (told[0].split(":")[0], tags(aws)) == ("power down train-[1-3]", [])
+
+
+def test_nodes_that_need_not_be_together_take_what_there_is(aws: Clients, made: Making) -> None:
+    told = made({"small": 2, "smaller": 1}, without_efa("small", "smaller")).ask("resume", "cpu-[1-5]", "cpu-[1-5]")
+    assert [line.split(":")[0] for line in told] == [
+        "place cpu-1=10.64.1.4 cpu-2=10.64.1.5 cpu-3=10.64.1.6",
+        "power down cpu-[4-5]",
+        "tell 1",
+    ]
+
+
+def test_who_waits_is_told_which_offer_said_what_and_when_it_is_asked_again(made: Making) -> None:
+    head = made({"small": 1}, without_efa("small"))
+    head.clock.now = 1_790_000_000.0  # 14:13:20 UTC
+    assert head.ask("resume", "cpu-[1-3]", "cpu-[1-3]")[1:] == [
+        "power down cpu-[2-3]: corral: small: no room for cpu-[2-3], tried again at 14:23 UTC",
+        "tell 1: corral: no machines for cpu-[2-3]: small: no room for cpu-[2-3], tried again at 14:23 UTC",
+    ]
+
+
+def test_a_queue_without_offers_says_so(made: Making) -> None:
+    told = made({}, without_efa()).ask("resume", "cpu-1")
+    assert told[0] == "power down cpu-1: corral: the queue has no offer"
+
+
+def test_a_queue_that_is_gone_is_said(made: Making) -> None:
+    told = made({"open": None}, with_efa("open")).ask("resume", "old-[1-2]")
+    assert told[0] == "power down old-[1-2]: corral: cluster dev has no such queue"
+
+
+def test_an_offer_that_was_not_deployed_is_passed_over(aws: Clients, made: Making) -> None:
+    made({"open": None}, without_efa("planned", "open")).ask("resume", "cpu-1")
+    assert offers_used(aws) == ["open"]
+
+
+def test_an_offer_that_is_refused_rests_for_an_hour(aws: Clients, made: Making) -> None:
+    head = made({"gone": None, "open": None}, without_efa("gone", "open"))
+    aws("ec2").delete_launch_template(LaunchTemplateId=head.keeper.deployed.templates["gone"].id)
+    head.ask("resume", "cpu-1")
+    cold = head.keeper.memory.cold["gone"]
+    assert (offers_used(aws), str(cold.kind), cold.until - head.clock.now) == (["open"], "bad request", 3600)
+
+
+def test_a_launch_is_written_down_before_it_is_made(made: Making) -> None:
+    head = made({"open": None}, without_efa("open"))
+    head.ask("resume", "cpu-1", key="7-1")
+    intended, concluded = head.saved
+    assert (intended.intents["7-1 cpu 0"].nodes, intended.launched, concluded.intents) == (("cpu-1",), (), {})
+
+
+def test_a_keeper_that_was_killed_after_a_launch_makes_the_same_one_again(aws: Clients, made: Making) -> None:
+    first = made({"open": None}, with_efa("open"))
+    first.ask("resume", "train-[1-2]", "train-[1-2]")
+    second = desk(first.keeper.plan, first.keeper.deployed, Ec2(aws("ec2"), "dev"), first.saved[0])
+    second.ask("resume", "train-[1-2]", "train-[1-2]")
+    assert len(tags(aws)) == 2
+
+
+def test_what_was_half_launched_for_another_offer_is_returned(aws: Clients, made: Making) -> None:
+    """A crash between two offers must not give a job nodes of both."""
+    head = made({"first": None, "second": None}, with_efa("first", "second"))
+    head.ask("resume", "train-1", key="1-1")
+    aws("ec2").delete_launch_template(LaunchTemplateId=head.keeper.deployed.templates["first"].id)
+    head.ask("resume", "train-[1-2]", "train-[1-2]", key="2-1")
+    assert offers_used(aws) == ["second", "second"]
+
+
+def test_a_node_that_has_an_instance_gets_no_second_one(aws: Clients, made: Making) -> None:
+    head = made({"open": None}, without_efa("open"))
+    head.ask("resume", "cpu-[1-2]", key="1-1")
+    head.ask("resume", "cpu-[2-3]", key="2-1")
+    assert nodes(aws) == ["cpu-3", "cpu-[1-2]"]
+
+
+def test_an_instance_that_is_stopped_is_no_node_that_comes(aws: Clients, made: Making) -> None:
+    head = made({"open": None}, without_efa("open"))
+    head.ask("resume", "cpu-1", key="1-1")
+    (one,) = Ec2(aws("ec2"), "dev").instances()
+    aws("ec2").stop_instances(InstanceIds=[one.instance_id])
+    assert head.ask("resume", "cpu-1", key="2-1") != ["place cpu-1=" + one.address]
+
+
+def test_scattered_nodes_are_so_many_a_call_as_a_tag_can_name(aws: Clients, made: Making) -> None:
+    scattered = ",".join(str(number) for number in range(10_000, 10_090, 2))
+    made({"open": None}, without_efa("open")).ask("resume", f"cpu-[{scattered}]")
+    assert sorted({len(held["corral:nodes"]) for held in tags(aws)}) == [29, 251]
+
+
+@pytest.mark.parametrize("verb", ["suspend", "resume-failed"])
+def test_ending_ends_these_nodes_alone(aws: Clients, made: Making, verb: str) -> None:
+    head = made({"open": None}, with_efa("open"))
+    head.ask("resume", "train-[1-3]", "train-[1-3]", key="1-1")
+    head.ask(verb, "train-[1,3]", key="2-1")
+    assert [one.node for one in Ec2(aws("ec2"), "dev").instances() if one.coming] == ["train-2"]
+
+
+def test_ending_a_node_ends_every_instance_that_says_it_is_that(aws: Clients, made: Making) -> None:
+    head = made({"open": None}, without_efa("open"))
+    for token in ("a", "b"):
+        Ec2(aws("ec2"), "dev").launch(head.keeper.deployed.templates["open"], ["cpu-1"], token, at_least=1)
+    head.ask("suspend", "cpu-1")
+    assert tags(aws) == []
+
+
+def test_ending_leaves_another_clusters_node_of_the_same_name(aws: Clients, made: Making) -> None:
+    made({"open": None}, without_efa("open"), cluster="prod").ask("resume", "cpu-1", key="1-1")
+    made({"open": None}, without_efa("open")).ask("suspend", "cpu-1", key="2-1")
+    assert len(tags(aws)) == 1
+
+
+def test_boots_that_failed_are_counted_for_their_queue(made: Making) -> None:
+    head = made({"open": None}, without_efa("open"))
+    head.ask("resume", "cpu-[1-2]", key="1-1")
+    head.ask("resume-failed", "cpu-[1-2]", key="2-1")
+    assert head.keeper.memory.failures["cpu"].count == 2
+
+
+def test_calls_are_of_a_hundred_machines() -> None:
+    assert AT_ONCE == 100
