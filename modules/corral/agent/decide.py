@@ -106,6 +106,7 @@ def decide(world: World, memory: Memory) -> tuple[tuple[Action, ...], Memory]:
     doubles = [one.instance_id for node in wanting for one in _surplus(node, held[node.name])]
     lost = [node.name for node in wanting if not held[node.name]]
     failed = [node.name for node in wanting if node.failed and held[node.name]]
+    stuck = [node.name for node in settled if node.failed and "POWERED_DOWN" in node.states]
     wrong = {key: memory.wrong.get(key, world.now) for key in (*orphans, *doubles, *lost, *failed)}
     surely = {name for name in lost if by_name[name].address and by_name[name].address in gone.get(name, ())}
 
@@ -116,6 +117,7 @@ def decide(world: World, memory: Memory) -> tuple[tuple[Action, ...], Memory]:
         Terminate(instance_ids=_due(doubles, wrong, world.now, ORPHAN_AFTER_S), why="its node has another"),
         Forget(nodes=tuple(sorted({*due, *surely})), why="its machine is gone"),
         Forget(nodes=_due(failed, wrong, world.now, LOST_AFTER_S), why="it did not answer"),
+        Forget(nodes=tuple(sorted(stuck)), why="it did not boot"),
         Replace(nodes=_sick(wanting, held), why="its machine is sick"),
         Replace(nodes=_outdated(wanting, held, world.versions), why="its launch template is outdated"),
         Undrain(nodes=_healed(settled, held)),

@@ -1,0 +1,117 @@
+"""What must hold in every life, whatever goes wrong in its first hours."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from sim.ec2 import BOOT_S, Machine
+from sim.faults import QUIET_AFTER
+from sim.life import END, Life, begun
+from sim.slurm import RESUME_TIMEOUT, SUSPEND_TIMEOUT
+
+LOOK_EACH = 60.0
+# Grace, two turns, what EC2 shows late, and as long as EC2 or Slurm could not be asked (that is checked in quiet hours).
+GRACE = 120.0 + 2 * 30.0 + 60.0 + SUSPEND_TIMEOUT
+SETTLED = QUIET_AFTER + RESUME_TIMEOUT + 3600.0  # the longest rest, the longest wait
+
+
+def broken(seed: int) -> tuple[str, ...]:
+    """What does not hold in the life of this seed; empty where all does."""
+    life, watch = begun(seed), Watch()
+    while life.clock.age < END:
+        life.clock.run(life.clock.age + LOOK_EACH)
+        watch.look(life)
+        if watch.found:
+            return tuple(watch.found)
+    return (*watch.found, *_at_the_end(life))
+
+
+class Watch:
+    """Looks at a life each minute."""
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+        self._since: dict[str, float] = {}
+        self._idle: dict[str, float] = defaultdict(float)
+
+    def look(self, life: Life) -> None:
+        wrong = dict(_wrong(life))
+        self._since = {key: self._since.get(key, life.clock.age) for key in wrong}
+        for key, text in wrong.items():
+            quiet = max(self._since[key], QUIET_AFTER)
+            if life.clock.age - quiet > GRACE:
+                self.found.append(f"after {life.clock.age:.0f} s: {text}")
+        self._count_idle(life)
+
+    def _count_idle(self, life: Life) -> None:
+        """Paid time without a job, in quiet hours: a machine is up for its job, or goes."""
+        if life.clock.age < SETTLED:
+            return
+        for machine in life.ec2.machines:
+            node = life.slurm.known[machine.node]
+            static = any(machine.node in queue.static_nodes for queue in life.plan.queues)
+            if machine.live and node.job is None and not static:
+                self._idle[machine.id] += LOOK_EACH
+                if self._idle[machine.id] > 600 + BOOT_S[1] + GRACE:
+                    self.found.append(f"{machine.id} of {machine.node} is paid for and idle")
+
+
+def _wrong(life: Life) -> Iterator[tuple[str, str]]:
+    """What may be so for a moment only."""
+    by_node: dict[str, list[Machine]] = defaultdict(list)
+    for machine in life.ec2.machines:
+        if machine.live:
+            by_node[machine.node].append(machine)
+    for name, machines in by_node.items():
+        if len(machines) > 1:
+            yield f"two {name}", f"{name} has {len(machines)} machines"
+        if life.slurm.known[name].state in ("off", "not booted"):
+            yield f"orphan {name}", f"{name} is off and has machine {machines[0].id}"
+    for node in life.slurm.known.values():
+        if node.state in ("down", "not booted"):
+            yield f"down {node.name}", f"{node.name} is DOWN: {node.reason}"
+        if node.drain:
+            yield f"drain {node.name}", f"{node.name} is drained: {node.reason}"
+        if node.state == "up" and not by_node[node.name]:
+            yield f"lost {node.name}", f"{node.name} has no machine and Slurm does not know"
+        if node.name in _static(life) and node.state == "off":
+            yield f"static {node.name}", f"{node.name} is always there and is off"
+    for machines in by_node.values():
+        for machine in machines:
+            node = life.slurm.known[machine.node]
+            if node.state == "up" and node.job is None and machine.version != life.deployed.templates[machine.offer].version:
+                yield f"old {machine.id}", f"{machine.id} of {machine.node} is idle and outdated"
+
+
+def _static(life: Life) -> frozenset[str]:
+    return frozenset(name for queue in life.plan.queues for name in queue.static_nodes)
+
+
+def _at_the_end(life: Life) -> Iterator[str]:
+    for job in life.slurm.jobs:
+        if job.ends != 1:
+            yield f"job {job.id} ({job.size} x {job.queue}) ended {job.ends} times"
+    for machine in life.ec2.machines:
+        if machine.live and machine.node not in _static(life):
+            yield f"{machine.id} of {machine.node} survives"
+    if life.notes:
+        yield f"{len(life.notes)} notes are not answered"
+    yield from _thrash(life)
+
+
+def _thrash(life: Life) -> Iterator[str]:
+    """An offer that refuses is asked a few times, not at every turn."""
+    refused: dict[str, list[float]] = defaultdict(list)
+    for at, offer, given in life.ec2.calls:
+        if not given:
+            refused[offer].append(at)
+    for offer, times in refused.items():
+        close = sum(1 for first, second in zip(times, times[1:], strict=False) if second - first < 500)
+        if close > life.crashes:
+            yield f"{offer} was asked again {close} times while it rests"
+    if life.crashes == 0 and not life.faults.met:
+        wanted = sum(job.size for job in life.slurm.jobs) + len(_static(life))
+        if len(life.ec2.machines) > 2 * wanted:
+            yield f"{len(life.ec2.machines)} machines for {wanted} nodes of jobs, and nothing went wrong"
+

@@ -1,0 +1,160 @@
+"""EC2 as a state machine: late to show things, with idempotent launches, offers of little room, machines that die."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from corral.agent.ec2 import Ec2Error
+from corral.agent.refusals import Kind
+from corral.agent.world import Instance
+from corral.model.deployed import DeployedTemplate
+from sim.clock import Clock
+from sim.faults import Faults
+
+BOOT_S = (60.0, 200.0)
+
+
+@dataclass(kw_only=True)
+class Machine:
+    """An instance. `shown_at`: from when EC2 lists it. `hung`: it runs and does not answer."""
+
+    id: str
+    node: str
+    address: str
+    offer: str
+    version: str
+    launched_at: float
+    shown_at: float
+    call: int
+    ended_at: float | None = None
+    end_shown_at: float = 0.0
+    reason: str = ""
+    booted: bool = False
+    hung: bool = False
+
+    @property
+    def live(self) -> bool:
+        return self.ended_at is None
+
+    @property
+    def answers(self) -> bool:
+        return self.live and self.booted and not self.hung
+
+
+@dataclass(kw_only=True)
+class SimEc2:
+    """`booted`: told when a machine's slurmd starts."""
+
+    clock: Clock
+    rng: random.Random
+    faults: Faults
+    booted: Callable[[Machine], None] = lambda machine: None
+    machines: list[Machine] = field(default_factory=list)
+    tokens: dict[str, tuple[Machine, ...]] = field(default_factory=dict)
+    calls: list[tuple[float, str, bool]] = field(default_factory=list)
+
+    def launch(
+        self, template: DeployedTemplate, nodes: Sequence[str], token: str, *, at_least: int
+    ) -> tuple[Instance, ...]:
+        self._reached()
+        offer = template.id
+        if token in self.tokens:
+            return tuple(self._shown(one, late=False) for one in self.tokens[token])
+        if self.faults.now("refused", offer):
+            raise Ec2Error("UnauthorizedOperation: no", Kind.PERMISSION)
+        room = len(nodes)
+        if self.faults.now("full", offer):
+            room = self.rng.choice((0, 0, 0, 1, 2))
+        self.calls.append((self.clock.now, offer, room >= at_least))
+        if room < at_least:
+            raise Ec2Error("InsufficientInstanceCapacity: no", Kind.CAPACITY)
+        made = tuple(self._machine(node, template) for node in nodes[:room])
+        self.tokens[token] = made
+        if self.faults.now("lost reply"):
+            raise Ec2Error("EC2 cannot be asked: read timeout", Kind.OUTAGE)
+        return tuple(self._shown(one, late=False) for one in made)
+
+    def instances(self) -> tuple[Instance, ...]:
+        self._reached()
+        recent = self.clock.now - 3600
+        return tuple(
+            self._shown(one)
+            for one in self.machines
+            if one.shown_at <= self.clock.now and (one.ended_at is None or one.ended_at > recent)
+        )
+
+    def terminate(self, instance_ids: Sequence[str]) -> None:
+        self._reached()
+        known = {one.id: one for one in self.machines if one.shown_at <= self.clock.now}
+        late = [one for one in instance_ids if one not in known]
+        for one in instance_ids:
+            if one in known:
+                self.end(known[one], "Client.UserInitiatedShutdown")
+        if late:
+            raise Ec2Error("EC2 does not know them yet", Kind.LATE)
+        if self.faults.now("lost reply"):
+            raise Ec2Error("EC2 cannot be asked: read timeout", Kind.OUTAGE)
+
+    def end(self, machine: Machine, reason: str) -> None:
+        if machine.live:
+            machine.ended_at, machine.reason = self.clock.now, reason
+            machine.end_shown_at = self.clock.now + (self.rng.uniform(0, 60) if self.faults.now("late") else 0)
+
+    def of(self, node: str) -> list[Machine]:
+        """The machines of a node that there are."""
+        return [one for one in self.machines if one.node == node and one.live]
+
+    def _reached(self) -> None:
+        if self.faults.now("throttled"):
+            raise Ec2Error("RequestLimitExceeded: slow down", Kind.THROTTLE)
+        if self.faults.now("outage"):
+            raise Ec2Error("EC2 cannot be asked: no route", Kind.OUTAGE)
+
+    def _machine(self, node: str, template: DeployedTemplate) -> Machine:
+        number, now = len(self.machines) + 1, self.clock.now
+        made = Machine(
+            id=f"i-{number:08x}",
+            node=node,
+            address=f"10.0.{number // 250}.{number % 250}",
+            offer=template.id,
+            version=template.version,
+            launched_at=now,
+            shown_at=now + (self.rng.uniform(0, 60) if self.faults.now("late") else 0),
+            call=len(self.calls),
+        )
+        self.machines.append(made)
+        boots_in = self.rng.uniform(*BOOT_S)
+        if self.faults.now("dies", template.id):
+            reason = self.rng.choice(("Server.InsufficientInstanceCapacity", "Server.SpotInstanceTermination"))
+            self.clock.after(self.rng.uniform(1, 60), lambda: self.end(made, reason))
+        elif self.faults.now("does not boot", template.id):
+            self.clock.after(boots_in, lambda: self.end(made, "Client.InstanceInitiatedShutdown"))
+        elif not self.faults.now("hangs at boot", template.id):
+            self.clock.after(boots_in, lambda: self._boot(made))
+        return made
+
+    def _boot(self, machine: Machine) -> None:
+        if not machine.live:
+            return
+        machine.booted = True
+        self.booted(machine)
+        later = self.rng.uniform(10, 2000)
+        if self.faults.now("dies later"):
+            self.clock.after(later, lambda: self.end(machine, "Server.InternalError"))
+        elif self.faults.now("hangs later"):
+            self.clock.after(later, lambda: setattr(machine, "hung", True))
+
+    def _shown(self, machine: Machine, *, late: bool = True) -> Instance:
+        ended = machine.ended_at is not None and (not late or machine.end_shown_at <= self.clock.now)
+        return Instance(
+            instance_id=machine.id,
+            node=machine.node,
+            state="terminated" if ended else "running",
+            address=machine.address,
+            offer=machine.offer,
+            version=machine.version,
+            launched_at=machine.launched_at,
+            reason=machine.reason if ended else "",
+        )

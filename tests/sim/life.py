@@ -1,0 +1,250 @@
+"""One cluster's life by its seed: the keeper's loop as in `keep`, over the simulated Slurm and EC2."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from corral.agent.events import Event, Journal
+from corral.agent.launches import cold_until, why_cold
+from corral.agent.memory import Memory
+from corral.agent.requeued import Closed, Waiting, to_start
+from corral.agent.turn import Keeper
+from corral.agent.world import Note, WaitingJob
+from corral.model.cluster import ClusterPlan, OfferPlan, QueuePlan
+from corral.model.deployed import Deployed, DeployedTemplate
+from corral.model.markets import Market
+from render import plans
+from sim.clock import Clock
+from sim.ec2 import SimEc2
+from sim.faults import QUIET_AFTER, Faults, drawn
+from sim.slurm import TICK, Job, SimSlurm
+
+END = QUIET_AFTER + 16_000.0
+TURN, AGAIN, RESTART = 30.0, 1.0, 5.0
+
+
+class Crash(BaseException):
+    """The keeper was killed."""
+
+
+class Quiet(Journal):
+    """Counts events."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.told: dict[str, int] = {}
+
+    def tell(self, event: Event, text: str, **facts: object) -> None:
+        self.told[event] = self.told.get(event, 0) + 1
+
+
+class Killable:
+    """Something that the keeper uses, where it can be killed before and after each use."""
+
+    def __init__(self, real: Any, faults: Faults) -> None:
+        self._real, self._faults = real, faults
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        real = getattr(self._real, name)
+
+        def use(*given: Any, **named: Any) -> Any:
+            if self._faults.now("crash"):
+                raise Crash
+            result = real(*given, **named)
+            if self._faults.now("crash"):
+                raise Crash
+            return result
+
+        return use
+
+
+@dataclass(kw_only=True)
+class Life:
+    """Everything of one life. `lives()` makes and ends it."""
+
+    seed: int
+    clock: Clock
+    faults: Faults
+    ec2: SimEc2
+    slurm: SimSlurm
+    plan: ClusterPlan
+    deployed: Deployed
+    notes: list[Note] = field(default_factory=list)
+    saved: Memory = field(default_factory=Memory)
+    keeper: Keeper | None = None
+    crashes: int = 0
+    journal: Quiet = field(default_factory=Quiet)
+    _left: frozenset[str] = frozenset()
+    _due: float = 0.0
+    _again: float = AGAIN
+    _compare: float = 0.0
+    _since: Mapping[str, datetime] = field(default_factory=dict)
+
+    def note(self, verb: str, nodes: Sequence[str], jobs: Sequence[Job]) -> None:
+        waiting = tuple(WaitingJob(job_id=job.id, nodes=tuple(nodes)) for job in jobs)
+        key = f"{int(self.clock.now)}-{len(self.notes)}-{self.faults.rng.randrange(10**9)}"
+        self.notes.append(Note(key=key, verb=verb, nodes=tuple(nodes), asked_at=self.clock.now, jobs=waiting))
+        self._due = 0.0
+
+    def step(self) -> None:
+        """One turn of the keeper's loop, and of Slurm."""
+        self.slurm.tick()
+        try:
+            self._keep()
+        except Crash:
+            self.crashes += 1
+            self.keeper = None
+            self._due = self._compare = self.clock.now + RESTART
+        busy = self.notes or any(job.eligible <= self.clock.now or job.nodes for job in self.slurm.jobs if not job.ends)
+        self.clock.after(TICK if busy else 3 * TICK, self.step)
+
+    def change(self) -> None:
+        """A later `corral up` has changed what nodes boot."""
+        newer = {key: replace(one, version=str(int(one.version) + 1)) for key, one in self.deployed.templates.items()}
+        self.deployed = replace(self.deployed, templates=newer)
+        if self.keeper:
+            self.keeper.deployed = self.deployed
+
+    def _keep(self) -> None:
+        now = self.clock.now
+        if self.keeper is None:
+            if now < self._due:
+                return
+            ec2, slurm = Killable(self.ec2, self.faults), Killable(self.slurm, self.faults)
+            self.keeper = Keeper(self.plan, self.deployed, ec2, slurm, self._save, self.clock, self.journal, self.saved)
+            self._compare = now + TURN
+        if now >= self._due:
+            self._left = self.keeper.answer(tuple(self.notes), self._done)
+            self._again = min(2 * self._again, TURN) if self._left else AGAIN
+            self._due = now + (self._again if self._left else TURN)
+        if now >= self._compare:
+            self._compare = now + TURN
+            try:
+                self.keeper.compare(self._left, tuple(self.notes))
+            except Crash:
+                raise
+            except Exception as error:  # as `keep` does with AgentError; anything else is a fault of the keeper's
+                if type(error).__name__ not in ("Away", "Ec2Error"):
+                    raise
+        self._release()
+
+    def _save(self, memory: Memory) -> None:
+        if self.faults.now("crash"):
+            raise Crash
+        self.saved = memory
+        if self.faults.now("crash"):
+            raise Crash
+
+    def _done(self, note: Note) -> None:
+        if self.faults.now("crash"):
+            raise Crash
+        self.notes.remove(note)
+
+    def _release(self) -> None:
+        """As `requeued.release`, with the same decision."""
+        assert self.keeper
+        start, now = datetime(2026, 1, 1), self.clock.now  # noqa: DTZ001 - as Slurm prints it
+        held = {
+            str(job.id): job
+            for job in self.slurm.jobs
+            if job.delayed and not job.ends and not job.nodes and job.eligible > now
+        }
+        waiting = tuple(
+            Waiting(
+                job_id=key,
+                restarts=job.restarts,
+                eligible=start + timedelta(seconds=job.eligible),
+                queues=(job.queue,),
+            )
+            for key, job in held.items()
+        )
+        cold = self.keeper.memory.cold
+        closed = {
+            queue.name: Closed(until=start + timedelta(seconds=until), why=why_cold(queue, cold, now))
+            for queue in self.plan.queues
+            if (until := cold_until(queue, cold, now)) is not None
+        }
+        starts, self._since = to_start(waiting, self._since, closed, start + timedelta(seconds=now))
+        for one in starts:
+            for key in one.job_ids:
+                held[key].eligible = now if one.at is None else (one.at - start).total_seconds()
+
+
+def lived(seed: int) -> Life:
+    """A life from its first second to its last."""
+    life = begun(seed)
+    life.clock.run(END)
+    return life
+
+
+def begun(seed: int) -> Life:
+    """A life that is about to begin."""
+    rng = random.Random(seed)
+    train = _queue(plans.train(), rng, "train", efa=True)
+    cpu = _queue(plans.cpu(), rng, "cpu", efa=False)
+    plan = plans.dev(train, cpu)
+    offers = [offer.key for queue in plan.queues for offer in queue.offers]
+    clock = Clock()
+    faults = Faults(rng=rng, listed=drawn(rng, offers), age=lambda: clock.age)
+    ec2 = SimEc2(clock=clock, rng=rng, faults=faults)
+    templates = {key: DeployedTemplate(id=key, version="1") for key in offers}
+    notes: list[Callable[[str, Sequence[str], Sequence[Job]], None]] = []
+    slurm = SimSlurm(
+        clock=clock, faults=faults, ec2=ec2, queues=plan.queues, note=lambda *given: notes[0](*given)
+    )
+    life = Life(
+        seed=seed,
+        clock=clock,
+        faults=faults,
+        ec2=ec2,
+        slurm=slurm,
+        plan=plan,
+        deployed=replace(plans.deployed(), templates=templates),
+    )
+    notes.append(life.note)
+    ec2.booted = slurm.register
+    for number in range(1, rng.randint(2, 10)):
+        _submit(life, rng, number, rng.choice(plan.queues))
+    if rng.random() < 0.5:
+        clock.after(rng.uniform(500, QUIET_AFTER), life.change)
+    clock.after(1.0, life.step)
+    return life
+
+
+def _submit(life: Life, rng: random.Random, number: int, queue: QueuePlan) -> None:
+    at = rng.uniform(0, QUIET_AFTER * 0.8)
+    size = rng.randint(1, queue.max_nodes)
+    seconds = rng.choice((60.0, 600.0, 2400.0))
+
+    def submit() -> None:
+        life.slurm.jobs.append(Job(id=number, queue=queue.name, size=size, seconds=seconds, eligible=life.clock.now))
+
+    life.clock.after(at, submit)
+
+
+def _queue(like: QueuePlan, rng: random.Random, name: str, *, efa: bool) -> QueuePlan:
+    keys = [f"{name}-{number}" for number in range(1, rng.randint(1, 3) + 1)]
+    return replace(
+        like,
+        name=name,
+        efa=efa,
+        min_nodes=rng.choice((0, 0, 1)),
+        max_nodes=rng.randint(2, 6),
+        suspend_after_s=rng.choice((120, 600)),
+        offers=tuple(_offer(key) for key in keys),
+    )
+
+
+def _offer(key: str) -> OfferPlan:
+    return OfferPlan(
+        key=key,
+        pool=0,
+        market=Market.ON_DEMAND,
+        zone_id="use1-az1",
+        max_price_usd_per_hour=None,
+        placement_group=None,
+    )

@@ -1,0 +1,266 @@
+"""slurmctld as a state machine: jobs that wait for nodes, nodes that are powered up and down, timeouts.
+
+As slurmctld 22.05 does it, with the settings of corral's slurm.conf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from corral.agent.errors import AgentError
+from corral.agent.world import SlurmNode
+from corral.model.cluster import QueuePlan
+from corral.model.node_names import queue_of
+from sim.clock import Clock
+from sim.ec2 import Machine, SimEc2
+from sim.faults import Faults
+
+RESUME_TIMEOUT, SUSPEND_TIMEOUT, SLURMD_TIMEOUT, REQUEUE_DELAY = 1200.0, 120.0, 180.0, 120.0
+TICK = 5.0
+STATES = {
+    "off": "IDLE+CLOUD+POWERED_DOWN",
+    "starting": "IDLE+CLOUD+POWERING_UP",
+    "up": "IDLE+CLOUD",
+    "ending": "IDLE+CLOUD+POWERING_DOWN",
+    "down": "DOWN+CLOUD+NOT_RESPONDING",
+    "not booted": "DOWN+CLOUD+POWERED_DOWN",
+}
+
+
+class Away(AgentError):
+    """slurmctld does not answer."""
+
+
+@dataclass(kw_only=True)
+class Job:
+    """`began`: when it runs, since when."""
+
+    id: int
+    queue: str
+    size: int
+    seconds: float
+    eligible: float
+    nodes: tuple[str, ...] = ()
+    began: float | None = None
+    delayed: bool = False
+    restarts: int = 0
+    ends: int = 0
+
+
+@dataclass(kw_only=True)
+class Node:
+    """`since`: when it came into its state."""
+
+    name: str
+    state: str = "off"
+    since: float = 0.0
+    address: str = ""
+    reason: str = ""
+    drain: bool = False
+    asap: bool = False
+    job: Job | None = None
+    silent_since: float | None = None
+
+
+@dataclass(kw_only=True)
+class SimSlurm:
+    """`note`: what slurmctld's programs leave: a verb, nodes and the jobs that wait."""
+
+    clock: Clock
+    faults: Faults
+    ec2: SimEc2
+    queues: Sequence[QueuePlan]
+    note: Callable[[str, Sequence[str], Sequence[Job]], None]
+    jobs: list[Job] = field(default_factory=list)
+    known: dict[str, Node] = field(default_factory=dict)
+    stopped: dict[str, float] = field(default_factory=dict)
+    stops: int = 0
+
+    def __post_init__(self) -> None:
+        for queue in self.queues:
+            for number in range(1, queue.max_nodes + 1):
+                self.known[f"{queue.name}-{number}"] = Node(name=f"{queue.name}-{number}")
+
+    # What the keeper can say.
+
+    def nodes(self) -> tuple[SlurmNode, ...]:
+        self._reached()
+        return tuple(_shown(node) for node in self.known.values())
+
+    def place(self, addresses: Mapping[str, str]) -> None:
+        self._reached()
+        for name, address in addresses.items():
+            self.known[name].address = address
+
+    def power_down(self, nodes: Sequence[str], reason: str) -> None:
+        self._reached()
+        for name in nodes:
+            node = self.known[name]
+            node.reason, node.drain, node.asap = reason, False, False
+            self._requeue(node)
+            self._end(node)
+        self._suspend(nodes)
+
+    def replace(self, nodes: Sequence[str], reason: str) -> None:
+        self._reached()
+        for name in nodes:
+            self.known[name].asap, self.known[name].reason = True, reason
+
+    def power_up(self, nodes: Sequence[str]) -> None:
+        self._reached()
+        self._start([self.known[name] for name in nodes if self.known[name].state == "off"], [])
+
+    def undrain(self, nodes: Sequence[str]) -> None:
+        self._reached()
+        for name in nodes:
+            self.known[name].drain, self.known[name].reason = False, ""
+
+    def stop_queue(self, queue: str) -> None:
+        self._reached()
+        self.stops += 1
+        self.stopped[queue] = self.clock.now + 1800  # somebody looks after half an hour, and lets it go on
+
+    def tell_waiting(self, jobs: Sequence[int], text: str) -> None:
+        self._reached()
+
+    # What happens by itself.
+
+    def register(self, machine: Machine) -> None:
+        """A slurmd reports. Slurm believes it where it waits for the node, or has lost it."""
+        node = self.known[machine.node]
+        if node.state == "starting" or (node.state == "down" and node.address == machine.address):
+            node.address, node.reason, node.silent_since = machine.address, "", None
+            self._to(node, "up")
+
+    def tick(self) -> None:
+        for node in self.known.values():
+            self._watch(node)
+        for job in self.jobs:
+            self._advance(job)
+        self._schedule()
+
+    def _watch(self, node: Node) -> None:
+        now = self.clock.now
+        if node.state == "starting" and now - node.since > RESUME_TIMEOUT:
+            self._requeue(node)
+            node.reason = "ResumeTimeout reached"
+            self._to(node, "not booted")
+            self._note("resume-failed", [node.name], [])
+        elif node.state == "ending" and now - node.since > SUSPEND_TIMEOUT:
+            self._to(node, "off")
+        elif node.state in ("up", "down"):
+            self._listen(node)
+        if node.state == "up" and not node.job and (node.asap or self._idle_too_long(node)):
+            node.asap = False
+            self._end(node)
+            self._suspend([node.name])
+
+    def _listen(self, node: Node) -> None:
+        now = self.clock.now
+        heard = any(one.answers and one.address == node.address for one in self.ec2.of(node.name))
+        if heard:
+            node.silent_since = None
+            if node.state == "down":
+                node.reason = ""
+                self._to(node, "up")
+            return
+        node.silent_since = node.silent_since or now
+        if node.state == "up" and now - node.silent_since > SLURMD_TIMEOUT:
+            self._requeue(node)
+            node.reason = "Not responding"
+            self._to(node, "down")
+
+    def _idle_too_long(self, node: Node) -> bool:
+        queue = self._queue(node.name)
+        return node.name not in queue.static_nodes and self.clock.now - node.since > queue.suspend_after_s
+
+    def _advance(self, job: Job) -> None:
+        if not job.nodes:
+            return
+        nodes = [self.known[name] for name in job.nodes]
+        if job.began is None:
+            if all(node.state == "up" for node in nodes):
+                job.began = self.clock.now
+        elif all(
+            any(one.answers and one.address == node.address for one in self.ec2.of(node.name)) for node in nodes
+        ) and self.clock.now - job.began >= job.seconds:
+            job.ends += 1
+            for node in nodes:
+                node.job, node.since = None, self.clock.now
+            job.nodes, job.began = (), None
+
+    def _schedule(self) -> None:
+        for job in self.jobs:
+            if job.ends or job.nodes or job.eligible > self.clock.now or job.queue in self._stopped():
+                continue
+            free = [
+                node
+                for node in self.known.values()
+                if queue_of(node.name) == job.queue
+                and node.job is None
+                and node.state in ("up", "off")
+                and not node.drain
+                and not node.asap
+                and (node.silent_since is None or node.state == "off")
+            ]
+            free.sort(key=lambda node: node.state != "up")
+            if len(free) < job.size:
+                continue
+            taken = free[: job.size]
+            job.nodes, job.delayed = tuple(node.name for node in taken), False
+            for node in taken:
+                node.job = job
+            self._start([node for node in taken if node.state == "off"], [job])
+
+    def _start(self, nodes: Sequence[Node], jobs: Sequence[Job]) -> None:
+        for node in nodes:
+            node.reason, node.silent_since = "", None
+            self._to(node, "starting")
+        if nodes:
+            self._note("resume", [node.name for node in nodes], jobs)
+
+    def _end(self, node: Node) -> None:
+        self._to(node, "ending")
+
+    def _suspend(self, nodes: Sequence[str]) -> None:
+        self._note("suspend", list(nodes), [])
+
+    def _requeue(self, node: Node) -> None:
+        job = node.job
+        if job is None:
+            return
+        for name in job.nodes:
+            self.known[name].job, self.known[name].since = None, self.clock.now
+        job.nodes, job.began, job.delayed = (), None, True
+        job.restarts += 1
+        job.eligible = self.clock.now + REQUEUE_DELAY
+
+    def _note(self, verb: str, nodes: Sequence[str], jobs: Sequence[Job]) -> None:
+        self.note(verb, nodes, jobs)
+        if self.faults.now("twice"):
+            self.note(verb, nodes, jobs)
+
+    def _to(self, node: Node, state: str) -> None:
+        node.state, node.since = state, self.clock.now
+
+    def _queue(self, name: str) -> QueuePlan:
+        return next(queue for queue in self.queues if queue.name == queue_of(name))
+
+    def _stopped(self) -> set[str]:
+        return {queue for queue, until in self.stopped.items() if until > self.clock.now}
+
+    def _reached(self) -> None:
+        if self.faults.now("slurmctld"):
+            raise Away("Unable to contact slurm controller")
+
+
+def _shown(node: Node) -> SlurmNode:
+    states = set(STATES[node.state].split("+"))
+    if node.job and node.state in ("up", "starting"):
+        states = (states - {"IDLE"}) | {"ALLOCATED"}
+    if node.drain:
+        states.add("DRAIN")
+    if node.asap:
+        states |= {"DRAIN", "POWER_DOWN"}
+    return SlurmNode(name=node.name, states=frozenset(states), address=node.address, reason=node.reason)
