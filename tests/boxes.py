@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import boto3
+from botocore.config import Config
 
 from corral.box import control
 from corral.box.control import BoxStatus
+
+PATIENT = Config(retries={"mode": "standard", "total_max_attempts": 8})  # outlasts the rates that EC2 allows
 
 
 @contextmanager
@@ -32,7 +35,7 @@ def _session() -> Any:
 
 @cache
 def _client(url: str, service: str, region: str) -> Any:
-    return _session().client(service, endpoint_url=url, region_name=region)
+    return _session().client(service, endpoint_url=url, region_name=region, config=PATIENT)
 
 
 def client(status: BoxStatus, service: str, region: str = "us-east-1") -> Any:

@@ -54,9 +54,9 @@ fi
 
 # Not started now, and not at the next boot either. Without systemd there is nothing to do.
 if command -v systemctl >/dev/null; then
-    for service in slurmctld slurmd munge; do
+    for service in slurmctld slurmd slurmdbd munge mariadb; do
         case " $* " in
-        *" $service "*) systemctl --quiet disable "$service.service" >/dev/null 2>&1 || true ;;
+        *" $service "* | *" $service-server "*) systemctl --quiet disable "$service.service" >/dev/null 2>&1 || true ;;
         esac
     done
 fi

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from corral.agent.boot import boot_head, boot_node
-from corral.agent.hosts import Daemon
+from corral.agent.health.check import HealthError
+from corral.agent.health.readings import BoxProbe, Probe
+from corral.agent.hosts import Daemon, Host
 from corral.agent.identity import Identity
 from corral.model.cluster import ClusterPlan
 from corral.model.deployed import Deployed
@@ -55,6 +57,9 @@ class Machine:
         self.steps.append(" ".join(("start", *daemon.command, *options)))
         self.files_at_start[daemon.unit] = sorted(str(file.relative_to(self.root)) for file in self.root.rglob("*"))
 
+    def start_accounting(self, plan: ClusterPlan, _: Host, state_dir: Path) -> None:
+        self.steps.append(f"accounting of {plan.name}, {state_dir}")
+
     def get_secret_value(self, SecretId: str) -> Any:
         self.steps.append(f"read {SecretId.rsplit(':', 1)[1]}")
         return {"SecretBinary": b"key"}
@@ -65,15 +70,25 @@ def machine(tmp_path: Path) -> Machine:
     return Machine(root=tmp_path)
 
 
+class NothingAsked:
+    """A machine whose health nobody asks for."""
+
+    def ask(self, tool: object, level: int) -> None:
+        return None
+
+
+NOTHING_ASKED: Probe = NothingAsked()
+
+
 def as_head(machine: Machine, plan: ClusterPlan, made: Deployed) -> list[str]:
     """What a head of this cluster does."""
-    boot_head(plan, made, machine, machine, root=machine.root)
+    boot_head(plan, made, machine, machine, machine.start_accounting, root=machine.root)
     return machine.steps
 
 
 def as_node(machine: Machine, plan: ClusterPlan, made: Deployed, node: str, queue: str) -> list[str]:
     """What this node of the cluster does."""
-    boot_node(plan, made, Identity(node=node, queue=queue), machine, machine, root=machine.root)
+    boot_node(plan, made, Identity(node=node, queue=queue), machine, machine, NOTHING_ASKED, root=machine.root)
     return machine.steps
 
 
@@ -92,6 +107,7 @@ def test_a_head_mounts_before_it_starts_and_has_the_key_before_munge(machine: Ma
         "start /usr/sbin/munged",
         "start /opt/corral/bin/corral-agent credentials",
         "start /opt/corral/bin/corral-agent keep",
+        "accounting of dev, /var/lib/corral/slurmctld",
         "start /usr/sbin/slurmctld",
     ]
 
@@ -106,6 +122,7 @@ def test_a_head_without_home_and_lustre_mounts_its_state_alone(machine: Machine)
         "start /usr/sbin/munged",
         "start /opt/corral/bin/corral-agent credentials",
         "start /opt/corral/bin/corral-agent keep",
+        "accounting of dev, /var/lib/corral/slurmctld",
         "start /usr/sbin/slurmctld",
     ]
 
@@ -140,6 +157,16 @@ def test_a_node_starts_the_slurmd_of_its_queues_own_image(machine: Machine) -> N
     own = replace(train(), image=replace(image(), profile="pcs", slurm_sbin="/opt/slurm/sbin"))
     started = [step.split()[1] for step in as_node(machine, dev(own), deployed(), "train-1", "train") if "-N" in step]
     assert started == ["/opt/slurm/sbin/slurmd"]
+
+
+def test_a_machine_that_is_sick_does_not_start_its_slurmd(machine: Machine, tmp_path: Path) -> None:
+    (tmp_path / "nvidia-smi.csv.hangs").touch()
+    identity = Identity(node="train-1", queue="train")
+    with pytest.raises(HealthError, match="nvidia-smi did not answer"):
+        boot_node(
+            dev(), deployed(), identity, machine, machine, BoxProbe(tmp_path, NOTHING_ASKED), root=machine.root / "root"
+        )
+    assert not [step for step in machine.steps if "slurmd" in step]
 
 
 def test_munge_finds_its_key_when_it_starts(machine: Machine) -> None:

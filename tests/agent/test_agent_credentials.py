@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from threading import Lock
 
 import pytest
@@ -20,7 +22,12 @@ from corral.agent.credentials import (
     role,
     session_name,
 )
+from corral.agent.install import install
+from corral.agent.places import places
+from corral.box.vpc.probe import probe
+from corral.model.markets import Role as AgentRole
 
+VARIABLE = "AWS_CONTAINER_CREDENTIALS_FULL_URI"
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 JOB = "arn:aws:iam::123456789012:role/job"
 # As the kernel writes it: 127.0.0.1:40000 of user 2000 calls port 250, and the endpoint's own end of it is root's.
@@ -146,3 +153,39 @@ def test_the_box_gives_credentials_of_the_job_role(aws: Clients) -> None:
 def test_a_role_that_sts_refuses_is_told_by_its_name(aws: Clients) -> None:
     with pytest.raises(CredentialsError, match=rf"^the job role {re.escape('nonsense')} cannot be taken on: "):
         role(aws("sts"), "nonsense").of("ada")
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """What every machine has, installed."""
+    install(places({}, AgentRole.COMPUTE, "train"), tmp_path)
+    tmp_path.chmod(0o755)
+    for place in list(tmp_path.parents)[:3]:
+        place.chmod(place.stat().st_mode | 0o055)
+    return tmp_path
+
+
+def as_user(user: int, script: str) -> str:
+    """What a shell script prints that this user runs."""
+    assert probe().users, probe().problem
+    root = ("unshare", *probe().own_user) if probe().own_user else ()
+    switch = (*root, "setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups")
+    command, environment = [*switch, "sh", "-c", script], {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    return done.stdout
+
+
+@pytest.mark.box
+@pytest.mark.parametrize(("user", "uri"), [(2000, "http://127.0.0.1:250/credentials"), (0, "none")])
+def test_a_login_knows_where_the_job_role_is_and_root_keeps_the_machines(files: Path, user: int, uri: str) -> None:
+    script = f'. {files}/etc/profile.d/corral-credentials.sh; echo "${{{VARIABLE}:-none}}"'
+    assert as_user(user, script) == f"{uri}\n"
+
+
+@pytest.mark.box
+@pytest.mark.parametrize(
+    ("user", "printed"),
+    [(2000, "export AWS_CONTAINER_CREDENTIALS_FULL_URI=http://127.0.0.1:250/credentials\n"), (0, "")],
+)
+def test_slurm_is_told_what_to_give_to_a_task(files: Path, user: int, printed: str) -> None:
+    assert as_user(user, f"{files}/opt/corral/bin/task-prolog") == printed

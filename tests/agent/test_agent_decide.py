@@ -93,6 +93,11 @@ def test_a_node_whose_machine_is_gone_is_forgotten() -> None:
     assert decided([node("train-1", "ALLOCATED+CLOUD")], []) == [Forget(nodes=("train-1",), why="its machine is gone")]
 
 
+def test_a_node_that_somebody_drained_keeps_their_reason_when_its_machine_is_gone() -> None:
+    drained = node("train-1", "ALLOCATED+CLOUD+DRAIN", reason="disk [ann@now]")
+    assert decided([drained], []) == [Forget(nodes=("train-1",), why="its machine is gone", silently=True)]
+
+
 def test_a_node_that_is_forgotten_is_not_forgotten_again_while_its_job_completes() -> None:
     assert decided([node("train-1", "COMPLETING+CLOUD+POWER_DOWN")], []) == []
 
@@ -230,7 +235,7 @@ SICK = "corral: i-0a: GPU 3 has fallen off the bus"
 @pytest.mark.parametrize(("states", "replaced"), [("IDLE+DRAIN", True), ("MIXED+DRAIN", False), ("IDLE", False)])
 def test_a_sick_machine_is_replaced_when_it_is_drained_and_idle(states: str, replaced: bool) -> None:
     found = decided([node("train-1", f"{states}+CLOUD", reason=SICK)], [instance("train-1", "i-0a")])
-    assert found == ([Replace(nodes=("train-1",), why="its machine is sick")] if replaced else [])
+    assert found == ([Replace(nodes=("train-1",), why="its machine is sick", drained=True)] if replaced else [])
 
 
 def test_a_node_is_used_again_when_the_machine_that_it_was_drained_for_is_gone() -> None:

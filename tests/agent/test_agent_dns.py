@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from box.ground import Clients
-from corral.agent.dns import Change, DnsError, Record, batches, changes, prune, publish, records
+from corral.agent.dns import Change, DnsError, Record, Zone, batches, changes, records
 
 ZONE = "dev.corral.internal"
 SOA = "ns-1.awsdns-01.com awsdns-hostmaster.amazon.com 1 7200 900 1209600"
@@ -87,35 +87,40 @@ def test_nothing_to_change_is_no_request() -> None:
 
 
 @pytest.fixture
-def zone(aws: Clients) -> str:
+def zone_id(aws: Clients) -> str:
     made = aws("route53").create_hosted_zone(Name=ZONE, CallerReference="1")
     return str(made["HostedZone"]["Id"]).rpartition("/")[2]
 
 
-def names(aws: Clients, zone: str) -> dict[str, str]:
-    pages = aws("route53").get_paginator("list_resource_record_sets").paginate(HostedZoneId=zone)
+@pytest.fixture
+def zone(aws: Clients, zone_id: str) -> Zone:
+    return Zone(aws("route53"), zone_id, ZONE)
+
+
+def names(aws: Clients, zone_id: str) -> dict[str, str]:
+    pages = aws("route53").get_paginator("list_resource_record_sets").paginate(HostedZoneId=zone_id)
     found: list[Any] = [one for page in pages for one in page["ResourceRecordSets"] if one["Type"] == "A"]
     return {one["Name"].split(".")[0]: one["ResourceRecords"][0]["Value"] for one in found}
 
 
-def test_published_names_are_in_the_zone_beside_those_before(aws: Clients, zone: str) -> None:
-    publish(aws("route53"), zone, ZONE, {"train-1": "10.64.1.11"})
-    publish(aws("route53"), zone, ZONE, {"train-2": "10.64.1.12"})
-    assert names(aws, zone) == {"train-1": "10.64.1.11", "train-2": "10.64.1.12"}
+def test_published_names_are_in_the_zone_beside_those_before(aws: Clients, zone_id: str, zone: Zone) -> None:
+    zone.publish({"train-1": "10.64.1.11"})
+    zone.publish({"train-2": "10.64.1.12"})
+    assert names(aws, zone_id) == {"train-1": "10.64.1.11", "train-2": "10.64.1.12"}
 
 
-def test_names_without_a_machine_are_pruned(aws: Clients, zone: str) -> None:
-    publish(aws("route53"), zone, ZONE, {f"train-{number}": f"10.64.1.{number}" for number in (1, 2, 3)})
-    prune(aws("route53"), zone, ZONE, {"train-2": "10.64.1.77"})
-    assert names(aws, zone) == {"train-2": "10.64.1.77"}
+def test_names_without_a_machine_are_pruned(aws: Clients, zone_id: str, zone: Zone) -> None:
+    zone.publish({f"train-{number}": f"10.64.1.{number}" for number in (1, 2, 3)})
+    zone.prune({"train-2": "10.64.1.77"})
+    assert names(aws, zone_id) == {"train-2": "10.64.1.77"}
 
 
-def test_a_pruned_zone_has_nothing_left_to_prune(aws: Clients, zone: str) -> None:
+def test_a_pruned_zone_has_nothing_left_to_prune(zone: Zone) -> None:
     addresses = {f"train-{number}": f"10.65.{number // 250}.{number % 250}" for number in range(1, 701)}
-    prune(aws("route53"), zone, ZONE, addresses)
-    assert prune(aws("route53"), zone, ZONE, addresses) == ()
+    zone.prune(addresses)
+    assert zone.prune(addresses) == ()
 
 
 def test_a_zone_that_is_gone_is_told_by_its_id(aws: Clients) -> None:
     with pytest.raises(DnsError, match=r"^the names in zone Z0 cannot be brought up to date: .*NoSuchHostedZone"):
-        publish(aws("route53"), "Z0", ZONE, {"train-1": "10.64.1.11"})
+        Zone(aws("route53"), "Z0", ZONE).publish({"train-1": "10.64.1.11"})

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 
 import pytest
 
 from corral.agent.fence import SERVICE, rule
+from corral.box.vpc.probe import probe
 
+RULE_HERE = 'from corral.agent.fence import rule; print(*rule(open("/proc/self/uid_map").read()))'
 # Prints why a connection fails: 13 is "permission denied", 101 "network unreachable".
 TRY = "import socket; s = socket.socket(); s.settimeout(1); print(s.connect_ex(('169.254.169.254', 80)))"
 
@@ -29,7 +32,9 @@ def test_where_root_is_alone_there_is_nobody_to_keep_out() -> None:
 @pytest.mark.parametrize(("user", "error"), [(0, 101), (1, 13), (65534, 13)])
 def test_the_kernel_knows_whose_connection_it_is(user: int, error: int) -> None:
     """Without the rule all three would find the network unreachable."""
-    told = " ".join(rule() or ())
+    assert probe().users, probe().problem
+    told = f"$({sys.executable} -c '{RULE_HERE}')"
     script = f'ip rule add {told} && exec setpriv --reuid={user} --clear-groups /usr/bin/python3 -c "{TRY}"'
-    done = subprocess.run(["unshare", "--net", "sh", "-c", script], capture_output=True, text=True, check=True)
+    namespaces = ("unshare", *probe().own_user, "--net")
+    done = subprocess.run([*namespaces, "sh", "-c", script], capture_output=True, text=True, check=True)
     assert int(done.stdout) == error

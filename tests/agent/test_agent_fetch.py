@@ -14,7 +14,10 @@ from render.plans import cpu, deployed, dev, train
 
 PROGRAMS = {
     *(f"opt/corral/bin/{name}" for name in ("corral-agent", "resume", "resume-failed", "suspend", "task-prolog")),
+    *(f"opt/corral/bin/{name}" for name in ("health-check", "prolog", "ranks")),
     "etc/profile.d/corral-credentials.sh",
+    "etc/profile.d/corral-ssh.sh",
+    "etc/ssh/ssh_config.d/60-corral.conf",
     "etc/ssh/sshd_config.d/50-corral-credentials.conf",
 }
 RECORDS = {"etc/corral/cluster.json", "etc/corral/deployed.json"}

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from agent.sickness import H100, TRN1, found
 from corral.agent.health.judge import Expected, expected_of, judge
 from corral.agent.health.readings import Answer, Tool
+from corral.agent.health.xids import meanings
+from environments import PROJECT
 from render.plans import cpu, dev, train
 
 
@@ -20,7 +24,8 @@ def test_nothing_is_found_on_a_healthy_machine() -> None:
         ("gpu-missing", "7 of 8 GPUs answer: replace the machine"),
         (
             "gpu-lost",
-            "nvidia-smi said: Unable to determine the device handle for GPU0000:A8:00.0: Unknown Error: replace the machine",
+            "nvidia-smi said: Unable to determine the device handle for GPU0000:A8:00.0: Unknown Error:"
+            " replace the machine",
         ),
         (
             "uncorrected-ecc",
@@ -105,3 +110,11 @@ def test_the_plan_says_what_a_node_must_have() -> None:
 
 def test_a_queue_without_devices_has_mounts_and_a_clock() -> None:
     assert expected_of(dev(train(), cpu()), "cpu").tools == {Tool.MOUNTS, Tool.CLOCK}
+
+
+def test_the_page_has_the_table_of_xids() -> None:
+    text = (PROJECT / "docs/health.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+) \| (.+) \| (\w+) \| (replaces|tells)", text, re.MULTILINE)
+    assert rows == [
+        (str(one.number), one.name, one.bucket, "replaces" if one.replaces else "tells") for one in meanings().values()
+    ]

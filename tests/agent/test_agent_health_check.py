@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import time
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from agent.sickness import H100, Recorded
 from corral.agent.health import check
 from corral.agent.health.check import HealthError, check_boot, check_idle, check_without_job, drain, prolog
 from corral.agent.health.findings import Kind, sick
+from corral.agent.places import places
+from corral.model.markets import Role
 
 LOST = sick(Kind.GPU_MISSING, "7 of 8 GPUs answer: replace the machine")
 
@@ -38,28 +41,37 @@ def told(scontrol: Path) -> str:
 
 
 def test_a_job_begins_on_a_healthy_node(scontrol: Path) -> None:
-    prolog("train-3", lambda: H100, Recorded("healthy"), scontrol / "mark")
+    prolog("train-3", H100, Recorded("healthy"), scontrol / "mark")
     assert told(scontrol) == ""
 
 
 def test_no_job_begins_on_a_sick_node_which_is_drained(scontrol: Path) -> None:
     reason = "corral: i-0abc: 7 of 8 GPUs answer: replace the machine"
-    with pytest.raises(HealthError, match=f"^train-3 takes no job: {reason}$"):
-        prolog("train-3", lambda: H100, Recorded("gpu-missing"), scontrol / "mark")
+    with pytest.raises(HealthError, match=rf"^train-3 takes no job: {reason}$"):
+        prolog("train-3", H100, Recorded("gpu-missing"), scontrol / "mark")
     assert told(scontrol) == f"<update><nodename=train-3><state=drain><reason={reason}>"
 
 
+def program(scontrol: Path) -> int:
+    """The exit code of the file that Slurm starts, on a machine that has no agent."""
+    (placed,) = [one for one in places({}, Role.COMPUTE, None) if one.path == "/opt/corral/bin/prolog"]
+    text = placed.content.decode().replace("/run/corral", str(scontrol)).replace("/opt/corral", "/nonexistent")
+    return subprocess.run(["sh", "-c", text], stderr=subprocess.DEVNULL).returncode
+
+
 def test_a_job_right_after_a_good_check_is_not_held_up(scontrol: Path) -> None:
-    prolog("train-3", lambda: H100, Recorded("healthy"), scontrol / "mark")
-    prolog("train-3", lambda: H100, Recorded("gpu-missing"), scontrol / "mark")
-    assert told(scontrol) == ""
+    check.quick(H100, Recorded("healthy"), scontrol / "healthy")
+    assert program(scontrol) == 0
 
 
 def test_a_check_of_a_minute_ago_is_done_again(scontrol: Path) -> None:
-    prolog("train-3", lambda: H100, Recorded("healthy"), scontrol / "mark")
-    os.utime(scontrol / "mark", (time.time() - 61, time.time() - 61))
-    with pytest.raises(HealthError):
-        prolog("train-3", lambda: H100, Recorded("gpu-missing"), scontrol / "mark")
+    check.quick(H100, Recorded("healthy"), scontrol / "healthy")
+    os.utime(scontrol / "healthy", (time.time() - 61, time.time() - 61))
+    assert program(scontrol) == 1
+
+
+def test_without_a_check_a_job_does_not_begin(scontrol: Path) -> None:
+    assert program(scontrol) == 1
 
 
 def test_a_bad_check_undoes_the_mark_of_a_good_one(scontrol: Path) -> None:
@@ -94,13 +106,13 @@ def test_the_reason_goes_into_the_log_where_the_node_has_another(
 
 
 def test_a_machine_that_is_sick_when_it_boots_does_not_join() -> None:
-    with pytest.raises(HealthError, match="^the machine is not fit for jobs: 31 of 32 EFA interfaces are there: rep"):
+    with pytest.raises(HealthError, match=r"^the machine is not fit for jobs: 31 of 32 EFA interfaces are there: rep"):
         check_boot(H100, Recorded("efa-missing"))
 
 
 def test_a_deep_check_is_refused_while_a_job_has_the_node(scontrol: Path) -> None:
     (scontrol / "state").write_text("MIXED+CLOUD")
-    with pytest.raises(HealthError, match="^train-3 is MIXED: a deep check loads the GPUs - drain the node"):
+    with pytest.raises(HealthError, match=r"^train-3 is MIXED: a deep check loads the GPUs - drain the node"):
         check_without_job("train-3")
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from corral.agent.host_ec2 import Ec2Host
-from corral.agent.hosts import HostError, keeper, munge, run, slurmctld, slurmd
+from corral.agent.hosts import HostError, keeper, mariadb, munge, run, slurmctld, slurmd, slurmdbd
 
 DISK = "/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_vol0123"
 HEADER = "# Managed by corral: written by `corral-agent boot`.\n"
@@ -188,7 +188,37 @@ def test_slurmctld_is_started_with_the_directories_of_its_user(host: Ec2Host, sh
 def test_slurmctld_does_not_start_without_its_state(host: Ec2Host, tmp_path: Path) -> None:
     host.start(slurmctld("/usr/sbin", "/var/lib/corral/slurmctld"))
     lines = (tmp_path / "etc/systemd/system/slurmctld.service.d/corral.conf").read_text().splitlines()
-    assert lines[-1] == "RequiresMountsFor=/var/lib/corral/slurmctld /var/log/slurm"
+    assert lines[-2:] == ["RequiresMountsFor=/var/lib/corral/slurmctld /var/log/slurm", "After=slurmdbd.service"]
+
+
+def test_mariadb_is_debians_with_its_data_on_the_state_volume(host: Ec2Host, shell: Shell, tmp_path: Path) -> None:
+    host.start(mariadb())
+    drop_in = tmp_path / "etc/systemd/system/mariadb.service.d/corral.conf"
+    assert (shell.commands, drop_in.read_text().splitlines()[1:]) == (
+        [
+            "install -d --owner=mysql /var/lib/corral/mariadb",
+            "install -d --owner=mysql /run/mysqld",
+            "systemctl daemon-reload",
+            "systemctl enable mariadb",
+            "systemctl restart mariadb",
+        ],
+        ["[Unit]", "ConditionPathExists=", "RequiresMountsFor=/var/lib/corral/mariadb /run/mysqld"],
+    )
+
+
+def test_slurmdbd_waits_for_its_database(host: Ec2Host, shell: Shell, tmp_path: Path) -> None:
+    host.start(slurmdbd("/usr/sbin"))
+    lines = (tmp_path / "etc/systemd/system/slurmdbd.service.d/corral.conf").read_text().splitlines()
+    assert (shell.commands, lines[-2:]) == (
+        [
+            "install -d --owner=slurm /var/log/slurm",
+            "install -d --owner=slurm /run/slurmdbd",
+            "systemctl daemon-reload",
+            "systemctl enable slurmdbd",
+            "systemctl restart slurmdbd",
+        ],
+        ["After=munge.service", "After=mariadb.service"],
+    )
 
 
 def test_slurmd_reads_its_options_from_debians_place(host: Ec2Host, tmp_path: Path) -> None:

@@ -180,7 +180,7 @@ def test_nodes_without_room_are_powered_down_with_the_reason(head: Head) -> None
     head.keep()
     until(lambda: not head.left)
     assert head.told[0].startswith(
-        "update nodename=cpu-[1-2] state=power_down_force reason=corral: full: ReservationCapacityExceeded: The requested"
+        "update nodename=cpu-[1-2] state=power_down_force reason=corral: full: ReservationCapacityExceeded: The req"
     )
 
 

@@ -96,6 +96,20 @@ def test_the_switches_of_more_than_a_hundred_machines_are_asked_in_parts(aws: Cl
     assert (len(found), {len(path) for path in found.values()}) == (101, {3})
 
 
+def test_further_hundreds_wait_for_ec2s_rate() -> None:
+    waited: list[float] = []
+
+    class Silent:
+        def get_paginator(self, name: str) -> Silent:
+            return self
+
+        def paginate(self, **asked: object) -> list[dict[str, list[object]]]:
+            return [{"Instances": []}]
+
+    Ec2Topology(Silent(), waited.append).switches([f"i-{number}" for number in range(201)])
+    assert waited == [1.1, 1.1]
+
+
 def test_a_type_without_topology_is_left_out(aws: Clients, ground: Ground) -> None:
     (made,) = aws("ec2").run_instances(
         MinCount=1, MaxCount=1, InstanceType="m7i.large", ImageId=ground.image, SubnetId=ground.subnet
@@ -113,7 +127,7 @@ def test_no_instances_are_no_call() -> None:
 
 def test_an_ec2_that_cannot_be_asked_is_told(aws: Clients) -> None:
     client = aws("ec2")
-    with Stubber(client) as answers, pytest.raises(Ec2Error, match="^RequestLimitExceeded: slow down$"):
+    with Stubber(client) as answers, pytest.raises(Ec2Error, match=r"^RequestLimitExceeded: slow down$"):
         answers.add_client_error("describe_instance_topology", "RequestLimitExceeded", "slow down")
         Ec2Topology(client).switches(["i-1"])
 

@@ -169,6 +169,18 @@ def test_a_spot_instance_cannot_be_stopped(aws: Clients, ground: Ground) -> None
     assert _code(refused) == "UnsupportedOperation"
 
 
+def test_an_instance_that_does_not_run_is_not_rebooted(aws: Clients, ground: Ground) -> None:
+    ec2 = aws("ec2")
+    made = ec2.run_instances(
+        ImageId=ground.image, InstanceType="m7i.large", SubnetId=ground.subnet, MinCount=1, MaxCount=1
+    )
+    named = [made["Instances"][0]["InstanceId"]]
+    ec2.stop_instances(InstanceIds=named)
+    with pytest.raises(ClientError) as refused:
+        ec2.reboot_instances(InstanceIds=named)
+    assert refused.value.response["Error"]["Code"] == "IncorrectInstanceState"
+
+
 def test_a_stopped_instance_starts_again_with_its_address(aws: Clients, ground: Ground) -> None:
     instance = _on_own_interface(aws, ground, _interface(aws, ground))["InstanceId"]
     ec2, seen = aws("ec2"), []

@@ -109,6 +109,26 @@ def test_a_tag_that_cannot_be_shown_in_metadata_is_refused(aws: Clients, ground:
     }
 
 
+@pytest.mark.parametrize(
+    ("tag", "message"),
+    [
+        ({"Key": "k" * 129, "Value": "v"}, "Tag key exceeds the maximum length of 128 characters"),
+        ({"Key": "k", "Value": "v" * 257}, "Tag value exceeds the maximum length of 256 characters"),
+    ],
+    ids=["key", "value"],
+)
+def test_a_tag_that_is_too_long_is_refused(aws: Clients, ground: Ground, tag: dict[str, str], message: str) -> None:
+    with pytest.raises(ClientError) as refused:
+        aws("ec2").create_tags(Resources=[ground.vpc], Tags=[tag])
+    assert refused.value.response["Error"] == {"Code": "InvalidParameterValue", "Message": message}
+
+
+def test_a_tag_of_a_template_that_is_too_long_is_refused_at_its_launch(aws: Clients, ground: Ground) -> None:
+    tags = [{"ResourceType": "instance", "Tags": [{"Key": "corral:nodes", "Value": "v" * 257}]}]
+    with pytest.raises(ClientError, match="Tag value exceeds the maximum length of 256 characters"):
+        launch(aws, {**node_template(ground), "TagSpecifications": tags})
+
+
 def test_a_tag_that_metadata_do_not_show_may_have_any_key(aws: Clients, ground: Ground) -> None:
     tags = [{"ResourceType": "instance", "Tags": [{"Key": "corral/nodes", "Value": "train-1"}]}]
     data = {**node_template(ground), "MetadataOptions": {"InstanceMetadataTags": "disabled"}}

@@ -5,6 +5,7 @@ What can happen side by side is done by machines that are launched together, eac
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
@@ -40,6 +41,10 @@ session = boto3.Session()
 boto3.client("s3").put_object(Bucket="artefacts", Key="from-a-machine", Body=b"hello")
 print(session.get_credentials().method, session.region_name)
 """
+FILES = {
+    "Version": "2012-10-17",
+    "Statement": [{"Effect": "Allow", "Action": "s3:PutObject", "Resource": "arn:aws:s3:::artefacts/*"}],
+}
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +53,7 @@ def park(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Park]:
     with running_park(tmp_path_factory.mktemp("park") / "box") as park:
         iam = park.aws("iam")
         iam.create_role(RoleName="nodes", AssumeRolePolicyDocument="{}")
+        iam.put_role_policy(RoleName="nodes", PolicyName="files", PolicyDocument=json.dumps(FILES))
         iam.add_role_to_instance_profile(InstanceProfileName="compute", RoleName="nodes")
         park.aws("s3").create_bucket(Bucket="artefacts")
         yield park

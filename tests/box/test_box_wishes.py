@@ -49,14 +49,23 @@ def test_the_devices_of_a_machine_are_the_accelerators_of_its_type(world: Any, n
 
 def test_a_machine_has_the_network_address_and_name_of_its_instance(world: Any) -> None:
     found = world["wanted"]["plain"]
-    assert (found["network"], found["address"], found["host_name"]) == ("10.64.0.0/16", "10.64.1.4", "ip-10-64-1-4")
+    assert (found["network"], found["address"], found["host_name"]) == (
+        "10.64.0.0/16",
+        "10.64.1.4",
+        "ip-10-64-1-4.ec2.internal",
+    )
 
 
 def test_only_the_private_zones_of_the_vpc_are_known_in_it(world: Any) -> None:
-    assert world["names"] == {
+    own = {name: found for name, found in world["names"].items() if name.startswith("ip-")}
+    assert {name: found for name, found in world["names"].items() if name not in own} == {
         "head.dev.corral.internal": ["10.64.1.5"],
         "two.dev.corral.internal": ["10.64.1.6", "10.64.1.7"],
     }
+
+
+def test_a_machine_is_known_by_the_name_of_its_address(world: Any) -> None:
+    assert world["names"]["ip-10-64-1-4.ec2.internal"] == ["10.64.1.4"]
 
 
 def test_a_p5_is_told_of_one_interface_with_an_address_and_32_without(world: Any) -> None:

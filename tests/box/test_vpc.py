@@ -98,6 +98,14 @@ def test_a_name_that_was_told_is_resolved(vpc: Vpc) -> None:
     assert vpc.run("one", ["getent", "ahostsv4", "train-1.dev.corral.internal"]).stdout.split()[0] == "10.64.1.12"
 
 
+def test_a_machine_looks_names_up_in_its_own_domain(keeper: Keeper, tmp_path: Path) -> None:
+    furnish(tmp_path / "one")
+    keeper.vpc.start("one", "ip-10-64-1-11.ec2.internal", ONE, tmp_path / "one", SLEEP)
+    keeper.vpc.tell_names({"ip-10-64-1-12.ec2.internal": ["10.64.1.12"]})
+    found = keeper.vpc.run("one", ["getent", "ahostsv4", "ip-10-64-1-12"]).stdout.split()[0]
+    assert (keeper.vpc.run("one", ["hostname"]).stdout, found) == ("ip-10-64-1-11\n", "10.64.1.12")
+
+
 def test_an_unknown_name_is_refused_at_once(vpc: Vpc) -> None:
     began = time.monotonic()
     assert vpc.run("one", ["getent", "hosts", "unknown.internal"]).returncode == 2

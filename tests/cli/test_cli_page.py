@@ -14,6 +14,8 @@ import pytest
 import typer
 from calls import REPOSITORY, corral
 
+from corral.box.faults.listing import documents
+from corral.box.faults.records import NoCapacity
 from corral.cli.app import build
 from corral.cli.front_page import ENTRIES
 from corral.engine.stack import StackResult
@@ -70,6 +72,12 @@ def box() -> Any:
     return json.loads(corral("box", "status", "--json").stdout)
 
 
+def faults() -> Any:
+    now = datetime(2026, 11, 21, 12)
+    shown = documents([NoCapacity(room=1)], (), now)
+    return {"schema": "corral.faults/1", "faults": shown}
+
+
 def upgrade() -> Any:
     move = Move(key="image", profile="ubuntu-24.04-dlami", pinned="ami-1", newest="ami-2")
     return UpgradeResult(
@@ -83,6 +91,7 @@ REAL: dict[str, Callable[[], Any]] = {
     "corral.status/1": status,
     "corral.sweep/1": sweep,
     "corral.box/1": box,
+    "corral.faults/1": faults,
     "corral.doctor/1": doctor,
     "corral.upgrade-image/1": upgrade,
 }

@@ -24,6 +24,7 @@ from life import Life, begin
 pytestmark = [pytest.mark.pulumi, pytest.mark.box, pytest.mark.slurm]
 HEAD_IN_S, JOB_IN_S, GONE_IN_S = 60, 90, 30  # tens of times what it takes
 HEAD = "10.64.0.23"
+AS_ADA = ("setpriv", "--reuid=2000", "--regid=2000", "--clear-groups")
 STEPS = 150  # of a tenth of a second; the notice is seen within five seconds
 
 
@@ -52,6 +53,8 @@ def worked(born: Life) -> Life:
         born, "timeout", str(JOB_IN_S), "srun", "-N2", "--gpus-per-node=8", "--chdir=/", "sh", "-c", command
     )
     born.seen["job_s"] = time.monotonic() - began
+    born.seen["address"] = on_head(born, "getent", "hosts", "train-1")
+    born.seen["node"] = on_head(born, "scontrol", "show", "node", "train-1")
     born.seen["status"] = status(born)
     return born
 
@@ -68,6 +71,7 @@ def interrupted(worked: Life) -> Life:
     control.give_spot_notice(worked.box.dir, "train-1", "100s")
     until(lambda: "" if on_head(worked, "squeue", "--noheader") else "ended", JOB_IN_S)
     worked.seen["interrupted"] = on_head(worked, "scontrol", "--oneliner", "show", "job", submitted)
+    worked.seen["records"] = until(lambda: records(worked) if "RUNNING" not in records(worked) else "", JOB_IN_S)
     worked.seen["output"] = (shared / f"jax-{submitted}.out").read_text()
     worked.seen["losses"] = (shared / "checkpoints/losses-0").read_text().splitlines()
     return worked
@@ -83,8 +87,27 @@ def suspended(interrupted: Life) -> Life:
 
 
 @pytest.fixture(scope="module")
-def replaced(suspended: Life) -> Life:
+def used(suspended: Life) -> Life:
+    """An ordinary user's job, which brings nothing from where it was submitted, ran on the node that is left."""
+    shutil.copy(Path(__file__).parent / "programs/who_am_i.py", home(suspended))
+    where = control.machines(suspended.box.dir)
+    for name, directory in where.items():
+        done = Vpc(directory=directory).run(name, ("useradd", "--uid=2000", "--no-create-home", "ada"))
+        assert done.returncode == 0, done.stderr
+    output = home(suspended) / "ada/out"
+    output.parent.mkdir(mode=0o777)
+    output.parent.chmod(0o777)
+    submit = ("sbatch", "--wait", "--export=NONE", "--chdir=/", "--output=/home/ada/out")
+    program = "/usr/bin/python3 /home/who_am_i.py"
+    on_head(suspended, "timeout", str(JOB_IN_S), *AS_ADA, *submit, "--nodelist=train-2", f"--wrap={program}")
+    suspended.seen["ada"] = output.read_text()
+    return suspended
+
+
+@pytest.fixture(scope="module")
+def replaced(used: Life) -> Life:
     """The head was lost under a running and a waiting job, and the next up made another."""
+    suspended = used
     on_head(suspended, "sbatch", "--chdir=/", "--output=/dev/null", "--nodelist=train-2", "--wrap=sleep 300")
     on_head(suspended, "sbatch", "--chdir=/", "--begin=now+1hour", "--wrap=hostname")
     until(lambda: "R" if "R" in jobs(suspended) else "", JOB_IN_S)
@@ -93,6 +116,8 @@ def replaced(suspended: Life) -> Life:
     boxes.client(suspended.box, "ec2").terminate_instances(InstanceIds=head_ids(suspended))
     suspended.done("up", "dev")
     suspended.seen["jobs after"] = until(lambda: jobs(suspended), HEAD_IN_S)
+    suspended.seen["records after"] = records(suspended)
+    suspended.seen["slurmdbd"] = on_head(suspended, "cat", "/var/log/slurm/slurmdbd.log")
     return suspended
 
 
@@ -144,6 +169,13 @@ def jobs(life: Life) -> str:
     return on_head(life, "squeue", "--noheader", "--format=%A %t", "--sort=i")
 
 
+def records(life: Life) -> str:
+    """What sacct knows of every run of the first two jobs."""
+    return on_head(
+        life, "sacct", "--allusers", "--allocations", "--duplicates", "-nP", "-j1,2", "-oJobID,State,AllocNodes"
+    )
+
+
 def test_the_head_runs_slurmctld_with_the_clusters_nodes(born: Life) -> None:
     assert born.seen["nodes at first"] == "train 4 idle~"
 
@@ -155,6 +187,16 @@ def test_connect_runs_a_command_on_the_head(born: Life) -> None:
 
 def test_a_job_on_two_cold_nodes_runs_with_sixteen_gpus(worked: Life) -> None:
     assert sorted(worked.seen["job"].splitlines()) == ["train-1 0,1,2,3,4,5,6,7", "train-2 0,1,2,3,4,5,6,7"]
+
+
+def test_a_node_is_found_by_its_name(worked: Life) -> None:
+    address = re.search(r"NodeAddr=(\S+)", worked.seen["node"])
+    assert address and worked.seen["address"].split() == [address[1], "train-1.dev.corral.internal"]
+
+
+def test_a_users_job_has_the_job_role_and_neither_the_machines_metadata_nor_the_munge_key(used: Life) -> None:
+    """13 is "permission denied"."""
+    assert used.seen["ada"].splitlines() == ["job ada", "metadata 13"]
 
 
 def test_status_knows_which_nodes_the_machines_are(worked: Life) -> None:
@@ -185,7 +227,22 @@ def test_a_node_that_is_powered_down_ends_its_machine(suspended: Life) -> None:
 
 
 def test_jobs_survive_the_head(replaced: Life) -> None:
-    assert replaced.seen["jobs before"] == replaced.seen["jobs after"] == "3 R\n4 PD"
+    assert replaced.seen["jobs before"] == replaced.seen["jobs after"] == "4 R\n5 PD"
+
+
+def test_sacct_has_every_run_of_a_job(interrupted: Life) -> None:
+    assert interrupted.seen["records"].splitlines() == ["1|COMPLETED|2", "2|REQUEUED|2", "2|COMPLETED|2"]
+
+
+def test_the_records_of_jobs_survive_the_head(replaced: Life) -> None:
+    assert replaced.seen["records after"] == replaced.seen["records"]
+
+
+def test_slurmdbd_complains_about_nothing(replaced: Life) -> None:
+    lines = replaced.seen["slurmdbd"].splitlines()
+    # It tells a slurmctld that has only just registered, and does not listen yet, of itself.
+    complaints = [line for line in lines if "error" in line and "Connection refused to dev" not in line]
+    assert (len(lines) > 0, complaints) == (True, [])
 
 
 def test_down_leaves_no_machine_and_no_data_of_one(ended: Life) -> None:

@@ -261,7 +261,8 @@ class Desk:
         self, script: str, *arguments: str, queue: QueuePlan | None = None, **more: str
     ) -> subprocess.CompletedProcess[str]:
         """The finished script, with what srun was told in the file `told`. `queue`: None for the p4d machines."""
-        (self.directory / script).write_text(text_of(script, queue))
+        text = text_of(script, queue).replace("/opt/corral/bin/ranks", str(self.directory / "bin/ranks"))
+        (self.directory / script).write_text(text)
         path = f"{self.directory / 'bin'}:{os.environ['PATH']}"
         environment = {"PATH": path, "HOME": str(self.directory), **ENVIRONMENT, **more}
         command = ["bash", script, *arguments]
@@ -290,6 +291,24 @@ def test_processes_meet_at_the_first_nodes_address(desk: Desk) -> None:
 def test_without_a_command_of_the_site_slurm_orders_the_ranks(desk: Desk) -> None:
     desk.run("jax", "train.py")
     assert desk.told("SLURM_HOSTFILE=") == []
+
+
+def test_the_agents_command_orders_the_ranks_where_the_site_has_none(desk: Desk) -> None:
+    desk.program("ranks", "tac")
+    desk.run("jax", "train.py")
+    assert desk.told("host ") == ["train-2", "train-2", "train-1", "train-1"]
+
+
+def test_a_sites_command_comes_before_the_agents(desk: Desk) -> None:
+    desk.program("ranks", "tac")
+    desk.run("jax", "train.py", CORRAL_RANK_ORDER=str(desk.program("by-name", "sort")))
+    assert desk.told("SLURM_HOSTFILE=") == []
+
+
+def test_slurms_own_order_needs_no_file(desk: Desk) -> None:
+    desk.program("ranks", "cat")
+    done = desk.run("jax", "train.py")
+    assert (desk.told("SLURM_HOSTFILE="), done.stderr) == ([], "")
 
 
 def test_a_sites_command_orders_the_ranks_task_by_task(desk: Desk) -> None:

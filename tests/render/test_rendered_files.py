@@ -9,6 +9,7 @@ from corral.model.markets import Role
 from corral.plan.base import plan_base
 from corral.plan.cluster import plan_cluster
 from corral.render import cluster_files, deployed_json, user_data
+from corral.render.accounting import buffer_pool_mib
 from corral.render.jobs import job_files
 from corral.render.slurm import slurm_conf
 from corral.spec.files import read_environment
@@ -17,6 +18,8 @@ from render.plans import boot_facts, cpu, deployed, dev, train
 
 Golden = Callable[[str, str], None]
 FILES = (
+    "accounting/mariadb.cnf",
+    "accounting/slurmdbd.conf",
     "cluster.json",
     "jobs/train/accelerate.sbatch",
     "jobs/train/deepspeed.sbatch",
@@ -76,3 +79,8 @@ def test_job_script_of_another_queue(golden: Golden, path: str) -> None:
 
 def test_job_script_of_machines_without_accelerators(golden: Golden) -> None:
     golden("render/two-queues/jobs/cpu/accelerate.sbatch", job_files(dev(train(), cpu()))["jobs/cpu/accelerate.sbatch"])
+
+
+@pytest.mark.parametrize(("memory_mib", "pool_mib"), [(1024, 512), (8192, 2048), (65536, 4096)])
+def test_the_database_has_a_quarter_of_the_heads_memory_within_bounds(memory_mib: int, pool_mib: int) -> None:
+    assert buffer_pool_mib(memory_mib) == pool_mib

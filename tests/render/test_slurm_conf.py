@@ -147,6 +147,15 @@ def test_the_page_has_the_tables_of_the_code() -> None:
     assert page(text) == text
 
 
+def test_a_job_of_a_sick_node_is_not_held_whatever_else_is_set() -> None:
+    plans = [dev(), replace(dev(), extra_slurm={"schedulerparameters": "bf_continue"})]
+    lines = [line for plan in plans for line in slurm_conf(plan).splitlines() if "nohold" in line]
+    assert lines == [
+        "SchedulerParameters=nohold_on_prolog_fail",
+        "schedulerparameters=bf_continue,nohold_on_prolog_fail",
+    ]
+
+
 def test_a_patch_release_counts_as_its_release() -> None:
     assert settings(slurm_conf(dev(slurm_version="23.11.4"))) == settings(slurm_conf(dev(slurm_version="23.11")))
 
@@ -171,7 +180,11 @@ def test_no_setting_stands_twice() -> None:
 
 def test_includes_are_relative_so_that_slurmctld_sends_them_to_nodes() -> None:
     lines = slurm_conf(dev()).splitlines()
-    assert [line for line in lines if line.startswith("Include")] == ["Include host.conf", "Include own.conf"]
+    assert [line for line in lines if line.startswith("Include")] == [
+        "Include host.conf",
+        "Include first-job.conf",
+        "Include own.conf",
+    ]
 
 
 def test_the_users_lines_come_last() -> None:
@@ -287,23 +300,38 @@ def test_every_key_that_is_written_is_owned(release: Release) -> None:
     plan = dev(replace(train(), min_nodes=2), slurm_version=release_text(release))
     lines = f"{slurm_conf(plan)}\n{host_conf(HostFacts(munge_socket='/m', poses=True))}".splitlines()
     keys = {line.split("=")[0] for line in lines if "=" in line and not line.startswith("#")}
-    assert keys - owned_keys() == {"JobRequeue", "MailProg", "PropagateResourceLimitsExcept"}
+    assert keys - owned_keys() == {
+        "JobRequeue",
+        "MailProg",
+        "PropagateResourceLimitsExcept",
+        "SchedulerParameters",
+        "TaskProlog",
+    }
 
 
 def test_owned_keys_are_these() -> None:
     assert sorted(owned_keys()) == [
+        "AccountingStorageEnforce",
+        "AccountingStorageHost",
+        "AccountingStorageTRES",
+        "AccountingStorageType",
         "AuthInfo",
         "BatchStartTimeout",
         "ClusterName",
         "CommunicationParameters",
         "GresTypes",
+        "HealthCheckInterval",
+        "HealthCheckNodeState",
+        "HealthCheckProgram",
         "Include",
+        "JobAcctGatherType",
         "LaunchParameters",
         "MessageTimeout",
         "NodeName",
         "PartitionName",
         "PrivateData",
         "ProctrackType",
+        "Prolog",
         "PrologFlags",
         "ResumeFailProgram",
         "ResumeProgram",
@@ -378,6 +406,7 @@ def test_host_conf_of_ec2() -> None:
         "ProctrackType": "proctrack/cgroup",
         "TaskPlugin": "task/cgroup,task/affinity",
         "PrologFlags": "Alloc,Contain",
+        "JobAcctGatherType": "jobacct_gather/cgroup",
     }
 
 
@@ -400,7 +429,7 @@ def test_host_conf_of_a_small_host_that_poses_as_the_planned_one() -> None:
         "SlurmdParameters": "config_overrides",
         "AuthInfo": "socket=/tmp/m.sock",
         "SlurmctldPort": "7001",
-        "PrologFlags": None,
+        "PrologFlags": "Alloc",
     }
 
 

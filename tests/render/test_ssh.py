@@ -30,7 +30,10 @@ def test_declared_keys_are_a_file_of_their_own_for_the_images_user() -> None:
 
 def test_the_head_gets_them_and_nodes_do_not() -> None:
     files = {name: text.encode() for name, text in cluster_files(replace(dev(), ssh_keys=(KEY,))).items()}
-    found = [[p.path for p in places(files, role, "train") if "ssh" in p.path] for role in (Role.HEAD, Role.COMPUTE)]
+    found = [
+        [p.path for p in places(files, role, "train") if "etc/ssh" in p.path and "credentials" not in p.path]
+        for role in (Role.HEAD, Role.COMPUTE)
+    ]
     assert found == [["/etc/ssh/corral_authorized_keys", "/etc/ssh/sshd_config.d/60-corral.conf"], []]
 
 

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -52,10 +53,12 @@ def test_only_a_compute_machine_powers_itself_off() -> None:
     assert {role: "poweroff" in written(role)["boot.sh"] for role in Role} == {Role.HEAD: False, Role.COMPUTE: True}
 
 
-@pytest.mark.parametrize(("role", "daemon"), [(Role.HEAD, "slurmctld"), (Role.COMPUTE, "slurmd")])
-def test_a_machine_installs_the_daemon_of_its_role(role: Role, daemon: str) -> None:
+@pytest.mark.parametrize(
+    ("role", "daemons"), [(Role.HEAD, ["mariadb-server", "slurmctld", "slurmdbd"]), (Role.COMPUTE, ["slurmd"])]
+)
+def test_a_machine_installs_the_daemons_of_its_role(role: Role, daemons: Sequence[str]) -> None:
     packages = yaml.safe_load(user_data(dev(), role, boot_facts()))["packages"]
-    assert packages == ["munge", "python3-boto3", "slurm-client", daemon]
+    assert packages == ["munge", "python3-boto3", "slurm-client", *daemons]
 
 
 # A bucket in a directory, where fetch.py imports boto3 from.

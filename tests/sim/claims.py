@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import pairwise
 
+from corral.model.node_names import queue_of
 from sim.ec2 import BOOT_S, Machine
 from sim.faults import QUIET_AFTER
 from sim.life import END, Life, begun
 from sim.slurm import RESUME_TIMEOUT, SUSPEND_TIMEOUT
 
 LOOK_EACH = 60.0
-# Grace, two turns, what EC2 shows late, and as long as EC2 or Slurm could not be asked (that is checked in quiet hours).
+# Written down here once more, so that a change of the keeper's own is seen.
+FAILURES_IN_A_ROW = 10
+EARLY = ("Server.InsufficientInstanceCapacity", "Server.SpotInstanceTermination")
+# Grace, two turns, what EC2 shows late. EC2 and Slurm can always be asked in the quiet hours, which this is for.
 GRACE = 120.0 + 2 * 30.0 + 60.0 + SUSPEND_TIMEOUT
 SETTLED = QUIET_AFTER + RESUME_TIMEOUT + 3600.0  # the longest rest, the longest wait
 
@@ -36,6 +41,7 @@ class Watch:
         self._idle: dict[str, float] = defaultdict(float)
 
     def look(self, life: Life) -> None:
+        self.found += _never(life)
         wrong = dict(_wrong(life))
         self._since = {key: self._since.get(key, life.clock.age) for key in wrong}
         for key, text in wrong.items():
@@ -71,7 +77,7 @@ def _wrong(life: Life) -> Iterator[tuple[str, str]]:
     for node in life.slurm.known.values():
         if node.state in ("down", "not booted"):
             yield f"down {node.name}", f"{node.name} is DOWN: {node.reason}"
-        if node.drain:
+        if node.drain and node.job is None and node.name not in life.slurm.by_hand:
             yield f"drain {node.name}", f"{node.name} is drained: {node.reason}"
         if node.state == "up" and not by_node[node.name]:
             yield f"lost {node.name}", f"{node.name} has no machine and Slurm does not know"
@@ -80,8 +86,53 @@ def _wrong(life: Life) -> Iterator[tuple[str, str]]:
     for machines in by_node.values():
         for machine in machines:
             node = life.slurm.known[machine.node]
-            if node.state == "up" and node.job is None and machine.version != life.deployed.templates[machine.offer].version:
+            newest = life.deployed.templates[machine.offer].version
+            if node.state == "up" and node.job is None and machine.version != newest:
                 yield f"old {machine.id}", f"{machine.id} of {machine.node} is idle and outdated"
+
+
+def _never(life: Life) -> Iterator[str]:
+    """What may not be so for a moment."""
+    for name in life.slurm.by_hand:
+        if not life.slurm.known[name].drain:
+            yield f"{name} was drained by an administrator, and is used"
+    for job in life.slurm.jobs:
+        if job.began is None or not life.slurm.is_efa(job.queue):
+            continue
+        machines = [one for name in job.nodes for one in life.ec2.of(name)]
+        if all(one.launched_at >= job.placed for one in machines) and len({one.offer for one in machines}) > 1:
+            yield f"job {job.id} has machines of several offers"
+
+
+# With these the keeper cannot know in time that a machine has ended.
+_BLINDING = frozenset({"crash", "late", "outage", "throttled", "lost reply", "slurmctld"})
+
+
+def _hopeless(life: Life) -> Iterator[str]:
+    """What gives nothing but machines that end at once is left alone for a while."""
+    for offer in {one.offer for one in life.ec2.machines}:
+        given = [one for one in life.ec2.machines if one.offer == offer]
+        for one in given:
+            if one.ended_at is None or one.reason not in EARLY:
+                continue
+            if one.ended_at - one.launched_at > 60 or one.booted:
+                continue
+            known = one.ended_at + 60  # two turns
+            if again := [other.id for other in given if known < other.launched_at < known + 400]:
+                yield f"{offer} gave {one.id}, which ended at once, and was asked for {again[0]} soon after"
+                return
+    for queue in life.plan.queues:
+        own = sorted(
+            (one for one in life.ec2.machines if queue_of(one.node) == queue.name), key=lambda one: one.launched_at
+        )
+        row = longest = 0
+        for one in own:
+            row = row + 1 if one.reason == "Client.InstanceInitiatedShutdown" else 0 if one.booted else row
+            longest = max(longest, row)
+        if longest > (life.slurm.stops.get(queue.name, 0) + 1) * (FAILURES_IN_A_ROW + 2 * queue.max_nodes):
+            yield f"queue {queue.name} launched {longest} machines in a row that did not boot"
+        if longest < FAILURES_IN_A_ROW and life.slurm.stops.get(queue.name) and "hangs at boot" not in life.faults.met:
+            yield f"queue {queue.name} was stopped after {longest} machines that did not boot"
 
 
 def _static(life: Life) -> frozenset[str]:
@@ -107,11 +158,12 @@ def _thrash(life: Life) -> Iterator[str]:
         if not given:
             refused[offer].append(at)
     for offer, times in refused.items():
-        close = sum(1 for first, second in zip(times, times[1:], strict=False) if second - first < 500)
+        close = sum(1 for first, second in pairwise(times) if second - first < 500)
         if close > life.crashes:
             yield f"{offer} was asked again {close} times while it rests"
+    if not _BLINDING & set(life.faults.met):
+        yield from _hopeless(life)
     if life.crashes == 0 and not life.faults.met:
         wanted = sum(job.size for job in life.slurm.jobs) + len(_static(life))
         if len(life.ec2.machines) > 2 * wanted:
             yield f"{len(life.ec2.machines)} machines for {wanted} nodes of jobs, and nothing went wrong"
-

@@ -45,12 +45,13 @@ class Machine:
 
 @dataclass(kw_only=True)
 class SimEc2:
-    """`booted`: told when a machine's slurmd starts."""
+    """`booted`: told when a machine's slurmd starts; `sick`: when its health check finds something."""
 
     clock: Clock
     rng: random.Random
     faults: Faults
     booted: Callable[[Machine], None] = lambda machine: None
+    sick: Callable[[Machine], None] = lambda machine: None
     machines: list[Machine] = field(default_factory=list)
     tokens: dict[str, tuple[Machine, ...]] = field(default_factory=dict)
     calls: list[tuple[float, str, bool]] = field(default_factory=list)
@@ -145,6 +146,8 @@ class SimEc2:
             self.clock.after(later, lambda: self.end(machine, "Server.InternalError"))
         elif self.faults.now("hangs later"):
             self.clock.after(later, lambda: setattr(machine, "hung", True))
+        elif self.faults.now("sick"):
+            self.clock.after(later, lambda: self.sick(machine))
 
     def _shown(self, machine: Machine, *, late: bool = True) -> Instance:
         ended = machine.ended_at is not None and (not late or machine.end_shown_at <= self.clock.now)

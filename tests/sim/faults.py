@@ -18,6 +18,8 @@ KINDS = (
     "does not boot",  # and shuts itself down
     "dies later",
     "hangs later",
+    "sick",  # a health check finds something, and drains the node
+    "admin",  # somebody drains a node, for reasons of their own
     "crash",  # of the keeper, between two effects
     "slurmctld",  # does not answer
     "twice",  # what slurmctld asks for, it asks for twice

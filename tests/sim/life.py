@@ -147,7 +147,7 @@ class Life:
     def _release(self) -> None:
         """As `requeued.release`, with the same decision."""
         assert self.keeper
-        start, now = datetime(2026, 1, 1), self.clock.now  # noqa: DTZ001 - as Slurm prints it
+        start, now = datetime(2026, 1, 1), self.clock.now
         held = {
             str(job.id): job
             for job in self.slurm.jobs
@@ -193,9 +193,7 @@ def begun(seed: int) -> Life:
     ec2 = SimEc2(clock=clock, rng=rng, faults=faults)
     templates = {key: DeployedTemplate(id=key, version="1") for key in offers}
     notes: list[Callable[[str, Sequence[str], Sequence[Job]], None]] = []
-    slurm = SimSlurm(
-        clock=clock, faults=faults, ec2=ec2, queues=plan.queues, note=lambda *given: notes[0](*given)
-    )
+    slurm = SimSlurm(clock=clock, faults=faults, ec2=ec2, queues=plan.queues, note=lambda *given: notes[0](*given))
     life = Life(
         seed=seed,
         clock=clock,
@@ -206,7 +204,7 @@ def begun(seed: int) -> Life:
         deployed=replace(plans.deployed(), templates=templates),
     )
     notes.append(life.note)
-    ec2.booted = slurm.register
+    ec2.booted, ec2.sick = slurm.register, slurm.drain
     for number in range(1, rng.randint(2, 10)):
         _submit(life, rng, number, rng.choice(plan.queues))
     if rng.random() < 0.5:

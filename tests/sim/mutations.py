@@ -101,7 +101,7 @@ def caught(number: int, lives: int = LIVES) -> int | None:
     sys.modules[one.module] = module
     spec = find_spec("corral.agent.errors")
     assert spec
-    exec(compile(one.source, one.module, "exec"), module.__dict__)  # noqa: S102 - that is what a mutation is
+    exec(compile(one.source, one.module, "exec"), module.__dict__)
     parent, _, name = one.module.rpartition(".")
     setattr(sys.modules[parent], name, module)
     from sim.claims import broken
@@ -110,7 +110,7 @@ def caught(number: int, lives: int = LIVES) -> int | None:
         try:
             if broken(seed):
                 return seed
-        except Exception:  # noqa: BLE001 - a decision that ends with an error is noticed as well
+        except Exception:  # a decision that ends with an error is noticed as well
             return seed
     return None
 

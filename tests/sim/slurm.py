@@ -14,7 +14,7 @@ from corral.model.cluster import QueuePlan
 from corral.model.node_names import queue_of
 from sim.clock import Clock
 from sim.ec2 import Machine, SimEc2
-from sim.faults import Faults
+from sim.faults import QUIET_AFTER, Faults
 
 RESUME_TIMEOUT, SUSPEND_TIMEOUT, SLURMD_TIMEOUT, REQUEUE_DELAY = 1200.0, 120.0, 180.0, 120.0
 TICK = 5.0
@@ -46,6 +46,7 @@ class Job:
     delayed: bool = False
     restarts: int = 0
     ends: int = 0
+    placed: float = 0.0
 
 
 @dataclass(kw_only=True)
@@ -75,7 +76,8 @@ class SimSlurm:
     jobs: list[Job] = field(default_factory=list)
     known: dict[str, Node] = field(default_factory=dict)
     stopped: dict[str, float] = field(default_factory=dict)
-    stops: int = 0
+    stops: dict[str, int] = field(default_factory=dict)
+    by_hand: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         for queue in self.queues:
@@ -97,7 +99,7 @@ class SimSlurm:
         self._reached()
         for name in nodes:
             node = self.known[name]
-            node.reason, node.drain, node.asap = reason, False, False
+            node.reason, node.drain, node.asap = reason or node.reason, name in self.by_hand, False
             self._requeue(node)
             self._end(node)
         self._suspend(nodes)
@@ -105,7 +107,8 @@ class SimSlurm:
     def replace(self, nodes: Sequence[str], reason: str) -> None:
         self._reached()
         for name in nodes:
-            self.known[name].asap, self.known[name].reason = True, reason
+            node = self.known[name]
+            node.asap, node.reason = True, reason or node.reason
 
     def power_up(self, nodes: Sequence[str]) -> None:
         self._reached()
@@ -118,7 +121,7 @@ class SimSlurm:
 
     def stop_queue(self, queue: str) -> None:
         self._reached()
-        self.stops += 1
+        self.stops[queue] = self.stops.get(queue, 0) + 1
         self.stopped[queue] = self.clock.now + 1800  # somebody looks after half an hour, and lets it go on
 
     def tell_waiting(self, jobs: Sequence[int], text: str) -> None:
@@ -130,10 +133,34 @@ class SimSlurm:
         """A slurmd reports. Slurm believes it where it waits for the node, or has lost it."""
         node = self.known[machine.node]
         if node.state == "starting" or (node.state == "down" and node.address == machine.address):
-            node.address, node.reason, node.silent_since = machine.address, "", None
+            node.address, node.silent_since = machine.address, None
+            node.reason = node.reason if node.drain else ""
             self._to(node, "up")
 
+    def drain(self, machine: Machine) -> None:
+        """What a health check does."""
+        node = self.known[machine.node]
+        if machine.live and node.address == machine.address and node.state == "up" and not node.drain:
+            node.drain, node.reason = True, f"corral: {machine.id}: GPU 3 has fallen off the bus"
+
+    def drain_by_hand(self) -> None:
+        """What an administrator does, until the quiet hours."""
+        node = self.faults.rng.choice(list(self.known.values()))
+        if not node.drain:
+            node.drain, node.reason = True, "disk [ann@today]"
+            self.by_hand.add(node.name)
+
+            def end() -> None:
+                self.by_hand.discard(node.name)
+                node.drain, node.reason = False, ""
+                if node.state in ("down", "not booted"):  # state=resume believes that it is there, or is off
+                    self._to(node, "up" if node.state == "down" else "off")
+
+            self.clock.after(max(0.0, QUIET_AFTER - self.clock.age), end)
+
     def tick(self) -> None:
+        if self.faults.now("admin") and self.faults.rng.random() < 0.01:
+            self.drain_by_hand()
         for node in self.known.values():
             self._watch(node)
         for job in self.jobs:
@@ -144,7 +171,7 @@ class SimSlurm:
         now = self.clock.now
         if node.state == "starting" and now - node.since > RESUME_TIMEOUT:
             self._requeue(node)
-            node.reason = "ResumeTimeout reached"
+            node.drain, node.reason = node.name in self.by_hand, "ResumeTimeout reached"
             self._to(node, "not booted")
             self._note("resume-failed", [node.name], [])
         elif node.state == "ending" and now - node.since > SUSPEND_TIMEOUT:
@@ -162,7 +189,7 @@ class SimSlurm:
         if heard:
             node.silent_since = None
             if node.state == "down":
-                node.reason = ""
+                node.reason = node.reason if node.drain else ""
                 self._to(node, "up")
             return
         node.silent_since = node.silent_since or now
@@ -182,9 +209,10 @@ class SimSlurm:
         if job.began is None:
             if all(node.state == "up" for node in nodes):
                 job.began = self.clock.now
-        elif all(
-            any(one.answers and one.address == node.address for one in self.ec2.of(node.name)) for node in nodes
-        ) and self.clock.now - job.began >= job.seconds:
+        elif (
+            all(any(one.answers and one.address == node.address for one in self.ec2.of(node.name)) for node in nodes)
+            and self.clock.now - job.began >= job.seconds
+        ):
             job.ends += 1
             for node in nodes:
                 node.job, node.since = None, self.clock.now
@@ -208,14 +236,14 @@ class SimSlurm:
             if len(free) < job.size:
                 continue
             taken = free[: job.size]
-            job.nodes, job.delayed = tuple(node.name for node in taken), False
+            job.nodes, job.delayed, job.placed = tuple(node.name for node in taken), False, self.clock.now
             for node in taken:
                 node.job = job
             self._start([node for node in taken if node.state == "off"], [job])
 
     def _start(self, nodes: Sequence[Node], jobs: Sequence[Job]) -> None:
         for node in nodes:
-            node.reason, node.silent_since = "", None
+            node.reason, node.silent_since = node.reason if node.drain else "", None
             self._to(node, "starting")
         if nodes:
             self._note("resume", [node.name for node in nodes], jobs)
@@ -243,6 +271,9 @@ class SimSlurm:
 
     def _to(self, node: Node, state: str) -> None:
         node.state, node.since = state, self.clock.now
+
+    def is_efa(self, queue: str) -> bool:
+        return next(one for one in self.queues if one.name == queue).efa
 
     def _queue(self, name: str) -> QueuePlan:
         return next(queue for queue in self.queues if queue.name == queue_of(name))

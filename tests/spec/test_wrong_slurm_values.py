@@ -251,11 +251,10 @@ def test_a_default_time_up_to_the_queues_limit_is_not_refused(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("key", "why"),
     [
-        ("HealthCheckProgram", "is to check nodes with it"),
-        ("prolog", "is to check and clean nodes there around each job"),
+        ("epilog", "is to clean nodes there after each job"),
         ("TopologyPlugin", "is to tell Slurm about the network's topology itself"),
         ("SlurmctldAddr", "says in SlurmctldHost where the head is"),
-        ("AccountingStorageType", "sets accounting up as a whole, and has no slurmdbd yet"),
+        ("AccountingStoragePort", "sets accounting up as a whole"),
         ("NodeSet", "writes lines of several keys itself"),
     ],
 )
@@ -301,7 +300,7 @@ def test_a_wrong_way_to_preempt_is_said_once(tmp_path: Path) -> None:
         {"PriorityDecayHalfLife": 0, "PriorityUsageResetPeriod": "monthly", "Licenses": "matlab:4,ansys"},
         {"MCSPlugin": "mcs/group", "MCSParameters": "ondemand,ml|physics", "BcastExclude": "None"},
         {"SlurmSchedLogLevel": 1, "SlurmSchedLogFile": "/var/log/slurm/sched.log", "MaxNodeCount": 12},
-        {"SchedulerParameters": "bf_continue,bf_window=zzz", "HealthCheckNodeState": "zzz", "MailDomain": "zzz"},
+        {"SchedulerParameters": "bf_continue,bf_window=zzz", "MailDomain": "zzz"},
         {"DebugFlags": "gres,CPU_Bind", "TaskProlog": "/opt/prolog", "RebootProgram": "/sbin/reboot"},
         {"MpiDefault": "pmix", "TaskEpilog": "/opt/epilog"},
         {"FirstJobId": 67043329, "MaxJobId": 67108863, "TaskPluginParam": "Verbose,autobind=cores"},

@@ -1129,7 +1129,7 @@ WRONG = (
         ),
     ),
     Wrong(
-        name="accounting that nobody keeps",
+        name="accounting of one's own",
         cluster=(
             (
                 "    tags: {project: llm}\n",
@@ -1137,9 +1137,7 @@ WRONG = (
             ),
         ),
         says=(
-            C
-            + "slurm.extra.AccountingStorageEnforce: is kept for corral, which sets accounting up as a whole, and has"
-            + " no slurmdbd yet - leave it out",
+            C + "slurm.extra.AccountingStorageEnforce: is set by corral, whose working rests on it - leave it out",
         ),
     ),
     Wrong(

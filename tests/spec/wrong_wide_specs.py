@@ -141,13 +141,9 @@ WIDE = (
         says=(C + "queues[0].weight: 5000000000 is too large - use 4294967280 or less",),
     ),
     Wrong(
-        name="accounts without slurmdbd",
-        cluster=(("        efa: on\n", "        efa: on\n        accounts: [team, bio]\n"),),
-        says=(
-            C
-            + "queues[0].accounts: needs slurmdbd, which corral does not have yet: without it Slurm 22.05 lets nobody in,"
-            + " 24.11 everybody - leave it out; Unix groups work: extra: {AllowGroups: ...}",
-        ),
+        name="account that slurmdbd would write otherwise",
+        cluster=(("        efa: on\n", "        efa: on\n        accounts: [team, Bio]\n"),),
+        says=(C + "queues[0].accounts[1]: 'Bio' is no account - small letters, digits, '.', '_' and '-' are one",),
     ),
     Wrong(
         name="key of the partition that is corral's",

@@ -1,4 +1,4 @@
-"""Programs that come from the distribution: real Slurm and munge, cloud-init's schema, shellcheck, tmux.
+"""Programs that come from the distribution: real Slurm, munge and MariaDB, cloud-init's schema, shellcheck, tmux.
 
 Installing them starts no service and enables none: the tests and the box start their own. What needs root is in
 tools/install_packages.sh, so that one sudo covers it.
@@ -17,12 +17,14 @@ from steps import ROOT, CannotPrepareError, Step, answer, say
 SHELLCHECK = {"shellcheck": "shellcheck"}
 ALL = {  # package: a program in it, by which a system that is not Debian is judged
     "cloud-init": "cloud-init",
+    "mariadb-server": "mariadbd",
     "munge": "munged",
     "shellcheck": "shellcheck",
     "slurm-client": "scontrol",
     "slurm-wlm-basic-plugins": "slurmctld",  # plugins have no program of their own
     "slurmctld": "slurmctld",
     "slurmd": "slurmd",
+    "slurmdbd": "slurmdbd",
     "tmux": "tmux",
 }
 # A user's PATH often lacks the sbin directories, where Debian puts the daemons.
@@ -66,7 +68,7 @@ class DebianPackages(Step):
 
     def ready(self) -> str:
         """Return what is there."""
-        return "shellcheck" if self.packages == SHELLCHECK else "Slurm, munge, cloud-init, shellcheck, tmux"
+        return "shellcheck" if self.packages == SHELLCHECK else "Slurm, munge, MariaDB, cloud-init, shellcheck, tmux"
 
 
 def installed_packages(packages: Mapping[str, str]) -> set[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import slurms
-from corral.box.slurm import Controller, running_slurmctld
+from corral.box.slurm import Controller, running_slurmctld, without_accounting
 from corral.catalog.slurm_releases import parse_release
 from corral.catalog.slurm_settings import is_known
 from corral.model.cluster import ClusterPlan, QueuePlan
@@ -26,7 +26,7 @@ def differences(plan: ClusterPlan, root: Path, directory: Path) -> tuple[str, ..
 
     Raises SlurmError where it does not even start.
     """
-    files = cluster_files(plan)
+    files = without_accounting(cluster_files(plan))
     with running_slurmctld(files, directory, root) as controller:
         found = (
             *_of_release(plan, controller),

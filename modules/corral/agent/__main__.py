@@ -7,7 +7,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from corral.agent import asked
+from corral.agent.accounting import Accounting, Database
 from corral.agent.boot import boot_head, boot_node, fetch
+from corral.agent.dumps import BucketDumps, Dumps, dump
 from corral.agent.ec2 import Ec2
 from corral.agent.errors import AgentError
 from corral.agent.health.judge import Expected, expected_of
@@ -45,7 +48,8 @@ def _boot(chosen: argparse.Namespace) -> None:
     role, store = Role(chosen.role), _store(chosen)
     if role is Role.HEAD:
         plan, deployed = fetch(store, role, None)
-        boot_head(plan, deployed, _host(deployed.region), _client("secretsmanager", deployed.region))
+        host, secrets = _host(deployed.region), _client("secretsmanager", deployed.region)
+        boot_head(plan, deployed, host, secrets, Accounting(run, _dumps(plan, deployed)).start)
         return
     identity = own_identity()
     plan, deployed = fetch(store, role, identity.queue)
@@ -66,8 +70,12 @@ def _note(chosen: argparse.Namespace) -> None:
 
 def _keep(chosen: argparse.Namespace) -> None:
     plan, deployed = _records(chosen.records)
-    ec2 = Ec2(_client("ec2", deployed.region), plan.name)
+    ec2 = Ec2(_ec2_client(deployed.region), plan.name)
     keep(plan, deployed, ec2, chosen.spool, chosen.bell, chosen.turn, chosen.state)
+
+
+def _dump(chosen: argparse.Namespace) -> None:
+    dump(_dumps(*_records(chosen.records)), run, Database(run).is_whole)
 
 
 def _watch(_: argparse.Namespace) -> None:
@@ -84,7 +92,7 @@ def _health(chosen: argparse.Namespace) -> None:
     if chosen.deep:
         check.check_without_job(identity.node)
     found = (check.deep if chosen.deep else check.quick)(expected, _probe())
-    print(check.as_json(found) if chosen.json else check.as_text(found))
+    print(check.as_json(found) if chosen.json else check.as_text(found))  # noqa: T201
     if any(one.is_sick for one in found):
         raise check.HealthError(f"{identity.node} is not fit for jobs")
 
@@ -93,7 +101,7 @@ def _prolog(chosen: argparse.Namespace) -> None:
     from corral.agent.health import check
 
     node = os.environ.get("SLURMD_NODENAME") or own_identity().node
-    check.prolog(node, lambda: _expected(queue_of(node), chosen.records), _probe())
+    check.prolog(node, _expected(queue_of(node), chosen.records), _probe())
 
 
 def _health_check(chosen: argparse.Namespace) -> None:
@@ -106,7 +114,7 @@ def _health_check(chosen: argparse.Namespace) -> None:
 def _ranks(_: argparse.Namespace) -> None:
     from corral.agent.topology import paths_of, rank_order
 
-    print("\n".join(rank_order(paths_of(sys.stdin.read().split()))))
+    print("\n".join(rank_order(paths_of(sys.stdin.read().split()))))  # noqa: T201
 
 
 def _credentials(chosen: argparse.Namespace) -> None:
@@ -172,6 +180,12 @@ def _parser() -> argparse.ArgumentParser:
         "--turn", type=float, default=TURN_S, help="seconds between looks if no bell rings (default: %(default)s)"
     )
     keeper.set_defaults(act=_keep)
+    dumper = commands.add_parser("dump", help="write the records of jobs to the bucket; runs on the head")
+    dumper.add_argument(
+        "--records", type=Path, default=RECORDS, help="where cluster.json and deployed.json are (default: %(default)s)"
+    )
+    dumper.set_defaults(act=_dump)
+    asked.add_commands(commands, _plan, RECORDS, _dump)
     return parser
 
 
@@ -198,10 +212,24 @@ def _expected(queue: str, records: Path) -> Expected:
     return expected_of(_plan(records), queue)
 
 
+def _dumps(plan: ClusterPlan, deployed: Deployed) -> Dumps:
+    return BucketDumps(_client("s3", deployed.region), deployed.bucket, plan.name)
+
+
 def _client(service: str, region: str) -> object:
     import boto3
 
     return boto3.client(service, region_name=region)
+
+
+def _ec2_client(region: str) -> object:
+    """A client that asks once: EC2 answers InsufficientInstanceCapacity as a failure of its own (500), which botocore
+    would ask for again and again. The keeper asks again by itself, and knows what for.
+    """
+    import boto3
+    from botocore.config import Config
+
+    return boto3.client("ec2", region_name=region, config=Config(retries={"total_max_attempts": 1}))
 
 
 def _plan(directory: Path) -> ClusterPlan:

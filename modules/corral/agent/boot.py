@@ -4,7 +4,7 @@ Each step can be done again: a machine that is rebooted, or whose agent was kill
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from corral.agent.install import Placement, install
 from corral.agent.keep import prepare_spool
 from corral.agent.munge_key import await_munge_key, make_munge_key
 from corral.agent.places import is_needed, places
+from corral.agent.ssh import ssh_client
 from corral.agent.store import Store
 from corral.model.cluster import ClusterPlan, ImagePlan
 from corral.model.deployed import Deployed
@@ -25,6 +26,7 @@ from corral.model.jsons import from_json
 from corral.model.markets import Role
 
 STATE = Path("/var/lib/corral")  # the state volume of a head
+_SLURMCTLD_STATE = STATE / "slurmctld"
 HOME = Path("/home")
 _CONTROLLER_PORT = 6817
 
@@ -45,13 +47,24 @@ def fetch(store: Store, role: Role, queue: str | None, *, root: Path = Path("/")
     if role is Role.COMPUTE and queue not in {known.name for known in plan.queues}:
         names = ", ".join(known.name for known in plan.queues)
         raise BootError(f"cluster {plan.name} has no queue {queue!r} - it has {names}")
-    changed = install(places(files, role, queue), root)
+    changed = install((*places(files, role, queue), *ssh_client(plan)), root)
     log.info("install %s: %s", role, ", ".join(changed) or "nothing has changed")
     return plan, deployed
 
 
-def boot_head(plan: ClusterPlan, deployed: Deployed, host: Host, secrets: Any, *, root: Path = Path("/")) -> None:
-    """Starts the cluster's controller on this machine, with the state that an earlier head left."""
+def boot_head(
+    plan: ClusterPlan,
+    deployed: Deployed,
+    host: Host,
+    secrets: Any,
+    start_accounting: Callable[[ClusterPlan, Host, Path], None],
+    *,
+    root: Path = Path("/"),
+) -> None:
+    """Starts the cluster's controller on this machine, with the state that an earlier head left.
+
+    `start_accounting`: accounting.Accounting.start.
+    """
     host.fence_metadata()
     host.set_name(plan.head.host_name)
     host.search(plan.dns_zone)
@@ -62,8 +75,10 @@ def boot_head(plan: ClusterPlan, deployed: Deployed, host: Host, secrets: Any, *
     prepare_spool(root)
     host.start(credentials())
     host.start(keeper())
-    host.start(slurmctld(plan.image.slurm_sbin, str(STATE / "slurmctld")))
-    log.info("boot head of cluster %s: munge, the keeper and slurmctld are started", plan.name)
+    # A slurmctld that begins has to ask slurmdbd what can be counted, and ends where it cannot.
+    start_accounting(plan, host, _SLURMCTLD_STATE)
+    host.start(slurmctld(plan.image.slurm_sbin, str(_SLURMCTLD_STATE)))
+    log.info("boot head of cluster %s: munge, the keeper, accounting and slurmctld are started", plan.name)
 
 
 def boot_node(

@@ -4,11 +4,11 @@ They come apart when the keeper or slurmctld dies between two steps, and when EC
 new things late, so nothing is wrong that was not wrong for a while; what the notes still ask for is left alone.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from corral.agent.health_reason import instance_in
 from corral.agent.memory import Failures, Memory, chilled
 from corral.agent.memory import instances as known_instances
 from corral.agent.refusals import OWN_SHUTDOWN, kind_of_death
@@ -21,7 +21,6 @@ FAILURES_IN_A_ROW = 10  # boots of a queue that failed, until it is stopped; as 
 # How long after its launch an end says that the offer cannot give machines, and not that it takes one back.
 EARLY_S = 600.0
 _OWN_REASON = "corral: "
-_INSTANCE = re.compile(r"corral: (i-[0-9a-f]+):")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,18 +33,23 @@ class Terminate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forget:
-    """Let Slurm forget the machines of these nodes: their jobs are requeued, and the nodes can be launched again."""
+    """Let Slurm forget the machines of these nodes: their jobs are requeued, and the nodes can be launched again.
+
+    `silently`: somebody has drained them, and their reason stays that.
+    """
 
     nodes: tuple[str, ...]
     why: str
+    silently: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replace:
-    """Let Slurm end the machines of these nodes as soon as no job uses them."""
+    """Let Slurm end the machines of these nodes as soon as no job uses them. `drained`: they are already."""
 
     nodes: tuple[str, ...]
     why: str
+    drained: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,13 +116,14 @@ def decide(world: World, memory: Memory) -> tuple[tuple[Action, ...], Memory]:
 
     memory, stops = _counted(world, replace(memory, wrong=wrong))
     due = _due(lost, wrong, world.now, LOST_AFTER_S)
+    drained = frozenset(node.name for node in world.nodes if _drained_by_hand(node))
     actions: tuple[Action, ...] = (
         Terminate(instance_ids=_due(orphans, wrong, world.now, ORPHAN_AFTER_S), why="no node wants it"),
         Terminate(instance_ids=_due(doubles, wrong, world.now, ORPHAN_AFTER_S), why="its node has another"),
-        Forget(nodes=tuple(sorted({*due, *surely})), why="its machine is gone"),
-        Forget(nodes=_due(failed, wrong, world.now, LOST_AFTER_S), why="it did not answer"),
-        Forget(nodes=tuple(sorted(stuck)), why="it did not boot"),
-        Replace(nodes=_sick(wanting, held), why="its machine is sick"),
+        *_forgotten({*due, *surely}, drained, "its machine is gone"),
+        *_forgotten(_due(failed, wrong, world.now, LOST_AFTER_S), drained, "it did not answer"),
+        *_forgotten(stuck, drained, "it did not boot"),
+        Replace(nodes=_sick(wanting, held), why="its machine is sick", drained=True),
         Replace(nodes=_outdated(wanting, held, world.versions), why="its launch template is outdated"),
         Undrain(nodes=_healed(settled, held)),
         Wake(nodes=_asleep(settled, world.static)),
@@ -163,6 +168,19 @@ def _counted(world: World, memory: Memory) -> tuple[Memory, tuple[Stop, ...]]:
         counted=(*memory.counted, *(one.instance_id for one in new)),
     )
     return memory, stops
+
+
+def _drained_by_hand(node: SlurmNode) -> bool:
+    """Whether somebody else has drained it: Slurm keeps one reason a node, and theirs is worth more than ours."""
+    return "DRAIN" in node.states and not node.reason.startswith(_OWN_REASON)
+
+
+def _forgotten(nodes: Iterable[str], drained: frozenset[str], why: str) -> tuple[Forget, ...]:
+    names = set(nodes)
+    return (
+        Forget(nodes=tuple(sorted(names - drained)), why=why),
+        Forget(nodes=tuple(sorted(names & drained)), why=why, silently=True),
+    )
 
 
 def _was_wanted(instance: Instance, nodes: Sequence[SlurmNode]) -> bool:
@@ -237,8 +255,7 @@ def _healed(settled: Sequence[SlurmNode], held: Mapping[str, Sequence[Instance]]
 
 def _blamed(node: SlurmNode) -> str:
     """The instance that the reason of a node names."""
-    found = _INSTANCE.match(node.reason)
-    return found[1] if found else ""
+    return instance_in(node.reason) or ""
 
 
 def _has_blamed(node: SlurmNode, held: Sequence[Instance]) -> bool:

@@ -63,16 +63,34 @@ def changes(addresses: Mapping[str, str], present: Sequence[Record], zone: str) 
     return (*drop, *put, *_short_misses(present, zone))
 
 
-def publish(client: Any, zone_id: str, zone: str, addresses: Mapping[str, str]) -> None:
-    """Names nodes that were just launched. It can be repeated; other nodes' names stay. Raises DnsError."""
-    _apply(client, zone_id, [Change(action="UPSERT", record=record) for record in records(addresses, zone)])
+class Zone:
+    """The cluster's zone, by its id and its name, as a Route 53 client reaches it."""
 
+    def __init__(self, client: Any, zone_id: str, name: str) -> None:
+        self._client = client
+        self._id = zone_id
+        self._name = name
 
-def prune(client: Any, zone_id: str, zone: str, addresses: Mapping[str, str]) -> tuple[Change, ...]:
-    """What was changed so that the zone names these nodes alone: all that have a machine. Raises DnsError."""
-    wanted = changes(addresses, _present(client, zone_id), zone)
-    _apply(client, zone_id, wanted)
-    return wanted
+    def publish(self, addresses: Mapping[str, str]) -> None:
+        """Names nodes that were just launched. It can be repeated; other nodes' names stay. Raises DnsError."""
+        self._apply([Change(action="UPSERT", record=record) for record in records(addresses, self._name)])
+
+    def prune(self, addresses: Mapping[str, str]) -> tuple[Change, ...]:
+        """What was changed so that the zone names these nodes alone: all that have a machine. Raises DnsError."""
+        wanted = changes(addresses, self._present(), self._name)
+        self._apply(wanted)
+        return wanted
+
+    def _present(self) -> tuple[Record, ...]:
+        with _explained(self._id):
+            pages = self._client.get_paginator("list_resource_record_sets").paginate(HostedZoneId=self._id)
+            return tuple(_read(held) for page in pages for held in page["ResourceRecordSets"])
+
+    def _apply(self, wanted: Sequence[Change]) -> None:
+        for batch in batches(wanted):
+            with _explained(self._id):
+                told = {"Changes": [_written(change) for change in batch]}
+                self._client.change_resource_record_sets(HostedZoneId=self._id, ChangeBatch=told)
 
 
 def batches(wanted: Sequence[Change], at_once: int = ELEMENTS_AT_ONCE) -> Iterator[tuple[Change, ...]]:
@@ -107,27 +125,13 @@ def _short_misses(present: Sequence[Record], zone: str) -> Iterator[Change]:
                 yield Change(action="UPSERT", record=short)
 
 
-def _present(client: Any, zone_id: str) -> tuple[Record, ...]:
-    with _explained(zone_id):
-        pages = client.get_paginator("list_resource_record_sets").paginate(HostedZoneId=zone_id)
-        found = [held for page in pages for held in page["ResourceRecordSets"]]
-    return tuple(
-        Record(
-            name=str(held["Name"]).rstrip("."),
-            type=held["Type"],
-            ttl_s=held.get("TTL", 0),
-            values=tuple(value["Value"] for value in held.get("ResourceRecords", ())),
-        )
-        for held in found
+def _read(held: Mapping[str, Any]) -> Record:
+    return Record(
+        name=str(held["Name"]).rstrip("."),
+        type=held["Type"],
+        ttl_s=held.get("TTL", 0),
+        values=tuple(value["Value"] for value in held.get("ResourceRecords", ())),
     )
-
-
-def _apply(client: Any, zone_id: str, wanted: Sequence[Change]) -> None:
-    for batch in batches(wanted):
-        with _explained(zone_id):
-            client.change_resource_record_sets(
-                HostedZoneId=zone_id, ChangeBatch={"Changes": [_written(change) for change in batch]}
-            )
 
 
 def _written(change: Change) -> Mapping[str, Any]:

@@ -19,9 +19,11 @@ TERMINATED_AT_ONCE = 1000  # instances of one call
 OFFER_TAG, VERSION_TAG = "corral:offer", "aws:ec2launchtemplate:version"
 _SHOWN = ("pending", "running", "shutting-down", "terminated", "stopping", "stopped")
 _UNKNOWN_ID = re.compile(r"i-[0-9a-f]+")
-# Of an account in a region. Source: EC2 Developer Guide, "Request throttling for the Amazon EC2 API", resource rates.
-_LAUNCHED = Budget(most=1000, per_s=2)
-_TERMINATED = Budget(most=1000, per_s=20)
+# Of an account in a region: instances and calls. Source: EC2 Developer Guide, "Request throttling for the Amazon EC2
+# API", resource and request rates.
+_LAUNCHED, _LAUNCHES = Budget(most=1000, per_s=2), Budget(most=5, per_s=2)
+_TERMINATED, _TERMINATIONS = Budget(most=1000, per_s=20), Budget(most=100, per_s=5)
+_PATIENCE_S = 2.0  # how long the keeper waits within a turn; what takes longer waits for a later one
 
 
 class Ec2Error(AgentError):
@@ -38,7 +40,8 @@ class Ec2:
     def __init__(self, client: Any, cluster: str) -> None:
         self._client = client
         self._cluster = cluster
-        self._launched, self._terminated = _LAUNCHED, _TERMINATED
+        self._launched, self._launches = _LAUNCHED, _LAUNCHES
+        self._terminated, self._terminations = _TERMINATED, _TERMINATIONS
 
     def launch(
         self, template: DeployedTemplate, nodes: Sequence[str], token: str, *, at_least: int
@@ -49,6 +52,7 @@ class Ec2:
         """
         tags = [{"Key": NODES_TAG, "Value": fold(nodes)}]
         self._launched = _spent(self._launched, len(nodes))
+        self._launches = _spent(self._launches, 1)
         with _explained():
             answer = self._client.run_instances(
                 LaunchTemplate={"LaunchTemplateId": template.id, "Version": template.version},
@@ -89,6 +93,7 @@ class Ec2:
     def _terminate(self, instance_ids: list[str]) -> list[str]:
         """Those that EC2 does not know."""
         self._terminated = _spent(self._terminated, len(instance_ids))
+        self._terminations = _spent(self._terminations, 1)
         try:
             with _explained():
                 self._client.terminate_instances(InstanceIds=instance_ids)
@@ -104,7 +109,9 @@ class Ec2:
 def _spent(budget: Budget, amount: int) -> Budget:
     """The budget after this. Raises Ec2Error where EC2 would refuse it: asking would only make it worse."""
     left, wait_s = budget.spend(amount, time.monotonic())
-    if wait_s > 0:
+    if wait_s <= _PATIENCE_S:
+        time.sleep(wait_s)
+    else:
         raise Ec2Error(f"the account allows {amount} more instances in {wait_s:.0f} s", Kind.THROTTLE)
     return left
 

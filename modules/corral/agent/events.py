@@ -33,9 +33,16 @@ class Event(StrEnum):
     STOPPED = "stopped"
     STARTED = "job-started"
     WAITS = "job-waits"
+    BEGAN = "keeper-began"
+    UP = "up"
+    NOTICE = "notice"
+    DRAINED = "drained"
+    DRAINING = "draining"
 
 
-_GRAVE = frozenset({Event.REFUSED, Event.WITHOUT, Event.TERMINATED, Event.FORGOTTEN, Event.STOPPED})
+_GRAVE = frozenset(
+    {Event.REFUSED, Event.WITHOUT, Event.TERMINATED, Event.FORGOTTEN, Event.STOPPED, Event.NOTICE, Event.DRAINED}
+)
 
 
 class Journal:
@@ -44,12 +51,15 @@ class Journal:
     def __init__(self, file: Path | None = EVENTS) -> None:
         self._file = file
 
-    def tell(self, event: Event, text: str, **facts: object) -> None:
-        """Writes one down. A disk that is full loses events, and nothing else."""
+    def tell(self, event: Event, text: str, *, at: float | None = None, **facts: object) -> None:
+        """Writes one down. A disk that is full loses events, and nothing else.
+
+        `at`: when it happened, in seconds since 1970, where that is not now; lines are in the order of their writing.
+        """
         log.log(logging.WARNING if event in _GRAVE else logging.INFO, "%s %s", event, text)
         if self._file is None:
             return
-        held = {"at": _now(), "event": str(event), "text": text, **facts}
+        held = {"at": _moment(time.time() if at is None else at), "event": str(event), "text": text, **facts}
         with contextlib.suppress(OSError):
             self._file.parent.mkdir(parents=True, exist_ok=True)
             if self._file.exists() and self._file.stat().st_size > _LONGEST:
@@ -58,5 +68,5 @@ class Journal:
                 lines.write(json.dumps(held, ensure_ascii=False) + "\n")
 
 
-def _now() -> str:
-    return datetime.fromtimestamp(time.time(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+def _moment(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -74,7 +74,7 @@ class BoxHost:
     def start(self, daemon: Daemon, options: Sequence[str] = ()) -> None:
         """Starts the daemon with these options; one that runs already is left alone. Raises HostError."""
         install((self._again,))
-        if daemon.forks and _runs(daemon):
+        if daemon.packaged and _runs(daemon):
             return
         for directory in daemon.owned:
             Path(directory).mkdir(parents=True, exist_ok=True)

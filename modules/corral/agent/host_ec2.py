@@ -145,8 +145,10 @@ class Ec2Host:
         if options:
             variable = f"{daemon.unit.upper()}_OPTIONS"
             self._write(f"/etc/default/{daemon.unit}", f"{variable}={shlex.quote(shlex.join(options))}\n")
-        if daemon.forks:
-            text = _DROP_IN.format(directories=" ".join(daemon.owned))
+        if daemon.packaged:
+            text = _DROP_IN.format(directories=" ".join(daemon.owned)) + "".join(
+                f"After={unit}.service\n" for unit in daemon.after
+            )
             self._write_unit(f"{daemon.unit}.service.d/corral.conf", text)
         else:
             text = _UNIT.format(unit=daemon.unit, command=shlex.join(daemon.command))

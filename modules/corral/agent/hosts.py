@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from corral.agent.errors import AgentError
+from corral.model.accounting import DATABASE_DIR
 
 BOX = Path("/box")  # only a machine of the AWS in a box has it
 
@@ -20,7 +21,8 @@ class HostError(AgentError):
 class Daemon:
     """A daemon: its systemd unit, and the command that starts it. `owned`: directories of its user.
 
-    `forks`: it goes into the background by itself, and once only; another one sees for itself that it is not needed.
+    `forks`: it goes into the background by itself. `packaged`: it comes with a unit, and runs once only; of the agent's
+    own a second one sees for itself that it is not needed. `after`: units that it waits for at a boot.
     """
 
     unit: str
@@ -28,6 +30,13 @@ class Daemon:
     user: str = "root"
     owned: tuple[str, ...] = ()
     forks: bool = True
+    after: tuple[str, ...] = ()
+    alone: bool = False  # packaged, though it does not fork
+
+    @property
+    def packaged(self) -> bool:
+        """True if its unit comes with its package."""
+        return self.forks or self.alone
 
 
 class Host(Protocol):
@@ -71,7 +80,20 @@ def munge() -> Daemon:
 def slurmctld(sbin: str, state_dir: str) -> Daemon:
     """Slurm's controller; `state_dir` is its StateSaveLocation."""
     owned = (state_dir, "/var/log/slurm")
-    return Daemon(unit="slurmctld", command=(f"{sbin}/slurmctld",), user="slurm", owned=owned)
+    command = (f"{sbin}/slurmctld",)
+    return Daemon(unit="slurmctld", command=command, user="slurm", owned=owned, after=("slurmdbd",))
+
+
+def mariadb() -> Daemon:
+    """The database of slurmdbd; its settings are in a file of their own."""
+    owned = (DATABASE_DIR, "/run/mysqld")
+    return Daemon(unit="mariadb", command=("/usr/sbin/mariadbd",), user="mysql", owned=owned, forks=False, alone=True)
+
+
+def slurmdbd(sbin: str) -> Daemon:
+    """The daemon that keeps the records of jobs."""
+    owned, after = ("/var/log/slurm", "/run/slurmdbd"), ("munge", "mariadb")
+    return Daemon(unit="slurmdbd", command=(f"{sbin}/slurmdbd",), user="slurm", owned=owned, after=after)
 
 
 def slurmd(sbin: str) -> Daemon:

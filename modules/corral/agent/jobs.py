@@ -4,10 +4,13 @@ from dataclasses import dataclass
 
 from corral.agent.slurm import scancel, scontrol, squeue
 
+# Not the command: `sbatch --wrap` has none, and srun has one. An array's element has a number of its own here.
+_FORMAT = "--Format=JobID:24,BatchFlag:8"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeJob:
-    """A job that has this node. `batch`: it has a script, which can be asked for a checkpoint and requeued."""
+    """A job that has nodes. `batch`: it has a script, which can be asked for a checkpoint and requeued."""
 
     job_id: str
     batch: bool
@@ -15,9 +18,20 @@ class NodeJob:
 
 def jobs_on(node: str) -> tuple[NodeJob, ...]:
     """The jobs that run on a node, sorted. Raises SlurmError."""
-    lines = squeue(f"--nodelist={node}", "--states=running,suspended", "--format=%A %o")
-    found = (line.split(maxsplit=1) for line in lines.splitlines() if line.strip())
-    return tuple(sorted((NodeJob(job_id=job, batch=command != "(null)") for job, command in found), key=_number))
+    return _read(squeue(f"--nodelist={node}", "--states=running,suspended", _FORMAT))
+
+
+def running_jobs() -> tuple[NodeJob, ...]:
+    """The jobs of the whole cluster that have nodes, also those whose nodes are still being launched. Sorted.
+
+    Raises SlurmError.
+    """
+    return _read(squeue("--all", "--states=running,suspended,configuring,stopped", _FORMAT))
+
+
+def _read(lines: str) -> tuple[NodeJob, ...]:
+    found = (line.split() for line in lines.splitlines() if line.strip())
+    return tuple(sorted((NodeJob(job_id=job, batch=flag == "1") for job, flag in found), key=_number))
 
 
 def ask_for_checkpoint(job: NodeJob) -> None:

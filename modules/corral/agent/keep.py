@@ -16,7 +16,7 @@ from corral.agent import slurm
 from corral.agent.alone import alone
 from corral.agent.ec2 import Ec2
 from corral.agent.errors import AgentError
-from corral.agent.events import EVENTS, Journal
+from corral.agent.events import EVENTS, Event, Journal
 from corral.agent.launches import cold_until, why_cold
 from corral.agent.memory import MEMORY, load, save
 from corral.agent.requeued import Closed, Delayed, release
@@ -55,6 +55,7 @@ def keep(
             return
         signal.signal(signal.SIGTERM, _stop)
         memory, journal = state / MEMORY.name, Journal(state / EVENTS.name)
+        journal.tell(Event.BEGAN, f"the keeper of {plan.name} begins")
         keeper = Keeper(plan, deployed, ec2, slurm, partial(save, file=memory), time.time, journal, known=load(memory))
         with contextlib.suppress(Stopped), _listening(bell, spool) as line:
             _live(keeper, journal, spool, line, turn_s)

@@ -15,7 +15,8 @@ from corral.agent.world import Instance, Note
 from corral.model.cluster import ClusterPlan, QueuePlan
 from corral.model.node_names import fold, number_of, queue_of
 
-AT_ONCE = 100  # instances of one RunInstances call
+# Instances of one RunInstances call. Five calls are free, then EC2 allows two a second: large wishes get larger calls.
+AT_ONCE, MOST_AT_ONCE, FREE_CALLS = 100, 500, 5
 TAG_LENGTH = 256  # characters of a tag's value. Source: EC2 User Guide, "Tag your Amazon EC2 resources"
 
 
@@ -106,7 +107,8 @@ def next_step(wish: Wish, held: Sequence[Instance], memory: Memory, now: float) 
         return Done(instances=tuple(mine.values()))
     if not offers:
         return Done(instances=tuple(mine.values()), without=missing, why=why_cold(wish.queue, memory.cold, now))
-    batch = _batch(missing)
+    at_once = min(max(AT_ONCE, -(-len(wish.nodes) // FREE_CALLS)), MOST_AT_ONCE)
+    batch = _batch(missing, at_once)
     tries = memory.tries.get(wish.key, 0)
     token = hashlib.sha256(f"{wish.key} {tries} {offers[0]} {fold(batch)}".encode()).hexdigest()
     at_least = len(batch) if wish.together else 1
@@ -142,9 +144,9 @@ def _first_of_each(instances: Iterator[Instance]) -> Mapping[str, Instance]:
     return found
 
 
-def _batch(nodes: Sequence[str]) -> tuple[str, ...]:
+def _batch(nodes: Sequence[str], at_once: int) -> tuple[str, ...]:
     """The first nodes, as many as one call launches: their folded names are the value of a tag."""
-    batch = list(nodes[:AT_ONCE])
+    batch = list(nodes[:at_once])
     while len(batch) > 1 and len(fold(batch)) > TAG_LENGTH:
         batch.pop()
     return tuple(batch)

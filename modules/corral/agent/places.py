@@ -1,6 +1,6 @@
 """Which of a cluster's files belong where on which machine. Pure: bytes in, placements out."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from corral.agent.credentials import URI
 from corral.agent.install import Placement
@@ -18,8 +18,12 @@ PROGRAMS: Mapping[str, str] = {
 }
 _PROGRAM = """#!/bin/sh
 # Managed by corral: written by `corral-agent boot`.
-PYTHONPATH=/opt/corral/agent:/opt/corral/library exec /usr/bin/python3 -m corral.agent {arguments}
+{first}PYTHONPATH=/opt/corral/agent:/opt/corral/library exec /usr/bin/python3 -m corral.agent {arguments}
 """
+# A job that starts within a minute of a check that found nothing is not held up, not even by the start of a Python.
+_FIRST: Mapping[str, str] = {
+    "prolog": 'if [ -n "$(find /run/corral/healthy -newermt "-60 seconds" 2>/dev/null)" ]; then exit 0; fi\n',
+}
 # Root's programs have the machine's own role, everybody else's the job role.
 _JOB_ROLE = f"AWS_CONTAINER_CREDENTIALS_FULL_URI={URI}"
 _PROFILE = f"""# Managed by corral: where the SDKs and tools of AWS find the job role.
@@ -36,7 +40,9 @@ SetEnv {_JOB_ROLE}
 _OWN = (
     b"# Your own lines of slurm.conf; corral made this file and leaves it alone. After a change: scontrol reconfigure\n"
 )
+FIRST_JOB = "/etc/slurm/first-job.conf"
 _OWN_OBJECT = "own/slurm.conf"
+_FIRST_JOB = b"# Managed by corral: do not edit. Where the numbers of jobs begin; nothing here is Slurm's default, 1.\n"
 _SSH = {
     "ssh/authorized_keys": "/etc/ssh/corral_authorized_keys",
     "ssh/sshd.conf": "/etc/ssh/sshd_config.d/60-corral.conf",
@@ -63,10 +69,14 @@ def _shared(files: Mapping[str, bytes]) -> tuple[Placement, ...]:
         if name in files
     )
     programs = (
-        Placement(path=f"/opt/corral/bin/{name}", content=_PROGRAM.format(arguments=arguments).encode(), mode=0o755)
+        Placement(path=f"/opt/corral/bin/{name}", content=_program(name, arguments), mode=0o755)
         for name, arguments in PROGRAMS.items()
     )
     return (*records, *programs, *_job_role())
+
+
+def _program(name: str, arguments: str) -> bytes:
+    return _PROGRAM.format(first=_FIRST.get(name, ""), arguments=arguments).encode()
 
 
 def _job_role() -> tuple[Placement, ...]:
@@ -83,7 +93,20 @@ def _head(files: Mapping[str, bytes]) -> tuple[Placement, ...]:
     slurm = _below(files, "slurm/", "/etc/slurm")
     jobs = _below(files, "jobs/", "/opt/corral/jobs")
     ssh = tuple(Placement(path=_SSH[name], content=files[name]) for name in _SSH if name in files)
-    return (*slurm, _own_lines(files), *jobs, *ssh)
+    return (*slurm, _own_lines(files), _first_job(), *_accounting(files), *jobs, *ssh)
+
+
+def _first_job() -> Placement:
+    """Slurm refuses to start without a file that it is to include; `accounting` writes a number into it."""
+    return Placement(path=FIRST_JOB, content=_FIRST_JOB, keeps=True)
+
+
+def _accounting(files: Mapping[str, bytes]) -> Iterator[Placement]:
+    """slurmdbd refuses a slurmdbd.conf that others than its user may read."""
+    if (name := "accounting/mariadb.cnf") in files:
+        yield Placement(path="/etc/mysql/mariadb.conf.d/60-corral.cnf", content=files[name])
+    if (name := "accounting/slurmdbd.conf") in files:
+        yield Placement(path="/etc/slurm/slurmdbd.conf", content=files[name], mode=0o600, owner="slurm")
 
 
 def _own_lines(files: Mapping[str, bytes]) -> Placement:

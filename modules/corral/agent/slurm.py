@@ -1,9 +1,11 @@
 """Slurm's own commands, as far as the agent gives them: for many nodes at once, never one by one."""
 
 import contextlib
+import os
 import re
 import subprocess
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from corral.agent.errors import AgentError
 from corral.agent.world import SlurmNode
@@ -11,7 +13,6 @@ from corral.model.node_names import fold
 
 AT_ONCE = 100  # nodes of one `scontrol update`: it holds slurmctld's locks meanwhile
 _TIMEOUT_S = 60
-_NO_SCRIPT = ("", "(null)")  # the command of a job that is none of sbatch's
 
 
 class SlurmError(AgentError):
@@ -19,15 +20,23 @@ class SlurmError(AgentError):
 
 
 def power_down(nodes: Sequence[str], reason: str) -> None:
-    """Lets Slurm forget these nodes' machines; jobs on them are requeued. Raises SlurmError."""
+    """Lets Slurm forget these nodes' machines; jobs on them are requeued. Without a reason, theirs stays.
+
+    Raises SlurmError.
+    """
+    words = (f"reason={reason}",) if reason else ()
     for batch in _batches(nodes):
-        scontrol("update", f"nodename={fold(batch)}", "state=power_down_force", f"reason={reason}")
+        scontrol("update", f"nodename={fold(batch)}", "state=power_down_force", *words)
 
 
 def replace(nodes: Sequence[str], reason: str) -> None:
-    """Lets Slurm end these nodes' machines as soon as no job uses them. Raises SlurmError."""
+    """Lets Slurm end these nodes' machines as soon as no job uses them. Without a reason, theirs stays.
+
+    Raises SlurmError.
+    """
+    words = (f"reason={reason}",) if reason else ()
     for batch in _batches(nodes):
-        scontrol("update", f"nodename={fold(batch)}", "state=power_down_asap", f"reason={reason}")
+        scontrol("update", f"nodename={fold(batch)}", "state=power_down_asap", *words)
 
 
 def undrain(nodes: Sequence[str]) -> None:
@@ -41,14 +50,19 @@ def stop_queue(queue: str) -> None:
     scontrol("update", f"partitionname={queue}", "state=down")
 
 
+def open_queue(queue: str) -> None:
+    """Lets Slurm start jobs of a queue again. Raises SlurmError."""
+    scontrol("update", f"partitionname={queue}", "state=up")
+
+
 def tell_waiting(jobs: Sequence[int], text: str) -> None:
     """Says something on the terminals of those of the jobs that have one: srun's and salloc's. Raises SlurmError."""
     if not jobs:
         return
     listed = ",".join(str(job) for job in jobs)
-    for line in squeue(f"--jobs={listed}", "--format=%A %o").splitlines():
-        job, _, command = line.partition(" ")
-        if command in _NO_SCRIPT:
+    for line in squeue(f"--jobs={listed}", "--Format=JobID:24,BatchFlag:8").splitlines():
+        job, is_batch = line.split()
+        if is_batch == "0":
             with contextlib.suppress(SlurmError):  # its user has gone
                 scontrol("notify", job, text)
 
@@ -72,6 +86,8 @@ def read_node(line: str) -> SlurmNode:
         states=frozenset(fields["State"].split("+")),
         address=fields.get("NodeAddr", ""),
         reason=fields.get("Reason", ""),
+        comment=fields.get("Comment", ""),
+        started=fields.get("SlurmdStartTime", ""),
     )
 
 
@@ -93,14 +109,20 @@ def squeue(*arguments: str) -> str:
     return _run("squeue", "--noheader", *arguments)
 
 
+def ask(*command: str, more: Mapping[str, str]) -> str:
+    """What one of Slurm's programs printed, with these variables beside its own. Raises SlurmError."""
+    return _run(*command, more=more)
+
+
 def scancel(*arguments: str) -> None:
     """Signals or ends jobs. Raises SlurmError."""
     _run("scancel", *arguments)
 
 
-def _run(*command: str) -> str:
+def _run(*command: str, more: Mapping[str, str] = MappingProxyType({})) -> str:
+    environment = {**os.environ, **more}
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_TIMEOUT_S)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_TIMEOUT_S, env=environment)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise SlurmError(f"{' '.join(command)}: {error}") from error
     if done.returncode:

@@ -1,8 +1,8 @@
 """The order of ranks by the network's switches: neighbours in it share as many of them as they can.
 
-EC2 names the switches on the way from the top of its network to an instance (`ec2_topology`). The keeper writes them into
-the nodes' comments in Slurm, where every node can read them without asking EC2, which it may not. Pure, but for the two
-functions at the end.
+EC2 names the switches on the way from the top of its network to an instance (`ec2_topology`). The keeper writes them
+into the nodes' comments in Slurm, where every node can read them without asking EC2, which it may not. Pure, but for
+`paths_of` and `place_in_topology`.
 """
 
 import logging
@@ -79,7 +79,7 @@ def read_paths(text: str) -> Mapping[str, Switches]:
 
 
 def comments(wanted: Mapping[str, Switches], known: Mapping[str, Switches]) -> Mapping[str, tuple[str, ...]]:
-    """Which nodes get which new comment: one entry a path, for a call of scontrol each. Nothing where nothing changed."""
+    """Which nodes get which new comment: one entry a path, for a call of scontrol each, of what has changed."""
     found: dict[str, list[str]] = defaultdict(list)
     for node in sorted(wanted, key=_by_number):
         if wanted[node] != known.get(node, ()):
@@ -93,8 +93,8 @@ def place_in_topology(
     """The switches above each node, after they were written into the nodes' comments.
 
     `instances`: the running instance of each node that has come up lately. `switches`: `Ec2Topology.switches`. It takes
-    one call of EC2 for 100 nodes and one of scontrol for the nodes below each last switch. Raises Ec2Error, SlurmError;
-    then it can be repeated.
+    one call of EC2 for 100 nodes, a second apart, and one of scontrol for the nodes below each last switch.
+    Raises Ec2Error, SlurmError; then it can be repeated.
     """
     if not instances:
         return {}

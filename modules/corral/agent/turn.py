@@ -3,12 +3,13 @@ simulator can be EC2 and Slurm, and can kill the keeper between any two steps.
 """
 
 import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Protocol
 
 from corral.agent import decide as mending
-from corral.agent import launches, memory
+from corral.agent import launches, memory, observed
 from corral.agent.decide import Action, World, failed_to_boot
 from corral.agent.ec2 import Ec2Error
 from corral.agent.errors import AgentError
@@ -58,11 +59,11 @@ class Scheduler(Protocol):
         ...
 
     def power_down(self, nodes: Sequence[str], reason: str) -> None:
-        """Forgets machines at once."""
+        """Forgets machines at once; without a reason, theirs stays."""
         ...
 
     def replace(self, nodes: Sequence[str], reason: str) -> None:
-        """Ends machines as soon as no job uses them."""
+        """Ends machines as soon as no job uses them; without a reason, theirs stays."""
         ...
 
     def power_up(self, nodes: Sequence[str]) -> None:
@@ -100,6 +101,7 @@ class Keeper:
         self._cloud, self._scheduler, self._journal = cloud, scheduler, journal
         self._save, self._clock = save, clock
         self.memory = known
+        self._seen: Mapping[str, observed.Seen] | None = None
 
     def answer(self, notes: Sequence[Note], done: Callable[[Note], None]) -> frozenset[str]:
         """The nodes whose notes wait for the next turn: of those that failed, and of later ones of their nodes."""
@@ -116,6 +118,7 @@ class Keeper:
         # Slurm first: a node that is asked for in between has no instance yet, which is nothing for a minute.
         nodes = self._scheduler.nodes()
         shown = self._cloud.instances()
+        self._seen = observed.tell(self._journal, self._seen, nodes, shown, _ahead_of_utc_s())
         self.memory = memory.tidied(self.memory, (note.key for note in notes), shown, self._clock())
         world = World(
             nodes=nodes,
@@ -276,10 +279,11 @@ class Keeper:
                 ids = list(action.instance_ids)
                 self._journal.tell(Event.TERMINATED, f"{', '.join(ids)}: {action.why}", instances=ids, why=action.why)
             case mending.Forget():
-                self._scheduler.power_down(action.nodes, f"corral: {action.why}")
+                self._scheduler.power_down(action.nodes, "" if action.silently else f"corral: {action.why}")
                 self._mended(Event.FORGOTTEN, action.nodes, action.why)
             case mending.Replace():
-                self._scheduler.replace(action.nodes, f"corral: {action.why}")
+                # The reason of a node that is drained already says more.
+                self._scheduler.replace(action.nodes, "" if action.drained else f"corral: {action.why}")
                 self._mended(Event.REPLACED, action.nodes, action.why)
             case mending.Undrain():
                 self._scheduler.undrain(action.nodes)
@@ -299,6 +303,11 @@ def _without(nodes: Sequence[str], instances: Sequence[Instance]) -> tuple[str, 
     """The nodes that none of the instances is."""
     served = {one.node for one in instances}
     return tuple(node for node in nodes if node not in served)
+
+
+def _ahead_of_utc_s() -> float:
+    """What this machine's clock is ahead of UTC: Slurm prints its times by it."""
+    return float(time.localtime().tm_gmtoff)
 
 
 def _moment(at: float) -> str:

@@ -13,6 +13,7 @@ from corral.agent.errors import AgentError
 from corral.agent.identity import Identity
 from corral.agent.jobs import NodeJob
 from corral.agent.notice import Progress, Step, ends_at, next_steps
+from corral.agent.observed import comment_of
 
 LOOK_EACH_S = 5.0  # AWS's own advice; a notice is two minutes
 STEP_EACH_S = 1.0  # once there is one
@@ -67,7 +68,8 @@ def _do(step: Step, concerned: tuple[NodeJob, ...], identity: Identity, taken: T
     match step:
         case Step.DRAIN:
             reason = f"corral: spot, ends at {taken.end:%H:%M:%S}"
-            slurm.scontrol("update", f"nodename={identity.node}", "state=drain", f"reason={reason}")
+            comment = f"comment={comment_of(datetime.now(UTC), taken.end)}"  # for the keeper, who writes it down
+            slurm.scontrol("update", f"nodename={identity.node}", "state=drain", f"reason={reason}", comment)
             return replace(taken.progress, drained=True)
         case Step.ASK:
             for job in concerned:

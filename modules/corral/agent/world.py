@@ -14,12 +14,17 @@ _SLURMS_REASONS = ("Not responding", "ResumeTimeout reached", "Node unexpectedly
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlurmNode:
-    """A node as slurmctld has it. `states`: the base state and the flags."""
+    """A node as slurmctld has it. `states`: the base state and the flags.
+
+    `started`: since when its slurmd runs, as Slurm prints it; it stays when the machine is gone.
+    """
 
     name: str
     states: frozenset[str]
     address: str = ""
     reason: str = ""
+    comment: str = ""
+    started: str = ""
 
     @property
     def wants_machine(self) -> bool:

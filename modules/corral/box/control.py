@@ -45,7 +45,8 @@ REGION = "us-east-1"
 class BoxStatus:
     """What is known of the box of a directory; `problem` is a sentence when it runs but cannot keep its state.
 
-    `machines`: why its instances are not machines, a sentence; None where they are.
+    `machines`: why its instances are not machines, a sentence; None where they are. `faults`: those in force, a line
+    each.
     """
 
     state: Literal["running", "stopped", "crashed"]
@@ -56,6 +57,7 @@ class BoxStatus:
     started: datetime | None = None
     problem: str | None = None
     machines: str | None = None
+    faults: tuple[str, ...] = ()
 
 
 def start(dir: Path, *, machines: bool = False) -> BoxStatus:
@@ -123,7 +125,8 @@ def status(dir: Path) -> BoxStatus:
     }
     if _holder(home) != record["pid"]:
         return BoxStatus(state="crashed", **facts)
-    return BoxStatus(state="running", problem=_problem(home, record["port"]), **facts)
+    problem, faults = _health(home, record["port"])
+    return BoxStatus(state="running", problem=problem, faults=faults, **facts)
 
 
 def reset(dir: Path) -> None:
@@ -155,8 +158,26 @@ def machines(dir: Path) -> Mapping[str, Path]:
 
 def give_spot_notice(dir: Path, which: str, after: str) -> list[str]:
     """The ids of the spot machines that are taken back after this time. Raises BoxError where none is meant."""
-    query = urlencode({"of": which, "after": after})
-    return list(ask(_port(dir), "POST", f"/_box/fault/spot-notice?{query}")["instances"])
+    return list(make_fault(dir, "spot-notice", of=which, after=after)["instances"])
+
+
+def make_fault(dir: Path, kind: str, **words: str) -> Mapping[str, Any]:
+    """What came of a fault: the ids of the `instances` that it was done to, or the `line` of one now in force.
+
+    `words`: type, zone, market, of (a queue, a node, an instance id), left (how often), for and after (times such as
+    30s or 2m), room, reason, call, code, message, as the kind has them. Raises BoxError where they mean nothing.
+    """
+    return ask(_port(dir), "POST", f"/_box/fault/{kind}?{urlencode(words)}")
+
+
+def clear_faults(dir: Path, kind: str = "all") -> int:
+    """How many faults of this kind are in force no more. Raises BoxError where there was none of it."""
+    return int(ask(_port(dir), "POST", f"/_box/faults/clear?{urlencode({'kind': kind})}")["cleared"])
+
+
+def faults(dir: Path) -> list[Mapping[str, Any]]:
+    """The faults in force: docs/cli.md has their shape, and each has a `line` for people."""
+    return list(ask(_port(dir), "GET", "/_box/faults")["faults"])
 
 
 def environment(dir: Path) -> Mapping[str, str]:
@@ -232,14 +253,16 @@ def _port(dir: Path) -> int:
     raise BoxError(f"no box runs in {now.dir} - start it with `corral box start`")
 
 
-def _problem(home: StateDirectory, port: int) -> str | None:
+def _health(home: StateDirectory, port: int) -> tuple[str | None, tuple[str, ...]]:
+    """What is wrong with the box, a sentence, and the faults in force."""
     try:
-        answer = ask(port, "GET", "/_box/health").get("problem")
+        answer = ask(port, "GET", "/_box/health")
     except BoxError as error:
-        return str(error)
-    if answer and any(os.strerror(number) in answer for number in FULL):
-        return f"{answer}: {room(home)} - free some: what is made now is lost when the box ends"
-    return None if answer is None else str(answer)
+        return str(error), ()
+    problem, faults = answer.get("problem"), tuple(answer.get("faults", ()))
+    if problem and any(os.strerror(number) in problem for number in FULL):
+        return f"{problem}: {room(home)} - free some: what is made now is lost when the box ends", faults
+    return None if problem is None else str(problem), faults
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

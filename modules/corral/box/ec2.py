@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import time
 from functools import cache
 from typing import Any
 
@@ -25,14 +26,16 @@ from corral.box.ec2_console import ConsoleActions
 from corral.box.ec2_images import Images
 from corral.box.ec2_instances import Instances
 from corral.box.ec2_interfaces import InterfaceActions, Interfaces
-from corral.box.ec2_launch import plan_launch
+from corral.box.ec2_launch import check_tag_length, plan_launch
 from corral.box.ec2_lookups import Lookups
 from corral.box.ec2_network import Network
 from corral.box.ec2_placement import PlacementGroupActions, PlacementGroups
+from corral.box.ec2_rates import charge_request
 from corral.box.ec2_reservation_actions import ReservationActions
 from corral.box.ec2_reservations import CapacityReservations
 from corral.box.ec2_subnets import SubnetActions, Subnets
 from corral.box.ec2_templates import TemplateActions
+from corral.box.ec2_topology import TopologyActions
 from corral.box.ec2_volumes import Volumes
 from corral.box.ec2_wished_ids import wished_id
 from corral.box.ec2_zones import ZoneActions
@@ -50,6 +53,8 @@ INSTANCE_FILTERS = {
 }
 PREFIXES = {"placement-group": "pg", "capacity-reservation": "cr", "capacity-block": "cb"}  # of ids, beyond moto's
 TOKEN_LENGTH = 64  # ASCII characters (EC2 API reference, ensuring idempotency)
+NAMING = ("InstanceId", "ResourceId")  # parameters that name instances which exist
+TAG_PART = re.compile(r"^(?:TagSpecification\.\d+\.)?Tag\.\d+\.(Key|Value)$")
 PAGE = 1000  # instances, the largest page of DescribeInstances
 
 
@@ -92,19 +97,28 @@ class BoxEC2Response(
     SubnetActions,
     TemplateActions,
     ConsoleActions,
+    TopologyActions,
     EC2Response,
 ):
     """The actions of EC2."""
 
     def call_action(self) -> Any:
-        """The answer to a call whose parameters and filters AWS knows, in the world of this moment."""
-        self.ec2_backend.end_blocks(utcnow())
+        """The answer to a call whose parameters and filters AWS knows."""
         try:
             self._check_parameters()
+            charge_request(self.ec2_backend, self._get_action(), self.querystring, time.time())
+            self._check_visible()
             with wished_id(self._get_action(), self.params, self._known_ids):
                 return super().call_action()
         except Refused as refused:
             return self.serialized(ActionResult(refused))
+
+    def serialized(self, action_result: Any) -> Any:
+        """An answer on the wire; an error may have a status of its own."""
+        status, headers, body = super().serialized(action_result)
+        result = action_result.result
+        own = result.status if isinstance(result, Refused) else None
+        return own or status, headers, body
 
     def _known_ids(self) -> set[str]:
         backend = self.ec2_backend
@@ -142,7 +156,7 @@ class BoxEC2Response(
             (reservation, instance)
             for reservation in backend.reservations.values()
             for instance in reservation.instances
-            if (wanted is None or instance in wanted) and passes_filter_dict(instance, filters)
+            if (wanted is None or instance in wanted) and instance.is_visible and passes_filter_dict(instance, filters)
         ]
         start = int(self._get_param("NextToken") or 0)
         end = start + min(int(limit or PAGE), PAGE)
@@ -155,13 +169,22 @@ class BoxEC2Response(
                           " non-identical request.")  # fmt: skip
         return ActionResult(reservation)
 
+    def _check_visible(self) -> None:
+        """Raises Refused where the call names an instance that EC2 does not show yet."""
+        hidden = self.ec2_backend.hidden_instances()
+        for given, values in self.querystring.items() if hidden else ():
+            for id in hidden.intersection(values) if given.partition(".")[0] in NAMING else ():
+                raise Refused("InvalidInstanceID.NotFound", f"The instance ID '{id}' does not exist")
+
     def _check_parameters(self) -> None:
         action = self._get_action()
         members = _members(action)
-        for given in self.querystring:
+        for given, values in self.querystring.items():
             name = given.partition(".")[0]
             if members and name not in members and name not in ("Action", "Version"):
                 raise Refused("UnknownParameter", f"The parameter {name} is not recognized")
+            if part := TAG_PART.search(given):
+                check_tag_length(part[1], values[0])
         for name in self._filters_from_querystring():
             if not _is_filter(action, name):
                 raise Refused("InvalidParameterValue", f"The filter '{name}' is invalid")

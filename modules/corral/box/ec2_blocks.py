@@ -21,7 +21,6 @@ from corral.box.ec2_block_offerings import HOURS, Offering, offerings
 from corral.box.ec2_reservation_actions import moment
 from corral.box.ec2_reservations import CLEANING, MOMENT, CapacityReservation
 from corral.box.ec2_zones import zones_offering
-from corral.box.events import MachineEvent, announce
 from corral.box.refusals import Refused
 
 MOST = 64  # instances in a block
@@ -115,8 +114,12 @@ class CapacityBlocks:
         block = self.capacity_blocks[block_id] = CapacityBlock(id=block_id, reservation=reservation)
         return block
 
-    def end_blocks(self: Any, now: datetime) -> None:
-        """Ends what still runs in blocks that end within the half-hour. What is stopped stays, and cannot start."""
+    def end_blocks(self: Any, now: datetime) -> bool:
+        """Ends what still runs in blocks that end within the half-hour. What is stopped stays, and cannot start.
+
+        True if anything ended.
+        """
+        ended = False
         for block in self.capacity_blocks.values():
             reservation = block.reservation
             if reservation.emptied or now < reservation.end - CLEANING:
@@ -124,8 +127,9 @@ class CapacityBlocks:
             for instance in self.instances_in(reservation):
                 instance.terminate()
                 instance.state_reason, instance._reason = StateReason(), ""  # what AWS gives is not documented
-                announce(MachineEvent(kind="terminated", region=self.region_name, instance_id=instance.id))
+                ended = True
             reservation.emptied = True  # nothing starts in it any more
+        return ended
 
     def _next_like(self: Any, offer: Offering) -> Offering:
         """This one, or the next of its kind if it is sold: capacity never runs out here."""

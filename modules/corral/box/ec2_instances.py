@@ -1,79 +1,29 @@
-"""Instances: what a validated launch makes, and what is left when one ends. Whether a launch is valid: ec2_launch."""
+"""Instances as the API changes them: launched, ended, stopped, started. Whether a launch is valid: ec2_launch."""
 
 # mypy: disallow-subclassing-any=False
 from __future__ import annotations
 
+import time
 from collections import Counter
 from datetime import datetime, timedelta
 from typing import Any
 
 from moto.core.utils import utcnow
-from moto.ec2.models.instances import Instance, Reservation, StateReason
+from moto.ec2.models.instances import Reservation, StateReason
 from moto.ec2.utils import filter_iam_instance_profiles, random_id, random_reservation_id
 
+from corral.box.box_instance import BoxInstance
 from corral.box.ec2_interfaces import attach
 from corral.box.ec2_launch import Launch, plan_launch
 from corral.box.ec2_places import NetworkCardPlace
+from corral.box.ec2_rates import charge_instances
 from corral.box.ec2_reservations import CapacityReservation
 from corral.box.ec2_targets import find_reservation, taken_in, wanted_by
 from corral.box.ec2_volumes import key_is_usable
-from corral.box.events import MachineEvent, announce
+from corral.box.faults import launching
 from corral.box.refusals import Refused
 
 LISTED_AFTER_END = timedelta(hours=1)  # "Terminated instances remain visible" (EC2 user guide, instance life cycle)
-
-
-class BoxInstance(Instance):
-    """An instance with several network cards, which lets go of all it held when it ends."""
-
-    ended: datetime | None = None
-    capacity_reservation_id: str | None = None
-    capacity_block_id: str | None = None
-    interruption: datetime | None = None  # when the spot market takes it back
-
-    def __del__(self) -> None:
-        """Nothing: moto would free addresses here that others may hold by now."""
-
-    def prep_nics(self, *_args: Any, **_kwargs: Any) -> None:
-        """Starts without interfaces; the launch attaches them."""
-        self.nics: dict[int, Any] = {}
-
-    @property
-    def primary(self) -> Any:
-        """The interface at network card 0, device 0; None once the instance has ended."""
-        return self.nics.get(0)
-
-    @property
-    def private_ip(self) -> Any:
-        """The primary private address."""
-        return self.primary and self.primary.private_ip_address
-
-    private_ip_address = private_ip
-
-    @property
-    def private_dns_name(self) -> str:
-        """The name that AWS derives from the address; empty once there is none."""
-        return str(Instance.private_dns_name.fget(self)) if self.private_ip else ""
-
-    @property
-    def public_ip(self) -> Any:
-        """The public address, if there is one."""
-        return self.primary and self.primary.public_ip
-
-    public_ip_address = public_ip
-
-    def terminate(self) -> Any:
-        """Ends the instance: interfaces and volumes go or stay as their DeleteOnTermination says."""
-        previous = super().terminate()
-        for key, nic in list(self.nics.items()):
-            if nic.id in self.ec2_backend.enis:
-                self.nics[key] = nic
-                nic.device_index = key
-                self.detach_eni(nic)
-        self.nics = {}
-        self._subnet_id = None
-        self.ended = self.ended or utcnow()
-        return previous
 
 
 class Instances:
@@ -83,7 +33,10 @@ class Instances:
 
     def launch(self: Any, launch: Launch) -> Reservation:
         """The new instances; those whose volumes cannot be decrypted are dead already."""
-        self.forget_ended(utcnow())
+        now = utcnow()
+        self.forget_ended(now)
+        launch = launching.admit(launch, now)
+        charge_instances(self, "RunInstances", launch.count, time.time())
         reservation = Reservation(random_reservation_id(), owner_id=self.account_id)
         self.reservations[reservation.id] = reservation
         try:
@@ -95,7 +48,7 @@ class Instances:
             self._undo(reservation)
             raise
         for instance in reservation.instances:
-            announce(MachineEvent(kind="launched", region=self.region_name, instance_id=instance.id))
+            launching.befall(instance, launch, now)
             if not self._volumes_can_be_used(launch):
                 self._kill(instance, "Client.InternalError", "Client error on launch")
         return reservation
@@ -124,10 +77,18 @@ class Instances:
 
     def terminate_instances(self: Any, instance_ids: list[str]) -> Any:
         """Ends instances; one that has ended already is no error."""
-        ended = super().terminate_instances(instance_ids)  # type: ignore[misc]
-        for instance, _ in ended:
-            announce(MachineEvent(kind="terminated", region=self.region_name, instance_id=instance.id))
-        return ended
+        charge_instances(self, "TerminateInstances", len(instance_ids), time.time())
+        return super().terminate_instances(instance_ids)  # type: ignore[misc]
+
+    def hidden_instances(self: Any) -> set[str]:
+        """The ids of new instances that EC2 does not show yet."""
+        late: set[str] = getattr(self, "late_instances", set())
+        return {one for one in late if one in self.instances_by_id and not self.instances_by_id[one].is_visible}
+
+    def describe_instance_status(self: Any, *arguments: Any, **named: Any) -> list[BoxInstance]:
+        """The instances whose states are told: those that EC2 shows."""
+        found: list[BoxInstance] = super().describe_instance_status(*arguments, **named)  # type: ignore[misc]
+        return [instance for instance in found if instance.is_visible]
 
     def stop_instances(self: Any, instance_ids: list[str]) -> Any:
         """Stops instances; those of the spot market only if that was asked for at launch."""
@@ -138,10 +99,8 @@ class Instances:
             if instance.lifecycle == "spot":
                 raise Refused("UnsupportedOperation", f"You can't stop the Spot Instance '{instance.id}' because it is"
                               " associated with a one-time Spot Instance request.")  # fmt: skip
-        stopped = super().stop_instances(instance_ids)  # type: ignore[misc]
-        for instance, _ in stopped:
-            announce(MachineEvent(kind="stopped", region=self.region_name, instance_id=instance.id))
-        return stopped
+        charge_instances(self, "StopInstances", len(instance_ids), time.time())
+        return super().stop_instances(instance_ids)  # type: ignore[misc]
 
     def start_instances(self: Any, instance_ids: list[str]) -> Any:
         """Starts stopped instances, each in the reservation that it targets or an open one that fits."""
@@ -151,10 +110,19 @@ class Instances:
                 raise Refused("IncorrectInstanceState", f"The instance '{instance.id}' is not in a state from which it"
                               " can be started.")  # fmt: skip
         self._find_places([instance for instance in instances if instance.state == "stopped"], utcnow())
-        started = super().start_instances(instance_ids)  # type: ignore[misc]
-        for instance, _ in started:
-            announce(MachineEvent(kind="started", region=self.region_name, instance_id=instance.id))
-        return started
+        charge_instances(self, "StartInstances", len(instance_ids), time.time())
+        return super().start_instances(instance_ids)  # type: ignore[misc]
+
+    def reboot_instances(self: Any, instance_ids: list[str]) -> list[BoxInstance]:
+        """Boots machines again, from their disks."""
+        instances: list[BoxInstance] = self.get_multi_instances_by_id(instance_ids)
+        for instance in instances:
+            if instance.state != "running":
+                raise Refused("IncorrectInstanceState", f"The instance '{instance.id}' is not in a state from which it"
+                              " can be rebooted.")  # fmt: skip
+        for instance in instances:
+            instance.reboots += 1
+        return instances
 
     def take_in(self: Any, reservation: CapacityReservation, now: datetime) -> None:
         """Lets what runs, fits and is in no reservation run in this one, if it is open."""
@@ -277,4 +245,3 @@ class Instances:
     def _kill(self: Any, instance: BoxInstance, code: str, text: str) -> None:
         instance.terminate()
         instance.state_reason = StateReason(f"{code}: {text}", code)
-        announce(MachineEvent(kind="terminated", region=self.region_name, instance_id=instance.id))

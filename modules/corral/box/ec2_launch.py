@@ -25,6 +25,7 @@ from corral.box.refusals import Refused
 
 DEFAULT_TYPE = "m1.small"
 _SHOWN_KEY = r"[0-9a-zA-Z\-_+=,.@:]{1,255}"
+TAG_LENGTHS = {"Key": 128, "Value": 256}  # Unicode characters (EC2 user guide, tag your resources, restrictions)
 _RESERVED_KEYS = (".", "..", "_index")
 INTERFACE_REPLACES = {
     "SubnetId": "subnet ID",
@@ -223,11 +224,22 @@ def _placement_group(backend: Any, asked: Mapping[str, Any], kind: str, zone: st
     return group
 
 
+def check_tag_length(part: str, text: str) -> None:
+    """Raises Refused where the Key or Value of a tag is too long."""
+    if len(text) > TAG_LENGTHS[part]:
+        raise Refused(
+            "InvalidParameterValue", f"Tag {part.lower()} exceeds the maximum length of {TAG_LENGTHS[part]} characters"
+        )
+
+
 def _checked_tags(tags: Mapping[str, Mapping[str, str]], asked: Mapping[str, Any]) -> Mapping[str, Mapping[str, str]]:
     """The tags, of which an instance's become paths where its metadata are to show them.
 
     Source: EC2 user guide, "View tags for your EC2 instances using instance metadata"; the words: seek-oss/aec#411.
     """
+    for key, value in (tag for kind in tags.values() for tag in kind.items()):
+        check_tag_length("Key", key)
+        check_tag_length("Value", value)
     shown = (asked.get("MetadataOptions") or {}).get("InstanceMetadataTags") == "enabled"
     for key in tags.get("instance", {}) if shown else ():
         if key in _RESERVED_KEYS or not re.fullmatch(_SHOWN_KEY, key):

@@ -29,11 +29,14 @@ class Lookups:
 
     def describe_tags(self: Any, filters: dict[str, list[str]] | None = None) -> Any:
         """The tags that match; those of named resources without a look at all the others."""
-        ids = (filters or {}).get("resource-id")
+        ids, hidden = (filters or {}).get("resource-id"), self.hidden_instances()
         if not ids or len(filters or {}) > 1 or any(WILDCARDS & set(named) for named in ids):
-            return super().describe_tags(filters)  # type: ignore[misc]
+            return [found for found in super().describe_tags(filters) if found["resource_id"] not in hidden]  # type: ignore[misc]
         return [
-            found for named in ids for found in _shown(named, self.tags.get(named, {}), self.resource_type_of(named))
+            found
+            for named in ids
+            if named not in hidden
+            for found in _shown(named, self.tags.get(named, {}), self.resource_type_of(named))
         ]
 
     def resource_type_of(self: Any, resource_id: str) -> str:

@@ -36,6 +36,7 @@ INIT = ("/bin/sh", "/box/init.sh")
 _INIT = """#!/bin/sh
 trap 'exit 0' TERM
 {
+    if [ -e /box/wait ]; then sleep "$(cat /box/wait)"; rm /box/wait; fi # a slow boot, or one that hangs
     for script in /var/lib/cloud/scripts/per-boot/*; do
         if [ -x "$script" ]; then "$script"; fi
     done

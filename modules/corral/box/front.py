@@ -18,10 +18,11 @@ from urllib.parse import parse_qsl
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.wrappers import Response
 
-from corral.box import inventory, refusals
+from corral.box import access, inventory, refusals
 from corral.box.calls import Call, CallLog, error_code, identify, known_action
 from corral.box.cloud import Cloud
-from corral.box.faults import FaultError, Faults, parse_delay
+from corral.box.faults import FaultError, Faults
+from corral.box.process import MISTAKEN
 from corral.box.refusals import Answer, Refused
 
 StartResponse = Callable[..., Any]
@@ -62,18 +63,21 @@ class Front:
     def _call(self, environ: dict[str, Any], body: bytes) -> Answer:
         call = identify(environ, body)
         with self._cloud.lock:
-            answer = self._answer(environ, call)
+            self.faults.end_blocks()
+            answer = self._answer(environ, call, body)
             if call.changes and answer[0] < 400:
                 self._cloud.changed()
         self._calls.add(call, answer[0], error_code(answer[2]) if answer[0] >= 400 else None)
         return answer
 
-    def _answer(self, environ: dict[str, Any], call: Call) -> Answer:
+    def _answer(self, environ: dict[str, Any], call: Call, body: bytes) -> Answer:
         try:
             if call.service and not self._is_served(environ, call.service):
                 raise NotImplementedError(f"the service {call.service}")
             if call.action and not known_action(call):
                 raise Refused("InvalidAction", f"The action {call.action} is not valid for {call.service}.")
+            access.check(environ, call, body)
+            self.faults.judge(call)
             answer = Response.from_app(self._moto, environ, buffered=True)
             if _is_web_page(answer, call):
                 raise NotImplementedError(f"{environ['REQUEST_METHOD']} {environ.get('PATH_INFO')}")
@@ -93,7 +97,7 @@ class Front:
         try:
             return self._control(method, path, asked)
         except FaultError as error:
-            return _json(409, {"problem": str(error)})
+            return _json(MISTAKEN, {"problem": str(error)})
         except Exception as error:
             log.error("%s %s failed", method, path, exc_info=True)
             return _json(500, {"problem": f"{type(error).__name__}: {error} - see box.log"})
@@ -101,7 +105,8 @@ class Front:
     def _control(self, method: str, path: str, asked: Mapping[str, str]) -> Answer:
         match method, path.removeprefix("/_box/"):
             case "GET", "health":
-                return _json(200, {**self._facts, "problem": self._cloud.problem})
+                faults = [one["line"] for one in self.faults.listed()]
+                return _json(200, {**self._facts, "problem": self._cloud.problem, "faults": faults})
             case "GET", "inventory":
                 with self._cloud.lock:
                     return _json(200, inventory.take())
@@ -109,8 +114,12 @@ class Front:
                 return _json(200, {name: str(place) for name, place in self.places().items()})
             case "GET", "calls":
                 return _json(200, {"calls": list(self._calls.latest)})
-            case "POST", "fault/spot-notice":
-                return _json(200, {"instances": self.faults.give_notice(asked["of"], parse_delay(asked["after"]))})
+            case "GET", "faults":
+                return _json(200, {"faults": self.faults.listed()})
+            case "POST", "faults/clear":
+                return _json(200, {"cleared": self.faults.clear(asked.get("kind", "all"))})
+            case "POST", fault if fault.startswith("fault/"):
+                return _json(200, self.faults.make(fault.removeprefix("fault/"), asked))
             case "POST", "reset":
                 self._cloud.reset()
                 return _json(200, {})

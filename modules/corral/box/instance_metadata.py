@@ -37,6 +37,7 @@ def describe(backend: Any, instance: Any) -> Described:
         group_name=instance.placement.group_name or None,
         credentials=_credentials(instance, utcnow()),
         interruption=instance.interruption,
+        rebalance=instance.rebalance,
     )
 
 
@@ -58,20 +59,29 @@ def _card(nic: Any) -> Card:
 
 def _credentials(instance: Any, now: datetime) -> Credentials | None:
     """Those of the role in the instance's profile. They say whose they are, and are as good as the box's need be."""
-    role = _role(instance)
+    role = role_of(instance)
     if role is None:
         return None
-    digest = hashlib.sha256(f"{instance.id} {role}".encode()).hexdigest()
+    digest = _digest(instance.id, role)
     return Credentials(
         role=role,
-        access_key=f"ASIA{digest[:16].upper()}",
+        access_key=access_key(instance.id, role),
         secret_key=digest[16:56],
         session_token=f"{instance.id}/{role}",
         expires=now + _CREDENTIALS_LIVE,
     )
 
 
-def _role(instance: Any) -> str | None:
+def access_key(instance_id: str, role: str) -> str:
+    """The access key with which this instance calls in this role."""
+    return f"ASIA{_digest(instance_id, role)[:16].upper()}"
+
+
+def _digest(instance_id: str, role: str) -> str:
+    return hashlib.sha256(f"{instance_id} {role}".encode()).hexdigest()
+
+
+def role_of(instance: Any) -> str | None:
     """The role in the instance's profile; None where it has no profile, the profile is gone, or nothing is in it."""
     arn = (instance.iam_instance_profile or {}).get("Arn")
     profiles = iam_backends[instance.owner_id]["aws"].instance_profiles.values()

@@ -18,6 +18,9 @@ BOOKKEEPING: Mapping[str, frozenset[str]] = {
             "instances_by_id",
             "reservation_tokens",
             "block_offerings",
+            "api_buckets",  # how often it was called
+            "faults",
+            "late_instances",
             "sold_offerings",
             "reservations",
             "attachments",

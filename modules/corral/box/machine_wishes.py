@@ -15,6 +15,8 @@ from moto.route53.models import route53_backends
 
 from corral.box.control import ACCOUNT
 from corral.box.ec2_images import BOX_IMAGE, image_id
+from corral.box.faults import book
+from corral.box.faults.records import Fault, Hang, Partition
 from corral.box.instance_metadata import user_data_of
 
 _ENDED = ("shutting-down", "terminated")
@@ -22,7 +24,10 @@ _ENDED = ("shutting-down", "terminated")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """An instance that should be a machine. `volumes`: those beside its root. `devices`: names below /dev."""
+    """An instance that should be a machine. `host_name`: with its domain. `volumes`: those beside its root.
+
+    `devices`: names below /dev.
+    """
 
     instance_id: str
     region: str
@@ -33,10 +38,15 @@ class Wanted:
     user_data: bytes
     volumes: tuple[str, ...]
     devices: tuple[str, ...]
+    boot_wait: str
+    boots: int
+    hangs: bool
+    is_cut_off: bool
 
 
 def wanted_machines() -> Iterator[Wanted]:
     """The instances that should be machines: those that run, of the one image that this system holds."""
+    hanging, cut_off = _struck(Hang), _struck(Partition)
     for region, backend in list(ec2_backends[ACCOUNT].items()):
         for instance in running_instances(backend):
             user_data = user_data_of(instance)
@@ -47,11 +57,19 @@ def wanted_machines() -> Iterator[Wanted]:
                     vpc_id=instance.vpc_id,
                     network=IPv4Network(backend.get_vpc(instance.vpc_id).cidr_block),
                     address=IPv4Address(instance.private_ip),
-                    host_name=instance.private_dns_name.split(".")[0],
+                    host_name=instance.private_dns_name,
                     user_data=user_data,
                     volumes=tuple(sorted(_volumes(backend, instance))),
                     devices=tuple(_devices(instance.instance_type)),
+                    boot_wait=instance.boot_wait,
+                    boots=instance.reboots,
+                    hangs=instance.id in hanging,
+                    is_cut_off=instance.id in cut_off,
                 )
+
+
+def _struck(kind: type[Fault]) -> frozenset[str | None]:
+    return frozenset(fault.where.of for fault in book.faults() if isinstance(fault, kind))
 
 
 def running_instances(backend: Any) -> Iterator[Any]:
@@ -86,7 +104,21 @@ def existing() -> Existing:
 
 
 def names_in(vpc_id: str) -> Mapping[str, list[str]]:
-    """The addresses by name that the private zones of a VPC have."""
+    """The addresses by name that machines of a VPC can look up: EC2's own names, and those of its private zones."""
+    return {**_own_names(vpc_id), **_zone_names(vpc_id)}
+
+
+def _own_names(vpc_id: str) -> Mapping[str, list[str]]:
+    """`ip-10-64-1-11.ec2.internal` for every instance that has not ended.
+
+    Source: EC2 User Guide, "EC2 instance hostnames and domains" (IP address names).
+    """
+    instances = (one for _, backend in list(ec2_backends[ACCOUNT].items()) for one in backend.all_instances())
+    living = (one for one in instances if one.vpc_id == vpc_id and one.state not in _ENDED and one.private_ip)
+    return {one.private_dns_name: [one.private_ip] for one in living}
+
+
+def _zone_names(vpc_id: str) -> Mapping[str, list[str]]:
     zones = route53_backends[ACCOUNT]["aws"].zones.values()
     held = [zone for zone in zones if any(vpc["vpc_id"] == vpc_id for vpc in zone.vpcs)]
     return {

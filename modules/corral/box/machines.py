@@ -23,7 +23,6 @@ from werkzeug.serving import BaseWSGIServer
 from corral.box import ec2_console, library
 from corral.box.cloud import Cloud
 from corral.box.control import ACCOUNT
-from corral.box.events import MachineEvent, announce
 from corral.box.first_boot import INIT, UserDataError, lay_down, read_user_data
 from corral.box.inside import Application, serve_inside
 from corral.box.instance_metadata import describe
@@ -42,12 +41,17 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Site:
-    """A VPC that runs, and the server of what its machines reach outside. `plugged`: volumes by machine."""
+    """A VPC that runs, and the server of what its machines reach outside.
+
+    `plugged`: volumes by machine. `stopped`, `cut_off`: machines whose processes stand still, or that have no network.
+    """
 
     region: str
     keeper: Keeper
     server: BaseWSGIServer
     plugged: dict[str, set[str]] = field(default_factory=dict)
+    stopped: set[str] = field(default_factory=set)
+    cut_off: set[str] = field(default_factory=set)
 
     @property
     def vpc(self) -> Vpc:
@@ -64,8 +68,8 @@ class _Site:
 class Machines:
     """All machines of a box. Nothing runs before `open`, and nothing is left after `close`.
 
-    `_begun`: the instances that are machines or will be within seconds, with their VPCs. `_ended`: machines that were
-    ended from here.
+    `_begun`: the instances that are machines or will be within seconds, with their VPCs. `_boots`: how often each of
+    them had been rebooted when it was started. `_ended`: machines that were ended from here.
     """
 
     def __init__(self, cloud: Cloud, front: Application, ground: Ground, directory: Path) -> None:
@@ -75,6 +79,7 @@ class Machines:
         self._directory = directory
         self._sites: dict[str, _Site] = {}
         self._begun: dict[str, str] = {}
+        self._boots: dict[str, int] = {}
         self._starting: set[str] = set()
         self._ended: set[str] = set()
         self._changed = threading.Event()
@@ -158,11 +163,21 @@ class Machines:
         running = site.vpc.machines()
         for name in running:
             if name not in wanted:
-                self._ended.add(name)
-                with contextlib.suppress(MachineError):  # it has ended meanwhile
-                    site.vpc.end(name)
+                self._end(site, name)
+            elif name in self._begun and wanted[name].boots != self._boots.get(name):
+                self._end(site, name)
+                del self._begun[name]  # it begins anew, with the disk that it has
+            else:
+                _trouble(site, wanted[name])
         for name in {*running, *site.plugged}:
             self._plug(site, name, wanted[name].volumes if name in wanted else ())
+
+    def _end(self, site: _Site, name: str) -> None:
+        self._ended.add(name)
+        site.stopped.discard(name)
+        site.cut_off.discard(name)
+        with contextlib.suppress(MachineError):  # it has ended meanwhile
+            site.vpc.end(name)
 
     def _plug(self, site: _Site, name: str, volumes: Collection[str]) -> None:
         has = site.plugged.setdefault(name, set())
@@ -184,6 +199,7 @@ class Machines:
             self._refuse(one, error)
             return
         self._begun[one.instance_id] = one.vpc_id
+        self._boots[one.instance_id] = one.boots
         threading.Timer(LAUNCH_S, self._start_later, (one,)).start()
 
     def _start_later(self, one: Wanted) -> None:
@@ -232,11 +248,19 @@ class Machines:
         console.touch()
         (draft / "console").unlink()
         (draft / "console").symlink_to(console)  # it is read after the machine is gone
+        (draft / "box" / "wait").write_text(one.boot_wait, encoding="utf-8")
         (draft / "box" / "devices").write_text("".join(f"{name}\n" for name in one.devices), encoding="utf-8")
+        sick_at_boot = self._directory / "health"  # outputs of tools, as corral.agent.health.readings.BoxProbe has them
+        if sick_at_boot.is_dir():
+            shutil.copytree(sick_at_boot, draft / "box" / "health")
         config = draft / "root" / ".aws" / "config"
         config.parent.mkdir()
         text = f"[default]\nregion = {one.region}\nendpoint_url = http://{one.network[1]}\n"
         config.write_text(text, encoding="utf-8")
+        profile = draft / "etc" / "profile.d" / "box.sh"  # for users, who have homes of their own
+        profile.parent.mkdir(exist_ok=True)
+        told = f"export AWS_ENDPOINT_URL=http://{one.network[1]} AWS_DEFAULT_REGION={one.region}\n"
+        profile.write_text(told, encoding="utf-8")
         draft.rename(disk)
 
     def _sweep(self, exists: Existing) -> None:
@@ -290,6 +314,8 @@ class Machines:
             for name in site.vpc.ends():
                 if self._closed.is_set():
                     return
+                site.stopped.discard(name)
+                site.cut_off.discard(name)
                 if name not in self._ended:
                     self._end_instance(name, site.region, _SHUT_DOWN)
                 self._ended.discard(name)
@@ -306,8 +332,19 @@ class Machines:
             stops = stays and reason.startswith("Client.")
             (instance.stop if stops else instance.terminate)()
             instance.state_reason = StateReason(reason, reason.partition(":")[0])
-            announce(MachineEvent(kind="stopped" if stops else "terminated", region=region, instance_id=instance_id))
             self._cloud.changed()
+
+
+def _trouble(site: _Site, one: Wanted) -> None:
+    """Lets a machine stand still or lose its network, or ends that, as is wanted."""
+    name, vpc = one.instance_id, site.vpc
+    with contextlib.suppress(MachineError):  # it has ended meanwhile
+        if one.hangs != (name in site.stopped):
+            (vpc.freeze if one.hangs else vpc.thaw)(name)
+            (site.stopped.add if one.hangs else site.stopped.discard)(name)
+        if one.is_cut_off != (name in site.cut_off):
+            vpc.link(name, up=not one.is_cut_off)
+            (site.cut_off.add if one.is_cut_off else site.cut_off.discard)(name)
 
 
 def _remove(place: Path) -> None:

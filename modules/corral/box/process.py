@@ -18,11 +18,18 @@ from corral.box.directory import StateDirectory, open_log
 READY_TIMEOUT_S = 60  # a loaded machine needs a few seconds; beyond a minute something is wrong
 NEEDED = 4 << 20  # bytes: a whole environment is saved in less than 1 MiB, twice for a moment, and the logs grow
 FULL = (errno.ENOSPC, errno.EDQUOT)
+MISTAKEN = 409  # the HTTP status of a request of the box's own that means nothing there
 STOP_TIMEOUT_S = 10  # saving the largest cloud takes well under a second
 
 
 class BoxError(Exception):
     """A box that cannot do what was asked; the text is one sentence for a person."""
+
+
+class Mistaken(BoxError):
+    """A request that means nothing in this box; the text is one sentence for a person."""
+
+    code = 2  # with which a command ends: wrong input
 
 
 def spawn(home: StateDirectory, *, machines: bool) -> str:
@@ -78,7 +85,7 @@ def end(pid: int) -> None:
 
 
 def ask(port: int, method: str, path: str) -> dict[str, Any]:
-    """The daemon's answer to one of its own requests. Raises BoxError if it gives none or refuses."""
+    """The daemon's answer to one of its own requests. Raises BoxError if it gives none or refuses, or Mistaken."""
     connection = HTTPConnection("127.0.0.1", port, timeout=30)
     try:
         connection.request(method, path)
@@ -88,6 +95,8 @@ def ask(port: int, method: str, path: str) -> dict[str, Any]:
         raise BoxError(f"the box at 127.0.0.1:{port} does not answer {path}: {error}") from None
     finally:
         connection.close()
+    if answer.status == MISTAKEN:
+        raise Mistaken(str(body.get("problem")))
     if answer.status != 200:
         raise BoxError(f"the box at 127.0.0.1:{port} refused {path}: {body.get('problem', answer.reason)}")
     return dict(body)

@@ -30,8 +30,10 @@ log = logging.getLogger(__name__)
 class Refused(ServiceException):
     """An AWS error with its code; a class of ours because moto cannot serialise its own base class."""
 
-    def __init__(self, code: str, message: str) -> None:
+    def __init__(self, code: str, message: str, status: int | None = None) -> None:
+        """`status`: that of HTTP, where it is not the 400 that most errors of EC2 have."""
         super().__init__(code, message)
+        self.status = status
 
 
 def refusal_of(error: Exception, call: Call) -> Refused:
@@ -60,7 +62,11 @@ def write(refused: Refused, call: Call, content_type: str) -> Answer:
         return 400, {"Content-Type": "application/x-amz-json-1.1", "x-amzn-errortype": refused.code}, body
     body = written["body"]
     headers = {str(name): str(value) for name, value in written["headers"].items()}
-    return int(written["status_code"]), headers, body.encode() if isinstance(body, str) else bytes(body)
+    return (
+        refused.status or int(written["status_code"]),
+        headers,
+        body.encode() if isinstance(body, str) else bytes(body),
+    )
 
 
 def _operation(service: Any, action: str) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from corral.box import budgets, ec2, efs, fsx, iam, s3, ssm, tagging
+from corral.box import budgets, ec2, efs, fsx, iam, s3, ssm, sts, tagging
 from corral.box.control import ACCOUNT
 
 
@@ -18,4 +18,5 @@ def install() -> None:
     efs.install()
     budgets.install()
     s3.install()
+    sts.install()
     tagging.install()

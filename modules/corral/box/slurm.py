@@ -2,7 +2,8 @@
 
 Everything runs in namespaces of its own (network, hostname, mounts, processes), so the files are used as they are, any
 number of clusters run side by side, and nothing of the system's own Slurm, munge or network is touched. It needs root,
-or user namespaces. No nodes run here: what Slurm asks the agent to launch stays powered down.
+or user namespaces. No nodes run here: what Slurm asks the agent to launch stays powered down. There is no slurmdbd
+either, so the lines of slurm.conf that lead to it are left out.
 
     python -m corral.box.slurm DIRECTORY -- scontrol show nodes      # DIRECTORY: what `corral render --out` wrote
 
@@ -130,6 +131,14 @@ def running_slurmctld(files: Mapping[str, str], directory: Path, root: Path = Pa
             _stop(process)
 
 
+def without_accounting(files: Mapping[str, str]) -> Mapping[str, str]:
+    """The files for a slurmctld without a slurmdbd beside it, which else ends as it first starts."""
+    lines = files["slurm/slurm.conf"].splitlines(keepends=True)
+    kept = "".join(line for line in lines if not line.startswith("AccountingStorage"))
+    others = {name: text for name, text in files.items() if not name.startswith("accounting/")}
+    return {**others, "slurm/slurm.conf": kept}
+
+
 def read_files(directory: Path) -> Mapping[str, str]:
     """The text of every file below the directory by its path."""
     paths = sorted(path for path in directory.rglob("*") if path.is_file())
@@ -212,7 +221,8 @@ def _user_number(user: str, root: Path) -> int:
 
 def _install(files: Mapping[str, str], directory: Path) -> None:
     """As the agent does it on a head."""
-    install(places({name: text.encode() for name, text in files.items()}, Role.HEAD, None), directory)
+    texts = without_accounting(files)
+    install(places({name: text.encode() for name, text in texts.items()}, Role.HEAD, None), directory)
 
 
 def _head(script: Path, directory: Path, root: Path) -> Sequence[str]:

@@ -32,7 +32,7 @@ class TaggedEC2:
 
     def iter_tagged_resources(self: Any) -> Iterator[TaggedResource]:
         """Everything with tags that still exists."""
-        gone = {i.id for i in self.all_instances() if i.state in GONE}
+        gone = {i.id for i in self.all_instances() if i.state in GONE} | self.hidden_instances()
         gone |= {gateway.id for gateway in self.nat_gateways.values() if gateway.state in GONE}
         for resource in super().iter_tagged_resources():  # type: ignore[misc]
             if resource.arn.rpartition("/")[2] not in gone:

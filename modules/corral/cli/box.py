@@ -14,7 +14,9 @@ import typer
 
 from corral.box import control
 from corral.box.directory import StateDirectory
+from corral.cli import box_fault
 from corral.cli.account import box_state
+from corral.cli.box_fault import Directory
 from corral.cli.failure import ExitCode, Failure, tell
 from corral.cli.idle import all_stacks_held
 from corral.cli.options import AsJson, Yes, examples, new_app
@@ -25,14 +27,7 @@ from corral.engine.errors import EngineError
 from corral.engine.projects import sync
 
 app = new_app("AWS on this machine: one daemon per state directory, reachable from this machine only.")
-faults = new_app("What goes wrong on AWS, on request.")
-app.add_typer(faults, name="fault")
-Directory = Annotated[
-    Path | None,
-    typer.Option(
-        "--dir", "--box-dir", metavar="DIR", help="The state directory; else CORRAL_BOX_DIR, else one per user."
-    ),
-]
+app.add_typer(box_fault.app, name="fault", epilog=box_fault.EXAMPLES)
 
 
 WithMachines = Annotated[
@@ -106,20 +101,6 @@ def reset(dir: Directory = None, yes: Yes = False) -> None:
     typer.echo(f"the box in {where} is empty")
 
 
-@faults.command(
-    "spot-notice",
-    epilog=examples("corral box fault spot-notice train-1", "corral box fault spot-notice train --after 30s"),
-)
-def spot_notice(
-    which: Annotated[str, typer.Argument(metavar="WHICH", help="A node, a queue, or an instance id.")],
-    after: Annotated[str, typer.Option(metavar="TIME", help="How long after the notice the machine ends.")] = "2m",
-    dir: Directory = None,
-) -> None:
-    """Take spot machines back: they get the notice now, and end when its time is over."""
-    taken = control.give_spot_notice(box_state(dir), which, after)
-    typer.echo(f"{', '.join(taken)}: notice given, the end comes in {after}")
-
-
 def _ready_for_pulumi(variables: Mapping[str, str]) -> Mapping[str, str]:
     """The variables with Pulumi and its language host on PATH, after the box's copy of the stacks is up to date."""
     if project := _project():
@@ -156,6 +137,7 @@ def _document(now: control.BoxStatus) -> dict[str, Any]:
         "started": now.started.isoformat() if now.started else None,
         "problem": now.problem,
         "no_machines_because": now.machines,
+        "faults": list(now.faults),
     }
 
 
@@ -169,6 +151,8 @@ def _tell(now: control.BoxStatus) -> None:
             typer.echo(f"no box runs in {now.dir}; `corral box start` starts one")
     if now.machines and now.state == "running":
         typer.echo(f"its instances are no machines: {now.machines}")
+    if now.faults:
+        typer.echo(f"faults are in force: {'; '.join(now.faults)}")
     if now.problem:
         typer.echo(f"it has a problem: {now.problem}")
 

@@ -40,6 +40,8 @@ PLUGIN_PAGE = (
 PROGRAMS = (
     ("slurmctld", "-V", (SLURM,), "apt-get install slurmctld, or `make debian`"),
     ("slurmd", "-V", (SLURM,), "apt-get install slurmd, or `make debian`"),
+    ("slurmdbd", "-V", (SLURM,), "apt-get install slurmdbd, or `make debian`"),
+    ("mariadbd", "--version", (SLURM,), "apt-get install mariadb-server, or `make debian`"),
     ("munged", "--version", (SLURM,), "apt-get install munge, or `make debian`"),
     ("shellcheck", "--version", (), "apt-get install shellcheck (only corral's own tests use it)"),
     ("cloud-init", "--version", (), "apt-get install cloud-init (only corral's own tests use it)"),

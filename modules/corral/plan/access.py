@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from corral.model.accounting import dump_key
+
 Statement = Mapping[str, Any]
 
 
@@ -198,11 +200,12 @@ def _ending(arns: ClusterArns) -> tuple[Statement, ...]:
 
 def _head_files(arns: ClusterArns) -> tuple[Statement, ...]:
     prefix = f"{arns.bucket}/{arns.prefix}/*"
-    listed = {"StringLike": {"s3:prefix": [f"{arns.prefix}/*"]}}
+    dump = dump_key(arns.cluster)
+    listed = {"StringLike": {"s3:prefix": [f"{arns.prefix}/*", dump]}}
     pins = f"arn:aws:ssm:{arns.region}:{arns.account}:parameter/corral/{arns.cluster}/*"
     zone = ["route53:ChangeResourceRecordSets", "route53:ListResourceRecordSets"]
     return (
-        _allow("Files", ["s3:GetObject", "s3:PutObject"], [prefix]),
+        _allow("Files", ["s3:GetObject", "s3:PutObject"], [prefix, f"{arns.bucket}/{dump}"]),
         _allow("List", ["s3:ListBucket"], [arns.bucket], listed),
         _allow("Munge", ["secretsmanager:GetSecretValue", "secretsmanager:PutSecretValue"], [arns.munge_secret]),
         _allow("Names", zone, [arns.hosted_zone]),

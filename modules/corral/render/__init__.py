@@ -11,6 +11,7 @@ from corral.model.deployed import BootFacts, Deployed
 from corral.model.jsons import to_json
 from corral.model.markets import Role
 from corral.render import bundle
+from corral.render.accounting import accounting_files
 from corral.render.boot import cloud_config
 from corral.render.host import BOX, EC2, host_conf
 from corral.render.jobs import job_files
@@ -31,6 +32,7 @@ def cluster_files(plan: ClusterPlan) -> Mapping[str, str]:
         "slurm/gres.conf": gres_conf(plan),
         "slurm/host.conf": host_conf(BOX if plan.image.box else EC2),
         "slurm/slurm.conf": slurm_conf(plan),
+        **accounting_files(plan),
         **nccl_files(plan),
         **job_files(plan),
         **ssh_files(plan),

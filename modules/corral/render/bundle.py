@@ -54,5 +54,5 @@ def _below(directory: Traversable, name: str) -> Iterator[tuple[str, bytes]]:
     for entry in directory.iterdir():
         if entry.is_dir() and entry.name != "__pycache__":
             yield from _below(entry, f"{name}/{entry.name}")
-        elif entry.name.endswith(".py"):
+        elif entry.name.endswith((".py", ".csv")):
             yield f"{name}/{entry.name}", entry.read_bytes()

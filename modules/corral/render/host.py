@@ -61,6 +61,7 @@ def host_settings(facts: HostFacts) -> Mapping[str, Value]:
         "SlurmdPidFile": f"{facts.run_dir}/slurmd.pid",
         "AuthInfo": f"socket={facts.munge_socket}" if facts.munge_socket else None,
         **_confinement(cgroups=facts.cgroups),
+        "JobAcctGatherType": "jobacct_gather/cgroup" if facts.cgroups else "jobacct_gather/linux",
         "SlurmdParameters": "config_overrides" if facts.poses else None,
     }
 
@@ -70,12 +71,13 @@ def _confinement(*, cgroups: bool) -> Mapping[str, Value]:
 
     task/cgroup comes first: from 23.02.1 Slurm sorts them so itself, since on cgroup v2 before Linux 6.2 the other
     order undoes the binding (CHANGELOG/slurm-23.02.md). No task plugin is no line: 23.11 removed `task/none`.
-    Contain makes a job's container exist on every node from the start; without proctrack/cgroup it is an error.
+    Alloc: every node of a job is checked before the job begins anywhere, not only the first. Contain makes a job's
+    container exist on every node from the start; without proctrack/cgroup it is an error.
     """
     return {
         "ProctrackType": "proctrack/cgroup" if cgroups else "proctrack/linuxproc",
         "TaskPlugin": ("task/cgroup", "task/affinity") if cgroups else None,
-        "PrologFlags": ("Alloc", "Contain") if cgroups else None,
+        "PrologFlags": ("Alloc", "Contain") if cgroups else "Alloc",
     }
 
 

@@ -23,6 +23,8 @@ DEFAULTS: Mapping[str, Value] = {
     "JobRequeue": 1,
     "MailProg": "/usr/bin/true",
     "PropagateResourceLimitsExcept": ("MEMLOCK", "NOFILE"),
+    "SchedulerParameters": "nohold_on_prolog_fail",
+    "TaskProlog": f"{PROGRAMS}/task-prolog",
 }
 _TREE_DEFAULT = 16
 _TREE_HOPS = 3  # slurm.conf(5) of 24.11: 16 children reach 4368 nodes with three hops; more hops, longer timeouts
@@ -38,7 +40,7 @@ def slurm_conf(plan: ClusterPlan) -> str:
         slurm_version=plan.image.slurm_version,
         note=release_note(plan.image.slurm_version),
         lines={key: slurm_line({key: value}) for key, value in settings.items()},
-        extra=[slurm_line({key: value}) for key, value in plan.extra_slurm.items()],
+        extra=[slurm_line({key: with_ours(key, value)}) for key, value in plan.extra_slurm.items()],
         nodes=[node_line(queue) for queue in plan.queues],
         partitions=[partition_line(queue, release) for queue in plan.queues],
     )
@@ -60,8 +62,13 @@ def cluster_settings(plan: ClusterPlan, release: Release) -> Mapping[str, Value]
         "ResumeProgram": f"{PROGRAMS}/resume",
         "ResumeFailProgram": f"{PROGRAMS}/resume-failed",
         "SuspendProgram": f"{PROGRAMS}/suspend",
+        "Prolog": f"{PROGRAMS}/prolog",
+        "HealthCheckProgram": f"{PROGRAMS}/health-check",
         "SuspendExcNodes": [name for queue in plan.queues for name in static_nodes(queue)],
         "GresTypes": gres_types(plan.queues),
+        "AccountingStorageHost": str(plan.head.address),  # also for sacct on nodes, where no name need resolve
+        "AccountingStorageEnforce": ("associations",) if any(queue.accounts for queue in plan.queues) else None,
+        "AccountingStorageTRES": [f"gres/{name}" for name in gres_types(plan.queues)],
     }
 
 
@@ -88,6 +95,14 @@ def check_own_keys(plan: ClusterPlan) -> None:
         found += _foreign(release, Place.PARTITION, queue.extra, f"queue {queue.name}, extra")
     if found:
         raise ReleaseError("\n".join(found))
+
+
+def with_ours(key: str, value: str) -> str:
+    """A user's value, and what corral needs in the same list: a job whose node turned out sick must not be held."""
+    needed = str(DEFAULTS["SchedulerParameters"])
+    if key.lower() != "schedulerparameters" or needed in value.split(","):
+        return value
+    return f"{value},{needed}"
 
 
 def gres_conf(plan: ClusterPlan) -> str:

@@ -107,8 +107,8 @@ class QueueSpec(SpecRecord):
     )
     accounts: tuple[str, ...] = Field(
         default=(),
-        description="The Slurm accounts that may submit here. Refused as long as there is no slurmdbd, which alone"
-        " knows accounts; extra: {AllowGroups: ...} goes by Unix groups. Default: everybody.",
+        description="The Slurm accounts that may submit here; they are made, and `sacctmgr add user` puts people into"
+        " them. extra: {AllowGroups: ...} goes by Unix groups. Default: everybody.",
     )
     extra: Mapping[str, SlurmValue] = Field(
         default={},

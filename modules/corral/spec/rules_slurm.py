@@ -19,6 +19,7 @@ from corral.spec.rules_slurm_keys import refusal
 from corral.spec.rules_slurm_values import conflicts, queue_conflicts, repeated, value_problem
 
 _KEY = re.compile(r"[A-Za-z][A-Za-z0-9]*")
+_ACCOUNT = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _VALUE = re.compile(r"[^\s#\"'\\]+")
 _LEAVE = "leave it out"
 _BELONGS = {
@@ -64,13 +65,11 @@ def check(wishes: ClusterWishes) -> Iterator[Finding]:
 
 
 def _check_accounts(loc: Loc, queue: QueueSpec) -> Iterator[Finding]:
-    """Slurm has accounts from slurmdbd alone. Tried without: 22.05 lets no job run, 24.11 and 26.05 let all run."""
-    if queue.accounts:
-        yield Finding(
-            loc,
-            "needs slurmdbd, which corral does not have yet: without it Slurm 22.05 lets nobody in, 24.11 everybody"
-            " - leave it out; Unix groups work: extra: {AllowGroups: ...}",
-        )
+    """slurmdbd keeps the names of accounts in small letters."""
+    for number, account in enumerate(queue.accounts):
+        if not _ACCOUNT.fullmatch(account):
+            message = f"{account!r} is no account - small letters, digits, '.', '_' and '-' are one"
+            yield Finding((*loc, number), message)
 
 
 def _lines(place: Place, extra: Mapping[str, str], image: ImageSpec) -> Iterator[tuple[str, str]]:

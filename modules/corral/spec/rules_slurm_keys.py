@@ -17,9 +17,11 @@ def _words(text: str) -> frozenset[str]:
 # What corral writes itself: tests/render holds these against the rendered files, so that they are those and no others.
 WRITTEN: Mapping[Place, frozenset[str]] = {
     Place.CONF: _words(
-        "AuthInfo BatchStartTimeout ClusterName CommunicationParameters GresTypes Include LaunchParameters"
-        " MessageTimeout NodeName PartitionName PrivateData ProctrackType PrologFlags ResumeFailProgram ResumeProgram"
-        " ResumeRate ResumeTimeout ReturnToService SelectType SelectTypeParameters SlurmUser SlurmctldHost"
+        "AccountingStorageEnforce AccountingStorageHost AccountingStorageTRES AccountingStorageType"
+        " AuthInfo BatchStartTimeout ClusterName CommunicationParameters GresTypes HealthCheckInterval"
+        " HealthCheckNodeState HealthCheckProgram Include JobAcctGatherType LaunchParameters"
+        " MessageTimeout NodeName PartitionName PrivateData ProctrackType Prolog PrologFlags ResumeFailProgram"
+        " ResumeProgram ResumeRate ResumeTimeout ReturnToService SelectType SelectTypeParameters SlurmUser SlurmctldHost"
         " SlurmctldLogFile SlurmctldParameters SlurmctldPidFile SlurmctldPort SlurmdLogFile SlurmdParameters"
         " SlurmdPidFile SlurmdPort SlurmdSpoolDir SlurmdTimeout SlurmdUser StateSaveLocation SuspendExcNodes"
         " SuspendProgram SuspendRate SuspendTime SuspendTimeout TaskPlugin TreeWidth"
@@ -31,9 +33,9 @@ WRITTEN: Mapping[Place, frozenset[str]] = {
 # Written for a queue of whole nodes alone; Shared is the older name of OverSubscribe.
 SHARING = _words("Shared OverSubscribe Exclusive")
 
-_ACCOUNTING = "sets accounting up as a whole, and has no slurmdbd yet"
+_ACCOUNTING = "sets accounting up as a whole"
 _HEAD = "says in SlurmctldHost where the head is"
-_HOOKS = "is to check and clean nodes there around each job"
+_HOOKS = "is to clean nodes there after each job"
 _LINES = "writes lines of several keys itself"
 _MUNGE = "puts munge on every host, and nothing else"
 _PLACES = "puts Slurm's files on hosts itself"
@@ -43,11 +45,7 @@ _TIMES = "waits for machines equally long in every queue"
 # Not in the files that corral writes; `which` ends the sentence "is kept for corral, which ...".
 KEPT: Mapping[Place, Mapping[str, str]] = {
     Place.CONF: {
-        "AccountingStorageEnforce": _ACCOUNTING,
-        "AccountingStorageHost": _ACCOUNTING,
         "AccountingStoragePort": _ACCOUNTING,
-        "AccountingStorageTRES": _ACCOUNTING,
-        "AccountingStorageType": _ACCOUNTING,
         "AuthType": _MUNGE,
         "BackupAddr": _HEAD,
         "BackupController": _HEAD,
@@ -58,13 +56,10 @@ KEPT: Mapping[Place, Mapping[str, str]] = {
         "DownNodes": _LINES,
         "Epilog": _HOOKS,
         "EpilogSlurmctld": _PROGRAMS,
-        "HealthCheckProgram": "is to check nodes with it",
         "JobAcctGatherFrequency": _ACCOUNTING,
-        "JobAcctGatherType": _ACCOUNTING,
         "NodeSet": _LINES,
         "PlugStackConfig": _PLACES,
         "PluginDir": _PLACES,
-        "Prolog": _HOOKS,
         "PrologSlurmctld": _PROGRAMS,
         "SlurmctldAddr": _HEAD,
         "SuspendExcParts": _STAYING,

@@ -6,8 +6,7 @@ A check drains and does no more: a drain harms no job that runs, and the keeper 
 import json
 import logging
 import re
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -18,8 +17,7 @@ from corral.agent.health.judge import Expected, judge
 from corral.agent.health.readings import QUICK, Probe, Tool, read_all
 from corral.agent.health_reason import reason_for
 
-FRESH_S = 60.0  # a job that starts this soon after a check that found nothing is not held up by another
-MARK = Path("/run/corral/healthy")  # written by every check that found nothing
+MARK = Path("/run/corral/healthy")  # as old as the last check that found nothing; the program `prolog` looks at it
 _UNKNOWN = "i-0"  # where the metadata service does not answer
 _STATE = re.compile(r"\bState=(\S+)")
 _RUNNING = frozenset({"ALLOCATED", "MIXED", "COMPLETING"})
@@ -54,11 +52,9 @@ def check_boot(expected: Expected, probe: Probe) -> None:
         raise HealthError(f"the machine is not fit for jobs: {'; '.join(sick)}")
 
 
-def prolog(node: str, expected: Callable[[], Expected], probe: Probe, mark: Path = MARK) -> None:
+def prolog(node: str, expected: Expected, probe: Probe, mark: Path = MARK) -> None:
     """Lets a job begin, or drains the node and raises HealthError: Slurm then requeues the job."""
-    if _is_fresh(mark):
-        return
-    found = quick(expected(), probe, mark)
+    found = quick(expected, probe, mark)
     _tell(found)
     if any(one.is_sick for one in found):
         raise HealthError(f"{node} takes no job: {drain(node, found)}")
@@ -122,13 +118,6 @@ def _check(expected: Expected, probe: Probe, tools: frozenset[Tool], level: int,
         mark.parent.mkdir(parents=True, exist_ok=True)
         mark.touch()
     return found
-
-
-def _is_fresh(mark: Path) -> bool:
-    try:
-        return 0 <= time.time() - mark.stat().st_mtime < FRESH_S
-    except FileNotFoundError:
-        return False
 
 
 def _tell(found: Sequence[Finding]) -> None:

@@ -90,8 +90,6 @@ def judge_rows(rows: Iterable[Rows], names: Mapping[str, str]) -> Iterator[Findi
             yield sick(Kind.GPU_ROWS, f"{name}: a bad row of its memory waits for a reset: replace the machine")
 
 
-
-
 def names_by_bus(gpus: Iterable[Gpu]) -> Mapping[str, str]:
     """`GPU 3` by its place on the bus."""
     return {gpu.bus_id: f"GPU {gpu.index}" for gpu in gpus}

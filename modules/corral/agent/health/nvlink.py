@@ -26,8 +26,9 @@ def read_links(text: str) -> tuple[Links, ...]:
         if gpu := _GPU.match(line):
             found.append((int(gpu[1]), [], []))
         elif (link := _LINK.match(line)) and found:
-            found[-1][1 if link[2].strip().endswith("GB/s") else 2].append(int(link[1]))
-    return tuple(Links(index=index, up=tuple(up), down=tuple(down)) for index, up, down in found if up or down)
+            _, up, down = found[-1]
+            (up if link[2].strip().endswith("GB/s") else down).append(int(link[1]))
+    return tuple(Links(index=index, up=tuple(ups), down=tuple(downs)) for index, ups, downs in found if ups or downs)
 
 
 def judge_links(links: Iterable[Links]) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""What is no GPU: Neuron devices, EFA interfaces, disks, mounts and the clock, as the system and its tools tell of them.
+"""What is no GPU: Neuron devices, EFA interfaces, disks, mounts and the clock, as the system and its tools say.
 
 Sources: AWS Neuron documentation, "Neuron LS User Guide"; proc(5), mounts; chronyc(1), tracking; sysfs's classes
 infiniband (where the EFA driver puts its devices) and block.
@@ -21,7 +21,9 @@ _ESCAPED = re.compile(r"\\([0-7]{3})")
 def read_neuron(text: str) -> int:
     """How many devices `neuron-ls --json-output` lists. Raises ValueError for another text."""
     document = json.loads(text)
-    lists = document.values() if isinstance(document, dict) else (document,)  # a list, in some releases within a mapping
+    lists = (
+        document.values() if isinstance(document, dict) else (document,)
+    )  # a list, in some releases within a mapping
     for devices in lists:
         if isinstance(devices, list) and all("neuron_device" in one for one in devices):
             return len(devices)

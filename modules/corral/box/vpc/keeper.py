@@ -298,14 +298,15 @@ def _follow(vpc: Vpc, caller: socket.socket) -> None:
 
 
 def _signal_all(pid: int, number: signal.Signals) -> None:
-    """To every process of a machine: those that are in its process namespace."""
+    """To every process of a machine: those that are in its process namespace, also the ones that begin meanwhile."""
     space = (Path("/proc") / str(pid) / "ns/pid").readlink()
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        with contextlib.suppress(OSError):  # processes come and go
-            if (entry / "ns/pid").readlink() == space:
-                os.kill(int(entry.name), number)
+    told: set[str] = set()
+    while new := [entry.name for entry in Path("/proc").iterdir() if entry.name.isdigit() and entry.name not in told]:
+        told.update(new)
+        for name in new:
+            with contextlib.suppress(OSError):  # processes come and go
+                if Path("/proc", name, "ns/pid").readlink() == space:
+                    os.kill(int(name), number)
 
 
 def _run(vpc: Vpc, request: Request, descriptors: list[int], caller: socket.socket) -> Mapping[str, Any]:

@@ -2,7 +2,7 @@
 # The first process of a machine, in namespaces of its own: it makes the root directory, takes its address and becomes
 # the machine's init. Started by corral.box.vpc.keeper, which gives it a network card between its "here" and its "go".
 #
-#   machine.sh DIRECTORY HOST_NAME ADDRESS/PREFIX ROUTER RESOLVER [SOURCE=TARGET...] -- INIT...
+#   machine.sh DIRECTORY HOST_NAME[.DOMAIN] ADDRESS/PREFIX ROUTER RESOLVER [SOURCE=TARGET...] -- INIT...
 #
 # DIRECTORY is the machine's disk: etc, var, opt, tmp, root, box. What else it sees of this machine is /usr, read-only.
 set -eu
@@ -46,10 +46,13 @@ while [ "$1" != -- ]; do
     shift
 done
 shift
+domain=${host#"${host%%.*}"} # what follows the first dot
+host=${host%%.*}
 hostname "$host"
 echo "$host" >etc/hostname
 printf '127.0.0.1 localhost\n%s %s\n' "${address%/*}" "$host" >etc/hosts
 echo "nameserver $resolver" >etc/resolv.conf
+if [ "$domain" ]; then echo "search ${domain#.}" >>etc/resolv.conf; fi
 
 echo here
 read -r _ # go: there is an eth0 now

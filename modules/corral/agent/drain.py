@@ -1,0 +1,98 @@
+"""A cluster is about to end: no job starts any more, those that run may save what they have, and then they end.
+
+Queues are closed before the jobs are looked at, so that none begins in between. A drain that was cut off can be made
+again; one that finds jobs and may not touch them opens the queues that it closed.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from corral.agent.events import Event, Journal
+from corral.agent.jobs import NodeJob, ask_for_checkpoint, requeue, running_jobs
+from corral.agent.report import stopped_queues
+from corral.agent.slurm import SlurmError, open_queue, scontrol, squeue, stop_queue
+from corral.model.head import Drained
+
+GRACE_S = 120.0  # what a spot machine has between its notice and its end: jobs are prepared for that
+_LOOK_EACH_S = 1.0
+_ENDS_WITHIN_S = 60.0  # KillWait's default and the epilogs; the machines are ended then anyhow
+
+log = logging.getLogger("corral.agent")
+
+
+def drain(
+    queues: Sequence[str],
+    journal: Journal,
+    *,
+    now: bool,
+    grace_s: float = GRACE_S,
+    sleep: Callable[[float], None] = time.sleep,
+    clock: Callable[[], float] = time.monotonic,
+) -> Drained:
+    """What was done when no job runs any more. Without `now` a cluster in which jobs run is left as it was.
+
+    `grace_s`: how long jobs have from the request for a checkpoint to their end. Raises SlurmError.
+    """
+    stopped = stopped_queues(scontrol("--oneliner", "show", "partition"), queues)
+    closed = [queue for queue in queues if queue not in stopped]
+    for queue in closed:
+        stop_queue(queue)
+    found = running_jobs()
+    if found and not now:
+        for queue in closed:
+            open_queue(queue)
+        return Drained(refused=True, waiting=_waiting())
+    asked = _ask(found, grace_s)
+    journal.tell(Event.DRAINING, f"{len(found)} jobs run; no other starts", jobs=[job.job_id for job in found])
+    left = _await(found, grace_s if asked else 0.0, sleep, clock)
+    moved = [job for job in left if _moved(job)]
+    _await(moved, _ENDS_WITHIN_S, sleep, clock)
+    forced = {job.job_id for job in moved}
+    return Drained(
+        refused=False,
+        asked=asked,
+        ended=tuple(job.job_id for job in found if job.job_id not in forced),
+        requeued=tuple(job.job_id for job in moved if job.batch),
+        cancelled=tuple(job.job_id for job in moved if not job.batch),
+        waiting=_waiting(),
+    )
+
+
+def _ask(found: Sequence[NodeJob], grace_s: float) -> tuple[str, ...]:
+    """The batch jobs that were asked for a checkpoint; people who sit before a job are told."""
+    asked = []
+    for job in found:
+        with suppress(SlurmError):  # it has just ended, or nobody listens any more
+            if job.batch:
+                ask_for_checkpoint(job)
+                asked.append(job.job_id)
+            else:
+                scontrol("notify", job.job_id, f"corral: the cluster is taken down, this job ends in {grace_s:.0f} s")
+    return tuple(asked)
+
+
+def _await(
+    jobs: Sequence[NodeJob], for_s: float, sleep: Callable[[float], None], clock: Callable[[], float]
+) -> tuple[NodeJob, ...]:
+    """Those of the jobs that still run when the time is over."""
+    ids, until = {job.job_id for job in jobs}, clock() + for_s
+    while (left := tuple(job for job in running_jobs() if job.job_id in ids)) and clock() < until:
+        sleep(_LOOK_EACH_S)
+    return left
+
+
+def _moved(job: NodeJob) -> bool:
+    """Whether it had to be ended: what has ended by itself meanwhile cannot be."""
+    try:
+        requeue(job)
+    except SlurmError as error:
+        log.info("end job %s: %s", job.job_id, error)
+        return False
+    return True
+
+
+def _waiting() -> int:
+    """How many jobs wait, each element of an array by itself."""
+    return len(squeue("--all", "--array", "--states=pending", "--format=%i").splitlines())

@@ -1,0 +1,188 @@
+"""What the head says of itself when `corral status` and `corral down` ask: read from Slurm and the keeper's memory.
+
+Nothing is changed here. What is printed can be read as a record of `model.head` by any corral of the same version.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from corral.agent.events import EVENTS
+from corral.agent.memory import Memory
+from corral.agent.slurm import SlurmError, ask, scontrol
+from corral.agent.world import SlurmNode
+from corral.model.head import Events, HeadJob, HeadState, History, JobRun, NodeGroup, RestingOffer
+from corral.model.node_names import fold, queue_of
+
+MOST = 400  # jobs, runs or events of one answer: Session Manager shows 24,000 characters of what a command prints
+_SECONDS = {"SLURM_TIME_FORMAT": "%s"}
+_WIDTHS = (
+    ("JobArrayID", 48), ("UserName", 64), ("Partition", 200), ("State", 24), ("NumNodes", 10), ("NodeList", 400),
+    ("StartTime", 20), ("SubmitTime", 20), ("Reason", 60), ("admin_comment", 300), ("Name", 80),
+)  # fmt: skip
+_JOBS = "--Format=" + ",".join(f"{name}:{width}" for name, width in _WIDTHS)
+_RUNS = "JobID,User,Partition,State,Submit,Start,End,NodeList,JobName"
+_NOTHING = ("", "(null)", "None", "None assigned", "N/A", "Unknown")
+# Slurm's own words for why a job waits, in plainer ones. Source: squeue(1), "JOB REASON CODES".
+_WORDS: Mapping[str, str] = {
+    "BeginTime": "its time has not come",
+    "Dependency": "a job that it depends on has not ended",
+    "DependencyNeverSatisfied": "a job that it depends on has failed",
+    "JobHeldAdmin": "held by an administrator",
+    "JobHeldUser": "held by its user",
+    "PartitionDown": "its queue is stopped",
+    "PartitionInactive": "its queue is stopped",
+    "Priority": "jobs before it wait too",
+    "ReqNodeNotAvail": "nodes that it asks for cannot be had now",
+    "Resources": "no node is free",
+}
+
+
+def state(plan_queues: Sequence[str], nodes: Sequence[SlurmNode], memory: Memory, now: float) -> HeadState:
+    """What is so now. Raises SlurmError."""
+    found = jobs()
+    return HeadState(
+        at=int(now),
+        jobs=found[:MOST],
+        running=sum(not job.waits for job in found),
+        waiting=sum(job.waits for job in found),
+        resting=resting(memory, now),
+        stopped=stopped_queues(scontrol("--oneliner", "show", "partition"), plan_queues),
+        nodes=groups(nodes),
+    )
+
+
+def jobs() -> tuple[HeadJob, ...]:
+    """Those that have not ended, running ones first, then by their numbers. Raises SlurmError."""
+    lines = ask("squeue", "--noheader", "--all", _JOBS, more=_SECONDS).splitlines()
+    return tuple(sorted((read_job(line) for line in lines), key=lambda job: (job.waits, _number(job.job_id))))
+
+
+def read_job(line: str) -> HeadJob:
+    """A job by squeue's line about it: columns of fixed widths, since names hold any character."""
+    cells, start = dict[str, str](), 0
+    for name, width in _WIDTHS:
+        cells[name] = line[start : start + width].strip()
+        start += width
+    waits = cells["State"] == "PENDING"
+    return HeadJob(
+        job_id=cells["JobArrayID"],
+        user=cells["UserName"],
+        name=cells["Name"],
+        queue=cells["Partition"],
+        state=cells["State"].lower(),
+        nodes="" if cells["NodeList"] in _NOTHING else cells["NodeList"],
+        node_count=int(cells["NumNodes"]),
+        since=_moment(cells["SubmitTime"] if waits else cells["StartTime"]) or 0,
+        why=_why(cells["Reason"], cells["admin_comment"], _moment(cells["StartTime"])) if waits else "",
+    )
+
+
+def resting(memory: Memory, now: float) -> tuple[RestingOffer, ...]:
+    """The offers that are not asked now, by name."""
+    return tuple(
+        RestingOffer(offer=key, until=int(one.until), kind=str(one.kind), why=one.why)
+        for key, one in sorted(memory.cold.items())
+        if one.until > now
+    )
+
+
+def stopped_queues(partitions: str, queues: Sequence[str]) -> tuple[str, ...]:
+    """Those of the queues that start no jobs, by scontrol's lines about partitions."""
+    found = (dict(part.split("=", 1) for part in line.split() if "=" in part) for line in partitions.splitlines())
+    states = {one["PartitionName"]: one["State"] for one in found if "PartitionName" in one}
+    return tuple(sorted(queue for queue in queues if states.get(queue, "UP") != "UP"))
+
+
+def groups(nodes: Sequence[SlurmNode]) -> tuple[NodeGroup, ...]:
+    """The nodes by queue and state."""
+    found: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for node in nodes:
+        found[queue_of(node.name), "+".join(sorted(node.states - {"CLOUD"})).lower()].append(node.name)
+    return tuple(
+        NodeGroup(queue=queue, state=state, nodes=fold(names), count=len(names))
+        for (queue, state), names in sorted(found.items())
+    )
+
+
+def events(since: float, start: int = 0, file: Path = EVENTS, most: int = MOST) -> Events:
+    """The events from that time on, the `start`-th of them first. In the order in which they were written."""
+    found = [line for line in _lines(file) if _is_since(line, since)]
+    more = start + most
+    return Events(lines=tuple(found[start:more]), next=more if len(found) > more else None)
+
+
+def history(since: float, now: float, start: int = 0, most: int = MOST) -> History:
+    """The runs of jobs that were not over at that time, by slurmdbd; by slurmctld's short memory where it is silent."""
+    begins = datetime.fromtimestamp(max(0.0, since)).strftime("%Y-%m-%dT%H:%M:%S")
+    options = ("--duplicates", "--allocations", "--parsable2", "--noheader", "--allusers", f"--starttime={begins}")
+    try:
+        text, problem = ask("sacct", *options, f"--format={_RUNS}", more=_SECONDS), ""
+    except SlurmError as error:
+        return History(runs=tuple(_present(now)), next=None, problem=f"jobs that have ended are missing: {error}")
+    found = sorted((read_run(line) for line in text.splitlines()), key=lambda run: (run.submitted, run.job_id))
+    more = start + most
+    return History(runs=tuple(found[start:more]), next=more if len(found) > more else None, problem=problem)
+
+
+def read_run(line: str) -> JobRun:
+    """A run by sacct's line about it; the name comes last, since it may hold what divides."""
+    job, user, queue, state, submitted, started, ended, nodes, name = line.split("|", 8)
+    return JobRun(
+        job_id=job,
+        user=user,
+        name=name,
+        queue=queue,
+        state=state.split()[0].lower(),  # `CANCELLED by 1000`
+        nodes="" if nodes in _NOTHING else nodes,
+        submitted=_moment(submitted) or 0,
+        started=_moment(started),
+        ended=_moment(ended),
+    )
+
+
+def _present(now: float) -> Iterator[JobRun]:
+    """What slurmctld knows: the jobs that have not ended."""
+    for job in jobs():
+        yield JobRun(
+            job_id=job.job_id, user=job.user, name=job.name, queue=job.queue, state=job.state, nodes=job.nodes,
+            submitted=job.since if job.waits else min(job.since, int(now)),
+            started=None if job.waits else job.since, ended=None,
+        )  # fmt: skip
+
+
+def _why(reason: str, comment: str, begins: int | None) -> str:
+    """The keeper's words where it has some, else Slurm's in plain ones."""
+    if comment not in _NOTHING:
+        return comment.removeprefix("corral: ")
+    known, _, rest = reason.partition(",")
+    return "" if reason in _NOTHING else _WORDS.get(known, known) + (f" ({rest.strip()})" if rest else "")
+
+
+def _lines(file: Path) -> Iterator[str]:
+    for each in (file.with_suffix(".1.jsonl"), file):
+        try:
+            text = each.read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:
+            continue
+        yield from (line for line in text.splitlines() if line)
+
+
+def _is_since(line: str, since: float) -> bool:
+    """False also for a line that a full disk cut short."""
+    try:
+        return datetime.fromisoformat(json.loads(line)["at"].replace("Z", "+00:00")).timestamp() >= since
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return False
+
+
+def _moment(text: str) -> int | None:
+    return int(text) if text.isdigit() else None
+
+
+def _number(job_id: str) -> int:
+    """The number before `_3` of an array's job; what has none goes first."""
+    head = job_id.partition("_")[0].partition("+")[0]
+    return int(head) if head.isdigit() else 0

@@ -1,0 +1,88 @@
+"""Who calls, by the access key: a role, as an instance has it or as STS gave it. Hold the cloud's lock.
+
+An instance's keys follow from its id and its role, so nothing is kept: who has a key is found by making it again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from moto.core.utils import utcnow
+from moto.ec2.models import ec2_backends
+from moto.iam.models import iam_backends
+from moto.sts.models import sts_backends
+
+from corral.box.control import ACCOUNT
+from corral.box.instance_metadata import access_key, role_of
+from corral.box.refusals import Refused
+
+_TEMPORARY = "ASIA"  # how the access keys of sessions begin. Source: IAM User Guide, "IAM identifiers"
+_known: dict[str, tuple[str, str]] = {}  # instance and role by access key, which never changes its meaning
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Principal:
+    """A session of a role: its id and ARN, the role's, the role's policies, and the limits that are above them."""
+
+    id: str
+    arn: str
+    role_arn: str
+    policies: tuple[Mapping[str, Any], ...]
+    limits: tuple[tuple[str, Mapping[str, Any]], ...]
+
+
+def principal_of(key: str) -> Principal | None:
+    """The session that has this access key; None if no role's has. Raises Refused for one that is over."""
+    if not key.startswith(_TEMPORARY):
+        return None
+    if (assumed := sts_backends[ACCOUNT]["aws"].get_assumed_role_from_access_key(key)) is not None:
+        if assumed.expiration <= utcnow():
+            raise Refused("ExpiredToken", "The security token included in the request is expired")
+        return _session(assumed.role_arn.rpartition("/")[2], assumed.session_name, assumed.policy)
+    if key not in _known:
+        _known.update((access_key(*one), one) for one in _instances())
+    found = _known.get(key)
+    return _session(found[1], found[0]) if found else None
+
+
+def _instances() -> Iterator[tuple[str, str]]:
+    """Every instance with a role, and the role; also those that ended, whose credentials live on for hours."""
+    for _, backend in list(ec2_backends[ACCOUNT].items()):
+        for instance in backend.all_instances():
+            if (role := role_of(instance)) is not None:
+                yield instance.id, role
+
+
+def _session(name: str, session: str, policy: str | None = None) -> Principal | None:
+    iam = iam_backends[ACCOUNT]["aws"]
+    role = next((held for held in iam.roles.values() if held.name == name), None)
+    if role is None:
+        raise Refused("InvalidClientTokenId", "The security token included in the request is invalid")
+    texts = [*role.policies.values(), *map(_text, role.managed_policies.values())]
+    limits = []
+    if role.permissions_boundary_arn:
+        limits.append(("permissions boundary", _text(iam.get_policy(role.permissions_boundary_arn))))
+    if policy:
+        limits.append(("session policy", policy))
+    return Principal(
+        id=f"{role.id}:{session}",
+        arn=f"arn:aws:sts::{ACCOUNT}:assumed-role/{name}/{session}",
+        role_arn=role.arn,
+        policies=tuple(_read(text) for text in texts),
+        limits=tuple((kind, _read(text)) for kind, text in limits),
+    )
+
+
+def _text(policy: Any) -> str:
+    """The document of a managed policy: that of its default version."""
+    return next(str(one.document) for one in policy.versions if one.version_id == policy.default_version_id)
+
+
+@cache
+def _read(text: str) -> Mapping[str, Any]:
+    document: Mapping[str, Any] = json.loads(text)
+    return document

@@ -1,0 +1,12 @@
+"""Where a cluster's records of jobs are: what the rendered files, the policies and the agent must say alike."""
+
+DATABASE = "slurm_acct_db"  # Slurm's own default
+DATABASE_USER = "slurm"  # the user of the system that slurmdbd runs as: the socket lets him in by that
+DATABASE_DIR = "/var/lib/corral/mariadb"  # on the state volume, so that a replaced head finds it
+DATABASE_SOCKET = "/run/mysqld/mysqld.sock"  # MariaDB's own default, which slurmdbd's library looks for
+SLURMDBD_PORT = 6819  # Slurm's own default
+
+
+def dump_key(cluster: str) -> str:
+    """The key of the cluster's dump in its base's bucket; not below the cluster's prefix, as it outlives the cluster."""
+    return f"accounting/{cluster}.sql.gz"

@@ -1,0 +1,47 @@
+"""slurmdbd.conf, and the few lines of MariaDB's that make it slurmdbd's: both for the head alone.
+
+The names of socket, data and database are in `model`: the agent makes what these files speak of.
+"""
+
+from corral.model.accounting import DATABASE, DATABASE_DIR, DATABASE_SOCKET, DATABASE_USER
+from corral.model.cluster import ClusterPlan
+from corral.render.host import EC2
+from corral.render.lines import Value, slurm_line
+from corral.render.texts import fill
+
+# slurmdbd complains of less than half of what Slurm recommends: 1 GiB in 22.05 (as_mysql, _check_database_variables;
+# seen: 384 MiB is told, 512 is not), 4 GiB in later releases, and never more than half of the memory (Slurm's
+# documentation, "Accounting and Resource Limits"). All machines of a box share one memory.
+_POOL_SHARE = 4
+_SMALLEST_POOL_MIB, _LARGEST_POOL_MIB = 512, 4096
+
+
+def accounting_files(plan: ClusterPlan) -> dict[str, str]:
+    """The text of both files by their paths below the cluster's prefix."""
+    return {"accounting/mariadb.cnf": mariadb_conf(plan), "accounting/slurmdbd.conf": slurmdbd_conf(plan)}
+
+
+def slurmdbd_conf(plan: ClusterPlan) -> str:
+    """The text of slurmdbd.conf, the same for every release. It holds no secret, yet Slurm wants it closed."""
+    settings: dict[str, Value] = {
+        "DbdHost": plan.head.host_name,
+        "SlurmUser": EC2.slurm_user,
+        "StorageUser": DATABASE_USER,
+        "StorageLoc": DATABASE,
+    }
+    return fill("slurm/slurmdbd.conf.j2", lines={key: slurm_line({key: value}) for key, value in settings.items()})
+
+
+def mariadb_conf(plan: ClusterPlan) -> str:
+    """The text of MariaDB's own settings."""
+    return fill(
+        "slurm/mariadb.cnf.j2",
+        data_dir=DATABASE_DIR,
+        socket=DATABASE_SOCKET,
+        buffer_pool_mib=_SMALLEST_POOL_MIB if plan.image.box else buffer_pool_mib(plan.head.memory_mib),
+    )
+
+
+def buffer_pool_mib(memory_mib: int) -> int:
+    """How much of the head's memory MariaDB may fill with what it has read."""
+    return min(max(memory_mib // _POOL_SHARE, _SMALLEST_POOL_MIB), _LARGEST_POOL_MIB)

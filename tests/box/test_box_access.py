@@ -1,0 +1,264 @@
+"""Calls with a role's credentials, judged by the policies that corral gives its roles: what the box lets through."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+
+from box.ground import Clients, Ground, lay, node_template
+from corral.box.control import ACCOUNT, BoxStatus
+from corral.box.instance_metadata import access_key
+from corral.plan.access import (
+    ClusterArns,
+    JobArns,
+    boundary_policy,
+    document,
+    head_policy,
+    job_policy,
+    trust_roles,
+    trust_service,
+)
+
+REGION = "us-east-1"
+BUCKET = "artefacts"
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    """Roles with their policies, and what they reach. `as_role`: makes clients of a role by its name."""
+
+    aws: Clients
+    ground: Ground
+    as_role: Callable[[str], Clients]
+    arns: Mapping[str, str]
+    own: str
+    foreign: str
+
+
+def role_arn(name: str) -> str:
+    return f"arn:aws:iam::{ACCOUNT}:role/{name}"
+
+
+@pytest.fixture
+def world(box: BoxStatus, aws: Clients) -> World:
+    ground = lay(aws)
+    iam = aws("iam")
+    boundary = iam.create_policy(PolicyName="most", PolicyDocument=json.dumps(boundary_policy(REGION)))["Policy"]["Arn"]
+    zone = aws("route53").create_hosted_zone(Name="dev.corral.internal", CallerReference="1")["HostedZone"]["Id"]
+    secret = aws("secretsmanager").create_secret(Name="corral/dev/munge", SecretString="key")["ARN"]
+    aws("s3").create_bucket(Bucket=BUCKET)
+    bucket, key = f"arn:aws:s3:::{BUCKET}", f"arn:aws:kms:{REGION}:{ACCOUNT}:key/1"
+    named = {
+        "account": ACCOUNT,
+        "region": REGION,
+        "cluster": "dev",
+        "prefix": "clusters/dev",
+        "bucket": bucket,
+        "key": key,
+        "compute_role": role_arn("compute"),
+        "job_role": role_arn("job"),
+        "munge_secret": secret,
+        "hosted_zone": f"arn:aws:route53:::{zone.lstrip('/')}",
+        "log_group": f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:/corral/dev",
+        "topic": f"arn:aws:sns:{REGION}:{ACCOUNT}:dev",
+    }
+    policies = {
+        "head": head_policy(ClusterArns(**named, lustre=())),
+        "job": job_policy(JobArns(bucket=bucket, key=key, cluster="dev")),
+    }
+    trust = {"head": trust_service("ec2.amazonaws.com"), "job": trust_roles([role_arn("head")])}
+    for name, policy in policies.items():
+        iam.create_role(RoleName=name, AssumeRolePolicyDocument=json.dumps(trust[name]), PermissionsBoundary=boundary)
+        iam.put_role_policy(RoleName=name, PolicyName="own", PolicyDocument=json.dumps(policy))
+    iam.create_role(RoleName="lonely", AssumeRolePolicyDocument=json.dumps(trust["head"]))
+    return World(
+        aws=aws,
+        ground=ground,
+        as_role=lambda name: _clients(box, aws("sts"), name),
+        arns={**named, "zone": zone.rpartition("/")[2]},
+        own=_template(aws, ground, "dev"),
+        foreign=_template(aws, ground, "other"),
+    )
+
+
+def _clients(box: BoxStatus, sts: Any, role: str) -> Clients:
+    held = sts.assume_role(RoleArn=role_arn(role), RoleSessionName="test")["Credentials"]
+    return lambda service, region=REGION: client(box, service, held["AccessKeyId"], region)
+
+
+def client(box: BoxStatus, service: str, key: str, region: str = REGION) -> Any:
+    """A client with this access key; the box checks no signature."""
+    return boto3.client(
+        service,
+        region_name=region,
+        endpoint_url=box.url,
+        aws_access_key_id=key,
+        aws_secret_access_key="x",
+        aws_session_token="x",
+    )
+
+
+def _template(aws: Clients, ground: Ground, cluster: str) -> str:
+    left_out = ("InstanceMarketOptions", "Placement", "CapacityReservationSpecification")
+    data = {name: value for name, value in node_template(ground).items() if name not in left_out}
+    data["TagSpecifications"] = [
+        {"ResourceType": "instance", "Tags": [{"Key": "corral:cluster", "Value": cluster}]},
+    ]
+    made = aws("ec2").create_launch_template(
+        LaunchTemplateName=cluster,
+        LaunchTemplateData=data,
+        TagSpecifications=[{"ResourceType": "launch-template", "Tags": [{"Key": "corral:cluster", "Value": cluster}]}],
+    )
+    return str(made["LaunchTemplate"]["LaunchTemplateId"])
+
+
+def launch(ec2: Any, template: str, **more: Any) -> str:
+    made = ec2.run_instances(LaunchTemplate={"LaunchTemplateId": template}, MinCount=1, MaxCount=1, **more)
+    return str(made["Instances"][0]["InstanceId"])
+
+
+def refusal(call: Callable[[], Any]) -> tuple[str, str]:
+    """The code of the refusal, and what it says of the action and the resource."""
+    with pytest.raises(ClientError) as caught:
+        call()
+    error = caught.value.response["Error"]
+    said = error["Message"].partition("is not authorized to perform: ")[2]
+    return error["Code"], said.partition(" because ")[0].partition(" with ")[0]
+
+
+def test_a_head_launches_from_its_clusters_templates(world: World) -> None:
+    assert launch(world.as_role("head")("ec2"), world.own).startswith("i-")
+
+
+def test_a_head_does_not_launch_from_another_clusters_templates(world: World) -> None:
+    code, said = refusal(lambda: launch(world.as_role("head")("ec2"), world.foreign))
+    arn = f"arn:aws:ec2:{REGION}:{ACCOUNT}:launch-template/{world.foreign}"
+    assert (code, said) == ("UnauthorizedOperation", f"ec2:RunInstances on resource: {arn}")
+
+
+def test_a_head_launches_no_image_but_the_templates(world: World) -> None:
+    code, said = refusal(lambda: launch(world.as_role("head")("ec2"), world.own, ImageId="ami-12345678"))
+    assert (code, said) == (
+        "UnauthorizedOperation",
+        f"ec2:RunInstances on resource: arn:aws:ec2:{REGION}::image/ami-12345678",
+    )
+
+
+def test_a_refused_launch_makes_nothing(world: World) -> None:
+    refusal(lambda: launch(world.as_role("head")("ec2"), world.foreign))
+    assert world.aws("ec2").describe_instances()["Reservations"] == []
+
+
+def test_a_head_ends_its_clusters_instances_alone(world: World) -> None:
+    own, foreign = launch(world.aws("ec2"), world.own), launch(world.aws("ec2"), world.foreign)
+    head = world.as_role("head")("ec2")
+    head.terminate_instances(InstanceIds=[own])
+    code, said = refusal(lambda: head.terminate_instances(InstanceIds=[foreign]))
+    arn = f"arn:aws:ec2:{REGION}:{ACCOUNT}:instance/{foreign}"
+    assert (code, said) == ("UnauthorizedOperation", f"ec2:TerminateInstances on resource: {arn}")
+
+
+def test_a_head_names_nodes_in_its_own_zone_alone(world: World) -> None:
+    other = world.aws("route53").create_hosted_zone(Name="other.internal", CallerReference="2")["HostedZone"]["Id"]
+    route53 = world.as_role("head")("route53")
+    route53.list_resource_record_sets(HostedZoneId=world.arns["zone"])
+    code, said = refusal(lambda: route53.list_resource_record_sets(HostedZoneId=other))
+    assert (code, said) == (
+        "AccessDenied",
+        f"route53:ListResourceRecordSets on resource: arn:aws:route53:::{other.lstrip('/')}",
+    )
+
+
+def test_a_head_does_nothing_in_another_region(world: World) -> None:
+    code, _ = refusal(lambda: world.as_role("head")("ec2", "eu-west-1").describe_instances())
+    assert code == "UnauthorizedOperation"
+
+
+@pytest.mark.parametrize(
+    ("service", "call", "code", "said"),
+    [
+        ("ec2", lambda ec2: ec2.describe_instances(), "UnauthorizedOperation", "ec2:DescribeInstances on resource: *"),
+        (
+            "s3",
+            lambda s3: s3.get_object(Bucket=BUCKET, Key="clusters/dev/cluster.json"),
+            "AccessDenied",
+            f"s3:GetObject on resource: arn:aws:s3:::{BUCKET}/clusters/dev/cluster.json",
+        ),
+        (
+            "s3",
+            lambda s3: s3.list_objects_v2(Bucket=BUCKET, Prefix="clusters/dev/"),
+            "AccessDenied",
+            f"s3:ListBucket on resource: arn:aws:s3:::{BUCKET}",
+        ),
+        (
+            "sts",
+            lambda sts: sts.assume_role(RoleArn=role_arn("head"), RoleSessionName="up"),
+            "AccessDenied",
+            f"sts:AssumeRole on resource: {role_arn('head')}",
+        ),
+    ],
+    ids=["instances", "the cluster's files", "their names", "the head's role"],
+)
+def test_a_job_does_not_reach(world: World, service: str, call: Any, code: str, said: str) -> None:
+    assert refusal(lambda: call(world.as_role("job")(service))) == (code, said)
+
+
+def test_a_job_does_not_read_the_munge_key(world: World) -> None:
+    secrets = world.as_role("job")("secretsmanager")
+    code, said = refusal(lambda: secrets.get_secret_value(SecretId="corral/dev/munge"))
+    arn = world.arns["munge_secret"]
+    assert (code, said) == ("AccessDeniedException", f"secretsmanager:GetSecretValue on resource: {arn}")
+
+
+def test_a_job_writes_and_lists_its_clusters_checkpoints(world: World) -> None:
+    s3 = world.as_role("job")("s3")
+    s3.put_object(Bucket=BUCKET, Key="checkpoints/dev/step-1", Body=b"1")
+    listed = s3.list_objects_v2(Bucket=BUCKET, Prefix="checkpoints/dev/")["Contents"]
+    assert [one["Key"] for one in listed] == ["checkpoints/dev/step-1"]
+
+
+def test_a_head_takes_the_job_role_on(world: World) -> None:
+    held = world.as_role("head")("sts").assume_role(RoleArn=role_arn("job"), RoleSessionName="ada")
+    assert held["AssumedRoleUser"]["Arn"] == f"arn:aws:sts::{ACCOUNT}:assumed-role/job/ada"
+
+
+def test_a_role_that_does_not_trust_the_caller_is_not_taken_on(world: World) -> None:
+    world.aws("iam").put_role_policy(
+        RoleName="lonely",
+        PolicyName="all",
+        PolicyDocument=json.dumps(document([{"Effect": "Allow", "Action": "*", "Resource": "*"}])),
+    )
+    sts = world.as_role("lonely")("sts")
+    code, said = refusal(lambda: sts.assume_role(RoleArn=role_arn("job"), RoleSessionName="xx"))
+    assert (code, said) == ("AccessDenied", f"sts:AssumeRole on resource: {role_arn('job')}")
+
+
+def test_who_one_is_may_always_be_asked(world: World) -> None:
+    arn = world.as_role("lonely")("sts").get_caller_identity()["Arn"]
+    assert arn == f"arn:aws:sts::{ACCOUNT}:assumed-role/lonely/test"
+
+
+def test_an_instance_calls_in_the_role_of_its_profile(box: BoxStatus, world: World) -> None:
+    world.aws("iam").create_instance_profile(InstanceProfileName="head")
+    world.aws("iam").add_role_to_instance_profile(InstanceProfileName="head", RoleName="head")
+    instance = launch(world.aws("ec2"), world.own, IamInstanceProfile={"Name": "head"})
+    arn = client(box, "sts", access_key(instance, "head")).get_caller_identity()["Arn"]
+    assert arn == f"arn:aws:sts::{ACCOUNT}:assumed-role/head/{instance}"
+
+
+def test_a_launch_with_a_role_needs_leave_to_pass_it_on(world: World) -> None:
+    world.aws("iam").create_instance_profile(InstanceProfileName="lonely")
+    world.aws("iam").add_role_to_instance_profile(InstanceProfileName="lonely", RoleName="lonely")
+    profile = {"Name": "lonely"}
+    code, said = refusal(lambda: launch(world.as_role("head")("ec2"), world.own, IamInstanceProfile=profile))
+    assert (code, said) == ("UnauthorizedOperation", f"iam:PassRole on resource: {role_arn('lonely')}")
+
+
+def test_whoever_comes_without_a_role_may_do_everything(world: World) -> None:
+    assert len(world.aws("iam").list_roles()["Roles"]) == 3
