@@ -33,6 +33,7 @@ SCONTROL = """#!/bin/sh
 echo "$*" >>{log}
 [ ! -e {broken} ] || {{ echo "Unable to contact slurm controller" >&2; exit 1; }}
 """
+NOT_OF_NOTES = ("INFO keeper-began", "ERROR names of nodes", "ERROR switches of nodes")
 SQUEUE = """#!/bin/sh
 cat {waiting} 2>/dev/null || true
 """
@@ -71,9 +72,10 @@ class Head:
 
     @property
     def log(self) -> list[str]:
-        """The keeper's lines without their dates."""
+        """The keeper's lines without their dates, and without those of its chores and of its beginning."""
         lines = (self.directory / "log").read_text().splitlines()
-        return [re.sub(r"^\S+ \S+ corral-agent ", "", line) for line in lines]
+        told = (re.sub(r"^\S+ \S+ corral-agent ", "", line) for line in lines)
+        return [line for line in told if not line.startswith(NOT_OF_NOTES)]
 
     @property
     def told(self) -> list[str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import slurms
-from corral.box.slurm import Controller, SlurmError
+from corral.box.slurm import Controller, SlurmError, without_accounting
 from corral.catalog.slurm_releases import OLDEST
 from corral.catalog.slurm_settings import Place, misfits, slurm_keys
 from corral.catalog.slurm_value_kinds import Numbers, Words
@@ -221,11 +221,12 @@ def read(directory: Path, line: str) -> str:
 
 def prepare(directory: Path, number: int, place: Place, extra: Mapping[str, str]) -> None:
     """The files of a slurmctld of its own, without any difference but the keys and where it writes and listens."""
-    files = cluster_files(plan(extra, {}) if place is Place.CONF else plan({}, extra))
+    files = without_accounting(cluster_files(plan(extra, {}) if place is Place.CONF else plan({}, extra)))
     (directory / "state").mkdir(parents=True)
     for name in ("slurm.conf", "gres.conf", "cgroup.conf"):
         (directory / name).write_text(files[f"slurm/{name}"])
     (directory / "own.conf").touch()
+    (directory / "first-job.conf").touch()
     inside = f"/mnt/tries/{number:02}"
     moved = {
         "SlurmctldPort": 20000 + number,

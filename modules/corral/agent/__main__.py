@@ -10,14 +10,16 @@ from pathlib import Path
 from corral.agent import asked
 from corral.agent.accounting import Accounting, Database
 from corral.agent.boot import boot_head, boot_node, fetch
+from corral.agent.dns import Zone
 from corral.agent.dumps import BucketDumps, Dumps, dump
 from corral.agent.ec2 import Ec2
+from corral.agent.ec2_topology import Ec2Topology
 from corral.agent.errors import AgentError
 from corral.agent.health.judge import Expected, expected_of
 from corral.agent.health.readings import BoxProbe, Probe, SystemProbe
 from corral.agent.hosts import BOX, Host, run
 from corral.agent.identity import own_identity
-from corral.agent.keep import STATE, TURN_S, keep
+from corral.agent.keep import STATE, TURN_S, Outside, keep
 from corral.agent.metadata import instance_tag
 from corral.agent.spool import BELL, SPOOL, leave_note, ring
 from corral.agent.store import DirectoryStore, Store, StoreError
@@ -70,8 +72,10 @@ def _note(chosen: argparse.Namespace) -> None:
 
 def _keep(chosen: argparse.Namespace) -> None:
     plan, deployed = _records(chosen.records)
-    ec2 = Ec2(_ec2_client(deployed.region), plan.name)
-    keep(plan, deployed, ec2, chosen.spool, chosen.bell, chosen.turn, chosen.state)
+    client = _impatient("ec2", deployed.region)
+    zone = Zone(_impatient("route53", deployed.region), deployed.hosted_zone, plan.dns_zone)
+    outside = Outside(zone=zone, topology=Ec2Topology(client))
+    keep(plan, deployed, Ec2(client, plan.name), chosen.spool, chosen.bell, chosen.turn, chosen.state, outside)
 
 
 def _dump(chosen: argparse.Namespace) -> None:
@@ -222,14 +226,15 @@ def _client(service: str, region: str) -> object:
     return boto3.client(service, region_name=region)
 
 
-def _ec2_client(region: str) -> object:
+def _impatient(service: str, region: str) -> object:
     """A client that asks once: EC2 answers InsufficientInstanceCapacity as a failure of its own (500), which botocore
     would ask for again and again. The keeper asks again by itself, and knows what for.
     """
     import boto3
     from botocore.config import Config
 
-    return boto3.client("ec2", region_name=region, config=Config(retries={"total_max_attempts": 1}))
+    config = Config(retries={"total_max_attempts": 1}, connect_timeout=5, read_timeout=60)
+    return boto3.client(service, region_name=region, config=config)
 
 
 def _plan(directory: Path) -> ClusterPlan:

@@ -1,6 +1,9 @@
 """A machine of the AWS in a box: no systemd, no kernel modules; what EC2 attaches is a directory here."""
 
+import contextlib
+import os
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Sequence
@@ -12,6 +15,8 @@ from corral.agent.install import Placement, install
 
 _ATTACHED_IN_S = 120  # a volume is attached after its machine has started
 _STEP_S = 0.1
+_ENDS_IN_S = 60  # slurmctld writes its state first
+_POWEROFF = BOX / "sbin/poweroff"
 _LOGS = Path("/var/log/corral")
 _PER_BOOT = Path("/var/lib/cloud/scripts/per-boot")  # cloud-init's
 _AGAIN = b"#!/bin/sh\n# Managed by corral: written by `corral-agent boot`.\nexec /opt/corral/boot.sh\n"
@@ -86,6 +91,22 @@ class BoxHost:
         else:
             _leave_running(command, self._logs / f"{daemon.unit}.log")
 
+    def restart(self, daemon: Daemon) -> None:
+        """Ends the daemon and starts it again. Raises HostError where it does not end."""
+        until = time.monotonic() + _ENDS_IN_S
+        while running := _processes(daemon):
+            for process in running:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGTERM)
+            if time.monotonic() > until:
+                raise HostError(f"{daemon.unit} did not end within {_ENDS_IN_S} s")
+            time.sleep(_STEP_S)
+        self.start(daemon)
+
+    def power_off(self) -> None:
+        """Ends this machine."""
+        run((str(_POWEROFF),))
+
 
 def searching(resolv_conf: str, zone: str) -> str:
     """resolv.conf when it names this zone before those that it names already."""
@@ -105,6 +126,21 @@ def _runs(daemon: Daemon) -> bool:
             except OSError:  # processes come and go
                 continue
     return False
+
+
+def _processes(daemon: Daemon) -> tuple[int, ...]:
+    """The processes of a daemon on this machine: by their program, or the agent's own by what it was told to do."""
+    return tuple(int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit() and _is(daemon, entry))
+
+
+def _is(daemon: Daemon, entry: Path) -> bool:
+    try:
+        if daemon.packaged:
+            return (entry / "exe").readlink().name == Path(daemon.command[0]).name
+        words = (entry / "cmdline").read_bytes().split(b"\0")
+        return b"corral.agent" in words and words[-2:-1] == [daemon.command[-1].encode()]
+    except OSError:  # processes come and go
+        return False
 
 
 def _leave_running(command: Sequence[str], log: Path) -> None:

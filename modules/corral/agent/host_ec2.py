@@ -156,6 +156,14 @@ class Ec2Host:
         self._run(("systemctl", "enable", daemon.unit))
         self._run(("systemctl", "restart", daemon.unit))
 
+    def restart(self, daemon: Daemon) -> None:
+        """Restarts the daemon's unit."""
+        self._run(("systemctl", "restart", daemon.unit))
+
+    def power_off(self) -> None:
+        """Ends this machine."""
+        self._run(("systemctl", "poweroff"))
+
     def _mount(self, source: str, place: Path, kind: str, options: str) -> None:
         text = _MOUNT_UNIT.format(source=source, place=place, kind=kind, options=options)
         unit = f"{_escaped(place)}.mount"

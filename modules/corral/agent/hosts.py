@@ -70,6 +70,14 @@ class Host(Protocol):
         """Starts the daemon with these options; one that runs already may be restarted. Raises HostError."""
         ...
 
+    def restart(self, daemon: Daemon) -> None:
+        """Ends the daemon, which was started before, and starts it anew. Raises HostError."""
+        ...
+
+    def power_off(self) -> None:
+        """Ends this machine. EC2 terminates it, or stops it where it was launched so."""
+        ...
+
 
 def munge() -> Daemon:
     """The daemon that proves who sends a message of Slurm's."""

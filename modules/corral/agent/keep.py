@@ -8,20 +8,25 @@ import signal
 import socket
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 
 from corral.agent import slurm
 from corral.agent.alone import alone
+from corral.agent.chores import Chore, Names, Switches, start
+from corral.agent.dns import Zone
 from corral.agent.ec2 import Ec2
+from corral.agent.ec2_topology import Ec2Topology
 from corral.agent.errors import AgentError
 from corral.agent.events import EVENTS, Event, Journal
 from corral.agent.launches import cold_until, why_cold
 from corral.agent.memory import MEMORY, load, save
 from corral.agent.requeued import Closed, Delayed, release
 from corral.agent.spool import BELL, SPOOL, notes, remove
-from corral.agent.turn import Keeper
+from corral.agent.topology import place_in_topology
+from corral.agent.turn import Keeper, Seen
 from corral.model.cluster import ClusterPlan
 from corral.model.deployed import Deployed
 
@@ -38,6 +43,14 @@ class Stopped(BaseException):
     """The keeper was told to end. botocore takes an Exception for a failure of the network and tries again."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outside:
+    """What of AWS the keeper needs beside launching and ending."""
+
+    zone: Zone
+    topology: Ec2Topology
+
+
 def keep(
     plan: ClusterPlan,
     deployed: Deployed,
@@ -46,6 +59,7 @@ def keep(
     bell: Path = BELL,
     turn_s: float = TURN_S,
     state: Path = STATE,
+    outside: Outside | None = None,
 ) -> None:
     """Answers notes until it is told to end; at once where another keeper runs already."""
     bell.parent.mkdir(parents=True, exist_ok=True)  # /run is empty after a reboot
@@ -56,7 +70,18 @@ def keep(
         signal.signal(signal.SIGTERM, _stop)
         memory, journal = state / MEMORY.name, Journal(state / EVENTS.name)
         journal.tell(Event.BEGAN, f"the keeper of {plan.name} begins")
-        keeper = Keeper(plan, deployed, ec2, slurm, partial(save, file=memory), time.time, journal, known=load(memory))
+        keeper = Keeper(
+            plan,
+            deployed,
+            ec2,
+            slurm,
+            partial(save, file=memory),
+            time.time,
+            journal,
+            known=load(memory),
+            naming=outside.zone if outside else None,
+        )
+        start(_chores(keeper, outside) if outside else ())
         with contextlib.suppress(Stopped), _listening(bell, spool) as line:
             _live(keeper, journal, spool, line, turn_s)
 
@@ -79,6 +104,17 @@ def _live(keeper: Keeper, journal: Journal, spool: Path, line: socket.socket, tu
         with contextlib.suppress(TimeoutError, BlockingIOError):
             line.recv(1)
             due = 0.0
+
+
+def _chores(keeper: Keeper, outside: Outside) -> tuple[Chore, ...]:
+    def seen() -> Seen | None:
+        return keeper.seen
+
+    place = partial(place_in_topology, switches=outside.topology.switches)
+    return (
+        Chore(name="names of nodes", each_s=TURN_S, act=Names(seen=seen, prune=outside.zone.prune)),
+        Chore(name="switches of nodes", each_s=TURN_S, act=Switches(seen=seen, place=place)),
+    )
 
 
 def prepare_spool(root: Path = Path("/")) -> None:

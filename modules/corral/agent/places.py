@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from corral.agent.credentials import URI
 from corral.agent.install import Placement
+from corral.model.manifest import MANIFEST
 from corral.model.markets import Role
 
 # Slurm starts its programs by a bare path, so every entry of the agent that Slurm knows is a file of its own.
@@ -57,7 +58,7 @@ def places(files: Mapping[str, bytes], role: Role, queue: str | None) -> tuple[P
 
 def is_needed(name: str, role: Role) -> bool:
     """True if a machine in this role has a place for the file; nodes fetch Slurm's files from slurmctld."""
-    if name.startswith("agent/"):
+    if name.startswith("agent/") or name == MANIFEST:
         return False
     return role is Role.HEAD or "/" not in name or name.startswith(("nccl/", "neuron/"))
 

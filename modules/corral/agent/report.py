@@ -66,7 +66,7 @@ def read_job(line: str) -> HeadJob:
     for name, width in _WIDTHS:
         cells[name] = line[start : start + width].strip()
         start += width
-    waits = cells["State"] == "PENDING"
+    waits, begins = cells["State"] == "PENDING", _moment(cells["StartTime"])
     return HeadJob(
         job_id=cells["JobArrayID"],
         user=cells["UserName"],
@@ -76,7 +76,8 @@ def read_job(line: str) -> HeadJob:
         nodes="" if cells["NodeList"] in _NOTHING else cells["NodeList"],
         node_count=int(cells["NumNodes"]),
         since=_moment(cells["SubmitTime"] if waits else cells["StartTime"]) or 0,
-        why=_why(cells["Reason"], cells["admin_comment"], _moment(cells["StartTime"])) if waits else "",
+        why=_why(cells["Reason"], cells["admin_comment"]) if waits else "",
+        until=begins if waits and cells["Reason"] == "BeginTime" else None,
     )
 
 
@@ -153,7 +154,7 @@ def _present(now: float) -> Iterator[JobRun]:
         )  # fmt: skip
 
 
-def _why(reason: str, comment: str, begins: int | None) -> str:
+def _why(reason: str, comment: str) -> str:
     """The keeper's words where it has some, else Slurm's in plain ones."""
     if comment not in _NOTHING:
         return comment.removeprefix("corral: ")

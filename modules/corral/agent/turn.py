@@ -5,6 +5,7 @@ simulator can be EC2 and Slurm, and can kill the keeper between any two steps.
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -83,6 +84,22 @@ class Scheduler(Protocol):
         ...
 
 
+class Naming(Protocol):
+    """The cluster's zone, as `dns.Zone` has it."""
+
+    def publish(self, addresses: Mapping[str, str]) -> None:
+        """Names nodes that were just launched. Raises AgentError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What there was at the keeper's last look: addresses by node, and the running instances of nodes that are up."""
+
+    addresses: Mapping[str, str]
+    running: Mapping[str, str]
+
+
 class Keeper:
     """One cluster's. `save` keeps what it knows; `clock` gives seconds since 1970."""
 
@@ -96,11 +113,14 @@ class Keeper:
         clock: Callable[[], float],
         journal: Journal,
         known: Memory,
+        naming: Naming | None = None,
     ) -> None:
         self.plan, self.deployed = plan, deployed
         self._cloud, self._scheduler, self._journal = cloud, scheduler, journal
         self._save, self._clock = save, clock
+        self._naming = naming
         self.memory = known
+        self.seen: Seen | None = None
         self._seen: Mapping[str, observed.Seen] | None = None
 
     def answer(self, notes: Sequence[Note], done: Callable[[Note], None]) -> frozenset[str]:
@@ -129,6 +149,7 @@ class Keeper:
             now=self._clock(),
         )
         actions, self.memory = mending.decide(world, self.memory)
+        self.seen = _seen(world, memory.instances(self.memory, shown, world.now))
         self._save(self.memory)
         for action in actions:
             self._mend(action)
@@ -157,10 +178,19 @@ class Keeper:
             done = self._serve(wish, shown)
             if addresses := {one.node: one.address for one in done.instances if one.address}:
                 self._scheduler.place(addresses)
+                self._name(addresses)
             self._give_up(note, wish, done)
         strangers = launches.strangers(self.plan, note.nodes)
         if strangers:
             self._without(note, strangers, f"cluster {self.plan.name} has no such queue")
+
+    def _name(self, addresses: Mapping[str, str]) -> None:
+        """Names are brought up to date later as well: no node waits for them."""
+        try:
+            if self._naming:
+                self._naming.publish(addresses)
+        except AgentError as error:
+            log.error("name %s: %s", fold(addresses), error)
 
     def _serve(self, wish: Wish, shown: Sequence[Instance]) -> Done:
         while True:
@@ -297,6 +327,13 @@ class Keeper:
 
     def _mended(self, event: Event, nodes: Sequence[str], why: str) -> None:
         self._journal.tell(event, f"{fold(nodes)}: {why}", nodes=fold(nodes), why=why)
+
+
+def _seen(world: World, instances: Sequence[Instance]) -> Seen:
+    there = {one.node: one for one in instances if one.address}
+    up = {node.name for node in world.nodes if node.registered}
+    running = {name: one.instance_id for name, one in there.items() if name in up and one.state == "running"}
+    return Seen(addresses={name: one.address for name, one in there.items()}, running=running)
 
 
 def _without(nodes: Sequence[str], instances: Sequence[Instance]) -> tuple[str, ...]:

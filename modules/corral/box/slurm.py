@@ -38,6 +38,9 @@ ENTRANCES = ("unshare", "nsenter", "pivot_root")  # always this machine's own
 START_TIMEOUT_S = 30  # it takes 0.3 s, many times that on a busy machine
 STOP_TIMEOUT_S = 10  # slurmctld saves its state; beyond that it is killed
 COMMAND_TIMEOUT_S = 60  # scontrol gives up by itself after MessageTimeout
+_OF_SLURMDBD = frozenset(
+    {f"AccountingStorage{what}" for what in ("Enforce", "Host", "TRES", "Type")} | {"JobAcctGatherType"}
+)
 _OWN_USER = "1000"  # what an ordinary user is called within the namespaces
 _PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 # Another system's root in the place of this machine's, for the process that becomes slurm_head.sh. It stays read-only.
@@ -133,10 +136,11 @@ def running_slurmctld(files: Mapping[str, str], directory: Path, root: Path = Pa
 
 def without_accounting(files: Mapping[str, str]) -> Mapping[str, str]:
     """The files for a slurmctld without a slurmdbd beside it, which else ends as it first starts."""
-    lines = files["slurm/slurm.conf"].splitlines(keepends=True)
-    kept = "".join(line for line in lines if not line.startswith("AccountingStorage"))
-    others = {name: text for name, text in files.items() if not name.startswith("accounting/")}
-    return {**others, "slurm/slurm.conf": kept}
+    kept = {name: text for name, text in files.items() if not name.startswith("accounting/")}
+    for name in ("slurm/slurm.conf", "slurm/host.conf"):
+        lines = files[name].splitlines(keepends=True)
+        kept[name] = "".join(line for line in lines if line.split("=")[0] not in _OF_SLURMDBD)
+    return kept
 
 
 def read_files(directory: Path) -> Mapping[str, str]:

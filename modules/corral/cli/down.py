@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,6 +12,7 @@ from corral.cli.options import AsJson, BoxDirectory, Environment, InBox, Project
 from corral.cli.up import Wait, state_told
 
 if TYPE_CHECKING:
+    from corral.cli.draining import Draining
     from corral.inventory.kept import KeptThing
 
 app = new_app()
@@ -19,28 +21,42 @@ DeleteData = Annotated[
     str | None,
     typer.Option("--delete-data", metavar="BASE", help="Take the base of this name down with ALL ITS DATA."),
 ]
+Now = Annotated[
+    bool, typer.Option("--now", help="Also while jobs run: they are asked for a checkpoint, and then ended.")
+]
+Grace = Annotated[
+    float, typer.Option("--grace", metavar="SECONDS", min=0, help="How long jobs have to save and end, with --now.")
+]
 
 
-@app.command(
-    epilog=examples("corral down dev --box", "corral down dev --with-base", "corral down dev --delete-data dev")
-)
+@app.command(epilog=examples("corral down dev --box", "corral down dev --now", "corral down dev --delete-data dev"))
 def down(
     environment: Environment,
     project: Project = None,
     in_box: InBox = False,
     box_directory: BoxDirectory = None,
     yes: Yes = False,
+    now: Now = False,
+    grace: Grace = 120,
     with_base: WithBase = False,
     delete_data: DeleteData = None,
     wait: Wait = False,
     json: AsJson = False,
 ) -> None:
-    """Take an environment's cluster down. Its base stays, with all data, unless you say otherwise."""
+    """Take an environment's cluster down. Its base stays, with all data, unless you say otherwise.
+
+    While jobs run this is refused (exit 4); --now ends them. --yes does not mean --now.
+    """
     bench = Bench(project=project, in_box=in_box, box_directory=box_directory, json=json, wait=wait)
-    _run(bench, environment, yes=yes, with_base=with_base, delete_data=delete_data)
+    from corral.cli.draining import Draining
+
+    jobs = Draining(now=now, grace_s=grace)
+    _run(bench, environment, jobs, yes=yes, with_base=with_base, delete_data=delete_data)
 
 
-def _run(bench: Bench, environment: str, *, yes: bool, with_base: bool, delete_data: str | None) -> None:
+def _run(
+    bench: Bench, environment: str, jobs: Draining, *, yes: bool, with_base: bool, delete_data: str | None
+) -> None:
     from corral.engine import down as engine
     from corral.engine.complaint import damage_named
     from corral.engine.projects import base_of
@@ -49,14 +65,14 @@ def _run(bench: Bench, environment: str, *, yes: bool, with_base: bool, delete_d
         base = base_of(bench.source / "stacks", environment)  # the spec's other mistakes do not matter any more
     if (box := bench.empty_box) and delete_data in (None, base):
         bench.say(f"cluster {environment}: is not up, nothing to take down: nothing was ever made in the box in {box}")
-        return bench.show(engine.DownResult().to_document())
+        return bench.show({**engine.DownResult().to_document(), "drained": None})
     ask = None if yes else bench.asker()
     place = set_up(bench)
     with damage_named(place.engine.environment["PULUMI_BACKEND_URL"]):
-        done = engine.down(place, environment, ask=ask, with_base=with_base, delete_data=delete_data)
+        done = engine.down(place, environment, ask=ask, with_base=with_base, delete_data=delete_data, jobs=jobs)
     for one in done.kept:
         place.printer.say(f"  kept      {one.kind}  {one.name}  {one.id}  {one.size}  {_cost(one)}".rstrip())
-    bench.show(done.to_document())
+    bench.show({**done.to_document(), "drained": None if jobs.done is None else asdict(jobs.done)})
 
 
 def _cost(kept: KeptThing) -> str:

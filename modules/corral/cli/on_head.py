@@ -1,4 +1,4 @@
-"""A program run on an environment's head, and its answer: over Systems Manager on AWS, in the machine itself in the box."""
+"""A program run on an environment's head: by Systems Manager on AWS, in the machine itself in the box."""
 
 from __future__ import annotations
 

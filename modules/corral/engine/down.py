@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from corral.engine.errors import REFUSED, EngineError
 from corral.engine.projects import base_of
@@ -20,6 +20,18 @@ PREVIEW = ("destroy", "--preview-only", "--refresh")
 UNPROTECTED = ("--exclude-protected",)
 _LAST = ("aws:s3/", "aws:kms/", "aws:efs/fileSystem")  # of what is kept, what is deleted after its stack
 REFERENCE = "pulumi:pulumi:StackReference"
+
+
+class Jobs(Protocol):
+    """The jobs of a cluster that is to go. Both raise EngineError where it must stay for them."""
+
+    def look(self, cluster: Stack) -> None:
+        """Says what would be lost, before anybody is asked."""
+        ...
+
+    def end(self, cluster: Stack) -> None:
+        """Lets no job run any more, right before the first machine ends."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +56,10 @@ def down(
     ask: Ask | None,
     with_base: bool = False,
     delete_data: str | None = None,
+    jobs: Jobs | None = None,
 ) -> DownResult:
     """What was done. `ask` decides before each stack; `delete_data` must be the base's name, and means its data too.
+    Without `jobs` nobody asks whether there are any.
 
     Raises EngineError where another cluster stands on the base that is to go.
     """
@@ -58,10 +72,10 @@ def down(
         )
     with place.stack(CLUSTER, environment) as cluster:
         if not with_base and delete_data is None:
-            return DownResult(stacks=_named("cluster", _take_down(cluster, ask, first=_end_machines)))
+            return DownResult(stacks=_named("cluster", _take_cluster_down(cluster, ask, jobs)))
         with place.stack(BASE, base) as below:
             _require_alone(place, cluster, base)
-            stacks = _named("cluster", _take_down(cluster, ask, first=_end_machines))
+            stacks = _named("cluster", _take_cluster_down(cluster, ask, jobs))
             _require_gone(cluster, below)
             if delete_data is not None:
                 return _erase(below, stacks, ask)
@@ -98,8 +112,21 @@ def _require_gone(cluster: Stack, base: Stack) -> None:
         raise EngineError(f"{base.title} stays: {len(left)} resources of {cluster.title} are left", (hint,), REFUSED)
 
 
+def _take_cluster_down(stack: Stack, ask: Ask | None, jobs: Jobs | None) -> StackResult | None:
+    def first(stack: Stack) -> None:
+        if jobs is not None:
+            jobs.end(stack)
+        _end_machines(stack)
+
+    return _take_down(stack, ask, first=first, look=jobs.look if jobs else None)
+
+
 def _take_down(
-    stack: Stack, ask: Ask | None, options: tuple[str, ...] = (), first: Callable[[Stack], None] | None = None
+    stack: Stack,
+    ask: Ask | None,
+    options: tuple[str, ...] = (),
+    first: Callable[[Stack], None] | None = None,
+    look: Callable[[Stack], None] | None = None,
 ) -> StackResult | None:
     state = made_whole(stack)
     if state is None:
@@ -107,6 +134,8 @@ def _take_down(
         return None
     done = StackResult()
     if resources(state):
+        if look is not None:
+            look(stack)
         if ask is not None:
             would = stack.update(PREVIEWING, (*PREVIEW, *options))
             show_plan(stack, would)

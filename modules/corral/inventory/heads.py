@@ -1,4 +1,4 @@
-"""A cluster's head as EC2 has it, and commands that Systems Manager runs there: no port is open and no key is needed."""
+"""A cluster's head as EC2 has it, and commands that Systems Manager runs there: no open port and no key is needed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ _TAKEN_WITHIN_S = 30
 _OVER = frozenset({"Success", "Failed", "Cancelled", "TimedOut", "Undeliverable", "Terminated", "DeliveryTimedOut"})
 # GetCommandInvocation shows the first 24,000 characters of what a command printed (API reference). Zipped, that is
 # hundreds of jobs; what does not fit cannot be unzipped, and is told.
-_ZIPPED = '{ out=$(%s 2>&3 | gzip -9c | base64 -w0; exit "${PIPESTATUS[0]}"); } 3>&2; code=$?; echo "$out"; exit "$code"'
+_ZIPPED = (
+    '{ out=$(%s 2>&3 | gzip -9c | base64 -w0; exit "${PIPESTATUS[0]}"); } 3>&2; code=$?; echo "$out"; exit "$code"'
+)
 
 
 class NoAnswer(Exception):
@@ -52,13 +54,18 @@ def run_by_ssm(session: Any, instance_id: str, command: Sequence[str], within_s:
         sent = ssm.send_command(
             InstanceIds=[instance_id],
             DocumentName="AWS-RunShellScript",
-            Parameters={"commands": [shlex.join(("bash", "-c", script))], "executionTimeout": [str(int(within_s) + 30)]},
+            Parameters={
+                "commands": [shlex.join(("bash", "-c", script))],
+                "executionTimeout": [str(int(within_s) + 30)],
+            },
             TimeoutSeconds=_TAKEN_WITHIN_S,
         )
     except ClientError as error:
         if error.response["Error"]["Code"] != "InvalidInstanceId":
             raise
-        raise NoAnswer(f"the head {instance_id} is not known to Systems Manager - it boots, or its agent is gone") from None
+        raise NoAnswer(
+            f"the head {instance_id} is not known to Systems Manager - it boots, or its agent is gone"
+        ) from None
     command_id = sent["Command"]["CommandId"]
     while time.monotonic() < until:
         answer = _asked(ssm, command_id, instance_id)

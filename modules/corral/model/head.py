@@ -12,7 +12,8 @@ REFUSED = 4  # the exit code of a drain that found jobs and may not touch them
 class HeadJob:
     """A job that has not ended. `state`: Slurm's, in small letters. `nodes`: folded, empty while it has none.
 
-    `since`: when it began to run, or was submitted. `why`: why it waits, empty for one that runs.
+    `since`: when it began to run, or was submitted. `why`: why it waits, empty for one that runs; `until`: when it can
+    begin at the earliest, None where nobody has said.
     """
 
     job_id: str
@@ -24,6 +25,7 @@ class HeadJob:
     node_count: int
     since: int
     why: str
+    until: int | None
 
     @property
     def waits(self) -> bool:

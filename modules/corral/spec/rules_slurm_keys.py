@@ -21,10 +21,10 @@ WRITTEN: Mapping[Place, frozenset[str]] = {
         " AuthInfo BatchStartTimeout ClusterName CommunicationParameters GresTypes HealthCheckInterval"
         " HealthCheckNodeState HealthCheckProgram Include JobAcctGatherType LaunchParameters"
         " MessageTimeout NodeName PartitionName PrivateData ProctrackType Prolog PrologFlags ResumeFailProgram"
-        " ResumeProgram ResumeRate ResumeTimeout ReturnToService SelectType SelectTypeParameters SlurmUser SlurmctldHost"
-        " SlurmctldLogFile SlurmctldParameters SlurmctldPidFile SlurmctldPort SlurmdLogFile SlurmdParameters"
-        " SlurmdPidFile SlurmdPort SlurmdSpoolDir SlurmdTimeout SlurmdUser StateSaveLocation SuspendExcNodes"
-        " SuspendProgram SuspendRate SuspendTime SuspendTimeout TaskPlugin TreeWidth"
+        " ResumeProgram ResumeRate ResumeTimeout ReturnToService SelectType SelectTypeParameters SlurmUser"
+        " SlurmctldHost SlurmctldLogFile SlurmctldParameters SlurmctldPidFile SlurmctldPort SlurmdLogFile"
+        " SlurmdParameters SlurmdPidFile SlurmdPort SlurmdSpoolDir SlurmdTimeout SlurmdUser StateSaveLocation"
+        " SuspendExcNodes SuspendProgram SuspendRate SuspendTime SuspendTimeout TaskPlugin TreeWidth"
     ),
     Place.PARTITION: _words(
         "AllowAccounts DefCpuPerGPU DefMemPerCPU Default MaxTime Nodes PartitionName State SuspendTime"

@@ -67,7 +67,8 @@ def _principals(statement: Document) -> Any:
 
 def _says(effect: str, document: Document, wanted: Wanted) -> bool:
     return any(
-        statement["Effect"] == effect and _applies(statement, wanted) for statement in _listed(document.get("Statement", ()))
+        statement["Effect"] == effect and _applies(statement, wanted)
+        for statement in _listed(document.get("Statement", ()))
     )
 
 

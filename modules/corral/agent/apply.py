@@ -1,0 +1,228 @@
+"""A later `corral up` on a running head: its files are installed, and what has to follow, follows. `corral-agent apply`.
+
+Nothing is taken before all of it is there, nothing that Slurm would refuse, and nothing away from a job. What slurmctld
+does not start with after all is taken back. docs/apply.md has the table of what follows from what.
+"""
+
+import hashlib
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from pathlib import Path
+
+from corral.agent import trial
+from corral.agent.changes import SLURM, Conf, Step, steps
+from corral.agent.errors import AgentError
+from corral.agent.events import Event, Journal
+from corral.agent.hosts import Host, HostError, credentials, keeper, mariadb, slurmctld, slurmdbd
+from corral.agent.install import Placement, install
+from corral.agent.leaving import Texts, Used, merged
+from corral.agent.places import is_needed, places
+from corral.agent.store import Store
+from corral.model.cluster import ClusterPlan
+from corral.model.jsons import from_json
+from corral.model.manifest import MANIFEST, Manifest
+from corral.model.markets import Role
+from corral.model.node_names import fold
+
+APPLIED = "applied"  # below the state volume: what slurmctld was last told, which a new head must not forget
+LOCK = Path("/run/corral/apply.lock")
+_ANSWERS_IN_S = 60.0
+_STEP_S = 0.2
+
+log = logging.getLogger("corral.agent")
+Run = Callable[[Sequence[str]], str]
+
+
+class Result(StrEnum):
+    """How an apply can end."""
+
+    APPLIED = "applied"
+    NOTHING = "nothing"
+    INCOMPLETE = "incomplete"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What was done. `leaving`: nodes and queues that are kept only because they are in use."""
+
+    result: Result
+    changed: tuple[str, ...] = ()
+    steps: tuple[Step, ...] = ()
+    leaving: tuple[str, ...] = ()
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """The machine: how it starts daemons and runs commands, what of Slurm is in use, where its files and state are.
+
+    `refusal`: why slurmctld would not take these files, see `trial`. `renewed`: the agent's code is another than before.
+    """
+
+    host: Host
+    run: Run
+    used: Callable[[], Used]
+    journal: Journal
+    root: Path = Path("/")
+    state: Path = Path("/var/lib/corral")
+    refusal: Callable[[ClusterPlan, Mapping[str, bytes], Run], str] = trial.refusal
+    renewed: bool = False
+    answers_in_s: float = _ANSWERS_IN_S
+    clock: Callable[[], float] = field(default=time.monotonic)
+
+
+def apply(store: Store, head: Head) -> Outcome:
+    """Brings this head to what the store holds. Raises AgentError where it can be neither read nor done."""
+    manifest = read_manifest(store)
+    names = [name for name in (*manifest.files, *_own(store)) if is_needed(name, Role.HEAD)]
+    files = {name: store.read(name) for name in names}
+    missing = [name for name in files if name in manifest.files and _hash(files[name]) != manifest.files[name]]
+    if missing:
+        return Outcome(result=Result.INCOMPLETE, why=f"{missing[0]} is not the one that {MANIFEST} names: try again")
+    plan = from_json(ClusterPlan, files["cluster.json"].decode())
+    before = _texts(head.root)
+    now = merged(before, _texts_of(files), head.used())
+    placements = places({**files, **_slurm_files(now.texts)}, Role.HEAD, None)
+    leaving = (*((fold(now.nodes),) if now.nodes else ()), *now.queues)
+    changed = tuple(one for one in placements if _differs(one, head.root))
+    if not changed and not head.renewed:
+        _remember(head, now.texts)
+        return Outcome(result=Result.NOTHING, leaving=leaving)
+    return _install(plan, changed, leaving, head)
+
+
+def carry_over(root: Path = Path("/"), state: Path = Path("/var/lib/corral")) -> None:
+    """Before a slurmctld starts: what an earlier one had in use stays, though the files that were fetched are newer.
+
+    Nobody can be asked what is in use, so whatever differs is kept; the next apply knows better.
+    """
+    held = state / APPLIED
+    new = _texts(root)
+    if (held / "slurm.conf").exists():
+        old = Texts(slurm=(held / "slurm.conf").read_text(), gres=(held / "gres.conf").read_text())
+        new = merged(old, new, Used(nodes=None, queues=None)).texts
+        install(_placed(new), root)
+    install(_placed(new, str(held)))
+
+
+def read_manifest(store: Store) -> Manifest:
+    """What belongs to the configuration in the store. Raises StoreError."""
+    return from_json(Manifest, store.read(MANIFEST).decode())
+
+
+def _install(plan: ClusterPlan, changed: Sequence[Placement], leaving: tuple[str, ...], head: Head) -> Outcome:
+    paths = tuple(one.path for one in changed)
+    slurm = {Path(one.path).name: one.content for one in changed if Path(one.path).name in SLURM}
+    old = _conf(head.root)
+    if slurm and (why := head.refusal(plan, slurm, head.run)):
+        head.journal.tell(Event.CONFIGURATION_REFUSED, f"slurmctld would not start: {why}", why=why)
+        return Outcome(result=Result.REFUSED, changed=paths, why=why)
+    back = tuple(_as_it_is(one, head.root) for one in changed)
+    install(changed, head.root)
+    wanted = steps(paths, old, _conf(head.root), plan.image.slurm_version, agent=head.renewed)
+    try:
+        for step in wanted:
+            _do(step, plan, head)
+    except AgentError as error:
+        why = str(error)
+        install(tuple(one for one in back if one), head.root)
+        _do(Step.RESTART_SLURMCTLD, plan, head)
+        head.journal.tell(Event.CONFIGURATION_REFUSED, f"taken back: {why}", why=why)
+        return Outcome(result=Result.REFUSED, changed=paths, steps=wanted, why=why)
+    _remember(head, _texts(head.root))
+    head.journal.tell(
+        Event.APPLIED,
+        f"{', '.join(wanted) or 'files'}: {', '.join(paths) or 'the agent'}",
+        changed=list(paths),
+        steps=[str(step) for step in wanted],
+        leaving=list(leaving),
+    )
+    if Step.RESTART_AGENT in wanted:  # last of all: who does this may be a child of the keeper, and go with it
+        head.host.restart(credentials())
+        head.host.restart(keeper())
+    return Outcome(result=Result.APPLIED, changed=paths, steps=wanted, leaving=leaving)
+
+
+def _do(step: Step, plan: ClusterPlan, head: Head) -> None:
+    match step:
+        case Step.RESTART_MARIADB:
+            head.host.restart(mariadb())
+        case Step.RESTART_SLURMDBD:
+            head.host.restart(slurmdbd(plan.image.slurm_sbin))
+        case Step.RESTART_SLURMCTLD:
+            head.host.restart(slurmctld(plan.image.slurm_sbin, str(head.state / "slurmctld")))
+            _await_slurmctld(head)
+        case Step.RECONFIGURE:
+            head.run(("scontrol", "reconfigure"))
+            _await_slurmctld(head)
+        case Step.RESTART_AGENT:
+            pass
+
+
+def _await_slurmctld(head: Head) -> None:
+    until = head.clock() + head.answers_in_s
+    while True:
+        try:
+            if "is UP" in head.run(("scontrol", "ping")):
+                return
+        except HostError:
+            pass
+        if head.clock() > until:
+            raise HostError(f"slurmctld does not answer after {head.answers_in_s:.0f} s - see its log")
+        time.sleep(_STEP_S)
+
+
+def _own(store: Store) -> Sequence[str]:
+    """What a user put into the bucket, and no manifest names."""
+    return [name for name in store.names() if name.startswith("own/")]
+
+
+def _texts(root: Path) -> Texts:
+    slurm, gres = (root / "etc/slurm" / name for name in ("slurm.conf", "gres.conf"))
+    return Texts(slurm=slurm.read_text(encoding="utf-8"), gres=gres.read_text(encoding="utf-8"))
+
+
+def _texts_of(files: Mapping[str, bytes]) -> Texts:
+    return Texts(slurm=files["slurm/slurm.conf"].decode(), gres=files["slurm/gres.conf"].decode())
+
+
+def _slurm_files(texts: Texts) -> Mapping[str, bytes]:
+    return {"slurm/slurm.conf": texts.slurm.encode(), "slurm/gres.conf": texts.gres.encode()}
+
+
+def _placed(texts: Texts, directory: str = "/etc/slurm") -> tuple[Placement, ...]:
+    return (
+        Placement(path=f"{directory}/slurm.conf", content=texts.slurm.encode()),
+        Placement(path=f"{directory}/gres.conf", content=texts.gres.encode()),
+    )
+
+
+def _remember(head: Head, texts: Texts) -> None:
+    install(_placed(texts, str(head.state / APPLIED)))
+
+
+def _conf(root: Path) -> Conf:
+    found = (root / "etc/slurm" / name for name in ("slurm.conf", "host.conf", "own.conf"))
+    text = "\n".join(file.read_text(encoding="utf-8") for file in found if file.exists())
+    return Conf(slurm=text, gres=_texts(root).gres)
+
+
+def _differs(placement: Placement, root: Path) -> bool:
+    file = root / placement.path.lstrip("/")
+    if not file.is_file():
+        return True
+    same_mode = file.stat().st_mode & 0o7777 == placement.mode
+    return not placement.keeps and (file.read_bytes() != placement.content or not same_mode)
+
+
+def _as_it_is(placement: Placement, root: Path) -> Placement | None:
+    file = root / placement.path.lstrip("/")
+    return replace(placement, content=file.read_bytes()) if file.is_file() else None
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

@@ -1,0 +1,83 @@
+"""What the keeper's process does beside answering Slurm: things that are right a little later as well, one at a time.
+
+They run in a thread of their own, so that no node waits for them; what fails is told and tried again at its next time.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from corral.agent.errors import AgentError
+from corral.agent.turn import Seen
+
+log = logging.getLogger("corral.agent")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chore:
+    """`act` is done each so many seconds, the first time after `first_s`."""
+
+    name: str
+    each_s: float
+    act: Callable[[], None]
+    first_s: float = 0.0
+
+
+def start(chores: Sequence[Chore]) -> None:
+    """From now on does them, as long as the process lives."""
+    threading.Thread(target=_live, args=(chores,), name="chores", daemon=True).start()
+
+
+def _live(chores: Sequence[Chore]) -> None:
+    due = {chore.name: time.monotonic() + chore.first_s for chore in chores}
+    while due:
+        time.sleep(max(0.0, min(due.values()) - time.monotonic()))
+        for chore in chores:
+            if due[chore.name] <= time.monotonic():
+                do(chore)
+                due[chore.name] = time.monotonic() + chore.each_s
+
+
+def do(chore: Chore) -> None:
+    """Does one now; what fails is a line."""
+    try:
+        chore.act()
+    except AgentError as error:
+        log.error("%s: %s", chore.name, error)
+    except Exception:  # whatever nobody has thought of must not end the others
+        log.exception("%s failed", chore.name)
+
+
+@dataclass(kw_only=True)
+class Names:
+    """Keeps the cluster's zone to what there is. `seen`: what the keeper saw last; None before its first look."""
+
+    seen: Callable[[], Seen | None]
+    prune: Callable[[Mapping[str, str]], object]
+    _known: Mapping[str, str] | None = None
+
+    def __call__(self) -> None:
+        """Asks Route 53 only where something has changed since the last time that it did what it was asked."""
+        if (seen := self.seen()) is None or seen.addresses == self._known:
+            return
+        self.prune(seen.addresses)
+        self._known = seen.addresses
+
+
+@dataclass(kw_only=True)
+class Switches:
+    """Tells Slurm where in the network the machines of nodes are that have come up. `place`: of instances by node."""
+
+    seen: Callable[[], Seen | None]
+    place: Callable[[Mapping[str, str]], object]
+    _known: set[str] = field(default_factory=set)
+
+    def __call__(self) -> None:
+        if (seen := self.seen()) is None:
+            return
+        self._known &= set(seen.running.values())
+        if new := {node: one for node, one in seen.running.items() if one not in self._known}:
+            self.place(new)
+            self._known.update(new.values())

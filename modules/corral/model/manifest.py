@@ -1,0 +1,18 @@
+"""What belongs to a configuration of a cluster: each file's hash. It is written last: without it not all are there.
+
+Serialised, this is manifest.json.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """`files`: SHA-256 in hexadecimal digits, by path below the cluster's prefix. `bundle`: the agent's, likewise."""
+
+    files: Mapping[str, str]
+    bundle: str
+    bundle_sha256: str

@@ -1,0 +1,237 @@
+"""A cluster's life as rows of bars over time: its head, its nodes, its jobs. Pure: records in, records out.
+
+`timeline_text` draws it on a terminal, `timeline_page` as one HTML file.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+
+from corral.model.head import JobRun
+from corral.model.node_names import expand, fold, number_of, queue_of
+from corral.report.events import Happened
+
+# What ends a node's machine, or says that it is gone.
+_ENDS = frozenset({"ended", "forgotten"})
+_MARKED = frozenset({"refused", "without", "stopped", "draining", "job-waits"})
+_NO_LIFE_S = 1  # a bar shorter than the events' own second is none
+
+
+class State(StrEnum):
+    """What a bar says of its row."""
+
+    UP = "up"
+    BOOTING = "booting"
+    IDLE = "idle"
+    RUNNING = "running"
+    NOTICE = "notice"
+    WAITING = "waiting"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """A stretch of time in one state. `text`: what a reader may want to know of it. `goes_on`: it had not ended."""
+
+    start: datetime
+    end: datetime
+    state: State
+    text: str
+    goes_on: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """Something that happened at a moment."""
+
+    at: datetime
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A head, a node or a job. `note`: how it stands at the end."""
+
+    kind: str
+    name: str
+    bars: tuple[Bar, ...]
+    marks: tuple[Mark, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeline:
+    """The rows of one cluster between two moments; `problem`: what is missing, if anything."""
+
+    cluster: str
+    start: datetime
+    end: datetime
+    rows: tuple[Row, ...]
+    problem: str = ""
+
+
+def timeline(
+    cluster: str,
+    events: Sequence[Happened],
+    runs: Sequence[JobRun],
+    *,
+    head_since: datetime | None,
+    start: datetime,
+    end: datetime,
+    problem: str = "",
+) -> Timeline:
+    """The life of a cluster from `start` on. Nothing is drawn before its first event."""
+    began = [one.at for one in events] + [_time(run.submitted) for run in runs]
+    first = min([*began, *([head_since] if head_since else [])], default=start)
+    start = min(max(start, first), end)
+    rows = (_head(events, head_since, end), *_nodes(events, runs, end), *_jobs(runs, end))
+    shown = (_cut(row, start) for row in rows)
+    return Timeline(
+        cluster=cluster,
+        start=start,
+        end=end,
+        rows=tuple(row for row in shown if row.bars or row.marks),
+        problem=problem,
+    )
+
+
+def _head(events: Iterable[Happened], since: datetime | None, end: datetime) -> Row:
+    """The head's bars: each start of its keeper after the first is a mark, and the last head begins at its launch."""
+    listed = tuple(events)
+    began = [one.at for one in listed if one.kind == "keeper-began"]
+    first = min([*began, *([since] if since else [])], default=None)
+    bars = []
+    if first is not None:
+        bars.append(Bar(start=first, end=end, state=State.UP, text="the head is up", goes_on=True))
+    marks = [Mark(at=at, kind="keeper-began", text="the keeper begins again") for at in began[1:]]
+    marks += [Mark(at=one.at, kind=one.kind, text=one.text) for one in listed if one.kind in _MARKED]
+    return Row(kind="head", name="head", bars=tuple(bars), marks=tuple(marks))
+
+
+def _nodes(events: Sequence[Happened], runs: Sequence[JobRun], end: datetime) -> Iterator[Row]:
+    """A row for each node that ever had a machine."""
+    told: dict[str, list[Happened]] = defaultdict(list)
+    node_of = _nodes_of_instances(events)
+    for one in events:
+        for node in _concerned(one, node_of):
+            told[node].append(one)
+    for node in sorted(told, key=lambda name: (queue_of(name), number_of(name))):
+        lives = _lives(told[node], end)
+        at_work = [run for run in runs if node in _expanded(run.nodes)]
+        bars = [bar for life in lives for bar in _worked(life, at_work, end)]
+        marks = tuple(
+            Mark(at=one.at, kind=one.kind, text=one.text) for one in told[node] if one.kind in ("notice", "drained")
+        )
+        if lives:
+            yield Row(kind="node", name=node, bars=tuple(bars), marks=marks)
+
+
+def _jobs(runs: Sequence[JobRun], end: datetime) -> Iterator[Row]:
+    """A row for each job, with all its runs."""
+    found: dict[str, list[JobRun]] = defaultdict(list)
+    for run in sorted(runs, key=lambda one: (one.submitted, one.started or 0)):
+        found[run.job_id].append(run)
+    for job_id, own in found.items():
+        last = own[-1]
+        name = f"{job_id} {last.name}"
+        yield Row(kind="job", name=name, bars=tuple(bar for run in own for bar in _run(run, end)), note=last.state)
+
+
+def _run(run: JobRun, end: datetime) -> Iterator[Bar]:
+    """A run waits from its submission to its start, and runs from there to its end."""
+    over = end if run.ended is None else _time(run.ended)
+    begins = over if run.started is None else _time(run.started)
+    submitted = _time(run.submitted)
+    if submitted < begins:
+        text = f"job {run.job_id} waits"
+        yield Bar(start=submitted, end=begins, state=State.WAITING, text=text, goes_on=begins == end and not run.ended)
+    if run.started is not None:
+        text = f"job {run.job_id} ({run.name}) of {run.user} on {run.nodes}: {run.state}"
+        yield Bar(start=begins, end=over, state=State.RUNNING, text=text, goes_on=run.ended is None)
+
+
+def _lives(told: Sequence[Happened], end: datetime) -> list[list[Bar]]:
+    """The machines of a node one after the other, each as bars: booting, idle, and under a notice."""
+    lives: list[list[Bar]] = []
+    for one in told:
+        now = lives[-1][-1] if lives and lives[-1][-1].goes_on else None
+        if one.kind == "launched":
+            if now is not None:
+                lives[-1][-1] = _ended(now, one.at)
+            lives.append([_open(one.at, State.BOOTING, one.text, end)])
+        elif now is None:
+            continue
+        elif one.kind == "up" and now.state is State.BOOTING and one.at >= now.start:
+            lives[-1][-1:] = [_ended(now, one.at), _open(one.at, State.IDLE, one.text, end)]
+        elif one.kind == "notice" and one.at >= now.start:
+            lives[-1][-1:] = [_ended(now, one.at), _open(one.at, State.NOTICE, one.text, end)]
+        elif one.kind in (*_ENDS, "terminated", "returned"):
+            lives[-1][-1] = _ended(now, one.at)
+    return lives
+
+
+def _worked(life: Sequence[Bar], runs: Iterable[JobRun], end: datetime) -> Iterator[Bar]:
+    """A machine's bars, with what a job took of its time in the job's place; a notice stays to be seen."""
+    at_work = []
+    for run in sorted(runs, key=lambda one: one.started or 0):
+        if run.started is not None:
+            over = end if run.ended is None else _time(run.ended)
+            text = f"job {run.job_id} ({run.name}) of {run.user}"
+            goes_on = run.ended is None
+            at_work.append(Bar(start=_time(run.started), end=over, state=State.RUNNING, text=text, goes_on=goes_on))
+    for bar in life:
+        if bar.state is not State.IDLE and bar.state is not State.BOOTING:
+            yield bar
+            continue
+        at = bar.start
+        for work in at_work:
+            begins, over = max(work.start, at), min(work.end, bar.end)
+            if over <= begins:
+                continue
+            if begins > at:
+                yield replace(bar, start=at, end=begins, goes_on=False)
+            yield replace(work, start=begins, end=over, goes_on=work.goes_on and over == bar.end and bar.goes_on)
+            at = over
+        if at < bar.end:
+            yield replace(bar, start=at)
+
+
+def _open(at: datetime, state: State, text: str, end: datetime) -> Bar:
+    return Bar(start=at, end=max(at, end), state=state, text=text, goes_on=True)
+
+
+def _ended(bar: Bar, at: datetime) -> Bar:
+    return replace(bar, end=max(bar.start, at), goes_on=False)
+
+
+def _nodes_of_instances(events: Iterable[Happened]) -> Mapping[str, str]:
+    """Which node each instance was launched as."""
+    return {id: node for one in events if one.kind == "launched" for node, id in one.instances.items()}
+
+
+def _concerned(one: Happened, node_of: Mapping[str, str]) -> tuple[str, ...]:
+    """The nodes of an event: by their names, or by their instances. An end that found no machine ended none."""
+    if one.kind in ("ended", "terminated", "returned") and one.instances:
+        return tuple(sorted({node_of[id] for id in one.instances.values() if id in node_of}))
+    return _expanded(one.nodes)
+
+
+def _expanded(nodes: str) -> tuple[str, ...]:
+    try:
+        return expand(nodes)
+    except ValueError:
+        return ()
+
+
+def _cut(row: Row, start: datetime) -> Row:
+    """The row without what was before."""
+    bars = tuple(replace(bar, start=max(bar.start, start)) for bar in row.bars if bar.end > start)
+    return replace(row, bars=bars, marks=tuple(mark for mark in row.marks if mark.at >= start))
+
+
+def _time(moment: int) -> datetime:
+    return datetime.fromtimestamp(moment, UTC)

@@ -1,0 +1,67 @@
+"""What the keeper does beside answering Slurm: only where something has changed, and never at another's cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pytest
+
+from corral.agent.chores import Chore, Names, Switches, do
+from corral.agent.errors import AgentError
+from corral.agent.turn import Seen
+
+
+@dataclass(kw_only=True)
+class Asked:
+    """Somebody who writes down what he is asked, and fails as long as he is told to."""
+
+    calls: list[Mapping[str, str]] = field(default_factory=list)
+    fails: bool = False
+
+    def __call__(self, given: Mapping[str, str]) -> None:
+        self.calls.append(dict(given))
+        if self.fails:
+            raise AgentError("no way")
+
+
+ONE = Seen(addresses={"train-1": "10.0.0.1"}, running={"train-1": "i-1"})
+OTHER = Seen(addresses={"train-1": "10.0.0.2"}, running={"train-1": "i-2"})
+
+
+@pytest.mark.parametrize("kind", ["names", "switches"])
+def test_nobody_is_asked_where_nothing_was_seen_yet(kind: str) -> None:
+    asked = Asked()
+    chore = Names(seen=lambda: None, prune=asked) if kind == "names" else Switches(seen=lambda: None, place=asked)
+    chore()
+    assert asked.calls == []
+
+
+def test_names_are_brought_up_to_date_when_an_address_has_changed() -> None:
+    asked, looks = Asked(), iter([ONE, ONE, OTHER])
+    names = Names(seen=lambda: next(looks), prune=asked)
+    names(), names(), names()
+    assert asked.calls == [{"train-1": "10.0.0.1"}, {"train-1": "10.0.0.2"}]
+
+
+def test_names_that_could_not_be_brought_up_to_date_are_tried_again() -> None:
+    asked = Asked(fails=True)
+    names = Names(seen=lambda: ONE, prune=asked)
+    for _ in range(2):
+        do(Chore(name="names of nodes", each_s=1, act=names))
+    assert len(asked.calls) == 2
+
+
+def test_the_switches_of_a_machine_are_asked_for_once_it_is_up() -> None:
+    asked, looks = Asked(), iter([ONE, ONE, OTHER])
+    switches = Switches(seen=lambda: next(looks), place=asked)
+    switches(), switches(), switches()
+    assert asked.calls == [{"train-1": "i-1"}, {"train-1": "i-2"}]
+
+
+def test_what_nobody_has_thought_of_is_told_and_ends_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    def act() -> None:
+        raise ZeroDivisionError
+
+    do(Chore(name="sums", each_s=1, act=act))
+    assert caplog.messages == ["sums failed"]

@@ -1,0 +1,166 @@
+"""A cluster of machines in a box, as its user and its owner see it, and the claims that every life must keep.
+
+Nothing here waits for a time: it waits for what must come.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import boxes
+from corral.box import control
+from corral.box.vpc.network import Vpc
+from corral.box.vpc.probe import probe
+from life import Life, begin
+
+ENVIRONMENTS = Path(__file__).parent / "environments"
+UP_IN_S, SOON_S = 90.0, 120.0  # tens of times what it takes
+# Appends a line of its own for each time that it has run to its end.
+RESULT = 'echo "$SLURM_JOB_ID ${SLURM_RESTART_COUNT:-0} $SLURM_JOB_NODELIST" >> /home/results'
+_ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "BOOT_FAIL", "OUT_OF_MEMORY", "DEADLINE")
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """A cluster that is up in a box."""
+
+    life: Life
+    name: str
+
+    # --- its machines
+
+    def machines(self) -> list[Any]:
+        """Its instances that begin or run, as EC2 describes them."""
+        filters = [
+            {"Name": "tag:corral:cluster", "Values": [self.name]},
+            {"Name": "instance-state-name", "Values": ["pending", "running"]},
+        ]
+        pages = self.life.client("ec2").get_paginator("describe_instances").paginate(Filters=filters)
+        return [one for page in pages for held in page["Reservations"] for one in held["Instances"]]
+
+    def head(self) -> str | None:
+        """The instance that is its head."""
+        return next((one["InstanceId"] for one in self.machines() if tag(one, "Name").endswith("-head")), None)
+
+    def nodes(self) -> dict[str, str]:
+        """The instances that are its nodes, by the address that Slurm knows them by."""
+        return {one["PrivateIpAddress"]: one["InstanceId"] for one in self.machines() if tag(one, "corral:nodes")}
+
+    def instance_of(self, node: str) -> str:
+        """The instance that Slurm takes for this node; empty where there is none."""
+        return self.nodes().get(self.node(node)["NodeAddr"], "")
+
+    def on(self, instance_id: str | None, *command: str) -> str:
+        """What a command printed on a machine; empty where there is no machine, or it failed."""
+        place = control.machines(self.life.box.dir).get(instance_id or "")
+        return Vpc(directory=place).run(instance_id or "", command).stdout.strip() if place else ""
+
+    def on_head(self, *command: str) -> str:
+        """What a command printed on the head."""
+        return self.on(self.head(), *command)
+
+    def home(self) -> Path:
+        """Where the machines' /home lies on this one."""
+        (system,) = (
+            one for one in self.life.client("efs").describe_file_systems()["FileSystems"] if one["Name"].find(self.base) >= 0
+        )
+        return Path(self.life.box.dir) / "machines/file-systems" / system["FileSystemId"]
+
+    @property
+    def base(self) -> str:
+        """The name of its base: here always its own."""
+        return self.name
+
+    # --- its jobs
+
+    def submit(self, script: str, *options: str) -> int:
+        """A batch job: the script, and then its result."""
+        words = ("sbatch", "--parsable", "--chdir=/home", "--output=/home/%j.out", "--open-mode=append", *options)
+        told = self.on_head(*words, f"--wrap={script}\n{RESULT}")
+        assert told.isdecimal(), f"sbatch {options} said {told!r}"
+        return int(told)
+
+    def job(self, job: int) -> dict[str, str]:
+        """What Slurm says of a job."""
+        return _fields(self.on_head("scontrol", "--oneliner", "show", "job", str(job)))
+
+    def node(self, node: str) -> dict[str, str]:
+        """What Slurm says of a node."""
+        return _fields(self.on_head("scontrol", "--oneliner", "show", "node", node))
+
+    def states(self) -> dict[str, str]:
+        """The states of all nodes."""
+        lines = self.on_head("scontrol", "--oneliner", "show", "nodes").splitlines()
+        return {fields["NodeName"]: fields["State"] for fields in map(_fields, lines)}
+
+    def runs(self, job: int) -> str:
+        """Its nodes, once it runs."""
+        return self.until(lambda: (held := self.job(job)).get("JobState") == "RUNNING" and held["NodeList"])
+
+    def end(self, job: int, seconds: float = SOON_S) -> tuple[str, str]:
+        """How a job ended, and how often it had started again."""
+        state = self.until(lambda: (now := self.job(job).get("JobState", "")) in _ENDED and now, seconds)
+        return state, self.job(job)["Restarts"]
+
+    def results(self, job: int) -> list[str]:
+        """How often a job has done its work: the restarts before each time."""
+        file = self.home() / "results"
+        lines = [line.split() for line in file.read_text().splitlines()] if file.exists() else []
+        return [fields[1] for fields in lines if fields[0] == str(job)]
+
+    def events(self) -> list[Any]:
+        """What the keeper has written down."""
+        import json
+
+        return [json.loads(line) for line in self.on_head("cat", "/var/lib/corral/events.jsonl").splitlines()]
+
+    # --- its daemons
+
+    def pid(self, *words: str) -> str:
+        """The process of the head whose command line holds these words; empty where there is none."""
+        return self.on_head("pgrep", "-o", "-f", " ".join(words))
+
+    def restart_keeper(self, *options: str) -> None:
+        """Ends the keeper and starts another, with these options."""
+        self.on_head("pkill", "-f", KEEPER)
+        self.until(lambda: not self.pid(KEEPER))
+        self.start_keeper(*options)
+
+    def start_keeper(self, *options: str) -> None:
+        """Starts a keeper as the head's boot does."""
+        command = f"exec setsid /opt/corral/bin/corral-agent keep {' '.join(options)}"
+        self.on_head("sh", "-c", f"{command} </dev/null >>/var/log/corral/corral-agent.log 2>&1 &")
+        self.until(lambda: self.pid(KEEPER))
+
+    def until(self, found: Callable[[], Found], seconds: float = SOON_S) -> Found:
+        """What is found, as soon as it is anything."""
+        deadline = time.monotonic() + seconds
+        while not (it := found()):
+            assert time.monotonic() < deadline, f"nothing within {seconds} s\n{self.story()}"
+            time.sleep(0.2)
+        return it
+
+    def story(self) -> str:
+        """What was going on, for a failure that has to be understood."""
+        script = "squeue; sinfo -N -o '%N %T %E'; tail -n 40 /var/lib/corral/events.jsonl /var/log/corral/corral-agent.log"
+        return self.on_head("sh", "-c", f"{script}; tail -n 40 /var/log/slurm/slurmctld.log")
+
+
+KEEPER = "corral.agent keep"
+
+
+def tag(instance: Any, key: str) -> str:
+    """The value of an instance's tag; empty where it has none."""
+    return next((str(one["Value"]) for one in instance.get("Tags", ()) if one["Key"] == key), "")
+
+
+def _fields(line: str) -> dict[str, str]:
+    return dict(part.split("=", 1) for part in re.split(r" (?=[A-Z][\w:/]*=)", line.strip()) if "=" in part)
