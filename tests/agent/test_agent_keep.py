@@ -21,7 +21,7 @@ import boxes
 from agent.offered import offering, tags, with_efa, without_efa
 from agent.waiting import SOON_S, until
 from box.ground import Clients, Ground
-from corral.agent.spool import leave_note, ring
+from corral.agent.note import leave_note, ring
 from corral.box.control import BoxStatus
 from corral.model.deployed import Deployed
 from corral.model.jsons import to_json
@@ -51,10 +51,10 @@ class Head:
         """Leaves a note and rings no bell."""
         listed = [{"job_id": number, "nodes_resume": waited} for number, waited in (jobs or {}).items()]
         (self.directory / "resume.json").write_text(json.dumps({"jobs": listed}))
-        leave_note(verb, nodes, {"SLURM_RESUME_FILE": str(self.directory / "resume.json")}, self.spool)
+        leave_note(verb, nodes, {"SLURM_RESUME_FILE": str(self.directory / "resume.json")}, str(self.spool))
 
     def ring(self) -> None:
-        ring(self.directory / "bell")
+        ring(str(self.directory / "bell"))
 
     def keep(self, turn_s: float = 0.2, **environment: str) -> subprocess.Popen[bytes]:
         """A new keeper; it listens when this returns, or has ended."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from corral.agent import refusals
 from corral.agent.budget import Budget
 from corral.agent.memory import (
     Cold,
@@ -141,3 +142,8 @@ def test_a_budget_of_a_thousand_comes_back_two_a_second(spent: list[tuple[float,
     for at, amount in spent:
         budget, wait = budget.spend(amount, at)
     assert wait == waits
+
+
+def test_how_long_an_offer_rests_can_be_said() -> None:
+    held = chilled(Memory(), "spot", Kind.CAPACITY, "no", NOW, refusals.rests(5))
+    assert held.cold["spot"].until == NOW + 5

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from corral.agent.notice import Progress, Step, ends_at, next_steps
+from corral.agent.notice import Progress, Step, ends_at, hinted_at, next_steps, to_ask
 
 END = datetime(2026, 11, 21, 12, 2, tzinfo=UTC)
 NOTICED, LATE = END - timedelta(seconds=118), END - timedelta(seconds=25)
@@ -46,3 +46,19 @@ def test_a_notice_says_when_the_machine_ends() -> None:
 
 def test_no_document_is_no_notice() -> None:
     assert ends_at(None) is None
+
+
+def test_a_hint_is_known_by_its_time() -> None:
+    assert hinted_at('{"noticeTime": "2026-11-21T08:22:00Z"}') == "2026-11-21T08:22:00Z"
+
+
+def test_a_hint_that_says_no_time_is_an_error() -> None:
+    with pytest.raises(ValueError, match="without its time"):
+        hinted_at("{}")
+
+
+@pytest.mark.parametrize(
+    ("hint", "answered", "ask"), [(None, None, False), ("1", None, True), ("1", "1", False), ("2", "1", True)]
+)
+def test_each_hint_leads_to_one_question(hint: str | None, answered: str | None, ask: bool) -> None:
+    assert to_ask(hint, answered) is ask

@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import logging
 import socket
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from corral.agent.spool import leave_note, notes, ring
+from corral.agent import note as note_program
+from corral.agent.note import leave_note, ring
+from corral.agent.spool import notes
 
 JOB_OF_22_05 = {"jobs": [{"job_id": 1, "nodes": "train-[1-2]"}], "all_nodes": "train-[1-2]"}
 JOB_OF_23_02 = {
@@ -34,15 +38,15 @@ JOB_OF_23_02 = {
 def jobs_of(tmp_path: Path, nodes: str, slurm: Any) -> Sequence[Sequence[str]]:
     """The jobs of the note that is left for these nodes where Slurm's file says this."""
     (tmp_path / "slurm").write_text(slurm if isinstance(slurm, str) else json.dumps(slurm))
-    leave_note("resume", nodes, {"SLURM_RESUME_FILE": str(tmp_path / "slurm")}, tmp_path)
+    leave_note("resume", nodes, {"SLURM_RESUME_FILE": str(tmp_path / "slurm")}, str(tmp_path))
     (note,) = notes(tmp_path)
     return tuple(job.nodes for job in note.jobs)
 
 
 def test_a_note_says_what_is_wanted_of_which_nodes(tmp_path: Path) -> None:
-    file = leave_note("suspend", "train-[1-2,4]", {}, tmp_path)
+    file = leave_note("suspend", "train-[1-2,4]", {}, str(tmp_path))
     (note,) = notes(tmp_path)
-    assert (tmp_path / f"{note.key}.json", note.verb, note.nodes) == (
+    assert (str(tmp_path / f"{note.key}.json"), note.verb, note.nodes) == (
         file,
         "suspend",
         ("train-1", "train-2", "train-4"),
@@ -79,20 +83,20 @@ def test_nodes_are_wanted_also_where_slurms_file_is_not_understood(tmp_path: Pat
 
 
 def test_nodes_are_wanted_also_where_slurms_file_is_gone(tmp_path: Path) -> None:
-    leave_note("resume", "train-[1-2]", {"SLURM_RESUME_FILE": str(tmp_path / "gone")}, tmp_path)
+    leave_note("resume", "train-[1-2]", {"SLURM_RESUME_FILE": str(tmp_path / "gone")}, str(tmp_path))
     assert [(note.nodes, note.jobs) for note in notes(tmp_path)] == [(("train-1", "train-2"), ())]
 
 
 def test_a_note_keeps_what_slurms_file_said_when_the_file_is_gone(tmp_path: Path) -> None:
     (tmp_path / "slurm").write_text(json.dumps(JOB_OF_22_05))
-    leave_note("resume", "train-[1-3]", {"SLURM_RESUME_FILE": str(tmp_path / "slurm")}, tmp_path)
+    leave_note("resume", "train-[1-3]", {"SLURM_RESUME_FILE": str(tmp_path / "slurm")}, str(tmp_path))
     (tmp_path / "slurm").unlink()
     assert [[job.nodes for job in note.jobs] for note in notes(tmp_path)] == [[("train-1", "train-2")]]
 
 
 def test_notes_come_in_the_order_in_which_they_were_left(tmp_path: Path) -> None:
     for verb in ("resume", "suspend", "resume", "resume-failed"):
-        leave_note(verb, "train-1", {}, tmp_path)
+        leave_note(verb, "train-1", {}, str(tmp_path))
     assert [note.verb for note in notes(tmp_path)] == ["resume", "suspend", "resume", "resume-failed"]
 
 
@@ -102,8 +106,8 @@ def test_a_note_that_is_being_written_is_not_read(tmp_path: Path) -> None:
 
 
 def test_leaving_a_note_leaves_nothing_else(tmp_path: Path) -> None:
-    file = leave_note("resume", "train-1", {}, tmp_path)
-    assert list(tmp_path.iterdir()) == [file]
+    file = leave_note("resume", "train-1", {}, str(tmp_path))
+    assert [str(left) for left in tmp_path.iterdir()] == [file]
 
 
 BROKEN = [
@@ -119,7 +123,7 @@ BROKEN = [
 @pytest.mark.parametrize("text", BROKEN)
 def test_a_broken_note_does_not_keep_the_next_one_from_being_read(tmp_path: Path, text: str) -> None:
     (tmp_path / "1-1.json").write_text(text)
-    leave_note("resume", "train-1", {}, tmp_path)
+    leave_note("resume", "train-1", {}, str(tmp_path))
     assert [note.nodes for note in notes(tmp_path)] == [("train-1",)]
 
 
@@ -136,23 +140,51 @@ def test_a_broken_note_is_set_aside_and_told_of_once(
 def test_a_ring_is_heard(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as bell:
         bell.bind(str(tmp_path / "bell"))
-        ring(tmp_path / "bell")
+        ring(str(tmp_path / "bell"))
         assert bell.recv(1) == b"!"
 
 
 def test_a_ring_without_a_bell_is_no_error(tmp_path: Path) -> None:
-    ring(tmp_path / "bell")
+    ring(str(tmp_path / "bell"))
 
 
 def test_a_ring_at_a_bell_that_nobody_hears_any_more_is_no_error(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as bell:
         bell.bind(str(tmp_path / "bell"))
-    ring(tmp_path / "bell")
+    ring(str(tmp_path / "bell"))
 
 
 def test_slurmctld_does_not_wait_for_a_keeper_that_is_busy(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as bell:
         bell.bind(str(tmp_path / "bell"))
         for _ in range(2000):  # more than the kernel keeps for a socket
-            ring(tmp_path / "bell")
+            ring(str(tmp_path / "bell"))
         assert bell.recv(1) == b"!"
+
+
+def program(verb: str, nodes: str, directory: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """slurmctld's program, as it is started on a head whose spool and bell are in the directory."""
+    text = Path(note_program.__file__).read_text().replace(note_program.SPOOL, str(directory))
+    (directory.parent / "note.py").write_text(text.replace(note_program.BELL, str(directory.parent / "bell")))
+    line = [sys.executable, "-I", "-S", str(directory.parent / "note.py"), verb, nodes]
+    return subprocess.run(line, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_slurmctlds_program_needs_nothing_of_corral_and_no_packages(tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "slurm").write_text(json.dumps(JOB_OF_22_05))
+    program("resume", "train-[1-2]", tmp_path / "notes", SLURM_RESUME_FILE=str(tmp_path / "slurm"))
+    assert [(note.verb, [job.nodes for job in note.jobs]) for note in notes(tmp_path / "notes")] == [
+        ("resume", [("train-1", "train-2")])
+    ]
+
+
+def test_slurmctlds_program_says_in_a_line_why_there_is_no_note(tmp_path: Path) -> None:
+    done = program("suspend", "train-1", tmp_path / "notes")
+    assert (done.returncode, done.stderr.count("\n"), "No such file" in done.stderr) == (1, 1, True)
+
+
+def test_nodes_are_wanted_also_where_slurms_file_is_no_text(tmp_path: Path) -> None:
+    (tmp_path / "slurm").write_bytes(b'{"jobs": "\xff"}')
+    leave_note("resume", "train-1", {"SLURM_RESUME_FILE": str(tmp_path / "slurm")}, str(tmp_path))
+    assert [note.nodes for note in notes(tmp_path)] == [("train-1",)]

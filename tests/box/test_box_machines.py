@@ -5,9 +5,11 @@ What can happen side by side is done by machines that are launched together, eac
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
+import tarfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +18,7 @@ import pytest
 from machine_park import Park, running_park, until
 
 from corral.box import control
+from corral.render import agent_library
 
 pytestmark = pytest.mark.box
 COUNT = "#!/bin/sh\necho boot >>/var/boots\n"
@@ -81,8 +84,10 @@ def test_an_instance_boots_its_user_data_and_learns_who_it_is(park: Park, settle
 
 
 def test_the_credentials_of_the_role_are_good_for_the_api(park: Park, settled: str) -> None:
-    code = f"import sys; sys.path.insert(0, '/opt/corral/library')\n{WITH_BOTO3}"
-    done = park.run(settled, "/usr/bin/python3", "-c", code)
+    place = park.disk(settled) / "opt/library"
+    with tarfile.open(fileobj=io.BytesIO(agent_library())) as archive:
+        archive.extractall(place)
+    done = park.run(settled, "env", "PYTHONPATH=/opt/library", "/usr/bin/python3", "-c", WITH_BOTO3)
     kept = park.aws("s3").get_object(Bucket="artefacts", Key="from-a-machine")["Body"].read()
     assert (done.stderr, done.stdout, kept) == ("", "iam-role us-east-1\n", b"hello")
 

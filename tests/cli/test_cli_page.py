@@ -27,6 +27,7 @@ from corral.inventory.findings import Findings
 from corral.inventory.leftovers import Leftover
 from corral.inventory.status import find_status
 from corral.inventory.things import Kind, Thing
+from corral.model.head import HeadJob, HeadState, NodeGroup, RestingOffer
 from corral.render.directory import FileChange
 from corral.report.changes import changes_document
 from corral.report.doctor import Finding, Purpose, doctor_document
@@ -40,6 +41,28 @@ SHAPES = dict(re.findall(r"<!-- shape: (\S+) -->\n```json\n(.*?)\n```", PAGE, re
 OWN = {"corral:base": "dev", "corral:cluster": "dev", "Name": "x"}
 NODE = Thing(kind=Kind.INSTANCE, id="i-1", tags={**OWN, "corral:queue": "train", "corral:nodes": "train-1"})
 HEAD = Thing(kind=Kind.INSTANCE, id="i-0", tags=OWN, since=datetime(2026, 11, 21, tzinfo=UTC))
+SLURM = HeadState(
+    at=0,
+    jobs=(
+        HeadJob(
+            job_id="7",
+            user="ada",
+            name="x",
+            queue="train",
+            state="pending",
+            nodes="",
+            node_count=2,
+            since=0,
+            why="",
+            until=9,
+        ),
+    ),
+    running=0,
+    waiting=1,
+    resting=(RestingOffer(offer="train-spot", until=9, kind="no capacity", why="x"),),
+    stopped=(),
+    nodes=(NodeGroup(queue="train", state="idle", nodes="train-1", count=1),),
+)
 HOME = Thing(kind=Kind.HOME, id="fs-1", tags=OWN, size_gib=1)
 
 
@@ -51,7 +74,7 @@ def plan() -> Any:
 def status() -> Any:
     priced = [replace(thing, type="p4d.24xlarge", market="spot") for thing in (HEAD, NODE)]
     ends = datetime(2026, 11, 22, tzinfo=UTC)
-    return status_document(find_status([*priced, HOME], "dev", "dev", "us-east-1", ends, RoundPrices()))
+    return status_document(find_status([*priced, HOME], "dev", "dev", "us-east-1", ends, RoundPrices()), SLURM)
 
 
 def sweep() -> Any:

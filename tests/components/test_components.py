@@ -15,7 +15,7 @@ import pytest
 from corral.box.provider.checks import Naming, checked
 from corral.box.provider.tables import RESOURCES
 from corral.components.artefacts import Artefacts, ArtefactsArgs
-from corral.components.files import Files, FilesArgs
+from corral.components.files import Archive, Files, FilesArgs
 from corral.components.guards import Guards, GuardsArgs
 from corral.components.head import Head, HeadArgs
 from corral.components.home import Home, HomeArgs
@@ -376,12 +376,28 @@ def test_the_munge_secret_is_created_without_a_value() -> None:
     assert [typ for typ, _ in recorder.resources.values() if "SecretVersion" in typ] == []
 
 
-def test_objects_carry_no_default_tags_since_s3_takes_ten() -> None:
+def files() -> Mapping[str, Mapping[str, object]]:
     args = FilesArgs(
-        plan=dev_cluster(), bucket="b", texts={"slurm/slurm.conf": "x"}, bundle_path="agent/a", bundle=b"x"
+        plan=dev_cluster(),
+        bucket="b",
+        texts={"slurm/slurm.conf": "x"},
+        agent=Archive(name="agent", content=b"a"),
+        library=Archive(name="library", content=b"l"),
     )
-    files = record(lambda: Files("files", args)).of_type("aws:s3/bucketObjectv2:BucketObjectv2")
-    assert files["files-slurm/slurm.conf"] == {
+    return record(lambda: Files("files", args)).of_type("aws:s3/bucketObjectv2:BucketObjectv2")
+
+
+def test_an_archives_path_names_its_content() -> None:
+    keys = [files()[f"files-{name}"]["key"] for name in ("agent", "library")]
+    assert keys == ["clusters/dev/agent/ca978112ca1bbdca.tar.gz", "clusters/dev/library/acac86c0e609ca90.tar.gz"]
+
+
+def test_a_state_does_not_hold_the_librarys_bytes() -> None:
+    assert not {"content", "contentBase64"} & set(files()["files-library"])
+
+
+def test_objects_carry_no_default_tags_since_s3_takes_ten() -> None:
+    assert files()["files-slurm/slurm.conf"] == {
         "bucket": "b",
         "key": "clusters/dev/slurm/slurm.conf",
         "content": "x",

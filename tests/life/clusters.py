@@ -70,7 +70,9 @@ class Cluster:
     def home(self) -> Path:
         """Where the machines' /home lies on this one."""
         (system,) = (
-            one for one in self.life.client("efs").describe_file_systems()["FileSystems"] if one["Name"].find(self.base) >= 0
+            one
+            for one in self.life.client("efs").describe_file_systems()["FileSystems"]
+            if one["Name"].find(self.base) >= 0
         )
         return Path(self.life.box.dir) / "machines/file-systems" / system["FileSystemId"]
 
@@ -150,7 +152,9 @@ class Cluster:
 
     def story(self) -> str:
         """What was going on, for a failure that has to be understood."""
-        script = "squeue; sinfo -N -o '%N %T %E'; tail -n 40 /var/lib/corral/events.jsonl /var/log/corral/corral-agent.log"
+        script = (
+            "squeue; sinfo -N -o '%N %T %E'; tail -n 40 /var/lib/corral/events.jsonl /var/log/corral/corral-agent.log"
+        )
         return self.on_head("sh", "-c", f"{script}; tail -n 40 /var/log/slurm/slurmctld.log")
 
 

@@ -191,16 +191,25 @@ def test_the_bucket_holds_the_very_files_that_render_gives(born: Life, plan: Clu
     assert {path: born.object_text(path) for path in files} == files
 
 
-def test_user_data_in_the_template_is_the_rendered_text_with_the_bundles_hash(born: Life, plan: ClusterPlan) -> None:
-    objects = born.client("s3").list_objects_v2(Bucket=BUCKET, Prefix="clusters/dev/agent/")["Contents"]
-    content = born.client("s3").get_object(Bucket=BUCKET, Key=objects[0]["Key"])["Body"].read()
+def only_object(born: Life, prefix: str) -> tuple[str, str]:
+    """The key and the hash of the one object below a prefix of the bucket."""
+    (found,) = born.client("s3").list_objects_v2(Bucket=BUCKET, Prefix=prefix)["Contents"]
+    content = born.client("s3").get_object(Bucket=BUCKET, Key=found["Key"])["Body"].read()
+    return found["Key"], hashlib.sha256(content).hexdigest()
+
+
+def test_user_data_in_the_template_is_the_rendered_text_with_both_archives_hashes(born: Life, plan: ClusterPlan) -> None:
+    archives = dict(only_object(born, f"clusters/dev/{name}/") for name in ("agent", "library"))
+    (agent, agents_hash), (library, librarys_hash) = archives.items()
     facts = BootFacts(
         cluster="dev",
         region="us-east-1",
         bucket=BUCKET,
         prefix="clusters/dev",
-        bundle_key=objects[0]["Key"],
-        bundle_sha256=hashlib.sha256(content).hexdigest(),
+        bundle_key=agent,
+        bundle_sha256=agents_hash,
+        library_key=library,
+        library_sha256=librarys_hash,
     )
     text = base64.b64decode(born.template_of(SPOT)["LaunchTemplateData"]["UserData"]).decode()
     assert text == render.user_data(plan, Role.COMPUTE, facts)

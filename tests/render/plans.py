@@ -149,6 +149,8 @@ def boot_facts() -> BootFacts:
         prefix="clusters/dev",
         bundle_key="clusters/dev/agent/0123456789abcdef.tar.gz",
         bundle_sha256="0123456789abcdef" * 4,
+        library_key="clusters/dev/library/fedcba9876543210.tar.gz",
+        library_sha256="fedcba9876543210" * 4,
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from corral.model.node_names import queue_of
-from sim.ec2 import BOOT_S, Machine
+from sim.ec2 import BOOT_S, Endless, Machine
 from sim.faults import QUIET_AFTER
 from sim.life import END, Life, begun
 from sim.slurm import RESUME_TIMEOUT, SUSPEND_TIMEOUT
@@ -25,7 +25,10 @@ def broken(seed: int) -> tuple[str, ...]:
     """What does not hold in the life of this seed; empty where all does."""
     life, watch = begun(seed), Watch()
     while life.clock.age < END:
-        life.clock.run(life.clock.age + LOOK_EACH)
+        try:
+            life.clock.run(life.clock.age + LOOK_EACH)
+        except Endless:
+            return (f"after {life.clock.age:.0f} s: the keeper asks EC2 without end",)
         watch.look(life)
         if watch.found:
             return tuple(watch.found)
@@ -93,6 +96,8 @@ def _wrong(life: Life) -> Iterator[tuple[str, str]]:
 
 def _never(life: Life) -> Iterator[str]:
     """What may not be so for a moment."""
+    if not _BLINDING & set(life.faults.met):
+        yield from _unseen(life)
     for name in life.slurm.by_hand:
         if not life.slurm.known[name].drain:
             yield f"{name} was drained by an administrator, and is used"
@@ -102,6 +107,16 @@ def _never(life: Life) -> Iterator[str]:
         machines = [one for name in job.nodes for one in life.ec2.of(name)]
         if all(one.launched_at >= job.placed for one in machines) and len({one.offer for one in machines}) > 1:
             yield f"job {job.id} has machines of several offers"
+
+
+def _unseen(life: Life) -> Iterator[str]:
+    """What EC2 shows as ended is known to Slurm after two turns."""
+    ended = {one.node: one for one in life.ec2.machines}  # the last of each node
+    for name, one in ended.items():
+        node = life.slurm.known[name]
+        known = node.state != "up" or node.address != one.address or node.drain
+        if one.ended_at is not None and not known and life.clock.now - one.ended_at > 75:
+            yield f"{one.id} of {name} ended {life.clock.now - one.ended_at:.0f} s ago, and Slurm does not know"
 
 
 # With these the keeper cannot know in time that a machine has ended.

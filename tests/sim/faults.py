@@ -23,6 +23,7 @@ KINDS = (
     "crash",  # of the keeper, between two effects
     "slurmctld",  # does not answer
     "twice",  # what slurmctld asks for, it asks for twice
+    "lost note",  # what slurmctld asks for, nobody hears
 )
 QUIET_AFTER = 10_000.0  # seconds; from here on nothing goes wrong
 
@@ -62,12 +63,13 @@ class Faults:
 
 
 def drawn(rng: random.Random, offers: Sequence[str]) -> tuple[Fault, ...]:
-    """Up to a dozen faults; now and then none, so that it is known what is normal."""
-    return tuple(_one(rng, offers) for _ in range(rng.choice((0, 2, 4, 8, 12))))
+    """Up to a dozen faults, of all kinds or of few; now and then none, so that it is known what is normal."""
+    kinds = KINDS if rng.random() < 0.5 else rng.sample(KINDS, 2)
+    return tuple(_one(rng, offers, kinds) for _ in range(rng.choice((0, 2, 4, 8, 12))))
 
 
-def _one(rng: random.Random, offers: Sequence[str]) -> Fault:
-    kind = rng.choice(KINDS)
+def _one(rng: random.Random, offers: Sequence[str], kinds: Sequence[str]) -> Fault:
+    kind = rng.choice(kinds)
     since = rng.uniform(0, QUIET_AFTER * 0.8)
     long = rng.choice((100.0, 600.0, 4000.0))
     chance = {"crash": rng.choice((0.05, 0.3)), "full": 1.0, "refused": 1.0}.get(kind, rng.choice((0.1, 0.5, 1.0)))
@@ -77,5 +79,5 @@ def _one(rng: random.Random, offers: Sequence[str]) -> Fault:
         since=since,
         until=min(since + long, QUIET_AFTER),
         chance=chance,
-        offer=rng.choice(offers) if of_an_offer else "",
+        offer=rng.choice((*offers, "")) if of_an_offer else "",
     )

@@ -265,6 +265,8 @@ class SimSlurm:
         job.eligible = self.clock.now + REQUEUE_DELAY
 
     def _note(self, verb: str, nodes: Sequence[str], jobs: Sequence[Job]) -> None:
+        if self.faults.now("lost note"):
+            return
         self.note(verb, nodes, jobs)
         if self.faults.now("twice"):
             self.note(verb, nodes, jobs)

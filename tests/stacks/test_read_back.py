@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import boto3
+import pulumi
 import pytest
 from moto import mock_aws
 
@@ -20,7 +21,8 @@ from corral.box.provider import lifecycle
 from corral.box.provider.checks import Naming, checked
 from corral.box.provider.cloud import Clients, Cloud
 from corral.box.provider.tables import RESOURCES
-from corral.components.files import Files, FilesArgs
+from corral.box.provider.wire import ASSET, SIGNATURE
+from corral.components.files import Archive, Files, FilesArgs
 from corral.components.lifetime import Pins, PinsArgs
 from corral.components.network import Network, NetworkArgs
 from corral.components.queues import Queues, QueuesArgs
@@ -37,6 +39,8 @@ FACTS = BootFacts(
     prefix="clusters/dev",
     bundle_key="clusters/dev/agent/x.tar.gz",
     bundle_sha256="0" * 64,
+    library_key="clusters/dev/library/x.tar.gz",
+    library_sha256="0" * 64,
 )
 
 
@@ -71,6 +75,8 @@ class Made:
             return {key: self._with_ids(item) for key, item in value.items()}
         if isinstance(value, list):
             return [self._with_ids(item) for item in value]
+        if isinstance(value, pulumi.FileAsset):
+            return {SIGNATURE: ASSET, "path": value.path}
         if isinstance(value, float) and value.is_integer():
             return int(value)  # the SDK sends every number as a float
         return self.ids.get(str(value).removesuffix("-id"), value) if isinstance(value, str) else value
@@ -116,7 +122,8 @@ def queues(made: Made) -> QueuesArgs:
 def files() -> FilesArgs:
     """The files of `dev`."""
     texts = render.cluster_files(dev_cluster())
-    return FilesArgs(plan=dev_cluster(), bucket="corral-dev", texts=texts, bundle_path="agent/x.tar.gz", bundle=b"x")
+    agent, library = Archive(name="agent", content=b"x"), Archive(name="library", content=b"y")
+    return FilesArgs(plan=dev_cluster(), bucket="corral-dev", texts=texts, agent=agent, library=library)
 
 
 def ec2() -> Any:

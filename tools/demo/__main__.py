@@ -1,6 +1,6 @@
 """`make demo`: the life of the shipped environment `dev`, in an AWS on this machine.
 
-All lies in one temporary directory; nothing in the checkout changes and nothing is left running. Each step prints
+All lies in one temporary directory; nothing in the checkout changes, and nothing is left but a page. Each step prints
 the command that a person would type, and what it answered.
 """
 
@@ -29,6 +29,7 @@ STEPS: Sequence[tuple[str, Callable[[Stage], None]]] = (
     ("A spot machine is taken back under a job", steps.spot),
     ("From 4 nodes to 6: the preview shows the line of slurm.conf", steps.grow),
     ("The head is lost, and comes back with its address and state", steps.lose_head),
+    ("All of it as a picture", steps.timeline),
     ("Down, with the base: what is kept, and what it costs", steps.down),
     ("Up again: what was kept is found", steps.up_again),
     ("Down, and the data too, by its name", steps.delete_all),
@@ -60,6 +61,7 @@ def main() -> int:
     for title, seconds in timeline:
         print(f"  {seconds:6.1f} s  {title}")
     print(f"  {monotonic() - began:6.1f} s  in all. Nothing is left but a key that waits for its deletion.")
+    print(f"\nThe picture as a page: {steps.PAGE}")
     return 0
 
 

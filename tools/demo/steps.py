@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tempfile
 from pathlib import Path
 
 from stage import Stage, Unexpected
@@ -13,6 +14,7 @@ KEPT = {"efs/file-system", "kms/key", "s3/bucket"}
 TEMPLATE = "train-spot-use1-az1"
 PROGRAM = Path(__file__).parents[2] / "tests/life/programs/steps.py"  # like training: steps, a checkpoint on a signal
 SAVED_STEPS = 150
+PAGE = Path(tempfile.gettempdir()) / "corral-demo.html"  # the one thing that outlives the demo
 
 
 def plan(stage: Stage) -> None:
@@ -125,6 +127,15 @@ def lose_head(stage: Stage) -> None:
     stage.say(f"The new head {new[0]} has address {address} and volume {volume}, as the old one had.")
     stage.wait_for("connect", "dev", "--box", "--", "sinfo", "--noheader")
     stage.corral("connect", "dev", "--box", "--", "sinfo")
+
+
+def timeline(stage: Stage) -> None:
+    """What the head wrote down and Slurm's accounting has, before both go."""
+    stage.corral("timeline", "dev", "--box", "--html", str(PAGE))
+    page = PAGE.read_text(encoding="utf-8")
+    missing = [name for name in ("train-1", "jax", "is taken back") if name not in page]
+    if missing:
+        raise Unexpected(f"the page {PAGE} does not show {', '.join(missing)}")
 
 
 def down(stage: Stage) -> None:

@@ -5,27 +5,37 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from corral.agent import asked
 from corral.agent.accounting import Accounting, Database
+from corral.agent.answers import lean, quick_session
+from corral.agent.apply_command import add_command
 from corral.agent.boot import boot_head, boot_node, fetch
+from corral.agent.closing import Closing
+from corral.agent.configuration import Configuration
 from corral.agent.dns import Zone
 from corral.agent.dumps import BucketDumps, Dumps, dump
 from corral.agent.ec2 import Ec2
 from corral.agent.ec2_topology import Ec2Topology
 from corral.agent.errors import AgentError
+from corral.agent.events import EVENTS, Journal
 from corral.agent.health.judge import Expected, expected_of
 from corral.agent.health.readings import BoxProbe, Probe, SystemProbe
 from corral.agent.hosts import BOX, Host, run
 from corral.agent.identity import own_identity
-from corral.agent.keep import STATE, TURN_S, Outside, keep
+from corral.agent.keep import REST_S, STATE, TURN_S, Outside, keep
 from corral.agent.metadata import instance_tag
-from corral.agent.spool import BELL, SPOOL, leave_note, ring
+from corral.agent.note import leave_note, ring
+from corral.agent.pulse import Heart, answers, has_step, latest
+from corral.agent.spool import BELL, SPOOL
 from corral.agent.store import DirectoryStore, Store, StoreError
 from corral.model.cluster import ClusterPlan
 from corral.model.deployed import BootFacts, Deployed
 from corral.model.jsons import from_json
+from corral.model.manifest import MANIFEST
 from corral.model.markets import Role
 from corral.model.node_names import queue_of
 
@@ -66,16 +76,60 @@ def _install(chosen: argparse.Namespace) -> None:
 
 
 def _note(chosen: argparse.Namespace) -> None:
-    leave_note(chosen.command, chosen.nodes, spool=chosen.spool)
-    ring(chosen.bell)
+    leave_note(chosen.command, chosen.nodes, spool=str(chosen.spool))
+    ring(str(chosen.bell))
 
 
 def _keep(chosen: argparse.Namespace) -> None:
     plan, deployed = _records(chosen.records)
-    client = _impatient("ec2", deployed.region)
+    client = lean(_impatient("ec2", deployed.region))
     zone = Zone(_impatient("route53", deployed.region), deployed.hosted_zone, plan.dns_zone)
-    outside = Outside(zone=zone, topology=Ec2Topology(client))
-    keep(plan, deployed, Ec2(client, plan.name), chosen.spool, chosen.bell, chosen.turn, chosen.state, outside)
+    outside = Outside(
+        zone=zone,
+        topology=Ec2Topology(client),
+        configuration=_configuration(chosen.records),
+        closing=_closing(Ec2(client, plan.name), deployed, chosen.state),
+    )
+    keep(
+        plan,
+        deployed,
+        Ec2(client, plan.name),
+        chosen.spool,
+        chosen.bell,
+        chosen.turn,
+        chosen.state,
+        outside,
+        chosen.rest,
+    )
+
+
+def _closing(ec2: Ec2, deployed: Deployed, state: Path) -> Closing:
+    topic: Any = _impatient("sns", deployed.region)
+
+    def publish(subject: str, text: str) -> object:
+        return topic.publish(TopicArn=deployed.topic, Subject=subject, Message=text)
+
+    return Closing(
+        ec2=ec2,
+        host=_host(deployed.region),
+        journal=Journal(state / EVENTS.name),
+        publish=publish,
+        save=partial(run, ("/opt/corral/bin/corral-agent", "dump")),
+    )
+
+
+def _configuration(records: Path) -> Configuration | None:
+    """None where the records are not those of a booted head."""
+    if records != RECORDS or not FACTS.exists():
+        return None
+    from corral.agent.s3 import BucketStore
+
+    tag = partial(BucketStore(from_json(BootFacts, FACTS.read_text(encoding="utf-8"))).tag, MANIFEST)
+    return Configuration(tag=tag, apply=partial(run, ("/opt/corral/bin/corral-agent", "apply")), records=_installed)
+
+
+def _installed() -> tuple[ClusterPlan, Deployed]:
+    return _records(RECORDS)
 
 
 def _dump(chosen: argparse.Namespace) -> None:
@@ -85,7 +139,25 @@ def _dump(chosen: argparse.Namespace) -> None:
 def _watch(_: argparse.Namespace) -> None:
     from corral.agent.watch import watch
 
-    watch(own_identity())
+    watch(own_identity(), _heart().beat)
+
+
+def _heart() -> Heart:
+    """The end of the cluster is asked of the bucket: a machine may be older than its `corral extend`."""
+    plan, deployed = _records(RECORDS)
+    facts = from_json(BootFacts, FACTS.read_text(encoding="utf-8"))
+
+    def newest() -> str | None:
+        from corral.agent.s3 import BucketStore
+
+        return from_json(Deployed, BucketStore(facts).read("deployed.json").decode()).ends_at
+
+    return Heart(
+        hears=partial(answers, str(plan.head.address)),
+        working=has_step,
+        ends_at=partial(latest, newest, deployed.ends_at),
+        power_off=_host(deployed.region).power_off,
+    )
 
 
 def _health(chosen: argparse.Namespace) -> None:
@@ -183,12 +255,19 @@ def _parser() -> argparse.ArgumentParser:
     keeper.add_argument(
         "--turn", type=float, default=TURN_S, help="seconds between looks if no bell rings (default: %(default)s)"
     )
+    keeper.add_argument(
+        "--rest",
+        type=float,
+        default=REST_S,
+        help="seconds that an offer without capacity rests at first (default: %(default)s)",
+    )
     keeper.set_defaults(act=_keep)
     dumper = commands.add_parser("dump", help="write the records of jobs to the bucket; runs on the head")
     dumper.add_argument(
         "--records", type=Path, default=RECORDS, help="where cluster.json and deployed.json are (default: %(default)s)"
     )
     dumper.set_defaults(act=_dump)
+    add_command(commands, FACTS, _store, lambda: _host(_records(RECORDS)[1].region))
     asked.add_commands(commands, _plan, RECORDS, _dump)
     return parser
 
@@ -230,11 +309,10 @@ def _impatient(service: str, region: str) -> object:
     """A client that asks once: EC2 answers InsufficientInstanceCapacity as a failure of its own (500), which botocore
     would ask for again and again. The keeper asks again by itself, and knows what for.
     """
-    import boto3
     from botocore.config import Config
 
     config = Config(retries={"total_max_attempts": 1}, connect_timeout=5, read_timeout=60)
-    return boto3.client(service, region_name=region, config=config)
+    return quick_session().client(service, region_name=region, config=config)
 
 
 def _plan(directory: Path) -> ClusterPlan:

@@ -1,4 +1,4 @@
-"""A later `corral up` on a running head: its files are installed, and what has to follow, follows. `corral-agent apply`.
+"""A later `corral up` on a running head: files are installed, and what must follow, follows. `corral-agent apply`.
 
 Nothing is taken before all of it is there, nothing that Slurm would refuse, and nothing away from a job. What slurmctld
 does not start with after all is taken back. docs/apply.md has the table of what follows from what.
@@ -60,7 +60,7 @@ class Outcome:
 class Head:
     """The machine: how it starts daemons and runs commands, what of Slurm is in use, where its files and state are.
 
-    `refusal`: why slurmctld would not take these files, see `trial`. `renewed`: the agent's code is another than before.
+    `refusal`: why slurmctld would not take these files, see `trial`. `renewed`: the agent's code is another now.
     """
 
     host: Host

@@ -16,7 +16,7 @@ from corral.agent.events import EVENTS, Journal
 from corral.agent.keep import STATE
 from corral.agent.memory import MEMORY, load
 from corral.model.cluster import ClusterPlan
-from corral.model.head import REFUSED
+from corral.model.head import NOT_DUMPED, REFUSED
 from corral.model.jsons import to_json
 
 Dump = Callable[[argparse.Namespace], None]
@@ -66,7 +66,7 @@ def _dumped(dump: Dump, chosen: argparse.Namespace) -> str:
     try:
         dump(chosen)
     except (AgentError, OSError) as error:
-        return f"the records of jobs are not written to the bucket: {error}"
+        return f"{NOT_DUMPED}: {error}"
     return ""
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from corral.agent.apply import carry_over
 from corral.agent.errors import AgentError
 from corral.agent.health.check import check_boot
 from corral.agent.health.judge import expected_of
@@ -75,6 +76,7 @@ def boot_head(
     prepare_spool(root)
     host.start(credentials())
     host.start(keeper())
+    carry_over(root, root / STATE.relative_to("/"))
     # A slurmctld that begins has to ask slurmdbd what can be counted, and ends where it cannot.
     start_accounting(plan, host, _SLURMCTLD_STATE)
     host.start(slurmctld(plan.image.slurm_sbin, str(_SLURMCTLD_STATE)))

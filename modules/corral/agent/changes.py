@@ -69,7 +69,7 @@ def steps(changed: Iterable[str], old: Conf, new: Conf, slurm_version: str, *, a
             found.append(Step.RESTART_SLURMCTLD)
         # Also after a restart: it is what makes slurmctld send the files to the nodes.
         found.append(Step.RECONFIGURE)
-    if agent or any(path.startswith("/opt/corral/bin/") for path in paths):
+    if agent:
         found.append(Step.RESTART_AGENT)
     return tuple(found)
 

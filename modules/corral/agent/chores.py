@@ -21,7 +21,7 @@ class Chore:
 
     name: str
     each_s: float
-    act: Callable[[], None]
+    act: Callable[[], object]
     first_s: float = 0.0
 
 

@@ -6,12 +6,12 @@ new things late, so nothing is wrong that was not wrong for a while; what the no
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from corral.agent.health_reason import instance_in
 from corral.agent.memory import Failures, Memory, chilled
 from corral.agent.memory import instances as known_instances
-from corral.agent.refusals import OWN_SHUTDOWN, kind_of_death
+from corral.agent.refusals import OWN_SHUTDOWN, RESTS, Kind, Rest, kind_of_death
 from corral.agent.world import Instance, SlurmNode
 from corral.model.node_names import queue_of
 
@@ -81,6 +81,7 @@ Action = Terminate | Forget | Replace | Undrain | Wake | Stop
 class World:
     """Slurm and EC2 at one moment. `shown`: the cluster's instances, also those that have ended.
 
+    `strangers`: nodes that the cluster has no more, and that go when they are free.
     `static`: nodes that are always there. `asked_for`: nodes of notes that wait for an answer. `versions`: of the
     launch template of each offer.
     """
@@ -91,6 +92,8 @@ class World:
     asked_for: frozenset[str]
     versions: Mapping[str, str]
     now: float
+    strangers: frozenset[str] = frozenset()
+    rests: Mapping[Kind, Rest] = field(default_factory=lambda: RESTS)
 
 
 def decide(world: World, memory: Memory) -> tuple[tuple[Action, ...], Memory]:
@@ -125,6 +128,7 @@ def decide(world: World, memory: Memory) -> tuple[tuple[Action, ...], Memory]:
         *_forgotten(stuck, drained, "it did not boot"),
         Replace(nodes=_sick(wanting, held), why="its machine is sick", drained=True),
         Replace(nodes=_outdated(wanting, held, world.versions), why="its launch template is outdated"),
+        Replace(nodes=_leaving(wanting, world.strangers), why="its queue has it no more"),
         Undrain(nodes=_healed(settled, held)),
         Wake(nodes=_asleep(settled, world.static)),
         *stops,
@@ -149,7 +153,7 @@ def _counted(world: World, memory: Memory) -> tuple[Memory, tuple[Stop, ...]]:
     for one in new:
         kind = kind_of_death(one.reason)
         if kind and world.now - one.launched_at < EARLY_S:
-            memory = chilled(memory, one.offer, kind, one.reason, world.now)
+            memory = chilled(memory, one.offer, kind, one.reason, world.now, world.rests)
         elif one.reason == OWN_SHUTDOWN and one.node not in up and _was_wanted(one, world.nodes):
             memory = failed_to_boot(memory, [one])
     newest: dict[str, float] = {}
@@ -229,6 +233,12 @@ def _outdated(
             for node in wanting
             if node.idle and "DRAIN" not in node.states and any(_is_old(one, versions) for one in held[node.name])
         )
+    )
+
+
+def _leaving(wanting: Sequence[SlurmNode], strangers: frozenset[str]) -> tuple[str, ...]:
+    return tuple(
+        sorted(node.name for node in wanting if node.name in strangers and node.idle and "DRAIN" not in node.states)
     )
 
 

@@ -94,5 +94,5 @@ def _moved(job: NodeJob) -> bool:
 
 
 def _waiting() -> int:
-    """How many jobs wait, each element of an array by itself."""
-    return len(squeue("--all", "--array", "--states=pending", "--format=%i").splitlines())
+    """How many jobs wait; the elements of an array that wait together are one, as squeue shows them."""
+    return len(squeue("--all", "--states=pending", "--format=%i").splitlines())

@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
@@ -77,6 +77,15 @@ class Ec2:
             pages = self._client.get_paginator("describe_instances").paginate(Filters=filters)
             found = [one for page in pages for one in _instances(page["Reservations"])]
         return tuple(sorted(found, key=lambda one: (queue_of(one.node), number_of(one.node), one.launched_at)))
+
+    def block_ends(self, blocks: Sequence[str]) -> Mapping[str, float]:
+        """When capacity blocks end, in seconds since 1970, by their ids. Raises Ec2Error."""
+        if not blocks:
+            return {}
+        with _explained():
+            answer = self._client.describe_capacity_reservations(CapacityReservationIds=list(blocks))
+        held = answer["CapacityReservations"]
+        return {one["CapacityReservationId"]: _seconds(one["EndDate"]) for one in held if one.get("EndDate")}
 
     def terminate(self, instance_ids: Sequence[str]) -> None:
         """Ends instances; those that have ended already are no error. Raises Ec2Error.

@@ -16,24 +16,34 @@ from pathlib import Path
 from corral.agent import slurm
 from corral.agent.alone import alone
 from corral.agent.chores import Chore, Names, Switches, start
+from corral.agent.closing import LOOK_EACH_S as ENDING_EACH_S
+from corral.agent.closing import Closing
+from corral.agent.configuration import LOOK_EACH_S as CONFIGURATION_EACH_S
+from corral.agent.configuration import Configuration
 from corral.agent.dns import Zone
+from corral.agent.dumps import dump_if_due
 from corral.agent.ec2 import Ec2
 from corral.agent.ec2_topology import Ec2Topology
 from corral.agent.errors import AgentError
 from corral.agent.events import EVENTS, Event, Journal
 from corral.agent.launches import cold_until, why_cold
 from corral.agent.memory import MEMORY, load, save
+from corral.agent.refusals import RESTS, Kind, rests
 from corral.agent.requeued import Closed, Delayed, release
 from corral.agent.spool import BELL, SPOOL, notes, remove
 from corral.agent.topology import place_in_topology
 from corral.agent.turn import Keeper, Seen
 from corral.model.cluster import ClusterPlan
 from corral.model.deployed import Deployed
+from corral.model.markets import Market
 
 LOOK_EACH_S, SOON_S = 5.0, 1.0  # at jobs that wait to start again; sooner where there are some
 TURN_S = 30.0  # how long a note can lie where its bell was not heard
+REST_S = RESTS[Kind.CAPACITY].first_s
 AGAIN_S = 1.0  # until what failed is tried again, at first
 STATE = SPOOL.parent
+_BLOCK_LOOK_S = 120.0  # when capacity blocks end: it may be moved, and is known ten minutes ahead
+_DUMP_LOOK_S = 600.0  # whether a day has passed since the last one
 _SLURM_USER = "slurm"
 
 log = logging.getLogger("corral.agent")
@@ -49,6 +59,8 @@ class Outside:
 
     zone: Zone
     topology: Ec2Topology
+    configuration: Configuration | None = None
+    closing: Closing | None = None
 
 
 def keep(
@@ -60,6 +72,7 @@ def keep(
     turn_s: float = TURN_S,
     state: Path = STATE,
     outside: Outside | None = None,
+    rest_s: float = REST_S,
 ) -> None:
     """Answers notes until it is told to end; at once where another keeper runs already."""
     bell.parent.mkdir(parents=True, exist_ok=True)  # /run is empty after a reboot
@@ -80,8 +93,9 @@ def keep(
             journal,
             known=load(memory),
             naming=outside.zone if outside else None,
+            rests=rests(rest_s),
         )
-        start(_chores(keeper, outside) if outside else ())
+        start(_chores(keeper, ec2, outside, turn_s) if outside else ())
         with contextlib.suppress(Stopped), _listening(bell, spool) as line:
             _live(keeper, journal, spool, line, turn_s)
 
@@ -106,15 +120,43 @@ def _live(keeper: Keeper, journal: Journal, spool: Path, line: socket.socket, tu
             due = 0.0
 
 
-def _chores(keeper: Keeper, outside: Outside) -> tuple[Chore, ...]:
+def _chores(keeper: Keeper, ec2: Ec2, outside: Outside, turn_s: float) -> tuple[Chore, ...]:
+    blocks = {
+        offer.key: offer.reservation
+        for queue in keeper.plan.queues
+        for offer in queue.offers
+        if offer.market is Market.CAPACITY_BLOCK and offer.reservation
+    }
+
+    def look_at_blocks() -> None:
+        ends = ec2.block_ends(sorted(set(blocks.values())))
+        keeper.block_ends = {offer: ends[block] for offer, block in blocks.items() if block in ends}
+
     def seen() -> Seen | None:
         return keeper.seen
 
     place = partial(place_in_topology, switches=outside.topology.switches)
+    configuration, closing = outside.configuration, outside.closing
     return (
+        *((_looking(keeper, configuration),) if configuration else ()),
+        *((_ending(keeper, closing),) if closing else ()),
         Chore(name="names of nodes", each_s=TURN_S, act=Names(seen=seen, prune=outside.zone.prune)),
         Chore(name="switches of nodes", each_s=TURN_S, act=Switches(seen=seen, place=place)),
+        *(
+            (Chore(name="ends of capacity blocks", each_s=min(_BLOCK_LOOK_S, 4 * turn_s), act=look_at_blocks),)
+            * bool(blocks)
+        ),
+        Chore(name="dump of the accounting", each_s=_DUMP_LOOK_S, act=dump_if_due, first_s=_DUMP_LOOK_S),
     )
+
+
+def _looking(keeper: Keeper, configuration: Configuration) -> Chore:
+    act = partial(configuration.look, keeper)
+    return Chore(name="look for a newer configuration", each_s=CONFIGURATION_EACH_S, act=act, first_s=TURN_S)
+
+
+def _ending(keeper: Keeper, closing: Closing) -> Chore:
+    return Chore(name="end of life", each_s=ENDING_EACH_S, act=partial(closing.look, keeper), first_s=ENDING_EACH_S)
 
 
 def prepare_spool(root: Path = Path("/")) -> None:

@@ -85,9 +85,9 @@ def wishes(plan: ClusterPlan, note: Note) -> tuple[Wish, ...]:
 
 
 def strangers(plan: ClusterPlan, nodes: Sequence[str]) -> tuple[str, ...]:
-    """Those of the nodes whose queue the cluster does not have, or has no more."""
-    known = {queue.name for queue in plan.queues}
-    return tuple(node for node in nodes if queue_of(node) not in known)
+    """Those of the nodes that the cluster does not have, or has no more."""
+    known = {queue.name: queue.max_nodes for queue in plan.queues}
+    return tuple(node for node in nodes if number_of(node) > known.get(queue_of(node), 0))
 
 
 def next_step(wish: Wish, held: Sequence[Instance], memory: Memory, now: float) -> Step:

@@ -15,13 +15,13 @@ from corral.model.node_names import expand, fold
 NODES, QUEUES = "NodeName", "PartitionName"
 # What slurmctld may not learn of a node that works: the rest of its line can change under a job.
 _BODY = ("Sockets", "CoresPerSocket", "ThreadsPerCore", "RealMemory", "Gres")
-_NOTE = "# Still in use, though `corral up` has changed or removed it: goes when it is free."
+NOTE = "# Still in use, though `corral up` has changed or removed it: goes when it is free."
 _FIELD = re.compile(r"(\w+)=(\S*)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Used:
-    """What must not vanish: `nodes` with a machine or a job, `queues` with a job. None: nobody knows, so all of them."""
+    """What must not vanish: `nodes` with a machine or a job, `queues` with a job. None: nobody knows, so all."""
 
     nodes: frozenset[str] | None
     queues: frozenset[str] | None
@@ -135,4 +135,4 @@ def _line(fields: Mapping[str, str]) -> str:
 
 
 def _section(lines: Iterable[str]) -> str:
-    return "\n".join(("", _NOTE, *lines, ""))
+    return "\n".join(("", NOTE, *lines, ""))

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from corral.agent.install import Placement, install
-from corral.agent.refusals import RESTS, Kind
+from corral.agent.refusals import RESTS, Kind, Rest
 from corral.agent.world import Instance
-from corral.model.jsons import from_json, to_json
+from corral.model.jsons import from_json, to_line
 
 MEMORY = Path("/var/lib/corral/keeper.json")
 # EC2 shows a new instance "typically within seconds"; what it does not show after this is not there.
@@ -69,9 +69,9 @@ class Memory:
     counted: tuple[str, ...] = ()
 
 
-def chilled(memory: Memory, offer: str, kind: Kind, why: str, now: float) -> Memory:
+def chilled(memory: Memory, offer: str, kind: Kind, why: str, now: float, rests: Mapping[Kind, Rest] = RESTS) -> Memory:
     """With an offer that rests from now on, the longer the more often it was refused in a row."""
-    before, rest = memory.cold.get(offer), RESTS[kind]
+    before, rest = memory.cold.get(offer), rests[kind]
     if before and before.until > now and before.kind == kind:
         return memory  # many nodes of one refusal are one
     strikes = before.strikes + 1 if before else 1
@@ -152,4 +152,4 @@ def load(file: Path = MEMORY) -> Memory:
 
 def save(memory: Memory, file: Path = MEMORY) -> None:
     """Whole, or not at all."""
-    install((Placement(path=str(file), content=to_json(memory).encode(), mode=0o600),))
+    install((Placement(path=str(file), content=to_line(memory).encode(), mode=0o600),))

@@ -43,6 +43,24 @@ def ends_at(document: str | None) -> datetime | None:
     return datetime.strptime(held["time"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
 
 
+def hinted_at(document: str | None) -> str | None:
+    """When AWS said that the machine is likelier to be taken back than others, by `events/recommendations/rebalance`.
+
+    None where there is no such document. Raises ValueError for one that says something else.
+    """
+    if document is None:
+        return None
+    held: Mapping[str, str] = json.loads(document)
+    if "noticeTime" not in held:
+        raise ValueError(f"a rebalance recommendation without its time: {document}")
+    return held["noticeTime"]
+
+
+def to_ask(hint: str | None, answered: str | None) -> bool:
+    """Whether a hint is one that nobody has acted on: once for each, the jobs are asked for a checkpoint and stay."""
+    return hint is not None and hint != answered
+
+
 def next_steps(
     end: datetime, now: datetime, jobs: Sequence[str], progress: Progress
 ) -> tuple[tuple[Step, tuple[str, ...]], ...]:

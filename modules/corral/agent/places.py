@@ -7,19 +7,22 @@ from corral.agent.install import Placement
 from corral.model.manifest import MANIFEST
 from corral.model.markets import Role
 
+_AGENT = "PYTHONPATH=/opt/corral/agent:/opt/corral/library exec /usr/bin/python3 -m corral.agent"
+# slurmctld waits for these three: one file, without what the other entries of the agent load first.
+_NOTE = "exec /usr/bin/python3 -I -S /opt/corral/agent/corral/agent/note.py"
 # Slurm starts its programs by a bare path, so every entry of the agent that Slurm knows is a file of its own.
 PROGRAMS: Mapping[str, str] = {
-    "corral-agent": '"$@"',
-    "resume": 'resume "$@"',
-    "resume-failed": 'resume-failed "$@"',
-    "suspend": 'suspend "$@"',
-    "prolog": "prolog",
-    "health-check": "health-check",
-    "ranks": "ranks",
+    "corral-agent": f'{_AGENT} "$@"',
+    "resume": f'{_NOTE} resume "$@"',
+    "resume-failed": f'{_NOTE} resume-failed "$@"',
+    "suspend": f'{_NOTE} suspend "$@"',
+    "prolog": f"{_AGENT} prolog",
+    "health-check": f"{_AGENT} health-check",
+    "ranks": f"{_AGENT} ranks",
 }
 _PROGRAM = """#!/bin/sh
 # Managed by corral: written by `corral-agent boot`.
-{first}PYTHONPATH=/opt/corral/agent:/opt/corral/library exec /usr/bin/python3 -m corral.agent {arguments}
+{first}{command}
 """
 # A job that starts within a minute of a check that found nothing is not held up, not even by the start of a Python.
 _FIRST: Mapping[str, str] = {
@@ -58,7 +61,7 @@ def places(files: Mapping[str, bytes], role: Role, queue: str | None) -> tuple[P
 
 def is_needed(name: str, role: Role) -> bool:
     """True if a machine in this role has a place for the file; nodes fetch Slurm's files from slurmctld."""
-    if name.startswith("agent/") or name == MANIFEST:
+    if name.startswith(("agent/", "library/")) or name == MANIFEST:
         return False
     return role is Role.HEAD or "/" not in name or name.startswith(("nccl/", "neuron/"))
 
@@ -70,14 +73,14 @@ def _shared(files: Mapping[str, bytes]) -> tuple[Placement, ...]:
         if name in files
     )
     programs = (
-        Placement(path=f"/opt/corral/bin/{name}", content=_program(name, arguments), mode=0o755)
-        for name, arguments in PROGRAMS.items()
+        Placement(path=f"/opt/corral/bin/{name}", content=_program(name, command), mode=0o755)
+        for name, command in PROGRAMS.items()
     )
     return (*records, *programs, *_job_role())
 
 
-def _program(name: str, arguments: str) -> bytes:
-    return _PROGRAM.format(first=_FIRST.get(name, ""), arguments=arguments).encode()
+def _program(name: str, command: str) -> bytes:
+    return _PROGRAM.format(first=_FIRST.get(name, ""), command=command).encode()
 
 
 def _job_role() -> tuple[Placement, ...]:

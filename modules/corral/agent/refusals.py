@@ -40,6 +40,15 @@ RESTS: Mapping[Kind, Rest] = {
     Kind.PERMISSION: Rest(first_s=3600, longest_s=3600),
     Kind.REQUEST: Rest(first_s=3600, longest_s=3600),
 }
+
+
+def rests(first_s: float) -> Mapping[Kind, Rest]:
+    """RESTS where an offer without capacity is left alone for so long at first."""
+    longest_s = RESTS[Kind.CAPACITY].longest_s
+    rest = Rest(first_s=first_s, longest_s=longest_s * first_s / RESTS[Kind.CAPACITY].first_s)
+    return {**RESTS, Kind.CAPACITY: rest, Kind.EARLY_DEATH: rest}
+
+
 # What says nothing about the offer: the same call is made again.
 AGAIN = frozenset({Kind.THROTTLE, Kind.LATE, Kind.OUTAGE})
 # What somebody has to mend; an offer that is refused so is told to the user as refused, not as full.

@@ -1,4 +1,4 @@
-"""A newer agent in the place of the one that runs: fetched, checked by its hash, put there in one step."""
+"""A newer agent, or its library, in the place of the one that runs: fetched, checked by its hash, put there at once."""
 
 import ctypes
 import dataclasses
@@ -16,30 +16,44 @@ from corral.model.jsons import to_json
 from corral.model.manifest import Manifest
 
 HOME = Path("/opt/corral")
+CONTENT = ".sha256"  # says which archive a directory was made of, as templates/boot/fetch.py.j2 writes it
 _EXCHANGE, _HERE = 2, -100  # renameat2(2): RENAME_EXCHANGE, AT_FDCWD
 
 
 def renew(store: Store, facts: BootFacts, manifest: Manifest, home: Path = HOME) -> bool:
-    """True if the agent's code is another now. Raises StoreError where the bundle is not what the manifest says.
+    """True if the agent's code is another now. Raises StoreError where an archive is not what the manifest says.
 
     The facts of the boot are made to name it too: a head that is rebooted fetches by them.
     """
-    if facts.bundle_sha256 == manifest.bundle_sha256:
+    named = dataclasses.replace(
+        facts,
+        bundle_key=f"{facts.prefix}/{manifest.bundle}",
+        bundle_sha256=manifest.bundle_sha256,
+        library_key=f"{facts.prefix}/{manifest.library}",
+        library_sha256=manifest.library_sha256,
+    )
+    if named == facts:
         return False
-    bundle = store.read(manifest.bundle)
-    found = hashlib.sha256(bundle).hexdigest()
-    if found != manifest.bundle_sha256:
-        raise StoreError(f"{manifest.bundle} has the hash {found}, expected {manifest.bundle_sha256}")
-    new = home / "agent.new"
-    shutil.rmtree(new, ignore_errors=True)
-    with tarfile.open(fileobj=io.BytesIO(bundle)) as archive:
-        archive.extractall(new)
-    exchange(new, home / "agent")
-    shutil.rmtree(new, ignore_errors=True)
-    key = f"{facts.prefix}/{manifest.bundle}"
-    named = dataclasses.replace(facts, bundle_key=key, bundle_sha256=manifest.bundle_sha256)
+    if facts.library_sha256 != manifest.library_sha256:  # first: a newer agent may need it
+        _put(store, manifest.library, manifest.library_sha256, home / "library")
+    if facts.bundle_sha256 != manifest.bundle_sha256:
+        _put(store, manifest.bundle, manifest.bundle_sha256, home / "agent")
     install((Placement(path="/boot.json", content=to_json(named).encode()),), home)
     return True
+
+
+def _put(store: Store, name: str, sha256: str, place: Path) -> None:
+    content = store.read(name)
+    found = hashlib.sha256(content).hexdigest()
+    if found != sha256:
+        raise StoreError(f"{name} has the hash {found}, expected {sha256}")
+    new = place.with_suffix(".new")
+    shutil.rmtree(new, ignore_errors=True)
+    with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+        archive.extractall(new)
+    (new / CONTENT).write_text(found, encoding="ascii")
+    exchange(new, place)
+    shutil.rmtree(new, ignore_errors=True)
 
 
 def exchange(one: Path, other: Path) -> None:

@@ -6,6 +6,7 @@ Nothing is changed here. What is printed can be read as a record of `model.head`
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -20,7 +21,7 @@ MOST = 400  # jobs, runs or events of one answer: Session Manager shows 24,000 c
 _SECONDS = {"SLURM_TIME_FORMAT": "%s"}
 _WIDTHS = (
     ("JobArrayID", 48), ("UserName", 64), ("Partition", 200), ("State", 24), ("NumNodes", 10), ("NodeList", 400),
-    ("StartTime", 20), ("SubmitTime", 20), ("Reason", 60), ("admin_comment", 300), ("Name", 80),
+    ("StartTime", 20), ("SubmitTime", 20), ("Reason", 60), ("admin_comment", 1000), ("Name", 80),
 )  # fmt: skip
 _JOBS = "--Format=" + ",".join(f"{name}:{width}" for name, width in _WIDTHS)
 _RUNS = "JobID,User,Partition,State,Submit,Start,End,NodeList,JobName"
@@ -120,12 +121,14 @@ def history(since: float, now: float, start: int = 0, most: int = MOST) -> Histo
     begins = datetime.fromtimestamp(max(0.0, since)).strftime("%Y-%m-%dT%H:%M:%S")
     options = ("--duplicates", "--allocations", "--parsable2", "--noheader", "--allusers", f"--starttime={begins}")
     try:
-        text, problem = ask("sacct", *options, f"--format={_RUNS}", more=_SECONDS), ""
+        text = ask("sacct", *options, f"--format={_RUNS}", more=_SECONDS)
     except SlurmError as error:
         return History(runs=tuple(_present(now)), next=None, problem=f"jobs that have ended are missing: {error}")
     found = sorted((read_run(line) for line in text.splitlines()), key=lambda run: (run.submitted, run.job_id))
     more = start + most
-    return History(runs=tuple(found[start:more]), next=more if len(found) > more else None, problem=problem)
+    if len(found) > more:
+        return History(runs=tuple(found[start:more]), next=more)
+    return History(runs=(*found[start:more], *_again(found, jobs())), next=None)
 
 
 def read_run(line: str) -> JobRun:
@@ -142,6 +145,15 @@ def read_run(line: str) -> JobRun:
         started=_moment(started),
         ended=_moment(ended),
     )
+
+
+def _again(runs: Sequence[JobRun], present: Sequence[HeadJob]) -> Iterator[JobRun]:
+    """Jobs that wait to run once more: slurmdbd hears of that run when it begins."""
+    last = {run.job_id: run for run in runs}
+    for job in present:
+        before = last.get(job.job_id)
+        if job.waits and before is not None and before.ended is not None:
+            yield replace(before, state=job.state, nodes="", submitted=before.ended, started=None, ended=None)
 
 
 def _present(now: float) -> Iterator[JobRun]:

@@ -30,6 +30,11 @@ class BucketStore:
             content: bytes = self._client.get_object(Bucket=self._bucket, Key=self._prefix + name)["Body"].read()
         return content
 
+    def tag(self, name: str) -> str:
+        """What changes whenever this object does. Raises StoreError."""
+        with self._explained(self._prefix + name):
+            return str(self._client.head_object(Bucket=self._bucket, Key=self._prefix + name)["ETag"])
+
     @contextmanager
     def _explained(self, key: str) -> Iterator[None]:
         from botocore.exceptions import BotoCoreError, ClientError

@@ -11,7 +11,7 @@ from corral.agent.errors import AgentError
 from corral.agent.world import SlurmNode
 from corral.model.node_names import fold
 
-AT_ONCE = 100  # nodes of one `scontrol update`: it holds slurmctld's locks meanwhile
+AT_ONCE = 500  # nodes of one `scontrol update`: it holds slurmctld's locks meanwhile, for some milliseconds
 _TIMEOUT_S = 60
 
 
@@ -37,6 +37,22 @@ def replace(nodes: Sequence[str], reason: str) -> None:
     words = (f"reason={reason}",) if reason else ()
     for batch in _batches(nodes):
         scontrol("update", f"nodename={fold(batch)}", "state=power_down_asap", *words)
+
+
+def drain(nodes: Sequence[str], reason: str) -> None:
+    """Lets no new job come to these nodes. Raises SlurmError."""
+    for batch in _batches(nodes):
+        scontrol("update", f"nodename={fold(batch)}", "state=drain", f"reason={reason}")
+
+
+def ask_for_checkpoints(nodes: Sequence[str]) -> None:
+    """Signals the scripts of the jobs that run on these nodes, which pass it on to the programs. Raises SlurmError."""
+    jobs: set[str] = set()
+    for batch in _batches(nodes):
+        listed = squeue(f"--nodelist={fold(batch)}", "--states=running,suspended", "--Format=JobID:24,BatchFlag:8")
+        jobs.update(job for job, is_batch in (line.split() for line in listed.splitlines()) if is_batch == "1")
+    if jobs:
+        scancel("--batch", "--signal=USR1", *sorted(jobs, key=int))
 
 
 def undrain(nodes: Sequence[str]) -> None:

@@ -32,12 +32,12 @@ mount --bind "$conf" /etc/slurm
 try=0
 until scontrol ping 2>/dev/null | grep -q "is UP"; do
     try=$((try + 1))
-    if [ $try -gt 150 ] || ! kill -0 $!; then
+    if [ $try -gt 150 ] || ! kill -0 $! 2>/dev/null; then
         grep -E "fatal|error" /var/log/slurm/trial | tail -n 4 >&2 || true
         exit 1
     fi
     sleep 0.1
-done 2>/dev/null
+done
 """
 _PID_FILE = re.compile(rb"^SlurmctldPidFile=.*$", re.MULTILINE)
 _NOT_OVER = re.compile(rb"^AccountingStorage.*\n", re.MULTILINE)
@@ -45,12 +45,12 @@ _HARMLESS = ("pmix", "accounting information", "state file", "gettimeofday", "wi
 
 
 def refusal(
-    plan: ClusterPlan, files: Mapping[str, bytes], run: Callable[[Sequence[str]], str], conf: Path = Path("/etc/slurm")
+    plan: ClusterPlan, files: Mapping[str, bytes], run: Callable[[Sequence[str]], str], root: Path = Path("/")
 ) -> str:
-    """Why slurmctld would not start with these files, by name, in the place of those in `conf`; empty if it would."""
-    with tempfile.TemporaryDirectory(prefix="corral-trial-", dir="/var/tmp") as name:
+    """Why slurmctld would not start with these files in the place of those of that name; empty if it would."""
+    with tempfile.TemporaryDirectory(prefix="corral-trial-", dir=root / "var/tmp") as name:
         trial = Path(name) / "slurm"
-        shutil.copytree(conf, trial)
+        shutil.copytree(root / "etc/slurm", trial)
         for file, content in files.items():
             (trial / file).write_bytes(content)
         _isolate(trial)
@@ -73,4 +73,4 @@ def _reason(said: str) -> str:
     """What slurmctld said that it ended for."""
     lines = [line.strip() for line in said.splitlines() if "error:" in line or "fatal:" in line]
     told = [line for line in lines if not any(word in line for word in _HARMLESS)]
-    return "; ".join(line.removeprefix("slurmctld: ") for line in told) or said.splitlines()[-1]
+    return "; ".join(line.rpartition("slurmctld: ")[2] for line in told) or said.splitlines()[-1]

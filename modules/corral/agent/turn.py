@@ -9,15 +9,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
+from corral.agent import block_end, launches, memory, observed
 from corral.agent import decide as mending
-from corral.agent import launches, memory, observed
+from corral.agent.block_end import Leave
 from corral.agent.decide import Action, World, failed_to_boot
 from corral.agent.ec2 import Ec2Error
 from corral.agent.errors import AgentError
 from corral.agent.events import Event, Journal
 from corral.agent.launches import Done, Launch, Return, Wish
 from corral.agent.memory import Memory
-from corral.agent.refusals import AGAIN, MENDED_BY_SOMEBODY, Kind
+from corral.agent.refusals import AGAIN, MENDED_BY_SOMEBODY, RESTS, Kind, Rest
 from corral.agent.world import Instance, Note, SlurmNode
 from corral.model.cluster import ClusterPlan
 from corral.model.deployed import Deployed, DeployedTemplate
@@ -61,6 +62,14 @@ class Scheduler(Protocol):
 
     def power_down(self, nodes: Sequence[str], reason: str) -> None:
         """Forgets machines at once; without a reason, theirs stays."""
+        ...
+
+    def drain(self, nodes: Sequence[str], reason: str) -> None:
+        """Lets no new job come to nodes."""
+        ...
+
+    def ask_for_checkpoints(self, nodes: Sequence[str]) -> None:
+        """Asks the jobs on nodes for checkpoints."""
         ...
 
     def replace(self, nodes: Sequence[str], reason: str) -> None:
@@ -114,14 +123,19 @@ class Keeper:
         journal: Journal,
         known: Memory,
         naming: Naming | None = None,
+        rests: Mapping[Kind, Rest] = RESTS,
     ) -> None:
         self.plan, self.deployed = plan, deployed
+        self.is_closing = False  # then nodes that are always there may go
         self._cloud, self._scheduler, self._journal = cloud, scheduler, journal
         self._save, self._clock = save, clock
-        self._naming = naming
+        self._naming, self._rests = naming, rests
         self.memory = known
         self.seen: Seen | None = None
-        self._seen: Mapping[str, observed.Seen] | None = None
+        self._told: Mapping[str, observed.Seen] | None = None
+        # When the blocks of offers end, as somebody asked EC2 last, and the machines whose jobs know of it.
+        self.block_ends: Mapping[str, float] = {}
+        self._leaving = frozenset[str]()
 
     def answer(self, notes: Sequence[Note], done: Callable[[Note], None]) -> frozenset[str]:
         """The nodes whose notes wait for the next turn: of those that failed, and of later ones of their nodes."""
@@ -138,21 +152,38 @@ class Keeper:
         # Slurm first: a node that is asked for in between has no instance yet, which is nothing for a minute.
         nodes = self._scheduler.nodes()
         shown = self._cloud.instances()
-        self._seen = observed.tell(self._journal, self._seen, nodes, shown, _ahead_of_utc_s())
+        self._told = observed.tell(self._journal, self._told, nodes, shown, _ahead_of_utc_s())
         self.memory = memory.tidied(self.memory, (note.key for note in notes), shown, self._clock())
         world = World(
             nodes=nodes,
             shown=shown,
-            static=frozenset(name for queue in self.plan.queues for name in queue.static_nodes),
+            static=frozenset() if self.is_closing else _static(self.plan),
             asked_for=asked_for,
+            strangers=frozenset(launches.strangers(self.plan, [node.name for node in nodes])),
             versions={key: template.version for key, template in self.deployed.templates.items()},
             now=self._clock(),
+            rests=self._rests,
         )
+        self._leave_blocks(world)
         actions, self.memory = mending.decide(world, self.memory)
         self.seen = _seen(world, memory.instances(self.memory, shown, world.now))
         self._save(self.memory)
         for action in actions:
             self._mend(action)
+
+    def _leave_blocks(self, world: World) -> None:
+        """Before what runs in capacity blocks is ended."""
+        self.memory = block_end.closed(self.memory, self.block_ends, world.now)
+        for step in block_end.steps(self.block_ends, world.nodes, world.shown, self._leaving, world.now):
+            match step:
+                case Leave():
+                    self._scheduler.drain(step.nodes, step.reason)
+                    self._scheduler.ask_for_checkpoints(step.nodes)
+                    told = set(step.nodes)
+                    self._leaving |= {one.instance_id for one in world.shown if one.node in told}
+                    self._mended(Event.DRAINING, step.nodes, step.reason.removeprefix("corral: "))
+                case mending.Forget():
+                    self._mend(step)
 
     def _answer(self, note: Note) -> bool:
         """True if what a note asks for is done, or need not be."""
@@ -174,6 +205,7 @@ class Keeper:
             log.warning("give up %s: wanted more than %.0f s ago", fold(note.nodes), RESUMED_WITHIN_S)
             return
         shown = self._cloud.instances()
+        self.memory = block_end.closed(self.memory, self.block_ends, self._clock())
         for wish in launches.wishes(self.plan, note):
             done = self._serve(wish, shown)
             if addresses := {one.node: one.address for one in done.instances if one.address}:
@@ -252,7 +284,7 @@ class Keeper:
 
     def _refused(self, wish: Wish, step: Launch, kind: Kind, why: str, made: tuple[Instance, ...]) -> None:
         held = memory.concluded(self.memory, wish.key, made)
-        self.memory = memory.chilled(held, step.intent.offer, kind, why, self._clock())
+        self.memory = memory.chilled(held, step.intent.offer, kind, why, self._clock(), self._rests)
         self._save(self.memory)
         nodes = fold(step.intent.nodes)
         self._journal.tell(
@@ -334,6 +366,10 @@ def _seen(world: World, instances: Sequence[Instance]) -> Seen:
     up = {node.name for node in world.nodes if node.registered}
     running = {name: one.instance_id for name, one in there.items() if name in up and one.state == "running"}
     return Seen(addresses={name: one.address for name, one in there.items()}, running=running)
+
+
+def _static(plan: ClusterPlan) -> frozenset[str]:
+    return frozenset(name for queue in plan.queues for name in queue.static_nodes)
 
 
 def _without(nodes: Sequence[str], instances: Sequence[Instance]) -> tuple[str, ...]:

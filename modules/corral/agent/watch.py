@@ -12,13 +12,13 @@ from corral.agent.alone import alone
 from corral.agent.errors import AgentError
 from corral.agent.identity import Identity
 from corral.agent.jobs import NodeJob
-from corral.agent.notice import Progress, Step, ends_at, next_steps
+from corral.agent.notice import Progress, Step, ends_at, hinted_at, next_steps, to_ask
 from corral.agent.observed import comment_of
 
 LOOK_EACH_S = 5.0  # AWS's own advice; a notice is two minutes
 STEP_EACH_S = 1.0  # once there is one
 LOCK = Path("/run/corral/watch.lock")
-_DOCUMENT = "spot/instance-action"
+_DOCUMENT, _HINT = "spot/instance-action", "events/recommendations/rebalance"
 
 log = logging.getLogger("corral.agent")
 
@@ -31,19 +31,30 @@ class Taken:
     progress: Progress
 
 
-def watch(identity: Identity, sleep: Callable[[float], None] = time.sleep, lock: Path = LOCK) -> None:
-    """Watches until the machine ends; returns at once where another watch does."""
+def watch(
+    identity: Identity,
+    beat: Callable[[], object],
+    sleep: Callable[[float], None] = time.sleep,
+    lock: Path = LOCK,
+) -> None:
+    """Watches until the machine ends; returns at once where another watch does. `beat`: pulse.Heart.beat."""
     lock.parent.mkdir(parents=True, exist_ok=True)
     with alone(lock) as first:
         if not first:
             log.info("watch %s: another watch runs", identity.node)
             return
         taken: Taken | None = None
+        answered: str | None = None
         while True:
             try:
                 taken = turn(identity, taken, datetime.now(UTC))
+                answered = answered if taken else heed(identity, answered)
             except (AgentError, OSError, ValueError) as error:
                 log.error("watch %s: %s", identity.node, error)
+            try:
+                beat()
+            except (AgentError, OSError) as error:
+                log.error("heartbeat of %s: %s", identity.node, error)
             sleep(STEP_EACH_S if taken else LOOK_EACH_S)
 
 
@@ -60,6 +71,25 @@ def turn(identity: Identity, taken: Taken | None, now: datetime) -> Taken | None
         progress = _do(step, tuple(here[job] for job in concerned), identity, taken)
         taken = replace(taken, progress=progress)
     return taken
+
+
+def heed(identity: Identity, answered: str | None) -> str | None:
+    """The hint that was acted on last, after one look: for a new one, the jobs here were asked for a checkpoint.
+
+    A hint is often followed by no notice, and a notice often comes without one: nothing else is done about it. Raises
+    AgentError; then it can be repeated.
+    """
+    hint = hinted_at(metadata.read(_HINT))
+    if not to_ask(hint, answered):
+        return answered
+    here = jobs.jobs_on(identity.node)
+    listed = ", ".join(job.job_id for job in here) or "-"
+    log.warning(
+        "rebalance %s: likely to be taken back, said at %s; a checkpoint is asked of %s", identity.node, hint, listed
+    )
+    for job in here:
+        jobs.ask_for_checkpoint(job)
+    return hint
 
 
 def _do(step: Step, concerned: tuple[NodeJob, ...], identity: Identity, taken: Taken) -> Progress:

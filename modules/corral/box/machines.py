@@ -20,7 +20,7 @@ from moto.ec2.models import ec2_backends
 from moto.ec2.models.instances import StateReason
 from werkzeug.serving import BaseWSGIServer
 
-from corral.box import ec2_console, library
+from corral.box import ec2_console
 from corral.box.cloud import Cloud
 from corral.box.control import ACCOUNT
 from corral.box.first_boot import INIT, UserDataError, lay_down, read_user_data
@@ -138,7 +138,6 @@ class Machines:
 
     def _prepare(self) -> None:
         """What all machines have in common; it takes a moment, for which nobody has to wait."""
-        library.copy_library(self._directory / "library")
         shutil.rmtree(self._directory / "etc", ignore_errors=True)
         copy_settings(self._directory / "etc")
 
@@ -213,10 +212,7 @@ class Machines:
         try:
             self._furnish(one)
             self._ended.discard(one.instance_id)
-            mounts = {
-                library.PLACE: self._directory / "library",
-                "box/file-systems": self._directory / "file-systems",
-            }
+            mounts = {"box/file-systems": self._directory / "file-systems"}
             disk, vpc = self._disk(one.instance_id), self._sites[one.vpc_id].vpc
             vpc.start(one.instance_id, one.host_name, one.address, disk, INIT, mounts)
         except Exception as error:  # whatever it is, an instance that is no machine must not seem to run

@@ -93,8 +93,12 @@ class Controller:
         Before Slurm 23.11 `scontrol reconfigure` with another number of nodes ends slurmctld ("You have to restart").
         Raises SlurmError.
         """
-        assert self.process.stdin is not None
         _install(files, self.directory)
+        self.restart()
+
+    def restart(self) -> None:
+        """Restarts slurmctld with the files that are there. Raises SlurmError."""
+        assert self.process.stdin is not None
         self.process.stdin.write("restart\n")
         self.process.stdin.flush()
         _wait_until_ready(self.process, self.directory)

@@ -14,7 +14,7 @@ from corral.engine.stack import Stack
 from corral.engine.workplace import account_of
 from corral.inventory.heads import head_of
 from corral.inventory.machines import launched_machines
-from corral.model.head import Drained, HeadState
+from corral.model.head import NOT_DUMPED, Drained, HeadState
 from corral.report.jobs import job_line
 
 Found = TypeVar("Found")
@@ -56,7 +56,7 @@ class Draining:
             hints = ("the queues are open again", _NOW)
             raise EngineError(f"{cluster.title}: a job has begun meanwhile: nothing was changed", hints, REFUSED)
         self.done = done
-        for line in (drained_line(done), *complaint.splitlines()[-1:]):
+        for line in (drained_line(done), *(one for one in complaint.splitlines() if one.startswith(NOT_DUMPED))):
             if line:
                 cluster.printer.say(f"{cluster.title}: {line}")
 

@@ -44,6 +44,7 @@ SECTIONS = (
             Entry("bootstrap", "", "prepare an account: state bucket, key, roles of AWS"),
             Entry("up", "ENV", "bring an environment up: the base, then the cluster"),
             Entry("status", "ENV", "what is up, how long it will live, what it costs now"),
+            Entry("timeline", "ENV", "what happened to its machines and jobs, as a picture"),
             Entry("down", "ENV", "take an environment down; data is kept"),
             Entry("connect", "ENV", "a shell on the head, or a command there"),
             Entry("ssh-config", "ENV", "how ssh gets to the head, through Session Manager"),

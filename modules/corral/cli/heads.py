@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import Any
 
-from corral.cli.account import mean_account
+from corral.cli.account import box_state, mean_account
 from corral.cli.failure import ExitCode, Failure
+from corral.cli.on_head import Head, head_at
 from corral.cli.project import find_environment
 from corral.forecast.catalogue import catalogue_prices
 from corral.inventory.account import open_session
@@ -24,3 +27,10 @@ def find_head(env: str, project: Path | None, *, in_box: bool, box_directory: Pa
     if found.head is None:
         raise Failure(f"{env} has no head now - bring it up: corral up {env}", ExitCode.FAILED)
     return spec, found.head
+
+
+def reach(head: Thing | None, session: Any, box_directory: Path | None) -> Head | None:
+    """How this head is asked, in the account that this process means; None where there is none."""
+    if head is None:
+        return None
+    return head_at(head.id, session, os.environ.get("AWS_ENDPOINT_URL"), box_state(box_directory))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -16,7 +16,7 @@ from corral.model.jsons import from_json
 
 AGENT = "/opt/corral/bin/corral-agent"
 ANSWERS_WITHIN_S = 15.0
-_UNKNOWN_COMMAND = 2  # argparse's
+UNKNOWN_COMMAND = 2  # argparse's
 Record = TypeVar("Record")
 
 
@@ -56,16 +56,8 @@ class BoxHead:
     place: Path
 
     def run(self, command: Sequence[str], within_s: float = ANSWERS_WITHIN_S) -> Answer:
-        """As Head says. A machine that hangs does not answer either, so somebody else waits for it."""
-        found: list[Answer | Exception] = []
-        asker = threading.Thread(target=lambda: found.append(self._run(command)), daemon=True)
-        asker.start()
-        asker.join(within_s)
-        if not found:
-            raise Unreachable(f"the head {self.instance_id} did not answer within {within_s:.0f} s")
-        if isinstance(answer := found[0], Answer):
-            return answer
-        raise answer
+        """As Head says."""
+        return answered(lambda: self._run(command), self.instance_id, within_s)
 
     def _run(self, command: Sequence[str]) -> Answer | Exception:
         try:
@@ -82,20 +74,34 @@ class BoxHead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SsmHead:
-    """A head on AWS. `session`: boto3's, in its region."""
+    """A head on AWS. `session`: boto3's, in its region. `pause_s`: between two looks for the answer."""
 
     instance_id: str
     session: Any
+    pause_s: float = 0.5
 
     def run(self, command: Sequence[str], within_s: float = ANSWERS_WITHIN_S) -> Answer:
         """As Head says."""
         from corral.inventory.heads import NoAnswer, run_by_ssm
 
         try:
-            code, out, err = run_by_ssm(self.session, self.instance_id, command, within_s)
+            code, out, err = run_by_ssm(self.session, self.instance_id, command, within_s, self.pause_s)
         except NoAnswer as error:
             raise Unreachable(str(error)) from None
         return Answer(code=code, out=out, err=err)
+
+
+def answered(ask: Callable[[], Answer | Exception], instance_id: str, within_s: float) -> Answer:
+    """What asking gives. Raises Unreachable where that takes too long: a machine that hangs never answers."""
+    found: list[Answer | Exception] = []
+    asker = threading.Thread(target=lambda: found.append(ask()), daemon=True)  # nobody waits for it any more then
+    asker.start()
+    asker.join(within_s)
+    if not found:
+        raise Unreachable(f"the head {instance_id} did not answer within {within_s:.0f} s")
+    if isinstance(answer := found[0], Answer):
+        return answer
+    raise answer
 
 
 def head_at(instance_id: str, session: Any, endpoint: str | None, box: Path | None) -> Head:
@@ -149,7 +155,7 @@ def _read(kind: type[Record], answer: Answer, what: str) -> Record:
             return from_json(kind, answer.out)
         except ValueError as error:
             raise Unreachable(f"the head's agent is of another version, `corral up` renews it ({error})") from None
-    if answer.code == _UNKNOWN_COMMAND:
+    if answer.code == UNKNOWN_COMMAND:
         raise Unreachable(f"the head's agent knows no `{what}`, `corral up` renews it")
     told = answer.err.strip().splitlines()
     raise Unreachable(f"the head could not say its {what}: {told[-1] if told else f'exit code {answer.code}'}")

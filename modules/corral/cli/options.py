@@ -7,9 +7,20 @@ from typing import Annotated
 
 import typer
 
+from corral.cli.failure import ExitCode, Failure
 from corral.cli.project import environment_names
 
 HELP_NAMES = {"help_option_names": ["-h", "--help"]}
+
+
+def seconds_of(option: str, text: str) -> float:
+    """The seconds of a duration like 30s, 2m, 12h or 1d. Raises Failure."""
+    from corral.spec.durations import parse_duration
+
+    try:
+        return parse_duration(text).total_seconds()
+    except ValueError:
+        raise Failure(f"{option} {text}: that is no time - 30s, 2m, 12h or 1d is", ExitCode.WRONG_INPUT) from None
 
 
 def new_app(help: str | None = None) -> typer.Typer:
@@ -46,4 +57,7 @@ BoxDirectory = Annotated[
     typer.Option("--box-dir", metavar="DIR", help="The box's state directory; else CORRAL_BOX_DIR, else one per user."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead (docs/cli.md has its shape).")]
+Since = Annotated[
+    str | None, typer.Option("--since", metavar="TIME", help="Only what is no older: 30m, 2h, 1d (default: all).")
+]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]

@@ -79,14 +79,16 @@ def _files(plan: ClusterPlan) -> Mapping[str, str]:
 
 
 def _boot_facts(plan: ClusterPlan) -> BootFacts:
-    sha256 = hashlib.sha256(files_of.agent_bundle()).hexdigest()
+    agent, library = (hashlib.sha256(made).hexdigest() for made in (files_of.agent_bundle(), files_of.agent_library()))
     return BootFacts(
         cluster=plan.name,
         region=plan.region,
         bucket=f"corral-{plan.base}-{ACCOUNT}-{plan.region}",
         prefix=plan.prefix,
-        bundle_key=f"{plan.prefix}/agent/{sha256[:16]}.tar.gz",
-        bundle_sha256=sha256,
+        bundle_key=f"{plan.prefix}/agent/{agent[:16]}.tar.gz",
+        bundle_sha256=agent,
+        library_key=f"{plan.prefix}/library/{library[:16]}.tar.gz",
+        library_sha256=library,
     )
 
 

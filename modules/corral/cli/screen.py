@@ -33,6 +33,17 @@ def show_json(document: Any) -> None:
     sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
 
 
+def show_lines(lines: Iterable[str]) -> None:
+    """Prints lines of text as they are."""
+    for line in lines:
+        sys.stdout.write(f"{line}\n")
+
+
+def clear() -> None:
+    """Empties the terminal."""
+    _console().clear()
+
+
 @contextmanager
 def waiting(text: str) -> Iterator[None]:
     """A block during which a terminal shows that something is being done; elsewhere nothing is shown."""

@@ -56,6 +56,7 @@ def state_told(bench: Bench, environment: str) -> Iterator[None]:
 
 
 def _run(bench: Bench, environment: str, *, yes: bool, only_preview: bool, end_machines: bool) -> None:
+    from corral.cli.applying import Applying
     from corral.engine import up as engine
     from corral.engine.complaint import damage_named
     from corral.engine.projects import environment_file
@@ -67,6 +68,7 @@ def _run(bench: Bench, environment: str, *, yes: bool, only_preview: bool, end_m
     wanted = read_environment(bench.source, environment)  # all mistakes at once, before anything is started
     ask = None if yes or only_preview else bench.asker()
     place = set_up(bench)
+    applying = Applying(place, wanted)
     if place.in_box and (told := replaced_images(wanted.cluster)):
         place.printer.say(told)
     with damage_named(place.engine.environment["PULUMI_BACKEND_URL"]):
@@ -74,4 +76,5 @@ def _run(bench: Bench, environment: str, *, yes: bool, only_preview: bool, end_m
             done = engine.preview(place, wanted)
         else:
             done = engine.up(place, wanted, ask=ask, end_machines=end_machines)
-    bench.show(done.to_document())
+    applied = None if only_preview else applying.apply()
+    bench.show({**done.to_document(), "applied": applied})

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import base64
 import hashlib
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import pulumi
 import pulumi_aws as aws
@@ -17,14 +21,32 @@ from corral.model.manifest import MANIFEST, Manifest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Archive:
+    """A tar.gz that machines fetch. Its path holds its hash: user data never fetch another than they were made with."""
+
+    name: str
+    content: bytes
+
+    @property
+    def sha256(self) -> str:
+        """The hash of the content, in hexadecimal digits."""
+        return hashlib.sha256(self.content).hexdigest()
+
+    @property
+    def path(self) -> str:
+        """Below the cluster's prefix; it names the content."""
+        return f"{self.name}/{self.sha256[:16]}.tar.gz"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FilesArgs:
-    """`texts`: by path below the cluster's prefix. `bundle`: the agent's bytes, at `bundle_path` below the prefix."""
+    """`texts`: by path below the cluster's prefix. `agent`, `library`: what machines run."""
 
     plan: ClusterPlan
     bucket: pulumi.Input[str]
     texts: Mapping[str, pulumi.Input[str]]
-    bundle_path: str
-    bundle: bytes
+    agent: Archive
+    library: Archive
 
 
 class Files(Component):
@@ -34,24 +56,32 @@ class Files(Component):
         super().__init__("Files", name, f"corral-{args.plan.name}", opts)
         self._args = args
         objects = [self._object(path, path, content=text) for path, text in args.texts.items()]
-        # The path holds the hash: user data never fetches a bundle of another version than the one it was made with.
-        bundle = base64.b64encode(args.bundle).decode()
-        objects.append(self._object("agent", args.bundle_path, content_base64=bundle))
+        agent = base64.b64encode(args.agent.content).decode()
+        objects.append(self._object("agent", args.agent.path, content_base64=agent))
+        objects.append(self._object("library", args.library.path, source=_asset(args.library.content)))
         # Last of all, so that a running head never takes a configuration that is there in part.
         self._object(MANIFEST, MANIFEST, after=objects, content=self._manifest())
-        self.register_outputs({"count": len(args.texts) + 2})
+        self.register_outputs({"count": len(args.texts) + 3})
 
     def _manifest(self) -> pulumi.Output[str]:
-        bundle = hashlib.sha256(self._args.bundle).hexdigest()
+        agent, library = self._args.agent, self._args.library
 
         def text(texts: Mapping[str, str]) -> str:
             hashes = {path: hashlib.sha256(held.encode()).hexdigest() for path, held in texts.items()}
-            return to_json(Manifest(files=hashes, bundle=self._args.bundle_path, bundle_sha256=bundle))
+            return to_json(
+                Manifest(
+                    files=hashes,
+                    bundle=agent.path,
+                    bundle_sha256=agent.sha256,
+                    library=library.path,
+                    library_sha256=library.sha256,
+                )
+            )
 
         return pulumi.Output.all(**self._args.texts).apply(text)
 
     def _object(
-        self, key: str, path: str, after: Sequence[pulumi.Resource] = (), **content: pulumi.Input[str]
+        self, key: str, path: str, after: Sequence[pulumi.Resource] = (), **content: Any
     ) -> aws.s3.BucketObjectv2:
         return aws.s3.BucketObjectv2(
             self.child(key),
@@ -64,3 +94,11 @@ class Files(Component):
             opts=pulumi.ResourceOptions.merge(self.own(), pulumi.ResourceOptions(depends_on=after)),
             **content,
         )
+
+
+def _asset(content: bytes) -> pulumi.FileAsset:
+    """The content as a file, while this program runs: of an asset a state keeps the hash, of a text all of it."""
+    with tempfile.NamedTemporaryFile(prefix="corral-", suffix=".tar.gz", delete=False) as file:
+        file.write(content)
+    atexit.register(Path(file.name).unlink, missing_ok=True)
+    return pulumi.FileAsset(file.name)

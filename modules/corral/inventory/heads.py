@@ -15,7 +15,7 @@ from corral.inventory.ec2 import instance_of
 from corral.inventory.things import QUEUE_TAG, Thing
 
 _ALIVE = ["pending", "running"]
-_PAUSE_S = 0.5
+PAUSE_S = 0.5
 # A command is taken back when no agent asked for it so long; Systems Manager allows no less.
 # Source: Systems Manager API reference, SendCommand, TimeoutSeconds.
 _TAKEN_WITHIN_S = 30
@@ -43,10 +43,12 @@ def head_of(session: Any, cluster: str) -> Thing | None:
     return heads[-1] if heads else None
 
 
-def run_by_ssm(session: Any, instance_id: str, command: Sequence[str], within_s: float) -> tuple[int, str, str]:
+def run_by_ssm(
+    session: Any, instance_id: str, command: Sequence[str], within_s: float, pause_s: float = PAUSE_S
+) -> tuple[int, str, str]:
     """The exit code, output and errors of a command that root runs there. Raises NoAnswer.
 
-    `within_s`: how long to wait for its end.
+    `within_s`: how long to wait for its end; `pause_s`: between two looks.
     """
     ssm, until = session.client("ssm"), time.monotonic() + within_s
     script = _ZIPPED % shlex.join(command)
@@ -71,7 +73,7 @@ def run_by_ssm(session: Any, instance_id: str, command: Sequence[str], within_s:
         answer = _asked(ssm, command_id, instance_id)
         if answer.get("Status") in _OVER:
             return _read(instance_id, answer)
-        time.sleep(_PAUSE_S)
+        time.sleep(pause_s)
     raise NoAnswer(f"the head {instance_id} did not answer within {within_s:.0f} s")
 
 

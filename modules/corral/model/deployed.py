@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BootFacts:
-    """What a machine must know to find everything else: where the bundle lies and what its bytes hash to."""
+    """What a machine must know to find everything else: where the agent and its library lie, what they hash to."""
 
     cluster: str
     region: str
@@ -17,6 +17,8 @@ class BootFacts:
     prefix: str
     bundle_key: str
     bundle_sha256: str
+    library_key: str
+    library_sha256: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

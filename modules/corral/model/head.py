@@ -6,6 +6,7 @@ The agent on the head makes these records, and the command line reads them. Time
 from dataclasses import dataclass
 
 REFUSED = 4  # the exit code of a drain that found jobs and may not touch them
+NOT_DUMPED = "the records of jobs are not written to the bucket"  # how a drain begins to complain of it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

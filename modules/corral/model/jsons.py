@@ -9,15 +9,23 @@ import typing
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import StrEnum
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network
 from typing import Any, TypeVar
 
 Record = TypeVar("Record")
 
+_BARE = frozenset({str, int, float, bool, type(None)})
+
 
 def to_json(record: object) -> str:
     """The record as JSON text: fields in their declared order, mappings by key, a newline at the end."""
     return json.dumps(_plain(record), indent=2, ensure_ascii=False) + "\n"
+
+
+def to_line(record: object) -> str:
+    """The same JSON in one line, for what programs alone read: it is made several times faster."""
+    return json.dumps(_plain(record), separators=(",", ":"), ensure_ascii=False) + "\n"
 
 
 def from_json(kind: type[Record], text: str) -> Record:
@@ -30,8 +38,10 @@ def from_json(kind: type[Record], text: str) -> Record:
 
 
 def _plain(value: object) -> Any:
+    if type(value) in _BARE:
+        return value
     if is_dataclass(value) and not isinstance(value, type):
-        return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
+        return {name: _plain(getattr(value, name)) for name in _names(type(value))}
     if isinstance(value, Mapping):
         return {str(key): _plain(value[key]) for key in sorted(value)}
     if isinstance(value, tuple):
@@ -39,6 +49,11 @@ def _plain(value: object) -> Any:
     if isinstance(value, IPv4Address | IPv4Network | StrEnum):
         return str(value)
     return value
+
+
+@lru_cache
+def _names(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
 
 
 def _parse(kind: Any, value: Any, where: str) -> Any:
@@ -58,8 +73,13 @@ def _parse(kind: Any, value: Any, where: str) -> Any:
     return _expect(kind, value, where)
 
 
+@lru_cache
+def _hints(kind: Any) -> Mapping[str, Any]:
+    return typing.get_type_hints(kind)
+
+
 def _record(kind: Any, value: dict[str, Any], where: str) -> Any:
-    known = typing.get_type_hints(kind)
+    known = _hints(kind)
     if set(known) != set(value):
         missing, unknown = sorted(set(known) - set(value)), sorted(set(value) - set(known))
         raise ValueError(f"{where}: missing fields {missing}, unknown fields {unknown}")

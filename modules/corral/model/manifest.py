@@ -11,8 +11,10 @@ MANIFEST = "manifest.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """`files`: SHA-256 in hexadecimal digits, by path below the cluster's prefix. `bundle`: the agent's, likewise."""
+    """`files`: SHA-256 in hexadecimal digits, by path below the cluster's prefix. `bundle`, `library`: the agent's."""
 
     files: Mapping[str, str]
     bundle: str
     bundle_sha256: str
+    library: str
+    library_sha256: str

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import groupby
 
 # Numbers as corral and Slurm write them: no leading zero, which would be another name, and no more digits than the
@@ -11,6 +12,7 @@ _SPAN = rf"{_NUMBER}(?:-{_NUMBER})?"
 _PART = re.compile(rf"([a-z][a-z0-9-]*)-(?:({_NUMBER})|\[({_SPAN}(?:,{_SPAN})*)\])")
 
 
+@lru_cache(maxsize=64)  # of a launch's tag, which each of its instances has
 def expand(folded: str) -> tuple[str, ...]:
     """Every name of a folded list, in its order. Raises ValueError for what is none of corral's nodes."""
     return tuple(name for part in _parts(folded) for name in _names(part))

@@ -191,7 +191,8 @@ def _launching(arns: ClusterArns) -> tuple[Statement, ...]:
 def _ending(arns: ClusterArns) -> tuple[Statement, ...]:
     instances = f"arn:aws:ec2:{arns.region}:{arns.account}:instance/*"
     own = {"StringEquals": {"ec2:ResourceTag/corral:cluster": arns.cluster}}
-    reads = ["ec2:DescribeInstances", "ec2:DescribeInstanceStatus", "ec2:DescribeInstanceTopology"]
+    reads = ["ec2:DescribeCapacityReservations", "ec2:DescribeInstances", "ec2:DescribeInstanceStatus"]
+    reads.append("ec2:DescribeInstanceTopology")
     return (
         _allow("EndOwn", ["ec2:TerminateInstances"], [instances], own),
         _allow("See", [*reads, "ec2:DescribeLaunchTemplateVersions", "ec2:DescribeVolumes"], ["*"]),

@@ -15,6 +15,7 @@ from corral.render.accounting import accounting_files
 from corral.render.boot import cloud_config
 from corral.render.host import BOX, EC2, host_conf
 from corral.render.jobs import job_files
+from corral.render.library import library_bundle
 from corral.render.nccl import nccl_files
 from corral.render.slurm import cgroup_conf, check_own_keys, gres_conf, slurm_conf
 from corral.render.ssh import ssh_files
@@ -53,3 +54,8 @@ def deployed_json(deployed: Deployed) -> str:
 def agent_bundle() -> bytes:
     """The agent for the machines, a tar.gz; its bytes depend on nothing but its sources."""
     return bundle.agent_bundle()
+
+
+def agent_library() -> bytes:
+    """What the agent needs beside itself, a tar.gz; its bytes depend on the version of boto3 that is installed here."""
+    return library_bundle()

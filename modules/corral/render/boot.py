@@ -9,7 +9,7 @@ from corral.model.markets import Role
 from corral.render.texts import fill
 
 # The names are Debian's and Ubuntu's alike.
-_SHARED = ("munge", "python3-boto3", "slurm-client")
+_SHARED = ("munge", "slurm-client")
 PACKAGES: Mapping[Role, tuple[str, ...]] = {
     Role.HEAD: (*_SHARED, "mariadb-server", "slurmctld", "slurmdbd"),
     Role.COMPUTE: (*_SHARED, "slurmd"),

@@ -2,12 +2,13 @@
 
 Its hash is in the user data of every machine, so other bytes would mean new launch templates. The archive is therefore
 stored, not compressed: zlib and zlib-ng, which Python is linked with here and there, give different compressed bytes.
+What the agent needs beside itself is an archive of its own, `library`.
 """
 
 import io
 import struct
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from zlib import crc32
@@ -19,7 +20,12 @@ _BLOCK = 65_535  # the most that a stored block can hold (RFC 1951, 3.2.4)
 
 def agent_bundle() -> bytes:
     """A gzipped tar of the packages `corral.model` and `corral.agent`, to be put on a Python path."""
-    return stored_gzip(_tar())
+    return packed(_sources())
+
+
+def packed(files: Iterable[tuple[str, bytes]]) -> bytes:
+    """A gzipped tar of these files, by name."""
+    return stored_gzip(_tar(files))
 
 
 def stored_gzip(data: bytes) -> bytes:
@@ -33,10 +39,10 @@ def _block(part: bytes, *, last: bool) -> bytes:
     return struct.pack("<BHH", last, len(part), len(part) ^ 0xFFFF) + part
 
 
-def _tar() -> bytes:
+def _tar(files: Iterable[tuple[str, bytes]]) -> bytes:
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w", format=tarfile.USTAR_FORMAT) as archive:
-        for name, content in sorted(_sources()):
+        for name, content in sorted(files):
             member = tarfile.TarInfo(name)  # its defaults: no time, no owner, mode 0644
             member.size = len(content)
             archive.addfile(member, io.BytesIO(content))

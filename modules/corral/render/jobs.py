@@ -70,7 +70,7 @@ def _text(script: _Script, queue: QueuePlan, plan: ClusterPlan) -> str:
         queue=queue.name,
         machines=_machines(queue),
         trains=script.trains,
-        on_spot=any(offer.market is Market.SPOT for offer in queue.offers),
+        is_taken_away=any(offer.market in (Market.SPOT, Market.CAPACITY_BLOCK) for offer in queue.offers),
         secrets=plan.jobs.secrets,
         region=plan.region,
         options=tuple(_options(script, queue, processes if script.task_per_device else 1)),

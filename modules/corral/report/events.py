@@ -6,6 +6,7 @@ docs/events.md lists the kinds.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -14,6 +15,7 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
+_NO_CAPACITY = re.compile(r"\b(Insufficient\w*Capacity): .*?(?=;|, tried again|$)")
 _MARKED = {"refused": "red", "without": "red", "terminated": "yellow", "forgotten": "yellow", "stopped": "red"}
 _MARKED |= {"notice": "yellow", "drained": "yellow"}
 
@@ -43,7 +45,12 @@ def event_lines(events: Iterable[Happened]) -> Iterator[RenderableType]:
     """A line each: time, kind, text."""
     for one in events:
         when, kind = f"{one.at:%Y-%m-%d %H:%M:%S}", f"{one.kind:<12}"
-        yield Text.assemble((when, "dim"), "  ", (kind, _MARKED.get(one.kind, "")), "  ", one.text)
+        yield Text.assemble((when, "dim"), "  ", (kind, _MARKED.get(one.kind, "")), "  ", briefly(one.text))
+
+
+def briefly(text: str) -> str:
+    """Without what EC2 says to its codes for no capacity: four lines for each of a queue's offers, all the same."""
+    return _NO_CAPACITY.sub(r"\1", text)
 
 
 def _read(line: str) -> Happened | None:

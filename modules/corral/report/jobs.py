@@ -12,6 +12,7 @@ from rich.text import Text
 from corral.model.head import HeadJob, HeadState
 from corral.report.amounts import ago, count
 from corral.report.documents import Document
+from corral.report.events import briefly
 from corral.report.tables import facts, table
 
 _SHOWN = 20  # jobs of a view; the rest is counted
@@ -54,14 +55,14 @@ def what_it_does(job: HeadJob, now: datetime) -> str:
     if not job.waits:
         return f"{job.nodes or '-'}, for {_for(job, now)}"
     until = "" if job.until is None else f" until {_clock(job.until, now)}"
-    return f"waits{until}{f': {job.why}' if job.why else ''}"
+    return f"waits{until}{f': {briefly(job.why)}' if job.why else ''}"
 
 
 def _facts(state: HeadState) -> Iterator[tuple[str, str]]:
     yield "jobs", f"{count(state.running)} run, {count(state.waiting)} wait"
     now = datetime.fromtimestamp(state.at, UTC)
     for one in state.resting:
-        yield "rests", f"{one.offer} until {_clock(one.until, now)}: {one.why} ({one.kind})"
+        yield "rests", f"{one.offer} until {_clock(one.until, now)}: {briefly(one.why)} ({one.kind})"
     for queue in state.stopped:
         yield "stopped", f"queue {queue} starts no jobs - `scontrol update partitionname={queue} state=up` on the head"
 

@@ -11,8 +11,10 @@ from rich.text import Text
 
 from corral.inventory.status import InstanceGroup, Status
 from corral.inventory.things import Thing
+from corral.model.head import HeadState
 from corral.report.amounts import ago, count, lacking, summed, usd
 from corral.report.documents import Document, sums_document, usd_document
+from corral.report.jobs import slurm_document
 from corral.report.tables import facts, heading, table
 
 NOTHING = "0.00"
@@ -32,8 +34,8 @@ def status_view(status: Status, now: datetime) -> Iterator[RenderableType]:
         yield table(("file system", "kind", "state", ">GiB", "id"), rows)
 
 
-def status_document(status: Status) -> Document:
-    """What `corral status --json` prints."""
+def status_document(status: Status, slurm: HeadState | None = None, slurm_problem: str = "") -> Document:
+    """What `corral status --json` prints. `slurm`: what the head says; `slurm_problem`: why it does not."""
     return {
         "schema": "corral.status/1",
         "environment": status.cluster,
@@ -58,6 +60,8 @@ def status_document(status: Status) -> Document:
             {"name": one.name, "kind": one.kind.value, "id": one.id, "state": one.state, "size_gib": one.size_gib}
             for one in status.file_systems
         ],
+        "slurm": slurm_document(slurm),
+        "slurm_problem": slurm_problem or None,
         "ends_at": _iso(status.ends_at),
         **sums_document(
             {

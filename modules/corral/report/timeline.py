@@ -12,13 +12,12 @@ from datetime import UTC, datetime
 from enum import StrEnum
 
 from corral.model.head import JobRun
-from corral.model.node_names import expand, fold, number_of, queue_of
-from corral.report.events import Happened
+from corral.model.node_names import expand, number_of, queue_of
+from corral.report.events import Happened, briefly
 
 # What ends a node's machine, or says that it is gone.
 _ENDS = frozenset({"ended", "forgotten"})
 _MARKED = frozenset({"refused", "without", "stopped", "draining", "job-waits"})
-_NO_LIFE_S = 1  # a bar shorter than the events' own second is none
 
 
 class State(StrEnum):
@@ -84,10 +83,9 @@ def timeline(
     end: datetime,
     problem: str = "",
 ) -> Timeline:
-    """The life of a cluster from `start` on. Nothing is drawn before its first event."""
-    began = [one.at for one in events] + [_time(run.submitted) for run in runs]
-    first = min([*began, *([head_since] if head_since else [])], default=start)
-    start = min(max(start, first), end)
+    """The life of a cluster from `start` on. Nothing is drawn before its first event, as jobs of an earlier one."""
+    began = [one.at for one in events] + ([head_since] if head_since else [])
+    start = min(max(start, min(began, default=start)), end)
     rows = (_head(events, head_since, end), *_nodes(events, runs, end), *_jobs(runs, end))
     shown = (_cut(row, start) for row in rows)
     return Timeline(
@@ -108,7 +106,7 @@ def _head(events: Iterable[Happened], since: datetime | None, end: datetime) -> 
     if first is not None:
         bars.append(Bar(start=first, end=end, state=State.UP, text="the head is up", goes_on=True))
     marks = [Mark(at=at, kind="keeper-began", text="the keeper begins again") for at in began[1:]]
-    marks += [Mark(at=one.at, kind=one.kind, text=one.text) for one in listed if one.kind in _MARKED]
+    marks += [Mark(at=one.at, kind=one.kind, text=briefly(one.text)) for one in listed if one.kind in _MARKED]
     return Row(kind="head", name="head", bars=tuple(bars), marks=tuple(marks))
 
 

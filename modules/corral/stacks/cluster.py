@@ -5,7 +5,7 @@ from __future__ import annotations
 import pulumi
 
 from corral import render
-from corral.components.files import Files, FilesArgs
+from corral.components.files import Archive, Files, FilesArgs
 from corral.components.head import Head, HeadArgs
 from corral.components.identity import Identity, IdentityArgs
 from corral.components.lifetime import Pins, PinsArgs, Watch, WatchArgs
@@ -15,14 +15,18 @@ from corral.components.queues import Queues, QueuesArgs
 from corral.components.security import Security, SecurityArgs
 from corral.model.markets import Role
 from corral.stacks import settings
-from corral.stacks.deployment import Bundle, Parts
+from corral.stacks.deployment import Code, Parts
 from corral.stacks.ground import Ground
 from corral.stacks.wishes import ends_at, image_ids, read_plan
 
 
 def program() -> None:
     """Declares every resource of the cluster that this stack's config describes."""
-    plan, bundle = read_plan(), Bundle(content=render.agent_bundle())
+    plan = read_plan()
+    code = Code(
+        agent=Archive(name="agent", content=render.agent_bundle()),
+        library=Archive(name="library", content=render.agent_library()),
+    )
     ground, aws = Ground(plan), settings.provider(plan.tags)
     opts = pulumi.ResourceOptions(providers=[aws])
 
@@ -47,7 +51,7 @@ def program() -> None:
             group=group,
             key_arn=ground.key_arn,
             subnets=ground.subnets,
-            user_data=bundle.user_data(plan, Role.COMPUTE, ground.bucket),
+            user_data=code.user_data(plan, Role.COMPUTE, ground.bucket),
         ),
         opts,
     )
@@ -63,12 +67,12 @@ def program() -> None:
         key_arn=ground.key_arn,
         subnet_id=ground.subnets[plan.head.zone_id],
         zone_name=ground.zone_names[plan.head.zone_id],
-        user_data=bundle.user_data(plan, Role.HEAD, ground.bucket),
+        user_data=code.user_data(plan, Role.HEAD, ground.bucket),
         needs=parts.grants(),
     )
     head = Head("head", head_args, opts)
     watch.alarm_on_head(plan, head.instance.id)
     texts: dict[str, pulumi.Input[str]] = {**render.cluster_files(plan), "deployed.json": parts.deployed_json(head)}
-    files = FilesArgs(plan=plan, bucket=ground.bucket, texts=texts, bundle_path=bundle.path, bundle=bundle.content)
+    files = FilesArgs(plan=plan, bucket=ground.bucket, texts=texts, agent=code.agent, library=code.library)
     Files("files", files, opts)
     parts.export(head)

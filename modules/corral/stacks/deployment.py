@@ -1,8 +1,7 @@
-"""What only exists once the parts do: user data with the bundle's place, policies with ARNs, deployed.json, exports."""
+"""What only exists once the parts do: user data with places of archives, policies with ARNs, deployed.json, exports."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +10,7 @@ import pulumi
 import pulumi_aws as aws
 
 from corral import render
+from corral.components.files import Archive
 from corral.components.head import Head
 from corral.components.identity import Identity
 from corral.components.lifetime import Pins, Watch
@@ -26,20 +26,11 @@ from corral.stacks.ground import Ground
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bundle:
-    """The agent's bytes and where they lie below the cluster's prefix."""
+class Code:
+    """What every machine runs: the agent, and the library that it needs."""
 
-    content: bytes
-
-    @property
-    def sha256(self) -> str:
-        """The hash of the bundle, in hexadecimal digits."""
-        return hashlib.sha256(self.content).hexdigest()
-
-    @property
-    def path(self) -> str:
-        """Below the cluster's prefix; it names the content."""
-        return f"agent/{self.sha256[:16]}.tar.gz"
+    agent: Archive
+    library: Archive
 
     def user_data(self, plan: ClusterPlan, role: Role, bucket: pulumi.Output[str]) -> pulumi.Output[str]:
         """What a machine in this role boots with."""
@@ -50,8 +41,10 @@ class Bundle:
                 region=plan.region,
                 bucket=bucket_name,
                 prefix=plan.prefix,
-                bundle_key=f"{plan.prefix}/{self.path}",
-                bundle_sha256=self.sha256,
+                bundle_key=f"{plan.prefix}/{self.agent.path}",
+                bundle_sha256=self.agent.sha256,
+                library_key=f"{plan.prefix}/{self.library.path}",
+                library_sha256=self.library.sha256,
             )
             return render.user_data(plan, role, facts)
 

@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 
 from corral.box.provider.compare import differences
-from corral.box.provider.shapes import block, blocks, document, flag, switch, text, texts, whole, wordset
+from corral.box.provider.shapes import asset, block, blocks, document, flag, switch, text, texts, whole, wordset
 from corral.box.provider.wire import UNKNOWN
 
 PROPS = {
     "name": text(replaces=True),
     "zone": text(computed=True, replaces=True),
     "days": whole(default=0),
+    "file": asset(),
     "enabled": flag(default=True),
     "encrypted": switch(),
     "force": flag(kept=True, default=False),
@@ -36,6 +37,7 @@ SAME_ALLOW = '{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":["s
         ({}, {"days": 0}),
         ({"enabled": True}, {}),
         ({"encrypted": "true"}, {"encrypted": "true"}),
+        ({"file": {"path": "/a", "hash": "1"}}, {"file": {"path": "/b", "hash": "1"}}),
         ({}, {"force": True}),
         ({"policy": ALLOW}, {"policy": SAME_ALLOW}),
         ({"groups": ["sg-1", "sg-2"]}, {"groups": ["sg-2", "sg-1"]}),

@@ -119,6 +119,8 @@ def canonical(prop: Prop, value: Any) -> Any:
             return {name: found for name, part in prop.fields.items() if (found := canonical(part, value.get(name)))}
         case Kind.DOCUMENT:
             return _meaning(value)
+        case Kind.ASSET if isinstance(value, dict):
+            return value.get("hash", value)  # where the file lay is nothing of it
         case Kind.SWITCH | Kind.TEXT:
             return str(value).lower() if isinstance(value, bool) or prop.kind is Kind.SWITCH else str(value)
         case _:

@@ -1,0 +1,85 @@
+"""`corral-agent apply`. Its codes: 0 applied or nothing to do, 1 failed, 3 not all uploaded, 4 refused by Slurm."""
+
+import argparse
+import dataclasses
+import json
+import logging
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from corral.agent.alone import alone
+from corral.agent.apply import LOCK, Head, Outcome, Result, apply, read_manifest
+from corral.agent.errors import AgentError
+from corral.agent.events import EVENTS, Journal
+from corral.agent.hosts import Host, run
+from corral.agent.in_use import read_used
+from corral.agent.renew import renew
+from corral.agent.store import Store
+from corral.model.deployed import BootFacts
+from corral.model.jsons import from_json
+
+CODES = {Result.APPLIED: 0, Result.NOTHING: 0, Result.INCOMPLETE: 3, Result.REFUSED: 4}
+_RENEWED = "--renewed"
+
+log = logging.getLogger("corral.agent")
+
+
+class BusyError(AgentError):
+    """Another apply runs."""
+
+
+def add_command(
+    commands: Any, facts: Path, store: Callable[[argparse.Namespace], Store], host: Callable[[], Host]
+) -> None:
+    """Adds the command to those of the agent."""
+    command = commands.add_parser("apply", help="bring this head to what `corral up` wrote last")
+    command.add_argument("--json", action="store_true", help="print one JSON document")
+    command.add_argument("--facts", type=Path, default=facts, help="where the files are (default: %(default)s)")
+    command.add_argument("--store", type=Path, help="a directory in the bucket's place")
+    command.add_argument(_RENEWED, action="store_true", help=argparse.SUPPRESS)
+    command.set_defaults(act=lambda chosen: _apply(chosen, store(chosen), host()))
+
+
+def _apply(chosen: argparse.Namespace, store: Store, host: Host) -> None:
+    LOCK.parent.mkdir(parents=True, exist_ok=True)
+    with alone(LOCK) as first:
+        if not first:
+            raise BusyError("another apply runs: try again")
+        # The newer configuration is for the newer agent, which therefore goes on by itself.
+        if not chosen.renewed and _renew(chosen, store):
+            arguments = [sys.executable, "-m", "corral.agent", "apply", _RENEWED, *(["--json"] if chosen.json else [])]
+            os.execv(sys.executable, [*arguments, "--facts", str(chosen.facts)])
+        head = Head(host=host, run=run, used=lambda: read_used(run), journal=Journal(EVENTS), renewed=chosen.renewed)
+        outcome = apply(store, head)
+    print(as_json(outcome) if chosen.json else as_text(outcome))  # noqa: T201
+    if code := CODES[outcome.result]:
+        sys.exit(code)
+
+
+def as_json(outcome: Outcome) -> str:
+    """One document: result, changed, steps, leaving, why."""
+    return json.dumps(dataclasses.asdict(outcome))
+
+
+def as_text(outcome: Outcome) -> str:
+    """One line for people."""
+    match outcome.result:
+        case Result.NOTHING:
+            said = "nothing has changed"
+        case Result.APPLIED:
+            said = f"applied: {', '.join(outcome.changed) or 'the agent'}; {', '.join(outcome.steps) or 'nothing more'}"
+        case Result.INCOMPLETE:
+            said = f"not all of it is there: {outcome.why}"
+        case Result.REFUSED:
+            said = f"refused, the former configuration stays: {outcome.why}"
+    return f"{said}; still in use: {', '.join(outcome.leaving)}" if outcome.leaving else said
+
+
+def _renew(chosen: argparse.Namespace, store: Store) -> bool:
+    if chosen.store:
+        return False
+    facts = from_json(BootFacts, chosen.facts.read_text(encoding="utf-8"))
+    return renew(store, facts, read_manifest(store))

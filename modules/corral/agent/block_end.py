@@ -1,0 +1,73 @@
+"""What is done before a capacity block ends. Pure: the ends of blocks, nodes, instances and the time in, steps out.
+
+It is like a notice of the spot market that comes ten minutes ahead: AWS says 40 minutes before the end of a block that
+it ends, and ends what runs in it from 30 minutes before on (EC2 User Guide, "Capacity Blocks for ML"). From the first
+moment on no new job comes to such a machine, none is launched into the block, and jobs are asked for a checkpoint; at
+the last safe second what is left is requeued. Times are seconds since 1970.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from corral.agent.decide import Forget
+from corral.agent.memory import Cold, Memory
+from corral.agent.notice import LAST_SAFE
+from corral.agent.refusals import Kind
+from corral.agent.world import Instance, SlurmNode
+
+WARNED_AHEAD_S, ENDED_AHEAD_S = 40 * 60.0, 30 * 60.0
+REASON = "corral: capacity block, "  # the job templates look for it: a job moves when it has saved
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leave:
+    """Let no new job come to these nodes, and ask those that are there for a checkpoint."""
+
+    nodes: tuple[str, ...]
+    reason: str
+
+
+def closed(memory: Memory, ends: Mapping[str, float], now: float) -> Memory:
+    """With the offers of blocks that end soon as ones that rest: a machine would be ended before it is of use.
+
+    `ends`: of the block of each offer.
+    """
+    cold = {
+        offer: Cold(until=end, strikes=1, kind=Kind.CAPACITY, why=f"its capacity block ends at {_hour(end)} UTC")
+        for offer, end in ends.items()
+        if end - WARNED_AHEAD_S <= now < end
+    }
+    return replace(memory, cold={**memory.cold, **cold}) if cold else memory
+
+
+def steps(
+    ends: Mapping[str, float],
+    nodes: Sequence[SlurmNode],
+    instances: Iterable[Instance],
+    asked: frozenset[str],
+    now: float,
+) -> tuple[Leave | Forget, ...]:
+    """What to do now. `asked`: the instances whose jobs were asked before."""
+    by_name = {node.name: node for node in nodes}
+    leaving: dict[float, list[str]] = {}
+    late: list[str] = []
+    for one in instances:
+        end, node = ends.get(one.offer), by_name.get(one.node)
+        if end is None or node is None or not one.coming or not node.wants_machine or now < end - WARNED_AHEAD_S:
+            continue
+        if now >= end - ENDED_AHEAD_S - LAST_SAFE.total_seconds():
+            late.append(node.name)
+        elif one.instance_id not in asked:
+            leaving.setdefault(end, []).append(node.name)
+    found: list[Leave | Forget] = [
+        Leave(nodes=tuple(sorted(names)), reason=f"{REASON}machines end at {_hour(end - ENDED_AHEAD_S)} UTC")
+        for end, names in sorted(leaving.items())
+    ]
+    if late:
+        found.append(Forget(nodes=tuple(sorted(late)), why="its capacity block ends"))
+    return tuple(found)
+
+
+def _hour(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%H:%M:%S")

@@ -1,0 +1,75 @@
+"""The end of a cluster: at its hour, or when nobody has used it for long. Pure: facts in, the next steps out.
+
+A quarter of an hour ahead everybody is told, and jobs are asked for a checkpoint. Then no job starts, machines end, the
+records of jobs are saved, and the head ends itself: what is left costs what its volumes cost. `corral up` makes a new
+head on the same volume; a cluster whose hour has passed needs `corral extend` first, or ends again.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+WARN_AHEAD_S = 900.0
+FIRST_LOOK_S = 300.0  # a head that was just made, for a cluster that has ended, can still be extended or looked at
+
+
+class Step(StrEnum):
+    """What can be done."""
+
+    WARN = "tell that the end is near"
+    CLOSE = "start no more jobs"
+    END_MACHINES = "end all machines"
+    SAVE = "save the records of jobs"
+    LEAVE = "end the head"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Life:
+    """What was declared: when the cluster ends, and after how long without a job. None: never."""
+
+    ends_at: float | None
+    idle_s: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """What is: `used_at` is when a job last ran or waited, `machines` how many there are beside the head.
+
+    Times are seconds since 1970. `began_at`: of this head's agent.
+    """
+
+    now: float
+    began_at: float
+    used_at: float
+    jobs: int
+    machines: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """What was done. An agent that was restarted begins with nothing, and repeats harmlessly."""
+
+    warned: bool = False
+    closed: bool = False
+    saved: bool = False
+
+
+def next_steps(life: Life, moment: Moment, progress: Progress) -> tuple[Step, ...]:
+    """What to do now, in this order; nothing where waiting is right."""
+    if why_over(life, moment):
+        if not progress.closed:
+            return (Step.CLOSE, Step.END_MACHINES)
+        if moment.machines:
+            return (Step.END_MACHINES,)
+        return (Step.LEAVE,) if progress.saved else (Step.SAVE,)
+    if life.ends_at is not None and moment.now >= life.ends_at - WARN_AHEAD_S and not progress.warned:
+        return (Step.WARN,)
+    return ()
+
+
+def why_over(life: Life, moment: Moment) -> str:
+    """Why the cluster is over; empty while it is not."""
+    if life.ends_at is not None and moment.now >= max(life.ends_at, moment.began_at + FIRST_LOOK_S):
+        return "its hour has come"
+    if life.idle_s is not None and not moment.jobs and moment.now - moment.used_at >= life.idle_s:
+        return f"no job for {life.idle_s:.0f} s"
+    return ""

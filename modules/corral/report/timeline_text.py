@@ -1,0 +1,136 @@
+"""A timeline on a terminal: a line a row, as wide as there is room, with and without colour."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.segment import Segment
+from rich.style import Style
+from rich.text import Text
+
+from corral.report.amounts import duration
+from corral.report.timeline import Row, State, Timeline
+
+# Each state has a letter's shape of its own, so that nothing depends on colour.
+_SHAPES: Mapping[State, tuple[str, str]] = {
+    State.UP: ("─", "blue"),
+    State.BOOTING: ("░", "yellow"),
+    State.IDLE: ("·", "dim"),
+    State.RUNNING: ("█", "green"),
+    State.NOTICE: ("▒", "red"),
+    State.WAITING: ("┄", "yellow"),
+}
+_MARK, _MARK_STYLE = "▼", "red bold"
+_STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
+_LEAST_COLUMNS = 20  # of the picture; a narrower terminal wraps
+_NAME_COLUMNS = 22
+_LABEL_COLUMNS = 10  # of the scale: `22:40:15` and two blanks
+
+
+class TimelineText:
+    """What rich can print of a timeline."""
+
+    def __init__(self, shown: Timeline) -> None:
+        self._shown = shown
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        names = min(_NAME_COLUMNS, max((cell_len(row.name) for row in self._shown.rows), default=4))
+        notes = max((cell_len(row.note) for row in self._shown.rows), default=0)
+        columns = max(_LEAST_COLUMNS, options.max_width - names - notes - 5)
+        yield from _line("", names, scale(self._shown.start, self._shown.end, columns), Style(dim=True))
+        kind = ""
+        for row in self._shown.rows:
+            if row.kind != kind and kind:
+                yield Segment.line()
+            kind = row.kind
+            yield Segment("  " + _fitted(row.name, names) + " ")
+            yield from drawn(row, self._shown, columns)
+            yield Segment(f" {row.note}".rstrip())
+            yield Segment.line()
+        yield Segment.line()
+        yield from _legend()
+
+
+def drawn(row: Row, shown: Timeline, columns: int) -> Iterator[Segment]:
+    """The row's picture: a cell has the state that fills most of it, and a mark where something happened."""
+    cells: list[State | None] = [_state_at(row, *_span(shown, number, columns)) for number in range(columns)]
+    marks = {_column(shown, mark.at, columns) for mark in row.marks}
+    for number, state in enumerate(cells):
+        if number in marks:
+            yield Segment(_MARK, Style.parse(_MARK_STYLE))
+        elif state is None:
+            yield Segment(" ")
+        else:
+            shape, style = _SHAPES[state]
+            yield Segment(shape, Style.parse(style))
+
+
+def scale(start: datetime, end: datetime, columns: int) -> str:
+    """Times of day above their columns, as many as fit, at round distances."""
+    whole = max(1.0, (end - start).total_seconds())
+    line = [" "] * columns
+    for at, label in ticks(start, end, columns):
+        place = int((at - start).total_seconds() / whole * columns)
+        if place + len(label) <= columns:
+            line[place : place + len(label)] = label
+    return "".join(line)
+
+
+def ticks(start: datetime, end: datetime, columns: int) -> Iterator[tuple[datetime, str]]:
+    """Round times between the two, with their names, so few that each has its columns."""
+    whole = max(1.0, (end - start).total_seconds())
+    step = next((one for one in _STEPS_S if one / whole * columns >= _LABEL_COLUMNS), _STEPS_S[-1])
+    at = datetime.fromtimestamp((start.timestamp() // step + 1) * step, start.tzinfo)
+    while at < end:
+        yield at, f"{at:%H:%M:%S}" if step < 60 else f"{at:%H:%M}" if step < 86400 else f"{at:%m-%d}"
+        at += timedelta(seconds=step)
+
+
+def heading_of(shown: Timeline) -> str:
+    """From when to when, and how long that is."""
+    took = duration((shown.end - shown.start).total_seconds())
+    return f"{shown.start:%Y-%m-%d %H:%M:%S} to {shown.end:%H:%M:%S} UTC, {took}"
+
+
+def _legend() -> Iterator[Segment]:
+    yield Segment("  ")
+    for state, (shape, style) in _SHAPES.items():
+        yield Segment(shape * 2, Style.parse(style))
+        yield Segment(f" {state}  ")
+    yield Segment(_MARK, Style.parse(_MARK_STYLE))
+    yield Segment(" see `corral status --events`")
+    yield Segment.line()
+
+
+def _line(name: str, names: int, text: str, style: Style) -> Iterator[Segment]:
+    yield Segment("  " + _fitted(name, names) + " ")
+    yield Segment(text.rstrip(), style)
+    yield Segment.line()
+
+
+def _fitted(name: str, columns: int) -> str:
+    text = Text(name)
+    text.truncate(columns, overflow="ellipsis", pad=True)
+    return text.plain
+
+
+def _span(shown: Timeline, number: int, columns: int) -> tuple[datetime, datetime]:
+    each = (shown.end - shown.start) / columns
+    return shown.start + each * number, shown.start + each * (number + 1)
+
+
+def _column(shown: Timeline, at: datetime, columns: int) -> int:
+    whole = max(1.0, (shown.end - shown.start).total_seconds())
+    return min(columns - 1, int((at - shown.start).total_seconds() / whole * columns))
+
+
+def _state_at(row: Row, start: datetime, end: datetime) -> State | None:
+    shares: Sequence[tuple[float, State]] = [
+        ((min(bar.end, end) - max(bar.start, start)).total_seconds(), bar.state)
+        for bar in row.bars
+        if bar.start < end and bar.end > start
+    ]
+    return max(shares, key=lambda share: share[0])[1] if shares else None

@@ -1,0 +1,70 @@
+"""What follows from which change of the files."""
+
+from dataclasses import replace
+
+import pytest
+
+from corral.agent.changes import Conf, Step, steps
+from corral.model.cluster import ClusterPlan
+from corral.render import cluster_files
+from render.plans import cpu, dev, train
+
+SLURM, GRES = "/etc/slurm/slurm.conf", "/etc/slurm/gres.conf"
+RESTART = (Step.RESTART_SLURMCTLD, Step.RECONFIGURE)
+RECONFIGURE = (Step.RECONFIGURE,)
+NOW = dev(train(4), cpu())
+
+
+def conf(plan: ClusterPlan) -> Conf:
+    files = cluster_files(plan)
+    return Conf(slurm=files["slurm/slurm.conf"] + files["slurm/host.conf"], gres=files["slurm/gres.conf"])
+
+
+CHANGES = {
+    "a queue grows": (dev(train(6), cpu()), RESTART, RECONFIGURE),
+    "a queue shrinks": (dev(train(2), cpu()), RESTART, RECONFIGURE),
+    "a queue comes": (dev(train(4), cpu(), replace(cpu(), name="x")), RESTART, RECONFIGURE),
+    "a queue goes": (dev(train(4)), RESTART, RECONFIGURE),
+    "idle nodes stay longer": (dev(replace(train(4), suspend_after_s=60), cpu()), RECONFIGURE, RECONFIGURE),
+    "a partition's own key": (dev(replace(train(4), extra={"PriorityTier": "3"}), cpu()), RECONFIGURE, RECONFIGURE),
+    "a time limit": (dev(replace(train(4), time_limit_s=60), cpu()), RECONFIGURE, RECONFIGURE),
+    "a weight": (dev(replace(train(4), weight=3), cpu()), RECONFIGURE, RECONFIGURE),
+    "another machine": (
+        dev(replace(train(4), node=replace(train().node, sockets=1)), cpu()), RESTART, RECONFIGURE,
+    ),
+    "accounts": (dev(replace(train(4), accounts=("ml",)), cpu()), RESTART, RECONFIGURE),
+    "static nodes": (dev(replace(train(4), min_nodes=2), cpu()), RECONFIGURE, RECONFIGURE),
+    "a key of the user's": (replace(NOW, extra_slurm={"KillWait": "60"}), RECONFIGURE, RECONFIGURE),
+    "the port": (replace(NOW, extra_slurm={"slurmctldport": "7000"}), RESTART, RESTART),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_before_23_11_nodes_and_queues_need_a_restart(change: str) -> None:
+    plan, old, _ = CHANGES[change]
+    assert steps([SLURM], conf(NOW), conf(plan), "22.05") == old
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_from_23_11_slurmctld_takes_nearly_everything_by_itself(change: str) -> None:
+    plan, _, new = CHANGES[change]
+    assert steps([SLURM], conf(NOW), conf(plan), "23.11") == new
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/etc/corral/cluster.json", ()),
+        ("/opt/corral/jobs/train/jax.sbatch", ()),
+        ("/etc/slurm/slurmdbd.conf", (Step.RESTART_SLURMDBD,)),
+        ("/etc/mysql/mariadb.conf.d/60-corral.cnf", (Step.RESTART_MARIADB,)),
+        ("/etc/slurm/own.conf", (Step.RECONFIGURE,)),
+    ],
+)
+def test_each_file_has_its_daemon(path: str, expected: tuple[Step, ...]) -> None:
+    assert steps([path], conf(NOW), conf(NOW), "22.05") == expected
+
+
+def test_another_agent_is_restarted_after_all_else() -> None:
+    found = steps([SLURM], conf(NOW), conf(dev(train(6))), "22.05", agent=True)
+    assert found == (*RESTART, Step.RESTART_AGENT)

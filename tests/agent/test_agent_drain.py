@@ -1,0 +1,128 @@
+"""A cluster that is to end: which jobs it stops for, what they are asked, and what becomes of those that stay.
+
+Slurm's commands are small scripts over one file that holds the jobs, a line each: number, 1 for a batch job, state.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from corral.agent.drain import drain
+from corral.agent.events import Journal
+from corral.model.head import Drained
+
+SCRIPTS = {
+    "squeue": """case "$*" in
+*--states=pending*) grep PENDING "$HERE/jobs" | cut -d' ' -f1;;
+*) grep RUNNING "$HERE/jobs" | cut -d' ' -f1,2;;
+esac; true""",
+    "scontrol": """case "$*" in
+"--oneliner show partition") cat "$HERE/partitions";;
+"update partitionname="*) name=${2#*=}; state=$(echo "${3#*=}" | tr a-z A-Z)
+  sed -i "s/^PartitionName=$name State=.*/PartitionName=$name State=$state/" "$HERE/partitions";;
+"requeue "*) sed -i "s/^$2 1 RUNNING.*/$2 1 PENDING/" "$HERE/jobs";;
+esac""",
+    "scancel": """case "$*" in
+*--signal=USR1*) sed -i "/^$3 . RUNNING saves/d" "$HERE/jobs";;
+*) sed -i "/^$1 /d" "$HERE/jobs";;
+esac""",
+}
+
+
+@dataclass
+class Cluster:
+    """Slurm's files, and a clock that only sleeping moves."""
+
+    place: Path
+    now: float = 0.0
+
+    def drain(self, *, now: bool, grace_s: float = 5.0) -> Drained:
+        return drain(
+            ["cpu", "train"],
+            Journal(self.place / "events"),
+            now=now,
+            grace_s=grace_s,
+            sleep=self._sleep,
+            clock=lambda: self.now,
+        )
+
+    def have(self, *jobs: str) -> None:
+        (self.place / "jobs").write_text("".join(f"{job}\n" for job in jobs))
+
+    @property
+    def partitions(self) -> list[str]:
+        return (self.place / "partitions").read_text().split()[1::2]
+
+    @property
+    def calls(self) -> list[str]:
+        return (self.place / "calls").read_text().splitlines()
+
+    def _sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    for name, script in SCRIPTS.items():
+        (tmp_path / name).write_text(f'#!/bin/sh\necho "{name} $*" >>"$HERE/calls"\n{script}\n')
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "partitions").write_text("PartitionName=cpu State=UP\nPartitionName=train State=UP\n")
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setenv("HERE", str(tmp_path))
+    made = Cluster(place=tmp_path)
+    made.have()
+    return made
+
+
+def test_an_idle_cluster_is_drained_and_its_queues_stay_closed(cluster: Cluster) -> None:
+    assert (cluster.drain(now=False), cluster.partitions) == (Drained(refused=False), ["State=DOWN", "State=DOWN"])
+
+
+def test_a_running_job_refuses_it_and_the_queues_are_open_again(cluster: Cluster) -> None:
+    cluster.have("7 1 RUNNING", "8 1 PENDING")
+    assert (cluster.drain(now=False), cluster.partitions) == (
+        Drained(refused=True, waiting=1),
+        ["State=UP", "State=UP"],
+    )
+
+
+def test_a_queue_that_was_stopped_before_stays_so_when_it_is_refused(cluster: Cluster) -> None:
+    (cluster.place / "partitions").write_text("PartitionName=cpu State=DOWN\nPartitionName=train State=UP\n")
+    cluster.have("7 1 RUNNING")
+    cluster.drain(now=False)
+    assert cluster.partitions == ["State=DOWN", "State=UP"]
+
+
+def test_queues_are_closed_before_jobs_are_looked_at(cluster: Cluster) -> None:
+    cluster.drain(now=False)
+    states = [call.split()[0] for call in cluster.calls if "squeue" in call or "state=down" in call]
+    assert states[:3] == ["scontrol", "scontrol", "squeue"]
+
+
+def test_a_job_that_saves_and_ends_is_not_ended(cluster: Cluster) -> None:
+    cluster.have("7 1 RUNNING saves")
+    assert cluster.drain(now=True) == Drained(refused=False, asked=("7",), ended=("7",))
+
+
+def test_a_job_that_goes_on_is_requeued_when_the_grace_is_over(cluster: Cluster) -> None:
+    cluster.have("7 1 RUNNING")
+    assert (cluster.drain(now=True), cluster.now) == (
+        Drained(refused=False, asked=("7",), requeued=("7",), waiting=1),
+        5.0,
+    )
+
+
+def test_a_job_of_srun_is_cancelled_without_being_waited_for(cluster: Cluster) -> None:
+    cluster.have("9 0 RUNNING")
+    assert (cluster.drain(now=True), cluster.now) == (Drained(refused=False, cancelled=("9",)), 0.0)
+
+
+def test_the_jobs_are_in_the_event(cluster: Cluster) -> None:
+    cluster.have("7 1 RUNNING saves", "9 0 RUNNING")
+    cluster.drain(now=True)
+    (line,) = (cluster.place / "events").read_text().splitlines()
+    assert (json.loads(line)["event"], json.loads(line)["jobs"]) == ("draining", ["7", "9"])

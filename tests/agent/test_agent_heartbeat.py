@@ -1,0 +1,94 @@
+"""When a compute machine ends itself."""
+
+import pytest
+
+from corral.agent.heartbeat import Pulse, why_end
+from corral.agent.pulse import Heart, latest, seconds
+from corral.agent.store import StoreError
+
+NOW = 1_790_000_000.0
+
+
+@pytest.mark.parametrize(
+    ("heard_s", "working", "ends_at", "why"),
+    [
+        (599.0, False, None, ""),
+        (600.0, False, None, "no head for 600 s, and no job"),
+        (6000.0, True, None, ""),
+        (0.0, True, NOW + 1, ""),
+        (0.0, True, NOW - 599, ""),
+        (0.0, True, NOW - 600, "the cluster ended 600 s ago"),
+    ],
+    ids=["not yet", "alone", "alone with a job", "before the end", "the head's turn", "past the end"],
+)
+def test_a_machine_ends_itself_when_nobody_else_would(
+    heard_s: float, working: bool, ends_at: float | None, why: str
+) -> None:
+    assert why_end(Pulse(now=NOW, heard_s=heard_s, working=working, ends_at=ends_at)) == why
+
+
+class Machine:
+    """A machine whose surroundings a test sets."""
+
+    def __init__(self, *ends: float | None) -> None:
+        self.now, self.hears, self.works, self.off = 0.0, True, False, 0
+        self.ends = list(ends or [None])
+        self.heart = Heart(
+            hears=lambda: self.hears,
+            working=lambda: self.works,
+            ends_at=lambda: self.ends.pop(0) if len(self.ends) > 1 else self.ends[0],
+            power_off=self._end,
+            steady=lambda: self.now,
+            clock=lambda: NOW + self.now,
+        )
+
+    def _end(self) -> None:
+        self.off += 1
+
+    def live(self, for_s: float) -> int:
+        """How often it was powered off after so long."""
+        until = self.now + for_s
+        while self.now < until:
+            self.heart.beat()
+            self.now += 5
+        return self.off
+
+
+def test_a_machine_that_hears_its_head_stays() -> None:
+    assert Machine().live(7200) == 0
+
+
+def test_a_machine_without_a_head_ends_itself_after_ten_minutes() -> None:
+    machine = Machine()
+    machine.live(60)
+    machine.hears = False
+    assert (machine.live(560), machine.live(90) > 0) == (0, True)
+
+
+def test_a_head_that_comes_back_is_enough() -> None:
+    machine = Machine()
+    machine.live(60)
+    machine.hears = False
+    machine.live(500)
+    machine.hears = True
+    machine.live(60)
+    machine.hears = False
+    assert machine.live(500) == 0
+
+
+def test_a_machine_asks_before_it_ends_whether_the_cluster_was_extended() -> None:
+    machine = Machine(NOW + 60, NOW + 7200)
+    assert machine.live(3600) == 0
+
+
+def test_a_machine_whose_cluster_was_not_extended_ends_though_it_works() -> None:
+    machine = Machine(NOW + 60)
+    machine.works = True
+    assert (machine.live(650), machine.live(60) > 0) == (0, True)
+
+
+def test_where_the_bucket_cannot_be_asked_the_end_is_the_one_of_the_launch() -> None:
+    def newest() -> str | None:
+        raise StoreError("no bucket")
+
+    assert latest(newest, "2026-11-22T00:00:00Z") == seconds("2026-11-22T00:00:00+00:00") == 1795305600.0

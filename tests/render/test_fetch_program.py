@@ -1,0 +1,167 @@
+"""fetch.py of the user data, run against servers that stand for the metadata service and for S3."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+import yaml
+from botocore.auth import S3SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+
+from corral.model.deployed import BootFacts
+from corral.model.jsons import to_json
+from corral.model.markets import Role
+from corral.render import agent_bundle, agent_library, user_data
+from render.plans import boot_facts, dev
+
+ROLE = {"AccessKeyId": "AKIA", "SecretAccessKey": "secret/+", "Token": "session=="}
+
+
+@dataclass(kw_only=True)
+class Servers:
+    """Objects by path, what was asked for, and how often the bucket refuses first."""
+
+    objects: dict[str, bytes] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+    wrongly_signed: list[str] = field(default_factory=list)
+    refuses: int = 0
+    url: str = ""
+
+    def answer(self, method: str, path: str, headers: dict[str, str]) -> tuple[int, bytes]:
+        documents = {
+            "/latest/meta-data/iam/security-credentials/": b"head-role",
+            "/latest/meta-data/iam/security-credentials/head-role": json.dumps(ROLE).encode(),
+        }
+        if path == "/latest/api/token":
+            return (200, b"token") if method == "PUT" else (405, b"")
+        if path in documents:
+            return (200, documents[path]) if headers.get("x-aws-ec2-metadata-token") == "token" else (401, b"")
+        self.asked.append(path)
+        if self.refuses:
+            self.refuses -= 1
+            return 403, b"<Code>AccessDenied</Code>"
+        if headers["authorization"] != self._signature(path, headers):
+            self.wrongly_signed.append(path)
+        return (200, self.objects[path]) if path in self.objects else (404, b"<Code>NoSuchKey</Code>")
+
+    def _signature(self, path: str, headers: dict[str, str]) -> str:
+        """As botocore signs the same request."""
+        signer = S3SigV4Auth(
+            Credentials(ROLE["AccessKeyId"], ROLE["SecretAccessKey"], ROLE["Token"]), "s3", "us-east-1"
+        )
+        request = AWSRequest("GET", f"{self.url}{path}", {"X-Amz-Content-SHA256": "UNSIGNED-PAYLOAD"})
+        request.context["timestamp"] = headers["x-amz-date"]
+        for name in ("x-amz-date", "x-amz-security-token"):
+            request.headers[name] = headers[name]
+        words = signer.string_to_sign(request, signer.canonical_request(request))
+        signer._inject_signature_to_request(request, signer.signature(words, request))
+        return str(request.headers["Authorization"])
+
+
+@pytest.fixture
+def servers() -> Iterator[Servers]:
+    known = Servers()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            code, body = known.answer(self.command, self.path, {k.lower(): v for k, v in self.headers.items()})
+            self.send_response(code)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_PUT = do_GET
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        known.url = f"http://127.0.0.1:{server.server_port}"
+        yield known
+        server.shutdown()
+
+
+def facts() -> BootFacts:
+    agent, library = (hashlib.sha256(made).hexdigest() for made in (agent_bundle(), agent_library()))
+    return replace(boot_facts(), bundle_sha256=agent, library_sha256=library)
+
+
+def fetch(tmp_path: Path, servers: Servers, known: BootFacts) -> subprocess.CompletedProcess[str]:
+    """What fetch.py did in tmp_path/home, where the bucket holds the agent and its library."""
+    servers.objects[f"/{known.bucket}/{known.bundle_key}"] = agent_bundle()
+    servers.objects[f"/{known.bucket}/{known.library_key}"] = agent_library()
+    home = tmp_path / "home"
+    (tmp_path / ".aws").mkdir(exist_ok=True)
+    (tmp_path / ".aws/config").write_text(f"[default]\nendpoint_url = {servers.url}\n")
+    home.mkdir(exist_ok=True)
+    (home / "boot.json").write_text(to_json(known))
+    (program,) = (
+        file["content"]
+        for file in yaml.safe_load(user_data(dev(), Role.COMPUTE, known))["write_files"]
+        if file["path"].endswith("fetch.py")
+    )
+    (home / "fetch.py").write_text(
+        program.replace("http://169.254.169.254", servers.url).replace("sleep(1)", "sleep(0)")
+    )
+    command = [sys.executable, "-S", str(home / "fetch.py"), str(home)]
+    return subprocess.run(command, env={"HOME": str(tmp_path)}, capture_output=True, text=True)
+
+
+def test_the_agent_runs_with_the_library_that_was_fetched_and_nothing_else(tmp_path: Path, servers: Servers) -> None:
+    assert fetch(tmp_path, servers, facts()).stderr == ""
+    places = f"{tmp_path}/home/agent:{tmp_path}/home/library"
+    program = (
+        "import boto3, corral.agent.__main__; print(boto3.client('ec2', region_name='us-east-1').meta.service_model)"
+    )
+    command = ["/usr/bin/python3", "-S", "-c", program]
+    done = subprocess.run(command, cwd="/", env={"PYTHONPATH": places}, capture_output=True, text=True)
+    assert (done.stderr, done.stdout) == ("", "ServiceModel(ec2)\n")
+
+
+def test_requests_are_signed_as_botocore_signs_them(tmp_path: Path, servers: Servers) -> None:
+    fetch(tmp_path, servers, facts())
+    assert (len(servers.asked), servers.wrongly_signed) == (2, [])
+
+
+def test_what_is_there_already_is_not_fetched_again(tmp_path: Path, servers: Servers) -> None:
+    fetch(tmp_path, servers, facts())
+    servers.asked.clear()
+    assert (fetch(tmp_path, servers, facts()).returncode, servers.asked) == (0, [])
+
+
+def test_another_agent_takes_the_place_of_the_one_before(tmp_path: Path, servers: Servers) -> None:
+    (tmp_path / "home/agent").mkdir(parents=True)
+    (tmp_path / "home/agent/old.py").touch()
+    fetch(tmp_path, servers, facts())
+    assert not (tmp_path / "home/agent/old.py").exists()
+
+
+def test_a_role_that_may_read_a_moment_later_is_waited_for(tmp_path: Path, servers: Servers) -> None:
+    servers.refuses = 3
+    assert fetch(tmp_path, servers, facts()).returncode == 0
+
+
+def test_a_bucket_that_refuses_for_good_is_told_with_its_reason(tmp_path: Path, servers: Servers) -> None:
+    servers.refuses = 100
+    assert fetch(tmp_path, servers, facts()).stderr == (
+        "s3://corral-dev-123456789012-us-east-1/clusters/dev/library/fedcba9876543210.tar.gz cannot be read: "
+        "HTTP Error 403: Forbidden b'<Code>AccessDenied</Code>'\n"
+    )
+
+
+@pytest.mark.parametrize("name", ["agent", "library"])
+def test_an_archive_with_another_hash_is_refused_and_left_packed(tmp_path: Path, servers: Servers, name: str) -> None:
+    wrong = {"bundle_sha256" if name == "agent" else "library_sha256": "0" * 64}
+    done = fetch(tmp_path, servers, replace(facts(), **wrong))
+    assert (done.returncode, "has the hash" in done.stderr, (tmp_path / "home" / name).exists()) == (1, True, False)

@@ -1,0 +1,194 @@
+"""Timelines: rows and bars from events and runs of jobs, the picture on a terminal, and the page."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from datetime import UTC, datetime
+from xml.etree import ElementTree
+
+from rich.console import Console
+
+from corral.model.head import JobRun
+from corral.report.events import Happened, event_lines, read_events
+from corral.report.timeline import Bar, Row, State, Timeline, timeline
+from corral.report.timeline_page import page
+from corral.report.timeline_text import TimelineText, scale
+
+T0 = 1795300800  # 22:40:00
+
+
+def at(second: int) -> datetime:
+    return datetime.fromtimestamp(T0 + second, UTC)
+
+
+def event(second: int, kind: str, **facts: object) -> str:
+    return json.dumps({"at": f"{at(second):%Y-%m-%dT%H:%M:%SZ}", "event": kind, "text": f"{kind} it", **facts})
+
+
+LAUNCHED = event(10, "launched", nodes="train-[1-2]", instances={"train-1": "i-1", "train-2": "i-2"})
+UP = event(20, "up", nodes="train-1")
+NOTICE = event(60, "notice", nodes="train-1")
+ENDED = event(70, "ended", nodes="train-1", verb="suspend", instances=["i-1"])
+
+
+def run(
+    started: int | None, ended: int | None, *, nodes: str = "train-1", submitted: int = 5, state: str = ""
+) -> JobRun:
+    return JobRun(
+        job_id="7",
+        user="ada",
+        name="fit",
+        queue="train",
+        state=state,
+        nodes="train-1",
+        submitted=T0 + submitted,
+        started=None if started is None else T0 + started,
+        ended=None if ended is None else T0 + ended,
+    )
+
+
+def life(*lines: str, runs: tuple[JobRun, ...] = (), start: int = 0) -> Timeline:
+    events = read_events([event(0, "keeper-began"), *lines])
+    return timeline("dev", events, runs, head_since=None, start=at(start), end=at(100))
+
+
+def row(shown: Timeline, name: str) -> Row:
+    (found,) = (one for one in shown.rows if one.name == name)
+    return found
+
+
+def bars(found: Row) -> list[tuple[str, int, int]]:
+    return [(str(bar.state), int(bar.start.timestamp()) - T0, int(bar.end.timestamp()) - T0) for bar in found.bars]
+
+
+def test_a_node_boots_idles_works_gets_a_notice_and_ends() -> None:
+    shown = life(LAUNCHED, UP, NOTICE, ENDED, runs=(run(30, 55),))
+    assert bars(row(shown, "train-1")) == [
+        ("booting", 10, 20),
+        ("idle", 20, 30),
+        ("running", 30, 55),
+        ("idle", 55, 60),
+        ("notice", 60, 70),
+    ]
+
+
+def test_a_node_that_is_not_up_yet_boots_until_now() -> None:
+    assert row(life(LAUNCHED), "train-2").bars == (
+        Bar(start=at(10), end=at(100), state=State.BOOTING, text="launched it", goes_on=True),
+    )
+
+
+def test_a_node_that_is_launched_again_has_two_lives() -> None:
+    again = event(80, "launched", nodes="train-1", instances={"train-1": "i-3"})
+    assert bars(row(life(LAUNCHED, ENDED, again), "train-1")) == [("booting", 10, 70), ("booting", 80, 100)]
+
+
+def test_an_instance_that_is_terminated_is_its_nodes() -> None:
+    shown = life(LAUNCHED, event(40, "terminated", instances=["i-2"]))
+    assert (bars(row(shown, "train-2")), bars(row(shown, "train-1"))) == ([("booting", 10, 40)], [("booting", 10, 100)])
+
+
+def test_an_end_that_found_no_machine_makes_no_row() -> None:
+    shown = life(event(40, "ended", nodes="train-9", verb="suspend", instances=[]))
+    assert [one.name for one in shown.rows] == ["head"]
+
+
+def test_a_forgotten_node_ends() -> None:
+    assert bars(row(life(LAUNCHED, event(40, "forgotten", nodes="train-1")), "train-1")) == [("booting", 10, 40)]
+
+
+def test_a_requeued_job_is_one_row_that_waits_and_runs_twice() -> None:
+    runs = (run(30, 55, state="requeued"), run(65, 90, submitted=55, state="completed"))
+    shown = life(runs=runs)
+    assert (bars(row(shown, "7 fit")), row(shown, "7 fit").note) == (
+        [("waiting", 5, 30), ("running", 30, 55), ("waiting", 55, 65), ("running", 65, 90)],
+        "completed",
+    )
+
+
+def test_a_job_that_was_cancelled_while_it_waited_only_waited() -> None:
+    assert bars(row(life(runs=(run(None, 40),)), "7 fit")) == [("waiting", 5, 40)]
+
+
+def test_jobs_of_an_earlier_cluster_are_not_shown() -> None:
+    assert [one.name for one in life(runs=(run(-80, -50, submitted=-90),)).rows] == ["head"]
+
+
+def test_what_was_before_the_start_is_cut() -> None:
+    assert bars(row(life(LAUNCHED, UP, start=50), "train-1")) == [("idle", 50, 100)]
+
+
+def test_rows_are_the_head_then_nodes_then_jobs() -> None:
+    assert [one.kind for one in life(LAUNCHED, runs=(run(30, 55),)).rows] == ["head", "node", "node", "job"]
+
+
+def test_refusals_are_marks_of_the_head() -> None:
+    assert [(mark.kind, mark.at) for mark in row(life(event(30, "refused", nodes="train-1")), "head").marks] == [
+        ("refused", at(30))
+    ]
+
+
+def test_a_keeper_that_begins_again_is_a_mark() -> None:
+    assert [mark.at for mark in row(life(event(50, "keeper-began")), "head").marks] == [at(50)]
+
+
+def test_events_are_sorted_by_when_they_happened() -> None:
+    assert [one.kind for one in read_events([NOTICE, UP, "{broken", '{"at": 1}'])] == ["up", "notice"]
+
+
+def test_an_event_line_names_the_code_of_no_capacity_and_not_all_that_ec2_says_of_it() -> None:
+    text = (
+        "train-1 by a: InsufficientInstanceCapacity: There is no Spot capacity.; b: UnauthorizedOperation: You may not"
+    )
+    assert printed(*event_lines([Happened(at=at(0), kind="refused", text=text)])) == [
+        "2026-11-21 22:40:00  refused       train-1 by a: InsufficientInstanceCapacity; b: UnauthorizedOperation:"
+        " You may not"
+    ]
+
+
+def test_the_picture_has_a_line_a_row_and_a_cell_for_each_stretch_of_time() -> None:
+    shown = life(LAUNCHED, UP, NOTICE, ENDED, runs=(run(30, 55, state="completed"),))
+    assert printed(TimelineText(shown), columns=41) == [
+        "                      22:41",
+        "  head    ────────────────────",
+        "",
+        "  train-1   ░░··█████·▼▒",
+        "  train-2   ░░░░░░░░░░░░░░░░░░",
+        "",
+        "  7 fit    ┄┄┄┄┄█████          completed",
+        "",
+        "  ── up  ░░ booting  ·· idle  ██ running  ▒▒ notice  ┄┄ waiting  ▼ see `corral status --events`",
+    ]
+
+
+def test_times_of_the_scale_are_round_and_do_not_touch() -> None:
+    assert scale(at(7), at(307), 60) == "          22:41       22:42       22:43       22:44         "
+
+
+def test_the_page_is_one_file_that_fetches_nothing() -> None:
+    text = page(life(LAUNCHED, UP, NOTICE, ENDED, runs=(run(30, 55),)))
+    assert re.findall(r"https?://|<script|<link|@import|url\(", text) == []
+
+
+def test_the_picture_of_the_page_has_a_bar_with_a_tip_for_each_bar() -> None:
+    shown = life(LAUNCHED, UP, NOTICE, ENDED, runs=(run(30, 55),))
+    picture = ElementTree.fromstring(re.search(r"<svg viewBox=\"0 0.*?</svg>", page(shown), re.DOTALL)[0])
+    tips = [one.findtext("title") for one in picture.iter("rect") if one.get("class", "").startswith("bar")]
+    assert tips[3] == "running: job 7 (fit) of ada\n22:40:30 to 22:40:55, 25 s"
+
+
+def test_a_jobs_name_is_no_html() -> None:
+    named = JobRun(
+        job_id="7", user="a", name="<b>&", queue="q", state="x", nodes="", submitted=T0, started=None, ended=None
+    )
+    assert "7 &lt;b&gt;&amp;" in page(life(runs=(named,)))
+
+
+def printed(*parts: object, columns: int = 140) -> list[str]:
+    console = Console(file=io.StringIO(), width=columns, color_system=None, highlight=False)
+    with console.capture() as captured:
+        for part in parts:
+            console.print(part, crop=False, soft_wrap=True)
+    return [line.rstrip() for line in captured.get().rstrip("\n").split("\n")]
