@@ -74,7 +74,15 @@ class Desk:
 
     def ask(self, verb: str, nodes: str, *jobs: str, key: str = "1-1") -> list[str]:
         """What the scheduler is told when these nodes are asked for, by jobs that each wait for some of them."""
-        waiting = tuple(WaitingJob(job_id=number, nodes=expand(job)) for number, job in enumerate(jobs, start=1))
+        wanted = set(expand(nodes))
+        waiting = tuple(
+            WaitingJob(
+                job_id=number,
+                nodes=tuple(node for node in expand(job) if node in wanted),
+                beside=tuple(node for node in expand(job) if node not in wanted),
+            )
+            for number, job in enumerate(jobs, start=1)
+        )
         note = Note(key=key, verb=verb, nodes=expand(nodes), asked_at=self.clock.now, jobs=waiting)
         done: list[Note] = []
         before = len(self.told.said)

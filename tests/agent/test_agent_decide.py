@@ -229,6 +229,23 @@ def test_a_machine_of_todays_template_is_not() -> None:
     assert decided([node("train-1")], [replace(OLD, version="2")]) == []
 
 
+def in_zones(*zones: str, states: str = "IDLE") -> list[Action]:
+    """What is done about nodes of a queue with EFA that are in these zones."""
+    nodes = [node(f"train-{number}", f"{states}+CLOUD") for number, _ in enumerate(zones, start=1)]
+    machines = [replace(instance(f"train-{number}"), offer=zone) for number, zone in enumerate(zones, start=1)]
+    seen = replace(world(nodes, machines), zones={zone: zone for zone in zones})
+    return list(decide(seen, Memory())[0])
+
+
+def test_idle_nodes_of_a_queue_with_efa_stay_in_one_zone() -> None:
+    why = "the idle nodes of its queue are in another zone"
+    assert in_zones("az1", "az2", "az2") == [Replace(nodes=("train-1",), why=why)]
+
+
+def test_nodes_with_jobs_may_be_in_several_zones() -> None:
+    assert in_zones("az1", "az2", states="ALLOCATED") == []
+
+
 SICK = "corral: i-0a: GPU 3 has fallen off the bus"
 
 

@@ -71,6 +71,11 @@ def test_the_nodes_that_each_job_waits_for(
     assert jobs_of(tmp_path, nodes, slurm) == jobs
 
 
+def test_the_nodes_that_a_job_has_already_are_beside_those_that_it_waits_for(tmp_path: Path) -> None:
+    jobs_of(tmp_path, "train-[2-3]", JOB_OF_23_02)
+    assert [job.beside for note in notes(tmp_path) for job in note.jobs] == [("train-1",)]
+
+
 def test_a_node_that_two_jobs_share_is_with_both(tmp_path: Path) -> None:
     slurm = {"jobs": [{"job_id": 1, "nodes_resume": "cpu-[1-2]"}, {"job_id": 2, "nodes_resume": "cpu-2,train-1"}]}
     assert jobs_of(tmp_path, "cpu-[1-2],train-1", slurm) == (("cpu-1", "cpu-2"), ("cpu-2", "train-1"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -196,6 +197,25 @@ def test_ending_leaves_another_clusters_node_of_the_same_name(aws: Clients, made
     made({"open": None}, without_efa("open"), cluster="prod").ask("resume", "cpu-1", key="1-1")
     made({"open": None}, without_efa("open")).ask("suspend", "cpu-1", key="2-1")
     assert len(tags(aws)) == 1
+
+
+def test_the_nodes_of_a_job_with_efa_are_in_the_zone_of_those_that_it_has(aws: Clients, made: Making) -> None:
+    queue = with_efa("first", "second")
+    apart = replace(queue, offers=(queue.offers[0], replace(queue.offers[1], zone_id="use1-az2")))
+    head = made({"first": None, "second": None}, apart)
+    second = head.keeper.deployed.templates["second"]
+    Ec2(aws("ec2"), "dev").launch(second, ["train-1"], "a", at_least=1)
+    head.ask("resume", "train-[2-3]", "train-[1-3]")
+    assert offers_used(aws) == ["second", "second", "second"]
+
+
+def test_where_that_zone_has_no_room_the_job_begins_anew_without_them(aws: Clients, made: Making) -> None:
+    queue = with_efa("first", "one")
+    apart = replace(queue, offers=(queue.offers[0], replace(queue.offers[1], zone_id="use1-az2")))
+    head = made({"first": None, "one": 1}, apart)
+    Ec2(aws("ec2"), "dev").launch(head.keeper.deployed.templates["one"], ["train-1"], "a", at_least=1)
+    told = head.ask("resume", "train-[2-3]", "train-[1-3]")
+    assert [line.split(":")[0] for line in told] == ["replace train-1", "power down train-[2-3]", "tell 1"]
 
 
 def test_boots_that_failed_are_counted_for_their_queue(made: Making) -> None:

@@ -57,8 +57,8 @@ class Ssm:
         return self
 
     def send_command(self, **sent: Any) -> Mapping[str, Any]:
-        if self._answers[0] == "InvalidInstanceId":
-            raise ClientError({"Error": {"Code": "InvalidInstanceId"}}, "SendCommand")
+        if self._answers[0] in ("InvalidInstanceId", "AccessDeniedException"):
+            raise ClientError({"Error": {"Code": str(self._answers[0])}}, "SendCommand")
         self.sent = sent
         return {"Command": {"CommandId": "c-1"}}
 
@@ -130,6 +130,10 @@ def test_the_command_is_root_shell_on_that_instance() -> None:
     ("ssm", "told"),
     [
         (Ssm("InvalidInstanceId"), "the head i-0 is not known to Systems Manager - it boots, or its agent is gone"),
+        (
+            Ssm("AccessDeniedException"),
+            "AWS does not allow these credentials to ask the head i-0 (ssm:SendCommand)",
+        ),
         (Ssm({"Status": "Pending"}), "the head i-0 did not answer within 0 s"),
         (
             Ssm(invocation("TimedOut", -1, details="Undeliverable")),

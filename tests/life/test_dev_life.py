@@ -198,7 +198,9 @@ def only_object(born: Life, prefix: str) -> tuple[str, str]:
     return found["Key"], hashlib.sha256(content).hexdigest()
 
 
-def test_user_data_in_the_template_is_the_rendered_text_with_both_archives_hashes(born: Life, plan: ClusterPlan) -> None:
+def test_user_data_in_the_template_is_the_rendered_text_with_both_archives_hashes(
+    born: Life, plan: ClusterPlan
+) -> None:
     archives = dict(only_object(born, f"clusters/dev/{name}/") for name in ("agent", "library"))
     (agent, agents_hash), (library, librarys_hash) = archives.items()
     facts = BootFacts(

@@ -124,7 +124,7 @@ def replaced(used: Life) -> Life:
 @pytest.fixture(scope="module")
 def ended(replaced: Life) -> Life:
     """The cluster is down."""
-    replaced.done("down", "dev")
+    replaced.done("down", "dev", "--now", "--grace", "1")
     until(lambda: "" if control.machines(replaced.box.dir) else "none", GONE_IN_S)
     return replaced
 

@@ -76,7 +76,8 @@ class Cluster:
         files = files_of(plan)
         bucket = self.directory / "bucket"
         hashes = {path: hashlib.sha256(text.encode()).hexdigest() for path, text in files.items()}
-        files["manifest.json"] = to_json(Manifest(files=hashes, bundle="a", bundle_sha256="0", library="l", library_sha256="0"))
+        manifest = Manifest(files=hashes, bundle="a", bundle_sha256="0", library="l", library_sha256="0")
+        files["manifest.json"] = to_json(manifest)
         if own:
             files["own/slurm.conf"] = own
         for path, text in files.items():

@@ -105,8 +105,12 @@ def _never(life: Life) -> Iterator[str]:
         if job.began is None or not life.slurm.is_efa(job.queue):
             continue
         machines = [one for name in job.nodes for one in life.ec2.of(name)]
-        if all(one.launched_at >= job.placed for one in machines) and len({one.offer for one in machines}) > 1:
-            yield f"job {job.id} has machines of several offers"
+        new = {one.offer for one in machines if one.launched_at >= job.placed}
+        if len(new) > 1:
+            yield f"job {job.id} got machines of several offers"
+        had = {life.zones[one.offer] for one in machines if one.launched_at < job.placed}
+        if len(had) == 1 and had != {life.zones[one] for one in new} | had:
+            yield f"job {job.id} got machines of another zone than it had"
 
 
 def _unseen(life: Life) -> Iterator[str]:

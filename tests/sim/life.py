@@ -84,8 +84,16 @@ class Life:
     _compare: float = 0.0
     _since: Mapping[str, datetime] = field(default_factory=dict)
 
+    @property
+    def zones(self) -> Mapping[str, str]:
+        """The zone of each offer."""
+        return {offer.key: offer.zone_id for queue in self.plan.queues for offer in queue.offers}
+
     def note(self, verb: str, nodes: Sequence[str], jobs: Sequence[Job]) -> None:
-        waiting = tuple(WaitingJob(job_id=job.id, nodes=tuple(nodes)) for job in jobs)
+        waiting = tuple(
+            WaitingJob(job_id=job.id, nodes=tuple(nodes), beside=tuple(one for one in job.nodes if one not in nodes))
+            for job in jobs
+        )
         key = f"{int(self.clock.now)}-{len(self.notes)}-{self.faults.rng.randrange(10**9)}"
         self.notes.append(Note(key=key, verb=verb, nodes=tuple(nodes), asked_at=self.clock.now, jobs=waiting))
         self._due = 0.0
@@ -233,16 +241,16 @@ def _queue(like: QueuePlan, rng: random.Random, name: str, *, efa: bool) -> Queu
         min_nodes=rng.choice((0, 0, 1)),
         max_nodes=rng.randint(2, 6),
         suspend_after_s=rng.choice((120, 600)),
-        offers=tuple(_offer(key) for key in keys),
+        offers=tuple(_offer(key, rng.choice(("az1", "az2"))) for key in keys),
     )
 
 
-def _offer(key: str) -> OfferPlan:
+def _offer(key: str, zone: str) -> OfferPlan:
     return OfferPlan(
         key=key,
         pool=0,
         market=Market.ON_DEMAND,
-        zone_id="use1-az1",
+        zone_id=zone,
         max_price_usd_per_hour=None,
         placement_group=None,
     )

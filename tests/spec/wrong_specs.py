@@ -1136,9 +1136,7 @@ WRONG = (
                 "    slurm:\n      extra: {AccountingStorageEnforce: limits}\n    tags: {project: llm}\n",
             ),
         ),
-        says=(
-            C + "slurm.extra.AccountingStorageEnforce: is set by corral, whose working rests on it - leave it out",
-        ),
+        says=(C + "slurm.extra.AccountingStorageEnforce: is set by corral, whose working rests on it - leave it out",),
     ),
     Wrong(
         name="submit plugin without its file",

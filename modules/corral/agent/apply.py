@@ -101,6 +101,8 @@ def carry_over(root: Path = Path("/"), state: Path = Path("/var/lib/corral")) ->
     Nobody can be asked what is in use, so whatever differs is kept; the next apply knows better.
     """
     held = state / APPLIED
+    if not (root / "etc/slurm/slurm.conf").exists():
+        return
     new = _texts(root)
     if (held / "slurm.conf").exists():
         old = Texts(slurm=(held / "slurm.conf").read_text(), gres=(held / "gres.conf").read_text())

@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from corral.model.jsons import from_json
 
 CODES = {Result.APPLIED: 0, Result.NOTHING: 0, Result.INCOMPLETE: 3, Result.REFUSED: 4}
 _RENEWED = "--renewed"
+_OTHER_ENDS_IN_S = 120.0
 
 log = logging.getLogger("corral.agent")
 
@@ -45,9 +47,18 @@ def add_command(
 
 def _apply(chosen: argparse.Namespace, store: Store, host: Host) -> None:
     LOCK.parent.mkdir(parents=True, exist_ok=True)
+    until = time.monotonic() + _OTHER_ENDS_IN_S
+    while not _locked(chosen, store, host):
+        if time.monotonic() > until:
+            raise BusyError(f"another apply has not ended after {_OTHER_ENDS_IN_S:.0f} s")
+        time.sleep(1)
+
+
+def _locked(chosen: argparse.Namespace, store: Store, host: Host) -> bool:
+    """True when it is done; False where another one does it now."""
     with alone(LOCK) as first:
         if not first:
-            raise BusyError("another apply runs: try again")
+            return False
         # The newer configuration is for the newer agent, which therefore goes on by itself.
         if not chosen.renewed and _renew(chosen, store):
             arguments = [sys.executable, "-m", "corral.agent", "apply", _RENEWED, *(["--json"] if chosen.json else [])]
@@ -57,6 +68,7 @@ def _apply(chosen: argparse.Namespace, store: Store, host: Host) -> None:
     print(as_json(outcome) if chosen.json else as_text(outcome))  # noqa: T201
     if code := CODES[outcome.result]:
         sys.exit(code)
+    return True
 
 
 def as_json(outcome: Outcome) -> str:

@@ -83,7 +83,7 @@ class World:
 
     `strangers`: nodes that the cluster has no more, and that go when they are free.
     `static`: nodes that are always there. `asked_for`: nodes of notes that wait for an answer. `versions`: of the
-    launch template of each offer.
+    launch template of each offer. `zones`: of the offers of queues whose nodes must be in one to work together.
     """
 
     nodes: Sequence[SlurmNode]
@@ -94,6 +94,7 @@ class World:
     now: float
     strangers: frozenset[str] = frozenset()
     rests: Mapping[Kind, Rest] = field(default_factory=lambda: RESTS)
+    zones: Mapping[str, str] = field(default_factory=dict)
 
 
 def decide(world: World, memory: Memory) -> tuple[tuple[Action, ...], Memory]:
@@ -115,7 +116,10 @@ def decide(world: World, memory: Memory) -> tuple[tuple[Action, ...], Memory]:
     failed = [node.name for node in wanting if node.failed and held[node.name]]
     stuck = [node.name for node in settled if node.failed and "POWERED_DOWN" in node.states]
     wrong = {key: memory.wrong.get(key, world.now) for key in (*orphans, *doubles, *lost, *failed)}
-    surely = {name for name in lost if by_name[name].address and by_name[name].address in gone.get(name, ())}
+    # Once it was up, what EC2 showed last of it has ended: its jobs need not wait.
+    surely = {name for name in lost if name in gone and "POWERING_UP" not in by_name[name].states}
+    # Slurm has requeued its jobs, and they must not run elsewhere while they still run there.
+    silent = {name for name in failed if by_name[name].reason.startswith("Not responding")}
 
     memory, stops = _counted(world, replace(memory, wrong=wrong))
     due = _due(lost, wrong, world.now, LOST_AFTER_S)
@@ -124,11 +128,12 @@ def decide(world: World, memory: Memory) -> tuple[tuple[Action, ...], Memory]:
         Terminate(instance_ids=_due(orphans, wrong, world.now, ORPHAN_AFTER_S), why="no node wants it"),
         Terminate(instance_ids=_due(doubles, wrong, world.now, ORPHAN_AFTER_S), why="its node has another"),
         *_forgotten({*due, *surely}, drained, "its machine is gone"),
-        *_forgotten(_due(failed, wrong, world.now, LOST_AFTER_S), drained, "it did not answer"),
+        *_forgotten({*_due(failed, wrong, world.now, LOST_AFTER_S), *silent}, drained, "it did not answer"),
         *_forgotten(stuck, drained, "it did not boot"),
         Replace(nodes=_sick(wanting, held), why="its machine is sick", drained=True),
         Replace(nodes=_outdated(wanting, held, world.versions), why="its launch template is outdated"),
         Replace(nodes=_leaving(wanting, world.strangers), why="its queue has it no more"),
+        Replace(nodes=_apart(wanting, held, world), why="the idle nodes of its queue are in another zone"),
         Undrain(nodes=_healed(settled, held)),
         Wake(nodes=_asleep(settled, world.static)),
         *stops,
@@ -192,13 +197,13 @@ def _was_wanted(instance: Instance, nodes: Sequence[SlurmNode]) -> bool:
     return any(node.name == instance.node and node.wants_machine for node in nodes)
 
 
-def _seen_to_end(shown: Sequence[Instance]) -> Mapping[str, set[str]]:
-    """The addresses of the ended instances of each node."""
-    found: dict[str, set[str]] = defaultdict(set)
+def _seen_to_end(shown: Sequence[Instance]) -> frozenset[str]:
+    """The nodes whose newest instance has ended. An ended instance has no address any more."""
+    newest: dict[str, Instance] = {}
     for one in shown:
-        if one.ended:
-            found[one.node].add(one.address)
-    return found
+        if one.node not in newest or newest[one.node].launched_at <= one.launched_at:
+            newest[one.node] = one
+    return frozenset(name for name, one in newest.items() if one.ended)
 
 
 def _is_orphan(node: SlurmNode | None) -> bool:
@@ -245,6 +250,21 @@ def _leaving(wanting: Sequence[SlurmNode], strangers: frozenset[str]) -> tuple[s
 def _is_old(instance: Instance, versions: Mapping[str, str]) -> bool:
     """An offer that is no more is as old as can be; an instance that does not say what it came from is left alone."""
     return bool(instance.offer and instance.version) and versions.get(instance.offer) != instance.version
+
+
+def _apart(wanting: Sequence[SlurmNode], held: Mapping[str, Sequence[Instance]], world: World) -> tuple[str, ...]:
+    """Idle nodes that a job could be given together with idle nodes of another zone. Those of most nodes' zone stay."""
+    idle: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for node in wanting:
+        if node.idle and node.name not in world.static and "DRAIN" not in node.states:
+            for one in held[node.name][:1]:
+                if zone := world.zones.get(one.offer):
+                    idle[queue_of(node.name)][zone].append(node.name)
+    found: list[str] = []
+    for by_zone in idle.values():
+        stays = max(sorted(by_zone), key=lambda zone: len(by_zone[zone]))
+        found += (name for zone, names in by_zone.items() if zone != stays for name in names)
+    return tuple(sorted(found))
 
 
 def _healed(settled: Sequence[SlurmNode], held: Mapping[str, Sequence[Instance]]) -> tuple[str, ...]:

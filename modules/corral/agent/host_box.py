@@ -117,15 +117,7 @@ def searching(resolv_conf: str, zone: str) -> str:
 
 
 def _runs(daemon: Daemon) -> bool:
-    name = Path(daemon.command[0]).name
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                if (entry / "exe").readlink().name == name:
-                    return True
-            except OSError:  # processes come and go
-                continue
-    return False
+    return bool(_processes(daemon))
 
 
 def _processes(daemon: Daemon) -> tuple[int, ...]:
@@ -136,11 +128,19 @@ def _processes(daemon: Daemon) -> tuple[int, ...]:
 def _is(daemon: Daemon, entry: Path) -> bool:
     try:
         if daemon.packaged:
-            return (entry / "exe").readlink().name == Path(daemon.command[0]).name
+            return _program(entry) == Path(daemon.command[0]).name
         words = (entry / "cmdline").read_bytes().split(b"\0")
         return b"corral.agent" in words and words[-2:-1] == [daemon.command[-1].encode()]
     except OSError:  # processes come and go
         return False
+
+
+def _program(entry: Path) -> str:
+    """The program of a process. To look at that of one which has changed its user takes more than a box's root may."""
+    try:
+        return (entry / "exe").readlink().name
+    except PermissionError:
+        return (entry / "comm").read_text(encoding="utf-8").strip()
 
 
 def _leave_running(command: Sequence[str], log: Path) -> None:

@@ -113,7 +113,10 @@ def _live(keeper: Keeper, journal: Journal, spool: Path, line: socket.socket, tu
         if time.monotonic() >= compare:
             _compare(keeper, left, spool)
             compare = time.monotonic() + turn_s
+        waited = delayed.since.keys()
         delayed = release(delayed, _closed(keeper), datetime.now(), journal)
+        if delayed.since.keys() - waited:
+            compare = 0.0  # a machine that fell silent is ended before its jobs run elsewhere
         line.settimeout(max(0.0, min(turn_s, due - time.monotonic(), SOON_S if delayed.since else LOOK_EACH_S)))
         with contextlib.suppress(TimeoutError, BlockingIOError):
             line.recv(1)

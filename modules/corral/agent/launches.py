@@ -22,12 +22,16 @@ TAG_LENGTH = 256  # characters of a tag's value. Source: EC2 User Guide, "Tag yo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """Nodes of one queue that are to be launched; `together`: from one offer, or not at all."""
+    """Nodes of one queue that are to be launched; `together`: from one offer, or not at all.
+
+    `beside`: the nodes that their job has already, in whose zone they must be.
+    """
 
     key: str
     queue: QueuePlan
     nodes: tuple[str, ...]
     together: bool
+    beside: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,11 +50,15 @@ class Return:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """Nothing is left to launch: what there is, and the nodes that nothing could be had for, with the reason."""
+    """Nothing is left to launch: what there is, and the nodes that nothing could be had for, with the reason.
+
+    `leave`: nodes of the job that had better go, since its others can be had elsewhere only.
+    """
 
     instances: tuple[Instance, ...]
     without: tuple[str, ...] = ()
     why: str = ""
+    leave: tuple[str, ...] = ()
 
 
 Step = Launch | Return | Done
@@ -64,21 +72,24 @@ def wishes(plan: ClusterPlan, note: Note) -> tuple[Wish, ...]:
     Nodes that need not be together are one wish a queue, however many jobs wait for them: EC2 allows few launches a
     second.
     """
-    taken, found = set[str](), dict[tuple[str, int], list[str]]()
+    taken, found, beside = set[str](), dict[tuple[str, int], list[str]](), dict[int, tuple[str, ...]]()
     queues = {queue.name: queue for queue in plan.queues}
     for number, nodes in enumerate((*(job.nodes for job in note.jobs), note.nodes), start=1):
         new = [node for node in dict.fromkeys(nodes) if node not in taken and queue_of(node) in queues]
         taken.update(new)
         for name, group in groupby(sorted(new, key=queue_of), key=queue_of):
             together = tuple(group)
-            key = number if queues[name].efa and len(together) > 1 else 0
+            others = note.jobs[number - 1].beside if number <= len(note.jobs) else ()
+            key = number if queues[name].efa and len(together) + len(others) > 1 else 0
             found.setdefault((name, key), []).extend(together)
+            beside[key] = others if key else ()
     return tuple(
         Wish(
             key=f"{note.key} {name} {number}",
             queue=queues[name],
             nodes=tuple(sorted(nodes, key=number_of)),
             together=number > 0,
+            beside=beside[number],
         )
         for (name, number), nodes in found.items()
     )
@@ -98,6 +109,14 @@ def next_step(wish: Wish, held: Sequence[Instance], memory: Memory, now: float) 
     if intent := memory.intents.get(wish.key):
         return Launch(intent=intent)
     offers = warm(wish.queue, memory.cold, now)
+    if wish.together and (zones := _zones(wish, held)):
+        near = tuple(offer.key for offer in wish.queue.offers if offer.key in offers and offer.zone_id in zones)
+        if offers and not near and not mine:
+            why = (
+                f"the job has {fold(wish.beside)} in {', '.join(sorted(zones))}, where there is no room for the others"
+            )
+            return Done(instances=(), without=wish.nodes, why=why, leave=wish.beside)
+        offers = near
     if wish.together and mine:
         used = {one.offer for one in mine.values()}
         if len(used) > 1 or (missing and used.isdisjoint(offers)):
@@ -131,6 +150,14 @@ def why_cold(queue: QueuePlan, cold: Mapping[str, Cold], now: float) -> str:
     """Why no offer of a queue can be asked: what the last to rest were told, the first declared first."""
     told = (f"{offer.key}: {cold[offer.key].why}" for offer in queue.offers if _rests(cold.get(offer.key), now))
     return "; ".join(told) or "the queue has no offer"
+
+
+def _zones(wish: Wish, held: Sequence[Instance]) -> frozenset[str]:
+    """The zones of the nodes beside; none where they are in several, which no launch can mend."""
+    zone_of = {offer.key: offer.zone_id for offer in wish.queue.offers}
+    there = set(wish.beside)
+    found = {zone_of[one.offer] for one in held if one.node in there and one.coming and one.offer in zone_of}
+    return frozenset(found) if len(found) == 1 else frozenset()
 
 
 def _rests(held: Cold | None, now: float) -> bool:

@@ -6,7 +6,7 @@ is not answered at once is answered at the keeper's next turn, also after a cras
 
 import json
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,16 +55,27 @@ def _slurms(text: str) -> Any:
 
 
 def _by_job(nodes: Sequence[str], slurm: Any) -> tuple[WaitingJob, ...]:
-    """The jobs that wait for some of the nodes, each with those.
+    """The jobs that wait for some of the nodes, each with those and with the ones that it has.
 
-    What a job's nodes are called changed in 23.02 from `nodes` to `nodes_resume`, without those that are up already.
+    `nodes` are all of a job's in 22.05; from 23.02 on they are `nodes_alloc`.
     """
     wanted = set(nodes)
     try:
-        jobs = [(int(job["job_id"]), expand(job.get("nodes_resume") or job.get("nodes", ""))) for job in slurm["jobs"]]
+        jobs = [(int(job["job_id"]), expand(_nodes_of(job))) for job in slurm["jobs"]]
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         if slurm:
             log.warning("what Slurm says of the jobs that wait for %s cannot be read: %r", fold(nodes), error)
         return ()
-    held = (WaitingJob(job_id=job, nodes=tuple(node for node in waited if node in wanted)) for job, waited in jobs)
+    held = (
+        WaitingJob(
+            job_id=job,
+            nodes=tuple(node for node in given if node in wanted),
+            beside=tuple(node for node in given if node not in wanted),
+        )
+        for job, given in jobs
+    )
     return tuple(job for job in held if job.nodes)
+
+
+def _nodes_of(job: Mapping[str, str]) -> str:
+    return job.get("nodes_alloc") or job.get("nodes_resume") or job.get("nodes", "")

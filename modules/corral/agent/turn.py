@@ -161,6 +161,7 @@ class Keeper:
             asked_for=asked_for,
             strangers=frozenset(launches.strangers(self.plan, [node.name for node in nodes])),
             versions={key: template.version for key, template in self.deployed.templates.items()},
+            zones=_efa_zones(self.plan),
             now=self._clock(),
             rests=self._rests,
         )
@@ -302,6 +303,8 @@ class Keeper:
             return
         until = launches.cold_until(wish.queue, self.memory.cold, self._clock())
         again = f", tried again at {_hour(until)}" if until else ""
+        if done.leave:
+            self._scheduler.replace(done.leave, "corral: the job that has it needs nodes of one zone")
         self._without(note, done.without, f"{done.why}{again}")
 
     def _without(self, note: Note, nodes: Sequence[str], why: str) -> None:
@@ -359,6 +362,11 @@ class Keeper:
 
     def _mended(self, event: Event, nodes: Sequence[str], why: str) -> None:
         self._journal.tell(event, f"{fold(nodes)}: {why}", nodes=fold(nodes), why=why)
+
+
+def _efa_zones(plan: ClusterPlan) -> Mapping[str, str]:
+    """The zone of each offer of a queue with EFA; the traffic of EFA does not leave a zone."""
+    return {offer.key: offer.zone_id for queue in plan.queues if queue.efa for offer in queue.offers}
 
 
 def _seen(world: World, instances: Sequence[Instance]) -> Seen:

@@ -77,10 +77,11 @@ class Instance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingJob:
-    """A job, and the nodes that it waits for."""
+    """A job, and the nodes that it waits for. `beside`: those that it has already."""
 
     job_id: int
     nodes: tuple[str, ...]
+    beside: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,7 +63,11 @@ def run_by_ssm(
             TimeoutSeconds=_TAKEN_WITHIN_S,
         )
     except ClientError as error:
-        if error.response["Error"]["Code"] != "InvalidInstanceId":
+        code = error.response["Error"]["Code"]
+        if code == "AccessDeniedException":
+            told = f"AWS does not allow these credentials to ask the head {instance_id} (ssm:SendCommand)"
+            raise NoAnswer(told) from None
+        if code != "InvalidInstanceId":
             raise
         raise NoAnswer(
             f"the head {instance_id} is not known to Systems Manager - it boots, or its agent is gone"

@@ -26,6 +26,7 @@ TAGS = "AWS checks it when something is made with tags, and the provider when ta
 CHANGES = "a changed spec: the provider changes it in place"
 PROVIDER = "the official provider asks for it, the box's stand-in does not"
 AWS_POLICY = "a role that also takes a policy of AWS's own, such as Session Manager's"
+ON_HEAD = "a machine of the box is asked without Systems Manager"
 FOR_SERVICE = "no call of its own: AWS checks it when another call hands the thing to a service"
 
 
@@ -274,6 +275,17 @@ GUARDS = (
         resources=("arn:aws:ssm:{region}::parameter/aws/service/*",),
     ),
     Grant(
+        sid="AskHeads",
+        unseen=_each("ssm", "SendCommand", ON_HEAD),
+        resources=("arn:aws:ec2:{region}:{account}:instance/*",),
+        condition={"StringLike": {"ssm:resourceTag/corral:cluster": "*"}},
+    ),
+    Grant(
+        sid="AskByShell",
+        unseen=_each("ssm", "SendCommand", ON_HEAD),
+        resources=("arn:aws:ssm:{region}::document/AWS-RunShellScript",),
+    ),
+    Grant(
         sid="Secrets",
         actions=_all("secretsmanager", "CreateSecret DeleteSecret DescribeSecret GetResourcePolicy"),
         unseen={
@@ -346,6 +358,7 @@ GUARDS = (
         unseen={
             **_each("route53", "AssociateVPCWithHostedZone", FOR_SERVICE),
             **_each("route53", "GetChange", PROVIDER),
+            **_each("ssm", "GetCommandInvocation", ON_HEAD),
         },
     ),
 )

@@ -1,0 +1,132 @@
+"""What the head says of its jobs, queues, offers and nodes, from what Slurm prints; recorded from Slurm 22.05."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from corral.agent.memory import Cold, Memory
+from corral.agent.refusals import Kind
+from corral.agent.report import groups, history, read_job, read_run, resting, stopped_queues
+from corral.agent.world import SlurmNode
+from corral.model.head import History, JobRun, NodeGroup, RestingOffer
+
+WIDTHS = (48, 64, 200, 24, 10, 400, 20, 20, 60, 1000, 80)
+RUNNING = ("1", "root", "train", "RUNNING", "2", "train-[1-2]", "1795300820", "1795300797", "None", "(null)", "wrap")
+DELAYED = ("2", "ada", "train", "PENDING", "1", "", "1795304415", "1795300815", "BeginTime", "(null)", "a|b c")
+RUN = "1|root|train|REQUEUED|1795300797|1795300820|1795300845|train-[1-2]|a|b"
+
+
+def line(cells: tuple[str, ...], changes: Mapping[int, str] | None = None) -> str:
+    changed = [(changes or {}).get(place, cell) for place, cell in enumerate(cells)]
+    return "".join(cell.ljust(width) for cell, width in zip(changed, WIDTHS, strict=True))
+
+
+def test_a_running_job_has_nodes_and_its_start() -> None:
+    job = read_job(line(RUNNING))
+    assert (job.state, job.nodes, job.since, job.why, job.waits) == ("running", "train-[1-2]", 1795300820, "", False)
+
+
+def test_a_job_that_waits_has_its_submission_and_when_it_can_begin() -> None:
+    job = read_job(line(DELAYED))
+    assert (job.name, job.nodes, job.since, job.until) == ("a|b c", "", 1795300815, 1795304415)
+
+
+@pytest.mark.parametrize(
+    ("reason", "comment", "why"),
+    [
+        ("BeginTime", "corral: train-spot: no room", "train-spot: no room"),
+        ("Resources", "(null)", "no node is free"),
+        ("ReqNodeNotAvail, Reserved", "", "nodes that it asks for cannot be had now (Reserved)"),
+        ("SomethingNew", "", "SomethingNew"),
+        ("None", "", ""),
+    ],
+)  # fmt: skip
+def test_why_a_job_waits_is_in_plain_words(reason: str, comment: str, why: str) -> None:
+    assert read_job(line(DELAYED, {8: reason, 9: comment})).why == why
+
+
+def test_a_run_is_read_from_saccts_line() -> None:
+    assert read_run(RUN) == JobRun(
+        job_id="1",
+        user="root",
+        name="a|b",
+        queue="train",
+        state="requeued",
+        nodes="train-[1-2]",
+        submitted=1795300797,
+        started=1795300820,
+        ended=1795300845,
+    )
+
+
+def test_a_run_that_was_cancelled_before_it_began_has_no_start() -> None:
+    run = read_run("7|ada|train|CANCELLED by 1000|1795300797|None|1795300845|None assigned|x")
+    assert (run.state, run.nodes, run.started) == ("cancelled", "", None)
+
+
+def test_offers_that_rest_are_those_of_now() -> None:
+    cold = {
+        "spot": Cold(until=200.0, strikes=1, kind=Kind.CAPACITY, why="InsufficientInstanceCapacity"),
+        "on-demand": Cold(until=100.0, strikes=1, kind=Kind.CAPACITY, why="x"),
+    }
+    assert resting(Memory(cold=cold), 150.0) == (
+        RestingOffer(offer="spot", until=200, kind="no capacity", why="InsufficientInstanceCapacity"),
+    )
+
+
+def test_a_queue_is_stopped_if_its_partition_is_not_up() -> None:
+    partitions = "PartitionName=cpu Default=NO State=UP\nPartitionName=train Default=YES State=DOWN Total=4\n"
+    assert stopped_queues(partitions, ["cpu", "train", "new"]) == ("train",)
+
+
+def test_nodes_are_grouped_by_queue_and_state() -> None:
+    nodes = [
+        SlurmNode(name="train-2", states=frozenset({"IDLE", "CLOUD", "POWERED_DOWN"})),
+        SlurmNode(name="train-1", states=frozenset({"IDLE", "CLOUD", "POWERED_DOWN"})),
+        SlurmNode(name="train-3", states=frozenset({"MIXED", "CLOUD"})),
+    ]
+    assert groups(nodes) == (
+        NodeGroup(queue="train", state="idle+powered_down", nodes="train-[1-2]", count=2),
+        NodeGroup(queue="train", state="mixed", nodes="train-3", count=1),
+    )
+
+
+@pytest.fixture
+def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Programs that print the files beside them; without a file they fail."""
+    for name in ("sacct", "squeue"):
+        (tmp_path / name).write_text(
+            f'#!/bin/sh\ncat {tmp_path}/{name}.out 2>/dev/null || {{ echo "no {name}" >&2; exit 1; }}'
+        )
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    return tmp_path
+
+
+def test_a_requeued_job_that_waits_again_has_another_run(slurm: Path) -> None:
+    (slurm / "sacct.out").write_text(RUN + "\n")
+    (slurm / "squeue.out").write_text(line(DELAYED, {0: "1"}) + "\n")
+    found = history(0, 1795300900).runs
+    assert [(run.state, run.submitted, run.ended) for run in found] == [
+        ("requeued", 1795300797, 1795300845),
+        ("pending", 1795300845, None),
+    ]
+
+
+def test_without_slurmdbd_present_jobs_are_told_and_that_others_are_missing(slurm: Path) -> None:
+    (slurm / "squeue.out").write_text(line(RUNNING) + "\n")
+    found: History = history(0, 1795300900)
+    assert ([run.job_id for run in found.runs], found.problem.partition(":")[0]) == (
+        ["1"],
+        "jobs that have ended are missing",
+    )
+
+
+def test_pages_of_runs_follow_each_other(slurm: Path) -> None:
+    (slurm / "sacct.out").write_text("".join(f"{number}{RUN[1:]}\n" for number in (1, 2, 3)))
+    (slurm / "squeue.out").write_text("")
+    pages = [history(0, 1795300900, start, most=2) for start in (0, 2)]
+    assert [([run.job_id for run in page.runs], page.next) for page in pages] == [(["1", "2"], 2), (["3"], None)]
