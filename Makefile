@@ -21,7 +21,7 @@ help: ## list the targets
 	@echo 'make TARGET - each sets up what it needs, says so first, and does nothing twice:'
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' $(MAKEFILE_LIST) | awk -F '|' '{ printf "%-12s %s\n", $$1, $$2 }'
 
-.PHONY: demo test test-fast slurm-matrix sim lint format bench
+.PHONY: demo test test-fast slurm-matrix sim lint format bench bench-life
 demo: ## live a cluster's life on this machine, in an AWS in a box
 	$(PREPARE) venv debian pulumi
 	@$(VENV)/python tools/demo $(ARGS)
@@ -59,10 +59,15 @@ format: ## let ruff rewrite what it can
 	$(VENV)/ruff check --fix .
 	$(VENV)/ruff format .
 
-bench: ## measure the commands beside AWS ParallelCluster's, in one run, as ratios
+bench: ## measure commands and agent beside AWS ParallelCluster's, in one run, as ratios
 	$(PREPARE) venv parallelcluster
 	$(VENV)/python benchmarks/commands.py $(ARGS)
 	$(VENV)/python benchmarks/scale.py
+	$(VENV)/python benchmarks $(ARGS)
+
+bench-life: ## measure a life in the box: boots, jobs on cold nodes, a spot notice (root; some minutes)
+	$(PREPARE) venv debian pulumi
+	$(VENV)/python benchmarks/life.py $(ARGS)
 
 .PHONY: setup venv debian pulumi
 setup: ## install all that demo and test need

@@ -10,8 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs
 
 _XMLNS = 'xmlns="http://ec2.amazonaws.com/doc/2016-11-15/"'
-_INSTANCE = """<item><instanceId>{id}</instanceId><imageId>ami-1</imageId><instanceState><code>16</code><name>running</name>
-</instanceState><privateDnsName>ip-{dashed}.ec2.internal</privateDnsName><dnsName/><reason/><amiLaunchIndex>{index}
+_INSTANCE = """<item><instanceId>{id}</instanceId><imageId>ami-1</imageId><instanceState><code>16</code>
+<name>running</name></instanceState><privateDnsName>ip-{dashed}.ec2.internal</privateDnsName><dnsName/><reason/><amiLaunchIndex>{index}
 </amiLaunchIndex><productCodes/><instanceType>c7i.large</instanceType><launchTime>2026-11-21T20:00:00.000Z</launchTime>
 <placement><availabilityZone>us-east-1b</availabilityZone><groupName/><tenancy>default</tenancy></placement><monitoring>
 <state>disabled</state></monitoring><subnetId>subnet-1</subnetId><vpcId>vpc-1</vpcId><privateIpAddress>{address}
@@ -36,8 +36,8 @@ def described(instances: Mapping[str, str], tags: Mapping[str, str]) -> str:
         _INSTANCE.format(id=name, address=address, dashed=address.replace(".", "-"), index=index, tags=held)
         for index, (name, address) in enumerate(instances.items())
     )
-    reservation = f"<item><reservationId>r-1</reservationId><ownerId>1</ownerId><instancesSet>{items}</instancesSet></item>"
-    return f"<DescribeInstancesResponse {_XMLNS}><reservationSet>{reservation}</reservationSet></DescribeInstancesResponse>"
+    launch = f"<item><reservationId>r-1</reservationId><instancesSet>{items}</instancesSet></item>"
+    return f"<DescribeInstancesResponse {_XMLNS}><reservationSet>{launch}</reservationSet></DescribeInstancesResponse>"
 
 
 @contextmanager

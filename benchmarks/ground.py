@@ -150,7 +150,8 @@ def write_records(ground_dir: Path, plan: ClusterPlan, template: str, hosted_zon
     """cluster.json and deployed.json, as a head has them."""
     deployed = {
         "account": control.ACCOUNT, "region": REGION, "vpc_id": "vpc-1", "bucket": "bucket", "key_arn": "key",
-        "subnets": {}, "security_group": "sg-1", "image_id": "ami-1", "head_interface": "eni-1", "state_volume": "vol-1",
+        "subnets": {}, "security_group": "sg-1", "image_id": "ami-1", "head_interface": "eni-1",
+        "state_volume": "vol-1",
         "templates": {offer.key: {"id": template, "version": "1"} for queue in plan.queues for offer in queue.offers},
         "placement_groups": {}, "lustre": {}, "home": None, "hosted_zone": hosted_zone, "munge_secret": "secret",
         "log_group": "log", "topic": "topic", "job_role": "role", "ends_at": None,

@@ -1,6 +1,6 @@
 """What `scontrol show nodes` prints, made up: for corral a line a node (`--oneliner`), for ParallelCluster a block.
 
-The fields, their order and what they hold are those of slurmctld 22.05 for a cloud node, tried.
+The fields are those of slurmctld 22.05 for a cloud node, tried, and InstanceId, which later releases print.
 """
 
 from collections.abc import Iterable
@@ -33,7 +33,8 @@ def block(node: Node) -> str:
         f"State={node.state} ThreadsPerCore=2 TmpDisk=0 Weight=1 Owner=N/A MCS_label=N/A",
         f"Partitions={node.partition} ",
         f"BootTime={node.started} SlurmdStartTime={node.started}",
-        f"LastBusyTime=2026-11-21T20:00:00 ResumeAfterTime=None InstanceId={node.instance}",
+        "LastBusyTime=Unknown",
+        f"InstanceId={node.instance}",
         "CfgTRES=cpu=2,mem=3891M,billing=2",
         "AllocTRES=",
         "CapWatts=n/a",

@@ -9,6 +9,7 @@ import resource
 import sys
 import time
 from collections import Counter
+from pathlib import Path
 
 from botocore.httpsession import URLLib3Session
 
@@ -70,6 +71,5 @@ def _action(request: object) -> str:
 
 def exit_told(outside: Outside, file: str) -> None:
     """Writes it down for the benchmark."""
-    with open(file, "w", encoding="utf-8") as out:
-        out.write(outside.told())
+    Path(file).write_text(outside.told(), encoding="utf-8")
     sys.stdout.flush()

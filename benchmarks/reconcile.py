@@ -1,14 +1,14 @@
 """One comparison of Slurm with EC2 at 27,500 nodes in ten queues, 1 % of them powered: corral beside clustermgtd.
 
-Both get the same made-up nodes from a fake scontrol, each in the format that it asks for, and the same instances from an
-EC2 that only answers. Twice: where there is nothing to do, and where the machines of all the powered nodes are gone.
+Both get the same made-up nodes from a fake scontrol, each in the format that it asks for, and the same instances from
+an EC2 that only answers. Twice: where there is nothing to do, and where the machines of all the powered nodes are gone.
 Counted is the second turn of each: what it takes of the processor, and the most memory that the process ever had.
 clustermgtd sleeps for 5 s of every turn.
 """
 
 import json
+import os
 import statistics
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -25,6 +25,7 @@ from corral.model.node_names import fold
 
 NODES, QUEUES, POWERED, ROUNDS = 27_500, 10, 275, 3
 EACH = NODES // QUEUES
+MOST_MIB = 152  # 160 MB
 _UP = {"state": "IDLE+CLOUD", "started": "2026-11-21T20:01:00"}
 
 
@@ -42,9 +43,12 @@ def rows(rounds: int = ROUNDS) -> list[Row]:
         ours = _median([measured("corral", gone=gone) for _ in range(rounds)])
         name = f"compare at {NODES:,} nodes, {what}"
         found += [
-            Row(what=f"{name}: processor", unit="s", ours=ours["cpu_s"], theirs=theirs["cpu_s"], most=most),
-            Row(what=f"{name}: peak memory", unit="MiB", ours=ours["peak_mib"], theirs=theirs["peak_mib"], most=160),
-            Row(what=f"{name}: time", unit="s", ours=ours["wall_s"], theirs=theirs["wall_s"]),
+            Row(what=f"{name}: {called}", unit=unit, ours=ours[key], theirs=theirs[key], most=limit)
+            for called, unit, key, limit in (
+                ("processor", "s", "cpu_s", most),
+                ("peak memory", "MiB", "peak_mib", MOST_MIB),
+                ("time", "s", "wall_s", None),
+            )
         ]
     return found
 
@@ -56,7 +60,7 @@ def measured(side: str, *, gone: bool) -> Mapping[str, float]:
         _furnish(place, oneliner=side == "corral")
         with answering(_instances(gone=gone)) as url:
             keys = {"AWS_ACCESS_KEY_ID": control.ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": "corral-box"}
-            own = {"AWS_ENDPOINT_URL": url, "AWS_DEFAULT_REGION": REGION, "CONFIG_FILE": str(place / "clustermgtd.conf")}
+            own = {"AWS_ENDPOINT_URL": url, "AWS_DEFAULT_REGION": REGION}
             environment = {**_clean(), **write_programs(place), **keys, **own}
             _write_texts(place, oneliner=side == "corral")
             python = sys.executable if side == "corral" else str(RIVAL)
@@ -64,17 +68,12 @@ def measured(side: str, *, gone: bool) -> Mapping[str, float]:
             run([python, "-W", "ignore", str(script), str(place)], environment)
         found = json.loads((place / f"{side}.json").read_text(encoding="utf-8"))
         _check(place, gone=gone)
-    print(
-        f"  {side}: {found['cpu_s']:.2f} s of a processor, {found['peak_mib']:.0f} MiB, {found['wall_s']:.1f} s, of which"
-        f" {found['slept_s']:.1f} s asleep; {dict(found['requests'])}",
-        file=sys.stderr,
-    )
+    took = f"{found['cpu_s']:.2f} s of a processor, {found['peak_mib']:.0f} MiB, {found['wall_s']:.1f} s"
+    print(f"  {side}: {took}, of which {found['slept_s']:.1f} s asleep; {dict(found['requests'])}", file=sys.stderr)
     return found
 
 
 def _clean() -> Mapping[str, str]:
-    import os
-
     return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 

@@ -1,4 +1,4 @@
-"""corral's side of benchmarks/reconcile.py: two compares of a keeper, the second one counted. `reconcile_corral.py DIR`.
+"""corral's side of benchmarks/reconcile.py: two compares of a keeper, the second counted. `reconcile_corral.py DIR`.
 
 The second is a minute later by the keeper's clock, when what it found at the first one is due.
 """
@@ -9,6 +9,8 @@ import time
 from functools import partial
 from pathlib import Path
 
+from outside import Outside, exit_told
+
 from corral.agent import slurm
 from corral.agent.__main__ import _impatient, _records
 from corral.agent.answers import lean
@@ -17,7 +19,6 @@ from corral.agent.ec2 import Ec2
 from corral.agent.events import Journal
 from corral.agent.memory import Memory, save
 from corral.agent.turn import Keeper
-from outside import Outside, exit_told
 
 
 def main(place: Path) -> None:

@@ -6,6 +6,7 @@ Run with the Python that holds aws-parallelcluster-node: `reconcile_parallelclus
 import os
 import sys
 from logging.config import fileConfig
+from pathlib import Path
 
 from outside import Outside, exit_told
 
@@ -18,8 +19,7 @@ def main(place: str) -> None:
     fileConfig(config.logging_config, disable_existing_loggers=False)
     manager = ClusterManager(config=config)
     manager.manage_cluster()
-    with open(f"{place}/calls", "w", encoding="utf-8"):
-        pass
+    Path(f"{place}/calls").write_text("", encoding="utf-8")
     outside = Outside()
     manager.manage_cluster()
     exit_told(outside, f"{place}/parallelcluster.json")

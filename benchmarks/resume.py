@@ -14,17 +14,29 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ground import CLUSTER, QUEUE, REGION, RESOURCE, RIVAL, ROOT, ZONE, Ground, calls_of_slurm, cluster_plan, new_ground
-from ground import write_records
+from ground import (
+    CLUSTER,
+    QUEUE,
+    REGION,
+    RESOURCE,
+    RIVAL,
+    ROOT,
+    ZONE,
+    Ground,
+    calls_of_slurm,
+    cluster_plan,
+    new_ground,
+    write_records,
+)
 from nodes import Node, text
+from programs import resume_program
 from table import Row, Taken, print_table
 
 NODES, ROUNDS = 1000, 3
-_NOTE = ROOT / "modules" / "corral" / "agent" / "note.py"
 
 
 def main() -> int:
@@ -49,7 +61,7 @@ def rows(rounds: int = ROUNDS) -> list[Row]:
     ]
 
 
-def measured(side: object) -> Taken:
+def measured(side: Callable[[Ground], Taken]) -> Taken:
     """One round of one side, in a new box."""
     with tempfile.TemporaryDirectory(prefix="corral-bench-") as place, new_ground(Path(place)) as ground:
         return side(ground)
@@ -61,14 +73,11 @@ def corral(ground: Ground) -> Taken:
     write_records(place, cluster_plan(NODES), ground.template, ground.hosted_zone)
     nodes = f"{QUEUE}-[1-{NODES}]"
     environment = {**ground.environment, "SLURM_RESUME_FILE": _resume_file(place, nodes)}
-    (place / "notes").mkdir()
-    program = place / "note.py"  # the same file, but for the places that only a head has
-    told = _NOTE.read_text(encoding="utf-8").replace("/var/lib/corral/notes", str(place / "notes"))
-    program.write_text(told.replace("/run/corral/bell", str(place / "bell")), encoding="utf-8")
+    program = resume_program(place)
     line = [sys.executable, str(ROOT / "benchmarks" / "resume_corral.py"), str(place)]
     with subprocess.Popen(line, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as keeper:
         keeper.stdout.readline()
-        wall_s, cpu_s = run(["/usr/bin/python3", "-I", "-S", str(program), "resume", nodes], environment)
+        wall_s, cpu_s = run([str(program), nodes], environment)
         keeper.communicate("answer\n")
     if keeper.returncode:
         raise SystemExit((place / "corral.log").read_text(encoding="utf-8")[-2000:])
@@ -136,8 +145,9 @@ def run(line: Sequence[str], environment: Mapping[str, str]) -> tuple[float, flo
 
 def _taken(place: Path, found: Mapping[str, object], wall_s: float, cpu_s: float) -> Taken:
     asked = ", ".join(f"{count} {action}" for action, count in sorted(found["requests"].items()))
-    print(f"  {asked}; {calls_of_slurm(place)} of scontrol; {wall_s:.2f} s, of which {found['waited_s']:.2f} s AWS"
-          f" and {found['slept_s']:.2f} s within its rates; {cpu_s:.2f} s of a processor", file=sys.stderr)
+    waited = f"{found['waited_s']:.2f} s AWS and {found['slept_s']:.2f} s its rates"
+    took = f"{wall_s:.2f} s, of which {waited}; {cpu_s:.2f} s of a processor"
+    print(f"  {asked}; {calls_of_slurm(place)} of scontrol; {took}", file=sys.stderr)
     _check(place)
     return Taken(
         own_s=wall_s - found["waited_s"] - found["slept_s"],
@@ -153,8 +163,8 @@ def _check(place: Path) -> None:
     addresses = [line.partition(" nodeaddr=")[2].partition(" ")[0] for line in lines if " nodeaddr=" in line]
     placed = sum(len(held.split(",")) for held in addresses)
     if placed != NODES:
-        raise SystemExit(f"{placed} of {NODES} nodes have got an address: see the logs\n" + "\n".join(
-            path.read_text(encoding="utf-8", errors="replace")[-3000:] for path in place.glob("*.log")))
+        logs = (path.read_text(encoding="utf-8", errors="replace")[-3000:] for path in place.glob("*.log"))
+        raise SystemExit("\n".join([f"{placed} of {NODES} nodes have got an address:", *logs]))
 
 
 def _resume_file(place: Path, nodes: str) -> str:

@@ -9,6 +9,8 @@ import time
 from functools import partial
 from pathlib import Path
 
+from outside import Outside, exit_told
+
 from corral.agent import slurm
 from corral.agent.__main__ import _impatient, _records
 from corral.agent.answers import lean
@@ -18,7 +20,6 @@ from corral.agent.events import Journal
 from corral.agent.memory import Memory, save
 from corral.agent.spool import notes, remove
 from corral.agent.turn import Keeper
-from outside import Outside, exit_told
 
 
 def main(place: Path) -> None:

@@ -1,4 +1,4 @@
-"""The table of `make bench`: what was measured, corral's figure, the other's, their ratio, and what is to be reached."""
+"""The table of `make bench`: what was measured, corral's figure, the other's, their ratio, what is to be reached."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

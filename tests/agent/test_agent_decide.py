@@ -140,7 +140,17 @@ def test_what_is_right_again_is_not_remembered() -> None:
     assert decide(world([node("train-1")], [instance("train-1")]), memory) == ((), Memory())
 
 
-ENDED = replace(instance("train-1", "i-a"), state="terminated", offer="train/spot", launched_at=NOW - 60)
+ENDED = replace(instance("train-1", "i-a"), state="terminated", address="", offer="train/spot", launched_at=NOW - 60)
+
+
+def test_a_node_that_was_just_asked_for_again_is_not_taken_for_its_former_machine() -> None:
+    assert decided([node("train-1", "ALLOCATED+CLOUD+POWERING_UP")], [ENDED], wrong_for=0.0) == []
+
+
+def test_a_machine_that_fell_silent_is_ended_before_its_jobs_run_elsewhere() -> None:
+    down = node("train-1", "DOWN+CLOUD+NOT_RESPONDING", reason="Not responding [slurm@2026-11-21T11:00:00]")
+    found = decided([down], [instance("train-1")], wrong_for=0.0)
+    assert found == [Forget(nodes=("train-1",), why="it did not answer")]
 
 
 def test_a_node_whose_machine_was_seen_to_end_is_forgotten_at_once() -> None:

@@ -22,6 +22,8 @@ SCRIPTS = {
 esac; true""",
     "scontrol": """case "$*" in
 "--oneliner show partition") cat "$HERE/partitions";;
+"write batch_script 6 "*) echo "sleep 60";;
+"write batch_script"*) echo "trap save USR1";;
 "update partitionname="*) name=${2#*=}; state=$(echo "${3#*=}" | tr a-z A-Z)
   sed -i "s/^PartitionName=$name State=.*/PartitionName=$name State=$state/" "$HERE/partitions";;
 "requeue "*) sed -i "s/^$2 1 RUNNING.*/$2 1 PENDING/" "$HERE/jobs";;
@@ -111,9 +113,14 @@ def test_a_job_that_saves_and_ends_is_not_ended(cluster: Cluster) -> None:
 def test_a_job_that_goes_on_is_requeued_when_the_grace_is_over(cluster: Cluster) -> None:
     cluster.have("7 1 RUNNING")
     assert (cluster.drain(now=True), cluster.now) == (
-        Drained(refused=False, asked=("7",), requeued=("7",), waiting=1),
+        Drained(refused=False, asked=("7",), requeued=("7",)),
         5.0,
     )
+
+
+def test_a_job_whose_script_knows_no_signal_is_not_asked_and_not_waited_for(cluster: Cluster) -> None:
+    cluster.have("6 1 RUNNING")
+    assert (cluster.drain(now=True), cluster.now) == (Drained(refused=False, requeued=("6",)), 0.0)
 
 
 def test_a_job_of_srun_is_cancelled_without_being_waited_for(cluster: Cluster) -> None:

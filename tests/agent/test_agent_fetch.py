@@ -40,7 +40,8 @@ def installed(root: Path) -> set[str]:
 
 def test_a_head_has_slurms_files_the_users_own_and_the_job_scripts(bucket: Path, tmp_path: Path) -> None:
     fetch(DirectoryStore(bucket), Role.HEAD, None, root=tmp_path / "root")
-    slurm = {f"etc/slurm/{name}.conf" for name in ("slurm", "host", "gres", "cgroup", "own")}
+    slurm = {f"etc/slurm/{name}.conf" for name in ("slurm", "host", "gres", "cgroup", "own", "slurmdbd")}
+    slurm |= {"etc/slurm/first-job.conf", "etc/slurm/topology-plugin.conf", "etc/mysql/mariadb.conf.d/60-corral.cnf"}
     scripts = {
         "train": "accelerate deepspeed jax lightning megatron nccl-tests sweep torchrun",
         "cpu": "accelerate jax lightning sweep torchrun",
@@ -141,6 +142,7 @@ def test_a_plan_of_another_agent_is_refused_by_its_field(bucket: Path, tmp_path:
         ("nccl/train.conf", Role.COMPUTE, True),
         ("neuron/trn.sh", Role.COMPUTE, True),
         ("agent/0123456789abcdef.tar.gz", Role.HEAD, False),
+        ("library/0123456789abcdef.tar.gz", Role.COMPUTE, False),
         ("agent/0123456789abcdef.tar.gz", Role.COMPUTE, False),
     ],
 )

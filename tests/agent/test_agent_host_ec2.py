@@ -306,3 +306,16 @@ def test_wipefs_tells_an_empty_disk_from_one_with_a_file_system(tmp_path: Path) 
     run(("mkfs.ext4", "-q", str(tmp_path / "ext4")))
     printed = [run(("wipefs", "--noheadings", "--output=TYPE", str(tmp_path / name))) for name in ("empty", "ext4")]
     assert printed == ["", "ext4\n"]
+
+
+def test_a_daemon_is_restarted_and_a_machine_ended_by_systemd() -> None:
+    said: list[Sequence[str]] = []
+
+    def run(command: Sequence[str]) -> str:
+        said.append(command)
+        return ""
+
+    host = Ec2Host(run, "us-east-1")
+    host.restart(slurmctld("/usr/sbin", "/var/lib/corral/slurmctld"))
+    host.power_off()
+    assert said == [("systemctl", "restart", "slurmctld"), ("systemctl", "poweroff")]

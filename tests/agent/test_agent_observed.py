@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
+from pathlib import Path
 
-from corral.agent.events import Event
-from corral.agent.observed import News, Seen, comment_of, news, seen_now
+import pytest
+
+from corral.agent.events import Event, Journal
+from corral.agent.observed import News, Seen, comment_of, news, seen_now, tell
 from corral.agent.world import Instance, SlurmNode
 
 NOTICE = "corral: notice at 2026-11-21T22:41:00Z, ends at 2026-11-21T22:43:00Z"
@@ -61,6 +65,14 @@ def test_a_drained_node_is_told_with_its_reason() -> None:
     assert [(one.event, one.text) for one in news(seen_now([NODE]), [drained], [], 0.0)] == [
         (Event.DRAINED, "train-1: corral: i-1: Xid 79")
     ]
+
+
+@pytest.mark.parametrize(("began", "told"), [(UP_AT - 1, ["up"]), (UP_AT + 1, [])])
+def test_a_keepers_first_look_tells_what_happened_since_it_began(tmp_path: Path, began: float, told: list[str]) -> None:
+    journal = Journal(tmp_path / "events")
+    tell(journal, None, [NODE], [INSTANCE], zone_s=0.0, since=began)
+    lines = (tmp_path / "events").read_text().splitlines() if told else []
+    assert ([json.loads(line)["event"] for line in lines], (tmp_path / "events").exists()) == (told, bool(told))
 
 
 def test_the_comment_of_a_notice_is_what_is_read() -> None:

@@ -116,6 +116,14 @@ def test_a_requeued_job_that_waits_again_has_another_run(slurm: Path) -> None:
     ]
 
 
+def test_a_job_whose_time_has_not_come_is_a_run_that_waits(slurm: Path) -> None:
+    (slurm / "sacct.out").write_text("")
+    (slurm / "squeue.out").write_text(line(DELAYED) + "\n")
+    assert [(run.job_id, run.submitted, run.started) for run in history(0, 1795300900).runs] == [
+        ("2", 1795300815, None)
+    ]
+
+
 def test_without_slurmdbd_present_jobs_are_told_and_that_others_are_missing(slurm: Path) -> None:
     (slurm / "squeue.out").write_text(line(RUNNING) + "\n")
     found: History = history(0, 1795300900)

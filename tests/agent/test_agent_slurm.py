@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from corral.agent.slurm import SlurmError, place, power_down, scontrol
+from corral.agent.slurm import SlurmError, ask_scripts, place, power_down, read_node, replace, scontrol
 
 
 @pytest.fixture
@@ -25,11 +25,22 @@ echo "${{line# }}" >>{tmp_path}/log
     return tmp_path / "log"
 
 
-def test_nodes_are_powered_down_with_the_reason(log: Path) -> None:
+def test_nodes_are_set_down_and_powered_down_with_the_reason(log: Path) -> None:
     power_down(["train-1", "train-2", "cpu-1"], "corral: no room")
     assert log.read_text().splitlines() == [
-        "update nodename=cpu-1,train-[1-2] state=power_down_force <reason=corral: no room>"
+        "update nodename=cpu-1,train-[1-2] state=down <reason=corral: no room>",
+        "update nodename=cpu-1,train-[1-2] state=power_down_force <reason=corral: no room>",
     ]
+
+
+def test_a_script_that_knows_nothing_of_the_signal_is_not_sent_it(tmp_path: Path, log: Path) -> None:
+    """Its default is to end: the job would have failed, where it could have been requeued."""
+    scripts = '#!/bin/sh\n[ "$3" != 5 ] || echo "trap save USR1"\n[ "$3" != 6 ] || echo "python train.py"\n'
+    (tmp_path / "scontrol").write_text(scripts)
+    (tmp_path / "scancel").write_text(f'#!/bin/sh\necho "$*" >>{log}\n')
+    (tmp_path / "scancel").chmod(0o755)
+    ask_scripts(["5", "6"])
+    assert log.read_text().splitlines() == ["--batch --signal=USR1 5"]
 
 
 def test_nodes_are_placed_in_the_order_of_their_addresses(log: Path) -> None:
@@ -39,12 +50,12 @@ def test_nodes_are_placed_in_the_order_of_their_addresses(log: Path) -> None:
     ]
 
 
-def test_hundred_nodes_are_one_call(log: Path) -> None:
-    power_down([f"train-{number}" for number in range(1, 202)], "x")
+def test_five_hundred_nodes_are_one_call(log: Path) -> None:
+    replace([f"train-{number}" for number in range(1, 1002)], "x")
     assert [line.split()[1] for line in log.read_text().splitlines()] == [
-        "nodename=train-[1-100]",
-        "nodename=train-[101-200]",
-        "nodename=train-201",
+        "nodename=train-[1-500]",
+        "nodename=train-[501-1000]",
+        "nodename=train-1001",
     ]
 
 
@@ -63,3 +74,26 @@ def test_a_machine_without_scontrol_is_told_so(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SlurmError, match=r"^scontrol ping: .*No such file or directory"):
         scontrol("ping")
+
+
+@pytest.mark.parametrize(
+    ("field", "line"),
+    [
+        ("reason", "NodeName=train-1 State=IDLE+DRAIN Reason=two words [root@2026-11-21T12:00:00] "),
+        ("reason", "NodeName=train-1 State=IDLE Reason=two words [root@2026-11-21T12:00:00] Comment=other State=DOWN "),
+        ("comment", "NodeName=train-1 State=IDLE Comment=two words [root@2026-11-21T12:00:00] Extra=(null)"),
+        ("started", "NodeName=train-1 State=IDLE BootTime=x SlurmdStartTime=two words"),
+    ],
+)
+def test_a_field_ends_where_the_next_one_begins(field: str, line: str) -> None:
+    wanted = "two" if field == "started" else "two words [root@2026-11-21T12:00:00]"
+    assert getattr(read_node(line), field) == wanted
+
+
+def test_states_are_those_of_the_field_and_not_of_what_somebody_wrote() -> None:
+    assert read_node("NodeName=train-1 State=IDLE+CLOUD Comment=it was State=DOWN").states == {"IDLE", "CLOUD"}
+
+
+def test_a_line_about_no_node_is_refused() -> None:
+    with pytest.raises(ValueError, match="'No nodes in the system' is about no node"):
+        read_node("No nodes in the system")

@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 from box.ground import Clients, Ground
 from corral.agent.ec2 import Ec2Error
 from corral.agent.ec2_topology import Ec2Topology
-from corral.agent.topology import comments, place_in_topology, rank_order, read_paths, topology_conf
+from corral.agent.topology import (
+    comments,
+    place_in_topology,
+    rank_order,
+    read_paths,
+    read_tree,
+    topology_conf,
+    tree,
+)
 from render.plans import cpu, dev, train
 
 A, B, C = ("nn-1", "nn-2", "nn-3"), ("nn-1", "nn-2", "nn-4"), ("nn-1", "nn-5", "nn-6")
@@ -134,10 +142,11 @@ def test_an_ec2_that_cannot_be_asked_is_told(aws: Clients) -> None:
 
 STATIC = replace(train(3), min_nodes=3)
 PLAN = dev(STATIC, cpu())
+NODES = ("train-1", "train-2", "train-3", "cpu-1")
 
 
 def test_static_queues_get_a_tree_with_every_node_in_it() -> None:
-    assert topology_conf(PLAN, {"train-1": A, "train-2": C, "train-3": A}) == (
+    assert topology_conf(PLAN, {"train-1": A, "train-2": C, "train-3": A}, NODES) == (
         "SwitchName=nn-3 Nodes=train-[1,3]\n"
         "SwitchName=nn-6 Nodes=train-2\n"
         f"SwitchName=elsewhere-cpu Nodes={cpu().node_names}\n"
@@ -150,17 +159,31 @@ def test_static_queues_get_a_tree_with_every_node_in_it() -> None:
 
 
 def test_there_is_no_topology_conf_while_nothing_is_known() -> None:
-    assert topology_conf(PLAN, {}) is None
+    assert topology_conf(PLAN, {}, NODES) is None
 
 
 def test_there_is_no_topology_conf_for_queues_that_come_and_go() -> None:
-    assert topology_conf(dev(train()), {"train-1": A, "train-2": C}) is None
+    assert topology_conf(dev(train()), {"train-1": A, "train-2": C}, NODES) is None
 
 
 def test_one_switch_alone_is_no_topology() -> None:
-    assert topology_conf(PLAN, {"train-1": A, "train-2": A}) is None
+    assert topology_conf(PLAN, {"train-1": A, "train-2": A}, NODES) is None
 
 
 def test_the_same_facts_in_another_order_give_the_same_text() -> None:
-    one = topology_conf(PLAN, {"train-1": A, "train-2": C})
-    assert one == topology_conf(PLAN, {"train-2": C, "train-1": A})
+    one = topology_conf(PLAN, {"train-1": A, "train-2": C}, NODES)
+    assert one == topology_conf(PLAN, {"train-2": C, "train-1": A}, NODES)
+
+
+def test_one_switch_stays_a_topology_where_there_is_one() -> None:
+    assert topology_conf(PLAN, {"train-1": A, "train-2": A}, NODES, is_on=True) is not None
+
+
+def test_a_node_that_goes_only_when_it_is_free_is_in_the_tree() -> None:
+    text = topology_conf(PLAN, {"train-1": A, "train-2": C}, (*NODES, "train-9")) or ""
+    assert "SwitchName=elsewhere-train Nodes=train-[3,9]\n" in text
+
+
+@given(st.dictionaries(st.sampled_from([f"train-{number}" for number in range(1, 21)]), st.sampled_from([A, B, C])))
+def test_a_tree_is_read_as_it_was_written(known: dict[str, tuple[str, ...]]) -> None:
+    assert read_tree(tree(known, [f"train-{number}" for number in range(1, 30)])) == known

@@ -5,7 +5,7 @@ Nothing here waits for a time: it waits for what must come.
 
 from __future__ import annotations
 
-import os
+import json
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -25,6 +25,10 @@ UP_IN_S, SOON_S = 90.0, 120.0  # tens of times what it takes
 # Appends a line of its own for each time that it has run to its end.
 RESULT = 'echo "$SLURM_JOB_ID ${SLURM_RESTART_COUNT:-0} $SLURM_JOB_NODELIST" >> /home/results'
 _ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "BOOT_FAIL", "OUT_OF_MEMORY", "DEADLINE")
+KEEPER = "corral.agent keep"
+# Slurm's own patience, which is minutes: own.conf is the place of an owner's lines. MessageTimeout: until a silent
+# machine is one that does not answer.
+IMPATIENT = "ResumeTimeout=240\\nSuspendTimeout=10\\nSlurmdTimeout=20\\nMessageTimeout=10\\n"
 Found = TypeVar("Found")
 
 
@@ -69,17 +73,9 @@ class Cluster:
 
     def home(self) -> Path:
         """Where the machines' /home lies on this one."""
-        (system,) = (
-            one
-            for one in self.life.client("efs").describe_file_systems()["FileSystems"]
-            if one["Name"].find(self.base) >= 0
-        )
+        systems = self.life.client("efs").describe_file_systems()["FileSystems"]
+        (system,) = (one for one in systems if tag(one, "corral:base") in (self.name, ""))
         return Path(self.life.box.dir) / "machines/file-systems" / system["FileSystemId"]
-
-    @property
-    def base(self) -> str:
-        """The name of its base: here always its own."""
-        return self.name
 
     # --- its jobs
 
@@ -120,8 +116,6 @@ class Cluster:
 
     def events(self) -> list[Any]:
         """What the keeper has written down."""
-        import json
-
         return [json.loads(line) for line in self.on_head("cat", "/var/lib/corral/events.jsonl").splitlines()]
 
     # --- its daemons
@@ -158,9 +152,6 @@ class Cluster:
         return self.on_head("sh", "-c", f"{script}; tail -n 40 /var/log/slurm/slurmctld.log")
 
 
-KEEPER = "corral.agent keep"
-
-
 def tag(instance: Any, key: str) -> str:
     """The value of an instance's tag; empty where it has none."""
     return next((str(one["Value"]) for one in instance.get("Tags", ()) if one["Key"] == key), "")
@@ -168,3 +159,61 @@ def tag(instance: Any, key: str) -> str:
 
 def _fields(line: str) -> dict[str, str]:
     return dict(part.split("=", 1) for part in re.split(r" (?=[A-Z][\w:/]*=)", line.strip()) if "=" in part)
+
+
+@contextmanager
+def hurt_cluster(directory: Path, names: Sequence[str] = ("hurt",)) -> Iterator[list[Cluster]]:
+    """Clusters of tests/life/environments that are up in one box, each on a base of its own with the same addresses.
+
+    They are impatient: slurmctld gives silent nodes up soon, the keeper looks each 3 s, an offer without capacity rests
+    for 3 s at first.
+    """
+    assert probe().users, probe().problem
+    with boxes.running_box(directory / "box", machines=True) as box:
+        life = begin(directory, box)
+        for name in names:
+            for stack in ("base", "cluster"):
+                text = (ENVIRONMENTS / f"{stack}.yaml").read_text().replace("base: hurt", f"base: {name}")
+                (life.project / f"stacks/{stack}/Pulumi.{name}.yaml").write_text(text)
+            life.done("up", name)
+        clusters = [Cluster(life=life, name=name) for name in names]
+        for cluster in clusters:
+            cluster.until(lambda cluster=cluster: cluster.on_head("sinfo", "--noheader"), UP_IN_S)
+            script = f"printf '{IMPATIENT}' >> /etc/slurm/own.conf && scontrol reconfigure"
+            cluster.on_head("sh", "-c", script)
+            cluster.restart_keeper(*QUICK)
+        yield clusters
+
+
+QUICK = ("--turn", "3", "--rest", "3")
+
+
+def settled(cluster: Cluster) -> list[str]:
+    """What is wrong with a cluster when all its jobs have ended; nothing, as soon as nothing is.
+
+    No node is DOWN or drained, each node with a machine has one, and no machine is nobody's.
+    """
+    deadline = time.monotonic() + SOON_S
+    while (wrong := _wrong(cluster)) and time.monotonic() < deadline:
+        time.sleep(0.5)
+    return wrong
+
+
+def _wrong(cluster: Cluster) -> list[str]:
+    lines = cluster.on_head("scontrol", "--oneliner", "show", "nodes").splitlines()
+    nodes = [_fields(line) for line in lines]
+    bad = [
+        f"{one['NodeName']} is {one['State']}"
+        for one in nodes
+        if re.search("DOWN(?!_)|DRAIN|FAIL", _base(one["State"]))
+    ]
+    on = {one["NodeAddr"]: one["NodeName"] for one in nodes if "POWER" not in one["State"]}
+    machines = cluster.nodes()
+    orphans = [f"{machines[address]} is nobody's" for address in sorted(machines.keys() - on.keys())]
+    lost = [f"{on[address]} has no machine" for address in sorted(on.keys() - machines.keys())]
+    return ["no node is known"] if not nodes else [*bad, *orphans, *lost]
+
+
+def _base(state: str) -> str:
+    """A node's state without what power saving says."""
+    return "+".join(word for word in state.split("+") if not word.startswith("POWER"))

@@ -78,7 +78,7 @@ def test_status_tells_the_job_that_runs_and_why_the_other_waits(busy: Life) -> N
 
 def test_events_tell_the_launch_and_that_its_nodes_are_up(busy: Life) -> None:
     kinds = re.findall(r"^\S+ \S+ +(\S+) +(train-\S+)", busy.seen["events"], re.MULTILINE)
-    assert kinds == [("launched", "train-[1-2]"), ("up", "train-1"), ("up", "train-2")]
+    assert sorted(kinds) == [("launched", "train-[1-2]"), ("up", "train-1"), ("up", "train-2")]
 
 
 def test_the_timeline_has_the_head_the_nodes_and_the_jobs(busy: Life) -> None:
@@ -102,7 +102,7 @@ def test_a_refused_down_leaves_the_queue_open(refused: Life) -> None:
 def test_down_now_asks_for_a_checkpoint_and_then_ends_the_job(ended: Life) -> None:
     job = ended.seen["job"]
     assert ended.seen["down"]["drained"] == {
-        "refused": False, "asked": [job], "ended": [], "requeued": [job], "cancelled": [], "waiting": 2,
+        "refused": False, "asked": [job], "ended": [], "requeued": [job], "cancelled": [], "waiting": 1,
     }  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import slurms
-from corral.agent.topology import rank_order, read_paths, topology_conf
+from corral.agent.topology import rank_order, read_paths, tree
 from corral.box.slurm import Controller, running_slurmctld
 from corral.render import cluster_files
 from render.plans import cpu, dev, train
@@ -17,6 +17,7 @@ from render.plans import cpu, dev, train
 pytestmark = pytest.mark.slurm
 
 A, B = ("nn-1", "nn-2", "nn-3"), ("nn-1", "nn-4", "nn-5")
+NODES = ("train-1", "train-2", "train-3", "train-4", "cpu-1")
 PLAN = dev(replace(train(), max_nodes=4, min_nodes=4), cpu(), slurm_version="22.05")
 
 
@@ -50,7 +51,7 @@ def test_slurmctld_takes_the_tree(tmp_path: Path) -> None:
     known = {"train-1": A, "train-2": B, "train-3": A}
     files = dict(cluster_files(PLAN))
     files["slurm/slurm.conf"] += "TopologyPlugin=topology/tree\n"
-    files["slurm/topology.conf"] = topology_conf(PLAN, known) or ""
+    files["slurm/topology.conf"] = tree(known, NODES)
     with running_slurmctld(files, tmp_path) as running:
         shown = slurms.must(running.run("scontrol", "show", "topology", "train-3"))
         whole = slurms.must(running.run("scontrol", "show", "topology", "top"))

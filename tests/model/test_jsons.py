@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.model.jsons import from_json, to_json
+from corral.model.jsons import from_json, to_json, to_line
 from corral.model.markets import Market
 
 
@@ -78,3 +78,9 @@ def test_wrong_json_is_refused_with_its_place(old: str, new: str, message: str) 
     with pytest.raises(ValueError) as caught:
         from_json(Tree, to_json(TREE).replace(old, new))
     assert str(caught.value) == message
+
+
+def test_a_line_is_read_as_the_text_is() -> None:
+    leaf = Leaf(address=IPv4Address("10.64.0.4"), market=Market.SPOT, price=None)
+    tree = Tree(name="a", count=1, flag=True, leaves=(leaf,), labels={"b": "c"})
+    assert (from_json(Tree, to_line(tree)), to_line(tree).count("\n")) == (tree, 1)

@@ -98,6 +98,7 @@ def _never(life: Life) -> Iterator[str]:
     """What may not be so for a moment."""
     if not _BLINDING & set(life.faults.met):
         yield from _unseen(life)
+    yield from _unjust(life)
     for name in life.slurm.by_hand:
         if not life.slurm.known[name].drain:
             yield f"{name} was drained by an administrator, and is used"
@@ -111,6 +112,22 @@ def _never(life: Life) -> Iterator[str]:
         had = {life.zones[one.offer] for one in machines if one.launched_at < job.placed}
         if len(had) == 1 and had != {life.zones[one] for one in new} | had:
             yield f"job {job.id} got machines of another zone than it had"
+
+
+def _unjust(life: Life) -> Iterator[str]:
+    """An offer rests for what it did: it refused, gave too little, or gave what ended within ten minutes."""
+    for offer, cold in life.saved.cold.items():
+        refused = any(other == offer and not given for _, other, given in life.ec2.calls)
+        short = life.faults.met.keys() & {"full", "refused"}
+        died = any(
+            one.offer == offer
+            and one.ended_at is not None
+            and one.reason != "Client.UserInitiatedShutdown"
+            and one.ended_at - one.launched_at < 600
+            for one in life.ec2.machines
+        )
+        if not (refused or short or died):
+            yield f"{offer} rests for '{cold.why}', and did nothing wrong"
 
 
 def _unseen(life: Life) -> Iterator[str]:

@@ -32,6 +32,7 @@ from corral.agent.note import leave_note, ring
 from corral.agent.pulse import Heart, answers, has_step, latest
 from corral.agent.spool import BELL, SPOOL
 from corral.agent.store import DirectoryStore, Store, StoreError
+from corral.agent.switch_tree import SwitchTree
 from corral.model.cluster import ClusterPlan
 from corral.model.deployed import BootFacts, Deployed
 from corral.model.jsons import from_json
@@ -89,6 +90,7 @@ def _keep(chosen: argparse.Namespace) -> None:
         topology=Ec2Topology(client),
         configuration=_configuration(chosen.records),
         closing=_closing(Ec2(client, plan.name), deployed, chosen.state),
+        tree=_tree(chosen.records, deployed),
     )
     keep(
         plan,
@@ -126,6 +128,13 @@ def _configuration(records: Path) -> Configuration | None:
 
     tag = partial(BucketStore(from_json(BootFacts, FACTS.read_text(encoding="utf-8"))).tag, MANIFEST)
     return Configuration(tag=tag, apply=partial(run, ("/opt/corral/bin/corral-agent", "apply")), records=_installed)
+
+
+def _tree(records: Path, deployed: Deployed) -> SwitchTree | None:
+    """The same."""
+    if records != RECORDS or not FACTS.exists():
+        return None
+    return SwitchTree(plan=partial(_plan, RECORDS), host=_host(deployed.region), run=run)
 
 
 def _installed() -> tuple[ClusterPlan, Deployed]:

@@ -21,6 +21,7 @@ from corral.agent.install import Placement, install
 from corral.agent.leaving import Texts, Used, merged
 from corral.agent.places import is_needed, places
 from corral.agent.store import Store
+from corral.agent.tree_file import retold
 from corral.model.cluster import ClusterPlan
 from corral.model.jsons import from_json
 from corral.model.manifest import MANIFEST, Manifest
@@ -86,7 +87,7 @@ def apply(store: Store, head: Head) -> Outcome:
     plan = from_json(ClusterPlan, files["cluster.json"].decode())
     before = _texts(head.root)
     now = merged(before, _texts_of(files), head.used())
-    placements = places({**files, **_slurm_files(now.texts)}, Role.HEAD, None)
+    placements = (*places({**files, **_slurm_files(now.texts)}, Role.HEAD, None), *retold(head.root, now.texts.slurm))
     leaving = (*((fold(now.nodes),) if now.nodes else ()), *now.queues)
     changed = tuple(one for one in placements if _differs(one, head.root))
     if not changed and not head.renewed:
@@ -109,6 +110,7 @@ def carry_over(root: Path = Path("/"), state: Path = Path("/var/lib/corral")) ->
         new = merged(old, new, Used(nodes=None, queues=None)).texts
         install(_placed(new), root)
     install(_placed(new, str(held)))
+    install(retold(root, new.slurm), root)
 
 
 def read_manifest(store: Store) -> Manifest:
@@ -157,24 +159,25 @@ def _do(step: Step, plan: ClusterPlan, head: Head) -> None:
             head.host.restart(slurmdbd(plan.image.slurm_sbin))
         case Step.RESTART_SLURMCTLD:
             head.host.restart(slurmctld(plan.image.slurm_sbin, str(head.state / "slurmctld")))
-            _await_slurmctld(head)
+            await_slurmctld(head.run, head.answers_in_s, head.clock)
         case Step.RECONFIGURE:
             head.run(("scontrol", "reconfigure"))
-            _await_slurmctld(head)
+            await_slurmctld(head.run, head.answers_in_s, head.clock)
         case Step.RESTART_AGENT:
             pass
 
 
-def _await_slurmctld(head: Head) -> None:
-    until = head.clock() + head.answers_in_s
+def await_slurmctld(run: Run, answers_in_s: float = _ANSWERS_IN_S, clock: Callable[[], float] = time.monotonic) -> None:
+    """Returns when slurmctld answers. Raises HostError where it does not."""
+    until = clock() + answers_in_s
     while True:
         try:
-            if "is UP" in head.run(("scontrol", "ping")):
+            if "is UP" in run(("scontrol", "ping")):
                 return
         except HostError:
             pass
-        if head.clock() > until:
-            raise HostError(f"slurmctld does not answer after {head.answers_in_s:.0f} s - see its log")
+        if clock() > until:
+            raise HostError(f"slurmctld does not answer after {answers_in_s:.0f} s - see its log")
         time.sleep(_STEP_S)
 
 

@@ -11,7 +11,10 @@ from enum import StrEnum
 
 from corral.agent.leaving import nodes_of, queues_of
 
-SLURM = ("slurm.conf", "host.conf", "own.conf", "gres.conf", "cgroup.conf", "topology.conf", "first-job.conf")
+SLURM = (
+    *("slurm.conf", "host.conf", "own.conf", "gres.conf", "cgroup.conf", "first-job.conf"),
+    *("topology.conf", "topology-plugin.conf"),
+)
 # From 23.11 on `scontrol reconfigure` makes new processes, which read everything but what the old ones' sockets are.
 _ITSELF_FROM = (23, 11)
 _NEVER_BY_ITSELF = frozenset({"SlurmctldPort", "SlurmdPort", "AuthType", "CredType", "StateSaveLocation"})

@@ -11,13 +11,12 @@ from corral.agent.ec2 import Ec2
 from corral.agent.errors import AgentError
 from corral.agent.events import Event, Journal
 from corral.agent.hosts import Host
-from corral.agent.jobs import ask_for_checkpoint, running_jobs
+from corral.agent.jobs import running_jobs
 from corral.agent.lifetime import Life, Moment, Progress, Step, next_steps, why_over
 from corral.agent.pulse import seconds
 from corral.agent.turn import Keeper
 
 LOOK_EACH_S = 30.0
-GRACE_S = 60.0  # of jobs that were told a quarter of an hour ago
 
 log = logging.getLogger("corral.agent")
 
@@ -62,7 +61,7 @@ class Closing:
             case Step.CLOSE:
                 self._tell(Event.CLUSTER_ENDS, f"cluster {name} ends: {why}")
                 keeper.is_closing = True
-                drain(queues, self.journal, now=True, grace_s=GRACE_S)
+                drain(queues, self.journal, now=True)
                 self._progress = replace(self._progress, closed=True)
             case Step.END_MACHINES:
                 slurm.power_down(_up(), f"corral: the cluster ends: {why}")
@@ -77,10 +76,10 @@ class Closing:
         text = f"cluster {name} ends at {when}: `corral extend {name} TIME` moves it"
         self._progress = replace(self._progress, warned=True)
         self._tell(Event.ENDS_SOON, text)
+        # Only told: the signal that asks for a checkpoint ends a script that does not know it.
         for job in running_jobs():
             try:
                 slurm.scontrol("update", f"jobid={job.job_id}", f"AdminComment=corral: {text}")
-                ask_for_checkpoint(job)
             except AgentError as error:  # it has just ended
                 log.info("tell job %s: %s", job.job_id, error)
 

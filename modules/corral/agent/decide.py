@@ -17,6 +17,7 @@ from corral.model.node_names import queue_of
 
 ORPHAN_AFTER_S = 120.0  # of an instance that no node wants; slurm-gcp waits 90 s, ParallelCluster 300 s
 LOST_AFTER_S = 60.0  # of a node whose instance is gone; Slurm itself would take 180 s (SlurmdTimeout)
+ENDED_AFTER_S = 10.0  # of a node that is powered up and whose machine has ended; a note is answered within a second
 FAILURES_IN_A_ROW = 10  # boots of a queue that failed, until it is stopped; as ParallelCluster's protected mode
 # How long after its launch an end says that the offer cannot give machines, and not that it takes one back.
 EARLY_S = 600.0
@@ -116,13 +117,15 @@ def decide(world: World, memory: Memory) -> tuple[tuple[Action, ...], Memory]:
     failed = [node.name for node in wanting if node.failed and held[node.name]]
     stuck = [node.name for node in settled if node.failed and "POWERED_DOWN" in node.states]
     wrong = {key: memory.wrong.get(key, world.now) for key in (*orphans, *doubles, *lost, *failed)}
-    # Once it was up, what EC2 showed last of it has ended: its jobs need not wait.
-    surely = {name for name in lost if name in gone and "POWERING_UP" not in by_name[name].states}
+    # What EC2 showed last of it has ended: its jobs need not wait. Of a node that is powered up this may be the machine
+    # before, until the note that asks for another has been answered.
+    ended = [name for name in lost if name in gone]
+    surely = {name for name in ended if "POWERING_UP" not in by_name[name].states}
     # Slurm has requeued its jobs, and they must not run elsewhere while they still run there.
     silent = {name for name in failed if by_name[name].reason.startswith("Not responding")}
 
     memory, stops = _counted(world, replace(memory, wrong=wrong))
-    due = _due(lost, wrong, world.now, LOST_AFTER_S)
+    due = (*_due(lost, wrong, world.now, LOST_AFTER_S), *_due(ended, wrong, world.now, ENDED_AFTER_S))
     drained = frozenset(node.name for node in world.nodes if _drained_by_hand(node))
     actions: tuple[Action, ...] = (
         Terminate(instance_ids=_due(orphans, wrong, world.now, ORPHAN_AFTER_S), why="no node wants it"),
@@ -154,10 +157,11 @@ def failed_to_boot(memory: Memory, instances: Iterable[Instance]) -> Memory:
 def _counted(world: World, memory: Memory) -> tuple[Memory, tuple[Stop, ...]]:
     """What the ends of instances say of their offers and their queues, each looked at once."""
     up = {node.name: node.address for node in world.nodes if node.registered}
+    booting = {node.name for node in world.nodes if "POWERING_UP" in node.states}
     new = [one for one in world.shown if one.ended and one.instance_id not in memory.counted]
     for one in new:
         kind = kind_of_death(one.reason)
-        if kind and world.now - one.launched_at < EARLY_S:
+        if kind and one.node in booting and world.now - one.launched_at < EARLY_S:
             memory = chilled(memory, one.offer, kind, one.reason, world.now, world.rests)
         elif one.reason == OWN_SHUTDOWN and one.node not in up and _was_wanted(one, world.nodes):
             memory = failed_to_boot(memory, [one])

@@ -39,11 +39,11 @@ def drain(
     closed = [queue for queue in queues if queue not in stopped]
     for queue in closed:
         stop_queue(queue)
-    found = running_jobs()
+    found, waiting = running_jobs(), _waiting()
     if found and not now:
         for queue in closed:
             open_queue(queue)
-        return Drained(refused=True, waiting=_waiting())
+        return Drained(refused=True, waiting=waiting)
     asked = _ask(found, grace_s)
     journal.tell(Event.DRAINING, f"{len(found)} jobs run; no other starts", jobs=[job.job_id for job in found])
     left = _await(found, grace_s if asked else 0.0, sleep, clock)
@@ -56,18 +56,17 @@ def drain(
         ended=tuple(job.job_id for job in found if job.job_id not in forced),
         requeued=tuple(job.job_id for job in moved if job.batch),
         cancelled=tuple(job.job_id for job in moved if not job.batch),
-        waiting=_waiting(),
+        waiting=waiting,
     )
 
 
 def _ask(found: Sequence[NodeJob], grace_s: float) -> tuple[str, ...]:
     """The batch jobs that were asked for a checkpoint; people who sit before a job are told."""
-    asked = []
+    asked: list[str] = []
     for job in found:
         with suppress(SlurmError):  # it has just ended, or nobody listens any more
             if job.batch:
-                ask_for_checkpoint(job)
-                asked.append(job.job_id)
+                asked += [job.job_id] if ask_for_checkpoint(job) else []
             else:
                 scontrol("notify", job.job_id, f"corral: the cluster is taken down, this job ends in {grace_s:.0f} s")
     return tuple(asked)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from corral.agent.slurm import scancel, scontrol, squeue
+from corral.agent.slurm import ask_scripts, scancel, scontrol, squeue
 
 # Not the command: `sbatch --wrap` has none, and srun has one. An array's element has a number of its own here.
 _FORMAT = "--Format=JobID:24,BatchFlag:8"
@@ -34,10 +34,9 @@ def _read(lines: str) -> tuple[NodeJob, ...]:
     return tuple(sorted((NodeJob(job_id=job, batch=flag == "1") for job, flag in found), key=_number))
 
 
-def ask_for_checkpoint(job: NodeJob) -> None:
-    """Signals the job's script, which passes it on to the program."""
-    if job.batch:
-        scancel("--batch", "--signal=USR1", job.job_id)
+def ask_for_checkpoint(job: NodeJob) -> bool:
+    """True if the job's script knows the signal, and got it to pass it on to the program. Raises SlurmError."""
+    return job.batch and bool(ask_scripts([job.job_id]))
 
 
 def requeue(job: NodeJob) -> None:

@@ -31,6 +31,9 @@ from corral.agent.memory import MEMORY, load, save
 from corral.agent.refusals import RESTS, Kind, rests
 from corral.agent.requeued import Closed, Delayed, release
 from corral.agent.spool import BELL, SPOOL, notes, remove
+from corral.agent.switch_tree import LOOK_EACH_S as TREE_EACH_S
+from corral.agent.switch_tree import REST_S as REST_OF_TREE_S
+from corral.agent.switch_tree import SwitchTree
 from corral.agent.topology import place_in_topology
 from corral.agent.turn import Keeper, Seen
 from corral.model.cluster import ClusterPlan
@@ -61,6 +64,7 @@ class Outside:
     topology: Ec2Topology
     configuration: Configuration | None = None
     closing: Closing | None = None
+    tree: SwitchTree | None = None
 
 
 def keep(
@@ -145,6 +149,7 @@ def _chores(keeper: Keeper, ec2: Ec2, outside: Outside, turn_s: float) -> tuple[
         *((_ending(keeper, closing),) if closing else ()),
         Chore(name="names of nodes", each_s=TURN_S, act=Names(seen=seen, prune=outside.zone.prune)),
         Chore(name="switches of nodes", each_s=TURN_S, act=Switches(seen=seen, place=place)),
+        *((_telling(outside.tree),) if outside.tree else ()),
         *(
             (Chore(name="ends of capacity blocks", each_s=min(_BLOCK_LOOK_S, 4 * turn_s), act=look_at_blocks),)
             * bool(blocks)
@@ -156,6 +161,11 @@ def _chores(keeper: Keeper, ec2: Ec2, outside: Outside, turn_s: float) -> tuple[
 def _looking(keeper: Keeper, configuration: Configuration) -> Chore:
     act = partial(configuration.look, keeper)
     return Chore(name="look for a newer configuration", each_s=CONFIGURATION_EACH_S, act=act, first_s=TURN_S)
+
+
+def _telling(tree: SwitchTree) -> Chore:
+    """Later than the first machines come, so that the first tree is not of a few of them."""
+    return Chore(name="topology.conf", each_s=TREE_EACH_S, act=tree, first_s=REST_OF_TREE_S)
 
 
 def _ending(keeper: Keeper, closing: Closing) -> Chore:

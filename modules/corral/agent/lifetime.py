@@ -1,8 +1,8 @@
 """The end of a cluster: at its hour, or when nobody has used it for long. Pure: facts in, the next steps out.
 
-A quarter of an hour ahead everybody is told, and jobs are asked for a checkpoint. Then no job starts, machines end, the
-records of jobs are saved, and the head ends itself: what is left costs what its volumes cost. `corral up` makes a new
-head on the same volume; a cluster whose hour has passed needs `corral extend` first, or ends again.
+A quarter of an hour ahead everybody is told. Then no job starts, those that run are asked for a checkpoint and end,
+machines end, the records of jobs are saved, and the head ends itself: what is left costs what its volumes cost.
+`corral up` makes a new head on the same volume; a cluster whose hour has passed needs `corral extend` first.
 """
 
 from dataclasses import dataclass

@@ -3,6 +3,8 @@
 Source: EC2 User Guide, "Use the Instance Metadata Service to access instance metadata".
 """
 
+import logging
+import time
 import urllib.error
 import urllib.request
 
@@ -11,10 +13,20 @@ from corral.agent.errors import AgentError
 SERVICE = "http://169.254.169.254"
 _TOKEN_LIFE_S = 60  # one question follows at once
 _TIMEOUT_S = 5  # the service is on the machine's own link and answers in milliseconds
+# It answers late or not at all while a machine is new or busy, and refuses who asks too often: "retry with exponential
+# backoff" (the same page, "Query throttling"). A boot must not fail for that.
+_PAUSES_S = (0.5, 1.0, 2.0, 4.0)
+_LATER = frozenset({429, 500, 502, 503, 504})
+
+log = logging.getLogger("corral.agent")
 
 
 class MetadataError(AgentError):
     """The metadata service did not answer."""
+
+
+class _LaterError(MetadataError):
+    """Nor need it mean anything: it may answer in a moment."""
 
 
 def instance_tag(key: str, service: str = SERVICE) -> str | None:
@@ -32,6 +44,16 @@ def read(name: str, service: str = SERVICE) -> str | None:
 
 
 def _ask(url: str, method: str, headers: dict[str, str]) -> str | None:
+    for pause_s in _PAUSES_S:
+        try:
+            return _ask_once(url, method, headers)
+        except _LaterError as error:
+            log.info("%s; asked again", error)
+            time.sleep(pause_s)
+    return _ask_once(url, method, headers)
+
+
+def _ask_once(url: str, method: str, headers: dict[str, str]) -> str | None:
     request = urllib.request.Request(url, method=method, headers=headers)
     # Never through a proxy that the environment names: the answer is about this machine.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -42,6 +64,7 @@ def _ask(url: str, method: str, headers: dict[str, str]) -> str | None:
         with error:
             if error.code == 404:
                 return None
-            raise MetadataError(f"the metadata service answered {error.code} to {method} {url}") from error
+            kind = _LaterError if error.code in _LATER else MetadataError
+            raise kind(f"the metadata service answered {error.code} to {method} {url}") from error
     except OSError as error:
-        raise MetadataError(f"the metadata service did not answer {method} {url}: {error}") from error
+        raise _LaterError(f"the metadata service did not answer {method} {url}: {error}") from error

@@ -46,7 +46,7 @@ def main(arguments: Sequence[str]) -> int:
         print("usage: note.py resume|resume-failed|suspend NODES", file=sys.stderr)  # noqa: T201
         return 2
     try:
-        leave_note(*arguments)
+        leave_note(arguments[0], arguments[1])
     except OSError as error:
         print(f"corral-agent: {arguments[0]} {arguments[1]}: {error}", file=sys.stderr)  # noqa: T201
         return 1

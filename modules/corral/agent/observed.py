@@ -80,11 +80,16 @@ def tell(
     before: Mapping[str, Seen] | None,
     nodes: Sequence[SlurmNode],
     shown: Sequence[Instance],
+    *,
     zone_s: float,
+    since: float,
 ) -> Mapping[str, Seen]:
-    """Writes down what is new, and what is seen now. A keeper that has just begun (None) tells nothing twice."""
-    if before is not None:
-        for one in news(before, nodes, shown, zone_s):
+    """Writes down what is new, and what is seen now. `since`: when this keeper began.
+
+    At its first look (None) all that is older was told by the keeper before it.
+    """
+    for one in news(before or {}, nodes, shown, zone_s):
+        if before is not None or (one.at is not None and one.at >= since):
             journal.tell(one.event, one.text, at=one.at, nodes=one.node, **one.facts)
     return seen_now(nodes)
 

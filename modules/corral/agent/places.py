@@ -46,6 +46,8 @@ _OWN = (
 )
 FIRST_JOB = "/etc/slurm/first-job.conf"
 _OWN_OBJECT = "own/slurm.conf"
+TOPOLOGY_PLUGIN = "/etc/slurm/topology-plugin.conf"
+NO_TOPOLOGY = b"# Managed by corral: do not edit. No node's place in the network is told to Slurm.\n"
 _FIRST_JOB = b"# Managed by corral: do not edit. Where the numbers of jobs begin; nothing here is Slurm's default, 1.\n"
 _SSH = {
     "ssh/authorized_keys": "/etc/ssh/corral_authorized_keys",
@@ -97,12 +99,17 @@ def _head(files: Mapping[str, bytes]) -> tuple[Placement, ...]:
     slurm = _below(files, "slurm/", "/etc/slurm")
     jobs = _below(files, "jobs/", "/opt/corral/jobs")
     ssh = tuple(Placement(path=_SSH[name], content=files[name]) for name in _SSH if name in files)
-    return (*slurm, _own_lines(files), _first_job(), *_accounting(files), *jobs, *ssh)
+    return (*slurm, _own_lines(files), _first_job(), _topology(), *_accounting(files), *jobs, *ssh)
 
 
 def _first_job() -> Placement:
     """Slurm refuses to start without a file that it is to include; `accounting` writes a number into it."""
     return Placement(path=FIRST_JOB, content=_FIRST_JOB, keeps=True)
+
+
+def _topology() -> Placement:
+    """The same; `switch_tree` writes another, together with the file that slurmctld then looks for."""
+    return Placement(path=TOPOLOGY_PLUGIN, content=NO_TOPOLOGY, keeps=True)
 
 
 def _accounting(files: Mapping[str, bytes]) -> Iterator[Placement]:

@@ -123,12 +123,16 @@ def history(since: float, now: float, start: int = 0, most: int = MOST) -> Histo
     try:
         text = ask("sacct", *options, f"--format={_RUNS}", more=_SECONDS)
     except SlurmError as error:
-        return History(runs=tuple(_present(now)), next=None, problem=f"jobs that have ended are missing: {error}")
+        return History(
+            runs=tuple(_as_run(job, now) for job in jobs()),
+            next=None,
+            problem=f"jobs that have ended are missing: {error}",
+        )
     found = sorted((read_run(line) for line in text.splitlines()), key=lambda run: (run.submitted, run.job_id))
     more = start + most
     if len(found) > more:
         return History(runs=tuple(found[start:more]), next=more)
-    return History(runs=(*found[start:more], *_again(found, jobs())), next=None)
+    return History(runs=(*found[start:more], *_again(found, jobs(), now)), next=None)
 
 
 def read_run(line: str) -> JobRun:
@@ -147,23 +151,29 @@ def read_run(line: str) -> JobRun:
     )
 
 
-def _again(runs: Sequence[JobRun], present: Sequence[HeadJob]) -> Iterator[JobRun]:
-    """Jobs that wait to run once more: slurmdbd hears of that run when it begins."""
+def _again(runs: Sequence[JobRun], present: Sequence[HeadJob], now: float) -> Iterator[JobRun]:
+    """Jobs that wait as slurmdbd does not tell them: to run once more, or for a time that has not come."""
     last = {run.job_id: run for run in runs}
     for job in present:
         before = last.get(job.job_id)
-        if job.waits and before is not None and before.ended is not None:
+        if job.waits and before is None:
+            yield _as_run(job, now)
+        elif job.waits and before is not None and before.ended is not None:
             yield replace(before, state=job.state, nodes="", submitted=before.ended, started=None, ended=None)
 
 
-def _present(now: float) -> Iterator[JobRun]:
-    """What slurmctld knows: the jobs that have not ended."""
-    for job in jobs():
-        yield JobRun(
-            job_id=job.job_id, user=job.user, name=job.name, queue=job.queue, state=job.state, nodes=job.nodes,
-            submitted=job.since if job.waits else min(job.since, int(now)),
-            started=None if job.waits else job.since, ended=None,
-        )  # fmt: skip
+def _as_run(job: HeadJob, now: float) -> JobRun:
+    return JobRun(
+        job_id=job.job_id,
+        user=job.user,
+        name=job.name,
+        queue=job.queue,
+        state=job.state,
+        nodes=job.nodes,
+        submitted=min(job.since, int(now)),
+        started=None if job.waits else job.since,
+        ended=None,
+    )
 
 
 def _why(reason: str, comment: str) -> str:

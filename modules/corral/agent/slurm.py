@@ -25,9 +25,9 @@ class SlurmError(AgentError):
 def power_down(names: Sequence[str], reason: str) -> None:
     """Lets Slurm forget these nodes' machines; jobs on them are requeued. Without a reason, theirs stays.
 
-    They are set DOWN first, which ends their jobs there at once. Without that slurmctld waits for word of the jobs' end,
-    finds after SlurmdTimeout that the node is silent, and leaves a requeued job with Priority=0 and Reason=BadConstraints
-    for ever (tried with 22.05). Raises SlurmError.
+    They are set DOWN first, which ends their jobs there at once. Without that slurmctld waits for word of their end,
+    finds after SlurmdTimeout that the node is silent, and leaves a requeued job with Priority=0 and BadConstraints for
+    ever (tried with 22.05). Raises SlurmError.
     """
     for why, held in _reasons(names, reason).items():
         for batch in _batches(held):
@@ -38,7 +38,7 @@ def power_down(names: Sequence[str], reason: str) -> None:
 
 
 def _reasons(names: Sequence[str], reason: str) -> Mapping[str, Sequence[str]]:
-    """The nodes by the reason that they are to be DOWN for, which scontrol insists on: this one, or the one they have."""
+    """The nodes by the reason that they are to be DOWN for, which scontrol insists on: this one, or their own."""
     if reason:
         return {reason: names}
     wanted, found = set(names), dict[str, list[str]]()
@@ -71,8 +71,18 @@ def ask_for_checkpoints(nodes: Sequence[str]) -> None:
     for batch in _batches(nodes):
         listed = squeue(f"--nodelist={fold(batch)}", "--states=running,suspended", "--Format=JobID:24,BatchFlag:8")
         jobs.update(job for job, is_batch in (line.split() for line in listed.splitlines()) if is_batch == "1")
-    if jobs:
-        scancel("--batch", "--signal=USR1", *sorted(jobs, key=int))
+    ask_scripts(sorted(jobs, key=int))
+
+
+def ask_scripts(jobs: Sequence[str]) -> tuple[str, ...]:
+    """Those of these batch jobs whose scripts were signalled. Raises SlurmError.
+
+    A script that says nothing of the signal would die of it, and its job would have failed: it is left alone.
+    """
+    know = tuple(job for job in jobs if "USR1" in scontrol("write", "batch_script", job, "-"))
+    if know:
+        scancel("--batch", "--signal=USR1", *know)
+    return know
 
 
 def undrain(nodes: Sequence[str]) -> None:

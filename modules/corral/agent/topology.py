@@ -1,8 +1,8 @@
 """The order of ranks by the network's switches: neighbours in it share as many of them as they can.
 
 EC2 names the switches on the way from the top of its network to an instance (`ec2_topology`). The keeper writes them
-into the nodes' comments in Slurm, where every node can read them without asking EC2, which it may not. Pure, but for
-`paths_of` and `place_in_topology`.
+into the nodes' comments in Slurm, where every node can read them without asking EC2, which it may not. `switch_tree`
+brings what `topology_conf` says to slurmctld. Pure, but for `paths_of` and `place_in_topology`.
 """
 
 import logging
@@ -12,11 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 from corral.agent import slurm
 from corral.model.cluster import ClusterPlan
-from corral.model.node_names import fold, number_of, queue_of
+from corral.model.node_names import expand, fold, number_of, queue_of
 
 SWITCHES = re.compile(r"nn-[0-9a-f]+(?:/nn-[0-9a-f]+)*")
 _COMMENT = re.compile(r"\bComment=(\S+)")
 _NAME = re.compile(r"\bNodeName=(\S+)")
+_LINE = re.compile(r"^SwitchName=(\S+) (Nodes|Switches)=(\S+)$", re.MULTILINE)
 _ROOT = "top"  # joins what shares no switch of EC2's; Slurm wants one tree
 
 Switches = tuple[str, ...]  # network nodes as EC2 gives them, that of the top first
@@ -43,21 +44,46 @@ def rank_order(paths: Mapping[str, Switches]) -> tuple[str, ...]:
     return tuple(sorted(ordered, key=key))
 
 
-def topology_conf(plan: ClusterPlan, paths: Mapping[str, Switches]) -> str | None:
+def static_nodes(plan: ClusterPlan) -> tuple[str, ...]:
+    """The nodes of queues whose nodes are all static: only these keep their places in the network."""
+    return tuple(node for queue in plan.queues if queue.min_nodes == queue.max_nodes for node in queue.static_nodes)
+
+
+def topology_conf(
+    plan: ClusterPlan, paths: Mapping[str, Switches], nodes: Sequence[str], *, is_on: bool = False
+) -> str | None:
     """The text of topology.conf for the queues whose nodes are all static; None where there is nothing to tell.
 
-    An empty topology.conf, or one that leaves nodes out, makes slurmctld place jobs wrongly or not at all: so every
-    node of the cluster is in it, those without a known switch below one of their own.
+    `nodes`: all that slurmctld knows. Two switches are the least that is worth it; where slurmctld has a tree already
+    (`is_on`) one is enough, since to take it away is a restart.
     """
-    static = [queue for queue in plan.queues if queue.min_nodes == queue.max_nodes]
-    known = {node: paths[node] for queue in static for node in queue.static_nodes if paths.get(node)}
-    if len(set(known.values())) < 2:
-        return None
-    nodes = [f"{queue.name}-{number}" for queue in plan.queues for number in range(1, queue.max_nodes + 1)]
+    known = {node: paths[node] for node in static_nodes(plan) if paths.get(node)}
+    return tree(known, nodes) if len(set(known.values())) >= (1 if is_on else 2) else None
+
+
+def tree(known: Mapping[str, Switches], nodes: Sequence[str]) -> str:
+    """The text of topology.conf with every one of the nodes in it, those without a known switch below one of their own.
+
+    slurmctld lets no job come to a node that is not in it ("Requested node configuration is not available": tried).
+    """
     below: dict[str, list[str]] = defaultdict(list)
     for node in nodes:
         below["/".join(known[node]) if node in known else f"elsewhere/{queue_of(node)}"].append(node)
     return "".join(f"{line}\n" for line in _tree(below))
+
+
+def read_tree(text: str) -> Mapping[str, Switches]:
+    """The switches above each node, as `tree` wrote them down; nodes below no known switch are left out."""
+    lines = _LINE.findall(text)
+    above = {child: switch for switch, kind, names in lines if kind == "Switches" for child in names.split(",")}
+    found = {}
+    for switch, kind, names in lines:
+        if kind == "Nodes" and switch.startswith("nn-"):
+            path = [switch]
+            while above.get(path[0], _ROOT) != _ROOT:
+                path.insert(0, above[path[0]])
+            found.update(dict.fromkeys(expand(names), tuple(path)))
+    return found
 
 
 def paths_of(nodes: Sequence[str]) -> Mapping[str, Switches]:

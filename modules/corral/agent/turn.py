@@ -23,9 +23,8 @@ from corral.agent.world import Instance, Note, SlurmNode
 from corral.model.cluster import ClusterPlan
 from corral.model.deployed import Deployed, DeployedTemplate
 from corral.model.node_names import fold
+from corral.model.timers import RESUME_TIMEOUT_S
 
-# slurm.conf's ResumeTimeout: by then slurmctld has set the nodes down, and asks anew if a job still wants them.
-RESUMED_WITHIN_S = 1200.0
 _REASON_LENGTH = 200  # characters; what `sinfo -R` can still show
 
 log = logging.getLogger("corral.agent")
@@ -133,6 +132,7 @@ class Keeper:
         self.memory = known
         self.seen: Seen | None = None
         self._told: Mapping[str, observed.Seen] | None = None
+        self._began = clock()
         # When the blocks of offers end, as somebody asked EC2 last, and the machines whose jobs know of it.
         self.block_ends: Mapping[str, float] = {}
         self._leaving = frozenset[str]()
@@ -152,7 +152,7 @@ class Keeper:
         # Slurm first: a node that is asked for in between has no instance yet, which is nothing for a minute.
         nodes = self._scheduler.nodes()
         shown = self._cloud.instances()
-        self._told = observed.tell(self._journal, self._told, nodes, shown, _ahead_of_utc_s())
+        self._told = observed.tell(self._journal, self._told, nodes, shown, zone_s=_ahead_of_utc_s(), since=self._began)
         self.memory = memory.tidied(self.memory, (note.key for note in notes), shown, self._clock())
         world = World(
             nodes=nodes,
@@ -202,8 +202,9 @@ class Keeper:
         return True
 
     def _resume(self, note: Note) -> None:
-        if self._clock() > note.asked_at + RESUMED_WITHIN_S:
-            log.warning("give up %s: wanted more than %.0f s ago", fold(note.nodes), RESUMED_WITHIN_S)
+        # By then slurmctld has set the nodes down, and asks anew if a job still wants them.
+        if self._clock() > note.asked_at + RESUME_TIMEOUT_S:
+            log.warning("give up %s: wanted more than %s s ago", fold(note.nodes), RESUME_TIMEOUT_S)
             return
         shown = self._cloud.instances()
         self.memory = block_end.closed(self.memory, self.block_ends, self._clock())

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import atexit
 import base64
 import hashlib
+import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -97,8 +97,12 @@ class Files(Component):
 
 
 def _asset(content: bytes) -> pulumi.FileAsset:
-    """The content as a file, while this program runs: of an asset a state keeps the hash, of a text all of it."""
-    with tempfile.NamedTemporaryFile(prefix="corral-", suffix=".tar.gz", delete=False) as file:
-        file.write(content)
-    atexit.register(Path(file.name).unlink, missing_ok=True)
-    return pulumi.FileAsset(file.name)
+    """The content as a file in the user's cache: of an asset a state keeps the hash, of a text all of it."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "corral"
+    file = cache / f"{hashlib.sha256(content).hexdigest()}.tar.gz"
+    if not (file.exists() and file.read_bytes() == content):
+        cache.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=cache, delete=False) as draft:
+            draft.write(content)
+        Path(draft.name).replace(file)
+    return pulumi.FileAsset(str(file))

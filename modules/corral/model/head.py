@@ -69,7 +69,7 @@ class HeadState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drained:
-    """What a drain did, by the ids of jobs. `refused`: jobs run, and nothing was done. `waiting`: how many wait."""
+    """What a drain did, by ids of jobs. `refused`: jobs run, and nothing was done. `waiting`: how many had no nodes."""
 
     refused: bool
     asked: tuple[str, ...] = ()

@@ -6,6 +6,7 @@ from corral.model.cluster import ClusterPlan
 from corral.model.deployed import BootFacts
 from corral.model.jsons import to_json
 from corral.model.markets import Role
+from corral.model.timers import RESUME_TIMEOUT_S
 from corral.render.texts import fill
 
 # The names are Debian's and Ubuntu's alike.
@@ -28,5 +29,5 @@ def cloud_config(plan: ClusterPlan, role: Role, boot: BootFacts) -> str:
         packages=PACKAGES[role],
         facts=to_json(boot),
         fetch=fill("boot/fetch.py.j2"),
-        boot=fill("boot/boot.sh.j2", **script, powers_off=role is Role.COMPUTE),
+        boot=fill("boot/boot.sh.j2", **script, powers_off=role is Role.COMPUTE, boots_within_s=RESUME_TIMEOUT_S),
     )

@@ -11,6 +11,7 @@ from corral.catalog.slurm_releases import Release, parse_release, release_text
 from corral.catalog.slurm_settings import Place, is_known, known, misfits, span_beside
 from corral.model.cluster import ClusterPlan, GresPlan, QueuePlan
 from corral.model.node_names import fold
+from corral.model.timers import RESUME_TIMEOUT_S
 from corral.render.host import HOST_KEYS
 from corral.render.lines import Value, slurm_line
 from corral.render.releases import ReleaseError, release_note, written_release
@@ -62,6 +63,7 @@ def cluster_settings(plan: ClusterPlan, release: Release) -> Mapping[str, Value]
         "ResumeProgram": f"{PROGRAMS}/resume",
         "ResumeFailProgram": f"{PROGRAMS}/resume-failed",
         "SuspendProgram": f"{PROGRAMS}/suspend",
+        "ResumeTimeout": RESUME_TIMEOUT_S,
         "Prolog": f"{PROGRAMS}/prolog",
         "HealthCheckProgram": f"{PROGRAMS}/health-check",
         "SuspendExcNodes": [name for queue in plan.queues for name in static_nodes(queue)],

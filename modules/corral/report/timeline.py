@@ -131,12 +131,18 @@ def _nodes(events: Sequence[Happened], runs: Sequence[JobRun], end: datetime) ->
 def _jobs(runs: Sequence[JobRun], end: datetime) -> Iterator[Row]:
     """A row for each job, with all its runs."""
     found: dict[str, list[JobRun]] = defaultdict(list)
-    for run in sorted(runs, key=lambda one: (one.submitted, one.started or 0)):
+    for run in sorted(runs, key=lambda one: (one.submitted, _number(one.job_id), one.started or 0)):
         found[run.job_id].append(run)
     for job_id, own in found.items():
         last = own[-1]
         name = f"{job_id} {last.name}"
         yield Row(kind="job", name=name, bars=tuple(bar for run in own for bar in _run(run, end)), note=last.state)
+
+
+def _number(job_id: str) -> int:
+    """The number before `_3` of an array's job."""
+    digits = job_id.partition("_")[0]
+    return int(digits) if digits.isdigit() else 0
 
 
 def _run(run: JobRun, end: datetime) -> Iterator[Bar]:

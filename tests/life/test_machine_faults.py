@@ -1,0 +1,260 @@
+"""What goes wrong on AWS, done to machines of a cluster with real slurmctld and slurmd: each job ends, and ends once.
+
+The stations are fixtures; the claims below each are about what was seen there. Faults that do not meet share a station.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from clusters import Cluster, hurt_cluster, settled, tag
+
+from corral.box import control
+
+pytestmark = [pytest.mark.pulumi, pytest.mark.box, pytest.mark.slurm]
+LONG_S = 240.0
+ALONE = ("--nodes=1", "--exclusive")
+STEPS = 150
+# A job that notes when it is asked for a checkpoint, and goes on.
+LISTENS = "trap 'date +%s.%N >> /home/asked-$SLURM_JOB_ID' USR1; touch /home/began-$SLURM_JOB_ID; for i in $(seq {}); do sleep 0.2; done"
+
+
+@pytest.fixture(scope="module")
+def hurt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with hurt_cluster(tmp_path_factory.mktemp("hurt")) as (cluster,):
+        yield cluster
+
+
+def fault(cluster: Cluster, kind: str, **words: str) -> Any:
+    return control.make_fault(cluster.life.box.dir, kind, **words)
+
+
+def clear(cluster: Cluster) -> None:
+    control.clear_faults(cluster.life.box.dir)
+
+
+# --- many nodes at once, and three machines that are lost
+
+
+@pytest.fixture(scope="module")
+def crowd(hurt: Cluster) -> Cluster:
+    """32 cold nodes ran one command together."""
+    began = time.monotonic()
+    command = ("timeout", "240", "sh", "-c", "srun --partition=wide --nodes=32 --chdir=/ printenv SLURMD_NODENAME 2>&1")
+    hurt.life.seen["crowd"] = sorted(hurt.on_head(*command).split())
+    hurt.life.seen["crowd_s"] = time.monotonic() - began
+    hurt.life.seen["launches"] = [one for one in hurt.events() if one["event"] == "launched"]
+    return hurt
+
+
+@pytest.fixture(scope="module")
+def lost(crowd: Cluster) -> Cluster:
+    """Under three jobs a machine was killed, one stood still and one was cut off."""
+    kinds = ("kill", "hang", "partition")
+    jobs = {
+        kind: crowd.submit("sleep 60" if kind != "kill" else "sleep 10", "--partition=wide", *ALONE) for kind in kinds
+    }
+    for kind, job in jobs.items():
+        fault(crowd, kind, of=crowd.runs(job))
+    crowd.life.seen["lost"] = {kind: (crowd.end(job, LONG_S), len(crowd.results(job))) for kind, job in jobs.items()}
+    clear(crowd)
+    return crowd
+
+
+def test_32_nodes_come_at_once(crowd: Cluster) -> None:
+    assert crowd.life.seen["crowd"] == sorted(f"wide-{number}" for number in range(1, 33))
+
+
+def test_32_nodes_are_one_launch(crowd: Cluster) -> None:
+    assert [one["nodes"] for one in crowd.life.seen["launches"]] == ["wide-[1-32]"]
+
+
+@pytest.mark.parametrize("kind", ["kill", "hang", "partition"])
+def test_a_job_that_loses_its_machine_starts_again_and_ends_once(lost: Cluster, kind: str) -> None:
+    assert lost.life.seen["lost"][kind] == (("COMPLETED", "1"), 1)
+
+
+# --- offers that have no room, and EC2 that does not do what it is asked
+
+
+@pytest.fixture(scope="module")
+def narrow(lost: Cluster) -> Cluster:
+    """The first offer had no room for a job; then none had any, until the job had been requeued six times."""
+    fault(lost, "no-capacity", of="train", market="spot")
+    job = lost.submit("true", "--partition=train", "--nodes=2")
+    lost.life.seen["second offer"] = lost.end(job), len(lost.results(job))
+    lost.life.seen["offers"] = offers(lost, "train")
+    clear(lost)
+    lost.on_head("scontrol", "update", "nodename=train-[1-4]", "state=power_down")
+    lost.until(lambda: not offers(lost, "train"))
+    fault(lost, "no-capacity", of="train")
+    lost.restart_keeper("--turn", "3", "--rest", "1")
+    job = lost.submit("true", "--partition=train", "--nodes=2")
+    told: list[str] = []
+
+    def bounced() -> bool:
+        held = lost.job(job)
+        told.append(held.get("AdminComment", ""))
+        return int(held.get("Restarts", "0")) >= 6
+
+    lost.until(bounced, LONG_S)
+    clear(lost)
+    lost.life.seen["no offer"] = lost.end(job, LONG_S)[0], len(lost.results(job))
+    lost.life.seen["told"] = max(told, key=len)
+    return lost
+
+
+def offers(cluster: Cluster, queue: str) -> list[str]:
+    """What the machines of a queue were launched from."""
+    found = (tag(one, "corral:offer") for one in cluster.machines() if tag(one, "corral:queue") == queue)
+    return sorted(found)
+
+
+@pytest.fixture(scope="module")
+def moody(narrow: Cluster) -> Cluster:
+    """Throttled twice; shown late; dead after their launch; refused for good; booting for ever."""
+    seen = narrow.life.seen
+    fault(narrow, "refuse", code="VcpuLimitExceeded", call="RunInstances", left="1")
+    refused = narrow.submit("true", "--partition=quota", "--nodes=1")
+    narrow.until(lambda: narrow.job(refused).get("AdminComment", " ").strip())
+    narrow.restart_keeper("--turn", "3", "--rest", "3")
+    began = narrow.events()[-1]["at"]
+    fault(narrow, "throttle", call="RunInstances", left="2")
+    fault(narrow, "late", after="10s", left="1", of="wide")
+    throttled = narrow.submit("true", "--partition=wide", *ALONE)
+    seen["throttled"] = narrow.end(throttled), len(narrow.results(throttled))
+    launches = [one for one in narrow.events() if one["event"] == "launched" and one["at"] >= began]
+    seen["late"] = [len(one["instances"]) for one in launches]
+    fault(narrow, "dies-after-launch", left="1", of="wide")
+    narrow.until(lambda: not offers(narrow, "wide"), LONG_S)
+    dying = narrow.submit("true", "--partition=wide", *ALONE)
+    seen["dying"] = narrow.end(dying, LONG_S), len(narrow.results(dying))
+    narrow.on_head("sh", "-c", "echo ResumeTimeout=30 >> /etc/slurm/own.conf; scontrol reconfigure")
+    narrow.until(lambda: not offers(narrow, "wide"), LONG_S)
+    fault(narrow, "hang-boot", left="1", of="wide")
+    hung = narrow.submit("true", "--partition=wide", *ALONE)
+    seen["hung"] = narrow.end(hung, LONG_S), len(narrow.results(hung))
+    narrow.on_head("sh", "-c", "echo ResumeTimeout=240 >> /etc/slurm/own.conf; scontrol reconfigure")
+    clear(narrow)
+    held = narrow.job(refused)
+    seen["refused"] = held["JobState"], held["AdminComment"]
+    narrow.on_head("scancel", str(refused))
+    return narrow
+
+
+def test_a_job_takes_the_second_offer_when_the_first_has_no_room(narrow: Cluster) -> None:
+    assert narrow.life.seen["second offer"] == (("COMPLETED", "0"), 1)
+
+
+def test_all_its_nodes_come_from_that_offer(narrow: Cluster) -> None:
+    assert narrow.life.seen["offers"] == ["train-on-demand-use1-az2"] * 2
+
+
+def test_a_job_that_no_offer_has_room_for_starts_when_one_has_however_often_it_was_requeued(narrow: Cluster) -> None:
+    assert narrow.life.seen["no offer"] == ("COMPLETED", 1)
+
+
+def test_until_then_it_says_why_it_waits(narrow: Cluster) -> None:
+    assert narrow.life.seen["told"].startswith("corral: train-spot-use1-az1: InsufficientInstanceCapacity: ")
+
+
+def test_a_launch_that_is_throttled_is_made_when_it_is_allowed(moody: Cluster) -> None:
+    assert moody.life.seen["throttled"] == (("COMPLETED", "0"), 1)
+
+
+def test_a_machine_that_ec2_shows_late_is_launched_once(moody: Cluster) -> None:
+    assert moody.life.seen["late"] == [1]
+
+
+def test_a_job_whose_machine_dies_after_its_launch_gets_another(moody: Cluster) -> None:
+    assert moody.life.seen["dying"] == (("COMPLETED", "1"), 1)
+
+
+def test_a_job_whose_machine_does_not_boot_gets_another(moody: Cluster) -> None:
+    assert moody.life.seen["hung"] == (("COMPLETED", "1"), 1)
+
+
+def test_a_queue_that_is_refused_waits_and_says_why_while_others_go_on(moody: Cluster) -> None:
+    state, why = moody.life.seen["refused"]
+    assert (state, why.startswith("corral: quota-on-demand-use1-az1: VcpuLimitExceeded: ")) == ("PENDING", True)
+
+
+# --- notices, hints, and the end of a block
+
+
+@pytest.fixture(scope="module")
+def warned(moody: Cluster) -> Cluster:
+    """A job on a machine that may be taken back; then one that is; then one whose capacity block ends."""
+    seen, home = moody.life.seen, moody.home()
+    shutil.copy(Path(__file__).parent / "programs/steps.py", home)
+    hinted = moody.submit(LISTENS.format(60), "--partition=train", *ALONE)
+    python = "--export=ALL,PYTHON=/usr/bin/python3"
+    submit = ("sbatch", "--parsable", "--chdir=/home", "--ntasks-per-node=1", "--nodes=1", "--partition=block", python)
+    blocked = int(moody.on_head(*submit, "/opt/corral/jobs/block/jax.sbatch", "/home/steps.py", str(STEPS)))
+    moody.until(lambda: (home / f"began-{hinted}").exists() and (home / "checkpoints/losses-0").exists())
+    fault(moody, "rebalance", of=moody.job(hinted)["NodeList"])
+    seen["block's offer"] = offers(moody, "block")
+    fault(moody, "block-end", of="block", after="60s")
+    seen["hinted"] = moody.end(hinted), len(moody.results(hinted))
+    seen["asked"] = (home / f"asked-{hinted}").read_text().count("\n")
+    seen["blocked"] = moody.end(blocked, LONG_S)
+    seen["offer after"] = offers(moody, "block")
+    seen["losses"] = (home / "checkpoints/losses-0").read_text().splitlines()
+    noticed = moody.submit(LISTENS.format(600), "--partition=train", *ALONE)
+    moody.until(lambda: (home / f"began-{noticed}").exists())
+    began = time.time()
+    fault(moody, "spot-notice", of=moody.job(noticed)["NodeList"], after="120s")
+    moody.until(lambda: (home / f"asked-{noticed}").exists())
+    seen["signal_s"] = float((home / f"asked-{noticed}").read_text().split()[0]) - began
+    moody.on_head("scancel", str(noticed))
+    return moody
+
+
+def test_a_hint_asks_for_one_checkpoint_and_moves_no_job(warned: Cluster) -> None:
+    assert (warned.life.seen["hinted"], warned.life.seen["asked"]) == ((("COMPLETED", "0"), 1), 1)
+
+
+def test_a_job_in_a_block_that_ends_moves_to_the_next_offer(warned: Cluster) -> None:
+    before, after = "block-capacity-block-use1-az1-bcdef0", "block-on-demand-use1-az1"
+    assert (warned.life.seen["block's offer"], warned.life.seen["blocked"], warned.life.seen["offer after"]) == (
+        [before],
+        ("COMPLETED", "1"),
+        [after],
+    )
+
+
+def test_it_loses_no_step_and_does_none_twice(warned: Cluster) -> None:
+    value, expected = 1, []
+    for step in range(1, STEPS + 1):
+        value = value * 31 % 1_000_003
+        expected.append(f"{step} {value}")
+    assert warned.life.seen["losses"] == expected
+
+
+def test_a_notice_reaches_a_job_within_some_seconds(warned: Cluster) -> None:
+    assert warned.life.seen["signal_s"] < 15  # five between two looks, the rest for a busy machine
+
+
+# --- afterwards
+
+
+@pytest.fixture(scope="module")
+def ended(warned: Cluster) -> Cluster:
+    """All machines have gone, as their nodes were idle; then the cluster is down."""
+    warned.until(lambda: not warned.nodes(), LONG_S)
+    warned.life.seen["settled"] = settled(warned)
+    warned.life.done("down", warned.name)
+    return warned
+
+
+def test_idle_machines_go(ended: Cluster) -> None:
+    assert ended.life.seen["settled"] == []
+
+
+def test_down_leaves_no_machine(ended: Cluster) -> None:
+    assert dict(control.machines(ended.life.box.dir)) == {}
