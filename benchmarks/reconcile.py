@@ -65,7 +65,7 @@ def measured(side: str, *, gone: bool) -> Mapping[str, float]:
             _write_texts(place, oneliner=side == "corral")
             python = sys.executable if side == "corral" else str(RIVAL)
             script = ROOT / "benchmarks" / f"reconcile_{side}.py"
-            run([python, "-W", "ignore", str(script), str(place)], environment)
+            run([python, "-W", "ignore", str(script), str(place)], environment, place / "said.log")
         found = json.loads((place / f"{side}.json").read_text(encoding="utf-8"))
         _check(place, gone=gone)
     took = f"{found['cpu_s']:.2f} s of a processor, {found['peak_mib']:.0f} MiB, {found['wall_s']:.1f} s"

@@ -77,7 +77,7 @@ def corral(ground: Ground) -> Taken:
     line = [sys.executable, str(ROOT / "benchmarks" / "resume_corral.py"), str(place)]
     with subprocess.Popen(line, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as keeper:
         keeper.stdout.readline()
-        wall_s, cpu_s = run([str(program), nodes], environment)
+        wall_s, cpu_s = run([str(program), nodes], environment, place / "said.log")
         keeper.communicate("answer\n")
     if keeper.returncode:
         raise SystemExit((place / "corral.log").read_text(encoding="utf-8")[-2000:])
@@ -99,7 +99,7 @@ def parallelcluster(ground: Ground) -> Taken:
         "CONFIG_FILE": str(place / "slurm_resume.conf"),
     }
     line = [str(RIVAL), "-W", "ignore", str(ROOT / "benchmarks" / "resume_parallelcluster.py"), str(place), nodes]
-    wall_s, cpu_s = run(line, environment)
+    wall_s, cpu_s = run(line, environment, place / "said.log")
     found = json.loads((place / "parallelcluster.json").read_text(encoding="utf-8"))
     return _taken(place, found, wall_s, cpu_s)
 
@@ -131,15 +131,19 @@ def write_configuration(place: Path, program: str, hosted_zone: str) -> None:
     (place / "logging.conf").write_text(logs, encoding="utf-8")
 
 
-def run(line: Sequence[str], environment: Mapping[str, str]) -> tuple[float, float]:
-    """How long a process took from its start to its end: seconds, and seconds of a processor with its children."""
-    begun = time.perf_counter()
-    child = subprocess.Popen(line, env=dict(environment), stdin=subprocess.DEVNULL)
+def run(line: Sequence[str], environment: Mapping[str, str], said: Path) -> tuple[float, float]:
+    """How long a process took from its start to its end: seconds, and seconds of a processor with its children.
+
+    `said`: where its words go.
+    """
+    with said.open("ab") as words:
+        begun = time.perf_counter()
+        child = subprocess.Popen(line, env=dict(environment), stdin=subprocess.DEVNULL, stdout=words, stderr=words)
     _, status, used = os.wait4(child.pid, 0)
     seconds = time.perf_counter() - begun
     child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode:
-        raise SystemExit(f"{' '.join(line)} ended with {child.returncode}")
+        raise SystemExit(f"{' '.join(line)} ended with {child.returncode}\n{said.read_text(encoding='utf-8')[-3000:]}")
     return seconds, used.ru_utime + used.ru_stime
 
 

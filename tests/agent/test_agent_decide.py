@@ -179,6 +179,17 @@ def test_an_offer_whose_machine_ends_before_its_node_is_up_rests(reason: str, re
     assert {key: cold.until - NOW for key, cold in memory.cold.items()} == ({"train/spot": rests} if rests else {})
 
 
+def test_the_end_of_a_machine_that_was_up_says_nothing_of_its_offer() -> None:
+    broken = replace(ENDED, reason="Server.InternalError")
+    assert decide(world([node("train-1", "ALLOCATED+CLOUD")], [broken]), Memory())[1].cold == {}
+
+
+def test_a_node_whose_machine_ended_before_it_was_up_is_forgotten_ten_seconds_later() -> None:
+    waking = node("train-1", "ALLOCATED+CLOUD+POWERING_UP")
+    found = [decided([waking], [ENDED], wrong_for=after) for after in (9.0, 10.0)]
+    assert found == [[], [Forget(nodes=("train-1",), why="its machine is gone")]]
+
+
 def test_the_end_of_a_machine_that_worked_for_long_says_nothing_of_its_offer() -> None:
     taken = replace(ENDED, reason="Server.SpotInstanceTermination", launched_at=NOW - 7200)
     assert decide(world([node("train-1")], [taken]), Memory())[1].cold == {}

@@ -86,7 +86,7 @@ class Head:
     @property
     def left(self) -> list[str]:
         """The verbs of the notes that wait."""
-        return [json.loads(file.read_text())["verb"] for file in sorted(self.spool.glob("*.json"))]
+        return [json.loads(file.read_text().partition("\n")[0])["verb"] for file in sorted(self.spool.glob("*.json"))]
 
     def waits(self, *jobs: tuple[str, int, datetime, str]) -> None:
         """What squeue says of pending jobs: id, restarts, from when they may run, and why they wait."""

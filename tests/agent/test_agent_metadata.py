@@ -14,6 +14,7 @@ KNOWN = {
     "/latest/meta-data/tags/instance/corral:nodes": "train-[1-2,7]",
     "/latest/meta-data/ami-launch-index": "2",
 }
+BUSY: list[str] = []  # each once
 
 
 class Service(BaseHTTPRequestHandler):
@@ -23,7 +24,10 @@ class Service(BaseHTTPRequestHandler):
         self._answer(200 if self.headers["X-aws-ec2-metadata-token-ttl-seconds"] == "60" else 400, "secret")
 
     def do_GET(self) -> None:
-        if self.headers["X-aws-ec2-metadata-token"] != "secret":
+        if self.path in BUSY:
+            BUSY.remove(self.path)
+            self._answer(503, "")
+        elif self.headers["X-aws-ec2-metadata-token"] != "secret":
             self._answer(401, "")
         elif self.path in KNOWN:
             self._answer(200, KNOWN[self.path])
@@ -67,10 +71,21 @@ def test_a_fact_that_is_not_there_is_none(service: str) -> None:
     assert read("spot/instance-action", service) is None
 
 
+def test_a_service_that_is_busy_is_asked_again(service: str) -> None:
+    BUSY.append("/latest/meta-data/ami-launch-index")
+    assert read("ami-launch-index", service, pauses_s=(0.0,)) == "2"
+
+
+def test_a_service_that_stays_busy_is_an_error(service: str) -> None:
+    BUSY.extend(["/latest/meta-data/ami-launch-index"] * 2)
+    with pytest.raises(MetadataError, match="answered 503 to GET"):
+        read("ami-launch-index", service, pauses_s=(0.0,))
+
+
 def test_a_machine_knows_which_node_it_is(service: str) -> None:
     assert own_identity(service) == Identity(node="train-7", queue="train")
 
 
 def test_a_machine_without_the_service_gets_a_sentence() -> None:
     with pytest.raises(MetadataError, match=r"did not answer PUT http://127\.0\.0\.1:9/latest/api/token"):
-        instance_tag("corral:queue", "http://127.0.0.1:9")
+        instance_tag("corral:queue", "http://127.0.0.1:9", pauses_s=())

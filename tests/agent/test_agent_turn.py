@@ -13,6 +13,7 @@ from box.ground import Clients, Ground
 from corral.agent.ec2 import Ec2
 from corral.agent.launches import AT_ONCE
 from corral.agent.memory import Memory
+from corral.agent.world import SlurmNode
 from corral.model.cluster import QueuePlan
 from render.plans import dev
 
@@ -227,3 +228,21 @@ def test_boots_that_failed_are_counted_for_their_queue(made: Making) -> None:
 
 def test_calls_are_of_a_hundred_machines() -> None:
     assert AT_ONCE == 100
+
+
+def test_jobs_in_a_block_that_ends_are_asked_for_a_checkpoint_once(made: Making) -> None:
+    held = made({"block": None}, without_efa("block"))
+    held.ask("resume", "cpu-1")
+    held.told.said.clear()
+    held.told.known = (SlurmNode(name="cpu-1", states=frozenset({"ALLOCATED", "CLOUD"}), address="10.64.1.4"),)
+    held.keeper.block_ends = {"block": held.clock.now + 2400}
+    held.keeper.compare(frozenset(), ())
+    held.keeper.compare(frozenset(), ())
+    assert held.told.said == ["drain cpu-1: corral: capacity block, machines end at 14:23:20 UTC", "ask cpu-1"]
+
+
+def test_nothing_is_launched_into_a_block_that_ends(aws: Clients, made: Making) -> None:
+    held = made({"block": None, "open": None}, without_efa("block", "open"))
+    held.keeper.block_ends = {"block": held.clock.now + 2400}
+    held.ask("resume", "cpu-1")
+    assert offers_used(aws) == ["open"]

@@ -42,20 +42,14 @@ def is_dead(cluster: Cluster) -> bool:
     return not cluster.pid(DYING)
 
 
-def cold(cluster: Cluster) -> Cluster:
-    """When no node has a machine."""
-    cluster.on_head("scontrol", "update", "nodename=wide-[1-32]", "state=power_down")
-    powered_down = {"IDLE+CLOUD+POWERED_DOWN"}
-    cluster.until(lambda: set(cluster.states().values()) == powered_down and not cluster.nodes())
-    return cluster
-
-
 @pytest.fixture(scope="module")
 def resumed(cluster: Cluster) -> Cluster:
     """One job for each step, on a node that was cold."""
     cluster.life.seen["resumed"] = {}
     for step in OF_RESUME:
-        dying_keeper(cold(cluster), step)
+        cluster.cool("wide")
+        cluster.until(lambda: not cluster.nodes())
+        dying_keeper(cluster, step)
         job = cluster.submit("true", *WIDE)
         cluster.until(lambda: is_dead(cluster))
         cluster.start_keeper(*QUICK)
@@ -85,7 +79,7 @@ def controlled(suspended: Cluster) -> Cluster:
     seen = suspended.life.seen
     launched = suspended.submit("true", *WIDE)
     suspended.until(lambda: suspended.nodes())
-    suspended.until(lambda: "JobId" in suspended.on_head("grep", "-a", f"JobId={launched}", SAVED) or saved(suspended))
+    suspended.until(lambda: saved(suspended))
     restart_slurmctld(suspended)
     seen["launched"] = suspended.end(launched, LONG_S), len(suspended.results(launched)), len(suspended.nodes())
     running = suspended.submit("sleep 30", *WIDE)

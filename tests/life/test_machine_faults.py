@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clusters import Cluster, hurt_cluster, settled, tag
+from clusters import QUICK, Cluster, hurt_cluster, settled, tag
 
 from corral.box import control
 
@@ -21,7 +21,9 @@ LONG_S = 240.0
 ALONE = ("--nodes=1", "--exclusive")
 STEPS = 150
 # A job that notes when it is asked for a checkpoint, and goes on.
-LISTENS = "trap 'date +%s.%N >> /home/asked-$SLURM_JOB_ID' USR1; touch /home/began-$SLURM_JOB_ID; for i in $(seq {}); do sleep 0.2; done"
+LISTENS = """trap 'date +%s.%N >> /home/asked-$SLURM_JOB_ID' USR1
+touch /home/began-$SLURM_JOB_ID
+for i in $(seq {}); do sleep 0.2; done"""
 
 
 @pytest.fixture(scope="module")
@@ -56,9 +58,7 @@ def crowd(hurt: Cluster) -> Cluster:
 def lost(crowd: Cluster) -> Cluster:
     """Under three jobs a machine was killed, one stood still and one was cut off."""
     kinds = ("kill", "hang", "partition")
-    jobs = {
-        kind: crowd.submit("sleep 60" if kind != "kill" else "sleep 10", "--partition=wide", *ALONE) for kind in kinds
-    }
+    jobs = {kind: crowd.submit("sleep 60", "--partition=wide", *ALONE) for kind in kinds}
     for kind, job in jobs.items():
         fault(crowd, kind, of=crowd.runs(job))
     crowd.life.seen["lost"] = {kind: (crowd.end(job, LONG_S), len(crowd.results(job))) for kind, job in jobs.items()}
@@ -90,10 +90,9 @@ def narrow(lost: Cluster) -> Cluster:
     lost.life.seen["second offer"] = lost.end(job), len(lost.results(job))
     lost.life.seen["offers"] = offers(lost, "train")
     clear(lost)
-    lost.on_head("scontrol", "update", "nodename=train-[1-4]", "state=power_down")
-    lost.until(lambda: not offers(lost, "train"))
+    lost.cool("train")
     fault(lost, "no-capacity", of="train")
-    lost.restart_keeper("--turn", "3", "--rest", "1")
+    lost.restart_keeper("--turn", "3", "--rest", "2")
     job = lost.submit("true", "--partition=train", "--nodes=2")
     told: list[str] = []
 
@@ -122,7 +121,7 @@ def moody(narrow: Cluster) -> Cluster:
     fault(narrow, "refuse", code="VcpuLimitExceeded", call="RunInstances", left="1")
     refused = narrow.submit("true", "--partition=quota", "--nodes=1")
     narrow.until(lambda: narrow.job(refused).get("AdminComment", " ").strip())
-    narrow.restart_keeper("--turn", "3", "--rest", "3")
+    narrow.restart_keeper(*QUICK)
     began = narrow.events()[-1]["at"]
     fault(narrow, "throttle", call="RunInstances", left="2")
     fault(narrow, "late", after="10s", left="1", of="wide")

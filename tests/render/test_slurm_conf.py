@@ -183,6 +183,7 @@ def test_includes_are_relative_so_that_slurmctld_sends_them_to_nodes() -> None:
     assert [line for line in lines if line.startswith("Include")] == [
         "Include host.conf",
         "Include first-job.conf",
+        "Include topology-plugin.conf",
         "Include own.conf",
     ]
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from corral.model.node_names import queue_of
 from sim.ec2 import BOOT_S, Endless, Machine
 from sim.faults import QUIET_AFTER
 from sim.life import END, Life, begun
-from sim.slurm import RESUME_TIMEOUT, SUSPEND_TIMEOUT
+from sim.slurm import RESUME_TIMEOUT, SUSPEND_TIMEOUT, Node
 
 LOOK_EACH = 60.0
 # Written down here once more, so that a change of the keeper's own is seen.
@@ -86,6 +86,7 @@ def _wrong(life: Life) -> Iterator[tuple[str, str]]:
             yield f"lost {node.name}", f"{node.name} has no machine and Slurm does not know"
         if node.name in _static(life) and node.state == "off":
             yield f"static {node.name}", f"{node.name} is always there and is off"
+    yield from _zones_of_idle(life, by_node)
     for machines in by_node.values():
         for machine in machines:
             node = life.slurm.known[machine.node]
@@ -169,6 +170,22 @@ def _hopeless(life: Life) -> Iterator[str]:
             yield f"queue {queue.name} launched {longest} machines in a row that did not boot"
         if longest < FAILURES_IN_A_ROW and life.slurm.stops.get(queue.name) and "hangs at boot" not in life.faults.met:
             yield f"queue {queue.name} was stopped after {longest} machines that did not boot"
+
+
+def _zones_of_idle(life: Life, by_node: Mapping[str, Sequence[Machine]]) -> Iterator[tuple[str, str]]:
+    """A job could be given idle nodes of two zones, and EFA would not reach from one to the other."""
+    for queue in (one for one in life.plan.queues if one.efa):
+        idle = {
+            life.zones[machines[0].offer]
+            for name, machines in by_node.items()
+            if queue_of(name) == queue.name and name not in queue.static_nodes and _is_free(life.slurm.known[name])
+        }
+        if len(idle) > 1:
+            yield f"apart {queue.name}", f"idle nodes of {queue.name} are in {', '.join(sorted(idle))}"
+
+
+def _is_free(node: Node) -> bool:
+    return node.state == "up" and node.job is None and not node.drain and not node.asap
 
 
 def _static(life: Life) -> frozenset[str]:

@@ -82,7 +82,9 @@ def _changes(tree: ast.Module, function: ast.FunctionDef, place: int) -> Iterato
         assert isinstance(found, ast.BoolOp)
         found.op = ast.And() if isinstance(found.op, ast.Or) else ast.Or()
         yield f"{ast.unparse(node)} -> {ast.unparse(found)}", whole
-    elif isinstance(node, ast.Tuple) and node.elts and all(isinstance(one, ast.Call) for one in node.elts[:-1]):
+    elif (
+        isinstance(node, ast.Tuple) and node.elts and all(isinstance(one, ast.Call | ast.Starred) for one in node.elts)
+    ):
         for number, element in enumerate(node.elts):
             whole, found = copied()
             assert isinstance(found, ast.Tuple)

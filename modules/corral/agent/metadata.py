@@ -7,6 +7,7 @@ import logging
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Sequence
 
 from corral.agent.errors import AgentError
 
@@ -15,7 +16,7 @@ _TOKEN_LIFE_S = 60  # one question follows at once
 _TIMEOUT_S = 5  # the service is on the machine's own link and answers in milliseconds
 # It answers late or not at all while a machine is new or busy, and refuses who asks too often: "retry with exponential
 # backoff" (the same page, "Query throttling"). A boot must not fail for that.
-_PAUSES_S = (0.5, 1.0, 2.0, 4.0)
+PAUSES_S = (0.5, 1.0, 2.0, 4.0)
 _LATER = frozenset({429, 500, 502, 503, 504})
 
 log = logging.getLogger("corral.agent")
@@ -29,22 +30,25 @@ class _LaterError(MetadataError):
     """Nor need it mean anything: it may answer in a moment."""
 
 
-def instance_tag(key: str, service: str = SERVICE) -> str | None:
+def instance_tag(key: str, service: str = SERVICE, pauses_s: Sequence[float] = PAUSES_S) -> str | None:
     """The value of one of the instance's tags; None if it has no such tag. Raises MetadataError."""
-    return read(f"tags/instance/{key}", service)
+    return read(f"tags/instance/{key}", service, pauses_s)
 
 
-def read(name: str, service: str = SERVICE) -> str | None:
-    """What the instance's metadata say under this name; None if nothing. Raises MetadataError."""
+def read(name: str, service: str = SERVICE, pauses_s: Sequence[float] = PAUSES_S) -> str | None:
+    """What the instance's metadata say under this name; None if nothing. Raises MetadataError.
+
+    `pauses_s`: before each further question, where the service answers late or with a failure of its own.
+    """
     lifetime = {"X-aws-ec2-metadata-token-ttl-seconds": str(_TOKEN_LIFE_S)}
-    token = _ask(f"{service}/latest/api/token", "PUT", lifetime)
+    token = _ask(f"{service}/latest/api/token", "PUT", lifetime, pauses_s)
     if token is None:
         raise MetadataError(f"the metadata service at {service} gives no token")
-    return _ask(f"{service}/latest/meta-data/{name}", "GET", {"X-aws-ec2-metadata-token": token})
+    return _ask(f"{service}/latest/meta-data/{name}", "GET", {"X-aws-ec2-metadata-token": token}, pauses_s)
 
 
-def _ask(url: str, method: str, headers: dict[str, str]) -> str | None:
-    for pause_s in _PAUSES_S:
+def _ask(url: str, method: str, headers: dict[str, str], pauses_s: Sequence[float]) -> str | None:
+    for pause_s in pauses_s:
         try:
             return _ask_once(url, method, headers)
         except _LaterError as error:

@@ -1,7 +1,7 @@
 """What the agent needs beside itself: boto3 and all that it imports, with the services alone that the agent calls.
 
-It is the boto3 that this Python has: machines run the very one that corral runs with, whatever their image brings. Packed
-as the agent is, and apart from it: it changes with boto3, the agent with corral.
+It is the boto3 that this Python has: machines run the very one that corral runs with, whatever their image brings.
+It is packed as the agent is, and apart from it: it changes with boto3, the agent with corral.
 """
 
 from __future__ import annotations
