@@ -31,4 +31,4 @@ def test_the_heads_policy_does_not_grow_with_the_templates() -> None:
     policy = json.dumps(
         head_policy(_cluster_arns(plan, "123456789012", {**dict.fromkeys(NAMES, ARN), "lustre": [ARN]}))
     )
-    assert (templates, len("".join(policy.split())) < 10_240 / 2) == (60, True)
+    assert (templates, len("".join(policy.split())) < 10_240 * 2 / 3) == (60, True)
