@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from corral.agent.host_ec2 import Ec2Host
-from corral.agent.hosts import HostError, keeper, mariadb, munge, run, slurmctld, slurmd, slurmdbd
+from corral.agent.hosts import Daemon, HostError, keeper, mariadb, munge, run, slurmctld, slurmd, slurmdbd
 
 DISK = "/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_vol0123"
 HEADER = "# Managed by corral: written by `corral-agent boot`.\n"
@@ -185,16 +185,21 @@ def test_slurmctld_is_started_with_the_directories_of_its_user(host: Ec2Host, sh
     ]
 
 
+def unit(lines: Sequence[str]) -> list[str]:
+    """The lines of a drop-in before those of its service."""
+    return list(lines[: lines.index("[Service]") - 1])
+
+
 def test_slurmctld_does_not_start_without_its_state(host: Ec2Host, tmp_path: Path) -> None:
     host.start(slurmctld("/usr/sbin", "/var/lib/corral/slurmctld"))
     lines = (tmp_path / "etc/systemd/system/slurmctld.service.d/corral.conf").read_text().splitlines()
-    assert lines[-2:] == ["RequiresMountsFor=/var/lib/corral/slurmctld /var/log/slurm", "After=slurmdbd.service"]
+    assert unit(lines)[-2:] == ["RequiresMountsFor=/var/lib/corral/slurmctld /var/log/slurm", "After=slurmdbd.service"]
 
 
 def test_mariadb_is_debians_with_its_data_on_the_state_volume(host: Ec2Host, shell: Shell, tmp_path: Path) -> None:
     host.start(mariadb())
     drop_in = tmp_path / "etc/systemd/system/mariadb.service.d/corral.conf"
-    assert (shell.commands, drop_in.read_text().splitlines()[1:]) == (
+    assert (shell.commands, unit(drop_in.read_text().splitlines())[1:]) == (
         [
             "install -d --owner=mysql /var/lib/corral/mariadb",
             "install -d --owner=mysql /run/mysqld",
@@ -209,7 +214,7 @@ def test_mariadb_is_debians_with_its_data_on_the_state_volume(host: Ec2Host, she
 def test_slurmdbd_waits_for_its_database(host: Ec2Host, shell: Shell, tmp_path: Path) -> None:
     host.start(slurmdbd("/usr/sbin"))
     lines = (tmp_path / "etc/systemd/system/slurmdbd.service.d/corral.conf").read_text().splitlines()
-    assert (shell.commands, lines[-2:]) == (
+    assert (shell.commands, unit(lines)[-2:]) == (
         [
             "install -d --owner=slurm /var/log/slurm",
             "install -d --owner=slurm /run/slurmdbd",
@@ -230,7 +235,17 @@ def test_slurmd_reads_its_options_from_debians_place(host: Ec2Host, tmp_path: Pa
 def test_slurmd_starts_without_a_slurm_conf_which_debians_unit_wants(host: Ec2Host, tmp_path: Path) -> None:
     host.start(slurmd("/usr/sbin"))
     text = (tmp_path / "etc/systemd/system/slurmd.service.d/corral.conf").read_text()
-    assert text == (f"{HEADER}[Unit]\nConditionPathExists=\nRequiresMountsFor=/var/spool/slurmd /var/log/slurm\n")
+    expected = (
+        f"{HEADER}[Unit]\nConditionPathExists=\nRequiresMountsFor=/var/spool/slurmd /var/log/slurm\n\n[Service]\n"
+    )
+    assert text.startswith(expected)
+
+
+@pytest.mark.parametrize("daemon", [slurmctld("/usr/sbin", "/s"), slurmdbd("/usr/sbin"), slurmd("/usr/sbin"), munge()])
+def test_a_daemon_of_a_package_that_crashes_is_started_again(host: Ec2Host, tmp_path: Path, daemon: Daemon) -> None:
+    host.start(daemon)
+    lines = (tmp_path / f"etc/systemd/system/{daemon.unit}.service.d/corral.conf").read_text().splitlines()
+    assert lines[-3:] == ["[Service]", "Restart=on-failure", "RestartSec=5"]
 
 
 def test_a_daemon_without_options_leaves_etc_default_alone(host: Ec2Host, tmp_path: Path) -> None:

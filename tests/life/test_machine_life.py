@@ -94,10 +94,10 @@ def used(suspended: Life) -> Life:
     for name, directory in where.items():
         done = Vpc(directory=directory).run(name, ("useradd", "--uid=2000", "--no-create-home", "ada"))
         assert done.returncode == 0, done.stderr
-    output = home(suspended) / "ada/out"
-    output.parent.mkdir(mode=0o777)
-    output.parent.chmod(0o777)
-    submit = ("sbatch", "--wait", "--export=NONE", "--chdir=/", "--output=/home/ada/out")
+    output = home(suspended) / "ada.out"
+    output.touch()
+    output.chmod(0o666)
+    submit = ("sbatch", "--wait", "--export=NONE", "--chdir=/", "--output=/home/ada.out")
     program = "/usr/bin/python3 /home/who_am_i.py"
     on_head(suspended, "timeout", str(JOB_IN_S), *AS_ADA, *submit, "--nodelist=train-2", f"--wrap={program}")
     suspended.seen["ada"] = output.read_text()

@@ -43,6 +43,12 @@ _DROP_IN = """[Unit]
 ConditionPathExists=
 RequiresMountsFor={directories}
 """
+# Debian's units of slurmctld, slurmdbd and slurmd do not start again what has crashed.
+_AGAIN = """
+[Service]
+Restart=on-failure
+RestartSec=5
+"""
 # A unit, unlike `mount`, brings the file system back after a reboot, and can be started again.
 _MOUNT_UNIT = """[Unit]
 Description=corral: {place}
@@ -146,9 +152,8 @@ class Ec2Host:
             variable = f"{daemon.unit.upper()}_OPTIONS"
             self._write(f"/etc/default/{daemon.unit}", f"{variable}={shlex.quote(shlex.join(options))}\n")
         if daemon.packaged:
-            text = _DROP_IN.format(directories=" ".join(daemon.owned)) + "".join(
-                f"After={unit}.service\n" for unit in daemon.after
-            )
+            after = "".join(f"After={unit}.service\n" for unit in daemon.after)
+            text = _DROP_IN.format(directories=" ".join(daemon.owned)) + after + _AGAIN
             self._write_unit(f"{daemon.unit}.service.d/corral.conf", text)
         else:
             text = _UNIT.format(unit=daemon.unit, command=shlex.join(daemon.command))

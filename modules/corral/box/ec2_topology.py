@@ -1,6 +1,6 @@
 """Where the box's instances stand in a network: DescribeInstanceTopology.
 
-Source: EC2 API reference, DescribeInstanceTopology. The box has no network of that kind, so it makes one up from what is
+Source: EC2 API reference, DescribeInstanceTopology. The box has no network of that kind, so it makes one up of what is
 known: a zone is one top switch, below it four middle ones, below each leaves for a few machines. An instance keeps its
 place, as the names follow from its id. Instances of one cluster placement group share the middle switch.
 """

@@ -8,5 +8,5 @@ SLURMDBD_PORT = 6819  # Slurm's own default
 
 
 def dump_key(cluster: str) -> str:
-    """The key of the cluster's dump in its base's bucket; not below the cluster's prefix, as it outlives the cluster."""
+    """The key of the cluster's dump in its base's bucket; not below the cluster's prefix, since it outlives that."""
     return f"accounting/{cluster}.sql.gz"
