@@ -219,3 +219,13 @@ def test_a_machine_that_has_no_credentials_yet_is_one_sentence(
     session = boto3.session.Session()
     with pytest.raises(Ec2Error, match=r"^EC2 cannot be asked: Unable to locate credentials$"):
         call(Ec2(session.client("ec2", region_name="us-east-1", endpoint_url="http://127.0.0.1:9"), "dev"))
+
+
+def test_a_launch_whose_tags_come_late_is_known_by_its_order() -> None:
+    made = client()
+    stub = Stubber(made)
+    shown = [{"InstanceId": f"i-{index}", "AmiLaunchIndex": index, "State": {"Name": "pending"}} for index in (0, 1)]
+    stub.add_response("run_instances", {"Instances": shown})
+    stub.activate()
+    held = Ec2(made, "dev").launch(TEMPLATE, ["train-7", "train-2"], "token", at_least=1)
+    assert [(one.node, one.instance_id) for one in held] == [("train-2", "i-0"), ("train-7", "i-1")]

@@ -248,7 +248,10 @@ def test_down_where_no_box_ever_was_says_so_and_starts_none(tmp_path: Path) -> N
 
 def test_down_where_no_box_ever_was_is_a_document_too(tmp_path: Path) -> None:
     done = corral("down", "dev", "--json", "--box-dir", str(tmp_path / "box"))
-    assert (done.returncode, json.loads(done.stdout)) == (0, {"schema": "corral.down/1", "kept": [], "erased": []})
+    assert (done.returncode, json.loads(done.stdout)) == (
+        0,
+        {"schema": "corral.down/1", "kept": [], "erased": [], "drained": None},
+    )
 
 
 def test_missing_argument_is_wrong_input() -> None:

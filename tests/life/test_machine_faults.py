@@ -130,11 +130,11 @@ def moody(narrow: Cluster) -> Cluster:
     launches = [one for one in narrow.events() if one["event"] == "launched" and one["at"] >= began]
     seen["late"] = [len(one["instances"]) for one in launches]
     fault(narrow, "dies-after-launch", left="1", of="wide")
-    narrow.until(lambda: not offers(narrow, "wide"), LONG_S)
+    narrow.cool("wide")
     dying = narrow.submit("true", "--partition=wide", *ALONE)
     seen["dying"] = narrow.end(dying, LONG_S), len(narrow.results(dying))
     narrow.on_head("sh", "-c", "echo ResumeTimeout=30 >> /etc/slurm/own.conf; scontrol reconfigure")
-    narrow.until(lambda: not offers(narrow, "wide"), LONG_S)
+    narrow.cool("wide")
     fault(narrow, "hang-boot", left="1", of="wide")
     hung = narrow.submit("true", "--partition=wide", *ALONE)
     seen["hung"] = narrow.end(hung, LONG_S), len(narrow.results(hung))

@@ -61,7 +61,7 @@ class Ec2:
                 ClientToken=token,
                 TagSpecifications=[{"ResourceType": "instance", "Tags": tags}],
             )
-        return tuple(_instances([answer]))
+        return tuple(_instances([answer], nodes))
 
     def instances(self) -> tuple[Instance, ...]:
         """All instances that are or were nodes of this cluster, sorted by node; EC2 shows ended ones for an hour.
@@ -139,11 +139,12 @@ def _explained() -> Iterator[None]:
         raise Ec2Error(f"EC2 cannot be asked: {error}", Kind.OUTAGE) from error
 
 
-def _instances(reservations: Sequence[Any]) -> Iterator[Instance]:
+def _instances(reservations: Sequence[Any], launched_for: Sequence[str] = ()) -> Iterator[Instance]:
+    """Those that are nodes. Tags can be shown later than their instance: who launched it knows what it is for."""
     for held in (one for reservation in reservations for one in reservation["Instances"]):
         tags = {tag["Key"]: tag["Value"] for tag in held.get("Tags", ())}
         try:
-            node = identity_in(tags.get(NODES_TAG, ""), held["AmiLaunchIndex"]).node
+            node = identity_in(tags.get(NODES_TAG) or fold(launched_for), held["AmiLaunchIndex"]).node
         except IdentityError:
             continue  # somebody else's tag
         yield Instance(

@@ -5,7 +5,7 @@ simulator can be EC2 and Slurm, and can kill the keeper between any two steps.
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -282,7 +282,8 @@ class Keeper:
         template = self.deployed.templates.get(intent.offer)
         if template is None:
             raise Ec2Error(f"offer {intent.offer} has no launch template", Kind.REQUEST)
-        return self._cloud.launch(template, intent.nodes, intent.token, at_least=intent.at_least)
+        made = self._cloud.launch(template, intent.nodes, intent.token, at_least=intent.at_least)
+        return tuple(replace(one, offer=one.offer or intent.offer) for one in made)
 
     def _refused(self, wish: Wish, step: Launch, kind: Kind, why: str, made: tuple[Instance, ...]) -> None:
         held = memory.concluded(self.memory, wish.key, made)
