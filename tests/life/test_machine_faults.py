@@ -19,7 +19,7 @@ from corral.box import control
 pytestmark = [pytest.mark.pulumi, pytest.mark.box, pytest.mark.slurm]
 LONG_S = 240.0
 ALONE = ("--nodes=1", "--exclusive")
-STEPS = 150
+STEPS = 500  # of a tenth of a second: the keeper knows of the end of a block within 15 s
 # A job that notes when it is asked for a checkpoint, and goes on.
 LISTENS = """trap 'date +%s.%N >> /home/asked-$SLURM_JOB_ID' USR1
 touch /home/began-$SLURM_JOB_ID
@@ -83,29 +83,29 @@ def test_a_job_that_loses_its_machine_starts_again_and_ends_once(lost: Cluster, 
 
 
 @pytest.fixture(scope="module")
-def narrow(lost: Cluster) -> Cluster:
+def narrow(hurt: Cluster) -> Cluster:
     """The first offer had no room for a job; then none had any, until the job had been requeued six times."""
-    fault(lost, "no-capacity", of="train", market="spot")
-    job = lost.submit("true", "--partition=train", "--nodes=2")
-    lost.life.seen["second offer"] = lost.end(job), len(lost.results(job))
-    lost.life.seen["offers"] = offers(lost, "train")
-    clear(lost)
-    lost.cool("train")
-    fault(lost, "no-capacity", of="train")
-    lost.restart_keeper("--turn", "3", "--rest", "2")
-    job = lost.submit("true", "--partition=train", "--nodes=2")
+    fault(hurt, "no-capacity", of="train", market="spot")
+    job = hurt.submit("true", "--partition=train", "--nodes=2")
+    hurt.life.seen["second offer"] = hurt.end(job), len(hurt.results(job))
+    hurt.life.seen["offers"] = offers(hurt, "train")
+    clear(hurt)
+    hurt.cool("train")
+    fault(hurt, "no-capacity", of="train")
+    hurt.restart_keeper("--turn", "3", "--rest", "2")
+    job = hurt.submit("true", "--partition=train", "--nodes=2")
     told: list[str] = []
 
     def bounced() -> bool:
-        held = lost.job(job)
+        held = hurt.job(job)
         told.append(held.get("AdminComment", ""))
         return int(held.get("Restarts", "0")) >= 6
 
-    lost.until(bounced, LONG_S)
-    clear(lost)
-    lost.life.seen["no offer"] = lost.end(job, LONG_S)[0], len(lost.results(job))
-    lost.life.seen["told"] = max(told, key=len)
-    return lost
+    hurt.until(bounced, LONG_S)
+    clear(hurt)
+    hurt.life.seen["no offer"] = hurt.end(job, LONG_S)[0], len(hurt.results(job))
+    hurt.life.seen["told"] = max(told, key=len)
+    return hurt
 
 
 def offers(cluster: Cluster, queue: str) -> list[str]:
@@ -115,35 +115,35 @@ def offers(cluster: Cluster, queue: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def moody(narrow: Cluster) -> Cluster:
+def moody(hurt: Cluster) -> Cluster:
     """Throttled twice; shown late; dead after their launch; refused for good; booting for ever."""
-    seen = narrow.life.seen
-    fault(narrow, "refuse", code="VcpuLimitExceeded", call="RunInstances", left="1")
-    refused = narrow.submit("true", "--partition=quota", "--nodes=1")
-    narrow.until(lambda: narrow.job(refused).get("AdminComment", " ").strip())
-    narrow.restart_keeper(*QUICK)
-    began = narrow.events()[-1]["at"]
-    fault(narrow, "throttle", call="RunInstances", left="2")
-    fault(narrow, "late", after="10s", left="1", of="wide")
-    throttled = narrow.submit("true", "--partition=wide", *ALONE)
-    seen["throttled"] = narrow.end(throttled), len(narrow.results(throttled))
-    launches = [one for one in narrow.events() if one["event"] == "launched" and one["at"] >= began]
+    seen = hurt.life.seen
+    fault(hurt, "refuse", code="VcpuLimitExceeded", call="RunInstances", left="1")
+    refused = hurt.submit("true", "--partition=quota", "--nodes=1")
+    hurt.until(lambda: hurt.job(refused).get("AdminComment", " ").strip())
+    hurt.restart_keeper(*QUICK)
+    began = hurt.events()[-1]["at"]
+    fault(hurt, "throttle", call="RunInstances", left="2")
+    fault(hurt, "late", after="10s", left="1", of="wide")
+    throttled = hurt.submit("true", "--partition=wide", *ALONE)
+    seen["throttled"] = hurt.end(throttled), len(hurt.results(throttled))
+    launches = [one for one in hurt.events() if one["event"] == "launched" and one["at"] >= began]
     seen["late"] = [len(one["instances"]) for one in launches]
-    fault(narrow, "dies-after-launch", left="1", of="wide")
-    narrow.cool("wide")
-    dying = narrow.submit("true", "--partition=wide", *ALONE)
-    seen["dying"] = narrow.end(dying, LONG_S), len(narrow.results(dying))
-    narrow.on_head("sh", "-c", "echo ResumeTimeout=30 >> /etc/slurm/own.conf; scontrol reconfigure")
-    narrow.cool("wide")
-    fault(narrow, "hang-boot", left="1", of="wide")
-    hung = narrow.submit("true", "--partition=wide", *ALONE)
-    seen["hung"] = narrow.end(hung, LONG_S), len(narrow.results(hung))
-    narrow.on_head("sh", "-c", "echo ResumeTimeout=240 >> /etc/slurm/own.conf; scontrol reconfigure")
-    clear(narrow)
-    held = narrow.job(refused)
+    fault(hurt, "dies-after-launch", left="1", of="wide")
+    hurt.cool("wide")
+    dying = hurt.submit("true", "--partition=wide", *ALONE)
+    seen["dying"] = hurt.end(dying, LONG_S), len(hurt.results(dying))
+    hurt.on_head("sh", "-c", "echo ResumeTimeout=30 >> /etc/slurm/own.conf; scontrol reconfigure")
+    hurt.cool("wide")
+    fault(hurt, "hang-boot", left="1", of="wide")
+    hung = hurt.submit("true", "--partition=wide", *ALONE)
+    seen["hung"] = hurt.end(hung, LONG_S), len(hurt.results(hung))
+    hurt.on_head("sh", "-c", "echo ResumeTimeout=240 >> /etc/slurm/own.conf; scontrol reconfigure")
+    clear(hurt)
+    held = hurt.job(refused)
     seen["refused"] = held["JobState"], held["AdminComment"]
-    narrow.on_head("scancel", str(refused))
-    return narrow
+    hurt.on_head("scancel", str(refused))
+    return hurt
 
 
 def test_a_job_takes_the_second_offer_when_the_first_has_no_room(narrow: Cluster) -> None:
@@ -187,31 +187,31 @@ def test_a_queue_that_is_refused_waits_and_says_why_while_others_go_on(moody: Cl
 
 
 @pytest.fixture(scope="module")
-def warned(moody: Cluster) -> Cluster:
+def warned(hurt: Cluster) -> Cluster:
     """A job on a machine that may be taken back; then one that is; then one whose capacity block ends."""
-    seen, home = moody.life.seen, moody.home()
+    seen, home = hurt.life.seen, hurt.home()
     shutil.copy(Path(__file__).parent / "programs/steps.py", home)
-    hinted = moody.submit(LISTENS.format(60), "--partition=train", *ALONE)
+    hinted = hurt.submit(LISTENS.format(60), "--partition=train", *ALONE)
     python = "--export=ALL,PYTHON=/usr/bin/python3"
     submit = ("sbatch", "--parsable", "--chdir=/home", "--ntasks-per-node=1", "--nodes=1", "--partition=block", python)
-    blocked = int(moody.on_head(*submit, "/opt/corral/jobs/block/jax.sbatch", "/home/steps.py", str(STEPS)))
-    moody.until(lambda: (home / f"began-{hinted}").exists() and (home / "checkpoints/losses-0").exists())
-    fault(moody, "rebalance", of=moody.job(hinted)["NodeList"])
-    seen["block's offer"] = offers(moody, "block")
-    fault(moody, "block-end", of="block", after="60s")
-    seen["hinted"] = moody.end(hinted), len(moody.results(hinted))
+    blocked = int(hurt.on_head(*submit, "/opt/corral/jobs/block/jax.sbatch", "/home/steps.py", str(STEPS)))
+    hurt.until(lambda: (home / f"began-{hinted}").exists() and (home / "checkpoints/losses-0").exists())
+    fault(hurt, "rebalance", of=hurt.job(hinted)["NodeList"])
+    seen["block's offer"] = offers(hurt, "block")
+    fault(hurt, "block-end", of="block", after="60s")
+    seen["hinted"] = hurt.end(hinted), len(hurt.results(hinted))
     seen["asked"] = (home / f"asked-{hinted}").read_text().count("\n")
-    seen["blocked"] = moody.end(blocked, LONG_S)
-    seen["offer after"] = offers(moody, "block")
+    seen["blocked"] = hurt.end(blocked, LONG_S)
+    seen["offer after"] = offers(hurt, "block")
     seen["losses"] = (home / "checkpoints/losses-0").read_text().splitlines()
-    noticed = moody.submit(LISTENS.format(600), "--partition=train", *ALONE)
-    moody.until(lambda: (home / f"began-{noticed}").exists())
+    noticed = hurt.submit(LISTENS.format(600), "--partition=train", *ALONE)
+    hurt.until(lambda: (home / f"began-{noticed}").exists())
     began = time.time()
-    fault(moody, "spot-notice", of=moody.job(noticed)["NodeList"], after="120s")
-    moody.until(lambda: (home / f"asked-{noticed}").exists())
+    fault(hurt, "spot-notice", of=hurt.job(noticed)["NodeList"], after="120s")
+    hurt.until(lambda: (home / f"asked-{noticed}").exists())
     seen["signal_s"] = float((home / f"asked-{noticed}").read_text().split()[0]) - began
-    moody.on_head("scancel", str(noticed))
-    return moody
+    hurt.on_head("scancel", str(noticed))
+    return hurt
 
 
 def test_a_hint_asks_for_one_checkpoint_and_moves_no_job(warned: Cluster) -> None:
