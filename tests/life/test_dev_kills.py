@@ -76,7 +76,7 @@ def must(desk: Desk, *arguments: str) -> None:
 
 
 def test_an_up_that_was_killed_again_and_again_is_continued_and_nothing_is_doubled(seen: Seen) -> None:
-    assert seen.again == {"base": (0, 0, 32), "cluster": (0, 0, 51)}
+    assert seen.again == {"base": (0, 0, 32), "cluster": (0, 0, 55)}
 
 
 def test_a_down_that_was_killed_again_and_again_is_continued_and_leaves_what_is_kept(seen: Seen) -> None:

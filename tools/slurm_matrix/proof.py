@@ -15,8 +15,6 @@ from corral.render import cluster_files
 from corral.render.slurm import features, slurm_time
 from render.slurm_files import settings
 
-# What slurm.conf and `scontrol show config` call differently.
-SHOWN_AS = {"SlurmctldHost": "SlurmctldHost[0]"}
 # A warning of slurmd's that says nothing about the files: it runs beside slurmctld here.
 HARMLESS_TO_SLURMD = ("Running with local config file despite", "cgroup/v1 plugin is deprecated")
 
@@ -50,7 +48,9 @@ def _of_config(files: Mapping[str, str], controller: Controller) -> Iterator[str
     shown = slurms.show_config(controller)
     for name in ("slurm.conf", "host.conf", "cgroup.conf"):
         for key, value in settings(files[f"slurm/{name}"]).items():
-            yield from _unequal(f"{name}: {key}", _plain(value), _plain(shown.get(SHOWN_AS.get(key, key), "nothing")))
+            # What there can be several of is numbered: hosts in every release, prologs from 24.11 on.
+            found = shown.get(key, shown.get(f"{key}[0]", "nothing"))
+            yield from _unequal(f"{name}: {key}", _plain(value), _plain(found))
 
 
 def _plain(value: str) -> tuple[str, ...]:
