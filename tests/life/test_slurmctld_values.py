@@ -227,6 +227,7 @@ def prepare(directory: Path, number: int, place: Place, extra: Mapping[str, str]
         (directory / name).write_text(files[f"slurm/{name}"])
     (directory / "own.conf").touch()
     (directory / "first-job.conf").touch()
+    (directory / "topology-plugin.conf").touch()
     inside = f"/mnt/tries/{number:02}"
     moved = {
         "SlurmctldPort": 20000 + number,

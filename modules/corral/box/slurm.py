@@ -37,7 +37,7 @@ PROGRAMS = ("slurmctld", "scontrol", "munged", "ip")
 ENTRANCES = ("unshare", "nsenter", "pivot_root")  # always this machine's own
 START_TIMEOUT_S = 30  # it takes 0.3 s, many times that on a busy machine
 STOP_TIMEOUT_S = 10  # slurmctld saves its state; beyond that it is killed
-COMMAND_TIMEOUT_S = 300  # scontrol gives up by itself after MessageTimeout; what runs many of them takes longer
+COMMAND_TIMEOUT_S = 120  # scontrol gives up by itself after MessageTimeout; what runs many of them takes longer
 _OF_SLURMDBD = frozenset(
     {f"AccountingStorage{what}" for what in ("Enforce", "Host", "TRES", "Type")} | {"JobAcctGatherType"}
 )
