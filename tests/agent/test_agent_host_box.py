@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -123,3 +124,23 @@ def test_a_daemon_of_another_user_is_started_as_that_user(host: BoxHost) -> None
     command = "setpriv --reuid=munge --init-groups --regid munge -- /nowhere/corral-munged"
     with pytest.raises(HostError, match=f"^{command} failed with "):
         host.start(Daemon(unit="x", command=("/nowhere/corral-munged",), user="munge"))
+
+
+def test_a_daemon_that_is_called_by_a_link_is_the_one_that_runs(host: BoxHost, tmp_path: Path) -> None:
+    """Debian's slurmctld is a link to one of several: a restart that does not see it starts a second one."""
+    real, link = tmp_path / "sleeper-real", tmp_path / "sleeper"
+    shutil.copy(shutil.which("sleep") or "/bin/sleep", real)
+    link.symlink_to(real)
+    with subprocess.Popen([link, "60"]) as first:
+        until(lambda: Path(f"/proc/{first.pid}/exe").readlink() == real)
+        host.start(Daemon(unit="sleeper", command=(str(link), "61"), alone=True, forks=False))
+        sleeping = [one for one in Path("/proc").glob("[0-9]*/exe") if is_link_to(one, real)]
+        first.kill()
+    assert [one.parent.name for one in sleeping] == [str(first.pid)]
+
+
+def is_link_to(exe: Path, program: Path) -> bool:
+    try:
+        return exe.readlink() == program
+    except OSError:  # it has ended
+        return False

@@ -128,7 +128,9 @@ def _processes(daemon: Daemon) -> tuple[int, ...]:
 def _is(daemon: Daemon, entry: Path) -> bool:
     try:
         if daemon.packaged:
-            return _program(entry) == Path(daemon.command[0]).name
+            # Debian's /usr/sbin/slurmctld is a link to one of several alternatives.
+            program = Path(daemon.command[0])
+            return _program(entry) in (program.name, program.resolve().name)
         words = (entry / "cmdline").read_bytes().split(b"\0")
         return b"corral.agent" in words and words[-2:-1] == [daemon.command[-1].encode()]
     except OSError:  # processes come and go

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 from pathlib import Path
+from typing import Any
 
 from corral.cli.on_head import AGENT, UNKNOWN_COMMAND, Answer, Unreachable, head_at
 from corral.engine.account import Account
@@ -31,7 +34,7 @@ class Applying:
         box = environment.get("CORRAL_BOX_DIR")
         head = head_at(found.id, self._account, environment.get("AWS_ENDPOINT_URL"), Path(box) if box else None)
         try:
-            told = told_of(head.run((AGENT, "apply"), _WITHIN_S))
+            told = told_of(head.run((AGENT, "apply", "--json"), _WITHIN_S))
         except Unreachable as error:
             if error.idle:  # no machine, nothing to bring to it
                 return None
@@ -42,10 +45,22 @@ class Applying:
 
 def told_of(answer: Answer) -> str:
     """What an apply said, as a sentence."""
-    lines = [line for line in (answer.out + answer.err).splitlines() if line.strip()]
-    last = lines[-1].strip() if lines else f"exit code {answer.code}"
-    if answer.code == 0:
-        return last if lines else "the head has the new configuration"
     if answer.code == UNKNOWN_COMMAND:
         return "the head's agent is older than this command and cannot apply a new configuration: replace the head"
-    return f"the head did not take the new configuration: {last}"
+    said = _document(answer.out)
+    if answer.code:
+        lines = [line.strip() for line in answer.err.splitlines() if line.strip()]
+        why = said.get("why") or (lines[-1] if lines else f"exit code {answer.code}")
+        return f"the head did not take the new configuration: {why}"
+    if said.get("result") == "nothing":
+        return "the head has this configuration already"
+    leaving = ", ".join(said.get("leaving") or ())
+    return "the head has the new configuration" + (f"; still in use: {leaving}" if leaving else "")
+
+
+def _document(text: str) -> dict[str, Any]:
+    """What the head printed last, if that is a document."""
+    with contextlib.suppress(ValueError, IndexError):
+        found = json.loads(text.strip().splitlines()[-1])
+        return found if isinstance(found, dict) else {}
+    return {}
