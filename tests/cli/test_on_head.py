@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from corral.cli.applying import told_of
 from corral.cli.draining import drained_line, refusal, unreached
 from corral.cli.on_head import Answer, SsmHead, Unreachable, answered, events_of, history_of, state_of
 from corral.model.head import Drained, Events, HeadJob, HeadState, History, JobRun
@@ -101,6 +100,10 @@ def test_pages_of_runs_are_put_together() -> None:
     [
         (answer(code=2, err="usage: ..."), "the head's agent knows no `state`, `corral up` renews it"),
         (answer(code=1, err="a\nsqueue: cannot connect\n"), "the head could not say its state: squeue: cannot connect"),
+        (
+            answer(code=127, err="nsenter: failed to execute /opt/corral/bin/corral-agent: No such file or directory"),
+            "the head has not booted yet",
+        ),
         (answer(code=127), "the head could not say its state: exit code 127"),
     ],
 )
@@ -202,19 +205,3 @@ def test_down_without_an_answer_is_refused_while_machines_run() -> None:
 )
 def test_a_drain_says_what_became_of_the_jobs(done: Drained, told: str) -> None:
     assert drained_line(done) == told
-
-
-@pytest.mark.parametrize(
-    ("said", "told"),
-    [
-        (Answer(code=0, out="nothing has changed\n", err=""), "nothing has changed"),
-        (Answer(code=0, out="", err=""), "the head has the new configuration"),
-        (Answer(code=1, out="", err="not now"), "the head did not take the new configuration: not now"),
-        (
-            Answer(code=2, out="", err="usage"),
-            "the head's agent is older than this command and cannot apply a new configuration: replace the head",
-        ),
-    ],
-)  # fmt: skip
-def test_what_an_apply_said_is_a_sentence(said: Answer, told: str) -> None:
-    assert told_of(said) == told

@@ -31,6 +31,7 @@ class Draining:
     def __init__(self, *, now: bool, grace_s: float) -> None:
         self._now, self._grace_s = now, grace_s
         self.done: Drained | None = None
+        self._told = ""
 
     def look(self, cluster: Stack) -> None:
         """Raises EngineError where jobs run and `now` was not said. Says how many wait."""
@@ -79,7 +80,9 @@ class Draining:
             running = len(launched_machines(account, cluster.name))
             if running and not self._now:
                 raise unreached(cluster.title, str(error), running) from None
-            cluster.printer.say(f"{cluster.title}: {error}; {running} launched machines run")
+            if str(error) != self._told:
+                cluster.printer.say(f"{cluster.title}: {error}; {running} launched machines run")
+            self._told = str(error)
             return None
 
 

@@ -157,5 +157,7 @@ def _read(kind: type[Record], answer: Answer, what: str) -> Record:
             raise Unreachable(f"the head's agent is of another version, `corral up` renews it ({error})") from None
     if answer.code == UNKNOWN_COMMAND:
         raise Unreachable(f"the head's agent knows no `{what}`, `corral up` renews it")
+    if f"{AGENT}: No such file or directory" in answer.err:  # user data has not come that far
+        raise Unreachable("the head has not booted yet")
     told = answer.err.strip().splitlines()
     raise Unreachable(f"the head could not say its {what}: {told[-1] if told else f'exit code {answer.code}'}")
