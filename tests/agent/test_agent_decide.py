@@ -282,6 +282,11 @@ def test_a_node_is_used_again_when_the_machine_that_it_was_drained_for_is_gone()
     assert decided([off, on], [instance("train-2", "i-0b")]) == [Undrain(nodes=("train-1", "train-2"))]
 
 
+def test_a_node_that_the_keeper_set_down_is_used_again_when_it_is_off() -> None:
+    off = node("train-1", "DOWN+CLOUD+POWERED_DOWN", reason="corral: its machine is gone [root@now]")
+    assert decided([off], []) == [Undrain(nodes=("train-1",))]
+
+
 def test_a_node_that_an_administrator_drained_stays_so() -> None:
     assert decided([node("train-1", "IDLE+CLOUD+DRAIN+POWERED_DOWN", reason="disk [ann@now]")], []) == []
 

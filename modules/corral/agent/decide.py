@@ -277,7 +277,8 @@ def _healed(settled: Sequence[SlurmNode], held: Mapping[str, Sequence[Instance]]
         sorted(
             node.name
             for node in settled
-            if "DRAIN" in node.states
+            # DOWN: as the keeper sets it before it powers it down, which does not always end it.
+            if ("DRAIN" in node.states or {"DOWN", "POWERED_DOWN"} <= node.states)
             and node.reason.startswith(_OWN_REASON)
             and (
                 "POWERED_DOWN" in node.states
