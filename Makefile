@@ -34,10 +34,10 @@ test-fast: ## run the tests that need neither Slurm nor the engine
 	$(PREPARE) venv
 	$(PYTEST) $(SPREAD) -m 'not slurm and not pulumi' $(ARGS)
 
-slurm-matrix: ## load every environment in each release of Slurm that can be had (root; debootstrap, 600 MB, once)
-	$(PREPARE) venv debian slurm-roots
+slurm-matrix: ## load every environment, and live a life, in each release of Slurm that can be had (root; 1.3 GB, once)
+	$(PREPARE) venv debian pulumi slurm-roots
 	@PYTHONPATH=tests $(VENV)/python -m tools.slurm_matrix
-	$(PYTEST) -m slurm tests/life/test_slurm_matrix.py $(ARGS)
+	$(PYTEST) -m slurm tests/life/test_slurm_matrix.py tests/life/test_releases_life.py $(ARGS)
 
 sim: ## live N clusters in memory, from seed FIRST on, and see whether the simulator finds what is broken on purpose
 	$(PREPARE) venv

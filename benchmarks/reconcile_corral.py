@@ -12,11 +12,11 @@ from pathlib import Path
 from outside import Outside, exit_told
 
 from corral.agent import slurm
-from corral.agent.__main__ import _impatient, _records
 from corral.agent.answers import lean
 from corral.agent.decide import LOST_AFTER_S
 from corral.agent.ec2 import Ec2
 from corral.agent.events import Journal
+from corral.agent.machine import impatient, records_in
 from corral.agent.memory import Memory, save
 from corral.agent.turn import Keeper
 
@@ -24,8 +24,8 @@ from corral.agent.turn import Keeper
 def main(place: Path) -> None:
     """Compares twice."""
     logging.basicConfig(level=logging.INFO, filename=place / "corral.log")
-    plan, deployed = _records(place)
-    ec2, later = Ec2(lean(_impatient("ec2", deployed.region)), plan.name), [0.0]
+    plan, deployed = records_in(place)
+    ec2, later = Ec2(lean(impatient("ec2", deployed.region)), plan.name), [0.0]
     journal, write = Journal(place / "events.jsonl"), partial(save, file=place / "keeper.json")
     keeper = Keeper(plan, deployed, ec2, slurm, write, lambda: time.time() + later[0], journal, Memory())
     keeper.compare(frozenset(), ())

@@ -12,11 +12,11 @@ from pathlib import Path
 from outside import Outside, exit_told
 
 from corral.agent import slurm
-from corral.agent.__main__ import _impatient, _records
 from corral.agent.answers import lean
 from corral.agent.dns import Zone
 from corral.agent.ec2 import Ec2
 from corral.agent.events import Journal
+from corral.agent.machine import impatient, records_in
 from corral.agent.memory import Memory, save
 from corral.agent.spool import notes, remove
 from corral.agent.turn import Keeper
@@ -25,9 +25,9 @@ from corral.agent.turn import Keeper
 def main(place: Path) -> None:
     """Answers the notes of DIR/notes once."""
     logging.basicConfig(level=logging.INFO, filename=place / "corral.log")
-    plan, deployed = _records(place)
-    ec2 = Ec2(lean(_impatient("ec2", deployed.region)), plan.name)
-    zone = Zone(_impatient("route53", deployed.region), deployed.hosted_zone, plan.dns_zone)
+    plan, deployed = records_in(place)
+    ec2 = Ec2(lean(impatient("ec2", deployed.region)), plan.name)
+    zone = Zone(impatient("route53", deployed.region), deployed.hosted_zone, plan.dns_zone)
     journal, write = Journal(place / "events.jsonl"), partial(save, file=place / "keeper.json")
     keeper = Keeper(plan, deployed, ec2, slurm, write, time.time, journal, Memory(), naming=zone)
     print("ready", flush=True)

@@ -19,9 +19,12 @@ PATIENT = Config(retries={"mode": "standard", "total_max_attempts": 8})  # outla
 
 
 @contextmanager
-def running_box(directory: Path, *, machines: bool = False) -> Iterator[BoxStatus]:
-    """A running box in the directory, whose instances are records or machines; it is stopped, whatever happens."""
-    status = control.start(directory, machines=machines)
+def running_box(directory: Path, *, machines: bool = False, system: Path | None = None) -> Iterator[BoxStatus]:
+    """A running box in the directory, whose instances are records or machines; it is stopped, whatever happens.
+
+    `system`: the root directory of what machines are; else this system.
+    """
+    status = control.start(directory, machines=machines, system=system)
     try:
         yield status
     finally:

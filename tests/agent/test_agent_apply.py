@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from corral.agent import apply_command
+from corral.agent.__main__ import main
 from corral.agent.apply import Head, Outcome, Result, apply, carry_over
 from corral.agent.boot import fetch
 from corral.agent.changes import Step
@@ -19,7 +21,7 @@ from corral.model.jsons import to_json
 from corral.model.manifest import Manifest
 from corral.model.markets import Role
 from corral.render import cluster_files, deployed_json
-from render.plans import cpu, deployed, dev, train
+from render.plans import boot_facts, cpu, deployed, dev, train
 
 SLURM_CONF, GRES_CONF = "/etc/slurm/slurm.conf", "/etc/slurm/gres.conf"
 
@@ -141,3 +143,15 @@ def test_a_new_head_keeps_what_the_lost_one_had_in_use(place: Place) -> None:
         "NodeName=train-[1-2]",
         "NodeName=train-3",
     ]
+
+
+def test_a_newer_agent_applies_what_is_new_though_it_cannot_read_what_an_older_one_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "boot.json").write_text(to_json(boot_facts()))
+    regions: list[str] = []
+    monkeypatch.setattr(apply_command, "LOCK", tmp_path / "lock")
+    monkeypatch.setattr(apply_command, "host_in", regions.append)
+    monkeypatch.setattr(apply_command, "_locked", lambda *_: True)
+    assert main(["apply", "--facts", str(tmp_path / "boot.json"), "--store", str(tmp_path)]) == 0
+    assert regions == ["us-east-1"]

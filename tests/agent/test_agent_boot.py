@@ -10,13 +10,18 @@ from typing import Any
 
 import pytest
 
-from corral.agent.boot import boot_head, boot_node
+from corral.agent.boot import boot_node, fetch
+from corral.agent.boot_head import boot_head
 from corral.agent.health.check import HealthError
 from corral.agent.health.readings import BoxProbe, Probe
 from corral.agent.hosts import Daemon, Host
 from corral.agent.identity import Identity
+from corral.agent.packages import Package
+from corral.agent.store import DirectoryStore
 from corral.model.cluster import ClusterPlan
 from corral.model.deployed import Deployed
+from corral.model.markets import Role
+from corral.render import cluster_files, deployed_json
 from render.plans import cpu, deployed, dev, image, train
 
 # The key and the notes belong to the users of munge and Slurm.
@@ -52,6 +57,13 @@ class Machine:
 
     def mount_lustre(self, dns_name: str, mount_name: str, place: Path) -> None:
         self.steps.append(f"mount {dns_name}/{mount_name} {place}")
+
+    def mount_nvme(self, place: Path) -> None:
+        self.steps.append(f"mount own disks {place}")
+
+    def install(self, packages: Sequence[Package]) -> None:
+        files = sorted(file.name for file in self.root.rglob("*"))
+        self.steps.append(f"install {' '.join(package.name for package in packages)}, having {files}")
 
     def start(self, daemon: Daemon, options: Sequence[str] = ()) -> None:
         self.steps.append(" ".join(("start", *daemon.command, *options)))
@@ -150,6 +162,27 @@ def test_a_node_of_a_queue_without_accelerators_without_home_mounts_nothing(mach
         "start /opt/corral/bin/corral-agent credentials",
         "start /usr/sbin/slurmd --conf-server 10.64.0.26:6817 -N cpu-1",
         "start /opt/corral/bin/corral-agent watch",
+    ]
+
+
+def test_a_node_has_its_own_disks_before_jobs_can_come(machine: Machine) -> None:
+    plan = dev(replace(train(), nvme_mount="/nvme"))
+    assert as_node(machine, plan, deployed(), "train-1", "train")[-3:] == [
+        "mount own disks /nvme",
+        "start /usr/sbin/slurmd --conf-server 10.64.0.26:6817 -N train-1",
+        "start /opt/corral/bin/corral-agent watch",
+    ]
+
+
+def test_packages_come_before_the_files_that_belong_to_their_users(machine: Machine, tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    for name, text in {**cluster_files(dev()), "deployed.json": deployed_json(deployed())}.items():
+        (store / name).parent.mkdir(parents=True, exist_ok=True)
+        (store / name).write_text(text)
+    machine.root = tmp_path / "root"
+    fetch(DirectoryStore(store), Role.HEAD, None, root=machine.root, host_in=lambda _: machine)
+    assert machine.steps == [
+        "install mariadb-server munge nfs-common slurm-client slurmctld slurmdbd, having []",
     ]
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from corral.agent.__main__ import COMMANDS, main
 from corral.agent.spool import notes
 from corral.render import cluster_files, deployed_json
 from render.plans import deployed, dev
@@ -91,3 +92,21 @@ def test_broken_facts_are_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "boot.json").write_text("{}")
     done = agent("boot", "--role", "head", "--facts", str(tmp_path / "boot.json"))
     assert (done.returncode, len(done.stderr.splitlines()), "missing fields" in done.stderr) == (1, 1, True)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_command_says_what_its_options_are(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([command, "--help"])
+    assert (ended.value.code, capsys.readouterr().out.startswith(f"usage: corral-agent {command} ")) == (0, True)
+
+
+def test_a_boot_of_a_node_loads_nothing_that_only_a_head_needs() -> None:
+    script = (
+        "import sys; from corral.agent.__main__ import parser;"
+        "parser(['boot', '--role', 'compute']);"
+        "print(sorted(sys.modules.keys() & {f'corral.agent.{name}' for name in sys.argv[1:]}))"
+    )
+    heads = ["head_commands", "boot_head", "keep", "turn", "apply", "accounting", "dns", "report", "drain"]
+    done = subprocess.run([sys.executable, "-c", script, *heads], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -282,6 +282,20 @@ def test_a_node_is_used_again_when_the_machine_that_it_was_drained_for_is_gone()
     assert decided([off, on], [instance("train-2", "i-0b")]) == [Undrain(nodes=("train-1", "train-2"))]
 
 
+def test_a_machine_that_slurm_itself_drained_is_replaced_and_its_node_used_again() -> None:
+    reason = "Duplicate jobid [slurm@now]"
+    on = node("train-1", "IDLE+CLOUD+DRAIN", reason=reason)
+    off = node("train-2", "IDLE+CLOUD+DRAIN+POWERED_DOWN", reason=reason)
+    assert decided([on, off], [instance("train-1", "i-0a")]) == [
+        Replace(nodes=("train-1",), why="its machine is sick", drained=True),
+        Undrain(nodes=("train-2",)),
+    ]
+
+
+def test_a_node_that_somebody_drained_stays_as_it_is() -> None:
+    assert decided([node("train-1", "IDLE+CLOUD+DRAIN", reason="disk [ann@now]")], [instance("train-1")]) == []
+
+
 def test_a_node_that_the_keeper_set_down_is_used_again_when_it_is_off() -> None:
     off = node("train-1", "DOWN+CLOUD+POWERED_DOWN", reason="corral: its machine is gone [root@now]")
     assert decided([off], []) == [Undrain(nodes=("train-1",))]

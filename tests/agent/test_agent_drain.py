@@ -26,7 +26,8 @@ esac; true""",
 "write batch_script"*) echo "trap save USR1";;
 "update partitionname="*) name=${2#*=}; state=$(echo "${3#*=}" | tr a-z A-Z)
   sed -i "s/^PartitionName=$name State=.*/PartitionName=$name State=$state/" "$HERE/partitions";;
-"requeue "*) sed -i "s/^$2 1 RUNNING.*/$2 1 PENDING/" "$HERE/jobs";;
+"requeue "*) ! grep -q "^$2 .*no-requeue" "$HERE/jobs" || exit 1
+  sed -i "s/^$2 1 RUNNING.*/$2 1 PENDING/" "$HERE/jobs";;
 esac""",
     "scancel": """case "$*" in
 *--signal=USR1*) sed -i "/^$3 . RUNNING saves/d" "$HERE/jobs";;
@@ -133,3 +134,11 @@ def test_the_jobs_are_in_the_event(cluster: Cluster) -> None:
     cluster.drain(now=True)
     (line,) = (cluster.place / "events").read_text().splitlines()
     assert (json.loads(line)["event"], json.loads(line)["jobs"]) == ("draining", ["7", "9"])
+
+
+def test_a_job_that_slurm_does_not_requeue_is_cancelled_and_said_to_be(cluster: Cluster) -> None:
+    cluster.have("6 1 RUNNING no-requeue")
+    assert (cluster.drain(now=True), (cluster.place / "jobs").read_text()) == (
+        Drained(refused=False, cancelled=("6",)),
+        "",
+    )

@@ -52,3 +52,19 @@ def test_the_file_before_is_read_first(tmp_path: Path) -> None:
     Journal(tmp_path / "events.jsonl").tell(Event.UP, "second", at=2.0)
     found = events(0, 0, tmp_path / "events.jsonl").lines
     assert [json.loads(line)["text"] for line in found] == ["first", "second"]
+
+
+def test_an_event_after_a_torn_line_has_a_line_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "events.jsonl").write_text('{"at": "2026-11-21T22:40:00Z", "ev')
+    Journal(tmp_path / "events.jsonl").tell(Event.UP, "train-1 is up")
+    assert [json.loads(line)["text"] for line in events(0, 0, tmp_path / "events.jsonl").lines] == ["train-1 is up"]
+
+
+def test_whole_lines_follow_each_other_without_a_gap(tmp_path: Path) -> None:
+    for number in range(3):
+        Journal(tmp_path / "events.jsonl").tell(Event.UP, str(number))
+    assert [json.loads(line)["text"] for line in (tmp_path / "events.jsonl").read_text().splitlines()] == [
+        "0",
+        "1",
+        "2",
+    ]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -12,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from agent.waiting import until
-from corral.agent.host_box import BoxHost, searching
+from corral.agent.host_box import BoxHost, processes, searching
 from corral.agent.hosts import Daemon, HostError
 
 MODULES = Path(__file__).parents[2] / "modules"
@@ -89,13 +91,84 @@ def test_a_daemon_that_forks_has_started_when_its_command_is_done(host: BoxHost,
     assert (tmp_path / "started").read_text() == "-N train-1\n"
 
 
+def test_a_daemon_has_variables_of_its_own(host: BoxHost, tmp_path: Path) -> None:
+    host.start(replace(daemon(tmp_path, 'echo "$PLACE" >started'), environment=("PLACE=/run/here",)))
+    assert (tmp_path / "started").read_text() == "/run/here\n"
+
+
 # The agent ends before its child does, so that nobody waits for it; here Python notices.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_daemon_that_does_not_fork_stays_and_writes_to_its_log(host: BoxHost, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    host.start(replace(daemon(tmp_path, "echo ready; read line <pipe; echo $line"), forks=False))
+    host.start(replace(daemon(tmp_path, "echo ready; read line <pipe; echo $line"), forks=False, alone=True))
     (tmp_path / "pipe").write_text("over\n")  # opens only when somebody reads
     until(lambda: (tmp_path / "logs/corral-test.log").read_text() == "ready\nover\n")
+
+
+# The agent ends before its child does, so that nobody waits for it; here Python notices.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_daemon_of_the_agents_own_is_started_again_when_it_has_ended(
+    host: BoxHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{quick_sleep(tmp_path)}:{os.environ['PATH']}")
+    host.start(own(tmp_path, "exit 1"))
+    until(lambda: starts(tmp_path) > 2)
+    end(*groups(own(tmp_path, "exit 1")))
+    assert starts(tmp_path) > 2
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_daemon_of_the_agents_own_that_runs_is_started_once(host: BoxHost, tmp_path: Path) -> None:
+    kept = own(tmp_path, "exec sleep 60")
+    host.start(kept)
+    until(lambda: starts(tmp_path) == 1)
+    host.start(kept)
+    running = groups(kept)
+    end(*running)
+    assert len(running) == 1
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_restart_ends_who_starts_a_daemon_again_as_well(host: BoxHost, tmp_path: Path) -> None:
+    kept = own(tmp_path, "exec sleep 60")
+    host.start(kept)
+    until(lambda: starts(tmp_path) == 1)
+    before = groups(kept)
+    host.restart(kept)
+    until(lambda: starts(tmp_path) == 2)
+    after = groups(kept)
+    end(*before, *after)
+    assert (len(before), len(after), before & after) == (1, 1, set())
+
+
+def own(directory: Path, script: str) -> Daemon:
+    """One of the agent's own, that counts how often it was started."""
+    return replace(daemon(directory, f"echo x >>{directory}/starts; {script}"), forks=False)
+
+
+def starts(directory: Path) -> int:
+    file = directory / "starts"
+    return len(file.read_text().splitlines()) if file.exists() else 0
+
+
+def quick_sleep(directory: Path) -> Path:
+    """A directory of programs in which a pause is none."""
+    place = directory / "bin"
+    place.mkdir()
+    (place / "sleep").write_text("#!/bin/sh\nexec /bin/sleep 0.05\n")
+    (place / "sleep").chmod(0o755)
+    return place
+
+
+def groups(kept: Daemon) -> set[int]:
+    return {os.getpgid(process) for process in processes(kept)}
+
+
+def end(*running: int) -> None:
+    """Ends them for good, as a machine's end does: each is with its children in a group of its own."""
+    for group in running:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(group, signal.SIGKILL)
 
 
 def test_a_daemon_that_runs_is_left_alone(host: BoxHost, tmp_path: Path) -> None:
@@ -112,6 +185,11 @@ def test_a_daemon_that_cannot_start_is_one_sentence(host: BoxHost, tmp_path: Pat
 def test_a_daemon_that_is_not_installed_is_one_sentence(host: BoxHost) -> None:
     with pytest.raises(HostError, match=r"^/nowhere/slurmd-1 -N train-1: .*No such file or directory"):
         host.start(Daemon(unit="slurmd", command=("/nowhere/slurmd-1",)), ("-N", "train-1"))
+
+
+def test_own_disks_are_a_directory_for_everybody(host: BoxHost, tmp_path: Path) -> None:
+    host.mount_nvme(tmp_path / "nvme")
+    assert (tmp_path / "nvme").stat().st_mode & 0o7777 == 0o1777
 
 
 def test_the_directories_of_a_daemon_are_made(host: BoxHost, tmp_path: Path) -> None:

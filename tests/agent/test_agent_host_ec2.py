@@ -12,6 +12,9 @@ import pytest
 
 from corral.agent.host_ec2 import Ec2Host
 from corral.agent.hosts import Daemon, HostError, keeper, mariadb, munge, run, slurmctld, slurmd, slurmdbd
+from corral.agent.lustre_client import Size
+from corral.agent.packages import Package
+from corral.model.cluster import ArchivePlan
 
 DISK = "/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_vol0123"
 HEADER = "# Managed by corral: written by `corral-agent boot`.\n"
@@ -36,7 +39,7 @@ def shell() -> Shell:
 
 @pytest.fixture
 def host(shell: Shell, tmp_path: Path) -> Ec2Host:
-    return Ec2Host(shell, "us-east-1", tmp_path, attached_in_s=0)
+    return Ec2Host(shell, "us-east-1", tmp_path, attached_in_s=0, size=Size(vcpus=96, memory_mib=1152 * 1024))
 
 
 def attach(root: Path) -> None:
@@ -136,7 +139,7 @@ def test_a_volume_that_never_comes_is_told_by_its_device(host: Ec2Host, shell: S
                 "What=fs-2.fsx.us-east-1.amazonaws.com@tcp:/abc",
                 "Where=/data/fast-1",
                 "Type=lustre",
-                "Options=relatime,flock,_netdev",
+                "Options=noatime,flock,lazystatfs,_netdev",
             ],
         ),
     ],
@@ -159,6 +162,118 @@ def test_mounting_again_rewrites_nothing(host: Ec2Host, shell: Shell) -> None:
     host.mount_home("fs-1", Path("/home"))
     host.mount_home("fs-1", Path("/home"))
     assert shell.commands[2:] == ["systemctl enable --now home.mount"]
+
+
+def test_lustre_is_tuned_whenever_it_is_mounted(host: Ec2Host, shell: Shell, tmp_path: Path) -> None:
+    host.mount_lustre("fs-2.fsx.us-east-1.amazonaws.com", "abc", Path("/data/fast-1"))
+    text = (tmp_path / r"etc/systemd/system/corral-lustre-data-fast\x2d1.service").read_text()
+    assert (shell.commands, text) == (
+        [
+            "systemctl daemon-reload",
+            r"systemctl enable corral-lustre-data-fast\x2d1.service",
+            "systemctl daemon-reload",
+            r"systemctl enable --now data-fast\x2d1.mount",
+        ],
+        HEADER
+        + r"""[Unit]
+Description=corral: parameters of Lustre for data-fast\x2d1.mount
+After=data-fast\x2d1.mount
+
+[Service]
+Type=oneshot
+ExecStart=-/usr/sbin/lctl set_param osc.*.max_rpcs_in_flight=64
+ExecStart=-/usr/sbin/lctl set_param osc.*.max_dirty_mb=256
+ExecStart=-/usr/sbin/lctl set_param mdc.*.max_rpcs_in_flight=64
+ExecStart=-/usr/sbin/lctl set_param mdc.*.max_mod_rpcs_in_flight=50
+ExecStart=-/usr/sbin/lctl set_param ldlm.namespaces.*.lru_max_age=600000
+
+[Install]
+WantedBy=data-fast\x2d1.mount
+""",
+    )
+
+
+def test_the_modules_of_lustre_have_their_options_before_the_first_mount(tmp_path: Path) -> None:
+    file = tmp_path / "etc/modprobe.d/60-corral-lustre.conf"
+    seen: list[tuple[str, bool]] = []
+
+    def run(command: Sequence[str]) -> str:
+        seen.append((" ".join(command), file.exists()))
+        return ""
+
+    host = Ec2Host(run, "us-east-1", tmp_path, size=Size(vcpus=96, memory_mib=1152 * 1024))
+    host.mount_lustre("fs-2.fsx.us-east-1.amazonaws.com", "abc", Path("/scratch"))
+    assert seen[-1] == ("systemctl enable --now scratch.mount", True)
+
+
+MUNGE = Package(name="munge", program="/usr/sbin/munged", version="0.5.*")
+LUSTRE = Package(
+    name="lustre-client-modules",
+    program="/usr/sbin/mount.lustre",
+    version="2.15.*",
+    archive=ArchivePlan(line="https://lustre.example/ubuntu noble main", key="https://lustre.example/key.asc"),
+    of_kernel=True,
+)
+APT = "apt-get --quiet --option=DPkg::Lock::Timeout=300 --option=Acquire::Retries=5"
+INSTALL = (
+    f"env DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 {APT} install --yes --no-install-recommends"
+    " --option=Dpkg::Options::=--force-confold"
+)
+
+
+def test_what_an_image_lacks_is_installed_in_the_version_that_it_names(host: Ec2Host, shell: Shell) -> None:
+    host.install((MUNGE,))
+    assert shell.commands == [f"{APT} update", "uname --kernel-release", f"{INSTALL} munge=0.5.*"]
+
+
+def test_an_image_that_lacks_nothing_never_asks_apt(host: Ec2Host, shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "usr/sbin").mkdir(parents=True)
+    (tmp_path / "usr/sbin/munged").touch()
+    host.install((MUNGE,))
+    assert shell.commands == []
+
+
+def test_the_client_of_lustre_is_that_of_the_kernel_and_of_its_own_archive(host: Ec2Host, shell: Shell) -> None:
+    shell.prints["uname"] = "6.17.0-1019-aws\n"
+    host.install((LUSTRE,))
+    key = "/etc/apt/keyrings/corral-lustre-client-modules.asc"
+    curl = "curl --fail --silent --show-error --location --retry 5 --create-dirs"
+    assert shell.commands == [
+        f"{curl} --output {key} https://lustre.example/key.asc",
+        f"{APT} update",
+        "uname --kernel-release",
+        f"{INSTALL} lustre-client-modules-6.17.0-1019-aws=2.15.*",
+    ]
+
+
+def test_a_kernel_without_a_client_of_lustre_is_told_with_what_helps(tmp_path: Path) -> None:
+    def run(command: Sequence[str]) -> str:
+        if "install" in command:
+            raise HostError("apt-get failed with 100: E: Unable to locate package lustre-client-modules-7.0.0-1014-aws")
+        return "7.0.0-1014-aws\n"
+
+    with pytest.raises(HostError, match=r"-1014-aws - if it is Lustre's client for this kernel, name an image with"):
+        Ec2Host(run, "us-east-1", tmp_path).install((LUSTRE,))
+
+
+def test_the_lists_of_packages_are_fetched_once_nobody_else_does(tmp_path: Path) -> None:
+    waited: list[float] = []
+
+    def run(command: Sequence[str]) -> str:
+        if command[-1] == "update" and len(waited) < 2:
+            raise HostError("E: Could not get lock /var/lib/apt/lists/lock")
+        return ""
+
+    Ec2Host(run, "us-east-1", tmp_path, wait=waited.append).install((MUNGE,))
+    assert waited == [5.0, 5.0]
+
+
+def test_an_archive_that_is_never_reached_is_told(tmp_path: Path) -> None:
+    def run(command: Sequence[str]) -> str:
+        raise HostError("E: no network")
+
+    with pytest.raises(HostError, match=r"^E: no network$"):
+        Ec2Host(run, "us-east-1", tmp_path, wait=lambda _: None).install((MUNGE,))
 
 
 def test_munge_is_restarted_for_it_may_run_with_the_key_of_its_package(host: Ec2Host, shell: Shell) -> None:
@@ -226,6 +341,13 @@ def test_slurmdbd_waits_for_its_database(host: Ec2Host, shell: Shell, tmp_path: 
     )
 
 
+def test_slurmdbd_is_told_the_socket_of_its_database(host: Ec2Host, tmp_path: Path) -> None:
+    """Its library has that of its own system built in: Debian moved it to /run/mariadbd."""
+    host.start(slurmdbd("/usr/sbin"))
+    lines = (tmp_path / "etc/systemd/system/slurmdbd.service.d/corral.conf").read_text().splitlines()
+    assert lines[lines.index("[Service]") + 1] == "Environment=MYSQL_UNIX_PORT=/run/mysqld/mysqld.sock"
+
+
 def test_slurmd_reads_its_options_from_debians_place(host: Ec2Host, tmp_path: Path) -> None:
     host.start(slurmd("/usr/sbin"), ("--conf-server", "10.64.0.26:6817", "-N", "train-1"))
     expected = f"{HEADER}SLURMD_OPTIONS='--conf-server 10.64.0.26:6817 -N train-1'\n"
@@ -245,7 +367,7 @@ def test_slurmd_starts_without_a_slurm_conf_which_debians_unit_wants(host: Ec2Ho
 def test_a_daemon_of_a_package_that_crashes_is_started_again(host: Ec2Host, tmp_path: Path, daemon: Daemon) -> None:
     host.start(daemon)
     lines = (tmp_path / f"etc/systemd/system/{daemon.unit}.service.d/corral.conf").read_text().splitlines()
-    assert lines[-3:] == ["[Service]", "Restart=on-failure", "RestartSec=5"]
+    assert (lines.count("[Service]"), lines[-2:]) == (1, ["Restart=on-failure", "RestartSec=5"])
 
 
 def test_a_daemon_without_options_leaves_etc_default_alone(host: Ec2Host, tmp_path: Path) -> None:
@@ -281,6 +403,8 @@ def test_systemd_finds_nothing_wrong_with_the_units(host: Ec2Host, tmp_path: Pat
     host.start(keeper())
     host.mount_home("fs-1", Path("/home"))
     host.mount_lustre("fs-2.fsx.us-east-1.amazonaws.com", "abc", Path("/data/fast-1"))
+    tuning = units / r"corral-lustre-data-fast\x2d1.service"
+    tuning.write_text(tuning.read_text().replace("/usr/sbin/lctl", "/bin/true"))
     program = tmp_path / "corral-agent"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
@@ -288,7 +412,7 @@ def test_systemd_finds_nothing_wrong_with_the_units(host: Ec2Host, tmp_path: Pat
     unit.write_text(unit.read_text().replace("/opt/corral/bin/corral-agent", str(program)))
     names = sorted(str(file) for file in units.iterdir() if file.is_file())
     done = subprocess.run(["systemd-analyze", "verify", "--man=no", *names], capture_output=True, text=True)
-    assert (len(names), done.returncode, [line for line in done.stderr.splitlines() if "corral" in line]) == (3, 0, [])
+    assert (len(names), done.returncode, [line for line in done.stderr.splitlines() if "corral" in line]) == (4, 0, [])
 
 
 @pytest.mark.skipif(shutil.which("systemd-escape") is None, reason="systemd-escape is missing: apt install systemd")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -21,6 +22,7 @@ import boxes
 from agent.offered import offering, tags, with_efa, without_efa
 from agent.waiting import SOON_S, until
 from box.ground import Clients, Ground
+from corral.agent.alone import is_held
 from corral.agent.note import leave_note, ring
 from corral.box.control import BoxStatus
 from corral.model.deployed import Deployed
@@ -33,7 +35,12 @@ SCONTROL = """#!/bin/sh
 echo "$*" >>{log}
 [ ! -e {broken} ] || {{ echo "Unable to contact slurm controller" >&2; exit 1; }}
 """
-NOT_OF_NOTES = ("INFO keeper-began", "ERROR names of nodes", "ERROR switches of nodes")
+NOT_OF_NOTES = (
+    "INFO keeper-began",
+    "ERROR names of nodes",
+    "ERROR switches of nodes",
+    "ERROR events to the log group",
+)
 SQUEUE = """#!/bin/sh
 cat {waiting} 2>/dev/null || true
 """
@@ -86,7 +93,11 @@ class Head:
     @property
     def left(self) -> list[str]:
         """The verbs of the notes that wait."""
-        return [json.loads(file.read_text().partition("\n")[0])["verb"] for file in sorted(self.spool.glob("*.json"))]
+        verbs = []
+        for file in sorted(self.spool.glob("*.json")):
+            with contextlib.suppress(FileNotFoundError):  # the keeper has answered it meanwhile
+                verbs.append(json.loads(file.read_text().partition("\n")[0])["verb"])
+        return verbs
 
     def waits(self, *jobs: tuple[str, int, datetime, str]) -> None:
         """What squeue says of pending jobs: id, restarts, from when they may run, and why they wait."""
@@ -354,3 +365,67 @@ def test_a_requeued_job_that_waits_for_slurms_delay_alone_is_started(head: Head)
     head.keep()
     until(lambda: bool(head.told))
     assert head.told[0] == "update jobid=5 StartTime=now AdminComment="
+
+
+def test_a_directory_in_a_notes_place_does_not_end_the_keeper(head: Head, aws: Clients) -> None:
+    (head.spool / "1-1.json").mkdir()
+    head.note("resume", "train-1")
+    head.keep()
+    until(lambda: not list(head.spool.glob("*.json")))
+    assert nodes(aws) == ["train-1"]
+
+
+def test_a_pipe_in_a_notes_place_does_not_stop_the_keeper(head: Head, aws: Clients) -> None:
+    os.mkfifo(head.spool / "1-1.json")
+    head.note("resume", "train-1")
+    head.keep()
+    until(lambda: not list(head.spool.glob("*.json")))
+    assert nodes(aws) == ["train-1"]
+
+
+def test_what_a_round_cannot_do_is_told_once_and_does_not_end_the_keeper(head: Head) -> None:
+    head.waits(("5", 1, datetime.now(), "BeginTime"))
+    waiting = head.directory / "waiting"
+    waiting.write_text(waiting.read_text().replace(" 1 ", " one "))
+    keeper = head.keep(turn_s=0.1)
+    until(lambda: any("look at waiting jobs" in line for line in head.log))
+    turned(head, times=3)
+    said = [line for line in head.log if "look at waiting jobs" in line]
+    assert (keeper.poll(), said) == (None, ["ERROR look at waiting jobs failed"])
+
+
+def test_a_keeper_shows_that_it_goes_round(head: Head) -> None:
+    head.keep(turn_s=0.1)
+    turned(head, times=2)
+    assert is_held(head.directory / "bell.lock")
+
+
+def turned(head: Head, times: int) -> None:
+    """Waits until the keeper has gone round so often."""
+    sign, seen = head.directory / "bell.turned", set[int]()
+    until(lambda: sign.exists() and (seen.add(sign.stat().st_mtime_ns) or len(seen) > times))
+
+
+def test_notes_of_a_queue_that_came_with_an_up_are_answered_by_the_new_records(head: Head, aws: Clients) -> None:
+    former = dev(without_efa("full"))
+    new = (head.directory / "records/cluster.json").read_text()
+    (head.directory / "records/cluster.json").write_text(to_json(former))
+    head.keep(turn_s=3600)
+    (head.directory / "records/cluster.json").write_text(new)
+    head.note("resume", "train-1")
+    head.ring()
+    until(lambda: not head.left)
+    assert (nodes(aws), head.told[:1]) == (
+        ["train-1"],
+        ["update nodename=train-1 nodeaddr=10.64.1.4 nodehostname=ip-10-64-1-4"],
+    )
+
+
+def test_records_that_cannot_be_read_leave_the_former_ones_with_one_line(head: Head, aws: Clients) -> None:
+    head.keep(turn_s=0.1)
+    (head.directory / "records/cluster.json").write_text("{")
+    until(lambda: bool(head.log))
+    head.note("resume", "train-1")
+    until(lambda: not head.left)
+    said = [line for line in head.log if line.startswith("ERROR read the records: ")]
+    assert (nodes(aws), len(said), said[0].endswith("; the former ones count")) == (["train-1"], 1, True)

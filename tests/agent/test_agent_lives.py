@@ -29,7 +29,7 @@ def test_a_seed_is_always_the_same_life() -> None:
     "text",
     [
         "without Wake(nodes=_asleep(settled, world.static))",
-        "cold[offer.key].until <= now -> cold[offer.key].until > now",
+        "without Undrain(nodes=_healed(settled, held))",
     ],
 )
 def test_a_decision_that_is_broken_on_purpose_is_noticed(text: str) -> None:

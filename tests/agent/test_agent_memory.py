@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,6 +28,7 @@ from corral.agent.memory import (
 )
 from corral.agent.refusals import Kind
 from corral.agent.world import Instance
+from corral.model.jsons import to_line
 
 NOW = 1_790_000_000.0
 ONE = Instance(instance_id="i-1", node="train-1", state="running", address="10.0.0.1", launched_at=NOW)
@@ -122,7 +126,33 @@ def test_a_keeper_without_a_memory_begins_with_nothing(tmp_path: Path) -> None:
     assert load(tmp_path / "keeper.json") == Memory()
 
 
-@pytest.mark.parametrize("text", ["", "{", '{"cold": 1}', '{"other": {}}'])
+def rewritten(file: Path, change: Callable[[dict[str, Any]], object]) -> Memory:
+    """What is loaded where a keeper of another version has written the file: the whole of it, changed so."""
+    held = json.loads(to_line(WHOLE))
+    change(held)
+    file.write_text(json.dumps(held))
+    return load(file)
+
+
+def test_a_field_that_an_older_keeper_did_not_write_begins_anew(tmp_path: Path) -> None:
+    assert rewritten(tmp_path / "keeper.json", lambda held: held.pop("wrong")) == replace(WHOLE, wrong={})
+
+
+def test_a_field_of_a_machine_that_an_older_keeper_did_not_write_begins_anew(tmp_path: Path) -> None:
+    one = replace(ONE, launched_at=0.0)
+    found = rewritten(tmp_path / "keeper.json", lambda held: held["launched"][0].pop("launched_at"))
+    assert found == replace(WHOLE, launched=(one,))
+
+
+def test_a_field_that_a_newer_keeper_wrote_is_left_out(tmp_path: Path) -> None:
+    assert rewritten(tmp_path / "keeper.json", lambda held: held.update(other={}, more=1)) == WHOLE
+
+
+def test_what_has_no_default_cannot_be_missing(tmp_path: Path) -> None:
+    assert rewritten(tmp_path / "keeper.json", lambda held: held["cold"]["spot"].pop("until")) == Memory()
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"cold": 1}'])
 def test_a_memory_that_cannot_be_read_is_set_aside(tmp_path: Path, text: str) -> None:
     (tmp_path / "keeper.json").write_text(text)
     assert (load(tmp_path / "keeper.json"), [one.name for one in tmp_path.iterdir()]) == (Memory(), ["keeper.broken"])

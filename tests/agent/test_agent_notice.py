@@ -48,13 +48,20 @@ def test_no_document_is_no_notice() -> None:
     assert ends_at(None) is None
 
 
+@pytest.mark.parametrize("document", ["{}", "[]", "5", '{"time": 5}', '{"time": null}', '{"time": "soon"}', "{"])
+def test_a_notice_that_says_no_time_is_an_error(document: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        ends_at(document)
+
+
 def test_a_hint_is_known_by_its_time() -> None:
     assert hinted_at('{"noticeTime": "2026-11-21T08:22:00Z"}') == "2026-11-21T08:22:00Z"
 
 
-def test_a_hint_that_says_no_time_is_an_error() -> None:
+@pytest.mark.parametrize("document", ["{}", "[]", "5", '{"noticeTime": 5}'])
+def test_a_hint_that_says_no_time_is_an_error(document: str) -> None:
     with pytest.raises(ValueError, match="without its time"):
-        hinted_at("{}")
+        hinted_at(document)
 
 
 @pytest.mark.parametrize(

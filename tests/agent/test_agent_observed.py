@@ -6,10 +6,8 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 
-import pytest
-
 from corral.agent.events import Event, Journal
-from corral.agent.observed import News, Seen, comment_of, news, seen_now, tell
+from corral.agent.observed import News, Seen, Told, comment_of, news, seen_now, tell, told_in
 from corral.agent.world import Instance, SlurmNode
 
 NOTICE = "corral: notice at 2026-11-21T22:41:00Z, ends at 2026-11-21T22:43:00Z"
@@ -67,12 +65,45 @@ def test_a_drained_node_is_told_with_its_reason() -> None:
     ]
 
 
-@pytest.mark.parametrize(("began", "told"), [(UP_AT - 1, ["up"]), (UP_AT + 1, [])])
-def test_a_keepers_first_look_tells_what_happened_since_it_began(tmp_path: Path, began: float, told: list[str]) -> None:
-    journal = Journal(tmp_path / "events")
-    tell(journal, None, [NODE], [INSTANCE], zone_s=0.0, since=began)
-    lines = (tmp_path / "events").read_text().splitlines() if told else []
-    assert ([json.loads(line)["event"] for line in lines], (tmp_path / "events").exists()) == (told, bool(told))
+DRAINED = changed(NODE, states=frozenset({"IDLE", "CLOUD", "DRAIN"}), reason="corral: Xid 79", comment=NOTICE)
+
+
+def kinds(file: Path) -> list[str]:
+    return [json.loads(line)["event"] for line in file.read_text().splitlines()] if file.exists() else []
+
+
+def looked(file: Path, *nodes: SlurmNode) -> list[str]:
+    """The events after the first look of another keeper."""
+    tell(Journal(file), None, nodes, [INSTANCE], zone_s=0.0)
+    return kinds(file)
+
+
+def test_a_keepers_first_look_tells_what_no_keeper_has_told(tmp_path: Path) -> None:
+    assert looked(tmp_path / "events.jsonl", DRAINED) == ["up", "notice", "drained"]
+
+
+def test_the_next_keepers_first_look_tells_nothing_again(tmp_path: Path) -> None:
+    looked(tmp_path / "events.jsonl", DRAINED)
+    assert looked(tmp_path / "events.jsonl", DRAINED) == ["up", "notice", "drained"]
+
+
+def test_what_happened_while_no_keeper_ran_is_told_by_the_next(tmp_path: Path) -> None:
+    looked(tmp_path / "events.jsonl", NODE)
+    assert looked(tmp_path / "events.jsonl", DRAINED) == ["up", "notice", "drained"]
+
+
+def test_what_is_older_than_the_journal_was_told_in_lines_that_are_gone(tmp_path: Path) -> None:
+    Journal(tmp_path / "events.jsonl").tell(Event.BEGAN, "", at=UP_AT + 1)
+    assert looked(tmp_path / "events.jsonl", NODE) == ["keeper-began"]
+
+
+def test_what_was_told_before_the_file_was_full_is_not_told_again(tmp_path: Path) -> None:
+    looked(tmp_path / "events.1.jsonl", NODE)
+    assert looked(tmp_path / "events.jsonl", NODE) == []
+
+
+def test_a_torn_line_of_a_journal_says_nothing() -> None:
+    assert told_in(['{"at": "2026-11-21T22:40:00Z", "event": "up", "no']) == Told()
 
 
 def test_the_comment_of_a_notice_is_what_is_read() -> None:

@@ -54,3 +54,14 @@ def test_a_job_of_two_queues_without_machines_waits_for_the_first_of_them() -> N
 def test_a_queue_whose_offers_have_rested_is_open() -> None:
     rested = Closed(until=NOW, why="spot: no")
     assert started(job("5"), closed={"train": rested}) == [Start(job_ids=("5",), at=None, why="")]
+
+
+def test_a_job_whose_queue_is_stopped_is_left_alone_until_it_is_open() -> None:
+    seen = {"5": LONG_AGO}
+    stopped, later = (to_start((job("5"),), seen, {}, NOW, queues) for queues in (["train"], ["cpu"]))
+    assert (stopped, list(later[0])) == (((), seen), [Start(job_ids=("5",), at=None, why="")])
+
+
+def test_a_job_of_two_queues_starts_where_one_is_not_stopped() -> None:
+    found, _ = to_start((job("5", "train", "cpu"),), {"5": LONG_AGO}, {}, NOW, ["train"])
+    assert list(found) == [Start(job_ids=("5",), at=None, why="")]

@@ -83,10 +83,11 @@ def test_a_machine_without_scontrol_is_told_so(tmp_path: Path, monkeypatch: pyte
         ("reason", "NodeName=train-1 State=IDLE Reason=two words [root@2026-11-21T12:00:00] Comment=other State=DOWN "),
         ("comment", "NodeName=train-1 State=IDLE Comment=two words [root@2026-11-21T12:00:00] Extra=(null)"),
         ("started", "NodeName=train-1 State=IDLE BootTime=x SlurmdStartTime=two words"),
+        ("booted", "NodeName=train-1 State=IDLE BootTime=two SlurmdStartTime=x"),
     ],
 )
 def test_a_field_ends_where_the_next_one_begins(field: str, line: str) -> None:
-    wanted = "two" if field == "started" else "two words [root@2026-11-21T12:00:00]"
+    wanted = "two" if field in ("started", "booted") else "two words [root@2026-11-21T12:00:00]"
     assert getattr(read_node(line), field) == wanted
 
 

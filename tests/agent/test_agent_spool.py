@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -192,4 +193,38 @@ def test_slurmctlds_program_says_in_a_line_why_there_is_no_note(tmp_path: Path) 
 def test_nodes_are_wanted_also_where_slurms_file_is_no_text(tmp_path: Path) -> None:
     (tmp_path / "slurm").write_bytes(b'{"jobs": "\xff"}')
     leave_note("resume", "train-1", {"SLURM_RESUME_FILE": str(tmp_path / "slurm")}, str(tmp_path))
+    assert [note.nodes for note in notes(tmp_path)] == [("train-1",)]
+
+
+def directory_in(file: Path) -> None:
+    file.mkdir()
+
+
+def link_to_a_note(file: Path) -> None:
+    other = file.parent.parent / "other"
+    other.write_text('{"verb": "resume", "nodes": "train-9", "slurm": {}}')
+    file.symlink_to(other)
+
+
+def socket_in(file: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as line:
+        line.bind(str(file))
+
+
+@pytest.mark.parametrize("make", [directory_in, os.mkfifo, link_to_a_note, socket_in])
+def test_what_is_no_file_is_set_aside_and_the_next_note_is_read(tmp_path: Path, make: Callable[[Path], object]) -> None:
+    (tmp_path / "spool").mkdir()
+    make(tmp_path / "spool/1-1.json")
+    leave_note("resume", "train-1", {}, str(tmp_path / "spool"))
+    found = [note.nodes for note in notes(tmp_path / "spool")]
+    assert (found, (tmp_path / "spool/1-1.broken").is_symlink() or (tmp_path / "spool/1-1.broken").exists()) == (
+        [("train-1",)],
+        True,
+    )
+
+
+def test_what_cannot_be_set_aside_does_not_keep_the_next_note_from_being_read(tmp_path: Path) -> None:
+    (tmp_path / "1-1.json").mkdir()
+    (tmp_path / "1-1.broken").write_text("an earlier one")
+    leave_note("resume", "train-1", {}, str(tmp_path))
     assert [note.nodes for note in notes(tmp_path)] == [("train-1",)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -13,7 +14,7 @@ from box.ground import Clients, Ground
 from corral.agent.ec2 import Ec2
 from corral.agent.launches import AT_ONCE
 from corral.agent.memory import Memory
-from corral.agent.world import SlurmNode
+from corral.agent.world import Note, SlurmNode
 from corral.model.cluster import QueuePlan
 from render.plans import dev
 
@@ -246,3 +247,19 @@ def test_nothing_is_launched_into_a_block_that_ends(aws: Clients, made: Making) 
     held.keeper.block_ends = {"block": held.clock.now + 2400}
     held.ask("resume", "cpu-1")
     assert offers_used(aws) == ["open"]
+
+
+def test_a_note_that_stays_after_its_answer_keeps_later_ones_of_its_nodes_waiting(aws: Clients, made: Making) -> None:
+    held = made({"open": None}, without_efa("open"))
+    suspend = Note(key="1-1", verb="suspend", nodes=("cpu-1",), asked_at=held.clock.now)
+    resumes = [
+        Note(key=f"{at}-1", verb="resume", nodes=(node,), asked_at=held.clock.now)
+        for at, node in ((2, "cpu-1"), (3, "cpu-2"))
+    ]
+
+    def stays(note: Note) -> None:
+        if note is suspend:
+            raise OSError(errno.EROFS, "Read-only file system")
+
+    left = held.keeper.answer([suspend, *resumes], stays)
+    assert (left, nodes(aws)) == (frozenset({"cpu-1"}), ["cpu-2"])

@@ -324,12 +324,63 @@ def test_a_block_that_will_end_shows_it_half_an_hour_later(box: BoxStatus, aws: 
         ("no-capacity", {"for": "soon"}, "'soon' is not a time - write 30s, 2m or 1h"),
         ("throttle", {"left": "-1"}, "'-1' is not a number of times"),
         ("earthquake", {}, "there is no fault 'earthquake'"),
+        (
+            "no-capacity",
+            {"type": "p4d.24xlarges"},
+            "'p4d.24xlarges' is no instance type of EC2 - did you mean 'p4d.24xlarge'?",
+        ),
+        ("no-capacity", {"for": "99999999999999h"}, "'99999999999999h' is too long - a year, 8760h, is the most"),
+        ("spot-notice", {"of": "x", "after": "9000h"}, "'9000h' is too long - a year, 8760h, is the most"),
+        ("throttle", {"for": "0s"}, "a fault for '0s' would be over at once - write 30s, 2m or 1h"),
+        ("throttle", {"left": "0"}, "a fault that strikes 0 times is none - write 1 or more"),
+        ("throttle", {"left": "1" * 5000}, f"'{'1' * 5000}' is not a number of times"),
+        ("no-capacity", {"room": "all"}, "'all' is not a number of instances"),
+        ("throttle", {"call": "NotACall"}, "ec2 has no call 'NotACall'"),
+        ("throttle", {"call": "RunInstance"}, "ec2 has no call 'RunInstance' - did you mean 'RunInstances'?"),
+        ("throttle", {"call": "s3:Describe*"}, "s3 has no call 'Describe*'"),
+        ("throttle", {"call": "root53:ListTagsForResource"}, "there is no service 'root53' - did you mean 'route53'?"),
+        ("no-capacity", {"of": ""}, "no queue has an empty name - leave --of out, or name one"),
+        ("refuse", {"code": ""}, "'' is no error code - write one as VcpuLimitExceeded"),
     ],
 )
 def test_words_that_mean_nothing_are_told(box: BoxStatus, kind: str, words: dict[str, str], sentence: str) -> None:
     with pytest.raises(BoxError) as raised:
         control.make_fault(box.dir, kind, **words)
     assert str(raised.value) == sentence
+
+
+@pytest.mark.parametrize(
+    ("which", "sentence"),
+    [
+        ("trains", "no queue, and no node of one, is 'trains' - did you mean 'train'?"),
+        ("tarin-3", "no queue, and no node of one, is 'tarin-3' - did you mean 'train'?"),
+        ("gpu", "no queue, and no node of one, is 'gpu' - there is train"),
+    ],
+)
+def test_a_fault_for_no_queue_that_there_is_is_told(
+    box: BoxStatus, aws: Clients, ground: Ground, which: str, sentence: str
+) -> None:
+    aws("ec2").create_launch_template(LaunchTemplateName="a", LaunchTemplateData=node_template(ground))
+    with pytest.raises(BoxError) as raised:
+        control.make_fault(box.dir, "no-capacity", of=which)
+    assert str(raised.value) == sentence
+
+
+def test_a_fault_may_be_for_a_node_that_is_not_launched_yet(box: BoxStatus, aws: Clients, ground: Ground) -> None:
+    aws("ec2").create_launch_template(LaunchTemplateName="a", LaunchTemplateData=node_template(ground))
+    assert control.make_fault(box.dir, "no-capacity", of="train-7")["of"] == "train-7"
+
+
+def test_a_name_that_is_like_that_of_a_machine_is_told_with_it(box: BoxStatus, ground: Ground) -> None:
+    run(box, ground, TagSpecifications=NODES)
+    with pytest.raises(BoxError) as raised:
+        control.make_fault(box.dir, "kill", of="trian-1")
+    assert str(raised.value) == "no machine that runs is 'trian-1' - did you mean 'train-1'?"
+
+
+@pytest.mark.parametrize("call", ["*", "s3:*", "*:Describe*", "RunInstances", "ec2:Describe*", "route53:GetChange"])
+def test_a_call_may_be_a_pattern_that_some_call_fits(box: BoxStatus, call: str) -> None:
+    assert control.make_fault(box.dir, "throttle", call=call)["kind"] == "throttle"
 
 
 def test_a_listed_fault_says_what_is_left_of_it(box: BoxStatus) -> None:

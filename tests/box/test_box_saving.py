@@ -196,6 +196,17 @@ def test_a_running_box_on_a_full_disk_says_how_much_is_free_and_needed(tmp_path:
     )
 
 
+def test_a_box_whose_machines_have_no_room_says_so(tmp_path: Path) -> None:
+    box = f"{sys.executable} -m corral.cli box"
+    told = on_small_disk(
+        tmp_path, "24m", f'{box} start --dir "$1" && {box} status --dir "$1" >&2; {box} stop --dir "$1"'
+    )
+    assert (told.count("it has a problem: "), f"the disk of {tmp_path}, its machines need 32 MiB" in told) == (
+        1,
+        True,
+    )
+
+
 def test_nothing_can_be_up_where_no_box_ever_was(tmp_path: Path) -> None:
     assert control.has_state(tmp_path / "never") is False
 

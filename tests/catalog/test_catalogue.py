@@ -161,8 +161,9 @@ def test_a_service_has_a_price_with_source_and_trust(name: str) -> None:
     assert price and price.usd > 0 and price.source and price.as_of and price.trust is Trust.PRICE_LIST
 
 
-def test_the_only_image_profile_of_the_box_is_marked() -> None:
-    assert [name for name, profile in image_profiles().items() if profile.box] == ["box-debian-12"]
+def test_the_image_profiles_of_the_box_are_marked() -> None:
+    boxed = [name for name, profile in image_profiles().items() if profile.box]
+    assert boxed == ["box-debian-12", "box-debian-13", "box-debian-sid"]
 
 
 def test_an_image_profile_knows_its_slurm() -> None:

@@ -18,6 +18,7 @@ from corral.box.faults.listing import documents
 from corral.box.faults.records import NoCapacity
 from corral.cli.app import build
 from corral.cli.front_page import ENTRIES
+from corral.engine.extend import ExtendResult
 from corral.engine.stack import StackResult
 from corral.engine.up import UpResult
 from corral.engine.upgrade import Move, UpgradeResult
@@ -27,7 +28,7 @@ from corral.inventory.findings import Findings
 from corral.inventory.leftovers import Leftover
 from corral.inventory.status import find_status
 from corral.inventory.things import Kind, Thing
-from corral.model.head import HeadJob, HeadState, NodeGroup, RestingOffer
+from corral.model.head import HeadJob, HeadState, Keeping, NodeGroup, RestingOffer
 from corral.render.directory import FileChange
 from corral.report.changes import changes_document
 from corral.report.doctor import Finding, Purpose, doctor_document
@@ -62,6 +63,7 @@ SLURM = HeadState(
     resting=(RestingOffer(offer="train-spot", until=9, kind="no capacity", why="x"),),
     stopped=(),
     nodes=(NodeGroup(queue="train", state="idle", nodes="train-1", count=1),),
+    keeper=Keeping(runs=False, turned=0, start="x", log="x"),
 )
 HOME = Thing(kind=Kind.HOME, id="fs-1", tags=OWN, size_gib=1)
 
@@ -108,10 +110,16 @@ def upgrade() -> Any:
     ).to_document()
 
 
+def extend() -> Any:
+    end = datetime(2026, 11, 22, tzinfo=UTC)
+    return ExtendResult(cluster="dev", former=end, ends_at=end, head=None).to_document()
+
+
 REAL: dict[str, Callable[[], Any]] = {
     "corral.plan/1": plan,
     "corral.render/1": render,
     "corral.status/1": status,
+    "corral.extend/1": extend,
     "corral.sweep/1": sweep,
     "corral.box/1": box,
     "corral.faults/1": faults,
@@ -150,6 +158,11 @@ def _commands() -> Iterator[tuple[str, Any]]:
 
 
 COMMANDS = tuple(_commands())
+
+
+@pytest.mark.parametrize("command", ENTRIES)
+def test_every_command_is_in_the_table_of_the_page(command: str) -> None:
+    assert f"\n| `corral {command}" in PAGE
 
 
 @pytest.mark.parametrize("command", [name for name, _ in COMMANDS])

@@ -17,6 +17,7 @@ import yaml
 from calls import CORRAL, REPOSITORY, clean_environment, corral
 
 from corral.cli.failure import SPOKEN, exit_code_of
+from corral.cli.options import seconds_of
 
 Ended = tuple[int, str]
 DECLARED = f"{REPOSITORY}/stacks/cluster declares dev, mixed, train"
@@ -114,6 +115,29 @@ def test_out_that_cannot_be_written() -> None:
     assert (code, told.startswith("corral: /sys/corral: ")) == (1, True)
 
 
+def test_page_of_a_timeline_that_cannot_be_written_is_told_before_anything_is_asked(tmp_path: Path) -> None:
+    page = tmp_path / "missing" / "life.html"
+    told = ended(corral("timeline", "dev", "--html", str(page)))
+    assert told == (1, f"corral: {page}: No such file or directory\n")
+
+
+def test_page_of_a_timeline_that_fails_later_leaves_no_file(tmp_path: Path) -> None:
+    code, _ = ended(
+        corral("timeline", "dev", "--html", str(tmp_path / "life.html"), "--box-dir", str(tmp_path / "box"))
+    )
+    assert (code, list(tmp_path.iterdir())) == (3, [])
+
+
+@pytest.mark.parametrize("seconds", ["nan", "inf", "86401", "-1"])
+def test_grace_that_is_no_time_is_a_wrong_input(seconds: str) -> None:
+    assert corral("down", "dev", "--grace", seconds).returncode == 2
+
+
+@pytest.mark.parametrize("since", ["999999d", "999999d999999h"])
+def test_time_before_all_clusters_is_ten_years_ago(since: str) -> None:
+    assert seconds_of("--since", since) == 3650 * 86_400
+
+
 def test_foreign_file_in_the_way_stops_before_anything_is_written(tmp_path: Path) -> None:
     (tmp_path / "cluster.json").write_text("mine")
     code, told = ended(corral("render", "dev", "--out", str(tmp_path)))
@@ -129,6 +153,18 @@ def test_disk_that_is_full(tmp_path: Path) -> None:
     )
     sentence = f"no space is left on the disk of {tmp_path}/out (0 KiB are free) - free some and run the command again"
     assert ended(done) == (1, f"corral: {tmp_path}/out: {sentence}\n")
+
+
+def test_up_begins_nothing_where_machines_would_fill_the_disk(tmp_path: Path) -> None:
+    call = (
+        f'mount -t tmpfs -o size=24m none "$1" && {sys.executable} -m corral.cli up dev --yes --box-dir "$1"; ls "$1"'
+    )
+    command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", call, "sh", str(tmp_path)]
+    done = subprocess.run(
+        command, cwd=REPOSITORY, env=clean_environment(tmp_path), capture_output=True, text=True, check=False
+    )
+    free = f"nothing was started: 24,576 KiB are free on the disk of {tmp_path}, the box's machines need 256 MiB"
+    assert (done.stdout, done.stderr.partition(" - ")[0]) == ("", f"corral: {free}")
 
 
 def test_new_on_a_full_disk_leaves_nothing_that_stops_the_next(tmp_path: Path) -> None:

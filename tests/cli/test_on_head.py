@@ -13,10 +13,11 @@ from botocore.exceptions import ClientError
 
 from corral.cli.draining import drained_line, refusal, unreached
 from corral.cli.on_head import Answer, SsmHead, Unreachable, answered, events_of, history_of, state_of
-from corral.model.head import Drained, Events, HeadJob, HeadState, History, JobRun
+from corral.model.head import Drained, Events, HeadJob, HeadState, History, JobRun, Keeping
 from corral.model.jsons import to_json
 
-STATE = HeadState(at=1795300800, jobs=(), running=0, waiting=0, resting=(), stopped=(), nodes=())
+KEEPER = Keeping(runs=True, turned=1795300799, start="start it", log="read why")
+STATE = HeadState(at=1795300800, jobs=(), running=0, waiting=0, resting=(), stopped=(), nodes=(), keeper=KEEPER)
 RUNNING = HeadJob(
     job_id="7",
     user="ada",
@@ -162,7 +163,9 @@ def test_a_machine_that_hangs_is_not_waited_for() -> None:
 
 
 def test_down_under_jobs_is_refused_with_the_jobs_and_the_way_out() -> None:
-    found = HeadState(at=1795300800, jobs=(RUNNING,), running=1, waiting=3, resting=(), stopped=(), nodes=())
+    found = HeadState(
+        at=1795300800, jobs=(RUNNING,), running=1, waiting=3, resting=(), stopped=(), nodes=(), keeper=KEEPER
+    )
     error = refusal("cluster dev", found)
     assert (str(error).splitlines(), error.code) == (
         [
@@ -176,7 +179,9 @@ def test_down_under_jobs_is_refused_with_the_jobs_and_the_way_out() -> None:
 
 
 def test_of_many_jobs_eight_are_shown() -> None:
-    found = HeadState(at=1795300800, jobs=(RUNNING,) * 12, running=30, waiting=0, resting=(), stopped=(), nodes=())
+    found = HeadState(
+        at=1795300800, jobs=(RUNNING,) * 12, running=30, waiting=0, resting=(), stopped=(), nodes=(), keeper=KEEPER
+    )
     assert str(refusal("cluster dev", found)).splitlines()[9] == "  and 22 more"
 
 

@@ -35,7 +35,7 @@ def test_a_box_that_was_killed_is_named_and_what_it_made_without_an_answer_is_ta
     make_gateway(desk)
     continued = desk.run("up", "dev", "--yes")
     assert "things that they may have made are looked at" in continued.stdout
-    assert numbers(desk) == {"base": (0, 0, 18), "cluster": (0, 0, 3)}
+    assert numbers(desk) == {"base": (0, 0, 18), "cluster": (0, 0, 4)}
     assert len(control.inventory(desk.box)["ec2/internet-gateway"]) == 1
     assert desk.run("down", "dev", "--with-base", "--yes").returncode == 0
     assert desk.left() == {}

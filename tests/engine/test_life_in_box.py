@@ -26,7 +26,7 @@ def test_up_says_each_thing_that_it_made_and_changes_no_file_of_the_project(desk
     assert done.returncode == 0, done.stdout + done.stderr
     lines = [line.split()[:3] for line in done.stdout.splitlines() if line.startswith("  created")]
     assert ["created", "aws:ec2:Vpc", "vpc"] in lines
-    assert len(lines) == 21
+    assert len(lines) == 22
     assert desk.hashes() == before
 
 
@@ -56,8 +56,9 @@ def test_an_up_beside_a_plain_pulumi_up_is_refused_and_names_its_process(desk: D
 
 @pytest.fixture
 def machine(desk: Desk) -> Iterator[str]:
-    """A machine that the queue `train` has launched."""
+    """A machine that the queue `train` has launched into its placement group."""
     ec2 = client(control.status(desk.box), "ec2")
+    (group,) = ec2.describe_placement_groups()["PlacementGroups"]
     tags = [{"Key": "corral:cluster", "Value": "dev"}, {"Key": "corral:queue", "Value": "train"}]
     image = client(control.status(desk.box), "ssm").get_parameter(Name="/corral-box/ami")["Parameter"]["Value"]
     vpc = ec2.create_vpc(CidrBlock="10.9.0.0/24")["Vpc"]["VpcId"]
@@ -68,6 +69,7 @@ def machine(desk: Desk) -> Iterator[str]:
         SubnetId=subnet["SubnetId"],
         MinCount=1,
         MaxCount=1,
+        Placement={"GroupName": group["GroupName"]},
         TagSpecifications=[{"ResourceType": "instance", "Tags": tags}],
     )
     yield str(made["Instances"][0]["InstanceId"])
@@ -75,7 +77,7 @@ def machine(desk: Desk) -> Iterator[str]:
     ec2.delete_vpc(VpcId=vpc)
 
 
-def test_a_queue_stays_while_a_machine_runs_in_it_unless_it_may_end(desk: Desk, machine: str) -> None:
+def test_a_placement_group_stays_while_a_machine_is_in_it_unless_it_may_end(desk: Desk, machine: str) -> None:
     desk.replace("stacks/cluster/Pulumi.dev.yaml", "name: train", "name: other")
     queue = desk.run("up", "dev", "--yes")
     shown = desk.run("up", "dev", "--preview")
@@ -84,7 +86,7 @@ def test_a_queue_stays_while_a_machine_runs_in_it_unless_it_may_end(desk: Desk, 
     assert (queue.returncode, queue.stderr.splitlines()) == (
         4,
         [
-            "corral: cluster dev: queue train would go while 1 of its machines runs: nothing was changed",
+            "corral: cluster dev: a placement group of train would go while 1 machine is in it: nothing was changed",
             f"    {machine}  m7i.xlarge  us-east-1b",
             "  let their jobs end and the machines go idle, or end them now: corral up --end-machines",
         ],

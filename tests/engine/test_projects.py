@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from corral.engine.errors import EngineError
-from corral.engine.projects import base_of, environment_file, sync
+from corral.engine.projects import base_of, box_image, environment_file, sync
 
 
 @pytest.fixture
@@ -127,3 +127,10 @@ def test_a_base_that_may_stand_in_what_cannot_be_read_is_not_guessed(source: Pat
     (source / "cluster/Pulumi.dev.yaml").write_text("config:\n  corral-cluster:spec: {base: ground, base: other}\n")
     with pytest.raises(EngineError, match=r"Pulumi\.dev\.yaml: line 2, column 39: 'base' is given twice - keep one"):
         base_of(source, "dev")
+
+
+def test_a_cluster_boots_the_image_that_the_box_names(source: Path, tmp_path: Path) -> None:
+    copy = sync(source, tmp_path / "copy", box_image({"CORRAL_BOX_IMAGE": "box-debian-13"}))
+    assert yaml.safe_load((copy / "cluster/Pulumi.dev.yaml").read_text())["config"]["corral-cluster:imageProfile"] == (
+        "box-debian-13"
+    )

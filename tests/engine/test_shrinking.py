@@ -1,4 +1,4 @@
-"""Which subnets of a base's state its plan has no more."""
+"""Which subnets of a base's state its plan has no more, and which placement groups of a cluster's."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from dataclasses import replace
 from ipaddress import IPv4Network
 from typing import Any
 
-from corral.engine.shrinking import SUBNET, leaving_subnets
+from corral.engine.shrinking import GROUP, SUBNET, leaving_groups, leaving_subnets
 from corral.plan.network import plan_public, plan_zones
 from environments import dev_base
+from render.plans import dev, train
 
 NAMES = {"use1-az1": "us-east-1b", "use1-az2": "us-east-1a", "use1-az6": "us-east-1d"}
 
@@ -53,3 +54,18 @@ def test_a_base_that_names_its_zones_keeps_its_subnets_and_loses_those_of_a_zone
         subnet("subnet-d", "use1-az6", "10.64.96.0/19"),
     )
     assert leaving_subnets(state, plan) == {"subnet-d": "us-east-1d"}
+
+
+def group(key: str) -> dict[str, Any]:
+    urn = f"urn:pulumi:dev::corral-cluster::corral:aws:Queues${GROUP}::queues-group-{key}"
+    return {"type": GROUP, "id": f"queues-group-{key}-1a2b3c4", "urn": urn}
+
+
+def test_a_placement_group_of_a_queue_that_the_plan_lacks_leaves() -> None:
+    state = [group(one.key) for one in dev(train()).placement_groups]
+    assert leaving_groups([*state, group("eval-use1-az1")], dev(train())) == {"queues-group-eval-use1-az1-1a2b3c4"}
+
+
+def test_a_queue_that_has_fewer_nodes_keeps_its_placement_groups() -> None:
+    state = [group(one.key) for one in dev(train()).placement_groups]
+    assert (len(state), leaving_groups(state, dev(replace(train(), max_nodes=1)))) == (2, frozenset())

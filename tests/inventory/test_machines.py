@@ -7,8 +7,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from corral.inventory.machines import end_machines, launched_machines, stranded
-from corral.inventory.things import Kind, Thing
+from corral.inventory.machines import end_machines, launched_machines
 
 
 @pytest.fixture
@@ -57,22 +56,3 @@ def test_the_head_is_not_ended(session: Any) -> None:
     end_machines(session, "dev")
     state = session.client("ec2").describe_instances(InstanceIds=[head])["Reservations"][0]["Instances"][0]["State"]
     assert state["Name"] == "running"
-
-
-def machine(id: str, queue: str) -> Thing:
-    return Thing(kind=Kind.INSTANCE, id=id, tags={"corral:queue": queue})
-
-
-MACHINES = (machine("i-1", "train"), machine("i-2", "train"), machine("i-3", "eval"))
-
-
-def test_machines_of_a_queue_that_goes_are_stranded() -> None:
-    assert stranded(MACHINES, {"train": 4}) == {"eval": (MACHINES[2],)}
-
-
-def test_machines_of_a_queue_that_shrinks_below_what_runs_are_stranded() -> None:
-    assert stranded(MACHINES, {"train": 1, "eval": 1}) == {"train": MACHINES[:2]}
-
-
-def test_no_machine_is_stranded_where_all_have_a_node() -> None:
-    assert stranded(MACHINES, {"train": 2, "eval": 1}) == {}

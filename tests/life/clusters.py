@@ -174,14 +174,16 @@ def _fields(line: str) -> dict[str, str]:
 
 
 @contextmanager
-def hurt_cluster(directory: Path, names: Sequence[str] = ("hurt",)) -> Iterator[list[Cluster]]:
+def hurt_cluster(
+    directory: Path, names: Sequence[str] = ("hurt",), system: Path | None = None
+) -> Iterator[list[Cluster]]:
     """Clusters of tests/life/environments that are up in one box, each on a base of its own with the same addresses.
 
     They are impatient: slurmctld gives silent nodes up soon, the keeper looks each 3 s, an offer without capacity rests
-    for 3 s at first.
+    for 3 s at first. `system`: the root directory of what the machines are; else this system.
     """
     assert probe().users, probe().problem
-    with boxes.running_box(directory / "box", machines=True) as box:
+    with boxes.running_box(directory / "box", machines=True, system=system) as box:
         life = begin(directory, box)
         for name in names:
             for stack in ("base", "cluster"):

@@ -298,9 +298,9 @@ def shaken(grown: Life) -> Life:
 
 def test_a_zone_stays_while_a_machine_runs_in_it(shaken: Life) -> None:
     assert shaken.seen["zone less"].splitlines() == [
-        "corral: base dev: a subnet would go while 1 thing stands in it (use1-az2): nothing was changed",
-        f"    use1-az2  {shaken.seen['node']}  corral-dev-train",
-        "  first move them with the subnet still there, or take their cluster down; then try again",
+        "corral: cluster dev: a placement group of train would go while 1 machine is in it: nothing was changed",
+        f"    {shaken.seen['node']}  p4d.24xlarge  us-east-1c",
+        "  let their jobs end and the machines go idle, or end them now: corral up --end-machines",
     ]
 
 

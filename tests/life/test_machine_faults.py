@@ -5,6 +5,7 @@ The stations are fixtures; the claims below each are about what was seen there. 
 
 from __future__ import annotations
 
+import json
 import shutil
 import time
 from collections.abc import Iterator
@@ -191,7 +192,7 @@ def warned(hurt: Cluster) -> Cluster:
     """A job on a machine that may be taken back; then one that is; then one whose capacity block ends."""
     seen, home = hurt.life.seen, hurt.home()
     shutil.copy(Path(__file__).parent / "programs/steps.py", home)
-    hinted = hurt.submit(LISTENS.format(60), "--partition=train", *ALONE)
+    hinted = hurt.submit(LISTENS.format(100), "--partition=train", *ALONE)
     python = "--export=ALL,PYTHON=/usr/bin/python3"
     submit = ("sbatch", "--parsable", "--chdir=/home", "--ntasks-per-node=1", "--nodes=1", "--partition=block", python)
     blocked = int(hurt.on_head(*submit, "/opt/corral/jobs/block/jax.sbatch", "/home/steps.py", str(STEPS)))
@@ -247,12 +248,25 @@ def ended(warned: Cluster) -> Cluster:
     """All machines have gone, as their nodes were idle; then the cluster is down."""
     warned.until(lambda: not warned.nodes(), LONG_S)
     warned.life.seen["settled"] = settled(warned)
+    warned.life.seen["shipped"] = shipped(warned)
     warned.life.done("down", warned.name)
     return warned
 
 
+def shipped(cluster: Cluster) -> list[Any]:
+    """The events in the cluster's log group."""
+    logs = cluster.life.client("logs").get_paginator("filter_log_events")
+    pages = logs.paginate(logGroupName=f"/corral/{cluster.name}", logStreamNames=["events"])
+    return [json.loads(one["message"]) for page in pages for one in page["events"]]
+
+
 def test_idle_machines_go(ended: Cluster) -> None:
     assert ended.life.seen["settled"] == []
+
+
+def test_what_happened_is_in_the_log_group_for_alarms_to_count(ended: Cluster) -> None:
+    told = {one["event"] for one in ended.life.seen["shipped"]}
+    assert {"launched", "up", "refused", "notice", "forgotten"} - told == set()
 
 
 def test_down_leaves_no_machine(ended: Cluster) -> None:

@@ -97,9 +97,10 @@ def facts() -> BootFacts:
     return replace(boot_facts(), bundle_sha256=agent, library_sha256=library)
 
 
-def fetch(tmp_path: Path, servers: Servers, known: BootFacts) -> subprocess.CompletedProcess[str]:
-    """What fetch.py did in tmp_path/home, where the bucket holds the agent and its library."""
-    servers.objects[f"/{known.bucket}/{known.bundle_key}"] = agent_bundle()
+def fetch(tmp_path: Path, servers: Servers, known: BootFacts, *, held: bool = True) -> subprocess.CompletedProcess[str]:
+    """What fetch.py did in tmp_path/home, where the bucket holds the library, and the agent if that is `held`."""
+    if held:
+        servers.objects[f"/{known.bucket}/{known.bundle_key}"] = agent_bundle()
     servers.objects[f"/{known.bucket}/{known.library_key}"] = agent_library()
     home = tmp_path / "home"
     (tmp_path / ".aws").mkdir(exist_ok=True)
@@ -165,3 +166,18 @@ def test_an_archive_with_another_hash_is_refused_and_left_packed(tmp_path: Path,
     wrong = {"bundle_sha256" if name == "agent" else "library_sha256": "0" * 64}
     done = fetch(tmp_path, servers, replace(facts(), **wrong))
     assert (done.returncode, "has the hash" in done.stderr, (tmp_path / "home" / name).exists()) == (1, True, False)
+
+
+def test_where_a_later_up_has_taken_the_agent_away_the_manifests_comes(tmp_path: Path, servers: Servers) -> None:
+    newer, launched = facts(), replace(facts(), bundle_key="clusters/dev/agent/old.tar.gz", bundle_sha256="0" * 64)
+    manifest = {
+        "bundle": newer.bundle_key.removeprefix("clusters/dev/"),
+        "bundle_sha256": newer.bundle_sha256,
+        "library": newer.library_key.removeprefix("clusters/dev/"),
+        "library_sha256": newer.library_sha256,
+    }
+    servers.objects[f"/{newer.bucket}/clusters/dev/manifest.json"] = json.dumps(manifest).encode()
+    servers.objects[f"/{newer.bucket}/{newer.bundle_key}"] = agent_bundle()
+    done = fetch(tmp_path, servers, launched, held=False)
+    left = json.loads((tmp_path / "home/boot.json").read_text())
+    assert (done.stderr, left["bundle_key"], (tmp_path / "home/agent/corral").is_dir()) == ("", newer.bundle_key, True)

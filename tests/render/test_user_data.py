@@ -2,7 +2,6 @@
 
 import base64
 import subprocess
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -32,8 +31,8 @@ def test_cloud_init_finds_it_valid(role: Role, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("role", Role)
-def test_encoded_text_is_less_than_half_of_the_limit(role: Role) -> None:
-    assert len(base64.b64encode(user_data(dev(), role, boot_facts()).encode())) < LIMIT // 2
+def test_encoded_text_is_less_than_two_thirds_of_the_limit(role: Role) -> None:
+    assert len(base64.b64encode(user_data(dev(), role, boot_facts()).encode())) < LIMIT * 2 // 3
 
 
 @pytest.mark.parametrize("role", Role)
@@ -50,9 +49,6 @@ def test_only_a_compute_machine_powers_itself_off() -> None:
     assert {role: "poweroff" in written(role)["boot.sh"] for role in Role} == {Role.HEAD: False, Role.COMPUTE: True}
 
 
-@pytest.mark.parametrize(
-    ("role", "daemons"), [(Role.HEAD, ["mariadb-server", "slurmctld", "slurmdbd"]), (Role.COMPUTE, ["slurmd"])]
-)
-def test_a_machine_installs_the_daemons_of_its_role(role: Role, daemons: Sequence[str]) -> None:
-    packages = yaml.safe_load(user_data(dev(), role, boot_facts()))["packages"]
-    assert packages == ["munge", "slurm-client", *daemons]
+@pytest.mark.parametrize("role", Role)
+def test_packages_are_left_to_the_agent_who_says_what_is_wrong_with_one(role: Role) -> None:
+    assert set(yaml.safe_load(user_data(dev(), role, boot_facts()))) == {"write_files", "runcmd"}

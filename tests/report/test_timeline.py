@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from xml.etree import ElementTree
 
 from rich.console import Console
@@ -14,7 +14,7 @@ from corral.model.head import JobRun
 from corral.report.events import Happened, event_lines, read_events
 from corral.report.timeline import Bar, Row, State, Timeline, timeline
 from corral.report.timeline_page import page
-from corral.report.timeline_text import TimelineText, scale
+from corral.report.timeline_text import TimelineText, heading_of, scale
 
 T0 = 1795300800  # 22:40:00
 
@@ -134,6 +134,44 @@ def test_a_keeper_that_begins_again_is_a_mark() -> None:
     assert [mark.at for mark in row(life(event(50, "keeper-began")), "head").marks] == [at(50)]
 
 
+def heads(*lines: str, launched: int, runs: tuple[JobRun, ...] = ()) -> list[tuple[str, int, int]]:
+    """The bars of the head's row, where the present head was launched at this second."""
+    shown = timeline("dev", read_events(lines), runs, head_since=at(launched), start=at(-100), end=at(100))
+    return bars(row(shown, "head"))
+
+
+def test_a_head_boots_from_its_launch_until_its_keeper_begins() -> None:
+    assert heads(event(25, "keeper-began"), launched=5) == [("booting", 5, 25), ("up", 25, 100)]
+
+
+def test_a_head_without_a_sign_yet_boots() -> None:
+    assert heads(launched=60) == [("booting", 60, 100)]
+
+
+def test_a_head_that_was_replaced_is_up_until_its_last_sign_and_then_silent() -> None:
+    former = (event(0, "keeper-began"), LAUNCHED, event(20, "ended", nodes="train-1"))
+    assert heads(*former, event(85, "keeper-began"), launched=60) == [
+        ("up", 0, 20),
+        ("silent", 20, 60),
+        ("booting", 60, 85),
+        ("up", 85, 100),
+    ]
+
+
+def test_the_start_of_a_job_is_a_sign_of_a_head() -> None:
+    begun = heads(event(0, "keeper-began"), event(85, "keeper-began"), launched=60, runs=(run(30, 70),))
+    assert begun[:2] == [("up", 0, 30), ("silent", 30, 60)]
+
+
+def test_what_a_later_head_learns_of_a_node_is_no_sign_of_the_former() -> None:
+    begun = heads(event(0, "keeper-began"), LAUNCHED, event(40, "up", nodes="train-1"), launched=60)
+    assert begun[:2] == [("up", 0, 10), ("silent", 10, 60)]
+
+
+def test_a_head_whose_first_events_are_lost_is_up() -> None:
+    assert heads(LAUNCHED, launched=-50) == [("up", -50, 100)]
+
+
 def test_events_are_sorted_by_when_they_happened() -> None:
     assert [one.kind for one in read_events([NOTICE, UP, "{broken", '{"at": 1}'])] == ["up", "notice"]
 
@@ -159,12 +197,49 @@ def test_the_picture_has_a_line_a_row_and_a_cell_for_each_stretch_of_time() -> N
         "",
         "  7 fit    ┄┄┄┄┄█████          completed",
         "",
-        "  ── up  ░░ booting  ·· idle  ██ running  ▒▒ notice  ┄┄ waiting  ▼ see `corral status --events`",
+        "  ── up  ░░ booting  ·· idle  ██ running",
+        "  ▒▒ notice  ┄┄ waiting",
+        "  ▼ see `corral status --events`",
     ]
+
+
+def test_the_legend_names_only_what_is_shown() -> None:
+    assert printed(TimelineText(life()))[-1] == "  ── up"
 
 
 def test_times_of_the_scale_are_round_and_do_not_touch() -> None:
     assert scale(at(7), at(307), 60) == "          22:41       22:42       22:43       22:44         "
+
+
+def long(hours: int) -> Timeline:
+    """A cluster whose head is up so long."""
+    events = read_events([event(0, "keeper-began"), event(3600, "keeper-began")])
+    return timeline("dev", events, (), head_since=None, start=at(0), end=at(0) + timedelta(hours=hours))
+
+
+def test_midnight_is_named_by_its_day() -> None:
+    assert scale(at(0), at(0) + timedelta(hours=6), 60).split() == [
+        "23:00",
+        "11-22",
+        "01:00",
+        "02:00",
+        "03:00",
+        "04:00",
+    ]
+
+
+def test_days_of_a_long_life_do_not_touch() -> None:
+    assert (
+        scale(at(0), at(0) + timedelta(days=60), 60) == "           12-03         12-17         12-31         01-14  "
+    )
+
+
+def test_a_life_over_midnight_ends_with_its_day() -> None:
+    assert heading_of(long(hours=12)) == "2026-11-21 22:40:00 to 2026-11-22 10:40:00 UTC, 12 h"
+
+
+def test_the_page_of_a_life_over_midnight_has_the_day_of_each_event() -> None:
+    assert "<td>2026-11-21 23:40:00</td>" in page(long(hours=12))
 
 
 def test_the_page_is_one_file_that_fetches_nothing() -> None:

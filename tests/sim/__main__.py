@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor
 
-from sim.claims import broken
+from sim.claims import lives
 
 
 def main() -> int:
     number, first = (int(sys.argv[place]) if len(sys.argv) > place else usual for place, usual in ((1, 1000), (2, 1)))
     began, failed = time.monotonic(), 0
-    with ProcessPoolExecutor(initializer=logging.disable) as pool:
-        for seed, found in enumerate(pool.map(broken, range(first, first + number), chunksize=20), start=first):
-            failed += bool(found)
-            for text in found[:3]:
-                sys.stdout.write(f"seed {seed}: {text}\n")
+    for seed, found in lives(number, first):
+        failed += bool(found)
+        for text in found[:3]:
+            sys.stdout.write(f"seed {seed}: {text}\n")
     sys.stdout.write(f"{number} lives, {failed} failed, {time.monotonic() - began:.0f} s\n")
     return 1 if failed else 0
 

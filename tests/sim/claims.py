@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from itertools import pairwise
 
 from corral.model.node_names import queue_of
@@ -35,6 +37,12 @@ def broken(seed: int) -> tuple[str, ...]:
     return (*watch.found, *_at_the_end(life))
 
 
+def lives(number: int, first: int = 1) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """What does not hold, by seed, of so many lives from the first seed on, lived on all cores."""
+    with ProcessPoolExecutor(initializer=logging.disable) as pool:
+        yield from enumerate(pool.map(broken, range(first, first + number), chunksize=20), start=first)
+
+
 class Watch:
     """Looks at a life each minute."""
 
@@ -48,7 +56,7 @@ class Watch:
         wrong = dict(_wrong(life))
         self._since = {key: self._since.get(key, life.clock.age) for key in wrong}
         for key, text in wrong.items():
-            quiet = max(self._since[key], QUIET_AFTER)
+            quiet = max(self._since[key], QUIET_AFTER if life.faults.met or life.crashes else 0.0)
             if life.clock.age - quiet > GRACE:
                 self.found.append(f"after {life.clock.age:.0f} s: {text}")
         self._count_idle(life)
@@ -82,7 +90,7 @@ def _wrong(life: Life) -> Iterator[tuple[str, str]]:
             yield f"down {node.name}", f"{node.name} is DOWN: {node.reason}"
         if node.drain and node.job is None and node.name not in life.slurm.by_hand:
             yield f"drain {node.name}", f"{node.name} is drained: {node.reason}"
-        if node.state == "up" and not by_node[node.name]:
+        if node.state == "up" and node.name not in by_node:
             yield f"lost {node.name}", f"{node.name} has no machine and Slurm does not know"
         if node.name in _static(life) and node.state == "off":
             yield f"static {node.name}", f"{node.name} is always there and is off"
@@ -100,6 +108,8 @@ def _never(life: Life) -> Iterator[str]:
     if not _BLINDING & set(life.faults.met):
         yield from _unseen(life)
     yield from _unjust(life)
+    yield from (f"{one} was ended while a job was on it" for one in life.ec2.robbed)
+    yield from _sick(life)
     for name in life.slurm.by_hand:
         if not life.slurm.known[name].drain:
             yield f"{name} was drained by an administrator, and is used"
@@ -113,6 +123,16 @@ def _never(life: Life) -> Iterator[str]:
         had = {life.zones[one.offer] for one in machines if one.launched_at < job.placed}
         if len(had) == 1 and had != {life.zones[one] for one in new} | had:
             yield f"job {job.id} got machines of another zone than it had"
+
+
+def _sick(life: Life) -> Iterator[str]:
+    """What a health check has found stays true of its machine."""
+    for job in life.slurm.jobs:
+        for name in job.nodes if job.began is not None else ():
+            node = life.slurm.known[name]
+            for one in life.ec2.of(name):
+                if one.sick_at is not None and one.address == node.address and one.sick_at < job.placed:
+                    yield f"job {job.id} was given {one.id} of {name}, which is sick"
 
 
 def _unjust(life: Life) -> Iterator[str]:

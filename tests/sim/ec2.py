@@ -40,6 +40,7 @@ class Machine:
     reason: str = ""
     booted: bool = False
     hung: bool = False
+    sick_at: float | None = None
 
     @property
     def live(self) -> bool:
@@ -52,13 +53,17 @@ class Machine:
 
 @dataclass(kw_only=True)
 class SimEc2:
-    """`booted`: told when a machine's slurmd starts; `sick`: when its health check finds something."""
+    """`booted`: told when a machine's slurmd starts; `sick`: when its health check finds something. `works`: whether
+    Slurm uses it. `robbed`: machines that the keeper has ended while they worked.
+    """
 
     clock: Clock
     rng: random.Random
     faults: Faults
     booted: Callable[[Machine], None] = lambda machine: None
     sick: Callable[[Machine], None] = lambda machine: None
+    works: Callable[[Machine], bool] = lambda machine: False
+    robbed: list[str] = field(default_factory=list)
     machines: list[Machine] = field(default_factory=list)
     tokens: dict[str, tuple[Machine, ...]] = field(default_factory=dict)
     calls: list[tuple[float, str, bool]] = field(default_factory=list)
@@ -82,6 +87,8 @@ class SimEc2:
             raise Ec2Error("InsufficientInstanceCapacity: no", Kind.CAPACITY)
         made = tuple(self._machine(node, template) for node in nodes[:room])
         self.tokens[token] = made
+        if self.faults.now("twin"):
+            self._machine(nodes[0], template)
         if self.faults.now("lost reply"):
             raise Ec2Error("EC2 cannot be asked: read timeout", Kind.OUTAGE)
         return tuple(self._shown(one, late=False) for one in made)
@@ -101,6 +108,7 @@ class SimEc2:
         late = [one for one in instance_ids if one not in known]
         for one in instance_ids:
             if one in known:
+                self.robbed += [one] * (known[one].live and self.works(known[one]))
                 self.end(known[one], "Client.UserInitiatedShutdown")
         if late:
             raise Ec2Error("EC2 does not know them yet", Kind.LATE)

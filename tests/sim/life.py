@@ -212,7 +212,7 @@ def begun(seed: int) -> Life:
         deployed=replace(plans.deployed(), templates=templates),
     )
     notes.append(life.note)
-    ec2.booted, ec2.sick = slurm.register, slurm.drain
+    ec2.booted, ec2.sick, ec2.works = slurm.register, slurm.drain, slurm.works
     for number in range(1, rng.randint(2, 10)):
         _submit(life, rng, number, rng.choice(plan.queues))
     if rng.random() < 0.5:

@@ -22,6 +22,7 @@ from types import ModuleType
 
 MODULES = ("corral.agent.decide", "corral.agent.launches", "corral.agent.memory")
 LIVES = 300
+PATIENCE_S = 1800  # many times what the lives of a keeper take that does not ask and ask
 # What is done to files, to words and to bounds that only a human sees, no life can show.
 BEYOND = frozenset({"load", "save", "why_cold", "_concerns", "tidied"})
 _FLIPPED: dict[type[ast.cmpop], type[ast.cmpop]] = {
@@ -129,18 +130,28 @@ def main() -> int:
         sys.stdout.write("" if found is None else str(found))
         return 0
     count, seed = (int(sys.argv[place]) if len(sys.argv) > place else usual for place, usual in ((1, 20), (2, 1)))
-    listed, numbers, began = mutations(), chosen(count, seed), time.monotonic()
+    from sim.claims import lives  # not above: `caught` puts a module in place before anything imports it
+
+    began = time.monotonic()
+    # Else each mutation would be caught by what is wrong without it.
+    if wrong := [life for life, found in lives(LIVES) if found]:
+        sys.stdout.write(f"without any mutation the life of seed {wrong[0]} fails: mend that first\n")
+        return 1
+    listed, numbers = mutations(), chosen(count, seed)
 
     def ask(number: int) -> str:
         command = [sys.executable, "-m", "sim.mutations", "--one", str(number)]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        try:
+            return subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE_S).stdout
+        except subprocess.TimeoutExpired:
+            return "without end"
 
     missed = 0
     with ThreadPoolExecutor(2) as pool:
         for number, found in zip(numbers, pool.map(ask, numbers), strict=True):
             one = listed[number]
             missed += not found
-            words = f"seed {found}" if found else f"NOT in {LIVES} lives"
+            words = f"seed {found}" if found.isdecimal() else found or f"NOT in {LIVES} lives"
             sys.stdout.write(f"{words:>12}  {one.module.rpartition('.')[2]}:{one.line}  {one.text}\n")
             sys.stdout.flush()
     caught_ = count - missed

@@ -117,7 +117,10 @@ class SimSlurm:
     def undrain(self, nodes: Sequence[str]) -> None:
         self._reached()
         for name in nodes:
-            self.known[name].drain, self.known[name].reason = False, ""
+            node = self.known[name]
+            node.drain, node.reason = False, ""
+            if node.state == "not booted":
+                self._to(node, "off")
 
     def stop_queue(self, queue: str) -> None:
         self._reached()
@@ -137,10 +140,16 @@ class SimSlurm:
             node.reason = node.reason if node.drain else ""
             self._to(node, "up")
 
+    def works(self, machine: Machine) -> bool:
+        """Whether a job is on it."""
+        node = self.known[machine.node]
+        return node.state == "up" and node.address == machine.address and node.job is not None
+
     def drain(self, machine: Machine) -> None:
         """What a health check does."""
         node = self.known[machine.node]
         if machine.live and node.address == machine.address and node.state == "up" and not node.drain:
+            machine.sick_at = self.clock.now
             node.drain, node.reason = True, f"corral: {machine.id}: GPU 3 has fallen off the bus"
 
     def drain_by_hand(self) -> None:
@@ -175,7 +184,8 @@ class SimSlurm:
             self._to(node, "not booted")
             self._note("resume-failed", [node.name], [])
         elif node.state == "ending" and now - node.since > SUSPEND_TIMEOUT:
-            self._to(node, "off")
+            stays = node.reason.startswith("corral: ") and self.faults.now("stays down")
+            self._to(node, "not booted" if stays else "off")
         elif node.state in ("up", "down"):
             self._listen(node)
         if node.state == "up" and not node.job and (node.asap or self._idle_too_long(node)):

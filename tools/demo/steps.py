@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
+import shlex
+import sys
+import sysconfig
 import tempfile
+import time
 from pathlib import Path
 
 from stage import Stage, Unexpected
@@ -13,8 +17,10 @@ EACH_STEP = re.compile(r"\s*$|\s*[~+-]? *(pulumi:|corral:|aws:)|@ ")  # the engi
 KEPT = {"efs/file-system", "kms/key", "s3/bucket"}
 DUMP = "/accounting/dev.sql.gz"  # what the next cluster of this name begins with
 TEMPLATE = "train-spot-use1-az1"
-PROGRAM = Path(__file__).parents[2] / "tests/life/programs/steps.py"  # like training: steps, a checkpoint on a signal
-SAVED_STEPS = 150
+PROGRAM = Path(__file__).parents[2] / "examples/train/train.py"
+JAX = ("jax", "jaxlib", "ml_dtypes", "numpy", "numpy.libs", "opt_einsum", "scipy", "scipy.libs")
+TRAINED = 60  # steps
+SAVED_S = 6  # slurmctld saves what has changed after five seconds at most
 PAGE = Path(tempfile.gettempdir()) / "corral-demo.html"  # the one thing that outlives the demo
 
 
@@ -86,29 +92,13 @@ def job(stage: Stage) -> None:
     stage.corral("connect", "dev", "--box", "--", "cat", "/var/log/corral/corral-agent.log")
 
 
-def spot(stage: Stage) -> None:
-    """The notice reaches the job, which saves, moves, and goes on where it was."""
-    stage.shell(f"corral connect dev --box -- sh -c 'cat >/scratch/steps.py' <{PROGRAM}")
-    script = f"/opt/corral/jobs/train/jax.sbatch /scratch/steps.py {SAVED_STEPS}"
-    options = "--chdir=/scratch --ntasks-per-node=1 --export=ALL,PYTHON=python3"
-    stage.shell(f"corral connect dev --box -- sbatch {options} {script}")
-    losses = ("connect", "dev", "--box", "--", "cat", "/scratch/checkpoints/losses-0")
-    stage.wait_for(*losses)
-    stage.corral("box", "fault", "spot-notice", "train-1")
-    stage.wait_for(*losses, what=f"\n{SAVED_STEPS} ")
-    stage.corral("connect", "dev", "--box", "--", "grep", "--no-filename", "corral:", "/scratch/jax-2.out")
-    numbers = [int(line.split()[0]) for line in stage.ask(*losses).splitlines()]
-    if numbers != list(range(1, SAVED_STEPS + 1)):
-        raise Unexpected(f"the job's steps are {numbers}")
-    stage.say(f"Steps 1 to {SAVED_STEPS}, each done once.")
-    stage.corral("status", "dev", "--box")
-
-
 def grow(stage: Stage) -> None:
-    """One number in the user's file."""
+    """Two numbers in the user's file."""
     file = stage.project / "stacks/cluster/Pulumi.dev.yaml"
-    file.write_text(file.read_text().replace("max: 4", "max: 6"))
-    stage.say("$ sed -i 's/max: 4/max: 6/' stacks/cluster/Pulumi.dev.yaml")
+    text = file.read_text().replace("max: 4", "max: 6").replace("suspend_after: 10m", "suspend_after: 1m")
+    file.write_text(text)
+    changes = ("s/max: 4/max: 6/", "s/suspend_after: 10m/suspend_after: 1m/")
+    stage.say(f"$ sed -i {' '.join(f'-e {shlex.quote(change)}' for change in changes)} stacks/cluster/Pulumi.dev.yaml")
     head = _head(stage)
     stage.corral("up", "dev", "--box", "--preview")
     stage.corral("up", "dev", "--box", "--yes")
@@ -117,8 +107,43 @@ def grow(stage: Stage) -> None:
     stage.say("The head runs on untouched.")
 
 
+def train(stage: Stage) -> None:
+    """A model on two machines; what it needs lies on the file system that they share."""
+    version = "{}.{}".format(*sys.version_info)
+    if f"Python {version}." not in stage.ask("connect", "dev", "--box", "--", "python3", "-V"):
+        raise Unexpected(
+            f"the machines' Python cannot run the JAX of Python {version}: make clean PYTHON=/usr/bin/python3"
+        )
+    jax = Path(sysconfig.get_path("platlib"))
+    held = " ".join(name for name in JAX if (jax / name).exists())
+    stage.shell(
+        f"tar -C {jax} -c {held} | corral connect dev --box -- sh -c 'mkdir /scratch/python; tar -x -C /scratch/python'"
+    )
+    stage.shell(f"corral connect dev --box -- sh -c 'cat >/scratch/train.py' <{PROGRAM}")
+    _submit(stage)
+    stage.wait_for(*_losses(2), what=f"\n{TRAINED} ")
+    stage.corral("connect", "dev", "--box", "--", "grep", r"processes\|[03]0 of\|ended", "/scratch/jax-2.out")
+
+
+def spot(stage: Stage) -> None:
+    """The notice reaches the same job, which saves, moves, and goes on where it was: to the same losses."""
+    _submit(stage)
+    stage.wait_for(*_losses(3), what="\n3 ")
+    stage.corral("box", "fault", "spot-notice", "train-1")
+    stage.wait_for(*_losses(3), what=f"\n{TRAINED} ")
+    told = "corral:\\|saved\\|continues"
+    stage.corral("connect", "dev", "--box", "--", "grep", "--no-filename", told, "/scratch/jax-3.out")
+    first, again = (stage.ask(*_losses(job)) for job in (2, 3))
+    if first != again:
+        raise Unexpected("the job that was interrupted has other losses than the one that was not")
+    stage.corral("connect", "dev", "--box", "--", "cmp", *(_losses(job)[-1] for job in (2, 3)))
+    stage.say(f"The losses of all {TRAINED} steps are bit for bit those of the job before, which nothing interrupted.")
+    stage.corral("status", "dev", "--box")
+
+
 def lose_head(stage: Stage) -> None:
     """What EC2 may do at any time."""
+    time.sleep(SAVED_S)
     lost, address, volume = _head(stage)
     stage.client("ec2").terminate_instances(InstanceIds=[lost])
     stage.say(f"The head {lost} was terminated.")
@@ -128,6 +153,13 @@ def lose_head(stage: Stage) -> None:
     stage.say(f"The new head {new[0]} has address {address} and volume {volume}, as the old one had.")
     stage.wait_for("connect", "dev", "--box", "--", "sinfo", "--noheader")
     stage.corral("connect", "dev", "--box", "--", "sinfo")
+
+
+def idle(stage: Stage) -> None:
+    """A minute without a job, and what costs money is gone."""
+    stage.wait_for("connect", "dev", "--box", "--", "sinfo", "--noheader", what=" 6 ")
+    stage.wait_for("connect", "dev", "--box", "--", "sh", "-c", "sinfo --noheader --format='%D %t' | grep '^6 idle~'")
+    stage.corral("status", "dev", "--box")
 
 
 def timeline(stage: Stage) -> None:
@@ -171,6 +203,17 @@ def delete_all(stage: Stage) -> None:
     stage.say(f"More than before the first up: {more or 'nothing'}")
     if any("scheduled for deletion" not in id for ids in left.values() for id in ids):
         raise Unexpected(f"left over: {left}")
+
+
+def _submit(stage: Stage) -> None:
+    variables = "PYTHONPATH=/scratch/python,JAX_COMPILATION_CACHE_DIR=/scratch/compiled"
+    options = f"--chdir=/scratch --ntasks-per-node=1 --export=ALL,{variables}"
+    program = f"/scratch/train.py --steps {TRAINED} --every 20 --nap 0.2 --layers 1"
+    stage.shell(f"corral connect dev --box -- sbatch {options} /opt/corral/jobs/train/jax.sbatch {program}")
+
+
+def _losses(job: int) -> tuple[str, ...]:
+    return ("connect", "dev", "--box", "--", "cat", f"/scratch/checkpoints/jax-{job}.losses")
 
 
 def _head(stage: Stage) -> tuple[str, str, str]:

@@ -1,4 +1,4 @@
-"""Programs that come from the distribution: real Slurm, munge and MariaDB, cloud-init's schema, shellcheck, tmux.
+"""Programs that come from the distribution: real Slurm, munge and MariaDB, cloud-init's schema, shellcheck, and so on.
 
 Installing them starts no service and enables none: the tests and the box start their own. What needs root is in
 tools/install_packages.sh, so that one sudo covers it.
@@ -26,6 +26,7 @@ ALL = {  # package: a program in it, by which a system that is not Debian is jud
     "slurmd": "slurmd",
     "slurmdbd": "slurmdbd",
     "tmux": "tmux",
+    "uidmap": "newuidmap",
 }
 # A user's PATH often lacks the sbin directories, where Debian puts the daemons.
 SEARCH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/local/sbin", "/usr/sbin", "/sbin"])

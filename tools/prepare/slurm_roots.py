@@ -1,6 +1,7 @@
 """Other releases of Slurm than the system's, each in a root directory of its own, for `make slurm-matrix`.
 
-Debian suites carry them; debootstrap unpacks one into this user's cache, and nothing in it is started. The mirror is
+Debian suites carry them, with the munge, MariaDB and Python that heads and nodes need beside it; debootstrap unpacks
+one into this user's cache, and nothing in it is started. The mirror is
 that of the system's own apt sources.
 """
 
@@ -18,6 +19,8 @@ from steps import ROOT, CannotPrepareError, Step, answer, cache_dir, say, work
 SUITES = {"trixie": "24.11", "sid": "26.05"}  # and the Slurm that each had when this was written
 PACKAGES = {"debootstrap": "debootstrap"}
 BUILD = ROOT / "tools" / "slurm_matrix" / "build_root.sh"
+# A root without one of them was made by an earlier version of the script, and is made anew.
+PARTS = ("etc/corral-slurm", "usr/sbin/slurmdbd", "usr/sbin/mariadbd", "usr/bin/python3")
 TARGETS = ["apt-get", "indextargets", "--format", "$(ORIGIN)|$(LABEL)|$(REPO_URI)", "Created-By: Packages"]
 
 
@@ -33,7 +36,7 @@ class SlurmRoots(Step):
         """Return a line for each root that is not there, and one for debootstrap if they need it."""
         roots = [
             f"{root_of(suite)}: Debian {suite} with its Slurm, {SUITES[suite]} or newer, by debootstrap"
-            f"{with_sudo()} (about 300 MB, a minute)"
+            f"{with_sudo()} (about 650 MB, some minutes)"
             for suite in absent()
         ]
         return [*(self.packages.missing() if roots else ()), *roots]
@@ -47,7 +50,7 @@ class SlurmRoots(Step):
             self.packages.install()
         mirror = debian_mirror()
         for suite in absent():
-            say(f"Making a Debian {suite} with debootstrap, about a minute")
+            say(f"Making a Debian {suite} with debootstrap, some minutes")
             work(
                 [*prefix, "sh", str(BUILD), suite, mirror, str(root_of(suite))],
                 f"debootstrap could not make a Debian {suite} from {mirror}: does this mirror have that suite, and is "
@@ -67,7 +70,7 @@ def root_of(suite: str) -> Path:
 
 def absent() -> list[str]:
     """Return the suites that have no complete root."""
-    return [suite for suite in SUITES if not (root_of(suite) / "etc" / "corral-slurm").exists()]
+    return [suite for suite in SUITES if not all(os.path.lexists(root_of(suite) / part) for part in PARTS)]
 
 
 def debian_mirror() -> str:

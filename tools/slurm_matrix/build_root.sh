@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes a root directory with a Debian suite's Slurm in it. Run as root: sh build_root.sh SUITE MIRROR DIRECTORY
+# Makes a root directory of a Debian suite, with all that heads and nodes of a cluster need. Run as root: sh build_root.sh SUITE MIRROR DIRECTORY
 set -eu
 suite=$1 mirror=$2 target=$3
 unfinished=$target.unfinished
@@ -12,7 +12,8 @@ trap 'exit 130' INT TERM HUP
 mkdir -p "${target%/*}"
 
 # What debootstrap mounts ends with its namespace, and debootstrap with this script, however they end.
-packages=slurmctld,slurmd,slurm-client,slurm-wlm-basic-plugins,munge,iproute2
+packages=slurmctld,slurmd,slurmdbd,slurm-client,slurm-wlm-basic-plugins,slurm-wlm-mysql-plugin,munge,mariadb-server
+packages=$packages,python3,iproute2,procps,hostname
 setpriv --pdeathsig KILL unshare --mount --pid --fork --kill-child --mount-proc \
     debootstrap --variant=minbase --include="$packages" "$suite" "$unfinished" "$mirror"
 

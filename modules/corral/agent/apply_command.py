@@ -7,9 +7,6 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 from corral.agent.alone import alone
 from corral.agent.apply import LOCK, Head, Outcome, Result, apply, read_manifest
@@ -17,10 +14,9 @@ from corral.agent.errors import AgentError
 from corral.agent.events import EVENTS, Journal
 from corral.agent.hosts import Host, run
 from corral.agent.in_use import read_used
+from corral.agent.machine import add_facts, boot_facts, host_in, store_of
 from corral.agent.renew import renew
 from corral.agent.store import Store
-from corral.model.deployed import BootFacts
-from corral.model.jsons import from_json
 
 CODES = {Result.APPLIED: 0, Result.NOTHING: 0, Result.INCOMPLETE: 3, Result.REFUSED: 4}
 _RENEWED = "--renewed"
@@ -33,20 +29,18 @@ class BusyError(AgentError):
     """Another apply runs."""
 
 
-def add_command(
-    commands: Any, facts: Path, store: Callable[[argparse.Namespace], Store], host: Callable[[], Host]
-) -> None:
-    """Adds the command to those of the agent."""
-    command = commands.add_parser("apply", help="bring this head to what `corral up` wrote last")
-    command.add_argument("--json", action="store_true", help="print one JSON document")
-    command.add_argument("--facts", type=Path, default=facts, help="where the files are (default: %(default)s)")
-    command.add_argument("--store", type=Path, help="a directory in the bucket's place")
-    command.add_argument(_RENEWED, action="store_true", help=argparse.SUPPRESS)
-    command.set_defaults(act=lambda chosen: _apply(chosen, store(chosen), host()))
+def add_words(parser: argparse.ArgumentParser, _: str) -> None:
+    """The options of the command."""
+    add_facts(parser)
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument(_RENEWED, action="store_true", help=argparse.SUPPRESS)
+    parser.set_defaults(act=_apply)
 
 
-def _apply(chosen: argparse.Namespace, store: Store, host: Host) -> None:
+def _apply(chosen: argparse.Namespace) -> None:
     LOCK.parent.mkdir(parents=True, exist_ok=True)
+    # Not of the records: those that are there are an older agent's, which this one may not be able to read.
+    store, host = store_of(chosen), host_in(boot_facts(chosen.facts).region)
     until = time.monotonic() + _OTHER_ENDS_IN_S
     while not _locked(chosen, store, host):
         if time.monotonic() > until:
@@ -93,5 +87,4 @@ def as_text(outcome: Outcome) -> str:
 def _renew(chosen: argparse.Namespace, store: Store) -> bool:
     if chosen.store:
         return False
-    facts = from_json(BootFacts, chosen.facts.read_text(encoding="utf-8"))
-    return renew(store, facts, read_manifest(store))
+    return renew(store, boot_facts(chosen.facts), read_manifest(store))

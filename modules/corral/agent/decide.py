@@ -22,6 +22,17 @@ FAILURES_IN_A_ROW = 10  # boots of a queue that failed, until it is stopped; as 
 # How long after its launch an end says that the offer cannot give machines, and not that it takes one back.
 EARLY_S = 600.0
 _OWN_REASON = "corral: "
+# What slurmctld and slurmd drain a node for by themselves: its machine is replaced, nobody has to look at it.
+# Source: Slurm 22.05, slurmctld/proc_req.c, slurmd/slurmd/req.c, slurmd/slurmstepd/mgr.c.
+_SLURMS_DRAINS = (
+    "Duplicate jobid",
+    "Kill task failed",
+    "Prolog error",
+    "Epilog error",
+    "batch job complete failure",
+    "SlurmdSpoolDir is full",
+)
+_NOT_BY_HAND = (_OWN_REASON, *_SLURMS_DRAINS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +196,7 @@ def _counted(world: World, memory: Memory) -> tuple[Memory, tuple[Stop, ...]]:
 
 def _drained_by_hand(node: SlurmNode) -> bool:
     """Whether somebody else has drained it: Slurm keeps one reason a node, and theirs is worth more than ours."""
-    return "DRAIN" in node.states and not node.reason.startswith(_OWN_REASON)
+    return "DRAIN" in node.states and not node.reason.startswith(_NOT_BY_HAND)
 
 
 def _forgotten(nodes: Iterable[str], drained: frozenset[str], why: str) -> tuple[Forget, ...]:
@@ -222,12 +233,14 @@ def _surplus(node: SlurmNode, held: Sequence[Instance]) -> Sequence[Instance]:
 
 
 def _sick(wanting: Sequence[SlurmNode], held: Mapping[str, Sequence[Instance]]) -> tuple[str, ...]:
-    """Nodes without a job that were drained for what their own machine has."""
+    """Nodes without a job that were drained for what their own machine has, or by Slurm itself."""
     return tuple(
         sorted(
             node.name
             for node in wanting
-            if node.idle and "DRAIN" in node.states and _blamed(node) in {one.instance_id for one in held[node.name]}
+            if node.idle
+            and "DRAIN" in node.states
+            and (_has_blamed(node, held[node.name]) or (held[node.name] and node.reason.startswith(_SLURMS_DRAINS)))
         )
     )
 
@@ -279,7 +292,7 @@ def _healed(settled: Sequence[SlurmNode], held: Mapping[str, Sequence[Instance]]
             for node in settled
             # DOWN: as the keeper sets it before it powers it down, which does not always end it.
             if ("DRAIN" in node.states or {"DOWN", "POWERED_DOWN"} <= node.states)
-            and node.reason.startswith(_OWN_REASON)
+            and node.reason.startswith(_NOT_BY_HAND)
             and (
                 "POWERED_DOWN" in node.states
                 or (_blamed(node) and node.registered and held[node.name] and not _has_blamed(node, held[node.name]))

@@ -8,11 +8,12 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from enum import Enum, auto
 
 from corral.agent.events import Event, Journal
 from corral.agent.jobs import NodeJob, ask_for_checkpoint, requeue, running_jobs
 from corral.agent.report import stopped_queues
-from corral.agent.slurm import SlurmError, open_queue, scontrol, squeue, stop_queue
+from corral.agent.slurm import SlurmError, open_queue, scancel, scontrol, squeue, stop_queue
 from corral.model.head import Drained
 
 GRACE_S = 120.0  # what a spot machine has between its notice and its end: jobs are prepared for that
@@ -20,6 +21,11 @@ _LOOK_EACH_S = 1.0
 _ENDS_WITHIN_S = 60.0  # KillWait's default and the epilogs; the machines are ended then anyhow
 
 log = logging.getLogger("corral.agent")
+
+
+class _How(Enum):
+    REQUEUED = auto()
+    CANCELLED = auto()
 
 
 def drain(
@@ -47,15 +53,14 @@ def drain(
     asked = _ask(found, grace_s)
     journal.tell(Event.DRAINING, f"{len(found)} jobs run; no other starts", jobs=[job.job_id for job in found])
     left = _await(found, grace_s if asked else 0.0, sleep, clock)
-    moved = [job for job in left if _moved(job)]
-    _await(moved, _ENDS_WITHIN_S, sleep, clock)
-    forced = {job.job_id for job in moved}
+    forced = {job.job_id: how for job in left if (how := _end(job))}
+    _await([job for job in left if job.job_id in forced], _ENDS_WITHIN_S, sleep, clock)
     return Drained(
         refused=False,
         asked=asked,
         ended=tuple(job.job_id for job in found if job.job_id not in forced),
-        requeued=tuple(job.job_id for job in moved if job.batch),
-        cancelled=tuple(job.job_id for job in moved if not job.batch),
+        requeued=tuple(job for job, how in forced.items() if how is _How.REQUEUED),
+        cancelled=tuple(job for job, how in forced.items() if how is _How.CANCELLED),
         waiting=waiting,
     )
 
@@ -82,14 +87,23 @@ def _await(
     return left
 
 
-def _moved(job: NodeJob) -> bool:
-    """Whether it had to be ended: what has ended by itself meanwhile cannot be."""
+def _end(job: NodeJob) -> _How | None:
+    """How it was ended; None for what has ended by itself meanwhile."""
     try:
         requeue(job)
     except SlurmError as error:
         log.info("end job %s: %s", job.job_id, error)
-        return False
-    return True
+        return _cancelled(job)
+    return _How.REQUEUED if job.batch else _How.CANCELLED
+
+
+def _cancelled(job: NodeJob) -> _How | None:
+    """For what Slurm does not requeue, as `sbatch --no-requeue` asks: its machine ends, and so does it."""
+    if job not in running_jobs():
+        return None
+    with suppress(SlurmError):  # it has just ended, or ends with its machine
+        scancel(job.job_id)
+    return _How.CANCELLED
 
 
 def _waiting() -> int:

@@ -6,7 +6,9 @@ Every decision of the keeper is one event, however many nodes it concerns. docs/
 import contextlib
 import json
 import logging
+import os
 import time
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -37,15 +39,20 @@ class Event(StrEnum):
     CONFIGURATION_REFUSED = "configuration-refused"
     ENDS_SOON = "ends-soon"
     CLUSTER_ENDS = "cluster-ends"
+    GOES_ON = "cluster-goes-on"
     BEGAN = "keeper-began"
     UP = "up"
+    REBOOTED = "rebooted"
     NOTICE = "notice"
     DRAINED = "drained"
     DRAINING = "draining"
 
 
 _GRAVE = frozenset(
-    {Event.REFUSED, Event.WITHOUT, Event.TERMINATED, Event.FORGOTTEN, Event.STOPPED, Event.NOTICE, Event.DRAINED}
+    {
+        *(Event.REFUSED, Event.WITHOUT, Event.TERMINATED, Event.FORGOTTEN, Event.STOPPED),
+        *(Event.NOTICE, Event.DRAINED, Event.REBOOTED),
+    }
 )
 
 
@@ -63,14 +70,41 @@ class Journal:
         log.log(logging.WARNING if event in _GRAVE else logging.INFO, "%s %s", event, text)
         if self._file is None:
             return
-        held = {"at": _moment(time.time() if at is None else at), "event": str(event), "text": text, **facts}
+        held = {"at": moment(time.time() if at is None else at), "event": str(event), "text": text, **facts}
         with contextlib.suppress(OSError):
             self._file.parent.mkdir(parents=True, exist_ok=True)
             if self._file.exists() and self._file.stat().st_size > _LONGEST:
-                self._file.replace(self._file.with_suffix(".1.jsonl"))
-            with self._file.open("a", encoding="utf-8") as lines:
-                lines.write(json.dumps(held, ensure_ascii=False) + "\n")
+                self._file.replace(former(self._file))
+            line = json.dumps(held, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+            with self._file.open("ab", buffering=0) as lines:
+                lines.write(_end_of_last(self._file) + line)
+
+    def lines(self) -> Iterator[str]:
+        """The lines that are written down, oldest first, and those that a full disk or a power cut has cut short."""
+        return iter(()) if self._file is None else written(self._file)
 
 
-def _moment(at: float) -> str:
+def written(file: Path = EVENTS) -> Iterator[str]:
+    """The lines of the file and of the one before it."""
+    for each in (former(file), file):
+        with contextlib.suppress(FileNotFoundError), each.open(encoding="utf-8", errors="replace") as lines:
+            yield from (line.rstrip("\n") for line in lines if line != "\n")
+
+
+def _end_of_last(file: Path) -> bytes:
+    """What the last line lacks: an event that is glued to half a line would be lost with it."""
+    with file.open("rb") as lines:
+        if not lines.seek(0, os.SEEK_END):
+            return b""
+        lines.seek(-1, os.SEEK_END)
+        return b"" if lines.read(1) == b"\n" else b"\n"
+
+
+def former(file: Path) -> Path:
+    """The file that this one becomes when it is full."""
+    return file.with_suffix(".1.jsonl")
+
+
+def moment(at: float) -> str:
+    """The time as lines have it."""
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -12,6 +12,8 @@ from pathlib import Path
 from corral.agent import fence
 from corral.agent.hosts import BOX, Daemon, HostError, run
 from corral.agent.install import Placement, install
+from corral.agent.packages import Package
+from corral.model.accounting import DATABASE_SOCKET, DATABASE_USER
 
 _ATTACHED_IN_S = 120  # a volume is attached after its machine has started
 _STEP_S = 0.1
@@ -19,6 +21,13 @@ _ENDS_IN_S = 60  # slurmctld writes its state first
 _POWEROFF = BOX / "sbin/poweroff"
 _LOGS = Path("/var/log/corral")
 _PER_BOOT = Path("/var/lib/cloud/scripts/per-boot")  # cloud-init's
+# Where a machine has one user alone, this runs a command as that one; else it is missing. The box puts it there.
+AS_USER = "/usr/local/sbin/as-user"
+# MariaDB knows users by their names, and there the one user has that of root.
+_NO_PASSWORD = f"ALTER USER {DATABASE_USER}@localhost IDENTIFIED VIA mysql_native_password USING ''"
+# Starts one of the agent's own daemons again whenever it has ended, as its unit on EC2 does.
+_KEPT = "corral-kept"
+_KEEPING = ("/bin/sh", "-c", 'while :; do "$@"; sleep 5; done', _KEPT)
 _AGAIN = b"#!/bin/sh\n# Managed by corral: written by `corral-agent boot`.\nexec /opt/corral/boot.sh\n"
 
 
@@ -39,8 +48,12 @@ class BoxHost:
         self._volumes = box / "volumes"
         self._file_systems = box / "file-systems"
         self._logs = logs
+        self._has_one_user = Path(AS_USER).exists()
         self._attached_in_s = attached_in_s
         self._again = Placement(path=str(per_boot / "corral"), content=_AGAIN, mode=0o755)
+
+    def install(self, packages: Sequence[Package]) -> None:
+        """Installs nothing: a machine has the programs of the box's own system."""
 
     def set_name(self, name: str) -> None:
         """Gives the machine this host name."""
@@ -76,25 +89,41 @@ class BoxHost:
         """Mounts a Lustre file system as its clients do."""
         _bind(self._file_systems / dns_name.split(".")[0], place)
 
+    def mount_nvme(self, place: Path) -> None:
+        """Makes a directory for everybody: the machine has one disk, which lasts as long as it does."""
+        place.mkdir(parents=True, exist_ok=True)
+        place.chmod(0o1777)
+
     def start(self, daemon: Daemon, options: Sequence[str] = ()) -> None:
         """Starts the daemon with these options; one that runs already is left alone. Raises HostError."""
         install((self._again,))
-        if daemon.packaged and _runs(daemon):
+        if _runs(daemon):
             return
         for directory in daemon.owned:
             Path(directory).mkdir(parents=True, exist_ok=True)
             shutil.chown(directory, daemon.user)
-        as_user = () if daemon.user == "root" else ("setpriv", f"--reuid={daemon.user}", "--init-groups", "--regid")
-        command = (*as_user, *((daemon.user, "--") if as_user else ()), *daemon.command, *options)
+        if self._has_one_user and daemon.unit == "slurmdbd":
+            run(("mariadb", "--no-defaults", "--user=root", f"--socket={DATABASE_SOCKET}", "-e", _NO_PASSWORD))
+        variables = ("env", *daemon.environment) if daemon.environment else ()
+        command = (*self._as_its_user(daemon), *variables, *daemon.command, *options)
         if daemon.forks:
             run(command)
         else:
-            _leave_running(command, self._logs / f"{daemon.unit}.log")
+            _leave_running((*(() if daemon.packaged else _KEEPING), *command), self._logs / f"{daemon.unit}.log")
+
+    def _as_its_user(self, daemon: Daemon) -> Sequence[str]:
+        """What precedes a daemon's command so that it runs as its user."""
+        if self._has_one_user:  # MariaDB lets the agent in who asks for root: by his name, which it looks up
+            name = "root" if daemon.user == "mysql" else daemon.user
+            return (AS_USER, name) if daemon.packaged else ()
+        if daemon.user == "root":
+            return ()
+        return ("setpriv", f"--reuid={daemon.user}", "--init-groups", "--regid", daemon.user, "--")
 
     def restart(self, daemon: Daemon) -> None:
         """Ends the daemon and starts it again. Raises HostError where it does not end."""
         until = time.monotonic() + _ENDS_IN_S
-        while running := _processes(daemon):
+        while running := processes(daemon):
             for process in running:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(process, signal.SIGTERM)
@@ -117,11 +146,13 @@ def searching(resolv_conf: str, zone: str) -> str:
 
 
 def _runs(daemon: Daemon) -> bool:
-    return bool(_processes(daemon))
+    return bool(processes(daemon))
 
 
-def _processes(daemon: Daemon) -> tuple[int, ...]:
-    """The processes of a daemon on this machine: by their program, or the agent's own by what it was told to do."""
+def processes(daemon: Daemon) -> tuple[int, ...]:
+    """The processes of a daemon on this machine: by their program; the agent's own, and who starts them again, by what
+    they were told to do.
+    """
     return tuple(int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit() and _is(daemon, entry))
 
 
@@ -132,7 +163,7 @@ def _is(daemon: Daemon, entry: Path) -> bool:
             program = Path(daemon.command[0])
             return _program(entry) in (program.name, program.resolve().name)
         words = (entry / "cmdline").read_bytes().split(b"\0")
-        return b"corral.agent" in words and words[-2:-1] == [daemon.command[-1].encode()]
+        return daemon.command[-1].encode() in words and (b"corral.agent" in words or _KEPT.encode() in words)
     except OSError:  # processes come and go
         return False
 

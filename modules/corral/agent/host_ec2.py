@@ -1,10 +1,12 @@
-"""A machine on EC2: systemd, EBS volumes as NVMe disks, EFS and Lustre by their clients.
+"""A machine on EC2: packages, systemd, EBS volumes as NVMe disks, EFS and Lustre by their clients, disks of its own.
 
 The command lines are all there is to it, so a test can hold them one by one.
 Sources: EBS User Guide, "Map Amazon EBS volumes to NVMe device names"; EFS User Guide, "Mounting with the NFS client"
-(recommended options); FSx for Lustre User Guide, "Mounting from an Amazon EC2 instance".
+(recommended options); FSx for Lustre User Guide, "Mounting from an Amazon EC2 instance"; mount.lustre(8).
 """
 
+import logging
+import os
 import shlex
 import time
 from collections.abc import Callable, Sequence
@@ -13,13 +15,18 @@ from pathlib import Path
 from corral.agent import fence
 from corral.agent.hosts import Daemon, HostError
 from corral.agent.install import Placement, install
+from corral.agent.lustre_client import MODULES, Size, module_options, tuning_unit
+from corral.agent.nvme import mount_own_disks
+from corral.agent.packages import UPDATE, Package, archives, install_command, key_commands, lacking
 
 _BY_ID = "/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_{serial}"
 _ATTACHED_IN_S = 120  # a volume is attached after its machine has started
 _STEP_S = 1.0
+_UPDATES = 20  # apt-daily of a first boot may have the lists; apt does not wait for their lock
+_UPDATE_STEP_S = 5.0
 _NFS = "nfsvers=4.1,rsize=1048576,wsize=1048576,hard,timeo=600,retrans=2,noresvport,_netdev"
-_LUSTRE = "relatime,flock,_netdev"
-
+# No write for each read, locks that all machines see, and no `df` that waits for a server which is away.
+_LUSTRE = "noatime,flock,lazystatfs,_netdev"
 
 # The units of Slurm and munge come with their packages.
 _HEADER = "# Managed by corral: written by `corral-agent boot`.\n"
@@ -46,7 +53,7 @@ RequiresMountsFor={directories}
 # Debian's units of slurmctld, slurmdbd and slurmd do not start again what has crashed.
 _AGAIN = """
 [Service]
-Restart=on-failure
+{variables}Restart=on-failure
 RestartSec=5
 """
 # A unit, unlike `mount`, brings the file system back after a reboot, and can be started again.
@@ -86,10 +93,35 @@ ExecStop=/usr/sbin/ip rule del {rule}
 [Install]
 WantedBy=sysinit.target
 """
+# Before slurmd, at each boot: disks come back blank where the machine was stopped. Without them no job shall begin.
+_DISKS = """[Unit]
+Description=corral: the machine's own disks at {place}
+After=dlami-nvme.service
+Before=slurmd.service
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/opt/corral/bin/corral-agent nvme {place}
+
+[Install]
+RequiredBy=slurmd.service
+"""
+
+log = logging.getLogger("corral.agent")
+
+
+def own_size() -> Size:
+    """How large this machine is."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return Size(vcpus=os.cpu_count() or 1, memory_mib=memory // 2**20)
 
 
 class Ec2Host:
-    """`run`: runs a command and returns what it printed, or raises HostError. `root`: where files are written."""
+    """`run`: runs a command and returns what it printed, or raises HostError. `root`: where files are written.
+
+    `size`: that of the machine. `wait`: waits as many seconds as it is told.
+    """
 
     def __init__(
         self,
@@ -97,11 +129,34 @@ class Ec2Host:
         region: str,
         root: Path = Path("/"),
         attached_in_s: float = _ATTACHED_IN_S,
+        *,
+        size: Size | None = None,
+        wait: Callable[[float], None] = time.sleep,
     ) -> None:
         self._run = run
+        self._size = size or own_size()
+        self._wait = wait
         self._region = region
         self._root = root
         self._attached_in_s = attached_in_s
+
+    def install(self, packages: Sequence[Package]) -> None:
+        """Installs what the image lacks of these, in the versions that they name. Raises HostError."""
+        missing = lacking(packages, lambda program: (self._root / program.lstrip("/")).exists())
+        if not missing:
+            return
+        began = time.monotonic()
+        for command in key_commands(missing):
+            self._run(command)
+        install(archives(missing), self._root)
+        self._update()
+        command = install_command(missing, self._run(("uname", "--kernel-release")).strip())
+        try:
+            self._run(command)
+        except HostError as error:
+            raise HostError(f"{error}{_hint(missing)}") from error
+        names = ", ".join(package.name for package in missing)
+        log.info("install %s, which the image lacks: %.0f s", names, time.monotonic() - began)
 
     def set_name(self, name: str) -> None:
         """Gives the machine this host name."""
@@ -138,8 +193,20 @@ class Ec2Host:
         self._mount(f"{file_system}.efs.{self._region}.amazonaws.com:/", place, "nfs4", _NFS)
 
     def mount_lustre(self, dns_name: str, mount_name: str, place: Path) -> None:
-        """Mounts a Lustre file system as its clients do."""
+        """Mounts a Lustre file system as its clients do, and tunes the client, now and after every boot."""
+        if options := module_options(self._size):
+            self._write(MODULES, options)
+        mount = f"{_escaped(place)}.mount"
+        tuning = f"corral-lustre-{_escaped(place)}.service"
+        self._write_unit(tuning, tuning_unit(self._size, mount))
+        self._run(("systemctl", "enable", tuning))
         self._mount(f"{dns_name}@tcp:/{mount_name}", place, "lustre", _LUSTRE)
+
+    def mount_nvme(self, place: Path) -> None:
+        """Mounts the machine's own disks as one, for everybody, now and after every boot. Raises HostError."""
+        mount_own_disks(self._run, place, self._root)
+        self._write_unit("corral-nvme.service", _DISKS.format(place=place))
+        self._run(("systemctl", "enable", "corral-nvme"))
 
     def start(self, daemon: Daemon, options: Sequence[str] = ()) -> None:
         """Starts the daemon's unit, now and at every boot. Debian's units read their options from /etc/default.
@@ -153,7 +220,8 @@ class Ec2Host:
             self._write(f"/etc/default/{daemon.unit}", f"{variable}={shlex.quote(shlex.join(options))}\n")
         if daemon.packaged:
             after = "".join(f"After={unit}.service\n" for unit in daemon.after)
-            text = _DROP_IN.format(directories=" ".join(daemon.owned)) + after + _AGAIN
+            variables = "".join(f"Environment={variable}\n" for variable in daemon.environment)
+            text = _DROP_IN.format(directories=" ".join(daemon.owned)) + after + _AGAIN.format(variables=variables)
             self._write_unit(f"{daemon.unit}.service.d/corral.conf", text)
         else:
             text = _UNIT.format(unit=daemon.unit, command=shlex.join(daemon.command))
@@ -168,6 +236,18 @@ class Ec2Host:
     def power_off(self) -> None:
         """Ends this machine."""
         self._run(("systemctl", "poweroff"))
+
+    def _update(self) -> None:
+        """Fetches the lists of packages, as soon as nobody else does."""
+        for left in reversed(range(_UPDATES)):
+            try:
+                self._run(UPDATE)
+            except HostError:
+                if not left:
+                    raise
+                self._wait(_UPDATE_STEP_S)
+            else:
+                return
 
     def _mount(self, source: str, place: Path, kind: str, options: str) -> None:
         text = _MOUNT_UNIT.format(source=source, place=place, kind=kind, options=options)
@@ -187,3 +267,10 @@ class Ec2Host:
 def _escaped(place: Path) -> str:
     """The path as systemd names units by it; the rules for names leave only dashes to hide (systemd.unit(5))."""
     return str(place).strip("/").replace("-", r"\x2d").replace("/", "-")
+
+
+def _hint(packages: Sequence[Package]) -> str:
+    """What a person can do where a package is missing that fits one kernel."""
+    if any(package.of_kernel for package in packages):
+        return " - if it is Lustre's client for this kernel, name an image with an older one, or with the client in it"
+    return ""

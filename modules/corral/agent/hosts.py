@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Protocol
 
 from corral.agent.errors import AgentError
-from corral.model.accounting import DATABASE_DIR
+from corral.agent.packages import Package
+from corral.model.accounting import DATABASE_DIR, DATABASE_SOCKET
 
 BOX = Path("/box")  # only a machine of the AWS in a box has it
 
@@ -22,7 +23,8 @@ class Daemon:
     """A daemon: its systemd unit, and the command that starts it. `owned`: directories of its user.
 
     `forks`: it goes into the background by itself. `packaged`: it comes with a unit, and runs once only; of the agent's
-    own a second one sees for itself that it is not needed. `after`: units that it waits for at a boot.
+    own a second one sees for itself that it is not needed. `after`: units that it waits for at a boot. `environment`:
+    variables of its own, `NAME=value`.
     """
 
     unit: str
@@ -31,6 +33,7 @@ class Daemon:
     owned: tuple[str, ...] = ()
     forks: bool = True
     after: tuple[str, ...] = ()
+    environment: tuple[str, ...] = ()
     alone: bool = False  # packaged, though it does not fork
 
     @property
@@ -41,6 +44,10 @@ class Daemon:
 
 class Host(Protocol):
     """The machine that the agent runs on."""
+
+    def install(self, packages: Sequence[Package]) -> None:
+        """Installs what the machine's image lacks of these. Raises HostError."""
+        ...
 
     def set_name(self, name: str) -> None:
         """Gives the machine this host name."""
@@ -64,6 +71,10 @@ class Host(Protocol):
 
     def mount_lustre(self, dns_name: str, mount_name: str, place: Path) -> None:
         """Mounts a Lustre file system as its clients do."""
+        ...
+
+    def mount_nvme(self, place: Path) -> None:
+        """Mounts the machine's own disks as one, for everybody, now and after every boot. Raises HostError."""
         ...
 
     def start(self, daemon: Daemon, options: Sequence[str] = ()) -> None:
@@ -99,9 +110,13 @@ def mariadb() -> Daemon:
 
 
 def slurmdbd(sbin: str) -> Daemon:
-    """The daemon that keeps the records of jobs."""
+    """The daemon that keeps the records of jobs.
+
+    Its library has the path of the database's socket built in, which is not the same in all systems.
+    """
     owned, after = ("/var/log/slurm", "/run/slurmdbd"), ("munge", "mariadb")
-    return Daemon(unit="slurmdbd", command=(f"{sbin}/slurmdbd",), user="slurm", owned=owned, after=after)
+    command, socket = (f"{sbin}/slurmdbd",), (f"MYSQL_UNIX_PORT={DATABASE_SOCKET}",)
+    return Daemon(unit="slurmdbd", command=command, user="slurm", owned=owned, after=after, environment=socket)
 
 
 def slurmd(sbin: str) -> Daemon:

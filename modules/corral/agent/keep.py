@@ -3,13 +3,11 @@
 import contextlib
 import logging
 import os
-import shutil
 import signal
 import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 
@@ -24,13 +22,14 @@ from corral.agent.dns import Zone
 from corral.agent.dumps import dump_if_due
 from corral.agent.ec2 import Ec2
 from corral.agent.ec2_topology import Ec2Topology
-from corral.agent.errors import AgentError
 from corral.agent.events import EVENTS, Event, Journal
-from corral.agent.launches import cold_until, why_cold
 from corral.agent.memory import MEMORY, load, save
+from corral.agent.records import Records
 from corral.agent.refusals import RESTS, Kind, rests
-from corral.agent.requeued import Closed, Delayed, release
-from corral.agent.spool import BELL, SPOOL, notes, remove
+from corral.agent.rounds import Rounds
+from corral.agent.shipping import SHIP_EACH_S, Shipping
+from corral.agent.signs import lock_of, turned_of
+from corral.agent.spool import BELL, SPOOL
 from corral.agent.switch_tree import LOOK_EACH_S as TREE_EACH_S
 from corral.agent.switch_tree import REST_S as REST_OF_TREE_S
 from corral.agent.switch_tree import SwitchTree
@@ -40,14 +39,11 @@ from corral.model.cluster import ClusterPlan
 from corral.model.deployed import Deployed
 from corral.model.markets import Market
 
-LOOK_EACH_S, SOON_S = 5.0, 1.0  # at jobs that wait to start again; sooner where there are some
 TURN_S = 30.0  # how long a note can lie where its bell was not heard
 REST_S = RESTS[Kind.CAPACITY].first_s
-AGAIN_S = 1.0  # until what failed is tried again, at first
 STATE = SPOOL.parent
 _BLOCK_LOOK_S = 120.0  # when capacity blocks end: it may be moved, and is known ten minutes ahead
 _DUMP_LOOK_S = 600.0  # whether a day has passed since the last one
-_SLURM_USER = "slurm"
 
 log = logging.getLogger("corral.agent")
 
@@ -65,6 +61,7 @@ class Outside:
     configuration: Configuration | None = None
     closing: Closing | None = None
     tree: SwitchTree | None = None
+    shipping: Shipping | None = None
 
 
 def keep(
@@ -77,10 +74,11 @@ def keep(
     state: Path = STATE,
     outside: Outside | None = None,
     rest_s: float = REST_S,
+    records: Records | None = None,
 ) -> None:
     """Answers notes until it is told to end; at once where another keeper runs already."""
     bell.parent.mkdir(parents=True, exist_ok=True)  # /run is empty after a reboot
-    with alone(bell.with_suffix(".lock")) as first:
+    with alone(lock_of(bell)) as first:
         if not first:
             log.info("keep: another keeper runs")
             return
@@ -100,31 +98,11 @@ def keep(
             rests=rests(rest_s),
         )
         start(_chores(keeper, ec2, outside, turn_s) if outside else ())
+        rounds = Rounds(
+            keeper=keeper, journal=journal, spool=spool, turn_s=turn_s, sign=turned_of(bell), records=records
+        )
         with contextlib.suppress(Stopped), _listening(bell, spool) as line:
-            _live(keeper, journal, spool, line, turn_s)
-
-
-def _live(keeper: Keeper, journal: Journal, spool: Path, line: socket.socket, turn_s: float) -> None:
-    """Notes when the bell rings and at every turn; in between, a look at the jobs that wait to start again."""
-    due, compare, delayed, again_s = 0.0, time.monotonic() + turn_s, Delayed(), AGAIN_S
-    left: frozenset[str] = frozenset()
-    while True:
-        if time.monotonic() >= due:
-            left = keeper.answer(tuple(notes(spool)), partial(remove, spool=spool))
-            # What failed is tried again soon, then less often: EC2 that is asked too much is not asked more.
-            again_s = min(2 * again_s, turn_s) if left else AGAIN_S
-            due = time.monotonic() + (again_s if left else turn_s)
-        if time.monotonic() >= compare:
-            _compare(keeper, left, spool)
-            compare = time.monotonic() + turn_s
-        waited = delayed.since.keys()
-        delayed = release(delayed, _closed(keeper), datetime.now(), journal)
-        if delayed.since.keys() - waited:
-            compare = 0.0  # a machine that fell silent is ended before its jobs run elsewhere
-        line.settimeout(max(0.0, min(turn_s, due - time.monotonic(), SOON_S if delayed.since else LOOK_EACH_S)))
-        with contextlib.suppress(TimeoutError, BlockingIOError):
-            line.recv(1)
-            due = 0.0
+            rounds.live(line)
 
 
 def _chores(keeper: Keeper, ec2: Ec2, outside: Outside, turn_s: float) -> tuple[Chore, ...]:
@@ -145,11 +123,16 @@ def _chores(keeper: Keeper, ec2: Ec2, outside: Outside, turn_s: float) -> tuple[
     place = partial(place_in_topology, switches=outside.topology.switches)
     configuration, closing = outside.configuration, outside.closing
     return (
-        *((_looking(keeper, configuration),) if configuration else ()),
+        *((_looking(configuration),) if configuration else ()),
         *((_ending(keeper, closing),) if closing else ()),
         Chore(name="names of nodes", each_s=TURN_S, act=Names(seen=seen, prune=outside.zone.prune)),
         Chore(name="switches of nodes", each_s=TURN_S, act=Switches(seen=seen, place=place)),
         *((_telling(outside.tree),) if outside.tree else ()),
+        *(
+            (Chore(name="events to the log group", each_s=SHIP_EACH_S, act=outside.shipping),)
+            if outside.shipping
+            else ()
+        ),
         *(
             (Chore(name="ends of capacity blocks", each_s=min(_BLOCK_LOOK_S, 4 * turn_s), act=look_at_blocks),)
             * bool(blocks)
@@ -158,9 +141,9 @@ def _chores(keeper: Keeper, ec2: Ec2, outside: Outside, turn_s: float) -> tuple[
     )
 
 
-def _looking(keeper: Keeper, configuration: Configuration) -> Chore:
-    act = partial(configuration.look, keeper)
-    return Chore(name="look for a newer configuration", each_s=CONFIGURATION_EACH_S, act=act, first_s=TURN_S)
+def _looking(configuration: Configuration) -> Chore:
+    name = "look for a newer configuration"
+    return Chore(name=name, each_s=CONFIGURATION_EACH_S, act=configuration.look, first_s=TURN_S)
 
 
 def _telling(tree: SwitchTree) -> Chore:
@@ -170,34 +153,6 @@ def _telling(tree: SwitchTree) -> Chore:
 
 def _ending(keeper: Keeper, closing: Closing) -> Chore:
     return Chore(name="end of life", each_s=ENDING_EACH_S, act=partial(closing.look, keeper), first_s=ENDING_EACH_S)
-
-
-def prepare_spool(root: Path = Path("/")) -> None:
-    """Makes the directory that slurmctld's user writes to."""
-    spool = root / SPOOL.relative_to("/")
-    spool.mkdir(parents=True, exist_ok=True)
-    shutil.chown(spool, _SLURM_USER)
-    spool.chmod(0o700)
-
-
-def _compare(keeper: Keeper, asked_for: frozenset[str], spool: Path) -> None:
-    try:
-        keeper.compare(asked_for, tuple(notes(spool)))
-    except AgentError as error:
-        log.error("compare Slurm and EC2: %s", error)
-    except Exception:  # as above: the next turn sees another world
-        log.exception("compare Slurm and EC2 failed")
-
-
-def _closed(keeper: Keeper) -> Mapping[str, Closed]:
-    """The queues that can have no machines now. Slurm prints and reads this machine's time, without a zone."""
-    now, cold = time.time(), keeper.memory.cold
-    until = {queue.name: (queue, cold_until(queue, cold, now)) for queue in keeper.plan.queues}
-    return {
-        name: Closed(until=datetime.fromtimestamp(at), why=why_cold(queue, cold, now))
-        for name, (queue, at) in until.items()
-        if at is not None
-    }
 
 
 def _stop(*_: object) -> None:

@@ -2,13 +2,15 @@
 
 A quarter of an hour ahead everybody is told. Then no job starts, those that run are asked for a checkpoint and end,
 machines end, the records of jobs are saved, and the head ends itself: what is left costs what its volumes cost.
+What keeps the cluster alive meanwhile - `corral extend`, or a job where there was none - opens it again.
 `corral up` makes a new head on the same volume; a cluster whose hour has passed needs `corral extend` first.
 """
 
 from dataclasses import dataclass
 from enum import StrEnum
 
-WARN_AHEAD_S = 900.0
+from corral.model.timers import WARN_AHEAD_S
+
 FIRST_LOOK_S = 300.0  # a head that was just made, for a cluster that has ended, can still be extended or looked at
 
 
@@ -17,6 +19,7 @@ class Step(StrEnum):
 
     WARN = "tell that the end is near"
     CLOSE = "start no more jobs"
+    OPEN = "start jobs again"
     END_MACHINES = "end all machines"
     SAVE = "save the records of jobs"
     LEAVE = "end the head"
@@ -28,6 +31,7 @@ class Life:
 
     ends_at: float | None
     idle_s: float | None
+    first_look_s: float = FIRST_LOOK_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,9 +50,13 @@ class Moment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """What was done. An agent that was restarted begins with nothing, and repeats harmlessly."""
+    """What was done. An agent that was restarted repeats harmlessly, and knows only what was `begun`.
+
+    `warned`: of the end that the cluster has now. `begun`: queues may be closed. `closed`: all are, and no job runs.
+    """
 
     warned: bool = False
+    begun: bool = False
     closed: bool = False
     saved: bool = False
 
@@ -61,6 +69,8 @@ def next_steps(life: Life, moment: Moment, progress: Progress) -> tuple[Step, ..
         if moment.machines:
             return (Step.END_MACHINES,)
         return (Step.LEAVE,) if progress.saved else (Step.SAVE,)
+    if progress.begun:
+        return (Step.OPEN,)
     if life.ends_at is not None and moment.now >= life.ends_at - WARN_AHEAD_S and not progress.warned:
         return (Step.WARN,)
     return ()
@@ -68,7 +78,7 @@ def next_steps(life: Life, moment: Moment, progress: Progress) -> tuple[Step, ..
 
 def why_over(life: Life, moment: Moment) -> str:
     """Why the cluster is over; empty while it is not."""
-    if life.ends_at is not None and moment.now >= max(life.ends_at, moment.began_at + FIRST_LOOK_S):
+    if life.ends_at is not None and moment.now >= max(life.ends_at, moment.began_at + life.first_look_s):
         return "its hour has come"
     if life.idle_s is not None and not moment.jobs and moment.now - moment.used_at >= life.idle_s:
         return f"no job for {life.idle_s:.0f} s"

@@ -139,13 +139,16 @@ def note_of(wish: str) -> str:
 
 
 def load(file: Path = MEMORY) -> Memory:
-    """What the last keeper knew; nothing where there was none. What cannot be read is set aside, with a line."""
+    """What the last keeper knew; nothing where there was none. What cannot be read is set aside, with a line.
+
+    One of another version may have written other fields: those that are missing begin anew, strange ones are left out.
+    """
     try:
-        return from_json(Memory, file.read_text(encoding="utf-8"))
+        return from_json(Memory, file.read_text(encoding="utf-8"), lenient=True)
     except FileNotFoundError:
         return Memory()
     except ValueError as error:
-        log.error("%s is set aside, it is not what a keeper of this version wrote: %s", file, error)
+        log.error("%s is set aside, it is not what a keeper wrote: %s", file, error)
         file.replace(file.with_suffix(".broken"))
         return Memory()
 

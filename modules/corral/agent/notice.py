@@ -39,8 +39,8 @@ def ends_at(document: str | None) -> datetime | None:
     """
     if document is None:
         return None
-    held: Mapping[str, str] = json.loads(document)
-    return datetime.strptime(held["time"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+    text = _field(document, "time", "a notice")
+    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
 
 
 def hinted_at(document: str | None) -> str | None:
@@ -50,10 +50,7 @@ def hinted_at(document: str | None) -> str | None:
     """
     if document is None:
         return None
-    held: Mapping[str, str] = json.loads(document)
-    if "noticeTime" not in held:
-        raise ValueError(f"a rebalance recommendation without its time: {document}")
-    return held["noticeTime"]
+    return _field(document, "noticeTime", "a rebalance recommendation")
 
 
 def to_ask(hint: str | None, answered: str | None) -> bool:
@@ -72,3 +69,11 @@ def next_steps(
     if now >= end - LAST_SAFE and (late := tuple(job for job in jobs if job not in progress.requeued)):
         return ((Step.REQUEUE, late),)
     return () if jobs else ((Step.LET_GO, ()),)
+
+
+def _field(document: str, name: str, what: str) -> str:
+    held = json.loads(document)
+    text = held.get(name) if isinstance(held, Mapping) else None
+    if not isinstance(text, str):
+        raise ValueError(f"{what} without its time: {document}")
+    return text

@@ -4,14 +4,17 @@ Nodes cannot write on the head's volume. A node that is taken back says so in it
 slurmd began, slurmctld knows. The keeper looks at every turn, and notes the time at which it happened.
 """
 
+import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from corral.agent.events import Event, Journal
+from corral.agent.events import Event, Journal, moment
 from corral.agent.world import Instance, SlurmNode
 
+_OF_NODES = (Event.UP, Event.NOTICE, Event.DRAINED)
 _NOTICE = re.compile(r"corral: notice at (\S+), ends at (\S+)")
 
 
@@ -33,6 +36,24 @@ class News:
     text: str
     at: float | None
     facts: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What earlier keepers have written down: each event with its node and its time, or its reason where Slurm tells
+    no time. `since`: of their first line; what is older was told in lines that are gone.
+    """
+
+    since: float = 0.0
+    marks: frozenset[tuple[str, str, str]] = frozenset()
+
+    def has(self, news: News) -> bool:
+        """Whether it need not be told."""
+        if news.event is Event.DRAINED:
+            return (str(news.event), news.node, str(news.facts["why"])) in self.marks
+        if news.at is None:  # nobody can say whether it was told
+            return True
+        return news.at < self.since or (str(news.event), news.node, moment(news.at)) in self.marks
 
 
 def comment_of(noticed: datetime, end: datetime) -> str:
@@ -82,16 +103,31 @@ def tell(
     shown: Sequence[Instance],
     *,
     zone_s: float,
-    since: float,
 ) -> Mapping[str, Seen]:
-    """Writes down what is new, and what is seen now. `since`: when this keeper began.
+    """Writes down what is new, and what is seen now.
 
-    At its first look (None) all that is older was told by the keeper before it.
+    A keeper's first look (None) tells what no keeper before it has: those that wrote the same journal.
     """
+    told = told_in(journal.lines()) if before is None else Told()
     for one in news(before or {}, nodes, shown, zone_s):
-        if before is not None or (one.at is not None and one.at >= since):
+        if before is not None or not told.has(one):
             journal.tell(one.event, one.text, at=one.at, nodes=one.node, **one.facts)
     return seen_now(nodes)
+
+
+def told_in(lines: Iterable[str]) -> Told:
+    """What lines of a journal say of nodes; those that are cut short say nothing."""
+    since, marks = 0.0, set[tuple[str, str, str]]()
+    for line in lines:
+        # Most lines of a long journal are about something else, and need not be read.
+        if since and not any(f'"event": "{event}"' in line for event in _OF_NODES):
+            continue
+        with suppress(ValueError, KeyError, TypeError):
+            held = json.loads(line)
+            since = since or _utc(held["at"]).timestamp()
+            if held["event"] in _OF_NODES:
+                marks.add((held["event"], held["nodes"], held["why"] if held["event"] == "drained" else held["at"]))
+    return Told(since=since, marks=frozenset(marks))
 
 
 def _up(node: SlurmNode, instance: Instance | None, zone_s: float) -> News:

@@ -10,11 +10,11 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from corral.agent.events import EVENTS
+from corral.agent.events import EVENTS, written
 from corral.agent.memory import Memory
 from corral.agent.slurm import SlurmError, ask, scontrol
 from corral.agent.world import SlurmNode
-from corral.model.head import Events, HeadJob, HeadState, History, JobRun, NodeGroup, RestingOffer
+from corral.model.head import Events, HeadJob, HeadState, History, JobRun, Keeping, NodeGroup, RestingOffer
 from corral.model.node_names import fold, queue_of
 
 MOST = 400  # jobs, runs or events of one answer: Session Manager shows 24,000 characters of what a command prints
@@ -41,7 +41,9 @@ _WORDS: Mapping[str, str] = {
 }
 
 
-def state(plan_queues: Sequence[str], nodes: Sequence[SlurmNode], memory: Memory, now: float) -> HeadState:
+def state(
+    plan_queues: Sequence[str], nodes: Sequence[SlurmNode], memory: Memory, now: float, keeper: Keeping
+) -> HeadState:
     """What is so now. Raises SlurmError."""
     found = jobs()
     return HeadState(
@@ -52,6 +54,7 @@ def state(plan_queues: Sequence[str], nodes: Sequence[SlurmNode], memory: Memory
         resting=resting(memory, now),
         stopped=stopped_queues(scontrol("--oneliner", "show", "partition"), plan_queues),
         nodes=groups(nodes),
+        keeper=keeper,
     )
 
 
@@ -111,7 +114,7 @@ def groups(nodes: Sequence[SlurmNode]) -> tuple[NodeGroup, ...]:
 
 def events(since: float, start: int = 0, file: Path = EVENTS, most: int = MOST) -> Events:
     """The events from that time on, the `start`-th of them first. In the order in which they were written."""
-    found = [line for line in _lines(file) if _is_since(line, since)]
+    found = [line for line in written(file) if _is_since(line, since)]
     more = start + most
     return Events(lines=tuple(found[start:more]), next=more if len(found) > more else None)
 
@@ -182,15 +185,6 @@ def _why(reason: str, comment: str) -> str:
         return comment.removeprefix("corral: ")
     known, _, rest = reason.partition(",")
     return "" if reason in _NOTHING else _WORDS.get(known, known) + (f" ({rest.strip()})" if rest else "")
-
-
-def _lines(file: Path) -> Iterator[str]:
-    for each in (file.with_suffix(".1.jsonl"), file):
-        try:
-            text = each.read_text(encoding="utf-8", errors="replace")
-        except FileNotFoundError:
-            continue
-        yield from (line for line in text.splitlines() if line)
 
 
 def _is_since(line: str, since: float) -> bool:

@@ -4,16 +4,18 @@ Slurm holds a requeued job back for the life of its credentials (`cred_expire`),
 is over when the job is PENDING and two seconds have passed: a StartTime that is set earlier meets the revoked
 credential, and slurmctld kills the job for good.
 
-A job whose queue can have no machines now starts when the first of its offers has rested, and says so.
+A job whose queue can have no machines now starts when the first of its offers has rested, and says so. One whose queue
+is stopped is left alone: it does not start, whatever its StartTime.
 """
 
 import logging
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from corral.agent.events import Event, Journal
+from corral.agent.report import stopped_queues
 from corral.agent.slurm import SlurmError, scontrol, squeue
 
 SETTLED = timedelta(seconds=3)  # 2 s was enough in every trial, 0.1 s killed the job
@@ -61,7 +63,8 @@ class Start:
 def release(delayed: Delayed, closed: Mapping[str, Closed], now: datetime, journal: Journal) -> Delayed:
     """Starts the jobs whose old run is over; a look that fails is told once, and made again."""
     try:
-        starts, since = to_start(waiting_jobs(), delayed.since, closed, now)
+        waiting = waiting_jobs()
+        starts, since = to_start(waiting, delayed.since, closed, now, _stopped(waiting))
         for start in starts:
             jobs = ",".join(start.job_ids)
             at = "now" if start.at is None else start.at.strftime("%Y-%m-%dT%H:%M:%S")
@@ -92,17 +95,31 @@ def waiting_jobs() -> tuple[Waiting, ...]:
 
 
 def to_start(
-    waiting: tuple[Waiting, ...], seen: Mapping[str, datetime], closed: Mapping[str, Closed], now: datetime
+    waiting: tuple[Waiting, ...],
+    seen: Mapping[str, datetime],
+    closed: Mapping[str, Closed],
+    now: datetime,
+    stopped: Collection[str] = (),
 ) -> tuple[tuple[Start, ...], Mapping[str, datetime]]:
-    """What to tell the jobs that Slurm alone delays, and since when each of the others was seen waiting."""
+    """What to tell the jobs that Slurm alone delays, and since when each of the others was seen waiting.
+
+    `stopped`: the queues that start no jobs.
+    """
     held = {one.job_id: one for one in waiting if one.restarts and one.eligible - now <= LONGEST_DELAY}
     since = {job: seen.get(job, now) for job in held}
-    ready = sorted(job for job, first in since.items() if now - first >= SETTLED)
+    free = (job for job, one in held.items() if not set(one.queues) <= set(stopped))
+    ready = sorted(job for job in free if now - since[job] >= SETTLED)
     together: dict[tuple[datetime | None, str], list[str]] = defaultdict(list)
     for job in ready:
         together[_opens(held[job], closed, now)].append(job)
     starts = tuple(Start(job_ids=tuple(jobs), at=at, why=why) for (at, why), jobs in together.items())
     return starts, {job: first for job, first in since.items() if job not in ready}
+
+
+def _stopped(waiting: Sequence[Waiting]) -> tuple[str, ...]:
+    """The queues of these jobs that start none. Raises SlurmError."""
+    queues = sorted({queue for one in waiting if one.restarts for queue in one.queues})
+    return stopped_queues(scontrol("--oneliner", "show", "partition"), queues) if queues else ()
 
 
 def _opens(job: Waiting, closed: Mapping[str, Closed], now: datetime) -> tuple[datetime | None, str]:

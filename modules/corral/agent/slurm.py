@@ -139,6 +139,7 @@ def read_node(line: str) -> SlurmNode:
         reason=_words(line, " Reason="),
         comment=_words(line, " Comment="),
         started=_word(line, " SlurmdStartTime="),
+        booted=_word(line, " BootTime="),
     )
 
 

@@ -131,8 +131,8 @@ class Keeper:
         self._naming, self._rests = naming, rests
         self.memory = known
         self.seen: Seen | None = None
+        self.nodes: Sequence[SlurmNode] = ()  # as Slurm had them at the last look
         self._told: Mapping[str, observed.Seen] | None = None
-        self._began = clock()
         # When the blocks of offers end, as somebody asked EC2 last, and the machines whose jobs know of it.
         self.block_ends: Mapping[str, float] = {}
         self._leaving = frozenset[str]()
@@ -141,18 +141,16 @@ class Keeper:
         """The nodes whose notes wait for the next turn: of those that failed, and of later ones of their nodes."""
         waiting = set[str]()
         for note in notes:
-            if waiting.isdisjoint(note.nodes) and self._answer(note):
-                done(note)
-            else:
+            if not (waiting.isdisjoint(note.nodes) and self._answer(note) and _is_taken_away(note, done)):
                 waiting.update(note.nodes)
         return frozenset(waiting)
 
     def compare(self, asked_for: frozenset[str], notes: Sequence[Note]) -> None:
         """Mends where Slurm and EC2 have come apart. Raises AgentError; then it is tried again."""
         # Slurm first: a node that is asked for in between has no instance yet, which is nothing for a minute.
-        nodes = self._scheduler.nodes()
+        nodes = self.nodes = self._scheduler.nodes()
         shown = self._cloud.instances()
-        self._told = observed.tell(self._journal, self._told, nodes, shown, zone_s=_ahead_of_utc_s(), since=self._began)
+        self._told = observed.tell(self._journal, self._told, nodes, shown, zone_s=_ahead_of_utc_s())
         self.memory = memory.tidied(self.memory, (note.key for note in notes), shown, self._clock())
         world = World(
             nodes=nodes,
@@ -364,6 +362,16 @@ class Keeper:
 
     def _mended(self, event: Event, nodes: Sequence[str], why: str) -> None:
         self._journal.tell(event, f"{fold(nodes)}: {why}", nodes=fold(nodes), why=why)
+
+
+def _is_taken_away(note: Note, done: Callable[[Note], None]) -> bool:
+    """True once a note that is answered is gone; one that stays, as on a disk that is read-only, is answered again."""
+    try:
+        done(note)
+    except OSError as error:
+        log.error("%s %s is done, and its note stays: %s", note.verb, fold(note.nodes), error)
+        return False
+    return True
 
 
 def _efa_zones(plan: ClusterPlan) -> Mapping[str, str]:

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +14,7 @@ from corral.agent.identity import Identity
 from corral.agent.jobs import NodeJob
 from corral.agent.notice import Progress, Step, ends_at, hinted_at, next_steps, to_ask
 from corral.agent.observed import comment_of
+from corral.agent.slurm import SlurmError
 
 LOOK_EACH_S = 5.0  # AWS's own advice; a notice is two minutes
 STEP_EACH_S = 1.0  # once there is one
@@ -51,6 +52,8 @@ def watch(
                 answered = answered if taken else heed(identity, answered)
             except (AgentError, OSError, ValueError) as error:
                 log.error("watch %s: %s", identity.node, error)
+            except Exception:  # whatever nobody has thought of must not end the only one who hears of a notice
+                log.exception("watch %s failed", identity.node)
             try:
                 beat()
             except (AgentError, OSError) as error:
@@ -87,14 +90,12 @@ def heed(identity: Identity, answered: str | None) -> str | None:
     log.warning(
         "rebalance %s: likely to be taken back, said at %s; a checkpoint is asked of %s", identity.node, hint, listed
     )
-    for job in here:
-        jobs.ask_for_checkpoint(job)
+    _each(here, jobs.ask_for_checkpoint)
     return hint
 
 
 def _do(step: Step, concerned: tuple[NodeJob, ...], identity: Identity, taken: Taken) -> Progress:
-    ids = frozenset(job.job_id for job in concerned)
-    log.info("%s %s: %s", step, identity.node, ", ".join(sorted(ids)) or "-")
+    log.info("%s %s: %s", step, identity.node, ", ".join(sorted(job.job_id for job in concerned)) or "-")
     match step:
         case Step.DRAIN:
             reason = f"corral: spot, ends at {taken.end:%H:%M:%S}"
@@ -102,13 +103,22 @@ def _do(step: Step, concerned: tuple[NodeJob, ...], identity: Identity, taken: T
             slurm.scontrol("update", f"nodename={identity.node}", "state=drain", f"reason={reason}", comment)
             return replace(taken.progress, drained=True)
         case Step.ASK:
-            for job in concerned:
-                jobs.ask_for_checkpoint(job)
-            return replace(taken.progress, asked=taken.progress.asked | ids)
+            return replace(taken.progress, asked=taken.progress.asked | _each(concerned, jobs.ask_for_checkpoint))
         case Step.REQUEUE:
-            for job in concerned:
-                jobs.requeue(job)
-            return replace(taken.progress, requeued=taken.progress.requeued | ids)
+            return replace(taken.progress, requeued=taken.progress.requeued | _each(concerned, jobs.requeue))
         case Step.LET_GO:
             slurm.power_down([identity.node], "corral: taken back by the spot market")
     return taken.progress
+
+
+def _each(concerned: Sequence[NodeJob], act: Callable[[NodeJob], object]) -> frozenset[str]:
+    """The jobs with which it was done. One that Slurm refuses, as a requeue of `--no-requeue`, keeps none waiting."""
+    done = set[str]()
+    for job in concerned:
+        try:
+            act(job)
+        except SlurmError as error:  # it is tried again at the next step
+            log.error("job %s: %s", job.job_id, error)
+        else:
+            done.add(job.job_id)
+    return frozenset(done)

@@ -16,7 +16,8 @@ _SLURMS_REASONS = ("Not responding", "ResumeTimeout reached", "Node unexpectedly
 class SlurmNode:
     """A node as slurmctld has it. `states`: the base state and the flags.
 
-    `started`: since when its slurmd runs, as Slurm prints it; it stays when the machine is gone.
+    `started`: since when its slurmd runs, `booted`: since when its machine, as Slurm prints it; they stay when the
+    machine is gone.
     """
 
     name: str
@@ -25,6 +26,7 @@ class SlurmNode:
     reason: str = ""
     comment: str = ""
     started: str = ""
+    booted: str = ""
 
     @property
     def wants_machine(self) -> bool:

@@ -1,7 +1,7 @@
 """Starting, stopping and asking the box of a state directory, from any process; all that a command needs.
 
-Only the standard library is imported here: the cloud lives in the daemon. Every failure is a `BoxError`, one sentence
-that can be shown as it is.
+Beside the catalogue only the standard library is imported here: the cloud lives in the daemon. Every failure is a
+`BoxError`, one sentence that can be shown as it is.
 """
 
 from __future__ import annotations
@@ -33,6 +33,9 @@ from corral.box.process import (
     spawn,
     unusable,
 )
+from corral.box.room import require_room_for_machines, shortage
+from corral.box.system import THIS_SYSTEM, chosen_system, image_profile, system_of
+from corral.catalog.images import BOX_PROFILE, IMAGE_VARIABLE
 
 __all__ = ["BoxError", "BoxStatus", "environment", "inventory", "reset", "start", "status", "stop"]
 
@@ -60,10 +63,11 @@ class BoxStatus:
     faults: tuple[str, ...] = ()
 
 
-def start(dir: Path, *, machines: bool = False) -> BoxStatus:
+def start(dir: Path, *, machines: bool = False, system: Path | None = None) -> BoxStatus:
     """The running box of the directory: the one that was there, or a new one that continues from the saved state.
 
-    `machines`: whether the instances of a new one are machines, if this machine can hold any.
+    `machines`: whether the instances of a new one are machines, if this machine can hold any. `system`: the root
+    directory of the system that they are, else that of CORRAL_BOX_SYSTEM, else the one that they were before.
     """
     if sys.platform != "linux":
         raise BoxError(f"the box needs Linux, this is {sys.platform} - use WSL or a Linux machine for it")
@@ -73,12 +77,19 @@ def start(dir: Path, *, machines: bool = False) -> BoxStatus:
     if now.state == "running":
         return now
     require_room(home)
+    _settle_system(home, system or chosen_system(os.environ))
     answer = spawn(home, machines=machines)
     if answer == "ready":
         return status(dir)
     if answer == "busy":
         return _await_other(dir)
     raise BoxError(answer)
+
+
+def require_room_to_boot(dir: Path) -> None:
+    """Raises BoxError where the disk has no room for machines, if instances are any in this box."""
+    if status(dir).machines is None:
+        require_room_for_machines(StateDirectory(dir.absolute()))
 
 
 def stop(dir: Path) -> bool:
@@ -126,6 +137,8 @@ def status(dir: Path) -> BoxStatus:
     if _holder(home) != record["pid"]:
         return BoxStatus(state="crashed", **facts)
     problem, faults = _health(home, record["port"])
+    if problem is None and record.get("machines") is None:
+        problem = shortage(home)
     return BoxStatus(state="running", problem=problem, faults=faults, **facts)
 
 
@@ -184,6 +197,7 @@ def environment(dir: Path) -> Mapping[str, str]:
     """The variables that point pulumi, aws and boto3 at the running box of the directory."""
     port = _port(dir)
     home = StateDirectory(dir.absolute())
+    system = system_of(home)
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     return {
         "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
@@ -201,6 +215,7 @@ def environment(dir: Path) -> Mapping[str, str]:
         "CORRAL_STACKS": str(home.stacks),
         "CORRAL_PYTHON": sys.executable,
         "PATH": path,
+        **({} if system == THIS_SYSTEM else {IMAGE_VARIABLE: image_profile(system)}),
     }
 
 
@@ -211,6 +226,21 @@ def _prepare(home: StateDirectory) -> None:
         provider.install(home.pulumi_home)
     except OSError as error:
         raise unusable(home, error) from None
+
+
+def _settle_system(home: StateDirectory, wanted: Path | None) -> None:
+    """Notes which system the machines are. What there is already is made of the one before, and needs its programs."""
+    if wanted is None or wanted.absolute() == system_of(home):
+        return
+    if has_state(home.path):
+        raise BoxError(
+            f"the box in {home.path} holds what began with the system in {system_of(home)}, not in {wanted} - choose"
+            " another directory with --dir"
+        )
+    profile = image_profile(wanted)
+    _remove(home.system)
+    if profile != BOX_PROFILE:
+        home.system.symlink_to(wanted.absolute())
 
 
 def _await_other(dir: Path) -> BoxStatus:

@@ -61,7 +61,9 @@ def _serve(home: StateDirectory, held: int, ready: int, *, with_machines: bool) 
     from corral.box.front import Front
     from corral.box.http import Handler
     from corral.box.machines import Machines
+    from corral.box.room import Watch
     from corral.box.services import install
+    from corral.box.system import system_of
     from corral.box.vpc.probe import Ground, probe
 
     install()
@@ -82,7 +84,7 @@ def _serve(home: StateDirectory, held: int, ready: int, *, with_machines: bool) 
     threading.Thread(target=server.serve_forever, name="server", daemon=True).start()
     ground = probe() if with_machines else Ground(users=None, problem="the box was started without machines")
     facts |= {"machines": ground.problem or None}
-    machines = Machines(cloud, front, ground, home.machines)
+    machines = Machines(cloud, front, ground, home.machines, system_of(home))
     if ground.users:
         machines.open()
         front.places = machines.places
@@ -90,8 +92,10 @@ def _serve(home: StateDirectory, held: int, ready: int, *, with_machines: bool) 
     state.write(json.dumps(facts).encode(), home.record)
     logging.info("the box in %s serves at %s", home.path, facts["url"])
     _say(ready, "ready", 0)
+    watch = Watch(home)
     while not ended.wait(OWNER_CHECK_S) and _is_ours(home, held):
-        pass
+        if ground.users:
+            watch.look()
     if ground.users:
         machines.close()
     cloud.lock.acquire()  # for good: no call may change anything after the last save

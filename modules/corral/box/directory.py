@@ -40,6 +40,11 @@ class StateDirectory:
         return self.path / "machines"
 
     @property
+    def system(self) -> Path:
+        """A link to the root directory of the system that machines are; it is missing where that is this one."""
+        return self.path / "system"
+
+    @property
     def log(self) -> Path:
         """What the daemon says."""
         return self.path / "box.log"

@@ -49,7 +49,7 @@ class Front:
         """Answers one request."""
         body = _read_body(environ)
         if environ.get("PATH_INFO", "").startswith("/_box/"):
-            asked = dict(parse_qsl(environ.get("QUERY_STRING", "")))
+            asked = dict(parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True))
             answer = self._safe_control(environ["REQUEST_METHOD"], environ["PATH_INFO"], asked)
         else:
             answer = self._call(environ, body)

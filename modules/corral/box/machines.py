@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import shutil
+import subprocess
 import tempfile
 import threading
 from collections.abc import Callable, Collection, Mapping
@@ -28,8 +29,10 @@ from corral.box.inside import Application, serve_inside
 from corral.box.instance_metadata import describe
 from corral.box.machine_wishes import Existing, Wanted, existing, names_in, running_instances, wanted_machines
 from corral.box.metadata import Described, Service
+from corral.box.one_user import settle_one_user
+from corral.box.system import THIS_SYSTEM
 from corral.box.vpc.network import Keeper, MachineError, Vpc, copy_settings, furnish, open_vpc
-from corral.box.vpc.probe import Ground
+from corral.box.vpc.probe import Ground, Users
 
 LAUNCH_S = 2.0  # from RunInstances to the first process; slurmctld wants a boot that is later than its request
 _AT_ONCE = 4  # machines that are started side by side
@@ -68,15 +71,19 @@ class _Site:
 class Machines:
     """All machines of a box. Nothing runs before `open`, and nothing is left after `close`.
 
-    `_begun`: the instances that are machines or will be within seconds, with their VPCs. `_boots`: how often each of
-    them had been rebooted when it was started. `_ended`: machines that were ended from here.
+    `system`: the root directory of the system that they are. `_begun`: the instances that are machines or will be
+    within seconds, with their VPCs. `_boots`: how often each of them had been rebooted when it was started. `_ended`:
+    machines that were ended from here.
     """
 
-    def __init__(self, cloud: Cloud, front: Application, ground: Ground, directory: Path) -> None:
+    def __init__(
+        self, cloud: Cloud, front: Application, ground: Ground, directory: Path, system: Path = THIS_SYSTEM
+    ) -> None:
         self._cloud = cloud
         self._front = front
         self._ground = ground
         self._directory = directory
+        self._system = system
         self._sites: dict[str, _Site] = {}
         self._begun: dict[str, str] = {}
         self._boots: dict[str, int] = {}
@@ -139,7 +146,7 @@ class Machines:
     def _prepare(self) -> None:
         """What all machines have in common; it takes a moment, for which nobody has to wait."""
         shutil.rmtree(self._directory / "etc", ignore_errors=True)
-        copy_settings(self._directory / "etc")
+        copy_settings(self._directory / "etc", self._system)
 
     def _compare(self) -> None:
         with self._cloud.lock:
@@ -214,7 +221,7 @@ class Machines:
             self._ended.discard(one.instance_id)
             mounts = {"box/file-systems": self._directory / "file-systems"}
             disk, vpc = self._disk(one.instance_id), self._sites[one.vpc_id].vpc
-            vpc.start(one.instance_id, one.host_name, one.address, disk, INIT, mounts)
+            vpc.start(one.instance_id, one.host_name, one.address, disk, INIT, mounts, self._system)
         except Exception as error:  # whatever it is, an instance that is no machine must not seem to run
             if not self._closed.is_set():
                 self._refuse(one, error)
@@ -240,6 +247,8 @@ class Machines:
         shutil.rmtree(draft, ignore_errors=True)
         furnish(draft, self._directory / "etc")
         lay_down(boot, draft)
+        if self._ground.users is Users.ONE:
+            settle_one_user(draft)
         console = self._directory / "consoles" / one.instance_id
         console.touch()
         (draft / "console").unlink()
@@ -271,7 +280,7 @@ class Machines:
         for kind, kept in kinds.items():
             for place in (self._directory / kind).iterdir():
                 if place.stem not in kept:
-                    _remove(place)
+                    _remove(place, self._ground)
 
     def _open_site(self, one: Wanted, names: Mapping[str, list[str]]) -> None:
         if one.vpc_id in self._sites:
@@ -343,8 +352,6 @@ def _trouble(site: _Site, one: Wanted) -> None:
             (site.cut_off.add if one.is_cut_off else site.cut_off.discard)(name)
 
 
-def _remove(place: Path) -> None:
-    if place.is_dir():
-        shutil.rmtree(place, ignore_errors=True)
-    else:
-        place.unlink(missing_ok=True)
+def _remove(place: Path, ground: Ground) -> None:
+    """As root of the machines, since their users have files that are not this one's."""
+    subprocess.run([*ground.as_root, "rm", "-rf", "--", str(place)], check=False, capture_output=True)

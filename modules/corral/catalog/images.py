@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
 from typing import Any
@@ -13,6 +13,7 @@ from corral.catalog.names import UnknownName
 from corral.catalog.tables import read_toml
 
 BOX_PROFILE = "box-debian-12"  # what machines in the AWS in a box boot, whatever the spec says
+IMAGE_VARIABLE = "CORRAL_BOX_IMAGE"  # names another profile, for a box whose machines are another system
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +21,8 @@ class ImageProfile:
     """One profile. `image_parameter` is the SSM parameter that holds the newest image id of a region.
 
     `snapshot_gib`: the size of its root snapshot; EC2 refuses a smaller root volume. `drivers`: whose accelerators it
-    can drive. `box`: it exists only in the AWS in a box, and no spec may name it.
+    can drive. `box`: it exists only in the AWS in a box, and no spec may name it. `packages`: the versions of what
+    completes it, by package, Slurm's apart. `lustre_archive`, `lustre_key`: an apt archive with Lustre's client.
     """
 
     name: str
@@ -36,6 +38,9 @@ class ImageProfile:
     drivers: tuple[Vendor, ...]
     box: bool
     source: str
+    packages: Mapping[str, str] = field(default_factory=dict)
+    lustre_archive: str = ""
+    lustre_key: str = ""
 
 
 @cache

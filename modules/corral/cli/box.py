@@ -24,7 +24,7 @@ from corral.cli.project import find_project
 from corral.cli.screen import ask, show_json
 from corral.engine.binary import find_pulumi
 from corral.engine.errors import EngineError
-from corral.engine.projects import sync
+from corral.engine.projects import box_image, sync
 
 app = new_app("AWS on this machine: one daemon per state directory, reachable from this machine only.")
 app.add_typer(box_fault.app, name="fault", epilog=box_fault.EXAMPLES)
@@ -104,7 +104,7 @@ def reset(dir: Directory = None, yes: Yes = False) -> None:
 def _ready_for_pulumi(variables: Mapping[str, str]) -> Mapping[str, str]:
     """The variables with Pulumi and its language host on PATH, after the box's copy of the stacks is up to date."""
     if project := _project():
-        sync(project / "stacks", Path(variables["CORRAL_STACKS"]))
+        sync(project / "stacks", Path(variables["CORRAL_STACKS"]), box_image(variables))
     try:
         search = find_pulumi({**os.environ, **variables}).search
     except EngineError as error:

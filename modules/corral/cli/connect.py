@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from corral.box import control
+from corral.box.one_user import as_people
 from corral.box.vpc.network import MachineError, Vpc
 from corral.cli.account import box_state
 from corral.cli.failure import ExitCode, Failure
@@ -56,8 +57,10 @@ def _enter_machine(instance_id: str, command: list[str], where: Path) -> int:
     if place is None:
         reason = control.status(where).machines or "it has not booted yet, or has ended"
         raise Failure(f"the head {instance_id} is no machine: {reason}", ExitCode.FAILED)
+    vpc = Vpc(directory=place)
     try:
-        return Vpc(directory=place).attach(instance_id, command or _shell(), TERM=os.environ.get("TERM", "dumb"))
+        entered = as_people(vpc, instance_id, command or _shell())
+        return vpc.attach(instance_id, entered, TERM=os.environ.get("TERM", "dumb"))
     except MachineError as error:
         raise Failure(str(error), ExitCode.FAILED) from None
 

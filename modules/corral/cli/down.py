@@ -25,7 +25,14 @@ Now = Annotated[
     bool, typer.Option("--now", help="Also while jobs run: they are asked for a checkpoint, and then ended.")
 ]
 Grace = Annotated[
-    float, typer.Option("--grace", metavar="SECONDS", min=0, help="How long jobs have to save and end, with --now.")
+    int,
+    typer.Option(
+        "--grace",
+        metavar="SECONDS",
+        min=0,
+        max=86_400,
+        help="How long jobs have to save and end, with --now: a day at most.",
+    ),
 ]
 
 

@@ -39,6 +39,17 @@ class Bench:
         box = _box_that_is_meant(self)
         return None if box is None or control.has_state(box) else box
 
+    def require_room(self) -> None:
+        """Raises BoxError where the box that is meant has no room for machines."""
+        if (box := _box_that_is_meant(self)) is not None:
+            control.require_room_to_boot(box)
+
+    @property
+    def trouble(self) -> str | None:
+        """What is wrong with the box that is meant, a sentence."""
+        box = _box_that_is_meant(self)
+        return None if box is None else control.status(box).problem
+
     def say(self, text: str) -> None:
         """Tells the user something beside the result."""
         from corral.engine.printers import default_printer
@@ -66,7 +77,7 @@ def set_up(bench: Bench) -> Workplace:
     from corral.engine.binary import find_pulumi
     from corral.engine.disk import require_space
     from corral.engine.printers import default_printer
-    from corral.engine.projects import sync
+    from corral.engine.projects import box_image, sync
     from corral.engine.workplace import open_workplace
 
     printer = default_printer(quiet_stdout=bench.json)
@@ -80,7 +91,8 @@ def set_up(bench: Bench) -> Workplace:
         control.start(box, machines=True)
     require_space(box)
     variables = control.environment(box)
-    return open_workplace(sync(stacks, box / "stacks"), printer, box=variables, wait=bench.wait)
+    copy = sync(stacks, box / "stacks", box_image(variables))
+    return open_workplace(copy, printer, box=variables, wait=bench.wait)
 
 
 def _box_that_is_meant(bench: Bench) -> Path | None:

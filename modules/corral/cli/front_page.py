@@ -45,6 +45,7 @@ SECTIONS = (
             Entry("up", "ENV", "bring an environment up: the base, then the cluster"),
             Entry("status", "ENV", "what is up, how long it will live, what it costs now"),
             Entry("timeline", "ENV", "what happened to its machines and jobs, as a picture"),
+            Entry("extend", "ENV TIME", "move the hour at which a cluster ends by itself"),
             Entry("down", "ENV", "take an environment down; data is kept"),
             Entry("connect", "ENV", "a shell on the head, or a command there"),
             Entry("ssh-config", "ENV", "how ssh gets to the head, through Session Manager"),

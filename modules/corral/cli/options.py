@@ -10,15 +10,16 @@ import typer
 from corral.cli.failure import ExitCode, Failure
 from corral.cli.project import environment_names
 
+_LONGEST_S = 3650 * 86_400  # nothing is older than ten years, and there is no time before the year 1
 HELP_NAMES = {"help_option_names": ["-h", "--help"]}
 
 
 def seconds_of(option: str, text: str) -> float:
-    """The seconds of a duration like 30s, 2m, 12h or 1d. Raises Failure."""
+    """The seconds of a duration like 30s, 2m, 12h or 1d, ten years at most. Raises Failure."""
     from corral.spec.durations import parse_duration
 
     try:
-        return parse_duration(text).total_seconds()
+        return min(parse_duration(text).total_seconds(), _LONGEST_S)
     except ValueError:
         raise Failure(f"{option} {text}: that is no time - 30s, 2m, 12h or 1d is", ExitCode.WRONG_INPUT) from None
 

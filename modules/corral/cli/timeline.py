@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -42,13 +43,15 @@ def timeline(
 ) -> None:
     """Show what the head, the nodes and the jobs of a cluster did over time. Times are UTC."""
     now = time.time()
-    began = now - seconds_of("--since", since) if since else 0.0
+    began = 0.0 if since is None else now - seconds_of("--since", since)
+    if html is not None:
+        _require_writable(html)
     spec, found = find_head(env, project, in_box=box, box_directory=box_dir)
     head = reach(found, open_session(spec.base.region), box_dir)
     assert head is not None  # `find_head` has found one
     with waiting(f"asking the head of {env}"):
         try:
-            events, history = read_events(events_of(head, began)), history_of(head, began)
+            events, history = read_events(events_of(head, 0)), history_of(head, began)
         except Unreachable as error:
             raise Failure(str(error), ExitCode.FAILED) from None
     start, end = datetime.fromtimestamp(began, UTC), datetime.fromtimestamp(int(now) + 1, UTC)
@@ -62,3 +65,12 @@ def timeline(
         with at(html):
             html.write_text(page(made), encoding="utf-8")
         show((Text(f"  Written: {html}"),))
+
+
+def _require_writable(file: Path) -> None:
+    """Raises OSError where the page could not be written in the end. No empty file stays."""
+    with at(file):
+        was_there = os.path.lexists(file)
+        file.open("a").close()
+        if not was_there:
+            file.unlink()

@@ -16,9 +16,7 @@ from corral.cli.options import AsJson, BoxDirectory, Environment, InBox, Project
 
 app = new_app()
 PreviewOnly = Annotated[bool, typer.Option("--preview", help="Only show what would be done.")]
-EndMachines = Annotated[
-    bool, typer.Option("--end-machines", help="End the machines that run in queues which go or shrink.")
-]
+EndMachines = Annotated[bool, typer.Option("--end-machines", help="End the machines whose placement groups go.")]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait for another corral that works on the same stack.")]
 
 
@@ -67,9 +65,11 @@ def _run(bench: Bench, environment: str, *, yes: bool, only_preview: bool, end_m
         environment_file(bench.source / "stacks", environment)
     wanted = read_environment(bench.source, environment)  # all mistakes at once, before anything is started
     ask = None if yes or only_preview else bench.asker()
+    if not only_preview:
+        bench.require_room()
     place = set_up(bench)
     applying = Applying(place, wanted)
-    if place.in_box and (told := replaced_images(wanted.cluster)):
+    if (image := place.image_profile) and (told := replaced_images(wanted.cluster, image)):
         place.printer.say(told)
     with damage_named(place.engine.environment["PULUMI_BACKEND_URL"]):
         if only_preview:
@@ -77,4 +77,6 @@ def _run(bench: Bench, environment: str, *, yes: bool, only_preview: bool, end_m
         else:
             done = engine.up(place, wanted, ask=ask, end_machines=end_machines)
     applied = None if only_preview else applying.apply()
+    if told := bench.trouble:
+        place.printer.say(f"the box has a problem: {told}")
     bench.show({**done.to_document(), "applied": applied})

@@ -30,7 +30,6 @@ def image(
 
 
 def _run(bench: Bench, environment: str, *, yes: bool) -> None:
-    from corral.catalog.images import BOX_PROFILE
     from corral.engine.complaint import damage_named
     from corral.engine.projects import environment_file
     from corral.engine.upgrade import upgrade_images
@@ -42,7 +41,7 @@ def _run(bench: Bench, environment: str, *, yes: bool) -> None:
     wanted = read_environment(bench.source, environment)
     ask = None if yes else bench.asker()
     place = set_up(bench)
-    profile = BOX_PROFILE if place.in_box else None
-    plan = plan_cluster(wanted.cluster, plan_base(wanted.base), catalogue=wanted.catalogue, image_profile=profile)
+    image, base = place.image_profile, plan_base(wanted.base)
+    plan = plan_cluster(wanted.cluster, base, catalogue=wanted.catalogue, image_profile=image)
     with damage_named(place.engine.environment["PULUMI_BACKEND_URL"]):
         bench.show(upgrade_images(place, wanted, plan, ask=ask).to_document())

@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from corral.catalog.images import BOX_PROFILE
+from corral.catalog.images import BOX_PROFILE, IMAGE_VARIABLE
 from corral.catalog.names import nearest
 from corral.catalog.project import FILE_NAME as CATALOGUE
 from corral.engine.errors import WRONG_INPUT, EngineError, UnknownEnvironment
@@ -26,17 +26,25 @@ from corral.spec.yaml_parts import UNREADABLE, Torn
 from corral.spec.yaml_text import read_document
 
 PROJECTS = ("base", "cluster")
-BOX_IMAGE = ("corral-cluster:imageProfile", BOX_PROFILE)
+_IMAGE = "corral-cluster:imageProfile"
 SECRETS = ("encryptionsalt", "encryptedkey", "secretsprovider")
 NOTE = "# A copy, brought up to date by every `corral up --box`: edit the original.\n# {source}\n"
 
 
-def sync(source: Path, copy: Path) -> Path:
-    """The copy, which now says what the source directory's two projects say. A copy of itself stays as it is."""
+def box_image(variables: Mapping[str, str]) -> str:
+    """The image profile of the machines of a box that has these variables."""
+    return variables.get(IMAGE_VARIABLE, BOX_PROFILE)
+
+
+def sync(source: Path, copy: Path, image: str = BOX_PROFILE) -> Path:
+    """The copy, which now says what the source directory's two projects say. A copy of itself stays as it is.
+
+    `image`: the profile of what the box's machines boot.
+    """
     if source.resolve() == copy.resolve():
         return copy
     for project in PROJECTS:
-        _sync_project(source / project, copy / project, is_cluster=project == "cluster")
+        _sync_project(source / project, copy / project, image if project == "cluster" else None)
     _sync_catalogue(source.parent / CATALOGUE, copy.parent / CATALOGUE)
     return copy
 
@@ -106,7 +114,7 @@ def _sync_catalogue(source: Path, copy: Path) -> None:
         copy.unlink(missing_ok=True)
 
 
-def _sync_project(source: Path, copy: Path, *, is_cluster: bool) -> None:
+def _sync_project(source: Path, copy: Path, image: str | None) -> None:
     copy.mkdir(parents=True, exist_ok=True)
     files = {file.name: file for file in sorted(source.iterdir()) if file.is_file()}
     for file in copy.iterdir():
@@ -114,12 +122,12 @@ def _sync_project(source: Path, copy: Path, *, is_cluster: bool) -> None:
             file.unlink()
     for name, file in files.items():
         if name.startswith("Pulumi.") and name.endswith(".yaml") and name != "Pulumi.yaml":
-            _sync_stack_file(file, copy / name, is_cluster=is_cluster)
+            _sync_stack_file(file, copy / name, image)
         else:
             _write(copy / name, file.read_bytes())
 
 
-def _sync_stack_file(source: Path, copy: Path, *, is_cluster: bool) -> None:
+def _sync_stack_file(source: Path, copy: Path, image: str | None) -> None:
     """Brings a stack file's copy up to date; one with mistakes has the copy that it had before them, if any."""
     if read_document(source.read_bytes()).mistakes:
         return
@@ -128,9 +136,9 @@ def _sync_stack_file(source: Path, copy: Path, *, is_cluster: bool) -> None:
         document |= {
             name: value for name, value in fields_of(copy).items() if name in SECRETS and isinstance(value, str)
         }
-    if is_cluster:
+    if image is not None:
         config = document.get("config")
-        document["config"] = {**(config if isinstance(config, Mapping) else {}), BOX_IMAGE[0]: BOX_IMAGE[1]}
+        document["config"] = {**(config if isinstance(config, Mapping) else {}), _IMAGE: image}
     _write(copy, (NOTE.format(source=source) + _written(document)).encode())
 
 

@@ -1,7 +1,8 @@
-"""What an up would take the ground from: machines whose queue goes or shrinks, and what stands in subnets that go.
+"""What an up would take the ground from: machines in placement groups that go, and what stands in subnets that go.
 
-AWS deletes no subnet in which something stands, but lets go of what belongs to it before it says so; and a machine of
-a queue that is no more would run on unseen. Both are refused before anything is touched.
+AWS deletes neither while something is in it, but lets go of what belongs to a subnet before it says so. Both are
+refused before anything is touched. A queue that shrinks, or goes without a placement group, is its head's business:
+that keeps the nodes that work until they are free (docs/apply.md).
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from typing import Any
 from corral.engine.errors import REFUSED, EngineError
 from corral.engine.stack import Stack, resources
 from corral.engine.workplace import account_of
+from corral.inventory.things import QUEUE_TAG
 from corral.model.base import BasePlan
+from corral.model.cluster import ClusterPlan
 from corral.model.zones import is_zone_id
-from corral.plan.base import plan_base
-from corral.spec.files import Environment
 
 SUBNET = "aws:ec2/subnet:Subnet"
+GROUP = "aws:ec2/placementGroup:PlacementGroup"
 _SHOWN = 8  # lines of a refusal; the rest is counted
 
 
@@ -26,7 +28,8 @@ _SHOWN = 8  # lines of a refusal; the rest is counted
 class Shrinking:
     """The two stacks of an environment with the states that they have now, and what the environment is to be."""
 
-    environment: Environment
+    planned_base: BasePlan
+    planned_cluster: ClusterPlan
     base: Stack
     cluster: Stack
     base_state: Mapping[str, Any] | None
@@ -34,13 +37,13 @@ class Shrinking:
 
 
 def refuse_to_strand(now: Shrinking, *, end_machines: bool = False) -> None:
-    """Raises EngineError for all that would lose its ground. With `end_machines`, machines of queues are ended first.
+    """Raises EngineError for all that would lose its ground. With `end_machines`, machines in groups are ended first.
 
-    Nothing is asked of AWS where neither stack exists.
+    Nothing is asked of AWS where nothing goes.
     """
-    if resources(now.cluster_state):
-        _queues(now, end_machines=end_machines)
-    if leaving := leaving_subnets(resources(now.base_state), plan_base(now.environment.base)):
+    if going := leaving_groups(resources(now.cluster_state), now.planned_cluster):
+        _groups(now, going, end_machines=end_machines)
+    if leaving := leaving_subnets(resources(now.base_state), now.planned_base):
         _subnets(now, leaving)
 
 
@@ -56,31 +59,32 @@ def leaving_subnets(state: Iterable[Mapping[str, Any]], plan: BasePlan) -> Mappi
     return {id: str(place[0]) for id, place in places.items() if place not in stay}
 
 
-def _queues(now: Shrinking, *, end_machines: bool) -> None:
+def leaving_groups(state: Iterable[Mapping[str, Any]], plan: ClusterPlan) -> frozenset[str]:
+    """The names of the placement groups in the state that the plan has no more."""
+    stay = tuple(f"-group-{group.key}" for group in plan.placement_groups)
+    found = (one for one in state if one["type"] == GROUP and one.get("id"))
+    return frozenset(str(one["id"]) for one in found if not str(one["urn"]).endswith(stay))
+
+
+def _groups(now: Shrinking, going: frozenset[str], *, end_machines: bool) -> None:
     from corral.inventory import machines
 
     stack, account = now.cluster, account_of(now.cluster)
-    queues = {queue.name: queue.nodes.max for queue in now.environment.cluster.queues}
-    found = machines.stranded(machines.launched_machines(account, stack.name), queues)
+    found = machines.launched_machines(account, stack.name, groups=going)
     if not found:
         return
-    every = [machine for queue in found.values() for machine in queue]
+    queues = ", ".join(sorted({machine.tags[QUEUE_TAG] for machine in found}))
+    they = "1 machine" if len(found) == 1 else f"{len(found)} machines"
     if not end_machines:
-        lines = [_queue_line(name, len(found[name]), queues.get(name)) for name in found]
-        listed = [f"  {machine.id}  {machine.type}  {machine.zone}" for machine in every]
+        listed = [f"  {machine.id}  {machine.type}  {machine.zone}" for machine in found]
         end = "let their jobs end and the machines go idle, or end them now: corral up --end-machines"
-        hints = (*_some(listed), end)
-        raise EngineError(f"{stack.title}: {'; '.join(lines)}: nothing was changed", hints, REFUSED)
-    stack.printer.say(f"{stack.title}: ending {len(every)} machines of queues that go or shrink: {', '.join(found)}")
+        stand = f"a placement group of {queues} would go while {they} {'is' if len(found) == 1 else 'are'} in it"
+        raise EngineError(f"{stack.title}: {stand}: nothing was changed", (*_some(listed), end), REFUSED)
+    stack.printer.say(f"{stack.title}: ending {they} in placement groups that go, of {queues}")
     try:
-        machines.end_machines(account, stack.name, every)
+        machines.end_machines(account, stack.name, found)
     except TimeoutError as error:
         raise EngineError(f"{stack.title}: {error}", ("try again in some minutes",)) from None
-
-
-def _queue_line(name: str, running: int, maximum: int | None) -> str:
-    they = f"{running} of its machines {'runs' if running == 1 else 'run'}"
-    return f"queue {name} would {'go' if maximum is None else f'have {maximum} nodes'} while {they}"
 
 
 def _subnets(now: Shrinking, leaving: Mapping[str, str]) -> None:

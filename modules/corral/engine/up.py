@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from corral.catalog.images import BOX_PROFILE
 from corral.engine.adopting import require_ground
 from corral.engine.belongings import lay_out
 from corral.engine.differences import difference_lines
+from corral.engine.ended import refuse_ended
 from corral.engine.errors import WRONG_INPUT, EngineError
 from corral.engine.former_names import lost_line, without_file
 from corral.engine.printers import counts_text
@@ -45,16 +45,18 @@ class UpResult:
 def up(place: Workplace, environment: Environment, *, ask: Ask | None, end_machines: bool = False) -> UpResult:
     """What was done. `ask` decides before each stack that would change; without it everything is done at once.
 
-    Raises EngineError, before anything is changed, where something that runs would lose its queue or its subnet;
-    with `end_machines` the machines of such queues are ended instead.
+    Raises EngineError, before anything is changed, where the cluster's hour has passed, and where something that runs
+    would lose its placement group or its subnet; with `end_machines` the machines of such groups are ended instead.
     """
     with place.stack(CLUSTER, environment.cluster.name) as cluster:
         with place.stack(BASE, environment.base.name) as below:
             below_now, cluster_now = made_whole(below), made_whole(cluster)
-            now = Shrinking(environment, below, cluster, below_now, cluster_now)
-            refuse_to_strand(now, end_machines=end_machines)
+            refuse_ended(cluster, cluster_now, environment.cluster)
+            plans = _plans(place, environment)
+            refuse_to_strand(Shrinking(*plans, below, cluster, below_now, cluster_now), end_machines=end_machines)
             _tell_of_former_names(place, [(below, below_now), (cluster, cluster_now)])
-            _prepare(place, below, environment)
+            lay_out(place, below, environment, *plans)
+            require_ground(below, *plans)
             done_below = _bring_up(below, below_now, ask)
         return UpResult(stacks={"base": done_below, "cluster": _bring_up(cluster, cluster_now, ask)})
 
@@ -73,8 +75,9 @@ def preview(place: Workplace, environment: Environment) -> UpResult:
             would["cluster"] = result(_look_ahead(cluster, cluster_now))
         else:
             place.printer.say(f"{cluster.title}: can be previewed when {below.title} is up")
-        refuse_to_strand(Shrinking(environment, below, cluster, below_now, cluster_now))
         plans = _plans(place, environment)
+        refuse_ended(cluster, cluster_now, environment.cluster)
+        refuse_to_strand(Shrinking(*plans, below, cluster, below_now, cluster_now))
         if not place.in_box:  # where an up makes what stands for the user's own VPC
             require_ground(below, *plans)
         return UpResult(stacks=would)
@@ -94,16 +97,10 @@ def refuse_unasked() -> EngineError:
     return EngineError("nobody can be asked here, as this is no terminal", ("add --yes to go ahead",), WRONG_INPUT)
 
 
-def _prepare(place: Workplace, base: Stack, environment: Environment) -> None:
-    plans = _plans(place, environment)
-    lay_out(place, base, environment, *plans)
-    require_ground(base, *plans)
-
-
 def _plans(place: Workplace, environment: Environment) -> tuple[BasePlan, ClusterPlan]:
     """Both plans as the programs will have them. Raises ReleaseError for keys that the cluster's Slurm lacks."""
-    ground, profile = plan_base(environment.base), BOX_PROFILE if place.in_box else None
-    cluster = plan_cluster(environment.cluster, ground, catalogue=environment.catalogue, image_profile=profile)
+    ground, image = plan_base(environment.base), place.image_profile
+    cluster = plan_cluster(environment.cluster, ground, catalogue=environment.catalogue, image_profile=image)
     check_own_keys(cluster)
     return ground, cluster
 

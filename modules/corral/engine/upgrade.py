@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
+from corral.engine.ended import refuse_ended
 from corral.engine.errors import WRONG_INPUT, EngineError
 from corral.engine.stack import Stack, resources
 from corral.engine.up import Ask, UpResult, up
@@ -43,9 +44,11 @@ def upgrade_images(place: Workplace, environment: Environment, plan: ClusterPlan
     Raises EngineError where the cluster is not up.
     """
     with place.stack(CLUSTER, plan.name) as cluster:
-        if not resources(cluster.state()):
+        state = cluster.state()
+        if not resources(state):
             hint = f"its first up takes the newest image: corral up {plan.name}"
             raise EngineError(f"{cluster.title}: is not up", (hint,), WRONG_INPUT)
+        refuse_ended(cluster, state, environment.cluster)
         moves = _moves(cluster, plan)
         if not moves:
             place.printer.say(f"{cluster.title}: has the newest images")

@@ -25,7 +25,7 @@ from corral.engine.locks import held, state_directory
 from corral.engine.lookups import candidates
 from corral.engine.printers import Printer
 from corral.engine.process import Engine, Files
-from corral.engine.projects import region_of
+from corral.engine.projects import box_image, region_of
 from corral.engine.recovery import is_unfinished, recover, with_creations
 from corral.engine.stack import Stack
 
@@ -42,6 +42,11 @@ class Workplace:
     printer: Printer
     wait: bool = False
     in_box: bool = False
+
+    @property
+    def image_profile(self) -> str | None:
+        """What all machines boot in the box, whatever the spec says; None outside of it."""
+        return box_image(self.engine.environment) if self.in_box else None
 
     @contextmanager
     def stack(self, project: str, name: str) -> Iterator[Stack]:

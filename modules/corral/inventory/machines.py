@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from corral.inventory.ec2 import instance_of
@@ -15,8 +15,11 @@ _PAUSE_S = 5.0
 _ALIVE = ["pending", "running", "shutting-down", "stopping", "stopped"]
 
 
-def launched_machines(session: Any, cluster: str) -> tuple[Thing, ...]:
-    """The instances that were launched for this cluster's queues and are not gone yet, by their ids."""
+def launched_machines(session: Any, cluster: str, groups: Collection[str] | None = None) -> tuple[Thing, ...]:
+    """The instances that were launched for this cluster's queues and are not gone yet, by their ids.
+
+    With `groups`, only those in these placement groups.
+    """
     filters = [
         {"Name": "tag:corral:cluster", "Values": [cluster]},
         {"Name": "tag-key", "Values": [QUEUE_TAG]},
@@ -24,20 +27,9 @@ def launched_machines(session: Any, cluster: str) -> tuple[Thing, ...]:
     ]
     pages = session.client("ec2").get_paginator("describe_instances").paginate(Filters=filters)
     reservations = [reservation for page in pages for reservation in page["Reservations"]]
-    found = [instance_of(one) for reservation in reservations for one in reservation["Instances"]]
+    described = (one for reservation in reservations for one in reservation["Instances"])
+    found = [instance_of(one) for one in described if groups is None or one["Placement"].get("GroupName") in groups]
     return tuple(sorted(found, key=lambda machine: machine.id))
-
-
-def stranded(machines: Iterable[Thing], queues: Mapping[str, int]) -> Mapping[str, tuple[Thing, ...]]:
-    """By queue, the machines that no Slurm would know any more if there were only these queues, with so many nodes.
-
-    Where a queue is to have fewer nodes than run, all its machines are given: which of them are in the way depends on
-    the nodes that they are, and only their head knows that.
-    """
-    running: dict[str, list[Thing]] = {}
-    for machine in machines:
-        running.setdefault(machine.tags[QUEUE_TAG], []).append(machine)
-    return {name: tuple(running[name]) for name in sorted(running) if len(running[name]) > queues.get(name, 0)}
 
 
 def end_machines(session: Any, cluster: str, only: Iterable[Thing] | None = None) -> tuple[Thing, ...]:

@@ -3,7 +3,8 @@
 DATABASE = "slurm_acct_db"  # Slurm's own default
 DATABASE_USER = "slurm"  # the user of the system that slurmdbd runs as: the socket lets him in by that
 DATABASE_DIR = "/var/lib/corral/mariadb"  # on the state volume, so that a replaced head finds it
-DATABASE_SOCKET = "/run/mysqld/mysqld.sock"  # MariaDB's own default, which slurmdbd's library looks for
+DATABASE_SOCKET = "/run/mysqld/mysqld.sock"  # Debian's, until /run/mariadbd took its place in sid (1:11.8.9+ds-3)
+DATABASE_PID_FILE = "/run/mysqld/mysqld.pid"  # beside it: what a package names instead may have no directory
 SLURMDBD_PORT = 6819  # Slurm's own default
 
 

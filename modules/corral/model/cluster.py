@@ -12,10 +12,19 @@ from corral.model.markets import InterfaceType, Market
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ArchivePlan:
+    """An apt archive beside the system's own: what follows `deb` in a list of sources, and where its key is."""
+
+    line: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ImagePlan:
     """What the machines boot: a fixed image, or the SSM parameter that is resolved once and then pinned.
 
-    `box`: the system of the machine that the AWS in a box runs on, which poses as whatever the plan says.
+    `box`: the system of the machine that the AWS in a box runs on, which poses as whatever the plan says. `packages`:
+    which versions complete it where it lacks something, by package. `lustre`: where its Lustre client comes from.
     """
 
     profile: str
@@ -28,6 +37,8 @@ class ImagePlan:
     default_user: str
     root_device: str
     box: bool = False
+    packages: Mapping[str, str] = field(default_factory=dict)
+    lustre: ArchivePlan | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

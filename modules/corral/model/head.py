@@ -55,6 +55,20 @@ class NodeGroup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Keeping:
+    """Whether the keeper runs, without which no machine is launched or ended.
+
+    `turned`: when it last had done what was due; None: not since the head booted. `start`: the command that starts it
+    again on the head; `log`: the one that says why it ended.
+    """
+
+    runs: bool
+    turned: int | None
+    start: str
+    log: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HeadState:
     """What is so at a moment. `jobs`: the first of them, running ones before those that wait; the counts are of all."""
 
@@ -65,6 +79,7 @@ class HeadState:
     resting: tuple[RestingOffer, ...]
     stopped: tuple[str, ...]
     nodes: tuple[NodeGroup, ...]
+    keeper: Keeping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

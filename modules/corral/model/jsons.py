@@ -7,7 +7,7 @@ import json
 import types
 import typing
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from enum import StrEnum
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network
@@ -28,12 +28,13 @@ def to_line(record: object) -> str:
     return json.dumps(_plain(record), separators=(",", ":"), ensure_ascii=False) + "\n"
 
 
-def from_json(kind: type[Record], text: str) -> Record:
+def from_json(kind: type[Record], text: str, *, lenient: bool = False) -> Record:
     """The record of this kind that `to_json` wrote.
 
-    Raises ValueError where the text is not JSON, and where fields are missing, unknown or of another type.
+    `lenient`: where another version wrote it, missing fields have their defaults, and unknown ones are left out. Raises
+    ValueError where the text is not JSON, and where fields are missing, unknown or of another type.
     """
-    record: Record = _parse(kind, json.loads(text), kind.__name__)
+    record: Record = _parse(kind, json.loads(text), kind.__name__, lenient)
     return record
 
 
@@ -56,16 +57,18 @@ def _names(kind: type) -> tuple[str, ...]:
     return tuple(field.name for field in fields(kind))
 
 
-def _parse(kind: Any, value: Any, where: str) -> Any:
+def _parse(kind: Any, value: Any, where: str, lenient: bool) -> Any:
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (types.UnionType, typing.Union):
-        return None if value is None else _parse(next(a for a in arguments if a is not type(None)), value, where)
+        one = next(a for a in arguments if a is not type(None))
+        return None if value is None else _parse(one, value, where, lenient)
     if origin is tuple:
-        return tuple(_parse(arguments[0], item, f"{where}[{i}]") for i, item in enumerate(_expect(list, value, where)))
+        items = enumerate(_expect(list, value, where))
+        return tuple(_parse(arguments[0], item, f"{where}[{i}]", lenient) for i, item in items)
     if origin is Mapping:
-        return {k: _parse(arguments[1], v, f"{where}.{k}") for k, v in _expect(dict, value, where).items()}
+        return {k: _parse(arguments[1], v, f"{where}.{k}", lenient) for k, v in _expect(dict, value, where).items()}
     if is_dataclass(kind):
-        return _record(kind, _expect(dict, value, where), where)
+        return _record(kind, _expect(dict, value, where), where, lenient)
     if kind in (IPv4Address, IPv4Network) or (isinstance(kind, type) and issubclass(kind, StrEnum)):
         return kind(value)
     if kind is float:
@@ -78,12 +81,21 @@ def _hints(kind: Any) -> Mapping[str, Any]:
     return typing.get_type_hints(kind)
 
 
-def _record(kind: Any, value: dict[str, Any], where: str) -> Any:
+def _record(kind: Any, value: dict[str, Any], where: str, lenient: bool) -> Any:
     known = _hints(kind)
-    if set(known) != set(value):
-        missing, unknown = sorted(set(known) - set(value)), sorted(set(value) - set(known))
+    missing, unknown = sorted(set(known) - set(value)), sorted(set(value) - set(known))
+    if lenient:
+        missing, unknown = sorted(set(missing) - _optional(kind)), []
+    if missing or unknown:
         raise ValueError(f"{where}: missing fields {missing}, unknown fields {unknown}")
-    return kind(**{name: _parse(hint, value[name], f"{where}.{name}") for name, hint in known.items()})
+    there = {name: hint for name, hint in known.items() if name in value}
+    return kind(**{name: _parse(hint, value[name], f"{where}.{name}", lenient) for name, hint in there.items()})
+
+
+@lru_cache
+def _optional(kind: Any) -> frozenset[str]:
+    """The fields that have a default."""
+    return frozenset(one.name for one in fields(kind) if {one.default, one.default_factory} != {MISSING})
 
 
 def _expect(kind: Any, value: Any, where: str) -> Any:

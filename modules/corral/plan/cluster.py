@@ -5,7 +5,7 @@ from datetime import timedelta
 from corral.catalog.images import find_image_profile
 from corral.catalog.project import Catalogue, shipped_catalogue
 from corral.model.base import BasePlan
-from corral.model.cluster import BucketPlan, ClusterPlan, ImagePlan, JobsPlan, LifetimePlan, QueuePlan
+from corral.model.cluster import ArchivePlan, BucketPlan, ClusterPlan, ImagePlan, JobsPlan, LifetimePlan, QueuePlan
 from corral.plan.head import check_head_address, plan_head
 from corral.plan.nics import plan_nics
 from corral.plan.nodes import plan_node
@@ -78,6 +78,8 @@ def plan_image(spec: ImageSpec, override: str | None) -> ImagePlan:
         default_user=profile.default_user,
         root_device=profile.root_device_name,
         box=profile.box,
+        packages=profile.packages,
+        lustre=ArchivePlan(line=profile.lustre_archive, key=profile.lustre_key) if profile.lustre_archive else None,
     )
 
 

@@ -3,7 +3,7 @@
 The names of socket, data and database are in `model`: the agent makes what these files speak of.
 """
 
-from corral.model.accounting import DATABASE, DATABASE_DIR, DATABASE_SOCKET, DATABASE_USER
+from corral.model.accounting import DATABASE, DATABASE_DIR, DATABASE_PID_FILE, DATABASE_SOCKET, DATABASE_USER
 from corral.model.cluster import ClusterPlan
 from corral.render.host import EC2
 from corral.render.lines import Value, slurm_line
@@ -38,6 +38,7 @@ def mariadb_conf(plan: ClusterPlan) -> str:
         "slurm/mariadb.cnf.j2",
         data_dir=DATABASE_DIR,
         socket=DATABASE_SOCKET,
+        pid_file=DATABASE_PID_FILE,
         buffer_pool_mib=_SMALLEST_POOL_MIB if plan.image.box else buffer_pool_mib(plan.head.memory_mib),
     )
 

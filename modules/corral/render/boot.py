@@ -1,20 +1,11 @@
 """User data: the little that a machine does before the agent is there."""
 
-from collections.abc import Mapping
-
 from corral.model.cluster import ClusterPlan
 from corral.model.deployed import BootFacts
 from corral.model.jsons import to_json
 from corral.model.markets import Role
 from corral.model.timers import RESUME_TIMEOUT_S
 from corral.render.texts import fill
-
-# The names are Debian's and Ubuntu's alike.
-_SHARED = ("munge", "slurm-client")
-PACKAGES: Mapping[Role, tuple[str, ...]] = {
-    Role.HEAD: (*_SHARED, "mariadb-server", "slurmctld", "slurmdbd"),
-    Role.COMPUTE: (*_SHARED, "slurmd"),
-}
 
 
 def cloud_config(plan: ClusterPlan, role: Role, boot: BootFacts) -> str:
@@ -26,7 +17,6 @@ def cloud_config(plan: ClusterPlan, role: Role, boot: BootFacts) -> str:
     return fill(
         "boot/user-data.yaml.j2",
         **script,
-        packages=PACKAGES[role],
         facts=to_json(boot),
         fetch=fill("boot/fetch.py.j2"),
         boot=fill("boot/boot.sh.j2", **script, powers_off=role is Role.COMPUTE, boots_within_s=RESUME_TIMEOUT_S),

@@ -14,7 +14,7 @@ from pathlib import Path
 from corral.render.bundle import packed
 
 PACKAGES = ("boto3", "botocore", "dateutil", "jmespath", "s3transfer", "six", "urllib3")
-SERVICES = ("ec2", "route53", "s3", "secretsmanager", "sns", "sts")
+SERVICES = ("ec2", "logs", "route53", "s3", "secretsmanager", "sns", "sts")
 _KINDS = (".py", ".json", ".json.gz", ".pem")
 # Texts of the documentation, and boto3's resources, which are another way to say what the agent says to clients.
 _UNREAD = ("examples-1.json", "resources-1.json")

@@ -16,10 +16,12 @@ from corral.report.events import briefly
 from corral.report.tables import facts, table
 
 _SHOWN = 20  # jobs of a view; the rest is counted
+_STUCK_S = 300  # an answer of EC2's may take a minute, and one turn of the keeper asks it several times
 
 
 def slurm_view(state: HeadState) -> Iterator[RenderableType]:
     """What runs, what waits and why, and what the head does not ask for now."""
+    yield Text()
     yield facts(_facts(state))
     if state.jobs:
         now = datetime.fromtimestamp(state.at, UTC)
@@ -41,7 +43,23 @@ def slurm_document(state: HeadState | None) -> Document | None:
         "resting_offers": [{**asdict(one), "until": _iso(one.until)} for one in state.resting],
         "stopped_queues": list(state.stopped),
         "nodes": [asdict(one) for one in state.nodes],
+        "keeper": {
+            "runs": state.keeper.runs,
+            "turned": None if state.keeper.turned is None else _iso(state.keeper.turned),
+            "problem": keeper_problem(state) or None,
+        },
     }
+
+
+def keeper_problem(state: HeadState) -> str:
+    """What is wrong with the head's keeper, and what to do; empty where nothing is."""
+    keeper, now = state.keeper, datetime.fromtimestamp(state.at, UTC)
+    if keeper.runs and (keeper.turned is None or state.at - keeper.turned <= _STUCK_S):
+        return ""
+    does = "runs, but does nothing" if keeper.runs else "does not run"
+    since = "the head booted" if keeper.turned is None else _clock(keeper.turned, now)
+    what = f"{does} since {since}: no machine is launched or ended"
+    return f"{what} - on the head `{keeper.start}` starts it, `{keeper.log}` says why"
 
 
 def job_line(job: HeadJob, now: datetime) -> str:
@@ -61,6 +79,8 @@ def what_it_does(job: HeadJob, now: datetime) -> str:
 def _facts(state: HeadState) -> Iterator[tuple[str, str]]:
     yield "jobs", f"{count(state.running)} run, {count(state.waiting)} wait"
     now = datetime.fromtimestamp(state.at, UTC)
+    if problem := keeper_problem(state):
+        yield "keeper", problem
     for one in state.resting:
         yield "rests", f"{one.offer} until {_clock(one.until, now)}: {briefly(one.why)} ({one.kind})"
     for queue in state.stopped:

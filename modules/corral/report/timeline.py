@@ -18,12 +18,16 @@ from corral.report.events import Happened, briefly
 # What ends a node's machine, or says that it is gone.
 _ENDS = frozenset({"ended", "forgotten"})
 _MARKED = frozenset({"refused", "without", "stopped", "draining", "job-waits"})
+# What happened on a node: a head may learn of it later, so it is no sign of the head of that time.
+_OBSERVED = frozenset({"up", "notice"})
+_IS_UP = "the head is up"
 
 
 class State(StrEnum):
     """What a bar says of its row."""
 
     UP = "up"
+    SILENT = "silent"
     BOOTING = "booting"
     IDLE = "idle"
     RUNNING = "running"
@@ -83,10 +87,14 @@ def timeline(
     end: datetime,
     problem: str = "",
 ) -> Timeline:
-    """The life of a cluster from `start` on. Nothing is drawn before its first event, as jobs of an earlier one."""
+    """The life of a cluster from `start` on. Nothing is drawn before its first event, as jobs of an earlier one.
+
+    `events`: all, since what was launched before is still there. `head_since`: when the present head was launched.
+    """
     began = [one.at for one in events] + ([head_since] if head_since else [])
+    head = _head(events, runs, head_since, end)
     start = min(max(start, min(began, default=start)), end)
-    rows = (_head(events, head_since, end), *_nodes(events, runs, end), *_jobs(runs, end))
+    rows = (head, *_nodes(events, runs, end), *_jobs(runs, end))
     shown = (_cut(row, start) for row in rows)
     return Timeline(
         cluster=cluster,
@@ -97,17 +105,40 @@ def timeline(
     )
 
 
-def _head(events: Iterable[Happened], since: datetime | None, end: datetime) -> Row:
-    """The head's bars: each start of its keeper after the first is a mark, and the last head begins at its launch."""
-    listed = tuple(events)
-    began = [one.at for one in listed if one.kind == "keeper-began"]
-    first = min([*began, *([since] if since else [])], default=None)
-    bars = []
-    if first is not None:
-        bars.append(Bar(start=first, end=end, state=State.UP, text="the head is up", goes_on=True))
+def _head(events: Sequence[Happened], runs: Iterable[JobRun], launched: datetime | None, end: datetime) -> Row:
+    """The head's bars: a former one up to its last sign, then the present one from its launch on.
+
+    Each start of a keeper after the first is a mark.
+    """
+    began = [one.at for one in events if one.kind == "keeper-began"]
+    if launched is not None:
+        bars = (*_former_head(events, runs, launched), *_present_head(events, launched, end))
+    else:
+        bars = tuple(_open(at, State.UP, _IS_UP, end) for at in began[:1])
     marks = [Mark(at=at, kind="keeper-began", text="the keeper begins again") for at in began[1:]]
-    marks += [Mark(at=one.at, kind=one.kind, text=briefly(one.text)) for one in listed if one.kind in _MARKED]
-    return Row(kind="head", name="head", bars=tuple(bars), marks=tuple(marks))
+    marks += [Mark(at=one.at, kind=one.kind, text=briefly(one.text)) for one in events if one.kind in _MARKED]
+    return Row(kind="head", name="head", bars=bars, marks=tuple(marks))
+
+
+def _former_head(events: Sequence[Happened], runs: Iterable[JobRun], launched: datetime) -> Iterator[Bar]:
+    """Up as long as it did something, then silent: nobody writes down when a head ends."""
+    signs = [one.at for one in events if one.kind not in _OBSERVED]
+    began = signs[0] if signs else launched
+    signs += [_time(at) for run in runs for at in (run.submitted, run.started) if at is not None]
+    last = max((at for at in signs if began <= at < launched), default=None)
+    if last is not None:
+        yield Bar(start=began, end=last, state=State.UP, text=_IS_UP)
+        yield Bar(start=last, end=launched, state=State.SILENT, text="no sign of a head, until the next was launched")
+
+
+def _present_head(events: Sequence[Happened], launched: datetime, end: datetime) -> Iterator[Bar]:
+    """Booting until its keeper began; up all the time where that event is lost, as old ones are."""
+    since = [one for one in events if one.at >= launched and one.kind not in _OBSERVED]
+    began = next((one.at for one in since if one.kind == "keeper-began"), launched if since else None)
+    if began != launched:
+        yield Bar(start=launched, end=began or end, state=State.BOOTING, text="the head boots", goes_on=began is None)
+    if began is not None:
+        yield _open(began, State.UP, _IS_UP, end)
 
 
 def _nodes(events: Sequence[Happened], runs: Sequence[JobRun], end: datetime) -> Iterator[Row]:

@@ -12,7 +12,7 @@ from jinja2 import Environment, StrictUndefined, Template
 
 from corral.report.amounts import duration
 from corral.report.timeline import Bar, Mark, Row, Timeline
-from corral.report.timeline_text import heading_of, ticks
+from corral.report.timeline_text import heading_of, moment, ticks
 
 _WIDTH = 1000.0  # of the picture's time axis, in the units of its coordinates
 _ROW, _GAP = 26, 14  # heights of a row, and of the space before another kind of rows
@@ -71,7 +71,7 @@ def page(shown: Timeline) -> str:
         height=height,
         row=_ROW,
         top=_TOP,
-        events=[(f"{mark.at:%H:%M:%S}", mark.kind, mark.text) for mark in _marks(shown)],
+        events=[(moment(mark.at, shown), mark.kind, mark.text) for mark in _marks(shown)],
     )
 
 
@@ -88,7 +88,7 @@ def _lines(shown: Timeline) -> Iterator[Line]:
             whole_name=row.name,
             note=row.note,
             boxes=tuple(_box(shown, row, bar) for bar in row.bars),
-            points=tuple(Point(x=round(_x(shown, mark.at), 1), tip=_tip(mark)) for mark in row.marks),
+            points=tuple(Point(x=round(_x(shown, mark.at), 1), tip=_tip(mark, shown)) for mark in row.marks),
         )
         y += _ROW
 
@@ -97,7 +97,7 @@ def _box(shown: Timeline, row: Row, bar: Bar) -> Box:
     x = _x(shown, bar.start)
     width = max(_LEAST, _x(shown, bar.end) - x)
     took = duration((bar.end - bar.start).total_seconds())
-    until = "now" if bar.goes_on else f"{bar.end:%H:%M:%S}"
+    until = "now" if bar.goes_on else moment(bar.end, shown)
     label = str(bar.state)
     if row.kind == "node" and bar.state == "running":
         label = bar.text.partition(" (")[0]
@@ -106,12 +106,12 @@ def _box(shown: Timeline, row: Row, bar: Bar) -> Box:
         width=round(width, 1),
         state=str(bar.state),
         label=label if width >= max(_LABEL_FROM, 8.0 * len(label)) else "",
-        tip=f"{bar.state}: {bar.text}\n{bar.start:%H:%M:%S} to {until}, {took}",
+        tip=f"{bar.state}: {bar.text}\n{moment(bar.start, shown)} to {until}, {took}",
     )
 
 
-def _tip(mark: Mark) -> str:
-    return f"{mark.at:%H:%M:%S} {mark.kind}: {mark.text}"
+def _tip(mark: Mark, shown: Timeline) -> str:
+    return f"{moment(mark.at, shown)} {mark.kind}: {mark.text}"
 
 
 def _marks(shown: Timeline) -> list[Mark]:

@@ -17,6 +17,7 @@ from corral.report.timeline import Row, State, Timeline
 # Each state has a letter's shape of its own, so that nothing depends on colour.
 _SHAPES: Mapping[State, tuple[str, str]] = {
     State.UP: ("─", "blue"),
+    State.SILENT: ("╌", "dim"),
     State.BOOTING: ("░", "yellow"),
     State.IDLE: ("·", "dim"),
     State.RUNNING: ("█", "green"),
@@ -24,7 +25,9 @@ _SHAPES: Mapping[State, tuple[str, str]] = {
     State.WAITING: ("┄", "yellow"),
 }
 _MARK, _MARK_STYLE = "▼", "red bold"
-_STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
+_DAY_S = 86400
+_STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200)
+_STEPS_D = (1, 2, 7, 14, 28, 91, 364)
 _LEAST_COLUMNS = 20  # of the picture; a narrower terminal wraps
 _NAME_COLUMNS = 22
 _LABEL_COLUMNS = 10  # of the scale: `22:40:15` and two blanks
@@ -51,7 +54,7 @@ class TimelineText:
             yield Segment(f" {row.note}".rstrip())
             yield Segment.line()
         yield Segment.line()
-        yield from _legend()
+        yield from _legend(self._shown, options.max_width)
 
 
 def drawn(row: Row, shown: Timeline, columns: int) -> Iterator[Segment]:
@@ -80,28 +83,42 @@ def scale(start: datetime, end: datetime, columns: int) -> str:
 
 
 def ticks(start: datetime, end: datetime, columns: int) -> Iterator[tuple[datetime, str]]:
-    """Round times between the two, with their names, so few that each has its columns."""
+    """Round times between the two, with their names, so few that each has its columns. Midnight is named by its day."""
     whole = max(1.0, (end - start).total_seconds())
-    step = next((one for one in _STEPS_S if one / whole * columns >= _LABEL_COLUMNS), _STEPS_S[-1])
+    steps = (*_STEPS_S, *(days * _DAY_S for days in _STEPS_D))
+    step = next((one for one in steps if one / whole * columns >= _LABEL_COLUMNS), steps[-1])
     at = datetime.fromtimestamp((start.timestamp() // step + 1) * step, start.tzinfo)
     while at < end:
-        yield at, f"{at:%H:%M:%S}" if step < 60 else f"{at:%H:%M}" if step < 86400 else f"{at:%m-%d}"
+        yield at, f"{at:%m-%d}" if at.timestamp() % _DAY_S == 0 else f"{at:%H:%M:%S}" if step < 60 else f"{at:%H:%M}"
         at += timedelta(seconds=step)
 
 
 def heading_of(shown: Timeline) -> str:
     """From when to when, and how long that is."""
     took = duration((shown.end - shown.start).total_seconds())
-    return f"{shown.start:%Y-%m-%d %H:%M:%S} to {shown.end:%H:%M:%S} UTC, {took}"
+    return f"{shown.start:%Y-%m-%d %H:%M:%S} to {moment(shown.end, shown)} UTC, {took}"
 
 
-def _legend() -> Iterator[Segment]:
-    yield Segment("  ")
-    for state, (shape, style) in _SHAPES.items():
-        yield Segment(shape * 2, Style.parse(style))
-        yield Segment(f" {state}  ")
-    yield Segment(_MARK, Style.parse(_MARK_STYLE))
-    yield Segment(" see `corral status --events`")
+def moment(at: datetime, shown: Timeline) -> str:
+    """The time of day, with its date where all that is shown is of more than one day."""
+    return f"{at:%H:%M:%S}" if shown.start.date() == shown.end.date() else f"{at:%Y-%m-%d %H:%M:%S}"
+
+
+def _legend(shown: Timeline, width: int) -> Iterator[Segment]:
+    """What is in the picture, in lines that are no longer than the terminal."""
+    states = {bar.state for row in shown.rows for bar in row.bars}
+    words = [(shape * 2, style, f" {state}") for state, (shape, style) in _SHAPES.items() if state in states]
+    if any(row.marks for row in shown.rows):
+        words.append((_MARK, _MARK_STYLE, " see `corral status --events`"))
+    column = 0
+    for shape, style, word in words:
+        if column and column + 2 + len(shape + word) > width:
+            yield Segment.line()
+            column = 0
+        yield Segment("  ")
+        yield Segment(shape, Style.parse(style))
+        yield Segment(word)
+        column += 2 + len(shape + word)
     yield Segment.line()
 
 

@@ -21,7 +21,7 @@ from corral.spec.rules_lustre import directory_problem, overlap
 from corral.spec.surroundings import Surroundings
 
 _IMAGE_ID = re.compile(r"ami-([0-9a-f]{8}|[0-9a-f]{17})")
-_LONGEST_TTL = timedelta(days=183)  # a Capacity Block lasts 182 at most, and the head is up before it begins
+LONGEST_TTL = timedelta(days=183)  # a Capacity Block lasts 182 at most, and the head is up before it begins
 _SHORTEST_TTL = timedelta(minutes=30)  # head and first node alone take ten to boot
 _SHORTEST_IDLE = timedelta(minutes=10)  # a cluster that has just come up is idle, too
 
@@ -180,7 +180,7 @@ def _check_disks(wishes: ClusterWishes, around: Surroundings) -> Iterator[Findin
 
 def _check_lifetime(lifetime: LifetimeSpec) -> Iterator[Finding]:
     ttl, idle = lifetime.ttl, lifetime.idle
-    if ttl is not None and ttl > _LONGEST_TTL:
+    if ttl is not None and ttl > LONGEST_TTL:
         yield Finding(("lifetime", "ttl"), f"{format_duration(ttl)} is too long - use 183d or less, or leave it out")
     if ttl is not None and ttl < _SHORTEST_TTL:
         yield Finding(("lifetime", "ttl"), f"{format_duration(ttl)} is too short to boot in - use 30m or more")

@@ -1,7 +1,8 @@
 """What goes wrong on AWS, on request. Here is what the daemon holds; the parts of the room follow one way:
 
 `records` (what a fault is) - `matching` (which one hits, pure) - `book` (where they are kept) - `refusing`,
-`launching` (what they make of calls and launches) - `deeds` (what is done to machines) - `asked`, `listing` (words).
+`launching` (what they make of calls and launches) - `deeds` (what is done to machines) - `names` (what there is to be
+named) - `asked`, `listing` (words).
 """
 
 from __future__ import annotations
@@ -91,8 +92,9 @@ class Faults:
 
 def _do(kind: str, words: Mapping[str, str]) -> Mapping[str, Any]:
     find, do, usual = deeds.DEEDS[kind]
+    after = parse_delay(words["after"]) if "after" in words else usual
     chosen = find(words.get("of", ""))
-    do(chosen, parse_delay(words["after"]) if "after" in words else usual)
+    do(chosen, after)
     return {"kind": kind, "instances": [one.id for one in chosen]}
 
 

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from datetime import datetime, timedelta
 from typing import Any
 
-from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend
-from moto.ec2.models.instance_types import INSTANCE_TYPES
-
+from corral.box.faults.names import known_call, known_type, known_zone, require_queue
 from corral.box.faults.records import KINDS, Death, Fault, FaultError, Market, Where
 
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 _PLACES = ("type", "zone", "market", "of")
+_LONGEST = timedelta(days=365)  # what is later has no date that everybody can write
+_DIGITS = 9  # of a number that anybody means
+_CODE = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
 
 
 def read_fault(kind: str, words: Mapping[str, str], now: datetime) -> Fault:
-    """The fault of this kind that the words describe. Raises FaultError."""
+    """The fault of this kind that the words describe. Hold the cloud's lock. Raises FaultError."""
     known = {field.name for field in fields(KINDS[kind])} - {"where", "until"} | {*_PLACES, "for"}
     if strange := sorted(words.keys() - known):
         raise FaultError(f"{kind} has no {strange[0]}")
@@ -32,28 +34,43 @@ def parse_delay(text: str) -> timedelta:
     number, unit = (text[:-1], text[-1]) if text[-1:] in _UNITS else (text, "s")
     if not number.isdecimal():
         raise FaultError(f"{text!r} is not a time - write 30s, 2m or 1h")
+    if len(number) > _DIGITS or timedelta(seconds=int(number) * _UNITS[unit]) > _LONGEST:
+        raise FaultError(f"{text!r} is too long - a year, 8760h, is the most")
     return timedelta(seconds=int(number) * _UNITS[unit])
 
 
-def _count(text: str) -> int:
-    if not text.isdecimal():
-        raise FaultError(f"{text!r} is not a number of times")
+def _lasts(text: str) -> timedelta:
+    time = parse_delay(text)
+    if not time:
+        raise FaultError(f"a fault for {text!r} would be over at once - write 30s, 2m or 1h")
+    return time
+
+
+def _times(text: str) -> int:
+    if text.isdecimal() and len(text) <= _DIGITS and int(text) == 0:
+        raise FaultError("a fault that strikes 0 times is none - write 1 or more")
+    return _number(text, "times")
+
+
+def _room(text: str) -> int:
+    return _number(text, "instances")
+
+
+def _number(text: str, noun: str) -> int:
+    if not text.isdecimal() or len(text) > _DIGITS:
+        raise FaultError(f"{text!r} is not a number of {noun}")
     return int(text)
 
 
-def _type(text: str) -> str:
-    if text not in INSTANCE_TYPES:
-        raise FaultError(f"{text!r} is no instance type of EC2")
+def _which(text: str) -> str:
+    require_queue(text)
     return text
 
 
-def _zone(text: str) -> str:
-    """The zone's name; it may be said by its id."""
-    zones = [zone for held in RegionsAndZonesBackend.zones.values() for zone in held]
-    found = next((zone.name for zone in zones if text in (zone.name, zone.zone_id)), None)
-    if found is None:
-        raise FaultError(f"{text!r} is no zone of EC2 - write us-east-1a or use1-az1")
-    return str(found)
+def _error_code(text: str) -> str:
+    if not _CODE.fullmatch(text):
+        raise FaultError(f"{text!r} is no error code - write one as VcpuLimitExceeded")
+    return text
 
 
 def _one_of(kind: type[Market] | type[Death], noun: str) -> Callable[[str], Any]:
@@ -65,22 +82,17 @@ def _one_of(kind: type[Market] | type[Death], noun: str) -> Callable[[str], Any]
     return read
 
 
-def _call(text: str) -> str:
-    """RunInstances is EC2's; another service's is said with its name: s3:PutObject."""
-    return text if ":" in text else f"ec2:{text}"
-
-
 _READERS: Mapping[str, Callable[[str], Any]] = {
-    "type": _type,
-    "zone": _zone,
+    "type": known_type,
+    "zone": known_zone,
     "market": _one_of(Market, "market"),
-    "of": str,
-    "left": _count,
-    "room": _count,
-    "for": parse_delay,
+    "of": _which,
+    "left": _times,
+    "room": _room,
+    "for": _lasts,
     "after": parse_delay,
     "reason": _one_of(Death, "reason"),
-    "call": _call,
-    "code": str,
+    "call": known_call,
+    "code": _error_code,
     "message": str,
 }

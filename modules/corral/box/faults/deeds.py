@@ -19,8 +19,10 @@ from corral.agent.identity import NODES_TAG, IdentityError, identity_in
 from corral.box.control import ACCOUNT
 from corral.box.ec2_reservations import CLEANING
 from corral.box.faults import book
-from corral.box.faults.launching import QUEUE_TAG, SHUTTING_DOWN, Fate
+from corral.box.faults.launching import SHUTTING_DOWN, Fate
+from corral.box.faults.names import QUEUE_TAG
 from corral.box.faults.records import Fault, FaultError, Hang, Partition, Where
+from corral.catalog.names import did_you_mean
 
 CLUSTER_TAG = "corral:cluster"
 _DYING = timedelta(seconds=1)  # how long a killed instance is shutting down
@@ -38,25 +40,28 @@ def running() -> Iterator[Any]:
 
 def named(which: str) -> list[Any]:
     """The running instances that are meant: a node, a queue, one by its id. Raises FaultError where there are none."""
-    return _some((one for one in running() if which in _names(one)), f"no machine that runs is {which!r} - {_SEE}")
+    return _meant(which, running(), "machine that runs")
 
 
 def on_spot(which: str) -> list[Any]:
     """The running spot instances that are meant. Raises FaultError where there are none."""
-    found = (one for one in running() if one.lifecycle == "spot" and which in _names(one))
-    return _some(found, f"no spot machine that runs is {which!r} - {_SEE}")
+    return _meant(which, (one for one in running() if one.lifecycle == "spot"), "spot machine that runs")
 
 
 def heads(cluster: str | None) -> list[Any]:
     """The heads that run, or the one of a cluster. Raises FaultError where there are none."""
-    found = (one for one in running() if _is_head(_tags(one), cluster))
-    return _some(found, f"no head runs{f' for {cluster!r}' if cluster else ''} - {_SEE}")
+    held = {one: _tags(one)[CLUSTER_TAG] for one in running() if _is_head(_tags(one))}
+    found = [one for one in held if cluster in (None, held[one])]
+    if not found:
+        hint = did_you_mean(cluster, held.values()) if cluster else None
+        raise FaultError(f"no head runs{f' for {cluster!r}' if cluster else ''} - {hint or _SEE}")
+    return _sorted(found)
 
 
 def in_blocks(which: str) -> list[Any]:
     """The running instances of a capacity block that are meant. Raises FaultError where there are none."""
-    found = (one for one in running() if one.capacity_block_id and which in _names(one))
-    return _some(found, f"no machine that runs in a capacity block is {which!r} - {_SEE}")
+    held = (one for one in running() if one.capacity_block_id)
+    return _meant(which, held, "machine that runs in a capacity block")
 
 
 def give_notice(instances: Iterable[Any], after: timedelta) -> None:
@@ -188,12 +193,18 @@ def _tags(instance: Any) -> Mapping[str, str]:
     return instance.ec2_backend.tags.get(instance.id, {})  # type: ignore[no-any-return]
 
 
-def _is_head(tags: Mapping[str, str], cluster: str | None) -> bool:
-    return QUEUE_TAG not in tags and CLUSTER_TAG in tags and cluster in (None, tags[CLUSTER_TAG])
+def _is_head(tags: Mapping[str, str]) -> bool:
+    return QUEUE_TAG not in tags and CLUSTER_TAG in tags
 
 
-def _some(found: Iterable[Any], problem: str) -> list[Any]:
-    instances = sorted(found, key=lambda one: str(one.id))
-    if not instances:
-        raise FaultError(problem)
-    return instances
+def _meant(which: str, instances: Iterable[Any], noun: str) -> list[Any]:
+    held = {one: _names(one) for one in instances}
+    found = [one for one, names in held.items() if which in names]
+    if not found:
+        hint = did_you_mean(which, {name for names in held.values() for name in names})
+        raise FaultError(f"no {noun} is {which!r} - {hint or _SEE}")
+    return _sorted(found)
+
+
+def _sorted(instances: Iterable[Any]) -> list[Any]:
+    return sorted(instances, key=lambda one: str(one.id))

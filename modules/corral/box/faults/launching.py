@@ -14,11 +14,11 @@ from corral.box.ec2_launch import Launch
 from corral.box.ec2_zones import zones_offering
 from corral.box.faults import book, refusing
 from corral.box.faults.matching import Occasion, exchanged, first
+from corral.box.faults.names import QUEUE_TAG
 from corral.box.faults.records import Death, DiesAfterLaunch, HangBoot, Late, Market, NoCapacity, SlowBoot
 from corral.box.refusals import Refused
 from corral.model.node_names import expand
 
-QUEUE_TAG = "corral:queue"
 PENDING, SHUTTING_DOWN = InstanceState("pending", 0), InstanceState("shutting-down", 32)
 NEVER = "infinity"  # of seconds, as sleep has them
 _CALL = "ec2:RunInstances"

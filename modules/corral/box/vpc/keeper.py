@@ -235,7 +235,8 @@ def _start(vpc: Vpc, request: Request) -> Mapping[str, Any]:
     spaces = ["--net", "--uts", "--ipc", "--mount", "--propagation=slave", "--pid", "--time", "--fork", "--kill-child"]
     plugs = f"{_plugs(vpc, request['name'])}=/box/volumes"
     age = int(time.clock_gettime(time.CLOCK_BOOTTIME))
-    script = ["/bin/sh", str(_SCRIPT), request["directory"], request["host_name"], address, vpc.router, vpc.resolver]
+    names = (request["directory"], request["host_name"], address, vpc.router, vpc.resolver, request["system"])
+    script = ["/bin/sh", str(_SCRIPT), *names]
     with (Path(request["directory"]) / "console").open("ab") as console:
         process = subprocess.Popen(
             ["unshare", *spaces, f"--boottime=-{age}", *script, *request["mounts"], plugs, "--", *request["init"]],

@@ -2,21 +2,22 @@
 # The first process of a machine, in namespaces of its own: it makes the root directory, takes its address and becomes
 # the machine's init. Started by corral.box.vpc.keeper, which gives it a network card between its "here" and its "go".
 #
-#   machine.sh DIRECTORY HOST_NAME[.DOMAIN] ADDRESS/PREFIX ROUTER RESOLVER [SOURCE=TARGET...] -- INIT...
+#   machine.sh DIRECTORY HOST_NAME[.DOMAIN] ADDRESS/PREFIX ROUTER RESOLVER SYSTEM [SOURCE=TARGET...] -- INIT...
 #
-# DIRECTORY is the machine's disk: etc, var, opt, tmp, root, box. What else it sees of this machine is /usr, read-only.
+# DIRECTORY is the machine's disk: etc, var, opt, tmp, root, box. What else it sees of this machine is /usr, read-only,
+# that of the system whose root directory SYSTEM is: /, or another one. Until its root is in place the programs are ours.
 set -eu
-directory=$1 host=$2 address=$3 router=$4 resolver=$5
-shift 5
+directory=$1 host=$2 address=$3 router=$4 resolver=$5 system=${6%/}
+shift 6
 
 root=$directory/mount
 mount -t tmpfs -o mode=755 root "$root"
 cd "$root"
 mkdir box dev etc home mnt opt proc root run srv sys tmp usr var
 for place in bin sbin lib lib32 lib64 libx32; do
-    if [ -L "/$place" ]; then ln -s "usr/$place" "$place"; fi
+    if [ -L "$system/$place" ]; then ln -s "usr/$place" "$place"; fi
 done
-mount --rbind /usr usr
+mount --rbind "$system/usr" usr
 mount -o remount,bind,ro usr
 mount -t tmpfs -o mode=755 local usr/local/sbin # what the box puts before the system's programs
 cp "$directory"/box/sbin/* usr/local/sbin/ 2>/dev/null || true

@@ -45,14 +45,15 @@ class Vpc:
         disk: Path,
         init: Sequence[str],
         mounts: Mapping[str, Path] = MappingProxyType({}),
+        system: Path = Path("/"),
     ) -> None:
         """Starts a machine from a disk that `furnish` made. `mounts`: further directories by their place below /.
 
-        Raises MachineError.
+        `system`: the root directory of the system whose programs it has. Raises MachineError.
         """
         bound = [f"{source}=/{target}" for target, source in sorted(mounts.items())]
         wanted = {"name": name, "host_name": host_name, "address": str(address), "directory": str(disk)}
-        self._ask({"do": "start", **wanted, "init": list(init), "mounts": bound})
+        self._ask({"do": "start", **wanted, "system": str(system), "init": list(init), "mounts": bound})
 
     def machines(self) -> Mapping[str, IPv4Address]:
         """The addresses of the running machines by name."""
@@ -170,6 +171,7 @@ def open_vpc(directory: Path, network: IPv4Network, ground: Ground) -> Keeper:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
+            env={**os.environ, "PATH": _SHELL["PATH"]},  # an ordinary user's need not have the programs of root
             start_new_session=True,  # Ctrl-C is for the daemon, which then ends it in order
         )
     assert process.stdout is not None
@@ -198,10 +200,19 @@ def furnish(disk: Path, settings: Path | None = None) -> None:
         subprocess.run(["cp", "-a", f"{settings}/.", str(disk / "etc")], check=False, capture_output=True)
 
 
-def copy_settings(target: Path) -> None:
-    """This system's /etc without its secrets, and without what this user may not read."""
+def copy_settings(target: Path, system: Path = Path("/")) -> None:
+    """A system's /etc without its secrets, and without what this user may not read. Nobody has a password."""
     with contextlib.suppress(shutil.Error):
-        shutil.copytree("/etc", target, symlinks=True, ignore=_LEFT_OUT, dirs_exist_ok=True)
+        shutil.copytree(system / "etc", target, symlinks=True, ignore=_LEFT_OUT, dirs_exist_ok=True)
+    _close_accounts(target)
+
+
+def _close_accounts(settings: Path) -> None:
+    """An /etc/shadow without a secret: `su` of a newer PAM refuses even root a user who is in none."""
+    passwd, shadow = settings / "passwd", settings / "shadow"
+    names = [line.partition(":")[0] for line in passwd.read_text(encoding="utf-8").splitlines() if ":" in line]
+    shadow.write_text("".join(f"{name}:*:::::::\n" for name in names), encoding="utf-8")
+    shadow.chmod(0o600)
 
 
 @contextlib.contextmanager

@@ -40,6 +40,11 @@ class Ground:
                 return ("--user", "--map-root-user")
         return ()
 
+    @property
+    def as_root(self) -> tuple[str, ...]:
+        """What precedes a command that is to be root as machines have it: all their files are root's to delete."""
+        return ("unshare", *self.own_user, "--") if self.own_user else ()
+
 
 # What is tried, within the user namespace, and what to do where it fails. The order goes from the outside inwards.
 _TRIALS = (
@@ -59,6 +64,12 @@ _TRIALS = (
     ),
     (("--time", "--fork", "--boottime", "5", "true"), "the kernel has no time namespaces (CONFIG_TIME_NS, Linux 5.6)"),
 )
+# Where one user is everybody, Slurm's daemons are one user namespace deeper (corral.box.one_user).
+_DEEPER = (
+    ("unshare", "--user", "--map-user=1000", "--map-group=1000", "true"),
+    "user namespaces cannot be nested, and this user has no subordinate ids, which do without: install uidmap, then as"
+    " root `usermod --add-subuids 100000-165535 --add-subgids 100000-165535 USER`",
+)
 
 
 @cache
@@ -70,7 +81,7 @@ def probe() -> Ground:
     if missing:
         return Ground(users=None, problem=f"{', '.join(missing)} not found - install util-linux and iproute2")
     ground = Ground(users=_users())
-    for command, problem in _TRIALS:
+    for command, problem in (*_TRIALS, *((_DEEPER,) if ground.users is Users.ONE else ())):
         if not _works((*ground.own_user, *command)):
             return Ground(users=None, problem=f"machines cannot run here: {problem}")
     return ground

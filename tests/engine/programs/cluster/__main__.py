@@ -10,7 +10,9 @@ provider = aws.Provider("aws", region="us-east-1", default_tags=aws.ProviderDefa
 opts = pulumi.ResourceOptions(provider=provider)
 group = aws.ec2.SecurityGroup("group", vpc_id=base.require_output("vpc"), tags={"Name": "group"}, opts=opts)
 bucket = aws.s3.Bucket("bucket", bucket=f"corral-test-{pulumi.get_stack()}", opts=opts)
-nodes = spec["queues"][0]["nodes"]["max"]
+queue = spec["queues"][0]
+nodes = queue["nodes"]["max"]
+aws.ec2.PlacementGroup(f"queues-group-{queue['name']}-use1-az1", strategy="cluster", opts=opts)
 aws.s3.BucketObjectv2(
     "slurm.conf",
     bucket=bucket.bucket,

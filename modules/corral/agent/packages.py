@@ -1,0 +1,134 @@
+"""Which packages make an image one of the cluster's machines, and what apt is told to install of them.
+
+Pure: a machine that has a package's program is left as it is, so an image with everything in it never asks apt.
+Sources: apt-get(8), apt_preferences(5); FSx for Lustre User Guide, "Installing the Lustre client".
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from corral.agent.install import Placement
+from corral.model.cluster import ArchivePlan, ClusterPlan, ImagePlan, QueuePlan
+
+_HEADER = "# Managed by corral: written by `corral-agent boot`.\n"
+_LUSTRE = "lustre-client-modules"
+_KEY = "/etc/apt/keyrings/corral-{name}.asc"
+# At a first boot Ubuntu's own apt-daily may have the lock of dpkg.
+_APT = ("apt-get", "--quiet", "--option=DPkg::Lock::Timeout=300", "--option=Acquire::Retries=5")
+_UNASKED = ("env", "DEBIAN_FRONTEND=noninteractive", "NEEDRESTART_SUSPEND=1")
+UPDATE = (*_APT, "update")
+# A client of Lustre fits one kernel: with a newer one, which would run from the next boot on, nothing can be mounted.
+_KERNEL_STAYS = f"""{_HEADER}Package: linux-aws* linux-headers-* linux-image-* linux-modules-*
+Pin: release *
+Pin-Priority: -1
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Package:
+    """A package: `program` is there where it is installed; `version` may end with a star, and is empty for any.
+
+    `archive`: where it comes from if not from the system's own. `of_kernel`: it fits one kernel, whose release ends its
+    name.
+    """
+
+    name: str
+    program: str
+    version: str = ""
+    archive: ArchivePlan | None = None
+    of_kernel: bool = False
+
+
+def head_packages(plan: ClusterPlan) -> tuple[Package, ...]:
+    """What the head is made of, by name."""
+    image = plan.image
+    daemons = (_slurm(image, "slurmctld"), _slurm(image, "slurmdbd"), _other(image, "mariadb-server", "mariadbd"))
+    return _sorted((*_shared(plan, image), *daemons))
+
+
+def node_packages(plan: ClusterPlan, queue: QueuePlan) -> tuple[Package, ...]:
+    """What the nodes of this queue are made of, by name."""
+    image = plan.image_of(queue)
+    return _sorted((*_shared(plan, image), _slurm(image, "slurmd"), *_disks(image, queue)))
+
+
+def lacking(wanted: Sequence[Package], has: Callable[[str], bool]) -> tuple[Package, ...]:
+    """Those whose program is not there."""
+    return tuple(package for package in wanted if not has(package.program))
+
+
+def archives(packages: Sequence[Package]) -> tuple[Placement, ...]:
+    """The files by which apt finds archives that are not the system's own, and what follows from their packages."""
+    lists = tuple(
+        Placement(path=f"/etc/apt/sources.list.d/corral-{package.name}.list", content=_source(package, package.archive))
+        for package in packages
+        if package.archive
+    )
+    kernel = Placement(path="/etc/apt/preferences.d/60-corral-kernel", content=_KERNEL_STAYS.encode())
+    return (*lists, kernel) if any(package.of_kernel for package in packages) else lists
+
+
+def key_commands(packages: Sequence[Package]) -> tuple[tuple[str, ...], ...]:
+    """What fetches the keys of these archives."""
+    curl = ("curl", "--fail", "--silent", "--show-error", "--location", "--retry", "5", "--create-dirs")
+    return tuple(
+        (*curl, "--output", _KEY.format(name=package.name), package.archive.key)
+        for package in packages
+        if package.archive
+    )
+
+
+def install_command(packages: Sequence[Package], kernel: str) -> tuple[str, ...]:
+    """What installs them; `kernel` is the release of the one that runs.
+
+    Without what they only recommend: mdadm a mail server, for one. Files of the cluster stay as they are.
+    """
+    options = ("install", "--yes", "--no-install-recommends", "--option=Dpkg::Options::=--force-confold")
+    return (*_UNASKED, *_APT, *options, *(_asked(package, kernel) for package in packages))
+
+
+def _asked(package: Package, kernel: str) -> str:
+    name = f"{package.name}-{kernel}" if package.of_kernel else package.name
+    return f"{name}={package.version}" if package.version else name
+
+
+def _source(package: Package, archive: ArchivePlan) -> bytes:
+    return f"{_HEADER}deb [signed-by={_KEY.format(name=package.name)}] {archive.line}\n".encode()
+
+
+def _shared(plan: ClusterPlan, image: ImagePlan) -> Iterator[Package]:
+    yield _other(image, "munge", "munged")
+    commands = PurePosixPath(image.slurm_sbin).with_name("bin")
+    yield Package(name="slurm-client", program=f"{commands}/scontrol", version=_slurm_version(image))
+    if plan.home:
+        yield _other(image, "nfs-common", "mount.nfs4")
+    if plan.lustre and image.lustre:
+        version = image.packages.get(_LUSTRE, "")
+        yield Package(
+            name=_LUSTRE, program="/usr/sbin/mount.lustre", version=version, archive=image.lustre, of_kernel=True
+        )
+
+
+def _disks(image: ImagePlan, queue: QueuePlan) -> Iterator[Package]:
+    if queue.nvme_mount:
+        yield _other(image, "xfsprogs", "mkfs.xfs")
+        if queue.nvme_count > 1:
+            yield _other(image, "mdadm", "mdadm")
+
+
+def _slurm(image: ImagePlan, daemon: str) -> Package:
+    return Package(name=daemon, program=f"{image.slurm_sbin}/{daemon}", version=_slurm_version(image))
+
+
+def _slurm_version(image: ImagePlan) -> str:
+    """Of the release that slurm.conf is written for: another one may not read it."""
+    return f"{image.slurm_version}.*"
+
+
+def _other(image: ImagePlan, name: str, program: str) -> Package:
+    return Package(name=name, program=f"/usr/sbin/{program}", version=image.packages.get(name, ""))
+
+
+def _sorted(packages: Sequence[Package]) -> tuple[Package, ...]:
+    return tuple(sorted(packages, key=lambda package: package.name))

@@ -1,0 +1,307 @@
+"""The end of a cluster on its head: what is done in which order, what may fail meanwhile, and what takes it back.
+
+Slurm's commands are small scripts over files. What everybody is told and does goes into one story, in its order.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from agent.keepers import desk
+from corral.agent.closing import Closing
+from corral.agent.errors import AgentError
+from corral.agent.events import Journal
+from corral.agent.slurm import SlurmError
+from corral.agent.turn import Keeper
+from corral.agent.world import Instance
+from corral.model.cluster import LifetimePlan
+from render.plans import cpu, deployed, dev, train
+
+NOW = 1_790_000_000.0
+END, LATER = "2026-09-21T14:13:20Z", "2026-09-21T18:13:20Z"  # NOW, and four hours on
+SCRIPTS = {
+    "squeue": """case "$*" in
+*--states=pending*) grep PENDING "$HERE/jobs" | cut -d' ' -f1;;
+*--states=running*) grep RUNNING "$HERE/jobs" | cut -d' ' -f1,2;;
+*) cut -d' ' -f1 "$HERE/jobs";;
+esac; true""",
+    "scontrol": """case "$*" in
+"--oneliner show partition") cat "$HERE/partitions";;
+"--oneliner show nodes") cat "$HERE/nodes";;
+"write batch_script"*) echo "trap save USR1";;
+"update partitionname="*) name=${2#*=}; state=$(echo "${3#*=}" | tr a-z A-Z)
+  sed -i "s/^PartitionName=$name State=.*/PartitionName=$name State=$state/" "$HERE/partitions"
+  echo "queue $name $state" >>"$HERE/story";;
+"update nodename="*state=power_down_force*) : >"$HERE/nodes"; echo "end machines" >>"$HERE/story";;
+"update jobid=5 "*) exit 1;;
+"update jobid="*) echo "comment on job ${2#*=}" >>"$HERE/story";;
+esac""",
+    "scancel": """echo "ask job $3 for a checkpoint" >>"$HERE/story"
+sed -i "s/^$3 1 RUNNING/$3 1 PENDING/" "$HERE/jobs" """,
+}
+
+
+class Offline(AgentError):
+    """What a service says that does not answer."""
+
+
+@dataclass
+class Head:
+    """A head whose cluster ends. `fails`: what does not work there; `bucket`: the end as the bucket has it.
+
+    `stuck`: its machine does not end.
+    """
+
+    place: Path
+    keeper: Keeper
+    now: float = NOW
+    bucket: str | None = END
+    fails: set[str] = field(default_factory=set)
+    stuck: bool = False
+    slept: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.restart(first_look_s=0.0)
+
+    def restart(self, first_look_s: float = 300.0) -> None:
+        """Another keeper's process."""
+        self.keeper.is_closing = False
+        self.closing = Closing(
+            ec2=self,  # type: ignore[arg-type]
+            host=self,  # type: ignore[arg-type]
+            journal=Journal(self.place / "events"),
+            publish=lambda subject, text: self._do("publish", subject),
+            save=lambda: self._do("save"),
+            ship=lambda: self._do("ship"),
+            newest=self._newest,
+            first_look_s=first_look_s,
+            note=self.place / "run/closing",
+            clock=lambda: self.now,
+            sleep=self.slept.append,
+        )
+
+    def look(self) -> list[str]:
+        """What happened at one look."""
+        before = len(self.story)
+        self.closing.look(self.keeper)
+        return self.story[before:]
+
+    def have(self, file: str, *lines: str) -> None:
+        (self.place / file).write_text("".join(f"{line}\n" for line in lines))
+
+    def instances(self) -> tuple[Instance, ...]:
+        """EC2's: the machine of the node that is up."""
+        if not (self.stuck or (self.place / "nodes").read_text()):
+            return ()
+        return (Instance(instance_id="i-1", node="train-1", address="10.0.0.1", state="running"),)
+
+    def power_off(self) -> None:
+        """The host's."""
+        self._do("power off")
+
+    @property
+    def story(self) -> list[str]:
+        return (self.place / "story").read_text().splitlines()
+
+    @property
+    def events(self) -> list[str]:
+        return [json.loads(line)["event"] for line in (self.place / "events").read_text().splitlines()]
+
+    def _newest(self) -> str | None:
+        if "bucket" in self.fails:
+            raise Offline("no way to the bucket")
+        return self.bucket
+
+    def _do(self, what: str, subject: str = "") -> None:
+        if what in self.fails:
+            raise Offline(f"{what} does not work")
+        with (self.place / "story").open("a") as story:
+            story.write(f"{what}: {subject}\n" if subject else f"{what}\n")
+
+
+@pytest.fixture
+def head(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Head:
+    """A head with two queues and one machine at the end of its cluster; no job is there."""
+    for name, script in SCRIPTS.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setenv("HERE", str(tmp_path))
+    plan = replace(dev(train(), cpu()), lifetime=LifetimePlan(ttl_s=3600, idle_s=None))
+    keeper = desk(plan, replace(deployed(), ends_at=END), None, None).keeper  # type: ignore[arg-type]
+    made = Head(place=tmp_path, keeper=keeper)
+    made.have("jobs")
+    made.have("story")
+    made.have("partitions", "PartitionName=train State=UP", "PartitionName=cpu State=UP")
+    made.have("nodes", "NodeName=train-1 NodeAddr=10.0.0.1 State=IDLE+CLOUD Comment= Reason=")
+    return made
+
+
+WARNING = f"publish: cluster dev ends at {END}"
+CLOSED = ["publish: cluster dev ends", "queue train DOWN", "queue cpu DOWN"]
+LEFT = ["save", "publish: cluster dev has ended", "ship", "power off"]
+
+
+def test_nothing_happens_long_before_the_end(head: Head) -> None:
+    head.now = NOW - 901
+    assert head.look() == []
+
+
+def test_the_end_is_told_to_the_topic_and_to_jobs_that_run_once(head: Head) -> None:
+    head.now = NOW - 900
+    head.have("jobs", "5 1 RUNNING", "7 1 RUNNING", "8 1 PENDING")
+    assert (head.look(), head.look(), head.events) == ([WARNING, "comment on job 7"], [], ["ends-soon"])
+
+
+def test_an_end_goes_from_queues_to_machines_to_records_to_the_head(head: Head) -> None:
+    assert head.look() == [*CLOSED, "end machines", *LEFT]
+
+
+def test_the_steps_of_an_end_follow_each_other_within_seconds(head: Head) -> None:
+    head.look()
+    assert head.slept == [5.0, 5.0]
+
+
+def test_jobs_are_asked_for_checkpoints_between_queues_and_machines(head: Head) -> None:
+    head.have("jobs", "7 1 RUNNING")
+    assert head.look() == [*CLOSED, "ask job 7 for a checkpoint", "end machines", *LEFT]
+
+
+def test_nodes_that_are_always_there_may_go(head: Head) -> None:
+    head.look()
+    assert head.keeper.is_closing
+
+
+def test_a_head_waits_for_machines_that_do_not_end(head: Head) -> None:
+    head.stuck = True
+    assert head.look() == [*CLOSED, "end machines"]
+
+
+@pytest.mark.parametrize(
+    ("broken", "story"),
+    [
+        ("publish", ["queue train DOWN", "queue cpu DOWN", "end machines", "save", "ship", "power off"]),
+        ("save", [*CLOSED, "end machines", "publish: cluster dev has ended", "ship", "power off"]),
+        ("ship", [*CLOSED, "end machines", "save", "publish: cluster dev has ended", "power off"]),
+        ("bucket", [*CLOSED, "end machines", *LEFT]),
+    ],
+)
+def test_what_does_not_work_does_not_keep_the_head_alive(head: Head, broken: str, story: list[str]) -> None:
+    head.fails = {broken}
+    assert head.look() == story
+
+
+def test_a_head_that_cannot_power_off_tries_again_and_saves_nothing_twice(head: Head) -> None:
+    head.fails = {"power off"}
+    with pytest.raises(Offline):
+        head.look()
+    head.fails = set()
+    assert head.look() == ["ship", "power off"]
+
+
+def test_an_end_that_was_just_moved_does_not_begin(head: Head) -> None:
+    head.bucket = LATER
+    assert head.look() == []
+
+
+def test_a_moved_end_stays_moved_while_the_bucket_cannot_be_asked(head: Head) -> None:
+    head.bucket = LATER
+    head.look()
+    head.fails = {"bucket"}
+    assert head.look() == []
+
+
+def test_a_moved_end_is_warned_of_anew(head: Head) -> None:
+    head.now = NOW - 900
+    head.look()
+    head.bucket, head.now = LATER, NOW + 4 * 3600 - 900
+    assert head.look() == [f"publish: cluster dev ends at {LATER}"]
+
+
+def test_an_end_that_is_moved_while_it_happens_opens_the_queues(head: Head) -> None:
+    head.stuck = True
+    head.look()
+    head.bucket = LATER
+    found = head.look()
+    assert (found, head.keeper.is_closing) == (
+        ["queue train UP", "queue cpu UP", "publish: cluster dev goes on"],
+        False,
+    )
+
+
+def test_an_end_that_is_moved_when_it_has_half_begun_opens_the_queues(head: Head) -> None:
+    head.have("scontrol", "#!/bin/sh", 'case "$*" in *=cpu*) exit 1;; esac', SCRIPTS["scontrol"])
+    with pytest.raises(SlurmError):
+        head.look()
+    head.have("scontrol", "#!/bin/sh", SCRIPTS["scontrol"])
+    head.bucket = LATER
+    assert head.look() == ["queue train UP", "queue cpu UP", "publish: cluster dev goes on"]
+
+
+def test_a_keeper_that_was_restarted_opens_what_its_former_had_closed(head: Head) -> None:
+    head.stuck = True
+    head.look()
+    head.bucket = LATER
+    head.restart()
+    assert head.look() == ["queue train UP", "queue cpu UP", "publish: cluster dev goes on"]
+
+
+def test_a_keeper_that_was_restarted_goes_on_with_the_end(head: Head) -> None:
+    head.stuck = True
+    head.look()
+    head.stuck = False
+    head.restart()
+    assert head.look() == ["publish: cluster dev ends", *LEFT]
+
+
+def test_a_new_head_after_the_end_says_so_and_stays_a_while(head: Head) -> None:
+    head.restart()
+    assert head.look() == [WARNING]
+
+
+def test_a_queue_that_somebody_had_stopped_before_stays_so(head: Head) -> None:
+    head.stuck = True
+    head.have("partitions", "PartitionName=train State=UP", "PartitionName=cpu State=DOWN")
+    head.look()
+    head.bucket = LATER
+    assert head.look() == ["queue train UP", "publish: cluster dev goes on"]
+
+
+def test_an_end_that_was_taken_back_comes_again_whole(head: Head) -> None:
+    head.stuck = True
+    head.look()
+    head.bucket = LATER
+    head.look()
+    head.stuck, head.now = False, NOW + 4 * 3600
+    assert head.look() == [*CLOSED, *LEFT]
+
+
+def idle(head: Head) -> Head:
+    """The same head with no end but an hour without a job, which was just used."""
+    head.keeper.plan = replace(head.keeper.plan, lifetime=LifetimePlan(ttl_s=None, idle_s=3600))
+    head.keeper.deployed = replace(head.keeper.deployed, ends_at=None)
+    head.look()
+    return head
+
+
+def test_a_cluster_without_a_job_ends_after_its_idle_time(head: Head) -> None:
+    idle(head).now += 3600
+    assert head.look() == [*CLOSED, "end machines", *LEFT]
+
+
+def test_a_job_that_waits_keeps_a_cluster_alive(head: Head) -> None:
+    idle(head).have("jobs", "8 1 PENDING")
+    head.now += 3600
+    assert head.look() == []
+
+
+def test_a_job_that_comes_while_an_idle_cluster_ends_opens_its_queues(head: Head) -> None:
+    idle(head).now += 3600
+    head.stuck = True
+    head.look()
+    head.have("jobs", "8 1 PENDING")
+    assert head.look() == ["queue train UP", "queue cpu UP", "publish: cluster dev goes on"]
