@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-SOON_S = 20  # a loaded machine starts a Python with boto3 in some seconds
+SOON_S = 60  # a loaded machine starts a Python with boto3 in some seconds
 
 
 def until(true: Callable[[], object], within_s: float = SOON_S) -> None:

@@ -18,7 +18,7 @@ from corral.box import control
 from corral.box.control import BoxStatus
 from corral.box.vpc.network import MachineError, Vpc
 
-IN_S = 30  # ten times what anything here takes
+IN_S = 60  # many times what anything here takes
 Found = TypeVar("Found")
 
 

@@ -38,7 +38,7 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="a node with devices of its own needs root: run the tests as root"),
 ]
 RELEASE = "22.05"
-PATIENCE_S = 45
+PATIENCE_S = 120
 
 
 @dataclass(kw_only=True)

@@ -32,7 +32,7 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="a node with devices of its own needs root: run the tests as root"),
 ]
 A, B = ("nn-1", "nn-2", "nn-3"), ("nn-1", "nn-4", "nn-5")
-PATIENCE_S = 45
+PATIENCE_S = 120
 
 
 def plan(of_cpu: int = 2) -> ClusterPlan:
@@ -84,6 +84,13 @@ class Cluster:
             time.sleep(0.1)
         return job
 
+    def await_idle(self, node: str) -> None:
+        """Until the end of its last job is over: it is taken by no other before that."""
+        deadline = time.monotonic() + PATIENCE_S
+        while (state := slurms.must(self.controller.run("sinfo", "-hN", f"--nodes={node}", "-o%t")).strip()) != "idle":
+            assert time.monotonic() < deadline, state
+            time.sleep(0.1)
+
     def state(self, job: str) -> str:
         return self.controller.run("squeue", "--noheader", f"--jobs={job}", "--format=%T %N").stdout.strip()
 
@@ -125,6 +132,7 @@ def test_a_job_gets_nodes_whose_places_are_not_known_as_well(known: Cluster) -> 
 
 def test_a_node_that_is_up_is_taken_before_one_that_must_be_launched(known: Cluster) -> None:
     slurms.must(known.controller.run("scancel", known.job("--partition=cpu", "--nodelist=cpu-2")))
+    known.await_idle("cpu-2")
     assert known.state(known.job("--partition=cpu")) == "RUNNING cpu-2"
 
 

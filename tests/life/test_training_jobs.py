@@ -27,7 +27,7 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="a node with devices of its own needs root: run the tests as root"),
 ]
 
-PATIENCE_S = 45  # slurmctld looks at some things every 30 s
+PATIENCE_S = 120  # slurmctld looks at some things every 30 s
 REVOKED_S = 2  # a job that starts again sooner can meet the end of its own credential, and is killed
 TRAINING = ("accelerate", "deepspeed", "jax", "lightning", "megatron", "sweep", "torchrun")
 # Those whose library ends the run itself after a checkpoint; the others train on until the time limit.
