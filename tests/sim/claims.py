@@ -20,6 +20,7 @@ FAILURES_IN_A_ROW = 10
 EARLY = ("Server.InsufficientInstanceCapacity", "Server.SpotInstanceTermination")
 # Grace, two turns, what EC2 shows late. EC2 and Slurm can always be asked in the quiet hours, which this is for.
 GRACE = 120.0 + 2 * 30.0 + 60.0 + SUSPEND_TIMEOUT
+TURNS = 2 * 30.0 + LOOK_EACH  # for what needs no grace
 SETTLED = QUIET_AFTER + RESUME_TIMEOUT + 3600.0  # the longest rest, the longest wait
 
 
@@ -57,7 +58,7 @@ class Watch:
         self._since = {key: self._since.get(key, life.clock.age) for key in wrong}
         for key, text in wrong.items():
             quiet = max(self._since[key], QUIET_AFTER if life.faults.met or life.crashes else 0.0)
-            if life.clock.age - quiet > GRACE:
+            if life.clock.age - quiet > (TURNS if key.startswith("apart") else GRACE):
                 self.found.append(f"after {life.clock.age:.0f} s: {text}")
         self._count_idle(life)
 
@@ -92,6 +93,8 @@ def _wrong(life: Life) -> Iterator[tuple[str, str]]:
             yield f"drain {node.name}", f"{node.name} is drained: {node.reason}"
         if node.state == "up" and node.name not in by_node:
             yield f"lost {node.name}", f"{node.name} has no machine and Slurm does not know"
+        if life.slurm.is_stranger(node) and _is_free(node):
+            yield f"stranger {node.name}", f"{node.name}, which its queue has no more, is up without a job"
         if node.name in _static(life) and node.state == "off":
             yield f"static {node.name}", f"{node.name} is always there and is off"
     yield from _zones_of_idle(life, by_node)
@@ -109,6 +112,7 @@ def _never(life: Life) -> Iterator[str]:
         yield from _unseen(life)
     yield from _unjust(life)
     yield from (f"{one} was ended while a job was on it" for one in life.ec2.robbed)
+    yield from (f"{name} takes no more jobs, and worked well" for name in life.slurm.spoiled)
     yield from _sick(life)
     for name in life.slurm.by_hand:
         if not life.slurm.known[name].drain:

@@ -117,6 +117,20 @@ class Life:
         if self.keeper:
             self.keeper.deployed = self.deployed
 
+    def turn_round(self) -> None:
+        """A later `corral up` prefers its last offers."""
+        self._plan(*(replace(queue, offers=queue.offers[::-1]) for queue in self.plan.queues))
+
+    def shrink(self, name: str, most: int) -> None:
+        """A later `corral up` has left a queue fewer nodes."""
+        self._plan(*(replace(one, max_nodes=most) if one.name == name else one for one in self.plan.queues))
+
+    def _plan(self, *queues: QueuePlan) -> None:
+        self.plan = replace(self.plan, queues=queues)
+        self.slurm.queues = queues
+        if self.keeper:
+            self.keeper.plan = self.plan
+
     def _keep(self) -> None:
         now = self.clock.now
         if self.keeper is None:
@@ -197,7 +211,8 @@ def begun(seed: int) -> Life:
     plan = plans.dev(train, cpu)
     offers = [offer.key for queue in plan.queues for offer in queue.offers]
     clock = Clock()
-    faults = Faults(rng=rng, listed=drawn(rng, offers), age=lambda: clock.age)
+    is_calm = rng.random() < 0.2  # nothing but many jobs and other plans: what must be done soon, is done soon
+    faults = Faults(rng=rng, listed=() if is_calm else drawn(rng, offers), age=lambda: clock.age)
     ec2 = SimEc2(clock=clock, rng=rng, faults=faults)
     templates = {key: DeployedTemplate(id=key, version="1") for key in offers}
     notes: list[Callable[[str, Sequence[str], Sequence[Job]], None]] = []
@@ -213,15 +228,23 @@ def begun(seed: int) -> Life:
     )
     notes.append(life.note)
     ec2.booted, ec2.sick, ec2.works = slurm.register, slurm.drain, slurm.works
-    for number in range(1, rng.randint(2, 10)):
-        _submit(life, rng, number, rng.choice(plan.queues))
+    most = {queue.name: max(1, queue.min_nodes) for queue in plan.queues}
+    for number in range(1, 24 if is_calm else rng.randint(2, 10)):
+        queue = rng.choice(plan.queues)
+        most[queue.name] = max(most[queue.name], _submit(life, rng, number, queue))
     if rng.random() < 0.5:
         clock.after(rng.uniform(500, QUIET_AFTER), life.change)
+    if rng.random() < 0.5:
+        name = rng.choice(list(most))
+        clock.after(rng.uniform(500, QUIET_AFTER), lambda: life.shrink(name, most[name]))
+    for _ in range(rng.choice((4, 10)) if is_calm else rng.choice((0, 1))):
+        clock.after(rng.uniform(500, QUIET_AFTER), life.turn_round)
     clock.after(1.0, life.step)
     return life
 
 
-def _submit(life: Life, rng: random.Random, number: int, queue: QueuePlan) -> None:
+def _submit(life: Life, rng: random.Random, number: int, queue: QueuePlan) -> int:
+    """How many nodes it will want."""
     at = rng.uniform(0, QUIET_AFTER * 0.8)
     size = rng.randint(1, queue.max_nodes)
     seconds = rng.choice((60.0, 600.0, 2400.0))
@@ -230,6 +253,7 @@ def _submit(life: Life, rng: random.Random, number: int, queue: QueuePlan) -> No
         life.slurm.jobs.append(Job(id=number, queue=queue.name, size=size, seconds=seconds, eligible=life.clock.now))
 
     life.clock.after(at, submit)
+    return size
 
 
 def _queue(like: QueuePlan, rng: random.Random, name: str, *, efa: bool) -> QueuePlan:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from corral.agent.errors import AgentError
 from corral.agent.world import SlurmNode
 from corral.model.cluster import QueuePlan
-from corral.model.node_names import queue_of
+from corral.model.node_names import number_of, queue_of
 from sim.clock import Clock
 from sim.ec2 import Machine, SimEc2
 from sim.faults import QUIET_AFTER, Faults
@@ -66,7 +66,10 @@ class Node:
 
 @dataclass(kw_only=True)
 class SimSlurm:
-    """`note`: what slurmctld's programs leave: a verb, nodes and the jobs that wait."""
+    """`note`: what slurmctld's programs leave: a verb, nodes and the jobs that wait.
+
+    `spoiled`: nodes that are to go, as the keeper said while they worked.
+    """
 
     clock: Clock
     faults: Faults
@@ -78,6 +81,7 @@ class SimSlurm:
     stopped: dict[str, float] = field(default_factory=dict)
     stops: dict[str, int] = field(default_factory=dict)
     by_hand: set[str] = field(default_factory=set)
+    spoiled: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         for queue in self.queues:
@@ -109,6 +113,7 @@ class SimSlurm:
         for name in nodes:
             node = self.known[name]
             node.asap, node.reason = True, reason or node.reason
+            self.spoiled += [name] * (node.job is not None)
 
     def power_up(self, nodes: Sequence[str]) -> None:
         self._reached()
@@ -210,6 +215,8 @@ class SimSlurm:
 
     def _idle_too_long(self, node: Node) -> bool:
         queue = self._queue(node.name)
+        if self.is_stranger(node):  # of no partition: nothing says when it is suspended
+            return False
         return node.name not in queue.static_nodes and self.clock.now - node.since > queue.suspend_after_s
 
     def _advance(self, job: Job) -> None:
@@ -240,6 +247,7 @@ class SimSlurm:
                 and node.state in ("up", "off")
                 and not node.drain
                 and not node.asap
+                and not self.is_stranger(node)
                 and (node.silent_since is None or node.state == "off")
             ]
             free.sort(key=lambda node: node.state != "up")
@@ -283,6 +291,10 @@ class SimSlurm:
 
     def _to(self, node: Node, state: str) -> None:
         node.state, node.since = state, self.clock.now
+
+    def is_stranger(self, node: Node) -> bool:
+        """Whether its queue has it no more. Its job goes on."""
+        return number_of(node.name) > self._queue(node.name).max_nodes
 
     def is_efa(self, queue: str) -> bool:
         return next(one for one in self.queues if one.name == queue).efa

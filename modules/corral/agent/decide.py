@@ -266,7 +266,7 @@ def _leaving(wanting: Sequence[SlurmNode], strangers: frozenset[str]) -> tuple[s
 
 def _is_old(instance: Instance, versions: Mapping[str, str]) -> bool:
     """An offer that is no more is as old as can be; an instance that does not say what it came from is left alone."""
-    return bool(instance.offer and instance.version) and versions.get(instance.offer) != instance.version
+    return bool(instance.version) and versions.get(instance.offer) != instance.version
 
 
 def _apart(wanting: Sequence[SlurmNode], held: Mapping[str, Sequence[Instance]], world: World) -> tuple[str, ...]:
