@@ -61,6 +61,15 @@ class Machine:
     def mount_nvme(self, place: Path) -> None:
         self.steps.append(f"mount own disks {place}")
 
+    def make_home(self, user: str) -> None:
+        self.steps.append(f"home of {user}")
+
+    def wake_gpus(self) -> None:
+        self.steps.append("wake GPUs")
+
+    def stop_updates(self) -> None:
+        self.steps.append("stop updates")
+
     def install(self, packages: Sequence[Package]) -> None:
         files = sorted(file.name for file in self.root.rglob("*"))
         self.steps.append(f"install {' '.join(package.name for package in packages)}, having {files}")
@@ -115,6 +124,7 @@ def test_a_head_mounts_before_it_starts_and_has_the_key_before_munge(machine: Ma
         "mount vol-1 /var/lib/corral",
         "mount fs-2 /home",
         "mount fs-1.fsx.us-east-1.amazonaws.com/abc /scratch",
+        "home of ubuntu",
         "read munge-1",
         "start /usr/sbin/munged",
         "start /opt/corral/bin/corral-agent credentials",
@@ -148,6 +158,7 @@ def test_a_node_mounts_before_it_starts_and_has_the_key_before_munge(machine: Ma
         "read munge-1",
         "start /usr/sbin/munged",
         "start /opt/corral/bin/corral-agent credentials",
+        "wake GPUs",
         "start /usr/sbin/slurmd --conf-server 10.64.0.26:6817 -N train-3",
         "start /opt/corral/bin/corral-agent watch",
     ]
@@ -182,6 +193,7 @@ def test_packages_come_before_the_files_that_belong_to_their_users(machine: Mach
     machine.root = tmp_path / "root"
     fetch(DirectoryStore(store), Role.HEAD, None, root=machine.root, host_in=lambda _: machine)
     assert machine.steps == [
+        "stop updates",
         "install mariadb-server munge nfs-common slurm-client slurmctld slurmdbd, having []",
     ]
 
@@ -199,7 +211,7 @@ def test_a_machine_that_is_sick_does_not_start_its_slurmd(machine: Machine, tmp_
         boot_node(
             dev(), deployed(), identity, machine, machine, BoxProbe(tmp_path, NOTHING_ASKED), root=machine.root / "root"
         )
-    assert not [step for step in machine.steps if "slurmd" in step]
+    assert [step for step in machine.steps if "slurmd" in step or "GPUs" in step] == ["wake GPUs"]
 
 
 def test_munge_finds_its_key_when_it_starts(machine: Machine) -> None:

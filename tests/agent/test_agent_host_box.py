@@ -141,6 +141,16 @@ def test_a_restart_ends_who_starts_a_daemon_again_as_well(host: BoxHost, tmp_pat
     assert (len(before), len(after), before & after) == (1, 1, set())
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_mark_goes_with_the_restart_that_it_asks_for(host: BoxHost, tmp_path: Path) -> None:
+    kept, mark = own(tmp_path, "exec sleep 60"), tmp_path / "renewed"
+    mark.touch()
+    host.restart(kept, mark)
+    until(lambda: starts(tmp_path) == 1)
+    end(*groups(kept))
+    assert not mark.exists()
+
+
 def own(directory: Path, script: str) -> Daemon:
     """One of the agent's own, that counts how often it was started."""
     return replace(daemon(directory, f"echo x >>{directory}/starts; {script}"), forks=False)

@@ -223,7 +223,113 @@ INSTALL = (
 
 def test_what_an_image_lacks_is_installed_in_the_version_that_it_names(host: Ec2Host, shell: Shell) -> None:
     host.install((MUNGE,))
-    assert shell.commands == [f"{APT} update", "uname --kernel-release", f"{INSTALL} munge=0.5.*"]
+    assert shell.commands == [
+        f"{APT} update",
+        "uname --kernel-release",
+        f"{INSTALL} munge=0.5.*",
+        "apt-mark hold munge",
+    ]
+
+
+def test_what_apt_was_killed_in_is_installed_whole(tmp_path: Path) -> None:
+    """A program may be there though its package is not configured; what the image had is not apt's."""
+    (tmp_path / "usr/sbin").mkdir(parents=True)
+    (tmp_path / "usr/sbin/slurmd").touch()
+    packages = (MUNGE, Package(name="slurmd", program="/usr/sbin/slurmd"))
+    commands: list[str] = []
+
+    def run(command: Sequence[str]) -> str:
+        commands.append(" ".join(command))
+        if "install" in command and len(commands) == 3:
+            (tmp_path / "usr/sbin/munged").touch()
+            raise HostError("killed")
+        return ""
+
+    host = Ec2Host(run, "us-east-1", tmp_path)
+    with pytest.raises(HostError):
+        host.install(packages)
+    host.install(packages)
+    host.install(packages)
+    assert commands[5:] == [
+        "env DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 dpkg --configure --pending --force-confold",
+        f"{INSTALL} munge=0.5.*",
+        "apt-mark hold munge",
+    ]
+
+
+def test_nothing_is_upgraded_under_a_job_though_an_image_has_no_such_unit(tmp_path: Path) -> None:
+    commands: list[str] = []
+
+    def run(command: Sequence[str]) -> str:
+        commands.append(" ".join(command))
+        raise HostError("Unit not found.")
+
+    Ec2Host(run, "us-east-1", tmp_path).stop_updates()
+    assert commands == [
+        "systemctl stop --no-block apt-daily.timer",
+        "systemctl mask apt-daily.timer",
+        "systemctl stop --no-block apt-daily-upgrade.timer",
+        "systemctl mask apt-daily-upgrade.timer",
+        "systemctl stop --no-block unattended-upgrades.service",
+        "systemctl mask unattended-upgrades.service",
+    ]
+
+
+def test_the_home_of_the_images_user_is_made_of_the_skeleton(host: Ec2Host, shell: Shell) -> None:
+    shell.prints["getent"] = "ubuntu:x:1000:1001:Ubuntu:/home/ubuntu:/bin/bash\n"
+    host.make_home("ubuntu")
+    assert shell.commands == [
+        "getent passwd ubuntu",
+        "rm --recursive --force /home/.corral-ubuntu",
+        "cp --recursive /etc/skel /home/.corral-ubuntu",
+        "install --directory --mode=0700 /home/.corral-ubuntu/.ssh",
+        "chown --recursive --no-dereference 1000:1001 /home/.corral-ubuntu",
+        "chmod 0750 /home/.corral-ubuntu",
+        "mv --no-target-directory /home/.corral-ubuntu /home/ubuntu",
+    ]
+
+
+def test_a_home_that_is_there_stays_as_it_is(host: Ec2Host, shell: Shell, tmp_path: Path) -> None:
+    shell.prints["getent"] = "ubuntu:x:1000:1001:Ubuntu:/home/ubuntu:/bin/bash\n"
+    (tmp_path / "home/ubuntu").mkdir(parents=True)
+    host.make_home("ubuntu")
+    assert shell.commands == ["getent passwd ubuntu"]
+
+
+def test_an_image_without_the_user_needs_no_home(tmp_path: Path) -> None:
+    def run(command: Sequence[str]) -> str:
+        raise HostError("getent passwd ubuntu failed with 2: ")
+
+    Ec2Host(run, "us-east-1", tmp_path).make_home("ubuntu")
+    assert not (tmp_path / "home").exists()
+
+
+def test_gpus_are_waited_for_and_no_longer_than_a_minute(host: Ec2Host, shell: Shell, tmp_path: Path) -> None:
+    host.wake_gpus()
+    text = (tmp_path / "etc/systemd/system/corral-persistence.service").read_text()
+    lines = [line for line in text.splitlines() if line.startswith(("Wants", "Before", "Exec", "Timeout"))]
+    assert (shell.commands, lines) == (
+        [
+            "systemctl daemon-reload",
+            "systemctl enable corral-persistence",
+            "timeout 60 systemctl start corral-persistence",
+        ],
+        [
+            "Wants=nvidia-persistenced.service",
+            "Before=slurmd.service",
+            "ExecStart=/usr/bin/nvidia-smi --persistence-mode=1",
+            "TimeoutStartSec=60",
+        ],
+    )
+
+
+def test_gpus_that_do_not_wake_are_left_to_the_check(tmp_path: Path) -> None:
+    def run(command: Sequence[str]) -> str:
+        if command[0] == "timeout":
+            raise HostError("timeout 60 systemctl start corral-persistence failed with 124: ")
+        return ""
+
+    Ec2Host(run, "us-east-1", tmp_path).wake_gpus()
 
 
 def test_an_image_that_lacks_nothing_never_asks_apt(host: Ec2Host, shell: Shell, tmp_path: Path) -> None:
@@ -243,6 +349,7 @@ def test_the_client_of_lustre_is_that_of_the_kernel_and_of_its_own_archive(host:
         f"{APT} update",
         "uname --kernel-release",
         f"{INSTALL} lustre-client-modules-6.17.0-1019-aws=2.15.*",
+        "apt-mark hold lustre-client-modules-6.17.0-1019-aws",
     ]
 
 
@@ -458,3 +565,9 @@ def test_a_daemon_is_restarted_and_a_machine_ended_by_systemd() -> None:
     host.restart(slurmctld("/usr/sbin", "/var/lib/corral/slurmctld"))
     host.power_off()
     assert said == [("systemctl", "restart", "slurmctld"), ("systemctl", "poweroff")]
+
+
+def test_who_restarts_the_keeper_may_end_with_it(host: Ec2Host, shell: Shell, tmp_path: Path) -> None:
+    host.restart(keeper(), tmp_path / "renewed")
+    script = f"systemctl restart corral-agent && rm -f {tmp_path}/renewed"
+    assert shell.commands == [f"systemd-run --quiet --collect --wait /bin/sh -c {script}"]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from corral.agent.pending import is_renewed
 from corral.agent.renew import renew
 from corral.agent.store import DirectoryStore, StoreError
 from corral.model.deployed import BootFacts
@@ -87,3 +88,14 @@ def test_a_head_that_is_rebooted_finds_what_was_put_there(home: Path, store: Dir
         ),
         [hash_of(AGENT), hash_of(LIBRARY)],
     )
+
+
+def test_what_must_follow_is_marked_before_anything_is_another(home: Path, store: DirectoryStore) -> None:
+    with pytest.raises(StoreError, match="has the hash"):
+        renew(store, FACTS, manifest(library="0" * 64), home)
+    assert (is_renewed(home), texts(home)) == (True, ["old\n", "old\n"])
+
+
+def test_what_stays_marks_nothing(home: Path, store: DirectoryStore) -> None:
+    renew(store, FACTS, manifest(), home)
+    assert not is_renewed(home)

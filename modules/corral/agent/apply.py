@@ -1,7 +1,8 @@
 """A later `corral up` on a running head: files are installed, and what must follow, follows. `corral-agent apply`.
 
 Nothing is taken before all of it is there, nothing that Slurm would refuse, and nothing away from a job. What slurmctld
-does not start with after all is taken back. docs/apply.md has the table of what follows from what.
+does not start with after all is taken back. One that is killed is done by the next (`pending`). docs/apply.md has the
+table of what follows from what.
 """
 
 import hashlib
@@ -12,13 +13,14 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
-from corral.agent import trial
+from corral.agent import pending, trial
 from corral.agent.changes import SLURM, Conf, Step, steps
 from corral.agent.errors import AgentError
 from corral.agent.events import Event, Journal
-from corral.agent.hosts import Host, HostError, credentials, keeper, mariadb, slurmctld, slurmdbd
+from corral.agent.hosts import Daemon, Host, HostError, credentials, keeper, mariadb, slurmctld, slurmdbd
 from corral.agent.install import Placement, install
 from corral.agent.leaving import Texts, Used, merged
+from corral.agent.pending import Pending
 from corral.agent.places import is_needed, places
 from corral.agent.store import Store
 from corral.agent.tree_file import retold
@@ -75,6 +77,11 @@ class Head:
     answers_in_s: float = _ANSWERS_IN_S
     clock: Callable[[], float] = field(default=time.monotonic)
 
+    @property
+    def home(self) -> Path:
+        """Where the agent is, and its marks."""
+        return self.root / pending.HOME.relative_to("/")
+
 
 def apply(store: Store, head: Head) -> Outcome:
     """Brings this head to what the store holds. Raises AgentError where it can be neither read nor done."""
@@ -85,15 +92,18 @@ def apply(store: Store, head: Head) -> Outcome:
     if missing:
         return Outcome(result=Result.INCOMPLETE, why=f"{missing[0]} is not the one that {MANIFEST} names: try again")
     plan = from_json(ClusterPlan, files["cluster.json"].decode())
+    if head.renewed:
+        pending.mark_renewed(head.home)
+    left = _end_left(plan, head)
     before = _texts(head.root)
     now = merged(before, _texts_of(files), head.used())
     placements = (*places({**files, **_slurm_files(now.texts)}, Role.HEAD, None), *retold(head.root, now.texts.slurm))
     leaving = (*((fold(now.nodes),) if now.nodes else ()), *now.queues)
     changed = tuple(one for one in placements if _differs(one, head.root))
-    if not changed and not head.renewed:
-        _remember(head, now.texts)
-        return Outcome(result=Result.NOTHING, leaving=leaving)
-    return _install(plan, changed, leaving, head)
+    if changed or pending.is_renewed(head.home):
+        return _install(plan, changed, leaving, head)
+    _remember(head, now.texts)
+    return replace(left or Outcome(result=Result.NOTHING), leaving=leaving)
 
 
 def carry_over(root: Path = Path("/"), state: Path = Path("/var/lib/corral")) -> None:
@@ -111,6 +121,9 @@ def carry_over(root: Path = Path("/"), state: Path = Path("/var/lib/corral")) ->
         install(_placed(new), root)
     install(_placed(new, str(held)))
     install(retold(root, new.slurm), root)
+    home = root / pending.HOME.relative_to("/")
+    if left := pending.read(home):  # the files are others by now, and nodes still have to be told
+        pending.write(replace(left, back=(), told=True), home)
 
 
 def read_manifest(store: Store) -> Manifest:
@@ -121,34 +134,73 @@ def read_manifest(store: Store) -> Manifest:
 def _install(plan: ClusterPlan, changed: Sequence[Placement], leaving: tuple[str, ...], head: Head) -> Outcome:
     paths = tuple(one.path for one in changed)
     slurm = {Path(one.path).name: one.content for one in changed if Path(one.path).name in SLURM}
-    old = _conf(head.root)
+    agent = (Step.RESTART_AGENT,) * pending.is_renewed(head.home)
     if slurm and (why := head.refusal(plan, slurm, head.run)):
         head.journal.tell(Event.CONFIGURATION_REFUSED, f"slurmctld would not start: {why}", why=why)
-        return Outcome(result=Result.REFUSED, changed=paths, why=why)
-    back = tuple(_as_it_is(one, head.root) for one in changed)
-    install(changed, head.root)
-    wanted = steps(paths, old, _conf(head.root), plan.image.slurm_version, agent=head.renewed)
+        outcome = Outcome(result=Result.REFUSED, changed=paths, why=why)
+    else:
+        wanted = steps(paths, _conf(head.root), _conf(head.root, changed), plan.image.slurm_version)
+        begun = Pending(paths=paths, steps=wanted, back=tuple(pending.former(one, head.root) for one in changed))
+        pending.write(begun, head.home)
+        install(changed, head.root)
+        outcome = _follow(replace(begun, told=True), plan, head, leaving=leaving, agent=agent)
+    if agent and outcome.result is Result.REFUSED:
+        pending.postpone_renewed(head.home)  # the newer agent may not be able to read the older records
+    elif agent:
+        head.host.restart(credentials())
+        # Last of all: who does this may be a child of the keeper, and go with it.
+        head.host.restart(keeper(), pending.renewed_mark(head.home))
+    return outcome
+
+
+def _end_left(plan: ClusterPlan, head: Head) -> Outcome | None:
+    """Ends what an apply was killed in. One that had told nobody has never been: slurmctld has the former files."""
+    if (left := pending.read(head.home)) is None:
+        return None
+    log.warning("apply: an earlier one ended before it was done: %s", ", ".join(left.paths) or "files")
+    if left.told:
+        return _follow(left, plan, head)
+    pending.take_back(left.back, head.root)
+    pending.end(head.home)
+    return None
+
+
+def _follow(
+    begun: Pending,
+    plan: ClusterPlan,
+    head: Head,
+    *,
+    leaving: tuple[str, ...] = (),
+    agent: tuple[Step, ...] = (),
+) -> Outcome:
+    """Does the steps. `agent`: what the caller will do after them."""
+    pending.write(begun, head.home)
     try:
-        for step in wanted:
+        for step in begun.steps:
             _do(step, plan, head)
     except AgentError as error:
-        why = str(error)
-        install(tuple(one for one in back if one), head.root)
-        _do(Step.RESTART_SLURMCTLD, plan, head)
-        head.journal.tell(Event.CONFIGURATION_REFUSED, f"taken back: {why}", why=why)
-        return Outcome(result=Result.REFUSED, changed=paths, steps=wanted, why=why)
+        return _take_back(begun, str(error), plan, head)
+    done = (*begun.steps, *agent)
     _remember(head, _texts(head.root))
     head.journal.tell(
         Event.APPLIED,
-        f"{', '.join(wanted) or 'files'}: {', '.join(paths) or 'the agent'}",
-        changed=list(paths),
-        steps=[str(step) for step in wanted],
+        f"{', '.join(done) or 'files'}: {', '.join(begun.paths) or 'the agent'}",
+        changed=list(begun.paths),
+        steps=[str(step) for step in done],
         leaving=list(leaving),
     )
-    if Step.RESTART_AGENT in wanted:  # last of all: who does this may be a child of the keeper, and go with it
-        head.host.restart(credentials())
-        head.host.restart(keeper())
-    return Outcome(result=Result.APPLIED, changed=paths, steps=wanted, leaving=leaving)
+    pending.end(head.home)
+    return Outcome(result=Result.APPLIED, changed=begun.paths, steps=done, leaving=leaving)
+
+
+def _take_back(begun: Pending, why: str, plan: ClusterPlan, head: Head) -> Outcome:
+    pending.take_back(begun.back, head.root)
+    pending.write(Pending(paths=begun.paths, steps=(Step.RESTART_SLURMCTLD,), told=True), head.home)
+    head.host.restart(_slurmctld(plan, head))
+    pending.end(head.home)  # before it answers: one that is only slow must not be restarted again and again
+    await_slurmctld(head.run, head.answers_in_s, head.clock)
+    head.journal.tell(Event.CONFIGURATION_REFUSED, f"taken back: {why}", why=why)
+    return Outcome(result=Result.REFUSED, changed=begun.paths, steps=begun.steps, why=why)
 
 
 def _do(step: Step, plan: ClusterPlan, head: Head) -> None:
@@ -158,13 +210,17 @@ def _do(step: Step, plan: ClusterPlan, head: Head) -> None:
         case Step.RESTART_SLURMDBD:
             head.host.restart(slurmdbd(plan.image.slurm_sbin))
         case Step.RESTART_SLURMCTLD:
-            head.host.restart(slurmctld(plan.image.slurm_sbin, str(head.state / "slurmctld")))
+            head.host.restart(_slurmctld(plan, head))
             await_slurmctld(head.run, head.answers_in_s, head.clock)
         case Step.RECONFIGURE:
             head.run(("scontrol", "reconfigure"))
             await_slurmctld(head.run, head.answers_in_s, head.clock)
         case Step.RESTART_AGENT:
             pass
+
+
+def _slurmctld(plan: ClusterPlan, head: Head) -> Daemon:
+    return slurmctld(plan.image.slurm_sbin, str(head.state / "slurmctld"))
 
 
 def await_slurmctld(run: Run, answers_in_s: float = _ANSWERS_IN_S, clock: Callable[[], float] = time.monotonic) -> None:
@@ -210,10 +266,17 @@ def _remember(head: Head, texts: Texts) -> None:
     install(_placed(texts, str(head.state / APPLIED)))
 
 
-def _conf(root: Path) -> Conf:
-    found = (root / "etc/slurm" / name for name in ("slurm.conf", "host.conf", "own.conf"))
-    text = "\n".join(file.read_text(encoding="utf-8") for file in found if file.exists())
-    return Conf(slurm=text, gres=_texts(root).gres)
+def _conf(root: Path, changed: Sequence[Placement] = ()) -> Conf:
+    """What slurmctld reads, once these are installed."""
+    new = {one.path: one.content.decode() for one in changed if one.path.startswith("/etc/slurm/")}
+
+    def text(name: str) -> str:
+        file, path = root / "etc/slurm" / name, f"/etc/slurm/{name}"
+        if path in new:
+            return new[path]
+        return file.read_text(encoding="utf-8") if file.exists() else ""
+
+    return Conf(slurm="\n".join(text(name) for name in ("slurm.conf", "host.conf", "own.conf")), gres=text("gres.conf"))
 
 
 def _differs(placement: Placement, root: Path) -> bool:
@@ -222,11 +285,6 @@ def _differs(placement: Placement, root: Path) -> bool:
         return True
     same_mode = file.stat().st_mode & 0o7777 == placement.mode
     return not placement.keeps and (file.read_bytes() != placement.content or not same_mode)
-
-
-def _as_it_is(placement: Placement, root: Path) -> Placement | None:
-    file = root / placement.path.lstrip("/")
-    return replace(placement, content=file.read_bytes()) if file.is_file() else None
 
 
 def _hash(content: bytes) -> str:

@@ -55,7 +55,9 @@ def fetch(
         names = ", ".join(known.name for known in plan.queues)
         raise BootError(f"cluster {plan.name} has no queue {queue!r} - it has {names}")
     if host_in:
-        host_in(plan.region).install(_packages(plan, queue))
+        host = host_in(plan.region)
+        host.stop_updates()
+        host.install(_packages(plan, queue))
     changed = install((*places(files, role, queue), *ssh_client(plan)), root)
     log.info("install %s: %s", role, ", ".join(changed) or "nothing has changed")
     return plan, deployed
@@ -81,7 +83,10 @@ def boot_node(
     install_key(await_munge_key(secrets, deployed.munge_secret), root)
     host.start(munge())
     host.start(credentials())
-    check_boot(expected_of(plan, identity.queue), probe)
+    expected = expected_of(plan, identity.queue)
+    if expected.gpus:
+        host.wake_gpus()
+    check_boot(expected, probe)
     queue = _queue(plan, identity.queue)
     if queue.nvme_mount:
         host.mount_nvme(Path(queue.nvme_mount))

@@ -37,6 +37,8 @@ def boot_head(
     host.search(plan.dns_zone)
     host.mount_volume(deployed.state_volume, STATE)
     mount_shared(plan, deployed, host)
+    if deployed.home:
+        host.make_home(plan.image.default_user)
     install_key(make_munge_key(secrets, deployed.munge_secret), root)
     host.start(munge())
     prepare_spool(root)

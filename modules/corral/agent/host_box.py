@@ -52,6 +52,9 @@ class BoxHost:
         self._attached_in_s = attached_in_s
         self._again = Placement(path=str(per_boot / "corral"), content=_AGAIN, mode=0o755)
 
+    def stop_updates(self) -> None:
+        """Nothing here upgrades packages."""
+
     def install(self, packages: Sequence[Package]) -> None:
         """Installs nothing: a machine has the programs of the box's own system."""
 
@@ -85,6 +88,9 @@ class BoxHost:
         """Mounts an EFS file system by its id."""
         _bind(self._file_systems / file_system, place)
 
+    def make_home(self, user: str) -> None:
+        """Makes none: users are those of the box's own system."""
+
     def mount_lustre(self, dns_name: str, mount_name: str, place: Path) -> None:
         """Mounts a Lustre file system as its clients do."""
         _bind(self._file_systems / dns_name.split(".")[0], place)
@@ -93,6 +99,9 @@ class BoxHost:
         """Makes a directory for everybody: the machine has one disk, which lasts as long as it does."""
         place.mkdir(parents=True, exist_ok=True)
         place.chmod(0o1777)
+
+    def wake_gpus(self) -> None:
+        """Does nothing: a GPU of the box is a name."""
 
     def start(self, daemon: Daemon, options: Sequence[str] = ()) -> None:
         """Starts the daemon with these options; one that runs already is left alone. Raises HostError."""
@@ -120,8 +129,8 @@ class BoxHost:
             return ()
         return ("setpriv", f"--reuid={daemon.user}", "--init-groups", "--regid", daemon.user, "--")
 
-    def restart(self, daemon: Daemon) -> None:
-        """Ends the daemon and starts it again. Raises HostError where it does not end."""
+    def restart(self, daemon: Daemon, mark: Path | None = None) -> None:
+        """Ends the daemon and starts it again, and no other process. Raises HostError where it does not end."""
         until = time.monotonic() + _ENDS_IN_S
         while running := processes(daemon):
             for process in running:
@@ -131,6 +140,8 @@ class BoxHost:
                 raise HostError(f"{daemon.unit} did not end within {_ENDS_IN_S} s")
             time.sleep(_STEP_S)
         self.start(daemon)
+        if mark:
+            mark.unlink(missing_ok=True)
 
     def power_off(self) -> None:
         """Ends this machine."""

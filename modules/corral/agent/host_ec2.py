@@ -2,9 +2,11 @@
 
 The command lines are all there is to it, so a test can hold them one by one.
 Sources: EBS User Guide, "Map Amazon EBS volumes to NVMe device names"; EFS User Guide, "Mounting with the NFS client"
-(recommended options); FSx for Lustre User Guide, "Mounting from an Amazon EC2 instance"; mount.lustre(8).
+(recommended options); FSx for Lustre User Guide, "Mounting from an Amazon EC2 instance"; mount.lustre(8); NVIDIA Driver
+Persistence (docs.nvidia.com/deploy/driver-persistence).
 """
 
+import contextlib
 import logging
 import os
 import shlex
@@ -17,7 +19,17 @@ from corral.agent.hosts import Daemon, HostError
 from corral.agent.install import Placement, install
 from corral.agent.lustre_client import MODULES, Size, module_options, tuning_unit
 from corral.agent.nvme import mount_own_disks
-from corral.agent.packages import UPDATE, Package, archives, install_command, key_commands, lacking
+from corral.agent.packages import (
+    CONFIGURE,
+    UPDATE,
+    UPDATERS,
+    Package,
+    archives,
+    hold_command,
+    install_command,
+    key_commands,
+    lacking,
+)
 
 _BY_ID = "/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_{serial}"
 _ATTACHED_IN_S = 120  # a volume is attached after its machine has started
@@ -107,6 +119,28 @@ ExecStart=/opt/corral/bin/corral-agent nvme {place}
 [Install]
 RequiredBy=slurmd.service
 """
+# Without a client that stays, the driver forgets the GPUs after each question and begins anew, which takes it more than
+# the 4 s of a check. Ubuntu starts its nvidia-persistenced with --no-persistence-mode, so nvidia-smi has the last word;
+# where there is no such daemon it tells the kernel's module.
+_AWAKE_IN_S = 60
+_PERSISTENCE = f"""[Unit]
+Description=corral: the NVIDIA driver keeps the state of the GPUs
+Wants=nvidia-persistenced.service
+After=nvidia-persistenced.service
+Before=slurmd.service
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/usr/bin/nvidia-smi --persistence-mode=1
+TimeoutStartSec={_AWAKE_IN_S}
+
+[Install]
+WantedBy=multi-user.target
+"""
+_SKELETON = "/etc/skel"
+# What apt is at: a program may be there before its package is whole.
+_HALF_INSTALLED = "/opt/corral/installing"
 
 log = logging.getLogger("corral.agent")
 
@@ -140,9 +174,22 @@ class Ec2Host:
         self._root = root
         self._attached_in_s = attached_in_s
 
+    def stop_updates(self) -> None:
+        """From now on no package is upgraded by itself; what is being upgraded now goes on."""
+        for unit in UPDATERS:
+            with contextlib.suppress(HostError):  # an image may have none of them
+                self._run(("systemctl", "stop", "--no-block", unit))
+            with contextlib.suppress(HostError):
+                self._run(("systemctl", "mask", unit))
+
     def install(self, packages: Sequence[Package]) -> None:
-        """Installs what the image lacks of these, in the versions that they name. Raises HostError."""
-        missing = lacking(packages, lambda program: (self._root / program.lstrip("/")).exists())
+        """Installs what the image lacks of these, in the versions that they name, and holds it. Raises HostError."""
+        half = self._root / _HALF_INSTALLED.lstrip("/")
+        again = half.read_text(encoding="ascii").split() if half.exists() else []
+        lacks = {
+            package.name for package in lacking(packages, lambda program: (self._root / program.lstrip("/")).exists())
+        }
+        missing = tuple(package for package in packages if package.name in (*lacks, *again))
         if not missing:
             return
         began = time.monotonic()
@@ -150,13 +197,18 @@ class Ec2Host:
             self._run(command)
         install(archives(missing), self._root)
         self._update()
-        command = install_command(missing, self._run(("uname", "--kernel-release")).strip())
+        kernel = self._run(("uname", "--kernel-release")).strip()
+        names = [package.name for package in missing]
+        install((Placement(path=_HALF_INSTALLED, content=" ".join(names).encode()),), self._root)
         try:
-            self._run(command)
+            if again:
+                self._run(CONFIGURE)
+            self._run(install_command(missing, kernel))
         except HostError as error:
             raise HostError(f"{error}{_hint(missing)}") from error
-        names = ", ".join(package.name for package in missing)
-        log.info("install %s, which the image lacks: %.0f s", names, time.monotonic() - began)
+        self._run(hold_command(missing, kernel))
+        half.unlink()
+        log.info("install %s, which the image lacks: %.0f s", ", ".join(names), time.monotonic() - began)
 
     def set_name(self, name: str) -> None:
         """Gives the machine this host name."""
@@ -192,6 +244,25 @@ class Ec2Host:
         """Mounts an EFS file system by its id."""
         self._mount(f"{file_system}.efs.{self._region}.amazonaws.com:/", place, "nfs4", _NFS)
 
+    def make_home(self, user: str) -> None:
+        """Makes the user's home of the system's skeleton, where it is not there. Raises HostError."""
+        try:
+            entry = self._run(("getent", "passwd", user)).strip().split(":")
+        except HostError:
+            log.warning("home: the image has no user %s", user)
+            return
+        owner, home = ":".join(entry[2:4]), entry[5]
+        if (self._root / home.lstrip("/")).exists():
+            return
+        new = str(Path(home).with_name(f".corral-{user}"))  # so that half a home never has the name
+        self._run(("rm", "--recursive", "--force", new))
+        self._run(("cp", "--recursive", _SKELETON, new))
+        self._run(("install", "--directory", "--mode=0700", f"{new}/.ssh"))
+        self._run(("chown", "--recursive", "--no-dereference", owner, new))
+        self._run(("chmod", "0750", new))
+        self._run(("mv", "--no-target-directory", new, home))
+        log.info("home: %s is made for %s", home, user)
+
     def mount_lustre(self, dns_name: str, mount_name: str, place: Path) -> None:
         """Mounts a Lustre file system as its clients do, and tunes the client, now and after every boot."""
         if options := module_options(self._size):
@@ -207,6 +278,16 @@ class Ec2Host:
         mount_own_disks(self._run, place, self._root)
         self._write_unit("corral-nvme.service", _DISKS.format(place=place))
         self._run(("systemctl", "enable", "corral-nvme"))
+
+    def wake_gpus(self) -> None:
+        """Keeps the NVIDIA driver's state. Where that fails, or takes too long, the check of the health says why."""
+        self._write_unit("corral-persistence.service", _PERSISTENCE)
+        self._run(("systemctl", "enable", "corral-persistence"))
+        # Only the question is ended: nvidia-smi hangs in the kernel at times, where nothing ends it.
+        try:
+            self._run(("timeout", str(_AWAKE_IN_S), "systemctl", "start", "corral-persistence"))
+        except HostError as error:
+            log.warning("GPUs: %s", error)
 
     def start(self, daemon: Daemon, options: Sequence[str] = ()) -> None:
         """Starts the daemon's unit, now and at every boot. Debian's units read their options from /etc/default.
@@ -229,9 +310,13 @@ class Ec2Host:
         self._run(("systemctl", "enable", daemon.unit))
         self._run(("systemctl", "restart", daemon.unit))
 
-    def restart(self, daemon: Daemon) -> None:
-        """Restarts the daemon's unit."""
-        self._run(("systemctl", "restart", daemon.unit))
+    def restart(self, daemon: Daemon, mark: Path | None = None) -> None:
+        """Restarts the daemon's unit. With a mark by a unit of its own, which does not end with the daemon's."""
+        command: tuple[str, ...] = ("systemctl", "restart", daemon.unit)
+        if mark:
+            script = f"{shlex.join(command)} && rm -f {shlex.quote(str(mark))}"
+            command = ("systemd-run", "--quiet", "--collect", "--wait", "/bin/sh", "-c", script)
+        self._run(command)
 
     def power_off(self) -> None:
         """Ends this machine."""

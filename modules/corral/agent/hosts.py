@@ -15,7 +15,11 @@ BOX = Path("/box")  # only a machine of the AWS in a box has it
 
 
 class HostError(AgentError):
-    """A machine that does not do what the agent needs of it."""
+    """A machine that does not do what the agent needs of it. `code`: of the command that failed, None for all else."""
+
+    def __init__(self, text: str, code: int | None = None) -> None:
+        super().__init__(text)
+        self.code = code
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +49,12 @@ class Daemon:
 class Host(Protocol):
     """The machine that the agent runs on."""
 
+    def stop_updates(self) -> None:
+        """From now on no package of this machine is upgraded by itself."""
+        ...
+
     def install(self, packages: Sequence[Package]) -> None:
-        """Installs what the machine's image lacks of these. Raises HostError."""
+        """Installs what the machine's image lacks of these, and holds it. Raises HostError."""
         ...
 
     def set_name(self, name: str) -> None:
@@ -69,6 +77,10 @@ class Host(Protocol):
         """Mounts an EFS file system by its id."""
         ...
 
+    def make_home(self, user: str) -> None:
+        """Makes this user's home, as when a user is made, where the file system of homes lacks it. Raises HostError."""
+        ...
+
     def mount_lustre(self, dns_name: str, mount_name: str, place: Path) -> None:
         """Mounts a Lustre file system as its clients do."""
         ...
@@ -77,12 +89,19 @@ class Host(Protocol):
         """Mounts the machine's own disks as one, for everybody, now and after every boot. Raises HostError."""
         ...
 
+    def wake_gpus(self) -> None:
+        """Keeps the NVIDIA driver's state, now and after every boot: else each question to it begins anew, for long."""
+        ...
+
     def start(self, daemon: Daemon, options: Sequence[str] = ()) -> None:
         """Starts the daemon with these options; one that runs already may be restarted. Raises HostError."""
         ...
 
-    def restart(self, daemon: Daemon) -> None:
-        """Ends the daemon, which was started before, and starts it anew. Raises HostError."""
+    def restart(self, daemon: Daemon, mark: Path | None = None) -> None:
+        """Ends the daemon, which was started before, and starts it anew. Raises HostError.
+
+        `mark`: a file that goes once it is done, even where this process ends with the daemon.
+        """
         ...
 
     def power_off(self) -> None:
@@ -146,5 +165,5 @@ def run(command: Sequence[str]) -> str:
     except OSError as error:
         raise HostError(f"{shlex.join(command)}: {error}") from error
     if done.returncode:
-        raise HostError(f"{shlex.join(command)} failed with {done.returncode}: {done.stderr.strip()}")
+        raise HostError(f"{shlex.join(command)} failed with {done.returncode}: {done.stderr.strip()}", done.returncode)
     return done.stdout

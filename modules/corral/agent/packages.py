@@ -18,6 +18,9 @@ _KEY = "/etc/apt/keyrings/corral-{name}.asc"
 _APT = ("apt-get", "--quiet", "--option=DPkg::Lock::Timeout=300", "--option=Acquire::Retries=5")
 _UNASKED = ("env", "DEBIAN_FRONTEND=noninteractive", "NEEDRESTART_SUSPEND=1")
 UPDATE = (*_APT, "update")
+CONFIGURE = (*_UNASKED, "dpkg", "--configure", "--pending", "--force-confold")  # what a dpkg that was killed has left
+# Source: the units of the packages apt and unattended-upgrades in Ubuntu 24.04.
+UPDATERS = ("apt-daily.timer", "apt-daily-upgrade.timer", "unattended-upgrades.service")
 # A client of Lustre fits one kernel: with a newer one, which would run from the next boot on, nothing can be mounted.
 _KERNEL_STAYS = f"""{_HEADER}Package: linux-aws* linux-headers-* linux-image-* linux-modules-*
 Pin: release *
@@ -88,9 +91,18 @@ def install_command(packages: Sequence[Package], kernel: str) -> tuple[str, ...]
     return (*_UNASKED, *_APT, *options, *(_asked(package, kernel) for package in packages))
 
 
+def hold_command(packages: Sequence[Package], kernel: str) -> tuple[str, ...]:
+    """What keeps their versions: an upgrade restarts daemons, and takes libraries away from under jobs."""
+    return ("apt-mark", "hold", *(_name(package, kernel) for package in packages))
+
+
 def _asked(package: Package, kernel: str) -> str:
-    name = f"{package.name}-{kernel}" if package.of_kernel else package.name
+    name = _name(package, kernel)
     return f"{name}={package.version}" if package.version else name
+
+
+def _name(package: Package, kernel: str) -> str:
+    return f"{package.name}-{kernel}" if package.of_kernel else package.name
 
 
 def _source(package: Package, archive: ArchivePlan) -> bytes:

@@ -10,12 +10,12 @@ import tarfile
 from pathlib import Path
 
 from corral.agent.install import Placement, install
+from corral.agent.pending import HOME, mark_renewed
 from corral.agent.store import Store, StoreError
 from corral.model.deployed import BootFacts
 from corral.model.jsons import to_json
 from corral.model.manifest import Manifest
 
-HOME = Path("/opt/corral")
 CONTENT = ".sha256"  # says which archive a directory was made of, as templates/boot/fetch.py.j2 writes it
 _EXCHANGE, _HERE = 2, -100  # renameat2(2): RENAME_EXCHANGE, AT_FDCWD
 
@@ -23,7 +23,8 @@ _EXCHANGE, _HERE = 2, -100  # renameat2(2): RENAME_EXCHANGE, AT_FDCWD
 def renew(store: Store, facts: BootFacts, manifest: Manifest, home: Path = HOME) -> bool:
     """True if the agent's code is another now. Raises StoreError where an archive is not what the manifest says.
 
-    The facts of the boot are made to name it too: a head that is rebooted fetches by them.
+    The facts of the boot are made to name it too: a head that is rebooted fetches by them. They are the same from then
+    on, so that what must follow is marked before.
     """
     named = dataclasses.replace(
         facts,
@@ -34,6 +35,7 @@ def renew(store: Store, facts: BootFacts, manifest: Manifest, home: Path = HOME)
     )
     if named == facts:
         return False
+    mark_renewed(home)
     if facts.library_sha256 != manifest.library_sha256:  # first: a newer agent may need it
         _put(store, manifest.library, manifest.library_sha256, home / "library")
     if facts.bundle_sha256 != manifest.bundle_sha256:
