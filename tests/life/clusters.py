@@ -29,6 +29,8 @@ KEEPER = "corral.agent keep"
 # Slurm's own patience, which is minutes: own.conf is the place of an owner's lines. MessageTimeout: until a silent
 # machine is one that does not answer.
 IMPATIENT = "ResumeTimeout=240\\nSuspendTimeout=10\\nSlurmdTimeout=20\\nMessageTimeout=10\\n"
+# What outlives `down --with-base`: the user's data, and the dump of the accounting among them.
+_DATA, _DUMP = frozenset({"efs/file-system", "kms/key", "s3/bucket"}), ".sql.gz"
 Found = TypeVar("Found")
 
 
@@ -185,6 +187,7 @@ def hurt_cluster(
     assert probe().users, probe().problem
     with boxes.running_box(directory / "box", machines=True, system=system) as box:
         life = begin(directory, box)
+        life.seen["inventory"] = control.inventory(box.dir)
         for name in names:
             for stack in ("base", "cluster"):
                 text = (ENVIRONMENTS / f"{stack}.yaml").read_text().replace("base: hurt", f"base: {name}")
@@ -211,6 +214,17 @@ def settled(cluster: Cluster) -> list[str]:
     while (wrong := _wrong(cluster)) and time.monotonic() < deadline:
         time.sleep(0.5)
     return wrong
+
+
+def left_over(cluster: Cluster) -> list[str]:
+    """What the box holds beyond what it held before the first up, and is no data, once cluster and base are down."""
+    before: dict[str, list[str]] = cluster.life.seen["inventory"]
+    return [
+        f"{kind} {one}"
+        for kind, ids in control.inventory(cluster.life.box.dir).items()
+        for one in sorted(set(ids) - set(before.get(kind, ())))
+        if kind not in _DATA and not one.endswith(_DUMP)
+    ]
 
 
 def _wrong(cluster: Cluster) -> list[str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clusters import QUICK, Cluster, hurt_cluster, settled, tag
+from clusters import QUICK, Cluster, hurt_cluster, left_over, settled, tag
 
 from corral.box import control
 
@@ -249,7 +249,7 @@ def ended(warned: Cluster) -> Cluster:
     warned.until(lambda: not warned.nodes(), LONG_S)
     warned.life.seen["settled"] = settled(warned)
     warned.life.seen["shipped"] = shipped(warned)
-    warned.life.done("down", warned.name)
+    warned.life.done("down", warned.name, "--with-base")
     return warned
 
 
@@ -271,3 +271,7 @@ def test_what_happened_is_in_the_log_group_for_alarms_to_count(ended: Cluster) -
 
 def test_down_leaves_no_machine(ended: Cluster) -> None:
     assert dict(control.machines(ended.life.box.dir)) == {}
+
+
+def test_after_all_of_it_down_leaves_nothing_but_data(ended: Cluster) -> None:
+    assert left_over(ended) == []

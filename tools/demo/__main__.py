@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -22,14 +23,14 @@ STEPS: Sequence[tuple[str, Callable[[Stage], None]]] = (
     ("What would exist, and what it would cost", steps.plan),
     ("An AWS on this machine", steps.start_box),
     ("Up: the real Pulumi engine, both stacks", steps.up),
-    ("Plain `pulumi up` finds nothing to do in either", steps.expect_no_changes),
     ("A launch template of p4d.24xlarge, and two machines from it", steps.launch),
     ("The head: a real slurmctld, with the rendered files", steps.slurm),
     ("A job with 16 GPUs, on machines that do not exist yet", steps.job),
-    ("From 4 nodes to 6, idle for a minute only: the preview shows the lines of slurm.conf", steps.grow),
+    ("The head is lost, and comes back with its address and state", steps.lose_head),
     ("A model trains on two machines with 16 GPUs", steps.train),
     ("A spot machine is taken back under the same training", steps.spot),
-    ("The head is lost, and comes back with its address and state", steps.lose_head),
+    ("From 4 nodes to 6, idle for a minute only: the preview shows the lines of slurm.conf", steps.grow),
+    ("Plain `pulumi up` finds nothing to do in either", steps.expect_no_changes),
     ("Idle machines are gone", steps.idle),
     ("All of it as a picture", steps.timeline),
     ("Down, with the base: what is kept, and what it costs", steps.down),
@@ -43,6 +44,7 @@ def main() -> int:
     options = argparse.ArgumentParser(prog="make demo", description=__doc__)
     options.add_argument("--keep", action="store_true", help="leave the directory and the box as they are at the end")
     keep = options.parse_args().keep
+    signal.signal(signal.SIGTERM, _terminated)
     began, stage = monotonic(), Stage(Path(tempfile.mkdtemp(prefix="corral-demo-")))
     timeline: list[tuple[str, float]] = []
     try:
@@ -65,6 +67,11 @@ def main() -> int:
     print(f"  {monotonic() - began:6.1f} s  in all. Nothing is left but a key that waits for its deletion.")
     print(f"\nThe picture as a page: {steps.PAGE}")
     return 0
+
+
+def _terminated(*_: object) -> None:
+    """What `timeout` or a CI sends: the box and its machines end as after Ctrl-C."""
+    raise KeyboardInterrupt
 
 
 def _end(stage: Stage, *, keep: bool) -> None:

@@ -8,7 +8,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
@@ -58,10 +58,18 @@ class Stage:
 
     def wait_for(self, *arguments: str, what: str = "") -> None:
         """Returns when the command prints something, and this in it."""
+
+        def answers() -> bool:
+            return bool(answer := self.ask(*arguments)) and what in answer
+
+        self.wait_until(answers, f"corral {shlex.join(arguments)} answers{what and ' '}{what.strip()}")
+
+    def wait_until(self, is_so: Callable[[], bool], claim: str) -> None:
+        """Returns when it is so."""
         deadline = monotonic() + PATIENCE_S
-        while not (answer := self.ask(*arguments)) or what not in answer:
+        while not is_so():
             if monotonic() > deadline:
-                raise Unexpected(f"corral {shlex.join(arguments)} does not answer within {PATIENCE_S} s")
+                raise Unexpected(f"waited {PATIENCE_S} s in vain until {claim}")
             sleep(0.2)
 
     def shell(self, line: str, *, leave_out: re.Pattern[str] | None = None) -> None:

@@ -8,7 +8,9 @@ import sys
 import sysconfig
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from stage import Stage, Unexpected
 
@@ -143,6 +145,8 @@ def spot(stage: Stage) -> None:
 
 def lose_head(stage: Stage) -> None:
     """What EC2 may do at any time."""
+    # A slurmctld that dies before it has heard from the keeper of a new node takes it for one that still boots.
+    stage.wait_for("connect", "dev", "--box", "--", "cat", "/var/lib/corral/events.jsonl", what="train-2 is up")
     time.sleep(SAVED_S)
     lost, address, volume = _head(stage)
     stage.client("ec2").terminate_instances(InstanceIds=[lost])
@@ -157,8 +161,7 @@ def lose_head(stage: Stage) -> None:
 
 def idle(stage: Stage) -> None:
     """A minute without a job, and what costs money is gone."""
-    stage.wait_for("connect", "dev", "--box", "--", "sinfo", "--noheader", what=" 6 ")
-    stage.wait_for("connect", "dev", "--box", "--", "sh", "-c", "sinfo --noheader --format='%D %t' | grep '^6 idle~'")
+    stage.wait_until(lambda: len(_running(stage)) == 1, "only the head runs")
     stage.corral("status", "dev", "--box")
 
 
@@ -218,13 +221,16 @@ def _losses(job: int) -> tuple[str, ...]:
 
 def _head(stage: Stage) -> tuple[str, str, str]:
     """The head's instance, address and state volume."""
-    filters = [
-        {"Name": "tag:Name", "Values": ["corral-dev-head"]},
-        {"Name": "instance-state-name", "Values": ["running", "pending"]},
-    ]
-    instance = stage.client("ec2").describe_instances(Filters=filters)["Reservations"][0]["Instances"][0]
+    (instance,) = _running(stage, {"Name": "tag:Name", "Values": ["corral-dev-head"]})
     volumes = {m["DeviceName"]: m["Ebs"]["VolumeId"] for m in instance["BlockDeviceMappings"]}
     return instance["InstanceId"], instance["PrivateIpAddress"], volumes["/dev/sdf"]
+
+
+def _running(stage: Stage, *filters: Mapping[str, object]) -> list[Any]:
+    """The instances that run or begin to, of those that the filters leave."""
+    live = {"Name": "instance-state-name", "Values": ["running", "pending"]}
+    pages = stage.client("ec2").get_paginator("describe_instances").paginate(Filters=[live, *filters])
+    return [instance for page in pages for held in page["Reservations"] for instance in held["Instances"]]
 
 
 def _count(inventory: object) -> int:

@@ -19,6 +19,7 @@ from corral.agent.launches import cold_until, why_cold
 from corral.agent.rebooted import Reboots
 from corral.agent.records import Records
 from corral.agent.requeued import Closed, Delayed, release
+from corral.agent.saving import Saving
 from corral.agent.spool import notes, remove
 from corral.agent.turn import Keeper
 from corral.agent.world import SlurmNode
@@ -48,10 +49,11 @@ class Rounds:
     _left: frozenset[str] = frozenset()
     _delayed: Delayed = Delayed()  # noqa: RUF009  frozen
     _looked_at: Sequence[SlurmNode] = ()
+    _saved: Sequence[SlurmNode] = ()
     _problems: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._reboots = Reboots(journal=self.journal)
+        self._reboots, self._saving = Reboots(journal=self.journal), Saving()
 
     def live(self, line: socket.socket) -> None:
         """Goes round when the bell rings, and when something is due; for ever."""
@@ -69,6 +71,7 @@ class Rounds:
             ("read the records", self._follow),
             ("answer notes", self._answer),
             ("compare Slurm and EC2", self._compare),
+            ("let slurmctld save what it knows", self._keep_known),
             ("look at machines that have booted again", self._restart),
             ("look at waiting jobs", self._release),
         ):
@@ -109,6 +112,13 @@ class Rounds:
             self.keeper.compare(self._left, tuple(notes(self.spool)))
         finally:
             self._compare_at = time.monotonic() + self.turn_s
+        return True
+
+    def _keep_known(self) -> bool:
+        if self.keeper.nodes is self._saved:
+            return False
+        self._saving.look(self.keeper.nodes)
+        self._saved = self.keeper.nodes
         return True
 
     def _restart(self) -> bool:
