@@ -114,6 +114,20 @@ def controlled(suspended: Cluster) -> Cluster:
     return suspended
 
 
+@pytest.fixture(scope="module")
+def registered(cluster: Cluster) -> Cluster:
+    """slurmctld killed after a node has registered and nothing else has changed."""
+    cluster.cool("wide")
+    running = cluster.submit("touch /home/began-on-21; sleep 20", *on("wide-21"))
+    cluster.until(lambda: (cluster.home() / "began-on-21").exists())
+    cluster.until(lambda: any(one["event"] == "up" and one["nodes"] == "wide-21" for one in cluster.events()))
+    time.sleep(6)  # of its job it saves within five seconds that it began
+    restart_slurmctld(cluster)
+    cluster.life.seen["registered"] = cluster.node("wide-21")["State"]
+    cluster.life.seen["its job"] = cluster.end(running, LONG_S)
+    return cluster
+
+
 def restart_slurmctld(cluster: Cluster) -> None:
     cluster.on_head("pkill", "-9", "slurmctld")
     cluster.until(lambda: not cluster.pid("sbin/slurmctld"))
@@ -143,3 +157,11 @@ def test_a_slurmctld_that_dies_while_a_node_is_launched_gets_the_node(controlled
 
 def test_a_job_does_not_notice_that_slurmctld_died(controlled: Cluster) -> None:
     assert controlled.life.seen["running"] == (("COMPLETED", "0"), 1)
+
+
+def test_a_slurmctld_that_starts_again_knows_a_node_that_has_registered(registered: Cluster) -> None:
+    """Else it would take its job away when ResumeTimeout is over."""
+    assert (registered.life.seen["registered"], registered.life.seen["its job"]) == (
+        "ALLOCATED+CLOUD",
+        ("COMPLETED", "0"),
+    )
