@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import pytest
@@ -19,13 +19,14 @@ class Asked:
     calls: list[Mapping[str, str]] = field(default_factory=list)
     fails: bool = False
 
-    def __call__(self, given: Mapping[str, str]) -> None:
-        self.calls.append(dict(given))
+    def __call__(self, given: Mapping[str, str] | Callable[[], Mapping[str, str]]) -> None:
+        self.calls.append(dict(given() if callable(given) else given))
         if self.fails:
             raise AgentError("no way")
 
 
 ONE = Seen(addresses={"train-1": "10.0.0.1"}, running={"train-1": "i-1"})
+BOTH = Seen(addresses={"train-1": "10.0.0.1", "train-2": "10.0.0.3"}, running={"train-1": "i-1"})
 OTHER = Seen(addresses={"train-1": "10.0.0.2"}, running={"train-1": "i-2"})
 
 
@@ -38,10 +39,16 @@ def test_nobody_is_asked_where_nothing_was_seen_yet(kind: str) -> None:
 
 
 def test_names_are_brought_up_to_date_when_an_address_has_changed() -> None:
-    asked, looks = Asked(), iter([ONE, ONE, OTHER])
-    names = Names(seen=lambda: next(looks), prune=asked)
-    names(), names(), names()
+    asked, look = Asked(), [ONE]
+    names = Names(seen=lambda: look[-1], prune=asked)
+    names(), names(), look.append(OTHER), names()
     assert asked.calls == [{"train-1": "10.0.0.1"}, {"train-1": "10.0.0.2"}]
+
+
+def test_a_node_that_is_launched_while_the_zone_is_read_keeps_its_name() -> None:
+    asked, looks = Asked(), iter([ONE, BOTH])
+    Names(seen=lambda: next(looks), prune=asked)()
+    assert asked.calls == [{"train-1": "10.0.0.1", "train-2": "10.0.0.3"}]
 
 
 def test_names_that_could_not_be_brought_up_to_date_are_tried_again() -> None:

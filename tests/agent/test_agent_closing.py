@@ -6,6 +6,7 @@ Slurm's commands are small scripts over files. What everybody is told and does g
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -26,7 +27,7 @@ END, LATER = "2026-09-21T14:13:20Z", "2026-09-21T18:13:20Z"  # NOW, and four hou
 SCRIPTS = {
     "squeue": """case "$*" in
 *--states=pending*) grep PENDING "$HERE/jobs" | cut -d' ' -f1;;
-*--states=running*) grep RUNNING "$HERE/jobs" | cut -d' ' -f1,2;;
+*--states=running*) grep RUNNING "$HERE/jobs";;
 *) cut -d' ' -f1 "$HERE/jobs";;
 esac; true""",
     "scontrol": """case "$*" in
@@ -98,6 +99,11 @@ class Head:
         if not (self.stuck or (self.place / "nodes").read_text()):
             return ()
         return (Instance(instance_id="i-1", node="train-1", address="10.0.0.1", state="running"),)
+
+    def terminate(self, instance_ids: Sequence[str]) -> None:
+        """EC2's."""
+        self._do("terminate", " ".join(instance_ids))
+        self.have("nodes")
 
     def power_off(self) -> None:
         """The host's."""
@@ -305,3 +311,54 @@ def test_a_job_that_comes_while_an_idle_cluster_ends_opens_its_queues(head: Head
     head.look()
     head.have("jobs", "8 1 PENDING")
     assert head.look() == ["queue train UP", "queue cpu UP", "publish: cluster dev goes on"]
+
+
+def silent(head: Head, name: str = "squeue") -> Head:
+    """The same head, whose slurmctld does not answer this program from now on."""
+    head.have(name, "#!/bin/sh", "echo Unable to contact slurm controller >&2", "exit 1")
+    with pytest.raises(SlurmError):
+        head.look()
+    return head
+
+
+@pytest.mark.parametrize("name", ["squeue", "scontrol"])
+def test_an_end_without_slurm_is_made_by_ec2_five_minutes_later(head: Head, name: str) -> None:
+    silent(head, name)
+    before = len(head.story)
+    head.now = NOW + 299
+    with pytest.raises(SlurmError):
+        head.look()
+    head.now = NOW + 300
+    for _ in range(3):
+        head.look()
+    told = [line for line in head.story[before:] if line != CLOSED[0]]
+    assert told == ["terminate: i-1", *LEFT]
+
+
+def test_a_slurm_that_answers_again_ends_the_cluster_itself(head: Head) -> None:
+    silent(head)
+    head.have("squeue", "#!/bin/sh", SCRIPTS["squeue"])
+    head.now = NOW + 300
+    assert head.look() == [*CLOSED, "end machines", *LEFT]
+
+
+def test_an_end_that_was_moved_does_not_come_without_slurm(head: Head) -> None:
+    silent(head).bucket = LATER
+    head.now = NOW + 300
+    with pytest.raises(SlurmError):
+        head.look()
+
+
+def test_a_cluster_that_was_idle_when_slurm_fell_silent_ends(head: Head) -> None:
+    silent(idle(head)).now += 3900
+    for _ in range(3):
+        head.look()
+    assert head.story == ["terminate: i-1", *LEFT]
+
+
+def test_a_cluster_whose_jobs_slurm_never_told_does_not_end_for_being_idle(head: Head) -> None:
+    head.keeper.plan = replace(head.keeper.plan, lifetime=LifetimePlan(ttl_s=None, idle_s=3600))
+    head.keeper.deployed = replace(head.keeper.deployed, ends_at=None)
+    silent(head).now += 86400
+    with pytest.raises(SlurmError):
+        head.look()

@@ -18,6 +18,7 @@ from corral.agent.decide import (
     Undrain,
     Wake,
     World,
+    asks_for_stopped,
     decide,
 )
 from corral.agent.memory import Failures, Memory
@@ -41,7 +42,9 @@ def instance(of: str, id: str = "", address: str = "10.0.0.1") -> Instance:
     return Instance(instance_id=id or f"i-{of}", node=of, state="running", address=address)
 
 
-def world(nodes: Sequence[SlurmNode], instances: Sequence[Instance], static: str = "", notes: str = "") -> World:
+def world(
+    nodes: Sequence[SlurmNode], instances: Sequence[Instance], static: str = "", notes: str = "", stopped: str = ""
+) -> World:
     return World(
         nodes=nodes,
         shown=instances,
@@ -49,6 +52,7 @@ def world(nodes: Sequence[SlurmNode], instances: Sequence[Instance], static: str
         asked_for=frozenset(notes.split()),
         versions={"train/spot": "2"},
         now=NOW,
+        stopped=frozenset(stopped.split()),
     )
 
 
@@ -215,9 +219,40 @@ def test_a_queue_whose_machines_do_not_boot_is_stopped_after_the_tenth() -> None
     )
 
 
+def test_a_stop_that_slurm_did_not_hear_of_is_said_again() -> None:
+    off = [node("train-1", "IDLE+CLOUD+POWERED_DOWN")]
+    _, memory = decide(world(off, []), failed(10))
+    assert decide(world(off, []), memory)[0] == (Stop(queue="train", why="10 machines in a row did not boot"),)
+
+
 def test_a_stopped_queue_that_somebody_lets_go_on_has_ten_more() -> None:
     off = [node("train-1", "IDLE+CLOUD+POWERED_DOWN")]
-    assert decide(world(off, []), failed(10))[1].failures == {}
+    assert decide(world(off, [], stopped="train"), failed(10)) == ((), Memory())
+
+
+def test_a_static_node_is_not_woken_in_the_turn_that_stops_its_queue() -> None:
+    off = [node("train-1", "IDLE+CLOUD+POWERED_DOWN")]
+    found, _ = decide(world(off, [], static="train-1"), failed(10))
+    assert found == (Stop(queue="train", why="10 machines in a row did not boot"),)
+
+
+@pytest.mark.parametrize(("stopped", "woken"), [("train", ("cpu-1",)), ("", ("cpu-1", "train-1"))])
+def test_static_nodes_of_a_stopped_queue_sleep_until_it_goes_on(stopped: str, woken: tuple[str, ...]) -> None:
+    off = [node(name, "IDLE+CLOUD+POWERED_DOWN") for name in ("train-1", "cpu-1")]
+    assert decide(world(off, [], static="train-1 cpu-1", stopped=stopped), Memory())[0] == (Wake(nodes=woken),)
+
+
+@pytest.mark.parametrize(
+    ("states", "memory", "asks"),
+    [
+        ("IDLE+CLOUD", Memory(), False),
+        ("IDLE+CLOUD+POWERED_DOWN", Memory(), True),
+        ("IDLE+CLOUD", Memory(failures={"train": Failures(count=1, since=NOW)}), True),
+    ],
+    ids=["all are there", "one is off", "boots have failed"],
+)
+def test_whether_queues_are_stopped_is_asked_only_where_it_matters(states: str, memory: Memory, asks: bool) -> None:
+    assert asks_for_stopped(world([node("train-1", states)], [], static="train-1"), memory) == asks
 
 
 def test_a_machine_that_boots_after_them_ends_the_row() -> None:

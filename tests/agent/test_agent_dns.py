@@ -111,14 +111,26 @@ def test_published_names_are_in_the_zone_beside_those_before(aws: Clients, zone_
 
 def test_names_without_a_machine_are_pruned(aws: Clients, zone_id: str, zone: Zone) -> None:
     zone.publish({f"train-{number}": f"10.64.1.{number}" for number in (1, 2, 3)})
-    zone.prune({"train-2": "10.64.1.77"})
+    zone.prune(lambda: {"train-2": "10.64.1.77"})
     assert names(aws, zone_id) == {"train-2": "10.64.1.77"}
 
 
 def test_a_pruned_zone_has_nothing_left_to_prune(zone: Zone) -> None:
     addresses = {f"train-{number}": f"10.65.{number // 250}.{number % 250}" for number in range(1, 701)}
-    zone.prune(addresses)
-    assert zone.prune(addresses) == ()
+    zone.prune(lambda: addresses)
+    assert zone.prune(lambda: addresses) == ()
+
+
+def test_a_zone_is_read_before_it_is_asked_which_nodes_there_are(aws: Clients, zone_id: str, zone: Zone) -> None:
+    """What is named meanwhile is neither of those that are asked for nor of those that go."""
+    zone.publish({"train-1": "10.64.1.11"})
+
+    def named() -> dict[str, str]:
+        zone.publish({"train-2": "10.64.1.12"})
+        return {}
+
+    zone.prune(named)
+    assert names(aws, zone_id) == {"train-2": "10.64.1.12"}
 
 
 def test_a_zone_that_is_gone_is_told_by_its_id(aws: Clients) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import boto3
@@ -14,6 +15,7 @@ from agent.offered import offering, tags
 from box.ground import Clients, Ground
 from corral.agent.ec2 import Ec2, Ec2Error
 from corral.agent.identity import identity_in
+from corral.agent.world import Block
 from corral.model.deployed import DeployedTemplate
 
 TEMPLATE = DeployedTemplate(id="lt-1", version="1")
@@ -171,14 +173,29 @@ def test_an_instance_that_ec2_does_not_know_yet_does_not_keep_the_others_alive(
         ("VcpuLimitExceeded", "quota"),
         ("InvalidLaunchTemplateId.NotFound", "bad request"),
         ("SomethingNew", "bad request"),
+        ("InvalidCapacityReservationState.PendingActivation", "its capacity block has not begun"),
         ("RequestLimitExceeded", "throttled"),
+        ("ConcurrentTagAccess", "throttled"),
         ("Unavailable", "EC2 cannot be asked"),
+        ("InternalServerError", "EC2 cannot be asked"),
+        ("RequestExpired", "EC2 cannot be asked"),  # the head's clock is wrong
+        ("503", "EC2 cannot be asked"),  # what stands before EC2 answers
     ],
 )
 def test_an_error_says_what_would_help(code: str, kind: str) -> None:
     with pytest.raises(Ec2Error, match=rf"^{code}: Sorry\.$") as caught:
         refusing(code).launch(TEMPLATE, ["train-1"], "token", at_least=1)
     assert str(caught.value.kind) == kind
+
+
+def test_a_block_says_when_it_begins_and_ends() -> None:
+    made, begins = client(), datetime(2026, 9, 21, 11, 30, tzinfo=UTC)
+    held = {"CapacityReservationId": "cr-1", "StartDate": begins, "EndDate": begins + timedelta(days=1)}
+    stub = Stubber(made)
+    stub.add_response("describe_capacity_reservations", {"CapacityReservations": [held]})
+    stub.activate()
+    at = begins.timestamp()
+    assert Ec2(made, "dev").blocks(["cr-1"]) == {"cr-1": Block(begins=at, ends=at + 86_400)}
 
 
 def test_more_machines_at_once_than_an_account_may_have_are_not_asked_for() -> None:

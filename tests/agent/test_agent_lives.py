@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from sim.claims import broken
-from sim.life import lived
+from sim.claims import broken, judged
+from sim.faults import Fault
+from sim.life import begun, lived
 from sim.mutations import mutations
 
 LIVES = 60  # `make sim N=5000` lives more
@@ -25,10 +26,17 @@ def test_a_seed_is_always_the_same_life() -> None:
     assert (first.ec2.calls, first.journal.told) == (second.ec2.calls, second.journal.told)
 
 
+@pytest.mark.parametrize("seed", [1, 2, 3, 6, 7, 9, 11])  # of clusters with a node that is always there
+def test_a_queue_whose_machines_never_boot_launches_none_while_it_is_stopped(seed: int) -> None:
+    life = begun(seed)
+    life.faults.listed = (Fault(kind="does not boot", since=0.0, until=8000.0, chance=1.0),)
+    assert judged(life) == ()
+
+
 @pytest.mark.parametrize(
     "text",
     [
-        "without Wake(nodes=_asleep(settled, world.static))",
+        "without Wake(nodes=_asleep(settled, world.static, stopped))",
         "without Undrain(nodes=_healed(settled, held))",
     ],
 )

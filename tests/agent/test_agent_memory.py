@@ -16,6 +16,7 @@ from corral.agent.memory import (
     Cold,
     Intent,
     Memory,
+    awaiting,
     chilled,
     concluded,
     ending,
@@ -53,12 +54,21 @@ def rests(*refusals: tuple[float, Kind]) -> float:
         ([(0, Kind.EARLY_DEATH)], 600),
         ([(0, Kind.QUOTA)], 3600),
         ([(0, Kind.PERMISSION), (3600, Kind.PERMISSION)], 3600),
+        ([(after, Kind.NOT_BEGUN) for after in range(0, 3600, 60)], 60),
+        ([(0, Kind.NOT_BEGUN), (60, Kind.NOT_BEGUN), (120, Kind.CAPACITY)], 600),
     ],
 )
 def test_an_offer_rests_the_longer_the_more_often_it_refused(
     refusals: list[tuple[float, Kind]], seconds: float
 ) -> None:
     assert rests(*refusals) == seconds
+
+
+def test_an_offer_rests_until_its_block_begins_and_no_longer() -> None:
+    cold = awaiting(Memory(), {"later": NOW + 1500, "begun": NOW}, NOW).cold
+    assert {offer: (held.until, held.why) for offer, held in cold.items()} == {
+        "later": (NOW + 1500, "its capacity block begins at 2026-09-21 14:38 UTC")
+    }
 
 
 def test_many_nodes_of_one_refusal_are_one() -> None:

@@ -12,8 +12,10 @@ from agent.keepers import Desk, desk
 from agent.offered import offering, tags, with_efa, without_efa
 from box.ground import Clients, Ground
 from corral.agent.ec2 import Ec2
+from corral.agent.errors import AgentError
 from corral.agent.launches import AT_ONCE
 from corral.agent.memory import Memory
+from corral.agent.turn import Seen
 from corral.agent.world import Note, SlurmNode
 from corral.model.cluster import QueuePlan
 from render.plans import dev
@@ -90,15 +92,15 @@ def test_nodes_that_cannot_be_together_have_nothing_at_all(
 ) -> None:
     monkeypatch.setattr("corral.agent.launches.AT_ONCE", 2)
     told = made({"small": 2}, with_efa("small")).ask("resume", "train-[1-3]", "train-[1-3]")
-    assert (told[0].split(":")[0], tags(aws)) == ("power down train-[1-3]", [])
+    assert ([line.split(":")[0] for line in told], tags(aws)) == (["tell 1", "power down train-[1-3]"], [])
 
 
 def test_nodes_that_need_not_be_together_take_what_there_is(aws: Clients, made: Making) -> None:
     told = made({"small": 2, "smaller": 1}, without_efa("small", "smaller")).ask("resume", "cpu-[1-5]", "cpu-[1-5]")
     assert [line.split(":")[0] for line in told] == [
         "place cpu-1=10.64.1.4 cpu-2=10.64.1.5 cpu-3=10.64.1.6",
+        "tell 1",  # before its nodes go: nobody is left then who could be told
         "power down cpu-[4-5]",
-        "tell 1",
     ]
 
 
@@ -106,9 +108,72 @@ def test_who_waits_is_told_which_offer_said_what_and_when_it_is_asked_again(made
     head = made({"small": 1}, without_efa("small"))
     head.clock.now = 1_790_000_000.0  # 14:13:20 UTC
     assert head.ask("resume", "cpu-[1-3]", "cpu-[1-3]")[1:] == [
-        "power down cpu-[2-3]: corral: small: no room for cpu-[2-3], tried again at 14:23 UTC",
         "tell 1: corral: no machines for cpu-[2-3]: small: no room for cpu-[2-3], tried again at 14:23 UTC",
+        "power down cpu-[2-3]: corral: small: no room for cpu-[2-3], tried again at 14:23 UTC",
     ]
+
+
+def test_who_cannot_be_told_keeps_no_node_waiting(made: Making, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(*_: object) -> None:
+        raise AgentError("squeue failed: Invalid job id specified")
+
+    head = made({}, without_efa())
+    monkeypatch.setattr(head.told, "tell_waiting", gone)
+    told = head.ask("resume", "cpu-1", "cpu-1")
+    assert (told, head.left) == (["power down cpu-1: corral: the queue has no offer"], [])
+
+
+def test_nothing_is_launched_for_a_queue_that_is_stopped(aws: Clients, made: Making) -> None:
+    head = made({"open": None}, with_efa("open"), without_efa("open"))
+    head.keeper.stopped = lambda: frozenset({"train"})
+    told = head.ask("resume", "cpu-1,train-[1-2]", "train-[1-2]")
+    assert (told, nodes(aws)) == (
+        [
+            "tell 1: corral: no machines for train-[1-2]: queue train is stopped",
+            "power down train-[1-2]: corral: queue train is stopped",
+            "place cpu-1=10.64.1.4",
+        ],
+        ["cpu-1"],
+    )
+
+
+def test_nothing_is_launched_while_nobody_knows_which_queues_are_stopped(aws: Clients, made: Making) -> None:
+    def silent() -> frozenset[str]:
+        raise AgentError("Unable to contact slurm controller")
+
+    head = made({"open": None}, without_efa("open"))
+    head.keeper.stopped = silent
+    head.ask("resume", "cpu-1")
+    assert ([note.verb for note in head.left], nodes(aws)) == (["resume"], [])
+
+
+def test_static_nodes_of_a_stopped_queue_are_woken_when_somebody_lets_it_go_on(made: Making) -> None:
+    head = made({"open": None}, replace(without_efa("open"), min_nodes=1))
+    head.told.known = (SlurmNode(name="cpu-1", states=frozenset({"IDLE", "CLOUD", "POWERED_DOWN"})),)
+    for stopped in (frozenset({"cpu"}), frozenset[str]()):
+        head.keeper.stopped = lambda stopped=stopped: stopped
+        head.told.said.append(f"stopped: {' '.join(stopped)}")
+        head.keeper.compare(frozenset(), ())
+    assert head.told.said == ["stopped: cpu", "stopped: ", "power up cpu-1"]
+
+
+def test_a_block_that_has_not_begun_is_asked_the_second_it_begins(aws: Clients, made: Making) -> None:
+    head = made({"block": None}, without_efa("block"))
+    head.clock.now = 1_790_000_000.0  # 14:13:20 UTC
+    head.keeper.block_begins = {"block": head.clock.now + 1500}
+    told = head.ask("resume", "cpu-1", key="1-1")
+    why = "block: its capacity block begins at 2026-09-21 14:38 UTC, tried again at 14:38 UTC"
+    head.clock.now += 1500
+    head.ask("resume", "cpu-1", key="2-1")
+    assert (told, nodes(aws)) == ([f"power down cpu-1: corral: {why}"], ["cpu-1"])
+
+
+def test_a_node_that_is_named_is_among_those_that_were_seen(made: Making) -> None:
+    """Else whoever keeps the names to what there is takes it away."""
+    head = made({"open": None}, without_efa("open"))
+    head.keeper.compare(frozenset(), ())
+    head.ask("resume", "cpu-1")
+    assert head.keeper.seen == Seen(addresses={"cpu-1": "10.64.1.4"}, running={})
 
 
 def test_a_queue_without_offers_says_so(made: Making) -> None:
@@ -217,7 +282,7 @@ def test_where_that_zone_has_no_room_the_job_begins_anew_without_them(aws: Clien
     head = made({"first": None, "one": 1}, apart)
     Ec2(aws("ec2"), "dev").launch(head.keeper.deployed.templates["one"], ["train-1"], "a", at_least=1)
     told = head.ask("resume", "train-[2-3]", "train-[1-3]")
-    assert [line.split(":")[0] for line in told] == ["replace train-1", "power down train-[2-3]", "tell 1"]
+    assert [line.split(":")[0] for line in told] == ["replace train-1", "tell 1", "power down train-[2-3]"]
 
 
 def test_boots_that_failed_are_counted_for_their_queue(made: Making) -> None:

@@ -11,7 +11,7 @@ from itertools import pairwise
 from corral.model.node_names import queue_of
 from sim.ec2 import BOOT_S, Endless, Machine
 from sim.faults import QUIET_AFTER
-from sim.life import END, Life, begun
+from sim.life import END, TURN, Life, begun
 from sim.slurm import RESUME_TIMEOUT, SUSPEND_TIMEOUT, Node
 
 LOOK_EACH = 60.0
@@ -26,7 +26,12 @@ SETTLED = QUIET_AFTER + RESUME_TIMEOUT + 3600.0  # the longest rest, the longest
 
 def broken(seed: int) -> tuple[str, ...]:
     """What does not hold in the life of this seed; empty where all does."""
-    life, watch = begun(seed), Watch()
+    return judged(begun(seed))
+
+
+def judged(life: Life) -> tuple[str, ...]:
+    """The same of a life that is about to begin; it is lived to its end, or until something does not hold."""
+    watch = Watch()
     while life.clock.age < END:
         try:
             life.clock.run(life.clock.age + LOOK_EACH)
@@ -95,7 +100,7 @@ def _wrong(life: Life) -> Iterator[tuple[str, str]]:
             yield f"lost {node.name}", f"{node.name} has no machine and Slurm does not know"
         if life.slurm.is_stranger(node) and _is_free(node):
             yield f"stranger {node.name}", f"{node.name}, which its queue has no more, is up without a job"
-        if node.name in _static(life) and node.state == "off":
+        if node.name in _static(life) and node.state == "off" and queue_of(node.name) not in life.slurm.stopped_now():
             yield f"static {node.name}", f"{node.name} is always there and is off"
     yield from _zones_of_idle(life, by_node)
     for machines in by_node.values():
@@ -114,6 +119,7 @@ def _never(life: Life) -> Iterator[str]:
     yield from (f"{one} was ended while a job was on it" for one in life.ec2.robbed)
     yield from (f"{name} takes no more jobs, and worked well" for name in life.slurm.spoiled)
     yield from _sick(life)
+    yield from _stopped(life)
     for name in life.slurm.by_hand:
         if not life.slurm.known[name].drain:
             yield f"{name} was drained by an administrator, and is used"
@@ -137,6 +143,15 @@ def _sick(life: Life) -> Iterator[str]:
             for one in life.ec2.of(name):
                 if one.sick_at is not None and one.address == node.address and one.sick_at < job.placed:
                     yield f"job {job.id} was given {one.id} of {name}, which is sick"
+
+
+def _stopped(life: Life) -> Iterator[str]:
+    """A queue that is stopped costs no new machine, whoever asks for one."""
+    yield from (f"{name} was woken while its queue is stopped" for name in life.slurm.woken)
+    for queue, since, until in life.slurm.closed:
+        for one in life.ec2.machines:
+            if queue_of(one.node) == queue and since + TURN < one.launched_at < until:
+                yield f"{one.id} of {one.node} was launched {one.launched_at - since:.0f} s after its queue was stopped"
 
 
 def _unjust(life: Life) -> Iterator[str]:

@@ -137,7 +137,17 @@ class Life:
             if now < self._due:
                 return
             ec2, slurm = Killable(self.ec2, self.faults), Killable(self.slurm, self.faults)
-            self.keeper = Keeper(self.plan, self.deployed, ec2, slurm, self._save, self.clock, self.journal, self.saved)
+            self.keeper = Keeper(
+                self.plan,
+                self.deployed,
+                ec2,
+                slurm,
+                self._save,
+                self.clock,
+                self.journal,
+                self.saved,
+                stopped=slurm.stopped_queues,
+            )
             self._compare = now + TURN
         if now >= self._due:
             self._left = self.keeper.answer(tuple(self.notes), self._done)

@@ -68,7 +68,8 @@ class Node:
 class SimSlurm:
     """`note`: what slurmctld's programs leave: a verb, nodes and the jobs that wait.
 
-    `spoiled`: nodes that are to go, as the keeper said while they worked.
+    `spoiled`: nodes that are to go, as the keeper said while they worked. `closed`: the queues that were stopped, since
+    when and until when; `woken`: nodes that the keeper woke meanwhile.
     """
 
     clock: Clock
@@ -80,6 +81,8 @@ class SimSlurm:
     known: dict[str, Node] = field(default_factory=dict)
     stopped: dict[str, float] = field(default_factory=dict)
     stops: dict[str, int] = field(default_factory=dict)
+    closed: list[tuple[str, float, float]] = field(default_factory=list)
+    woken: list[str] = field(default_factory=list)
     by_hand: set[str] = field(default_factory=set)
     spoiled: list[str] = field(default_factory=list)
 
@@ -113,10 +116,11 @@ class SimSlurm:
         for name in nodes:
             node = self.known[name]
             node.asap, node.reason = True, reason or node.reason
-            self.spoiled += [name] * (node.job is not None)
+            self.spoiled += [name] * _runs(node)
 
     def power_up(self, nodes: Sequence[str]) -> None:
         self._reached()
+        self.woken += [name for name in nodes if queue_of(name) in self.stopped_now()]
         self._start([self.known[name] for name in nodes if self.known[name].state == "off"], [])
 
     def undrain(self, nodes: Sequence[str]) -> None:
@@ -131,6 +135,11 @@ class SimSlurm:
         self._reached()
         self.stops[queue] = self.stops.get(queue, 0) + 1
         self.stopped[queue] = self.clock.now + 1800  # somebody looks after half an hour, and lets it go on
+        self.closed.append((queue, self.clock.now, self.stopped[queue]))
+
+    def stopped_queues(self) -> frozenset[str]:
+        self._reached()
+        return self.stopped_now()
 
     def tell_waiting(self, jobs: Sequence[int], text: str) -> None:
         self._reached()
@@ -146,9 +155,9 @@ class SimSlurm:
             self._to(node, "up")
 
     def works(self, machine: Machine) -> bool:
-        """Whether a job is on it."""
+        """Whether a job runs on it."""
         node = self.known[machine.node]
-        return node.state == "up" and node.address == machine.address and node.job is not None
+        return node.state == "up" and node.address == machine.address and _runs(node)
 
     def drain(self, machine: Machine) -> None:
         """What a health check does."""
@@ -237,7 +246,7 @@ class SimSlurm:
 
     def _schedule(self) -> None:
         for job in self.jobs:
-            if job.ends or job.nodes or job.eligible > self.clock.now or job.queue in self._stopped():
+            if job.ends or job.nodes or job.eligible > self.clock.now or job.queue in self.stopped_now():
                 continue
             free = [
                 node
@@ -302,12 +311,17 @@ class SimSlurm:
     def _queue(self, name: str) -> QueuePlan:
         return next(queue for queue in self.queues if queue.name == queue_of(name))
 
-    def _stopped(self) -> set[str]:
-        return {queue for queue, until in self.stopped.items() if until > self.clock.now}
+    def stopped_now(self) -> frozenset[str]:
+        return frozenset(queue for queue, until in self.stopped.items() if until > self.clock.now)
 
     def _reached(self) -> None:
         if self.faults.now("slurmctld"):
             raise Away("Unable to contact slurm controller")
+
+
+def _runs(node: Node) -> bool:
+    """Whether a job runs there; one that still waits for its other nodes loses nothing."""
+    return node.job is not None and node.job.began is not None
 
 
 def _shown(node: Node) -> SlurmNode:

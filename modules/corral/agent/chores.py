@@ -52,18 +52,21 @@ def do(chore: Chore) -> None:
 
 @dataclass(kw_only=True)
 class Names:
-    """Keeps the cluster's zone to what there is. `seen`: what the keeper saw last; None before its first look."""
+    """Keeps the cluster's zone to what there is. `seen`: what the keeper saw last; None before its first look.
+
+    `prune` asks for the addresses itself, when it knows what is in the zone: the keeper names nodes meanwhile.
+    """
 
     seen: Callable[[], Seen | None]
-    prune: Callable[[Mapping[str, str]], object]
+    prune: Callable[[Callable[[], Mapping[str, str]]], object]
     _known: Mapping[str, str] | None = None
 
     def __call__(self) -> None:
         """Asks Route 53 only where something has changed since the last time that it did what it was asked."""
         if (seen := self.seen()) is None or seen.addresses == self._known:
             return
-        self.prune(seen.addresses)
-        self._known = seen.addresses
+        self.prune(lambda: (self.seen() or seen).addresses)
+        self._known = seen.addresses  # what came since is looked at the next time
 
 
 @dataclass(kw_only=True)

@@ -14,9 +14,19 @@ from corral.agent.errors import AgentError
 from corral.agent.events import Event, Journal
 from corral.agent.hosts import Host
 from corral.agent.jobs import running_jobs
-from corral.agent.lifetime import FIRST_LOOK_S, Life, Moment, Progress, Step, next_steps, why_over
+from corral.agent.lifetime import (
+    FIRST_LOOK_S,
+    Life,
+    Moment,
+    Progress,
+    Step,
+    next_steps,
+    steps_without_slurm,
+    why_over,
+)
 from corral.agent.pulse import seconds
 from corral.agent.report import stopped_queues
+from corral.agent.slurm import SlurmError
 from corral.agent.turn import Keeper
 from corral.model.timers import WARN_AHEAD_S
 
@@ -48,6 +58,8 @@ class Closing:
     sleep: Callable[[float], None] = time.sleep
     _began_at: float | None = None
     _used_at: float = 0.0
+    _jobs: int = 1  # as if there were one, until Slurm has said
+    _silent_since: float | None = None
     _ends_at: float | None = None
     _progress: Progress = Progress()  # noqa: RUF009  frozen
 
@@ -66,11 +78,27 @@ class Closing:
         now = self.clock()
         look_s = 0.0 if self._progress.begun else self.first_look_s  # what has begun goes on
         life = Life(ends_at=self._end(keeper, now), idle_s=keeper.plan.lifetime.idle_s, first_look_s=look_s)
-        moment = self._moment(now)
-        steps = next_steps(life, moment, self._progress)
-        for step in steps:
-            self._do(step, keeper, why_over(life, moment))
+        if self._began_at is None:
+            self._began_at = self._used_at = now
+        try:
+            moment = self._asked_of_slurm(now)
+            steps = next_steps(life, moment, self._progress)
+            self._do_all(steps, keeper, why_over(life, moment))
+        except SlurmError as error:
+            if self._silent_since is None:
+                self._silent_since = now
+            moment = self._moment(now)
+            if not (steps := steps_without_slurm(life, moment, self._progress)):
+                raise
+            log.error("the end goes on without Slurm: %s", error)
+            self._do_all(steps, keeper, why_over(life, moment))
+        else:
+            self._silent_since = None
         return bool(steps) and Step.LEAVE not in steps
+
+    def _do_all(self, steps: Sequence[Step], keeper: Keeper, why: str) -> None:
+        for step in steps:
+            self._do(step, keeper, why)
 
     def _end(self, keeper: Keeper, now: float) -> float | None:
         """The end of the cluster: where it is near, as the bucket has it now. Another one is warned of anew."""
@@ -89,14 +117,24 @@ class Closing:
             log.error("the end of the cluster cannot be asked: %s", error)
             return self._ends_at or known
 
-    def _moment(self, now: float) -> Moment:
-        jobs = len(slurm.squeue("--all", "--format=%i").splitlines())
-        if self._began_at is None:
-            self._began_at = self._used_at = now
-        if jobs:
+    def _asked_of_slurm(self, now: float) -> Moment:
+        self._jobs = len(slurm.squeue("--all", "--format=%i").splitlines())
+        if self._jobs:
             self._used_at = now
-        machines = sum(not one.ended for one in self.ec2.instances())
-        return Moment(now=now, began_at=self._began_at, used_at=self._used_at, jobs=jobs, machines=machines)
+        return self._moment(now)
+
+    def _moment(self, now: float) -> Moment:
+        return Moment(
+            now=now,
+            began_at=self._began_at or now,
+            used_at=self._used_at,
+            jobs=self._jobs,
+            machines=len(self._machines()),
+            silent_since=self._silent_since,
+        )
+
+    def _machines(self) -> Sequence[str]:
+        return [one.instance_id for one in self.ec2.instances() if not one.ended]
 
     def _do(self, step: Step, keeper: Keeper, why: str) -> None:
         name = keeper.plan.name
@@ -109,6 +147,8 @@ class Closing:
                 self._open(keeper)
             case Step.END_MACHINES:
                 slurm.power_down(_up(), f"corral: the cluster ends: {why}")
+            case Step.END_INSTANCES:
+                self._end_instances(why)
             case Step.SAVE:
                 self._save(name)
                 self._progress = replace(self._progress, saved=True)
@@ -127,6 +167,13 @@ class Closing:
         keeper.is_closing, self._progress = True, replace(self._progress, begun=True)
         drain(queues, self.journal, now=True)
         self._progress = replace(self._progress, closed=True)
+
+    def _end_instances(self, why: str) -> None:
+        """EC2 says whose they are by their tags, so the head is not among them."""
+        ids = list(self._machines())
+        self.ec2.terminate(ids)
+        why = f"the cluster ends ({why}), and Slurm cannot be asked"
+        self.journal.tell(Event.TERMINATED, f"{', '.join(ids)}: {why}", instances=ids, why=why)
 
     def _open(self, keeper: Keeper) -> None:
         stopped = self.note.read_text(encoding="utf-8").split()

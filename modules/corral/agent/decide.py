@@ -96,6 +96,7 @@ class World:
     `strangers`: nodes that the cluster has no more, and that go when they are free.
     `static`: nodes that are always there. `asked_for`: nodes of notes that wait for an answer. `versions`: of the
     launch template of each offer. `zones`: of the offers of queues whose nodes must be in one to work together.
+    `stopped`: queues that start no job now, whoever stopped them.
     """
 
     nodes: Sequence[SlurmNode]
@@ -107,6 +108,7 @@ class World:
     strangers: frozenset[str] = frozenset()
     rests: Mapping[Kind, Rest] = field(default_factory=lambda: RESTS)
     zones: Mapping[str, str] = field(default_factory=dict)
+    stopped: frozenset[str] = frozenset()
 
 
 def decide(world: World, memory: Memory) -> tuple[tuple[Action, ...], Memory]:
@@ -136,6 +138,7 @@ def decide(world: World, memory: Memory) -> tuple[tuple[Action, ...], Memory]:
     silent = {name for name in failed if by_name[name].reason.startswith("Not responding")}
 
     memory, stops = _counted(world, replace(memory, wrong=wrong))
+    stopped = world.stopped.union(stop.queue for stop in stops)
     due = (*_due(lost, wrong, world.now, LOST_AFTER_S), *_due(ended, wrong, world.now, ENDED_AFTER_S))
     drained = frozenset(node.name for node in world.nodes if _drained_by_hand(node))
     actions: tuple[Action, ...] = (
@@ -149,10 +152,15 @@ def decide(world: World, memory: Memory) -> tuple[tuple[Action, ...], Memory]:
         Replace(nodes=_leaving(wanting, world.strangers), why="its queue has it no more"),
         Replace(nodes=_apart(wanting, held, world), why="the idle nodes of its queue are in another zone"),
         Undrain(nodes=_healed(settled, held)),
-        Wake(nodes=_asleep(settled, world.static)),
+        Wake(nodes=_asleep(settled, world.static, stopped)),
         *stops,
     )
     return tuple(action for action in actions if _concerns(action)), memory
+
+
+def asks_for_stopped(world: World, memory: Memory) -> bool:
+    """Whether it matters now which queues are stopped: a node would be woken, or boots have failed."""
+    return bool(memory.failures) or bool(_asleep(world.nodes, world.static, frozenset()))
 
 
 def failed_to_boot(memory: Memory, instances: Iterable[Instance]) -> Memory:
@@ -180,18 +188,19 @@ def _counted(world: World, memory: Memory) -> tuple[Memory, tuple[Stop, ...]]:
     for one in world.shown:
         if one.coming and up.get(one.node) == one.address:
             newest[queue_of(one.node)] = max(newest.get(queue_of(one.node), 0.0), one.launched_at)
-    failures = {queue: held for queue, held in memory.failures.items() if newest.get(queue, -1.0) < held.since}
+    failures = {
+        queue: held
+        for queue, held in memory.failures.items()
+        # One that is stopped begins a new row: boots that were under way still fail then.
+        if newest.get(queue, -1.0) < held.since and queue not in world.stopped
+    }
     stops = tuple(
         Stop(queue=queue, why=f"{held.count} machines in a row did not boot")
         for queue, held in sorted(failures.items())
         if held.count >= FAILURES_IN_A_ROW
     )
-    memory = replace(
-        memory,
-        failures={queue: held for queue, held in failures.items() if held.count < FAILURES_IN_A_ROW},
-        counted=(*memory.counted, *(one.instance_id for one in new)),
-    )
-    return memory, stops
+    counted = (*memory.counted, *(one.instance_id for one in new))
+    return replace(memory, failures=failures, counted=counted), stops
 
 
 def _drained_by_hand(node: SlurmNode) -> bool:
@@ -310,12 +319,16 @@ def _has_blamed(node: SlurmNode, held: Sequence[Instance]) -> bool:
     return _blamed(node) in {one.instance_id for one in held}
 
 
-def _asleep(settled: Sequence[SlurmNode], static: frozenset[str]) -> tuple[str, ...]:
+def _asleep(settled: Sequence[SlurmNode], static: frozenset[str], stopped: frozenset[str]) -> tuple[str, ...]:
+    """Nodes to wake. Not those of a queue that is stopped: slurmctld would launch them, one after another for ever."""
     return tuple(
         sorted(
             node.name
             for node in settled
-            if node.name in static and "POWERED_DOWN" in node.states and "DRAIN" not in node.states
+            if node.name in static
+            and "POWERED_DOWN" in node.states
+            and "DRAIN" not in node.states
+            and queue_of(node.name) not in stopped
         )
     )
 

@@ -6,7 +6,7 @@ records that Route 53 creates for a public hosted zone" (the SOA's fields).
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -75,9 +75,13 @@ class Zone:
         """Names nodes that were just launched. It can be repeated; other nodes' names stay. Raises DnsError."""
         self._apply([Change(action="UPSERT", record=record) for record in records(addresses, self._name)])
 
-    def prune(self, addresses: Mapping[str, str]) -> tuple[Change, ...]:
-        """What was changed so that the zone names these nodes alone: all that have a machine. Raises DnsError."""
-        wanted = changes(addresses, self._present(), self._name)
+    def prune(self, addresses: Callable[[], Mapping[str, str]]) -> tuple[Change, ...]:
+        """What was changed so that the zone names these nodes alone: all that have a machine. Raises DnsError.
+
+        The nodes are asked for when the zone has been read: what is named meanwhile is among them, and stays.
+        """
+        present = self._present()
+        wanted = changes(addresses(), present, self._name)
         self._apply(wanted)
         return wanted
 

@@ -11,7 +11,7 @@ from corral.agent.budget import Budget
 from corral.agent.errors import AgentError
 from corral.agent.identity import NODES_TAG, IdentityError, identity_in
 from corral.agent.refusals import Kind, kind_of
-from corral.agent.world import Instance
+from corral.agent.world import Block, Instance
 from corral.model.deployed import DeployedTemplate
 from corral.model.node_names import fold, number_of, queue_of
 
@@ -78,14 +78,18 @@ class Ec2:
             found = [one for page in pages for one in _instances(page["Reservations"])]
         return tuple(sorted(found, key=lambda one: (queue_of(one.node), number_of(one.node), one.launched_at)))
 
-    def block_ends(self, blocks: Sequence[str]) -> Mapping[str, float]:
-        """When capacity blocks end, in seconds since 1970, by their ids. Raises Ec2Error."""
+    def blocks(self, blocks: Sequence[str]) -> Mapping[str, Block]:
+        """Those of the capacity blocks that have an end, by their ids. Raises Ec2Error."""
         if not blocks:
             return {}
         with _explained():
             answer = self._client.describe_capacity_reservations(CapacityReservationIds=list(blocks))
         held = answer["CapacityReservations"]
-        return {one["CapacityReservationId"]: _seconds(one["EndDate"]) for one in held if one.get("EndDate")}
+        return {
+            one["CapacityReservationId"]: Block(begins=_seconds(one.get("StartDate")), ends=_seconds(one["EndDate"]))
+            for one in held
+            if one.get("EndDate")
+        }
 
     def terminate(self, instance_ids: Sequence[str]) -> None:
         """Ends instances; those that have ended already are no error. Raises Ec2Error.

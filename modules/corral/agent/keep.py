@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from corral.agent import slurm
+from corral.agent import partitions, slurm
 from corral.agent.alone import alone
 from corral.agent.chores import Chore, Names, Switches, start
 from corral.agent.closing import LOOK_EACH_S as ENDING_EACH_S
@@ -42,7 +42,7 @@ from corral.model.markets import Market
 TURN_S = 30.0  # how long a note can lie where its bell was not heard
 REST_S = RESTS[Kind.CAPACITY].first_s
 STATE = SPOOL.parent
-_BLOCK_LOOK_S = 120.0  # when capacity blocks end: it may be moved, and is known ten minutes ahead
+_BLOCK_LOOK_S = 120.0  # when capacity blocks begin and end: it may be moved, and is known ten minutes ahead
 _DUMP_LOOK_S = 600.0  # whether a day has passed since the last one
 
 log = logging.getLogger("corral.agent")
@@ -96,6 +96,7 @@ def keep(
             known=load(memory),
             naming=outside.zone if outside else None,
             rests=rests(rest_s),
+            stopped=partitions.stopped,
         )
         start(_chores(keeper, ec2, outside, turn_s) if outside else ())
         rounds = Rounds(
@@ -114,8 +115,10 @@ def _chores(keeper: Keeper, ec2: Ec2, outside: Outside, turn_s: float) -> tuple[
     }
 
     def look_at_blocks() -> None:
-        ends = ec2.block_ends(sorted(set(blocks.values())))
-        keeper.block_ends = {offer: ends[block] for offer, block in blocks.items() if block in ends}
+        found = ec2.blocks(sorted(set(blocks.values())))
+        held = {offer: found[block] for offer, block in blocks.items() if block in found}
+        keeper.block_begins = {offer: one.begins for offer, one in held.items()}
+        keeper.block_ends = {offer: one.ends for offer, one in held.items()}
 
     def seen() -> Seen | None:
         return keeper.seen
@@ -134,7 +137,7 @@ def _chores(keeper: Keeper, ec2: Ec2, outside: Outside, turn_s: float) -> tuple[
             else ()
         ),
         *(
-            (Chore(name="ends of capacity blocks", each_s=min(_BLOCK_LOOK_S, 4 * turn_s), act=look_at_blocks),)
+            (Chore(name="times of capacity blocks", each_s=min(_BLOCK_LOOK_S, 4 * turn_s), act=look_at_blocks),)
             * bool(blocks)
         ),
         Chore(name="dump of the accounting", each_s=_DUMP_LOOK_S, act=dump_if_due, first_s=_DUMP_LOOK_S),

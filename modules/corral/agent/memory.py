@@ -7,6 +7,7 @@ call that changes something and after it. Times are seconds since 1970.
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from corral.agent.install import Placement, install
@@ -74,9 +75,22 @@ def chilled(memory: Memory, offer: str, kind: Kind, why: str, now: float, rests:
     before, rest = memory.cold.get(offer), rests[kind]
     if before and before.until > now and before.kind == kind:
         return memory  # many nodes of one refusal are one
-    strikes = before.strikes + 1 if before else 1
+    # That a block has not begun yet says nothing of what it will give.
+    strikes = before.strikes + 1 if before and before.kind is not Kind.NOT_BEGUN else 1
     until = now + min(rest.first_s * 2 ** min(strikes - 1, 16), rest.longest_s)
     return replace(memory, cold={**memory.cold, offer: Cold(until=until, strikes=strikes, kind=kind, why=why)})
+
+
+def awaiting(memory: Memory, begins: Mapping[str, float], now: float) -> Memory:
+    """With the offers of capacity blocks that have not begun as ones that rest until then. `begins`: by offer."""
+    cold = {
+        offer: Cold(
+            until=begin, strikes=1, kind=Kind.NOT_BEGUN, why=f"its capacity block begins at {_moment(begin)} UTC"
+        )
+        for offer, begin in begins.items()
+        if now < begin
+    }
+    return replace(memory, cold={**memory.cold, **cold}) if cold else memory
 
 
 def warmed(memory: Memory, offer: str) -> Memory:
@@ -156,3 +170,7 @@ def load(file: Path = MEMORY) -> Memory:
 def save(memory: Memory, file: Path = MEMORY) -> None:
     """Whole, or not at all."""
     install((Placement(path=str(file), content=to_line(memory).encode(), mode=0o600),))
+
+
+def _moment(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M")

@@ -13,6 +13,7 @@ class Kind(StrEnum):
     """The kinds of refusals."""
 
     CAPACITY = "no capacity"
+    NOT_BEGUN = "its capacity block has not begun"
     EARLY_DEATH = "ended by EC2 after its launch"
     QUOTA = "quota"
     PERMISSION = "permission"
@@ -31,10 +32,12 @@ class Rest:
     longest_s: float
 
 
-# Capacity comes and goes within minutes; a quota, a permission or a template changes when somebody changes it, and an
-# hour later it is tried whether somebody has. A new configuration ends every rest.
+# Capacity comes and goes within minutes; a block begins at its minute, and is paid for from then on. A quota, a
+# permission or a template changes when somebody changes it, and an hour later it is tried whether somebody has. A new
+# configuration ends every rest.
 RESTS: Mapping[Kind, Rest] = {
     Kind.CAPACITY: Rest(first_s=600, longest_s=3600),
+    Kind.NOT_BEGUN: Rest(first_s=60, longest_s=60),
     Kind.EARLY_DEATH: Rest(first_s=600, longest_s=3600),
     Kind.QUOTA: Rest(first_s=3600, longest_s=3600),
     Kind.PERMISSION: Rest(first_s=3600, longest_s=3600),
@@ -66,6 +69,7 @@ _KINDS: Mapping[Kind, tuple[str, ...]] = {
         "Unsupported",  # this type is not in this zone; another offer may be in another
         "InsufficientFreeAddressesInSubnet",
     ),
+    Kind.NOT_BEGUN: ("InvalidCapacityReservationState.PendingActivation",),
     Kind.QUOTA: (
         "InstanceLimitExceeded",
         "MaxSpotInstanceCountExceeded",
@@ -81,14 +85,28 @@ _KINDS: Mapping[Kind, tuple[str, ...]] = {
         "PendingVerification",
         "UnauthorizedOperation",
     ),
-    Kind.THROTTLE: ("RequestLimitExceeded", "Throttling", "ThrottlingException", "EC2ThrottledException"),
+    Kind.THROTTLE: (
+        "ConcurrentTagAccess",  # somebody changes the tags of the same thing in this moment
+        "EC2ThrottledException",
+        "RequestLimitExceeded",
+        "RequestThrottled",
+        "Throttling",
+        "ThrottlingException",
+    ),
     Kind.LATE: ("InvalidInstanceID.NotFound",),
     Kind.STALE: ("IdempotentParameterMismatch",),  # the template has changed since; what there is, is shown
     Kind.OUTAGE: (
+        # botocore's word for an answer without a code of its own: the HTTP status
+        "500",
+        "502",
+        "503",
+        "504",
         "ExpiredToken",
         "InternalError",
         "InternalFailure",
-        "RequestExpired",
+        "InternalServerError",
+        "RequestExpired",  # this machine's clock is wrong, and chrony mends that
+        "RequestTimeTooSkewed",
         "ServiceUnavailable",
         "Unavailable",
     ),

@@ -102,14 +102,19 @@ class Naming(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What there was at the keeper's last look: addresses by node, and the running instances of nodes that are up."""
+    """What there was at the keeper's last look: addresses by node, and the running instances of nodes that are up.
+
+    The addresses are also of nodes that were launched since.
+    """
 
     addresses: Mapping[str, str]
     running: Mapping[str, str]
 
 
 class Keeper:
-    """One cluster's. `save` keeps what it knows; `clock` gives seconds since 1970."""
+    """One cluster's. `save` keeps what it knows; `clock` gives seconds since 1970. `stopped`: the queues that start no
+    job, as `partitions.stopped` asks for them.
+    """
 
     def __init__(
         self,
@@ -123,17 +128,20 @@ class Keeper:
         known: Memory,
         naming: Naming | None = None,
         rests: Mapping[Kind, Rest] = RESTS,
+        stopped: Callable[[], frozenset[str]] = frozenset,
     ) -> None:
         self.plan, self.deployed = plan, deployed
         self.is_closing = False  # then nodes that are always there may go
         self._cloud, self._scheduler, self._journal = cloud, scheduler, journal
         self._save, self._clock = save, clock
         self._naming, self._rests = naming, rests
+        self.stopped = stopped
         self.memory = known
         self.seen: Seen | None = None
         self.nodes: Sequence[SlurmNode] = ()  # as Slurm had them at the last look
         self._told: Mapping[str, observed.Seen] | None = None
-        # When the blocks of offers end, as somebody asked EC2 last, and the machines whose jobs know of it.
+        # When the blocks of offers begin and end, as somebody asked EC2 last; the machines whose jobs know of an end.
+        self.block_begins: Mapping[str, float] = {}
         self.block_ends: Mapping[str, float] = {}
         self._leaving = frozenset[str]()
 
@@ -163,6 +171,8 @@ class Keeper:
             now=self._clock(),
             rests=self._rests,
         )
+        if mending.asks_for_stopped(world, self.memory):
+            world = replace(world, stopped=self.stopped())
         self._leave_blocks(world)
         actions, self.memory = mending.decide(world, self.memory)
         self.seen = _seen(world, memory.instances(self.memory, shown, world.now))
@@ -172,7 +182,7 @@ class Keeper:
 
     def _leave_blocks(self, world: World) -> None:
         """Before what runs in capacity blocks is ended."""
-        self.memory = block_end.closed(self.memory, self.block_ends, world.now)
+        self.memory = self._by_blocks(world.now)
         for step in block_end.steps(self.block_ends, world.nodes, world.shown, self._leaving, world.now):
             match step:
                 case Leave():
@@ -183,6 +193,10 @@ class Keeper:
                     self._mended(Event.DRAINING, step.nodes, step.reason.removeprefix("corral: "))
                 case mending.Forget():
                     self._mend(step)
+
+    def _by_blocks(self, now: float) -> Memory:
+        """What is known, with the offers whose blocks end soon or have not begun as ones that rest."""
+        return memory.awaiting(block_end.closed(self.memory, self.block_ends, now), self.block_begins, now)
 
     def _answer(self, note: Note) -> bool:
         """True if what a note asks for is done, or need not be."""
@@ -204,9 +218,14 @@ class Keeper:
         if self._clock() > note.asked_at + RESUME_TIMEOUT_S:
             log.warning("give up %s: wanted more than %s s ago", fold(note.nodes), RESUME_TIMEOUT_S)
             return
+        # Without slurmctld's word nothing is launched: who stops a queue, stops its bill.
+        stopped = self.stopped()
         shown = self._cloud.instances()
-        self.memory = block_end.closed(self.memory, self.block_ends, self._clock())
+        self.memory = self._by_blocks(self._clock())
         for wish in launches.wishes(self.plan, note):
+            if wish.queue.name in stopped:
+                self._without(note, wish.nodes, f"queue {wish.queue.name} is stopped")
+                continue
             done = self._serve(wish, shown)
             if addresses := {one.node: one.address for one in done.instances if one.address}:
                 self._scheduler.place(addresses)
@@ -218,6 +237,8 @@ class Keeper:
 
     def _name(self, addresses: Mapping[str, str]) -> None:
         """Names are brought up to date later as well: no node waits for them."""
+        if self.seen:  # before: what is named and was not seen would be taken away
+            self.seen = replace(self.seen, addresses={**self.seen.addresses, **addresses})
         try:
             if self._naming:
                 self._naming.publish(addresses)
@@ -308,11 +329,19 @@ class Keeper:
         self._without(note, done.without, f"{done.why}{again}")
 
     def _without(self, note: Note, nodes: Sequence[str], why: str) -> None:
-        self._scheduler.power_down(nodes, f"corral: {why}"[:_REASON_LENGTH])
         gone = set(nodes)
         jobs = [job.job_id for job in note.jobs if not gone.isdisjoint(job.nodes)]
-        self._scheduler.tell_waiting(jobs, f"corral: no machines for {fold(nodes)}: {why}")
+        self._tell_waiting(jobs, f"corral: no machines for {fold(nodes)}: {why}")
+        self._scheduler.power_down(nodes, f"corral: {why}"[:_REASON_LENGTH])
         self._journal.tell(Event.WITHOUT, f"{fold(nodes)}: {why}", nodes=fold(nodes), jobs=jobs)
+
+    def _tell_waiting(self, jobs: Sequence[int], text: str) -> None:
+        """Before their nodes go: a job that Slurm has ended has nobody left who could be told. Nothing waits for it."""
+        try:
+            if jobs:
+                self._scheduler.tell_waiting(jobs, text)
+        except AgentError as error:
+            log.error("tell those who wait for %s: %s", ", ".join(str(job) for job in jobs), error)
 
     def _end(self, note: Note) -> None:
         """Ends the machines of nodes that Slurm has let go, or whose machines did not become nodes in time."""

@@ -78,6 +78,14 @@ class Instance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """When a capacity block begins and ends."""
+
+    begins: float
+    ends: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingJob:
     """A job, and the nodes that it waits for. `beside`: those that it has already."""
 
