@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from corral.agent.block_end import Leave, closed, steps
 from corral.agent.decide import Forget
 from corral.agent.memory import Memory
@@ -24,7 +26,27 @@ def test_nothing_is_done_more_than_forty_minutes_before() -> None:
 
 def test_forty_minutes_before_the_blocks_own_nodes_take_no_more_jobs() -> None:
     reason = "corral: capacity block, machines end at 13:43:20 UTC"
-    assert steps(ENDS, NODES, INSTANCES, NOBODY, END - 2400) == (Leave(nodes=("train-1", "train-2"), reason=reason),)
+    both = ("train-1", "train-2")
+    assert steps(ENDS, NODES, INSTANCES, NOBODY, END - 2400) == (Leave(nodes=both, to_drain=both, reason=reason),)
+
+
+def by_hand(node: SlurmNode) -> SlurmNode:
+    return replace(node, states=node.states | {"DRAIN"}, reason="bad cable")
+
+
+def test_a_node_that_somebody_has_drained_keeps_the_reason_and_its_jobs_are_asked() -> None:
+    nodes = (by_hand(NODES[0]), *NODES[1:])
+    (leave,) = steps(ENDS, nodes, INSTANCES, NOBODY, END - 2400)
+    assert isinstance(leave, Leave)
+    assert (leave.nodes, leave.to_drain) == (("train-1", "train-2"), ("train-2",))
+
+
+def test_what_is_left_on_a_node_that_somebody_has_drained_is_requeued_in_silence() -> None:
+    nodes = (by_hand(NODES[0]), *NODES[1:])
+    assert steps(ENDS, nodes, INSTANCES, NOBODY, END - 1825) == (
+        Forget(nodes=("train-2",), why="its capacity block ends"),
+        Forget(nodes=("train-1",), why="its capacity block ends", silently=True),
+    )
 
 
 def test_a_machine_whose_jobs_were_asked_is_left_alone() -> None:

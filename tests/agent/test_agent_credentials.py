@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import socket
 import subprocess
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from threading import Lock
+from threading import Lock, Thread
 
 import pytest
 
@@ -18,6 +20,7 @@ from corral.agent.credentials import (
     Question,
     Role,
     answer,
+    endpoint,
     owner_of,
     role,
     session_name,
@@ -143,6 +146,19 @@ def test_the_kernel_says_whose_connection_it_is(port: int, user: int | None) -> 
 
 def test_a_program_that_speaks_ipv6_alone_is_known_too(sts: Sts) -> None:
     assert owner_of(40000, TABLE_6) == 2001
+
+
+def test_two_hundred_programs_that_ask_at_once_are_all_answered(held: Role) -> None:
+    server = endpoint(held, port=0)  # takes connections, and answers none before it is told to
+    with server, ExitStack() as stack:
+        clients = [stack.enter_context(socket.create_connection(server.server_address[:2], 2)) for _ in range(200)]
+        Thread(target=server.serve_forever, daemon=True).start()
+        for client in clients:
+            client.settimeout(60)
+            client.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        answered = [client.recv(12) for client in clients]
+        server.shutdown()
+    assert answered == [b"HTTP/1.0 404"] * 200
 
 
 def test_the_box_gives_credentials_of_the_job_role(aws: Clients) -> None:

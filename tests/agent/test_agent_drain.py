@@ -1,6 +1,7 @@
 """A cluster that is to end: which jobs it stops for, what they are asked, and what becomes of those that stay.
 
-Slurm's commands are small scripts over one file that holds the jobs, a line each: number, 1 for a batch job, state.
+Slurm's commands are small scripts over one file that holds the jobs, a line each: number, 1 for a batch job, state. A
+job that was requeued or cancelled is COMPLETING as long as its processes live, here for as many seconds as stand there.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from corral.agent.events import Journal
 from corral.model.head import Drained
 
 SCRIPTS = {
-    "squeue": """case "$*" in
-*--states=pending*) grep PENDING "$HERE/jobs" | cut -d' ' -f1;;
-*) grep RUNNING "$HERE/jobs" | cut -d' ' -f1,2;;
-esac; true""",
+    # It shows the states that it is asked for, word by word.
+    "squeue": """for word; do case "$word" in --states=*) states=${word#*=};; --F*) columns=1-3;; esac; done
+while read -r job batch state more; do
+  case ",$states," in *",$(echo "$state" | tr A-Z a-z),"*) echo "$job $batch $state";; esac
+done <"$HERE/jobs" | cut -d' ' -f"${columns:-1}" """,
     "scontrol": """case "$*" in
 "--oneliner show partition") cat "$HERE/partitions";;
 "write batch_script 6 "*) echo "sleep 60";;
@@ -27,11 +29,11 @@ esac; true""",
 "update partitionname="*) name=${2#*=}; state=$(echo "${3#*=}" | tr a-z A-Z)
   sed -i "s/^PartitionName=$name State=.*/PartitionName=$name State=$state/" "$HERE/partitions";;
 "requeue "*) ! grep -q "^$2 .*no-requeue" "$HERE/jobs" || exit 1
-  sed -i "s/^$2 1 RUNNING.*/$2 1 PENDING/" "$HERE/jobs";;
+  sed -i "s/^$2 1 [A-Z]*.*/$2 1 COMPLETING 3 PENDING/" "$HERE/jobs";;
 esac""",
     "scancel": """case "$*" in
-*--signal=USR1*) sed -i "/^$3 . RUNNING saves/d" "$HERE/jobs";;
-*) sed -i "/^$1 /d" "$HERE/jobs";;
+*--signal=USR1*) sed -i "/^$3 . RUNNING saves/d; s/^$3 1 RUNNING moves/$3 1 COMPLETING 9 PENDING/" "$HERE/jobs";;
+*) sed -i "s/^$1 \\(.\\) .*/$1 \\1 COMPLETING 3/" "$HERE/jobs";;
 esac""",
 }
 
@@ -66,6 +68,18 @@ class Cluster:
 
     def _sleep(self, seconds: float) -> None:
         self.now += seconds
+        jobs = (self.place / "jobs").read_text().splitlines()
+        self.have(*(after for job in jobs if (after := _a_second_later(job))))
+
+
+def _a_second_later(job: str) -> str:
+    number, batch, state, *more = job.split()
+    if state != "COMPLETING":
+        return job
+    left, *after = more
+    if left == "1":
+        return " ".join((number, batch, *after)) if after else ""
+    return " ".join((number, batch, state, str(int(left) - 1), *after))
 
 
 @pytest.fixture
@@ -115,18 +129,38 @@ def test_a_job_that_goes_on_is_requeued_when_the_grace_is_over(cluster: Cluster)
     cluster.have("7 1 RUNNING")
     assert (cluster.drain(now=True), cluster.now) == (
         Drained(refused=False, asked=("7",), requeued=("7",)),
-        5.0,
+        8.0,
     )
 
 
-def test_a_job_whose_script_knows_no_signal_is_not_asked_and_not_waited_for(cluster: Cluster) -> None:
+def test_a_job_whose_script_knows_no_signal_is_not_asked_and_has_what_follows_sigterm(cluster: Cluster) -> None:
     cluster.have("6 1 RUNNING")
-    assert (cluster.drain(now=True), cluster.now) == (Drained(refused=False, requeued=("6",)), 0.0)
+    assert (cluster.drain(now=True), cluster.now) == (Drained(refused=False, requeued=("6",)), 3.0)
 
 
-def test_a_job_of_srun_is_cancelled_without_being_waited_for(cluster: Cluster) -> None:
+def test_a_job_of_srun_is_cancelled_at_once_and_has_what_follows_sigterm(cluster: Cluster) -> None:
     cluster.have("9 0 RUNNING")
-    assert (cluster.drain(now=True), cluster.now) == (Drained(refused=False, cancelled=("9",)), 0.0)
+    assert (cluster.drain(now=True), cluster.now) == (Drained(refused=False, cancelled=("9",)), 3.0)
+
+
+def test_a_job_that_just_ends_refuses_nothing_and_is_waited_for(cluster: Cluster) -> None:
+    cluster.have("7 1 COMPLETING 20")
+    assert (cluster.drain(now=False), cluster.now) == (Drained(refused=False), 20.0)
+
+
+def test_a_job_that_does_not_end_is_waited_for_a_minute(cluster: Cluster) -> None:
+    cluster.have("7 1 COMPLETING 900")
+    assert (cluster.drain(now=True), cluster.now) == (Drained(refused=False), 60.0)
+
+
+def test_a_job_whose_nodes_still_boot_is_requeued_and_not_asked(cluster: Cluster) -> None:
+    cluster.have("7 1 CONFIGURING")
+    assert cluster.drain(now=True) == Drained(refused=False, requeued=("7",))
+
+
+def test_a_job_that_requeues_itself_in_its_grace_is_not_ended(cluster: Cluster) -> None:
+    cluster.have("7 1 RUNNING moves")
+    assert cluster.drain(now=True) == Drained(refused=False, asked=("7",), ended=("7",))
 
 
 def test_the_jobs_are_in_the_event(cluster: Cluster) -> None:

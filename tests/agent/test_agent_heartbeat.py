@@ -1,9 +1,14 @@
 """When a compute machine ends itself."""
 
+import time
+from collections import Counter
+from pathlib import Path
+
 import pytest
 
-from corral.agent.heartbeat import Pulse, why_end
-from corral.agent.pulse import Heart, latest, seconds
+from corral.agent import slurm
+from corral.agent.heartbeat import Pulse, first_after_s, why_end
+from corral.agent.pulse import Heart, answers, has_step, latest, seconds
 from corral.agent.store import StoreError
 
 NOW = 1_790_000_000.0
@@ -92,3 +97,49 @@ def test_where_the_bucket_cannot_be_asked_the_end_is_the_one_of_the_launch() -> 
         raise StoreError("no bucket")
 
     assert latest(newest, "2026-11-22T00:00:00Z") == seconds("2026-11-22T00:00:00+00:00") == 1795305600.0
+
+
+@pytest.mark.parametrize(
+    ("processes", "works"),
+    [
+        ({"1": ("systemd", "/sbin/init"), "7": ("slurmd", "/usr/sbin/slurmd -D")}, False),
+        ({"8": ("slurmstepd", "/usr/sbin/slurmstepd infinity")}, False),
+        ({"8": ("slurmstepd", "/usr/sbin/slurmstepd infinity"), "9": ("slurmstepd", "slurmstepd: [12.batch]")}, True),
+        ({"9": ("slurmstepd", "slurmstepd: [12.extern]")}, True),
+    ],
+    ids=["no step", "slurmd's own", "a job beside it", "a job"],
+)
+def test_a_machine_works_while_a_step_of_a_job_runs(
+    tmp_path: Path, processes: dict[str, tuple[str, str]], works: bool
+) -> None:
+    (tmp_path / "sys").mkdir()
+    for number, (comm, line) in processes.items():
+        (tmp_path / number).mkdir()
+        (tmp_path / number / "comm").write_text(f"{comm}\n")
+        (tmp_path / number / "cmdline").write_text(line.replace(" ", "\0") + "\0\0\0")
+    assert has_step(tmp_path) is works
+
+
+@pytest.fixture
+def scontrol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A scontrol whose script the test writes."""
+    (tmp_path / "scontrol").touch(mode=0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    return tmp_path / "scontrol"
+
+
+@pytest.mark.parametrize(("code", "hears"), [(0, True), (1, False)], ids=["UP", "DOWN"])
+def test_a_head_is_asked_in_slurms_own_words(scontrol: Path, code: int, hears: bool) -> None:
+    scontrol.write_text(f'#!/bin/sh\n[ "$*" = ping ] || exit 9\nexit {code}\n')
+    assert answers("10.64.0.26") is hears
+
+
+def test_a_head_that_does_not_answer_holds_the_watch_for_no_longer_than_it_may(scontrol: Path) -> None:
+    scontrol.write_text("#!/bin/sh\nexec sleep 60\n")
+    began = time.monotonic()
+    assert (slurm.hears(0.2), time.monotonic() - began < 20) == (False, True)
+
+
+def test_a_thousand_nodes_do_not_ask_in_the_same_second() -> None:
+    seconds_of = Counter(int(first_after_s(number)) for number in range(1, 1001))
+    assert (sorted(seconds_of), max(seconds_of.values()) <= 35) == (list(range(30)), True)

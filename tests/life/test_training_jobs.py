@@ -8,6 +8,7 @@ side by side. JAX is here: the program in examples/train is run as it is.
 
 from __future__ import annotations
 
+import json
 import os
 import select
 import sys
@@ -15,6 +16,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -342,3 +344,98 @@ def test_a_sweep_of_the_example_starts_it_without_torchrun(node: Node) -> None:
     assert (first.state("COMPLETED"), job.state("COMPLETED")) == ("COMPLETED", "COMPLETED"), node.output()
     losses = [(node.directory / f"checkpoints/example-sweep/{task}.losses").read_text() for task in (1, 2)]
     assert (losses[0].count("\n"), losses[1].count("\n"), losses[0] == losses[1]) == (3, 3, False)
+
+
+# A program that needs three seconds for its checkpoint when Slurm ends it.
+SAVER = """#!/usr/bin/python3
+import signal, sys, time
+from pathlib import Path
+
+def save(*_):
+    time.sleep(3)
+    Path("/mnt/saved").write_text(str(time.time()))
+    sys.exit(0)
+
+signal.signal(signal.SIGTERM, save)
+Path("/mnt/saves").touch()
+while True:
+    time.sleep(0.1)
+"""
+# The node's agent: it listens for the head, looks at a job that is stopped and that runs again, and gets a notice.
+AGENT = """
+import json, subprocess, sys, time
+from datetime import UTC, datetime, timedelta
+from corral.agent.identity import Identity
+from corral.agent.jobs import jobs_on
+from corral.agent.notice import Progress
+from corral.agent.pulse import answers
+from corral.agent.watch import Taken, turn
+
+here, job = Identity(node="train-1", queue="train"), sys.argv[1]
+seen = {"answers": [answers("10.64.0.26") for _ in range(3)], "phases": []}
+for signal in ("STOP", "CONT"):
+    subprocess.run(["scancel", f"--signal={signal}", job], check=True)
+    time.sleep(1)
+    seen["phases"] += [one.phase for one in jobs_on("train-1") if one.job_id == job]
+taken = Taken(end=datetime.now(UTC) + timedelta(seconds=27), progress=Progress())
+while not taken.progress.let_go:
+    taken = turn(here, taken, datetime.now(UTC))
+    seen["phases"] += sorted({one.phase for one in jobs_on("train-1")} - set(seen["phases"]))
+    time.sleep(1)
+seen["let go"] = time.time()
+seen["left"] = (taken.end - datetime.now(UTC)).total_seconds()
+print(json.dumps(seen))
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """What a node's agent saw up to its let-go, when the program had saved, and the job and the log after it."""
+
+    seen: Mapping[str, Any]
+    saved: float
+    job: Mapping[str, str]
+    complaints: Sequence[str]
+
+
+@pytest.fixture(scope="module")
+def notice(tmp_path_factory: pytest.TempPathFactory) -> Notice:
+    """A spot node that is taken back under a program which saves on SIGTERM alone, in a cluster of its own."""
+    directory = tmp_path_factory.mktemp("notice")
+    (directory / "program").write_text(SAVER)
+    with slurms.running_cluster_with_nodes(dev(train(max_nodes=1), slurm_version="22.05"), directory) as controller:
+        slurms.must(controller.run("srun", "true"))
+        before = len(slurms.complaints(controller))
+        submit = ("sbatch", "--parsable", "--chdir=/mnt", "--output=/mnt/out", "/mnt/program")
+        job = slurms.must(controller.run(*submit)).strip()
+        deadline = time.monotonic() + PATIENCE_S
+        while not (directory / "saves").exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        seen = json.loads(slurms.must(controller.run(sys.executable, "-c", AGENT, job)))
+        line = slurms.scontrol(controller, "--oneliner", "show", "job", job)
+        return Notice(
+            seen=seen,
+            saved=float((directory / "saved").read_text()) if (directory / "saved").exists() else float("inf"),
+            job=dict(word.split("=", 1) for word in line.split() if "=" in word),
+            complaints=slurms.complaints(controller)[before:],
+        )
+
+
+def test_a_job_is_on_its_node_while_it_is_stopped_while_it_runs_and_while_it_ends(notice: Notice) -> None:
+    assert notice.seen["phases"] == ["runs", "runs", "ends"]
+
+
+def test_a_program_that_saves_on_sigterm_has_its_seconds_before_its_node_is_let_go(notice: Notice) -> None:
+    assert (notice.saved < notice.seen["let go"], notice.seen["left"] > 5) == (True, True)
+
+
+def test_its_job_waits_for_another_node(notice: Notice) -> None:
+    held = notice.job["Reason"] == "BadConstraints"  # for ever; see slurm.power_down
+    assert (notice.job["JobState"], notice.job["Restarts"], held) == ("PENDING", "1", False)
+
+
+def test_an_agent_that_listens_for_the_head_leaves_no_line_of_error_in_its_log(notice: Notice) -> None:
+    assert (notice.seen["answers"], [line for line in notice.complaints if "slurm_receive_msg" in line]) == (
+        [True, True, True],
+        [],
+    )

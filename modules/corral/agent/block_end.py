@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from corral.agent.decide import Forget
 from corral.agent.memory import Cold, Memory
-from corral.agent.notice import LAST_SAFE
+from corral.agent.notice import LAST_SAFE, drained_by_others
 from corral.agent.refusals import Kind
 from corral.agent.world import Instance, SlurmNode
 
@@ -22,9 +22,13 @@ REASON = "corral: capacity block, "  # the job templates look for it: a job move
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leave:
-    """Let no new job come to these nodes, and ask those that are there for a checkpoint."""
+    """Ask the jobs on these nodes for a checkpoint. `to_drain`: those of them that take no new job from now on.
+
+    The others somebody has drained already, whose reason stays (decision 36).
+    """
 
     nodes: tuple[str, ...]
+    to_drain: tuple[str, ...]
     reason: str
 
 
@@ -50,22 +54,28 @@ def steps(
 ) -> tuple[Leave | Forget, ...]:
     """What to do now. `asked`: the instances whose jobs were asked before."""
     by_name = {node.name: node for node in nodes}
-    leaving: dict[float, list[str]] = {}
-    late: list[str] = []
+    theirs = {node.name for node in nodes if drained_by_others(node)}
+    leaving: dict[float, set[str]] = {}
+    late: set[str] = set()
     for one in instances:
         end, node = ends.get(one.offer), by_name.get(one.node)
         if end is None or node is None or not one.coming or not node.wants_machine or now < end - WARNED_AHEAD_S:
             continue
         if now >= end - ENDED_AHEAD_S - LAST_SAFE.total_seconds():
-            late.append(node.name)
+            late.add(node.name)
         elif one.instance_id not in asked:
-            leaving.setdefault(end, []).append(node.name)
+            leaving.setdefault(end, set()).add(node.name)
     found: list[Leave | Forget] = [
-        Leave(nodes=tuple(sorted(names)), reason=f"{REASON}machines end at {_hour(end - ENDED_AHEAD_S)} UTC")
+        Leave(
+            nodes=tuple(sorted(names)),
+            to_drain=tuple(sorted(names - theirs)),
+            reason=f"{REASON}machines end at {_hour(end - ENDED_AHEAD_S)} UTC",
+        )
         for end, names in sorted(leaving.items())
     ]
-    if late:
-        found.append(Forget(nodes=tuple(sorted(late)), why="its capacity block ends"))
+    for names, silently in ((late - theirs, False), (late & theirs, True)):
+        if names:
+            found.append(Forget(nodes=tuple(sorted(names)), why="its capacity block ends", silently=silently))
     return tuple(found)
 
 

@@ -134,12 +134,23 @@ def serve(role: Role, lock: Path = LOCK) -> None:
     lock.parent.mkdir(parents=True, exist_ok=True)
     with alone(lock) as first:
         if first:
-            _serve(role)
+            endpoint(role).serve_forever()
         else:
             log.info("credentials: another endpoint runs")
 
 
-def _serve(role: Role) -> None:
+class Endpoint(ThreadingHTTPServer):
+    """A server that takes connections of all of a node's programs at once, as they begin in one second.
+
+    With the standard library's five the kernel drops those beyond, which try again after a second, and after three.
+    """
+
+    request_queue_size = 1024  # connections that wait: one for each of a node's CPUs, several times over
+
+
+def endpoint(role: Role, port: int = PORT) -> Endpoint:
+    """The server, which takes connections from now on. Raises CredentialsError."""
+
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             user = owner_of(self.client_address[1], "".join(table.read_text(encoding="ascii") for table in _TABLES))
@@ -156,10 +167,9 @@ def _serve(role: Role) -> None:
             """What is worth a line is logged where it is decided."""
 
     try:
-        server = ThreadingHTTPServer((HOST, PORT), Handler)
+        return Endpoint((HOST, port), Handler)
     except OSError as error:
         raise CredentialsError(f"{URI} cannot be served: {error}") from error
-    server.serve_forever()
 
 
 def _is_person(user: int) -> bool:

@@ -11,14 +11,15 @@ from contextlib import suppress
 from enum import Enum, auto
 
 from corral.agent.events import Event, Journal
-from corral.agent.jobs import NodeJob, ask_for_checkpoint, requeue, running_jobs
+from corral.agent.jobs import NodeJob, Phase, ask_for_checkpoint, requeue, running_jobs
 from corral.agent.report import stopped_queues
 from corral.agent.slurm import SlurmError, open_queue, scancel, scontrol, squeue, stop_queue
 from corral.model.head import Drained
 
 GRACE_S = 120.0  # what a spot machine has between its notice and its end: jobs are prepared for that
 _LOOK_EACH_S = 1.0
-_ENDS_WITHIN_S = 60.0  # KillWait's default and the epilogs; the machines are ended then anyhow
+# What programs have after SIGTERM (KillWait's default is 30 s), and the epilogs; the machines are ended then anyhow.
+_ENDS_WITHIN_S = 60.0
 
 log = logging.getLogger("corral.agent")
 
@@ -45,16 +46,17 @@ def drain(
     closed = [queue for queue in queues if queue not in stopped]
     for queue in closed:
         stop_queue(queue)
-    found, waiting = running_jobs(), _waiting()
+    found, waiting = _running(), _waiting()
     if found and not now:
         for queue in closed:
             open_queue(queue)
         return Drained(refused=True, waiting=waiting)
     asked = _ask(found, grace_s)
     journal.tell(Event.DRAINING, f"{len(found)} jobs run; no other starts", jobs=[job.job_id for job in found])
-    left = _await(found, grace_s if asked else 0.0, sleep, clock)
+    ids = {job.job_id for job in found}
+    left = _await(lambda: [job for job in _running() if job.job_id in ids], grace_s if asked else 0.0, sleep, clock)
     forced = {job.job_id: how for job in left if (how := _end(job))}
-    _await([job for job in left if job.job_id in forced], _ENDS_WITHIN_S, sleep, clock)
+    _await(running_jobs, _ENDS_WITHIN_S, sleep, clock)
     return Drained(
         refused=False,
         asked=asked,
@@ -71,20 +73,25 @@ def _ask(found: Sequence[NodeJob], grace_s: float) -> tuple[str, ...]:
     for job in found:
         with suppress(SlurmError):  # it has just ended, or nobody listens any more
             if job.batch:
-                asked += [job.job_id] if ask_for_checkpoint(job) else []
+                asked += [job.job_id] if job.phase is Phase.RUNS and ask_for_checkpoint(job) else []
             else:
                 scontrol("notify", job.job_id, f"corral: the cluster is taken down, this job ends in {grace_s:.0f} s")
     return tuple(asked)
 
 
 def _await(
-    jobs: Sequence[NodeJob], for_s: float, sleep: Callable[[float], None], clock: Callable[[], float]
-) -> tuple[NodeJob, ...]:
-    """Those of the jobs that still run when the time is over."""
-    ids, until = {job.job_id for job in jobs}, clock() + for_s
-    while (left := tuple(job for job in running_jobs() if job.job_id in ids)) and clock() < until:
+    jobs: Callable[[], Sequence[NodeJob]], for_s: float, sleep: Callable[[float], None], clock: Callable[[], float]
+) -> Sequence[NodeJob]:
+    """The jobs that are left when the time is over."""
+    until = clock() + for_s
+    while (left := jobs()) and clock() < until:
         sleep(_LOOK_EACH_S)
     return left
+
+
+def _running() -> list[NodeJob]:
+    """Without those that end by themselves: nothing can be asked of them, and nobody has to end them."""
+    return [job for job in running_jobs() if job.phase is not Phase.ENDS]
 
 
 def _end(job: NodeJob) -> _How | None:
@@ -99,7 +106,7 @@ def _end(job: NodeJob) -> _How | None:
 
 def _cancelled(job: NodeJob) -> _How | None:
     """For what Slurm does not requeue, as `sbatch --no-requeue` asks: its machine ends, and so does it."""
-    if job not in running_jobs():
+    if job.job_id not in {one.job_id for one in _running()}:
         return None
     with suppress(SlurmError):  # it has just ended, or ends with its machine
         scancel(job.job_id)

@@ -7,7 +7,9 @@ jobs again. Past the end of the cluster it goes in any case, some minutes after 
 from dataclasses import dataclass
 
 ALONE_FOR_S = 600.0
+LISTEN_EACH_S = 30.0
 PAST_END_S = 600.0  # the head ends machines at the end of life; what still runs then has been forgotten
+_GOLDEN = 0.6180339887498949  # its multiples, modulo 1, lie evenly in any row of numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,3 +31,11 @@ def why_end(pulse: Pulse) -> str:
     if pulse.heard_s >= ALONE_FOR_S and not pulse.working:
         return f"no head for {pulse.heard_s:.0f} s, and no job"
     return ""
+
+
+def first_after_s(number: int) -> float:
+    """How long a node of this number waits before it listens first, below LISTEN_EACH_S.
+
+    A thousand nodes that began in one second do not ask slurmctld in one second then.
+    """
+    return number * _GOLDEN % 1.0 * LISTEN_EACH_S

@@ -1,11 +1,20 @@
 """Jobs on a node, as its own agent sees and moves them. Root on a node may do this; users only with their own jobs."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 
-from corral.agent.slurm import ask_scripts, scancel, scontrol, squeue
+from corral.agent.slurm import HAVE_NODES, ask_scripts, scancel, scontrol, squeue
 
 # Not the command: `sbatch --wrap` has none, and srun has one. An array's element has a number of its own here.
-_FORMAT = "--Format=JobID:24,BatchFlag:8"
+_FORMAT = "--Format=JobID:24,BatchFlag:8,State:16"
+
+
+class Phase(StrEnum):
+    """How far a job is that has nodes."""
+
+    BEGINS = "begins"  # other nodes of its are still being launched: it has nothing to save, and signals are lost
+    RUNS = "runs"
+    ENDS = "ends"  # it was requeued, was cancelled or is over, and its processes have KillWait to save what they have
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,11 +23,15 @@ class NodeJob:
 
     job_id: str
     batch: bool
+    phase: Phase = Phase.RUNS
 
 
 def jobs_on(node: str) -> tuple[NodeJob, ...]:
-    """The jobs that run on a node, sorted. Raises SlurmError."""
-    return _read(squeue(f"--nodelist={node}", "--states=running,suspended", _FORMAT))
+    """The jobs that have processes on a node or soon will, sorted. Raises SlurmError.
+
+    One that ends is there as long as it ends on this node: squeue shows what is left of its nodes.
+    """
+    return _read(squeue(f"--nodelist={node}", HAVE_NODES, _FORMAT))
 
 
 def running_jobs() -> tuple[NodeJob, ...]:
@@ -26,12 +39,23 @@ def running_jobs() -> tuple[NodeJob, ...]:
 
     Raises SlurmError.
     """
-    return _read(squeue("--all", "--states=running,suspended,configuring,stopped", _FORMAT))
+    return _read(squeue("--all", HAVE_NODES, _FORMAT))
 
 
 def _read(lines: str) -> tuple[NodeJob, ...]:
     found = (line.split() for line in lines.splitlines() if line.strip())
-    return tuple(sorted((NodeJob(job_id=job, batch=flag == "1") for job, flag in found), key=_number))
+    jobs = (NodeJob(job_id=job, batch=flag == "1", phase=_phase(state)) for job, flag, state in found)
+    return tuple(sorted(jobs, key=_number))
+
+
+def _phase(state: str) -> Phase:
+    match state:
+        case "CONFIGURING":
+            return Phase.BEGINS
+        case "COMPLETING":
+            return Phase.ENDS
+        case _:
+            return Phase.RUNS
 
 
 def ask_for_checkpoint(job: NodeJob) -> bool:

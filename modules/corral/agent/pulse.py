@@ -1,19 +1,18 @@
 """How a compute machine hears its head, and that it ends itself by `heartbeat`. A part of `corral-agent watch`."""
 
 import logging
-import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
+from corral.agent import slurm
 from corral.agent.errors import AgentError
-from corral.agent.heartbeat import Pulse, why_end
+from corral.agent.heartbeat import LISTEN_EACH_S, Pulse, why_end
 
-LISTEN_EACH_S = 30.0
-_CONTROLLER_PORT = 6817
-_TIMEOUT_S = 5.0
+_TIMEOUT_S = 5.0  # the watch looks for notices as often
+_NO_STEP = "infinity"
 
 log = logging.getLogger("corral.agent")
 
@@ -57,25 +56,33 @@ class Heart:
         return why_end(Pulse(now=self.clock(), heard_s=now - heard, working=self.working(), ends_at=self._end))
 
 
-def answers(address: str, port: int = _CONTROLLER_PORT) -> bool:
-    """True if slurmctld takes a connection there."""
-    try:
-        socket.create_connection((address, port), timeout=_TIMEOUT_S).close()
-    except OSError:
-        return False
-    return True
+def answers(address: str) -> bool:
+    """True if the slurmctld of the head with this address answers.
+
+    It is asked in its own words: a connection without any is a line of error in its log, for each node each time.
+    """
+    if slurm.hears(_TIMEOUT_S):
+        return True
+    log.warning("the head %s does not answer", address)
+    return False
 
 
 def has_step(processes: Path = Path("/proc")) -> bool:
-    """True if a step of a job runs on this machine: each has a slurmstepd."""
-    for entry in processes.iterdir():
-        if entry.name.isdigit():
-            try:
-                if (entry / "comm").read_text(encoding="utf-8").startswith("slurmstepd"):
-                    return True
-            except OSError:  # processes come and go
-                continue
-    return False
+    """True if a step of a job runs on this machine: each has a slurmstepd.
+
+    With cgroups of version 2 slurmd keeps one more for as long as it runs, `slurmstepd infinity`, which has no step.
+    """
+    return any(_is_step(entry) for entry in processes.iterdir() if entry.name.isdigit())
+
+
+def _is_step(process: Path) -> bool:
+    try:
+        if not (process / "comm").read_text(encoding="utf-8").startswith("slurmstepd"):
+            return False
+        words = (process / "cmdline").read_text(encoding="utf-8").replace("\0", " ").split()
+    except OSError:  # processes come and go
+        return False
+    return words[-1:] != [_NO_STEP]
 
 
 def seconds(moment: str | None) -> float | None:

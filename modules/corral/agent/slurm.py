@@ -13,7 +13,10 @@ from corral.agent.world import SlurmNode
 from corral.model.node_names import fold
 
 AT_ONCE = 500  # nodes of one `scontrol update`: it holds slurmctld's locks meanwhile, for some milliseconds
-_TIMEOUT_S = 60
+# squeue's words for all jobs that have nodes. It compares the whole state: a job that runs and is stopped is no
+# `running` one to it, and one that was requeued is a `completing` one while its processes live (seen on 22.05).
+HAVE_NODES = "--states=running,suspended,configuring,stopped,signaling,resizing,stage_out,completing"
+_TIMEOUT_S = 60.0
 _NAME = "NodeName="
 _NEXT_FIELD = re.compile(r" (?=[A-Z]\w+=)")
 
@@ -66,11 +69,16 @@ def drain(nodes: Sequence[str], reason: str) -> None:
 
 
 def ask_for_checkpoints(nodes: Sequence[str]) -> None:
-    """Signals the scripts of the jobs that run on these nodes, which pass it on to the programs. Raises SlurmError."""
+    """Signals the scripts of the jobs that run on these nodes, which pass it on to the programs. Raises SlurmError.
+
+    Not those that end or have not begun: one is refused after ten seconds, the other loses the signal (seen on 22.05).
+    """
     jobs: set[str] = set()
     for batch in _batches(nodes):
-        listed = squeue(f"--nodelist={fold(batch)}", "--states=running,suspended", "--Format=JobID:24,BatchFlag:8")
-        jobs.update(job for job, is_batch in (line.split() for line in listed.splitlines()) if is_batch == "1")
+        listed = squeue(f"--nodelist={fold(batch)}", HAVE_NODES, "--Format=JobID:24,BatchFlag:8,State:16")
+        for job, is_batch, state in (line.split() for line in listed.splitlines()):
+            if is_batch == "1" and state not in ("COMPLETING", "CONFIGURING"):
+                jobs.add(job)
     ask_scripts(sorted(jobs, key=int))
 
 
@@ -117,6 +125,11 @@ def power_up(nodes: Sequence[str]) -> None:
     """Lets Slurm launch machines for these nodes. Raises SlurmError."""
     for batch in _batches(nodes):
         scontrol("update", f"nodename={fold(batch)}", "state=power_up")
+
+
+def node(name: str) -> SlurmNode:
+    """A node as slurmctld has it. Raises SlurmError."""
+    return read_node(scontrol("--oneliner", "show", "node", name).strip())
 
 
 def nodes() -> tuple[SlurmNode, ...]:
@@ -185,6 +198,15 @@ def squeue(*arguments: str) -> str:
     return _run("squeue", "--noheader", *arguments)
 
 
+def hears(timeout_s: float) -> bool:
+    """True if slurmctld answers within this time. It logs nothing of it."""
+    try:
+        _run("scontrol", "ping", timeout_s=timeout_s)
+    except SlurmError:
+        return False
+    return True
+
+
 def ask(*command: str, more: Mapping[str, str]) -> str:
     """What one of Slurm's programs printed, with these variables beside its own. Raises SlurmError."""
     return _run(*command, more=more)
@@ -195,10 +217,10 @@ def scancel(*arguments: str) -> None:
     _run("scancel", *arguments)
 
 
-def _run(*command: str, more: Mapping[str, str] = MappingProxyType({})) -> str:
+def _run(*command: str, more: Mapping[str, str] = MappingProxyType({}), timeout_s: float = _TIMEOUT_S) -> str:
     environment = {**os.environ, **more}
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_TIMEOUT_S, env=environment)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=timeout_s, env=environment)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise SlurmError(f"{' '.join(command)}: {error}") from error
     if done.returncode:

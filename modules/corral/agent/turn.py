@@ -186,7 +186,7 @@ class Keeper:
         for step in block_end.steps(self.block_ends, world.nodes, world.shown, self._leaving, world.now):
             match step:
                 case Leave():
-                    self._scheduler.drain(step.nodes, step.reason)
+                    self._scheduler.drain(step.to_drain, step.reason)
                     self._scheduler.ask_for_checkpoints(step.nodes)
                     told = set(step.nodes)
                     self._leaving |= {one.instance_id for one in world.shown if one.node in told}

@@ -10,11 +10,13 @@ from pathlib import Path
 from corral.agent import jobs, metadata, slurm
 from corral.agent.alone import alone
 from corral.agent.errors import AgentError
+from corral.agent.heartbeat import first_after_s
 from corral.agent.identity import Identity
-from corral.agent.jobs import NodeJob
-from corral.agent.notice import Progress, Step, ends_at, hinted_at, next_steps, to_ask
+from corral.agent.jobs import NodeJob, Phase
+from corral.agent.notice import Progress, Step, drained_by_others, ends_at, hinted_at, next_steps, to_ask
 from corral.agent.observed import comment_of
 from corral.agent.slurm import SlurmError
+from corral.model.node_names import number_of
 
 LOOK_EACH_S = 5.0  # AWS's own advice; a notice is two minutes
 STEP_EACH_S = 1.0  # once there is one
@@ -46,6 +48,7 @@ def watch(
             return
         taken: Taken | None = None
         answered: str | None = None
+        quiet, pause_s = divmod(first_after_s(number_of(identity.node)), LOOK_EACH_S)
         while True:
             try:
                 taken = turn(identity, taken, datetime.now(UTC))
@@ -54,11 +57,19 @@ def watch(
                 log.error("watch %s: %s", identity.node, error)
             except Exception:  # whatever nobody has thought of must not end the only one who hears of a notice
                 log.exception("watch %s failed", identity.node)
-            try:
-                beat()
-            except (AgentError, OSError) as error:
-                log.error("heartbeat of %s: %s", identity.node, error)
-            sleep(STEP_EACH_S if taken else LOOK_EACH_S)
+            if quiet >= 0:
+                quiet -= 1
+            else:
+                _beat(identity, beat)
+            sleep(STEP_EACH_S if taken else pause_s)
+            pause_s = LOOK_EACH_S
+
+
+def _beat(identity: Identity, beat: Callable[[], object]) -> None:
+    try:
+        beat()
+    except (AgentError, OSError) as error:
+        log.error("heartbeat of %s: %s", identity.node, error)
 
 
 def turn(identity: Identity, taken: Taken | None, now: datetime) -> Taken | None:
@@ -70,7 +81,7 @@ def turn(identity: Identity, taken: Taken | None, now: datetime) -> Taken | None
         log.warning("notice %s: the machine is taken back at %s", identity.node, end.isoformat())
         taken = Taken(end=end, progress=Progress())
     here = {job.job_id: job for job in jobs.jobs_on(identity.node)}
-    for step, concerned in next_steps(taken.end, now, tuple(here), taken.progress):
+    for step, concerned in next_steps(taken.end, now, tuple(here.values()), taken.progress):
         progress = _do(step, tuple(here[job] for job in concerned), identity, taken)
         taken = replace(taken, progress=progress)
     return taken
@@ -85,7 +96,7 @@ def heed(identity: Identity, answered: str | None) -> str | None:
     hint = hinted_at(metadata.read(_HINT))
     if not to_ask(hint, answered):
         return answered
-    here = jobs.jobs_on(identity.node)
+    here = tuple(job for job in jobs.jobs_on(identity.node) if job.phase is Phase.RUNS)
     listed = ", ".join(job.job_id for job in here) or "-"
     log.warning(
         "rebalance %s: likely to be taken back, said at %s; a checkpoint is asked of %s", identity.node, hint, listed
@@ -98,17 +109,23 @@ def _do(step: Step, concerned: tuple[NodeJob, ...], identity: Identity, taken: T
     log.info("%s %s: %s", step, identity.node, ", ".join(sorted(job.job_id for job in concerned)) or "-")
     match step:
         case Step.DRAIN:
-            reason = f"corral: spot, ends at {taken.end:%H:%M:%S}"
-            comment = f"comment={comment_of(datetime.now(UTC), taken.end)}"  # for the keeper, who writes it down
-            slurm.scontrol("update", f"nodename={identity.node}", "state=drain", f"reason={reason}", comment)
+            _drain(identity.node, taken.end)
             return replace(taken.progress, drained=True)
         case Step.ASK:
             return replace(taken.progress, asked=taken.progress.asked | _each(concerned, jobs.ask_for_checkpoint))
         case Step.REQUEUE:
             return replace(taken.progress, requeued=taken.progress.requeued | _each(concerned, jobs.requeue))
         case Step.LET_GO:
-            slurm.power_down([identity.node], "corral: taken back by the spot market")
-    return taken.progress
+            keeps = drained_by_others(slurm.node(identity.node))
+            slurm.power_down([identity.node], "" if keeps else "corral: taken back by the spot market")
+            return replace(taken.progress, let_go=True)
+
+
+def _drain(node: str, end: datetime) -> None:
+    words = [f"comment={comment_of(datetime.now(UTC), end)}"]  # for the keeper, who writes it down
+    if not drained_by_others(slurm.node(node)):
+        words += ["state=drain", f"reason=corral: spot, ends at {end:%H:%M:%S}"]
+    slurm.scontrol("update", f"nodename={node}", *words)
 
 
 def _each(concerned: Sequence[NodeJob], act: Callable[[NodeJob], object]) -> frozenset[str]:

@@ -1,0 +1,64 @@
+"""The jobs that a node's agent sees, by a squeue that shows what Slurm's own does: the states that it is asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from corral.agent.jobs import NodeJob, Phase, jobs_on, running_jobs
+from corral.agent.slurm import ask_for_checkpoints
+
+# squeue compares the whole state with the words of --states.
+SQUEUE = """#!/bin/sh
+for word; do case "$word" in --states=*) states=${word#*=}; esac; done
+while read -r job batch state; do
+    case ",$states," in *",$(echo "$state" | tr A-Z a-z),"*) echo "$job $batch $state";; esac
+done <"$HERE/jobs"
+"""
+SCONTROL = """#!/bin/sh
+echo "trap save USR1"
+"""
+SCANCEL = """#!/bin/sh
+echo "$*" >>"$HERE/calls"
+"""
+JOBS = """6 1 PENDING
+12 1 RUNNING
+7 1 STOPPED
+8 0 CONFIGURING
+9 1 COMPLETING
+10 1 SUSPENDED
+11 1 COMPLETED
+"""
+SEEN = (
+    NodeJob(job_id="7", batch=True, phase=Phase.RUNS),
+    NodeJob(job_id="8", batch=False, phase=Phase.BEGINS),
+    NodeJob(job_id="9", batch=True, phase=Phase.ENDS),
+    NodeJob(job_id="10", batch=True, phase=Phase.RUNS),
+    NodeJob(job_id="12", batch=True, phase=Phase.RUNS),
+)
+
+
+@pytest.fixture(autouse=True)
+def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Slurm with a job of each state. Where signals are written down."""
+    for name, script in {"squeue": SQUEUE, "scontrol": SCONTROL, "scancel": SCANCEL}.items():
+        (tmp_path / name).write_text(script)
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "jobs").write_text(JOBS)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setenv("HERE", str(tmp_path))
+    return tmp_path / "calls"
+
+
+def test_a_node_has_every_job_that_has_nodes() -> None:
+    assert jobs_on("train-1") == SEEN
+
+
+def test_a_cluster_has_the_same() -> None:
+    assert running_jobs() == SEEN
+
+
+def test_jobs_that_end_or_have_not_begun_are_not_asked_for_a_checkpoint(slurm: Path) -> None:
+    ask_for_checkpoints(["train-1"])
+    assert slurm.read_text() == "--batch --signal=USR1 7 10 12\n"
