@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from corral.agent.jobs import NodeJob, Phase
-from corral.agent.notice import Progress, Step, drained_by_others, ends_at, hinted_at, next_steps, to_ask
+from corral.agent.notice import Progress, Step, ends_at, hinted_at, next_steps, to_ask
 from corral.agent.world import SlurmNode
 
 END = datetime(2026, 11, 21, 12, 2, tzinfo=UTC)
@@ -58,13 +58,14 @@ def here(jobs: str) -> list[NodeJob]:
     [
         ({"IDLE", "DRAIN"}, "bad cable [ada@2026-11-21T12:00:00]", True),
         ({"IDLE", "DRAIN"}, "corral: spot, ends at 12:00:00 [root@2026-11-21T11:58:00]", False),
+        ({"IDLE", "DRAIN"}, "Kill task failed [slurm@2026-11-21T11:58:00]", False),
         ({"IDLE"}, "", False),
         ({"DOWN"}, "bad cable", False),
     ],
-    ids=["by hand", "by corral", "nobody", "down"],
+    ids=["by hand", "by corral", "by Slurm", "nobody", "down"],
 )
 def test_who_has_drained_a_node(states: set[str], reason: str, theirs: bool) -> None:
-    assert drained_by_others(SlurmNode(name="train-1", states=frozenset(states), reason=reason)) is theirs
+    assert SlurmNode(name="train-1", states=frozenset(states), reason=reason).drained_by_hand is theirs
 
 
 def test_a_notice_says_when_the_machine_ends() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from corral.agent.memory import Cold, Memory
 from corral.agent.refusals import Kind
-from corral.agent.report import groups, history, read_job, read_run, resting, stopped_queues
+from corral.agent.report import groups, history, read_job, read_run, resting
 from corral.agent.world import SlurmNode
 from corral.model.head import History, JobRun, NodeGroup, RestingOffer
 
@@ -75,11 +75,6 @@ def test_offers_that_rest_are_those_of_now() -> None:
     assert resting(Memory(cold=cold), 150.0) == (
         RestingOffer(offer="spot", until=200, kind="no capacity", why="InsufficientInstanceCapacity"),
     )
-
-
-def test_a_queue_is_stopped_if_its_partition_is_not_up() -> None:
-    partitions = "PartitionName=cpu Default=NO State=UP\nPartitionName=train Default=YES State=DOWN Total=4\n"
-    assert stopped_queues(partitions, ["cpu", "train", "new"]) == ("train",)
 
 
 def test_nodes_are_grouped_by_queue_and_state() -> None:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from corral.agent.decide import Forget
 from corral.agent.memory import Cold, Memory
-from corral.agent.notice import LAST_SAFE, drained_by_others
+from corral.agent.notice import LAST_SAFE
 from corral.agent.refusals import Kind
 from corral.agent.world import Instance, SlurmNode
 
@@ -54,7 +54,7 @@ def steps(
 ) -> tuple[Leave | Forget, ...]:
     """What to do now. `asked`: the instances whose jobs were asked before."""
     by_name = {node.name: node for node in nodes}
-    theirs = {node.name for node in nodes if drained_by_others(node)}
+    theirs = {node.name for node in nodes if node.drained_by_hand}
     leaving: dict[float, set[str]] = {}
     late: set[str] = set()
     for one in instances:

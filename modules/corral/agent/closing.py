@@ -24,8 +24,8 @@ from corral.agent.lifetime import (
     steps_without_slurm,
     why_over,
 )
+from corral.agent.partitions import not_open
 from corral.agent.pulse import seconds
-from corral.agent.report import stopped_queues
 from corral.agent.slurm import SlurmError
 from corral.agent.turn import Keeper
 from corral.model.timers import WARN_AHEAD_S
@@ -161,7 +161,7 @@ class Closing:
         queues = tuple(queue.name for queue in keeper.plan.queues)
         self._tell(Event.CLUSTER_ENDS, f"cluster {keeper.plan.name} ends: {why}")
         if not self.note.exists():  # else they are stopped by an attempt that was cut off
-            stopped = stopped_queues(slurm.scontrol("--oneliner", "show", "partition"), queues)
+            stopped = not_open(queues)
             self.note.parent.mkdir(parents=True, exist_ok=True)
             self.note.write_text(" ".join(stopped), encoding="utf-8")
         keeper.is_closing, self._progress = True, replace(self._progress, begun=True)

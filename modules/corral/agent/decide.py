@@ -12,7 +12,7 @@ from corral.agent.health_reason import instance_in
 from corral.agent.memory import Failures, Memory, chilled
 from corral.agent.memory import instances as known_instances
 from corral.agent.refusals import OWN_SHUTDOWN, RESTS, Kind, Rest, kind_of_death
-from corral.agent.world import Instance, SlurmNode
+from corral.agent.world import NOT_BY_HAND, SLURMS_DRAINS, Instance, SlurmNode
 from corral.model.node_names import queue_of
 
 ORPHAN_AFTER_S = 120.0  # of an instance that no node wants; slurm-gcp waits 90 s, ParallelCluster 300 s
@@ -21,18 +21,6 @@ ENDED_AFTER_S = 10.0  # of a node that is powered up and whose machine has ended
 FAILURES_IN_A_ROW = 10  # boots of a queue that failed, until it is stopped; as ParallelCluster's protected mode
 # How long after its launch an end says that the offer cannot give machines, and not that it takes one back.
 EARLY_S = 600.0
-_OWN_REASON = "corral: "
-# What slurmctld and slurmd drain a node for by themselves: its machine is replaced, nobody has to look at it.
-# Source: Slurm 22.05, slurmctld/proc_req.c, slurmd/slurmd/req.c, slurmd/slurmstepd/mgr.c.
-_SLURMS_DRAINS = (
-    "Duplicate jobid",
-    "Kill task failed",
-    "Prolog error",
-    "Epilog error",
-    "batch job complete failure",
-    "SlurmdSpoolDir is full",
-)
-_NOT_BY_HAND = (_OWN_REASON, *_SLURMS_DRAINS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +128,7 @@ def decide(world: World, memory: Memory) -> tuple[tuple[Action, ...], Memory]:
     memory, stops = _counted(world, replace(memory, wrong=wrong))
     stopped = world.stopped.union(stop.queue for stop in stops)
     due = (*_due(lost, wrong, world.now, LOST_AFTER_S), *_due(ended, wrong, world.now, ENDED_AFTER_S))
-    drained = frozenset(node.name for node in world.nodes if _drained_by_hand(node))
+    drained = frozenset(node.name for node in world.nodes if node.drained_by_hand)
     actions: tuple[Action, ...] = (
         Terminate(instance_ids=_due(orphans, wrong, world.now, ORPHAN_AFTER_S), why="no node wants it"),
         Terminate(instance_ids=_due(doubles, wrong, world.now, ORPHAN_AFTER_S), why="its node has another"),
@@ -203,11 +191,6 @@ def _counted(world: World, memory: Memory) -> tuple[Memory, tuple[Stop, ...]]:
     return replace(memory, failures=failures, counted=counted), stops
 
 
-def _drained_by_hand(node: SlurmNode) -> bool:
-    """Whether somebody else has drained it: Slurm keeps one reason a node, and theirs is worth more than ours."""
-    return "DRAIN" in node.states and not node.reason.startswith(_NOT_BY_HAND)
-
-
 def _forgotten(nodes: Iterable[str], drained: frozenset[str], why: str) -> tuple[Forget, ...]:
     names = set(nodes)
     return (
@@ -249,7 +232,7 @@ def _sick(wanting: Sequence[SlurmNode], held: Mapping[str, Sequence[Instance]]) 
             for node in wanting
             if node.idle
             and "DRAIN" in node.states
-            and (_has_blamed(node, held[node.name]) or (held[node.name] and node.reason.startswith(_SLURMS_DRAINS)))
+            and (_has_blamed(node, held[node.name]) or (held[node.name] and node.reason.startswith(SLURMS_DRAINS)))
         )
     )
 
@@ -301,7 +284,7 @@ def _healed(settled: Sequence[SlurmNode], held: Mapping[str, Sequence[Instance]]
             for node in settled
             # DOWN: as the keeper sets it before it powers it down, which does not always end it.
             if ("DRAIN" in node.states or {"DOWN", "POWERED_DOWN"} <= node.states)
-            and node.reason.startswith(_NOT_BY_HAND)
+            and node.reason.startswith(NOT_BY_HAND)
             and (
                 "POWERED_DOWN" in node.states
                 or (_blamed(node) and node.registered and held[node.name] and not _has_blamed(node, held[node.name]))

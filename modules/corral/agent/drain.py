@@ -12,7 +12,7 @@ from enum import Enum, auto
 
 from corral.agent.events import Event, Journal
 from corral.agent.jobs import NodeJob, Phase, ask_for_checkpoint, requeue, running_jobs
-from corral.agent.report import stopped_queues
+from corral.agent.partitions import not_open
 from corral.agent.slurm import SlurmError, open_queue, scancel, scontrol, squeue, stop_queue
 from corral.model.head import Drained
 
@@ -42,7 +42,7 @@ def drain(
 
     `grace_s`: how long jobs have from the request for a checkpoint to their end. Raises SlurmError.
     """
-    stopped = stopped_queues(scontrol("--oneliner", "show", "partition"), queues)
+    stopped = not_open(queues)
     closed = [queue for queue in queues if queue not in stopped]
     for queue in closed:
         stop_queue(queue)

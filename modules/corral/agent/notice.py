@@ -13,13 +13,9 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 from corral.agent.jobs import NodeJob, Phase
-from corral.agent.world import SlurmNode
 
 LAST_SAFE = timedelta(seconds=25)  # what a requeue needs: SIGTERM, the ends of all tasks, word to slurmctld
-LET_GO_BEFORE = timedelta(
-    seconds=5
-)  # slurmctld requeues what has not ended by then; later it would learn it in minutes
-_OWN_REASON = "corral: "
+LET_GO_BEFORE = timedelta(seconds=5)  # slurmctld requeues what is left then; by itself it would take minutes
 
 
 class Step(StrEnum):
@@ -85,11 +81,6 @@ def next_steps(
     # It started while the node was drained. What moves is asked no more, or an answer that fails would hold it here.
     asking = tuple(job for job in running if job not in progress.asked and now < end - LAST_SAFE)
     return tuple((step, concerned) for step, concerned in ((Step.ASK, asking), (Step.REQUEUE, moving)) if concerned)
-
-
-def drained_by_others(node: SlurmNode) -> bool:
-    """Whether somebody else than corral has drained it: their reason is the only one, and stays (decision 36)."""
-    return "DRAIN" in node.states and not node.reason.startswith(_OWN_REASON)
 
 
 def _moves(job: NodeJob, end: datetime, now: datetime) -> bool:

@@ -1,6 +1,6 @@
 """Queues as slurmctld has them, which calls them partitions: whether they start jobs. For all of them at once."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from corral.agent.slurm import scontrol
 
@@ -11,16 +11,20 @@ _STARTS_NONE = ("DOWN", "INACTIVE")
 
 def stopped() -> frozenset[str]:
     """The queues that start no job now. Raises SlurmError."""
-    return starting_none(scontrol("--oneliner", "show", "partition"))
+    return frozenset(queue for queue, state in _states().items() if state in _STARTS_NONE)
 
 
-def starting_none(partitions: str) -> frozenset[str]:
-    """The same by scontrol's lines about partitions."""
-    found = (_fields(line) for line in partitions.splitlines())
-    return frozenset(
-        one["PartitionName"] for one in found if one.get("State") in _STARTS_NONE and "PartitionName" in one
-    )
+def not_open(queues: Sequence[str]) -> tuple[str, ...]:
+    """Those of these queues that take no job, or start none, sorted. Raises SlurmError."""
+    held = _states()
+    return tuple(sorted(queue for queue in queues if held.get(queue, "UP") != "UP"))
 
 
-def _fields(line: str) -> Mapping[str, str]:
-    return dict(part.split("=", 1) for part in line.split() if "=" in part)
+def states_in(lines: str) -> Mapping[str, str]:
+    """The state of each queue, by scontrol's lines about partitions."""
+    found = (dict(part.split("=", 1) for part in line.split() if "=" in part) for line in lines.splitlines())
+    return {one["PartitionName"]: one["State"] for one in found if {"PartitionName", "State"} <= one.keys()}
+
+
+def _states() -> Mapping[str, str]:
+    return states_in(scontrol("--oneliner", "show", "partition"))

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from corral.agent.events import EVENTS, written
 from corral.agent.memory import Memory
-from corral.agent.slurm import SlurmError, ask, scontrol
+from corral.agent.partitions import not_open
+from corral.agent.slurm import SlurmError, ask
 from corral.agent.world import SlurmNode
 from corral.model.head import Events, HeadJob, HeadState, History, JobRun, Keeping, NodeGroup, RestingOffer
 from corral.model.node_names import fold, queue_of
@@ -52,7 +53,7 @@ def state(
         running=sum(not job.waits for job in found),
         waiting=sum(job.waits for job in found),
         resting=resting(memory, now),
-        stopped=stopped_queues(scontrol("--oneliner", "show", "partition"), plan_queues),
+        stopped=not_open(plan_queues),
         nodes=groups(nodes),
         keeper=keeper,
     )
@@ -92,13 +93,6 @@ def resting(memory: Memory, now: float) -> tuple[RestingOffer, ...]:
         for key, one in sorted(memory.cold.items())
         if one.until > now
     )
-
-
-def stopped_queues(partitions: str, queues: Sequence[str]) -> tuple[str, ...]:
-    """Those of the queues that start no jobs, by scontrol's lines about partitions."""
-    found = (dict(part.split("=", 1) for part in line.split() if "=" in part) for line in partitions.splitlines())
-    states = {one["PartitionName"]: one["State"] for one in found if "PartitionName" in one}
-    return tuple(sorted(queue for queue in queues if states.get(queue, "UP") != "UP"))
 
 
 def groups(nodes: Sequence[SlurmNode]) -> tuple[NodeGroup, ...]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from corral.agent.events import Event, Journal
-from corral.agent.report import stopped_queues
+from corral.agent.partitions import not_open
 from corral.agent.slurm import SlurmError, scontrol, squeue
 
 SETTLED = timedelta(seconds=3)  # 2 s was enough in every trial, 0.1 s killed the job
@@ -119,7 +119,7 @@ def to_start(
 def _stopped(waiting: Sequence[Waiting]) -> tuple[str, ...]:
     """The queues of these jobs that start none. Raises SlurmError."""
     queues = sorted({queue for one in waiting if one.restarts for queue in one.queues})
-    return stopped_queues(scontrol("--oneliner", "show", "partition"), queues) if queues else ()
+    return not_open(queues) if queues else ()
 
 
 def _opens(job: Waiting, closed: Mapping[str, Closed], now: datetime) -> tuple[datetime | None, str]:

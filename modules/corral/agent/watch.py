@@ -13,7 +13,7 @@ from corral.agent.errors import AgentError
 from corral.agent.heartbeat import first_after_s
 from corral.agent.identity import Identity
 from corral.agent.jobs import NodeJob, Phase
-from corral.agent.notice import Progress, Step, drained_by_others, ends_at, hinted_at, next_steps, to_ask
+from corral.agent.notice import Progress, Step, ends_at, hinted_at, next_steps, to_ask
 from corral.agent.observed import comment_of
 from corral.agent.slurm import SlurmError
 from corral.model.node_names import number_of
@@ -116,14 +116,14 @@ def _do(step: Step, concerned: tuple[NodeJob, ...], identity: Identity, taken: T
         case Step.REQUEUE:
             return replace(taken.progress, requeued=taken.progress.requeued | _each(concerned, jobs.requeue))
         case Step.LET_GO:
-            keeps = drained_by_others(slurm.node(identity.node))
+            keeps = slurm.node(identity.node).drained_by_hand
             slurm.power_down([identity.node], "" if keeps else "corral: taken back by the spot market")
             return replace(taken.progress, let_go=True)
 
 
 def _drain(node: str, end: datetime) -> None:
     words = [f"comment={comment_of(datetime.now(UTC), end)}"]  # for the keeper, who writes it down
-    if not drained_by_others(slurm.node(node)):
+    if not slurm.node(node).drained_by_hand:
         words += ["state=drain", f"reason=corral: spot, ends at {end:%H:%M:%S}"]
     slurm.scontrol("update", f"nodename={node}", *words)
 

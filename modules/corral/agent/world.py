@@ -8,6 +8,18 @@ from dataclasses import dataclass, field
 _OFF = frozenset({"POWERED_DOWN", "POWERING_DOWN", "POWER_DOWN"})  # the last: as soon as its job has completed
 _COMING = frozenset({"pending", "running"})
 _ENDING = frozenset({"shutting-down", "terminated"})
+OWN_REASON = "corral: "
+# What slurmctld and slurmd drain a node for by themselves: its machine is replaced, nobody has to look at it.
+# Source: Slurm 22.05, slurmctld/proc_req.c, slurmd/slurmd/req.c, slurmd/slurmstepd/mgr.c.
+SLURMS_DRAINS = (
+    "Duplicate jobid",
+    "Kill task failed",
+    "Prolog error",
+    "Epilog error",
+    "batch job complete failure",
+    "SlurmdSpoolDir is full",
+)
+NOT_BY_HAND = (OWN_REASON, *SLURMS_DRAINS)
 # Why slurmctld sets a node DOWN by itself. Where an administrator did it, it stays.
 _SLURMS_REASONS = ("Not responding", "ResumeTimeout reached", "Node unexpectedly rebooted")
 
@@ -37,6 +49,11 @@ class SlurmNode:
     def failed(self) -> bool:
         """Whether slurmctld has given the node up by itself."""
         return "DOWN" in self.states and self.reason.startswith(_SLURMS_REASONS)
+
+    @property
+    def drained_by_hand(self) -> bool:
+        """Whether a person has drained it: Slurm keeps one reason a node, and theirs is worth more than ours."""
+        return "DRAIN" in self.states and not self.reason.startswith(NOT_BY_HAND)
 
     @property
     def idle(self) -> bool:
