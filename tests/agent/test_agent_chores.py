@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import pytest
 
-from corral.agent.chores import Chore, Names, Switches, do
+from corral.agent.chores import Chore, Names, Switches, do, start
 from corral.agent.errors import AgentError
 from corral.agent.turn import Seen
 
@@ -72,3 +73,9 @@ def test_what_nobody_has_thought_of_is_told_and_ends_nothing(caplog: pytest.LogC
 
     do(Chore(name="sums", each_s=1, act=act))
     assert caplog.messages == ["sums failed"]
+
+
+def test_a_chore_that_hangs_keeps_no_other_from_its_work() -> None:
+    never, done = threading.Event(), threading.Event()
+    start([Chore(name="hangs", each_s=60, act=never.wait), Chore(name="works", each_s=60, act=done.set)])
+    assert done.wait(60)

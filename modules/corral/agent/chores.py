@@ -1,6 +1,7 @@
-"""What the keeper's process does beside answering Slurm: things that are right a little later as well, one at a time.
+"""What the keeper's process does beside answering Slurm: things that are right a little later as well.
 
-They run in a thread of their own, so that no node waits for them; what fails is told and tried again at its next time.
+Each runs in a thread of its own, so that no node waits for it, and none for another: an apply that hangs may not keep a
+cluster from ending. What fails is told and tried again at its next time.
 """
 
 import logging
@@ -27,17 +28,15 @@ class Chore:
 
 def start(chores: Sequence[Chore]) -> None:
     """From now on does them, as long as the process lives."""
-    threading.Thread(target=_live, args=(chores,), name="chores", daemon=True).start()
+    for chore in chores:
+        threading.Thread(target=_live, args=(chore,), name=chore.name, daemon=True).start()
 
 
-def _live(chores: Sequence[Chore]) -> None:
-    due = {chore.name: time.monotonic() + chore.first_s for chore in chores}
-    while due:
-        time.sleep(max(0.0, min(due.values()) - time.monotonic()))
-        for chore in chores:
-            if due[chore.name] <= time.monotonic():
-                do(chore)
-                due[chore.name] = time.monotonic() + chore.each_s
+def _live(chore: Chore) -> None:
+    time.sleep(chore.first_s)
+    while True:
+        do(chore)
+        time.sleep(chore.each_s)
 
 
 def do(chore: Chore) -> None:
