@@ -146,7 +146,10 @@ def _sick(life: Life) -> Iterator[str]:
 
 
 def _stopped(life: Life) -> Iterator[str]:
-    """A queue that is stopped costs no new machine, whoever asks for one."""
+    """A queue is stopped after ten machines that did not boot, and costs no new one then, whoever asks for one."""
+    for queue, tried in life.slurm.tried:
+        if tried < FAILURES_IN_A_ROW:
+            yield f"queue {queue} was stopped after {tried} machines that did not boot"
     yield from (f"{name} was woken while its queue is stopped" for name in life.slurm.woken)
     for queue, since, until in life.slurm.closed:
         for one in life.ec2.machines:
@@ -207,8 +210,6 @@ def _hopeless(life: Life) -> Iterator[str]:
             longest = max(longest, row)
         if longest > (life.slurm.stops.get(queue.name, 0) + 1) * (FAILURES_IN_A_ROW + 2 * queue.max_nodes):
             yield f"queue {queue.name} launched {longest} machines in a row that did not boot"
-        if longest < FAILURES_IN_A_ROW and life.slurm.stops.get(queue.name) and "hangs at boot" not in life.faults.met:
-            yield f"queue {queue.name} was stopped after {longest} machines that did not boot"
 
 
 def _zones_of_idle(life: Life, by_node: Mapping[str, Sequence[Machine]]) -> Iterator[tuple[str, str]]:

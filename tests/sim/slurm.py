@@ -69,7 +69,8 @@ class SimSlurm:
     """`note`: what slurmctld's programs leave: a verb, nodes and the jobs that wait.
 
     `spoiled`: nodes that are to go, as the keeper said while they worked. `closed`: the queues that were stopped, since
-    when and until when; `woken`: nodes that the keeper woke meanwhile.
+    when and until when; `woken`: nodes that the keeper woke meanwhile; `tried`: how many machines in a row had not
+    booted when a queue was stopped.
     """
 
     clock: Clock
@@ -82,6 +83,7 @@ class SimSlurm:
     stopped: dict[str, float] = field(default_factory=dict)
     stops: dict[str, int] = field(default_factory=dict)
     closed: list[tuple[str, float, float]] = field(default_factory=list)
+    tried: list[tuple[str, int]] = field(default_factory=list)
     woken: list[str] = field(default_factory=list)
     by_hand: set[str] = field(default_factory=set)
     spoiled: list[str] = field(default_factory=list)
@@ -134,8 +136,14 @@ class SimSlurm:
     def stop_queue(self, queue: str) -> None:
         self._reached()
         self.stops[queue] = self.stops.get(queue, 0) + 1
+        self.tried.append((queue, self._not_booted(queue)))
         self.stopped[queue] = self.clock.now + 1800  # somebody looks after half an hour, and lets it go on
         self.closed.append((queue, self.clock.now, self.stopped[queue]))
+
+    def _not_booted(self, queue: str) -> int:
+        """How many machines of a queue in a row have not booted."""
+        own = [one.booted for one in self.ec2.machines if queue_of(one.node) == queue]
+        return own[::-1].index(True) if True in own else len(own)
 
     def stopped_queues(self) -> frozenset[str]:
         self._reached()
