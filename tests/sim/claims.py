@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -115,6 +116,8 @@ def _never(life: Life) -> Iterator[str]:
     """What may not be so for a moment."""
     if not _BLINDING & set(life.faults.met):
         yield from _unseen(life)
+    if life.faults.met.keys() <= {"lost note"}:
+        yield from _forsaken(life)
     yield from _unjust(life)
     yield from (f"{one} was ended while a job was on it" for one in life.ec2.robbed)
     yield from (f"{name} takes no more jobs, and worked well" for name in life.slurm.spoiled)
@@ -174,13 +177,22 @@ def _unjust(life: Life) -> Iterator[str]:
 
 
 def _unseen(life: Life) -> Iterator[str]:
-    """What EC2 shows as ended is known to Slurm after two turns."""
+    """What EC2 shows as ended is known to Slurm after a turn; where the node still boots, after two."""
     ended = {one.node: one for one in life.ec2.machines}  # the last of each node
     for name, one in ended.items():
         node = life.slurm.known[name]
-        known = node.state != "up" or node.address != one.address or node.drain
-        if one.ended_at is not None and not known and life.clock.now - one.ended_at > 75:
+        used = node.state == "up" and node.address == one.address and not node.drain
+        awaited = node.state == "starting" and one.launched_at >= node.since
+        if one.ended_at is not None and life.clock.now - one.ended_at > (45 if used else 75 if awaited else math.inf):
             yield f"{one.id} of {name} ended {life.clock.now - one.ended_at:.0f} s ago, and Slurm does not know"
+
+
+def _forsaken(life: Life) -> Iterator[str]:
+    """A node that boots has a machine, or is let go after a minute and two turns."""
+    for node in life.slurm.known.values():
+        waits = life.clock.now - node.since
+        if node.state == "starting" and waits > 60 + 75 + 15 and not life.ec2.of(node.name):
+            yield f"{node.name} waits since {waits:.0f} s, and nobody launches a machine for it"
 
 
 # With these the keeper cannot know in time that a machine has ended.
@@ -201,15 +213,22 @@ def _hopeless(life: Life) -> Iterator[str]:
                 yield f"{offer} gave {one.id}, which ended at once, and was asked for {again[0]} soon after"
                 return
     for queue in life.plan.queues:
-        own = sorted(
-            (one for one in life.ec2.machines if queue_of(one.node) == queue.name), key=lambda one: one.launched_at
-        )
-        row = longest = 0
-        for one in own:
-            row = row + 1 if one.reason == "Client.InstanceInitiatedShutdown" else 0 if one.booted else row
-            longest = max(longest, row)
-        if longest > (life.slurm.stops.get(queue.name, 0) + 1) * (FAILURES_IN_A_ROW + 2 * queue.max_nodes):
-            yield f"queue {queue.name} launched {longest} machines in a row that did not boot"
+        if (longest := _longest_row(life, queue.name)) > FAILURES_IN_A_ROW + 2 * queue.max_nodes:
+            yield f"queue {queue.name} launched {longest} machines in a row that did not boot, and was not stopped"
+
+
+def _longest_row(life: Life, queue: str) -> int:
+    """How many machines of a queue in a row did not boot, between one stop and the next."""
+    stops = [since for name, since, _ in life.slurm.closed if name == queue]
+    own = [(one.launched_at, one) for one in life.ec2.machines if queue_of(one.node) == queue]
+    row = longest = 0
+    for _, one in sorted([*own, *((stop, None) for stop in stops)], key=lambda held: held[0]):
+        if one is None or one.booted:
+            row = 0
+        elif one.reason == "Client.InstanceInitiatedShutdown":
+            row += 1
+        longest = max(longest, row)
+    return longest
 
 
 def _zones_of_idle(life: Life, by_node: Mapping[str, Sequence[Machine]]) -> Iterator[tuple[str, str]]:

@@ -27,6 +27,7 @@ KINDS = (
     "twin",  # a node has a second machine, from wherever it came
     "stays down",  # a node that was set DOWN is so still when it is off
 )
+_WANTS_TIME = ("does not boot", "does not boot", "lost note")  # what only shows when it goes on
 QUIET_AFTER = 10_000.0  # seconds; from here on nothing goes wrong
 
 
@@ -70,7 +71,7 @@ def drawn(rng: random.Random, offers: Sequence[str]) -> tuple[Fault, ...]:
     One life in three has one kind alone, of all offers and for more than an hour: what only shows when it goes on.
     """
     if rng.random() < 0.33:
-        kind, since = rng.choice(KINDS), rng.uniform(0, QUIET_AFTER * 0.3)
+        kind, since = rng.choice((*KINDS, *_WANTS_TIME)), rng.uniform(0, QUIET_AFTER * 0.3)
         return (Fault(kind=kind, since=since, until=since + 6000.0, chance=0.3 if kind == "crash" else 1.0),)
     kinds = KINDS if rng.random() < 0.5 else rng.sample(KINDS, 2)
     return tuple(_one(rng, offers, kinds) for _ in range(rng.choice((0, 2, 4, 8, 12))))
