@@ -35,6 +35,10 @@ class Park:
 
     def launch(self, user_data: str | bytes, **request: Any) -> str:
         """The id of a new instance with these user data."""
+        return str(self.launched(user_data, **request)["InstanceId"])
+
+    def launched(self, user_data: str | bytes, **request: Any) -> dict[str, Any]:
+        """What RunInstances says of a new instance with these user data."""
         wanted = {
             "ImageId": self.ground.image,
             "InstanceType": "m7i.large",
@@ -45,7 +49,8 @@ class Park:
             "MaxCount": 1,
             **request,
         }
-        return str(self.aws("ec2").run_instances(**wanted)["Instances"][0]["InstanceId"])
+        made: dict[str, Any] = self.aws("ec2").run_instances(**wanted)["Instances"][0]
+        return made
 
     def runs(self, instance_id: str) -> bool:
         """True while the instance is a machine."""

@@ -12,15 +12,20 @@ import signal
 import tarfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from botocore.exceptions import ClientError
 from machine_park import Park, running_park, until
 
 from corral.box import control
+from corral.box.directory import StateDirectory
 from corral.render import agent_library
 
 pytestmark = pytest.mark.box
+NODE = [{"ResourceType": "instance", "Tags": [{"Key": "corral:nodes", "Value": "train-1"}]}]
 COUNT = "#!/bin/sh\necho boot >>/var/boots\n"
 PER_BOOT = """#!/bin/sh
 mkdir -p /var/lib/cloud/scripts/per-boot
@@ -69,7 +74,7 @@ def settled(park: Park) -> str:
         WHO_AM_I,
         IamInstanceProfile={"Name": "compute"},
         MetadataOptions={"InstanceMetadataTags": "enabled"},
-        TagSpecifications=[{"ResourceType": "instance", "Tags": [{"Key": "corral:nodes", "Value": "train-1"}]}],
+        TagSpecifications=NODE,
     )
     park.reads(instance_id, "/var/identity")
     return instance_id
@@ -111,10 +116,69 @@ def test_a_terminated_instance_takes_its_machine_and_disk_with_it(park: Park) ->
 
 
 def test_an_instance_that_ends_before_it_starts_is_no_machine(park: Park) -> None:
-    node = park.launch(COUNT)
+    node = park.launch(COUNT, TagSpecifications=NODE)
     park.aws("ec2").terminate_instances(InstanceIds=[node])
-    time.sleep(3)  # longer than a launch takes
-    assert (park.runs(node), park.disk(node).exists()) == (False, False)
+    time.sleep(3)  # longer than the launch of a node takes
+    assert (park.state(node), park.runs(node), park.disk(node).exists()) == ("terminated", False, False)
+
+
+@contextmanager
+def held(park: Park) -> Iterator[None]:
+    """Within it no machine of the park's VPC starts or ends: whoever starts and ends them stands still."""
+    keeper = processes("corral.box.vpc.keeper") & processes(park.ground.vpc)
+    for pid in keeper:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in keeper:
+            os.kill(pid, signal.SIGCONT)
+
+
+def test_an_instance_is_pending_until_its_machine_has_started(park: Park, settled: str) -> None:
+    with held(park):
+        node = park.launch(COUNT)
+        time.sleep(1)  # longer than a machine takes that nothing holds
+        held_back = park.state(node), park.aws("ec2").describe_instance_status(InstanceIds=[node])["InstanceStatuses"]
+    until(lambda: park.state(node) == "running")
+    assert (held_back, park.runs(node)) == (("pending", []), True)
+
+
+def test_a_launch_answers_pending_and_an_end_shutting_down(park: Park) -> None:
+    made = park.launched(COUNT)
+    ended = park.aws("ec2").terminate_instances(InstanceIds=[made["InstanceId"]])["TerminatingInstances"][0]
+    assert (made["State"]["Name"], ended["CurrentState"]["Name"]) == ("pending", "shutting-down")
+
+
+@pytest.mark.parametrize(
+    ("call", "meanwhile", "then"),
+    [("terminate_instances", "shutting-down", "terminated"), ("stop_instances", "stopping", "stopped")],
+)
+def test_an_instance_is_leaving_until_its_processes_have_gone(
+    park: Park, settled: str, call: str, meanwhile: str, then: str
+) -> None:
+    node = park.launch(COUNT)
+    until(lambda: park.state(node) == "running")
+    with held(park):
+        getattr(park.aws("ec2"), call)(InstanceIds=[node])
+        shown = park.described(node)
+    until(lambda: park.state(node) == then)
+    seen = shown["State"]["Name"], shown["StateReason"]["Code"], len(shown["NetworkInterfaces"]), park.runs(node)
+    assert seen == (meanwhile, "Client.UserInitiatedShutdown", 1, False)
+
+
+def test_what_an_instance_holds_is_not_deleted_while_it_is_shutting_down(park: Park, settled: str) -> None:
+    ec2 = park.aws("ec2")
+    group = ec2.create_security_group(GroupName="held", Description="held", VpcId=park.ground.vpc)["GroupId"]
+    node = park.launch(COUNT, SecurityGroupIds=[group])
+    until(lambda: park.state(node) == "running")
+    with held(park):
+        ec2.terminate_instances(InstanceIds=[node])
+        with pytest.raises(ClientError) as refused:
+            ec2.delete_security_group(GroupId=group)
+    until(lambda: park.state(node) == "terminated")
+    ec2.delete_security_group(GroupId=group)
+    assert refused.value.response["Error"]["Code"] == "DependencyViolation"
 
 
 @pytest.mark.parametrize(("behaviour", "state"), [("terminate", "terminated"), ("stop", "stopped")])
@@ -141,7 +205,7 @@ def test_an_instance_that_is_stopped_and_started_keeps_its_disk_and_boots_once(p
     node = park.launch(PER_BOOT)
     park.reads(node, "/var/boots")
     park.aws("ec2").stop_instances(InstanceIds=[node])
-    gone(park, node)
+    until(lambda: park.state(node) == "stopped")
     park.aws("ec2").start_instances(InstanceIds=[node])
     assert until(lambda: park.reads(node, "/var/boots") == "first\nagain\n")
 
@@ -226,6 +290,26 @@ def test_the_next_daemon_boots_the_machines_of_running_instances(killed: tuple[P
     control.start(park.box.dir, machines=True)
     text = until(lambda: park.reads(node, "/var/boots") if "again" in park.reads(node, "/var/boots") else "")
     assert (text, sockets.exists()) == ("first\nagain\n", False)
+
+
+@pytest.mark.parametrize("machines", [True, False])
+def test_what_comes_and_leaves_when_a_daemon_is_killed_has_come_and_left_with_the_next(
+    tmp_path: Path, machines: bool
+) -> None:
+    with running_park(tmp_path / "box") as park:
+        leaves = park.launch(COUNT)
+        until(lambda: park.state(leaves) == "running")
+        with held(park):
+            park.aws("ec2").terminate_instances(InstanceIds=[leaves])
+            comes = park.launch(COUNT)
+            before = park.state(comes), park.state(leaves)
+            until(lambda: comes.encode() in StateDirectory(park.box.dir).cloud.read_bytes())  # as is the end
+            assert park.box.pid
+            os.kill(park.box.pid, signal.SIGKILL)
+        until(lambda: control.status(park.box.dir).state != "running")
+        again = replace(park, box=control.start(park.box.dir, machines=machines))
+        until(lambda: again.state(leaves) == "terminated" and again.state(comes) == "running")
+        assert (before, again.runs(comes)) == (("pending", "shutting-down"), machines)
 
 
 def processes(word: str) -> set[int]:

@@ -8,8 +8,9 @@ from datetime import datetime
 from typing import Any
 
 from moto.core.utils import utcnow
-from moto.ec2.models.instances import Instance
+from moto.ec2.models.instances import Instance, InstanceState, StateReason
 
+from corral.box import ec2_machines
 from corral.box.faults.launching import Fate
 
 
@@ -62,14 +63,80 @@ class BoxInstance(Instance):
 
     public_ip_address = public_ip
 
-    def terminate(self) -> Any:
-        """Ends the instance: interfaces and volumes go or stay as their DeleteOnTermination says.
+    @property
+    def is_coming(self) -> bool:
+        """Whether it runs as soon as its machine has started; one that dies after its launch never runs."""
+        return self.state == "pending" and self.fate is None
 
-        What has ended keeps the reason of its end.
+    @property
+    def is_on(self) -> bool:
+        """Whether it runs or is coming: where there are machines, it should be one."""
+        return self.state == "running" or self.is_coming
+
+    @property
+    def leaves(self) -> bool:
+        """Whether it ends or stops as soon as its processes have gone; what a fault kills has its time as well."""
+        return self.state == "stopping" or (self.state == "shutting-down" and self.fate is None)
+
+    def begin(self) -> None:
+        """The instance runs; one that is a machine will as soon as that has started."""
+        if self.state == "running" and ec2_machines.takes_time(self):
+            self._state = InstanceState("pending", 0)
+
+    def has_come(self) -> None:
+        """Its machine has started: what is coming runs, everything else stays as it is."""
+        if self.is_coming:
+            self._state = InstanceState("running", 16)
+
+    def has_gone(self) -> None:
+        """None of its processes is there: what leaves has stopped or ended, everything else stays as it is."""
+        if self.state == "stopping":
+            self._state = InstanceState("stopped", 80)
+        elif self.leaves:
+            self._end()
+
+    def start(self) -> Any:
+        """Starts the instance again."""
+        previous = super().start()
+        if previous.name != "running":
+            self.begin()
+        return previous
+
+    def stop(self) -> Any:
+        """Stops the instance; one that is a machine, as soon as its processes have gone."""
+        previous = super().stop()
+        if previous.name != "stopped" and ec2_machines.takes_time(self):
+            self._state = InstanceState("stopping", 64)
+        return previous
+
+    def terminate(self) -> Any:
+        """Ends the instance; one that is a machine, as soon as its processes have gone.
+
+        What ends or has ended keeps the reason of its end.
         """
-        if self.ended:
-            return copy(self._state)
-        previous = super().terminate()
+        previous = copy(self._state)
+        if self.ended or (previous.name == "shutting-down" and self.leaves):
+            return previous
+        if not ec2_machines.takes_time(self):
+            self._end()
+            return previous
+        self.fate = None  # this is it
+        if previous.name != "shutting-down":
+            self._show_user_initiated()
+        self._state = InstanceState("shutting-down", 32)
+        return previous
+
+    def _show_user_initiated(self) -> None:
+        code = "Client.UserInitiatedShutdown"
+        self._reason = f"User initiated ({utcnow():%Y-%m-%d %H:%M:%S UTC})"
+        self.state_reason = StateReason(f"{code}: User initiated shutdown", code)
+
+    def _end(self) -> None:
+        """Interfaces and volumes go or stay as their DeleteOnTermination says."""
+        shown = (self._reason, self.state_reason) if self.state == "shutting-down" else None
+        super().terminate()
+        if shown:
+            self._reason, self.state_reason = shown
         for key, nic in list(self.nics.items()):
             if nic.id in self.ec2_backend.enis:
                 self.nics[key] = nic
@@ -77,5 +144,4 @@ class BoxInstance(Instance):
                 self.detach_eni(nic)
         self.nics = {}
         self._subnet_id = None
-        self.ended = self.ended or utcnow()
-        return previous
+        self.ended = utcnow()

@@ -58,6 +58,7 @@ def _serve(home: StateDirectory, held: int, ready: int, *, with_machines: bool) 
     from corral.box import state
     from corral.box.calls import CallLog
     from corral.box.cloud import Cloud
+    from corral.box.ec2_machines import settle
     from corral.box.front import Front
     from corral.box.http import Handler
     from corral.box.machines import Machines
@@ -88,6 +89,9 @@ def _serve(home: StateDirectory, held: int, ready: int, *, with_machines: bool) 
     if ground.users:
         machines.open()
         front.places = machines.places
+    else:
+        with cloud.lock:
+            settle()
     front.faults.open()
     state.write(json.dumps(facts).encode(), home.record)
     logging.info("the box in %s serves at %s", home.path, facts["url"])

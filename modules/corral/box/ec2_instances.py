@@ -49,6 +49,7 @@ class Instances:
             raise
         for instance in reservation.instances:
             launching.befall(instance, launch, now)
+            instance.begin()
             if not self._volumes_can_be_used(launch):
                 self._kill(instance, "Client.InternalError", "Client error on launch")
         return reservation
@@ -126,7 +127,7 @@ class Instances:
 
     def take_in(self: Any, reservation: CapacityReservation, now: datetime) -> None:
         """Lets what runs, fits and is in no reservation run in this one, if it is open."""
-        running = [instance for instance in self.all_instances() if instance.state == "running"]
+        running = [instance for instance in self.all_instances() if instance.is_on]
         free = reservation.free_at(now, self.used_capacity()[reservation.id])
         for instance in taken_in(reservation, running, free):
             instance.capacity_reservation_id = reservation.id
@@ -163,6 +164,7 @@ class Instances:
     def _undo(self: Any, reservation: Reservation) -> None:
         for instance in reservation.instances:
             instance.terminate()
+            instance.has_gone()
             self._forget(instance)
         del self.reservations[reservation.id]
 

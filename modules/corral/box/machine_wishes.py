@@ -13,8 +13,9 @@ from moto.efs.models import efs_backends
 from moto.fsx.models import fsx_backends
 from moto.route53.models import route53_backends
 
+from corral.agent.identity import NODES_TAG
 from corral.box.control import ACCOUNT
-from corral.box.ec2_images import BOX_IMAGE, image_id
+from corral.box.ec2_machines import is_machine
 from corral.box.faults import book
 from corral.box.faults.records import Fault, Hang, Partition
 from corral.box.instance_metadata import user_data_of
@@ -26,7 +27,7 @@ _ENDED = ("shutting-down", "terminated")
 class Wanted:
     """An instance that should be a machine. `host_name`: with its domain. `volumes`: those beside its root.
 
-    `devices`: names below /dev.
+    `devices`: names below /dev. `is_node`: whether it was launched because slurmctld asked for it.
     """
 
     instance_id: str
@@ -40,6 +41,7 @@ class Wanted:
     devices: tuple[str, ...]
     boot_wait: str
     boots: int
+    is_node: bool
     hangs: bool
     is_cut_off: bool
 
@@ -49,8 +51,7 @@ def wanted_machines() -> Iterator[Wanted]:
     hanging, cut_off = _struck(Hang), _struck(Partition)
     for region, backend in list(ec2_backends[ACCOUNT].items()):
         for instance in running_instances(backend):
-            user_data = user_data_of(instance)
-            if instance.image_id == image_id(BOX_IMAGE, region) and user_data:
+            if is_machine(instance) and (user_data := user_data_of(instance)):
                 yield Wanted(
                     instance_id=instance.id,
                     region=region,
@@ -63,6 +64,7 @@ def wanted_machines() -> Iterator[Wanted]:
                     devices=tuple(_devices(instance.instance_type)),
                     boot_wait=instance.boot_wait,
                     boots=instance.reboots,
+                    is_node=NODES_TAG in backend.tags.get(instance.id, {}),
                     hangs=instance.id in hanging,
                     is_cut_off=instance.id in cut_off,
                 )
@@ -73,8 +75,8 @@ def _struck(kind: type[Fault]) -> frozenset[str | None]:
 
 
 def running_instances(backend: Any) -> Iterator[Any]:
-    """The instances of a region that run."""
-    return (instance for instance in backend.all_instances() if instance.state == "running")
+    """The instances of a region that run, or will as soon as their machines have started."""
+    return (instance for instance in backend.all_instances() if instance.is_on)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ from moto.ec2.models import ec2_backends
 from moto.ec2.models.instances import StateReason
 from werkzeug.serving import BaseWSGIServer
 
-from corral.box import ec2_console
+from corral.box import ec2_console, ec2_machines
 from corral.box.cloud import Cloud
 from corral.box.control import ACCOUNT
 from corral.box.first_boot import INIT, UserDataError, lay_down, read_user_data
@@ -34,7 +34,7 @@ from corral.box.system import THIS_SYSTEM
 from corral.box.vpc.network import Keeper, MachineError, Vpc, copy_settings, furnish, open_vpc
 from corral.box.vpc.probe import Ground, Users
 
-LAUNCH_S = 2.0  # from RunInstances to the first process; slurmctld wants a boot that is later than its request
+LAUNCH_S = 2.0  # from RunInstances to a node's first process; slurmctld wants a boot that is later than its request
 _AT_ONCE = 4  # machines that are started side by side
 _SHUT_DOWN = "Client.InstanceInitiatedShutdown: Instance initiated shutdown"
 _SOCKETS = "corral-"  # how the directories of sockets begin, in the system's place for what passes
@@ -100,6 +100,7 @@ class Machines:
             (self._directory / name).mkdir(parents=True, exist_ok=True)
         self._link_sockets()
         ec2_console.directory = self._directory / "consoles"
+        ec2_machines.follow = True
         self._cloud.watchers.append(self._changed.set)
         self._changed.set()
         self._follower.start()
@@ -151,7 +152,7 @@ class Machines:
     def _compare(self) -> None:
         with self._cloud.lock:
             wanted = {one.instance_id: one for one in wanted_machines()}
-            exists = existing()
+            exists, leaving = existing(), ec2_machines.leaving()
             names = {vpc_id: names_in(vpc_id) for vpc_id in exists.vpcs}
         for vpc_id, site in list(self._sites.items()):
             if not site.keeper.runs() or vpc_id not in exists.vpcs:
@@ -163,7 +164,17 @@ class Machines:
         for one in wanted.values():
             if one.instance_id not in self._begun:
                 self._begin(one, names[one.vpc_id])
-        self._sweep(exists)
+        there = self._there()
+        if gone := leaving - there:
+            with self._cloud.lock:
+                ec2_machines.let_go(gone)
+                self._cloud.changed()
+        self._sweep(exists, there)
+
+    def _there(self) -> frozenset[str]:
+        """The machines of which there are processes, or are about to be: what is not begun by now is not started."""
+        starting = frozenset(self._starting)  # first: what has started meanwhile runs
+        return starting.union(*(site.vpc.machines() for site in self._sites.values() if site.keeper.runs()))
 
     def _compare_site(self, site: _Site, wanted: Mapping[str, Wanted]) -> None:
         running = site.vpc.machines()
@@ -206,28 +217,37 @@ class Machines:
             return
         self._begun[one.instance_id] = one.vpc_id
         self._boots[one.instance_id] = one.boots
-        threading.Timer(LAUNCH_S, self._start_later, (one,)).start()
+        waits = one.is_node or one.boots  # a rebooted machine has to be gone first
+        threading.Timer(LAUNCH_S if waits else 0, self._start_later, (one,)).start()
 
     def _start_later(self, one: Wanted) -> None:
         if not self._closed.is_set():
             self._pool.submit(self._start, one)
 
     def _start(self, one: Wanted) -> None:
-        if self._closed.is_set() or one.instance_id not in self._begun:
-            return
-        self._starting.add(one.instance_id)
+        self._starting.add(one.instance_id)  # first: who ends it either hinders it or sees it
         try:
+            if self._closed.is_set() or one.instance_id not in self._begun:
+                return
             self._furnish(one)
             self._ended.discard(one.instance_id)
             mounts = {"box/file-systems": self._directory / "file-systems"}
             disk, vpc = self._disk(one.instance_id), self._sites[one.vpc_id].vpc
             vpc.start(one.instance_id, one.host_name, one.address, disk, INIT, mounts, self._system)
+            self._has_come(one)
         except Exception as error:  # whatever it is, an instance that is no machine must not seem to run
             if not self._closed.is_set():
                 self._refuse(one, error)
         finally:
             self._starting.discard(one.instance_id)
             self._changed.set()  # for what was attached or ended meanwhile
+
+    def _has_come(self, one: Wanted) -> None:
+        with self._cloud.lock:
+            instance = ec2_backends[ACCOUNT][one.region].instances_by_id.get(one.instance_id)
+            if instance is not None and instance.is_coming:
+                instance.has_come()
+                self._cloud.changed()
 
     def _refuse(self, one: Wanted, error: Exception) -> None:
         known = isinstance(error, (MachineError, UserDataError, OSError))
@@ -268,11 +288,10 @@ class Machines:
         profile.write_text(told, encoding="utf-8")
         draft.rename(disk)
 
-    def _sweep(self, exists: Existing) -> None:
+    def _sweep(self, exists: Existing, there: Collection[str]) -> None:
         """Deletes the data of instances, volumes and file systems that were deleted."""
-        running = {name for site in self._sites.values() for name in site.vpc.machines()}
         kinds = {
-            "disks": exists.instances | running | self._starting,
+            "disks": exists.instances.union(there),
             "volumes": exists.volumes,
             "file-systems": exists.file_systems,
             "consoles": exists.listed,
@@ -331,12 +350,13 @@ class Machines:
         """Terminates or stops an instance that runs no more, as was asked for at its launch."""
         with self._cloud.lock:
             instance = ec2_backends[ACCOUNT][region].instances_by_id.get(instance_id)
-            if instance is None or instance.state != "running":
+            if instance is None or not instance.is_on:
                 return
             stays = instance.instance_initiated_shutdown_behavior == "stop" and instance.lifecycle != "spot"
             stops = stays and reason.startswith("Client.")
             (instance.stop if stops else instance.terminate)()
             instance.state_reason = StateReason(reason, reason.partition(":")[0])
+            instance.has_gone()
             self._cloud.changed()
 
 

@@ -11,7 +11,7 @@ from corral.inventory.things import QUEUE_TAG, Thing
 
 _BATCH = 1000  # instances a TerminateInstances call, EC2's advice for large clusters
 _PATIENCE_S = 900  # a p5 takes minutes to shut down; its interfaces hold the security group until then
-_PAUSE_S = 5.0
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0  # a machine of the box is gone at once
 _ALIVE = ["pending", "running", "shutting-down", "stopping", "stopped"]
 
 
@@ -41,9 +41,10 @@ def end_machines(session: Any, cluster: str, only: Iterable[Thing] | None = None
     ids = [machine.id for machine in ended]
     for first in range(0, len(ids), _BATCH):
         session.client("ec2").terminate_instances(InstanceIds=ids[first : first + _BATCH])
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline, pause_s = time.monotonic() + _PATIENCE_S, _FIRST_PAUSE_S
     while left := {machine.id for machine in launched_machines(session, cluster)} & {*ids}:
         if time.monotonic() > deadline:
             raise TimeoutError(f"instances that do not end: {', '.join(sorted(left))}")
-        time.sleep(_PAUSE_S)
+        time.sleep(pause_s)
+        pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
     return ended

@@ -33,9 +33,9 @@ _SEE = "`corral status` lists nodes and instances"
 
 
 def running() -> Iterator[Any]:
-    """The instances that run, in all regions."""
+    """The instances that run or are coming, in all regions."""
     backends = [backend for _, backend in ec2_backends[ACCOUNT].items()]
-    return (one for backend in backends for one in backend.all_instances() if one.state == "running")
+    return (one for backend in backends for one in backend.all_instances() if one.is_on)
 
 
 def named(which: str) -> list[Any]:
@@ -161,7 +161,7 @@ def _forget_machines() -> bool:
 
 
 def _meet_fate(instance: Any, now: datetime) -> bool:
-    if instance.state in ("terminated", "stopped"):
+    if instance.state in ("terminated", "stopped") or instance.leaves:
         return False
     fate = instance.fate
     if instance.interruption and instance.interruption <= now:
