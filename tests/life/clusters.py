@@ -29,8 +29,9 @@ KEEPER = "corral.agent keep"
 # Slurm's own patience, which is minutes: own.conf is the place of an owner's lines. MessageTimeout: until a silent
 # machine is one that does not answer.
 IMPATIENT = "ResumeTimeout=240\\nSuspendTimeout=10\\nSlurmdTimeout=20\\nMessageTimeout=10\\n"
-# What outlives `down --with-base`: the user's data, and the dump of the accounting among them.
-_DATA, _DUMP = frozenset({"efs/file-system", "kms/key", "s3/bucket"}), ".sql.gz"
+# What outlives `down --with-base`: the user's data, the dump of the accounting among them, and a block that is paid for.
+_STAYS = frozenset({"efs/file-system", "kms/key", "s3/bucket", "ec2/capacity-block", "ec2/capacity-reservation"})
+_DUMP = ".sql.gz"
 Found = TypeVar("Found")
 
 
@@ -217,13 +218,13 @@ def settled(cluster: Cluster) -> list[str]:
 
 
 def left_over(cluster: Cluster) -> list[str]:
-    """What the box holds beyond what it held before the first up, and is no data, once cluster and base are down."""
+    """What the box holds beyond what it held before the first up, and may not stay, once cluster and base are down."""
     before: dict[str, list[str]] = cluster.life.seen["inventory"]
     return [
         f"{kind} {one}"
         for kind, ids in control.inventory(cluster.life.box.dir).items()
         for one in sorted(set(ids) - set(before.get(kind, ())))
-        if kind not in _DATA and not one.endswith(_DUMP)
+        if kind not in _STAYS and not one.endswith(_DUMP)
     ]
 
 

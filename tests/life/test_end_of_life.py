@@ -28,12 +28,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def ended(cluster: Cluster) -> Cluster:
-    """Its end was moved into the next minute while a job runs, and has come."""
+    """Its end was moved near while a job runs, and has come."""
     seen = cluster.life.seen
     cluster.restart_keeper(*QUICK, "--first-look", "0")
     seen["job"] = cluster.submit(SCRIPT, "--partition=wide")
     cluster.runs(seen["job"])
-    seen["moved"] = cluster.life.done("extend", cluster.name, "30s")
+    seen["moved"] = cluster.life.done("extend", cluster.name, "75s")  # the head looks each 30 s
     seen["comment"] = cluster.until(lambda: cluster.job(seen["job"]).get("AdminComment", "").strip())
     cluster.until(lambda: cluster.head() is None)
     seen["left"] = cluster.machines()
