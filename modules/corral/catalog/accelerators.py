@@ -1,0 +1,122 @@
+"""Accelerators: memory, peaks, what was measured of them. What a run makes of one is a forecast's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+from typing import Any
+
+from corral.catalog.names import UnknownName
+from corral.catalog.tables import read_toml
+
+BITS = (16, 8, 4)  # widths of numbers for which a peak may be known
+_TWO_WAYS = 2  # vendors add both directions of a link
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceleratorModel:
+    """One model of accelerator, its figures for one device; mappings are by the width of numbers in bits.
+
+    `achievable` is the share of the peak that the best matrix multiplication reaches, `training_share` the share of
+    that which those of whole runs reach (calibrated). `link_gb_per_s` adds both directions; `link_domain` devices are
+    joined by it. `borrowed` names the model whose measurements stand in for missing ones. `on_aws`: families that have
+    it; empty where it cannot be provisioned.
+    """
+
+    name: str
+    memory_gib: float
+    hbm_gb_per_s: float
+    peak_tflops: Mapping[int, float]
+    achievable: Mapping[int, float]
+    training_share: Mapping[int, float]
+    link_gb_per_s: float
+    link_domain: int
+    tdp_w: int
+    ranks: int
+    on_aws: tuple[str, ...]
+    borrowed: tuple[str, ...]
+    note: str | None
+
+    @property
+    def provisionable(self) -> bool:
+        """Whether AWS rents machines that have it."""
+        return bool(self.on_aws)
+
+    @property
+    def link_one_way_bytes_per_s(self) -> float:
+        """What one device sends over its link, in one direction."""
+        return self.link_gb_per_s / _TWO_WAYS * 1e9
+
+    def width(self, bits: int) -> int:
+        """The width in which numbers of this one are multiplied: its own, or the next wider that has a peak."""
+        return min(width for width in self.peak_tflops if width >= min(bits, max(self.peak_tflops)))
+
+    def peak_flops(self, bits: int) -> float:
+        """Dense peak in FLOP/s for numbers of this width."""
+        return self.peak_tflops[self.width(bits)] * 1e12
+
+    def reached_flops(self, bits: int) -> float:
+        """FLOP/s of the large matrix multiplications of a training run."""
+        width = self.width(bits)
+        return self.peak_flops(bits) * self.achievable[width] * self.training_share[width]
+
+
+@cache
+def accelerators() -> Mapping[str, AcceleratorModel]:
+    """Every model that corral ships, by name, in the order of the file."""
+    rows = read_toml("accelerators.toml")
+    return MappingProxyType({name: _accelerator(name, rows) for name in rows})
+
+
+def find_accelerator(name: str) -> AcceleratorModel:
+    """The model of this name, whose case, blanks and hyphens do not matter. Raises UnknownName where there is none."""
+    known = accelerators()
+    for model in known.values():
+        if _folded(model.name) == _folded(name):
+            return model
+    raise UnknownName("accelerator", name, known)
+
+
+def _folded(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+def _accelerator(name: str, rows: Mapping[str, Any]) -> AcceleratorModel:
+    row = rows[name]
+    lenders = tuple(dict.fromkeys(row[key] for key in ("achievable_of", "training_share_of") if key in row))
+    peaks = _by_width(row["peak_tflops"])
+    return AcceleratorModel(
+        name=name,
+        memory_gib=float(row["memory_gib"]),
+        hbm_gb_per_s=float(row["hbm_gb_per_s"]),
+        peak_tflops=MappingProxyType(peaks),
+        achievable=_measured("achievable", name, rows, peaks),
+        training_share=_measured("training_share", name, rows, peaks),
+        link_gb_per_s=float(row["link_gb_per_s"]),
+        link_domain=row["link_domain"],
+        tdp_w=row["tdp_w"],
+        ranks=row.get("ranks", 1),
+        on_aws=tuple(row["on_aws"]),
+        borrowed=lenders,
+        note=row.get("note"),
+    )
+
+
+def _measured(key: str, name: str, rows: Mapping[str, Any], peaks: Mapping[int, float]) -> Mapping[int, float]:
+    """The measurement for each width that has a peak: its own, its lender's, else that of the next wider numbers."""
+    found = _chain(key, name, rows)
+    wider = {width: min((w for w in found if w >= width), default=max(found)) for width in peaks}
+    return MappingProxyType({width: found[wider[width]] for width in peaks})
+
+
+def _chain(key: str, name: str, rows: Mapping[str, Any]) -> dict[int, float]:
+    row = rows[name]
+    lent = _chain(key, row[f"{key}_of"], rows) if f"{key}_of" in row else {}
+    return {**lent, **_by_width(row.get(key, {}))}
+
+
+def _by_width(table: Mapping[str, float]) -> dict[int, float]:
+    return {int(width): float(value) for width, value in table.items()}

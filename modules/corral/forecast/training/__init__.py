@@ -1,0 +1,1 @@
+"""How a model trains: its parameters and FLOPs, memory, communication, speed, and how well we predict it. Pure."""

@@ -1,0 +1,55 @@
+"""Floating-point operations of training: for a token, for a step, counted as models do and as hardware does."""
+
+from __future__ import annotations
+
+from corral.forecast.training.layout import Recompute
+from corral.forecast.training.shape import ModelShape
+
+_TRAINING = 3  # forward once, backward twice: with respect to the inputs and to the weights
+_PRODUCTS = 2  # of attention: queries with keys, weights with values
+
+
+def attention_flops(shape: ModelShape, seq_len: float, *, causal: bool = False) -> float:
+    """Forward FLOPs of one token in the attention core of one layer; `causal` counts what is not masked, one half.
+
+    4 a d s: PaLM (arXiv:2204.02311) appendix B, without its factor 3 for training.
+    """
+    return _PRODUCTS * 2 * shape.heads * shape.head_dim * seq_len * (0.5 if causal else 1)
+
+
+def model_flops_per_token(shape: ModelShape, seq_len: float, *, causal: bool = False) -> float:
+    """6 W + 12 L a d s, or 6 W + 6 L a d s if causal: what MFU counts, no recomputation. PaLM, appendix B."""
+    attention = shape.layers * attention_flops(shape, seq_len, causal=causal)
+    return _TRAINING * (2 * shape.matmul_parameters + attention)
+
+
+def recomputed_flops(shape: ModelShape, seq_len: float, recompute: Recompute, *, causal: bool = False) -> float:
+    """FLOPs of one token in one layer that are done a second time."""
+    attention = attention_flops(shape, seq_len, causal=causal)
+    match recompute:
+        case Recompute.NONE:
+            return 0.0
+        case Recompute.SELECTIVE:
+            return attention
+        case Recompute.OPERATORS:
+            return shape.layer_matmul  # half of 2 x, the other half is kept; so is what attention gave
+        case Recompute.FULL:
+            return 2 * shape.layer_matmul + attention
+
+
+def hardware_flops_per_token(shape: ModelShape, seq_len: float, recompute: Recompute, *, causal: bool = False) -> float:
+    """Model FLOPs and the recomputed ones: what HFU counts. With FULL, 96 B s L h^2 (...) of Narayanan et al. eq. 3."""
+    again = shape.layers * recomputed_flops(shape, seq_len, recompute, causal=causal)
+    return model_flops_per_token(shape, seq_len, causal=causal) + again
+
+
+def six_n_flops_per_token(shape: ModelShape) -> float:
+    """6 N, N the active parameters: the rule of thumb, which leaves out attention."""
+    return 6 * shape.active_parameters
+
+
+def training_hours(
+    parameters: float, tokens: float, accelerators: float, peak_flops: float, utilisation: float
+) -> float:
+    """Hours of a whole run: 6 N D / (n x peak x utilisation)."""
+    return 6 * parameters * tokens / (accelerators * peak_flops * utilisation) / 3600

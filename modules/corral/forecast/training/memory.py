@@ -1,0 +1,172 @@
+"""The memory of one accelerator in training: what each part takes, on the pipeline stage that needs most."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from corral.forecast.training.layout import Layout, Recompute
+from corral.forecast.training.shape import ModelShape
+
+GIB = 2**30
+_FP32 = 4  # bytes
+_LOGITS = 3  # copies of them at the peak; with two, torchtitan's eager 8B on 128 comes out 23 % below what it took
+_LIVE_LAYERS = 2  # the layer at work and the one that is gathered ahead of it (ZeRO, arXiv:1910.02054: one or two)
+_RESERVE_GIB = 6.0  # context of the device, NCCL's buffers
+_FRAGMENTED = 0.05  # of what is in use: holes of the allocator. Both UNVERIFIED, as no source has them
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateBytes:
+    """Bytes for each parameter. `optimizer` has the fp32 master copy and both moments of Adam."""
+
+    weights: float
+    gradients: float
+    optimizer: float
+
+    @property
+    def total(self) -> float:
+        """All of them."""
+        return self.weights + self.gradients + self.optimizer
+
+
+MIXED = StateBytes(weights=2, gradients=2, optimizer=12)  # ZeRO, arXiv:1910.02054
+MEGATRON = StateBytes(weights=2, gradients=4, optimizer=12)  # Korthikanti et al., arXiv:2205.05198, Figure 1
+FSDP2 = StateBytes(weights=4, gradients=4, optimizer=8)  # fp32 shards; the 16-bit copy of a layer lives while it works
+PURE_BF16 = StateBytes(weights=2, gradients=2, optimizer=4)  # stas00/ml-engineering, training/performance
+EIGHT_BIT_ADAM = StateBytes(weights=2, gradients=2, optimizer=6)  # same, with an fp32 master copy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """Bytes on the accelerator that needs most. `gathered`: layers that are whole while they work (ZeRO-3)."""
+
+    weights: float
+    gradients: float
+    optimizer: float
+    gathered: float
+    activations: float
+    logits: float
+    reserve: float
+
+    @property
+    def static(self) -> float:
+        """What is there between two steps."""
+        return self.weights + self.gradients + self.optimizer
+
+    @property
+    def total(self) -> float:
+        """All of it."""
+        return self.static + self.gathered + self.activations + self.logits + self.reserve
+
+    @property
+    def total_gib(self) -> float:
+        """All of it, in GiB."""
+        return self.total / GIB
+
+
+def memory_of(shape: ModelShape, layout: Layout, seq_len: int, *, state: StateBytes, micro_batches: int) -> Memory:
+    """What the run needs on the first or the last pipeline stage, whichever is more."""
+    stages = {0, layout.pp - 1}
+    return max((_stage(shape, layout, seq_len, state, micro_batches, stage) for stage in stages), key=lambda m: m.total)
+
+
+def static_bytes(parameters: float, state: StateBytes, layout: Layout, ranks: float) -> tuple[float, float, float]:
+    """Bytes of weights, gradients and optimizer for so many parameters of a model-parallel rank.
+
+    Stage 1: 4P + KP/N; 2: 2P + (2 + K)P/N; 3: (4 + K)P/N with K = 12 (ZeRO, arXiv:1910.02054, Figure 1).
+    """
+    sharding = layout.sharding
+    return (
+        parameters * state.weights / (ranks if sharding.of_parameters else 1),
+        parameters * state.gradients / (ranks if sharding.of_gradients else 1),
+        parameters * state.optimizer / (ranks if sharding.of_optimizer else 1),
+    )
+
+
+def stage_parameters(shape: ModelShape, layout: Layout, stage: int) -> tuple[float, float]:
+    """Parameters of one tensor-parallel rank of a stage: those that all data ranks share, and routed experts.
+
+    Layers are divided by t p; the embedding is on the first stage, the output layer on the last one.
+    """
+    layers = shape.layers / layout.pp
+    tables = (stage == 0) + (stage == layout.pp - 1 and not (shape.tied and layout.pp == 1))
+    whole = layers * shape.shared_layer_parameters + tables * shape.embedding
+    return whole / layout.tp, layers * shape.expert_parameters / max(layout.ep, 1)
+
+
+def layer_activation_bytes(
+    shape: ModelShape, layout: Layout, seq_len: float, recompute: Recompute, *, quadratic: bool = True
+) -> float:
+    """Bytes that the backward pass of one layer keeps for a micro-batch, in 16-bit numbers.
+
+    Korthikanti et al. (arXiv:2205.05198), Table 2: sbh (10 + 24/t + 5as/(ht)); with sequence parallelism sbh/t (34 +
+    5as/h); selective: without the 5as term; full: 2 sbh. Here 34 h is 18 h + 4 f, for gated MLPs 18 h + 8 f, and keys
+    and values shrink with grouped queries. `quadratic`: attention keeps its s x s scores (not flash attention).
+    """
+    tokens = seq_len / layout.cp * layout.micro_batch
+    h, tp = shape.hidden, layout.tp
+    if recompute is Recompute.FULL:
+        return tokens * 2 * h / (tp if layout.sequence_parallel else 1)
+    heads = shape.heads * shape.head_dim
+    less = 4 * (heads - shape.kv_heads * shape.head_dim)  # K and V, of two bytes each
+    mlp = shape.mlps_in_use * shape.ffn * (8 if shape.gated else 4)
+    if recompute is Recompute.OPERATORS:  # the input, what attention gave, and half of what the products gave
+        kept = 2 * h + 2 * heads + h + heads - less / 2 + mlp / 4
+        return tokens * kept / tp
+    split = 8 * h + mlp - less
+    whole = 10 * h / (tp if layout.sequence_parallel else 1)
+    scores = 5 * shape.heads * seq_len / tp if quadratic and recompute is Recompute.NONE else 0.0
+    return tokens * (whole + split / tp + scores)
+
+
+def layers_in_flight(shape: ModelShape, layout: Layout, micro_batches: int) -> float:
+    """Layers whose activations the first stage holds: L, times 1 + (p-1)/(p v) if interleaved (Korthikanti et al.).
+
+    A stage never holds more micro-batches than there are.
+    """
+    p, v = layout.pp, layout.virtual_stages
+    ahead = 1 + (p - 1) / (p * v) if v > 1 else 1.0
+    return shape.layers * ahead * min(1.0, micro_batches / p)
+
+
+def logits_bytes(shape: ModelShape, layout: Layout, seq_len: float) -> float:
+    """fp32 logits of a micro-batch, their log-probabilities and their gradient, on the last stage: 3 x 4 s b V / t."""
+    tokens = seq_len / layout.cp * layout.micro_batch
+    return _LOGITS * _FP32 * tokens * shape.vocabulary / layout.tp
+
+
+def _stage(
+    shape: ModelShape, layout: Layout, seq_len: int, state: StateBytes, micro_batches: int, stage: int
+) -> Memory:
+    shared, experts = stage_parameters(shape, layout, stage)
+    data = layout.dp * layout.cp
+    parts = [
+        sum(pair)
+        for pair in zip(
+            static_bytes(shared, state, layout, data),
+            static_bytes(experts, state, layout, max(1.0, data * layout.tp / layout.ep)),
+            strict=True,
+        )
+    ]
+    held = layers_in_flight(shape, layout, micro_batches) if stage == 0 else shape.layers / layout.pp
+    kept = layer_activation_bytes(shape, layout, seq_len, layout.recompute, quadratic=False)
+    working = (
+        layer_activation_bytes(shape, layout, seq_len, Recompute.NONE, quadratic=False)
+        if layout.recompute in (Recompute.FULL, Recompute.OPERATORS)
+        else 0.0
+    )
+    gathered = 0.0
+    if layout.sharding.of_parameters:
+        layer = shape.shared_layer_parameters / layout.tp + shape.expert_parameters / layout.ep
+        gathered = _LIVE_LAYERS * layer * 2 + layer * 2  # 16-bit weights, and the gradients of the layer at work
+    logits = logits_bytes(shape, layout, seq_len) if stage == layout.pp - 1 else 0.0
+    used = sum(parts) + gathered + held * kept + working + logits
+    return Memory(
+        weights=parts[0],
+        gradients=parts[1],
+        optimizer=parts[2],
+        gathered=gathered,
+        activations=held * kept + working,
+        logits=logits,
+        reserve=_RESERVE_GIB * GIB + _FRAGMENTED * used,
+    )

@@ -1,0 +1,93 @@
+"""Accelerators: what is known of them, and that it agrees with the machines that have them."""
+
+from __future__ import annotations
+
+import pytest
+
+from corral.catalog.accelerators import accelerators, find_accelerator
+from corral.catalog.collectives import find_curve, measured_curves
+from corral.catalog.instances import instance_types
+from corral.catalog.names import UnknownName
+
+ON_AWS = [(family, model) for model in accelerators().values() for family in model.on_aws]
+
+
+def machines(family: str) -> list[str]:
+    return [name for name in instance_types() if name.partition(".")[0] == family]
+
+
+def test_those_that_aws_rents_are_marked() -> None:
+    aside = [model.name for model in accelerators().values() if not model.provisionable]
+    assert aside == [
+        "H100-96 HBM2e 500W",
+        "H100-NVL",
+        "H800",
+        "GB300",
+        "Gaudi2",
+        "Gaudi3",
+        "TPUv4",
+        "TPUv5p",
+        "TPUv6e",
+        "CS-2",
+        "CS-3",
+        "Bow-IPU",
+    ]
+
+
+@pytest.mark.parametrize(("family", "model"), ON_AWS, ids=lambda value: getattr(value, "name", value))
+def test_memory_is_that_of_the_machines(family: str, model: object) -> None:
+    sizes = {
+        round(machine.accelerator.memory_mib / 1024)
+        for name in machines(family)
+        if (machine := instance_types()[name]).accelerator
+    }
+    assert sizes <= {round(model.memory_gib)}  # type: ignore[attr-defined]
+
+
+def test_name_may_be_written_otherwise() -> None:
+    assert [find_accelerator(name).name for name in ("h100-80", "TPU v4", "Gaudi 2")] == ["H100-80", "TPUv4", "Gaudi2"]
+
+
+def test_unknown_name_has_a_hint() -> None:
+    with pytest.raises(UnknownName, match="'H100-8' is not in the catalogue - did you mean 'H100-80'"):
+        find_accelerator("H100-8")
+
+
+@pytest.mark.parametrize(
+    ("name", "bits", "tflops"),
+    [("A100-80", 16, 312), ("A100-80", 8, 312), ("H100-80", 8, 1979), ("H100-80", 4, 1979), ("B200", 4, 9000)],
+)
+def test_narrow_numbers_run_in_the_next_wider_ones(name: str, bits: int, tflops: float) -> None:
+    assert find_accelerator(name).peak_flops(bits) == tflops * 1e12
+
+
+def test_measurements_are_borrowed_by_name() -> None:
+    gb200 = find_accelerator("GB200")
+    assert (gb200.achievable[16], gb200.achievable[8], gb200.borrowed) == (0.729, 0.763, ("B200",))
+
+
+def test_link_is_counted_one_way() -> None:
+    assert find_accelerator("H100-80").link_one_way_bytes_per_s == 450e9
+
+
+def test_shares_are_shares() -> None:
+    wrong = [
+        model.name
+        for model in accelerators().values()
+        for share in (*model.achievable.values(), *model.training_share.values())
+        if not 0 < share <= 1
+    ]
+    assert wrong == []
+
+
+def test_curves_are_sorted_by_size() -> None:
+    assert [curve.fabric for curve in measured_curves().values() if list(curve.points) != sorted(curve.points)] == []
+
+
+def test_machines_without_a_curve_have_that_of_their_like() -> None:
+    assert [find_curve(name).fabric for name in ("p4d.24xlarge", "p5en.48xlarge")] == ["p4de.24xlarge", "p5.48xlarge"]
+
+
+def test_where_no_curve_is_near_there_is_none() -> None:
+    with pytest.raises(UnknownName):
+        find_curve("g5.48xlarge")
