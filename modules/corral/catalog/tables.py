@@ -11,14 +11,15 @@ from typing import Any
 
 def read_toml(name: str) -> Mapping[str, Any]:
     """The content of data/<name>."""
-    return tomllib.loads(_text(name))
+    return tomllib.loads(read_text(name))
 
 
 def read_csv(name: str) -> tuple[Mapping[str, str], ...]:
     """The rows of data/<name> by column name; lines that begin with # are comments."""
-    lines = [line for line in _text(name).splitlines() if not line.startswith("#")]
+    lines = [line for line in read_text(name).splitlines() if not line.startswith("#")]
     return tuple(csv.DictReader(lines, strict=True))
 
 
-def _text(name: str) -> str:
+def read_text(name: str) -> str:
+    """data/<name> as it is."""
     return files("corral.catalog").joinpath("data", name).read_text(encoding="utf-8")

@@ -1,0 +1,267 @@
+"""Published training runs as jobs to forecast: what a row says, and what is assumed where it says nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from corral.catalog.accelerators import AcceleratorModel, find_accelerator
+from corral.catalog.instances import instance_types
+from corral.catalog.names import UnknownName, suggestion
+from corral.forecast.training.layout import Layout, Recompute, Sharding
+from corral.forecast.training.memory import MIXED, PURE_BF16, memory_of
+from corral.forecast.training.network import machine_of
+from corral.forecast.training.rows import REQUIRED, Row, read_rows
+from corral.forecast.training.shape import ModelShape
+from corral.forecast.training.speed import Job, Precision, forecast_speed
+from corral.spec.errors import SpecErrors
+
+_PRECISIONS = {
+    "bf16": Precision.BF16,
+    "fp16": Precision.FP16,
+    "fp8": Precision.FP8,
+    "mxfp8": Precision.FP8,
+    "nvfp4": Precision.FP4,
+    "mxfp4": Precision.FP4,
+}
+_SHARDINGS = {  # what the cell begins with, the first that fits
+    "fsdp (optimizer+gradients": Sharding.ZERO2,
+    "fsdp": Sharding.ZERO3,
+    "hsdp": Sharding.ZERO3,
+    "2d": Sharding.ZERO3,
+    "zero3": Sharding.DEEPSPEED_ZERO3,
+    "zero2": Sharding.ZERO2,
+    "zero1": Sharding.ZERO1,
+    "distributed optimizer": Sharding.ZERO1,
+    "none": Sharding.NONE,
+}
+_RECOMPUTES = {"": Recompute.NONE, **{mode.value: mode for mode in Recompute}}
+_MOST_BUBBLE = 0.3  # of the work: nobody lets so much of a cluster idle where schedules can be interleaved
+_MOST_MICRO_BATCH = 16  # sequences; more than any published run of several gave to one accelerator
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedRun:
+    """A run that somebody measured: the job, and tokens a second for each accelerator, None where nobody says.
+
+    `assumed` has a sentence for each thing that the row does not say.
+    """
+
+    run_id: str
+    job: Job
+    precision_text: str
+    reported: float | None
+    assumed: tuple[str, ...]
+
+    @property
+    def is_dense_16_bit(self) -> bool:
+        """Whether it is a dense model in fp16 or bf16."""
+        return not self.job.shape.is_moe and self.job.precision.bits == 16
+
+
+def parse_runs(text: str, file: str) -> tuple[PublishedRun, ...]:
+    """The runs of a table like training_runs.csv, in its order. Raises SpecErrors with every mistake of every row."""
+    rows = read_rows(text, file)
+    runs = [_run(row) for row in rows]
+    _check_names(rows)
+    if errors := [error for row in rows for error in row.errors]:
+        raise SpecErrors(errors)
+    return tuple(run for run in runs if run is not None)
+
+
+def _check_names(rows: tuple[Row, ...]) -> None:
+    seen: dict[str, int] = {}
+    for row in rows:
+        name = row.text("run_id")
+        if name in seen:
+            row.wrong("run_id", f"{name!r} is in line {seen[name]}, too")
+        seen.setdefault(name, row.line)
+
+
+def _run(row: Row) -> PublishedRun | None:
+    for column in REQUIRED:
+        if not row.text(column):
+            row.wrong(column, "is empty, and a run needs it")
+    shape, model, precision = _shape(row), _model(row), _precision(row)
+    layout, batch = _layout(row, model), row.number("global_batch_seqs")
+    reported, network = row.number("tokens_per_s_per_accelerator"), row.number("nic_gbps_per_accelerator")
+    seq_len = row.whole("seq_len", 1)
+    if row.errors or model is None or layout is None:
+        return None
+    if layout.cp > seq_len:
+        row.wrong("cp", f"{layout.cp} parts of a sequence of {seq_len}")
+        return None
+    job = Job(
+        shape=shape,
+        layout=layout,
+        machine=machine_of(model, network),
+        seq_len=seq_len,
+        global_batch=batch or layout.dp * layout.micro_batch * 8 * layout.pp,
+        precision=precision,
+        fused_attention=row.text("precision").lower() != "fp16",
+        efa=row.text("system").partition("/")[0] in instance_types(),
+    )
+    if batch is not None and batch < layout.dp and row.text("dp"):
+        row.wrong("global_batch_seqs", f"{batch:,.0f} sequences for {layout.dp:,} data-parallel ranks")
+        return None
+    settled, assumed = _settled(row, job)
+    return PublishedRun(
+        run_id=row.text("run_id"),
+        job=settled,
+        precision_text=row.text("precision"),
+        reported=reported,
+        assumed=(*_unsaid(row, batch, network, settled), *assumed),
+    )
+
+
+def _shape(row: Row) -> ModelShape:
+    hidden, heads = row.whole("hidden", 1), row.whole("heads", 1)
+    gated = row.text("gated_mlp")
+    if gated not in ("", "0", "1"):
+        row.wrong("gated_mlp", f"{gated!r} is neither 0 nor 1")
+    active = row.number("active_params_b")
+    experts, top_k = row.count("experts"), row.count("top_k")
+    if experts and not 1 <= top_k <= experts:
+        row.wrong("top_k", f"{top_k} of {experts} experts - from 1 to {experts}")
+    plain = gated == "0"
+    return ModelShape(
+        name=row.text("model"),
+        layers=row.whole("layers", 1),
+        hidden=hidden,
+        ffn=row.whole("ffn_hidden", 1),
+        heads=heads,
+        kv_heads=row.whole("kv_heads", heads),
+        head_dim=row.whole("head_dim", max(1, hidden // heads)),
+        vocabulary=row.whole("vocab", 1),
+        gated=not plain,
+        tied=plain,
+        biases=plain,
+        experts=experts,
+        top_k=top_k,
+        active=active * 1e9 if active and experts else None,
+    )
+
+
+def _model(row: Row) -> AcceleratorModel | None:
+    if not (name := row.text("accelerator")):
+        return None
+    try:
+        return find_accelerator(name)
+    except UnknownName as error:
+        row.wrong("accelerator", str(error))
+        return None
+
+
+def _precision(row: Row) -> Precision:
+    word = row.text("precision").lower().replace("-", " ").split(" ")[0]
+    if word and word not in _PRECISIONS:
+        row.wrong("precision", f"{word!r} is not known - {suggestion(word, _PRECISIONS)}")
+    return _PRECISIONS.get(word, Precision.BF16)
+
+
+def _sharding(row: Row) -> Sharding:
+    text = row.text("sharding").lower()
+    if not text:
+        return Sharding.ZERO1
+    for word, sharding in _SHARDINGS.items():
+        if text.startswith(word):
+            return sharding
+    row.wrong("sharding", f"{text!r} is not known - it begins with {', '.join(_SHARDINGS)}")
+    return Sharding.NONE
+
+
+def _recompute(row: Row, sharding: Sharding) -> Recompute:
+    text = row.text("recompute").lower()
+    if text not in _RECOMPUTES:
+        row.wrong("recompute", f"{text!r} is not known - {suggestion(text, [name for name in _RECOMPUTES if name])}")
+    mode = _RECOMPUTES.get(text, Recompute.NONE)
+    return Recompute.OPERATORS if mode is Recompute.SELECTIVE and sharding is Sharding.ZERO3 else mode
+
+
+def _layout(row: Row, model: AcceleratorModel | None) -> Layout | None:
+    devices = row.whole("accelerators", 1)
+    sharding = _sharding(row)
+    recompute = _recompute(row, sharding)
+    tp, pp, cp = (row.whole(column, 1) for column in ("tp", "pp", "cp"))
+    ep, virtual, micro = row.whole("ep", 1), row.whole("virtual_stages", 1), row.number("micro_batch")
+    if row.errors or model is None:
+        return None
+    ranks = model.ranks if row.text("dp") and tp * pp * cp * row.whole("dp", 1) == model.ranks * devices else 1
+    dp = row.whole("dp", max(1, devices // (tp * pp * cp)))
+    if tp * pp * cp * dp != devices * ranks:
+        row.wrong("accelerators", f"{devices:,}, and tp x pp x cp x dp is {tp} x {pp} x {cp} x {dp} = {tp*pp*cp*dp:,}")
+        return None
+    return Layout(
+        tp=tp / ranks if ranks > 1 else tp,
+        pp=pp,
+        cp=cp,
+        ep=ep,
+        dp=dp,
+        virtual_stages=virtual,
+        sharding=sharding,
+        micro_batch=micro or 1,
+        recompute=recompute,
+        sequence_parallel=tp > 1 and recompute is not Recompute.FULL,
+    )
+
+
+def _settled(row: Row, job: Job) -> tuple[Job, tuple[str, ...]]:
+    """The job with what the row leaves open: a whole layout, a micro-batch; or with a batch that a pipeline divides."""
+    if not any(row.text(column) for column in ("tp", "pp", "cp", "dp")):
+        best = _fastest(job)
+        return best, (f"layout not published: TP {best.layout.tp:g} and full sharding, the fastest that fits",)
+    if not row.text("virtual_stages") and (job.layout.pp - 1) / job.micro_batches > _MOST_BUBBLE:
+        virtual = max(1, round(job.shape.layers / job.layout.pp))
+        return replace(job, layout=replace(job.layout, virtual_stages=virtual)), ()
+    if not row.text("micro_batch"):
+        return _largest_micro_batch(job), ()
+    if job.layout.pp > 1 and job.micro_batches < job.layout.pp:
+        split = replace(job, layout=replace(job.layout, micro_batch=1))
+        return split, ("fewer micro-batches than pipeline stages: the local batch is split into single sequences",)
+    return job, ()
+
+
+def _fastest(job: Job) -> Job:
+    devices, domain = job.layout.accelerators, min(8, job.machine.accelerator.link_domain)
+    degrees = [tp for tp in (1, 2, 4, 8) if tp <= domain and devices % tp == 0]
+    layouts = [
+        replace(job.layout, tp=tp, dp=int(devices // tp), sharding=Sharding.ZERO3, sequence_parallel=tp > 1)
+        for tp in degrees
+    ]
+    jobs = [replace(job, layout=layout) for layout in layouts if layout.dp <= job.global_batch]
+    fitting = [one for one in jobs if _fits(one)] or jobs or [job]
+    return max(fitting, key=lambda one: forecast_speed(one).tokens_per_s)
+
+
+def _largest_micro_batch(job: Job) -> Job:
+    """The job with the largest power of two that fits; one sequence in a pipeline, whose bubble grows with more."""
+    if job.layout.pp > 1:
+        return job
+    sizes = [2**power for power in range(5) if 2**power <= min(_MOST_MICRO_BATCH, job.global_batch / job.layout.dp)]
+    jobs = [replace(job, layout=replace(job.layout, micro_batch=size)) for size in sizes]
+    return next((one for one in reversed(jobs) if _fits(one)), job)
+
+
+def _fits(job: Job) -> bool:
+    state = MIXED if job.precision.bits == 16 else PURE_BF16
+    memory = memory_of(job.shape, job.layout, job.seq_len, state=state, micro_batches=job.micro_batches)
+    return memory.total_gib <= job.machine.accelerator.memory_gib
+
+
+def _unsaid(row: Row, batch: float | None, network: float | None, job: Job) -> Iterator[str]:
+    if network is None:
+        yield f"network not published: {job.machine.network_gbps:g} Gb/s for each accelerator"
+    if batch is None:
+        yield f"global batch not published: {job.global_batch:g} sequences"
+    if not row.text("micro_batch"):
+        yield f"micro-batch not published: {job.layout.micro_batch:g}"
+    if not row.text("virtual_stages") and job.layout.pp > 1:
+        yield f"virtual stages not published: {job.layout.virtual_stages}"
+    if not row.text("recompute"):
+        yield "recomputation not published: none"
+    if not row.text("sharding"):
+        yield "sharding not published: the optimizer"
+    for lender in job.machine.accelerator.borrowed:
+        yield f"measured shares of {lender} stand in for those that nobody measured"
+
+

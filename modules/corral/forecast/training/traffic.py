@@ -1,0 +1,47 @@
+"""Bytes that one layer moves to and from the accelerator's memory, for one token and for one micro-batch."""
+
+from __future__ import annotations
+
+from corral.forecast.training.layout import Layout
+from corral.forecast.training.shape import ModelShape
+
+_BYTES = 2  # of a 16-bit number
+_GRADIENT = 8  # an fp32 gradient is read and written
+_SEEN = 0.5  # of the traffic of matrix products, which the device hides in part behind their arithmetic
+_SCORE = 13
+_CAST = 4  # a 16-bit input is read, and written twice in 8 bits: as it is and transposed
+
+
+def activation_bytes_per_token(shape: ModelShape, layout: Layout, *, narrow: bool) -> float:
+    """Forward traffic of one token in one layer of one tensor-parallel rank; the backward pass moves twice as much.
+
+    Each matrix product reads its inputs and writes its output; norms, residual sums and the MLP's activation read and
+    write theirs. `narrow`: the inputs of products are cast to 8 bits first.
+    """
+    h = shape.hidden
+    queries, keys = shape.heads * shape.head_dim, 2 * shape.kv_heads * shape.head_dim
+    mlp = shape.mlps_in_use * shape.ffn
+    wide = (2 * 2 + 2 * 3) * h * _BYTES  # two norms, two sums
+    products = (h + queries + keys) + (queries + h) + shape.mlps_in_use * 2 * h
+    products += mlp * (3 if shape.gated else 2)
+    core = 2 * queries + keys
+    activation = mlp * (3 if shape.gated else 2)
+    routing = 6 * h * shape.mlps_in_use if shape.is_moe else 0
+    cast = _CAST * (2 * h + queries + mlp) if narrow else 0
+    split = (products * _SEEN + core + activation + routing) * _BYTES + cast
+    return wide / (layout.tp if layout.sequence_parallel else 1) + split / layout.tp
+
+
+def score_bytes_per_token(shape: ModelShape, layout: Layout, seq_len: float) -> float:
+    """Forward traffic of one token's attention scores in one layer, where attention is not fused (flash attention).
+
+    Scores are written, scaled and masked, put through softmax and dropout (with its mask), and read: 13 bytes each.
+    """
+    return _SCORE * shape.heads * seq_len / layout.tp
+
+
+def weight_bytes(shape: ModelShape, layout: Layout, *, narrow: bool) -> float:
+    """Traffic of one layer's weights for one micro-batch, forward and backward: read three times, gradients added up."""
+    shared = shape.shared_layer_parameters / layout.tp
+    experts = shape.expert_parameters / max(layout.ep, 1)
+    return (shared + experts) * (3 * (1 if narrow else _BYTES) + _GRADIENT) * _SEEN

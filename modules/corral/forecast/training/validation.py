@@ -1,0 +1,81 @@
+"""How well speed is predicted: every published run against what it reported, and the errors in sum."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from corral.catalog.tables import read_text
+from corral.forecast.training.runs import PublishedRun, parse_runs
+from corral.forecast.training.speed import Speed, forecast_speed
+
+SHIPPED = "training_runs.csv"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """One run: predicted and reported tokens a second for each accelerator."""
+
+    run: PublishedRun
+    speed: Speed
+
+    @property
+    def predicted(self) -> float:
+        """Tokens a second for each accelerator."""
+        return self.speed.tokens_per_s_per_accelerator
+
+    @property
+    def error(self) -> float | None:
+        """Predicted over reported, less 1; None where nothing was reported."""
+        return None if self.run.reported is None else self.predicted / self.run.reported - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Errors:
+    """How far predictions of some runs are off, by their sizes; None where there is no such run."""
+
+    name: str
+    runs: int
+    median: float | None
+    worst: float | None
+    worst_run: str | None
+
+
+def shipped_runs() -> tuple[PublishedRun, ...]:
+    """The runs that corral ships."""
+    return parse_runs(read_text(SHIPPED), SHIPPED)
+
+
+def compare(runs: Iterable[PublishedRun]) -> tuple[Comparison, ...]:
+    """Every run with its forecast, in their order."""
+    return tuple(Comparison(run=run, speed=forecast_speed(run.job)) for run in runs)
+
+
+def errors_of(name: str, comparisons: Sequence[Comparison]) -> Errors:
+    """The errors of those that reported something, by size."""
+    known = [(abs(one.error), one.run.run_id) for one in comparisons if one.error is not None]
+    worst, run_id = max(known, default=(None, None))
+    return Errors(
+        name=name,
+        runs=len(known),
+        median=median(size for size, _ in known) if known else None,
+        worst=worst,
+        worst_run=run_id,
+    )
+
+
+def grouped_errors(comparisons: Sequence[Comparison]) -> tuple[Errors, ...]:
+    """All runs; dense ones in 16 bits, dense ones in fewer, mixtures of experts; then each accelerator's."""
+    dense = [one for one in comparisons if not one.run.job.shape.is_moe]
+    names = dict.fromkeys(one.run.job.machine.accelerator.name for one in comparisons)
+    return (
+        errors_of("all", comparisons),
+        errors_of("dense, 16 bits", [one for one in comparisons if one.run.is_dense_16_bit]),
+        errors_of("dense, fewer bits", [one for one in dense if not one.run.is_dense_16_bit]),
+        errors_of("mixtures of experts", [one for one in comparisons if one.run.job.shape.is_moe]),
+        *(
+            errors_of(name, [one for one in comparisons if one.run.job.machine.accelerator.name == name])
+            for name in names
+        ),
+    )
