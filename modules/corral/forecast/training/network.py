@@ -100,11 +100,15 @@ class Machine:
             return point_to_point_s(size, _LINK_ALPHA_S, self.link_rate)
         return point_to_point_s(size, _NETWORK_ALPHA_S, self.network_rate)
 
-    def all_to_all_s(self, size: float, group: Group) -> float:
-        """Every rank sends an equal part of `size` to each: the longer of what stays in the domain and what leaves it."""
-        inside = (group.inside - 1) / group.ranks * size / self.link_rate
-        outside = (group.ranks - group.inside) / group.ranks * size / (self.network_rate * _ALL_TO_ALL_SHARE)
-        steps = (group.inside - 1) * _LINK_ALPHA_S + (group.ranks - group.inside) * _NETWORK_ALPHA_S
+    def all_to_all_s(self, size: float, copies: float, group: Group, *, once_a_node: bool) -> float:
+        """Every rank sends `size` to `copies` ranks chosen evenly: the longer of what stays in the domain and what leaves.
+
+        `once_a_node`: what goes to several ranks of a node is sent there once, and copied over its links (DeepEP).
+        """
+        sent = min(copies, group.across) if once_a_node else copies
+        outside = (1 - 1 / group.across) * sent * size / (self.network_rate * _ALL_TO_ALL_SHARE)
+        inside = (1 - 1 / group.inside) * copies * size / self.link_rate
+        steps = (group.inside - 1) * _LINK_ALPHA_S + (group.across - 1) * _NETWORK_ALPHA_S
         return max(inside, outside) + steps
 
 

@@ -201,7 +201,7 @@ def _layout(row: Row, model: AcceleratorModel | None) -> Layout | None:
         sharding=sharding,
         micro_batch=micro or 1,
         recompute=recompute,
-        sequence_parallel=tp > 1 and recompute is not Recompute.FULL,
+        sequence_parallel=tp > 1 and (recompute is not Recompute.FULL or sharding is Sharding.ZERO3),
     )
 
 

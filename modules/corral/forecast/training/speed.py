@@ -22,6 +22,7 @@ _ATTENTION_SHARE = 0.5  # of what large products reach, for the part of attentio
 _SLOWED = 0.2  # of communication that is hidden behind compute: it takes cores and memory bandwidth from that
 _SLOWED_DEEPSPEED = 0.5  # the same for DeepSpeed's ZeRO-3 of 2021
 _TENSOR_HIDDEN = 0.5  # of tensor communication, by Transformer Engine, which 8-bit products come with
+_UNEVEN = 0.6  # of a sequence's causal half, that ranks of PyTorch's ring attention wait for the last one
 _STRAGGLER = 0.007  # more time for each doubling of nodes; llm-foundry's and torchtitan's tables have 0.5 to 1.5 %
 _STATE_TRAFFIC = 30  # bytes for each parameter that an optimizer step reads and writes: 16 or 18, and all but gradients
 _EXPERT_KERNELS_S = 1e-4  # of one local expert in a layer, forward and backward: nine small products that fill no device
@@ -158,7 +159,8 @@ def step_parts(job: Job) -> StepParts:
     tensor = m * layers * micro.tensor_s
     context = m * layers * micro.context_s
     expert = m * layers * micro.expert_s
-    gathering = m * layers * micro.gathering_s
+    rounds = m if layout.pp == 1 else 1  # in a pipeline, layers stay gathered for all micro-batches
+    gathering = rounds * layers * micro.gathering_s
     pipeline = m * micro.pipeline_s
     stage = products + attention + moved + again + tensor + context + expert + gathering
     bubble = stage / m * (layout.pp - 1) / layout.virtual_stages
@@ -209,12 +211,21 @@ class _MicroBatch:
     def _attention_forward_s(self) -> float:
         job, tp = self._job, self._job.layout.tp
         if job.fused_attention:
-            balanced = job.layout.cp == 1 or job.layout.sharding is not Sharding.NONE
-            flops = attention_flops(job.shape, job.seq_len, causal=balanced) * self._tokens / tp
-            return flops / (self._reached_16 * _ATTENTION_SHARE)
+            flops = attention_flops(job.shape, job.seq_len, causal=True) * self._tokens / tp
+            return flops / (self._reached_16 * _ATTENTION_SHARE) * self._unevenness
         flops = attention_flops(job.shape, job.seq_len) * self._tokens / tp
         moved = score_bytes_per_token(job.shape, job.layout, job.seq_len) * self._tokens
         return flops / self._reached_16 + moved / self._hbm
+
+    @property
+    def _unevenness(self) -> float:
+        """How much longer the rank with most of a causal sequence takes; Megatron gives each an early and a late part.
+
+        Where nothing is balanced it is 2 - 1/c; torchtitan's runs lie between that and 1.
+        """
+        layout = self._job.layout
+        balanced = layout.sharding in (Sharding.ZERO1, Sharding.ZERO2)
+        return 1.0 if balanced else 1 + _UNEVEN * (1 - 1 / layout.cp)
 
     @property
     def memory_bound_s(self) -> float:
@@ -285,10 +296,10 @@ class _MicroBatch:
         if layout.ep <= 1:
             return fixed
         group = job.machine.group(layout.ep, 1)
-        copies = shape.top_k if job.efa else min(shape.top_k, max(group.across, group.inside))
-        size = 2 * self._tokens / layout.tp * copies * shape.hidden
-        exchange = 4 * job.machine.all_to_all_s(size, group)
-        return fixed + (exchange + _ROUTING_EFA_S if job.efa else exchange * (1 - _EXPERT_HIDDEN))
+        size = 2 * self._tokens / layout.tp * shape.hidden
+        exchange = 4 * job.machine.all_to_all_s(size, shape.top_k, group, once_a_node=not job.efa)
+        seen = (1 - _EXPERT_HIDDEN) * exchange
+        return fixed + seen + (_ROUTING_EFA_S if job.efa and group.across > 1 else 0.0)
 
     @property
     def gathering_s(self) -> float:
