@@ -24,6 +24,7 @@ from corral.engine.up import UpResult
 from corral.engine.upgrade import Move, UpgradeResult
 from corral.forecast.cost import forecast_cost
 from corral.forecast.notes import notes
+from corral.forecast.training.validation import SHIPPED, compare, shipped_runs
 from corral.inventory.findings import Findings
 from corral.inventory.leftovers import Leftover
 from corral.inventory.status import find_status
@@ -35,6 +36,7 @@ from corral.report.doctor import Finding, Purpose, doctor_document
 from corral.report.documents import plan_document
 from corral.report.leftovers import leftovers_document
 from corral.report.status import status_document
+from corral.report.validation import validation_document
 from worked_example import BASE, CLUSTER, RoundPrices
 
 PAGE = (REPOSITORY / "docs" / "cli.md").read_text()
@@ -115,6 +117,10 @@ def extend() -> Any:
     return ExtendResult(cluster="dev", former=end, ends_at=end, head=None).to_document()
 
 
+def validation() -> Any:
+    return validation_document(compare(shipped_runs()), SHIPPED)
+
+
 REAL: dict[str, Callable[[], Any]] = {
     "corral.plan/1": plan,
     "corral.render/1": render,
@@ -125,6 +131,7 @@ REAL: dict[str, Callable[[], Any]] = {
     "corral.faults/1": faults,
     "corral.doctor/1": doctor,
     "corral.upgrade-image/1": upgrade,
+    "corral.forecast-validation/1": validation,
 }
 
 

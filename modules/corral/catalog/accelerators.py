@@ -22,7 +22,7 @@ class AcceleratorModel:
 
     `achievable` is the share of the peak that the best matrix multiplication reaches, `training_share` the share of
     that which those of whole runs reach (calibrated). `link_gb_per_s` adds both directions; `link_domain` devices are
-    joined by it. `borrowed` names the model whose measurements stand in for missing ones. `on_aws`: families that have
+    joined by it. `borrowed` names the model whose measurements stand in for missing ones. `network_gbps` is its usual share of a node's network. `on_aws`: families that have
     it; empty where it cannot be provisioned.
     """
 
@@ -34,6 +34,7 @@ class AcceleratorModel:
     training_share: Mapping[int, float]
     link_gb_per_s: float
     link_domain: int
+    network_gbps: float
     tdp_w: int
     ranks: int
     on_aws: tuple[str, ...]
@@ -97,6 +98,7 @@ def _accelerator(name: str, rows: Mapping[str, Any]) -> AcceleratorModel:
         training_share=_measured("training_share", name, rows, peaks),
         link_gb_per_s=float(row["link_gb_per_s"]),
         link_domain=row["link_domain"],
+        network_gbps=float(row["network_gbps"]),
         tdp_w=row["tdp_w"],
         ranks=row.get("ranks", 1),
         on_aws=tuple(row["on_aws"]),

@@ -35,6 +35,7 @@ SECTIONS = (
             Entry("plan", "ENV", "what would exist, and what it would cost"),
             Entry("render", "ENV --out DIR", "every file as it would be deployed"),
             Entry("schema", "[base|cluster]", "JSON Schema of the two files, for editors"),
+            Entry("forecast", "validate", "training speed, predicted against published runs"),
             Entry("lint-env", "FILE", "NCCL and EFA variables: wrong, harmful, needless"),
         ),
     ),

@@ -65,4 +65,4 @@ def measured_s(curve: MeasuredCurve, size: float) -> float:
     place = bisect_right([point[0] for point in curve.points], size)
     (low, low_s), (high, high_s) = list(pairwise(curve.points))[place - 1]
     part = math.log(size / low) / math.log(high / low)
-    return low_s * (high_s / low_s) ** part
+    return low_s * math.pow(high_s / low_s, part)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from corral.catalog.accelerators import AcceleratorModel
 from corral.catalog.collectives import MeasuredCurve, find_curve
+from corral.catalog.training_constants import training_constants
 from corral.forecast.training.collectives import (
     all_gather_s,
     measured_s,
@@ -14,15 +15,10 @@ from corral.forecast.training.collectives import (
     two_level_all_reduce_s,
 )
 
-_LINK_SHARE = 0.8  # of a link's rate that NCCL reaches in a node: 235 of 300 GB/s on A100, 370 of 450 on H100
-_LINK_ALPHA_S = 5e-6  # a step between two accelerators of a node
-_NETWORK_ALPHA_S = 20e-6  # a step between two nodes
-_ALL_TO_ALL_SHARE = 0.8  # of the network's rate; 40 of 50 GB/s at 64 MiB, awsome-distributed-ai RESULTS-p5
 _LEAST_SHARE = 0.02  # of the network's rate: below it a message is all latency
 _GBPS = 1e9 / 8
-_DEFAULT_GBPS = {8: 400.0, 16: 200.0}  # of one accelerator, by the narrowest numbers that it multiplies: Hopper, Ampere
-_CURVES = {"p4de.24xlarge": 6.25e9, "p5.48xlarge": 50e9, "p6-b200.48xlarge": 50e9}  # one way bytes/s of an accelerator
-_SINGLE_CARD_SHARE = 0.75  # of one card, that DeepSpeed's rings of 2021 reach [Narayanan et al. Table 2, ZeRO-3 rows]
+_CURVE_OF = {16: "p4de.24xlarge", 8: "p5.48xlarge", 4: "p6-b200.48xlarge"}  # by the narrowest numbers: its generation
+_CURVES = {"p4de.24xlarge": 6.25e9, "p5.48xlarge": 50e9, "p6-b200.48xlarge": 50e9}  # bytes/s of one, one way
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,17 +36,16 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """What one accelerator stands in. `network_gbps` is its own share of the node's network; `curve` how that behaves."""
+    """What one accelerator stands in. `network_gbps` is its share of the node's network; `curve` how that behaves."""
 
     accelerator: AcceleratorModel
     network_gbps: float
     curve: MeasuredCurve
-    per_node: int
 
     @property
     def link_rate(self) -> float:
         """Bytes a second that one accelerator sends over its link, one way, as NCCL reaches it."""
-        return max(self.accelerator.link_one_way_bytes_per_s * _LINK_SHARE, 1.0)
+        return max(self.accelerator.link_one_way_bytes_per_s * training_constants().link_share, 1.0)
 
     @property
     def network_rate(self) -> float:
@@ -75,53 +70,58 @@ class Machine:
 
     def all_gather_s(self, size: float, group: Group) -> float:
         """All-gather to a buffer of this size, or reduce-scatter of it: half an all-reduce."""
-        links = all_gather_s(size, group.inside, _LINK_ALPHA_S, self.link_rate)
+        links = all_gather_s(size, group.inside, training_constants().link_alpha_s, self.link_rate)
         if group.across <= 1:
             return links
         rate = self.network_rate * self.network_share(size)
-        return max(links, all_gather_s(size / group.inside, group.across, 0.0, rate)) + _NETWORK_ALPHA_S
+        return (
+            max(links, all_gather_s(size / group.inside, group.across, 0.0, rate))
+            + training_constants().network_alpha_s
+        )
 
     def single_card_all_gather_s(self, size: float, group: Group) -> float:
         """The same where a ring passes one card of each node at a time."""
         if group.across <= 1:
             return self.all_gather_s(size, group)
-        return all_gather_s(size, group.across, _NETWORK_ALPHA_S, self.network_rate * _SINGLE_CARD_SHARE)
+        return all_gather_s(
+            size,
+            group.across,
+            training_constants().network_alpha_s,
+            self.network_rate * training_constants().single_card_share,
+        )
 
     def tensor_all_reduce_s(self, size: float, ranks: float) -> float:
         """All-reduce among tensor-parallel ranks: in the link domain, or over the network where they are more."""
         group = self.group(ranks, 1)
         if group.across > 1:
             return self.all_reduce_s(size, group)
-        return ring_all_reduce_s(size, ranks, _LINK_ALPHA_S, self.link_rate)
+        return ring_all_reduce_s(size, ranks, training_constants().link_alpha_s, self.link_rate)
 
     def send_s(self, size: float, *, within: bool) -> float:
         """One rank to another one, in the same link domain or not."""
         if within:
-            return point_to_point_s(size, _LINK_ALPHA_S, self.link_rate)
-        return point_to_point_s(size, _NETWORK_ALPHA_S, self.network_rate)
+            return point_to_point_s(size, training_constants().link_alpha_s, self.link_rate)
+        return point_to_point_s(size, training_constants().network_alpha_s, self.network_rate)
 
     def all_to_all_s(self, size: float, copies: float, group: Group, *, once_a_node: bool) -> float:
-        """Every rank sends `size` to `copies` ranks chosen evenly: the longer of what stays in the domain and what leaves.
+        """Every rank sends `size` to `copies` ranks chosen evenly: the longer of what stays and what leaves the domain.
 
         `once_a_node`: what goes to several ranks of a node is sent there once, and copied over its links (DeepEP).
         """
         sent = min(copies, group.across) if once_a_node else copies
-        outside = (1 - 1 / group.across) * sent * size / (self.network_rate * _ALL_TO_ALL_SHARE)
+        outside = (1 - 1 / group.across) * sent * size / (self.network_rate * training_constants().all_to_all_share)
         inside = (1 - 1 / group.inside) * copies * size / self.link_rate
-        steps = (group.inside - 1) * _LINK_ALPHA_S + (group.across - 1) * _NETWORK_ALPHA_S
+        steps = (group.inside - 1) * training_constants().link_alpha_s + (
+            group.across - 1
+        ) * training_constants().network_alpha_s
         return max(inside, outside) + steps
 
 
 def machine_of(accelerator: AcceleratorModel, network_gbps: float | None) -> Machine:
     """The machine of an accelerator; without a known network, that which its generation usually has."""
     narrowest = min(accelerator.peak_tflops)
-    usual = _DEFAULT_GBPS.get(max(narrowest, 8), 400.0)
-    curve = {"p4d": "p4de.24xlarge", "p4de": "p4de.24xlarge"}
-    blackwell = narrowest == 4
-    name = next((curve[family] for family in accelerator.on_aws if family in curve), None)
     return Machine(
         accelerator=accelerator,
-        network_gbps=network_gbps or usual,
-        curve=find_curve(name or ("p6-b200.48xlarge" if blackwell else "p5.48xlarge")),
-        per_node=accelerator.link_domain,
+        network_gbps=network_gbps or accelerator.network_gbps,
+        curve=find_curve(_CURVE_OF[narrowest]),
     )

@@ -119,11 +119,9 @@ def _check_header(header: list[str], file: str, line: int) -> None:
         raise SpecErrors(errors)
 
 
-def _rows(
-    lines: Iterable[tuple[int, str]], header: list[str], places: Mapping[str, int], file: str
-) -> Iterator[Row]:
+def _rows(lines: Iterable[tuple[int, str]], header: list[str], places: Mapping[str, int], file: str) -> Iterator[Row]:
     errors = []
-    everywhere = {**{name: 0 for name in COLUMNS}, **places}
+    everywhere = {**dict.fromkeys(COLUMNS, 0), **places}
     for number, line in lines:
         cells = _cells(line, file, number)
         if len(cells) != len(header):

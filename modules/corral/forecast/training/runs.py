@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from corral.catalog.accelerators import AcceleratorModel, find_accelerator
 from corral.catalog.instances import instance_types
 from corral.catalog.names import UnknownName, suggestion
+from corral.forecast.training.job import Job, Precision
 from corral.forecast.training.layout import Layout, Recompute, Sharding
 from corral.forecast.training.memory import MIXED, PURE_BF16, memory_of
 from corral.forecast.training.network import machine_of
 from corral.forecast.training.rows import REQUIRED, Row, read_rows
 from corral.forecast.training.shape import ModelShape
-from corral.forecast.training.speed import Job, Precision, forecast_speed
+from corral.forecast.training.speed import forecast_speed
 from corral.spec.errors import SpecErrors
 
 _PRECISIONS = {
@@ -189,7 +190,9 @@ def _layout(row: Row, model: AcceleratorModel | None) -> Layout | None:
     ranks = model.ranks if row.text("dp") and tp * pp * cp * row.whole("dp", 1) == model.ranks * devices else 1
     dp = row.whole("dp", max(1, devices // (tp * pp * cp)))
     if tp * pp * cp * dp != devices * ranks:
-        row.wrong("accelerators", f"{devices:,}, and tp x pp x cp x dp is {tp} x {pp} x {cp} x {dp} = {tp*pp*cp*dp:,}")
+        row.wrong(
+            "accelerators", f"{devices:,}, and tp x pp x cp x dp is {tp} x {pp} x {cp} x {dp} = {tp * pp * cp * dp:,}"
+        )
         return None
     return Layout(
         tp=tp / ranks if ranks > 1 else tp,
@@ -263,5 +266,3 @@ def _unsaid(row: Row, batch: float | None, network: float | None, job: Job) -> I
         yield "sharding not published: the optimizer"
     for lender in job.machine.accelerator.borrowed:
         yield f"measured shares of {lender} stand in for those that nobody measured"
-
-

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from corral.catalog.training_constants import training_constants
 from corral.forecast.training.layout import Layout
 from corral.forecast.training.shape import ModelShape
 
 _BYTES = 2  # of a 16-bit number
 _GRADIENT = 8  # an fp32 gradient is read and written
-_SEEN = 0.5  # of the traffic of matrix products, which the device hides in part behind their arithmetic
-_SCORE = 13
 _CAST = 4  # a 16-bit input is read, and written twice in 8 bits: as it is and transposed
 
 
@@ -28,7 +27,7 @@ def activation_bytes_per_token(shape: ModelShape, layout: Layout, *, narrow: boo
     activation = mlp * (3 if shape.gated else 2)
     routing = 6 * h * shape.mlps_in_use if shape.is_moe else 0
     cast = _CAST * (2 * h + queries + mlp) if narrow else 0
-    split = (products * _SEEN + core + activation + routing) * _BYTES + cast
+    split = (products * training_constants().products_traffic_seen + core + activation + routing) * _BYTES + cast
     return wide / (layout.tp if layout.sequence_parallel else 1) + split / layout.tp
 
 
@@ -37,11 +36,11 @@ def score_bytes_per_token(shape: ModelShape, layout: Layout, seq_len: float) -> 
 
     Scores are written, scaled and masked, put through softmax and dropout (with its mask), and read: 13 bytes each.
     """
-    return _SCORE * shape.heads * seq_len / layout.tp
+    return training_constants().score_bytes * shape.heads * seq_len / layout.tp
 
 
 def weight_bytes(shape: ModelShape, layout: Layout, *, narrow: bool) -> float:
-    """Traffic of one layer's weights for one micro-batch, forward and backward: read three times, gradients added up."""
+    """Traffic of one layer's weights for one micro-batch: read three times, and gradients added up in fp32."""
     shared = shape.shared_layer_parameters / layout.tp
     experts = shape.expert_parameters / max(layout.ep, 1)
-    return (shared + experts) * (3 * (1 if narrow else _BYTES) + _GRADIENT) * _SEEN
+    return (shared + experts) * (3 * (1 if narrow else _BYTES) + _GRADIENT) * training_constants().products_traffic_seen

@@ -1,0 +1,50 @@
+"""Constants of the forecast of training speed, each with where it is from. The formulas are forecast's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cache
+from types import MappingProxyType
+
+from corral.catalog.tables import read_toml
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingConstants:
+    """Parts of 1 but for `..._s` (seconds) and `score_bytes`, `state_traffic` (bytes); data/training_constants.toml."""
+
+    link_share: float
+    link_alpha_s: float
+    network_alpha_s: float
+    all_to_all_share: float
+    single_card_share: float
+    hbm_share: float
+    attention_share: float
+    products_traffic_seen: float
+    score_bytes: float
+    slowed: float
+    slowed_deepspeed: float
+    tensor_hidden: float
+    context_hidden: float
+    uneven: float
+    straggler: float
+    state_traffic: float
+    expert_share: float
+    expert_kernels_s: float
+    routing_s: float
+    routing_efa_s: float
+    expert_hidden: float
+
+
+@cache
+def training_constants() -> TrainingConstants:
+    """All of them."""
+    rows = read_toml("training_constants.toml")
+    return TrainingConstants(**{field.name: float(rows[field.name]["value"]) for field in fields(TrainingConstants)})
+
+
+@cache
+def origins() -> Mapping[str, str]:
+    """Where each is from, by its name."""
+    return MappingProxyType({name: row["how"] for name, row in read_toml("training_constants.toml").items()})

@@ -1,0 +1,90 @@
+"""Seconds that an accelerator works, for one layer and one micro-batch unless said otherwise, forward and backward."""
+
+from __future__ import annotations
+
+from corral.catalog.training_constants import training_constants
+from corral.forecast.training.flops import attention_flops
+from corral.forecast.training.job import Job
+from corral.forecast.training.layout import Recompute, Sharding
+from corral.forecast.training.traffic import activation_bytes_per_token, score_bytes_per_token, weight_bytes
+
+_TRAINING = 3  # forward once, backward twice as much
+_LOGIT_TRAFFIC = 24  # bytes of a logit, read and written in fp32 by softmax, loss and their gradient
+
+
+def products_s(job: Job) -> float:
+    """Matrix products: 6 FLOPs for each parameter and token. Those of experts reach a smaller share."""
+    shape = job.shape
+    experts = min(shape.mlps_in_use * shape.mlp_matmul, shape.layer_matmul) if shape.is_moe else 0.0
+    work = shape.layer_matmul - experts + experts / training_constants().expert_share
+    return 2 * _TRAINING * work * job.tokens / job.layout.tp / job.product_flops
+
+
+def attention_s(job: Job) -> float:
+    """The core of attention."""
+    return _TRAINING * _attention_forward_s(job)
+
+
+def memory_bound_s(job: Job) -> float:
+    """What only moves data: norms, sums, activations, weights and their gradients."""
+    moved = _TRAINING * _moved_forward(job) + weight_bytes(job.shape, job.layout, narrow=job.narrow)
+    return moved / memory_rate(job)
+
+
+def recompute_s(job: Job) -> float:
+    """What is done a second time."""
+    forward = products_s(job) / _TRAINING
+    moved = _moved_forward(job) / memory_rate(job)
+    match job.layout.recompute:
+        case Recompute.NONE:
+            return 0.0
+        case Recompute.SELECTIVE:  # flash attention does it by itself: it is part of what attention reaches
+            return 0.0 if job.fused_attention else _attention_forward_s(job)
+        case Recompute.OPERATORS:
+            return (forward + moved) / 2
+        case Recompute.FULL:
+            return forward + _attention_forward_s(job) + moved
+
+
+def head_s(job: Job) -> float:
+    """The output layer and the loss of one micro-batch, on the last stage; always in 16 bits."""
+    flops = 2 * _TRAINING * job.shape.embedding * job.tokens / job.layout.tp
+    moved = _LOGIT_TRAFFIC * job.shape.vocabulary * job.tokens / job.layout.tp
+    return flops / job.wide_flops + moved / memory_rate(job)
+
+
+def optimizer_s(job: Job) -> float:
+    """The optimizer's pass over the parameters of a rank, once a step."""
+    layout, shape = job.layout, job.shape
+    held = (shape.layers * shape.shared_layer_parameters + 2 * shape.embedding) / layout.tp / layout.pp
+    held += shape.layers * shape.expert_parameters / layout.ep / layout.pp
+    ranks = layout.dp * layout.cp if layout.sharding.of_optimizer else 1
+    return held / ranks * training_constants().state_traffic / memory_rate(job)
+
+
+def memory_rate(job: Job) -> float:
+    """Bytes a second that kernels move which do nothing else."""
+    return job.machine.accelerator.hbm_gb_per_s * 1e9 * training_constants().hbm_share
+
+
+def _moved_forward(job: Job) -> float:
+    return activation_bytes_per_token(job.shape, job.layout, narrow=job.narrow) * job.tokens
+
+
+def _attention_forward_s(job: Job) -> float:
+    """Flash attention does the half that is not masked; without it, all scores are computed, written and read."""
+    constants, tp = training_constants(), job.layout.tp
+    flops = attention_flops(job.shape, job.seq_len, causal=job.fused_attention) * job.tokens / tp
+    if job.fused_attention:
+        return flops / (job.wide_flops * constants.attention_share) * _unevenness(job)
+    moved = score_bytes_per_token(job.shape, job.layout, job.seq_len) * job.tokens
+    return flops / job.wide_flops + moved / memory_rate(job)
+
+
+def _unevenness(job: Job) -> float:
+    """How much longer the rank with most of a causal sequence takes; Megatron gives each an early and a late part.
+
+    Where nothing is balanced it is 2 - 1/c; torchtitan's runs lie between that and 1.
+    """
+    balanced = job.layout.sharding in (Sharding.ZERO1, Sharding.ZERO2)
+    return 1.0 if balanced else 1 + training_constants().uneven * (1 - 1 / job.layout.cp)

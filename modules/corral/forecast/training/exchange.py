@@ -1,0 +1,95 @@
+"""Seconds of communication that nothing hides, by its kind: of a layer and micro-batch unless said otherwise."""
+
+from __future__ import annotations
+
+from corral.catalog.training_constants import training_constants
+from corral.forecast.training.compute import attention_s, memory_bound_s, products_s, recompute_s
+from corral.forecast.training.job import Job
+from corral.forecast.training.layout import Recompute, Sharding
+
+_HALF = 2  # bytes of a 16-bit number
+_FULL = 4  # bytes of a gradient, which is reduced in fp32
+
+
+def tensor_s(job: Job) -> float:
+    """Four all-reduces of 2sbh, six with full recomputation; with sequence parallelism as much (Korthikanti et al.)."""
+    layout = job.layout
+    if layout.tp <= 1:
+        return 0.0
+    count = 6 if layout.recompute is Recompute.FULL else 4
+    hides = job.narrow and not layout.sharding.of_parameters
+    hidden = training_constants().tensor_hidden if hides else 0.0
+    return count * job.machine.tensor_all_reduce_s(_HALF * job.tokens * job.shape.hidden, layout.tp) * (1 - hidden)
+
+
+def context_s(job: Job) -> float:
+    """Keys and values go around once forward and twice backward, behind attention as far as that lasts."""
+    layout, constants = job.layout, training_constants()
+    if layout.cp <= 1:
+        return 0.0
+    size = 2 * _HALF * job.tokens * job.shape.kv_heads * job.shape.head_dim / layout.tp
+    within = layout.tp * layout.cp <= job.machine.accelerator.link_domain
+    sent = 3 * (layout.cp - 1) * job.machine.send_s(size, within=within)
+    return max(sent * constants.slowed, sent - attention_s(job) * constants.context_hidden)
+
+
+def expert_s(job: Job) -> float:
+    """Four all-to-alls of what each token sends to its experts, the routing, the launches of many small products."""
+    layout, shape, constants = job.layout, job.shape, training_constants()
+    if not shape.is_moe:
+        return 0.0
+    fixed = constants.routing_s + shape.experts / layout.ep * constants.expert_kernels_s
+    if layout.ep <= 1:
+        return fixed
+    group = job.machine.group(layout.ep, 1)
+    size = _HALF * job.tokens / layout.tp * shape.hidden
+    exchange = 4 * job.machine.all_to_all_s(size, shape.top_k, group, once_a_node=not job.efa)
+    over_efa = constants.routing_efa_s if job.efa and group.across > 1 else 0.0
+    return fixed + over_efa + exchange * (1 - constants.expert_hidden)
+
+
+def gathering_s(job: Job) -> float:
+    """What ZeRO-3 cannot hide: two gathers and a reduction of the layer, against the layer's own work."""
+    layout, constants = job.layout, training_constants()
+    if not layout.sharding.of_parameters or layout.dp <= 1:
+        return 0.0
+    size = _HALF * (job.shape.shared_layer_parameters / layout.tp + job.shape.expert_parameters / layout.ep)
+    group = job.machine.group(layout.dp * layout.cp, layout.tp)
+    deepspeed = layout.sharding is Sharding.DEEPSPEED_ZERO3
+    gather = job.machine.single_card_all_gather_s if deepspeed else job.machine.all_gather_s
+    exchange = 3 * gather(size, group)
+    work = products_s(job) + attention_s(job) + memory_bound_s(job) + recompute_s(job) + tensor_s(job)
+    slowed = constants.slowed_deepspeed if deepspeed else constants.slowed
+    return max(exchange - work, 0.0) + slowed * min(exchange, work)
+
+
+def pipeline_s(job: Job) -> float:
+    """Of a whole stage: 2sbh/t to the next one and back, as often as it has parts (Narayanan et al. 2021).
+
+    Schedules that interleave send while others compute.
+    """
+    layout = job.layout
+    if layout.pp <= 1:
+        return 0.0
+    size = _HALF * job.tokens * job.shape.hidden / layout.tp
+    within = layout.accelerators <= job.machine.accelerator.link_domain
+    seen = 1.0 if layout.virtual_stages == 1 else training_constants().slowed
+    return 2 * layout.virtual_stages * seen * job.machine.send_s(size, within=within)
+
+
+def reduction_s(job: Job, micro_batch_s: float) -> float:
+    """Of a whole step: gradients reduced, and weights gathered again where the optimizer is sharded.
+
+    Without sharding (Megatron of 2021) nothing hides it; else the work of one micro-batch does, which takes so long.
+    """
+    layout, shape = job.layout, job.shape
+    ranks = layout.dp * layout.cp
+    if ranks <= 1 or layout.sharding.of_parameters:
+        return 0.0
+    group = job.machine.group(ranks, layout.tp)
+    held = (shape.layers * shape.shared_layer_parameters + shape.embedding) / layout.tp / layout.pp
+    held += shape.layers * shape.expert_parameters / layout.ep / layout.pp * min(1.0, layout.tp / layout.ep)
+    if layout.sharding is Sharding.NONE:
+        return job.machine.all_reduce_s(_FULL * held, group)
+    both = job.machine.all_gather_s(_FULL * held, group) + job.machine.all_gather_s(_HALF * held, group)
+    return max(training_constants().slowed * both, both - micro_batch_s)

@@ -1,0 +1,72 @@
+"""One training run as the forecast sees it: a model, a layout, a machine, a batch, a precision."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from corral.forecast.training.layout import Layout
+from corral.forecast.training.network import Machine
+from corral.forecast.training.shape import ModelShape
+
+
+class Precision(StrEnum):
+    """Numbers that matrix products of layers take; embeddings, output and attention stay in 16 bits."""
+
+    BF16 = "bf16"
+    FP16 = "fp16"
+    FP8 = "fp8"
+    FP4 = "fp4"
+
+    @property
+    def bits(self) -> int:
+        """Their width."""
+        return {"fp8": 8, "fp4": 4}.get(self.value, 16)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One run: what is trained, how it is laid out, on what. `global_batch` is in sequences.
+
+    `fused_attention`: flash attention, which never writes the scores. `efa`: nodes are joined by it, where libraries
+    for mixtures of experts (DeepEP) do not run and every token is sent once for each expert.
+    """
+
+    shape: ModelShape
+    layout: Layout
+    machine: Machine
+    seq_len: int
+    global_batch: float
+    precision: Precision
+    fused_attention: bool = True
+    efa: bool = False
+
+    @property
+    def accelerators(self) -> float:
+        """How many it has."""
+        return self.layout.accelerators
+
+    @property
+    def micro_batches(self) -> int:
+        """How many a data-parallel rank does in a step."""
+        return self.layout.micro_batches(self.global_batch)
+
+    @property
+    def tokens(self) -> float:
+        """Tokens of one micro-batch on one rank; context parallelism divides them."""
+        return self.seq_len / self.layout.cp * self.layout.micro_batch
+
+    @property
+    def narrow(self) -> bool:
+        """Whether products take numbers of less than 16 bits."""
+        return self.precision.bits < 16
+
+    @property
+    def product_flops(self) -> float:
+        """FLOP/s of large products in this precision."""
+        return self.machine.accelerator.reached_flops(self.precision.bits)
+
+    @property
+    def wide_flops(self) -> float:
+        """FLOP/s of large products in 16 bits."""
+        return self.machine.accelerator.reached_flops(16)
