@@ -22,8 +22,8 @@ class AcceleratorModel:
 
     `achievable` is the share of the peak that the best matrix multiplication reaches, `training_share` the share of
     that which those of whole runs reach (calibrated). `link_gb_per_s` adds both directions; `link_domain` devices are
-    joined by it. `borrowed` names the model whose measurements stand in for missing ones. `network_gbps` is its usual share of a node's network. `on_aws`: families that have
-    it; empty where it cannot be provisioned.
+    joined by it, and `network_gbps` is what one of them usually has of its node's network. `borrowed` names the models
+    whose measurements stand in for missing ones. `on_aws`: families that have it; empty where none has.
     """
 
     name: str

@@ -1,0 +1,47 @@
+"""`corral forecast validate` as a command: what it prints, what it says of bad tables."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from calls import REPOSITORY, corral
+
+SHIPPED = REPOSITORY / "modules" / "corral" / "catalog" / "data" / "training_runs.csv"
+
+
+def test_the_errors_in_sum_are_shown() -> None:
+    shown = corral("forecast", "validate").stdout
+    assert [line.split()[0] for line in shown.splitlines() if line.startswith("  all ")] == ["all"]
+    assert "dense, 16 bits" in shown
+
+
+def test_the_document_has_every_run() -> None:
+    document = json.loads(corral("forecast", "validate", "--json").stdout)
+    assert (document["schema"], len(document["rows"])) == ("corral.forecast-validation/1", 103)
+
+
+def test_rows_of_a_file_are_those_that_are_shipped(tmp_path: Path) -> None:
+    own, shipped = (
+        json.loads(corral("forecast", "validate", *rows, "--json").stdout) for rows in (("--rows", str(SHIPPED)), ())
+    )
+    assert own["rows"] == shipped["rows"]
+
+
+def test_a_bad_table_is_wrong_input(tmp_path: Path) -> None:
+    file = tmp_path / "runs.csv"
+    file.write_text(SHIPPED.read_text().replace(",24,2304,9216,", ",many,2304,9216,", 1))
+    done = corral("forecast", "validate", "--rows", str(file))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"{file}:5: layers (column 5): 'many' is no whole number from 1 to 1,000,000,000\n"
+
+
+def test_a_file_that_is_not_there_is_wrong_input(tmp_path: Path) -> None:
+    done = corral("forecast", "validate", "--rows", str(tmp_path / "no.csv"))
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+
+
+def test_what_is_no_text_is_wrong_input(tmp_path: Path) -> None:
+    file = tmp_path / "runs.csv"
+    file.write_bytes(b"\xff\xfe\x00")
+    assert corral("forecast", "validate", "--rows", str(file)).returncode == 2

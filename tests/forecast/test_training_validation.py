@@ -1,0 +1,182 @@
+"""Tables of published runs: what is read, which mistakes are told, and how far off the forecast is."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+
+from corral.catalog.tables import read_text
+from corral.forecast.training.job import Precision
+from corral.forecast.training.layout import Recompute, Sharding
+from corral.forecast.training.runs import PublishedRun, parse_runs
+from corral.forecast.training.validation import Comparison, compare, errors_of, grouped_errors, shipped_runs
+from corral.spec.errors import SpecErrors
+
+TEXT = read_text("training_runs.csv")
+HEADER = next(line for line in TEXT.splitlines() if not line.startswith("#"))
+RUNS = {run.run_id: run for run in shipped_runs()}
+COMPARISONS = compare(RUNS.values())
+
+
+def row(run_id: str, **changes: str) -> str:
+    """A table with this row of the shipped one alone, changed; the header is line 1, the row line 2."""
+    cells = next(
+        cells for cells in csv.DictReader(io.StringIO(TEXT[TEXT.index(HEADER) :])) if cells["run_id"] == run_id
+    )
+    out = io.StringIO()
+    writer = csv.DictWriter(out, HEADER.split(","))
+    writer.writeheader()
+    writer.writerow({**cells, **changes})
+    return out.getvalue()
+
+
+def wrong(text: str) -> list[str]:
+    with pytest.raises(SpecErrors) as caught:
+        parse_runs(text, "runs.csv")
+    return str(caught.value).splitlines()
+
+
+def test_every_row_is_read() -> None:
+    assert (len(RUNS), sum(run.reported is not None for run in RUNS.values())) == (103, 101)
+
+
+def test_a_row_becomes_its_job() -> None:
+    run = RUNS["nemo2407-gpt3-175b-128"]
+    layout = run.job.layout
+    assert (layout.tp, layout.pp, layout.dp, layout.virtual_stages, layout.sharding) == (4, 8, 4, 6, Sharding.ZERO1)
+    assert (run.job.precision, run.job.micro_batches, run.reported) == (Precision.FP8, 64, 726)
+
+
+def test_two_neuron_cores_are_one_accelerator() -> None:
+    layout = RUNS["aws-trn1-llama3-8b"].job.layout
+    assert (layout.tp, layout.dp, layout.accelerators) == (16, 32, 512)
+
+
+def test_selective_means_torchs_way_where_torch_shards() -> None:
+    modes = [RUNS[name].job.layout.recompute for name in ("titan-8b-8-eager", "kor22-174.6b-selective")]
+    assert modes == [Recompute.OPERATORS, Recompute.SELECTIVE]
+
+
+def test_a_local_batch_is_split_for_a_pipeline() -> None:
+    run = RUNS["titan-405b-512-1f1b"]
+    assert (run.job.layout.micro_batch, run.job.micro_batches) == (1, 32)
+    assert "the local batch is split" in " ".join(run.assumed)
+
+
+def test_a_layout_that_nobody_published_is_chosen() -> None:
+    run = RUNS["llama1-65b-2048"]
+    assert run.assumed[-1] == "layout not published: TP 1 and full sharding, the fastest that fits"
+
+
+def test_a_mixture_takes_its_published_active_parameters() -> None:
+    assert RUNS["aws-dsv3-b300-mb1"].job.shape.active_parameters == 37e9
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"layers": "3x"}, "layers (column 5): '3x' is no whole number from 1 to 1,000,000,000"),
+        ({"layers": ""}, "layers (column 5): is empty, and a run needs it"),
+        ({"accelerator": "H100-8"}, "'H100-8' is not in the catalogue - did you mean 'H100-80'"),
+        ({"precision": "bf61"}, "precision (column 29): 'bf61' is not known - did you mean 'bf16'"),
+        ({"sharding": "zero9"}, "sharding (column 26): 'zero9' is not known - it begins with fsdp"),
+        ({"recompute": "ful"}, "recompute (column 30): 'ful' is not known - did you mean 'full'?"),
+        ({"dp": "5"}, "accelerators (column 18): 128, and tp x pp x cp x dp is 4 x 8 x 1 x 5 = 160"),
+        ({"micro_batch": "-1"}, "micro_batch (column 27): '-1' is no number above 0"),
+        ({"micro_batch": "nan"}, "micro_batch (column 27): 'nan' is no number above 0"),
+        ({"gated_mlp": "yes"}, "gated_mlp (column 8): 'yes' is neither 0 nor 1"),
+        ({"experts": "4", "top_k": "8"}, "top_k (column 14): 8 of 4 experts - from 1 to 4"),
+        ({"global_batch_seqs": "2"}, "global_batch_seqs (column 28): 2 sequences for 4 data-parallel ranks"),
+        ({"tokens_per_s_per_accelerator": "fast"}, "tokens_per_s_per_accelerator (column 32): 'fast' is no number"),
+    ],
+    ids=lambda value: ",".join(value) if isinstance(value, dict) else "",
+)
+def test_a_wrong_cell_has_its_line_and_column(changes: dict[str, str], message: str) -> None:
+    (line,) = wrong(row("nemo2407-gpt3-175b-128", **changes))
+    assert line.startswith("runs.csv:2: ")
+    assert message in line
+
+
+def test_all_mistakes_are_told_at_once() -> None:
+    assert len(wrong(row("nemo2407-gpt3-175b-128", layers="x", heads="0", precision="odd"))) == 3
+
+
+def test_a_run_is_there_once() -> None:
+    text = row("nemo2407-gpt3-175b-128")
+    assert wrong(text + text.splitlines()[1] + "\n") == [
+        "runs.csv:3: run_id (column 1): 'nemo2407-gpt3-175b-128' is in line 2, too"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "runs.csv: holds no table: the first line names the columns"),
+        (HEADER, "runs.csv: holds no run, only the names of the columns"),
+        (f"# note\n{HEADER}\na,b\n", "runs.csv:3: 2 cells, and 40 columns"),
+        (HEADER.replace("layers", "layer") + "\n", "runs.csv:1: layers: there is no such column, and a run needs it"),
+        (HEADER + ",tp\n", "runs.csv:1: tp: two columns have this name"),
+        (HEADER + '\n"a"b,\n', "runs.csv:2: is no line of CSV: ',' expected after '\"'"),
+    ],
+    ids=["empty", "no run", "short line", "no such column", "twice", "no csv"],
+)
+def test_what_is_no_table_is_told(text: str, message: str) -> None:
+    assert wrong(text) == [message]
+
+
+def test_columns_may_be_left_out() -> None:
+    columns = ("run_id", "layers", "hidden", "ffn_hidden", "heads", "vocab", "seq_len", "accelerator", "accelerators")
+    text = f"{','.join(columns)}\nmine,32,4096,14336,32,128256,8192,H200,8\n"
+    (run,) = parse_runs(text, "runs.csv")
+    assert (run.reported, run.job.layout.dp, run.job.shape.head_dim) == (None, 8, 128)
+
+
+def comparison(run_id: str) -> Comparison:
+    return next(one for one in COMPARISONS if one.run.run_id == run_id)
+
+
+def test_median_error_is_below_twelve_percent() -> None:
+    errors = errors_of("all", COMPARISONS)
+    assert (errors.runs, errors.median < 0.12) == (101, True)  # type: ignore[operator]
+
+
+def test_median_error_of_dense_runs_in_16_bits_is_below_eight_percent() -> None:
+    errors = grouped_errors(COMPARISONS)[1]
+    assert (errors.name, errors.median < 0.08) == ("dense, 16 bits", True)  # type: ignore[operator]
+
+
+def test_no_run_is_off_by_more_than_forty_percent() -> None:
+    assert [one.run.run_id for one in COMPARISONS if one.error is not None and abs(one.error) > 0.4] == []
+
+
+def test_errors_are_of_both_signs() -> None:
+    above = sum(one.error > 0 for one in COMPARISONS if one.error is not None)
+    assert 35 < above < 66
+
+
+def test_a_collapse_of_zero3_over_many_nodes_is_foreseen() -> None:
+    few, many = (comparison(f"nar21-t2-zero3-174.6b-{count}").predicted for count in (384, 1536))
+    assert 2.5 < few / many < 4
+
+
+def test_more_data_ranks_on_one_batch_lower_the_speed_as_published() -> None:
+    few, many = (comparison(f"mgs24-megatron-{count}") for count in (256, 1024))
+    assert many.predicted / few.predicted == pytest.approx(129.6 / 153.5, abs=0.03)
+
+
+def test_no_run_without_a_report_has_an_error() -> None:
+    assert [one.run.run_id for one in COMPARISONS if one.error is None] == ["opt-175b-992", "aws-p4d-fsdp-175b-128"]
+
+
+def test_forecast_of_a_run_does_not_depend_on_what_it_reported() -> None:
+    quick, slow = (
+        compare(parse_runs(row("nemo2407-gpt3-175b-128", tokens_per_s_per_accelerator=tokens), "runs.csv"))[0]
+        for tokens in ("1", "1000")
+    )
+    assert quick.predicted == slow.predicted == comparison("nemo2407-gpt3-175b-128").predicted
+
+
+def test_published_runs_are_frozen() -> None:
+    assert PublishedRun.__dataclass_params__.frozen  # type: ignore[attr-defined]
