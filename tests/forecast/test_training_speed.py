@@ -131,7 +131,7 @@ def test_experts_exchange_tokens_four_times() -> None:
     shape = replace(LLAMA3_8B, experts=64, top_k=8)
     job = laid(replace(LLAMA_JOB, shape=shape), ep=8, sharding=Sharding.ZERO1)
     one = 7 * 5e-6 + 7 / 8 * 8 * 2 * 8192 * 4096 / 360e9
-    assert expert_s(job) == pytest.approx(3e-3 + 8 * 1e-4 + 4 * one / 2)
+    assert expert_s(job) == pytest.approx(1.5e-3 + 8 * 3e-4 + 4 * one * 0.2)
 
 
 def test_gathering_is_hidden_where_work_is_longer() -> None:

@@ -81,7 +81,7 @@ def test_a_mixture_takes_its_published_active_parameters() -> None:
         ({"layers": ""}, "layers (column 5): is empty, and a run needs it"),
         ({"accelerator": "H100-8"}, "'H100-8' is not in the catalogue - did you mean 'H100-80'"),
         ({"precision": "bf61"}, "precision (column 29): 'bf61' is not known - did you mean 'bf16'"),
-        ({"sharding": "zero9"}, "sharding (column 26): 'zero9' is not known - it begins with fsdp"),
+        ({"sharding": "zero9"}, "sharding (column 26): 'zero9' is not known - known are not re-sharded, fsdp"),
         ({"recompute": "ful"}, "recompute (column 30): 'ful' is not known - did you mean 'full'?"),
         ({"dp": "5"}, "accelerators (column 18): 128, and tp x pp x cp x dp is 4 x 8 x 1 x 5 = 160"),
         ({"micro_batch": "-1"}, "micro_batch (column 27): '-1' is no number above 0"),

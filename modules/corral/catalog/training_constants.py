@@ -35,6 +35,7 @@ class TrainingConstants:
     routing_s: float
     routing_efa_s: float
     expert_hidden: float
+    expert_hidden_efa: float
 
 
 @cache

@@ -8,11 +8,13 @@ from dataclasses import fields
 from rich.console import RenderableType
 from rich.text import Text
 
+from corral.catalog.training_outliers import known_reason
 from corral.forecast.training.speed import StepParts
 from corral.forecast.training.validation import Comparison, Errors, grouped_errors
 from corral.report.documents import Document
-from corral.report.tables import heading, table
+from corral.report.tables import facts, heading, table
 
+_FAR = 0.2  # errors from here on are told with their reason, where it is known
 _COLUMNS = ("run", "accelerators", ">predicted", ">reported", ">error", "largest part of a step")
 _SUMS = ("runs", ">number", ">median error", ">worst error", "worst run")
 
@@ -23,6 +25,9 @@ def validation_view(comparisons: Sequence[Comparison], file: str) -> Iterator[Re
     yield table(_COLUMNS, (_row(one) for one in sorted(comparisons, key=_size)))
     yield heading("Errors")
     yield table(_SUMS, (_sum(errors) for errors in grouped_errors(comparisons) if errors.runs))
+    if far := [one for one in comparisons if _size(one) >= _FAR and known_reason(one.run.run_id)]:
+        yield heading(f"Off by {_FAR:.0%} or more, and why")
+        yield facts((one.run.run_id, known_reason(one.run.run_id) or "") for one in sorted(far, key=_size))
     yield Text("\nAn error is predicted over reported, less 1; medians and worst are of its size.")
     yield Text("Constants are those of an accelerator (catalogue, accelerators.toml), none is of a run.")
 
@@ -84,4 +89,5 @@ def _document(one: Comparison) -> Document:
         "step_s": speed.parts.total,
         "parts_s": {field.name: getattr(speed.parts, field.name) for field in fields(StepParts)},
         "assumed": list(one.run.assumed),
+        "known_reason": known_reason(one.run.run_id),
     }

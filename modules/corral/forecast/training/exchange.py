@@ -44,8 +44,9 @@ def expert_s(job: Job) -> float:
     group = job.machine.group(layout.ep, 1)
     size = _HALF * job.tokens / layout.tp * shape.hidden
     exchange = 4 * job.machine.all_to_all_s(size, shape.top_k, group, once_a_node=not job.efa)
-    over_efa = constants.routing_efa_s if job.efa and group.across > 1 else 0.0
-    return fixed + over_efa + exchange * (1 - constants.expert_hidden)
+    if job.efa and group.across > 1:
+        return fixed + constants.routing_efa_s + exchange * (1 - constants.expert_hidden_efa)
+    return fixed + exchange * (1 - constants.expert_hidden)
 
 
 def gathering_s(job: Job) -> float:

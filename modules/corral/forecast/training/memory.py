@@ -155,10 +155,7 @@ def _stage(
         if layout.recompute in (Recompute.FULL, Recompute.OPERATORS)
         else 0.0
     )
-    gathered = 0.0
-    if layout.sharding.of_parameters:
-        layer = shape.shared_layer_parameters / layout.tp + shape.expert_parameters / layout.ep
-        gathered = _LIVE_LAYERS * layer * 2 + layer * 2  # 16-bit weights, and the gradients of the layer at work
+    gathered = _gathered(shape, layout)
     logits = logits_bytes(shape, layout, seq_len) if stage == layout.pp - 1 else 0.0
     used = sum(parts) + gathered + held * kept + working + logits
     return Memory(
@@ -170,3 +167,16 @@ def _stage(
         logits=logits,
         reserve=_RESERVE_GIB * GIB + _FRAGMENTED * used,
     )
+
+
+def _gathered(shape: ModelShape, layout: Layout) -> float:
+    """Layers that ZeRO-3 has made whole: 16-bit weights of two and the gradients of one.
+
+    In a pipeline all layers of the stage stay whole until the step ends, with their gradients in fp32.
+    """
+    if not layout.sharding.of_parameters:
+        return 0.0
+    layer = shape.shared_layer_parameters / layout.tp + shape.expert_parameters / layout.ep
+    if layout.pp > 1:
+        return shape.layers / layout.pp * layer * (2 + _FP32)
+    return _LIVE_LAYERS * layer * 2 + layer * 2

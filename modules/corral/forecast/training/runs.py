@@ -17,16 +17,14 @@ from corral.forecast.training.shape import ModelShape
 from corral.forecast.training.speed import forecast_speed
 from corral.spec.errors import SpecErrors
 
-_PRECISIONS = {
+_PRECISIONS = {  # what the cell has in it, the first that fits: `bf16 + fp8` multiplies in 8 bits
+    "fp4": Precision.FP4,
+    "fp8": Precision.FP8,
     "bf16": Precision.BF16,
     "fp16": Precision.FP16,
-    "fp8": Precision.FP8,
-    "mxfp8": Precision.FP8,
-    "nvfp4": Precision.FP4,
-    "mxfp4": Precision.FP4,
 }
-_SHARDINGS = {  # what the cell begins with, the first that fits
-    "fsdp (optimizer+gradients": Sharding.ZERO2,
+_SHARDINGS = {  # what the cell has in it, the first that fits
+    "not re-sharded": Sharding.ZERO2,
     "fsdp": Sharding.ZERO3,
     "hsdp": Sharding.ZERO3,
     "2d": Sharding.ZERO3,
@@ -34,6 +32,7 @@ _SHARDINGS = {  # what the cell begins with, the first that fits
     "zero2": Sharding.ZERO2,
     "zero1": Sharding.ZERO1,
     "distributed optimizer": Sharding.ZERO1,
+    "ddp": Sharding.NONE,
     "none": Sharding.NONE,
 }
 _RECOMPUTES = {"": Recompute.NONE, **{mode.value: mode for mode in Recompute}}
@@ -154,10 +153,14 @@ def _model(row: Row) -> AcceleratorModel | None:
 
 
 def _precision(row: Row) -> Precision:
-    word = row.text("precision").lower().replace("-", " ").split(" ")[0]
-    if word and word not in _PRECISIONS:
-        row.wrong("precision", f"{word!r} is not known - {suggestion(word, _PRECISIONS)}")
-    return _PRECISIONS.get(word, Precision.BF16)
+    text = row.text("precision").lower()
+    if not text:
+        return Precision.BF16
+    for word, precision in _PRECISIONS.items():
+        if word in text:
+            return precision
+    row.wrong("precision", f"{text!r} is not known - {suggestion(text, _PRECISIONS)}")
+    return Precision.BF16
 
 
 def _sharding(row: Row) -> Sharding:
@@ -165,17 +168,18 @@ def _sharding(row: Row) -> Sharding:
     if not text:
         return Sharding.ZERO1
     for word, sharding in _SHARDINGS.items():
-        if text.startswith(word):
+        if word in text.replace("-", "").replace("zero ", "zero") or word in text:
             return sharding
-    row.wrong("sharding", f"{text!r} is not known - it begins with {', '.join(_SHARDINGS)}")
+    row.wrong("sharding", f"{text!r} is not known - known are {', '.join(_SHARDINGS)}")
     return Sharding.NONE
 
 
 def _recompute(row: Row, sharding: Sharding) -> Recompute:
     text = row.text("recompute").lower()
-    if text not in _RECOMPUTES:
+    word = text.partition(" ")[0]
+    if word not in _RECOMPUTES:
         row.wrong("recompute", f"{text!r} is not known - {suggestion(text, [name for name in _RECOMPUTES if name])}")
-    mode = _RECOMPUTES.get(text, Recompute.NONE)
+    mode = _RECOMPUTES.get(word, Recompute.NONE)
     return Recompute.OPERATORS if mode is Recompute.SELECTIVE and sharding is Sharding.ZERO3 else mode
 
 
