@@ -29,7 +29,7 @@ KEEPER = "corral.agent keep"
 # Slurm's own patience, which is minutes: own.conf is the place of an owner's lines. MessageTimeout: until a silent
 # machine is one that does not answer.
 IMPATIENT = "ResumeTimeout=240\\nSuspendTimeout=10\\nSlurmdTimeout=20\\nMessageTimeout=10\\n"
-# What outlives `down --with-base`: the user's data, the dump of the accounting among them, and a block that is paid for.
+# What outlives `down --with-base`: the user's data, the accounting's dump among them, and a block that is paid for.
 _STAYS = frozenset({"efs/file-system", "kms/key", "s3/bucket", "ec2/capacity-block", "ec2/capacity-reservation"})
 _DUMP = ".sql.gz"
 Found = TypeVar("Found")
