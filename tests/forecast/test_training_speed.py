@@ -189,3 +189,8 @@ def test_a_small_micro_batch_over_many_nodes_is_limited_by_gathering() -> None:
 def test_every_constant_says_where_it_is_from() -> None:
     assert [name for name in training_constants().__dataclass_fields__ if not origins().get(name)] == []
     assert set(origins()) == set(training_constants().__dataclass_fields__)
+
+
+def test_experts_are_spread_over_their_own_ranks() -> None:
+    spread, whole = Layout(tp=2, dp=16, ep=8), Layout(tp=2, dp=16)
+    assert [(one.expert_ranks, one.expert_copies) for one in (spread, whole)] == [(8, 4), (2, 16)]

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from corral.catalog.tables import read_text
 from corral.forecast.training.job import Precision
 from corral.forecast.training.layout import Recompute, Sharding
 from corral.forecast.training.runs import PublishedRun, parse_runs
+from corral.forecast.training.speed import accelerator_hours
 from corral.forecast.training.validation import Comparison, compare, errors_of, grouped_errors, shipped_runs
 from corral.spec.errors import SpecErrors
 
@@ -20,7 +24,7 @@ RUNS = {run.run_id: run for run in shipped_runs()}
 COMPARISONS = compare(RUNS.values())
 
 
-def row(run_id: str, **changes: str) -> str:
+def row(run_id: str, /, **changes: str) -> str:
     """A table with this row of the shipped one alone, changed; the header is line 1, the row line 2."""
     cells = next(
         cells for cells in csv.DictReader(io.StringIO(TEXT[TEXT.index(HEADER) :])) if cells["run_id"] == run_id
@@ -180,3 +184,34 @@ def test_forecast_of_a_run_does_not_depend_on_what_it_reported() -> None:
 
 def test_published_runs_are_frozen() -> None:
     assert PublishedRun.__dataclass_params__.frozen  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("run_id", "tokens", "hours"),
+    [
+        ("llama3-405b-16384-8192", 15.6e12, 30.84e6),  # model card
+        ("llama1-65b-2048", 1.4e12, 1_022_362),  # arXiv:2302.13971
+        ("bloom-176b-384", 366e9, 1_082_990),  # arXiv:2211.05100
+    ],
+)
+def test_published_hours_are_met_within_15_percent(run_id: str, tokens: float, hours: float) -> None:
+    # 0.917: effective training time of 1,024 accelerators by RSC's figures (arXiv:2410.21680)
+    assert accelerator_hours(comparison(run_id).speed, tokens, effective=0.917) == pytest.approx(hours, rel=0.15)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    column=st.sampled_from(HEADER.split(",")),
+    value=st.one_of(
+        st.text(max_size=12),
+        st.sampled_from(["0", "-1", "1", "7", "999999999", "1" * 5000, "1e9", "nan", "inf", "1e-300", "0.5", "9" * 10]),
+    ),
+    run_id=st.sampled_from(sorted(RUNS)),
+)
+def test_whatever_stands_in_a_cell_is_forecast_or_told(column: str, value: str, run_id: str) -> None:
+    try:
+        runs = parse_runs(row(run_id, **{column: value}), "runs.csv")
+    except SpecErrors as errors:
+        assert errors.errors
+    else:
+        assert all(one.predicted > 0 and math.isfinite(one.predicted) for one in compare(runs))

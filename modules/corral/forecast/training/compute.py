@@ -56,10 +56,11 @@ def head_s(job: Job) -> float:
 def optimizer_s(job: Job) -> float:
     """The optimizer's pass over the parameters of a rank, once a step."""
     layout, shape = job.layout, job.shape
-    held = (shape.layers * shape.shared_layer_parameters + 2 * shape.embedding) / layout.tp / layout.pp
-    held += shape.layers * shape.expert_parameters / layout.ep / layout.pp
-    ranks = layout.dp * layout.cp if layout.sharding.of_optimizer else 1
-    return held / ranks * training_constants().state_traffic / memory_rate(job)
+    shared = (shape.layers * shape.shared_layer_parameters + 2 * shape.embedding) / layout.tp / layout.pp
+    experts = shape.layers * shape.expert_parameters / layout.expert_ranks / layout.pp
+    if layout.sharding.of_optimizer:
+        shared, experts = shared / layout.dp / layout.cp, experts / layout.expert_copies
+    return (shared + experts) * training_constants().state_traffic / memory_rate(job)
 
 
 def memory_rate(job: Job) -> float:

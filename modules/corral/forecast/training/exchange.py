@@ -54,7 +54,8 @@ def gathering_s(job: Job) -> float:
     layout, constants = job.layout, training_constants()
     if not layout.sharding.of_parameters or layout.dp <= 1:
         return 0.0
-    size = _HALF * (job.shape.shared_layer_parameters / layout.tp + job.shape.expert_parameters / layout.ep)
+    experts = job.shape.expert_parameters / layout.expert_ranks
+    size = _HALF * (job.shape.shared_layer_parameters / layout.tp + experts)
     group = job.machine.group(layout.dp * layout.cp, layout.tp)
     deepspeed = layout.sharding is Sharding.DEEPSPEED_ZERO3
     gather = job.machine.single_card_all_gather_s if deepspeed else job.machine.all_gather_s
@@ -84,13 +85,22 @@ def reduction_s(job: Job, micro_batch_s: float) -> float:
     Without sharding (Megatron of 2021) nothing hides it; else the work of one micro-batch does, which takes so long.
     """
     layout, shape = job.layout, job.shape
-    ranks = layout.dp * layout.cp
-    if ranks <= 1 or layout.sharding.of_parameters:
+    if layout.sharding.of_parameters:
         return 0.0
-    group = job.machine.group(ranks, layout.tp)
-    held = (shape.layers * shape.shared_layer_parameters + shape.embedding) / layout.tp / layout.pp
-    held += shape.layers * shape.expert_parameters / layout.ep / layout.pp * min(1.0, layout.tp / layout.ep)
+    shared = (shape.layers * shape.shared_layer_parameters + shape.embedding) / layout.tp / layout.pp
+    experts = shape.layers * shape.expert_parameters / layout.expert_ranks / layout.pp
+    sent = _reduced_s(job, shared, layout.dp * layout.cp, layout.tp)
+    sent += _reduced_s(job, experts, layout.expert_copies, layout.expert_ranks)
     if layout.sharding is Sharding.NONE:
-        return job.machine.all_reduce_s(_FULL * held, group)
-    both = job.machine.all_gather_s(_FULL * held, group) + job.machine.all_gather_s(_HALF * held, group)
-    return max(training_constants().slowed * both, both - micro_batch_s)
+        return sent
+    return max(training_constants().slowed * sent, sent - micro_batch_s)
+
+
+def _reduced_s(job: Job, parameters: float, ranks: float, stride: float) -> float:
+    """An all-reduce of fp32 gradients; with a sharded optimizer a reduce-scatter, and a gather of 16-bit weights."""
+    if ranks <= 1 or parameters <= 0:
+        return 0.0
+    group, machine = job.machine.group(ranks, stride), job.machine
+    if job.layout.sharding is Sharding.NONE:
+        return machine.all_reduce_s(_FULL * parameters, group)
+    return machine.all_gather_s(_FULL * parameters, group) + machine.all_gather_s(_HALF * parameters, group)

@@ -73,6 +73,16 @@ class Layout:
         """How many it takes."""
         return self.tp * self.pp * self.cp * self.dp
 
+    @property
+    def expert_ranks(self) -> float:
+        """Over how many accelerators of a stage one copy of the routed experts is spread: EP, or TP without it."""
+        return self.ep if self.ep > 1 else self.tp
+
+    @property
+    def expert_copies(self) -> float:
+        """How many copies of the routed experts a stage has: they are the data-parallel ranks of experts."""
+        return max(1.0, self.tp * self.dp * self.cp / self.expert_ranks)
+
     def micro_batches(self, global_batch: float) -> int:
         """How many each data-parallel rank does in a step of so many sequences, at least one."""
         return max(1, math.ceil(global_batch / (self.dp * self.micro_batch) - 1e-9))

@@ -91,7 +91,7 @@ def stage_parameters(shape: ModelShape, layout: Layout, stage: int) -> tuple[flo
     layers = shape.layers / layout.pp
     tables = (stage == 0) + (stage == layout.pp - 1 and not (shape.tied and layout.pp == 1))
     whole = layers * shape.shared_layer_parameters + tables * shape.embedding
-    return whole / layout.tp, layers * shape.expert_parameters / max(layout.ep, 1)
+    return whole / layout.tp, layers * shape.expert_parameters / layout.expert_ranks
 
 
 def layer_activation_bytes(
@@ -144,7 +144,7 @@ def _stage(
         sum(pair)
         for pair in zip(
             static_bytes(shared, state, layout, data),
-            static_bytes(experts, state, layout, max(1.0, data * layout.tp / layout.ep)),
+            static_bytes(experts, state, layout, layout.expert_copies),
             strict=True,
         )
     ]
@@ -176,7 +176,7 @@ def _gathered(shape: ModelShape, layout: Layout) -> float:
     """
     if not layout.sharding.of_parameters:
         return 0.0
-    layer = shape.shared_layer_parameters / layout.tp + shape.expert_parameters / layout.ep
+    layer = shape.shared_layer_parameters / layout.tp + shape.expert_parameters / layout.expert_ranks
     if layout.pp > 1:
         return shape.layers / layout.pp * layer * (2 + _FP32)
     return _LIVE_LAYERS * layer * 2 + layer * 2

@@ -35,6 +35,8 @@ COLUMNS = (
     "tokens_per_s_per_accelerator",
 )
 _MOST = 1e9  # nothing that a row counts is more
+_DIGITS = 10  # of that
+_SHOWN = 40  # letters of a cell that a message repeats
 
 
 @dataclass(slots=True, kw_only=True)
@@ -61,8 +63,8 @@ class Row:
         text = self.text(column)
         if not text:
             return default
-        if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= _MOST:
-            self.wrong(column, f"{text!r} is no whole number from 1 to {_MOST:,.0f}")
+        if not text.isascii() or not text.isdigit() or len(text) > _DIGITS or not 1 <= int(text) <= _MOST:
+            self.wrong(column, f"{_short(text)} is no whole number from 1 to {_MOST:,.0f}")
             return default
         return int(text)
 
@@ -80,14 +82,14 @@ class Row:
         except ValueError:
             value = 0.0
         if not 0 < value <= _MOST:
-            self.wrong(column, f"{text!r} is no number above 0")
+            self.wrong(column, f"{_short(text)} is no number above 0")
             return None
         return value
 
 
 def read_rows(text: str, file: str) -> tuple[Row, ...]:
     """The rows of a CSV table; lines that begin with # are comments. Raises SpecErrors where it is no such table."""
-    lines = [(number, line) for number, line in enumerate(text.splitlines(), start=1) if _counts(line)]
+    lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if _counts(line)]
     if not lines:
         raise _one(file, "", "holds no table: the first line names the columns")
     header = _cells(lines[0][1], file, lines[0][0])
@@ -97,6 +99,10 @@ def read_rows(text: str, file: str) -> tuple[Row, ...]:
     if not rows:
         raise _one(file, "", "holds no run, only the names of the columns")
     return rows
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
 
 
 def _counts(line: str) -> bool:

@@ -90,6 +90,12 @@ def _run(row: Row) -> PublishedRun | None:
         return None
     if layout.cp > seq_len:
         row.wrong("cp", f"{layout.cp} parts of a sequence of {seq_len}")
+    if layout.pp > shape.layers:
+        row.wrong("pp", f"{layout.pp} stages of {shape.layers} layers")
+    if shape.is_moe and layout.ep > min(shape.experts, layout.tp * layout.dp * layout.cp):
+        most = min(shape.experts, int(layout.tp * layout.dp * layout.cp))
+        row.wrong("ep", f"{layout.ep}, and there are {shape.experts} experts on tp x cp x dp ranks - {most} at most")
+    if row.errors:
         return None
     job = Job(
         shape=shape,

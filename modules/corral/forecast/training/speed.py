@@ -99,6 +99,14 @@ def forecast_speed(job: Job) -> Speed:
     )
 
 
+def accelerator_hours(speed: Speed, tokens: float, *, effective: float = 1.0) -> float:
+    """Hours of all accelerators together for so many tokens; `effective`: the part of time in which a job trains.
+
+    The rest is interruptions, checkpoints and restarts; Llama 3 and MegaScale had more than 0.9.
+    """
+    return tokens / speed.tokens_per_s_per_accelerator / 3600 / effective
+
+
 def parallel_efficiency(alone: Speed, many: Speed) -> float:
     """T1 / (n Tn): what an accelerator among many does, of what it does among few."""
     return many.tokens_per_s_per_accelerator / alone.tokens_per_s_per_accelerator

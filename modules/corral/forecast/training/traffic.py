@@ -42,5 +42,5 @@ def score_bytes_per_token(shape: ModelShape, layout: Layout, seq_len: float) -> 
 def weight_bytes(shape: ModelShape, layout: Layout, *, narrow: bool) -> float:
     """Traffic of one layer's weights for one micro-batch: read three times, and gradients added up in fp32."""
     shared = shape.shared_layer_parameters / layout.tp
-    experts = shape.expert_parameters / max(layout.ep, 1)
+    experts = shape.expert_parameters / layout.expert_ranks
     return (shared + experts) * (3 * (1 if narrow else _BYTES) + _GRADIENT) * training_constants().products_traffic_seen
