@@ -215,3 +215,9 @@ def test_whatever_stands_in_a_cell_is_forecast_or_told(column: str, value: str, 
         assert errors.errors
     else:
         assert all(one.predicted > 0 and math.isfinite(one.predicted) for one in compare(runs))
+
+
+def test_ec2_machines_have_their_own_network() -> None:
+    changes = {"nic_gbps_per_accelerator": "", "system": "p4d.24xlarge"}
+    (run,) = parse_runs(row("mpt-7b-A100-40-8-2048", **changes), "runs.csv")
+    assert (run.job.machine.network_gbps, run.job.efa) == (50, True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from corral.catalog.accelerators import AcceleratorModel, find_accelerator
+from corral.catalog.accelerators import AcceleratorModel, accelerators, find_accelerator
 from corral.catalog.instances import instance_types
 from corral.catalog.names import UnknownName, suggestion
 from corral.forecast.training.job import Job, Precision
@@ -84,7 +84,8 @@ def _run(row: Row) -> PublishedRun | None:
             row.wrong(column, "is empty, and a run needs it")
     shape, model, precision = _shape(row), _model(row), _precision(row)
     layout, batch = _layout(row, model), row.number("global_batch_seqs")
-    reported, network = row.number("tokens_per_s_per_accelerator"), row.number("nic_gbps_per_accelerator")
+    reported = row.number("tokens_per_s_per_accelerator")
+    network = row.number("nic_gbps_per_accelerator") or _machine_gbps(row)
     seq_len = row.whole("seq_len", 1)
     if row.errors or model is None or layout is None:
         return None
@@ -105,7 +106,7 @@ def _run(row: Row) -> PublishedRun | None:
         global_batch=batch or layout.dp * layout.micro_batch * 8 * layout.pp,
         precision=precision,
         fused_attention=row.text("precision").lower() != "fp16",
-        efa=row.text("system").partition("/")[0] in instance_types(),
+        efa=_is_aws(row),
     )
     if batch is not None and batch < layout.dp and row.text("dp"):
         row.wrong("global_batch_seqs", f"{batch:,.0f} sequences for {layout.dp:,} data-parallel ranks")
@@ -118,6 +119,20 @@ def _run(row: Row) -> PublishedRun | None:
         reported=reported,
         assumed=(*_unsaid(row, batch, network, settled), *assumed),
     )
+
+
+def _is_aws(row: Row) -> bool:
+    """Whether the run's machines are EC2 instances: `p5.48xlarge`."""
+    families = {family for model in accelerators().values() for family in model.on_aws}
+    return row.text("system").partition(".")[0] in families
+
+
+def _machine_gbps(row: Row) -> float | None:
+    """The share that one accelerator of an EC2 instance has of its network; None where it is no such machine."""
+    machine = instance_types().get(row.text("system").partition("/")[0])
+    if machine is None or machine.accelerator is None:
+        return None
+    return machine.network_gbps / machine.accelerator.count
 
 
 def _shape(row: Row) -> ModelShape:
