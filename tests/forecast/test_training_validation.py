@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+from statistics import median
 
 import pytest
 from hypothesis import given, settings
@@ -221,3 +222,26 @@ def test_ec2_machines_have_their_own_network() -> None:
     changes = {"nic_gbps_per_accelerator": "", "system": "p4d.24xlarge"}
     (run,) = parse_runs(row("mpt-7b-A100-40-8-2048", **changes), "runs.csv")
     assert (run.job.machine.network_gbps, run.job.efa) == (50, True)
+
+
+def source(one: Comparison) -> str:
+    """Who published the run, by how its id begins."""
+    return one.run.run_id.split("-")[0].rstrip("0123456789.")
+
+
+def test_runs_of_a_source_that_was_left_out_are_met_within_twelve_percent() -> None:
+    # training_share, the one constant of an accelerator, is chosen again from the runs of all other sources
+    known = [(one, math.log1p(one.error)) for one in COMPARISONS if one.error is not None]
+    sizes = []
+    for one, off in known:
+        model, width = one.run.job.machine.accelerator.name, one.run.job.precision.bits
+        others = [
+            other_off
+            for other, other_off in known
+            if other.run.job.machine.accelerator.name == model
+            and other.run.job.precision.bits == width
+            and source(other) != source(one)
+        ]
+        sizes += [abs(math.expm1(off - median(others)))] if others else []
+    assert len(sizes) > 70
+    assert median(sizes) < 0.12

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from corral.catalog.accelerators import AcceleratorModel, accelerators, find_accelerator
 from corral.catalog.instances import instance_types
 from corral.catalog.names import UnknownName, suggestion
+from corral.forecast.training.fit import fits, largest_micro_batch
 from corral.forecast.training.job import Job, Precision
 from corral.forecast.training.layout import Layout, Recompute, Sharding
-from corral.forecast.training.memory import MIXED, PURE_BF16, memory_of
+from corral.forecast.training.memory import MIXED, PURE_BF16, StateBytes
 from corral.forecast.training.network import machine_of
 from corral.forecast.training.rows import REQUIRED, Row, read_rows
 from corral.forecast.training.shape import ModelShape
@@ -242,7 +243,7 @@ def _settled(row: Row, job: Job) -> tuple[Job, tuple[str, ...]]:
         virtual = max(1, round(job.shape.layers / job.layout.pp))
         return replace(job, layout=replace(job.layout, virtual_stages=virtual)), ()
     if not row.text("micro_batch"):
-        return _largest_micro_batch(job), ()
+        return _largest(job), ()
     if job.layout.pp > 1 and job.micro_batches < job.layout.pp:
         split = replace(job, layout=replace(job.layout, micro_batch=1))
         return split, ("fewer micro-batches than pipeline stages: the local batch is split into single sequences",)
@@ -257,23 +258,18 @@ def _fastest(job: Job) -> Job:
         for tp in degrees
     ]
     jobs = [replace(job, layout=layout) for layout in layouts if layout.dp <= job.global_batch]
-    fitting = [one for one in jobs if _fits(one)] or jobs or [job]
+    fitting = [one for one in jobs if fits(one, _state(one))] or jobs or [job]
     return max(fitting, key=lambda one: forecast_speed(one).tokens_per_s)
 
 
-def _largest_micro_batch(job: Job) -> Job:
-    """The job with the largest power of two that fits; one sequence in a pipeline, whose bubble grows with more."""
-    if job.layout.pp > 1:
-        return job
-    sizes = [2**power for power in range(5) if 2**power <= min(_MOST_MICRO_BATCH, job.global_batch / job.layout.dp)]
-    jobs = [replace(job, layout=replace(job.layout, micro_batch=size)) for size in sizes]
-    return next((one for one in reversed(jobs) if _fits(one)), job)
+def _largest(job: Job) -> Job:
+    """The job with the largest micro-batch that fits; one sequence in a pipeline, whose bubble grows with more."""
+    size = None if job.layout.pp > 1 else largest_micro_batch(job, _state(job), most=_MOST_MICRO_BATCH)
+    return replace(job, layout=replace(job.layout, micro_batch=size or 1))
 
 
-def _fits(job: Job) -> bool:
-    state = MIXED if job.precision.bits == 16 else PURE_BF16
-    memory = memory_of(job.shape, job.layout, job.seq_len, state=state, micro_batches=job.micro_batches)
-    return memory.total_gib <= job.machine.accelerator.memory_gib
+def _state(job: Job) -> StateBytes:
+    return MIXED if job.precision.bits == 16 else PURE_BF16
 
 
 def _unsaid(row: Row, batch: float | None, network: float | None, job: Job) -> Iterator[str]:
