@@ -29,7 +29,7 @@ def validation_view(comparisons: Sequence[Comparison], file: str) -> Iterator[Re
         yield heading(f"Off by {_FAR:.0%} or more, and why")
         yield facts((one.run.run_id, known_reason(one.run.run_id) or "") for one in sorted(far, key=_size))
     yield Text("\nAn error is predicted over reported, less 1; medians and worst are of its size.")
-    yield Text("Constants are those of an accelerator (catalogue, accelerators.toml), none is of a run.")
+    yield Text("Constants hold for every run or for one accelerator (docs/forecast.md); none is of a run.")
 
 
 def validation_document(comparisons: Sequence[Comparison], file: str) -> Document:

@@ -101,8 +101,9 @@ def layer_activation_bytes(
     """Bytes that the backward pass of one layer keeps for a micro-batch, in 16-bit numbers.
 
     Korthikanti et al. (arXiv:2205.05198), Table 2: sbh (10 + 24/t + 5as/(ht)); with sequence parallelism sbh/t (34 +
-    5as/h); selective: without the 5as term; full: 2 sbh. Here 34 h is 18 h + 4 f, for gated MLPs without dropout 16 h + 6 f
-    (a fused SwiGLU keeps what it read, 4 f, and what it wrote), and keys and values shrink with grouped queries. `quadratic`: attention keeps its s x s scores (not flash attention).
+    5as/h); selective: without the 5as term; full: 2 sbh. Here 34 h is 18 h + 4 f, for gated MLPs
+    without dropout 16 h + 6 f (a fused SwiGLU keeps what it read, 4 f, and what it wrote); keys and values shrink with
+    grouped queries. `quadratic`: attention keeps its s x s scores (not flash attention).
     """
     tokens = seq_len / layout.cp * layout.micro_batch
     h, tp = shape.hidden, layout.tp

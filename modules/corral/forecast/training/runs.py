@@ -5,38 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from corral.catalog.accelerators import AcceleratorModel, accelerators, find_accelerator
-from corral.catalog.instances import instance_types
-from corral.catalog.names import UnknownName, suggestion
 from corral.forecast.training.fit import fits, largest_micro_batch
-from corral.forecast.training.job import Job, Precision
-from corral.forecast.training.layout import Layout, Recompute, Sharding
+from corral.forecast.training.job import Job
+from corral.forecast.training.layout import Sharding
 from corral.forecast.training.memory import MIXED, PURE_BF16, StateBytes
 from corral.forecast.training.network import machine_of
 from corral.forecast.training.rows import REQUIRED, Row, read_rows
-from corral.forecast.training.shape import ModelShape
+from corral.forecast.training.run_cells import is_aws, layout_of, machine_gbps, model_of, precision_of, shape_of
 from corral.forecast.training.speed import forecast_speed
 from corral.spec.errors import SpecErrors
 
-_PRECISIONS = {  # what the cell has in it, the first that fits: `bf16 + fp8` multiplies in 8 bits
-    "fp4": Precision.FP4,
-    "fp8": Precision.FP8,
-    "bf16": Precision.BF16,
-    "fp16": Precision.FP16,
-}
-_SHARDINGS = {  # what the cell has in it, the first that fits
-    "not re-sharded": Sharding.ZERO2,
-    "fsdp": Sharding.ZERO3,
-    "hsdp": Sharding.ZERO3,
-    "2d": Sharding.ZERO3,
-    "zero3": Sharding.DEEPSPEED_ZERO3,
-    "zero2": Sharding.ZERO2,
-    "zero1": Sharding.ZERO1,
-    "distributed optimizer": Sharding.ZERO1,
-    "ddp": Sharding.NONE,
-    "none": Sharding.NONE,
-}
-_RECOMPUTES = {"": Recompute.NONE, **{mode.value: mode for mode in Recompute}}
 _MOST_BUBBLE = 0.3  # of the work: nobody lets so much of a cluster idle where schedules can be interleaved
 _MOST_MICRO_BATCH = 16  # sequences; more than any published run of several gave to one accelerator
 
@@ -83,10 +61,10 @@ def _run(row: Row) -> PublishedRun | None:
     for column in REQUIRED:
         if not row.text(column):
             row.wrong(column, "is empty, and a run needs it")
-    shape, model, precision = _shape(row), _model(row), _precision(row)
-    layout, batch = _layout(row, model), row.number("global_batch_seqs")
+    shape, model, precision = shape_of(row), model_of(row), precision_of(row)
+    layout, batch = layout_of(row, model), row.number("global_batch_seqs")
     reported = row.number("tokens_per_s_per_accelerator")
-    network = row.number("nic_gbps_per_accelerator") or _machine_gbps(row)
+    network = row.number("nic_gbps_per_accelerator") or machine_gbps(row)
     seq_len = row.whole("seq_len", 1)
     if row.errors or model is None or layout is None:
         return None
@@ -107,7 +85,7 @@ def _run(row: Row) -> PublishedRun | None:
         global_batch=batch or layout.dp * layout.micro_batch * 8 * layout.pp,
         precision=precision,
         fused_attention=row.text("precision").lower() != "fp16",
-        efa=_is_aws(row),
+        efa=is_aws(row),
     )
     if batch is not None and batch < layout.dp and row.text("dp"):
         row.wrong("global_batch_seqs", f"{batch:,.0f} sequences for {layout.dp:,} data-parallel ranks")
@@ -119,118 +97,6 @@ def _run(row: Row) -> PublishedRun | None:
         precision_text=row.text("precision"),
         reported=reported,
         assumed=(*_unsaid(row, batch, network, settled), *assumed),
-    )
-
-
-def _is_aws(row: Row) -> bool:
-    """Whether the run's machines are EC2 instances: `p5.48xlarge`."""
-    families = {family for model in accelerators().values() for family in model.on_aws}
-    return row.text("system").partition(".")[0] in families
-
-
-def _machine_gbps(row: Row) -> float | None:
-    """The share that one accelerator of an EC2 instance has of its network; None where it is no such machine."""
-    machine = instance_types().get(row.text("system").partition("/")[0])
-    if machine is None or machine.accelerator is None:
-        return None
-    return machine.network_gbps / machine.accelerator.count
-
-
-def _shape(row: Row) -> ModelShape:
-    hidden, heads = row.whole("hidden", 1), row.whole("heads", 1)
-    gated = row.text("gated_mlp")
-    if gated not in ("", "0", "1"):
-        row.wrong("gated_mlp", f"{gated!r} is neither 0 nor 1")
-    active = row.number("active_params_b")
-    experts, top_k = row.count("experts"), row.count("top_k")
-    if experts and not 1 <= top_k <= experts:
-        row.wrong("top_k", f"{top_k} of {experts} experts - from 1 to {experts}")
-    plain = gated == "0"
-    return ModelShape(
-        name=row.text("model"),
-        layers=row.whole("layers", 1),
-        hidden=hidden,
-        ffn=row.whole("ffn_hidden", 1),
-        heads=heads,
-        kv_heads=row.whole("kv_heads", heads),
-        head_dim=row.whole("head_dim", max(1, hidden // heads)),
-        vocabulary=row.whole("vocab", 1),
-        gated=not plain,
-        tied=plain,
-        biases=plain,
-        experts=experts,
-        top_k=top_k,
-        active=active * 1e9 if active and experts else None,
-    )
-
-
-def _model(row: Row) -> AcceleratorModel | None:
-    if not (name := row.text("accelerator")):
-        return None
-    try:
-        return find_accelerator(name)
-    except UnknownName as error:
-        row.wrong("accelerator", str(error))
-        return None
-
-
-def _precision(row: Row) -> Precision:
-    text = row.text("precision").lower()
-    if not text:
-        return Precision.BF16
-    for word, precision in _PRECISIONS.items():
-        if word in text:
-            return precision
-    row.wrong("precision", f"{text!r} is not known - {suggestion(text, _PRECISIONS)}")
-    return Precision.BF16
-
-
-def _sharding(row: Row) -> Sharding:
-    text = row.text("sharding").lower()
-    if not text:
-        return Sharding.ZERO1
-    for word, sharding in _SHARDINGS.items():
-        if word in text.replace("-", "").replace("zero ", "zero") or word in text:
-            return sharding
-    row.wrong("sharding", f"{text!r} is not known - known are {', '.join(_SHARDINGS)}")
-    return Sharding.NONE
-
-
-def _recompute(row: Row, sharding: Sharding) -> Recompute:
-    text = row.text("recompute").lower()
-    word = text.partition(" ")[0]
-    if word not in _RECOMPUTES:
-        row.wrong("recompute", f"{text!r} is not known - {suggestion(text, [name for name in _RECOMPUTES if name])}")
-    mode = _RECOMPUTES.get(word, Recompute.NONE)
-    return Recompute.OPERATORS if mode is Recompute.SELECTIVE and sharding is Sharding.ZERO3 else mode
-
-
-def _layout(row: Row, model: AcceleratorModel | None) -> Layout | None:
-    devices = row.whole("accelerators", 1)
-    sharding = _sharding(row)
-    recompute = _recompute(row, sharding)
-    tp, pp, cp = (row.whole(column, 1) for column in ("tp", "pp", "cp"))
-    ep, virtual, micro = row.whole("ep", 1), row.whole("virtual_stages", 1), row.number("micro_batch")
-    if row.errors or model is None:
-        return None
-    ranks = model.ranks if row.text("dp") and tp * pp * cp * row.whole("dp", 1) == model.ranks * devices else 1
-    dp = row.whole("dp", max(1, devices // (tp * pp * cp)))
-    if tp * pp * cp * dp != devices * ranks:
-        row.wrong(
-            "accelerators", f"{devices:,}, and tp x pp x cp x dp is {tp} x {pp} x {cp} x {dp} = {tp * pp * cp * dp:,}"
-        )
-        return None
-    return Layout(
-        tp=tp / ranks if ranks > 1 else tp,
-        pp=pp,
-        cp=cp,
-        ep=ep,
-        dp=dp,
-        virtual_stages=virtual,
-        sharding=sharding,
-        micro_batch=micro or 1,
-        recompute=recompute,
-        sequence_parallel=tp > 1 and (recompute is not Recompute.FULL or sharding is Sharding.ZERO3),
     )
 
 
@@ -285,5 +151,7 @@ def _unsaid(row: Row, batch: float | None, network: float | None, job: Job) -> I
         yield "recomputation not published: none"
     if not row.text("sharding"):
         yield "sharding not published: the optimizer"
+    if not job.fused_attention:
+        yield "fp16 means software before flash attention: attention writes its scores"
     for lender in job.machine.accelerator.borrowed:
         yield f"measured shares of {lender} stand in for those that nobody measured"

@@ -99,7 +99,8 @@ class ModelShape:
     def layer_matmul(self) -> float:
         """What a layer adds to W. Of a published number of active parameters, both embedding tables are taken off."""
         if self.active is not None:
-            return (self.active - self.embedding * (1 if self.tied else 2)) / self.layers
+            layers = self.active - self.embedding * (1 if self.tied else 2)
+            return max(self.attention_matmul, layers / self.layers)
         return self.attention_matmul + self.mlps_in_use * self.mlp_matmul
 
     @property

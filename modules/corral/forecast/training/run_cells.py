@@ -1,0 +1,143 @@
+"""What the cells of a row of published runs mean: a model's shape, an accelerator, a precision, a layout, a network."""
+
+from __future__ import annotations
+
+from corral.catalog.accelerators import AcceleratorModel, accelerators, find_accelerator
+from corral.catalog.instances import instance_types
+from corral.catalog.names import UnknownName, suggestion
+from corral.forecast.training.job import Precision
+from corral.forecast.training.layout import Layout, Recompute, Sharding
+from corral.forecast.training.rows import Row
+from corral.forecast.training.shape import ModelShape
+
+_PRECISIONS = {  # what the cell has in it, the first that fits: `bf16 + fp8` multiplies in 8 bits
+    "fp4": Precision.FP4,
+    "fp8": Precision.FP8,
+    "bf16": Precision.BF16,
+    "fp16": Precision.FP16,
+}
+_SHARDINGS = {  # what the cell has in it, the first that fits
+    "not re-sharded": Sharding.ZERO2,
+    "fsdp": Sharding.ZERO3,
+    "hsdp": Sharding.ZERO3,
+    "2d": Sharding.ZERO3,
+    "zero3": Sharding.DEEPSPEED_ZERO3,
+    "zero2": Sharding.ZERO2,
+    "zero1": Sharding.ZERO1,
+    "distributed optimizer": Sharding.ZERO1,
+    "ddp": Sharding.NONE,
+    "none": Sharding.NONE,
+}
+_RECOMPUTES = {"": Recompute.NONE, **{mode.value: mode for mode in Recompute}}
+
+
+def is_aws(row: Row) -> bool:
+    """Whether the run's machines are EC2 instances: `p5.48xlarge`."""
+    families = {family for model in accelerators().values() for family in model.on_aws}
+    return row.text("system").partition(".")[0] in families
+
+
+def machine_gbps(row: Row) -> float | None:
+    """The share that one accelerator of an EC2 instance has of its network; None where it is no such machine."""
+    machine = instance_types().get(row.text("system").partition("/")[0])
+    if machine is None or machine.accelerator is None:
+        return None
+    return machine.network_gbps / machine.accelerator.count
+
+
+def shape_of(row: Row) -> ModelShape:
+    hidden, heads = row.whole("hidden", 1), row.whole("heads", 1)
+    gated = row.text("gated_mlp")
+    if gated not in ("", "0", "1"):
+        row.wrong("gated_mlp", f"{gated!r} is neither 0 nor 1")
+    active = row.number("active_params_b")
+    experts, top_k = row.count("experts"), row.count("top_k")
+    if experts and not 1 <= top_k <= experts:
+        row.wrong("top_k", f"{top_k} of {experts} experts - from 1 to {experts}")
+    plain = gated == "0"
+    return ModelShape(
+        name=row.text("model"),
+        layers=row.whole("layers", 1),
+        hidden=hidden,
+        ffn=row.whole("ffn_hidden", 1),
+        heads=heads,
+        kv_heads=row.whole("kv_heads", heads),
+        head_dim=row.whole("head_dim", max(1, hidden // heads)),
+        vocabulary=row.whole("vocab", 1),
+        gated=not plain,
+        tied=plain,
+        biases=plain,
+        experts=experts,
+        top_k=top_k,
+        active=active * 1e9 if active and experts else None,
+    )
+
+
+def model_of(row: Row) -> AcceleratorModel | None:
+    if not (name := row.text("accelerator")):
+        return None
+    try:
+        return find_accelerator(name)
+    except UnknownName as error:
+        row.wrong("accelerator", str(error))
+        return None
+
+
+def precision_of(row: Row) -> Precision:
+    text = row.text("precision").lower()
+    if not text:
+        return Precision.BF16
+    for word, precision in _PRECISIONS.items():
+        if word in text:
+            return precision
+    row.wrong("precision", f"{text!r} is not known - {suggestion(text, _PRECISIONS)}")
+    return Precision.BF16
+
+
+def _sharding(row: Row) -> Sharding:
+    text = row.text("sharding").lower()
+    if not text:
+        return Sharding.ZERO1
+    for word, sharding in _SHARDINGS.items():
+        if word in text.replace("-", "").replace("zero ", "zero") or word in text:
+            return sharding
+    row.wrong("sharding", f"{text!r} is not known - known are {', '.join(_SHARDINGS)}")
+    return Sharding.NONE
+
+
+def _recompute(row: Row, sharding: Sharding) -> Recompute:
+    text = row.text("recompute").lower()
+    word = text.partition(" ")[0]
+    if word not in _RECOMPUTES:
+        row.wrong("recompute", f"{text!r} is not known - {suggestion(text, [name for name in _RECOMPUTES if name])}")
+    mode = _RECOMPUTES.get(word, Recompute.NONE)
+    return Recompute.OPERATORS if mode is Recompute.SELECTIVE and sharding is Sharding.ZERO3 else mode
+
+
+def layout_of(row: Row, model: AcceleratorModel | None) -> Layout | None:
+    devices = row.whole("accelerators", 1)
+    sharding = _sharding(row)
+    recompute = _recompute(row, sharding)
+    tp, pp, cp = (row.whole(column, 1) for column in ("tp", "pp", "cp"))
+    ep, virtual, micro = row.whole("ep", 1), row.whole("virtual_stages", 1), row.number("micro_batch")
+    if row.errors or model is None:
+        return None
+    ranks = model.ranks if row.text("dp") and tp * pp * cp * row.whole("dp", 1) == model.ranks * devices else 1
+    dp = row.whole("dp", max(1, devices // (tp * pp * cp)))
+    if tp * pp * cp * dp != devices * ranks:
+        row.wrong(
+            "accelerators", f"{devices:,}, and tp x pp x cp x dp is {tp} x {pp} x {cp} x {dp} = {tp * pp * cp * dp:,}"
+        )
+        return None
+    return Layout(
+        tp=tp / ranks if ranks > 1 else tp,
+        pp=pp,
+        cp=cp,
+        ep=ep,
+        dp=dp,
+        virtual_stages=virtual,
+        sharding=sharding,
+        micro_batch=micro or 1,
+        recompute=recompute,
+        sequence_parallel=tp > 1 and (recompute is not Recompute.FULL or sharding is Sharding.ZERO3),
+    )
