@@ -114,13 +114,13 @@ def test_a_stage_sends_2sbh_over_t_both_ways() -> None:
 
 
 def test_interleaving_hides_most_of_what_it_sends_more() -> None:
-    assert pipeline_s(GPT3_JOB) == pytest.approx(6 * 0.2 * pipeline_s(laid(GPT3_JOB, virtual_stages=1)))
+    assert pipeline_s(GPT3_JOB) == pytest.approx(6 * 0.35 * pipeline_s(laid(GPT3_JOB, virtual_stages=1)))
 
 
 def test_context_parallelism_hides_behind_attention() -> None:
     job = laid(LLAMA_JOB, cp=8, dp=1)
     sent = 3 * 7 * (5e-6 + 4 * 1024 * 8 * 128 / 360e9)
-    assert context_s(job) == pytest.approx(max(0.2 * sent, sent - attention_s(job) / 2))
+    assert context_s(job) == pytest.approx(max(0.35 * sent, sent - attention_s(job) / 2))
 
 
 def test_dense_layers_have_no_experts() -> None:
@@ -136,7 +136,7 @@ def test_experts_exchange_tokens_four_times() -> None:
 
 def test_gathering_is_hidden_where_work_is_longer() -> None:
     size = 2 * LLAMA3_8B.layer_parameters
-    assert gathering_s(LLAMA_JOB) == pytest.approx(0.2 * 3 * (7 * 5e-6 + 7 / 8 * size / 360e9))
+    assert gathering_s(LLAMA_JOB) == pytest.approx(0.35 * 3 * (7 * 5e-6 + 7 / 8 * size / 360e9))
 
 
 def test_megatron_of_2021_hides_no_reduction() -> None:
@@ -147,7 +147,7 @@ def test_megatron_of_2021_hides_no_reduction() -> None:
 
 def test_a_sharded_optimizer_hides_it_behind_a_micro_batch() -> None:
     sharded = laid(GPT3_JOB, sharding=Sharding.ZERO1)
-    assert reduction_s(sharded, 10.0) == pytest.approx(0.2 * reduction_s(GPT3_JOB, 10.0) * 0.75, rel=0.01)
+    assert reduction_s(sharded, 10.0) == pytest.approx(0.35 * reduction_s(GPT3_JOB, 10.0) * 0.75, rel=0.01)
 
 
 @pytest.mark.parametrize(

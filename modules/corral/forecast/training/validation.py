@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from corral.catalog.tables import read_text
+from corral.forecast.training.job import Precision
 from corral.forecast.training.runs import PublishedRun, parse_runs
 from corral.forecast.training.speed import Speed, forecast_speed
 
@@ -66,12 +67,13 @@ def errors_of(name: str, comparisons: Sequence[Comparison]) -> Errors:
 
 
 def grouped_errors(comparisons: Sequence[Comparison]) -> tuple[Errors, ...]:
-    """All runs; dense ones in 16 bits, dense ones in fewer, mixtures of experts; then each accelerator's."""
+    """All runs; dense ones in 16 bits, in bf16 of those, in fewer bits; mixtures of experts; each accelerator's."""
     dense = [one for one in comparisons if not one.run.job.shape.is_moe]
     names = dict.fromkeys(one.run.job.machine.accelerator.name for one in comparisons)
     return (
         errors_of("all", comparisons),
         errors_of("dense, 16 bits", [one for one in comparisons if one.run.is_dense_16_bit]),
+        errors_of("dense, bf16", [one for one in comparisons if one.run.is_dense_16_bit and _is_bf16(one)]),
         errors_of("dense, fewer bits", [one for one in dense if not one.run.is_dense_16_bit]),
         errors_of("mixtures of experts", [one for one in comparisons if one.run.job.shape.is_moe]),
         *(
@@ -79,3 +81,7 @@ def grouped_errors(comparisons: Sequence[Comparison]) -> tuple[Errors, ...]:
             for name in names
         ),
     )
+
+
+def _is_bf16(one: Comparison) -> bool:
+    return one.run.job.precision is Precision.BF16
