@@ -20,11 +20,7 @@ def not_open(queues: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted(queue for queue in queues if held.get(queue, "UP") != "UP"))
 
 
-def states_in(lines: str) -> Mapping[str, str]:
-    """The state of each queue, by scontrol's lines about partitions."""
-    found = (dict(part.split("=", 1) for part in line.split() if "=" in part) for line in lines.splitlines())
-    return {one["PartitionName"]: one["State"] for one in found if {"PartitionName", "State"} <= one.keys()}
-
-
 def _states() -> Mapping[str, str]:
-    return states_in(scontrol("--oneliner", "show", "partition"))
+    lines = scontrol("--oneliner", "show", "partition").splitlines()
+    found = (dict(part.split("=", 1) for part in line.split() if "=" in part) for line in lines)
+    return {one["PartitionName"]: one["State"] for one in found if {"PartitionName", "State"} <= one.keys()}

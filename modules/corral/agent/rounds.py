@@ -48,8 +48,7 @@ class Rounds:
     _again_s: float = AGAIN_S
     _left: frozenset[str] = frozenset()
     _delayed: Delayed = Delayed()  # noqa: RUF009  frozen
-    _looked_at: Sequence[SlurmNode] = ()
-    _saved: Sequence[SlurmNode] = ()
+    _shown: dict[Callable[[Sequence[SlurmNode]], None], Sequence[SlurmNode]] = field(default_factory=dict)
     _problems: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -71,8 +70,8 @@ class Rounds:
             ("read the records", self._follow),
             ("answer notes", self._answer),
             ("compare Slurm and EC2", self._compare),
-            ("let slurmctld save what it knows", self._keep_known),
-            ("look at machines that have booted again", self._restart),
+            ("let slurmctld save what it knows", partial(self._show, self._saving.look)),
+            ("look at machines that have booted again", partial(self._show, self._reboots.look)),
             ("look at waiting jobs", self._release),
         ):
             self._do(name, act)
@@ -114,18 +113,13 @@ class Rounds:
             self._compare_at = time.monotonic() + self.turn_s
         return True
 
-    def _keep_known(self) -> bool:
-        if self.keeper.nodes is self._saved:
+    def _show(self, look: Callable[[Sequence[SlurmNode]], None]) -> bool:
+        """Shows it the nodes of the last comparison, once; again where it fails."""
+        nodes = self.keeper.nodes
+        if nodes is self._shown.get(look, ()):
             return False
-        self._saving.look(self.keeper.nodes)
-        self._saved = self.keeper.nodes
-        return True
-
-    def _restart(self) -> bool:
-        if self.keeper.nodes is self._looked_at:
-            return False
-        self._reboots.look(self.keeper.nodes)
-        self._looked_at = self.keeper.nodes
+        look(nodes)
+        self._shown[look] = nodes
         return True
 
     def _release(self) -> bool:
