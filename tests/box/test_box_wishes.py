@@ -16,7 +16,7 @@ WORLD = Path(__file__).with_name("wishes_world.py")
 @pytest.fixture(scope="module")
 def world() -> Any:
     """What the program made of its cloud."""
-    return json.loads(subprocess.run([sys.executable, str(WORLD)], capture_output=True, check=True).stdout)
+    return json.loads(subprocess.run([sys.executable, str(WORLD)], stdout=subprocess.PIPE, check=True).stdout)
 
 
 def test_instances_that_run_the_boxs_image_and_have_user_data_become_machines(world: Any) -> None:

@@ -13,6 +13,7 @@ from dataclasses import asdict
 from typing import Any
 
 import boto3
+from botocore.config import Config
 from ground import Ground, interfaces, lay
 from moto import mock_aws
 from moto.ec2.models import ec2_backends
@@ -24,11 +25,14 @@ from corral.box.services import install
 
 REGION = "us-east-1"
 SCRIPT = "#!/bin/sh\n"
+# Ten launches in a row are more than EC2 lets happen in a moment, and so does the box.
+PATIENT = Config(retries={"mode": "standard", "total_max_attempts": 8})
 
 
 def aws(service: str) -> Any:
     """A client of this process's cloud."""
-    return boto3.client(service, region_name=REGION, aws_access_key_id="x", aws_secret_access_key="x")
+    session = boto3.Session("x", "x", region_name=REGION)
+    return session.client(service, config=PATIENT)
 
 
 def launch(ground: Ground, name: str, **request: Any) -> str:
