@@ -36,6 +36,9 @@ class Told:
     def ask_for_checkpoints(self, nodes: Sequence[str]) -> None:
         self.said.append(f"ask {fold(nodes)}")
 
+    def requeue_jobs(self, nodes: Sequence[str]) -> None:
+        self.said.append(f"requeue jobs on {fold(nodes)}")
+
     def replace(self, nodes: Sequence[str], reason: str) -> None:
         self.said.append(f"replace {fold(nodes)}: {reason}")
 

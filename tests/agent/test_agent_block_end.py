@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from corral.agent.block_end import Leave, closed, steps
+from corral.agent.block_end import Leave, Requeue, closed
+from corral.agent.block_end import steps as all_steps
 from corral.agent.decide import Forget
 from corral.agent.memory import Memory
 from corral.agent.world import Instance, SlurmNode
@@ -18,6 +20,18 @@ INSTANCES = (
     Instance(instance_id="i-3", node="train-3", state="running", address="10.0.0.3", offer="spot"),
 )
 NOBODY = frozenset[str]()
+BOTH = frozenset({"i-1", "i-2"})
+
+
+def steps(
+    ends: Mapping[str, float],
+    nodes: Sequence[SlurmNode],
+    instances: Sequence[Instance],
+    asked: frozenset[str],
+    now: float,
+) -> tuple[Leave | Requeue | Forget, ...]:
+    """What to do where nothing was requeued yet."""
+    return all_steps(ends, nodes, instances, asked, NOBODY, now)
 
 
 def test_nothing_is_done_more_than_forty_minutes_before() -> None:
@@ -41,7 +55,7 @@ def test_a_node_that_somebody_has_drained_keeps_the_reason_and_its_jobs_are_aske
     assert (leave.nodes, leave.to_drain) == (("train-1", "train-2"), ("train-2",))
 
 
-def test_what_is_left_on_a_node_that_somebody_has_drained_is_requeued_in_silence() -> None:
+def test_a_node_that_somebody_has_drained_is_let_go_in_silence() -> None:
     nodes = (by_hand(NODES[0]), *NODES[1:])
     assert steps(ENDS, nodes, INSTANCES, NOBODY, END - 1825) == (
         Forget(nodes=("train-2",), why="its capacity block ends"),
@@ -50,12 +64,25 @@ def test_what_is_left_on_a_node_that_somebody_has_drained_is_requeued_in_silence
 
 
 def test_a_machine_whose_jobs_were_asked_is_left_alone() -> None:
-    assert steps(ENDS, NODES, INSTANCES, frozenset({"i-1", "i-2"}), END - 2000) == ()
+    assert steps(ENDS, NODES, INSTANCES, BOTH, END - 2000) == ()
 
 
-def test_at_the_last_safe_second_what_is_left_is_requeued() -> None:
+def test_a_minute_before_the_end_what_is_left_is_requeued_and_has_time_to_save() -> None:
+    assert steps(ENDS, NODES, INSTANCES, BOTH, END - 1860) == (Requeue(nodes=("train-1", "train-2")),)
+
+
+def test_what_was_requeued_is_not_requeued_again() -> None:
+    assert all_steps(ENDS, NODES, INSTANCES, BOTH, frozenset({"i-1"}), END - 1860) == (Requeue(nodes=("train-2",)),)
+
+
+def test_a_keeper_that_comes_late_drains_before_it_requeues() -> None:
+    (leave,) = steps(ENDS, NODES, INSTANCES, NOBODY, END - 1850)
+    assert isinstance(leave, Leave)
+
+
+def test_at_the_last_safe_second_nodes_are_let_go() -> None:
     late = Forget(nodes=("train-1", "train-2"), why="its capacity block ends")
-    assert steps(ENDS, NODES, INSTANCES, frozenset({"i-1", "i-2"}), END - 1825) == (late,)
+    assert steps(ENDS, NODES, INSTANCES, BOTH, END - 1825) == (late,)
 
 
 def test_a_node_that_was_let_go_is_not_forgotten_again() -> None:

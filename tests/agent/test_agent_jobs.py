@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from corral.agent.jobs import NodeJob, Phase, jobs_on, running_jobs
-from corral.agent.slurm import ask_for_checkpoints
+from corral.agent.slurm import SlurmError, ask_for_checkpoints, requeue_jobs
 
 # squeue compares the whole state with the words of --states.
 SQUEUE = """#!/bin/sh
@@ -17,6 +17,10 @@ while read -r job batch state; do
 done <"$HERE/jobs"
 """
 SCONTROL = """#!/bin/sh
+if [ "$1" = requeue ]; then
+    echo "$*" >>"$HERE/calls"
+    if [ "$2" = 7 ]; then echo "Requested operation is presently disabled for job 7" >&2; exit 1; fi
+fi
 echo "trap save USR1"
 """
 SCANCEL = """#!/bin/sh
@@ -62,3 +66,9 @@ def test_a_cluster_has_the_same() -> None:
 def test_jobs_that_end_or_have_not_begun_are_not_asked_for_a_checkpoint(slurm: Path) -> None:
     ask_for_checkpoints(["train-1"])
     assert slurm.read_text() == "--batch --signal=USR1 7 10 12\n"
+
+
+def test_what_slurm_refuses_to_requeue_keeps_no_other_job_waiting(slurm: Path) -> None:
+    with pytest.raises(SlurmError, match="disabled for job 7"):
+        requeue_jobs(["train-1"])
+    assert slurm.read_text() == "requeue 7\n8\nrequeue 10\nrequeue 12\n"

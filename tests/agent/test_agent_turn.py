@@ -307,6 +307,18 @@ def test_jobs_in_a_block_that_ends_are_asked_for_a_checkpoint_once(made: Making)
     assert held.told.said == ["drain cpu-1: corral: capacity block, machines end at 14:23:20 UTC", "ask cpu-1"]
 
 
+def test_jobs_that_have_not_left_a_block_at_its_end_are_requeued_once(made: Making) -> None:
+    held = made({"block": None}, without_efa("block"))
+    held.ask("resume", "cpu-1")
+    held.told.known = (SlurmNode(name="cpu-1", states=frozenset({"ALLOCATED", "CLOUD"}), address="10.64.1.4"),)
+    held.keeper.block_ends = {"block": held.clock.now + 1860}
+    held.keeper.compare(frozenset(), ())
+    held.told.said.clear()
+    held.keeper.compare(frozenset(), ())
+    held.keeper.compare(frozenset(), ())
+    assert held.told.said == ["requeue jobs on cpu-1"]
+
+
 def test_nothing_is_launched_into_a_block_that_ends(aws: Clients, made: Making) -> None:
     held = made({"block": None, "open": None}, without_efa("block", "open"))
     held.keeper.block_ends = {"block": held.clock.now + 2400}

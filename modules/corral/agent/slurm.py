@@ -73,13 +73,36 @@ def ask_for_checkpoints(nodes: Sequence[str]) -> None:
 
     Not those that end or have not begun: one is refused after ten seconds, the other loses the signal (seen on 22.05).
     """
-    jobs: set[str] = set()
+    ask_scripts([job for job, is_batch, state in _jobs_on(nodes) if is_batch and state != "CONFIGURING"])
+
+
+def requeue_jobs(nodes: Sequence[str]) -> None:
+    """Lets the batch jobs on these nodes start again elsewhere; others end. Their processes have KillWait to save.
+
+    One that Slurm refuses, as one with `--no-requeue`, keeps no other waiting. Raises SlurmError, after all were tried.
+    """
+    refused: list[str] = []
+    for job, is_batch, _ in _jobs_on(nodes):
+        try:
+            if is_batch:
+                scontrol("requeue", job)
+            else:
+                scancel(job)
+        except SlurmError as error:
+            refused.append(str(error))
+    if refused:
+        raise SlurmError("; ".join(refused))
+
+
+def _jobs_on(nodes: Sequence[str]) -> list[tuple[str, bool, str]]:
+    """The jobs that have these nodes and do not end already, by number: whether each has a script, and its state."""
+    found: dict[str, tuple[str, bool, str]] = {}
     for batch in _batches(nodes):
         listed = squeue(f"--nodelist={fold(batch)}", HAVE_NODES, "--Format=JobID:24,BatchFlag:8,State:16")
         for job, is_batch, state in (line.split() for line in listed.splitlines()):
-            if is_batch == "1" and state not in ("COMPLETING", "CONFIGURING"):
-                jobs.add(job)
-    ask_scripts(sorted(jobs, key=int))
+            if state != "COMPLETING":
+                found[job] = (job, is_batch == "1", state)
+    return sorted(found.values(), key=lambda one: int(one[0]))
 
 
 def ask_scripts(jobs: Sequence[str]) -> tuple[str, ...]:

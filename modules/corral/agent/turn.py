@@ -11,7 +11,7 @@ from typing import Protocol
 
 from corral.agent import block_end, launches, memory, observed
 from corral.agent import decide as mending
-from corral.agent.block_end import Leave
+from corral.agent.block_end import Leave, Requeue
 from corral.agent.decide import Action, World, failed_to_boot
 from corral.agent.ec2 import Ec2Error
 from corral.agent.errors import AgentError
@@ -69,6 +69,10 @@ class Scheduler(Protocol):
 
     def ask_for_checkpoints(self, nodes: Sequence[str]) -> None:
         """Asks the jobs on nodes for checkpoints."""
+        ...
+
+    def requeue_jobs(self, nodes: Sequence[str]) -> None:
+        """Lets the jobs on nodes start again elsewhere."""
         ...
 
     def replace(self, nodes: Sequence[str], reason: str) -> None:
@@ -143,7 +147,7 @@ class Keeper:
         # When the blocks of offers begin and end, as somebody asked EC2 last; the machines whose jobs know of an end.
         self.block_begins: Mapping[str, float] = {}
         self.block_ends: Mapping[str, float] = {}
-        self._leaving = frozenset[str]()
+        self._leaving, self._requeued = frozenset[str](), frozenset[str]()
 
     def answer(self, notes: Sequence[Note], done: Callable[[Note], None]) -> frozenset[str]:
         """The nodes whose notes wait for the next turn: of those that failed, and of later ones of their nodes."""
@@ -183,14 +187,17 @@ class Keeper:
     def _leave_blocks(self, world: World) -> None:
         """Before what runs in capacity blocks is ended."""
         self.memory = self._by_blocks(world.now)
-        for step in block_end.steps(self.block_ends, world.nodes, world.shown, self._leaving, world.now):
+        told = (self._leaving, self._requeued)
+        for step in block_end.steps(self.block_ends, world.nodes, world.shown, *told, world.now):
             match step:
                 case Leave():
                     self._scheduler.drain(step.to_drain, step.reason)
                     self._scheduler.ask_for_checkpoints(step.nodes)
-                    told = set(step.nodes)
-                    self._leaving |= {one.instance_id for one in world.shown if one.node in told}
+                    self._leaving |= _on(step.nodes, world.shown)
                     self._mended(Event.DRAINING, step.nodes, step.reason.removeprefix("corral: "))
+                case Requeue():
+                    self._scheduler.requeue_jobs(step.nodes)
+                    self._requeued |= _on(step.nodes, world.shown)
                 case mending.Forget():
                     self._mend(step)
 
@@ -406,6 +413,11 @@ def _is_taken_away(note: Note, done: Callable[[Note], None]) -> bool:
 def _efa_zones(plan: ClusterPlan) -> Mapping[str, str]:
     """The zone of each offer of a queue with EFA; the traffic of EFA does not leave a zone."""
     return {offer.key: offer.zone_id for queue in plan.queues if queue.efa for offer in queue.offers}
+
+
+def _on(nodes: Sequence[str], instances: Sequence[Instance]) -> frozenset[str]:
+    wanted = set(nodes)
+    return frozenset(one.instance_id for one in instances if one.node in wanted)
 
 
 def _seen(world: World, instances: Sequence[Instance]) -> Seen:
