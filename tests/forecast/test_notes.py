@@ -9,12 +9,20 @@ import pytest
 from corral.catalog.project import parse_catalogue
 from corral.forecast.capacity import NO_COUNTS, Counts
 from corral.forecast.catalogue import catalogue_prices
-from corral.forecast.notes import MOST_UNITS_PER_VPC, Note, address_units, interfaces, notes, replaced
+from corral.forecast.notes import MOST_UNITS_PER_VPC, Note, address_units, interfaces, replaced
+from corral.forecast.notes import notes as all_notes
+from corral.forecast.prices import PriceList
+from corral.model.base import BasePlan
 from corral.model.cluster import ClusterPlan, QueuePlan
 from corral.model.markets import Market
 from environments import dev_base, dev_cluster
 
 PRICES = catalogue_prices("us-east-1")
+
+
+def notes(base: BasePlan, cluster: ClusterPlan, prices: PriceList, counts: Counts = NO_COUNTS) -> tuple[Note, ...]:
+    """All but that of the boot, which every environment with a shipped image has."""
+    return tuple(note for note in all_notes(base, cluster, prices, counts) if note.about != "boot")
 
 
 def sized(nodes: int, instance_type: str = "p5.48xlarge", nics: int = 33) -> ClusterPlan:
@@ -27,6 +35,19 @@ def sized(nodes: int, instance_type: str = "p5.48xlarge", nics: int = 33) -> Clu
 
 def told(cluster: ClusterPlan) -> list[str]:
     return [note.text for note in notes(dev_base(), cluster, PRICES)]
+
+
+def test_the_minutes_that_packages_take_are_told_last() -> None:
+    assert all_notes(dev_base(), dev_cluster(), PRICES)[-1] == Note(
+        about="boot",
+        text="installs Slurm and what else the image lacks: about 1 min of a node's, 2 min of the head's;"
+        " an image of your own that has them saves it",
+    )
+
+
+def test_of_an_image_of_ones_own_no_minutes_are_told() -> None:
+    own = replace(dev_cluster(), image=replace(dev_cluster().image, image_id="ami-0123456789abcdef0", parameter=None))
+    assert [note for note in all_notes(dev_base(), own, PRICES) if note.about == "boot"] == []
 
 
 def test_152_p5_fill_a_regions_interfaces() -> None:

@@ -22,7 +22,8 @@ class ImageProfile:
 
     `snapshot_gib`: the size of its root snapshot; EC2 refuses a smaller root volume. `drivers`: whose accelerators it
     can drive. `box`: it exists only in the AWS in a box, and no spec may name it. `packages`: the versions of what
-    completes it, by package, Slurm's apart. `lustre_archive`, `lustre_key`: an apt archive with Lustre's client.
+    completes it, by package, Slurm's apart. `node_install_s`, `head_install_s`: what that takes of a boot, in seconds;
+    0 where nothing is lacking. `lustre_archive`, `lustre_key`: an apt archive with Lustre's client.
     """
 
     name: str
@@ -39,6 +40,8 @@ class ImageProfile:
     box: bool
     source: str
     packages: Mapping[str, str] = field(default_factory=dict)
+    node_install_s: int = 0
+    head_install_s: int = 0
     lustre_archive: str = ""
     lustre_key: str = ""
 

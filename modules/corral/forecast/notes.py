@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from corral.catalog.images import image_profiles
 from corral.catalog.instances import instance_types
 from corral.catalog.offerings import offered_zones
 from corral.catalog.project import Catalogue
@@ -15,7 +16,7 @@ from corral.forecast.capacity import NO_COUNTS, Counts, starts
 from corral.forecast.money import Usd
 from corral.forecast.prices import PriceList, Service
 from corral.model.base import BasePlan
-from corral.model.cluster import ClusterPlan, QueuePlan
+from corral.model.cluster import ClusterPlan, ImagePlan, QueuePlan
 from corral.model.markets import Market
 from corral.model.zones import is_zone_id
 from corral.plan.addresses import free_addresses, taken_addresses
@@ -49,6 +50,7 @@ def notes(base: BasePlan, cluster: ClusterPlan, prices: PriceList, counts: Count
         *_over_zones(cluster),
         *_reservations(cluster),
         *_far_from_data(cluster, prices),
+        *_installs(cluster.image),
     )
 
 
@@ -70,6 +72,19 @@ def address_units(cluster: ClusterPlan) -> int:
     Usage for your VPC".
     """
     return sum(queue.max_nodes * len(queue.nics) for queue in cluster.queues)
+
+
+def _installs(image: ImagePlan) -> Iterator[Note]:
+    """Of an image that somebody names by its id nobody knows what it lacks."""
+    profile = image_profiles().get(image.profile)
+    if profile and profile.head_install_s and image.image_id is None:
+        node, head = _minutes(profile.node_install_s), _minutes(profile.head_install_s)
+        text = f"installs Slurm and what else the image lacks: about {node} min of a node's, {head} min of the head's"
+        yield Note(about="boot", text=f"{text}; an image of your own that has them saves it")
+
+
+def _minutes(seconds: int) -> int:
+    return max(1, round(seconds / 60))
 
 
 def _interfaces(cluster: ClusterPlan) -> Iterator[Note]:
