@@ -43,6 +43,7 @@ SECTIONS = (
         "Run (an account, or --box)",
         (
             Entry("bootstrap", "", "prepare an account: state bucket, key, roles of AWS"),
+            Entry("check", "ENV", "can the account start it now? quotas, images, capacity"),
             Entry("up", "ENV", "bring an environment up: the base, then the cluster"),
             Entry("status", "ENV", "what is up, how long it will live, what it costs now"),
             Entry("timeline", "ENV", "what happened to its machines and jobs, as a picture"),

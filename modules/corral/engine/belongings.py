@@ -25,7 +25,7 @@ from corral.spec.files import Environment
 from corral.spec.queues import PoolSpec, QueueSpec
 
 _WIDEST, _NARROWEST = 16, 28  # prefix lengths of a VPC
-_BLOCK_HOURS = 24
+_BLOCK_HOURS = 7 * 24
 _BLOCK_MOST = 64  # instances in a block. Source: EC2 User Guide, "Capacity Blocks for ML"
 
 
@@ -70,10 +70,15 @@ def lay_out(place: Workplace, stack: Stack, environment: Environment, base: Base
     """Makes what is missing. Outside the box it does nothing."""
     if not place.in_box:
         return
-    account = account_of(stack)
-    capacity = make_capacity(account, reserved(environment.cluster))
-    for sentence in (*make_buckets(account, buckets(cluster)), *_vpc(account, base), *capacity):
+    for sentence in laid_out(account_of(stack), environment, base, cluster):
         place.printer.say(sentence)
+
+
+def laid_out(account: Account, environment: Environment, base: BasePlan, cluster: ClusterPlan) -> Iterator[str]:
+    """Makes what is missing in an account that is a box's; a sentence for each."""
+    yield from make_buckets(account, buckets(cluster))
+    yield from _vpc(account, base)
+    yield from make_capacity(account, reserved(environment.cluster))
 
 
 def make_buckets(account: Account, names: Iterable[str]) -> Iterator[str]:

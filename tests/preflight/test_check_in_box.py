@@ -1,0 +1,103 @@
+"""`corral check` against the box: all green where an account was prepared, else red in the right row."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import boxes
+from corral.box.control import BoxStatus
+from environments import PROJECT
+
+pytestmark = pytest.mark.box
+RESERVED = "cr-0fedcba9876543210"
+
+
+@pytest.fixture(scope="module")
+def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BoxStatus]:
+    """An account that was prepared, and what `train` refers to in it."""
+    with boxes.running_box(tmp_path_factory.mktemp("box")) as status:
+        corral(status, "bootstrap", "--box", "--yes")
+        corral(status, "check", "train", "--box")
+        yield status
+
+
+def corral(box: BoxStatus, *words: str) -> subprocess.CompletedProcess[str]:
+    """The command, in the project's directory."""
+    environment = {**boxes.process_environment(box), "CORRAL_BOX_DIR": str(box.dir), "COLUMNS": "160"}
+    command = [sys.executable, "-m", "corral.cli", *words]
+    return subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, text=True, check=False)
+
+
+def checked(box: BoxStatus, environment: str, *words: str) -> tuple[int, list[str]]:
+    """The exit code, and `verdict check about` of what is not ok."""
+    done = corral(box, "check", environment, "--box", "--json", *words)
+    findings: list[dict[str, Any]] = json.loads(done.stdout)["findings"]
+    return done.returncode, [f"{f['verdict']} {f['check']} {f['about']}" for f in findings if f["verdict"] != "ok"]
+
+
+@pytest.mark.parametrize("environment", ["dev", "train", "mixed"])
+def test_a_prepared_account_is_all_green(box: BoxStatus, environment: str) -> None:
+    assert checked(box, environment) == (0, [])
+
+
+def test_what_was_found_is_told_by_check_with_a_sum(box: BoxStatus) -> None:
+    lines = corral(box, "check", "dev", "--box", "--only", "types").stdout.splitlines()
+    assert (lines[1], lines[3], lines[4], lines[-1]) == (
+        "Can dev start now?  us-east-1",
+        "  types",
+        "    ok  head: m7i.2xlarge is offered in use1-az1",
+        "2 ok, 6 skipped",
+    )
+
+
+def test_a_check_that_is_left_out_is_told(box: BoxStatus) -> None:
+    assert checked(box, "dev", "--skip", "images") == (0, ["skipped images -"])
+
+
+def test_an_unknown_check_is_wrong_input(box: BoxStatus) -> None:
+    done = corral(box, "check", "dev", "--box", "--skip", "image")
+    assert (done.returncode, done.stderr.split(" - ")[0]) == (2, "corral: there is no check image")
+
+
+def test_a_bucket_that_is_gone_and_another_regions_is_red(box: BoxStatus) -> None:
+    s3 = boxes.client(box, "s3")
+    s3.delete_bucket(Bucket="corral-example-results")
+    west = boxes.client(box, "s3", "us-west-2")
+    west.create_bucket(Bucket="corral-example-results", CreateBucketConfiguration={"LocationConstraint": "us-west-2"})
+    found = checked(box, "train", "--only", "buckets")[1]
+    west.delete_bucket(Bucket="corral-example-results")
+    assert [one for one in found if "skipped" not in one] == ["warn buckets s3://corral-example-results"]
+
+
+def test_a_reservation_that_was_cancelled_is_red(box: BoxStatus) -> None:
+    boxes.client(box, "ec2").cancel_capacity_reservation(CapacityReservationId=RESERVED)
+    code, found = checked(box, "train", "--only", "reservations")
+    assert (code, found[0]) == (3, f"fail reservations queue train, {RESERVED}")
+
+
+def test_a_role_of_spot_that_is_missing_is_red(box: BoxStatus) -> None:
+    iam = boxes.client(box, "iam")
+    iam.delete_service_linked_role(RoleName="AWSServiceRoleForEC2Spot")
+    code, found = checked(box, "dev", "--only", "service-roles")
+    assert (code, found[0]) == (3, "fail service-roles spot.amazonaws.com")
+
+
+def test_a_vpc_whose_names_are_off_is_red(box: BoxStatus) -> None:
+    vpc = "vpc-0123456789abcdef0"
+    ec2 = boxes.client(box, "ec2", "us-west-2")
+    ec2.modify_vpc_attribute(VpcId=vpc, EnableDnsHostnames={"Value": False})
+    code, found = checked(box, "mixed", "--only", "network")
+    assert (code, found[0]) == (3, f"fail network {vpc}")
+
+
+def test_a_box_that_does_not_run_is_told(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "corral.cli", "check", "dev", "--box-dir", str(tmp_path / "box")]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
+    assert (done.returncode, "`corral box start`" in done.stderr) == (3, True)

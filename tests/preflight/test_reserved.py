@@ -1,0 +1,78 @@
+"""Reservations and capacity blocks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from judging import NOW, bad, said, train
+
+from corral.preflight.reserved import Facts, Reservation, judge
+
+BLOCK_ID, RESERVED_ID = "cr-0123456789abcdef0", "cr-0fedcba9876543210"
+BLOCK = Reservation(
+    id=BLOCK_ID,
+    instance_type="p5.48xlarge",
+    zones=frozenset({"use1-az1", "us-east-1b"}),
+    state="active",
+    total=16,
+    free=16,
+    is_block=True,
+    is_targeted=True,
+    begins=NOW - timedelta(days=1),
+    ends=NOW + timedelta(days=5),
+    group=None,
+)
+
+
+def offered() -> Reservation:
+    """The reservation of `train`, as its pool wants it."""
+    (queue,) = train().cluster.queues
+    (offer,) = {one.reservation: one for one in queue.offers if one.reservation == RESERVED_ID}.values()
+    return replace(
+        BLOCK, id=RESERVED_ID, is_block=False, begins=None, ends=None, group=offer.reserved_group,
+        zones=frozenset({offer.zone_id}),
+    )  # fmt: skip
+
+
+def facts(**changed: object) -> Facts:
+    """With another reservation."""
+    return Facts(found={BLOCK_ID: BLOCK, RESERVED_ID: replace(offered(), **changed)})  # type: ignore[arg-type]  # by name
+
+
+def test_what_fits_is_ok() -> None:
+    assert said(judge(train(), facts())) == [
+        "ok queue train, cr-0123456789abcdef0: 16 of 16 p5.48xlarge free, active",
+        "ok queue train, cr-0fedcba9876543210: 16 of 16 p5.48xlarge free, active",
+    ]
+
+
+def test_one_that_is_not_there_is_told() -> None:
+    found = bad(judge(train(), Facts(found={BLOCK_ID: BLOCK})))
+    text = "is not in this account and region, or not shared with it"
+    assert found == [f"fail queue train, cr-0fedcba9876543210: {text}"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"instance_type": "p5e.48xlarge"}, "fail holds p5e.48xlarge, the queue launches p5.48xlarge"),
+        ({"zones": frozenset({"use1-az6"})}, "fail is in use1-az6, not in use1-az1"),
+        ({"group": "other"}, "fail was made in the placement group other, the pool says none"),
+        ({"is_targeted": False}, "warn is open: any instance of its type takes from it"),
+        ({"free": 0}, "warn none of its 16 instances is free now"),
+        ({"state": "expired"}, "fail is expired"),
+        ({"state": "payment-failed"}, "fail is payment-failed"),
+        ({"begins": NOW + timedelta(hours=1), "state": "scheduled"}, "warn begins at 2026-11-22 13:00 UTC"),
+        ({"ends": NOW + timedelta(hours=23)}, "warn ends at 2026-11-23 11:00 UTC, in less than a day"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_reservation_is_told(changed: dict[str, object], told: str) -> None:
+    verdict, _, text = told.partition(" ")
+    assert bad(judge(train(), facts(**changed))) == [f"{verdict} queue train, {RESERVED_ID}: {text}"]
+
+
+def test_a_block_that_is_declared_a_reservation_is_told() -> None:
+    found = bad(judge(train(), facts(is_block=True, group=None)))
+    assert found == [f"fail queue train, {RESERVED_ID}: is a capacity block"]
