@@ -39,6 +39,7 @@ pytestmark = [
 ]
 RELEASE = "22.05"
 PATIENCE_S = 120
+QUICKLY = "SuspendTimeout=5\n"  # a node that was let go is off after two minutes else
 
 
 @dataclass(kw_only=True)
@@ -205,11 +206,11 @@ def test_a_node_that_gets_another_machine_keeps_the_cores_of_its_job(cluster: Cl
 
 def test_a_node_that_is_free_goes_with_the_next_apply(cluster: Cluster) -> None:
     job = cluster.job("train-3")
-    cluster.upload(train(1), cpu())
+    cluster.upload(train(1), cpu(), own=QUICKLY)
     cluster.apply()
     slurms.must(cluster.controller.run("scancel", job))
     slurms.must(cluster.controller.run("scontrol", "update", "nodename=train-3", "state=power_down_force"))
-    deadline = time.monotonic() + 200  # SuspendTimeout
+    deadline = time.monotonic() + PATIENCE_S
     while "POWERED_DOWN" not in slurms.scontrol(cluster.controller, "show", "node", "train-3"):
         assert time.monotonic() < deadline
         time.sleep(0.5)
