@@ -16,7 +16,10 @@ from calls import REPOSITORY, corral
 
 from corral.box.faults.listing import documents
 from corral.box.faults.records import NoCapacity
+from corral.box.quotas import row
+from corral.catalog.quotas import find_quota
 from corral.cli.app import build
+from corral.cli.box_quota import quotas_document
 from corral.cli.front_page import ENTRIES
 from corral.engine.extend import ExtendResult
 from corral.engine.stack import StackResult
@@ -105,6 +108,11 @@ def faults() -> Any:
     return {"schema": "corral.faults/1", "faults": shown}
 
 
+def quotas() -> Any:
+    quota = find_quota("L-417A185B")
+    return quotas_document({"region": "us-east-1", "quotas": [row(quota, 4608.0)]})
+
+
 def upgrade() -> Any:
     move = Move(key="image", profile="ubuntu-24.04-dlami", pinned="ami-1", newest="ami-2")
     return UpgradeResult(
@@ -129,6 +137,7 @@ REAL: dict[str, Callable[[], Any]] = {
     "corral.sweep/1": sweep,
     "corral.box/1": box,
     "corral.faults/1": faults,
+    "corral.quotas/1": quotas,
     "corral.doctor/1": doctor,
     "corral.upgrade-image/1": upgrade,
     "corral.forecast-validation/1": validation,

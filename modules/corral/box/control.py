@@ -193,6 +193,18 @@ def faults(dir: Path) -> list[Mapping[str, Any]]:
     return list(ask(_port(dir), "GET", "/_box/faults")["faults"])
 
 
+def quotas(dir: Path, region: str = REGION, code: str | None = None) -> Mapping[str, Any]:
+    """The account's `quotas` in a `region`, all or the one of this code. Raises BoxError where there is none."""
+    asked = {"region": region} if code is None else {"region": region, "code": code}
+    return ask(_port(dir), "GET", f"/_box/quotas?{urlencode(asked)}")
+
+
+def set_quota(dir: Path, code: str, value: float | str, region: str = REGION) -> Mapping[str, Any]:
+    """The quota of this code after it was set. Raises BoxError where there is none, or that is no value of one."""
+    asked = urlencode({"code": code, "value": value, "region": region})
+    return ask(_port(dir), "POST", f"/_box/quota?{asked}")
+
+
 def environment(dir: Path) -> Mapping[str, str]:
     """The variables that point pulumi, aws and boto3 at the running box of the directory."""
     port = _port(dir)

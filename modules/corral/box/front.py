@@ -18,11 +18,12 @@ from urllib.parse import parse_qsl
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.wrappers import Response
 
-from corral.box import access, inventory, refusals
+from corral.box import access, inventory, quotas, refusals
 from corral.box.calls import Call, CallLog, error_code, identify, known_action
 from corral.box.cloud import Cloud
 from corral.box.faults import FaultError, Faults
 from corral.box.process import MISTAKEN
+from corral.box.quotas import QuotaError
 from corral.box.refusals import Answer, Refused
 
 StartResponse = Callable[..., Any]
@@ -96,7 +97,7 @@ class Front:
     def _safe_control(self, method: str, path: str, asked: Mapping[str, str]) -> Answer:
         try:
             return self._control(method, path, asked)
-        except FaultError as error:
+        except (FaultError, QuotaError) as error:
             return _json(MISTAKEN, {"problem": str(error)})
         except Exception as error:
             log.error("%s %s failed", method, path, exc_info=True)
@@ -120,6 +121,14 @@ class Front:
                 return _json(200, {"cleared": self.faults.clear(asked.get("kind", "all"))})
             case "POST", fault if fault.startswith("fault/"):
                 return _json(200, self.faults.make(fault.removeprefix("fault/"), asked))
+            case "GET", "quotas":
+                with self._cloud.lock:
+                    return _json(200, quotas.listed(asked))
+            case "POST", "quota":
+                with self._cloud.lock:
+                    changed = quotas.change(asked)
+                    self._cloud.changed()
+                return _json(200, changed)
             case "POST", "reset":
                 self._cloud.reset()
                 return _json(200, {})

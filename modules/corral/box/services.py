@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from corral.box import budgets, ec2, efs, fsx, iam, s3, ssm, sts, tagging
+from corral.box import budgets, ec2, efs, fsx, iam, quotas, s3, ssm, sts, tagging
 from corral.box.control import ACCOUNT
 
 
@@ -20,3 +20,4 @@ def install() -> None:
     s3.install()
     sts.install()
     tagging.install()
+    quotas.install()

@@ -14,7 +14,7 @@ import typer
 
 from corral.box import control
 from corral.box.directory import StateDirectory
-from corral.cli import box_fault
+from corral.cli import box_fault, box_quota
 from corral.cli.account import box_state
 from corral.cli.box_fault import Directory
 from corral.cli.failure import ExitCode, Failure, tell
@@ -28,6 +28,7 @@ from corral.engine.projects import box_image, sync
 
 app = new_app("AWS on this machine: one daemon per state directory, reachable from this machine only.")
 app.add_typer(box_fault.app, name="fault", epilog=box_fault.EXAMPLES)
+app.command("quota", epilog=box_quota.EXAMPLES)(box_quota.quota)
 
 
 WithMachines = Annotated[
