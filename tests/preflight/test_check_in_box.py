@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import boxes
+from corral.box import control
 from corral.box.control import BoxStatus
 from environments import PROJECT
 
@@ -53,7 +54,7 @@ def test_what_was_found_is_told_by_check_with_a_sum(box: BoxStatus) -> None:
         "Can dev start now?  us-east-1",
         "  types",
         "    ok  head: m7i.2xlarge is offered in use1-az1",
-        "2 ok, 6 skipped",
+        "2 ok, 7 skipped",
     )
 
 
@@ -74,6 +75,22 @@ def test_a_bucket_that_is_gone_and_another_regions_is_red(box: BoxStatus) -> Non
     found = checked(box, "train", "--only", "buckets")[1]
     west.delete_bucket(Bucket="corral-example-results")
     assert [one for one in found if "skipped" not in one] == ["warn buckets s3://corral-example-results"]
+
+
+@pytest.mark.parametrize(
+    ("code", "quota", "red"),
+    [
+        ("L-7212CCBC", "All P4, P3 and P2 Spot Instance Requests", "warn"),  # on demand there is room
+        ("L-1216C47A", "Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances", "fail"),
+        ("L-AD2FC696", "Lustre Scratch storage capacity", "fail"),
+        ("L-0263D0A3", "EC2-VPC Elastic IPs", "fail"),
+    ],
+)
+def test_a_quota_that_is_too_small_is_red_in_its_row(box: BoxStatus, code: str, quota: str, red: str) -> None:
+    control.set_quota(Path(box.dir), code, 0, "us-east-1")
+    exit_code, found = checked(box, "dev", "--only", "quotas")
+    control.set_quota(Path(box.dir), code, 5000, "us-east-1")
+    assert (exit_code, found[0]) == ({"warn": 0, "fail": 3}[red], f"{red} quotas {quota}")
 
 
 def test_a_reservation_that_was_cancelled_is_red(box: BoxStatus) -> None:

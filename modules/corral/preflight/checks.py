@@ -9,7 +9,17 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from corral.preflight import buckets, ground, identity, images, offered, reserved, service_roles
+from corral.preflight import (
+    buckets,
+    ground,
+    identity,
+    images,
+    offered,
+    quota_use,
+    quotas,
+    reserved,
+    service_roles,
+)
 from corral.preflight.answers import Answers
 from corral.preflight.findings import Finding, Teller, Verdict, Wanted
 
@@ -30,6 +40,7 @@ class Check:
 CHECKS: Sequence[Check] = (
     Check(name="identity", purpose="credentials, account, clock", ask=identity.ask, judge=identity.judge),
     Check(name="types", purpose="instance types in their zones", ask=offered.ask, judge=offered.judge),
+    Check(name="quotas", purpose="service quotas, used and wanted", ask=quota_use.ask, judge=quotas.judge),
     Check(name="images", purpose="machine images", ask=images.ask, judge=images.judge),
     Check(name="reservations", purpose="reservations and capacity blocks", ask=reserved.ask, judge=reserved.judge),
     Check(name="network", purpose="an adopted VPC and its subnets", ask=ground.ask, judge=ground.judge),

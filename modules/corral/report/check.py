@@ -13,10 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from corral.report.documents import Document
-from corral.report.tables import INDENT, heading
+from corral.report.tables import INDENT, facts, heading
 
 _ORDER = ("fail", "warn", "ok", "skipped")
-_STYLE = {"fail": "bold red", "warn": "yellow", "ok": "green", "skipped": "dim"}
+_STYLE = {"fail": "bold red", "warn": "yellow", "ok": "green"}
 
 
 class Finding(Protocol):
@@ -51,9 +51,13 @@ class Finding(Protocol):
 def check_view(environment: str, region: str, findings: Sequence[Finding]) -> Iterator[RenderableType]:
     """All findings by check, each with its fix below it, then how many of each kind."""
     yield heading(f"Can {environment} start now?", region)
-    for name, group in groupby(findings, key=lambda one: one.check):
+    made = [one for one in findings if one.verdict != "skipped"]
+    for name, group in groupby(made, key=lambda one: one.check):
         yield Text(f"\n  {name}")
         yield _lines(group)
+    if left_out := [one.check for one in findings if one.verdict == "skipped"]:
+        yield Text()
+        yield facts([("left out", ", ".join(left_out))])
     yield heading(summary(findings))
 
 

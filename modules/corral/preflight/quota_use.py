@@ -1,0 +1,97 @@
+"""What an account has of quotas, and what it uses. What is the environment's own does not count: it is in the plan."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from corral.catalog.instances import instance_types
+from corral.catalog.quotas import quotas, vcpu_quota
+from corral.inventory.ec2 import tags_of
+from corral.inventory.things import BASE_TAG, CLUSTER_TAG
+from corral.model.markets import Market
+from corral.preflight.answers import Answers
+from corral.preflight.findings import Wanted
+from corral.preflight.quotas import ADDRESSES, GATEWAYS, GP3_TIB, HOMES, NICS, VPCS, Facts, lustre_codes
+
+_RUNNING = ("pending", "running")
+
+
+def ask(answers: Answers, wanted: Wanted) -> Facts:
+    """A page or two for each service, and what is there of each kind."""
+    services = sorted({quota.service for quota in quotas().values()})
+    listed = [
+        one
+        for service in services
+        for one in answers.every("service-quotas", "list_service_quotas", "Quotas", ServiceCode=service)
+    ]
+    return Facts(
+        allowed={str(one["QuotaCode"]): float(one["Value"]) for one in listed},
+        used={**_vcpus(answers, wanted), **_things(answers, wanted)},
+    )
+
+
+def _vcpus(answers: Answers, wanted: Wanted) -> Counter[str]:
+    """vCPUs of running instances that are not the cluster's, by the code of their quota."""
+    used: Counter[str] = Counter()
+    running = [{"Name": "instance-state-name", "Values": list(_RUNNING)}]
+    for held in answers.every("ec2", "describe_instances", "Reservations", Filters=running):
+        for one in held["Instances"]:
+            quota = vcpu_quota(str(one["InstanceType"]), str(one.get("InstanceLifecycle", "on-demand")))
+            if quota and not _is_own(one.get("Tags", ()), wanted):
+                used[quota.code] += _vcpus_of(one)
+    return used + _reserved(answers)
+
+
+def _reserved(answers: Answers) -> Counter[str]:
+    """vCPUs of reservations that no instance uses now: they count as on-demand. Blocks have quotas of their own."""
+    used: Counter[str] = Counter()
+    for one in answers.every("ec2", "describe_capacity_reservations", "CapacityReservations"):
+        quota = vcpu_quota(str(one["InstanceType"]), Market.ON_DEMAND.usage_class)
+        known = instance_types().get(str(one["InstanceType"]))
+        if quota and known and one["State"] == "active" and one.get("ReservationType") != "capacity-block":
+            used[quota.code] += known.vcpus * int(one["AvailableInstanceCount"])
+    return used
+
+
+def _vcpus_of(instance: Mapping[str, Any]) -> int:
+    known = instance_types().get(str(instance["InstanceType"]))
+    if known:
+        return known.vcpus
+    options = instance.get("CpuOptions", {})
+    return int(options.get("CoreCount", 0)) * int(options.get("ThreadsPerCore", 1))
+
+
+def _things(answers: Answers, wanted: Wanted) -> Mapping[str, float]:
+    def others(action: str, key: str, tags: str = "Tags") -> list[Mapping[str, Any]]:
+        return [one for one in answers.every("ec2", action, key) if not _is_own(one.get(tags, ()), wanted)]
+
+    volumes = [one for one in others("describe_volumes", "Volumes") if one.get("VolumeType") == "gp3"]
+    gateways = [
+        one for one in others("describe_nat_gateways", "NatGateways") if one["State"] in ("pending", "available")
+    ]
+    homes = answers.every("efs", "describe_file_systems", "FileSystems")
+    used: Counter[str] = Counter()
+    for system in answers.every("fsx", "describe_file_systems", "FileSystems"):
+        if "LustreConfiguration" in system and not _is_own(system.get("Tags", ()), wanted):
+            deployment = str(system["LustreConfiguration"]["DeploymentType"])
+            storage, count = lustre_codes(deployment)
+            used[storage] += int(system["StorageCapacity"])
+            used[count] += 1
+    return {
+        ADDRESSES: len(others("describe_addresses", "Addresses")),
+        VPCS: len(others("describe_vpcs", "Vpcs")),
+        GATEWAYS: len(gateways),
+        NICS: len(others("describe_network_interfaces", "NetworkInterfaces", "TagSet")),
+        HOMES: sum(not _is_own(one.get("Tags", ()), wanted) for one in homes),
+        GP3_TIB: sum(int(one["Size"]) for one in volumes) / 1024,
+        **used,
+    }
+
+
+def _is_own(tags: Any, wanted: Wanted) -> bool:
+    found = tags_of(tags)
+    if CLUSTER_TAG in found:
+        return found[CLUSTER_TAG] == wanted.cluster.name
+    return found.get(BASE_TAG) == wanted.base.name
