@@ -76,7 +76,7 @@ setup: ## install all that demo and test need
 venv: ## .venv from requirements.lock
 	$(PREPARE) venv
 
-debian: ## Slurm, munge, cloud-init, shellcheck, tmux from Debian
+debian: ## Slurm, munge, sshd, cloud-init, shellcheck, tmux from Debian
 	$(PREPARE) debian
 
 pulumi: ## find the Pulumi CLI, or build it once

@@ -13,6 +13,17 @@ end() {
 trap end EXIT
 trap 'exit 130' INT TERM HUP
 
+# The units that a package brings, which it would start at every boot.
+units() {
+    for package in "$@"; do
+        case "$package" in
+        munge | slurmctld | slurmd | slurmdbd) echo "$package.service" ;;
+        mariadb-server) echo mariadb.service ;;
+        openssh-server) echo ssh.service ssh.socket ;;
+        esac
+    done
+}
+
 quietly() {
     if ! "$@" >"$log" 2>&1 </dev/null; then
         tail -n 6 "$log" | sed 's/^/    /' >&2
@@ -35,6 +46,13 @@ for package in "$@"; do
     fi
 done
 
+enabled=
+if command -v systemctl >/dev/null; then
+    for unit in $(units "$@"); do
+        if systemctl --quiet is-enabled "$unit" >/dev/null 2>&1; then enabled="$enabled $unit"; fi
+    done
+fi
+
 export DEBIAN_FRONTEND=noninteractive
 # An interrupted run leaves packages half configured, and apt-get refuses everything until that is finished.
 if [ -n "$(dpkg --audit)" ]; then quietly dpkg --configure --pending; fi
@@ -52,11 +70,13 @@ elif ! install "$@"; then
     install "$@"
 fi
 
-# Not started now, and not at the next boot either. Without systemd there is nothing to do.
+# Not started now, and not at the next boot either, but for what was so before: a person's own sshd stays as it is, also
+# where its package was only half installed. Without systemd there is nothing to do.
 if command -v systemctl >/dev/null; then
-    for service in slurmctld slurmd slurmdbd munge mariadb; do
-        case " $* " in
-        *" $service "* | *" $service-server "*) systemctl --quiet disable "$service.service" >/dev/null 2>&1 || true ;;
+    for unit in $(units "$@"); do
+        case " $enabled " in
+        *" $unit "*) ;;
+        *) systemctl --quiet disable "$unit" >/dev/null 2>&1 || true ;;
         esac
     done
 fi
