@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,9 @@ class Place:
         self.do(f"restart {daemon.unit}")
         if mark:
             mark.unlink()
+
+    def reload_sshd(self) -> None:
+        self.do("reload sshd")
 
     def do(self, what: str) -> None:
         self.did.append(what)
@@ -149,6 +153,12 @@ def test_what_slurmctld_does_not_start_with_after_all_is_taken_back(place: Place
 def test_another_agent_begins_anew_after_all_else_and_the_keeper_last(place: Place) -> None:
     place.apply(renewed=True)
     assert place.did == ["restart corral-credentials", "restart corral-agent"]
+
+
+def test_the_first_keys_for_ssh_are_told_to_sshd(place: Place) -> None:
+    place.upload(replace(dev(train(4), cpu(), slurm_version="22.05"), ssh_keys=("ssh-ed25519 AAAA ann",)))
+    place.apply()
+    assert place.did == ["reload sshd"]
 
 
 def killed(place: Place, what: str, *nodes: str, renewed: bool = False) -> list[str]:
@@ -250,7 +260,13 @@ def test_a_refused_configuration_leaves_the_newer_agent_for_the_next_one(place: 
 def test_a_mark_that_cannot_be_read_is_every_step(place: Place) -> None:
     (place.home / "apply.json").write_text("{")
     place.apply()
-    assert place.did == ["restart mariadb", "restart slurmdbd", "restart slurmctld", "scontrol reconfigure"]
+    assert place.did == [
+        "reload sshd",
+        "restart mariadb",
+        "restart slurmdbd",
+        "restart slurmctld",
+        "scontrol reconfigure",
+    ]
 
 
 def test_nodes_are_told_what_a_head_has_fetched_in_a_boot_since(place: Place) -> None:

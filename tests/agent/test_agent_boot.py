@@ -74,6 +74,10 @@ class Machine:
         files = sorted(file.name for file in self.root.rglob("*"))
         self.steps.append(f"install {' '.join(package.name for package in packages)}, having {files}")
 
+    def reload_sshd(self) -> None:
+        drop_ins = self.root / "etc/ssh/sshd_config.d"
+        self.steps.append(f"reload sshd, having {sorted(file.name for file in drop_ins.iterdir())}")
+
     def start(self, daemon: Daemon, options: Sequence[str] = ()) -> None:
         self.steps.append(" ".join(("start", *daemon.command, *options)))
         self.files_at_start[daemon.unit] = sorted(str(file.relative_to(self.root)) for file in self.root.rglob("*"))
@@ -185,17 +189,27 @@ def test_a_node_has_its_own_disks_before_jobs_can_come(machine: Machine) -> None
     ]
 
 
-def test_packages_come_before_the_files_that_belong_to_their_users(machine: Machine, tmp_path: Path) -> None:
+def fetched(machine: Machine, tmp_path: Path) -> list[str]:
+    """What fetching the files of a head does."""
     store = tmp_path / "store"
     for name, text in {**cluster_files(dev()), "deployed.json": deployed_json(deployed())}.items():
         (store / name).parent.mkdir(parents=True, exist_ok=True)
         (store / name).write_text(text)
     machine.root = tmp_path / "root"
     fetch(DirectoryStore(store), Role.HEAD, None, root=machine.root, host_in=lambda _: machine)
-    assert machine.steps == [
+    return machine.steps
+
+
+def test_packages_come_before_the_files_that_belong_to_their_users(machine: Machine, tmp_path: Path) -> None:
+    assert fetched(machine, tmp_path)[:2] == [
         "stop updates",
         "install mariadb-server munge nfs-common slurm-client slurmctld slurmdbd, having []",
     ]
+
+
+def test_sshd_which_has_started_before_is_told_of_its_settings_once(machine: Machine, tmp_path: Path) -> None:
+    told = [fetched(machine, tmp_path)[2:].copy(), fetched(machine, tmp_path)[5:]]
+    assert told == [["reload sshd, having ['50-corral-credentials.conf']"], []]
 
 
 def test_a_node_starts_the_slurmd_of_its_queues_own_image(machine: Machine) -> None:

@@ -59,6 +59,8 @@ def test_from_23_11_slurmctld_takes_nearly_everything_by_itself(change: str) -> 
         ("/etc/slurm/slurmdbd.conf", (Step.RESTART_SLURMDBD,)),
         ("/etc/mysql/mariadb.conf.d/60-corral.cnf", (Step.RESTART_MARIADB,)),
         ("/etc/slurm/own.conf", (Step.RECONFIGURE,)),
+        ("/etc/ssh/sshd_config.d/60-corral.conf", (Step.RELOAD_SSHD,)),
+        ("/etc/ssh/corral_authorized_keys", ()),
     ],
 )
 def test_each_file_has_its_daemon(path: str, expected: tuple[Step, ...]) -> None:

@@ -36,7 +36,8 @@ print(Path("/proc/self/mounts").read_text().count(f" {top}/"))
 
 @pytest.fixture
 def host(tmp_path: Path) -> BoxHost:
-    return BoxHost(tmp_path / "box", tmp_path / "logs", attached_in_s=0, per_boot=tmp_path / "per-boot")
+    places = {"per_boot": tmp_path / "per-boot", "sshd_pid": tmp_path / "sshd.pid"}
+    return BoxHost(tmp_path / "box", tmp_path / "logs", attached_in_s=0, **places)
 
 
 def daemon(directory: Path, script: str) -> Daemon:
@@ -64,6 +65,20 @@ def daemon(directory: Path, script: str) -> Daemon:
 )
 def test_names_without_a_dot_are_looked_up_in_the_clusters_zone_first(before: str, after: str) -> None:
     assert searching(before, "dev.internal") == after
+
+
+def test_sshd_is_told_to_read_its_settings(host: BoxHost, tmp_path: Path) -> None:
+    with subprocess.Popen(["sleep", "60"]) as sshd:
+        (tmp_path / "sshd.pid").write_text(f"{sshd.pid}\n")
+        host.reload_sshd()
+    assert sshd.returncode == -signal.SIGHUP
+
+
+@pytest.mark.parametrize("said", [None, "", "4194305\n"], ids=["no file", "an empty file", "no process any more"])
+def test_where_no_sshd_runs_nobody_is_told(host: BoxHost, tmp_path: Path, said: str | None) -> None:
+    if said is not None:
+        (tmp_path / "sshd.pid").write_text(said)
+    host.reload_sshd()
 
 
 def test_a_volume_that_never_comes_is_told_by_its_id(host: BoxHost) -> None:

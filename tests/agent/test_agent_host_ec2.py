@@ -304,6 +304,21 @@ def test_an_image_without_the_user_needs_no_home(tmp_path: Path) -> None:
     assert not (tmp_path / "home").exists()
 
 
+def test_sshd_is_restarted_where_it_runs(host: Ec2Host, shell: Shell) -> None:
+    host.reload_sshd()
+    assert shell.commands == ["systemctl try-restart ssh"]
+
+
+def test_an_image_without_sshd_boots_and_says_why_nothing_was_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def run(command: Sequence[str]) -> str:
+        raise HostError("systemctl try-restart ssh failed with 5: Unit ssh.service not found.")
+
+    Ec2Host(run, "us-east-1", tmp_path).reload_sshd()
+    assert caplog.messages == ["sshd: systemctl try-restart ssh failed with 5: Unit ssh.service not found."]
+
+
 def test_gpus_are_waited_for_and_no_longer_than_a_minute(host: Ec2Host, shell: Shell, tmp_path: Path) -> None:
     host.wake_gpus()
     text = (tmp_path / "etc/systemd/system/corral-persistence.service").read_text()

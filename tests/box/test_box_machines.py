@@ -22,9 +22,11 @@ from machine_park import Park, running_park, until
 
 from corral.box import control
 from corral.box.directory import StateDirectory
+from corral.box.vpc.probe import Users, probe
 from corral.render import agent_library
 
 pytestmark = pytest.mark.box
+SSHD = "/usr/sbin/sshd"
 NODE = [{"ResourceType": "instance", "Tags": [{"Key": "corral:nodes", "Value": "train-1"}]}]
 COUNT = "#!/bin/sh\necho boot >>/var/boots\n"
 PER_BOOT = """#!/bin/sh
@@ -100,6 +102,18 @@ def test_the_credentials_of_the_role_are_good_for_the_api(park: Park, settled: s
 def test_the_host_name_of_a_machine_is_that_of_its_address(park: Park, settled: str) -> None:
     address = park.described(settled)["PrivateIpAddress"].replace(".", "-")
     assert park.run(settled, "hostname").stdout == f"ip-{address}\n"
+
+
+@pytest.mark.skipif(not Path(SSHD).exists(), reason=f"{SSHD} is missing: apt-get install openssh-server")
+@pytest.mark.skipif(probe().users is Users.ONE, reason="no sshd for one user: uidmap and a range in /etc/subuid")
+def test_each_machine_answers_ssh_with_a_key_of_its_own_which_it_keeps(park: Park, settled: str) -> None:
+    other = park.launch(PER_BOOT)
+    park.reads(other, "/var/boots")
+    keys = [park.reads(name, "/etc/ssh/ssh_host_ed25519_key.pub").split()[:2] for name in (settled, other)]
+    park.aws("ec2").reboot_instances(InstanceIds=[other])
+    until(lambda: "again" in park.reads(other, "/var/boots"))
+    scan = ("ssh-keyscan", "-t", "ed25519", park.described(other)["PrivateIpAddress"])
+    assert (park.run(settled, *scan).stdout.split()[1:], keys[0] == keys[1]) == (keys[1], False)
 
 
 def test_the_accelerators_of_a_type_are_there_by_name(park: Park) -> None:

@@ -1,4 +1,4 @@
-"""Programs that come from the distribution: real Slurm, munge, MariaDB and sshd, cloud-init's schema, shellcheck, and so on.
+"""Programs that come from the distribution: real Slurm, munge, MariaDB, sshd, cloud-init's schema, and so on.
 
 Installing them starts no service and enables none: the tests and the box start their own. What needs root is in
 tools/install_packages.sh, so that one sudo covers it.
@@ -70,7 +70,9 @@ class DebianPackages(Step):
 
     def ready(self) -> str:
         """Return what is there."""
-        return "shellcheck" if self.packages == SHELLCHECK else "Slurm, munge, MariaDB, sshd, cloud-init, shellcheck, tmux"
+        return (
+            "shellcheck" if self.packages == SHELLCHECK else "Slurm, munge, MariaDB, sshd, cloud-init, shellcheck, tmux"
+        )
 
 
 def installed_packages(packages: Mapping[str, str]) -> set[str]:

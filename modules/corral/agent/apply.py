@@ -205,6 +205,8 @@ def _take_back(begun: Pending, why: str, plan: ClusterPlan, head: Head) -> Outco
 
 def _do(step: Step, plan: ClusterPlan, head: Head) -> None:
     match step:
+        case Step.RELOAD_SSHD:
+            head.host.reload_sshd()
         case Step.RESTART_MARIADB:
             head.host.restart(mariadb())
         case Step.RESTART_SLURMDBD:

@@ -19,7 +19,7 @@ from corral.agent.install import Placement, install
 from corral.agent.munge_key import await_munge_key
 from corral.agent.packages import Package, head_packages, node_packages
 from corral.agent.places import is_needed, places
-from corral.agent.ssh import ssh_client
+from corral.agent.ssh import ssh_client, sshd_reads
 from corral.agent.store import Store
 from corral.model.cluster import ClusterPlan, QueuePlan
 from corral.model.deployed import Deployed
@@ -54,11 +54,13 @@ def fetch(
     if role is Role.COMPUTE and queue not in {known.name for known in plan.queues}:
         names = ", ".join(known.name for known in plan.queues)
         raise BootError(f"cluster {plan.name} has no queue {queue!r} - it has {names}")
-    if host_in:
-        host = host_in(plan.region)
+    host = host_in(plan.region) if host_in else None
+    if host:
         host.stop_updates()
         host.install(_packages(plan, queue))
     changed = install((*places(files, role, queue), *ssh_client(plan)), root)
+    if host and sshd_reads(changed):
+        host.reload_sshd()
     log.info("install %s: %s", role, ", ".join(changed) or "nothing has changed")
     return plan, deployed
 

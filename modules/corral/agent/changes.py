@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from corral.agent.leaving import nodes_of, queues_of
+from corral.agent.ssh import sshd_reads
 
 SLURM = (
     *("slurm.conf", "host.conf", "own.conf", "gres.conf", "cgroup.conf", "first-job.conf"),
@@ -44,6 +45,7 @@ _FREE = ("Weight", "Feature")  # of a node; a reconfigure takes them
 class Step(StrEnum):
     """What can be done, in this order."""
 
+    RELOAD_SSHD = "reload sshd"
     RESTART_MARIADB = "restart mariadb"
     RESTART_SLURMDBD = "restart slurmdbd"
     RESTART_SLURMCTLD = "restart slurmctld"
@@ -63,6 +65,8 @@ def steps(changed: Iterable[str], old: Conf, new: Conf, slurm_version: str, *, a
     """What must follow after these paths were written. `agent`: its own code is another."""
     paths = set(changed)
     found = []
+    if sshd_reads(paths):
+        found.append(Step.RELOAD_SSHD)
     if any(path.startswith("/etc/mysql/") for path in paths):
         found.append(Step.RESTART_MARIADB)
     if "/etc/slurm/slurmdbd.conf" in paths:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from corral.agent import fence
+from corral.agent.homes import make_home
 from corral.agent.hosts import BOX, Daemon, HostError, run
 from corral.agent.install import Placement, install
 from corral.agent.packages import Package
@@ -20,6 +21,7 @@ _STEP_S = 0.1
 _ENDS_IN_S = 60  # slurmctld writes its state first
 _POWEROFF = BOX / "sbin/poweroff"
 _LOGS = Path("/var/log/corral")
+_SSHD_PID = Path("/run/sshd.pid")
 _PER_BOOT = Path("/var/lib/cloud/scripts/per-boot")  # cloud-init's
 # Where a machine has one user alone, this runs a command as that one; else it is missing. The box puts it there.
 AS_USER = "/usr/local/sbin/as-user"
@@ -35,7 +37,8 @@ class BoxHost:
     """Daemons are children that the machine's init adopts; mounts are binds of directories that the box has.
 
     `box`: where the box shows what is attached. `logs`: where daemons write that stay in the foreground. `per_boot`:
-    the directory of what runs at every boot; without systemd nothing else starts a daemon again.
+    the directory of what runs at every boot; without systemd nothing else starts a daemon again. `sshd_pid`: where sshd
+    says which process it is.
     """
 
     def __init__(
@@ -44,12 +47,14 @@ class BoxHost:
         logs: Path = _LOGS,
         attached_in_s: float = _ATTACHED_IN_S,
         per_boot: Path = _PER_BOOT,
+        sshd_pid: Path = _SSHD_PID,
     ) -> None:
         self._volumes = box / "volumes"
         self._file_systems = box / "file-systems"
         self._logs = logs
         self._has_one_user = Path(AS_USER).exists()
         self._attached_in_s = attached_in_s
+        self._sshd_pid = sshd_pid
         self._again = Placement(path=str(per_boot / "corral"), content=_AGAIN, mode=0o755)
 
     def stop_updates(self) -> None:
@@ -89,7 +94,8 @@ class BoxHost:
         _bind(self._file_systems / file_system, place)
 
     def make_home(self, user: str) -> None:
-        """Makes none: users are those of the box's own system."""
+        """Makes the user's home of the system's skeleton, where it is not there. Raises HostError."""
+        make_home(user, run)
 
     def mount_lustre(self, dns_name: str, mount_name: str, place: Path) -> None:
         """Mounts a Lustre file system as its clients do."""
@@ -142,6 +148,11 @@ class BoxHost:
         self.start(daemon)
         if mark:
             mark.unlink(missing_ok=True)
+
+    def reload_sshd(self) -> None:
+        """Lets sshd read its settings anew, where it runs."""
+        with contextlib.suppress(OSError, ValueError):  # no file, or no process any more
+            os.kill(int(self._sshd_pid.read_text(encoding="ascii")), signal.SIGHUP)
 
     def power_off(self) -> None:
         """Ends this machine."""

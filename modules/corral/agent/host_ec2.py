@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from corral.agent import fence
+from corral.agent.homes import make_home
 from corral.agent.hosts import Daemon, HostError
 from corral.agent.install import Placement, install
 from corral.agent.lustre_client import MODULES, Size, module_options, tuning_unit
@@ -138,7 +139,6 @@ TimeoutStartSec={_AWAKE_IN_S}
 [Install]
 WantedBy=multi-user.target
 """
-_SKELETON = "/etc/skel"
 # What apt is at: a program may be there before its package is whole.
 _HALF_INSTALLED = "/opt/corral/installing"
 
@@ -246,22 +246,7 @@ class Ec2Host:
 
     def make_home(self, user: str) -> None:
         """Makes the user's home of the system's skeleton, where it is not there. Raises HostError."""
-        try:
-            entry = self._run(("getent", "passwd", user)).strip().split(":")
-        except HostError:
-            log.warning("home: the image has no user %s", user)
-            return
-        owner, home = ":".join(entry[2:4]), entry[5]
-        if (self._root / home.lstrip("/")).exists():
-            return
-        new = str(Path(home).with_name(f".corral-{user}"))  # so that half a home never has the name
-        self._run(("rm", "--recursive", "--force", new))
-        self._run(("cp", "--recursive", _SKELETON, new))
-        self._run(("install", "--directory", "--mode=0700", f"{new}/.ssh"))
-        self._run(("chown", "--recursive", "--no-dereference", owner, new))
-        self._run(("chmod", "0750", new))
-        self._run(("mv", "--no-target-directory", new, home))
-        log.info("home: %s is made for %s", home, user)
+        make_home(user, self._run, self._root)
 
     def mount_lustre(self, dns_name: str, mount_name: str, place: Path) -> None:
         """Mounts a Lustre file system as its clients do, and tunes the client, now and after every boot."""
@@ -317,6 +302,17 @@ class Ec2Host:
             script = f"{shlex.join(command)} && rm -f {shlex.quote(str(mark))}"
             command = ("systemd-run", "--quiet", "--collect", "--wait", "/bin/sh", "-c", script)
         self._run(command)
+
+    def reload_sshd(self) -> None:
+        """Lets sshd read its settings anew, where it runs. Where that fails, the log says why.
+
+        A restart ends no session (KillMode=process in Debian's and Ubuntu's ssh.service), and unlike SIGHUP it is the
+        same for a sshd that got its socket from systemd, as Ubuntu's since 22.10.
+        """
+        try:
+            self._run(("systemctl", "try-restart", "ssh"))
+        except HostError as error:
+            log.warning("sshd: %s", error)
 
     def power_off(self) -> None:
         """Ends this machine."""

@@ -104,6 +104,10 @@ class Host(Protocol):
         """
         ...
 
+    def reload_sshd(self) -> None:
+        """Lets sshd read its settings anew, where it runs; sessions stay. One that starts later reads them itself."""
+        ...
+
     def power_off(self) -> None:
         """Ends this machine. EC2 terminates it, or stops it where it was launched so."""
         ...

@@ -1,7 +1,10 @@
 """`ssh train-17` from any machine of the cluster to any other: what the client takes for granted, and a user's key.
 
+sshd is the image's own. It reads its settings when it starts, which may be before they are there: `Host.reload_sshd`.
 Pure: the plan in, placements out. Which keys open the head from outside is `render.ssh`.
 """
+
+from collections.abc import Iterable
 
 from corral.agent.install import Placement
 from corral.model.cluster import ClusterPlan
@@ -35,3 +38,8 @@ def ssh_client(plan: ClusterPlan) -> tuple[Placement, ...]:
         Placement(path="/etc/ssh/ssh_config.d/60-corral.conf", content=_CLIENT.format(hosts=hosts).encode()),
         Placement(path="/etc/profile.d/corral-ssh.sh", content=_KEY.encode()),
     )
+
+
+def sshd_reads(paths: Iterable[str]) -> bool:
+    """True if sshd reads any of these when it starts; keys it reads at each login."""
+    return any(path.startswith("/etc/ssh/sshd_config.d/") for path in paths)

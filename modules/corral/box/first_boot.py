@@ -37,6 +37,7 @@ _INIT = """#!/bin/sh
 trap 'exit 0' TERM
 {
     if [ -e /box/wait ]; then sleep "$(cat /box/wait)"; rm /box/wait; fi # a slow boot, or one that hangs
+    if [ -e /box/sshd.sh ]; then sh /box/sshd.sh; fi
     for script in /var/lib/cloud/scripts/per-boot/*; do
         if [ -x "$script" ]; then "$script"; fi
     done

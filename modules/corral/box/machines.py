@@ -25,14 +25,17 @@ from corral.box import ec2_console, ec2_machines
 from corral.box.cloud import Cloud
 from corral.box.control import ACCOUNT
 from corral.box.first_boot import INIT, UserDataError, lay_down, read_user_data
+from corral.box.image_system import lay_image_settings, settle_sshd
 from corral.box.inside import Application, serve_inside
 from corral.box.instance_metadata import describe
 from corral.box.machine_wishes import Existing, Wanted, existing, names_in, running_instances, wanted_machines
 from corral.box.metadata import Described, Service
 from corral.box.one_user import settle_one_user
-from corral.box.system import THIS_SYSTEM
+from corral.box.process import BoxError
+from corral.box.system import THIS_SYSTEM, image_profile
 from corral.box.vpc.network import Keeper, MachineError, Vpc, copy_settings, furnish, open_vpc
 from corral.box.vpc.probe import Ground, Users
+from corral.catalog.images import find_image_profile
 
 LAUNCH_S = 2.0  # from RunInstances to a node's first process; slurmctld wants a boot that is later than its request
 _AT_ONCE = 4  # machines that are started side by side
@@ -135,7 +138,7 @@ class Machines:
     def _follow(self) -> None:
         try:
             self._prepare()
-        except OSError as error:
+        except (OSError, BoxError) as error:
             log.error("no machine can start: %s", error)  # each says so itself when it does not
         while self._changed.wait() and not self._closed.is_set():
             self._changed.clear()
@@ -146,8 +149,10 @@ class Machines:
 
     def _prepare(self) -> None:
         """What all machines have in common; it takes a moment, for which nobody has to wait."""
-        shutil.rmtree(self._directory / "etc", ignore_errors=True)
-        copy_settings(self._directory / "etc", self._system)
+        settings = self._directory / "etc"
+        shutil.rmtree(settings, ignore_errors=True)
+        copy_settings(settings, self._system)
+        lay_image_settings(settings, find_image_profile(image_profile(self._system)).default_user)
 
     def _compare(self) -> None:
         with self._cloud.lock:
@@ -269,6 +274,8 @@ class Machines:
         lay_down(boot, draft)
         if self._ground.users is Users.ONE:
             settle_one_user(draft)
+        else:
+            settle_sshd(draft)
         console = self._directory / "consoles" / one.instance_id
         console.touch()
         (draft / "console").unlink()
