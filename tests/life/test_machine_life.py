@@ -5,11 +5,13 @@ The stations are fixtures that follow each other; the claims below each are abou
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shutil
+import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ import pytest
 import training
 
 import boxes
+from corral.agent.credentials import URI
 from corral.box import control
 from corral.box.vpc.network import Vpc
 from corral.box.vpc.probe import probe
@@ -25,6 +28,14 @@ from life import Life, begin
 pytestmark = [pytest.mark.pulumi, pytest.mark.box, pytest.mark.slurm]
 HEAD_IN_S, JOB_IN_S, GONE_IN_S = 180, 240, 120  # many times what it takes on a machine that does nothing else
 HEAD = "10.64.0.23"
+IMAGES_USER = "admin"
+# What a person types who is on a node, without a key of his own: another node's name, and what he has there.
+CROSS = """#!/bin/sh
+echo "from $(hostname)"
+other=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | tail -1)
+getent hosts "$other"
+ssh "$other" 'hostname; id -un; env | grep AWS_CONTAINER'
+"""
 AS_ADA = ("setpriv", "--reuid=2000", "--regid=2000", "--clear-groups")
 # Two tenths of a second a step; the notice is seen within five seconds.
 TRAINING = ("--steps", "80", "--every", "30", "--nap", "0.2", "--layers", "1")
@@ -35,7 +46,11 @@ def life(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Life]:
     assert probe().users, probe().problem
     directory = tmp_path_factory.mktemp("machines")
     with boxes.running_box(directory / "box", machines=True) as box:
-        yield begin(directory, box)
+        life = begin(directory, box)
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(directory / "key")], check=True)
+        with (life.project / "stacks/cluster/Pulumi.dev.yaml").open("a") as spec:
+            spec.write(f"    access:\n      ssh_keys: ['{(directory / 'key.pub').read_text().strip()}']\n")
+        yield life
 
 
 @pytest.fixture(scope="module")
@@ -82,12 +97,28 @@ def interrupted(worked: Life) -> Life:
 
 
 @pytest.fixture(scope="module")
-def suspended(interrupted: Life) -> Life:
-    """One of the nodes is powered down, as after its idle time."""
+def crossed(interrupted: Life) -> Life:
+    """An ordinary user, who had never logged in, went from the head to a node, and in a job from node to node."""
     until(lambda: "" if len(control.machines(interrupted.box.dir)) > 3 else "gone", GONE_IN_S)
-    on_head(interrupted, "scontrol", "update", "nodename=train-3", "state=power_down")
-    until(lambda: "" if len(control.machines(interrupted.box.dir)) > 2 else "gone", GONE_IN_S)
+    shared = home(interrupted)
+    (shared / "cross.sh").write_text(CROSS)
+    shutil.copy(interrupted.directory / "key", shared / "key")  # which opens the head; here it is root's
+    interrupted.seen["ssh"] = as_user(interrupted, "ssh train-2 id -un")
+    submit = "sbatch --wait --nodelist=train-2,train-3 --output=cross.out /home/cross.sh"
+    as_user(interrupted, f"timeout {JOB_IN_S} {submit}")
+    interrupted.seen["crossed"] = as_user(interrupted, "cat cross.out").splitlines()
+    known = ("-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR")
+    to_head = ("ssh", "-i", "/home/key", *known, f"{IMAGES_USER}@{HEAD}", "hostname")
+    interrupted.seen["on the head"] = on_machines(interrupted, *to_head)
     return interrupted
+
+
+@pytest.fixture(scope="module")
+def suspended(crossed: Life) -> Life:
+    """One of the nodes is powered down, as after its idle time."""
+    on_head(crossed, "scontrol", "update", "nodename=train-3", "state=power_down")
+    until(lambda: "" if len(control.machines(crossed.box.dir)) > 2 else "gone", GONE_IN_S)
+    return crossed
 
 
 @pytest.fixture(scope="module")
@@ -128,6 +159,8 @@ def replaced(used: Life) -> Life:
 @pytest.fixture(scope="module")
 def ended(replaced: Life) -> Life:
     """The cluster is down."""
+    replaced.seen["machines"] = len(control.machines(replaced.box.dir))
+    replaced.seen["sshd"] = sshds(replaced)
     replaced.done("down", "dev", "--now", "--grace", "1")
     until(lambda: "" if control.machines(replaced.box.dir) else "none", GONE_IN_S)
     return replaced
@@ -140,6 +173,33 @@ def on_head(life: Life, *command: str) -> str:
         if name in where:
             return Vpc(directory=where[name]).run(name, command).stdout.strip()
     return ""
+
+
+def on_machines(life: Life, *command: str) -> list[str]:
+    """What the command printed on each machine, the head too, in no order."""
+    where = control.machines(life.box.dir)
+    return [Vpc(directory=where[name]).run(name, command).stdout.strip() for name in where]
+
+
+def as_user(life: Life, command: str) -> str:
+    """What a shell command of the image's user printed, who logs in for it on the head."""
+    return on_head(life, "su", "-", IMAGES_USER, "-c", command)
+
+
+def sshds(life: Life) -> list[int]:
+    """The processes of sshd on this box's machines, by the numbers that they have on this one."""
+    parents, found = {}, []
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # processes come and go
+            pid, program, _, parent = re.match(r"(\d+) \((.*)\) (\S) (\d+)", entry.read_text()).groups()  # type: ignore[union-attr]
+            parents[int(pid)] = int(parent)
+            found += [int(pid)] * (program == "sshd")
+    return [pid for pid in found if life.box.pid in ancestors(pid, parents)]
+
+
+def ancestors(pid: int, parents: Mapping[int, int]) -> Iterator[int]:
+    while pid := parents.get(pid, 0):
+        yield pid
 
 
 def head_ids(life: Life) -> list[str]:
@@ -227,12 +287,31 @@ def test_it_moved_when_its_checkpoint_was_written_not_at_the_last_moment(interru
     assert "corral: requeue, the checkpoint is written and a machine is taken away" in interrupted.seen["output"]
 
 
+def test_a_user_goes_by_ssh_from_the_head_to_a_node_without_a_question(crossed: Life) -> None:
+    assert crossed.seen["ssh"] == IMAGES_USER
+
+
+def test_in_a_job_a_user_goes_by_ssh_from_node_to_node_and_has_the_job_role_there(crossed: Life) -> None:
+    began, found, *there = crossed.seen["crossed"]
+    address, name = found.split()
+    other = f"ip-{address.replace('.', '-')}"
+    assert (name, began == f"from {other}", there) == (
+        "train-3.dev.corral.internal",
+        False,
+        [other, IMAGES_USER, f"AWS_CONTAINER_CREDENTIALS_FULL_URI={URI}"],
+    )
+
+
+def test_a_key_of_the_spec_opens_the_head_as_the_images_user(crossed: Life) -> None:
+    assert crossed.seen["on the head"] == ["dev-head"] * 3
+
+
 def test_a_node_that_is_powered_down_ends_its_machine(suspended: Life) -> None:
     assert len(control.machines(suspended.box.dir)) == 2  # the head and the other node
 
 
 def test_jobs_survive_the_head(replaced: Life) -> None:
-    assert replaced.seen["jobs before"] == replaced.seen["jobs after"] == "4 R\n5 PD"
+    assert replaced.seen["jobs before"] == replaced.seen["jobs after"] == "5 R\n6 PD"
 
 
 def test_sacct_has_the_jobs_that_ended(interrupted: Life) -> None:
@@ -253,3 +332,8 @@ def test_slurmdbd_complains_about_nothing(replaced: Life) -> None:
 def test_down_leaves_no_machine_and_no_data_of_one(ended: Life) -> None:
     places = Path(ended.box.dir) / "machines"
     assert [sorted(path.name for path in (places / kind).iterdir()) for kind in ("disks", "volumes")] == [[], []]
+
+
+def test_each_machine_has_one_sshd_and_down_leaves_none(ended: Life) -> None:
+    left = [pid for pid in ended.seen["sshd"] if Path(f"/proc/{pid}").exists()]
+    assert (len(ended.seen["sshd"]), left) == (ended.seen["machines"], [])

@@ -30,6 +30,9 @@ PATH = "/usr/local/bin:/usr/bin:/bin"
 GROUNDS = (Users.SUBUIDS, Users.ONE) if os.geteuid() == 0 else (probe().users,)
 JOB = "until sinfo >/dev/null 2>&1; do sleep 0.2; done; srun --nodes=2 --chdir=/ sh -c 'echo $SLURMD_NODENAME $(id -u)'"
 
+# Where one user is everybody there is no sshd, and nobody else to become.
+SSH = "su - admin -c 'ssh train-1 id -un' 2>/dev/null || echo nobody"
+
 
 @dataclass(kw_only=True)
 class User:
@@ -95,6 +98,7 @@ def user(request: pytest.FixtureRequest) -> Iterator[User]:
         try:
             user.corral("up", "dev", "--box", "--yes")
             user.seen["job"] = user.on_head(JOB)
+            user.seen["ssh"] = user.on_head(SSH)
             yield user
         finally:
             user.run(sys.executable, "-m", "corral.cli", "box", "stop")
@@ -118,6 +122,11 @@ def test_machines_stand_on_what_the_user_has(user: User) -> None:
 def test_a_job_runs_on_two_nodes_as_who_submitted_it(user: User) -> None:
     number = {Users.ROOT: "0", Users.SUBUIDS: "0", Users.ONE: "1000"}[user.ground or Users.ROOT]
     assert sorted(user.seen["job"].splitlines()) == [f"train-1 {number}", f"train-2 {number}"]
+
+
+def test_ssh_goes_from_machine_to_machine_where_they_have_users(user: User) -> None:
+    name = {Users.ROOT: "admin", Users.SUBUIDS: "admin", Users.ONE: "nobody"}[user.ground or Users.ROOT]
+    assert user.seen["ssh"] == f"{name}\n"
 
 
 def test_down_leaves_no_disk_of_a_machine(gone: User) -> None:
