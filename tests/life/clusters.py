@@ -29,9 +29,9 @@ KEEPER = "corral.agent keep"
 # Slurm's own patience, which is minutes: own.conf is the place of an owner's lines. MessageTimeout: until a silent
 # machine is one that does not answer.
 IMPATIENT = "ResumeTimeout=240\\nSuspendTimeout=10\\nSlurmdTimeout=20\\nMessageTimeout=10\\n"
-# What outlives `down --with-base`: the user's data, the accounting's dump among them, and a block that is paid for.
+# What outlives `down --with-base`: the user's data, the accounting's dump and lives among them, and paid blocks.
 _STAYS = frozenset({"efs/file-system", "kms/key", "s3/bucket", "ec2/capacity-block", "ec2/capacity-reservation"})
-_DUMP = ".sql.gz"
+_KEPT = re.compile(r".*/(accounting/[\w-]+\.sql|lives/[\w-]+/[\dTZ-]+\.json)\.gz")
 Found = TypeVar("Found")
 
 
@@ -224,7 +224,7 @@ def left_over(cluster: Cluster) -> list[str]:
         f"{kind} {one}"
         for kind, ids in control.inventory(cluster.life.box.dir).items()
         for one in sorted(set(ids) - set(before.get(kind, ())))
-        if kind not in _STAYS and not one.endswith(_DUMP)
+        if kind not in _STAYS and not _KEPT.fullmatch(one)
     ]
 
 

@@ -61,6 +61,9 @@ def ended(refused: Life) -> Life:
     """The same, with --now."""
     refused.seen["down"] = refused.done("down", "dev", "--now", "--grace", "8")
     until(lambda: "" if control.machines(refused.box.dir) else "none", GONE_IN_S)
+    refused.seen["gone"] = refused.corral("timeline", "dev", "--box").out
+    refused.seen["lives"] = refused.corral("timeline", "dev", "--box", "--lives").out
+    refused.seen["events of none"] = refused.corral("status", "dev", "--box", "--events", code=1).err
     return refused
 
 
@@ -116,6 +119,28 @@ def test_the_records_of_its_jobs_are_in_the_bucket(ended: Life) -> None:
     bucket = f"corral-dev-{control.ACCOUNT}-us-east-1"
     dumped = boxes.client(ended.box, "s3").get_object(Bucket=bucket, Key="accounting/dev.sql.gz")["Body"].read()
     assert b"'jax'" in gzip.decompress(dumped)
+
+
+def test_one_life_is_in_the_bucket(ended: Life) -> None:
+    bucket = f"corral-dev-{control.ACCOUNT}-us-east-1"
+    listed = boxes.client(ended.box, "s3").list_objects_v2(Bucket=bucket, Prefix="lives/")["Contents"]
+    (life,) = re.findall(r"^  (\S+Z) ", ended.seen["lives"], re.MULTILINE)
+    assert [one["Key"] for one in listed] == [f"lives/dev/{life}.json.gz"]
+
+
+def test_the_timeline_of_a_cluster_that_is_gone_has_the_job_that_ran(ended: Life) -> None:
+    rows = re.findall(r"^  (head|train-\d|\d+ \w+) .*?[█─┄]", ended.seen["gone"], re.MULTILINE)
+    assert rows == ["head", "train-1", "train-2", f"{ended.seen['job']} jax", f"{int(ended.seen['job']) + 1} later"]
+
+
+def test_the_timeline_of_a_cluster_that_is_gone_says_so(ended: Life) -> None:
+    assert "\n  dev has no head now: the life that began " in ended.seen["gone"]
+
+
+def test_events_of_a_cluster_that_is_gone_point_to_the_timeline(ended: Life) -> None:
+    assert ended.seen["events of none"] == (
+        "corral: dev has no head now - what is kept of its life: corral timeline dev\n"
+    )
 
 
 def test_down_now_leaves_no_machine(ended: Life) -> None:

@@ -37,6 +37,7 @@ def ended(cluster: Cluster) -> Cluster:
     seen["comment"] = cluster.until(lambda: cluster.job(seen["job"]).get("AdminComment", "").strip())
     cluster.until(lambda: cluster.head() is None)
     seen["left"] = cluster.machines()
+    seen["gone"] = cluster.life.corral("timeline", cluster.name, "--box").out
     seen["up too late"] = cluster.life.corral("up", cluster.name, "--box", "--yes", code=4).err
     return cluster
 
@@ -91,6 +92,10 @@ def test_the_records_of_jobs_are_in_the_bucket(ended: Cluster) -> None:
     assert b"'wrap'" in gzip.decompress(dump)
 
 
+def test_the_timeline_after_the_end_has_the_job_that_ran(ended: Cluster) -> None:
+    assert f"\n  {ended.life.seen['job']} wrap " in ended.life.seen["gone"]
+
+
 def test_an_up_after_the_end_is_refused_and_names_extend(ended: Cluster) -> None:
     assert "to go on with it: corral extend hurt 4h, then corral up hurt" in ended.life.seen["up too late"]
 
@@ -118,6 +123,11 @@ def test_the_job_that_was_requeued_is_done_once_by_the_next_head(going_on: Clust
 def test_the_status_has_the_new_end(going_on: Cluster) -> None:
     end = going_on.life.seen["status"]["ends_at"]
     assert end > going_on.life.seen["moved"]["ends_at"]
+
+
+def test_two_heads_of_one_life_keep_one_object(idle: Cluster) -> None:
+    listed = idle.life.client("s3").list_objects_v2(Bucket=BUCKET, Prefix="lives/")["Contents"]
+    assert [one["Key"].rpartition("/")[0] for one in listed] == [f"lives/{idle.name}"]
 
 
 def test_a_cluster_that_nobody_uses_ends_itself_and_its_log_says_why(idle: Cluster) -> None:

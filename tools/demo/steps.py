@@ -17,7 +17,8 @@ from stage import Stage, Unexpected
 BUCKET = "corral-example-corpus"  # stands for the user's own data
 EACH_STEP = re.compile(r"\s*$|\s*[~+-]? *(pulumi:|corral:|aws:)|@ ")  # the engine's own line per resource
 KEPT = {"efs/file-system", "kms/key", "s3/bucket"}
-DUMP = "/accounting/dev.sql.gz"  # what the next cluster of this name begins with
+DUMP = re.compile(r".*/accounting/dev\.sql\.gz")  # what the next cluster of this name begins with
+LIFE = re.compile(r".*/lives/dev/[\dTZ-]+\.json\.gz")  # what `corral timeline` draws of a cluster that is gone
 TEMPLATE = "train-spot-use1-az1"
 PROGRAM = Path(__file__).parents[2] / "examples/train/train.py"
 JAX = ("jax", "jaxlib", "ml_dtypes", "numpy", "numpy.libs", "opt_einsum", "scipy", "scipy.libs")
@@ -182,9 +183,12 @@ def down(stage: Stage) -> None:
     for kind, ids in kept.items():
         for id in ids:
             stage.say(f"  {kind}  {id}")
-    unexpected = [id for kind, ids in kept.items() for id in ids if kind not in KEPT and not id.endswith(DUMP)]
-    if unexpected:
+    more = [id for kind, ids in kept.items() for id in ids if kind not in KEPT]
+    if unexpected := [id for id in more if not (DUMP.fullmatch(id) or LIFE.fullmatch(id))]:
         raise Unexpected(f"left over: {unexpected}")
+    if len([id for id in more if LIFE.fullmatch(id)]) != 1:
+        raise Unexpected(f"one life should be kept, there is {more}")
+    stage.corral("timeline", "dev", "--box")
 
 
 def up_again(stage: Stage) -> None:

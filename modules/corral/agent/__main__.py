@@ -26,7 +26,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "ranks": ("node_commands", "print the node names of the standard input in the order of switches"),
     "credentials": ("node_commands", "hand out the job role on this machine"),
     "keep": ("head_commands", "launch and end machines as Slurm asks for it; runs on the head"),
-    "dump": ("head_commands", "write the records of jobs to the bucket; runs on the head"),
+    "dump": ("head_commands", "write the records of jobs and of the cluster's life to the bucket; runs on the head"),
     "apply": ("apply_command", "bring this head to what `corral up` wrote last"),
     "state": ("asked", "print jobs, offers that rest, stopped queues and nodes; on the head"),
     "events": ("asked", "print what happened; on the head"),

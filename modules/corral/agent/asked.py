@@ -8,13 +8,12 @@ import sys
 import time
 
 from corral.agent import drain, report, slurm
-from corral.agent.errors import AgentError
 from corral.agent.events import EVENTS, Journal
-from corral.agent.head_commands import add_state, dump
+from corral.agent.head_commands import add_state, unsaved
 from corral.agent.machine import add_records, plan_in
 from corral.agent.memory import MEMORY, load
 from corral.agent.signs import keeping
-from corral.model.head import NOT_DUMPED, REFUSED
+from corral.model.head import REFUSED
 from corral.model.jsons import to_json
 
 
@@ -52,9 +51,9 @@ def _history(chosen: argparse.Namespace) -> None:
 def _drain_all(chosen: argparse.Namespace) -> None:
     journal = Journal(chosen.state / EVENTS.name)
     done = drain.drain(_queues(chosen), journal, now=chosen.now, grace_s=chosen.grace)
-    problem = "" if done.refused else _dumped(chosen)
+    problems = () if done.refused else unsaved(chosen)  # jobs have ended by now, so these stop nothing
     _show(done)
-    if problem:
+    for problem in problems:
         print(problem, file=sys.stderr)  # noqa: T201
     if done.refused:
         sys.exit(REFUSED)
@@ -62,15 +61,6 @@ def _drain_all(chosen: argparse.Namespace) -> None:
 
 def _queues(chosen: argparse.Namespace) -> list[str]:
     return [queue.name for queue in plan_in(chosen.records).queues]
-
-
-def _dumped(chosen: argparse.Namespace) -> str:
-    """What kept the records of jobs from being written; jobs have ended by now, so this stops nothing."""
-    try:
-        dump(chosen)
-    except (AgentError, OSError) as error:
-        return f"{NOT_DUMPED}: {error}"
-    return ""
 
 
 def _show(record: object) -> None:

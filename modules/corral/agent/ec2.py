@@ -78,6 +78,21 @@ class Ec2:
             found = [one for page in pages for one in _instances(page["Reservations"])]
         return tuple(sorted(found, key=lambda one: (queue_of(one.node), number_of(one.node), one.launched_at)))
 
+    def launched_at(self, address: str) -> int | None:
+        """When the cluster's machine with this address was launched, in seconds since 1970; None where none is shown.
+
+        Raises Ec2Error.
+        """
+        filters = [
+            {"Name": "tag:corral:cluster", "Values": [self._cluster]},
+            {"Name": "private-ip-address", "Values": [address]},
+            {"Name": "instance-state-name", "Values": ["pending", "running"]},
+        ]
+        with _explained():
+            held = self._client.describe_instances(Filters=filters)["Reservations"]
+        times = [one["LaunchTime"] for reservation in held for one in reservation["Instances"]]
+        return int(max(times).timestamp()) if times else None
+
     def blocks(self, blocks: Sequence[str]) -> Mapping[str, Block]:
         """Those of the capacity blocks that have an end, by their ids. Raises Ec2Error."""
         if not blocks:

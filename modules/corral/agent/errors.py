@@ -1,7 +1,7 @@
 """What can go wrong on a machine, as one tree.
 
-AgentError > BootError, DumpError, Ec2Error, HostError, IdentityError, LaunchError, MetadataError, NoCapacity,
-SecretError, SlurmError, StoreError.
+AgentError > BootError, DumpError, Ec2Error, HostError, IdentityError, LaunchError, LifeError, MetadataError,
+NoCapacity, SecretError, SlurmError, StoreError.
 """
 
 

@@ -1,6 +1,7 @@
 """The commands of `corral-agent` that make a machine the head of a cluster, and keep it one."""
 
 import argparse
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,14 +13,16 @@ from corral.agent.boot_head import boot_head
 from corral.agent.closing import Closing
 from corral.agent.configuration import Configuration
 from corral.agent.dns import Zone
-from corral.agent.dumps import BucketDumps, Dumps
+from corral.agent.dumps import BucketDumps, DumpError, Dumps
 from corral.agent.dumps import dump as dump_accounting
 from corral.agent.ec2 import Ec2
 from corral.agent.ec2_topology import Ec2Topology
+from corral.agent.errors import AgentError
 from corral.agent.events import EVENTS, Journal
 from corral.agent.hosts import run
 from corral.agent.keep import REST_S, STATE, TURN_S, Outside, keep
 from corral.agent.lifetime import FIRST_LOOK_S
+from corral.agent.lives import BucketLives, keep_life
 from corral.agent.machine import (
     FACTS,
     RECORDS,
@@ -38,6 +41,7 @@ from corral.agent.shipping import SHIPPED, Shipping
 from corral.agent.switch_tree import SwitchTree
 from corral.model.cluster import ClusterPlan
 from corral.model.deployed import Deployed
+from corral.model.head import NOT_DUMPED, NOT_KEPT
 from corral.model.jsons import from_json
 from corral.model.manifest import MANIFEST
 from corral.model.markets import Role
@@ -49,10 +53,10 @@ def add_words(parser: argparse.ArgumentParser, command: str) -> None:
     """The options of a command."""
     add_records(parser)
     parser.set_defaults(act=_keep if command == "keep" else dump)
+    add_state(parser)
     if command == "dump":
         return
     add_places(parser)
-    add_state(parser)
     bell = "seconds between looks if no bell rings (default: %(default)s)"
     parser.add_argument("--turn", type=float, default=TURN_S, help=bell)
     rest = "seconds that an offer without capacity rests at first (default: %(default)s)"
@@ -93,7 +97,33 @@ def _keep(chosen: argparse.Namespace) -> None:
 
 
 def dump(chosen: argparse.Namespace) -> None:
-    """Writes the records of jobs to the bucket."""
+    """Writes what outlives the cluster to the bucket. Raises DumpError once all of it was tried."""
+    if problems := unsaved(chosen):
+        raise DumpError("; ".join(problems))
+
+
+def unsaved(chosen: argparse.Namespace) -> tuple[str, ...]:
+    """What of the cluster's life and of the records of jobs could not be written to the bucket: a sentence each."""
+    tried = (_tried(NOT_KEPT, _keep_life, chosen), _tried(NOT_DUMPED, _dump_accounting, chosen))
+    return tuple(problem for problem in tried if problem)
+
+
+def _tried(what: str, act: Callable[[argparse.Namespace], None], chosen: argparse.Namespace) -> str:
+    try:
+        act(chosen)
+    except (AgentError, OSError) as error:
+        return f"{what}: {error}"
+    return ""
+
+
+def _keep_life(chosen: argparse.Namespace) -> None:
+    plan, deployed = records_in(chosen.records)
+    ec2 = Ec2(client("ec2", deployed.region), plan.name)
+    lives = BucketLives(client("s3", deployed.region), deployed.bucket)
+    keep_life(lives, plan.name, chosen.state, partial(ec2.launched_at, str(plan.head.address)))
+
+
+def _dump_accounting(chosen: argparse.Namespace) -> None:
     dump_accounting(_dumps(*records_in(chosen.records)), run, Database(run).is_whole)
 
 

@@ -23,6 +23,7 @@ from corral.agent.dumps import dump_if_due
 from corral.agent.ec2 import Ec2
 from corral.agent.ec2_topology import Ec2Topology
 from corral.agent.events import EVENTS, Event, Journal
+from corral.agent.lives import began
 from corral.agent.memory import MEMORY, load, save
 from corral.agent.records import Records
 from corral.agent.refusals import RESTS, Kind, rests
@@ -85,6 +86,7 @@ def keep(
         signal.signal(signal.SIGTERM, _stop)
         memory, journal = state / MEMORY.name, Journal(state / EVENTS.name)
         journal.tell(Event.BEGAN, f"the keeper of {plan.name} begins")
+        began(state, time.time())  # the events of today will be forgotten one day
         keeper = Keeper(
             plan,
             deployed,

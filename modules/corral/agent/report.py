@@ -114,7 +114,10 @@ def events(since: float, start: int = 0, file: Path = EVENTS, most: int = MOST) 
 
 
 def history(since: float, now: float, start: int = 0, most: int = MOST) -> History:
-    """The runs of jobs that were not over at that time, by slurmdbd; by slurmctld's short memory where it is silent."""
+    """The runs of jobs that were not over at that time, by slurmdbd; by slurmctld's short memory where it is silent.
+
+    Raises SlurmError where both are.
+    """
     begins = datetime.fromtimestamp(max(0.0, since)).strftime("%Y-%m-%dT%H:%M:%S")
     options = ("--duplicates", "--allocations", "--parsable2", "--noheader", "--allusers", f"--starttime={begins}")
     try:
@@ -129,7 +132,11 @@ def history(since: float, now: float, start: int = 0, most: int = MOST) -> Histo
     more = start + most
     if len(found) > more:
         return History(runs=tuple(found[start:more]), next=more)
-    return History(runs=(*found[start:more], *_again(found, jobs(), now)), next=None)
+    try:
+        waiting = tuple(_again(found, jobs(), now))
+    except SlurmError as error:
+        return History(runs=tuple(found[start:more]), next=None, problem=f"jobs that wait may be missing: {error}")
+    return History(runs=(*found[start:more], *waiting), next=None)
 
 
 def read_run(line: str) -> JobRun:

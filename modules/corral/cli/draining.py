@@ -14,7 +14,7 @@ from corral.engine.stack import Stack
 from corral.engine.workplace import account_of
 from corral.inventory.heads import head_of
 from corral.inventory.machines import launched_machines
-from corral.model.head import NOT_DUMPED, Drained, HeadState
+from corral.model.head import NOT_DUMPED, NOT_KEPT, Drained, HeadState
 from corral.report.jobs import job_line
 
 Found = TypeVar("Found")
@@ -57,7 +57,7 @@ class Draining:
             hints = ("the queues are open again", _NOW)
             raise EngineError(f"{cluster.title}: a job has begun meanwhile: nothing was changed", hints, REFUSED)
         self.done = done
-        for line in (drained_line(done), *(one for one in complaint.splitlines() if one.startswith(NOT_DUMPED))):
+        for line in (drained_line(done), *_unsaved(complaint)):
             if line:
                 cluster.printer.say(f"{cluster.title}: {line}")
 
@@ -113,6 +113,11 @@ def drained_line(done: Drained) -> str:
     )
     told = ", ".join(text for text, some in parts if some)
     return f"jobs: {told}" if told else ""
+
+
+def _unsaved(complaint: str) -> tuple[str, ...]:
+    """What of the head's words says that something is not in the bucket."""
+    return tuple(line for line in complaint.splitlines() if line.startswith((NOT_DUMPED, NOT_KEPT)))
 
 
 def _some(lines: Sequence[str], all_of_them: int) -> tuple[str, ...]:

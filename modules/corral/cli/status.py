@@ -92,7 +92,7 @@ def _show_events(spec: Spec, box_dir: Path | None, since: float, *, as_json: boo
     name, session = spec.cluster.name, open_session(spec.base.region)
     head = reach(head_of(session, name), session, box_dir)
     if head is None:
-        raise Failure(f"{name} has no head now, and its events went with it", ExitCode.FAILED)
+        raise Failure(f"{name} has no head now - what is kept of its life: corral timeline {name}", ExitCode.FAILED)
     try:
         lines = events_of(head, since)
     except Unreachable as error:

@@ -6,7 +6,9 @@ The agent on the head makes these records, and the command line reads them. Time
 from dataclasses import dataclass
 
 REFUSED = 4  # the exit code of a drain that found jobs and may not touch them
-NOT_DUMPED = "the records of jobs are not written to the bucket"  # how a drain begins to complain of it
+# How a drain begins to complain of what is not in the bucket.
+NOT_DUMPED = "the records of jobs are not written to the bucket"
+NOT_KEPT = "what `corral timeline` shows is not written to the bucket"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

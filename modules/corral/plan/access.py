@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from corral.model.accounting import dump_key
+from corral.model.lives import lives_prefix
 
 Statement = Mapping[str, Any]
 
@@ -208,6 +209,7 @@ def _head_files(arns: ClusterArns) -> tuple[Statement, ...]:
     return (
         _allow("Files", ["s3:GetObject", "s3:PutObject"], [prefix, f"{arns.bucket}/{dump}"]),
         _allow("List", ["s3:ListBucket"], [arns.bucket], listed),
+        _allow("Lives", ["s3:PutObject"], [f"{arns.bucket}/{lives_prefix(arns.cluster)}*"]),
         _allow("Munge", ["secretsmanager:GetSecretValue", "secretsmanager:PutSecretValue"], [arns.munge_secret]),
         _allow("Names", zone, [arns.hosted_zone]),
         _allow("Pins", ["ssm:GetParameter"], [pins]),
