@@ -9,6 +9,7 @@ import pytest
 
 from corral.agent.__main__ import COMMANDS, main
 from corral.agent.spool import notes
+from corral.model.head import NOT_DUMPED, NOT_KEPT
 from corral.render import cluster_files, deployed_json
 from render.plans import deployed, dev
 
@@ -72,6 +73,12 @@ def test_a_keeper_without_its_records_is_one_sentence(tmp_path: Path, records: s
     (tmp_path / records).write_text("{}")
     done = agent("keep", "--records", str(tmp_path), "--bell", str(tmp_path / "bell"))
     assert (done.returncode, len(done.stderr.splitlines()), sentence in done.stderr) == (1, 1, True)
+
+
+def test_a_dump_tries_all_that_outlives_the_cluster_before_it_fails(tmp_path: Path) -> None:
+    done = agent("dump", "--records", str(tmp_path), "--state", str(tmp_path))
+    found = [sentence in done.stderr for sentence in (f"dump: {NOT_KEPT}: ", f"; {NOT_DUMPED}: ")]
+    assert (done.returncode, len(done.stderr.splitlines()), found) == (1, 1, [True, True])
 
 
 def test_no_command_is_an_error_of_usage() -> None:

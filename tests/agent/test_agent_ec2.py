@@ -246,3 +246,9 @@ def test_a_launch_whose_tags_come_late_is_known_by_its_order() -> None:
     stub.activate()
     held = Ec2(made, "dev").launch(TEMPLATE, ["train-7", "train-2"], "token", at_least=1)
     assert [(one.node, one.instance_id) for one in held] == [("train-2", "i-0"), ("train-7", "i-1")]
+
+
+def test_a_machine_is_known_to_have_been_launched_by_its_address(ec2: Ec2, template: DeployedTemplate) -> None:
+    one, _ = ec2.launch(template, ["train-1", "train-2"], "token", at_least=2)
+    found = [ec2.launched_at(address) for address in (one.address, "10.64.9.9")]
+    assert found == [int(one.launched_at), None]

@@ -23,6 +23,7 @@ from agent.offered import offering, tags, with_efa, without_efa
 from agent.waiting import SOON_S, until
 from box.ground import Clients, Ground
 from corral.agent.alone import is_held
+from corral.agent.events import moment
 from corral.agent.note import leave_note, ring
 from corral.box.control import BoxStatus
 from corral.model.deployed import Deployed
@@ -153,6 +154,12 @@ def test_a_note_is_answered_when_the_bell_rings(head: Head, aws: Clients) -> Non
     head.ring()
     until(lambda: not head.left)
     assert nodes(aws) == ["train-1"]
+
+
+def test_a_keeper_writes_down_when_the_life_of_its_cluster_began(head: Head) -> None:
+    head.keep()
+    first = json.loads((head.directory / "state/events.jsonl").read_text().partition("\n")[0])
+    assert moment(int((head.directory / "state/life").read_text())) == first["at"]
 
 
 def test_a_note_whose_bell_nobody_heard_is_answered_at_the_next_turn(head: Head, aws: Clients) -> None:

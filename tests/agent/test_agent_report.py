@@ -133,3 +133,12 @@ def test_pages_of_runs_follow_each_other(slurm: Path) -> None:
     (slurm / "squeue.out").write_text("")
     pages = [history(0, 1795300900, start, most=2) for start in (0, 2)]
     assert [([run.job_id for run in page.runs], page.next) for page in pages] == [(["1", "2"], 2), (["3"], None)]
+
+
+def test_without_slurmctld_the_runs_of_slurmdbd_are_told_and_that_others_may_be_missing(slurm: Path) -> None:
+    (slurm / "sacct.out").write_text(RUN + "\n")
+    found: History = history(0, 1795300900)
+    assert ([run.job_id for run in found.runs], found.problem.partition(":")[0]) == (
+        ["1"],
+        "jobs that wait may be missing",
+    )

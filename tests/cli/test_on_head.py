@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from corral.cli.draining import drained_line, refusal, unreached
+from corral.cli.draining import drained_line, refusal, unreached, unsaved
 from corral.cli.on_head import Answer, SsmHead, Unreachable, answered, events_of, history_of, state_of
-from corral.model.head import Drained, Events, HeadJob, HeadState, History, JobRun, Keeping
+from corral.model.head import NOT_DUMPED, NOT_KEPT, Drained, Events, HeadJob, HeadState, History, JobRun, Keeping
 from corral.model.jsons import to_json
 
 KEEPER = Keeping(runs=True, turned=1795300799, start="start it", log="read why")
@@ -210,3 +210,8 @@ def test_down_without_an_answer_is_refused_while_machines_run() -> None:
 )
 def test_a_drain_says_what_became_of_the_jobs(done: Drained, told: str) -> None:
     assert drained_line(done) == told
+
+
+def test_what_a_drain_could_not_write_to_the_bucket_is_picked_from_its_words() -> None:
+    said = f"2026-11-22 corral-agent INFO life: written\n{NOT_KEPT}: why\n{NOT_DUMPED}: because"
+    assert unsaved(said) == (f"{NOT_KEPT}: why", f"{NOT_DUMPED}: because")

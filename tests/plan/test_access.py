@@ -61,6 +61,16 @@ def test_the_head_launches_from_templates_of_its_cluster_only() -> None:
     assert found == [("OwnTemplates", [TEMPLATES], tagged)]
 
 
+def test_the_head_writes_the_lives_of_its_cluster_and_reads_none() -> None:
+    found = [(s["Action"], s["Resource"]) for s in head_policy(ARNS)["Statement"] if "lives" in str(s)]
+    assert found == [(["s3:PutObject"], ["arn:aws:s3:::corral-dev/lives/dev/*"])]
+
+
+@pytest.mark.parametrize("policy", [compute_policy(ARNS), job_policy(JOBS)], ids=["compute", "job"])
+def test_who_is_no_head_has_nothing_to_do_with_lives(policy: Any) -> None:
+    assert "lives" not in str(policy)
+
+
 def test_the_head_launches_new_machines_from_templates_only() -> None:
     assert statement(head_policy(ARNS), "LaunchNew") == {
         "Sid": "LaunchNew",

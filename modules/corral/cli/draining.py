@@ -57,7 +57,7 @@ class Draining:
             hints = ("the queues are open again", _NOW)
             raise EngineError(f"{cluster.title}: a job has begun meanwhile: nothing was changed", hints, REFUSED)
         self.done = done
-        for line in (drained_line(done), *_unsaved(complaint)):
+        for line in (drained_line(done), *unsaved(complaint)):
             if line:
                 cluster.printer.say(f"{cluster.title}: {line}")
 
@@ -115,7 +115,7 @@ def drained_line(done: Drained) -> str:
     return f"jobs: {told}" if told else ""
 
 
-def _unsaved(complaint: str) -> tuple[str, ...]:
+def unsaved(complaint: str) -> tuple[str, ...]:
     """What of the head's words says that something is not in the bucket."""
     return tuple(line for line in complaint.splitlines() if line.startswith((NOT_DUMPED, NOT_KEPT)))
 
