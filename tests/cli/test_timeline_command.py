@@ -35,6 +35,7 @@ def life(began: int, job: str) -> KeptLife:
             "instances": {"train-1": "i-1"},
         },
     )
+    lines += ({"at": "2026-11-22T10:29:00Z", "event": "refused", "text": "y"},)
     run = JobRun(
         job_id="7",
         user="ada",
@@ -86,7 +87,7 @@ def timeline(box: BoxStatus, *words: str, env: str = "dev") -> tuple[int, str]:
 
 def test_the_newest_life_is_drawn_and_said_to_be_kept(box: BoxStatus) -> None:
     code, out = timeline(box)
-    note = out.splitlines()[2].partition(", as it was kept")[0]
+    note = out.splitlines()[2].partition(", kept at")[0]
     rows = re.findall(r"^  (head|train-1|7 \w+) ", out, re.MULTILINE)
     assert (code, note, rows) == (
         0,
@@ -97,6 +98,10 @@ def test_the_newest_life_is_drawn_and_said_to_be_kept(box: BoxStatus) -> None:
 
 def test_a_kept_life_is_drawn_from_the_launch_of_its_head_to_when_it_was_kept(box: BoxStatus) -> None:
     assert timeline(box)[1].splitlines()[1] == "dev  2026-11-22 10:28:00 to 10:30:10 UTC, 2 min"
+
+
+def test_marks_of_a_kept_life_are_told_by_its_page_since_there_is_no_head(box: BoxStatus) -> None:
+    assert timeline(box)[1].endswith("  ▼ see `corral timeline --html`\n")
 
 
 def test_since_counts_from_when_a_life_was_kept(box: BoxStatus) -> None:

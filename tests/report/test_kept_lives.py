@@ -40,7 +40,7 @@ def test_a_life_is_meant_by_how_its_name_begins(word: str, keys: list[str]) -> N
 
 def test_what_is_drawn_is_told_with_its_times() -> None:
     assert kept_line("dev", life(0), is_asked_for=False) == (
-        "dev has no head now: the life that began 2026-11-20 08:00:01, as it was kept at 2026-11-20 09:30:01 UTC"
+        "dev has no head now: the life that began 2026-11-20 08:00:01, kept at 09:30:01 UTC"
     )
 
 

@@ -22,7 +22,7 @@ from corral.cli.screen import show, waiting
 from corral.inventory.account import open_session
 from corral.report.events import read_events
 from corral.report.lives import kept_line, lives_view, meant
-from corral.report.tables import heading
+from corral.report.tables import heading, lines
 from corral.report.timeline import Timeline
 from corral.report.timeline import timeline as lived
 from corral.report.timeline_text import TimelineText, heading_of
@@ -162,7 +162,8 @@ def _show_lives(spec: Spec, session: Any) -> None:
 
 
 def _show(made: Timeline, note: str) -> None:
-    show((heading(made.cluster, heading_of(made)), *([Text(f"  {note}")] if note else []), Text(), TimelineText(made)))
+    drawn = TimelineText(made, "corral timeline --html") if note else TimelineText(made)
+    show((heading(made.cluster, heading_of(made)), *([lines([note])] if note else []), Text(), drawn))
     if made.problem:
         show((Text(f"  {made.problem}"),))
 

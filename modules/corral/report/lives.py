@@ -32,7 +32,8 @@ def meant(lives: Sequence[LifeObject], word: str) -> tuple[LifeObject, ...]:
 def kept_line(cluster: str, one: LifeObject, *, is_asked_for: bool) -> str:
     """What is drawn where no head is asked."""
     why = "" if is_asked_for else f"{cluster} has no head now: "
-    return f"{why}the life that began {one.began:{_TIME}}, as it was kept at {one.kept:{_TIME}} UTC"
+    kept = f"{one.kept:%H:%M:%S}" if one.kept.date() == one.began.date() else f"{one.kept:{_TIME}}"
+    return f"{why}the life that began {one.began:{_TIME}}, kept at {kept} UTC"
 
 
 def _row(one: LifeObject) -> tuple[str, str, str]:

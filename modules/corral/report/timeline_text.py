@@ -34,10 +34,11 @@ _LABEL_COLUMNS = 10  # of the scale: `22:40:15` and two blanks
 
 
 class TimelineText:
-    """What rich can print of a timeline."""
+    """What rich can print of a timeline. `marks_by`: what says more of its marks."""
 
-    def __init__(self, shown: Timeline) -> None:
+    def __init__(self, shown: Timeline, marks_by: str = "corral status --events") -> None:
         self._shown = shown
+        self._marks_by = marks_by
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         names = min(_NAME_COLUMNS, max((cell_len(row.name) for row in self._shown.rows), default=4))
@@ -54,7 +55,7 @@ class TimelineText:
             yield Segment(f" {row.note}".rstrip())
             yield Segment.line()
         yield Segment.line()
-        yield from _legend(self._shown, options.max_width)
+        yield from _legend(self._shown, self._marks_by, options.max_width)
 
 
 def drawn(row: Row, shown: Timeline, columns: int) -> Iterator[Segment]:
@@ -104,12 +105,12 @@ def moment(at: datetime, shown: Timeline) -> str:
     return f"{at:%H:%M:%S}" if shown.start.date() == shown.end.date() else f"{at:%Y-%m-%d %H:%M:%S}"
 
 
-def _legend(shown: Timeline, width: int) -> Iterator[Segment]:
+def _legend(shown: Timeline, marks_by: str, width: int) -> Iterator[Segment]:
     """What is in the picture, in lines that are no longer than the terminal."""
     states = {bar.state for row in shown.rows for bar in row.bars}
     words = [(shape * 2, style, f" {state}") for state, (shape, style) in _SHAPES.items() if state in states]
     if any(row.marks for row in shown.rows):
-        words.append((_MARK, _MARK_STYLE, " see `corral status --events`"))
+        words.append((_MARK, _MARK_STYLE, f" see `{marks_by}`"))
     column = 0
     for shape, style, word in words:
         if column and column + 2 + len(shape + word) > width:
