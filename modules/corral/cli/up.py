@@ -17,6 +17,7 @@ from corral.cli.options import AsJson, BoxDirectory, Environment, InBox, Project
 app = new_app()
 PreviewOnly = Annotated[bool, typer.Option("--preview", help="Only show what would be done.")]
 EndMachines = Annotated[bool, typer.Option("--end-machines", help="End the machines whose placement groups go.")]
+NoCheck = Annotated[bool, typer.Option("--no-check", help="Do not ask the account first whether it can start it.")]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait for another corral that works on the same stack.")]
 
 
@@ -29,12 +30,16 @@ def up(
     yes: Yes = False,
     preview: PreviewOnly = False,
     end_machines: EndMachines = False,
+    no_check: NoCheck = False,
     wait: Wait = False,
     json: AsJson = False,
 ) -> None:
-    """Bring an environment up: the base, then the cluster. What is up already is brought up to date."""
+    """Bring an environment up: the base, then the cluster. What is up already is brought up to date.
+
+    Before, the account is asked whether it can start it, as `corral check` does.
+    """
     bench = Bench(project=project, in_box=in_box, box_directory=box_directory, json=json, wait=wait)
-    _run(bench, environment, yes=yes, only_preview=preview, end_machines=end_machines)
+    _run(bench, environment, yes=yes, only_preview=preview, end_machines=end_machines, check=not no_check)
 
 
 @contextmanager
@@ -53,7 +58,7 @@ def state_told(bench: Bench, environment: str) -> Iterator[None]:
         raise with_its_state(error, environment, url, os.environ) from None
 
 
-def _run(bench: Bench, environment: str, *, yes: bool, only_preview: bool, end_machines: bool) -> None:
+def _run(bench: Bench, environment: str, *, yes: bool, only_preview: bool, end_machines: bool, check: bool) -> None:
     from corral.cli.applying import Applying
     from corral.engine import up as engine
     from corral.engine.complaint import damage_named
@@ -75,7 +80,7 @@ def _run(bench: Bench, environment: str, *, yes: bool, only_preview: bool, end_m
         if only_preview:
             done = engine.preview(place, wanted)
         else:
-            done = engine.up(place, wanted, ask=ask, end_machines=end_machines)
+            done = engine.up(place, wanted, ask=ask, end_machines=end_machines, check=check)
     applied = None if only_preview else applying.apply()
     if told := bench.trouble:
         place.printer.say(f"the box has a problem: {told}")

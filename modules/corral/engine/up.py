@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from corral.engine.adopting import require_ground
 from corral.engine.belongings import lay_out
 from corral.engine.differences import difference_lines
 from corral.engine.ended import refuse_ended
@@ -16,6 +15,7 @@ from corral.engine.printers import counts_text
 from corral.engine.progress import Begun, Deed
 from corral.engine.shrinking import Shrinking, refuse_to_strand
 from corral.engine.stack import PREVIEWING, Stack, StackResult, outputs, result
+from corral.engine.starting import require_start
 from corral.engine.tally import Tally
 from corral.engine.workplace import BASE, CLUSTER, Workplace, ensure_secrets, made_whole
 from corral.model.base import BasePlan
@@ -42,9 +42,12 @@ class UpResult:
         return {"schema": "corral.up/1", **{name: one.to_document() for name, one in self.stacks.items()}}
 
 
-def up(place: Workplace, environment: Environment, *, ask: Ask | None, end_machines: bool = False) -> UpResult:
+def up(
+    place: Workplace, environment: Environment, *, ask: Ask | None, end_machines: bool = False, check: bool = True
+) -> UpResult:
     """What was done. `ask` decides before each stack that would change; without it everything is done at once.
 
+    `check`: whether the account is asked first if it can start this; an adopted network always is.
     Raises EngineError, before anything is changed, where the cluster's hour has passed, and where something that runs
     would lose its placement group or its subnet; with `end_machines` the machines of such groups are ended instead.
     """
@@ -56,7 +59,8 @@ def up(place: Workplace, environment: Environment, *, ask: Ask | None, end_machi
             refuse_to_strand(Shrinking(*plans, below, cluster, below_now, cluster_now), end_machines=end_machines)
             _tell_of_former_names(place, [(below, below_now), (cluster, cluster_now)])
             lay_out(place, below, environment, *plans)
-            require_ground(below, *plans)
+            is_up = bool(outputs(cluster_now))
+            require_start(below, *plans, in_box=place.in_box, is_up=is_up, ground_alone=not check)
             done_below = _bring_up(below, below_now, ask)
         return UpResult(stacks={"base": done_below, "cluster": _bring_up(cluster, cluster_now, ask)})
 
@@ -79,7 +83,7 @@ def preview(place: Workplace, environment: Environment) -> UpResult:
         refuse_ended(cluster, cluster_now, environment.cluster)
         refuse_to_strand(Shrinking(*plans, below, cluster, below_now, cluster_now))
         if not place.in_box:  # where an up makes what stands for the user's own VPC
-            require_ground(below, *plans)
+            require_start(below, *plans, in_box=False, is_up=True, ground_alone=True)
         return UpResult(stacks=would)
 
 

@@ -64,6 +64,7 @@ def _each(service: str, names: str, reason: str) -> dict[str, str]:
 
 NETWORK = (
     Grant(sid="See", actions=("ec2:Describe*", "ec2:GetSubnetCidrReservations"), condition=HERE),
+    Grant(sid="Quotas", actions=("servicequotas:ListServiceQuotas",), condition=HERE),
     Grant(
         sid="Make",
         actions=_all(
@@ -370,7 +371,7 @@ POLICIES: Mapping[str, tuple[Grant, ...]] = {
 # The state's own bucket carries a name like those of the bases: its history and its guards are nobody's to remove.
 PROTECTED = ("s3:DeleteBucket*", "s3:DeleteObjectVersion", "s3:PutBucket*", "s3:PutLifecycleConfiguration")
 
-PREFIXES = {"efs": "elasticfilesystem", "resourcegroupstaggingapi": "tag"}
+PREFIXES = {"efs": "elasticfilesystem", "resourcegroupstaggingapi": "tag", "service-quotas": "servicequotas"}
 # Calls whose permission has another name. Source: Service Authorization Reference; S3 API Reference, "Permissions".
 RENAMED: Mapping[tuple[str, str], str] = {
     ("s3", "CopyObject"): "PutObject",

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from botocore.exceptions import ClientError
+
 from corral.model.cluster import ClusterPlan, ImagePlan
 from corral.preflight.answers import Answers
 from corral.preflight.findings import Finding, Teller, Wanted
@@ -106,8 +108,12 @@ def _about(cluster: ClusterPlan, key: str) -> str:
 
 
 def _newest(answers: Answers, image: ImagePlan) -> str | None:
-    found = answers.ask("ssm", "get_parameters", Names=[image.parameter])["Parameters"]
-    return str(found[0]["Value"]) if found else None
+    try:
+        return str(answers.ask("ssm", "get_parameter", Name=image.parameter)["Parameter"]["Value"])
+    except ClientError as error:
+        if error.response["Error"]["Code"] == "ParameterNotFound":
+            return None
+        raise
 
 
 def _image(one: Mapping[str, Any]) -> Image:
