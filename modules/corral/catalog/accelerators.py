@@ -9,10 +9,11 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any
 
+from corral.catalog.instances import InstanceType
 from corral.catalog.names import UnknownName
 from corral.catalog.tables import read_toml
 
-BITS = (16, 8, 4)  # widths of numbers for which a peak may be known
+BITS = (32, 16, 8, 4)  # widths of numbers for which a peak may be known
 _TWO_WAYS = 2  # vendors add both directions of a link
 
 
@@ -23,7 +24,8 @@ class AcceleratorModel:
     `achievable` is the share of the peak that the best matrix multiplication reaches, `training_share` the share of
     that which those of whole runs reach (calibrated). `link_gb_per_s` adds both directions; `link_domain` devices are
     joined by it, and `network_gbps` is what one of them usually has of its node's network. `borrowed` names the models
-    whose measurements stand in for missing ones. `on_aws`: families that have it; empty where none has.
+    whose measurements stand in for missing ones. `has_bf16`: whether it multiplies bf16, not fp16 alone. `on_aws`:
+    families that have it; empty where none has.
     """
 
     name: str
@@ -39,6 +41,7 @@ class AcceleratorModel:
     ranks: int
     on_aws: tuple[str, ...]
     borrowed: tuple[str, ...]
+    has_bf16: bool
     note: str | None
 
     @property
@@ -81,6 +84,13 @@ def find_accelerator(name: str) -> AcceleratorModel:
     raise UnknownName("accelerator", name, known)
 
 
+def accelerator_of(machine: InstanceType) -> AcceleratorModel | None:
+    """The model that machines of this type have; None where no figures of it are known, or where they have none."""
+    if machine.accelerator is None:
+        return None
+    return next((model for model in accelerators().values() if machine.family in model.on_aws), None)
+
+
 def _folded(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
@@ -103,6 +113,7 @@ def _accelerator(name: str, rows: Mapping[str, Any]) -> AcceleratorModel:
         ranks=row.get("ranks", 1),
         on_aws=tuple(row["on_aws"]),
         borrowed=lenders,
+        has_bf16=row.get("bf16", True),
         note=row.get("note"),
     )
 

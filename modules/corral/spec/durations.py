@@ -9,14 +9,14 @@ from typing import Annotated, Any
 from pydantic import PlainSerializer, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-_PATTERN = r"^(?=.)(\d{1,6}d)?(\d{1,6}h)?(\d{1,6}m)?(\d{1,6}s)?$"
+DURATION_PATTERN = r"^(?=.)(\d{1,6}d)?(\d{1,6}h)?(\d{1,6}m)?(\d{1,6}s)?$"
 _UNITS = ("d", "h", "m", "s")
 _SECONDS = (86400, 3600, 60, 1)
 
 
 def parse_duration(value: Any) -> timedelta:
     """The duration that this text means. Raises PydanticCustomError for anything else."""
-    match = re.fullmatch(_PATTERN, value) if isinstance(value, str) else None
+    match = re.fullmatch(DURATION_PATTERN, value) if isinstance(value, str) else None
     if match is None:
         raise PydanticCustomError("duration", "not a duration")
     amounts = (int(group[:-1]) if group else 0 for group in match.groups())
@@ -36,5 +36,5 @@ Duration = Annotated[
     timedelta,
     PlainValidator(parse_duration),
     PlainSerializer(format_duration, return_type=str),
-    WithJsonSchema({"type": "string", "pattern": _PATTERN, "examples": ["10m", "12h", "1h30m", "2d"]}),
+    WithJsonSchema({"type": "string", "pattern": DURATION_PATTERN, "examples": ["10m", "12h", "1h30m", "2d"]}),
 ]

@@ -16,7 +16,7 @@ from corral.spec.salvage import parse_model
 from corral.spec.surroundings import Surroundings
 
 Wishes = TypeVar("Wishes", bound=BaseModel)
-Spec = TypeVar("Spec", bound=BaseModel)
+Spec = TypeVar("Spec")
 _LAST = 1_000_000  # sorts a field that is missing behind those that are there
 
 
@@ -65,6 +65,14 @@ def read_cluster_wishes(raw: Mapping[str, Any], *, name: str, where: str, around
         return Outcome(spec=None, errors=errors)
     stack = {"name": name, "region": around.region, "file": where, "base": wishes.base or name}
     return Outcome(spec=ClusterSpec.model_construct(**{**_values(wishes), **stack}), errors=errors)
+
+
+def read_wishes(
+    model: type[Wishes], raw: Mapping[str, Any], where: str, rules: Callable[[Wishes], Iterable[Finding]]
+) -> tuple[Wishes | None, tuple[SpecError, ...]]:
+    """What could be understood of a file that is no stack's, and every mistake in it, in the file's order."""
+    wishes, findings = _wishes(model, raw, rules)
+    return wishes, _errors((), findings, raw, where)
 
 
 def _wishes(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from corral.catalog.instances import instance_types
-from corral.spec.schema import Project, json_schema
+from corral.spec.schema import Project, json_schema, run_schema
 
 _FILES: Mapping[Project, str] = {
     "corral-base": "stacks/base/Pulumi.<name>.yaml",
@@ -16,18 +16,25 @@ _MOST_CHOICES = 12  # a longer list of words would hide the description beside i
 
 
 def reference() -> str:
-    """The page: every field of both files by its path, with type, bounds and description."""
+    """The page: every field of the files by its path, with type, bounds and description."""
     lines = [
-        "# Spec: every field of the two files",
+        "# Spec: every field of the files",
         "",
         "Written from the schema by `python -m corral.spec.reference`.",
     ]
     for project, file in _FILES.items():
         schema = json_schema(project)
         spec = schema["properties"]["config"]["properties"][f"{project}:spec"]
-        lines += ["", f"## {file}, `{project}:spec`", "", "| field | type | what it is |", "|---|---|---|"]
-        lines += [f"| `{path}` | {kind} | {text} |" for path, kind, text in _rows(spec, schema["$defs"], "")]
+        lines += ["", f"## {file}, `{project}:spec`", *_table(spec, schema["$defs"])]
+    run = run_schema()
+    lines += ["", "## A run file: one training run, such as examples/runs/llama3-8b.yaml", *_table(run, run["$defs"])]
     return "\n".join(lines) + "\n"
+
+
+def _table(spec: Mapping[str, Any], definitions: Mapping[str, Any]) -> Iterator[str]:
+    yield from ("", "| field | type | what it is |", "|---|---|---|")
+    for path, kind, text in _rows(spec, definitions, ""):
+        yield f"| `{path}` | {kind} | {text} |"
 
 
 def _rows(record: Mapping[str, Any], definitions: Mapping[str, Any], path: str) -> Iterator[tuple[str, str, str]]:
@@ -43,6 +50,7 @@ def _rows(record: Mapping[str, Any], definitions: Mapping[str, Any], path: str) 
 def _record_of(field: Mapping[str, Any], definitions: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
     """The record that a field holds, or that its items are, and what its path ends in."""
     item, suffix = (field["items"], "[]") if "items" in field else (field, "")
+    item = next((choice for choice in item.get("anyOf", ()) if "$ref" in choice), item)
     reference = str(item.get("$ref", "")).rpartition("/")[2]
     target = definitions.get(reference, {})
     return (target if "properties" in target else {}), suffix
@@ -50,7 +58,8 @@ def _record_of(field: Mapping[str, Any], definitions: Mapping[str, Any]) -> tupl
 
 def _kind(field: Mapping[str, Any], target: Mapping[str, Any]) -> str:
     if target:
-        return "list" if "items" in field else "record"
+        words = [f"{choice['const']} or " for choice in field.get("anyOf", ()) if "const" in choice]
+        return "list" if "items" in field else "".join((*words, "record"))
     if "items" in field:
         return f"list of {_kind(field['items'], {})}"
     if "enum" in field:

@@ -9,10 +9,12 @@ from pydantic import BaseModel
 
 from corral.catalog.images import image_profiles
 from corral.catalog.lustre import lustre_choices
+from corral.catalog.models import models
 from corral.catalog.project import Catalogue, shipped_catalogue
 from corral.catalog.regions import regions
 from corral.spec.base import BaseWishes
 from corral.spec.cluster import ClusterWishes
+from corral.spec.run import CHOOSE, RunWishes
 
 Project = Literal["corral-base", "corral-cluster"]
 _WISHES: Mapping[str, type[BaseModel]] = {"corral-base": BaseWishes, "corral-cluster": ClusterWishes}
@@ -44,6 +46,21 @@ def json_schema(project: Project, catalogue: Catalogue | None = None) -> Mapping
         },
         "required": ["config"],
         "$defs": definitions,
+    }
+
+
+def run_schema() -> Mapping[str, Any]:
+    """The schema of a run file. What only the rules know (what divides what, queues, file systems) is not in it."""
+    schema = _for_editors(RunWishes.model_json_schema(by_alias=True))
+    fields = schema["properties"]
+    fields["model"]["enum"] = list(models())
+    layout = fields["layout"]
+    fields["layout"] = {"description": layout["description"], "anyOf": [{"const": CHOOSE}, {"$ref": layout["$ref"]}]}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "corral: a run file",
+        **schema,
+        "anyOf": [{"required": ["model"]}, {"required": ["shape"]}],
     }
 
 

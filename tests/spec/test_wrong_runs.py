@@ -1,0 +1,122 @@
+"""Wrong run files: what is changed in the good one, and every line that comes out, literally and in order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from runs import SHAPE, layout, outcome
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"model": "lama3-8b"}, ("model: 'lama3-8b' is not in the catalogue - did you mean 'llama3-8b'?",)),
+        (
+            {"model": ...},
+            ("model: is missing - a model of corral's catalogue, such as llama3-8b, or a shape",),
+        ),
+        ({"shape": SHAPE}, ("shape: is instead of model - leave one of them out",)),
+        (
+            {"model": ..., "shape": {**SHAPE, "heads": 30, "kv_heads": 7}},
+            (
+                "shape.heads: 30 do not divide hidden 4096 - use a divisor, or give head_dim",
+                "shape.kv_heads: 7 do not divide heads 30 - use a divisor",
+            ),
+        ),
+        (
+            {"model": ..., "shape": {**SHAPE, "experts": 8, "top_k": 9}},
+            ("shape.top_k: 9 of 8 experts - use 1 to 8",),
+        ),
+        (
+            {"model": ..., "shape": {**SHAPE, "top_k": 2}},
+            ("shape.top_k: is for models with experts - leave it out, or give experts",),
+        ),
+        (
+            {"model": ..., "shape": {**SHAPE, "shared": 2}},
+            ("shape.shared: is for models with experts - leave it out, or give experts",),
+        ),
+        ({"tokens": "1.5"}, ("tokens: '1.5' is not an amount - write it like 15T, 300B, 4M or 4194304",)),
+        ({"tokens": 0}, ("tokens: 0 is not an amount - write it like 15T, 300B, 4M or 4194304",)),
+        ({"tokens": True}, ("tokens: true is not an amount - write it like 15T, 300B, 4M or 4194304",)),
+        (
+            {"tokens": "1M"},
+            ("batch_sequences: a step of 4194304 tokens is more than the run's 1000000 - use fewer",),
+        ),
+        ({"batch_sequences": ...}, ("batch_sequences: is missing - sequences of a step, or batch_tokens",)),
+        (
+            {"batch_tokens": "4M"},
+            ("batch_tokens: is instead of batch_sequences - leave one of them out",),
+        ),
+        (
+            {"batch_sequences": ..., "batch_tokens": "4M", "layout": "choose"},
+            ("batch_tokens: 4000000 is no multiple of sequence_length 8192 - use 3997696 or 4005888",),
+        ),
+        ({"precision": "fp4"}, ("precision: 'fp4' is not possible - did you mean 'fp8'?",)),
+        ({"queue": "trian"}, ("queue: 'trian' is not a queue of 'train' - did you mean 'train'?",)),
+        (
+            {"nodes": 17, "layout": "choose"},
+            ("nodes: 17 is more than queue 'train' may have - use 16 or less, or a larger nodes.max there",),
+        ),
+        ({"layout": "chosen"}, ("layout: 'chosen' is not possible - write choose, or fields",)),
+        ({"layout": None}, ("layout: has no value - give one, or leave the line out",)),
+        (
+            {"layout": layout(tensor=3, data=...)},
+            (
+                "layout: tensor 3 x pipeline 4 x context 1 is 12, which does not divide 128 accelerators"
+                " - use other degrees",
+                "layout: a batch of 512 sequences cannot be shared by 10 data ranks"
+                " - use a multiple of 10, or fewer ranks",
+                "layout.tensor: 3 does not divide the 32 heads of llama3-8b - use a divisor",
+            ),
+        ),
+        (
+            {"layout": layout(data=8)},
+            (
+                "layout.data: tensor 2 x pipeline 4 x context 1 x data 8 is 64, and there are 128 accelerators"
+                " - use data 16, or leave it out",
+            ),
+        ),
+        (
+            {"layout": layout(pipeline=64, data=1)},
+            ("layout.pipeline: 64 stages of 32 layers - use a divisor of 32, or of 34",),
+        ),
+        (
+            {"layout": layout(virtual_stages=3)},
+            ("layout.virtual_stages: 3 parts of a stage of 8 layers - use a divisor of 8",),
+        ),
+        (
+            {"layout": layout(context=16, data=1), "sequence_length": 8200},
+            ("layout.context: 16 does not divide sequence_length 8200 - use a divisor",),
+        ),
+        ({"layout": layout(expert=2)}, ("layout.expert: llama3-8b has no experts - leave it out",)),
+        (
+            {"model": "mixtral-8x7b", "layout": layout(expert=3)},
+            ("layout.expert: 3 must divide 8 experts and tensor x context x data = 32 - use a divisor of both",),
+        ),
+        (
+            {"layout": layout(micro_batch=3)},
+            ("layout.micro_batch: 3 does not divide the 32 sequences of a data rank - use a divisor",),
+        ),
+        (
+            {"batch_sequences": 100},
+            (
+                "layout: a batch of 100 sequences cannot be shared by 16 data ranks"
+                " - use a multiple of 16, or fewer ranks",
+            ),
+        ),
+        (
+            {"checkpoint": {"interval": "often", "to": "lustre"}},
+            (
+                "checkpoint.interval: 'often' is not a duration - write it like 30m or 1h30m, or choose",
+                "checkpoint.to: 'lustre' is not a file system of 'train' or its base - known are data, home",
+            ),
+        ),
+        (
+            {"loader": {"from": "hom"}},
+            ("loader.from: 'hom' is not a file system of 'train' or its base - did you mean 'home'?",),
+        ),
+    ],
+)
+def test_a_wrong_run_says_all_that_is_wrong(changes: dict[str, Any], says: tuple[str, ...]) -> None:
+    assert [str(error) for error in outcome(**changes).errors] == [f"run.yaml: {line}" for line in says]
