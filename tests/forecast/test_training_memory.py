@@ -7,12 +7,7 @@ from training_shapes import GPT3, LLAMA3_8B, LLAMA3_405B, gpt
 
 from corral.forecast.training.layout import Layout, Recompute, Sharding
 from corral.forecast.training.memory import (
-    EIGHT_BIT_ADAM,
-    FSDP2,
     GIB,
-    MEGATRON,
-    MIXED,
-    PURE_BF16,
     layer_activation_bytes,
     layers_in_flight,
     logits_bytes,
@@ -20,6 +15,7 @@ from corral.forecast.training.memory import (
     stage_parameters,
     static_bytes,
 )
+from corral.forecast.training.state import EIGHT_BIT_ADAM, FSDP2, MEGATRON, MIXED, PURE_BF16
 
 # Korthikanti et al. 2022 (arXiv:2205.05198), Figure 1: s 2048, V 51200, t 8. Shape (L, h, a), (p, v, b), then GiB of
 # states, of activations with tensor parallelism alone, and with sequence parallelism and selective recomputation.

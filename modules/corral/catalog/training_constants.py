@@ -12,7 +12,10 @@ from corral.catalog.tables import read_toml
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingConstants:
-    """Parts of 1 but for `..._s` (seconds) and `score_bytes`, `state_traffic` (bytes); data/training_constants.toml."""
+    """Parts of 1 but for `..._s` (seconds), `..._bytes_per_s`, `score_bytes` and `state_traffic` (bytes).
+
+    They are in data/training_constants.toml.
+    """
 
     link_share: float
     link_alpha_s: float
@@ -30,6 +33,8 @@ class TrainingConstants:
     uneven: float
     straggler: float
     state_traffic: float
+    host_link_bytes_per_s: float
+    host_memory_bytes_per_s: float
     expert_share: float
     expert_kernels_s: float
     routing_s: float

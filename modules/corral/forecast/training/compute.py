@@ -8,6 +8,7 @@ from corral.forecast.training.job import Job
 from corral.forecast.training.layout import Recompute, Sharding
 from corral.forecast.training.traffic import activation_bytes_per_token, score_bytes_per_token, weight_bytes
 
+_GRADIENT = 4  # bytes of one on its way to the host
 _TRAINING = 3  # forward once, backward twice as much
 _LOGIT_TRAFFIC = 24  # bytes of a logit, read and written in fp32 by softmax, loss and their gradient
 
@@ -27,7 +28,9 @@ def attention_s(job: Job) -> float:
 
 def memory_bound_s(job: Job) -> float:
     """What only moves data: norms, sums, activations, weights and their gradients."""
-    moved = _TRAINING * _moved_forward(job) + weight_bytes(job.shape, job.layout, narrow=job.narrow)
+    moved = _TRAINING * _moved_forward(job) + weight_bytes(
+        job.shape, job.layout, size=job.number_bytes, narrow=job.narrow
+    )
     return moved / memory_rate(job)
 
 
@@ -54,13 +57,21 @@ def head_s(job: Job) -> float:
 
 
 def optimizer_s(job: Job) -> float:
-    """The optimizer's pass over the parameters of a rank, once a step."""
+    """The optimizer's pass over the parameters of a rank, once a step.
+
+    Where the host does it, gradients go there and weights come back, and its memory is what limits it (ZeRO-Offload,
+    arXiv:2101.06840, which hides neither from a step that is all on the accelerator).
+    """
     layout, shape = job.layout, job.shape
     shared = (shape.layers * shape.shared_layer_parameters + 2 * shape.embedding) / layout.tp / layout.pp
     experts = shape.layers * shape.expert_parameters / layout.expert_ranks / layout.pp
     if layout.sharding.of_optimizer:
         shared, experts = shared / layout.dp / layout.cp, experts / layout.expert_copies
-    return (shared + experts) * training_constants().state_traffic / memory_rate(job)
+    parameters, constants = shared + experts, training_constants()
+    if not job.offload_optimizer:
+        return parameters * constants.state_traffic / memory_rate(job)
+    moved = parameters * (_GRADIENT + job.number_bytes) / constants.host_link_bytes_per_s
+    return moved + parameters * constants.state_traffic / constants.host_memory_bytes_per_s
 
 
 def memory_rate(job: Job) -> float:
@@ -69,7 +80,7 @@ def memory_rate(job: Job) -> float:
 
 
 def _moved_forward(job: Job) -> float:
-    return activation_bytes_per_token(job.shape, job.layout, narrow=job.narrow) * job.tokens
+    return activation_bytes_per_token(job.shape, job.layout, size=job.number_bytes, narrow=job.narrow) * job.tokens
 
 
 def _attention_forward_s(job: Job) -> float:

@@ -7,7 +7,6 @@ from corral.forecast.training.compute import attention_s, memory_bound_s, produc
 from corral.forecast.training.job import Job
 from corral.forecast.training.layout import Recompute, Sharding
 
-_HALF = 2  # bytes of a 16-bit number
 _FULL = 4  # bytes of a gradient, which is reduced in fp32
 
 
@@ -19,7 +18,11 @@ def tensor_s(job: Job) -> float:
     count = 6 if layout.recompute is Recompute.FULL else 4
     hides = job.narrow and not layout.sharding.of_parameters
     hidden = training_constants().tensor_hidden if hides else 0.0
-    return count * job.machine.tensor_all_reduce_s(_HALF * job.tokens * job.shape.hidden, layout.tp) * (1 - hidden)
+    return (
+        count
+        * job.machine.tensor_all_reduce_s(job.number_bytes * job.tokens * job.shape.hidden, layout.tp)
+        * (1 - hidden)
+    )
 
 
 def context_s(job: Job) -> float:
@@ -27,7 +30,7 @@ def context_s(job: Job) -> float:
     layout, constants = job.layout, training_constants()
     if layout.cp <= 1:
         return 0.0
-    size = 2 * _HALF * job.tokens * job.shape.kv_heads * job.shape.head_dim / layout.tp
+    size = 2 * job.number_bytes * job.tokens * job.shape.kv_heads * job.shape.head_dim / layout.tp
     within = layout.tp * layout.cp <= job.machine.accelerator.link_domain
     sent = 3 * (layout.cp - 1) * job.machine.send_s(size, within=within)
     return max(sent * constants.slowed, sent - attention_s(job) * constants.context_hidden)
@@ -42,7 +45,7 @@ def expert_s(job: Job) -> float:
     if layout.ep <= 1:
         return fixed
     group = job.machine.group(layout.ep, 1)
-    size = _HALF * job.tokens / layout.tp * shape.hidden
+    size = job.number_bytes * job.tokens / layout.tp * shape.hidden
     exchange = 4 * job.machine.all_to_all_s(size, shape.top_k, group, once_a_node=not job.efa)
     if job.efa and group.across > 1:
         return fixed + constants.routing_efa_s + exchange * (1 - constants.expert_hidden_efa)
@@ -55,7 +58,7 @@ def gathering_s(job: Job) -> float:
     if not layout.sharding.of_parameters or layout.dp <= 1:
         return 0.0
     experts = job.shape.expert_parameters / layout.expert_ranks
-    size = _HALF * (job.shape.shared_layer_parameters / layout.tp + experts)
+    size = job.number_bytes * (job.shape.shared_layer_parameters / layout.tp + experts)
     group = job.machine.group(layout.dp * layout.cp, layout.tp)
     deepspeed = layout.sharding is Sharding.DEEPSPEED_ZERO3
     gather = job.machine.single_card_all_gather_s if deepspeed else job.machine.all_gather_s
@@ -73,7 +76,7 @@ def pipeline_s(job: Job) -> float:
     layout = job.layout
     if layout.pp <= 1:
         return 0.0
-    size = _HALF * job.tokens * job.shape.hidden / layout.tp
+    size = job.number_bytes * job.tokens * job.shape.hidden / layout.tp
     within = layout.accelerators <= job.machine.accelerator.link_domain
     seen = 1.0 if layout.virtual_stages == 1 else training_constants().slowed
     return 2 * layout.virtual_stages * seen * job.machine.send_s(size, within=within)
@@ -103,4 +106,4 @@ def _reduced_s(job: Job, parameters: float, ranks: float, stride: float) -> floa
     group, machine = job.machine.group(ranks, stride), job.machine
     if job.layout.sharding is Sharding.NONE:
         return machine.all_reduce_s(_FULL * parameters, group)
-    return machine.all_gather_s(_FULL * parameters, group) + machine.all_gather_s(_HALF * parameters, group)
+    return machine.all_gather_s(_FULL * parameters, group) + machine.all_gather_s(job.number_bytes * parameters, group)

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from corral.forecast.training.job import Job
 from corral.forecast.training.layout import Layout, Recompute, Sharding
-from corral.forecast.training.memory import MIXED, Memory, StateBytes, memory_of
+from corral.forecast.training.memory import Memory, memory_of
+from corral.forecast.training.state import MIXED, StateBytes
 
 _MOST_MICRO_BATCH = 64  # sequences; more than any published run gave to one accelerator
 
@@ -24,7 +25,14 @@ class Change:
 
 def job_memory(job: Job, state: StateBytes = MIXED) -> Memory:
     """What the run needs on the accelerator that needs most."""
-    return memory_of(job.shape, job.layout, job.seq_len, state=state, micro_batches=job.micro_batches)
+    return memory_of(
+        job.shape,
+        job.layout,
+        job.seq_len,
+        state=state,
+        micro_batches=job.micro_batches,
+        offload_optimizer=job.offload_optimizer,
+    )
 
 
 def fits(job: Job, state: StateBytes = MIXED) -> bool:

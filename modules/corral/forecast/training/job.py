@@ -11,8 +11,12 @@ from corral.forecast.training.shape import ModelShape
 
 
 class Precision(StrEnum):
-    """Numbers that matrix products of layers take; embeddings, output and attention stay in 16 bits."""
+    """Numbers that matrix products of layers take; embeddings, output and attention have 16 bits at least.
 
+    FP32 keeps everything in 32 bits and multiplies in TF32, where an accelerator has that.
+    """
+
+    FP32 = "fp32"
     BF16 = "bf16"
     FP16 = "fp16"
     FP8 = "fp8"
@@ -21,7 +25,7 @@ class Precision(StrEnum):
     @property
     def bits(self) -> int:
         """Their width."""
-        return {"fp8": 8, "fp4": 4}.get(self.value, 16)
+        return {"fp32": 32, "fp8": 8, "fp4": 4}.get(self.value, 16)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +33,8 @@ class Job:
     """One run: what is trained, how it is laid out, on what. `global_batch` is in sequences.
 
     `fused_attention`: flash attention, which never writes the scores. `efa`: nodes are joined by it, where libraries
-    for mixtures of experts (DeepEP) do not run and every token is sent once for each expert.
+    for mixtures of experts (DeepEP) do not run and every token is sent once for each expert. `offload_optimizer`: the
+    host has the optimizer's state and steps it.
     """
 
     shape: ModelShape
@@ -40,6 +45,7 @@ class Job:
     precision: Precision
     fused_attention: bool = True
     efa: bool = False
+    offload_optimizer: bool = False
 
     @property
     def accelerators(self) -> float:
@@ -62,11 +68,16 @@ class Job:
         return self.precision.bits < 16
 
     @property
+    def number_bytes(self) -> int:
+        """Bytes of a number of what layers keep and exchange."""
+        return 4 if self.precision is Precision.FP32 else 2
+
+    @property
     def product_flops(self) -> float:
         """FLOP/s of large products in this precision."""
         return self.machine.accelerator.reached_flops(self.precision.bits)
 
     @property
     def wide_flops(self) -> float:
-        """FLOP/s of large products in 16 bits."""
-        return self.machine.accelerator.reached_flops(16)
+        """FLOP/s of large products in 16 bits, or in what all numbers have."""
+        return self.machine.accelerator.reached_flops(max(16, self.precision.bits))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from corral.forecast.training.layout import Layout, Recompute
 from corral.forecast.training.shape import ModelShape
+from corral.forecast.training.state import StateBytes
 
 GIB = 2**30
 _FP32 = 4  # bytes
@@ -17,29 +18,11 @@ _FRAGMENTED = 0.05  # of what is in use: holes of the allocator. Both UNVERIFIED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StateBytes:
-    """Bytes for each parameter. `optimizer` has the fp32 master copy and both moments of Adam."""
-
-    weights: float
-    gradients: float
-    optimizer: float
-
-    @property
-    def total(self) -> float:
-        """All of them."""
-        return self.weights + self.gradients + self.optimizer
-
-
-MIXED = StateBytes(weights=2, gradients=2, optimizer=12)  # ZeRO, arXiv:1910.02054
-MEGATRON = StateBytes(weights=2, gradients=4, optimizer=12)  # Korthikanti et al., arXiv:2205.05198, Figure 1
-FSDP2 = StateBytes(weights=4, gradients=4, optimizer=8)  # fp32 shards; the 16-bit copy of a layer lives while it works
-PURE_BF16 = StateBytes(weights=2, gradients=2, optimizer=4)  # stas00/ml-engineering, training/performance
-EIGHT_BIT_ADAM = StateBytes(weights=2, gradients=2, optimizer=6)  # same, with an fp32 master copy
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """Bytes on the accelerator that needs most. `gathered`: layers that are whole while they work (ZeRO-3)."""
+    """Bytes on the accelerator that needs most. `gathered`: layers that are whole while they work (ZeRO-3).
+
+    `host`: what the host's memory has instead, for this accelerator; it is in no sum.
+    """
 
     weights: float
     gradients: float
@@ -48,6 +31,7 @@ class Memory:
     activations: float
     logits: float
     reserve: float
+    host: float = 0.0
 
     @property
     def static(self) -> float:
@@ -65,10 +49,19 @@ class Memory:
         return self.total / GIB
 
 
-def memory_of(shape: ModelShape, layout: Layout, seq_len: int, *, state: StateBytes, micro_batches: int) -> Memory:
+def memory_of(
+    shape: ModelShape,
+    layout: Layout,
+    seq_len: int,
+    *,
+    state: StateBytes,
+    micro_batches: int,
+    offload_optimizer: bool = False,
+) -> Memory:
     """What the run needs on the first or the last pipeline stage, whichever is more."""
     stages = {0, layout.pp - 1}
-    return max((_stage(shape, layout, seq_len, state, micro_batches, stage) for stage in stages), key=lambda m: m.total)
+    needs = [_stage(shape, layout, seq_len, state, micro_batches, stage, offload_optimizer) for stage in stages]
+    return max(needs, key=lambda memory: memory.total)
 
 
 def static_bytes(parameters: float, state: StateBytes, layout: Layout, ranks: float) -> tuple[float, float, float]:
@@ -140,7 +133,13 @@ def logits_bytes(shape: ModelShape, layout: Layout, seq_len: float) -> float:
 
 
 def _stage(
-    shape: ModelShape, layout: Layout, seq_len: int, state: StateBytes, micro_batches: int, stage: int
+    shape: ModelShape,
+    layout: Layout,
+    seq_len: int,
+    state: StateBytes,
+    micro_batches: int,
+    stage: int,
+    offload_optimizer: bool,
 ) -> Memory:
     shared, experts = stage_parameters(shape, layout, stage)
     data = layout.dp * layout.cp
@@ -152,14 +151,16 @@ def _stage(
             strict=True,
         )
     ]
+    parts, host = ([*parts[:2], 0.0], parts[2]) if offload_optimizer else (parts, 0.0)
+    wide = state.numbers / 2  # the formulas are those of 16-bit numbers
     held = layers_in_flight(shape, layout, micro_batches) if stage == 0 else shape.layers / layout.pp
-    kept = layer_activation_bytes(shape, layout, seq_len, layout.recompute, quadratic=False)
+    kept = wide * layer_activation_bytes(shape, layout, seq_len, layout.recompute, quadratic=False)
     working = (
-        layer_activation_bytes(shape, layout, seq_len, Recompute.NONE, quadratic=False)
+        wide * layer_activation_bytes(shape, layout, seq_len, Recompute.NONE, quadratic=False)
         if layout.recompute in (Recompute.FULL, Recompute.OPERATORS)
         else 0.0
     )
-    gathered = _gathered(shape, layout)
+    gathered = _gathered(shape, layout, state.numbers)
     logits = logits_bytes(shape, layout, seq_len) if stage == layout.pp - 1 else 0.0
     used = sum(parts) + gathered + held * kept + working + logits
     return Memory(
@@ -170,11 +171,12 @@ def _stage(
         activations=held * kept + working,
         logits=logits,
         reserve=_RESERVE_GIB * GIB + _FRAGMENTED * used,
+        host=host,
     )
 
 
-def _gathered(shape: ModelShape, layout: Layout) -> float:
-    """Layers that ZeRO-3 has made whole: 16-bit weights of two and the gradients of one.
+def _gathered(shape: ModelShape, layout: Layout, numbers: float) -> float:
+    """Layers that ZeRO-3 has made whole: weights of two and the gradients of one, of so many bytes each.
 
     In a pipeline all layers of the stage stay whole until the step ends, with their gradients in fp32.
     """
@@ -182,5 +184,5 @@ def _gathered(shape: ModelShape, layout: Layout) -> float:
         return 0.0
     layer = shape.shared_layer_parameters / layout.tp + shape.expert_parameters / layout.expert_ranks
     if layout.pp > 1:
-        return shape.layers / layout.pp * layer * (2 + _FP32)
-    return _LIVE_LAYERS * layer * 2 + layer * 2
+        return shape.layers / layout.pp * layer * (numbers + _FP32)
+    return (_LIVE_LAYERS + 1) * layer * numbers

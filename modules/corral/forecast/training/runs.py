@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from corral.forecast.training.fit import fits, largest_micro_batch
 from corral.forecast.training.job import Job
 from corral.forecast.training.layout import Sharding
-from corral.forecast.training.memory import MIXED, PURE_BF16, StateBytes
 from corral.forecast.training.network import machine_of
 from corral.forecast.training.rows import REQUIRED, Row, read_rows
 from corral.forecast.training.run_cells import is_aws, layout_of, machine_gbps, model_of, precision_of, shape_of
 from corral.forecast.training.speed import forecast_speed
+from corral.forecast.training.state import MIXED, PURE_BF16, StateBytes
 from corral.spec.errors import SpecErrors
 
 _MOST_BUBBLE = 0.3  # of the work: nobody lets so much of a cluster idle where schedules can be interleaved

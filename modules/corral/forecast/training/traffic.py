@@ -6,28 +6,27 @@ from corral.catalog.training_constants import training_constants
 from corral.forecast.training.layout import Layout
 from corral.forecast.training.shape import ModelShape
 
-_BYTES = 2  # of a 16-bit number
 _GRADIENT = 8  # an fp32 gradient is read and written
 _CAST = 4  # a 16-bit input is read, and written twice in 8 bits: as it is and transposed
 
 
-def activation_bytes_per_token(shape: ModelShape, layout: Layout, *, narrow: bool) -> float:
+def activation_bytes_per_token(shape: ModelShape, layout: Layout, *, size: int = 2, narrow: bool) -> float:
     """Forward traffic of one token in one layer of one tensor-parallel rank; the backward pass moves twice as much.
 
     Each matrix product reads its inputs and writes its output; norms, residual sums and the MLP's activation read and
-    write theirs. `narrow`: the inputs of products are cast to 8 bits first.
+    write theirs. `size`: bytes of a number; `narrow`: the inputs of products are cast to 8 bits first.
     """
     h = shape.hidden
     queries, keys = shape.heads * shape.head_dim, 2 * shape.kv_heads * shape.head_dim
     mlp = shape.mlps_in_use * shape.ffn
-    wide = (2 * 2 + 2 * 3) * h * _BYTES  # two norms, two sums
+    wide = (2 * 2 + 2 * 3) * h * size  # two norms, two sums
     products = (h + queries + keys) + (queries + h) + shape.mlps_in_use * 2 * h
     products += mlp * (3 if shape.gated else 2)
     core = 2 * queries + keys
     activation = mlp * (3 if shape.gated else 2)
     routing = 6 * h * shape.mlps_in_use if shape.is_moe else 0
     cast = _CAST * (2 * h + queries + mlp) if narrow else 0
-    split = (products * training_constants().products_traffic_seen + core + activation + routing) * _BYTES + cast
+    split = (products * training_constants().products_traffic_seen + core + activation + routing) * size + cast
     return wide / (layout.tp if layout.sequence_parallel else 1) + split / layout.tp
 
 
@@ -39,8 +38,8 @@ def score_bytes_per_token(shape: ModelShape, layout: Layout, seq_len: float) -> 
     return training_constants().score_bytes * shape.heads * seq_len / layout.tp
 
 
-def weight_bytes(shape: ModelShape, layout: Layout, *, narrow: bool) -> float:
+def weight_bytes(shape: ModelShape, layout: Layout, *, size: int = 2, narrow: bool) -> float:
     """Traffic of one layer's weights for one micro-batch: read three times, and gradients added up in fp32."""
     shared = shape.shared_layer_parameters / layout.tp
     experts = shape.expert_parameters / layout.expert_ranks
-    return (shared + experts) * (3 * (1 if narrow else _BYTES) + _GRADIENT) * training_constants().products_traffic_seen
+    return (shared + experts) * (3 * (1 if narrow else size) + _GRADIENT) * training_constants().products_traffic_seen
