@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
+import layouts
 import programs
 import reconcile
 import resume
@@ -20,6 +21,7 @@ PARTS: Sequence[tuple[str, Callable[[int], list[Row]], int]] = (
     ("the ResumeProgram", programs.rows, programs.ROUNDS),
     ("resuming, each side in a box of its own", resume.rows, resume.ROUNDS),
     ("comparing Slurm with EC2", reconcile.rows, reconcile.ROUNDS),
+    ("choosing layouts of training", layouts.rows, layouts.ROUNDS),
 )
 
 

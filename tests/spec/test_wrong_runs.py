@@ -79,7 +79,7 @@ from runs import SHAPE, layout, outcome
         ),
         (
             {"layout": layout(pipeline=64, data=1)},
-            ("layout.pipeline: 64 stages of 32 layers - use a divisor of 32, or of 34",),
+            ("layout.pipeline: 64 stages of 32 layers - use a divisor of 32, or of up to 3 more",),
         ),
         (
             {"layout": layout(virtual_stages=3)},

@@ -11,7 +11,7 @@ from typing import Any
 
 from corral.catalog.instances import InstanceType
 from corral.catalog.names import UnknownName
-from corral.catalog.tables import read_toml
+from corral.catalog.tables import read_csv, read_toml
 
 BITS = (32, 16, 8, 4)  # widths of numbers for which a peak may be known
 _TWO_WAYS = 2  # vendors add both directions of a link
@@ -24,8 +24,8 @@ class AcceleratorModel:
     `achievable` is the share of the peak that the best matrix multiplication reaches, `training_share` the share of
     that which those of whole runs reach (calibrated). `link_gb_per_s` adds both directions; `link_domain` devices are
     joined by it, and `network_gbps` is what one of them usually has of its node's network. `borrowed` names the models
-    whose measurements stand in for missing ones. `has_bf16`: whether it multiplies bf16, not fp16 alone. `on_aws`:
-    families that have it; empty where none has.
+    whose measurements stand in for missing ones. `has_bf16`: whether it multiplies bf16, not fp16 alone. `calibrated`:
+    its training share is its own. `on_aws`: families that have it; empty where none has.
     """
 
     name: str
@@ -42,6 +42,7 @@ class AcceleratorModel:
     on_aws: tuple[str, ...]
     borrowed: tuple[str, ...]
     has_bf16: bool
+    calibrated: bool
     note: str | None
 
     @property
@@ -56,6 +57,8 @@ class AcceleratorModel:
 
     def width(self, bits: int) -> int:
         """The width in which numbers of this one are multiplied: its own, or the next wider that has a peak."""
+        if bits in self.peak_tflops:
+            return bits
         return min(width for width in self.peak_tflops if width >= min(bits, max(self.peak_tflops)))
 
     def peak_flops(self, bits: int) -> float:
@@ -91,6 +94,12 @@ def accelerator_of(machine: InstanceType) -> AcceleratorModel | None:
     return next((model for model in accelerators().values() if machine.family in model.on_aws), None)
 
 
+@cache
+def published_runs(name: str) -> int:
+    """How many published runs there are on the model of this name, of those that corral ships."""
+    return sum(_folded(row["accelerator"]) == _folded(name) for row in read_csv("training_runs.csv"))
+
+
 def _folded(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
@@ -114,6 +123,7 @@ def _accelerator(name: str, rows: Mapping[str, Any]) -> AcceleratorModel:
         on_aws=tuple(row["on_aws"]),
         borrowed=lenders,
         has_bf16=row.get("bf16", True),
+        calibrated="training_share" in row,
         note=row.get("note"),
     )
 

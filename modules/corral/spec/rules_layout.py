@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from corral.catalog.models import TransformerModel
+from corral.catalog.models import TransformerModel, stage_layers
 from corral.spec.errors import Finding
 from corral.spec.run import LayoutSpec
 
@@ -33,18 +33,6 @@ def data_ranks(layout: LayoutSpec, accelerators: int) -> int:
     return layout.data or max(1, accelerators // (layout.tensor * layout.pipeline * layout.context))
 
 
-def stage_layers(model: TransformerModel, stages: int) -> int | None:
-    """Layers of a stage; None where the stages cannot be equal.
-
-    The embedding and the output may count as a layer each, so that the first and the last stage have one less, as
-    Llama 3 405B had (126 layers on 16 stages; arXiv:2407.21783, 3.3.2).
-    """
-    for layers in (model.layers, model.layers + 2):
-        if layers % stages == 0:
-            return layers // stages
-    return None
-
-
 def _check_degrees(layout: LayoutSpec, laid: Laid) -> Iterator[Finding]:
     degrees = {"tensor": layout.tensor, "pipeline": layout.pipeline, "context": layout.context}
     product = layout.tensor * layout.pipeline * layout.context
@@ -64,10 +52,12 @@ def _check_model(layout: LayoutSpec, laid: Laid) -> Iterator[Finding]:
     if model.heads % layout.tensor:
         message = f"{layout.tensor} does not divide the {model.heads} heads of {model.name} - use a divisor"
         yield Finding(("layout", "tensor"), message)
-    layers = stage_layers(model, layout.pipeline)
-    if layout.pipeline > model.layers or layers is None:
-        message = f"{layout.pipeline} stages of {model.layers} layers - use a divisor of {model.layers}"
-        yield Finding(("layout", "pipeline"), f"{message}, or of {model.layers + 2}")
+    layers = stage_layers(model.layers, layout.pipeline)
+    if layers is None:
+        message = (
+            f"{layout.pipeline} stages of {model.layers} layers - use a divisor of {model.layers}, or of up to 3 more"
+        )
+        yield Finding(("layout", "pipeline"), message)
     elif layers % layout.virtual_stages:
         message = f"{layout.virtual_stages} parts of a stage of {layers} layers - use a divisor of {layers}"
         yield Finding(("layout", "virtual_stages"), message)

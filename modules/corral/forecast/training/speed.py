@@ -148,7 +148,12 @@ def bubble_s(stage_s: float, micro_batches: int, stages: int, virtual_stages: in
     return stage_s * (stages - 1) / (virtual_stages * micro_batches)
 
 
-def _with_stragglers(job: Job, parts: StepParts) -> StepParts:
+def straggling(job: Job) -> float:
+    """How many times longer a step takes because among many nodes one is always slow."""
     nodes = max(1.0, job.accelerators / min(_NODE, job.machine.accelerator.link_domain))
+    return 1 + training_constants().straggler * math.log2(nodes)
+
+
+def _with_stragglers(job: Job, parts: StepParts) -> StepParts:
     seconds = {field.name: getattr(parts, field.name) for field in fields(parts)}
-    return StepParts(**{**seconds, "stragglers": parts.total * training_constants().straggler * math.log2(nodes)})
+    return StepParts(**{**seconds, "stragglers": parts.total * (straggling(job) - 1)})

@@ -1,0 +1,48 @@
+"""Open jobs and declared runs for the tests of the search and of what a run comes to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from corral.catalog.accelerators import find_accelerator
+from corral.catalog.models import find_model
+from corral.forecast.training.declared import shape_of
+from corral.forecast.training.job import Precision
+from corral.forecast.training.network import machine_of
+from corral.forecast.training.open_job import OpenJob
+from corral.spec.files import Environment, read_environment
+from corral.spec.queues import NodesSpec
+from corral.spec.run import RunSpec
+from corral.spec.run_files import read_run_wishes
+from environments import PROJECT
+
+
+def open_job(
+    model: str, nodes: int, batch: int, *, seq_len: int = 8192, accelerator: str = "H100-80", **others: Any
+) -> OpenJob:
+    """On nodes of eight, with 230 GiB of the host's memory for each accelerator."""
+    given = {"precision": Precision.BF16, "host_gib": 230.0, **others}
+    return OpenJob(
+        shape=shape_of(find_model(model)),
+        machine=machine_of(find_accelerator(accelerator), None),
+        nodes=nodes,
+        per_node=8,
+        seq_len=seq_len,
+        global_batch=batch,
+        **given,
+    )
+
+
+def environment(instance_type: str = "p5.48xlarge", **queue: Any) -> Environment:
+    """The shipped `train`, its queue of up to 2048 machines of this type."""
+    shipped = read_environment(PROJECT, "train")
+    changes = {"instance_type": instance_type, "nodes": NodesSpec(min=0, max=2048), **queue}
+    queues = (shipped.cluster.queues[0].model_copy(update=changes),)
+    return replace(shipped, cluster=shipped.cluster.model_copy(update={"queues": queues}))
+
+
+def run(model: str, nodes: int, *, instance_type: str = "p5.48xlarge", efa: str = "auto", **fields: Any) -> RunSpec:
+    """A run of this model on so many machines, with sequences of 8192."""
+    raw = {"model": model, "nodes": nodes, "tokens": "1T", "sequence_length": 8192, "batch_sequences": 512, **fields}
+    return read_run_wishes(raw, where="run.yaml", environment=environment(instance_type, efa=efa)).checked()

@@ -1,0 +1,192 @@
+"""What a declared run comes to: memory, parts of a step, speed, days, how sure it is, what bounds it."""
+
+from __future__ import annotations
+
+import pytest
+from declared_runs import open_job, run
+
+from corral.catalog.models import models
+from corral.forecast.training.certainty import certainty_of
+from corral.forecast.training.declared import shape_of
+from corral.forecast.training.outcome import RunForecast, forecast_run
+from corral.forecast.training.reasons import PARTS, bound_by, communication_warning, layout_words
+from corral.forecast.training.speed import StepParts
+from corral.spec.errors import SpecErrors
+
+OVER_BY_HAND = {"deepseek-v3"}  # latent attention counts as plain attention
+
+
+@pytest.mark.parametrize("name", [name for name in models() if name not in OVER_BY_HAND])
+def test_a_model_has_as_many_parameters_as_its_publisher_counts(name: str) -> None:
+    model = models()[name]
+    assert shape_of(model).parameters / 1e9 == pytest.approx(model.parameters_b, rel=5e-4)
+
+
+def by_hand(**fields: object) -> RunForecast:
+    """Llama 3 70B on 16 x 8 H100, laid out by hand."""
+    layout = {"tensor": 8, "pipeline": 4, "virtual_stages": 5}
+    return forecast_run(run("llama3-70b", 16, **{"batch_sequences": 1024, "layout": layout, **fields}))
+
+
+def chosen() -> RunForecast:
+    return forecast_run(run("llama3-8b", 2))
+
+
+def test_a_declared_layout_is_taken_as_it_is() -> None:
+    forecast = by_hand()
+    assert (layout_words(forecast.layout), forecast.choice) == (
+        "TP 8, PP 4, DP 4, 5 virtual stages, zero1, micro-batch 1",
+        None,
+    )
+
+
+def test_a_layout_to_be_chosen_is_the_best_that_was_found() -> None:
+    forecast = chosen()
+    assert forecast.choice is not None and forecast.choice.best is not None
+    assert forecast.layout == forecast.choice.best.layout
+
+
+def test_days_are_tokens_by_speed() -> None:
+    forecast = by_hand()
+    assert forecast.days == pytest.approx(1e12 / forecast.speed.tokens_per_s / 86400)
+
+
+def test_hours_of_accelerators_are_days_of_all_of_them() -> None:
+    forecast = by_hand()
+    assert forecast.accelerator_hours == pytest.approx(forecast.days * 24 * 128)
+
+
+def test_steps_take_all_tokens() -> None:
+    assert by_hand(tokens="1T").steps == 119210  # 1e12 / (1024 x 8192), rounded up
+
+
+def test_mfu_counts_six_flops_a_parameter_and_token() -> None:
+    forecast = by_hand()
+    six_n = 6 * 70_553_706_496 * forecast.speed.tokens_per_s_per_accelerator / 989e12
+    assert forecast.mfu == pytest.approx(six_n)
+
+
+def test_hfu_counts_what_is_computed_again() -> None:
+    layout = {"tensor": 8, "pipeline": 4, "virtual_stages": 5}
+    plain, full = (by_hand(layout={**layout, "recompute": how}) for how in ("none", "full"))
+    assert plain.hfu == plain.mfu_with_attention
+    assert full.hfu / full.mfu_with_attention == pytest.approx(1.33, abs=0.01)
+
+
+def test_the_range_of_days_is_that_of_dense_models() -> None:
+    forecast = by_hand()
+    assert [round(days / forecast.days, 3) for days in forecast.days_range] == [0.909, 1.111]
+
+
+@pytest.mark.parametrize(
+    ("job", "off"),
+    [
+        (open_job("llama3-8b", 2, 64), 0.1),
+        (open_job("llama3-8b", 2, 64, accelerator="A100-40"), 0.1),
+        (open_job("mixtral-8x7b", 2, 64), 0.3),
+        (open_job("llama3-8b", 2, 64, accelerator="H200"), 0.3),
+        (open_job("llama3-8b", 2, 64, accelerator="Trainium1"), 0.3),
+        (open_job("llama3-8b", 2, 64, seq_len=131072), 0.3),
+        (open_job("llama3-8b", 2, 64, efa=False), 0.3),
+        (open_job("llama3-8b", 2, 64, offload_optimizer=True), 0.3),
+    ],
+    ids=lambda value: getattr(value, "machine", None) and value.machine.accelerator.name,
+)
+def test_what_few_runs_were_published_of_is_less_sure(job: object, off: float) -> None:
+    assert certainty_of(job).off == off  # type: ignore[arg-type]
+
+
+def test_what_does_not_fit_says_what_to_change_first() -> None:
+    forecast = forecast_run(run("llama3-70b", 16, batch_sequences=1024, layout={"tensor": 8, "sharding": "none"}))
+    assert (forecast.fits, forecast.change) == (
+        False,
+        "shard the parameters too (zero3, FSDP)",
+    )
+
+
+def test_where_no_layout_fits_the_run_has_to_change() -> None:
+    forecast = forecast_run(run("llama3-405b", 4, layout="choose"))
+    assert (forecast.fits, forecast.change, forecast.efficiency) == (False, "use 16 nodes instead of 4", None)
+
+
+def test_a_batch_that_cannot_be_divided_is_an_error_of_the_file() -> None:
+    with pytest.raises(SpecErrors) as caught:
+        forecast_run(run("llama3-8b", 2048, batch_sequences=7))
+    assert str(caught.value) == (
+        "run.yaml: batch_sequences: 7 sequences cannot be divided among 16384 accelerators in any layout"
+        " - use a multiple of the accelerators, or other nodes"
+    )
+
+
+def test_one_node_is_as_efficient_as_itself() -> None:
+    efficiency = forecast_run(run("llama3-8b", 1)).efficiency
+    assert efficiency is not None and (efficiency.nodes, efficiency.share) == (1, 1.0)
+
+
+def test_many_nodes_are_less_efficient_than_the_fewest_that_do() -> None:
+    efficiency = forecast_run(run("llama3-8b", 256)).efficiency
+    assert efficiency is not None
+    assert (efficiency.nodes, round(efficiency.share, 2)) == (1, 0.74)
+
+
+def test_little_work_among_many_is_warned_of() -> None:
+    forecast = forecast_run(run("llama3-8b", 2048))
+    assert (forecast.bound, forecast.warnings) == (
+        "network",
+        (
+            "44% of a step is communication that nothing hides, most of it exchange of gradients and weights"
+            " - try a larger batch, or fewer accelerators",
+        ),
+    )
+
+
+def test_a_large_batch_is_bound_by_compute_without_a_warning() -> None:
+    forecast = chosen()
+    assert (forecast.bound, forecast.warnings) == ("compute", ())
+
+
+def parts(**seconds: float) -> StepParts:
+    return StepParts(**{**dict.fromkeys(PARTS, 0.0), "products": 1.0, **seconds})
+
+
+@pytest.mark.parametrize(
+    ("seconds", "bound"),
+    [({}, "compute"), ({"memory_bound": 2.0}, "memory"), ({"tensor": 2.0}, "network"), ({"bubble": 2.0}, "bubble")],
+)
+def test_a_step_is_bound_by_the_largest_of_its_kinds(seconds: dict[str, float], bound: str) -> None:
+    assert bound_by(parts(**seconds)) == bound
+
+
+def test_a_fifth_of_communication_is_no_warning() -> None:
+    assert communication_warning(parts(tensor=0.25)) is None
+
+
+def test_more_than_a_fifth_is() -> None:
+    assert communication_warning(parts(tensor=0.3)) == (
+        "23% of a step is communication that nothing hides, most of it tensor-parallel exchange"
+        " - try less tensor parallelism, or larger matrices"
+    )
+
+
+def test_machines_of_one_accelerator_have_no_link() -> None:
+    forecast = forecast_run(run("llama3-8b", 16, instance_type="p5.4xlarge"))
+    assert (forecast.job.machine.accelerator.link_domain, forecast.layout.tp) == (1, 1)
+
+
+def test_without_efa_the_network_is_told_to_be_too_good() -> None:
+    assert forecast_run(run("llama3-8b", 2, efa="off")).assumed == (
+        "without EFA: TCP is taken to reach what EFA does, which is too fast",
+    )
+
+
+def test_offload_takes_the_optimizer_from_the_accelerator_and_time_from_the_run() -> None:
+    layout = {"sharding": "zero1"}
+    here, there = (forecast_run(run("llama3-8b", 2, layout=layout, offload=where)) for where in ("none", "optimizer"))
+    assert (there.memory.optimizer, there.memory.host) == (0.0, here.memory.optimizer)
+    assert there.speed.parts.optimizer > here.speed.parts.optimizer
+
+
+def test_fp32_runs_at_half_of_the_peak_and_keeps_twice_as_much() -> None:
+    wide, narrow = (forecast_run(run("llama3-8b", 2, layout={}, precision=how)) for how in ("fp32", "bf16"))
+    assert wide.speed.parts.products / narrow.speed.parts.products == pytest.approx(2, abs=0.02)  # the loss is in both
+    assert wide.memory.activations == 2 * narrow.memory.activations
