@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from corral.catalog.accelerators import accelerators, find_accelerator
+from corral.catalog.accelerators import accelerator_of, accelerators, find_accelerator, published_runs
 from corral.catalog.collectives import find_curve, measured_curves
-from corral.catalog.instances import instance_types
+from corral.catalog.instances import find_instance_type, instance_types
 from corral.catalog.names import UnknownName
 
 ON_AWS = [(family, model) for model in accelerators().values() for family in model.on_aws]
@@ -81,6 +81,23 @@ def test_shares_are_shares() -> None:
         if not 0 < share <= 1
     ]
     assert wrong == []
+
+
+def test_runs_are_counted_by_accelerator() -> None:
+    assert [published_runs(name) for name in ("A100-80", "Trainium1", "CS-3")] == [41, 1, 0]
+
+
+def test_a_share_of_its_own_is_calibrated() -> None:
+    assert [find_accelerator(name).calibrated for name in ("A100-40", "H200")] == [True, False]
+
+
+def test_machines_have_the_accelerator_of_their_family() -> None:
+    found = [accelerator_of(find_instance_type(name)) for name in ("p4d.24xlarge", "p5en.48xlarge", "trn1n.32xlarge")]
+    assert [model and model.name for model in found] == ["A100-40", "H200", "Trainium1"]
+
+
+def test_machines_of_which_nothing_is_known_have_none() -> None:
+    assert [accelerator_of(find_instance_type(name)) for name in ("g6.xlarge", "m7i.large")] == [None, None]
 
 
 def test_curves_are_sorted_by_size() -> None:

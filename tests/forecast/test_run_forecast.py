@@ -7,7 +7,7 @@ from declared_runs import open_job, run
 
 from corral.catalog.models import models
 from corral.forecast.training.certainty import certainty_of
-from corral.forecast.training.declared import shape_of
+from corral.forecast.training.declared import open_job_of, shape_of
 from corral.forecast.training.outcome import RunForecast, forecast_run
 from corral.forecast.training.reasons import PARTS, bound_by, communication_warning, layout_words
 from corral.forecast.training.speed import StepParts
@@ -129,6 +129,15 @@ def test_many_nodes_are_less_efficient_than_the_fewest_that_do() -> None:
     assert (efficiency.nodes, round(efficiency.share, 2)) == (1, 0.74)
 
 
+def test_efficiency_is_against_the_fewest_nodes_that_fit() -> None:
+    efficiency = forecast_run(run("llama3-70b", 8)).efficiency
+    assert efficiency is not None and efficiency.nodes == 2
+
+
+def test_the_host_has_nine_tenths_of_its_memory_for_the_run() -> None:
+    assert open_job_of(run("llama3-8b", 2)).host_gib == pytest.approx(2048 / 8 * 0.9)
+
+
 def test_little_work_among_many_is_warned_of() -> None:
     forecast = forecast_run(run("llama3-8b", 2048))
     assert (forecast.bound, forecast.warnings) == (
@@ -179,11 +188,23 @@ def test_without_efa_the_network_is_told_to_be_too_good() -> None:
     )
 
 
+def test_zero2_with_several_micro_batches_is_told_to_be_too_good() -> None:
+    assert forecast_run(run("llama3-8b", 2, layout={"sharding": "zero2"})).assumed == (
+        "zero2 with several micro-batches: gradients are taken to be reduced once a step, which is too fast",
+    )
+
+
+def test_the_largest_micro_batch_divides_what_a_rank_has() -> None:
+    layout = {"tensor": 8, "recompute": "full"}
+    assert forecast_run(run("llama3-8b", 1, batch_sequences=12, layout=layout)).largest_micro_batch == 12
+
+
 def test_offload_takes_the_optimizer_from_the_accelerator_and_time_from_the_run() -> None:
     layout = {"sharding": "zero1"}
     here, there = (forecast_run(run("llama3-8b", 2, layout=layout, offload=where)) for where in ("none", "optimizer"))
     assert (there.memory.optimizer, there.memory.host) == (0.0, here.memory.optimizer)
-    assert there.speed.parts.optimizer > here.speed.parts.optimizer
+    each = 8_030_261_248 / 16  # parameters of a rank: 6 bytes over its link, 30 in the host's memory
+    assert there.speed.parts.optimizer == pytest.approx(each * (6 / 12e9 + 30 / 25e9), rel=1e-3)
 
 
 def test_fp32_runs_at_half_of_the_peak_and_keeps_twice_as_much() -> None:

@@ -84,6 +84,11 @@ def test_heads_are_divided_evenly() -> None:
     assert tensor == {1, 2, 4, 8}
 
 
+def test_heads_of_keys_are_divided_or_copied_evenly() -> None:
+    tensor = {mesh.tp for mesh in meshes(open_job("mixtral-8x22b", 3, 96))}  # 48 heads, 8 of keys: not by 3 or 6
+    assert tensor == {1, 2, 4, 8}
+
+
 def test_tensor_parallelism_stays_where_links_are() -> None:
     assert max(mesh.tp for mesh in meshes(open_job("gpt3-175b", 16, 1024, seq_len=2048))) == 8
 

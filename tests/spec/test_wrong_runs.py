@@ -86,6 +86,17 @@ from runs import SHAPE, layout, outcome
             ("layout.virtual_stages: 3 parts of a stage of 8 layers - use a divisor of 8",),
         ),
         (
+            {"layout": layout(pipeline=1, data=64)},
+            ("layout.virtual_stages: is for pipelines, this layout has none - leave it out",),
+        ),
+        (
+            {"layout": layout(), "batch_sequences": 64},
+            (
+                "layout.virtual_stages: interleaving takes micro-batches in groups of 4, and a data rank has 2"
+                " - use a multiple of 4, or 1 virtual stage",
+            ),
+        ),
+        (
             {"layout": layout(context=16, data=1), "sequence_length": 8200},
             ("layout.context: 16 does not divide sequence_length 8200 - use a divisor",),
         ),

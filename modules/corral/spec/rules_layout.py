@@ -58,6 +58,8 @@ def _check_model(layout: LayoutSpec, laid: Laid) -> Iterator[Finding]:
             f"{layout.pipeline} stages of {model.layers} layers - use a divisor of {model.layers}, or of up to 3 more"
         )
         yield Finding(("layout", "pipeline"), message)
+    elif layout.virtual_stages > 1 and layout.pipeline == 1:
+        yield Finding(("layout", "virtual_stages"), "is for pipelines, this layout has none - leave it out")
     elif layers % layout.virtual_stages:
         message = f"{layout.virtual_stages} parts of a stage of {layers} layers - use a divisor of {layers}"
         yield Finding(("layout", "virtual_stages"), message)
@@ -86,3 +88,9 @@ def _check_batch(layout: LayoutSpec, laid: Laid) -> Iterator[Finding]:
     elif batch // data % layout.micro_batch:
         message = f"{layout.micro_batch} does not divide the {batch // data} sequences of a data rank - use a divisor"
         yield Finding(("layout", "micro_batch"), message)
+    elif layout.virtual_stages > 1 and batch // data // layout.micro_batch % layout.pipeline:
+        count = batch // data // layout.micro_batch
+        message = f"interleaving takes micro-batches in groups of {layout.pipeline}, and a data rank has {count}"
+        yield Finding(
+            ("layout", "virtual_stages"), f"{message} - use a multiple of {layout.pipeline}, or 1 virtual stage"
+        )

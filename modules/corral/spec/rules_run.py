@@ -25,7 +25,7 @@ _BITS = {"fp32": 32, "fp16": 16, "bf16": 16, "fp8": 8}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Runground:
+class RunSurroundings:
     """What a run file is judged against: the environment that it is to run in."""
 
     base: BaseSpec
@@ -52,23 +52,23 @@ class Runground:
         return self.catalogue.instance_type(queue.instance_type)
 
 
-def check(wishes: RunWishes, ground: Runground) -> Iterator[Finding]:
+def check(wishes: RunWishes, around: RunSurroundings) -> Iterator[Finding]:
     """What is wrong with this run in this environment."""
     yield from _check_model(wishes)
     yield from _check_batch(wishes)
-    yield from _check_places(wishes, ground)
-    queue = ground.queue_of(wishes)
+    yield from _check_places(wishes, around)
+    queue = around.queue_of(wishes)
     if queue is None:
-        hint = suggestion(wishes.queue or "", ground.queues)
-        yield Finding(("queue",), f"{wishes.queue!r} is not a queue of {ground.cluster.name!r} - {hint}")
+        hint = suggestion(wishes.queue or "", around.queues)
+        yield Finding(("queue",), f"{wishes.queue!r} is not a queue of {around.cluster.name!r} - {hint}")
         return
     if wishes.nodes is not None and wishes.nodes > queue.nodes.max:
         message = f"{wishes.nodes} is more than queue {queue.name!r} may have - use {queue.nodes.max} or less"
         yield Finding(("nodes",), f"{message}, or a larger nodes.max there")
-    machine = ground.machine_of(queue)
+    machine = around.machine_of(queue)
     accelerator = accelerator_of(machine)
     if machine.accelerator is None or accelerator is None:
-        yield Finding(("queue",), _no_figures(queue, machine, ground))
+        yield Finding(("queue",), _no_figures(queue, machine, around))
         return
     yield from _check_precision(wishes, machine, accelerator)
     model = model_of(wishes)
@@ -139,16 +139,16 @@ def _check_batch(wishes: RunWishes) -> Iterator[Finding]:
         yield Finding((where,), f"a step of {step} tokens is more than the run's {wishes.tokens} - use fewer")
 
 
-def _check_places(wishes: RunWishes, ground: Runground) -> Iterator[Finding]:
+def _check_places(wishes: RunWishes, around: RunSurroundings) -> Iterator[Finding]:
     places = (
         (("checkpoint", "to"), wishes.checkpoint and wishes.checkpoint.to),
         (("loader", "from"), wishes.loader and wishes.loader.source),
     )
-    known = ground.file_systems
+    known = around.file_systems
     for loc, name in places:
         if name and name not in known:
             hint = suggestion(name, known) if known else "there is none; declare one under storage"
-            yield Finding(loc, f"{name!r} is not a file system of {ground.cluster.name!r} or its base - {hint}")
+            yield Finding(loc, f"{name!r} is not a file system of {around.cluster.name!r} or its base - {hint}")
     if wishes.checkpoint and not wishes.checkpoint.to and not known:
         message = "is missing, and neither the cluster nor its base has a file system - declare one under storage"
         yield Finding(("checkpoint", "to"), message)
@@ -164,9 +164,9 @@ def _check_precision(wishes: RunWishes, machine: InstanceType, accelerator: Acce
         yield Finding(("precision",), f"{accelerator.name} of {machine.name} has no {wanted} - use {usable}")
 
 
-def _no_figures(queue: QueueSpec, machine: InstanceType, ground: Runground) -> str:
+def _no_figures(queue: QueueSpec, machine: InstanceType, around: RunSurroundings) -> str:
     """Why nothing can be forecast for this queue, and which ones would do."""
-    fit = [one.name for one in ground.cluster.queues if accelerator_of(ground.machine_of(one))]
+    fit = [one.name for one in around.cluster.queues if accelerator_of(around.machine_of(one))]
     use = f"use {', '.join(fit)}" if fit else "no queue of this cluster has others"
     if machine.accelerator is None:
         return f"{queue.name!r} is of {machine.name}, which has no accelerators - {use}"

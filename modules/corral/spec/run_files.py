@@ -10,7 +10,7 @@ from corral.spec.errors import SpecError, SpecErrors
 from corral.spec.files import Environment
 from corral.spec.parse import Outcome, read_wishes
 from corral.spec.problems import shown
-from corral.spec.rules_run import Runground, batch_sequences, check, model_of
+from corral.spec.rules_run import RunSurroundings, batch_sequences, check, model_of
 from corral.spec.run import CheckpointSpec, LoaderSpec, RunSpec, RunWishes
 from corral.spec.yaml_parts import UNREADABLE, Torn
 from corral.spec.yaml_text import read_document
@@ -30,15 +30,15 @@ def read_run(path: Path, environment: Environment) -> RunSpec:
 
 def read_run_wishes(raw: Mapping[str, Any], *, where: str, environment: Environment) -> Outcome[RunSpec]:
     """The run that this raw data declares, or None, and every mistake in it; `where` names its file in errors."""
-    ground = Runground(base=environment.base, cluster=environment.cluster, catalogue=environment.catalogue)
-    wishes, errors = read_wishes(RunWishes, raw, where, lambda wishes: check(wishes, ground))
-    return Outcome(spec=None if errors or wishes is None else _settled(wishes, where, ground), errors=errors)
+    around = RunSurroundings(base=environment.base, cluster=environment.cluster, catalogue=environment.catalogue)
+    wishes, errors = read_wishes(RunWishes, raw, where, lambda wishes: check(wishes, around))
+    return Outcome(spec=None if errors or wishes is None else _settled(wishes, where, around), errors=errors)
 
 
-def _settled(wishes: RunWishes, where: str, ground: Runground) -> RunSpec:
-    model, queue, batch = model_of(wishes), ground.queue_of(wishes), batch_sequences(wishes)
+def _settled(wishes: RunWishes, where: str, around: RunSurroundings) -> RunSpec:
+    model, queue, batch = model_of(wishes), around.queue_of(wishes), batch_sequences(wishes)
     assert model is not None and queue is not None and batch is not None
-    machine = ground.machine_of(queue)
+    machine = around.machine_of(queue)
     return RunSpec(
         file=where,
         model=model,
@@ -52,21 +52,21 @@ def _settled(wishes: RunWishes, where: str, ground: Runground) -> RunSpec:
         machine=machine,
         nodes=wishes.nodes or queue.nodes.max,
         efa=bool(machine.efa_maximum) and queue.efa != "off",
-        checkpoint=_checkpoint(wishes.checkpoint, ground),
-        loader=_loader(wishes.loader, ground),
+        checkpoint=_checkpoint(wishes.checkpoint, around),
+        loader=_loader(wishes.loader, around),
     )
 
 
-def _checkpoint(wishes: CheckpointSpec | None, ground: Runground) -> CheckpointSpec | None:
+def _checkpoint(wishes: CheckpointSpec | None, around: RunSurroundings) -> CheckpointSpec | None:
     if wishes is None or wishes.to:
         return wishes
-    return wishes.model_copy(update={"to": ground.file_systems[0]})
+    return wishes.model_copy(update={"to": around.file_systems[0]})
 
 
-def _loader(wishes: LoaderSpec | None, ground: Runground) -> LoaderSpec | None:
+def _loader(wishes: LoaderSpec | None, around: RunSurroundings) -> LoaderSpec | None:
     if wishes is None or wishes.source:
         return wishes
-    return wishes.model_copy(update={"source": next(iter(ground.file_systems), None)})
+    return wishes.model_copy(update={"source": next(iter(around.file_systems), None)})
 
 
 def _fields(value: Any, where: str, torn: tuple[SpecError, ...]) -> Mapping[str, Any]:

@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from corral.catalog.accelerators import AcceleratorModel, accelerator_of
 from corral.catalog.instances import InstanceType
 from corral.catalog.models import TransformerModel
-from corral.forecast.training.job import Precision
+from corral.forecast.training.job import Job, Precision
 from corral.forecast.training.layout import Layout, Recompute, Sharding
 from corral.forecast.training.network import machine_of
 from corral.forecast.training.open_job import OpenJob
@@ -59,8 +59,8 @@ def layout_of(spec: LayoutSpec, accelerators: int) -> Layout:
     )
 
 
-def assumptions(run: RunSpec) -> Iterator[str]:
-    """What the forecast takes for granted about this run, a sentence each."""
+def assumptions(run: RunSpec, job: Job) -> Iterator[str]:
+    """What the forecast takes for granted about this run as it is laid out, a sentence each."""
     model = _accelerator(run.machine)
     if run.nodes > 1 and not run.efa:
         yield "without EFA: TCP is taken to reach what EFA does, which is too fast"
@@ -68,6 +68,8 @@ def assumptions(run: RunSpec) -> Iterator[str]:
         yield f"measured shares of {lender} stand in for those that nobody measured on {model.name}"
     if run.model.note:
         yield f"{run.model.name}: {run.model.note}"
+    if job.layout.sharding is Sharding.ZERO2 and job.micro_batches > 1:
+        yield "zero2 with several micro-batches: gradients are taken to be reduced once a step, which is too fast"
     if run.offload_optimizer:
         yield "the host's links and memory are figures that nobody measured for this"
 

@@ -16,6 +16,7 @@ from corral.forecast.training.shape import ModelShape
 from corral.forecast.training.state import usual_state
 
 _MOST_MICRO_BATCH = 16  # sequences; more than any published run of several gave to one accelerator
+_LARGEST_MICRO_BATCH = 64  # sequences; beyond that nothing is gained
 _LEAST_CONTEXT = 4096  # tokens of a sequence on one rank; no published run of training_runs.csv had fewer
 _MOST_TENSOR = 16  # ranks; no published run of a rack-scale domain had more
 # Selective recomputation is what flash attention does anyway, so that it is none.
@@ -107,6 +108,17 @@ def variants(job: OpenJob, mesh: Layout) -> Iterator[tuple[int, Recompute, int]]
         parts = _divisors(layers, layers) if mesh.pp > 1 and count % mesh.pp == 0 else [1]
         for recompute, virtual in product(RECOMPUTES, parts):
             yield size, recompute, virtual
+
+
+def largest_micro_batch(job: OpenJob, layout: Layout) -> int | None:
+    """The largest that divides what a rank has and fits; None where not even a single sequence does."""
+    local = job.global_batch // int(layout.dp)
+    fitting = [
+        size
+        for size in _divisors(local, _LARGEST_MICRO_BATCH)
+        if job.missing_gib(job.memory(replace(layout, micro_batch=size))) <= 0
+    ]
+    return max(fitting, default=None)
 
 
 def _tensor(job: OpenJob) -> list[int]:

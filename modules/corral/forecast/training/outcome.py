@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from corral.forecast.training.certainty import Certainty, certainty_of
 from corral.forecast.training.choose import Choice, choose, fits_somehow
 from corral.forecast.training.declared import assumptions, layout_of, open_job_of
-from corral.forecast.training.fit import first_change, largest_micro_batch
+from corral.forecast.training.fit import first_change
 from corral.forecast.training.flops import hardware_flops_per_token
 from corral.forecast.training.job import Job
 from corral.forecast.training.layout import Layout
 from corral.forecast.training.memory import Memory
-from corral.forecast.training.open_job import OpenJob
+from corral.forecast.training.open_job import OpenJob, largest_micro_batch
 from corral.forecast.training.reasons import bound_by, communication_warning
 from corral.forecast.training.speed import Speed, accelerator_hours, forecast_speed, parallel_efficiency
 from corral.forecast.training.state import usual_state
@@ -26,7 +26,10 @@ from corral.spec.run import RunSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Efficiency:
-    """T1/(n Tn): what an accelerator does, of what it does on so few nodes, the fewest that the run fits."""
+    """T1/(n Tn): what an accelerator does, of what it does on so few nodes, the fewest that the run fits.
+
+    It is more than 1 where those must compute again what many have the memory to keep.
+    """
 
     nodes: int
     share: float
@@ -104,7 +107,7 @@ def forecast_run(run: RunSpec) -> RunForecast:
         memory=memory,
         memory_gib=job.machine.accelerator.memory_gib,
         missing_gib=missing,
-        largest_micro_batch=largest_micro_batch(job, usual_state(job.precision, layout.sharding)),
+        largest_micro_batch=largest_micro_batch(open_job, layout),
         change=_change(job, choice) if missing > 0 else None,
         speed=speed,
         hfu=each * hardware_flops_per_token(job.shape, job.seq_len, layout.recompute) / peak,
@@ -115,7 +118,7 @@ def forecast_run(run: RunSpec) -> RunForecast:
         accelerator_hours=hours,
         certainty=certainty_of(open_job),
         warnings=(warning,) if warning else (),
-        assumed=tuple(assumptions(run)),
+        assumed=tuple(assumptions(run, job)),
     )
 
 
