@@ -9,7 +9,7 @@ from corral.catalog.models import models
 from corral.forecast.training.certainty import certainty_of
 from corral.forecast.training.declared import open_job_of, shape_of
 from corral.forecast.training.outcome import RunForecast, forecast_run
-from corral.forecast.training.reasons import PARTS, bound_by, communication_warning, layout_words
+from corral.forecast.training.reasons import PARTS, bound_by, communication_warning, layout_words, memory_warning
 from corral.forecast.training.speed import StepParts
 from corral.spec.errors import SpecErrors
 
@@ -174,6 +174,18 @@ def test_more_than_a_fifth_is() -> None:
     assert communication_warning(parts(tensor=0.3)) == (
         "23% of a step is communication that nothing hides, most of it tensor-parallel exchange"
         " - try less tensor parallelism, or larger matrices"
+    )
+
+
+@pytest.mark.parametrize("used", [69.0, 81.0])
+def test_a_memory_with_room_or_without_is_not_warned_of(used: float) -> None:
+    assert memory_warning(used, 80.0) is None
+
+
+def test_a_memory_that_is_nearly_full_is_warned_of() -> None:
+    assert memory_warning(79.0, 80.0) == (
+        "99% of the memory is in use by formulas that are often 15% off"
+        " - try some steps before paying for all, or recompute more"
     )
 
 

@@ -17,7 +17,7 @@ from corral.forecast.training.job import Job
 from corral.forecast.training.layout import Layout
 from corral.forecast.training.memory import Memory
 from corral.forecast.training.open_job import OpenJob, largest_micro_batch
-from corral.forecast.training.reasons import bound_by, communication_warning
+from corral.forecast.training.reasons import bound_by, communication_warning, memory_warning
 from corral.forecast.training.speed import Speed, accelerator_hours, forecast_speed, parallel_efficiency
 from corral.forecast.training.state import usual_state
 from corral.spec.errors import SpecError, SpecErrors
@@ -99,13 +99,14 @@ def forecast_run(run: RunSpec) -> RunForecast:
     speed, missing = forecast_speed(job), open_job.missing_gib(memory)
     hours = accelerator_hours(speed, run.tokens)
     each, peak = speed.tokens_per_s_per_accelerator, job.machine.accelerator.peak_flops(16)
-    warning = communication_warning(speed.parts)
+    limit = job.machine.accelerator.memory_gib
+    warnings = (communication_warning(speed.parts), memory_warning(memory.total_gib, limit))
     return RunForecast(
         run=run,
         job=job,
         choice=choice,
         memory=memory,
-        memory_gib=job.machine.accelerator.memory_gib,
+        memory_gib=limit,
         missing_gib=missing,
         largest_micro_batch=largest_micro_batch(open_job, layout),
         change=_change(job, choice) if missing > 0 else None,
@@ -117,7 +118,7 @@ def forecast_run(run: RunSpec) -> RunForecast:
         days=hours / open_job.accelerators / 24,
         accelerator_hours=hours,
         certainty=certainty_of(open_job),
-        warnings=(warning,) if warning else (),
+        warnings=tuple(filter(None, warnings)),
         assumed=tuple(assumptions(run, job)),
     )
 

@@ -31,6 +31,7 @@ _LESS: Mapping[str, str] = {
     "data": "try a larger batch, or fewer accelerators",
 }
 _WARNED = 0.2  # of a step; a usual threshold of monitoring
+_FULL = 1 / 1.15  # of the memory, beyond which it may be that it does not fit
 _EQUAL = 0.001  # of a step: below that two layouts are as fast
 
 
@@ -59,6 +60,17 @@ def communication_warning(parts: StepParts) -> str | None:
         return None
     name = max(_LESS, key=lambda part: _seconds(parts, part))
     return f"{share:.0%} of a step is communication that nothing hides, most of it {PARTS[name]} - {_LESS[name]}"
+
+
+def memory_warning(used: float, available: float) -> str | None:
+    """The warning that it fits by less than the formulas of memory are off; None where there is room, or it does not.
+
+    They are within 15 % of most measured peaks (docs/forecast.md, "How sure is it").
+    """
+    if not _FULL * available < used <= available:
+        return None
+    full = f"{used / available:.0%} of the memory is in use by formulas that are often 15% off"
+    return f"{full} - try some steps before paying for all, or recompute more"
 
 
 def bound_by(parts: StepParts) -> str:
