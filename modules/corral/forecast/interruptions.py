@@ -1,0 +1,138 @@
+"""How often a job is interrupted, by its machines and by the spot market. What that costs is in `reliability`.
+
+Rates are ranges, since what is published differs. Failures are taken as independent and equally likely at any time
+(a Poisson process): rates add up, and n machines fail n times as often.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from corral.catalog.reliability import (
+    Cause,
+    FailureStudy,
+    MeasuredJobs,
+    SpotBand,
+    failure_studies,
+    measured_jobs,
+)
+from corral.forecast.money import HOURS_PER_MONTH
+
+_SECONDS_PER_HOUR = 3600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InterruptionRate:
+    """How often one cause interrupts the job, in an hour. `high_per_h` is None where nothing bounds it."""
+
+    cause: Cause
+    low_per_h: float
+    high_per_h: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interruptions:
+    """All that interrupts a job, by cause; `sources` say where the rates are from."""
+
+    rates: tuple[InterruptionRate, ...]
+    sources: tuple[str, ...]
+
+    @property
+    def low_per_h(self) -> float:
+        """The least that is to be expected in an hour."""
+        return sum(rate.low_per_h for rate in self.rates)
+
+    @property
+    def high_per_h(self) -> float | None:
+        """The most that is to be expected in an hour; None where a cause has no bound."""
+        known = [rate.high_per_h for rate in self.rates if rate.high_per_h is not None]
+        return sum(known) if len(known) == len(self.rates) else None
+
+    @property
+    def longest_mtbf_s(self) -> float:
+        """Mean time between interruptions, at best; infinite where none is expected."""
+        return mtbf_s(self.low_per_h)
+
+    @property
+    def shortest_mtbf_s(self) -> float | None:
+        """Mean time between interruptions, at worst; None where a cause has no bound."""
+        return None if self.high_per_h is None else mtbf_s(self.high_per_h)
+
+    def plus(self, other: Interruptions) -> Interruptions:
+        """Both together."""
+        return Interruptions(rates=(*self.rates, *other.rates), sources=(*self.sources, *other.sources))
+
+
+def mtbf_s(per_h: float) -> float:
+    """Mean time between interruptions of this rate; infinite where there are none."""
+    return _SECONDS_PER_HOUR / per_h if per_h else math.inf
+
+
+def machine_interruptions(
+    accelerators: int,
+    *,
+    studies: Sequence[FailureStudy] | None = None,
+    jobs: Sequence[MeasuredJobs] | None = None,
+) -> Interruptions:
+    """What failures and maintenance of the machines do to a job that needs all of them, by cause.
+
+    From the study with the lowest rate to the one with the highest, times accelerators; the high end is that of
+    measured jobs where these failed more often, as small ones do. The parts of each cause are those of the studies
+    that tell them. Without `studies` and `jobs`: all that are published.
+    """
+    known = failure_studies() if studies is None else tuple(studies)
+    measured = measured_jobs() if jobs is None else tuple(jobs)
+    each = [study.per_accelerator_h for study in known]
+    low = min(each, default=0.0) * accelerators
+    high = max(max(each, default=0.0) * accelerators, _measured_per_h(accelerators, measured))
+    return Interruptions(
+        rates=tuple(
+            InterruptionRate(cause=cause, low_per_h=low * part, high_per_h=high * part) for cause, part in _parts(known)
+        ),
+        sources=(*(study.source for study in known), *(job.source for job in measured)),
+    )
+
+
+def spot_interruptions(instances: int, band: SpotBand) -> Interruptions:
+    """What the spot market does to a job that needs all of these instances.
+
+    A share p of instances that are taken back in a month is a rate of -ln(1 - p) / 730 h for each. Nothing says that
+    they go one by one: where AWS takes several at once, the job is interrupted less often.
+    """
+    high = None if band.high is None else _per_h(band.high) * instances
+    rate = InterruptionRate(cause=Cause.SPOT, low_per_h=_per_h(band.low) * instances, high_per_h=high)
+    return Interruptions(rates=(rate,), sources=(f"{band.source}: {band.label} a month",))
+
+
+def chance_of_none(per_h: float, hours: float) -> float:
+    """The probability that nothing interrupts a job of so many hours: exp(-T / MTBF)."""
+    return math.exp(-per_h * hours)
+
+
+def _per_h(share_per_month: float) -> float:
+    return -math.log1p(-share_per_month) / HOURS_PER_MONTH
+
+
+def _measured_per_h(accelerators: int, jobs: Sequence[MeasuredJobs]) -> float:
+    """The measured rate of a job of this size: log-log between two sizes, in proportion below, constant above."""
+    if not jobs:
+        return 0.0
+    first, last = jobs[0], jobs[-1]
+    if accelerators <= first.accelerators:
+        return first.per_h * accelerators / first.accelerators
+    if accelerators >= last.accelerators:
+        return last.per_h
+    right = next(place for place, job in enumerate(jobs) if job.accelerators > accelerators)
+    below, above = jobs[right - 1], jobs[right]
+    way = math.log(accelerators / below.accelerators) / math.log(above.accelerators / below.accelerators)
+    return math.exp((1 - way) * math.log(below.per_h) + way * math.log(above.per_h))
+
+
+def _parts(studies: Sequence[FailureStudy]) -> tuple[tuple[Cause, float], ...]:
+    """The part of each cause in these studies; in all that are published where none of these tells."""
+    telling = [study for study in studies if study.causes] or [study for study in failure_studies() if study.causes]
+    counts = {cause: sum(study.causes.get(cause, 0) for study in telling) for cause in Cause}
+    total = sum(counts.values())
+    return tuple((cause, count / total) for cause, count in counts.items() if count)
