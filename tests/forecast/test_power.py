@@ -1,0 +1,92 @@
+"""Power and energy against published figures; what each assumes stands in its test."""
+
+from __future__ import annotations
+
+import pytest
+
+from corral.catalog.accelerators import accelerators, find_accelerator
+from corral.catalog.names import UnknownName
+from corral.catalog.power import ServerPower, find_effectiveness, server_of, training_load
+from corral.forecast.power import Site, accelerators_energy_mwh, cluster_power, mixed_power, node_power
+
+BARE = Site(pue=1.0)
+
+
+def server(name: str) -> ServerPower:
+    found = server_of(find_accelerator(name))
+    assert found is not None
+    return found
+
+
+def test_220000_gpus_of_the_h100_s_class_come_out_near_300_mw() -> None:
+    # Colossus 1: "more than 300 megawatts" and "over 220,000 NVIDIA GPUs" (Anthropic, May 2026). Assumed: all in
+    # servers like DGX H100 (10.2 kW for eight) at full load, liquid cooling with PUE 1.07, no network beside it.
+    assert cluster_power(server("H100-80"), 220_000, Site(pue=1.07)).total_kw == pytest.approx(300_000, rel=0.01)
+
+
+def test_a_mix_of_150000_h100_50000_h200_and_20000_gb200_comes_out_near_300_mw() -> None:
+    # The same, as H100, H200 and GB200 (xAI). Assumed: the mix; 80 % load, 10 % for network and storage, PUE 1.15.
+    parts = [(server("H100-80"), 150_000), (server("H200"), 50_000), (server("GB200"), 20_000)]
+    total_kw = mixed_power(parts, Site(pue=1.15, load=0.8, network_part=0.1)).total_kw
+    assert total_kw == pytest.approx(300_000, rel=0.05)
+
+
+def test_100000_h100_come_out_near_the_150_mw_that_colossus_began_with() -> None:
+    site = Site(pue=1.07, network_part=0.1)  # full load; 10 % for network and storage: assumed
+    assert cluster_power(server("H100-80"), 100_000, site).total_kw == pytest.approx(150_000, rel=0.01)
+
+
+def test_32_dgx_b200_take_458_kw() -> None:
+    assert 32 * node_power(server("B200"), BARE).total_kw == pytest.approx(458, rel=0.002)
+
+
+def test_a_dgx_h100_takes_10_2_kw_of_which_its_gpus_have_5_6() -> None:
+    power = node_power(server("H100-80"), BARE)
+    assert (power.total_kw, power.accelerators_kw) == (pytest.approx(10.2), pytest.approx(5.6))
+
+
+def test_energy_of_bloom() -> None:
+    # Luccioni et al., arXiv:2211.02001: 1,082,990 h x 400 W = 433,196 kWh.
+    assert accelerators_energy_mwh(1_082_990, 400) == pytest.approx(433.196)
+
+
+def test_energy_of_llama_65b() -> None:
+    # Touvron et al., arXiv:2302.13971, Table 15: 1,022,362 h x 400 W x PUE 1.1 = 449 MWh.
+    assert accelerators_energy_mwh(1_022_362, 400, pue=1.1) == pytest.approx(449, rel=0.003)
+
+
+def test_energy_of_gpt_3() -> None:
+    # Patterson et al., arXiv:2104.10350: 10,000 V100 at 330 W for 14.8 days, PUE 1.1: 1,287 MWh.
+    assert accelerators_energy_mwh(10_000 * 14.8 * 24, 330, pue=1.1) == pytest.approx(1287, rel=0.003)
+
+
+def test_the_site_takes_what_pue_adds() -> None:
+    power = cluster_power(server("H100-80"), 80, Site(pue=1.15, load=0.5, network_part=0.1))
+    assert (power.computers_kw, power.site_kw) == (pytest.approx(56.1), pytest.approx(8.415))
+
+
+def test_energy_is_power_by_time() -> None:
+    assert node_power(server("H100-80"), BARE).energy_mwh(1000) == pytest.approx(10.2)
+
+
+def test_an_accelerator_without_a_published_server_has_an_estimate_that_says_so() -> None:
+    found = server("L40S")
+    assert (found.estimated, found.most_w) == (True, pytest.approx(8 * 350 * 1.8))
+
+
+def test_an_accelerator_without_published_power_has_none() -> None:
+    assert server_of(find_accelerator("Trainium2")) is None
+
+
+def test_every_server_has_power_left_for_its_host() -> None:
+    servers = [found for model in accelerators().values() if (found := server_of(model))]
+    assert [found.name for found in servers if found.host_w <= 0] == []
+
+
+def test_an_unknown_operator_names_those_that_there_are() -> None:
+    with pytest.raises(UnknownName, match="aws, google, meta, microsoft"):
+        find_effectiveness("nobody")
+
+
+def test_load_in_training_is_a_range() -> None:
+    assert (training_load().low, training_load().high) == (0.7, 1.0)
