@@ -1,4 +1,4 @@
-"""What a tool writes is current: data files, and the tables of docs/catalog.md; the page's example can be used."""
+"""What a tool writes is current: data files, tables of the docs; the example in docs/catalog.md can be used."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from corral.catalog import reference, reliability_reference
 from corral.catalog.problems import CatalogueErrors
 from corral.catalog.project import parse_catalogue
-from corral.catalog.reference import fill
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "catalog.md"
@@ -22,7 +22,14 @@ def test_a_data_file_is_what_the_tool_writes(name: str) -> None:
 
 
 def test_the_tables_are_current() -> None:
-    assert fill(PAGE.read_text()) == PAGE.read_text(), "python -m corral.catalog.reference docs/catalog.md"
+    assert reference.fill(PAGE.read_text()) == PAGE.read_text(), "python -m corral.catalog.reference docs/catalog.md"
+
+
+def test_the_tables_of_reliability_are_current() -> None:
+    text = (ROOT / "docs" / "reliability.md").read_text()
+    assert reliability_reference.fill(text) == text, (
+        "python -m corral.catalog.reliability_reference docs/reliability.md"
+    )
 
 
 def test_the_example_adds_a_type_and_its_price() -> None:

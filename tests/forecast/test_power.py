@@ -31,11 +31,6 @@ def test_a_mix_of_150000_h100_50000_h200_and_20000_gb200_comes_out_near_300_mw()
     assert total_kw == pytest.approx(300_000, rel=0.05)
 
 
-def test_100000_h100_come_out_near_the_150_mw_that_colossus_began_with() -> None:
-    site = Site(pue=1.07, network_part=0.1)  # full load; 10 % for network and storage: assumed
-    assert cluster_power(server("H100-80"), 100_000, site).total_kw == pytest.approx(150_000, rel=0.01)
-
-
 def test_32_dgx_b200_take_458_kw() -> None:
     assert 32 * node_power(server("B200"), BARE).total_kw == pytest.approx(458, rel=0.002)
 

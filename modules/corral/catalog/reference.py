@@ -21,15 +21,20 @@ _PLACE = re.compile(r"(?<=<!-- table: )(\w+)( -->\n).*?(?=<!-- end -->)", re.DOT
 def fill(page: str) -> str:
     """The page with the tables that its marks name: `<!-- table: images -->` to `<!-- end -->`."""
     tables = {
-        "accelerated": _table(_accelerated(machine) for machine in _types(accelerated=True)),
-        "plain": _table(_plain(machine) for machine in _types(accelerated=False)),
-        "lustre": _table(_lustre(row) for row in lustre_choices()),
-        "images": _table(_image(profile) for profile in image_profiles().values() if not profile.box),
+        "accelerated": table(_accelerated(machine) for machine in _types(accelerated=True)),
+        "plain": table(_plain(machine) for machine in _types(accelerated=False)),
+        "lustre": table(_lustre(row) for row in lustre_choices()),
+        "images": table(_image(profile) for profile in image_profiles().values() if not profile.box),
     }
+    return filled(page, tables)
+
+
+def filled(page: str, tables: Mapping[str, str]) -> str:
+    """The page with these tables between its marks."""
     return _PLACE.sub(lambda place: f"{place[1]}{place[2]}{tables[place[1]]}", page)
 
 
-def _table(rows: Iterator[Mapping[str, str]]) -> str:
+def table(rows: Iterator[Mapping[str, str]]) -> str:
     """The rows as a Markdown table; their keys are its head."""
     listed = list(rows)
     cells: Sequence[Sequence[str]] = [
