@@ -108,6 +108,10 @@ def test_a_simulated_job_takes_as_long_as_the_forecast(job: JobHabits, mtbf_s: f
     assert simulated_s(work_s, interval_s, job, mtbf_s, seed=1) == pytest.approx(wall_s, rel=0.02)
 
 
+def test_recovery_is_detection_restart_and_warm_up() -> None:
+    assert Recovery(detect_s=60, restart_s=540, warm_up_s=30).total_s == 630
+
+
 def test_an_asynchronous_checkpoint_loses_what_was_computed_while_it_was_written() -> None:
     at_once, behind = habits(2, 300), habits(2, 300, durable_s=302)
     shares = [time_shares(600, job, 1.0).progress for job in (at_once, behind)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -142,6 +144,12 @@ def test_one_node_has_of_96_000_gib_at_most(interface: Interface, efa: bool, gbp
     assert rate.bytes_per_s == pytest.approx(min(gbps / 8 * GB, deployment.disk_write_mbps_per_tib * 93.75 * MB))
 
 
+def test_servers_with_less_network_than_disks_want_a_larger_file_system() -> None:
+    slow = replace(persistent(1000), network_baseline_mbps_per_tib=100)
+    found = lustre_for(60 * GB, 60, slow, MANY)
+    assert (found.system.size_gib, found.rate.limit) == (12_000, Limit.SERVERS)  # 10 TiB are 10,240 GiB
+
+
 def test_a_small_network_is_the_limit_of_its_nodes() -> None:
     system = LustreChoice(deployment=persistent(1000), size_gib=96_000)
     rate = lustre_rate(system, Clients(nodes=2, network_gbps=10), Way.WRITE)
@@ -254,6 +262,17 @@ def test_s3_gives(nodes: int, connections: int, way: Way, mb_per_s: float, limit
     assert (rate.bytes_per_s / MB, rate.limit) == (pytest.approx(mb_per_s), limit)
 
 
+def test_a_small_network_is_the_limit_of_efs() -> None:
+    rate = efs_rate("us-east-1", Clients(nodes=2, network_gbps=8), Way.READ)
+    assert (rate.bytes_per_s, rate.limit) == (2 * GB, Limit.NODES)
+
+
+def test_two_prefixes_of_s3_take_twice_the_requests() -> None:
+    many = Clients(nodes=1000, network_gbps=100)
+    rate = s3_rate(many, Way.WRITE, connections=1000, part_bytes=8 * MB, prefixes=2)
+    assert rate.bytes_per_s == pytest.approx(56 * GB)
+
+
 def test_98_400_gib_at_60_cents_cost_59_040_usd_a_month() -> None:
     month = lustre_month(LustreChoice(deployment=persistent(1000), size_gib=98_400), PRICES).usd_per_month
     assert month is not None and round(month.high, 2) == 59_040
@@ -272,6 +291,10 @@ def test_storage_without_a_price_has_none() -> None:
 
 def test_16384_gpus_at_150_tokens_read_ten_mb_a_second() -> None:
     assert loader_bytes_per_s(16_384 * 150, 128_256) / MB == pytest.approx(9.8, abs=0.05)
+
+
+def test_ranks_that_read_the_same_sample_read_it_each() -> None:
+    assert loader_bytes_per_s(1000, 50_257, readers_per_token=8) == 16_000
 
 
 @pytest.mark.parametrize(("vocabulary", "size"), [(50_257, 2), (65_536, 2), (65_537, 4)])
