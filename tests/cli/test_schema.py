@@ -77,7 +77,10 @@ def test_outside_of_a_project_the_names_are_the_shipped_ones(tmp_path: Path) -> 
 
 def test_nothing_chosen_is_wrong_input() -> None:
     done = corral("schema")
-    assert (done.returncode, done.stderr) == (2, "corral: name one of base and cluster, or write both with --out DIR\n")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "corral: name one of base, cluster and run, or write the first two with --out DIR\n",
+    )
 
 
 def test_a_directory_that_cannot_be_made_is_told(tmp_path: Path) -> None:
@@ -103,3 +106,8 @@ def test_a_new_project_has_the_schemas_and_its_files_name_them(tmp_path: Path) -
 def test_a_new_project_with_its_schemas_can_be_planned(tmp_path: Path) -> None:
     corral("new", str(tmp_path))
     assert corral("plan", "dev", "--project", str(tmp_path)).returncode == 0
+
+
+def test_run_files_have_a_schema_of_their_own() -> None:
+    document = json.loads(corral("schema", "run").stdout)
+    assert (document["title"], "batch_sequences" in document["properties"]) == ("corral: a run file", True)

@@ -16,10 +16,10 @@ from corral.forecast.intervals import daly_s, young_s
 from corral.forecast.money import Usd
 from corral.forecast.reliability import (
     best_interval_s,
+    course_range,
     effective_time_curve,
-    forecast_run,
-    forecast_run_range,
     interval_penalty,
+    run_course,
     time_shares,
 )
 
@@ -53,20 +53,20 @@ def test_without_failures_there_is_no_interval() -> None:
 def test_1024_gpus_of_rsc_1_have_the_ratio_of_the_paper_s_formula() -> None:
     # 7.9 h between failures, a checkpoint stalls 1 min, a restart takes 10 min: (1 - (u + t/2)/M) / (1 + w/t) = 0.917
     # with Young's t = 30.8 min (arXiv:2410.21680).
-    run = forecast_run(10 * DAY_S, habits(MINUTE_S, 10 * MINUTE_S), 1 / 7.9)
+    run = run_course(10 * DAY_S, habits(MINUTE_S, 10 * MINUTE_S), 1 / 7.9)
     assert (round(run.interval_s / MINUTE_S), round(run.shares.progress, 3)) == (30, 0.917)
 
 
 @pytest.mark.parametrize(("stall_s", "recovery_min"), [(10, 10), (20, 7), (30, 5)])
 def test_llama_3_s_ninety_percent_come_out_with_minutes_of_recovery(stall_s: float, recovery_min: float) -> None:
     # "over 90 % effective training time" (arXiv:2407.21783); the paper tells neither time, so these are assumed.
-    run = forecast_run(54 * DAY_S, habits(stall_s, recovery_min * MINUTE_S), 419 / (54 * 24))
+    run = run_course(54 * DAY_S, habits(stall_s, recovery_min * MINUTE_S), 419 / (54 * 24))
     assert 0.90 < run.shares.progress < 0.93
 
 
 def test_megascale_s_ninety_percent_come_out_with_its_fifteen_minutes() -> None:
     # over 100 recoveries in several weeks of 12,288 GPUs, each under 15 min (arXiv:2402.15627); three weeks assumed.
-    run = forecast_run(21 * DAY_S, habits(10, 15 * MINUTE_S), 100 / (21 * 24))
+    run = run_course(21 * DAY_S, habits(10, 15 * MINUTE_S), 100 / (21 * 24))
     assert run.shares.progress > 0.90
 
 
@@ -104,7 +104,7 @@ def simulated_s(work_s: float, interval_s: float, job: JobHabits, mtbf_s: float,
 )
 def test_a_simulated_job_takes_as_long_as_the_forecast(job: JobHabits, mtbf_s: float, interval_s: float) -> None:
     work_s = 4000 * mtbf_s
-    wall_s = forecast_run(work_s, job, HOUR_S / mtbf_s, interval_s=interval_s).wall_s
+    wall_s = run_course(work_s, job, HOUR_S / mtbf_s, interval_s=interval_s).wall_s
     assert simulated_s(work_s, interval_s, job, mtbf_s, seed=1) == pytest.approx(wall_s, rel=0.02)
 
 
@@ -127,12 +127,12 @@ def test_a_stall_of_nothing_leaves_an_interval() -> None:
 
 
 def test_a_run_that_is_never_interrupted_has_one_checkpoint_at_its_end() -> None:
-    run = forecast_run(DAY_S, habits(60, 600), 0.0)
+    run = run_course(DAY_S, habits(60, 600), 0.0)
     assert (run.interval_s, run.wall_s, run.interruptions, run.undisturbed) == (DAY_S, pytest.approx(DAY_S + 60), 0, 1)
 
 
 def test_a_small_run_is_seldom_interrupted() -> None:
-    found = forecast_run_range(DAY_S, habits(30, 600), machine_interruptions(8))
+    found = course_range(DAY_S, habits(30, 600), machine_interruptions(8))
     assert (found.best.undisturbed, found.worst and found.worst.undisturbed) == (
         pytest.approx(math.exp(-1 / 427.35), rel=1e-6),
         pytest.approx(math.exp(-1 / 47.7)),
@@ -140,7 +140,7 @@ def test_a_small_run_is_seldom_interrupted() -> None:
 
 
 def test_a_job_that_is_interrupted_faster_than_it_recovers_makes_no_progress_and_says_so() -> None:
-    run = forecast_run(DAY_S, habits(60, 600), 360.0)
+    run = run_course(DAY_S, habits(60, 600), 360.0)
     assert (run.wall_s, run.interruptions, run.cost(Usd.exact(1)), run.no_progress) == (
         None,
         None,
@@ -150,11 +150,11 @@ def test_a_job_that_is_interrupted_faster_than_it_recovers_makes_no_progress_and
 
 
 def test_an_absurd_rate_is_no_error() -> None:
-    assert forecast_run(DAY_S, habits(60, 600), 1e300, interval_s=1e300).shares.recovery == 1
+    assert run_course(DAY_S, habits(60, 600), 1e300, interval_s=1e300).shares.recovery == 1
 
 
 def test_interruptions_are_counted_over_the_wall_time() -> None:
-    run = forecast_run(54 * DAY_S, habits(20, 420), 419 / (54 * 24))
+    run = run_course(54 * DAY_S, habits(20, 420), 419 / (54 * 24))
     assert run.interruptions == pytest.approx(419 / run.shares.progress)
 
 
@@ -177,7 +177,7 @@ def test_a_curve_goes_from_end_to_end_in_equal_ratios() -> None:
 
 def test_the_worst_run_is_not_known_where_nothing_bounds_interruptions() -> None:
     often = machine_interruptions(8).plus(spot_interruptions(1, find_spot_band(">20%")))
-    assert forecast_run_range(DAY_S, habits(30, 600), often).worst is None
+    assert course_range(DAY_S, habits(30, 600), often).worst is None
 
 
 STALLS = st.floats(0.1, 7200)
@@ -217,7 +217,7 @@ def test_the_parts_of_the_time_are_all_of_it(
 @settings(deadline=None)
 @given(STALLS, RECOVERIES, st.floats(60, 1e7), st.floats(0, 10))
 def test_interruptions_never_make_a_run_cheaper(stall_s: float, recovery_s: float, work_s: float, per_h: float) -> None:
-    cost = forecast_run(work_s, habits(stall_s, recovery_s), per_h).cost(Usd.exact(98.32))
+    cost = run_course(work_s, habits(stall_s, recovery_s), per_h).cost(Usd.exact(98.32))
     assume(cost is not None)
     assert cost.low >= 98.32 * work_s / HOUR_S  # type: ignore[union-attr]
 

@@ -8,7 +8,7 @@ import pytest
 
 from corral.forecast.habits import Checkpointing, JobHabits, Recovery
 from corral.forecast.interruptions import machine_interruptions
-from corral.forecast.reliability import RunForecast, forecast_run_range
+from corral.forecast.reliability import RunCourse, course_range
 
 PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
 DAY_S, HOUR_S, MINUTE_S = 86400, 3600, 60
@@ -30,8 +30,8 @@ def span(seconds: float) -> str:
     return f"{seconds / MINUTE_S:.0f} min"
 
 
-def runs(accelerators: int, habits: JobHabits) -> tuple[RunForecast, RunForecast]:
-    found = forecast_run_range(30 * DAY_S, habits, machine_interruptions(accelerators))
+def runs(accelerators: int, habits: JobHabits) -> tuple[RunCourse, RunCourse]:
+    found = course_range(30 * DAY_S, habits, machine_interruptions(accelerators))
     assert found.worst is not None
     return found.worst, found.best
 

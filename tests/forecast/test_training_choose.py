@@ -114,10 +114,10 @@ def test_a_loser_is_told_by_the_part_that_makes_most_of_it() -> None:
     found = choose(open_job("llama3-405b", 2048, 2048))
     assert found.best is not None
     assert [why_it_loses(one, found.best) for one in found.others] == [
-        "0.4% slower: exchange of gradients and weights takes 0.4 s more of a step",
-        "5.1% slower: recomputation takes 0.7 s more of a step",
-        "6.4% slower: recomputation takes 0.7 s more of a step",
-        "8.5% slower: the pipeline's bubble takes 0.42 s more of a step",
+        "0.4% slower: 0.4 s of a step more in exchange of gradients and weights",
+        "5.1% slower: 0.7 s of a step more in recomputation",
+        "6.4% slower: 0.7 s of a step more in recomputation",
+        "8.5% slower: 0.42 s of a step more in the pipeline's bubble",
     ]
 
 

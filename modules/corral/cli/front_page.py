@@ -32,9 +32,9 @@ SECTIONS = (
         "Look (no account needed)",
         (
             Entry("new", "DIR", "both Pulumi projects, with an environment of yours"),
-            Entry("plan", "ENV", "what would exist, and what it would cost"),
+            Entry("plan", "ENV", "what would exist and cost; --run: how a run would go"),
             Entry("render", "ENV --out DIR", "every file as it would be deployed"),
-            Entry("schema", "[base|cluster]", "JSON Schema of the two files, for editors"),
+            Entry("schema", "[base|cluster|run]", "JSON Schema of the files, for editors"),
             Entry("forecast", "validate", "training speed, predicted against published runs"),
             Entry("lint-env", "FILE", "NCCL and EFA variables: wrong, harmful, needless"),
         ),

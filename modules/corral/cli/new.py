@@ -20,7 +20,7 @@ from corral.catalog.project import Catalogue, project_catalogue
 from corral.cli import sentences
 from corral.cli.failure import MARK, ExitCode, Failure, at
 from corral.cli.options import Yes, examples, new_app
-from corral.cli.schema import Stack, head_line, schema_file, write_schemas
+from corral.cli.schema import OF_A_PROJECT, Stack, head_line, schema_file, write_schemas
 from corral.model.stack_files import stack_names
 from corral.spec.scaffold import Scaffold, Shipped, Wanted, mistakes, read_shipped, scaffold
 
@@ -91,7 +91,7 @@ def new(
 
 def _require_project(stacks: Path) -> None:
     """Raises Failure unless both projects are there, to which an environment could be added."""
-    if missing := [one for one in Stack if not (stacks / one / "Pulumi.yaml").is_file()]:
+    if missing := [one for one in OF_A_PROJECT if not (stacks / one / "Pulumi.yaml").is_file()]:
         raise Failure(
             f"{stacks} is there already, without {' and '.join(f'{one}/Pulumi.yaml' for one in missing)}: nothing was"
             " written - name another directory",
@@ -101,7 +101,7 @@ def _require_project(stacks: Path) -> None:
 
 def _require_free(stacks: Path, name: str) -> None:
     """Raises Failure where a base or a cluster has this name already."""
-    taken = [stacks / one / f"Pulumi.{name}.yaml" for one in Stack if name in stack_names(stacks / one)]
+    taken = [stacks / one / f"Pulumi.{name}.yaml" for one in OF_A_PROJECT if name in stack_names(stacks / one)]
     if taken:
         files = f"{' and '.join(map(str, taken))} {'are' if len(taken) > 1 else 'is'} there already"
         hint = "`--name NAME` adds an environment of another name"
@@ -170,7 +170,7 @@ def _line(question: str) -> str:
 
 def _write(stacks: Path, made: Scaffold, catalogue: Catalogue) -> None:
     texts = {Stack.BASE: made.base_text, Stack.CLUSTER: made.cluster_text}
-    write_schemas(stacks, catalogue, tuple(one for one in Stack if not schema_file(stacks, one).exists()))
+    write_schemas(stacks, catalogue, tuple(one for one in OF_A_PROJECT if not schema_file(stacks, one).exists()))
     for stack, text in texts.items():
         file = stacks / stack / f"Pulumi.{made.name}.yaml"
         with at(file):
@@ -202,7 +202,7 @@ def _undone(stacks: Path, name: str, *, is_new: bool) -> Iterator[None]:
     except BaseException:
         if is_new:
             rmtree(stacks, ignore_errors=True)
-        for stack in Stack:
+        for stack in OF_A_PROJECT:
             with suppress(OSError):
                 (stacks / stack / f"Pulumi.{name}.yaml").unlink()
         raise

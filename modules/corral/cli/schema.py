@@ -20,30 +20,34 @@ app = new_app()
 
 
 class Stack(StrEnum):
-    """Whose file: the words of the command line."""
+    """Whose file: the words of the command line. The first two are a project's, the last is a run's."""
 
     BASE = "base"
     CLUSTER = "cluster"
+    RUN = "run"
 
 
-Which = Annotated[Stack | None, typer.Argument(metavar="[base|cluster]", help="Only this one; else both, into --out.")]
+OF_A_PROJECT = (Stack.BASE, Stack.CLUSTER)
+Which = Annotated[
+    Stack | None, typer.Argument(metavar="[base|cluster|run]", help="Only this one; else base and cluster, into --out.")
+]
 Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Write base.schema.json and the like there.")]
 
 
 @app.command(epilog=examples("corral schema cluster", "corral schema --out stacks"))
 def schema(stack: Which = None, out: Out = None, project: Project = None) -> None:
-    """Print the JSON Schema of stacks/base/Pulumi.NAME.yaml or stacks/cluster/Pulumi.NAME.yaml, for editors.
+    """Print the JSON Schema of stacks/base/Pulumi.NAME.yaml, of stacks/cluster/Pulumi.NAME.yaml, or of a run file.
 
     In a project it knows the instance types of the project's own catalogue.toml as well.
     Editors with a YAML language server take it by this first line of a stack's file:
     # yaml-language-server: $schema=../cluster.schema.json
     """
-    chosen = tuple(Stack) if stack is None else (stack,)
+    chosen = OF_A_PROJECT if stack is None else (stack,)
     if out is not None:
         for one in write_schemas(out, _catalogue(project), chosen):
             typer.echo(f"wrote {one}")
     elif stack is None:
-        raise Failure("name one of base and cluster, or write both with --out DIR", ExitCode.WRONG_INPUT)
+        raise Failure("name one of base, cluster and run, or write the first two with --out DIR", ExitCode.WRONG_INPUT)
     else:
         show_json(_schema(stack, _catalogue(project)))
 
@@ -58,7 +62,7 @@ def schema_file(directory: Path, stack: Stack) -> Path:
     return directory / f"{stack}.schema.json"
 
 
-def write_schemas(directory: Path, catalogue: Catalogue, chosen: tuple[Stack, ...] = tuple(Stack)) -> tuple[Path, ...]:
+def write_schemas(directory: Path, catalogue: Catalogue, chosen: tuple[Stack, ...] = OF_A_PROJECT) -> tuple[Path, ...]:
     """The files that were written into the directory, which is made if need be."""
     written = []
     with at(directory):
@@ -82,6 +86,8 @@ def _catalogue(chosen: Path | None) -> Catalogue:
 
 
 def _schema(stack: Stack, catalogue: Catalogue) -> Mapping[str, Any]:
-    from corral.spec.schema import json_schema
+    from corral.spec.schema import json_schema, run_schema
 
+    if stack is Stack.RUN:
+        return run_schema()
     return json_schema("corral-base" if stack is Stack.BASE else "corral-cluster", catalogue)

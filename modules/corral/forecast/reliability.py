@@ -31,7 +31,7 @@ class TimeShares:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunForecast:
+class RunCourse:
     """A run of `work_s` without interruptions, as it goes with `per_h` of them.
 
     `interval_s` is the computing between two checkpoints. `wall_s` and `interruptions` (how many) are None where the
@@ -53,11 +53,11 @@ class RunForecast:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunRange:
+class CourseRange:
     """The run with the fewest interruptions to be expected, and with the most; None where nothing bounds them."""
 
-    best: RunForecast
-    worst: RunForecast | None
+    best: RunCourse
+    worst: RunCourse | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +90,7 @@ def best_interval_s(checkpointing: Checkpointing, per_h: float) -> float:
     return max(_SHORTEST_S, checkpointing.behind_s, daly_s(checkpointing.stall_s, mtbf_s(per_h)))
 
 
-def forecast_run(work_s: float, habits: JobHabits, per_h: float, *, interval_s: float | None = None) -> RunForecast:
+def run_course(work_s: float, habits: JobHabits, per_h: float, *, interval_s: float | None = None) -> RunCourse:
     """The run of this much work (more than 0 s), with checkpoints at this interval or the best one.
 
     A run that is shorter than the interval has one checkpoint, at its end.
@@ -99,7 +99,7 @@ def forecast_run(work_s: float, habits: JobHabits, per_h: float, *, interval_s: 
     interval = min(max(wished_s, _SHORTEST_S), work_s)
     shares = time_shares(interval, habits, per_h)
     wall_s = work_s / shares.progress if shares.progress >= _LEAST_PROGRESS else None
-    return RunForecast(
+    return RunCourse(
         work_s=work_s,
         per_h=per_h,
         interval_s=interval,
@@ -111,17 +111,17 @@ def forecast_run(work_s: float, habits: JobHabits, per_h: float, *, interval_s: 
     )
 
 
-def forecast_run_range(
+def course_range(
     work_s: float, habits: JobHabits, interruptions: Interruptions, *, interval_s: float | None = None
-) -> RunRange:
+) -> CourseRange:
     """The run with the fewest and with the most interruptions that are to be expected.
 
     Without an interval each has its best one.
     """
     high = interruptions.high_per_h
-    return RunRange(
-        best=forecast_run(work_s, habits, interruptions.low_per_h, interval_s=interval_s),
-        worst=None if high is None else forecast_run(work_s, habits, high, interval_s=interval_s),
+    return CourseRange(
+        best=run_course(work_s, habits, interruptions.low_per_h, interval_s=interval_s),
+        worst=None if high is None else run_course(work_s, habits, high, interval_s=interval_s),
     )
 
 

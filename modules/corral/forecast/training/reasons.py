@@ -50,7 +50,7 @@ def why_it_loses(candidate: Candidate, best: Candidate) -> str:
         return f"as fast, with {abs(more):.1f} GiB {'more' if more > 0 else 'less'}"
     name = max(PARTS, key=lambda part: _seconds(candidate.parts, part) - _seconds(best.parts, part))
     gain = _seconds(candidate.parts, name) - _seconds(best.parts, name)
-    return f"{slower:.1%} slower: {PARTS[name]} takes {gain:.2g} s more of a step"
+    return f"{slower:.1%} slower: {gain:.2g} s of a step more in {PARTS[name]}"
 
 
 def communication_warning(parts: StepParts) -> str | None:

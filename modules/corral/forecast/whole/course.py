@@ -1,0 +1,204 @@
+"""How long a declared run takes in each market, interruptions and checkpoints with it, and what all of it costs.
+
+Spot instances: which share of a type AWS takes back in a month is not in the catalogue, so the range of its bands is
+taken, from the lowest to where the highest begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from corral.catalog.power import effectiveness, network_part, server_of, training_load
+from corral.catalog.reliability import SpotBand, spot_bands
+from corral.forecast.bill import CostForecast
+from corral.forecast.capacity import NO_COUNTS, Counts, Supply, supplies
+from corral.forecast.interruptions import Interruptions, machine_interruptions, spot_interruptions
+from corral.forecast.money import Sum, Usd
+from corral.forecast.power import Site, cluster_power
+from corral.forecast.prices import PriceList, Service
+from corral.forecast.reliability import CourseRange, course_range
+from corral.forecast.training.outcome import RunForecast
+from corral.forecast.whole.saving import Saving
+from corral.model.cluster import ClusterPlan, QueuePlan
+from corral.model.markets import Market
+
+_HOURS_PER_DAY, _SECONDS_PER_DAY = 24, 86_400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """From the least to the most. `high` is None where nothing bounds it."""
+
+    low: float
+    high: float | None
+
+    def times(self, factor: float) -> Span:
+        """So many times both ends."""
+        return Span(low=self.low * factor, high=None if self.high is None else self.high * factor)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Charge:
+    """One kind of cost of the whole run. `usd` is None where no price is known, or where the run may never end."""
+
+    what: str
+    usd: Usd | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """The run in one market. `days` of wall time: the speed's uncertainty and the interruptions' are both in it.
+
+    `enough`: whether the market can give all its nodes. `charges`: the nodes first; their sum is `usd`.
+    """
+
+    market: Market
+    nodes: int
+    enough: bool
+    interruptions: Interruptions
+    range: CourseRange
+    days: Span
+    charges: tuple[Charge, ...]
+    source: str | None
+
+    @property
+    def usd(self) -> Sum:
+        """What the run costs in this market."""
+        return Sum.of((charge.what, charge.usd) for charge in self.charges)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Energy:
+    """Power while it trains, in kW with network and site, and the energy of the uninterrupted run in MWh."""
+
+    server: str
+    kw: Span
+    mwh: Span
+    estimated: bool
+
+
+def courses(
+    run: RunForecast,
+    saving: Saving,
+    cluster: ClusterPlan,
+    cost: CostForecast,
+    prices: PriceList,
+    counts: Counts = NO_COUNTS,
+) -> tuple[Course, ...]:
+    """The run in each market of its queue, in the order in which they are tried."""
+    queue = cluster.queue(run.run.queue)
+    return tuple(_course(run, saving, queue, one, cost, prices) for one in supplies(queue, prices, counts))
+
+
+def energy_of(run: RunForecast) -> Energy | None:
+    """None where nobody has published what such a server takes."""
+    server = server_of(run.job.machine.accelerator)
+    if server is None:
+        return None
+    load, hours = training_load(), run.days * _HOURS_PER_DAY
+    low, high = (
+        cluster_power(
+            server,
+            run.run.accelerators,
+            Site(pue=effectiveness()["aws"].value, load=part, network_part=network_part().value),
+        )
+        for part in (load.low, load.high)
+    )
+    return Energy(
+        server=server.name,
+        kw=Span(low=low.total_kw, high=high.total_kw),
+        mwh=Span(low=low.energy_mwh(hours), high=high.energy_mwh(hours)),
+        estimated=server.estimated,
+    )
+
+
+def interruptions_of(run: RunForecast, market: Market) -> Interruptions:
+    """What its machines and its market do to the run."""
+    machines = machine_interruptions(run.run.accelerators)
+    return machines.plus(spot_interruptions(run.run.nodes, any_band())) if market is Market.SPOT else machines
+
+
+def any_band() -> SpotBand:
+    """All of the Spot Instance Advisor's bands, to where the last one begins."""
+    first, *_, last = spot_bands()
+    return SpotBand(label="0% to 20%", low=first.low, high=last.low, source=first.source)
+
+
+def _course(
+    run: RunForecast, saving: Saving, queue: QueuePlan, supply: Supply, cost: CostForecast, prices: PriceList
+) -> Course:
+    interruptions = interruptions_of(run, supply.market)
+    interval = run.run.checkpoint.interval if run.run.checkpoint else None
+    interval_s = interval.total_seconds() if interval else None
+    work_s = run.days * _SECONDS_PER_DAY
+    found = course_range(work_s, saving.habits, interruptions, interval_s=interval_s)
+    days = _days(run, found)
+    return Course(
+        market=supply.market,
+        nodes=run.run.nodes,
+        enough=supply.starts and supply.most >= run.run.nodes,
+        interruptions=interruptions,
+        range=found,
+        days=days,
+        charges=tuple(_charges(run, saving, queue, supply, cost, prices, days)),
+        source=supply.source,
+    )
+
+
+def _days(run: RunForecast, found: CourseRange) -> Span:
+    """The fastest with the fewest interruptions, the slowest with the most."""
+    low, high = run.days_range
+    best, worst = found.best, found.worst
+    most = None if worst is None or worst.wall_s is None else high * worst.wall_s / worst.work_s
+    least = low if best.wall_s is None else low * best.wall_s / best.work_s
+    return Span(low=least, high=most)
+
+
+def _charges(
+    run: RunForecast,
+    saving: Saving,
+    queue: QueuePlan,
+    supply: Supply,
+    cost: CostForecast,
+    prices: PriceList,
+    days: Span,
+) -> Iterator[Charge]:
+    hours = days.times(_HOURS_PER_DAY)
+    node = supply.usd_per_node_hour
+    nodes = f"{run.run.nodes} {queue.instance_type}, {supply.market.value}"
+    yield Charge(what=nodes, usd=_over(node.times(run.run.nodes) if node else None, hours))
+    for item in (*cost.cluster, *cost.base):
+        if item.unit != "static":  # nodes that are always there are among the run's
+            yield Charge(what=item.named, usd=_over(item.usd_per_hour, hours))
+    yield _disks(run, queue, prices, hours)
+    yield _stored(saving, prices, hours)
+
+
+def _disks(run: RunForecast, queue: QueuePlan, prices: PriceList, hours: Span) -> Charge:
+    size_gib = run.run.nodes * queue.root_gib
+    return Charge(
+        what=f"root volumes of the nodes ({size_gib:,} GiB)", usd=_month(size_gib, Service.GP3_GIB_MONTH, prices, hours)
+    )
+
+
+def _stored(saving: Saving, prices: PriceList, hours: Span) -> Charge:
+    """The corpus in the bucket, and on EFS the checkpoints; Lustre is paid for by its size."""
+    corpus_gib = saving.corpus / 2**30
+    usd = _month(corpus_gib, Service.S3_GIB_MONTH, prices, hours)
+    if saving.faster is None and usd is not None:
+        efs = _month(saving.stored_bytes / 2**30, Service.EFS_GIB_MONTH, prices, hours)
+        usd = usd.plus(efs) if efs else None
+    return Charge(what="data: tokens in the bucket, checkpoints on EFS", usd=usd)
+
+
+def _month(size_gib: float, service: Service, prices: PriceList, hours: Span) -> Usd | None:
+    price = prices.service(service)
+    return _over(Usd.exact(price.usd * size_gib / 730) if price else None, hours)
+
+
+def _over(usd_per_hour: Usd | None, hours: Span) -> Usd | None:
+    """What it costs in so many hours; None where they have no end."""
+    if usd_per_hour is None or hours.high is None:
+        return None
+    return Usd(usd_per_hour.low * hours.low, usd_per_hour.high * hours.high)

@@ -1,0 +1,195 @@
+"""A declared run before it begins, on a terminal: layout, memory, time, interruptions, storage, cost, power."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from corral.forecast.training.memory import GIB
+from corral.forecast.training.reasons import PARTS, layout_words, why_it_loses
+from corral.forecast.whole.course import Span
+from corral.forecast.whole.run import WholeRun
+from corral.forecast.whole.saving import Saving
+from corral.report.amounts import count, duration, lacking, summed, usd
+from corral.report.tables import facts, heading, lines, table
+
+_BAR = 24  # columns of a bar that is full
+_MEMORY = ("weights", "gradients", "optimizer", "gathered", "activations", "logits", "reserve")
+
+
+def run_view(run: WholeRun) -> Iterator[RenderableType]:
+    """What the run is, whether it fits, how fast it is, how long it takes and what it costs, and how sure that is."""
+    spec, training = run.spec, run.training
+    title = f"{spec.model.name} on {spec.nodes} {spec.machine.name}"
+    yield heading(title, f"{spec.accelerators:,} accelerators of queue {spec.queue}")
+    yield facts(_declared(run))
+    yield heading("Layout", layout_words(training.layout))
+    yield facts(_choice(run))
+    yield heading("Memory", "of the accelerator that needs most")
+    yield table(("", ">GiB", ""), _memory(run))
+    yield facts(_room(run))
+    if training.fits:
+        yield heading("Speed", f"may be off by {training.certainty.off:.0%} either way: {training.certainty.why}")
+        yield facts(_speed(run))
+        yield Text()
+        yield table(("of a step", ">s", ">share", ""), _step(run))
+    if run.saving:
+        yield heading("Checkpoints", run.saving.place)
+        yield facts(_saving(run.saving))
+    if run.courses:
+        yield heading("Until it is done", "from the fewest to the most interruptions that are to be expected")
+        yield table(("market", ">interrupted each", ">save each", ">progress", ">days", ">USD"), _courses(run))
+        yield Text()
+        yield from _bills(run)
+    if run.energy:
+        yield heading("Power")
+        yield facts(_power(run))
+    if run.warnings:
+        yield heading("Mind")
+        yield lines(run.warnings)
+    yield heading("Assumed")
+    yield lines(run.assumed)
+
+
+def _declared(run: WholeRun) -> Iterator[tuple[str, str]]:
+    spec, shape = run.spec, run.training.job.shape
+    active = f", {shape.active_parameters / 1e9:,.1f} billion of them active" if shape.is_moe else ""
+    yield "model", f"{shape.parameters / 1e9:,.1f} billion parameters{active}; {spec.precision}"
+    yield "data", f"{spec.tokens / 1e9:,.0f} billion tokens, sequences of {spec.sequence_length:,}"
+    tokens = spec.batch_sequences * spec.sequence_length
+    yield (
+        "batch",
+        f"{spec.batch_sequences:,} sequences, {tokens / 1e6:,.1f} million tokens; {run.training.steps:,} steps",
+    )
+
+
+def _choice(run: WholeRun) -> Iterator[tuple[str, str]]:
+    choice = run.training.choice
+    if choice is None:
+        yield "declared", run.spec.file
+        return
+    if choice.best is None:
+        yield "nearest", f"none of {choice.examined:,} layouts fits"
+        return
+    yield "chosen", f"the fastest that fits, of {choice.examined:,}"
+    for other in choice.others:
+        yield "not", f"{layout_words(other.layout)}: {why_it_loses(other, choice.best)}"
+    if choice.too_large:
+        yield "not", f"{layout_words(choice.too_large.layout)}: {why_it_loses(choice.too_large, choice.best)}"
+
+
+def _memory(run: WholeRun) -> Iterator[tuple[str, str, str]]:
+    memory, limit = run.training.memory, run.training.memory_gib
+    for name in _MEMORY:
+        gib = float(getattr(memory, name)) / GIB
+        if gib:
+            yield name, f"{gib:.1f}", _bar(gib / limit)
+    yield "together", f"{memory.total_gib:.1f}", _bar(memory.total_gib / limit)
+
+
+def _room(run: WholeRun) -> Iterator[tuple[str, str]]:
+    training = run.training
+    yield "it has", f"{training.memory_gib:,.0f} GiB"
+    if training.memory.host:
+        yield "host", f"{training.memory.host / GIB:.1f} GiB for each accelerator"
+    if training.fits:
+        if training.largest_micro_batch:
+            most = training.largest_micro_batch
+            yield "micro-batch", f"{most} sequence{'s' if most > 1 else ''} at most"
+        return
+    yield "lacks", f"{training.missing_gib:.1f} GiB"
+    if training.change:
+        yield "change first", training.change
+
+
+def _speed(run: WholeRun) -> Iterator[tuple[str, str]]:
+    training = run.training
+    speed = training.speed
+    each = speed.tokens_per_s_per_accelerator
+    yield "tokens/s", f"{speed.tokens_per_s:,.0f}, of each accelerator {each:,.0f}"
+    utilisation = f"MFU {training.mfu:.1%}, with attention {training.mfu_with_attention:.1%}, HFU {training.hfu:.1%}"
+    yield "of the peak", utilisation
+    yield "bound by", training.bound
+    if training.efficiency and training.efficiency.nodes != run.spec.nodes:
+        base = training.efficiency.nodes
+        nodes = "1 node" if base == 1 else f"{base} nodes"
+        more = ", which are too few to keep what must be kept" if training.efficiency.share > 1 else ""
+        yield "efficiency", f"{training.efficiency.share:.0%} of what an accelerator does on {nodes}{more}"
+    low, high = training.days_range
+    yield (
+        "uninterrupted",
+        f"{training.days:,.1f} days ({low:,.1f} - {high:,.1f}), {count(training.accelerator_hours)} GPU-hours",
+    )
+
+
+def _step(run: WholeRun) -> Iterator[tuple[str, str, str, str]]:
+    parts = run.training.speed.parts
+    seconds = {field.name: float(getattr(parts, field.name)) for field in fields(parts)}
+    for name, value in sorted(seconds.items(), key=lambda item: -item[1]):
+        if share := value / parts.total:
+            yield PARTS[name], f"{value:.3g}", f"{share:.1%}", _bar(share)
+    yield "together", f"{parts.total:.3g}", "", ""
+
+
+def _saving(saving: Saving) -> Iterator[tuple[str, str]]:
+    size = saving.size.size_bytes
+    yield "size", f"{size / 1e9:,.1f} GB ({saving.state.bytes_per_parameter:g} bytes a parameter), {saving.kept} kept"
+    write = f"{saving.write.bytes_per_s / 1e9:,.2f} GB/s, bounded by {saving.write.limit.value}"
+    yield "written in", f"{duration(saving.write_s)} at {write}"
+    yield "stops the run", f"{saving.habits.checkpointing.stall_s:,.1f} s each time"
+    yield "read in", f"{duration(saving.read_s)} at {saving.read.bytes_per_s / 1e9:,.2f} GB/s"
+    if saving.faster:
+        system = saving.faster.system
+        limit = "" if saving.faster.within_wish else f", {duration(saving.faster.write_s)} at best"
+        yield "in a minute", f"with {system.size_gib:,} GiB of {system.deployment.name}{limit}"
+    yield "data", f"{saving.loads / 1e6:,.2f} MB/s of tokens, {saving.corpus / 1e12:,.2f} TB in all"
+
+
+def _courses(run: WholeRun) -> Iterator[tuple[str, ...]]:
+    for one in run.courses:
+        best, worst = one.range.best, one.range.worst
+        apart = one.interruptions
+        mtbf = _times(apart.shortest_mtbf_s, apart.longest_mtbf_s)
+        save = _times(worst.interval_s if worst else None, best.interval_s)
+        most = f"{best.shares.progress:.1%}"
+        progress = f"{worst.shares.progress:.1%} - {most}" if worst else most
+        name = one.market.value if one.enough else f"{one.market.value}, not enough nodes"
+        yield name, mtbf, save, progress, _days(one.days), summed(one.usd)
+
+
+def _bills(run: WholeRun) -> Iterator[RenderableType]:
+    """The parts of the cost where they are the same for all markets but the nodes': once."""
+    first = run.courses[0]
+    yield table(("cost of the run", ">USD"), [(charge.what, usd(charge.usd)) for charge in first.charges])
+    for one in run.courses:
+        if told := lacking(one.usd):
+            yield lines([f"{one.market.value}:{told}"])
+
+
+def _power(run: WholeRun) -> Iterator[tuple[str, str]]:
+    energy = run.energy
+    if energy is None:
+        return
+    estimate = ", an estimate" if energy.estimated else ""
+    yield "while it trains", f"{_span(energy.kw)} kW, cooling included ({energy.server}{estimate})"
+    yield "energy", f"{_span(energy.mwh)} MWh"
+
+
+def _bar(share: float) -> str:
+    full = min(1.0, share) * _BAR
+    return "█" * round(full) + ("▶" if share > 1 else "")
+
+
+def _days(days: Span) -> str:
+    return f"{days.low:,.1f} - {days.high:,.1f}" if days.high is not None else f"{days.low:,.1f} or more"
+
+
+def _span(span: Span) -> str:
+    return f"{span.low:,.1f} - {span.high:,.1f}" if span.high is not None else f"{span.low:,.1f} or more"
+
+
+def _times(low_s: float | None, high_s: float) -> str:
+    return duration(high_s) if low_s is None else f"{duration(low_s)} - {duration(high_s)}"

@@ -1,0 +1,160 @@
+"""A declared run as a whole: saving, interruptions, time and money in each market, power."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from declared_runs import environment, run
+
+from corral.forecast.capacity import pool_counts
+from corral.forecast.catalogue import catalogue_prices
+from corral.forecast.cost import forecast_cost
+from corral.forecast.whole.course import Course, any_band
+from corral.forecast.whole.run import WholeRun, forecast_whole
+from corral.model.base import BasePlan
+from corral.model.cluster import ClusterPlan
+from corral.model.markets import Market
+from corral.plan.base import plan_base
+from corral.plan.cluster import plan_cluster
+
+TRAIN = environment()
+BASE: BasePlan = plan_base(TRAIN.base)
+CLUSTER: ClusterPlan = plan_cluster(TRAIN.cluster, BASE)
+PRICES = catalogue_prices(CLUSTER.region)
+
+
+def whole(model: str = "llama3-8b", nodes: int = 16, *, base: BasePlan = BASE, **fields: Any) -> WholeRun:
+    """The run in `train`, whose reservation and block hold 16 machines each."""
+    cost = forecast_cost(base, CLUSTER, PRICES)
+    counts = pool_counts(TRAIN.cluster)
+    return forecast_whole(run(model, nodes, **fields), base, CLUSTER, cost, PRICES, counts)
+
+
+@pytest.fixture(scope="module")
+def small() -> WholeRun:
+    """8B on 16 machines, its layout chosen."""
+    return whole()
+
+
+def in_market(found: WholeRun, market: Market) -> Course:
+    (course,) = (one for one in found.courses if one.market is market)
+    return course
+
+
+def test_a_checkpoint_of_8b_has_14_bytes_of_each_parameter(small: WholeRun) -> None:
+    assert small.saving is not None
+    assert (small.saving.place, round(small.saving.size.size_bytes / 1e9, 1)) == ("data", 112.4)
+
+
+def test_lustre_takes_it_at_what_its_disks_write(small: WholeRun) -> None:
+    # 19,200 GiB of PERSISTENT_2 at 250 MB/s for each TiB: 18.75 x 250 = 4,687.5 MB/s.
+    assert small.saving is not None
+    assert (small.saving.write.bytes_per_s, small.saving.write.limit) == (4_687_500_000, "disks")
+
+
+def test_a_copy_in_the_hosts_memory_lets_the_run_go_on(small: WholeRun) -> None:
+    # 112.4 GB on 128 accelerators, 50 GB/s each.
+    assert small.saving is not None
+    assert small.saving.habits.checkpointing.stall_s == pytest.approx(112.43e9 / 128 / 50e9, rel=1e-3)
+
+
+def test_a_run_that_does_not_copy_waits_until_it_is_written() -> None:
+    found = whole(checkpoint={"asynchronous": False}).saving
+    assert found is not None
+    assert found.habits.checkpointing.stall_s == found.write_s
+
+
+def test_the_interval_that_is_declared_is_kept(small: WholeRun) -> None:
+    declared = whole(checkpoint={"interval": "30m"})
+    assert [one.range.best.interval_s for one in declared.courses] == [1800.0, 1800.0, 1800.0]
+
+
+def test_every_market_of_the_queue_has_a_course_in_its_order(small: WholeRun) -> None:
+    assert [one.market for one in small.courses] == [Market.CAPACITY_BLOCK, Market.RESERVATION, Market.SPOT]
+
+
+def test_nodes_cost_their_price_times_the_hours(small: WholeRun) -> None:
+    course = in_market(small, Market.RESERVATION)
+    nodes, hours = course.charges[0], course.days.times(24)
+    assert nodes.usd is not None
+    assert (nodes.what, nodes.usd.low) == ("16 p5.48xlarge, reservation", pytest.approx(16 * 55.04 * hours.low))
+
+
+def test_the_sum_is_that_of_all_charges(small: WholeRun) -> None:
+    course = small.courses[0]
+    total = sum(charge.usd.high for charge in course.charges if charge.usd)
+    assert course.usd.usd is not None
+    assert course.usd.usd.high == pytest.approx(total)
+
+
+def test_head_network_and_file_system_are_in_the_cost(small: WholeRun) -> None:
+    names = [charge.what.partition(" (")[0] for charge in small.courses[0].charges]
+    assert names[1:4] + names[7:10] == [
+        "head, m7i.4xlarge", "head's volumes", "private DNS zone",
+        "public address of the NAT gateway", "KMS key", "Lustre data, PERSISTENT_2 SSD 250",
+    ]  # fmt: skip
+
+
+def test_spot_is_interrupted_as_its_machines_are_and_by_the_market(small: WholeRun) -> None:
+    spot, reserved = (in_market(small, market).interruptions for market in (Market.SPOT, Market.RESERVATION))
+    assert spot.high_per_h is not None
+    assert reserved.high_per_h is not None
+    # A fifth of 16 instances in a month: -ln(0.8) / 730 h each.
+    assert spot.high_per_h - reserved.high_per_h == pytest.approx(16 * 0.223144 / 730, rel=1e-4)
+
+
+def test_spots_band_is_all_of_them_as_none_is_known() -> None:
+    assert (any_band().low, any_band().high) == (0.0, 0.2)
+
+
+def test_days_are_from_the_fastest_without_to_the_slowest_with_interruptions(small: WholeRun) -> None:
+    course, (low, high) = small.courses[2], small.training.days_range
+    assert course.range.worst is not None
+    assert course.days.low == pytest.approx(low * course.range.best.wall_s / course.range.best.work_s)  # type: ignore[operator]  # it ends
+    assert course.days.high == pytest.approx(high / course.range.worst.shares.progress)
+
+
+def test_a_market_that_cannot_give_all_nodes_is_told() -> None:
+    found = whole(nodes=32, batch_sequences=1024)
+    assert [(one.market.value, one.enough) for one in found.courses] == [
+        ("capacity-block", False),
+        ("reservation", True),
+        ("spot", True),
+    ]
+    assert "capacity-block cannot give all 32 nodes of the run" in found.warnings
+
+
+def test_of_a_model_that_does_not_fit_no_time_and_no_cost_is_told() -> None:
+    found = whole("llama3-405b", 2, batch_sequences=256)
+    assert (found.training.fits, found.courses, found.energy) == (False, (), None)
+
+
+def test_an_environment_without_a_shared_file_system_has_nowhere_to_save() -> None:
+    bare, cluster = replace(BASE, home=None, lustre=()), replace(CLUSTER, lustre=())
+    cost = forecast_cost(bare, cluster, PRICES)
+    found = forecast_whole(run("llama3-8b", 16), bare, cluster, cost, PRICES)
+    assert (found.saving, found.courses) == (None, ())
+    assert "the environment has no file system that its jobs share" in found.warnings[-1]
+
+
+def test_without_lustre_it_saves_to_the_home() -> None:
+    cluster = replace(CLUSTER, lustre=())
+    found = forecast_whole(run("llama3-8b", 16), BASE, cluster, forecast_cost(BASE, cluster, PRICES), PRICES)
+    assert found.saving is not None
+    assert (found.saving.place, found.saving.write.limit) == ("home", "service")
+
+
+def test_sixteen_p5_take_between_145_and_206_kilowatts(small: WholeRun) -> None:
+    # Servers like DGX H100 of 10.2 kW at 0.7 to 1 of it, 10 % network, PUE 1.15.
+    assert small.energy is not None
+    assert (small.energy.kw.low, small.energy.kw.high) == (
+        pytest.approx(16 * 10.2 * 0.7 * 1.1 * 1.15),
+        pytest.approx(16 * 10.2 * 1.1 * 1.15),
+    )
+
+
+def test_a_checkpoint_that_takes_long_is_warned_of() -> None:
+    found = whole("llama3-405b", 128, batch_sequences=2048)
+    assert any("a checkpoint takes 20 min to be written" in one for one in found.warnings)
