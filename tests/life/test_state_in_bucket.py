@@ -87,6 +87,7 @@ def admin(place: Path) -> Iterator[Admin]:
         furnished(admin.project, small=True)
         admin.edit("base", "range(4)", "range(1)", "__main__.py")
         assert admin.corral("bootstrap", "--yes").returncode == 0
+        s3(admin).create_bucket(Bucket="corral-example-corpus")  # the data that `dev` refers to
         for stack in ("base", "cluster"):
             path = admin.project / "stacks" / stack / "Pulumi.dev.yaml"
             path.write_text(f"secretsprovider: {PROVIDER}\n{path.read_text()}")
