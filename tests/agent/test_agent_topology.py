@@ -22,6 +22,8 @@ from corral.agent.topology import (
     topology_conf,
     tree,
 )
+from corral.box import control
+from corral.box.control import BoxStatus
 from render.plans import cpu, dev, train
 
 A, B, C = ("nn-1", "nn-2", "nn-3"), ("nn-1", "nn-2", "nn-4"), ("nn-1", "nn-5", "nn-6")
@@ -96,7 +98,10 @@ def test_the_keeper_writes_one_comment_a_switch(scontrol: Path) -> None:
     ]
 
 
-def test_the_switches_of_more_than_a_hundred_machines_are_asked_in_parts(aws: Clients, ground: Ground) -> None:
+def test_the_switches_of_more_than_a_hundred_machines_are_asked_in_parts(
+    aws: Clients, ground: Ground, box: BoxStatus
+) -> None:
+    control.set_quota(box.dir, "L-417A185B", 101 * 192)
     made = aws("ec2").run_instances(
         MinCount=101, MaxCount=101, InstanceType="p5.48xlarge", ImageId=ground.image, SubnetId=ground.subnet
     )["Instances"]

@@ -73,7 +73,7 @@ def test_a_killed_box_is_seen_as_crashed_and_the_next_start_continues(state_dire
 def test_what_a_client_was_told_exists_after_kill_9(state_directory: Path) -> None:
     status = control.start(state_directory)
     ec2 = boxes.client(status, "ec2")
-    told = [ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"] for _ in range(5)]
+    told = [ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"] for _ in range(4)]
     _kill(status.pid)
     control.start(state_directory)
     assert control.inventory(state_directory) == {"ec2/vpc": sorted(told)}

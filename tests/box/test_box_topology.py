@@ -41,7 +41,7 @@ def test_a_type_that_is_not_supported_has_no_switches(aws: Clients, ground: Grou
 
 
 def test_without_ids_it_answers_in_pages(aws: Clients, ground: Ground) -> None:
-    made = launch(aws, ground, 25)
+    made = launch(aws, ground, 21)
     assert (len(aws("ec2").describe_instance_topology()["Instances"]), sorted(topology(aws))) == (20, sorted(made))
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import boxes
+from corral.box import control
 from corral.box.control import BoxStatus
 from corral.box.provider.checks import Naming, checked
 from corral.box.provider.cloud import Clients, Cloud
@@ -115,6 +116,7 @@ class Ground:
 
 def laid(box: BoxStatus, region: str, zone: str) -> Ground:
     ec2, key = boxes.client(box, "ec2", region), boxes.client(box, "kms", region).create_key()["KeyMetadata"]
+    control.set_quota(box.dir, "L-F678F1CE", 20, region)  # VPCs: there is one for each zone
     vpc = ec2.create_vpc(CidrBlock="10.64.0.0/16")["Vpc"]["VpcId"]
     subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.64.0.0/19", AvailabilityZoneId=zone)["Subnet"]
     name = f"nodes-{zone}"

@@ -16,6 +16,7 @@ from corral.box.box_instance import BoxInstance
 from corral.box.ec2_interfaces import attach
 from corral.box.ec2_launch import Launch, plan_launch
 from corral.box.ec2_places import NetworkCardPlace
+from corral.box.ec2_quotas import check_on_demand, within_quota
 from corral.box.ec2_rates import charge_instances
 from corral.box.ec2_reservations import CapacityReservation
 from corral.box.ec2_targets import find_reservation, taken_in, wanted_by
@@ -35,7 +36,7 @@ class Instances:
         """The new instances; those whose volumes cannot be decrypted are dead already."""
         now = utcnow()
         self.forget_ended(now)
-        launch = launching.admit(launch, now)
+        launch = launching.admit(within_quota(self, launch, now), now)
         charge_instances(self, "RunInstances", launch.count, time.time())
         reservation = Reservation(random_reservation_id(), owner_id=self.account_id)
         self.reservations[reservation.id] = reservation
@@ -110,7 +111,7 @@ class Instances:
             if instance.state not in ("stopped", "running"):
                 raise Refused("IncorrectInstanceState", f"The instance '{instance.id}' is not in a state from which it"
                               " can be started.")  # fmt: skip
-        self._find_places([instance for instance in instances if instance.state == "stopped"], utcnow())
+        self._give_places([instance for instance in instances if instance.state == "stopped"], utcnow())
         charge_instances(self, "StartInstances", len(instance_ids), time.time())
         return super().start_instances(instance_ids)  # type: ignore[misc]
 
@@ -143,7 +144,7 @@ class Instances:
             if not kept:
                 del self.reservations[reservation.id]
 
-    def _find_places(self: Any, instances: list[BoxInstance], now: datetime) -> None:
+    def _give_places(self: Any, instances: list[BoxInstance], now: datetime) -> None:
         used: Counter[str] = self.used_capacity()
         found: list[str | None] = []
         for instance in instances:
@@ -154,7 +155,9 @@ class Instances:
             reservation = find_reservation(self, asked, wanted_by(self, instance), used, now)
             found.append(reservation.id if reservation else None)
             used[found[-1] or ""] += 1
-        for instance, reservation_id in zip(instances, found, strict=True):
+        given = list(zip(instances, found, strict=True))
+        check_on_demand(self, [instance.instance_type for instance, place in given if place is None], now)
+        for instance, reservation_id in given:
             instance.capacity_reservation_id = reservation_id
 
     def _forget(self: Any, instance: BoxInstance) -> None:

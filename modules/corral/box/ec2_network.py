@@ -11,6 +11,7 @@ from moto.core.utils import utcnow
 from moto.ec2.models.nat_gateways import NatGateway
 from moto.ec2.utils import random_nat_gateway_id
 
+from corral.box.ec2_quotas import check_addresses, check_nat_gateways, check_vpcs
 from corral.box.refusals import Refused
 
 
@@ -70,6 +71,12 @@ class Network:
         if vpc_id not in self.vpcs:
             raise Refused("InvalidVpcID.NotFound", f"The vpc ID '{vpc_id}' does not exist")
         return self.vpcs[vpc_id]
+
+    def create_vpc(self: Any, *arguments: Any, is_default: bool = False, **named: Any) -> Any:
+        """A new VPC; the one that each region has from the beginning is always made."""
+        if not is_default:
+            check_vpcs(self)
+        return super().create_vpc(*arguments, is_default=is_default, **named)  # type: ignore[misc]
 
     def describe_vpcs(self: Any, vpc_ids: list[str] | None = None, filters: Any = None) -> Any:
         """The VPCs; an unknown id is an error."""
@@ -135,6 +142,7 @@ class Network:
             raise Refused("MissingParameter", "The request must contain the parameter AllocationId")
         if allocation_id and self.address_by_allocation([allocation_id])[0].association_id:
             raise Refused("Resource.AlreadyAssociated", f"Elastic IP address [{allocation_id}] is already associated.")
+        check_nat_gateways(self, subnet_id)
         made = BoxNatGateway(self, subnet_id, allocation_id, connectivity_type)
         made.add_tags(tags or {})
         self.nat_gateways[made.id] = made
@@ -158,6 +166,11 @@ class Network:
             {name: values for name, values in filters.items() if not name.startswith("tag")}, nat_gateway_ids
         )
         return [gateway for gateway in found if _has_tags(self.tags.get(gateway.id, {}), filters)]
+
+    def allocate_address(self: Any, *arguments: Any, **named: Any) -> Any:
+        """A new elastic address."""
+        check_addresses(self)
+        return super().allocate_address(*arguments, **named)  # type: ignore[misc]
 
     def release_address(self: Any, address: str | None = None, allocation_id: str | None = None) -> None:
         """Gives an elastic address back that nothing uses."""

@@ -13,6 +13,7 @@ from moto.core.utils import get_service_model, utcnow
 from moto.ec2.models.instance_types import INSTANCE_TYPES
 from moto.ec2.utils import generic_filter
 
+from corral.box.ec2_quotas import check_on_demand
 from corral.box.ec2_reservations import CapacityReservation
 from corral.box.ec2_zones import check_offered
 from corral.box.refusals import Refused
@@ -45,6 +46,7 @@ class ReservationActions:
         fields = self._reservation_fields(now)
         tags = self._parse_tag_specification("capacity-reservation").get("capacity-reservation", {})
         self.error_on_dryrun()
+        check_on_demand(backend, [fields["instance_type"]] * fields["count"], now)
         made = backend.reserve_capacity(tags, created=now, start=now, **fields)
         backend.take_in(made, now)
         if token:
@@ -78,6 +80,7 @@ class ReservationActions:
             else reservation.end
         )
         self.error_on_dryrun()
+        check_on_demand(backend, [reservation.instance_type] * (count - reservation.count), now)
         reservation.count, reservation.criteria, reservation.end = count, criteria, end
         backend.take_in(reservation, now)
         return ActionResult({"Return": True})
