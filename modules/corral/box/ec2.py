@@ -29,10 +29,12 @@ from corral.box.ec2_interfaces import InterfaceActions, Interfaces
 from corral.box.ec2_launch import check_tag_length, plan_launch
 from corral.box.ec2_lookups import Lookups
 from corral.box.ec2_network import Network
+from corral.box.ec2_offerings import OfferingActions
 from corral.box.ec2_placement import PlacementGroupActions, PlacementGroups
 from corral.box.ec2_rates import charge_request
 from corral.box.ec2_reservation_actions import ReservationActions
 from corral.box.ec2_reservations import CapacityReservations
+from corral.box.ec2_spot import SpotActions
 from corral.box.ec2_subnets import SubnetActions, Subnets
 from corral.box.ec2_templates import TemplateActions
 from corral.box.ec2_topology import TopologyActions
@@ -98,6 +100,8 @@ class BoxEC2Response(
     TemplateActions,
     ConsoleActions,
     TopologyActions,
+    OfferingActions,
+    SpotActions,
     EC2Response,
 ):
     """The actions of EC2."""
