@@ -14,8 +14,10 @@ from typing import Any
 import moto.iam.urls
 from moto.iam.aws_managed_policies import aws_managed_policies_data
 from moto.iam.models import AWSManagedPolicy, IAMBackend
+from moto.iam.responses import IamResponse
 
 from corral.box import service_linked_roles
+from corral.box.iam_simulation import SimulationActions
 from corral.box.refusals import Refused
 
 LONGEST = 6_144  # characters of a managed policy
@@ -118,10 +120,15 @@ class BoxIAM(IAMBackend):
                 self.managed_policies[arn] = policy
 
 
+class BoxIamResponse(SimulationActions, IamResponse):
+    """The actions of IAM, with those that moto lacks."""
+
+
 def install() -> None:
     """Puts the box's IAM in moto's place."""
     from moto.iam.models import iam_backends
 
+    moto.iam.urls.url_paths["{0}/$"] = BoxIamResponse.dispatch
     iam_backends.backend = BoxIAM
 
 

@@ -27,10 +27,11 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """Whether it is allowed; if not, `reason` says it as AWS does."""
+    """Whether it is allowed; if not, `reason` says it as AWS does. `denied`: by a statement that says so."""
 
     allowed: bool
     reason: str
+    denied: bool = False
 
 
 def judge(policies: Sequence[Document], limits: Sequence[tuple[str, Document]], wanted: Wanted) -> Verdict:
@@ -42,11 +43,24 @@ def judge(policies: Sequence[Document], limits: Sequence[tuple[str, Document]], 
     for kind, documents in kinds:
         if any(_says("Deny", document, wanted) for document in documents):
             article = "an" if kind[0] in "aeiou" else "a"
-            return Verdict(allowed=False, reason=f"with an explicit deny in {article} {kind}")
+            return Verdict(allowed=False, reason=f"with an explicit deny in {article} {kind}", denied=True)
     for kind, documents in kinds:
         if not any(_says("Allow", document, wanted) for document in documents):
             return Verdict(allowed=False, reason=f"because no {kind} allows the {wanted.action} action")
     return Verdict(allowed=True, reason="")
+
+
+def missing_keys(documents: Iterable[Document], wanted: Wanted) -> tuple[str, ...]:
+    """The condition keys, as the policies write them, that decide about the action and that the context lacks."""
+    statements = [one for document in documents for one in _listed(document.get("Statement", ()))]
+    asked = {
+        key
+        for statement in statements
+        if _is_about(statement, wanted)
+        for keys in statement.get("Condition", {}).values()
+        for key in keys
+    }
+    return tuple(sorted(key for key in asked if key.lower() not in wanted.context))
 
 
 def trusts(document: Document, role: str, account: str) -> bool:
@@ -73,16 +87,19 @@ def _says(effect: str, document: Document, wanted: Wanted) -> bool:
 
 
 def _applies(statement: Document, wanted: Wanted) -> bool:
+    return _is_about(statement, wanted) and all(
+        _holds(operator, key, _listed(values), wanted.context)
+        for operator, keys in statement.get("Condition", {}).items()
+        for key, values in keys.items()
+    )
+
+
+def _is_about(statement: Document, wanted: Wanted) -> bool:
+    """True if it means the action and the resource, whatever its conditions say."""
     if strange := statement.keys() - _ELEMENTS:
         raise NotImplementedError(f"{sorted(strange)[0]} in a policy")
-    return (
-        _is_meant(statement, "Action", wanted.action, ignore_case=True)
-        and _is_meant(statement, "Resource", wanted.resource, ignore_case=False)
-        and all(
-            _holds(operator, key, _listed(values), wanted.context)
-            for operator, keys in statement.get("Condition", {}).items()
-            for key, values in keys.items()
-        )
+    return _is_meant(statement, "Action", wanted.action, ignore_case=True) and _is_meant(
+        statement, "Resource", wanted.resource, ignore_case=False
     )
 
 

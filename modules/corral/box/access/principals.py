@@ -35,6 +35,14 @@ class Principal:
     limits: tuple[tuple[str, Mapping[str, Any]], ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rights:
+    """What somebody's policies say, and the limits that are above them: pairs of a kind and a document."""
+
+    policies: tuple[Mapping[str, Any], ...]
+    limits: tuple[tuple[str, Mapping[str, Any]], ...]
+
+
 def principal_of(key: str) -> Principal | None:
     """The session that has this access key; None if no role's has. Raises Refused for one that is over."""
     if not key.startswith(_TEMPORARY):
@@ -62,19 +70,30 @@ def _session(name: str, session: str, policy: str | None = None) -> Principal | 
     role = next((held for held in iam.roles.values() if held.name == name), None)
     if role is None:
         raise Refused("InvalidClientTokenId", "The security token included in the request is invalid")
-    texts = [*role.policies.values(), *map(_text, role.managed_policies.values())]
-    limits = []
-    if role.permissions_boundary_arn:
-        limits.append(("permissions boundary", _text(iam.get_policy(role.permissions_boundary_arn))))
-    if policy:
-        limits.append(("session policy", policy))
+    rights = rights_of(role)
+    limits = (*rights.limits, *((("session policy", _read(policy)),) if policy else ()))
     return Principal(
         id=f"{role.id}:{session}",
         arn=f"arn:aws:sts::{ACCOUNT}:assumed-role/{name}/{session}",
         role_arn=role.arn,
-        policies=tuple(_read(text) for text in texts),
-        limits=tuple((kind, _read(text)) for kind, text in limits),
+        policies=rights.policies,
+        limits=limits,
     )
+
+
+def rights_of(holder: Any) -> Rights:
+    """What the policies of a role, user or group of moto's say; a user's are those of its groups as well."""
+    iam = iam_backends[ACCOUNT]["aws"]
+    groups = iam.get_groups_for_user(holder.name) if hasattr(holder, "access_keys") else ()
+    texts = [text for one in (holder, *groups) for text in _texts(one)]
+    boundary = getattr(holder, "permissions_boundary_arn", None)
+    limits = (("permissions boundary", _read(_text(iam.get_policy(boundary)))),) if boundary else ()
+    return Rights(policies=tuple(map(_read, texts)), limits=limits)
+
+
+def _texts(holder: Any) -> Iterator[str]:
+    yield from holder.policies.values()
+    yield from map(_text, holder.managed_policies.values())
 
 
 def _text(policy: Any) -> str:

@@ -76,6 +76,10 @@ def _role(_: Call, fields: Fields, __: str) -> Iterator[str]:
     yield str(fields.get("RoleArn", "*"))
 
 
+def _simulated(_: Call, fields: Fields, __: str) -> Iterator[str]:
+    yield str(fields.get("PolicySourceArn", "*"))
+
+
 def _topic(_: Call, fields: Fields, __: str) -> Iterator[str]:
     yield str(fields.get("TopicArn", "*"))
 
@@ -117,6 +121,7 @@ def _task(call: Call, fields: Fields, _: str) -> Iterator[str]:
 
 
 _RESOURCES: Mapping[str, Callable[[Call, Fields, str], Iterator[str]]] = {
+    "iam:SimulatePrincipalPolicy": _simulated,
     "sts:AssumeRole": _role,
     "sns:Publish": _topic,
     "route53:ChangeResourceRecordSets": _zone,
