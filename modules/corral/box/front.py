@@ -18,7 +18,7 @@ from urllib.parse import parse_qsl
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.wrappers import Response
 
-from corral.box import access, inventory, quotas, refusals
+from corral.box import access, inventory, pricing, quotas, refusals
 from corral.box.calls import Call, CallLog, error_code, identify, known_action
 from corral.box.cloud import Cloud
 from corral.box.faults import FaultError, Faults
@@ -79,6 +79,8 @@ class Front:
                 raise Refused("InvalidAction", f"The action {call.action} is not valid for {call.service}.")
             access.check(environ, call, body)
             self.faults.judge(call)
+            if call.service == pricing.NAME:
+                return pricing.answer(environ)
             answer = Response.from_app(self._moto, environ, buffered=True)
             if _is_web_page(answer, call):
                 raise NotImplementedError(f"{environ['REQUEST_METHOD']} {environ.get('PATH_INFO')}")
@@ -89,6 +91,8 @@ class Front:
             return refusals.write(refused, call, environ.get("CONTENT_TYPE", ""))
 
     def _is_served(self, environ: dict[str, Any], service: str) -> bool:
+        if service == pricing.NAME:
+            return True
         if service not in self._served:
             host = self._moto.infer_service_region_host(environ, environ.get("PATH_INFO", ""))
             self._served[service] = bool(self._moto.get_backend_for_host(host))

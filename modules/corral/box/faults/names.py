@@ -20,8 +20,8 @@ from corral.catalog.names import did_you_mean
 QUEUE_TAG = "corral:queue"
 # The services that corral's stacks and agents call, by the names that calls have; a pattern is looked for among them.
 SERVICES = (
-    "budgets", "cloudwatch", "ec2", "efs", "fsx", "iam", "kms", "logs", "resourcegroupstaggingapi", "route53", "s3",
-    "secretsmanager", "service-quotas", "sns", "sqs", "ssm", "sts",
+    "budgets", "cloudwatch", "ec2", "efs", "fsx", "iam", "kms", "logs", "pricing", "resourcegroupstaggingapi",
+    "route53", "s3", "secretsmanager", "service-quotas", "sns", "sqs", "ssm", "sts",
 )  # fmt: skip
 _NODE = re.compile(r"(.+)-\d+")
 
