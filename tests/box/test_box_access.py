@@ -262,3 +262,17 @@ def test_a_launch_with_a_role_needs_leave_to_pass_it_on(world: World) -> None:
 
 def test_whoever_comes_without_a_role_may_do_everything(world: World) -> None:
     assert len(world.aws("iam").list_roles()["Roles"]) == 3
+
+
+def test_a_role_that_may_simulate_itself_alone_is_told_of_itself_alone(world: World) -> None:
+    own = [{"Effect": "Allow", "Action": "iam:SimulatePrincipalPolicy", "Resource": role_arn("lonely")}]
+    world.aws("iam").put_role_policy(
+        RoleName="lonely", PolicyName="own", PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": own})
+    )
+    iam = world.as_role("lonely")("iam")
+    told = iam.simulate_principal_policy(PolicySourceArn=role_arn("lonely"), ActionNames=["ec2:RunInstances"])
+    other = {"PolicySourceArn": role_arn("head"), "ActionNames": ["ec2:RunInstances"]}
+    assert (told["EvaluationResults"][0]["EvalDecision"], refusal(lambda: iam.simulate_principal_policy(**other))) == (
+        "implicitDeny",
+        ("AccessDenied", f"iam:SimulatePrincipalPolicy on resource: {role_arn('head')}"),
+    )

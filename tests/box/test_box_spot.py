@@ -100,6 +100,11 @@ def test_a_wrong_question_for_prices_is_refused(aws: Clients, asked: dict[str, A
     assert _code(aws, "describe_spot_price_history", **asked) == "InvalidParameterValue"
 
 
+@pytest.mark.parametrize("token", ["x", "1/yesterday"])
+def test_a_token_that_was_never_given_is_refused(aws: Clients, token: str) -> None:
+    assert _code(aws, "describe_spot_price_history", **P5, NextToken=token) == "InvalidNextToken"
+
+
 def test_regions_are_scored_the_best_first(aws: Clients) -> None:
     told = _scores(aws, InstanceTypes=THREE, TargetCapacity=4, RegionNames=["us-west-2", "us-east-1", "eu-west-3"])
     assert told == [{"Region": "us-east-1", "Score": 8}, {"Region": "us-west-2", "Score": 7}]

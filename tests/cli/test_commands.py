@@ -10,7 +10,7 @@ from calls import REPOSITORY, clean_environment, corral, on_terminal
 
 from corral.cli.front_page import ENTRIES
 
-BOX = ("start", "stop", "status", "env", "reset")
+BOX = ("start", "stop", "status", "env", "reset", "quota")
 COMMANDS = [*((name,) for name in ENTRIES), *(("box", name) for name in BOX)]
 
 

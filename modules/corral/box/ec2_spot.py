@@ -50,8 +50,9 @@ class SpotActions:
         """DescribeSpotPriceHistory, the newest change first; each page is of the moment of the first one."""
         self.error_on_dryrun()
         token, _, until = str(self._get_param("NextToken") or "").partition("/")
-        now = datetime.fromisoformat(until) if until else utcnow().replace(tzinfo=UTC)
-        found = [row for row in self._spot_prices(now) if self._is_asked_for(row)]
+        now = _moment_of(until) if until else utcnow().replace(tzinfo=UTC)
+        wanted = self._wanted_prices()
+        found = [row for row in self._spot_prices(now) if _passes(row, wanted)]
         page, following = page_of(found, token, self._get_param("MaxResults") or None)
         return ActionResult({"SpotPriceHistory": page, "NextToken": following and f"{following}/{now.isoformat()}"})
 
@@ -99,17 +100,28 @@ class SpotActions:
             raise Refused("InvalidParameterValue", "The start time must be before the end time.")
         return max(start or now - LONGEST, now - LONGEST), min(end or now, now)
 
-    def _is_asked_for(self: Any, row: Mapping[str, Any]) -> bool:
+    def _wanted_prices(self: Any) -> list[tuple[str, list[str]]]:
+        """Fields of a row, each with the values that it may have; they may hold * and ?."""
         filters: dict[str, list[str]] = self._filters_from_querystring()
-        products = self._get_param("ProductDescriptions", [])
-        zone, zone_id = self._get_param("AvailabilityZone"), self._get_param("AvailabilityZoneId")
-        return (
-            (not products or row["ProductDescription"] in products)
-            and zone in (None, row["AvailabilityZone"])
-            and zone_id in (None, row["AvailabilityZoneId"])
-            and all(any(fnmatchcase(_text(row[_FILTERS[name]]), one) for one in wanted)
-                    for name, wanted in filters.items())
-        )  # fmt: skip
+        wanted = [(_FILTERS[name], list(values)) for name, values in filters.items()]
+        if products := self._get_param("ProductDescriptions", []):
+            wanted.append(("ProductDescription", list(products)))
+        for name in ("AvailabilityZone", "AvailabilityZoneId"):
+            if given := self._get_param(name):
+                wanted.append((name, [str(given)]))
+        return wanted
+
+
+def _passes(row: Mapping[str, Any], wanted: list[tuple[str, list[str]]]) -> bool:
+    return all(any(fnmatchcase(_text(row[name]), one) for one in values) for name, values in wanted)
+
+
+def _moment_of(text: str) -> datetime:
+    """The moment in a token of ours. Raises Refused for another's."""
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC)
+    except ValueError:
+        raise Refused("InvalidNextToken", "The token is not valid.") from None
 
 
 def _history(kind: str, region: str, start: datetime, end: datetime) -> Iterator[dict[str, Any]]:
