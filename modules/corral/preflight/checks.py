@@ -19,6 +19,7 @@ from corral.preflight import (
     quotas,
     reserved,
     service_roles,
+    spot,
 )
 from corral.preflight.answers import Answers
 from corral.preflight.findings import Finding, Teller, Verdict, Wanted
@@ -43,6 +44,7 @@ CHECKS: Sequence[Check] = (
     Check(name="quotas", purpose="service quotas, used and wanted", ask=quota_use.ask, judge=quotas.judge),
     Check(name="images", purpose="machine images", ask=images.ask, judge=images.judge),
     Check(name="reservations", purpose="reservations and capacity blocks", ask=reserved.ask, judge=reserved.judge),
+    Check(name="spot", purpose="how likely spot machines are, and their price", ask=spot.ask, judge=spot.judge),
     Check(name="network", purpose="an adopted VPC and its subnets", ask=ground.ask, judge=ground.judge),
     Check(name="buckets", purpose="buckets with data", ask=buckets.ask, judge=buckets.judge),
     Check(name="service-roles", purpose="roles of AWS's services", ask=service_roles.ask, judge=service_roles.judge),
