@@ -125,6 +125,7 @@ def registered(cluster: Cluster) -> Cluster:
     restart_slurmctld(cluster)
     cluster.life.seen["registered"] = cluster.node("wide-21")["State"]
     cluster.life.seen["its job"] = cluster.end(running, LONG_S)
+    cluster.life.seen["ups"] = sum(one["event"] == "up" and one["nodes"] == "wide-21" for one in cluster.events())
     return cluster
 
 
@@ -165,3 +166,7 @@ def test_a_slurmctld_that_starts_again_knows_a_node_that_has_registered(register
         "ALLOCATED+CLOUD",
         ("COMPLETED", "0"),
     )
+
+
+def test_a_slurmctld_that_starts_again_makes_no_node_up_again(registered: Cluster) -> None:
+    assert registered.life.seen["ups"] == 1

@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from corral.agent.events import Event, Journal, moment
@@ -20,11 +20,16 @@ _NOTICE = re.compile(r"corral: notice at (\S+), ends at (\S+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What was last seen of a node: since when its slurmd runs (empty: none does), its comment, whether it drains."""
+    """What was last seen of a node: when the last slurmd began that was heard of (empty: none was), its comment,
+    whether it drains.
+    """
 
     started: str
     comment: str
     drains: bool
+
+
+_NEVER = Seen(started="", comment="", drains=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,11 +54,17 @@ class Told:
 
     def has(self, news: News) -> bool:
         """Whether it need not be told."""
-        if news.event is Event.DRAINED:
+        if news.at is None:
             return (str(news.event), news.node, str(news.facts["why"])) in self.marks
-        if news.at is None:  # nobody can say whether it was told
-            return True
         return news.at < self.since or (str(news.event), news.node, moment(news.at)) in self.marks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looked:
+    """What a keeper remembers of its last look, and what those before it have told that could be seen again."""
+
+    seen: Mapping[str, Seen]
+    told: Told
 
 
 def comment_of(noticed: datetime, end: datetime) -> str:
@@ -61,17 +72,24 @@ def comment_of(noticed: datetime, end: datetime) -> str:
     return f"corral: notice at {noticed:%Y-%m-%dT%H:%M:%SZ}, ends at {end:%Y-%m-%dT%H:%M:%SZ}"
 
 
-def seen_now(nodes: Sequence[SlurmNode]) -> Mapping[str, Seen]:
-    """What is to be remembered of the nodes that have a machine or said something; the others are as never seen."""
-    return {
-        node.name: Seen(
-            started=node.started if node.registered else "",
-            comment=node.comment,  # it outlives the machine, and a notice may be over before the next look
-            drains=node.wants_machine and "DRAIN" in node.states,
-        )
-        for node in nodes
-        if node.wants_machine or node.comment
-    }
+def seen_now(before: Mapping[str, Seen], nodes: Sequence[SlurmNode]) -> Mapping[str, Seen]:
+    """What is to be remembered of nodes, after `before`; those that never had a machine nor a comment are left out.
+
+    When the last slurmd began is never forgotten. After its own restart slurmctld may have a node down, silent or
+    powered off that runs, and does not know since when; then it has it again as it was.
+    """
+    found = {node.name: _seen(before.get(node.name, _NEVER), node) for node in nodes}
+    has_machine = {node.name for node in nodes if node.wants_machine}
+    return {name: seen for name, seen in found.items() if name in has_machine or seen.comment or seen.started}
+
+
+def _seen(was: Seen, node: SlurmNode) -> Seen:
+    has_begun = node.registered and _local(node.started) is not None
+    return Seen(
+        started=node.started if has_begun else was.started,
+        comment=node.comment,  # it outlives the machine, and a notice may be over before the next look
+        drains=node.wants_machine and "DRAIN" in node.states,
+    )
 
 
 def news(
@@ -79,14 +97,13 @@ def news(
 ) -> Iterator[News]:
     """What is new since `before`. `zone_s`: what this machine's clock is ahead of UTC, as Slurm prints its time."""
     launched = {one.node: one for one in shown if one.coming}
-    nothing = Seen(started="", comment="", drains=False)
-    now = seen_now(nodes)
+    now = seen_now(before, nodes)
     for node in nodes:
-        held, was = now.get(node.name), before.get(node.name, nothing)
+        held, was = now.get(node.name), before.get(node.name, _NEVER)
         if held is None:
             continue
-        if held.started and held.started != was.started:
-            yield _up(node, launched.get(node.name), zone_s)
+        if held.started != was.started and (began := _local(held.started)) is not None:
+            yield _up(node.name, began - zone_s, launched.get(node.name))
         if held.comment != was.comment and (found := _NOTICE.match(held.comment)):
             at, end = (_utc(text) for text in found.groups())
             text = f"{node.name} is taken back at {end:%H:%M:%S} UTC"
@@ -98,21 +115,22 @@ def news(
 
 def tell(
     journal: Journal,
-    before: Mapping[str, Seen] | None,
+    last: Looked | None,
     nodes: Sequence[SlurmNode],
     shown: Sequence[Instance],
     *,
     zone_s: float,
-) -> Mapping[str, Seen]:
-    """Writes down what is new, and what is seen now.
+) -> Looked:
+    """Writes down what is new since the last look, and returns this one.
 
-    A keeper's first look (None) tells what no keeper before it has: those that wrote the same journal.
+    A keeper's first look (None) tells what no keeper before it has: those that wrote the same journal. What has a time
+    is compared with theirs at later looks too: slurmctld, begun anew with the keeper, may not know it at the first.
     """
-    told = told_in(journal.lines()) if before is None else Told()
-    for one in news(before or {}, nodes, shown, zone_s):
-        if before is not None or not told.has(one):
+    before, told = (last.seen, last.told) if last else ({}, told_in(journal.lines()))
+    for one in news(before, nodes, shown, zone_s):
+        if not told.has(one):
             journal.tell(one.event, one.text, at=one.at, nodes=one.node, **one.facts)
-    return seen_now(nodes)
+    return Looked(seen=seen_now(before, nodes), told=told if last else _of_times(told))
 
 
 def told_in(lines: Iterable[str]) -> Told:
@@ -130,21 +148,25 @@ def told_in(lines: Iterable[str]) -> Told:
     return Told(since=since, marks=frozenset(marks))
 
 
-def _up(node: SlurmNode, instance: Instance | None, zone_s: float) -> News:
-    at = _local(node.started, zone_s)
-    facts: dict[str, object] = {"instances": {node.name: instance.instance_id}} if instance else {}
+def _of_times(told: Told) -> Told:
+    """Without drains: a node can be drained again for the same reason."""
+    return replace(told, marks=frozenset(mark for mark in told.marks if mark[0] != Event.DRAINED))
+
+
+def _up(node: str, at: float, instance: Instance | None) -> News:
+    facts: dict[str, object] = {"instances": {node: instance.instance_id}} if instance else {}
     after = ""
-    if at is not None and instance is not None and instance.launched_at:
+    if instance is not None and instance.launched_at:
         facts["boot_s"] = round(at - instance.launched_at)
         after = f", {facts['boot_s']} s after its launch"
-    return News(event=Event.UP, node=node.name, text=f"{node.name} is up{after}", at=at, facts=facts)
+    return News(event=Event.UP, node=node, text=f"{node} is up{after}", at=at, facts=facts)
 
 
-def _local(text: str, zone_s: float) -> float | None:
-    try:
-        return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp() - zone_s
-    except ValueError:
-        return None
+def _local(text: str) -> float | None:
+    """A time of Slurm's as if it were UTC; None where Slurm does not know it."""
+    with suppress(ValueError):
+        return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+    return None
 
 
 def _utc(text: str) -> datetime:

@@ -143,7 +143,7 @@ class Keeper:
         self.memory = known
         self.seen: Seen | None = None
         self.nodes: Sequence[SlurmNode] = ()  # as Slurm had them at the last look
-        self._told: Mapping[str, observed.Seen] | None = None
+        self._looked: observed.Looked | None = None
         # When the blocks of offers begin and end, as somebody asked EC2 last; the machines whose jobs know of an end.
         self.block_begins: Mapping[str, float] = {}
         self.block_ends: Mapping[str, float] = {}
@@ -162,7 +162,7 @@ class Keeper:
         # Slurm first: a node that is asked for in between has no instance yet, which is nothing for a minute.
         nodes = self.nodes = self._scheduler.nodes()
         shown = self._cloud.instances()
-        self._told = observed.tell(self._journal, self._told, nodes, shown, zone_s=_ahead_of_utc_s())
+        self._looked = observed.tell(self._journal, self._looked, nodes, shown, zone_s=_ahead_of_utc_s())
         self.memory = memory.tidied(self.memory, (note.key for note in notes), shown, self._clock())
         world = World(
             nodes=nodes,
