@@ -25,7 +25,7 @@ from corral.agent.turn import Keeper
 from corral.agent.world import SlurmNode
 
 LOOK_EACH_S, SOON_S = 5.0, 1.0  # at jobs that wait to start again; sooner where there are some
-AGAIN_S = 1.0  # until what failed is tried again, at first
+AGAIN_S = 1.0  # half of the time until what failed is tried again, at first
 
 log = logging.getLogger("corral.agent")
 
@@ -43,8 +43,9 @@ class Rounds:
     turn_s: float
     sign: Path
     records: Records | None = None
+    clock: Callable[[], float] = time.monotonic
     _due: float = 0.0
-    _compare_at: float = field(default_factory=time.monotonic)
+    _compare_at: float = 0.0
     _again_s: float = AGAIN_S
     _left: frozenset[str] = frozenset()
     _delayed: Delayed = Delayed()  # noqa: RUF009  frozen
@@ -53,6 +54,7 @@ class Rounds:
 
     def __post_init__(self) -> None:
         self._reboots, self._saving = Reboots(journal=self.journal), Saving()
+        self._compare_at = self.clock()
 
     def live(self, line: socket.socket) -> None:
         """Goes round when the bell rings, and when something is due; for ever."""
@@ -95,22 +97,22 @@ class Rounds:
         return True
 
     def _answer(self) -> bool:
-        if time.monotonic() < self._due:
+        if self.clock() < self._due:
             return False
-        self._due = time.monotonic() + self.turn_s  # also where it fails
+        self._due = self.clock() + self.turn_s  # also where it fails
         self._left = self.keeper.answer(tuple(notes(self.spool)), partial(remove, spool=self.spool))
         # What failed is tried again soon, then less often: EC2 that is asked too much is not asked more.
         self._again_s = min(2 * self._again_s, self.turn_s) if self._left else AGAIN_S
-        self._due = time.monotonic() + (self._again_s if self._left else self.turn_s)
+        self._due = self.clock() + (self._again_s if self._left else self.turn_s)
         return True
 
     def _compare(self) -> bool:
-        if time.monotonic() < self._compare_at:
+        if self.clock() < self._compare_at:
             return False
         try:
             self.keeper.compare(self._left, tuple(notes(self.spool)))
         finally:
-            self._compare_at = time.monotonic() + self.turn_s
+            self._compare_at = self.clock() + self.turn_s
         return True
 
     def _show(self, look: Callable[[Sequence[SlurmNode]], None]) -> bool:
@@ -133,7 +135,7 @@ class Rounds:
 
     def _rest_s(self) -> float:
         look_s = SOON_S if self._delayed.since else LOOK_EACH_S
-        return max(0.0, min(self.turn_s, self._due - time.monotonic(), look_s))
+        return max(0.0, min(self.turn_s, self._due - self.clock(), look_s))
 
 
 def _closed(keeper: Keeper) -> Mapping[str, Closed]:
