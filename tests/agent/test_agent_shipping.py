@@ -77,6 +77,15 @@ def test_a_file_that_was_set_aside_is_shipped_to_its_end_first(logs: Any, tmp_pa
     assert held(logs) == ["one", "two", "three"]
 
 
+def test_a_file_that_was_cut_short_is_shipped_from_its_beginning(logs: Any, tmp_path: Path) -> None:
+    tell(tmp_path, "one", "two")
+    shipping(logs, tmp_path)()
+    (tmp_path / "events.jsonl").write_text("")
+    tell(tmp_path, "three")
+    shipping(logs, tmp_path)()
+    assert held(logs) == ["one", "two", "three"]
+
+
 def test_a_line_that_is_no_event_is_shipped_as_it_is(logs: Any, tmp_path: Path) -> None:
     (tmp_path / "events.jsonl").write_text("half a li\n")
     shipping(logs, tmp_path)()
