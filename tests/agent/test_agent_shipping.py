@@ -89,9 +89,56 @@ def test_a_file_that_was_cut_short_is_shipped_from_its_beginning(logs: Any, tmp_
 def test_a_line_that_is_no_event_is_shipped_as_it_is(logs: Any, tmp_path: Path) -> None:
     (tmp_path / "events.jsonl").write_text("half a li\n")
     shipping(logs, tmp_path)()
-    assert [one["message"] for one in logs.get_log_events(logGroupName=GROUP, logStreamName="events")["events"]] == [
-        "half a li"
-    ]
+    assert messages(logs) == ["half a li"]
+
+
+def messages(client: Any) -> list[str]:
+    found = client.get_log_events(logGroupName=GROUP, logStreamName="events", startFromHead=True)["events"]
+    return [str(one["message"]) for one in found]
+
+
+# CloudWatch takes 1 MB; 8 MiB of the file are read at once.
+@pytest.mark.parametrize("size", [1_000_001, 9 * 2**20, 17 * 2**20])
+def test_a_line_that_cloudwatch_would_not_take_is_cut_and_does_not_keep_those_behind_it(
+    logs: Any, tmp_path: Path, size: int
+) -> None:
+    (tmp_path / "events.jsonl").write_text("x" * size + "\n" + "after it\n")
+    shipping(logs, tmp_path)()
+    assert messages(logs) == ["x" * 10_000, "after it"]
+
+
+@pytest.mark.parametrize("size", [1_000_000, 9 * 2**20])
+def test_a_long_line_that_is_being_written_waits_until_it_is_whole(logs: Any, tmp_path: Path, size: int) -> None:
+    (tmp_path / "events.jsonl").write_text("x" * size)
+    shipping(logs, tmp_path)()
+    (tmp_path / "events.jsonl").write_text("x" * size + "\nafter it\n")
+    shipping(logs, tmp_path)()
+    assert messages(logs)[1:] == ["after it"]
+
+
+def test_a_line_of_one_megabyte_is_shipped_as_it_is(logs: Any, tmp_path: Path) -> None:
+    (tmp_path / "events.jsonl").write_text("x" * 1_000_000 + "\n")
+    shipping(logs, tmp_path)()
+    assert messages(logs) == ["x" * 1_000_000]
+
+
+def test_an_event_that_is_cut_keeps_its_time_and_what_alarms_count(logs: Any, tmp_path: Path) -> None:
+    instances = [f"i-{number:017}" for number in range(50_000)]
+    Journal(tmp_path / "events.jsonl").tell(Event.TERMINATED, "é" * 600_000, at=NOW, instances=instances)
+    shipping(logs, tmp_path)()
+    (event,) = logs.get_log_events(logGroupName=GROUP, logStreamName="events")["events"]
+    text = "é" * 10_000
+    assert (event["timestamp"], event["message"]) == (
+        1_795_300_800_000,
+        f'{{"at": "2026-11-21T22:40:00Z", "event": "terminated", "text": "{text}"}}',
+    )
+
+
+def test_a_line_that_is_cut_is_told_once(logs: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "events.jsonl").write_text("x" * 1_000_001 + "\n")
+    shipping(logs, tmp_path)()
+    shipping(logs, tmp_path)()
+    assert caplog.messages == [f"an event is too long for the log group, it is cut there: {'x' * 200}"]
 
 
 def test_without_its_group_events_wait_and_one_sentence_says_so(aws: Clients, tmp_path: Path) -> None:

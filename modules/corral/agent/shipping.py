@@ -4,13 +4,14 @@ A line is in the group once, or twice where the head died between the request an
 """
 
 import json
+import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from corral.agent.errors import AgentError
 from corral.agent.events import EVENTS, former
@@ -22,8 +23,12 @@ SHIP_EACH_S = 30.0
 SHIPPED = EVENTS.with_name("shipped.json")
 # What one request takes. Source: CloudWatch Logs API reference, PutLogEvents.
 BATCH, BATCH_BYTES, BATCH_SPAN_MS = 10_000, 1_048_576, 24 * 3600 * 1000
+LONGEST = 1_000_000  # bytes of one event: "no larger than 1 MB"
 _OVERHEAD = 26  # bytes that count beside each event's own
 _AT_ONCE = 8 * BATCH_BYTES  # of the file
+_LONGEST_WORD = 10_000  # characters that are left of each fact of an event that is too long
+
+log = logging.getLogger("corral.agent")
 
 
 class ShippingError(AgentError):
@@ -66,7 +71,7 @@ class Shipping:
             install((Placement(path=str(self.shipped), content=to_line(here).encode(), mode=0o600),))
 
     def _next(self) -> tuple[bytes, Shipped] | None:
-        """Whole lines that are not shipped yet, and how far it has come with them; None where there are none."""
+        """Lines that are not shipped yet, and how far it has come with them; None where there are none."""
         known = self._known()
         for file in (former(self.events), self.events):
             with suppress(FileNotFoundError), file.open("rb") as lines:
@@ -76,9 +81,9 @@ class Shipping:
                     continue  # shipped to its end before it was set aside, or older than the note
                 inode, offset = about.st_ino, known.offset if is_known else 0
                 lines.seek(offset)
-                content = lines.read(_AT_ONCE)
-                if end := content.rfind(b"\n") + 1:
-                    return content[:end], Shipped(inode=inode, offset=offset + end)
+                content, size = _whole(lines)
+                if size:
+                    return content, Shipped(inode=inode, offset=offset + size)
         return None
 
     def _known(self) -> Shipped:
@@ -118,10 +123,29 @@ def batches(lines: Sequence[Line]) -> Iterator[tuple[Line, ...]]:
         yield tuple(batch)
 
 
+def _whole(lines: BinaryIO) -> tuple[bytes, int]:
+    """The next whole lines, or what one begins with that is longer than is read at once; the bytes that they take."""
+    content = lines.read(_AT_ONCE)
+    if end := content.rfind(b"\n") + 1:
+        return content[:end], end
+    size = len(content)
+    # A shorter one is being written, and what comes of it meanwhile would be taken for its next part.
+    while size >= _AT_ONCE and (more := lines.readline(_AT_ONCE)):
+        size += len(more)
+        if more.endswith(b"\n"):
+            return content, size
+    return b"", 0
+
+
 def _line(text: str, now: float) -> Line:
-    """A line that is no event, as after a full disk, is of now."""
-    try:
-        at = datetime.fromisoformat(str(json.loads(text)["at"])).timestamp()
-    except (ValueError, KeyError, TypeError):
-        at = now
+    """A line that is no event, as after a full disk, is of now. One that CloudWatch would not take is cut."""
+    at, short = now, text[:_LONGEST_WORD]
+    with suppress(ValueError, KeyError, TypeError):
+        held = json.loads(text)
+        at = datetime.fromisoformat(str(held["at"])).timestamp()
+        facts = {key: str(held[key])[:_LONGEST_WORD] for key in ("at", "event", "text")}
+        short = json.dumps(facts, ensure_ascii=False)  # alarms count it
+    if len(text.encode()) > LONGEST:
+        log.error("an event is too long for the log group, it is cut there: %s", short[:200])
+        text = short
     return Line(at_ms=int(at * 1000), text=text)
