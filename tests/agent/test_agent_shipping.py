@@ -141,6 +141,12 @@ def test_a_line_that_is_cut_is_told_once(logs: Any, tmp_path: Path, caplog: pyte
     assert caplog.messages == [f"an event is too long for the log group, it is cut there: {'x' * 200}"]
 
 
+def test_a_reason_with_a_separator_of_lines_in_it_is_one_event(logs: Any, tmp_path: Path) -> None:
+    tell(tmp_path, "half\u2028half")
+    shipping(logs, tmp_path)()
+    assert held(logs) == ["half\u2028half"]
+
+
 def test_without_its_group_events_wait_and_one_sentence_says_so(aws: Clients, tmp_path: Path) -> None:
     tell(tmp_path, "one")
     with pytest.raises(ShippingError, match=r"^events do not reach the log group /corral/dev: .*ResourceNotFound"):

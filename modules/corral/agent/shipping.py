@@ -65,7 +65,7 @@ class Shipping:
         """Ships what is new. Raises ShippingError."""
         while (found := self._next()) is not None:
             content, here = found
-            lines = [_line(text, self.clock()) for text in content.decode("utf-8", "replace").splitlines() if text]
+            lines = [_line(text, self.clock()) for text in content.decode("utf-8", "replace").split("\n") if text]
             for batch in batches(lines):
                 self._put(batch)
             install((Placement(path=str(self.shipped), content=to_line(here).encode(), mode=0o600),))
