@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from threading import Lock, Thread
+from threading import Event, Lock, Thread
 
 import pytest
 
@@ -112,6 +112,24 @@ def test_credentials_are_asked_for_anew_ten_minutes_before_their_end(held: Role,
     held.of("ada")
     sts.now += timedelta(minutes=50, seconds=1)
     assert held.of("ada").access_key == "key-2"
+
+
+def test_programs_that_ask_at_once_have_the_role_asked_for_once() -> None:
+    sts, second = Sts(), Event()
+
+    def slowly(session: str) -> Credentials:
+        """It is not answered before another has asked, or nobody does for a second."""
+        given = sts(session)
+        second.set() if len(sts.asked) > 1 else second.wait(1)
+        return given
+
+    held = Role(slowly, lambda: NOON, {}, Lock())
+    threads = [Thread(target=held.of, args=("ada",)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sts.asked == ["ada"]
 
 
 def test_each_user_has_a_session_of_their_own(held: Role, sts: Sts) -> None:
