@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import subprocess
 import sys
+import tarfile
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -97,11 +99,15 @@ def facts() -> BootFacts:
     return replace(boot_facts(), bundle_sha256=agent, library_sha256=library)
 
 
-def fetch(tmp_path: Path, servers: Servers, known: BootFacts, *, held: bool = True) -> subprocess.CompletedProcess[str]:
-    """What fetch.py did in tmp_path/home, where the bucket holds the library, and the agent if that is `held`."""
+def fetch(
+    tmp_path: Path, servers: Servers, known: BootFacts, *, held: bool = True, library: bytes = b""
+) -> subprocess.CompletedProcess[str]:
+    """What fetch.py did in tmp_path/home, where the bucket holds the library (the cluster's, where none is given), and
+    the agent if that is `held`.
+    """
     if held:
         servers.objects[f"/{known.bucket}/{known.bundle_key}"] = agent_bundle()
-    servers.objects[f"/{known.bucket}/{known.library_key}"] = agent_library()
+    servers.objects[f"/{known.bucket}/{known.library_key}"] = library or agent_library()
     home = tmp_path / "home"
     (tmp_path / ".aws").mkdir(exist_ok=True)
     (tmp_path / ".aws/config").write_text(f"[default]\nendpoint_url = {servers.url}\n")
@@ -168,8 +174,24 @@ def test_an_archive_with_another_hash_is_refused_and_left_packed(tmp_path: Path,
     assert (done.returncode, "has the hash" in done.stderr, (tmp_path / "home" / name).exists()) == (1, True, False)
 
 
+def packed(name: str) -> bytes:
+    """An archive with this file alone."""
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w:gz") as archive:
+        archive.addfile(tarfile.TarInfo(name))
+    return made.getvalue()
+
+
 def test_where_a_later_up_has_taken_the_agent_away_the_manifests_comes(tmp_path: Path, servers: Servers) -> None:
-    newer, launched = facts(), replace(facts(), bundle_key="clusters/dev/agent/old.tar.gz", bundle_sha256="0" * 64)
+    newer = facts()
+    old = packed("old.py")
+    launched = replace(
+        newer,
+        bundle_key="clusters/dev/agent/old.tar.gz",
+        bundle_sha256="0" * 64,
+        library_key="clusters/dev/library/old.tar.gz",
+        library_sha256=hashlib.sha256(old).hexdigest(),
+    )
     manifest = {
         "bundle": newer.bundle_key.removeprefix("clusters/dev/"),
         "bundle_sha256": newer.bundle_sha256,
@@ -178,6 +200,13 @@ def test_where_a_later_up_has_taken_the_agent_away_the_manifests_comes(tmp_path:
     }
     servers.objects[f"/{newer.bucket}/clusters/dev/manifest.json"] = json.dumps(manifest).encode()
     servers.objects[f"/{newer.bucket}/{newer.bundle_key}"] = agent_bundle()
-    done = fetch(tmp_path, servers, launched, held=False)
+    servers.objects[f"/{newer.bucket}/{newer.library_key}"] = agent_library()
+    done = fetch(tmp_path, servers, launched, held=False, library=old)
     left = json.loads((tmp_path / "home/boot.json").read_text())
-    assert (done.stderr, left["bundle_key"], (tmp_path / "home/agent/corral").is_dir()) == ("", newer.bundle_key, True)
+    there = [(tmp_path / "home" / name).exists() for name in ("agent/corral", "library/boto3", "library/old.py")]
+    assert (done.stderr, left["bundle_key"], left["library_key"], there) == (
+        "",
+        newer.bundle_key,
+        newer.library_key,
+        [True, True, False],
+    )
