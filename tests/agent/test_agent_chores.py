@@ -5,12 +5,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from corral.agent.chores import Chore, Names, Switches, do, start
 from corral.agent.errors import AgentError
+from corral.agent.keep import Outside, chores_of
 from corral.agent.turn import Seen
+from render.plans import dev
 
 
 @dataclass(kw_only=True)
@@ -79,3 +83,32 @@ def test_a_chore_that_hangs_keeps_no_other_from_its_work() -> None:
     never, done = threading.Event(), threading.Event()
     start([Chore(name="hangs", each_s=60, act=never.wait), Chore(name="works", each_s=60, act=done.set)])
     assert done.wait(60)
+
+
+def of_keeper(**outside: Any) -> tuple[Chore, ...]:
+    """What a keeper does that has this outside."""
+    keeper: Any = SimpleNamespace(plan=dev())
+    zone: Any = SimpleNamespace(prune=print)
+    topology: Any = SimpleNamespace(switches=print)
+    return chores_of(keeper, keeper, Outside(zone=zone, topology=topology, **outside), 30.0)
+
+
+def test_what_a_keeper_does_beside_its_rounds() -> None:
+    looking = SimpleNamespace(look=print)
+    chores = of_keeper(configuration=looking, closing=looking, tree=looking, shipping=looking)
+    assert [(chore.name, chore.first_s, chore.each_s) for chore in chores] == [
+        ("look for a newer configuration", 30.0, 60.0),
+        ("end of life", 30.0, 30.0),
+        ("names of nodes", 0.0, 30.0),
+        ("switches of nodes", 0.0, 30.0),
+        ("topology.conf", 600.0, 30.0),
+        ("events to the log group", 0.0, 30.0),
+        ("dump of the accounting", 600.0, 600.0),
+    ]
+
+
+def test_events_are_shipped_by_the_chore_of_this_name() -> None:
+    shipping = SimpleNamespace()
+    assert [chore.act for chore in of_keeper(shipping=shipping) if chore.name == "events to the log group"] == [
+        shipping
+    ]

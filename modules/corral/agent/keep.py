@@ -100,7 +100,7 @@ def keep(
             rests=rests(rest_s),
             stopped=partitions.stopped,
         )
-        start(_chores(keeper, ec2, outside, turn_s) if outside else ())
+        start(chores_of(keeper, ec2, outside, turn_s) if outside else ())
         rounds = Rounds(
             keeper=keeper, journal=journal, spool=spool, turn_s=turn_s, sign=turned_of(bell), records=records
         )
@@ -108,7 +108,8 @@ def keep(
             rounds.live(line)
 
 
-def _chores(keeper: Keeper, ec2: Ec2, outside: Outside, turn_s: float) -> tuple[Chore, ...]:
+def chores_of(keeper: Keeper, ec2: Ec2, outside: Outside, turn_s: float) -> tuple[Chore, ...]:
+    """What is done beside the rounds with what there is outside."""
     blocks = {
         offer.key: offer.reservation
         for queue in keeper.plan.queues
