@@ -39,10 +39,10 @@ def connect(
 
     On AWS this is Session Manager's: the AWS CLI and its session-manager-plugin must be installed (`corral doctor`).
     """
-    spec, head = find_head(env, project, in_box=box, box_directory=box_dir)
+    seen, head = find_head(env, project, in_box=box, box_directory=box_dir)
     if place := _means_box(box_dir):
         raise typer.Exit(_enter_machine(head.id, command or [], place))
-    _start_session(head.id, spec.base.region, command or [])
+    _start_session(head.id, seen.region, command or [])
 
 
 def _means_box(box_dir: Path | None) -> Path | None:

@@ -9,24 +9,22 @@ from typing import Any
 from corral.cli.account import box_state, mean_account
 from corral.cli.failure import ExitCode, Failure
 from corral.cli.on_head import Head, head_at
-from corral.cli.project import find_environment
+from corral.cli.outlines import Outline, read_outline
 from corral.forecast.catalogue import catalogue_prices
 from corral.inventory.account import open_session
 from corral.inventory.status import read_status
 from corral.inventory.things import Thing
-from corral.spec.files import Environment, read_environment
 
 
-def find_head(env: str, project: Path | None, *, in_box: bool, box_directory: Path | None) -> tuple[Environment, Thing]:
+def find_head(env: str, project: Path | None, *, in_box: bool, box_directory: Path | None) -> tuple[Outline, Thing]:
     """The environment and the instance that is its head. Raises Failure where it has none."""
-    spec = read_environment(find_environment(project, env), env)
+    seen = read_outline(project, env)
     mean_account(in_box=in_box, box_directory=box_directory)
-    region = spec.base.region
-    prices = catalogue_prices(region, spec.catalogue)
-    found = read_status(open_session(region), spec.cluster.name, spec.base.name, prices)
+    prices = catalogue_prices(seen.region, seen.catalogue)
+    found = read_status(open_session(seen.region), seen.name, seen.base, prices)
     if found.head is None:
         raise Failure(f"{env} has no head now - bring it up: corral up {env}", ExitCode.FAILED)
-    return spec, found.head
+    return seen, found.head
 
 
 def reach(head: Thing | None, session: Any, box_directory: Path | None) -> Head | None:

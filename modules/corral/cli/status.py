@@ -14,11 +14,11 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from corral.cli.account import mean_account
-from corral.cli.failure import ExitCode, Failure
+from corral.cli.failure import ExitCode, Failure, tell
 from corral.cli.heads import reach
 from corral.cli.on_head import Head, Unreachable, events_of, state_of
 from corral.cli.options import AsJson, BoxDirectory, Environment, InBox, Project, Since, examples, new_app, seconds_of
-from corral.cli.project import find_environment
+from corral.cli.outlines import Outline, read_outline
 from corral.cli.screen import clear, show, show_json, show_lines, waiting
 from corral.forecast.catalogue import catalogue_prices
 from corral.inventory.account import open_session
@@ -27,8 +27,6 @@ from corral.model.head import HeadState
 from corral.report.events import event_lines, read_events
 from corral.report.jobs import slurm_view
 from corral.report.status import status_document, status_view
-from corral.spec.files import Environment as Spec
-from corral.spec.files import read_environment
 
 app = new_app()
 ANSWERS_WITHIN_S = 8.0  # the rest is worth to be seen without it
@@ -52,31 +50,32 @@ def status(
 ) -> None:
     """Show what is up, how long it will live, what it costs now, and its jobs. Nothing is changed.
 
-    An environment that is not up is no failure: it is said, and the exit code is 0.
+    An environment that is not up is no failure: it is said, and the exit code is 0. Nor are mistakes in its files.
     """
     if watch and (json or not sys.stdout.isatty()):
         raise Failure("--watch shows it on a terminal, and this is none, or --json was asked for", ExitCode.WRONG_INPUT)
     if since and not events:
         raise Failure("--since says from when on events are shown: add --events", ExitCode.WRONG_INPUT)
     began = time.time() - seconds_of("--since", since) if since else 0.0
-    spec = read_environment(find_environment(project, env), env)
+    seen = read_outline(project, env)
     mean_account(in_box=box, box_directory=box_dir)
     while True:
         if events:
-            _show_events(spec, box_dir, began, as_json=json, anew=watch)
+            _show_events(seen, box_dir, began, as_json=json, anew=watch)
         else:
-            _show_status(spec, box_dir, as_json=json, anew=watch)
+            _show_status(seen, box_dir, as_json=json, anew=watch)
+        if seen.mistakes:
+            tell(seen.mistakes)
         if not watch:
             return
         time.sleep(WATCH_EACH_S)
 
 
-def _show_status(spec: Spec, box_dir: Path | None, *, as_json: bool, anew: bool) -> None:
-    region = spec.base.region
-    with waiting(f"reading what is there in {region}"):
-        session = open_session(region)
-        prices = catalogue_prices(region, spec.catalogue)
-        found = read_status(session, spec.cluster.name, spec.base.name, prices)
+def _show_status(seen: Outline, box_dir: Path | None, *, as_json: bool, anew: bool) -> None:
+    with waiting(f"reading what is there in {seen.region}"):
+        session = open_session(seen.region)
+        prices = catalogue_prices(seen.region, seen.catalogue)
+        found = read_status(session, seen.name, seen.base, prices)
         head = reach(found.head, session, box_dir)
         state, problem = _asked(head, found)
     if as_json:
@@ -86,10 +85,10 @@ def _show_status(spec: Spec, box_dir: Path | None, *, as_json: bool, anew: bool)
     show((*status_view(found, datetime.now(UTC)), *_of_head(state, problem)))
 
 
-def _show_events(spec: Spec, box_dir: Path | None, since: float, *, as_json: bool, anew: bool) -> None:
+def _show_events(seen: Outline, box_dir: Path | None, since: float, *, as_json: bool, anew: bool) -> None:
     from corral.inventory.heads import head_of
 
-    name, session = spec.cluster.name, open_session(spec.base.region)
+    name, session = seen.name, open_session(seen.region)
     head = reach(head_of(session, name), session, box_dir)
     if head is None:
         raise Failure(f"{name} has no head now - what is kept of its life: corral timeline {name}", ExitCode.FAILED)

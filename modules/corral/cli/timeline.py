@@ -17,7 +17,7 @@ from corral.cli.failure import ExitCode, Failure, at
 from corral.cli.heads import reach
 from corral.cli.on_head import Head, Unreachable, events_of, history_of
 from corral.cli.options import BoxDirectory, Environment, InBox, Project, Since, examples, new_app, seconds_of
-from corral.cli.project import find_environment
+from corral.cli.outlines import Outline, read_outline
 from corral.cli.screen import show, waiting
 from corral.inventory.account import open_session
 from corral.report.events import read_events
@@ -26,8 +26,6 @@ from corral.report.tables import heading, lines
 from corral.report.timeline import Timeline
 from corral.report.timeline import timeline as lived
 from corral.report.timeline_text import TimelineText, heading_of
-from corral.spec.files import Environment as Spec
-from corral.spec.files import read_environment
 
 app = new_app()
 Html = Annotated[
@@ -69,12 +67,12 @@ def timeline(
     long_s = None if since is None else seconds_of("--since", since)
     if html is not None:
         _require_writable(html)
-    spec = read_environment(find_environment(project, env), env)
+    seen = read_outline(project, env)
     mean_account(in_box=box, box_directory=box_dir)
-    session = open_session(spec.base.region)
+    session = open_session(seen.region)
     if lives:
-        return _show_lives(spec, session)
-    drawn = _found(spec, session, box_dir, life, long_s)
+        return _show_lives(seen, session)
+    drawn = _found(seen, session, box_dir, life, long_s)
     _show(drawn.picture, drawn.note)
     if html is not None:
         _write(html, drawn.picture)
@@ -88,14 +86,14 @@ class _Drawn:
     note: str = ""
 
 
-def _found(spec: Spec, session: Any, box_dir: Path | None, life: str | None, long_s: float | None) -> _Drawn:
+def _found(seen: Outline, session: Any, box_dir: Path | None, life: str | None, long_s: float | None) -> _Drawn:
     from corral.inventory.heads import head_of
 
-    name = spec.cluster.name
+    name = seen.name
     there = head_of(session, name) if life is None else None
     head = reach(there, session, box_dir)
     if there is None or head is None:
-        return _of_kept(spec, session, life, long_s)
+        return _of_kept(seen, session, life, long_s)
     return _Drawn(picture=_of_head(name, head, there.since, long_s))
 
 
@@ -112,13 +110,13 @@ def _of_head(name: str, head: Head, since: datetime | None, long_s: float | None
     return lived(name, events, history.runs, head_since=since, start=start, end=end, problem=history.problem)
 
 
-def _of_kept(spec: Spec, session: Any, word: str | None, long_s: float | None) -> _Drawn:
+def _of_kept(seen: Outline, session: Any, word: str | None, long_s: float | None) -> _Drawn:
     """What the bucket keeps: the newest life, or the one that is meant. `long_s`: the last of it. Raises Failure."""
     from corral.inventory.lives import UnreadableLife, lives_of, read_life
 
-    name = spec.cluster.name
+    name = seen.name
     with waiting(f"looking for what is kept of {name}"):
-        there = lives_of(session, spec.base.name, name)
+        there = lives_of(session, seen.base, name)
         if not there:
             raise Failure(_nothing_kept(name, word), ExitCode.FAILED)
         found = there[:1] if word is None else meant(there, word)
@@ -153,12 +151,12 @@ def _not_one(name: str, word: str, found: list[str]) -> str:
     return f"--life {word}: no life of {name} that is kept began then - corral timeline {name} --lives lists them"
 
 
-def _show_lives(spec: Spec, session: Any) -> None:
+def _show_lives(seen: Outline, session: Any) -> None:
     from corral.inventory.lives import lives_of
 
-    with waiting(f"looking for what is kept of {spec.cluster.name}"):
-        found = lives_of(session, spec.base.name, spec.cluster.name)
-    show(lives_view(spec.cluster.name, found))
+    with waiting(f"looking for what is kept of {seen.name}"):
+        found = lives_of(session, seen.base, seen.name)
+    show(lives_view(seen.name, found))
 
 
 def _show(made: Timeline, note: str) -> None:
