@@ -75,7 +75,8 @@ def test_without_a_command_it_is_a_shell_of_root(head: Path) -> None:
 
 def test_an_environment_that_is_not_up_has_no_head(head: Path) -> None:
     done = corral("connect", "train", "--box-dir", str(head))
-    assert (done.stderr, done.returncode) == ("corral: train has no head now - bring it up: corral up train\n", 1)
+    told = f"corral: train has no head now - bring it up: corral up train --box-dir {head}\n"
+    assert (done.stderr, done.returncode) == (told, 1)
 
 
 def test_a_head_that_is_a_record_says_why(records: tuple[BoxStatus, str]) -> None:

@@ -16,6 +16,7 @@ from corral.cli.on_head import Answer, SsmHead, Unreachable, answered, events_of
 from corral.model.head import NOT_DUMPED, NOT_KEPT, Drained, Events, HeadJob, HeadState, History, JobRun, Keeping
 from corral.model.jsons import to_json
 
+NOW = "corral down dev --box --now"
 KEEPER = Keeping(runs=True, turned=1795300799, start="start it", log="read why")
 STATE = HeadState(at=1795300800, jobs=(), running=0, waiting=0, resting=(), stopped=(), nodes=(), keeper=KEEPER)
 RUNNING = HeadJob(
@@ -166,13 +167,13 @@ def test_down_under_jobs_is_refused_with_the_jobs_and_the_way_out() -> None:
     found = HeadState(
         at=1795300800, jobs=(RUNNING,), running=1, waiting=3, resting=(), stopped=(), nodes=(), keeper=KEEPER
     )
-    error = refusal("cluster dev", found)
+    error = refusal("cluster dev", found, NOW)
     assert (str(error).splitlines(), error.code) == (
         [
             "cluster dev: 1 job runs: nothing was changed",
             "  job 7  ada  fit  train  train-[1-2]  running for 2 h",
             "  3 more wait, and are lost with the cluster",
-            "  end them with it: corral down --now (they are asked for a checkpoint, then ended)",
+            "  end them with it: corral down dev --box --now (they are asked for a checkpoint, then ended)",
         ],
         4,
     )
@@ -182,16 +183,16 @@ def test_of_many_jobs_eight_are_shown() -> None:
     found = HeadState(
         at=1795300800, jobs=(RUNNING,) * 12, running=30, waiting=0, resting=(), stopped=(), nodes=(), keeper=KEEPER
     )
-    assert str(refusal("cluster dev", found)).splitlines()[9] == "  and 22 more"
+    assert str(refusal("cluster dev", found, NOW)).splitlines()[9] == "  and 22 more"
 
 
 def test_down_without_an_answer_is_refused_while_machines_run() -> None:
-    error = unreached("cluster dev", "there is no head", 2)
+    error = unreached("cluster dev", "there is no head", 2, NOW)
     assert (str(error).splitlines(), error.code) == (
         [
             "cluster dev: there is no head: nothing was changed",
             "  2 launched machines run, so jobs may run there",
-            "  take it down all the same: corral down --now",
+            "  take it down all the same: corral down dev --box --now",
         ],
         4,
     )

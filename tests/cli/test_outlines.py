@@ -10,7 +10,7 @@ import pytest
 from calls import REPOSITORY, corral
 
 import boxes
-from corral.cli.outlines import read_outline
+from corral.cli.outlines import Outline, read_outline
 from corral.spec.errors import SpecErrors
 
 THERE = "there are mistakes in"
@@ -39,18 +39,22 @@ def edit(project: Path, before: str, after: str, of: str = "cluster") -> None:
     file.write_text(text.replace(before, after))
 
 
+def looked_at(project: Path) -> Outline:
+    return read_outline(project, "dev", in_box=False, box_directory=None)
+
+
 def outline(project: Path) -> tuple[str, str, str]:
-    found = read_outline(project, "dev")
+    found = looked_at(project)
     return found.name, found.base, found.region
 
 
 def test_files_without_mistakes_have_nothing_to_tell(project: Path) -> None:
-    assert (outline(project), read_outline(project, "dev").mistakes) == (OUTLINE, "")
+    assert (outline(project), looked_at(project).mistakes) == (OUTLINE, "")
 
 
 def test_a_mistake_leaves_name_base_and_region(project: Path) -> None:
     edit(project, "max: 4", "max: four")
-    assert (outline(project), read_outline(project, "dev").mistakes) == (OUTLINE, TELLS)
+    assert (outline(project), looked_at(project).mistakes) == (OUTLINE, TELLS)
 
 
 def test_so_does_a_file_that_is_torn_after_its_base(project: Path) -> None:
@@ -65,7 +69,7 @@ def test_so_does_a_mistake_of_the_base(project: Path) -> None:
 
 def test_so_does_a_catalogue_that_cannot_be_read(project: Path) -> None:
     (project / "catalogue.toml").write_text("[")
-    assert (outline(project), read_outline(project, "dev").mistakes) == (
+    assert (outline(project), looked_at(project).mistakes) == (
         OUTLINE,
         f"{THERE} catalogue.toml - `corral plan dev` lists them",
     )
@@ -74,7 +78,7 @@ def test_so_does_a_catalogue_that_cannot_be_read(project: Path) -> None:
 def test_a_region_that_is_wrong_is_no_place_to_look(project: Path) -> None:
     edit(project, "us-east-1", "us-eest-1")
     with pytest.raises(SpecErrors, match="aws:region"):
-        read_outline(project, "dev")
+        looked_at(project)
 
 
 @pytest.mark.box

@@ -101,7 +101,7 @@ def test_a_kept_life_is_drawn_from_the_launch_of_its_head_to_when_it_was_kept(bo
 
 
 def test_marks_of_a_kept_life_are_told_by_its_page_since_there_is_no_head(box: BoxStatus) -> None:
-    assert timeline(box)[1].endswith("  ▼ see `corral timeline --html`\n")
+    assert timeline(box)[1].endswith(f"  ▼ see `corral timeline dev --box-dir {box.dir} --html FILE`\n")
 
 
 def test_since_counts_from_when_a_life_was_kept(box: BoxStatus) -> None:
@@ -131,7 +131,11 @@ def test_lives_are_listed_the_newest_first(box: BoxStatus) -> None:
         (
             ("--life", "2025"),
             "dev",
-            (2, "--life 2025: no life of dev that is kept began then - corral timeline dev --lives lists them"),
+            (
+                2,
+                "--life 2025: no life of dev that is kept began then"
+                " - corral timeline dev --box-dir BOX --lives lists them",
+            ),
         ),
         (
             ("--life", "1970"),
@@ -142,7 +146,11 @@ def test_lives_are_listed_the_newest_first(box: BoxStatus) -> None:
                 " it cannot be unzipped: Not a gzipped file (b'no')",
             ),
         ),
-        ((), "train", (1, "train has no head now, and no life of it is kept - bring it up: corral up train")),
+        (
+            (),
+            "train",
+            (1, "train has no head now, and no life of it is kept - bring it up: corral up train --box-dir BOX"),
+        ),
         (("--life", "2026"), "train", (1, "--life 2026: no life of train is kept")),
         (("--lives", "--life", "2026"), "dev", (2, "--lives lists lives and draws none: leave the other options out")),
     ],
@@ -151,7 +159,7 @@ def test_what_cannot_be_drawn_is_one_sentence(
     box: BoxStatus, words: tuple[str, ...], env: str, told: tuple[int, str]
 ) -> None:
     code, err = timeline(box, *words, env=env)
-    assert (code, err) == (told[0], f"corral: {told[1]}\n")
+    assert (code, err) == (told[0], f"corral: {told[1]}\n".replace("BOX", str(box.dir)))
 
 
 def test_the_page_has_the_kept_life(box: BoxStatus, tmp_path: Path) -> None:

@@ -54,7 +54,10 @@ def refused(desk: Desk, *arguments: str) -> tuple[int, list[str]]:
 def test_a_cluster_that_is_not_up_has_no_end_to_move(desk: Desk) -> None:
     assert refused(desk, "extend", "dev", "4h") == (
         2,
-        ["corral: cluster dev: is not up", "  its lifetime begins with its first up: corral up dev"],
+        [
+            "corral: cluster dev: is not up",
+            f"  its lifetime begins with its first up: corral up dev --box-dir {desk.box}",
+        ],
     )
 
 
@@ -140,15 +143,15 @@ def over(up: Desk) -> Desk:
 
 REFUSED = [
     "corral: cluster dev: its hour has passed, 2026-01-02 03:04 UTC, and its head ends itself: nothing was changed",
-    "  to go on with it: corral extend dev 4h, then corral up dev",
-    "  to end it: corral down dev",
+    "  to go on with it: corral extend dev 4h --box-dir BOX, then corral up dev --box-dir BOX",
+    "  to end it: corral down dev --box-dir BOX",
 ]
 
 
 @pytest.mark.parametrize("command", [("up", "dev", "--yes"), ("up", "dev", "--preview"), ("upgrade", "image", "dev")])
 def test_a_cluster_whose_hour_has_passed_is_not_brought_up(over: Desk, command: tuple[str, ...]) -> None:
     code, told = refused(over, *command, *(("--yes",) if "upgrade" in command else ()))
-    assert (code, told[-3:]) == (4, REFUSED)
+    assert (code, told[-3:]) == (4, [line.replace("BOX", str(over.box)) for line in REFUSED])
 
 
 def test_a_spec_without_an_end_brings_it_up_all_the_same(over: Desk) -> None:
@@ -162,7 +165,7 @@ def test_a_cluster_without_an_end_has_none_to_move(over: Desk) -> None:
         2,
         [
             "corral: cluster dev: never ends by itself",
-            "  to give it an end: lifetime.ttl in its spec, then corral up dev",
+            f"  to give it an end: lifetime.ttl in its spec, then corral up dev --box-dir {over.box}",
         ],
     )
 
@@ -172,4 +175,4 @@ def test_an_up_shortly_before_the_end_says_so(over: Desk) -> None:
     over.run("up", "dev", "--yes")
     over.run("extend", "dev", "10m", "--yes")
     done = over.run("up", "dev", "--preview")
-    assert "to move that: corral extend dev 4h" in done.stdout
+    assert f"to move that: corral extend dev 4h --box-dir {over.box}" in done.stdout

@@ -88,10 +88,10 @@ def test_an_unknown_environment_with_a_state_is_told_how_to_get_at_it(ending: st
     folder = tmp_path / ".pulumi/stacks/corral-cluster"
     folder.mkdir(parents=True)
     (folder / f"dev{ending}").touch()
-    assert str(with_its_state(UNKNOWN, "dev", f"file://{tmp_path}", {})) == (
+    assert str(with_its_state(UNKNOWN, "dev", f"file://{tmp_path}", {}, " --box")) == (
         "there is no environment 'dev'\n"
         "  the state of a cluster 'dev' is still in the backend: where its files were renamed, give them their former"
-        " names again (stacks/cluster/Pulumi.dev.yaml and its base's), then `corral down dev`"
+        " names again (stacks/cluster/Pulumi.dev.yaml and its base's), then `corral down dev --box`"
     )
 
 

@@ -88,7 +88,8 @@ def test_a_placement_group_stays_while_a_machine_is_in_it_unless_it_may_end(desk
         [
             "corral: cluster dev: a placement group of train would go while 1 machine is in it: nothing was changed",
             f"    {machine}  m7i.xlarge  us-east-1b",
-            "  let their jobs end and the machines go idle, or end them now: corral up --end-machines",
+            "  let their jobs end and the machines go idle, or end them now:"
+            f" corral up dev --box-dir {desk.box} --end-machines",
         ],
     )
     assert (shown.returncode, shown.stderr) == (4, queue.stderr)

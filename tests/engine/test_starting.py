@@ -44,7 +44,7 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BoxStatus]:
 def stack(box: BoxStatus, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The base's stack, as far as it is asked, in the box's account."""
     monkeypatch.setattr(starting, "account_of", lambda _: Account(boxes.process_environment(box), "us-east-1"))
-    return SimpleNamespace(title="base dev", printer=Told())
+    return SimpleNamespace(title="base dev", printer=Told(), account_option=" --box")
 
 
 def quota(box: BoxStatus, code: str, value: int) -> None:
@@ -75,7 +75,7 @@ def test_what_is_in_the_way_stops_the_first_up_with_all_of_it(box: BoxStatus, st
         require(stack)
     assert (refused.value.code, refused.value.sentence, len(refused.value.hints)) == (
         3,
-        "the account cannot start dev as it is (`corral check dev`)",
+        "the account cannot start dev as it is (`corral check dev --box`)",
         3,
     )
 

@@ -300,7 +300,7 @@ def test_a_zone_stays_while_a_machine_runs_in_it(shaken: Life) -> None:
     assert shaken.seen["zone less"].splitlines() == [
         "corral: cluster dev: a placement group of train would go while 1 machine is in it: nothing was changed",
         f"    {shaken.seen['node']}  p4d.24xlarge  us-east-1c",
-        "  let their jobs end and the machines go idle, or end them now: corral up --end-machines",
+        "  let their jobs end and the machines go idle, or end them now: corral up dev --box --end-machines",
     ]
 
 

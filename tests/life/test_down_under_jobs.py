@@ -139,7 +139,7 @@ def test_the_timeline_of_a_cluster_that_is_gone_says_so(ended: Life) -> None:
 
 def test_events_of_a_cluster_that_is_gone_point_to_the_timeline(ended: Life) -> None:
     assert ended.seen["events of none"] == (
-        "corral: dev has no head now - what is kept of its life: corral timeline dev\n"
+        "corral: dev has no head now - what is kept of its life: corral timeline dev --box\n"
     )
 
 

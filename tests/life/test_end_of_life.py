@@ -97,14 +97,14 @@ def test_the_timeline_after_the_end_has_the_job_that_ran(ended: Cluster) -> None
 
 
 def test_an_up_after_the_end_is_refused_and_names_extend(ended: Cluster) -> None:
-    assert "to go on with it: corral extend hurt 4h, then corral up hurt" in ended.life.seen["up too late"]
+    assert "to go on with it: corral extend hurt 4h --box, then corral up hurt --box" in ended.life.seen["up too late"]
 
 
 def test_extend_says_that_the_hour_had_passed_and_what_makes_a_head(going_on: Cluster) -> None:
     first, second = going_on.life.seen["extended"].splitlines()
     assert (first.partition("; ")[2].partition(":")[0], second) == (
         "its hour had passed",
-        "cluster hurt: it has no head now: corral up hurt makes one",
+        "cluster hurt: it has no head now: corral up hurt --box makes one",
     )
 
 

@@ -94,7 +94,7 @@ def test_a_second_cluster_stands_on_the_same_base(shared: Life) -> None:
 def test_a_base_stays_while_another_cluster_refers_to_it(shared: Life) -> None:
     assert shared.seen["refused"].splitlines() == [
         "corral: base train stays: other clusters stand on it: second",
-        "  first: corral down second",
+        "  first: corral down second --box",
     ]
 
 

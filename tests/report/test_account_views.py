@@ -74,7 +74,7 @@ def test_base_without_its_cluster_is_told_so() -> None:
 
 
 def test_lost_head_is_told_with_what_brings_it_back() -> None:
-    assert status(VPC, VOLUME)[0] == "dev on base dev, us-east-1: up, but without a head - `corral up` makes one"
+    assert status(VPC, VOLUME)[0] == "dev on base dev, us-east-1: up, but without a head - `corral up dev` makes one"
 
 
 def test_life_that_is_over_is_not_counted_on() -> None:

@@ -46,7 +46,7 @@ def test_what_is_drawn_is_told_with_its_times() -> None:
 
 def shown(lives: tuple[LifeObject, ...]) -> list[str]:
     console = Console(file=io.StringIO(), width=80)
-    for part in lives_view("dev", lives):
+    for part in lives_view("dev", lives, " --box"):
         console.print(part)
     text = console.file.getvalue()  # type: ignore[attr-defined]
     return [line.strip() for line in text.splitlines() if line.strip()]
@@ -56,7 +56,7 @@ def test_lives_are_a_line_each_and_the_newest_can_be_copied() -> None:
     lines = shown(LIVES[:1])
     assert (lines[-2].split(), lines[-1]) == (
         ["2026-11-22T08-00-01Z", "2026-11-22", "09:30:01", "1", "h", "30", "min"],
-        "corral timeline dev --life 2026-11-22T08-00-01Z",
+        "corral timeline dev --life 2026-11-22T08-00-01Z --box",
     )
 
 

@@ -188,7 +188,7 @@ def test_an_event_line_names_the_code_of_no_capacity_and_not_all_that_ec2_says_o
 
 def test_the_picture_has_a_line_a_row_and_a_cell_for_each_stretch_of_time() -> None:
     shown = life(LAUNCHED, UP, NOTICE, ENDED, runs=(run(30, 55, state="completed"),))
-    assert printed(TimelineText(shown), columns=41) == [
+    assert printed(TimelineText(shown, "corral status dev --events"), columns=41) == [
         "                      22:41",
         "  head    ────────────────────",
         "",
@@ -199,12 +199,12 @@ def test_the_picture_has_a_line_a_row_and_a_cell_for_each_stretch_of_time() -> N
         "",
         "  ── up  ░░ booting  ·· idle  ██ running",
         "  ▒▒ notice  ┄┄ waiting",
-        "  ▼ see `corral status --events`",
+        "  ▼ see `corral status dev --events`",
     ]
 
 
 def test_the_legend_names_only_what_is_shown() -> None:
-    assert printed(TimelineText(life()))[-1] == "  ── up"
+    assert printed(TimelineText(life(), ""))[-1] == "  ── up"
 
 
 def test_times_of_the_scale_are_round_and_do_not_touch() -> None:

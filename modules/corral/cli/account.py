@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 
 from corral.box import control
@@ -24,6 +25,16 @@ def mean_account(*, in_box: bool, box_directory: Path | None) -> None:
         os.environ.update(control.environment(box_state(box_directory)))
     except BoxError as error:
         raise Failure(str(error), ExitCode.CANNOT_START) from None
+
+
+def account_option(*, in_box: bool, box_directory: Path | None) -> str:
+    """What a command line that is told to somebody ends with, so that it means the account that this one means.
+
+    It begins with a blank; empty where the shell's settings say it, those of `corral box env` too.
+    """
+    if box_directory is not None:
+        return f" --box-dir {shlex.quote(str(box_directory))}"
+    return " --box" if in_box else ""
 
 
 def box_state(chosen: Path | None) -> Path:

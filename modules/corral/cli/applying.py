@@ -38,7 +38,8 @@ class Applying:
         except Unreachable as error:
             if error.idle:  # no machine, nothing to bring to it
                 return None
-            told = f"the head still has its former configuration: {error}; `corral up` tries again"
+            again = f"`corral up {self._name}{self._place.account_option}` tries again"
+            told = f"the head still has its former configuration: {error}; {again}"
         self._place.printer.say(f"cluster {self._name}: {told}")
         return told
 

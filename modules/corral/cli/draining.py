@@ -19,7 +19,6 @@ from corral.report.jobs import job_line
 
 Found = TypeVar("Found")
 _SHOWN = 8  # jobs of a refusal; the rest is counted
-_NOW = "end them with it: corral down --now (they are asked for a checkpoint, then ended)"
 
 
 class Draining:
@@ -39,7 +38,7 @@ class Draining:
         if found is None:
             return
         if found.running and not self._now:
-            raise refusal(cluster.title, found)
+            raise refusal(cluster.title, found, down_now(cluster))
         if found.waiting:
             cluster.printer.say(f"{cluster.title}: {found.waiting} jobs wait, they are lost with the cluster")
 
@@ -54,7 +53,7 @@ class Draining:
             return
         done, complaint = found
         if done.refused:
-            hints = ("the queues are open again", _NOW)
+            hints = ("the queues are open again", _ended_with(down_now(cluster)))
             raise EngineError(f"{cluster.title}: a job has begun meanwhile: nothing was changed", hints, REFUSED)
         self.done = done
         for line in (drained_line(done), *unsaved(complaint)):
@@ -79,26 +78,32 @@ class Draining:
                 return None
             running = len(launched_machines(account, cluster.name))
             if running and not self._now:
-                raise unreached(cluster.title, str(error), running) from None
+                raise unreached(cluster.title, str(error), running, down_now(cluster)) from None
             if str(error) != self._told:
                 cluster.printer.say(f"{cluster.title}: {error}; {running} launched machines run")
             self._told = str(error)
             return None
 
 
-def refusal(title: str, state: HeadState) -> EngineError:
-    """Why a cluster in which jobs run stays, with what would be lost."""
+def down_now(cluster: Stack) -> str:
+    """The command that takes the cluster down with its jobs."""
+    return f"corral down {cluster.name}{cluster.account_option} --now"
+
+
+def refusal(title: str, state: HeadState, command: str) -> EngineError:
+    """Why a cluster in which jobs run stays, with what would be lost. `command`: what takes it down all the same."""
     now = datetime.fromtimestamp(state.at, UTC)
     listed = [job_line(job, now) for job in state.jobs if not job.waits]
     jobs = "1 job runs" if state.running == 1 else f"{state.running} jobs run"
     wait = (f"{state.waiting} more wait, and are lost with the cluster",) if state.waiting else ()
-    return EngineError(f"{title}: {jobs}: nothing was changed", (*_some(listed, state.running), *wait, _NOW), REFUSED)
+    hints = (*_some(listed, state.running), *wait, _ended_with(command))
+    return EngineError(f"{title}: {jobs}: nothing was changed", hints, REFUSED)
 
 
-def unreached(title: str, why: str, running: int) -> EngineError:
-    """Why a cluster stays whose head cannot say whether jobs run."""
+def unreached(title: str, why: str, running: int, command: str) -> EngineError:
+    """Why a cluster stays whose head cannot say whether jobs run. `command`: what takes it down all the same."""
     machines = "1 launched machine runs" if running == 1 else f"{running} launched machines run"
-    hints = (f"{machines}, so jobs may run there", "take it down all the same: corral down --now")
+    hints = (f"{machines}, so jobs may run there", f"take it down all the same: {command}")
     return EngineError(f"{title}: {why}: nothing was changed", hints, REFUSED)
 
 
@@ -118,6 +123,10 @@ def drained_line(done: Drained) -> str:
 def unsaved(complaint: str) -> tuple[str, ...]:
     """What of the head's words says that something is not in the bucket."""
     return tuple(line for line in complaint.splitlines() if line.startswith((NOT_DUMPED, NOT_KEPT)))
+
+
+def _ended_with(command: str) -> str:
+    return f"end them with it: {command} (they are asked for a checkpoint, then ended)"
 
 
 def _some(lines: Sequence[str], all_of_them: int) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corral.box import control
-from corral.cli.account import box_state
+from corral.cli.account import account_option, box_state
 from corral.cli.failure import Failure
 from corral.cli.project import find_project
 from corral.cli.screen import ask, show_json
@@ -32,6 +32,11 @@ class Bench:
     def source(self) -> Path:
         """The project directory that the user means."""
         return _source(self, _box_that_is_meant(self))
+
+    @property
+    def account_option(self) -> str:
+        """What command lines that are told to somebody end with."""
+        return account_option(in_box=self.in_box, box_directory=self.box_directory)
 
     @property
     def empty_box(self) -> Path | None:
@@ -92,7 +97,7 @@ def set_up(bench: Bench) -> Workplace:
     require_space(box)
     variables = control.environment(box)
     copy = sync(stacks, box / "stacks", box_image(variables))
-    return open_workplace(copy, printer, box=variables, wait=bench.wait)
+    return open_workplace(copy, printer, box=variables, wait=bench.wait, account_option=bench.account_option)
 
 
 def _box_that_is_meant(bench: Bench) -> Path | None:

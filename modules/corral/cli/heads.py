@@ -18,12 +18,12 @@ from corral.inventory.things import Thing
 
 def find_head(env: str, project: Path | None, *, in_box: bool, box_directory: Path | None) -> tuple[Outline, Thing]:
     """The environment and the instance that is its head. Raises Failure where it has none."""
-    seen = read_outline(project, env)
+    seen = read_outline(project, env, in_box=in_box, box_directory=box_directory)
     mean_account(in_box=in_box, box_directory=box_directory)
     prices = catalogue_prices(seen.region, seen.catalogue)
     found = read_status(open_session(seen.region), seen.name, seen.base, prices)
     if found.head is None:
-        raise Failure(f"{env} has no head now - bring it up: corral up {env}", ExitCode.FAILED)
+        raise Failure(f"{env} has no head now - bring it up: corral up {env}{seen.account_option}", ExitCode.FAILED)
     return seen, found.head
 
 

@@ -57,7 +57,7 @@ def status(
     if since and not events:
         raise Failure("--since says from when on events are shown: add --events", ExitCode.WRONG_INPUT)
     began = time.time() - seconds_of("--since", since) if since else 0.0
-    seen = read_outline(project, env)
+    seen = read_outline(project, env, in_box=box, box_directory=box_dir)
     mean_account(in_box=box, box_directory=box_dir)
     while True:
         if events:
@@ -82,7 +82,7 @@ def _show_status(seen: Outline, box_dir: Path | None, *, as_json: bool, anew: bo
         return show_json(status_document(found, state, problem))
     if anew:
         clear()
-    show((*status_view(found, datetime.now(UTC)), *_of_head(state, problem)))
+    show((*status_view(found, datetime.now(UTC), seen.account_option), *_of_head(state, problem)))
 
 
 def _show_events(seen: Outline, box_dir: Path | None, since: float, *, as_json: bool, anew: bool) -> None:
@@ -91,7 +91,8 @@ def _show_events(seen: Outline, box_dir: Path | None, since: float, *, as_json: 
     name, session = seen.name, open_session(seen.region)
     head = reach(head_of(session, name), session, box_dir)
     if head is None:
-        raise Failure(f"{name} has no head now - what is kept of its life: corral timeline {name}", ExitCode.FAILED)
+        command = f"corral timeline {name}{seen.account_option}"
+        raise Failure(f"{name} has no head now - what is kept of its life: {command}", ExitCode.FAILED)
     try:
         lines = events_of(head, since)
     except Unreachable as error:

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from corral.catalog.project import project_catalogue
-from corral.cli.account import mean_account
+from corral.cli.account import account_option, mean_account
 from corral.cli.failure import ExitCode, Failure
 from corral.cli.options import AnyEnvironment, AsJson, BoxDirectory, InBox, Project, Yes, examples, new_app
 from corral.cli.project import environment_names, find_environment, find_project
@@ -48,7 +48,11 @@ def sweep(
     stack file that is wrong is named and passed over, but then only what belongs to one environment can be deleted.
     """
     where = find_environment(project, env) if env else find_project(project)
-    specs, unread = ([read_environment(where, env)], frozenset[str]()) if env else _read_all(where, delete=delete)
+    specs, unread = (
+        ([read_environment(where, env)], frozenset[str]())
+        if env
+        else _read_all(where, account_option(in_box=box, box_directory=box_dir), delete=delete)
+    )
     mean_account(in_box=box, box_directory=box_dir)
     sessions = {region: open_session(region) for region in sorted({spec.base.region for spec in specs})}
     backend = backend_url(os.environ, where / "stacks")
@@ -97,7 +101,7 @@ def _require_whole(backend: str) -> None:
         raise UnreadableBackend("\n  ".join(("which stacks live cannot be read", *found)))
 
 
-def _read_all(project: Path, *, delete: bool) -> tuple[Sequence[Environment], frozenset[str]]:
+def _read_all(project: Path, account: str, *, delete: bool) -> tuple[Sequence[Environment], frozenset[str]]:
     """All environments of the project that can be read, and the names of the others, which are told.
 
     Raises SpecErrors where none can be read, and Failure where something should be deleted without knowing them all:
@@ -120,7 +124,7 @@ def _read_all(project: Path, *, delete: bool) -> tuple[Sequence[Environment], fr
         typer.echo(f"corral: {error}", err=True)
     if wrong and delete:
         one = "--delete without an environment needs every stack file; name one, such as"
-        raise Failure(f"{one} `corral sweep {specs[0].cluster.name} --delete`", ExitCode.WRONG_INPUT)
+        raise Failure(f"{one} `corral sweep {specs[0].cluster.name}{account} --delete`", ExitCode.WRONG_INPUT)
     if wrong:
         typer.echo(f"corral: {', '.join(wrong)} cannot be read: regions that only it names are left out", err=True)
     return specs, frozenset(wrong)

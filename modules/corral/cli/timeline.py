@@ -67,13 +67,13 @@ def timeline(
     long_s = None if since is None else seconds_of("--since", since)
     if html is not None:
         _require_writable(html)
-    seen = read_outline(project, env)
+    seen = read_outline(project, env, in_box=box, box_directory=box_dir)
     mean_account(in_box=box, box_directory=box_dir)
     session = open_session(seen.region)
     if lives:
         return _show_lives(seen, session)
     drawn = _found(seen, session, box_dir, life, long_s)
-    _show(drawn.picture, drawn.note)
+    _show(drawn, seen.account_option)
     if html is not None:
         _write(html, drawn.picture)
 
@@ -118,10 +118,10 @@ def _of_kept(seen: Outline, session: Any, word: str | None, long_s: float | None
     with waiting(f"looking for what is kept of {name}"):
         there = lives_of(session, seen.base, name)
         if not there:
-            raise Failure(_nothing_kept(name, word), ExitCode.FAILED)
+            raise Failure(_nothing_kept(seen, word), ExitCode.FAILED)
         found = there[:1] if word is None else meant(there, word)
         if len(found) != 1:
-            raise Failure(_not_one(name, str(word), [one.word for one in found]), ExitCode.WRONG_INPUT)
+            raise Failure(_not_one(seen, str(word), [one.word for one in found]), ExitCode.WRONG_INPUT)
         try:
             kept = read_life(session, found[0])
         except UnreadableLife as error:
@@ -139,16 +139,18 @@ def _of_kept(seen: Outline, session: Any, word: str | None, long_s: float | None
     return _Drawn(picture=picture, note=kept_line(name, found[0], is_asked_for=word is not None))
 
 
-def _nothing_kept(name: str, word: str | None) -> str:
+def _nothing_kept(seen: Outline, word: str | None) -> str:
     if word is not None:
-        return f"--life {word}: no life of {name} is kept"
-    return f"{name} has no head now, and no life of it is kept - bring it up: corral up {name}"
+        return f"--life {word}: no life of {seen.name} is kept"
+    command = f"corral up {seen.name}{seen.account_option}"
+    return f"{seen.name} has no head now, and no life of it is kept - bring it up: {command}"
 
 
-def _not_one(name: str, word: str, found: list[str]) -> str:
+def _not_one(seen: Outline, word: str, found: list[str]) -> str:
     if found:
-        return f"--life {word}: {len(found)} lives of {name} begin so: {', '.join(found)}"
-    return f"--life {word}: no life of {name} that is kept began then - corral timeline {name} --lives lists them"
+        return f"--life {word}: {len(found)} lives of {seen.name} begin so: {', '.join(found)}"
+    command = f"corral timeline {seen.name}{seen.account_option} --lives"
+    return f"--life {word}: no life of {seen.name} that is kept began then - {command} lists them"
 
 
 def _show_lives(seen: Outline, session: Any) -> None:
@@ -156,12 +158,15 @@ def _show_lives(seen: Outline, session: Any) -> None:
 
     with waiting(f"looking for what is kept of {seen.name}"):
         found = lives_of(session, seen.base, seen.name)
-    show(lives_view(seen.name, found))
+    show(lives_view(seen.name, found, seen.account_option))
 
 
-def _show(made: Timeline, note: str) -> None:
-    drawn = TimelineText(made, "corral timeline --html") if note else TimelineText(made)
-    show((heading(made.cluster, heading_of(made)), *([lines([note])] if note else []), Text(), drawn))
+def _show(drawn: _Drawn, account_option: str) -> None:
+    """A kept life has no head that could be asked for its events: its page has them."""
+    made, note = drawn.picture, drawn.note
+    command, option = ("timeline", "--html FILE") if note else ("status", "--events")
+    text = TimelineText(made, f"corral {command} {made.cluster}{account_option} {option}")
+    show((heading(made.cluster, heading_of(made)), *([lines([note])] if note else []), Text(), text))
     if made.problem:
         show((Text(f"  {made.problem}"),))
 

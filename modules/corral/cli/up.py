@@ -55,7 +55,7 @@ def state_told(bench: Bench, environment: str) -> Iterator[None]:
         is_boxed = bench.in_box or bench.box_directory is not None
         box = f"file://{StateDirectory(box_state(bench.box_directory)).pulumi}" if is_boxed else None
         url = box or os.environ.get("PULUMI_BACKEND_URL", "")
-        raise with_its_state(error, environment, url, os.environ) from None
+        raise with_its_state(error, environment, url, os.environ, bench.account_option) from None
 
 
 def _run(bench: Bench, environment: str, *, yes: bool, only_preview: bool, end_machines: bool, check: bool) -> None:

@@ -101,7 +101,7 @@ def _require_alone(place: Workplace, cluster: Stack, base: str) -> None:
     there = [name for name in others if stands_on(place.without_lock(cluster, CLUSTER, name).state(), base)]
     if there:
         names = ", ".join(there)
-        hints = tuple(f"first: corral down {name}" for name in there)
+        hints = tuple(f"first: corral down {name}{place.account_option}" for name in there)
         raise EngineError(f"base {base} stays: other clusters stand on it: {names}", hints, REFUSED)
 
 
@@ -158,7 +158,9 @@ def _end_machines(stack: Stack) -> None:
     try:
         end_machines(account, stack.name)
     except TimeoutError as error:
-        raise EngineError(f"{stack.title}: {error}", ("try `corral down` again in some minutes",)) from None
+        raise EngineError(
+            f"{stack.title}: {error}", (f"try again in some minutes: corral down {stack.name}{stack.account_option}",)
+        ) from None
 
 
 def _erase(stack: Stack, stacks: Mapping[str, StackResult], ask: Ask | None) -> DownResult:

@@ -27,10 +27,11 @@ def refuse_ended(cluster: Stack, state: Mapping[str, Any] | None, spec: ClusterS
     end, now = read_end(account_of(cluster), cluster.name), datetime.now(UTC)
     if end is None or end > now + _SOON:
         return
-    later = f"corral extend {cluster.name} 4h"
+    later = f"corral extend {cluster.name} 4h{cluster.account_option}"
     if end > now:
         cluster.printer.say(f"{cluster.title}: ends in {format_duration(end - now)}; to move that: {later}")
         return
     over = f"its hour has passed, {end:%Y-%m-%d %H:%M} UTC, and its head ends itself: nothing was changed"
-    hints = (f"to go on with it: {later}, then corral up {cluster.name}", f"to end it: corral down {cluster.name}")
+    named = f"{cluster.name}{cluster.account_option}"
+    hints = (f"to go on with it: {later}, then corral up {named}", f"to end it: corral down {named}")
     raise EngineError(f"{cluster.title}: {over}", hints, REFUSED)

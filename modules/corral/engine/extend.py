@@ -54,7 +54,7 @@ def extend(
 
     Raises EngineError where the cluster has no end that could be moved, or another than the spec allows.
     """
-    _refuse_end(end, now, name)
+    _refuse_end(end, now, name, place.account_option)
     with place.stack(CLUSTER, name) as cluster:
         state = cluster.state()
         former = _former_end(cluster, state)
@@ -65,8 +65,8 @@ def extend(
                 raise EngineError(f"{cluster.title}: nothing was changed")
         _move(cluster, state, end)
         place.printer.say(f"{cluster.title}: ends {_shown(end)}, in {_length(end - now)}; {_was(former, now)}")
-        said = tell(cluster)
-        place.printer.say(f"{cluster.title}: {said or f'it has no head now: corral up {name} makes one'}")
+        said, named = tell(cluster), f"{name}{cluster.account_option}"
+        place.printer.say(f"{cluster.title}: {said or f'it has no head now: corral up {named} makes one'}")
     return ExtendResult(cluster=name, former=former, ends_at=end, head=said)
 
 
@@ -86,9 +86,9 @@ def rewrite(s3: Any, bucket: str, prefix: str, path: str, change: Callable[[dict
         hashed = hashlib.sha256(content).hexdigest()
 
 
-def _refuse_end(end: datetime, now: datetime, name: str) -> None:
+def _refuse_end(end: datetime, now: datetime, name: str, account_option: str) -> None:
     if end <= now:
-        hints = (f"it is {_shown(now)}; corral down {name} takes it down now",)
+        hints = (f"it is {_shown(now)}; corral down {name}{account_option} takes it down now",)
         raise EngineError(f"cluster {name}: {_shown(end)} is over", hints, WRONG_INPUT)
     if end - now > LONGEST_TTL:
         longest = format_duration(LONGEST_TTL)
@@ -103,10 +103,10 @@ def _former_end(cluster: Stack, state: Mapping[str, Any] | None) -> datetime:
         if former is not None:
             hint = "it is up in this account by another state backend than PULUMI_BACKEND_URL names"
             raise EngineError(f"{cluster.title}: is not this backend's: nothing was changed", (hint,), REFUSED)
-        hint = f"its lifetime begins with its first up: corral up {cluster.name}"
+        hint = f"its lifetime begins with its first up: corral up {cluster.name}{cluster.account_option}"
         raise EngineError(f"{cluster.title}: is not up", (hint,), WRONG_INPUT)
     if former is None:
-        hint = f"to give it an end: lifetime.ttl in its spec, then corral up {cluster.name}"
+        hint = f"to give it an end: lifetime.ttl in its spec, then corral up {cluster.name}{cluster.account_option}"
         raise EngineError(f"{cluster.title}: never ends by itself", (hint,), WRONG_INPUT)
     return former
 

@@ -29,14 +29,19 @@ def lost_line(names: Sequence[str], new: str, *, in_box: bool) -> str:
     return f"{there}:{cost} {whose} - {way}"
 
 
-def with_its_state(error: EngineError, environment: str, url: str, environ: Mapping[str, str]) -> EngineError:
-    """The error that an environment is unknown, with what to do where the backend still has its state."""
+def with_its_state(
+    error: EngineError, environment: str, url: str, environ: Mapping[str, str], account_option: str = ""
+) -> EngineError:
+    """The error that an environment is unknown, with what to do where the backend still has its state.
+
+    `account_option`: as `Stack` has it.
+    """
     if not _has_state(url, environ, environment):
         return error
     hint = (
         f"the state of a cluster '{environment}' is still in the backend: where its files were renamed, give them"
         f" their former names again (stacks/cluster/Pulumi.{environment}.yaml and its base's), then"
-        f" `corral down {environment}`"
+        f" `corral down {environment}{account_option}`"
     )
     return EngineError(error.sentence, (*error.hints, hint), error.code)
 

@@ -77,7 +77,8 @@ def _groups(now: Shrinking, going: frozenset[str], *, end_machines: bool) -> Non
     they = "1 machine" if len(found) == 1 else f"{len(found)} machines"
     if not end_machines:
         listed = [f"  {machine.id}  {machine.type}  {machine.zone}" for machine in found]
-        end = "let their jobs end and the machines go idle, or end them now: corral up --end-machines"
+        command = f"corral up {stack.name}{stack.account_option} --end-machines"
+        end = f"let their jobs end and the machines go idle, or end them now: {command}"
         stand = f"a placement group of {queues} would go while {they} {'is' if len(found) == 1 else 'are'} in it"
         raise EngineError(f"{stack.title}: {stand}: nothing was changed", (*_some(listed), end), REFUSED)
     stack.printer.say(f"{stack.title}: ending {they} in placement groups that go, of {queues}")

@@ -54,7 +54,11 @@ class StackResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stack:
-    """A Pulumi project's directory, the stack's name in it, and who shows what happens."""
+    """A Pulumi project's directory, the stack's name in it, and who shows what happens.
+
+    `account_option`: what a command line that is told to somebody ends with to mean the same account: empty, or with a
+    blank before it.
+    """
 
     engine: Engine
     project: str
@@ -63,6 +67,7 @@ class Stack:
     files: Files
     printer: Printer
     locks: tuple[int, ...] = ()
+    account_option: str = ""
 
     @property
     def title(self) -> str:

@@ -47,7 +47,7 @@ def _refusal(stack: Stack, base: BasePlan, cluster: ClusterPlan, found: Sequence
     if all(one.check == GROUND for one in found):
         sentence = f"{stack.title}: {base.adopted_vpc} cannot be used as it is"
         return EngineError(sentence, [f"{one.text} - {one.fix}" for one in found], CANNOT_START)
-    sentence = f"the account cannot start {cluster.name} as it is (`corral check {cluster.name}`)"
+    sentence = f"the account cannot start {cluster.name} as it is (`corral check {cluster.name}{stack.account_option}`)"
     lines = [f"{one.check}: {_line(one)}" for one in found]
     return EngineError(sentence, [*lines, "`--no-check` goes on without having looked"], CANNOT_START)
 

@@ -46,7 +46,7 @@ def upgrade_images(place: Workplace, environment: Environment, plan: ClusterPlan
     with place.stack(CLUSTER, plan.name) as cluster:
         state = cluster.state()
         if not resources(state):
-            hint = f"its first up takes the newest image: corral up {plan.name}"
+            hint = f"its first up takes the newest image: corral up {plan.name}{cluster.account_option}"
             raise EngineError(f"{cluster.title}: is not up", (hint,), WRONG_INPUT)
         refuse_ended(cluster, state, environment.cluster)
         moves = _moves(cluster, plan)

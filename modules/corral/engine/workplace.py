@@ -34,7 +34,10 @@ BASE, CLUSTER = "corral-base", "corral-cluster"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workplace:
-    """Everything that all stacks of a command share. `wait`: for other corrals at work on a stack."""
+    """Everything that all stacks of a command share. `wait`: for other corrals at work on a stack.
+
+    `account_option`: what command lines that are told to somebody end with, as `Stack` has it.
+    """
 
     engine: Engine
     stacks: Path
@@ -42,6 +45,7 @@ class Workplace:
     printer: Printer
     wait: bool = False
     in_box: bool = False
+    account_option: str = ""
 
     @property
     def image_profile(self) -> str | None:
@@ -66,6 +70,7 @@ class Workplace:
                     files=Files(events=directory / "events.jsonl", log=directory / "engine.log"),
                     printer=self.printer,
                     locks=(handle,),
+                    account_option=self.account_option,
                 )
         except OSError as error:
             place = error.filename or directory
@@ -86,6 +91,7 @@ def open_workplace(
     environ: Mapping[str, str] = os.environ,
     box: Mapping[str, str] | None = None,
     wait: bool = False,
+    account_option: str = "",
 ) -> Workplace:
     """The workplace for these projects: in the box where its variables are given, else in the account of `environ`.
 
@@ -97,7 +103,15 @@ def open_workplace(
         require_credentials(environment)
     state = state_directory(environment["PULUMI_BACKEND_URL"], environment)
     engine = Engine(binary=binary, environment=environment)
-    return Workplace(engine=engine, stacks=stacks, state=state, printer=printer, wait=wait, in_box=box is not None)
+    return Workplace(
+        engine=engine,
+        stacks=stacks,
+        state=state,
+        printer=printer,
+        wait=wait,
+        in_box=box is not None,
+        account_option=account_option,
+    )
 
 
 def made_whole(stack: Stack) -> dict[str, Any] | None:

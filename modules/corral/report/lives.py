@@ -14,13 +14,16 @@ from corral.report.tables import heading, table
 _TIME = "%Y-%m-%d %H:%M:%S"
 
 
-def lives_view(cluster: str, lives: Sequence[LifeObject]) -> Iterator[RenderableType]:
-    """A line each, the newest first, with the command that draws one of them."""
+def lives_view(cluster: str, lives: Sequence[LifeObject], account_option: str = "") -> Iterator[RenderableType]:
+    """A line each, the newest first, with the command that draws one of them.
+
+    `account_option`: what a command line ends with to mean the account that was read.
+    """
     yield heading(cluster, "no life is kept" if not lives else "lives that are kept, the newest first; times are UTC")
     if lives:
         yield Text()
         yield table(("LIFE", "KEPT AT", ">SO LONG"), [_row(one) for one in lives])
-        yield Text(f"\n  corral timeline {cluster} --life {lives[0].word}")
+        yield Text(f"\n  corral timeline {cluster} --life {lives[0].word}{account_option}")
 
 
 def meant(lives: Sequence[LifeObject], word: str) -> tuple[LifeObject, ...]:

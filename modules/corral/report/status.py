@@ -20,9 +20,12 @@ from corral.report.tables import facts, heading, table
 NOTHING = "0.00"
 
 
-def status_view(status: Status, now: datetime) -> Iterator[RenderableType]:
-    """What is up, since when and until when, and what it costs now."""
-    yield heading(status.cluster, f"on base {status.base}, {status.region}: {_state(status)}")
+def status_view(status: Status, now: datetime, account_option: str = "") -> Iterator[RenderableType]:
+    """What is up, since when and until when, and what it costs now.
+
+    `account_option`: what a command line ends with to mean the account that was read.
+    """
+    yield heading(status.cluster, f"on base {status.base}, {status.region}: {_state(status, account_option)}")
     yield facts(_facts(status, now))
     if status.groups:
         yield Text()
@@ -73,9 +76,10 @@ def status_document(status: Status, slurm: HeadState | None = None, slurm_proble
     }
 
 
-def _state(status: Status) -> str:
+def _state(status: Status, account_option: str) -> str:
     if status.cluster_is_up:
-        return "up" if status.head else "up, but without a head - `corral up` makes one"
+        makes = f"`corral up {status.cluster}{account_option}` makes one"
+        return "up" if status.head else f"up, but without a head - {makes}"
     return "not up, only its base is" if status.base_is_up else "not up"
 
 

@@ -36,7 +36,7 @@ _LABEL_COLUMNS = 10  # of the scale: `22:40:15` and two blanks
 class TimelineText:
     """What rich can print of a timeline. `marks_by`: what says more of its marks."""
 
-    def __init__(self, shown: Timeline, marks_by: str = "corral status --events") -> None:
+    def __init__(self, shown: Timeline, marks_by: str) -> None:
         self._shown = shown
         self._marks_by = marks_by
 
