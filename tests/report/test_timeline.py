@@ -42,7 +42,7 @@ def run(
         name="fit",
         queue="train",
         state=state,
-        nodes="train-1",
+        nodes=nodes,
         submitted=T0 + submitted,
         started=None if started is None else T0 + started,
         ended=None if ended is None else T0 + ended,
@@ -106,6 +106,57 @@ def test_a_requeued_job_is_one_row_that_waits_and_runs_twice() -> None:
         [("waiting", 5, 30), ("running", 30, 55), ("waiting", 55, 65), ("running", 65, 90)],
         "completed",
     )
+
+
+BOTH_UP = (LAUNCHED, UP, event(40, "up", nodes="train-2"))
+
+
+def both(shown: Timeline) -> dict[str, list[tuple[str, int, int]]]:
+    return {name: bars(row(shown, name)) for name in ("train-1", "train-2", "7 fit")}
+
+
+def test_a_node_boots_until_it_is_up_whatever_accounting_says_of_its_job() -> None:
+    shown = life(*BOTH_UP, runs=(run(8, 90, nodes="train-[1-2]"),))
+    assert both(shown) == {
+        "train-1": [("booting", 10, 20), ("idle", 20, 40), ("running", 40, 90), ("idle", 90, 100)],
+        "train-2": [("booting", 10, 40), ("running", 40, 90), ("idle", 90, 100)],
+        "7 fit": [("waiting", 5, 40), ("running", 40, 90)],
+    }
+
+
+def test_a_run_that_ended_before_all_its_nodes_were_up_only_waited() -> None:
+    shown = life(*BOTH_UP, runs=(run(8, 35, nodes="train-[1-2]", state="requeued"),))
+    assert both(shown) == {
+        "train-1": [("booting", 10, 20), ("idle", 20, 100)],
+        "train-2": [("booting", 10, 40), ("idle", 40, 100)],
+        "7 fit": [("waiting", 5, 35)],
+    }
+
+
+def test_a_run_on_a_node_that_never_was_up_only_waited() -> None:
+    spot = event(15, "notice", nodes="train-1")
+    shown = life(LAUNCHED, spot, event(30, "ended", nodes="train-1"), runs=(run(12, 25, state="requeued"),))
+    assert (bars(row(shown, "train-1")), bars(row(shown, "7 fit"))) == (
+        [("booting", 10, 15), ("notice", 15, 30)],
+        [("waiting", 5, 25)],
+    )
+
+
+def test_a_node_that_comes_up_under_a_notice_runs_what_it_has() -> None:
+    shown = life(LAUNCHED, event(15, "notice", nodes="train-1"), UP, runs=(run(12, 50, state="requeued"),))
+    assert bars(row(shown, "7 fit")) == [("waiting", 5, 20), ("running", 20, 50)]
+
+
+def test_a_run_waits_for_its_own_machine_and_not_for_a_former_one() -> None:
+    again = event(30, "launched", nodes="train-1", instances={"train-1": "i-3"})
+    machines = (LAUNCHED, UP, event(27, "ended", nodes="train-1"), again, event(45, "up", nodes="train-1"))
+    shown = life(*machines, runs=(run(25, 90, submitted=24),))
+    assert bars(row(shown, "7 fit")) == [("waiting", 24, 45), ("running", 45, 90)]
+
+
+def test_a_completed_run_has_run_though_nobody_saw_its_node_come_up() -> None:
+    shown = life(LAUNCHED, runs=(run(30, 55, state="completed"),))
+    assert bars(row(shown, "7 fit")) == [("waiting", 5, 30), ("running", 30, 55)]
 
 
 def test_a_job_that_was_cancelled_while_it_waited_only_waited() -> None:

@@ -14,9 +14,8 @@ from enum import StrEnum
 from corral.model.head import JobRun
 from corral.model.node_names import expand, number_of, queue_of
 from corral.report.events import Happened, briefly
+from corral.report.readiness import ENDS, as_it_was, boots
 
-# What ends a node's machine, or says that it is gone.
-_ENDS = frozenset({"ended", "forgotten"})
 _MARKED = frozenset({"refused", "without", "stopped", "draining", "job-waits"})
 # What happened on a node: a head may learn of it later, so it is no sign of the head of that time.
 _OBSERVED = frozenset({"up", "notice"})
@@ -94,7 +93,10 @@ def timeline(
     began = [one.at for one in events] + ([head_since] if head_since else [])
     head = _head(events, runs, head_since, end)
     start = min(max(start, min(began, default=start)), end)
-    rows = (head, *_nodes(events, runs, end), *_jobs(runs, end))
+    told = _told(events)
+    machines = {node: boots(of_node) for node, of_node in told.items()}
+    seen = [as_it_was(run, _expanded(run.nodes), machines, end) for run in runs]
+    rows = (head, *_nodes(told, seen, end), *_jobs(seen, end))
     shown = (_cut(row, start) for row in rows)
     return Timeline(
         cluster=cluster,
@@ -141,13 +143,18 @@ def _present_head(events: Sequence[Happened], launched: datetime, end: datetime)
         yield _open(began, State.UP, _IS_UP, end)
 
 
-def _nodes(events: Sequence[Happened], runs: Sequence[JobRun], end: datetime) -> Iterator[Row]:
-    """A row for each node that ever had a machine."""
+def _told(events: Sequence[Happened]) -> Mapping[str, Sequence[Happened]]:
+    """The events by the nodes that they concern."""
     told: dict[str, list[Happened]] = defaultdict(list)
     node_of = _nodes_of_instances(events)
     for one in events:
         for node in _concerned(one, node_of):
             told[node].append(one)
+    return told
+
+
+def _nodes(told: Mapping[str, Sequence[Happened]], runs: Sequence[JobRun], end: datetime) -> Iterator[Row]:
+    """A row for each node that ever had a machine."""
     for node in sorted(told, key=lambda name: (queue_of(name), number_of(name))):
         lives = _lives(told[node], end)
         at_work = [run for run in runs if node in _expanded(run.nodes)]
@@ -204,7 +211,7 @@ def _lives(told: Sequence[Happened], end: datetime) -> list[list[Bar]]:
             lives[-1][-1:] = [_ended(now, one.at), _open(one.at, State.IDLE, one.text, end)]
         elif one.kind == "notice" and one.at >= now.start:
             lives[-1][-1:] = [_ended(now, one.at), _open(one.at, State.NOTICE, one.text, end)]
-        elif one.kind in (*_ENDS, "terminated", "returned"):
+        elif one.kind in ENDS:
             lives[-1][-1] = _ended(now, one.at)
     return lives
 
