@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -10,12 +11,26 @@ import pytest
 from corral.agent.memory import Cold, Memory
 from corral.agent.refusals import Kind
 from corral.agent.report import groups, history, read_job, read_run, resting
+from corral.agent.requeued import Closed
 from corral.agent.world import SlurmNode
 from corral.model.head import History, JobRun, NodeGroup, RestingOffer
 
-WIDTHS = (48, 64, 200, 24, 10, 400, 20, 20, 60, 1000, 80)
-RUNNING = ("1", "root", "train", "RUNNING", "2", "train-[1-2]", "1795300820", "1795300797", "None", "(null)", "wrap")
-DELAYED = ("2", "ada", "train", "PENDING", "1", "", "1795304415", "1795300815", "BeginTime", "(null)", "a|b c")
+WIDTHS = (48, 64, 200, 24, 10, 400, 20, 20, 60, 1000, 80, 12)
+RUNNING = (
+    "1",
+    "root",
+    "train",
+    "RUNNING",
+    "2",
+    "train-[1-2]",
+    "1795300820",
+    "1795300797",
+    "None",
+    "(null)",
+    "wrap",
+    "0",
+)
+DELAYED = ("2", "ada", "train", "PENDING", "1", "", "1795304415", "1795300815", "BeginTime", "(null)", "a|b c", "0")
 RUN = "1|root|train|REQUEUED|1795300797|1795300820|1795300845|train-[1-2]|a|b"
 
 
@@ -46,6 +61,37 @@ def test_a_job_that_waits_has_its_submission_and_when_it_can_begin() -> None:
 )  # fmt: skip
 def test_why_a_job_waits_is_in_plain_words(reason: str, comment: str, why: str) -> None:
     assert read_job(line(DELAYED, {8: reason, 9: comment})).why == why
+
+
+OPENS = 1795301400
+SHUT = {"train": Closed(until=datetime.fromtimestamp(OPENS), why="a, b: InsufficientInstanceCapacity")}
+JUST_REQUEUED = {6: "1795300935", 11: "1"}
+
+
+def waits(changes: Mapping[int, str]) -> tuple[str, int | None]:
+    """Why and until when a job waits, 20 s after it was requeued, while no offer of train has room."""
+    job = read_job(line(DELAYED, changes), SHUT, 1795300835.0)
+    return job.why, job.until
+
+
+def test_a_job_that_was_just_requeued_waits_for_what_the_offers_of_its_queue_wait_for() -> None:
+    assert waits(JUST_REQUEUED) == ("a, b: InsufficientInstanceCapacity", OPENS)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {**JUST_REQUEUED, 11: "0"},  # its user said --begin
+        {**JUST_REQUEUED, 6: "1795304415"},  # somebody told it to wait
+        {**JUST_REQUEUED, 2: "train,cpu"},  # cpu can have machines
+    ],
+)
+def test_a_job_that_waits_for_its_time_alone_says_so(changes: Mapping[int, str]) -> None:
+    assert waits(changes)[0] == "its time has not come"
+
+
+def test_what_the_keeper_has_said_of_a_requeued_job_stays() -> None:
+    assert waits({**JUST_REQUEUED, 9: "corral: c: VcpuLimitExceeded"}) == ("c: VcpuLimitExceeded", 1795300935)
 
 
 def test_a_run_is_read_from_saccts_line() -> None:

@@ -37,7 +37,7 @@ def add_words(parser: argparse.ArgumentParser, command: str) -> None:
 
 def _state(chosen: argparse.Namespace) -> None:
     held = load(chosen.state / MEMORY.name)
-    _show(report.state(_queues(chosen), slurm.nodes(), held, time.time(), keeping()))
+    _show(report.state(plan_in(chosen.records).queues, slurm.nodes(), held, time.time(), keeping()))
 
 
 def _events(chosen: argparse.Namespace) -> None:

@@ -13,8 +13,10 @@ from pathlib import Path
 from corral.agent.events import EVENTS, written
 from corral.agent.memory import Memory
 from corral.agent.partitions import not_open
+from corral.agent.requeued import LONGEST_DELAY, Closed, closed, opens
 from corral.agent.slurm import SlurmError, ask
 from corral.agent.world import SlurmNode
+from corral.model.cluster import QueuePlan
 from corral.model.head import Events, HeadJob, HeadState, History, JobRun, Keeping, NodeGroup, RestingOffer
 from corral.model.node_names import fold, queue_of
 
@@ -23,10 +25,12 @@ _SECONDS = {"SLURM_TIME_FORMAT": "%s"}
 _WIDTHS = (
     ("JobArrayID", 48), ("UserName", 64), ("Partition", 200), ("State", 24), ("NumNodes", 10), ("NodeList", 400),
     ("StartTime", 20), ("SubmitTime", 20), ("Reason", 60), ("admin_comment", 1000), ("Name", 80),
+    ("RestartCnt", 12),
 )  # fmt: skip
 _JOBS = "--Format=" + ",".join(f"{name}:{width}" for name, width in _WIDTHS)
 _RUNS = "JobID,User,Partition,State,Submit,Start,End,NodeList,JobName"
 _NOTHING = ("", "(null)", "None", "None assigned", "N/A", "Unknown")
+_OPEN: Mapping[str, Closed] = {}
 # Slurm's own words for why a job waits, in plainer ones. Source: squeue(1), "JOB REASON CODES".
 _WORDS: Mapping[str, str] = {
     "BeginTime": "its time has not come",
@@ -43,35 +47,41 @@ _WORDS: Mapping[str, str] = {
 
 
 def state(
-    plan_queues: Sequence[str], nodes: Sequence[SlurmNode], memory: Memory, now: float, keeper: Keeping
+    queues: Sequence[QueuePlan], nodes: Sequence[SlurmNode], memory: Memory, now: float, keeper: Keeping
 ) -> HeadState:
     """What is so now. Raises SlurmError."""
-    found = jobs()
+    found = jobs(closed(queues, memory.cold, now), now)
     return HeadState(
         at=int(now),
         jobs=found[:MOST],
         running=sum(not job.waits for job in found),
         waiting=sum(job.waits for job in found),
         resting=resting(memory, now),
-        stopped=not_open(plan_queues),
+        stopped=not_open([queue.name for queue in queues]),
         nodes=groups(nodes),
         keeper=keeper,
     )
 
 
-def jobs() -> tuple[HeadJob, ...]:
-    """Those that have not ended, running ones first, then by their numbers. Raises SlurmError."""
+def jobs(shut: Mapping[str, Closed] = _OPEN, now: float = 0.0) -> tuple[HeadJob, ...]:
+    """Those that have not ended, running ones first, then by their numbers. Raises SlurmError.
+
+    `shut`: the queues that can have no machines now.
+    """
     lines = ask("squeue", "--noheader", "--all", _JOBS, more=_SECONDS).splitlines()
-    return tuple(sorted((read_job(line) for line in lines), key=lambda job: (job.waits, _number(job.job_id))))
+    return tuple(
+        sorted((read_job(line, shut, now) for line in lines), key=lambda job: (job.waits, _number(job.job_id)))
+    )
 
 
-def read_job(line: str) -> HeadJob:
+def read_job(line: str, shut: Mapping[str, Closed] = _OPEN, now: float = 0.0) -> HeadJob:
     """A job by squeue's line about it: columns of fixed widths, since names hold any character."""
     cells, start = dict[str, str](), 0
     for name, width in _WIDTHS:
         cells[name] = line[start : start + width].strip()
         start += width
-    waits, begins = cells["State"] == "PENDING", _moment(cells["StartTime"])
+    waits = cells["State"] == "PENDING"
+    why, until = _waiting(cells, shut, now) if waits else ("", None)
     return HeadJob(
         job_id=cells["JobArrayID"],
         user=cells["UserName"],
@@ -81,8 +91,8 @@ def read_job(line: str) -> HeadJob:
         nodes="" if cells["NodeList"] in _NOTHING else cells["NodeList"],
         node_count=int(cells["NumNodes"]),
         since=_moment(cells["SubmitTime"] if waits else cells["StartTime"]) or 0,
-        why=_why(cells["Reason"], cells["admin_comment"]) if waits else "",
-        until=begins if waits and cells["Reason"] == "BeginTime" else None,
+        why=why,
+        until=until,
     )
 
 
@@ -178,6 +188,23 @@ def _as_run(job: HeadJob, now: float) -> JobRun:
         started=None if job.waits else job.since,
         ended=None,
     )
+
+
+def _waiting(cells: Mapping[str, str], shut: Mapping[str, Closed], now: float) -> tuple[str, int | None]:
+    """Why a job waits, and until when at least.
+
+    One that was just requeued waits for Slurm's own delay, and has no comment before that is over; where its queues can
+    have no machines, it is these for which it waits then.
+    """
+    why = _why(cells["Reason"], cells["admin_comment"])
+    if cells["Reason"] != "BeginTime":
+        return why, None
+    until = _moment(cells["StartTime"])
+    is_delayed = cells["RestartCnt"] not in ("", "0") and (until or 0) - now <= LONGEST_DELAY.total_seconds()
+    if cells["admin_comment"] not in _NOTHING or not is_delayed:
+        return why, until
+    opened, because = opens(cells["Partition"].split(","), shut, datetime.fromtimestamp(now))
+    return (why, until) if opened is None else (because.removeprefix("corral: "), int(opened.timestamp()))
 
 
 def _why(reason: str, comment: str) -> str:

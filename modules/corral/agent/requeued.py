@@ -15,8 +15,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from corral.agent.events import Event, Journal
+from corral.agent.launches import cold_until, why_cold
+from corral.agent.memory import Cold
 from corral.agent.partitions import not_open
 from corral.agent.slurm import SlurmError, scontrol, squeue
+from corral.model.cluster import QueuePlan
 
 SETTLED = timedelta(seconds=3)  # 2 s was enough in every trial, 0.1 s killed the job
 LONGEST_DELAY = timedelta(seconds=130)  # cred_expire's default and a second; what waits longer was told to
@@ -60,11 +63,11 @@ class Start:
     why: str
 
 
-def release(delayed: Delayed, closed: Mapping[str, Closed], now: datetime, journal: Journal) -> Delayed:
+def release(delayed: Delayed, shut: Mapping[str, Closed], now: datetime, journal: Journal) -> Delayed:
     """Starts the jobs whose old run is over; a look that fails is told once, and made again."""
     try:
         waiting = waiting_jobs()
-        starts, since = to_start(waiting, delayed.since, closed, now, _stopped(waiting))
+        starts, since = to_start(waiting, delayed.since, shut, now, _stopped(waiting))
         for start in starts:
             jobs = ",".join(start.job_ids)
             at = "now" if start.at is None else start.at.strftime("%Y-%m-%dT%H:%M:%S")
@@ -76,6 +79,16 @@ def release(delayed: Delayed, closed: Mapping[str, Closed], now: datetime, journ
             log.error("look at waiting jobs: %s", error)
         return Delayed(since=delayed.since, problem=str(error))
     return Delayed(since=since)
+
+
+def closed(queues: Sequence[QueuePlan], cold: Mapping[str, Cold], now: float) -> Mapping[str, Closed]:
+    """The queues that can have no machines now. Slurm prints and reads this machine's time, without a zone."""
+    until = {queue.name: (queue, cold_until(queue, cold, now)) for queue in queues}
+    return {
+        name: Closed(until=datetime.fromtimestamp(at), why=why_cold(queue, cold, now))
+        for name, (queue, at) in until.items()
+        if at is not None
+    }
 
 
 def waiting_jobs() -> tuple[Waiting, ...]:
@@ -97,13 +110,13 @@ def waiting_jobs() -> tuple[Waiting, ...]:
 def to_start(
     waiting: tuple[Waiting, ...],
     seen: Mapping[str, datetime],
-    closed: Mapping[str, Closed],
+    shut: Mapping[str, Closed],
     now: datetime,
     stopped: Collection[str] = (),
 ) -> tuple[tuple[Start, ...], Mapping[str, datetime]]:
     """What to tell the jobs that Slurm alone delays, and since when each of the others was seen waiting.
 
-    `stopped`: the queues that start no jobs.
+    `shut`: queues that can have no machines. `stopped`: the queues that start no jobs.
     """
     held = {one.job_id: one for one in waiting if one.restarts and one.eligible - now <= LONGEST_DELAY}
     since = {job: seen.get(job, now) for job in held}
@@ -111,7 +124,7 @@ def to_start(
     ready = sorted(job for job in free if now - since[job] >= SETTLED)
     together: dict[tuple[datetime | None, str], list[str]] = defaultdict(list)
     for job in ready:
-        together[_opens(held[job], closed, now)].append(job)
+        together[opens(held[job].queues, shut, now)].append(job)
     starts = tuple(Start(job_ids=tuple(jobs), at=at, why=why) for (at, why), jobs in together.items())
     return starts, {job: first for job, first in since.items() if job not in ready}
 
@@ -122,9 +135,9 @@ def _stopped(waiting: Sequence[Waiting]) -> tuple[str, ...]:
     return not_open(queues) if queues else ()
 
 
-def _opens(job: Waiting, closed: Mapping[str, Closed], now: datetime) -> tuple[datetime | None, str]:
-    """When the first of a job's queues can have machines, and why not now."""
-    if any(queue not in closed or closed[queue].until <= now for queue in job.queues):
+def opens(queues: Sequence[str], shut: Mapping[str, Closed], now: datetime) -> tuple[datetime | None, str]:
+    """When the first of a job's queues can have machines, and why not now; None where one can."""
+    if any(queue not in shut or shut[queue].until <= now for queue in queues):
         return None, ""
-    first = min((closed[queue] for queue in job.queues), key=lambda one: one.until)
+    first = min((shut[queue] for queue in queues), key=lambda one: one.until)
     return first.until, f"corral: {first.why}"

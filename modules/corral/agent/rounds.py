@@ -6,7 +6,7 @@ Whatever one of them raises is a line, and the others go on: a keeper that has e
 import logging
 import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -15,10 +15,9 @@ from pathlib import Path
 
 from corral.agent.errors import AgentError
 from corral.agent.events import Journal
-from corral.agent.launches import cold_until, why_cold
 from corral.agent.rebooted import Reboots
 from corral.agent.records import Records
-from corral.agent.requeued import Closed, Delayed, release
+from corral.agent.requeued import Delayed, closed, release
 from corral.agent.saving import Saving
 from corral.agent.spool import notes, remove
 from corral.agent.turn import Keeper
@@ -128,7 +127,8 @@ class Rounds:
         if self.keeper.is_closing:
             return False
         waited = self._delayed.since.keys()
-        self._delayed = release(self._delayed, _closed(self.keeper), datetime.now(), self.journal)
+        shut = closed(self.keeper.plan.queues, self.keeper.memory.cold, time.time())
+        self._delayed = release(self._delayed, shut, datetime.now(), self.journal)
         if self._delayed.since.keys() - waited:
             self._compare_at = 0.0  # a machine that fell silent is ended before its jobs run elsewhere
         return True
@@ -136,14 +136,3 @@ class Rounds:
     def _rest_s(self) -> float:
         look_s = SOON_S if self._delayed.since else LOOK_EACH_S
         return max(0.0, min(self.turn_s, self._due - self.clock(), look_s))
-
-
-def _closed(keeper: Keeper) -> Mapping[str, Closed]:
-    """The queues that can have no machines now. Slurm prints and reads this machine's time, without a zone."""
-    now, cold = time.time(), keeper.memory.cold
-    until = {queue.name: (queue, cold_until(queue, cold, now)) for queue in keeper.plan.queues}
-    return {
-        name: Closed(until=datetime.fromtimestamp(at), why=why_cold(queue, cold, now))
-        for name, (queue, at) in until.items()
-        if at is not None
-    }
