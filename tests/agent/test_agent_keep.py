@@ -199,7 +199,7 @@ def test_nodes_without_room_are_powered_down_with_the_reason(head: Head) -> None
     head.note("resume", "cpu-[1-2]", {1: "cpu-[1-2]"})
     head.keep()
     until(lambda: not head.left)
-    why = "reason=corral: full: ReservationCapacityExceeded: The req"
+    why = "reason=corral: full: ReservationCapacityExceeded, tried again at "
     down, off = (f"update nodename=cpu-[1-2] state={state} {why}" for state in ("down", "power_down_force"))
     assert [line[: len(begin)] for line, begin in zip(head.told, (down, off), strict=False)] == [down, off]
 
@@ -212,7 +212,8 @@ def test_nodes_whose_launch_is_refused_are_powered_down_with_the_reason(
     head.keep()
     until(lambda: not head.left)
     assert head.told[1].startswith(
-        "update nodename=train-1 state=power_down_force reason=corral: open: InvalidLaunchTemplateId.NotFound: "
+        "update nodename=train-1 state=power_down_force"
+        " reason=corral: open: InvalidLaunchTemplateId.NotFound, tried again at "
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -14,7 +15,8 @@ from box.ground import Clients, Ground
 from corral.agent.ec2 import Ec2
 from corral.agent.errors import AgentError
 from corral.agent.launches import AT_ONCE
-from corral.agent.memory import Memory
+from corral.agent.memory import Cold, Memory
+from corral.agent.refusals import Kind
 from corral.agent.turn import Seen
 from corral.agent.world import Note, SlurmNode
 from corral.model.cluster import QueuePlan
@@ -110,6 +112,34 @@ def test_who_waits_is_told_which_offer_said_what_and_when_it_is_asked_again(made
     assert head.ask("resume", "cpu-[1-3]", "cpu-[1-3]")[1:] == [
         "tell 1: corral: no machines for cpu-[2-3]: small: no room for cpu-[2-3], tried again at 14:23 UTC",
         "power down cpu-[2-3]: corral: small: no room for cpu-[2-3], tried again at 14:23 UTC",
+    ]
+
+
+PROSE = "You can get it by choosing us-east-1a, us-east-1c."
+
+
+def test_who_waits_is_told_the_codes_of_refusals_and_not_what_ec2_says_to_them(made: Making) -> None:
+    def cold(kind: Kind, code: str, minutes: int) -> Cold:
+        return Cold(until=1_790_000_000.0 + 60 * minutes, strikes=1, kind=kind, why=f"{code}: {PROSE}")
+
+    full, limit = "InsufficientInstanceCapacity", "VcpuLimitExceeded"
+    known = {"a": cold(Kind.CAPACITY, full, 10), "b": cold(Kind.QUOTA, limit, 60), "c": cold(Kind.CAPACITY, full, 20)}
+    head = made({}, without_efa("a", "b", "c"), known=Memory(cold=known))
+    head.clock.now = 1_790_000_000.0  # 14:13:20 UTC
+    why = f"a, c: {full}; b: {limit}, tried again at 14:23 UTC"
+    assert head.ask("resume", "cpu-1", "cpu-1") == [
+        f"tell 1: corral: no machines for cpu-1: {why}",
+        f"power down cpu-1: corral: {why}",
+    ]
+
+
+def test_all_that_ec2_said_is_in_the_event_of_the_refusal_alone(made: Making, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="corral.agent")
+    made({"a": 0, "b": 0}, without_efa("a", "b")).ask("resume", "cpu-1", "cpu-1")
+    assert [(line.partition(" ")[0], "sufficient" in line) for line in caplog.messages] == [
+        ("refused", True),
+        ("refused", True),
+        ("without", False),
     ]
 
 

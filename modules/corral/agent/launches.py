@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from corral.agent.memory import Cold, Intent, Memory
+from corral.agent.refusals import in_short
 from corral.agent.world import Instance, Note
 from corral.model.cluster import ClusterPlan, QueuePlan
 from corral.model.node_names import fold, number_of, queue_of
@@ -147,9 +148,13 @@ def cold_until(queue: QueuePlan, cold: Mapping[str, Cold], now: float) -> float 
 
 
 def why_cold(queue: QueuePlan, cold: Mapping[str, Cold], now: float) -> str:
-    """Why no offer of a queue can be asked: what the last to rest were told, the first declared first."""
-    told = (f"{offer.key}: {cold[offer.key].why}" for offer in queue.offers if _rests(cold.get(offer.key), now))
-    return "; ".join(told) or "the queue has no offer"
+    """Why no offer of a queue can be asked: those that were told the same together, the first declared first."""
+    told: dict[str, list[str]] = {}
+    for offer in queue.offers:
+        held = cold.get(offer.key)
+        if held and _rests(held, now):
+            told.setdefault(in_short(held.why), []).append(offer.key)
+    return "; ".join(f"{', '.join(offers)}: {why}" for why, offers in told.items()) or "the queue has no offer"
 
 
 def _zones(wish: Wish, held: Sequence[Instance]) -> frozenset[str]:

@@ -4,6 +4,7 @@ Source of the codes: EC2 API reference, "Error codes for the Amazon EC2 API"; of
 "StateReason".
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -127,12 +128,19 @@ _REFUSED_LATER: Mapping[str, Kind] = {
     "Client.InvalidSnapshot.NotFound": Kind.REQUEST,
     "Client.VolumeLimitExceeded": Kind.QUOTA,
 }
+_SAID = re.compile(r"([A-Z][A-Za-z]+(?:\.[A-Za-z]+)*): ")  # a code, then EC2's own words
 OWN_SHUTDOWN = "Client.InstanceInitiatedShutdown"  # what a machine that cannot boot does
 
 
 def kind_of(code: str) -> Kind:
     """What a refusal of a call means. A code that nobody knows counts as a bad request: it rests, and is told."""
     return _KIND_OF.get(code, Kind.REQUEST)
+
+
+def in_short(why: str) -> str:
+    """The code of what EC2 said, without its prose, whose advice is for other callers. Our own words stay whole."""
+    found = _SAID.match(why)
+    return found[1] if found else why
 
 
 def kind_of_death(reason: str) -> Kind | None:
