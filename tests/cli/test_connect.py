@@ -68,6 +68,21 @@ def test_a_command_has_its_own_output_and_error(head: Path) -> None:
     assert (done.stdout, done.stderr) == ("ip-10-64-1-4\n", "wrong\n")
 
 
+def test_a_program_that_the_head_lacks_is_a_sentence(head: Path) -> None:
+    done = corral("connect", "dev", "--box-dir", str(head), "--", "nosuchprog", "-x")
+    assert (done.stderr, done.returncode) == ("corral: the head has no program nosuchprog\n", 127)
+
+
+def test_a_file_that_is_no_program_is_not_said_to_be_missing(head: Path) -> None:
+    done = corral("connect", "dev", "--box-dir", str(head), "--", "/etc/passwd")
+    assert (done.stderr.rpartition(": ")[2], done.returncode) == ("Permission denied\n", 126)
+
+
+def test_a_command_keeps_its_words(head: Path) -> None:
+    done = corral("connect", "dev", "--box-dir", str(head), "--", "printf", "%s|", "a b", "$HOME", "'")
+    assert done.stdout == "a b|$HOME|'|"
+
+
 def test_without_a_command_it_is_a_shell_of_root(head: Path) -> None:
     done = corral("connect", "dev", "--box-dir", str(head), input="whoami; exit 5\n")
     assert (done.stdout, done.returncode) == ("root\n", 5)

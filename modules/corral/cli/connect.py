@@ -26,6 +26,14 @@ Command = Annotated[
     typer.Argument(help="What to run on the head, after two dashes; nothing: a shell.", show_default=False),
 ]
 
+# What enters a machine would name itself where the program is missing there.
+_RUN = """command -v "$1" >/dev/null 2>&1 || [ -e "$1" ] || {
+    echo "corral: the head has no program $1" >&2
+    exit 127
+}
+exec "$@"
+"""
+
 
 @app.command(epilog=examples("corral connect dev", "corral connect dev --box -- sinfo"))
 def connect(
@@ -59,7 +67,7 @@ def _enter_machine(instance_id: str, command: list[str], where: Path) -> int:
         raise Failure(f"the head {instance_id} is no machine: {reason}", ExitCode.FAILED)
     vpc = Vpc(directory=place)
     try:
-        entered = as_people(vpc, instance_id, command or _shell())
+        entered = as_people(vpc, instance_id, ["sh", "-c", _RUN, "corral", *command] if command else _shell())
         return vpc.attach(instance_id, entered, TERM=os.environ.get("TERM", "dumb"))
     except MachineError as error:
         raise Failure(str(error), ExitCode.FAILED) from None
