@@ -16,9 +16,9 @@ from render.plans import deployed, dev
 MODULES = Path(__file__).parents[2] / "modules"
 
 
-def agent(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """What the agent did, run by a Python that sees no installed package."""
-    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(MODULES)}
+def agent(*arguments: str, programs: str = os.environ["PATH"]) -> subprocess.CompletedProcess[str]:
+    """What the agent did, run by a Python that sees no installed package. `programs`: where it finds others."""
+    environment = {"PATH": programs, "PYTHONPATH": str(MODULES)}
     command = [sys.executable, "-S", "-m", "corral.agent", *arguments]
     return subprocess.run(command, env=environment, capture_output=True, text=True)
 
@@ -79,6 +79,17 @@ def test_a_dump_tries_all_that_outlives_the_cluster_before_it_fails(tmp_path: Pa
     done = agent("dump", "--records", str(tmp_path), "--state", str(tmp_path))
     found = [sentence in done.stderr for sentence in (f"dump: {NOT_KEPT}: ", f"; {NOT_DUMPED}: ")]
     assert (done.returncode, len(done.stderr.splitlines()), found) == (1, 1, [True, True])
+
+
+def test_a_head_whose_slurmctld_does_not_answer_says_so_and_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "scontrol").write_text("#!/bin/sh\necho 'Slurmctld(primary) at head is DOWN'\nexit 1\n")
+    (tmp_path / "scontrol").chmod(0o755)
+    done = agent("state", "--records", str(tmp_path), "--state", str(tmp_path), programs=str(tmp_path))
+    assert (done.returncode, done.stderr.partition(" ERROR state: ")[2]) == (
+        1,
+        "slurmctld on the head does not answer - on the head `systemctl restart slurmctld` starts it,"
+        " `journalctl -u slurmctld` says why\n",
+    )
 
 
 def test_no_command_is_an_error_of_usage() -> None:

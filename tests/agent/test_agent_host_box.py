@@ -6,17 +6,22 @@ import contextlib
 import os
 import shutil
 import signal
+import socket as sockets
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from agent.waiting import until
-from corral.agent.host_box import BoxHost, processes, searching
+from corral.agent.host_box import BoxHost, searching
 from corral.agent.hosts import Daemon, HostError
+from corral.agent.kept import processes
 
+# The agent ends before its child does, so that nobody waits for it; here Python notices.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 MODULES = Path(__file__).parents[2] / "modules"
 MOUNTS = """
 import os, sys
@@ -33,19 +38,39 @@ print(*(os.listdir(top / name) for name in ("state", "home", "scratch")))
 print(Path("/proc/self/mounts").read_text().count(f" {top}/"))
 """
 
+Make = Callable[[str], Daemon]
+
 
 @pytest.fixture
 def host(tmp_path: Path) -> BoxHost:
     places = {"per_boot": tmp_path / "per-boot", "sshd_pid": tmp_path / "sshd.pid"}
-    return BoxHost(tmp_path / "box", tmp_path / "logs", attached_in_s=0, **places)
+    return BoxHost(tmp_path / "box", tmp_path / "logs", attached_in_s=0, listens_in_s=0, **places)
 
 
-def daemon(directory: Path, script: str) -> Daemon:
-    """A daemon that runs this script in the directory, by a name that no other program has."""
-    program = directory / "corral-test"
-    program.write_text(f"#!/bin/sh\ncd {directory}\n{script}\n")
-    program.chmod(0o755)
-    return Daemon(unit="corral-test", command=(str(program),))
+@pytest.fixture
+def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pauses are none."""
+    place = tmp_path / "bin"
+    place.mkdir()
+    (place / "sleep").write_text("#!/bin/sh\nexec /bin/sleep 0.05\n")
+    (place / "sleep").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{place}:{os.environ['PATH']}")
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Iterator[Make]:
+    """Makes a daemon that counts its starts and runs this script in the directory. All end with the test."""
+    program = tmp_path / "corral-test"
+    daemon = Daemon(unit="corral-test", command=(str(program),))
+
+    def make(script: str) -> Daemon:
+        program.write_text(f"#!/bin/sh\ncd {tmp_path}\necho x >>starts\n{script}\n")
+        program.chmod(0o755)
+        return daemon
+
+    yield make
+    while running := groups(daemon):
+        end(*running)
 
 
 @pytest.mark.parametrize(
@@ -86,8 +111,8 @@ def test_a_volume_that_never_comes_is_told_by_its_id(host: BoxHost) -> None:
         host.mount_volume("vol-1", Path("/var/lib/corral"))
 
 
-def test_a_machine_that_boots_again_starts_its_daemons_again(host: BoxHost, tmp_path: Path) -> None:
-    host.start(daemon(tmp_path, "exit 0"))
+def test_a_machine_that_boots_again_starts_its_daemons_again(host: BoxHost, tmp_path: Path, made: Make) -> None:
+    host.start(made("exit 0"))
     assert (tmp_path / "per-boot/corral").read_text().splitlines()[-1] == "exec /opt/corral/boot.sh"
 
 
@@ -101,88 +126,115 @@ def test_what_is_attached_is_mounted_once_in_its_place(tmp_path: Path) -> None:
     assert done.stdout.splitlines() == ["['vol-1'] ['fs-1'] ['fs-2']", "3"]
 
 
-def test_a_daemon_that_forks_has_started_when_its_command_is_done(host: BoxHost, tmp_path: Path) -> None:
-    host.start(daemon(tmp_path, 'echo "$@" >started'), ("-N", "train-1"))
-    assert (tmp_path / "started").read_text() == "-N train-1\n"
+def test_a_daemon_is_told_to_stay_in_the_foreground_before_all_else(host: BoxHost, tmp_path: Path, made: Make) -> None:
+    host.start(replace(made('echo "$@" >told'), stays=("-D",)), ("-N", "train-1"))
+    until(lambda: text(tmp_path / "told") == "-D -N train-1\n")
 
 
-def test_a_daemon_has_variables_of_its_own(host: BoxHost, tmp_path: Path) -> None:
-    host.start(replace(daemon(tmp_path, 'echo "$PLACE" >started'), environment=("PLACE=/run/here",)))
-    assert (tmp_path / "started").read_text() == "/run/here\n"
+def test_a_daemon_has_variables_of_its_own(host: BoxHost, tmp_path: Path, made: Make) -> None:
+    host.start(replace(made('echo "$PLACE" >told'), environment=("PLACE=/run/here",)))
+    until(lambda: text(tmp_path / "told") == "/run/here\n")
 
 
-# The agent ends before its child does, so that nobody waits for it; here Python notices.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_a_daemon_that_does_not_fork_stays_and_writes_to_its_log(host: BoxHost, tmp_path: Path) -> None:
+def test_a_daemon_stays_and_writes_to_its_log(host: BoxHost, tmp_path: Path, made: Make) -> None:
     os.mkfifo(tmp_path / "pipe")
-    host.start(replace(daemon(tmp_path, "echo ready; read line <pipe; echo $line"), forks=False, alone=True))
+    host.start(made("echo ready; read line <pipe; echo $line"))
     (tmp_path / "pipe").write_text("over\n")  # opens only when somebody reads
-    until(lambda: (tmp_path / "logs/corral-test.log").read_text() == "ready\nover\n")
+    until(lambda: text(tmp_path / "logs/corral-test.log") == "ready\nover\n")
 
 
-# The agent ends before its child does, so that nobody waits for it; here Python notices.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_a_daemon_of_the_agents_own_is_started_again_when_it_has_ended(
-    host: BoxHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_daemon_whose_socket_takes_connections_has_started(host: BoxHost, tmp_path: Path, made: Make) -> None:
+    with sockets.socket(sockets.AF_UNIX) as one:
+        one.bind(str(tmp_path / "socket"))
+        one.listen()
+        host.start(replace(made("exec sleep 60"), socket=str(tmp_path / "socket")))
+
+
+def test_a_daemon_whose_socket_nobody_has_is_one_sentence(host: BoxHost, tmp_path: Path, made: Make) -> None:
+    with pytest.raises(HostError, match=rf"^corral-test takes no connection after 0 s - see {tmp_path}/logs/corral-"):
+        host.start(replace(made("exec sleep 60"), socket=str(tmp_path / "socket")))
+
+
+@pytest.mark.parametrize(
+    "script",
+    ["exit 1", "kill -KILL $$", "kill -SEGV $$", "kill -ABRT $$"],
+)
+def test_a_daemon_that_fails_is_started_again(
+    host: BoxHost, tmp_path: Path, made: Make, quick: None, script: str
 ) -> None:
-    monkeypatch.setenv("PATH", f"{quick_sleep(tmp_path)}:{os.environ['PATH']}")
-    host.start(own(tmp_path, "exit 1"))
+    host.start(made(script))
     until(lambda: starts(tmp_path) > 2)
-    end(*groups(own(tmp_path, "exit 1")))
-    assert starts(tmp_path) > 2
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_a_daemon_of_the_agents_own_that_runs_is_started_once(host: BoxHost, tmp_path: Path) -> None:
-    kept = own(tmp_path, "exec sleep 60")
-    host.start(kept)
-    until(lambda: starts(tmp_path) == 1)
-    host.start(kept)
-    running = groups(kept)
-    end(*running)
-    assert len(running) == 1
+@pytest.mark.parametrize("script", ["exit 0", "kill -TERM $$", "kill -HUP $$", "kill -INT $$", "kill -PIPE $$"])
+def test_a_daemon_that_was_stopped_stays_so(
+    host: BoxHost, tmp_path: Path, made: Make, quick: None, script: str
+) -> None:
+    stopped = made(script)
+    host.start(stopped)
+    until(lambda: not processes(stopped))
+    assert starts(tmp_path) == 1
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_a_restart_ends_who_starts_a_daemon_again_as_well(host: BoxHost, tmp_path: Path) -> None:
-    kept = own(tmp_path, "exec sleep 60")
+def test_a_daemon_that_is_started_again_is_told_of_in_its_log(
+    host: BoxHost, tmp_path: Path, made: Make, quick: None
+) -> None:
+    host.start(made("exit 3"))
+    until(lambda: ": ended with 3, starts again in 5 s\n" in text(tmp_path / "logs/corral-test.log"))
+
+
+def test_a_daemon_between_two_starts_is_left_alone(host: BoxHost, tmp_path: Path, made: Make) -> None:
+    failing = made("exit 1")
+    host.start(failing)
+    until(lambda: "ended" in text(tmp_path / "logs/corral-test.log"))
+    host.start(failing)
+    assert len(groups(failing)) == 1
+
+
+@pytest.mark.parametrize("packaged", [True, False], ids=["packaged", "the agent's own"])
+def test_a_restart_ends_who_starts_a_daemon_again_as_well(
+    host: BoxHost, tmp_path: Path, made: Make, packaged: bool
+) -> None:
+    kept = replace(made("exec sleep 60"), packaged=packaged)
     host.start(kept)
     until(lambda: starts(tmp_path) == 1)
     before = groups(kept)
     host.restart(kept)
     until(lambda: starts(tmp_path) == 2)
     after = groups(kept)
-    end(*before, *after)
+    end(*before)
     assert (len(before), len(after), before & after) == (1, 1, set())
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_a_mark_goes_with_the_restart_that_it_asks_for(host: BoxHost, tmp_path: Path) -> None:
-    kept, mark = own(tmp_path, "exec sleep 60"), tmp_path / "renewed"
-    mark.touch()
-    host.restart(kept, mark)
+def test_a_daemon_of_the_agents_own_is_started_again_whenever_it_has_ended(
+    host: BoxHost, tmp_path: Path, made: Make, quick: None
+) -> None:
+    host.start(replace(made("exit 0"), packaged=False))
+    until(lambda: starts(tmp_path) > 2)
+
+
+@pytest.mark.parametrize("packaged", [True, False], ids=["packaged", "the agent's own"])
+def test_a_daemon_that_runs_is_started_once(host: BoxHost, tmp_path: Path, made: Make, packaged: bool) -> None:
+    kept = replace(made("exec sleep 60"), packaged=packaged)
+    host.start(kept)
     until(lambda: starts(tmp_path) == 1)
-    end(*groups(kept))
+    host.start(kept)
+    assert len(groups(kept)) == 1
+
+
+def test_a_mark_goes_with_the_restart_that_it_asks_for(host: BoxHost, tmp_path: Path, made: Make) -> None:
+    mark = tmp_path / "renewed"
+    mark.touch()
+    host.restart(replace(made("exec sleep 60"), packaged=False), mark)
     assert not mark.exists()
 
 
-def own(directory: Path, script: str) -> Daemon:
-    """One of the agent's own, that counts how often it was started."""
-    return replace(daemon(directory, f"echo x >>{directory}/starts; {script}"), forks=False)
+def text(file: Path) -> str:
+    return file.read_text() if file.exists() else ""
 
 
 def starts(directory: Path) -> int:
-    file = directory / "starts"
-    return len(file.read_text().splitlines()) if file.exists() else 0
-
-
-def quick_sleep(directory: Path) -> Path:
-    """A directory of programs in which a pause is none."""
-    place = directory / "bin"
-    place.mkdir()
-    (place / "sleep").write_text("#!/bin/sh\nexec /bin/sleep 0.05\n")
-    (place / "sleep").chmod(0o755)
-    return place
+    return len(text(directory / "starts").splitlines())
 
 
 def groups(kept: Daemon) -> set[int]:
@@ -202,13 +254,8 @@ def test_a_daemon_that_runs_is_left_alone(host: BoxHost, tmp_path: Path) -> None
     assert not (tmp_path / "owned").exists()
 
 
-def test_a_daemon_that_cannot_start_is_one_sentence(host: BoxHost, tmp_path: Path) -> None:
-    with pytest.raises(HostError, match=rf"^{tmp_path}/corral-test -D failed with 3: no$"):
-        host.start(daemon(tmp_path, "echo no >&2; exit 3"), ("-D",))
-
-
 def test_a_daemon_that_is_not_installed_is_one_sentence(host: BoxHost) -> None:
-    with pytest.raises(HostError, match=r"^/nowhere/slurmd-1 -N train-1: .*No such file or directory"):
+    with pytest.raises(HostError, match=r"^/nowhere/slurmd-1 is not there - it would be slurmd$"):
         host.start(Daemon(unit="slurmd", command=("/nowhere/slurmd-1",)), ("-N", "train-1"))
 
 
@@ -217,16 +264,15 @@ def test_own_disks_are_a_directory_for_everybody(host: BoxHost, tmp_path: Path) 
     assert (tmp_path / "nvme").stat().st_mode & 0o7777 == 0o1777
 
 
-def test_the_directories_of_a_daemon_are_made(host: BoxHost, tmp_path: Path) -> None:
-    host.start(replace(daemon(tmp_path, ":"), owned=(str(tmp_path / "a/b"), str(tmp_path / "c"))))
+def test_the_directories_of_a_daemon_are_made(host: BoxHost, tmp_path: Path, made: Make) -> None:
+    host.start(replace(made(":"), owned=(str(tmp_path / "a/b"), str(tmp_path / "c"))))
     assert [(tmp_path / place).is_dir() for place in ("a/b", "c")] == [True, True]
 
 
 @pytest.mark.slurm
-def test_a_daemon_of_another_user_is_started_as_that_user(host: BoxHost) -> None:
-    command = "setpriv --reuid=munge --init-groups --regid munge -- /nowhere/corral-munged"
-    with pytest.raises(HostError, match=f"^{command} failed with "):
-        host.start(Daemon(unit="x", command=("/nowhere/corral-munged",), user="munge"))
+def test_a_daemon_of_another_user_is_started_as_that_user(host: BoxHost, tmp_path: Path) -> None:
+    host.start(Daemon(unit="x", command=("/usr/bin/id",), user="munge", stays=("-nu",)))
+    until(lambda: text(tmp_path / "logs/x.log") == "munge\n")
 
 
 def test_a_daemon_that_is_called_by_a_link_is_the_one_that_runs(host: BoxHost, tmp_path: Path) -> None:
@@ -236,7 +282,7 @@ def test_a_daemon_that_is_called_by_a_link_is_the_one_that_runs(host: BoxHost, t
     link.symlink_to(real)
     with subprocess.Popen([link, "60"]) as first:
         until(lambda: Path(f"/proc/{first.pid}/exe").readlink() == real)
-        host.start(Daemon(unit="sleeper", command=(str(link), "61"), alone=True, forks=False))
+        host.start(Daemon(unit="sleeper", command=(str(link), "61")))
         sleeping = [one for one in Path("/proc").glob("[0-9]*/exe") if is_link_to(one, real)]
         first.kill()
     assert [one.parent.name for one in sleeping] == [str(first.pid)]

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from corral.agent.alone import alone, is_held
-from corral.agent.signs import keeping, lock_of, turned_of
+from corral.agent.signs import keeping, lock_of, silent, turned_of
 from corral.model.head import Keeping
 
 ON_EC2 = {"start": "systemctl restart corral-agent", "log": "journalctl -u corral-agent"}
@@ -32,6 +32,13 @@ def test_a_keeper_that_runs_is_seen_by_its_lock(tmp_path: Path) -> None:
 
 def test_a_machine_of_the_box_is_mended_without_systemd(tmp_path: Path) -> None:
     assert keeping(tmp_path / "bell", tmp_path).start == "/opt/corral/boot.sh"
+
+
+def test_a_slurmctld_of_the_box_is_ended_where_it_hangs_and_started_where_it_was_stopped(tmp_path: Path) -> None:
+    assert silent(tmp_path) == (
+        "slurmctld on the head does not answer - on the head `pkill -9 slurmctld; /opt/corral/boot.sh` starts it,"
+        " `tail /var/log/slurm/slurmctld.log` says why"
+    )
 
 
 def test_asking_leaves_the_lock_to_whom_it_belongs(tmp_path: Path) -> None:

@@ -107,6 +107,10 @@ def test_pages_of_runs_are_put_together() -> None:
             "the head has not booted yet",
         ),
         (answer(code=127), "the head could not say its state: exit code 127"),
+        (
+            answer(code=1, err="2026-11-22 12:00:00,1 corral-agent ERROR state: slurmctld is away\n"),
+            "slurmctld is away",
+        ),
     ],
 )
 def test_a_head_that_cannot_say_it_is_a_sentence(said: Answer, told: str) -> None:

@@ -151,6 +151,14 @@ class Cluster:
         self.on_head("sh", "-c", f"{command} </dev/null >>/var/log/corral/corral-agent.log 2>&1 &")
         self.until(lambda: self.pid(KEEPER))
 
+    def kill_slurmctld(self) -> None:
+        """Kills slurmctld, and returns when the head has started another by itself, and that one answers."""
+        before = self.on_head("pgrep", "slurmctld")
+        assert before, "no slurmctld runs"
+        self.on_head("pkill", "-9", "slurmctld")
+        self.until(lambda: self.on_head("pgrep", "slurmctld") not in ("", before))
+        self.until(lambda: self.on_head("sinfo", "--noheader"))
+
     def until(self, found: Callable[[], Found], seconds: float = SOON_S) -> Found:
         """What is found, as soon as it is anything."""
         deadline = time.monotonic() + seconds

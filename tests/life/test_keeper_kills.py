@@ -11,6 +11,8 @@ import pytest
 from clusters import KEEPER, QUICK, RESULT, Cluster, hurt_cluster, settled, tag
 
 from corral.box import control
+from corral.cli.on_head import BoxHead, Unreachable, state_of
+from corral.cli.status import ANSWERS_WITHIN_S
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.box, pytest.mark.slurm]
 LONG_S = 240.0
@@ -97,19 +99,19 @@ def suspended(resumed: Cluster) -> Cluster:
 
 @pytest.fixture(scope="module")
 def controlled(suspended: Cluster) -> Cluster:
-    """slurmctld killed while a node is launched, and while a job runs; started again as the head's boot does it."""
+    """slurmctld killed while a node is launched, and while a job runs; the head starts it again by itself."""
     seen = suspended.life.seen
     control.make_fault(suspended.life.box.dir, "slow-boot", of="wide", left="1", after="20s")
     launched = suspended.submit("sleep 5", *on("wide-20"))
     time.sleep(10)  # what was accepted so long ago is kept: slurmctld saves within five seconds
-    restart_slurmctld(suspended)
+    suspended.kill_slurmctld()
     suspended.runs(launched)
     machines = machines_of(suspended, "wide-20")
     seen["launched"] = suspended.end(launched, LONG_S), len(suspended.results(launched)), machines
     running = suspended.submit("sleep 30", *on("wide-20"))
     suspended.runs(running)
     time.sleep(10)
-    restart_slurmctld(suspended)
+    suspended.kill_slurmctld()
     seen["running"] = suspended.end(running, LONG_S), len(suspended.results(running))
     return suspended
 
@@ -122,18 +124,25 @@ def registered(cluster: Cluster) -> Cluster:
     cluster.until(lambda: (cluster.home() / "began-on-21").exists())
     cluster.until(lambda: any(one["event"] == "up" and one["nodes"] == "wide-21" for one in cluster.events()))
     time.sleep(6)  # of its job it saves within five seconds that it began
-    restart_slurmctld(cluster)
+    cluster.kill_slurmctld()
     cluster.life.seen["registered"] = cluster.node("wide-21")["State"]
     cluster.life.seen["its job"] = cluster.end(running, LONG_S)
     cluster.life.seen["ups"] = sum(one["event"] == "up" and one["nodes"] == "wide-21" for one in cluster.events())
     return cluster
 
 
-def restart_slurmctld(cluster: Cluster) -> None:
-    cluster.on_head("pkill", "-9", "slurmctld")
-    cluster.until(lambda: not cluster.pid("sbin/slurmctld"))
-    cluster.on_head("/opt/corral/boot.sh")
-    cluster.until(lambda: cluster.on_head("sinfo", "--noheader"))
+@pytest.fixture(scope="module")
+def silent(registered: Cluster) -> Cluster:
+    """slurmctld stands still; then what `corral status` says is done."""
+    registered.on_head("pkill", "-STOP", "slurmctld")
+    head = BoxHead(instance_id=registered.head() or "", place=Path(registered.life.box.dir))
+    with pytest.raises(Unreachable) as said:
+        state_of(head, ANSWERS_WITHIN_S)
+    registered.life.seen["silent"] = str(said.value)
+    registered.on_head("sh", "-c", str(said.value).split("`")[1])
+    registered.until(lambda: registered.on_head("sinfo", "--noheader"))
+    registered.life.seen["mended"] = state_of(head, ANSWERS_WITHIN_S).running
+    return registered
 
 
 @pytest.mark.parametrize("step", OF_RESUME)
@@ -170,3 +179,11 @@ def test_a_slurmctld_that_starts_again_knows_a_node_that_has_registered(register
 
 def test_a_slurmctld_that_starts_again_makes_no_node_up_again(registered: Cluster) -> None:
     assert registered.life.seen["ups"] == 1
+
+
+def test_a_slurmctld_that_does_not_answer_is_told_as_such(silent: Cluster) -> None:
+    assert silent.life.seen["silent"].startswith("slurmctld on the head does not answer - on the head `pkill -9 ")
+
+
+def test_what_is_told_of_a_silent_slurmctld_mends_it(silent: Cluster) -> None:
+    assert silent.life.seen["mended"] == 0

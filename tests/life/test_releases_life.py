@@ -89,14 +89,11 @@ def lost(warned: Cluster) -> Cluster:
 
 @pytest.fixture(scope="module")
 def controlled(lost: Cluster) -> Cluster:
-    """slurmctld was killed while a job ran, and started again as the head's boot does it."""
+    """slurmctld was killed while a job ran, and the head has started it again by itself."""
     job = lost.submit("sleep 30", *WIDE)
     lost.runs(job)
     time.sleep(10)  # what was accepted so long ago is kept: slurmctld saves within five seconds
-    lost.on_head("pkill", "-9", "slurmctld")
-    lost.until(lambda: not lost.pid("sbin/slurmctld"))
-    lost.on_head("/opt/corral/boot.sh")
-    lost.until(lambda: lost.on_head("sinfo", "--noheader"))
+    lost.kill_slurmctld()
     lost.life.seen["controlled"] = lost.end(job, LONG_S), lost.results(job)
     return lost
 

@@ -12,9 +12,12 @@ from corral.agent.events import EVENTS, Journal
 from corral.agent.head_commands import add_state, unsaved
 from corral.agent.machine import add_records, plan_in
 from corral.agent.memory import MEMORY, load
-from corral.agent.signs import keeping
+from corral.agent.signs import keeping, silent
 from corral.model.head import REFUSED
 from corral.model.jsons import to_json
+
+# `corral status` waits 8 s for all, and Slurm's own programs up to a minute for a slurmctld that is not there.
+_HEARS_S = 3.0
 
 
 def add_words(parser: argparse.ArgumentParser, command: str) -> None:
@@ -36,6 +39,8 @@ def add_words(parser: argparse.ArgumentParser, command: str) -> None:
 
 
 def _state(chosen: argparse.Namespace) -> None:
+    if not slurm.hears(_HEARS_S):
+        raise slurm.SlurmError(silent())
     held = load(chosen.state / MEMORY.name)
     _show(report.state(plan_in(chosen.records).queues, slurm.nodes(), held, time.time(), keeping()))
 

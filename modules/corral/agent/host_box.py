@@ -4,7 +4,6 @@ import contextlib
 import os
 import shutil
 import signal
-import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from corral.agent import fence
 from corral.agent.homes import make_home
 from corral.agent.hosts import BOX, Daemon, HostError, run
 from corral.agent.install import Placement, install
+from corral.agent.kept import kept, leave_running, listens, processes
 from corral.agent.packages import Package
 from corral.model.accounting import DATABASE_SOCKET, DATABASE_USER
 
@@ -27,16 +27,15 @@ _PER_BOOT = Path("/var/lib/cloud/scripts/per-boot")  # cloud-init's
 AS_USER = "/usr/local/sbin/as-user"
 # MariaDB knows users by their names, and there the one user has that of root.
 _NO_PASSWORD = f"ALTER USER {DATABASE_USER}@localhost IDENTIFIED VIA mysql_native_password USING ''"
-# Starts one of the agent's own daemons again whenever it has ended, as its unit on EC2 does.
-_KEPT = "corral-kept"
-_KEEPING = ("/bin/sh", "-c", 'while :; do "$@"; sleep 5; done', _KEPT)
+_LISTENS_IN_S = 60.0
 _AGAIN = b"#!/bin/sh\n# Managed by corral: written by `corral-agent boot`.\nexec /opt/corral/boot.sh\n"
 
 
 class BoxHost:
-    """Daemons are children that the machine's init adopts; mounts are binds of directories that the box has.
+    """Daemons stay in the foreground of who starts them again, whom the machine's init adopts; mounts are binds of
+    directories that the box has.
 
-    `box`: where the box shows what is attached. `logs`: where daemons write that stay in the foreground. `per_boot`:
+    `box`: where the box shows what is attached. `logs`: where daemons write what systemd would keep. `per_boot`:
     the directory of what runs at every boot; without systemd nothing else starts a daemon again. `sshd_pid`: where sshd
     says which process it is.
     """
@@ -48,6 +47,7 @@ class BoxHost:
         attached_in_s: float = _ATTACHED_IN_S,
         per_boot: Path = _PER_BOOT,
         sshd_pid: Path = _SSHD_PID,
+        listens_in_s: float = _LISTENS_IN_S,
     ) -> None:
         self._volumes = box / "volumes"
         self._file_systems = box / "file-systems"
@@ -55,6 +55,7 @@ class BoxHost:
         self._has_one_user = Path(AS_USER).exists()
         self._attached_in_s = attached_in_s
         self._sshd_pid = sshd_pid
+        self._listens_in_s = listens_in_s
         self._again = Placement(path=str(per_boot / "corral"), content=_AGAIN, mode=0o755)
 
     def stop_updates(self) -> None:
@@ -110,21 +111,26 @@ class BoxHost:
         """Does nothing: a GPU of the box is a name."""
 
     def start(self, daemon: Daemon, options: Sequence[str] = ()) -> None:
-        """Starts the daemon with these options; one that runs already is left alone. Raises HostError."""
+        """Starts the daemon with these options; one that runs already is left alone. Raises HostError.
+
+        One that is in the pause before its next start runs.
+        """
         install((self._again,))
-        if _runs(daemon):
+        if processes(daemon):
             return
+        if not Path(daemon.command[0]).exists():
+            raise HostError(f"{daemon.command[0]} is not there - it would be {daemon.unit}")
         for directory in daemon.owned:
             Path(directory).mkdir(parents=True, exist_ok=True)
             shutil.chown(directory, daemon.user)
         if self._has_one_user and daemon.unit == "slurmdbd":
             run(("mariadb", "--no-defaults", "--user=root", f"--socket={DATABASE_SOCKET}", "-e", _NO_PASSWORD))
         variables = ("env", *daemon.environment) if daemon.environment else ()
-        command = (*self._as_its_user(daemon), *variables, *daemon.command, *options)
-        if daemon.forks:
-            run(command)
-        else:
-            _leave_running((*(() if daemon.packaged else _KEEPING), *command), self._logs / f"{daemon.unit}.log")
+        command = (*self._as_its_user(daemon), *variables, *daemon.command, *daemon.stays, *options)
+        log = self._logs / f"{daemon.unit}.log"
+        leave_running(kept(command, on_failure=daemon.packaged), log)
+        if daemon.socket and not listens(daemon.socket, self._listens_in_s):
+            raise HostError(f"{daemon.unit} takes no connection after {self._listens_in_s:g} s - see {log}")
 
     def _as_its_user(self, daemon: Daemon) -> Sequence[str]:
         """What precedes a daemon's command so that it runs as its user."""
@@ -136,7 +142,7 @@ class BoxHost:
         return ("setpriv", f"--reuid={daemon.user}", "--init-groups", "--regid", daemon.user, "--")
 
     def restart(self, daemon: Daemon, mark: Path | None = None) -> None:
-        """Ends the daemon and starts it again, and no other process. Raises HostError where it does not end."""
+        """Ends the daemon, and who would start it again, and starts it anew. Raises HostError where it does not end."""
         until = time.monotonic() + _ENDS_IN_S
         while running := processes(daemon):
             for process in running:
@@ -165,43 +171,6 @@ def searching(resolv_conf: str, zone: str) -> str:
     zones = [name for line in lines if line.startswith("search ") for name in line.split()[1:]]
     others = [line for line in lines if not line.startswith("search ")]
     return "\n".join((*others, " ".join(("search", *dict.fromkeys((zone, *zones)))))) + "\n"
-
-
-def _runs(daemon: Daemon) -> bool:
-    return bool(processes(daemon))
-
-
-def processes(daemon: Daemon) -> tuple[int, ...]:
-    """The processes of a daemon on this machine: by their program; the agent's own, and who starts them again, by what
-    they were told to do.
-    """
-    return tuple(int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit() and _is(daemon, entry))
-
-
-def _is(daemon: Daemon, entry: Path) -> bool:
-    try:
-        if daemon.packaged:
-            # Debian's /usr/sbin/slurmctld is a link to one of several alternatives.
-            program = Path(daemon.command[0])
-            return _program(entry) in (program.name, program.resolve().name)
-        words = (entry / "cmdline").read_bytes().split(b"\0")
-        return daemon.command[-1].encode() in words and (b"corral.agent" in words or _KEPT.encode() in words)
-    except OSError:  # processes come and go
-        return False
-
-
-def _program(entry: Path) -> str:
-    """The program of a process. To look at that of one which has changed its user takes more than a box's root may."""
-    try:
-        return (entry / "exe").readlink().name
-    except PermissionError:
-        return (entry / "comm").read_text(encoding="utf-8").strip()
-
-
-def _leave_running(command: Sequence[str], log: Path) -> None:
-    log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("ab") as out:
-        subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True)
 
 
 def _is_mounted(place: Path) -> bool:

@@ -12,6 +12,7 @@ from corral.agent.packages import Package
 from corral.model.accounting import DATABASE_DIR, DATABASE_SOCKET
 
 BOX = Path("/box")  # only a machine of the AWS in a box has it
+_STAYS = ("-D",)  # Slurm's daemons, as Debian's units start them
 
 
 class HostError(AgentError):
@@ -26,24 +27,21 @@ class HostError(AgentError):
 class Daemon:
     """A daemon: its systemd unit, and the command that starts it. `owned`: directories of its user.
 
-    `forks`: it goes into the background by itself. `packaged`: it comes with a unit, and runs once only; of the agent's
-    own a second one sees for itself that it is not needed. `after`: units that it waits for at a boot. `environment`:
-    variables of its own, `NAME=value`.
+    `packaged`: it comes with a unit, and runs once only; of the agent's own a second one sees for itself that it is not
+    needed. `stays`: options with which it does not go into the background. `socket`: where it takes connections, if who
+    starts it waits for that. `after`: units that it waits for at a boot. `environment`: variables of its own,
+    `NAME=value`.
     """
 
     unit: str
     command: tuple[str, ...]
     user: str = "root"
     owned: tuple[str, ...] = ()
-    forks: bool = True
+    packaged: bool = True
+    stays: tuple[str, ...] = ()
+    socket: str = ""
     after: tuple[str, ...] = ()
     environment: tuple[str, ...] = ()
-    alone: bool = False  # packaged, though it does not fork
-
-    @property
-    def packaged(self) -> bool:
-        """True if its unit comes with its package."""
-        return self.forks or self.alone
 
 
 class Host(Protocol):
@@ -116,20 +114,21 @@ class Host(Protocol):
 def munge() -> Daemon:
     """The daemon that proves who sends a message of Slurm's."""
     owned = ("/etc/munge", "/var/lib/munge", "/var/log/munge", "/run/munge")
-    return Daemon(unit="munge", command=("/usr/sbin/munged",), user="munge", owned=owned)
+    stays, socket = ("--foreground",), "/run/munge/munge.socket.2"
+    return Daemon(unit="munge", command=("/usr/sbin/munged",), user="munge", owned=owned, stays=stays, socket=socket)
 
 
 def slurmctld(sbin: str, state_dir: str) -> Daemon:
     """Slurm's controller; `state_dir` is its StateSaveLocation."""
     owned = (state_dir, "/var/log/slurm")
-    command = (f"{sbin}/slurmctld",)
-    return Daemon(unit="slurmctld", command=command, user="slurm", owned=owned, after=("slurmdbd",))
+    command, after = (f"{sbin}/slurmctld",), ("slurmdbd",)
+    return Daemon(unit="slurmctld", command=command, user="slurm", owned=owned, stays=_STAYS, after=after)
 
 
 def mariadb() -> Daemon:
     """The database of slurmdbd; its settings are in a file of their own."""
     owned = (DATABASE_DIR, "/run/mysqld")
-    return Daemon(unit="mariadb", command=("/usr/sbin/mariadbd",), user="mysql", owned=owned, forks=False, alone=True)
+    return Daemon(unit="mariadb", command=("/usr/sbin/mariadbd",), user="mysql", owned=owned)
 
 
 def slurmdbd(sbin: str) -> Daemon:
@@ -139,27 +138,30 @@ def slurmdbd(sbin: str) -> Daemon:
     """
     owned, after = ("/var/log/slurm", "/run/slurmdbd"), ("munge", "mariadb")
     command, socket = (f"{sbin}/slurmdbd",), (f"MYSQL_UNIX_PORT={DATABASE_SOCKET}",)
-    return Daemon(unit="slurmdbd", command=command, user="slurm", owned=owned, after=after, environment=socket)
+    return Daemon(
+        unit="slurmdbd", command=command, user="slurm", owned=owned, stays=_STAYS, after=after, environment=socket
+    )
 
 
 def slurmd(sbin: str) -> Daemon:
     """Slurm's daemon of a node."""
-    return Daemon(unit="slurmd", command=(f"{sbin}/slurmd",), owned=("/var/spool/slurmd", "/var/log/slurm"))
+    owned = ("/var/spool/slurmd", "/var/log/slurm")
+    return Daemon(unit="slurmd", command=(f"{sbin}/slurmd",), owned=owned, stays=_STAYS)
 
 
 def watcher() -> Daemon:
     """The agent's own, on a node."""
-    return Daemon(unit="corral-watch", command=("/opt/corral/bin/corral-agent", "watch"), forks=False)
+    return Daemon(unit="corral-watch", command=("/opt/corral/bin/corral-agent", "watch"), packaged=False)
 
 
 def credentials() -> Daemon:
     """The agent's own, which hands out the job role."""
-    return Daemon(unit="corral-credentials", command=("/opt/corral/bin/corral-agent", "credentials"), forks=False)
+    return Daemon(unit="corral-credentials", command=("/opt/corral/bin/corral-agent", "credentials"), packaged=False)
 
 
 def keeper() -> Daemon:
     """The agent's own, on the head."""
-    return Daemon(unit="corral-agent", command=("/opt/corral/bin/corral-agent", "keep"), forks=False)
+    return Daemon(unit="corral-agent", command=("/opt/corral/bin/corral-agent", "keep"), packaged=False)
 
 
 def run(command: Sequence[str]) -> str:

@@ -160,4 +160,6 @@ def _read(kind: type[Record], answer: Answer, what: str) -> Record:
     if f"{AGENT}: No such file or directory" in answer.err:  # user data has not come that far
         raise Unreachable("the head has not booted yet")
     told = answer.err.strip().splitlines()
+    if told and (sentence := told[-1].partition(f" corral-agent ERROR {what}: ")[2]):
+        raise Unreachable(sentence)
     raise Unreachable(f"the head could not say its {what}: {told[-1] if told else f'exit code {answer.code}'}")

@@ -12,7 +12,7 @@ from corral.preflight.answers import Answers
 from corral.preflight.findings import Finding, Teller, Wanted
 
 _TELL = Teller(check="spot")
-# 1 is unlikely, 10 likely; AWS promises nothing by it, and a single type, as a queue has, is never given more than a few
+# 1 is unlikely, 10 likely; AWS promises nothing by it, and a single type, as a queue has, never gets more than a few
 # points: only the lowest score says something. Source: EC2 User Guide, "Spot placement score".
 UNLIKELY = 1
 _DAY = timedelta(days=1)
