@@ -83,6 +83,7 @@ def test_what_a_later_corral_has_added_is_left_out() -> None:
         (b"{}", "it cannot be unzipped: Not a gzipped file (b'{}')"),
         (gzip.compress(b"{}"), "_Format: missing fields ['format'], unknown fields []"),
     ],
+    ids=["of another format", "with another field", "cut", "not zipped", "without a format"],
 )
 def test_what_is_no_life_is_told(content: bytes, told: str) -> None:
     with pytest.raises(ValueError) as error:
