@@ -76,3 +76,18 @@ def test_a_run_that_does_not_fit_says_what_is_missing_and_what_to_change(tmp_pat
     assert "  lacks" in done.stdout
     assert "  change first" in done.stdout
     assert "Until it is done" not in done.stdout
+
+
+def test_the_page_is_written_beside_what_is_shown(tmp_path: Path) -> None:
+    file = tmp_path / "plan.html"
+    done = corral("plan", "train", "--run", RUN, "--html", str(file))
+    assert (done.returncode, file.read_text().splitlines()[0], "Until it is done" in done.stdout) == (
+        0,
+        "<!doctype html>",
+        True,
+    )
+
+
+def test_a_page_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    done = corral("plan", "dev", "--html", str(tmp_path / "nowhere" / "plan.html"))
+    assert (done.returncode, "nowhere/plan.html" in done.stderr, done.stdout) == (1, True, "")

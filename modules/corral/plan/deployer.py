@@ -63,7 +63,11 @@ def _each(service: str, names: str, reason: str) -> dict[str, str]:
 
 
 NETWORK = (
-    Grant(sid="See", actions=("ec2:Describe*", "ec2:GetSubnetCidrReservations"), condition=HERE),
+    Grant(
+        sid="See",
+        actions=("ec2:Describe*", "ec2:GetSpotPlacementScores", "ec2:GetSubnetCidrReservations"),
+        condition=HERE,
+    ),
     Grant(sid="Quotas", actions=("servicequotas:ListServiceQuotas",), condition=HERE),
     Grant(
         sid="Make",
