@@ -141,7 +141,7 @@ def silent(registered: Cluster) -> Cluster:
     registered.life.seen["silent"] = str(said.value)
     registered.on_head("sh", "-c", str(said.value).split("`")[1])
     registered.until(lambda: registered.on_head("sinfo", "--noheader"))
-    registered.life.seen["mended"] = state_of(head, ANSWERS_WITHIN_S).running
+    registered.life.seen["mended"] = state_of(head, ANSWERS_WITHIN_S).nodes
     return registered
 
 
@@ -186,4 +186,4 @@ def test_a_slurmctld_that_does_not_answer_is_told_as_such(silent: Cluster) -> No
 
 
 def test_what_is_told_of_a_silent_slurmctld_mends_it(silent: Cluster) -> None:
-    assert silent.life.seen["mended"] == 0
+    assert sum(group.count for group in silent.life.seen["mended"] if group.queue == "wide") == 32
