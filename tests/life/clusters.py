@@ -181,7 +181,9 @@ def tag(instance: Any, key: str) -> str:
 
 
 def _fields(line: str) -> dict[str, str]:
-    return dict(part.split("=", 1) for part in re.split(r" (?=[A-Z][\w:/]*=)", line.strip()) if "=" in part)
+    """Slurm's fields by name; some values have a blank behind them."""
+    pairs = (part.split("=", 1) for part in re.split(r" (?=[A-Z][\w:/]*=)", line.strip()) if "=" in part)
+    return {name: value.strip() for name, value in pairs}
 
 
 @contextmanager
