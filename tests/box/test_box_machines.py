@@ -254,6 +254,8 @@ def test_instances_of_a_vpc_whose_network_died_boot_again(park: Park) -> None:
     until(lambda: park.runs(node) and not first & processes(vpc))
     ec2.terminate_instances(InstanceIds=[node])
     gone(park, node)
+    # Its processes have gone before EC2 says so, and till then its interface is in the subnet.
+    ec2.get_waiter("instance_terminated").wait(InstanceIds=[node], WaiterConfig={"Delay": 1, "MaxAttempts": 120})
     ec2.delete_subnet(SubnetId=subnet)
     ec2.delete_vpc(VpcId=vpc)
     assert until(lambda: processes(vpc) == set())

@@ -147,7 +147,8 @@ def test_sweep_deletes_nothing_beside_a_wrong_stack_file_unless_one_is_named(
     assert (refused.returncode, refused.stdout, refused.stderr.splitlines()[-1]) == (
         2,
         "",
-        "corral: --delete without an environment needs every stack file; name one, such as `corral sweep dev --delete`",
+        "corral: --delete without an environment needs every stack file; name one, such as"
+        f" `corral sweep dev --box-dir {box} --delete`",
     )
     assert (named.returncode, wrong.returncode, mine in left, theirs in left) == (0, 2, False, True)
 
