@@ -34,8 +34,7 @@ STEPS: Sequence[tuple[str, Callable[[Stage], None]]] = (
     ("Idle machines are gone", steps.idle),
     ("All of it as a picture", steps.timeline),
     ("Down, with the base: what is kept, and what it costs", steps.down),
-    ("Up again: what was kept is found", steps.up_again),
-    ("Down, and the data too, by its name", steps.delete_all),
+    ("The data too, by its name", steps.delete_all),
 )
 
 

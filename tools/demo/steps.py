@@ -191,16 +191,6 @@ def down(stage: Stage) -> None:
     stage.corral("timeline", "dev", "--box")
 
 
-def up_again(stage: Stage) -> None:
-    """The same bucket, home and key."""
-    before = {kind: stage.inventory()[kind] for kind in sorted(KEPT)}
-    stage.corral("up", "dev", "--box", "--yes", briefly=True)
-    after = {kind: stage.inventory()[kind] for kind in before}
-    if before != after:
-        raise Unexpected(f"kept were {before}, there are {after}")
-    stage.say("Bucket, home and key are those of the first life.")
-
-
 def delete_all(stage: Stage) -> None:
     """The way to an empty account; KMS deletes a key after 30 days at the earliest we ask for."""
     stage.corral("down", "dev", "--box", "--with-base", "--delete-data", "dev", "--yes", briefly=True)
