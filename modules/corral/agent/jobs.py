@@ -3,10 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from corral.agent.slurm import HAVE_NODES, ask_scripts, scancel, scontrol, squeue
-
-# Not the command: `sbatch --wrap` has none, and srun has one. An array's element has a number of its own here.
-_FORMAT = "--Format=JobID:24,BatchFlag:8,State:16"
+from corral.agent.slurm import HAVE_NODES, JOB_FORMAT, ask_scripts, requeue_job, squeue
 
 
 class Phase(StrEnum):
@@ -31,7 +28,7 @@ def jobs_on(node: str) -> tuple[NodeJob, ...]:
 
     One that ends is there as long as it ends on this node: squeue shows what is left of its nodes.
     """
-    return _read(squeue(f"--nodelist={node}", HAVE_NODES, _FORMAT))
+    return _read(squeue(f"--nodelist={node}", HAVE_NODES, JOB_FORMAT))
 
 
 def running_jobs() -> tuple[NodeJob, ...]:
@@ -39,7 +36,7 @@ def running_jobs() -> tuple[NodeJob, ...]:
 
     Raises SlurmError.
     """
-    return _read(squeue("--all", HAVE_NODES, _FORMAT))
+    return _read(squeue("--all", HAVE_NODES, JOB_FORMAT))
 
 
 def _read(lines: str) -> tuple[NodeJob, ...]:
@@ -65,10 +62,7 @@ def ask_for_checkpoint(job: NodeJob) -> bool:
 
 def requeue(job: NodeJob) -> None:
     """Lets a batch job start again elsewhere; another one ends here. Raises SlurmError."""
-    if job.batch:
-        scontrol("requeue", job.job_id)
-    else:
-        scancel(job.job_id)
+    requeue_job(job.job_id, is_batch=job.batch)
 
 
 def _number(job: NodeJob) -> int:

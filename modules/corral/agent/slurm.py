@@ -16,6 +16,8 @@ AT_ONCE = 500  # nodes of one `scontrol update`: it holds slurmctld's locks mean
 # squeue's words for all jobs that have nodes. It compares the whole state: a job that runs and is stopped is no
 # `running` one to it, and one that was requeued is a `completing` one while its processes live (seen on 22.05).
 HAVE_NODES = "--states=running,suspended,configuring,stopped,signaling,resizing,stage_out,completing"
+# Not the command: `sbatch --wrap` has none, and srun has one. An array's element has a number of its own here.
+JOB_FORMAT = "--Format=JobID:24,BatchFlag:8,State:16"
 _TIMEOUT_S = 60.0
 _NAME = "NodeName="
 _NEXT_FIELD = re.compile(r" (?=[A-Z]\w+=)")
@@ -84,21 +86,26 @@ def requeue_jobs(nodes: Sequence[str]) -> None:
     refused: list[str] = []
     for job, is_batch, _ in _jobs_on(nodes):
         try:
-            if is_batch:
-                scontrol("requeue", job)
-            else:
-                scancel(job)
+            requeue_job(job, is_batch=is_batch)
         except SlurmError as error:
             refused.append(str(error))
     if refused:
         raise SlurmError("; ".join(refused))
 
 
+def requeue_job(job: str, *, is_batch: bool) -> None:
+    """Lets a batch job start again elsewhere; another one ends here. Raises SlurmError."""
+    if is_batch:
+        scontrol("requeue", job)
+    else:
+        scancel(job)
+
+
 def _jobs_on(nodes: Sequence[str]) -> list[tuple[str, bool, str]]:
     """The jobs that have these nodes and do not end already, by number: whether each has a script, and its state."""
     found: dict[str, tuple[str, bool, str]] = {}
     for batch in _batches(nodes):
-        listed = squeue(f"--nodelist={fold(batch)}", HAVE_NODES, "--Format=JobID:24,BatchFlag:8,State:16")
+        listed = squeue(f"--nodelist={fold(batch)}", HAVE_NODES, JOB_FORMAT)
         for job, is_batch, state in (line.split() for line in listed.splitlines()):
             if state != "COMPLETING":
                 found[job] = (job, is_batch == "1", state)

@@ -18,8 +18,9 @@ from corral.engine.workplace import Workplace, account_of
 from corral.model.base import BasePlan
 from corral.model.cluster import ClusterPlan
 from corral.model.markets import Market
-from corral.model.urls import WISHED_ID, bucket_of
+from corral.model.urls import WISHED_ID
 from corral.model.zones import is_zone_id
+from corral.preflight.buckets import linked
 from corral.spec.cluster import ClusterSpec
 from corral.spec.files import Environment
 from corral.spec.queues import PoolSpec, QueueSpec
@@ -39,12 +40,6 @@ class Reserved:
     count: int
     is_block: bool
     group: str | None = None
-
-
-def buckets(cluster: ClusterPlan) -> tuple[str, ...]:
-    """The buckets whose data the cluster's machines see or use, sorted; those of its base's Lustre are among them."""
-    links = {bucket_of(link.s3) for system in cluster.lustre for link in system.data}
-    return tuple(sorted(links | {bucket_of(bucket.s3) for bucket in cluster.jobs.buckets}))
 
 
 def reserved(cluster: ClusterSpec) -> tuple[Reserved, ...]:
@@ -76,7 +71,7 @@ def lay_out(place: Workplace, stack: Stack, environment: Environment, base: Base
 
 def laid_out(account: Account, environment: Environment, base: BasePlan, cluster: ClusterPlan) -> Iterator[str]:
     """Makes what is missing in an account that is a box's; a sentence for each."""
-    yield from make_buckets(account, buckets(cluster))
+    yield from make_buckets(account, linked(cluster))
     yield from _vpc(account, base)
     yield from make_capacity(account, reserved(environment.cluster))
 

@@ -44,6 +44,16 @@ def duration(seconds: float) -> str:
     return " ".join(f"{number} {unit}" for number, unit in parts if number)
 
 
+def spread(low: float, high: float | None) -> str:
+    """`9.6 - 11.8`, with one place; `9.6 or more` where nothing bounds it."""
+    return f"{low:,.1f} or more" if high is None else f"{low:,.1f} - {high:,.1f}"
+
+
+def durations(low_s: float | None, high_s: float) -> str:
+    """`1 h - 2 d`, or the longer one alone where the shorter is not known."""
+    return duration(high_s) if low_s is None else f"{duration(low_s)} - {duration(high_s)}"
+
+
 def ago(span: timedelta) -> str:
     """How long something has lasted."""
     return duration(max(span.total_seconds(), 0))

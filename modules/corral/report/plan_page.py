@@ -18,10 +18,10 @@ from corral.forecast.whole.course import Course
 from corral.forecast.whole.run import WholeRun
 from corral.model.base import BasePlan
 from corral.model.cluster import ClusterPlan
-from corral.report.amounts import count, duration, lacking, summed, usd
+from corral.report.amounts import count, duration, durations, lacking, spread, summed, usd
 from corral.report.charts import Part, Range, curve, ranges, stacked
+from corral.report.run import MEMORY_PARTS
 
-_MEMORY = ("weights", "gradients", "optimizer", "gathered", "activations", "logits", "reserve")
 _SHORTEST_S, _LONGEST_S = 10.0, 86_400.0  # between checkpoints, of the curve
 
 
@@ -109,7 +109,7 @@ def _layout(run: WholeRun) -> Section:
 
 def _memory(run: WholeRun) -> Section:
     memory, limit = run.training.memory, run.training.memory_gib
-    found = [(name, float(getattr(memory, name)) / GIB) for name in _MEMORY]
+    found = [(name, float(getattr(memory, name)) / GIB) for name in MEMORY_PARTS]
     parts = [Part(name=name, value=gib, words=f"{name}: {gib:.1f} GiB") for name, gib in found if gib]
     return Section(
         anchor="memory",
@@ -144,14 +144,15 @@ def _time(run: WholeRun) -> Section:
     rows = tuple(
         (
             one.market.value if one.enough else f"{one.market.value} (not enough nodes)",
-            _between(one.interruptions.shortest_mtbf_s, one.interruptions.longest_mtbf_s),
+            durations(one.interruptions.shortest_mtbf_s, one.interruptions.longest_mtbf_s),
             _progress(one),
-            _days(one),
+            spread(one.days.low, one.days.high),
         )
         for one in run.courses
     )
     found = [
-        Range(name=one.market.value, low=one.days.low, high=one.days.high, words=_days(one)) for one in run.courses
+        Range(name=one.market.value, low=one.days.low, high=one.days.high, words=spread(one.days.low, one.days.high))
+        for one in run.courses
     ]
     return Section(
         anchor="time",
@@ -242,10 +243,9 @@ def _plan_sections(
         lead="US dollars an hour; a range where spot prices move.",
         columns=("", "USD/h", "USD/month", "source"),
         rows=(
-            *((item.named, usd(item.usd_per_hour), usd(item.usd_per_month), item.source or "?") for item in cost.base),
             *(
                 (item.named, usd(item.usd_per_hour), usd(item.usd_per_month), item.source or "?")
-                for item in cost.cluster
+                for item in (*cost.base, *cost.cluster)
             ),
             *(
                 (f"{row.nodes} {row.instance_type}, {row.market.value}", usd(row.usd_per_hour), "", row.source or "?")
@@ -273,18 +273,9 @@ def _plan_sections(
         )
 
 
-def _days(one: Course) -> str:
-    high = one.days.high
-    return f"{one.days.low:,.1f} - {high:,.1f}" if high is not None else f"{one.days.low:,.1f} or more"
-
-
 def _progress(one: Course) -> str:
     best, worst = one.range.best.shares.progress, one.range.worst
     return f"{worst.shares.progress:.1%} - {best:.1%}" if worst else f"up to {best:.1%}"
-
-
-def _between(low_s: float | None, high_s: float) -> str:
-    return duration(high_s) if low_s is None else f"{duration(low_s)} - {duration(high_s)}"
 
 
 @cache

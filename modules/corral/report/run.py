@@ -10,14 +10,13 @@ from rich.text import Text
 
 from corral.forecast.training.memory import GIB
 from corral.forecast.training.reasons import PARTS, layout_words, why_it_loses
-from corral.forecast.whole.course import Span
 from corral.forecast.whole.run import WholeRun
 from corral.forecast.whole.saving import Saving
-from corral.report.amounts import count, duration, lacking, summed, usd
+from corral.report.amounts import count, duration, durations, lacking, spread, summed, usd
 from corral.report.tables import facts, heading, lines, table
 
 _BAR = 24  # columns of a bar that is full
-_MEMORY = ("weights", "gradients", "optimizer", "gathered", "activations", "logits", "reserve")
+MEMORY_PARTS = ("weights", "gradients", "optimizer", "gathered", "activations", "logits", "reserve")
 
 
 def run_view(run: WholeRun) -> Iterator[RenderableType]:
@@ -83,7 +82,7 @@ def _choice(run: WholeRun) -> Iterator[tuple[str, str]]:
 
 def _memory(run: WholeRun) -> Iterator[tuple[str, str, str]]:
     memory, limit = run.training.memory, run.training.memory_gib
-    for name in _MEMORY:
+    for name in MEMORY_PARTS:
         gib = float(getattr(memory, name)) / GIB
         if gib:
             yield name, f"{gib:.1f}", _bar(gib / limit)
@@ -152,12 +151,12 @@ def _courses(run: WholeRun) -> Iterator[tuple[str, ...]]:
     for one in run.courses:
         best, worst = one.range.best, one.range.worst
         apart = one.interruptions
-        mtbf = _times(apart.shortest_mtbf_s, apart.longest_mtbf_s)
-        save = _times(worst.interval_s if worst else None, best.interval_s)
+        mtbf = durations(apart.shortest_mtbf_s, apart.longest_mtbf_s)
+        save = durations(worst.interval_s if worst else None, best.interval_s)
         most = f"{best.shares.progress:.1%}"
         progress = f"{worst.shares.progress:.1%} - {most}" if worst else most
         name = one.market.value if one.enough else f"{one.market.value}, not enough nodes"
-        yield name, mtbf, save, progress, _days(one.days), summed(one.usd)
+        yield name, mtbf, save, progress, spread(one.days.low, one.days.high), summed(one.usd)
 
 
 def _bills(run: WholeRun) -> Iterator[RenderableType]:
@@ -174,22 +173,10 @@ def _power(run: WholeRun) -> Iterator[tuple[str, str]]:
     if energy is None:
         return
     estimate = ", an estimate" if energy.estimated else ""
-    yield "while it trains", f"{_span(energy.kw)} kW, cooling included ({energy.server}{estimate})"
-    yield "energy", f"{_span(energy.mwh)} MWh"
+    yield "while it trains", f"{spread(energy.kw.low, energy.kw.high)} kW, cooling included ({energy.server}{estimate})"
+    yield "energy", f"{spread(energy.mwh.low, energy.mwh.high)} MWh"
 
 
 def _bar(share: float) -> str:
     full = min(1.0, share) * _BAR
     return "█" * round(full) + ("▶" if share > 1 else "")
-
-
-def _days(days: Span) -> str:
-    return f"{days.low:,.1f} - {days.high:,.1f}" if days.high is not None else f"{days.low:,.1f} or more"
-
-
-def _span(span: Span) -> str:
-    return f"{span.low:,.1f} - {span.high:,.1f}" if span.high is not None else f"{span.low:,.1f} or more"
-
-
-def _times(low_s: float | None, high_s: float) -> str:
-    return duration(high_s) if low_s is None else f"{duration(low_s)} - {duration(high_s)}"

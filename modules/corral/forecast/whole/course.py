@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from corral.catalog.power import effectiveness, network_part, server_of, training_load
 from corral.catalog.reliability import SpotBand, spot_bands
-from corral.forecast.bill import CostForecast
+from corral.forecast.bill import STATIC, CostForecast
 from corral.forecast.capacity import NO_COUNTS, Counts, Supply, supplies
 from corral.forecast.interruptions import Interruptions, machine_interruptions, spot_interruptions
-from corral.forecast.money import Sum, Usd
+from corral.forecast.money import HOURS_PER_MONTH, Sum, Usd
 from corral.forecast.power import Site, cluster_power
 from corral.forecast.prices import PriceList, Service
 from corral.forecast.reliability import CourseRange, course_range
@@ -169,7 +169,7 @@ def _charges(
     nodes = f"{run.run.nodes} {queue.instance_type}, {supply.market.value}"
     yield Charge(what=nodes, usd=_over(node.times(run.run.nodes) if node else None, hours))
     for item in (*cost.cluster, *cost.base):
-        if item.unit != "static":  # nodes that are always there are among the run's
+        if item.unit != STATIC:  # nodes that are always there are among the run's
             yield Charge(what=item.named, usd=_over(item.usd_per_hour, hours))
     yield _disks(run, queue, prices, hours)
     yield _stored(saving, prices, hours)
@@ -194,7 +194,7 @@ def _stored(saving: Saving, prices: PriceList, hours: Span) -> Charge:
 
 def _month(size_gib: float, service: Service, prices: PriceList, hours: Span) -> Usd | None:
     price = prices.service(service)
-    return _over(Usd.exact(price.usd * size_gib / 730) if price else None, hours)
+    return _over(Usd.exact(price.usd * size_gib / HOURS_PER_MONTH) if price else None, hours)
 
 
 def _over(usd_per_hour: Usd | None, hours: Span) -> Usd | None:
