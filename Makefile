@@ -26,13 +26,13 @@ demo: ## live a cluster's life on this machine, in an AWS in a box
 	$(PREPARE) venv debian pulumi
 	@$(VENV)/python tools/demo $(ARGS)
 
-test: ## run every test, with real Slurm and the real Pulumi engine (ARGS='-k name' for some)
-	$(PREPARE) venv debian pulumi
+test: ## run every test, with real Slurm, the real Pulumi engine and a browser (ARGS='-k name' for some)
+	$(PREPARE) venv debian pulumi browser
 	$(PYTEST) $(SPREAD) $(ARGS)
 
-test-fast: ## run the tests that need neither Slurm nor the engine
+test-fast: ## run the tests that need neither Slurm nor the engine nor a browser
 	$(PREPARE) venv
-	$(PYTEST) $(SPREAD) -m 'not slurm and not pulumi' $(ARGS)
+	$(PYTEST) $(SPREAD) -m 'not slurm and not pulumi and not browser' $(ARGS)
 
 slurm-matrix: ## load every environment, and live a life, in each release of Slurm that can be had (root; 1.3 GB, once)
 	$(PREPARE) venv debian pulumi slurm-roots
@@ -69,9 +69,9 @@ bench-life: ## measure a life in the box: boots, jobs on cold nodes, a spot noti
 	$(PREPARE) venv debian pulumi
 	$(VENV)/python benchmarks/life.py $(ARGS)
 
-.PHONY: setup venv debian pulumi
+.PHONY: setup venv debian pulumi browser
 setup: ## install all that demo and test need
-	$(PREPARE) venv debian pulumi
+	$(PREPARE) venv debian pulumi browser
 
 venv: ## .venv from requirements.lock
 	$(PREPARE) venv
@@ -82,13 +82,16 @@ debian: ## Slurm, munge, sshd, cloud-init, shellcheck, tmux from Debian
 pulumi: ## find the Pulumi CLI, or build it once
 	$(PREPARE) pulumi
 
+browser: ## chromium from Debian, in which the tests open pages
+	$(PREPARE) browser
+
 .PHONY: lock regold wheel clean
 lock: ## write requirements.lock anew after a change of dependencies (UPGRADE=1: newest versions)
 	$(PREPARE) lock $(if $(UPGRADE),--upgrade)
 
 regold: ## rewrite the golden files; review the difference like code
 	$(PREPARE) venv
-	$(PYTEST) -m 'not slurm and not pulumi' --regold $(ARGS)
+	$(PYTEST) -m 'not slurm and not pulumi and not browser' --regold $(ARGS)
 	@git status --short tests
 
 wheel: ## build dist/corral-*.whl

@@ -13,7 +13,6 @@ from table import Row, print_table
 from corral.catalog.accelerators import find_accelerator
 from corral.catalog.models import find_model
 from corral.forecast.training.choose import choose
-from corral.forecast.training.declared import shape_of
 from corral.forecast.training.job import Precision
 from corral.forecast.training.network import machine_of
 from corral.forecast.training.open_job import OpenJob
@@ -40,7 +39,7 @@ def rows(rounds: int = ROUNDS) -> list[Row]:
 
 def _row(model: str, seq_len: int, batch: int, rounds: int) -> Row:
     job = OpenJob(
-        shape=shape_of(find_model(model)),
+        shape=find_model(model),
         machine=machine_of(find_accelerator("H100-80"), None),
         nodes=NODES,
         per_node=8,

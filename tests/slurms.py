@@ -31,10 +31,12 @@ HARMLESS = (
 # Any host can pose as a planned node: jobs run as root, so that no user has to exist.
 SMALL_HOST = HostFacts(slurm_user="root", cgroups=False, poses=True)
 
-# What the agent will do with machines, done with a process on the head: each node is a slurmd that just booted.
+# What the agent will do with machines, done with a process on the head: each node is a slurmd that just booted. Not in
+# the second of the request: slurmctld counts in whole ones, and a boot that seems to be before it is none.
 RESUME = """#!/bin/sh
 for node in $(/usr/bin/scontrol show hostnames "$1"); do
-    setsid /usr/sbin/slurmd -D -b -N "$node" --conf-server 127.0.0.1:6817 >>/mnt/resumed.out 2>&1 </dev/null &
+    setsid /bin/sh -c "sleep 1; exec /usr/sbin/slurmd -D -b -N $node --conf-server 127.0.0.1:6817" \
+        >>/mnt/resumed.out 2>&1 </dev/null &
 done
 """
 

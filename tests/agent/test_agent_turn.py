@@ -14,7 +14,7 @@ from agent.offered import offering, tags, with_efa, without_efa
 from box.ground import Clients, Ground
 from corral.agent.ec2 import Ec2
 from corral.agent.errors import AgentError
-from corral.agent.launches import AT_ONCE
+from corral.agent.launches import AT_ONCE, market_of
 from corral.agent.memory import Cold, Memory
 from corral.agent.refusals import Kind
 from corral.agent.turn import Seen
@@ -59,6 +59,11 @@ def test_the_second_offer_is_used_where_the_first_has_no_room(aws: Clients, made
 def test_the_second_offer_is_left_alone_where_the_first_has_room(aws: Clients, made: Making) -> None:
     made({"first": None, "second": None}, with_efa("first", "second")).ask("resume", "train-[1-2]", "train-[1-2]")
     assert offers_used(aws) == ["first", "first"]
+
+
+def test_the_market_of_a_launch_is_that_of_its_offer() -> None:
+    queue = with_efa("first")
+    assert (market_of(queue, "first"), market_of(queue, "gone")) == ("on-demand", None)
 
 
 def test_an_offer_without_room_is_not_asked_again_while_it_rests(aws: Clients, made: Making) -> None:

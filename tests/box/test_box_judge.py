@@ -109,10 +109,29 @@ def test_a_denial_decides_and_every_limit_must_allow(policies: Any, limits: Any,
 
 
 @pytest.mark.parametrize(
+    ("operator", "context", "allowed"),
+    [
+        ("ForAllValues:StringLike", {"k": "a.corral"}, True),
+        ("ForAllValues:StringLike", {"k": "b"}, False),
+        ("ForAllValues:StringLike", {}, True),
+        ("ForAnyValue:StringLike", {"k": "a.corral"}, True),
+        ("ForAnyValue:StringLike", {"k": "b"}, False),
+        ("ForAnyValue:StringLike", {}, False),
+    ],
+)
+def test_of_several_values_all_or_any_must_hold(operator: str, context: dict[str, str], allowed: bool) -> None:
+    assert judge([allow(Condition={operator: {"k": "*.corral"}})], [], get(**context)).allowed is allowed
+
+
+@pytest.mark.parametrize(
     ("document", "name"),
     [
         (allow(Condition={"DateLessThan": {"k": "2026"}}), "the condition operator DateLessThan"),
         (allow(Condition={"StringEquals": {"k": "${aws:username}"}}), "the policy variable"),
+        (
+            allow(Condition={"ForEachValue:StringEquals": {"k": "v"}}),
+            "the condition operator ForEachValue:StringEquals",
+        ),
         (allow(Frob="1"), "Frob in a policy"),
     ],
 )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from corral.catalog.accelerators import accelerator_of, accelerators, find_accelerator, published_runs
+from corral.catalog.accelerators import accelerator_of, accelerators, find_accelerator, not_rented, published_runs
 from corral.catalog.collectives import find_curve, measured_curves
 from corral.catalog.instances import find_instance_type, instance_types
 from corral.catalog.names import UnknownName
+from corral.catalog.rented import types_with
 
 ON_AWS = [(family, model) for model in accelerators().values() for family in model.on_aws]
 
@@ -84,11 +85,11 @@ def test_shares_are_shares() -> None:
 
 
 def test_runs_are_counted_by_accelerator() -> None:
-    assert [published_runs(name) for name in ("A100-80", "Trainium1", "CS-3")] == [41, 1, 0]
+    assert [published_runs(name) for name in ("A100-80", "Trainium1", "CS-3")] == [57, 2, 0]
 
 
 def test_a_share_of_its_own_is_calibrated() -> None:
-    assert [find_accelerator(name).calibrated for name in ("A100-40", "H200")] == [True, False]
+    assert [find_accelerator(name).calibrated for name in ("A100-40", "L40S")] == [True, False]
 
 
 def test_machines_have_the_accelerator_of_their_family() -> None:
@@ -111,3 +112,71 @@ def test_machines_without_a_curve_have_that_of_their_like() -> None:
 def test_where_no_curve_is_near_there_is_none() -> None:
     with pytest.raises(UnknownName):
         find_curve("g5.48xlarge")
+
+
+@pytest.mark.parametrize(
+    ("word", "name"),
+    [
+        ("tpu-v5p", "TPUv5p"),
+        ("TPU", "TPUv4"),
+        ("ct5lp-hightpu-4t", "TPUv6e"),
+        ("trillium", "TPUv6e"),
+        ("gaudi3.24xlarge", "Gaudi3"),
+        ("cerebras", "CS-3"),
+        ("cs2", "CS-2"),
+        ("ipu", "Bow-IPU"),
+    ],
+)
+def test_a_word_for_what_aws_does_not_rent_is_known(word: str, name: str) -> None:
+    found = not_rented(word)
+    assert found is not None
+    assert found.name == name
+
+
+@pytest.mark.parametrize("word", ["p5.48xlarge", "h100", "trn2", "g6e", "b200", "cs", ""])
+def test_other_words_mean_none_of_them(word: str) -> None:
+    assert not_rented(word) is None
+
+
+def test_trainium_is_compared_and_rented() -> None:
+    assert types_with(find_accelerator("Trainium2")) == ("trn2.3xlarge", "trn2.48xlarge")
+
+
+def test_no_machine_has_a_tpu() -> None:
+    assert types_with(find_accelerator("TPUv5p")) == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "memory", "rate", "peak", "link"),
+    [
+        ("TPUv4", 32, 1200, 275, 600),
+        ("TPUv5e", 16, 819, 197, 400),
+        ("TPUv5p", 95, 2765, 459, 1200),
+        ("TPUv6e", 32, 1638, 918, 800),
+        ("Gaudi2", 96, 2460, 432, 525),
+        ("Gaudi3", 128, 3670, 1835, 1050),
+        ("Trainium1", 32, 820, 191, 384),
+        ("Trainium2", 96, 2900, 667, 1280),
+    ],
+)
+def test_figures_are_the_published_ones(name: str, memory: float, rate: float, peak: float, link: float) -> None:
+    found = find_accelerator(name)
+    figures = (found.memory_gib, found.hbm_gb_per_s, found.peak_tflops[16], found.link_gb_per_s)
+    assert figures == (memory, rate, peak, link)
+
+
+def test_every_model_says_where_its_figures_are_from() -> None:
+    assert [model.name for model in accelerators().values() if not model.source or not model.vendor] == []
+
+
+def test_what_is_assumed_is_a_figure_of_the_model() -> None:
+    named = {figure for model in accelerators().values() for figure in model.assumed}
+    assert named <= {"memory_gib", "hbm_gb_per_s", "peak_tflops", "link_gb_per_s", "network_gbps", "tdp_w"}
+
+
+def test_what_a_note_calls_unverified_is_assumed() -> None:
+    assert [
+        model.name
+        for model in accelerators().values()
+        if "UNVERIFIED" in f"{model.note}{model.source}" and not model.assumed
+    ] == []

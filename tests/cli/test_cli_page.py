@@ -25,21 +25,33 @@ from corral.engine.extend import ExtendResult
 from corral.engine.stack import StackResult
 from corral.engine.up import UpResult
 from corral.engine.upgrade import Move, UpgradeResult
+from corral.forecast.buy import rent_or_buy
+from corral.forecast.capacity import Supply
 from corral.forecast.cost import forecast_cost
+from corral.forecast.limits import Limit
+from corral.forecast.money import Sum, Usd
 from corral.forecast.notes import notes
-from corral.forecast.training.validation import SHIPPED, compare, shipped_runs
+from corral.forecast.training.validation import Table, compare, shipped_runs
 from corral.inventory.findings import Findings
 from corral.inventory.leftovers import Leftover
 from corral.inventory.status import find_status
 from corral.inventory.things import Kind, Thing
 from corral.model.head import HeadJob, HeadState, Keeping, NodeGroup, RestingOffer
+from corral.model.markets import Market
 from corral.render.directory import FileChange
+from corral.report.accelerators import accelerators_document
+from corral.report.buy import buy_document
 from corral.report.changes import changes_document
 from corral.report.doctor import Finding, Purpose, doctor_document
 from corral.report.documents import plan_document
 from corral.report.leftovers import leftovers_document
+from corral.report.spent.compared import Beside, Comparison
+from corral.report.spent.document import timeline_document
 from corral.report.status import status_document
 from corral.report.validation import validation_document
+from corral.spec.buy_files import read_purchase
+from corral.spec.files import read_environment
+from small_life import drawn, took
 from worked_example import BASE, CLUSTER, RoundPrices
 
 PAGE = (REPOSITORY / "docs" / "cli.md").read_text()
@@ -75,13 +87,28 @@ HOME = Thing(kind=Kind.HOME, id="fs-1", tags=OWN, size_gib=1)
 
 def plan() -> Any:
     prices = RoundPrices()
-    return plan_document(BASE, CLUSTER, forecast_cost(BASE, CLUSTER, prices), notes(BASE, CLUSTER, prices))
+    limit = Limit(field="usd_per_hour_max", usd=50.0, cost=Sum(usd=Usd(1, 80)), refusal="x")
+    cost = forecast_cost(BASE, CLUSTER, prices)
+    return plan_document(BASE, CLUSTER, cost, notes(BASE, CLUSTER, prices), [limit], bought())
+
+
+def bought() -> Any:
+    environment = read_environment(REPOSITORY, "train")
+    purchase = read_purchase(REPOSITORY / "examples/buy/h100.yaml", environment)
+    supply = Supply(market=Market.ON_DEMAND, most=16, usd_per_node_hour=Usd(50, 50), source="x")
+    return buy_document(rent_or_buy(purchase, (supply,)))
 
 
 def status() -> Any:
     priced = [replace(thing, type="p4d.24xlarge", market="spot") for thing in (HEAD, NODE)]
     ends = datetime(2026, 11, 22, tzinfo=UTC)
     return status_document(find_status([*priced, HOME], "dev", "dev", "us-east-1", ends, RoundPrices()), SLURM)
+
+
+def lived() -> Any:
+    row = Beside(what="days", low=9.6, high=11.8, least=0.1, most=0.1)
+    against = Comparison(job_id="7", name="fit", done=True, nodes=2, planned=16, markets=("spot",), rows=(row,))
+    return timeline_document(drawn(), took(), against)
 
 
 def sweep() -> Any:
@@ -126,13 +153,18 @@ def extend() -> Any:
 
 
 def validation() -> Any:
-    return validation_document(compare(shipped_runs()), SHIPPED)
+    return validation_document(compare(shipped_runs()), Table.FIRST.file)
+
+
+def accelerators() -> Any:
+    return accelerators_document()
 
 
 REAL: dict[str, Callable[[], Any]] = {
     "corral.plan/1": plan,
     "corral.render/1": render,
     "corral.status/1": status,
+    "corral.timeline/1": lived,
     "corral.extend/1": extend,
     "corral.sweep/1": sweep,
     "corral.box/1": box,
@@ -141,6 +173,7 @@ REAL: dict[str, Callable[[], Any]] = {
     "corral.doctor/1": doctor,
     "corral.upgrade-image/1": upgrade,
     "corral.forecast-validation/1": validation,
+    "corral.accelerators/1": accelerators,
 }
 
 

@@ -32,8 +32,26 @@ def test_a_bad_table_is_wrong_input(tmp_path: Path) -> None:
     file = tmp_path / "runs.csv"
     file.write_text(SHIPPED.read_text().replace(",24,2304,9216,", ",many,2304,9216,", 1))
     done = corral("forecast", "validate", "--rows", str(file))
+    assert done.returncode == 2
+    assert done.stderr == (
+        "corral: these rows are left out, the others are predicted:\n"
+        f"{file}:5: layers (column 5): 'many' is no whole number from 1 to 1,000,000,000\n"
+    )
+
+
+def test_what_can_be_read_of_a_bad_table_is_predicted(tmp_path: Path) -> None:
+    file = tmp_path / "runs.csv"
+    file.write_text(SHIPPED.read_text().replace(",24,2304,9216,", ",many,2304,9216,", 1))
+    document = json.loads(corral("forecast", "validate", "--rows", str(file), "--json").stdout)
+    assert len(document["rows"]) == 102
+
+
+def test_a_table_of_which_nothing_can_be_read_shows_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "runs.csv"
+    lines = [line for line in SHIPPED.read_text().splitlines() if not line.startswith("#")][:2]
+    file.write_text("\n".join(lines).replace(",24,2304,9216,", ",many,2304,9216,", 1))
+    done = corral("forecast", "validate", "--rows", str(file))
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"{file}:5: layers (column 5): 'many' is no whole number from 1 to 1,000,000,000\n"
 
 
 def test_a_file_that_is_not_there_is_wrong_input(tmp_path: Path) -> None:
@@ -45,3 +63,25 @@ def test_what_is_no_text_is_wrong_input(tmp_path: Path) -> None:
     file = tmp_path / "runs.csv"
     file.write_bytes(b"\xff\xfe\x00")
     assert corral("forecast", "validate", "--rows", str(file)).returncode == 2
+
+
+def test_accelerators_are_shown_with_the_types_that_have_them() -> None:
+    shown = corral("forecast", "accelerators").stdout
+    row = next(line for line in shown.splitlines() if line.startswith("  Trainium2 "))
+    assert row.split(maxsplit=8) == [
+        "Trainium2", "96", "2.9", "667", "1,299", "-", "1,280", "200", "trn2.3xlarge, trn2.48xlarge",
+    ]  # fmt: skip
+
+
+def test_what_nobody_can_provision_is_marked() -> None:
+    document = json.loads(corral("forecast", "accelerators", "--json").stdout)
+    known = {row["name"]: row["provisionable"] for row in document["accelerators"]}
+    assert [known[name] for name in ("H100-80", "Trainium1", "TPUv5p", "Gaudi3", "CS-3", "Bow-IPU")] == [
+        True, True, False, False, False, False,
+    ]  # fmt: skip
+
+
+def test_a_figure_without_a_source_is_left_out() -> None:
+    document = json.loads(corral("forecast", "accelerators", "--json").stdout)
+    (cs3,) = (row for row in document["accelerators"] if row["name"] == "CS-3")
+    assert (cs3["peak_tflops"], cs3["memory_gib"]) == ({"16": None, "8": None, "4": None}, 44.0)

@@ -79,7 +79,7 @@ def test_nothing_chosen_is_wrong_input() -> None:
     done = corral("schema")
     assert (done.returncode, done.stderr) == (
         2,
-        "corral: name one of base, cluster and run, or write the first two with --out DIR\n",
+        "corral: name one of base, cluster, run and buy, or write the first two with --out DIR\n",
     )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from calls import corral
+from calls import REPOSITORY, corral
 
 import boxes
 from corral.box import control
@@ -33,6 +33,8 @@ def life(began: int, job: str) -> KeptLife:
             "text": "x",
             "nodes": "train-1",
             "instances": {"train-1": "i-1"},
+            "instance_type": "p4d.24xlarge",
+            "market": "on-demand",
         },
     )
     lines += ({"at": "2026-11-22T10:29:00Z", "event": "refused", "text": "y"},)
@@ -101,7 +103,37 @@ def test_a_kept_life_is_drawn_from_the_launch_of_its_head_to_when_it_was_kept(bo
 
 
 def test_marks_of_a_kept_life_are_told_by_its_page_since_there_is_no_head(box: BoxStatus) -> None:
-    assert timeline(box)[1].endswith(f"  ▼ see `corral timeline dev --box-dir {box.dir} --html FILE`\n")
+    assert f"  ▼ see `corral timeline dev --box-dir {box.dir} --html FILE`\n" in timeline(box)[1]
+
+
+def test_below_the_picture_stands_what_the_life_took(box: BoxStatus) -> None:
+    told = re.findall(r"^  (cost|node time|kept work|interruptions|train|7) {2,}(\S+)", timeline(box)[1], re.MULTILINE)
+    assert [(name, word) for name, word in told if name != "cost"] == [
+        ("node time", "0.03"),  # 90 s
+        ("kept work", "67%"),
+        ("interruptions", "none"),
+        ("train", "p4d.24xlarge"),
+        ("7", "newer"),
+    ]
+
+
+def test_the_document_has_the_rows_and_what_the_life_took(box: BoxStatus) -> None:
+    document = json.loads(timeline(box, "--json")[1])
+    (pool,) = document["spent"]["pools"]
+    assert (document["schema"], [row["name"] for row in document["rows"]]) == (
+        "corral.timeline/1",
+        ["head", "train-1", "7 newer"],
+    )
+    assert (pool["market"], pool["machines"], pool["in_jobs"]["node_hours"]) == ("on-demand", 1, 0.016667)
+
+
+def test_a_run_of_a_queue_that_the_environment_lacks_is_told_before_anything_is_drawn(
+    box: BoxStatus, tmp_path: Path
+) -> None:
+    file = tmp_path / "run.yaml"
+    file.write_text((REPOSITORY / "examples/runs/llama3-8b.yaml").read_text().replace("queue: train", "queue: trian"))
+    code, err = timeline(box, "--run", str(file))
+    assert (code, "queue" in err, "trian" in err) == (2, True, True)
 
 
 def test_since_counts_from_when_a_life_was_kept(box: BoxStatus) -> None:

@@ -6,6 +6,7 @@ import io
 import os
 import pty
 import re
+import select
 from typing import Any
 
 import pytest
@@ -115,7 +116,9 @@ def test_progress_without_colour_has_no_bold_and_no_dim_either() -> None:
         shower.begin("base dev", "bringing up", tally)
         shower.finished(lines[0])
         shower.end("FAILED")
-        seen = os.read(master, 1 << 16).decode()
+        seen = ""
+        while "base dev: FAILED" not in seen and select.select([master], [], [], 5)[0]:
+            seen += os.read(master, 1 << 16).decode()
     os.close(master)
     assert ("creating FAILED" in seen, re.findall(r"\x1b\[[0-9;]*m", seen)) == (True, [])
 

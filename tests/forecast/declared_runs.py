@@ -7,7 +7,6 @@ from typing import Any
 
 from corral.catalog.accelerators import find_accelerator
 from corral.catalog.models import find_model
-from corral.forecast.training.declared import shape_of
 from corral.forecast.training.job import Precision
 from corral.forecast.training.network import machine_of
 from corral.forecast.training.open_job import OpenJob
@@ -24,7 +23,7 @@ def open_job(
     """On nodes of eight, with 230 GiB of the host's memory for each accelerator."""
     given = {"precision": Precision.BF16, "host_gib": 230.0, **others}
     return OpenJob(
-        shape=shape_of(find_model(model)),
+        shape=find_model(model),
         machine=machine_of(find_accelerator(accelerator), None),
         nodes=nodes,
         per_node=8,

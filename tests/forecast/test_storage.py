@@ -16,7 +16,7 @@ from corral.catalog.names import UnknownName
 from corral.catalog.storage import find_checkpoint_state, find_host_copy, host_copies
 from corral.forecast.catalogue import catalogue_prices
 from corral.forecast.checkpoints import CheckpointSize, asynchronous, host_copy_s, synchronous
-from corral.forecast.loading import corpus_bytes, loader_bytes_per_s, tokenizer_servers
+from corral.forecast.loading import read_bytes_per_token, text_bytes, tokenizer_hours, tokenizer_servers
 from corral.forecast.lustre_size import legal_size, lustre_for
 from corral.forecast.storage import (
     GIB,
@@ -34,6 +34,7 @@ from corral.forecast.storage import (
     s3_month,
     s3_rate,
 )
+from corral.spec.run import LoaderSpec
 from worked_example import RoundPrices
 
 MB, GB, TIB = 10**6, 10**9, 2**40
@@ -290,16 +291,25 @@ def test_storage_without_a_price_has_none() -> None:
 
 
 def test_16384_gpus_at_150_tokens_read_ten_mb_a_second() -> None:
-    assert loader_bytes_per_s(16_384 * 150, 128_256) / MB == pytest.approx(9.8, abs=0.05)
-
-
-def test_ranks_that_read_the_same_sample_read_it_each() -> None:
-    assert loader_bytes_per_s(1000, 50_257, readers_per_token=8) == 16_000
+    assert 16_384 * 150 * read_bytes_per_token(None, 128_256) / MB == pytest.approx(9.8, abs=0.05)
 
 
 @pytest.mark.parametrize(("vocabulary", "size"), [(50_257, 2), (65_536, 2), (65_537, 4)])
 def test_a_token_takes_two_bytes_where_the_vocabulary_fits(vocabulary: int, size: int) -> None:
-    assert corpus_bytes(1, vocabulary) == size
+    assert read_bytes_per_token(None, vocabulary) == size
+
+
+def test_what_the_run_file_says_of_a_token_is_taken() -> None:
+    assert read_bytes_per_token(LoaderSpec(bytes_per_token=3.5), 128_256) == 3.5
+
+
+def test_a_run_that_makes_tokens_meanwhile_reads_text() -> None:
+    assert read_bytes_per_token(LoaderSpec(tokenize="while-training"), 50_257) == 4
+
+
+def test_a_trillion_tokens_are_4_tb_of_text_and_22_hours_of_a_server() -> None:
+    # 4e12 bytes at 50 MB/s: 80,000 s.
+    assert (text_bytes(1e12), tokenizer_hours(1e12)) == (4e12, pytest.approx(22.2, abs=0.03))
 
 
 def test_one_server_makes_tokens_for_12_5_million_a_second() -> None:

@@ -138,6 +138,6 @@ def test_tokens_go_to_a_node_once_where_libraries_can() -> None:
     once, each = (H100.all_to_all_s(100e6, 8, group, once_a_node=once) for once in (True, False))
     steps = 7 * 5e-6 + 3 * 20e-6
     assert (once - steps, each - steps) == (
-        pytest.approx(0.75 * 4 * 100e6 / 40e9),
-        pytest.approx(0.75 * 8 * 100e6 / 40e9),
+        pytest.approx(0.75 * 4 * 100e6 / 30e9),
+        pytest.approx(0.75 * 8 * 100e6 / 30e9),
     )

@@ -8,14 +8,14 @@ import pytest
 from training_shapes import LLAMA3_8B, LLAMA3_70B, LLAMA3_405B
 
 from corral.catalog.accelerators import find_accelerator
+from corral.catalog.transformer import TransformerModel
 from corral.forecast.training.fit import first_change, fits, job_memory, largest_micro_batch
 from corral.forecast.training.job import Job, Precision
 from corral.forecast.training.layout import Layout, Recompute, Sharding
 from corral.forecast.training.network import machine_of
-from corral.forecast.training.shape import ModelShape
 
 
-def job(shape: ModelShape, layout: Layout, *, accelerator: str = "H100-80", batch: float = 512) -> Job:
+def job(shape: TransformerModel, layout: Layout, *, accelerator: str = "H100-80", batch: float = 512) -> Job:
     return Job(
         shape=shape,
         layout=layout,
@@ -65,7 +65,7 @@ def test_what_fits_needs_no_change() -> None:
     ],
 )
 def test_the_first_change_is_the_cheapest_that_is_enough(
-    shape: ModelShape, layout: Layout, words: str, enough: bool
+    shape: TransformerModel, layout: Layout, words: str, enough: bool
 ) -> None:
     change = first_change(job(shape, layout))
     assert change is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from training_shapes import GPT3, LLAMA2_70B, LLAMA3_8B, LLAMA3_70B, LLAMA3_405B, gpt
 
+from corral.catalog.transformer import LatentAttention, TransformerModel
 from corral.forecast.training.flops import (
     attention_flops,
     hardware_flops_per_token,
@@ -13,9 +14,8 @@ from corral.forecast.training.flops import (
     training_hours,
 )
 from corral.forecast.training.layout import Recompute
-from corral.forecast.training.shape import ModelShape
 
-QWEN3_30B = ModelShape(
+QWEN3_30B = TransformerModel(
     name="qwen3-30b-a3b",
     layers=48,
     hidden=2048,
@@ -39,7 +39,7 @@ QWEN3_30B = ModelShape(
     ],
     ids=lambda value: getattr(value, "name", ""),
 )
-def test_llamas_have_the_published_parameters(shape: ModelShape, parameters: int) -> None:
+def test_llamas_have_the_published_parameters(shape: TransformerModel, parameters: int) -> None:
     assert shape.parameters == parameters
 
 
@@ -127,3 +127,48 @@ def test_six_n_of_llama2_70b() -> None:
 )
 def test_published_hours(parameters: float, tokens: float, peak: float, utilisation: float, hours: float) -> None:
     assert training_hours(parameters, tokens, 1, peak, utilisation) == pytest.approx(hours, rel=3e-3)
+
+
+DEEPSEEK_V3 = TransformerModel(
+    name="deepseek-v3",
+    layers=61,
+    hidden=7168,
+    ffn=2048,
+    heads=128,
+    kv_heads=128,
+    head_dim=128,
+    vocabulary=129280,
+    experts=256,
+    top_k=8,
+    shared=1,
+    dense_layers=3,
+    dense_ffn=18432,
+    latent=LatentAttention(query_rank=1536, key_value_rank=512, rotary=64),
+)
+
+
+def test_deepseek_v3_has_the_published_parameters() -> None:
+    assert DEEPSEEK_V3.parameters == pytest.approx(671.03e9, rel=1e-5)
+
+
+def test_deepseek_v3_has_the_published_active_parameters() -> None:
+    assert DEEPSEEK_V3.active_parameters == pytest.approx(37e9, rel=0.02)
+
+
+def test_latent_projections_go_down_to_the_ranks_and_up_again() -> None:
+    down = 7168 * (1536 + 512 + 64)
+    up = 1536 * 128 * 192 + 512 * 128 * 256
+    assert DEEPSEEK_V3.attention_matmul == down + up + 128 * 128 * 7168
+
+
+def test_latent_queries_and_keys_are_wider_than_values() -> None:
+    assert attention_flops(DEEPSEEK_V3, 4096) == 2 * 4096 * 128 * (192 + 128)
+
+
+def test_dense_layers_count_in_the_mean_of_a_layer() -> None:
+    expected = (58 * 9 * 2048 + 3 * 18432) / 61
+    assert DEEPSEEK_V3.mlp_width_in_use == pytest.approx(expected)
+
+
+def test_dense_layers_have_no_experts() -> None:
+    assert DEEPSEEK_V3.expert_parameters == pytest.approx(58 / 61 * 256 * 3 * 7168 * 2048)

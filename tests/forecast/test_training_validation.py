@@ -16,7 +16,7 @@ from corral.forecast.training.job import Precision
 from corral.forecast.training.layout import Recompute, Sharding
 from corral.forecast.training.runs import PublishedRun, parse_runs
 from corral.forecast.training.speed import accelerator_hours
-from corral.forecast.training.validation import Comparison, compare, errors_of, grouped_errors, shipped_runs
+from corral.forecast.training.validation import Comparison, Table, compare, errors_of, grouped_errors, shipped_runs
 from corral.spec.errors import SpecErrors
 
 TEXT = read_text("training_runs.csv")
@@ -86,12 +86,15 @@ def test_a_mixture_takes_its_published_active_parameters() -> None:
         ({"layers": ""}, "layers (column 5): is empty, and a run needs it"),
         ({"accelerator": "H100-8"}, "'H100-8' is not in the catalogue - did you mean 'H100-80'"),
         ({"precision": "bf61"}, "precision (column 29): 'bf61' is not known - did you mean 'bf16'"),
-        ({"sharding": "zero9"}, "sharding (column 26): 'zero9' is not known - known are not re-sharded, fsdp"),
+        (
+            {"sharding": "zero9"},
+            "sharding (column 26): 'zero9' is not known - known are not re-sharded, shard_grad_op, full_shard",
+        ),
         ({"recompute": "ful"}, "recompute (column 30): 'ful' is not known - did you mean 'full'?"),
         ({"dp": "5"}, "accelerators (column 18): 128, and tp x pp x cp x dp is 4 x 8 x 1 x 5 = 160"),
         ({"micro_batch": "-1"}, "micro_batch (column 27): '-1' is no number above 0"),
         ({"micro_batch": "nan"}, "micro_batch (column 27): 'nan' is no number above 0"),
-        ({"gated_mlp": "yes"}, "gated_mlp (column 8): 'yes' is neither 0 nor 1"),
+        ({"gated_mlp": "maybe"}, "gated_mlp (column 8): 'maybe' is neither 0 nor 1"),
         ({"experts": "4", "top_k": "8"}, "top_k (column 14): 8 of 4 experts - from 1 to 4"),
         ({"global_batch_seqs": "2"}, "global_batch_seqs (column 28): 2 sequences for 4 data-parallel ranks"),
         ({"tokens_per_s_per_accelerator": "fast"}, "tokens_per_s_per_accelerator (column 32): 'fast' is no number"),
@@ -247,3 +250,64 @@ def test_runs_of_a_source_that_was_left_out_are_met_within_twelve_percent() -> N
         sizes += [abs(math.expm1(off - median(others)))] if others else []
     assert len(sizes) > 70
     assert median(sizes) < 0.12
+
+
+@pytest.mark.parametrize(
+    ("table", "median", "dense_bf16"),
+    [(Table.FIRST, 0.04, 0.055), (Table.SECOND, 0.06, 0.06), (Table.HELD_OUT, 0.08, 0.08)],
+)
+def test_speeds_are_off_by_no_more_than_is_said(table: Table, median: float, dense_bf16: float) -> None:
+    every, _, bf16, *_ = grouped_errors(compare(shipped_runs(table)))
+    assert every.median is not None
+    assert bf16.median is not None
+    assert (every.median <= median, bf16.median <= dense_bf16) == (True, True)
+
+
+def test_no_run_is_in_two_tables() -> None:
+    names = [run.run_id for table in Table for run in shipped_runs(table)]
+    assert (len(names), len(set(names))) == (222, 222)
+
+
+def test_recomputation_that_nobody_published_is_what_fits() -> None:
+    (run,) = [run for run in shipped_runs(Table.SECOND) if run.run_id == "maxtext-llama3.1-405b-v6e-256"]
+    assert (run.job.layout.recompute, run.assumed[-1]) == (
+        Recompute.FULL,
+        "recomputation not published: all, as it would not fit",
+    )
+
+
+def test_a_note_says_whether_exchanges_overlap() -> None:
+    states = [
+        RUNS[name].job.expert_overlap
+        for name in ("aws-qwen30b-p5-ep32-on", "aws-qwen30b-p5-ep16-off", "palm-540b-6144")
+    ]
+    assert states == [True, False, None]
+
+
+@pytest.mark.parametrize(
+    ("cells", "means"),
+    [
+        ({"sharding": "FSDP SHARD_GRAD_OP"}, Sharding.ZERO2),
+        ({"sharding": "FULL_SHARD"}, Sharding.ZERO3),
+        ({"sharding": "DeepSpeed ZeRO Stage 3"}, Sharding.DEEPSPEED_ZERO3),
+    ],
+    ids=lambda value: value["sharding"] if isinstance(value, dict) else "",
+)
+def test_words_of_frameworks_mean_their_sharding(cells: dict[str, str], means: Sharding) -> None:
+    (run,) = parse_runs(row("nemo2407-gpt3-175b-128", **cells), "runs.csv")
+    assert run.job.layout.sharding is means
+
+
+def test_cells_that_say_that_they_have_nothing_are_empty() -> None:
+    (run,) = parse_runs(row("nemo2407-gpt3-175b-128", virtual_stages="n/a", cp="-"), "runs.csv")
+    assert run.job.layout.cp == 1
+
+
+def test_thousands_may_have_commas() -> None:
+    (run,) = parse_runs(row("nemo2407-gpt3-175b-128", hidden="12,288"), "runs.csv")
+    assert run.job.shape.hidden == 12288
+
+
+def test_accelerators_have_other_names() -> None:
+    (run,) = parse_runs(row("nemo2407-gpt3-175b-128", accelerator="NVIDIA H100 80GB HBM3"), "runs.csv")
+    assert run.job.machine.accelerator.name == "H100-80"

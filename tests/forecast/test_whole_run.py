@@ -11,6 +11,7 @@ from declared_runs import environment, run
 from corral.forecast.capacity import pool_counts
 from corral.forecast.catalogue import catalogue_prices
 from corral.forecast.cost import forecast_cost
+from corral.forecast.money import Usd
 from corral.forecast.whole.course import Course, any_band
 from corral.forecast.whole.run import WholeRun, forecast_whole
 from corral.model.base import BasePlan
@@ -91,7 +92,7 @@ def test_the_sum_is_that_of_all_charges(small: WholeRun) -> None:
 
 def test_head_network_and_file_system_are_in_the_cost(small: WholeRun) -> None:
     names = [charge.what.partition(" (")[0] for charge in small.courses[0].charges]
-    assert names[1:4] + names[7:10] == [
+    assert names[2:5] + names[8:11] == [
         "head, m7i.4xlarge", "head's volumes", "private DNS zone",
         "public address of the NAT gateway", "KMS key", "Lustre data, PERSISTENT_2 SSD 250",
     ]  # fmt: skip
@@ -126,6 +127,30 @@ def test_a_market_that_cannot_give_all_nodes_is_told() -> None:
     assert "capacity-block cannot give all 32 nodes of the run" in found.warnings
 
 
+def test_checkpoints_on_a_home_are_paid_for_by_the_gb() -> None:
+    # 112.4 GB each half an hour, written for 0.06 USD a GB, and read for 0.03 at each interruption.
+    found = whole(checkpoint={"interval": "30m", "to": "home"})
+    course, size_gb = found.courses[0], 8_030_261_248 * 14 / 1e9
+    charge, least = course.charges[-1], course.range.best.interruptions
+    assert charge.usd is not None
+    assert least is not None
+    assert (charge.what, charge.usd.low) == (
+        "EFS: checkpoints and tokens, written and read",
+        pytest.approx(size_gb * (found.training.days * 48 * 0.06 + least * 0.03)),
+    )
+
+
+def test_checkpoints_on_lustre_are_no_traffic_of_the_home(small: WholeRun) -> None:
+    assert [one.what for one in small.courses[0].charges if "EFS" in one.what] == []
+
+
+def test_a_home_with_bursting_throughput_is_paid_for_by_its_size_alone() -> None:
+    assert BASE.home is not None
+    bursting = replace(BASE, home=replace(BASE.home, throughput="bursting"))
+    found = whole(base=bursting, checkpoint={"interval": "30m", "to": "home"})
+    assert found.courses[0].charges[-1].what == "data: tokens in the bucket, checkpoints on EFS"
+
+
 def test_of_a_model_that_does_not_fit_no_time_and_no_cost_is_told() -> None:
     found = whole("llama3-405b", 2, batch_sequences=256)
     assert (found.training.fits, found.courses, found.energy) == (False, (), None)
@@ -158,3 +183,85 @@ def test_sixteen_p5_take_between_145_and_206_kilowatts(small: WholeRun) -> None:
 def test_a_checkpoint_that_takes_long_is_warned_of() -> None:
     found = whole("llama3-405b", 128, batch_sequences=2048)
     assert any("a checkpoint takes 20 min to be written" in one for one in found.warnings)
+
+
+def test_checkpoints_that_the_file_system_cannot_hold_are_warned_of() -> None:
+    # 200 x 14 bytes x 8,030,261,248 = 20,941 GiB, of 19,200.
+    said = "200 checkpoints take 20,941 GiB, and data has 19,200 GiB - keep fewer (checkpoint.keep), or a larger one"
+    assert said in whole(checkpoint={"keep": 200}).warnings
+
+
+def test_a_cluster_that_ends_before_the_run_is_warned_of(small: WholeRun) -> None:
+    said = "the cluster ends by itself after 14.0 days, the run may take longer - raise lifetime.ttl"
+    assert (said in small.warnings, said in whole(tokens=2 * 10**12).warnings) == (False, True)
+
+
+def test_only_what_is_stored_there_is_named(small: WholeRun) -> None:
+    assert "data: tokens in the bucket" in [charge.what for charge in small.courses[0].charges]
+
+
+def test_a_run_file_without_a_loader_says_nothing_of_loading(small: WholeRun) -> None:
+    assert small.loading is None
+
+
+def test_text_that_is_tokenised_before_costs_a_server(small: WholeRun) -> None:
+    # 1T tokens of 4 bytes at 50 MB/s: 22.2 h of a c7i.24xlarge at 4.284 USD.
+    found = whole(loader={"tokenize": "before"})
+    charge = found.courses[0].charges[-1]
+    assert charge.usd is not None
+    assert (charge.what, charge.usd.low) == (
+        "making tokens of the text, 22 h of c7i.24xlarge",
+        pytest.approx(80_000 / 3600 * 4.284),
+    )
+
+
+def test_text_that_is_tokenised_meanwhile_is_read_and_costs_nothing_more() -> None:
+    found = whole(loader={"tokenize": "while-training", "workers": 4})
+    assert found.loading is not None
+    assert found.loading.tokenizing is not None
+    speed = found.training.speed.tokens_per_s
+    assert (found.loading.workers, found.loading.bytes_per_s, found.loading.tokenizing.servers) == (
+        512,
+        pytest.approx(4 * speed),
+        pytest.approx(4 * speed / 50e6),
+    )
+    assert [one.what for one in found.courses[0].charges if "tokens of the text" in one.what] == []
+
+
+def test_a_file_is_read_as_often_as_its_size_says() -> None:
+    found = whole(loader={"file_mib": 512}).loading
+    assert found is not None
+    assert found.files_per_s == pytest.approx(found.bytes_per_s / 512 / 2**20)
+
+
+def test_the_age_of_the_nodes_prices_is_told(small: WholeRun) -> None:
+    assert [one for one in small.assumed if one.startswith("price of")] == [
+        "price of p5.48xlarge (capacity-block): notes of October 2026 on AWS's Capacity Blocks pricing page,"
+        " 2026-10-07, second-hand",
+        "price of p5.48xlarge (reservation, spot): skypilot-catalog v8 aws/vms.csv at 00148f2, after June 2025,"
+        " second-hand; spot: a moment's cheapest and dearest zone",
+    ]
+
+
+def test_an_interval_that_is_shorter_than_a_write_is_warned_of(small: WholeRun) -> None:
+    # 112.4 GB at 4.69 GB/s take 24 s.
+    said = "checkpoint.interval 1s is shorter than the 24 s that one takes to be written - save less often, or choose"
+    assert (said in small.warnings, said in whole(checkpoint={"interval": "1s"}).warnings) == (False, True)
+
+
+def test_machines_that_start_download_through_the_gateway(small: WholeRun) -> None:
+    # 16 machines and one for each interruption, 10 GB each, at 0.045 USD.
+    course = small.courses[0]
+    charge, worst = course.charges[1], course.range.worst
+    assert worst is not None
+    assert worst.interruptions is not None
+    assert charge.usd is not None
+    assert (charge.what, charge.usd.low, charge.usd.high) == (
+        "NAT gateway: 10 GB for each machine that starts",
+        pytest.approx((16 + (course.range.best.interruptions or 0)) * 0.45),
+        pytest.approx((16 + worst.interruptions) * 0.45),
+    )
+
+
+def test_what_machines_download_can_be_said() -> None:
+    assert whole(download_gb=0).courses[0].charges[1].usd == Usd.exact(0.0)

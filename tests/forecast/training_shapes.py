@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from corral.forecast.training.shape import ModelShape
+from corral.catalog.transformer import TransformerModel
 
 
-def llama(name: str, layers: int, hidden: int, ffn: int, heads: int, kv_heads: int, vocabulary: int) -> ModelShape:
-    return ModelShape(
+def llama(
+    name: str, layers: int, hidden: int, ffn: int, heads: int, kv_heads: int, vocabulary: int
+) -> TransformerModel:
+    return TransformerModel(
         name=name,
         layers=layers,
         hidden=hidden,
@@ -24,9 +26,9 @@ LLAMA3_405B = llama("llama3.1-405b", 126, 16384, 53248, 128, 8, 128256)
 LLAMA2_70B = llama("llama2-70b", 80, 8192, 28672, 64, 8, 32000)
 
 
-def gpt(layers: int, hidden: int, heads: int) -> ModelShape:
+def gpt(layers: int, hidden: int, heads: int) -> TransformerModel:
     """A GPT of Megatron's papers: s 2048, V 51200."""
-    return ModelShape(
+    return TransformerModel(
         name="gpt",
         layers=layers,
         hidden=hidden,

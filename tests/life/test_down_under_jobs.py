@@ -62,6 +62,7 @@ def ended(refused: Life) -> Life:
     refused.seen["down"] = refused.done("down", "dev", "--now", "--grace", "8")
     until(lambda: "" if control.machines(refused.box.dir) else "none", GONE_IN_S)
     refused.seen["gone"] = refused.corral("timeline", "dev", "--box").out
+    refused.seen["took"] = json.loads(refused.corral("timeline", "dev", "--box", "--json").out)["spent"]
     refused.seen["lives"] = refused.corral("timeline", "dev", "--box", "--lives").out
     refused.seen["events of none"] = refused.corral("status", "dev", "--box", "--events", code=1).err
     return refused
@@ -135,6 +136,18 @@ def test_the_timeline_of_a_cluster_that_is_gone_has_the_job_that_ran(ended: Life
 
 def test_the_timeline_of_a_cluster_that_is_gone_says_so(ended: Life) -> None:
     assert "\n  dev has no head now: the life that began " in ended.seen["gone"]
+
+
+def test_what_a_cluster_that_is_gone_took_is_told_by_the_markets_of_its_launches(ended: Life) -> None:
+    pools = ended.seen["took"]["pools"]
+    assert [(one["queue"], one["instance_type"], one["market"], one["machines"]) for one in pools] == [
+        ("train", "p4d.24xlarge", "spot", 2)
+    ]
+
+
+def test_what_the_job_of_a_cluster_that_is_gone_took_is_told(ended: Life) -> None:
+    jobs = {one["job_id"]: (one["nodes"], one["runs"], one["node_hours"] > 0) for one in ended.seen["took"]["jobs"]}
+    assert jobs[ended.seen["job"]] == (2, 1, True)
 
 
 def test_events_of_a_cluster_that_is_gone_point_to_the_timeline(ended: Life) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 from judging import dev, said
 
@@ -42,14 +44,16 @@ def refused(code: str) -> ClientError:
     return ClientError({"Error": {"Code": code, "Message": "You may not."}}, "DescribeThings")
 
 
+THINGS = Check(
+    name="things",
+    purpose="things",
+    ask=lambda answers, wanted: answers.every("ec2", "describe_things", "Things"),
+    judge=lambda wanted, facts: (),
+)
+
+
 def findings(error: Exception) -> list[str]:
-    check = Check(
-        name="things",
-        purpose="things",
-        ask=lambda answers, wanted: answers.every("ec2", "describe_things", "Things"),
-        judge=lambda wanted, facts: (),
-    )
-    return said(run([check], Session(Client(error)), dev()))
+    return said(run([THINGS], Session(Client(error)), dev()))
 
 
 def test_a_question_is_asked_once() -> None:
@@ -82,7 +86,21 @@ def test_what_else_an_account_refuses_is_a_failure() -> None:
     assert findings(refused("InternalError")) == ["fail account: DescribeThings: InternalError: You may not."]
 
 
+@pytest.mark.parametrize(
+    ("code", "begins"), [("ExpiredToken", "sign"), ("RequestExpired", "sign"), ("InternalError", "try")]
+)
+def test_who_is_not_known_any_more_is_asked_to_sign_in(code: str, begins: str) -> None:
+    (found,) = run([THINGS], Session(Client(refused(code))), dev())
+    assert found.fix.split()[0] == begins
+
+
 def test_an_account_that_does_not_answer_is_a_failure() -> None:
     assert findings(EndpointConnectionError(endpoint_url="https://ec2")) == [
         'fail account: Could not connect to the endpoint URL: "https://ec2"'
     ]
+
+
+def test_who_is_not_known_at_all_is_told_once() -> None:
+    who, things = replace(THINGS, name="identity"), THINGS
+    found = run([who, things], Session(Client(refused("ExpiredToken"))), dev())
+    assert [(one.check, str(one.verdict)) for one in found] == [("identity", "fail"), (things.name, "skipped")]

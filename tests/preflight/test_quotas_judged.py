@@ -1,4 +1,4 @@
-"""Service quotas: what the environment takes at its largest, and what is said where that is more than there is."""
+"""Service quotas: what is said where the environment takes more at its largest than there is."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from judging import bad, dev, on_demand, train
 
 from corral.preflight.findings import Finding
-from corral.preflight.quotas import Facts, judge, things_needed, vcpus_needed
+from corral.preflight.quotas import Facts, judge
 
 STANDARD, P, P4_SPOT, P5_SPOT = "L-1216C47A", "L-417A185B", "L-7212CCBC", "L-C4BD4855"
 ROOM = {STANDARD: 100.0, P: 400.0, P4_SPOT: 400.0}
@@ -16,28 +16,6 @@ ROOM = {STANDARD: 100.0, P: 400.0, P4_SPOT: 400.0}
 def found(**used: float) -> list[Finding]:
     """What is said of `dev` where so much is allowed, by code with _ for -."""
     return list(judge(dev(), Facts(allowed={**ROOM, **{code.replace("_", "-"): one for code, one in used.items()}})))
-
-
-def test_dev_takes_96_vcpus_for_each_node_in_both_markets_and_8_for_its_head() -> None:
-    assert vcpus_needed(dev()) == {STANDARD: 8, P: 384, P4_SPOT: 384}
-
-
-def test_what_is_reserved_takes_nothing_more() -> None:
-    assert vcpus_needed(train()) == {STANDARD: 16, P5_SPOT: 3072}
-
-
-def test_dev_takes_an_address_a_vpc_a_gateway_a_home_and_1200_gib_of_scratch() -> None:
-    assert things_needed(dev()) == {
-        "L-0263D0A3": 1,
-        "L-F678F1CE": 1,
-        "L-FE5A380F": 1,
-        "L-848C634D": 1,
-        "L-DF5E4CA3": 21,
-        "L-BB24F6E5": 21,
-        "L-7A658B76": 1000 / 1024,
-        "L-AD2FC696": 1200,
-        "L-C48231E5": 1,
-    }
 
 
 def test_room_for_all_is_ok() -> None:

@@ -76,3 +76,20 @@ def test_what_is_wrong_with_a_reservation_is_told(changed: dict[str, object], to
 def test_a_block_that_is_declared_a_reservation_is_told() -> None:
     found = bad(judge(train(), facts(is_block=True, group=None)))
     assert found == [f"fail queue train, {RESERVED_ID}: is a capacity block"]
+
+
+def only_reserved(total: int) -> list[str]:
+    """What is told of `train` without its spot pool, where the block and the reservation hold so much each."""
+    (queue,) = train().cluster.queues
+    offers = tuple(offer for offer in queue.offers if offer.reservation)
+    wanted = replace(train(), cluster=replace(train().cluster, queues=(replace(queue, offers=offers),)))
+    found = {BLOCK_ID: replace(BLOCK, total=total), RESERVED_ID: replace(offered(), total=total)}
+    return bad(judge(wanted, Facts(found=found)))
+
+
+def test_a_queue_of_reservations_that_hold_less_than_it_may_have_is_warned_of() -> None:
+    assert only_reserved(7) == ["warn queue train: its reservations hold 14, and it may have 16 nodes"]
+
+
+def test_reservations_count_together() -> None:
+    assert only_reserved(8) == []

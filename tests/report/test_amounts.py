@@ -25,7 +25,15 @@ def test_dollars(amount: Usd | None, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(45, "45 s"), (600, "10 min"), (5400, "1 h 30 min"), (43_200, "12 h"), (90_000, "25 h"), (180_000, "2 d 2 h")],
+    [
+        (45, "45 s"),
+        (23.98, "24 s"),
+        (600, "10 min"),
+        (5400, "1 h 30 min"),
+        (43_200, "12 h"),
+        (90_000, "25 h"),
+        (180_000, "2 d 2 h"),
+    ],
 )
-def test_durations(seconds: int, text: str) -> None:
+def test_durations(seconds: float, text: str) -> None:
     assert duration(seconds) == text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree
 
-from corral.report.charts import Part, Range, curve, ranges, stacked
+from corral.report.charts import NARROW, Part, Range, ranges, stacked
 
 SVG = "{http://www.w3.org/2000/svg}"
 PARTS = [Part(name="a", value=30.0, words="a: 30"), Part(name="b", value=10.0, words="b: 10")]
@@ -47,12 +47,30 @@ def test_a_range_without_an_end_goes_to_the_edge() -> None:
     assert open_ended == bounded
 
 
-def test_a_curve_is_drawn_from_the_first_point_to_the_last() -> None:
-    svg = curve("t", [(10.0, 0.5), (100.0, 0.9), (1000.0, 0.6)], x_words="x", y_words="y", marked=[(100.0, "best")])
-    (line,) = [one for one in parsed(svg).iter("path") if one.get("class") == "line"]
-    assert len(re.findall(r"[ML]", line.get("d", ""))) == 3
-
-
 def test_words_cannot_break_out() -> None:
     svg = stacked("<script>", [Part(name="<b>&", value=1.0, words='"><script>')])
     assert (parsed(svg).findtext("title"), "<script>" in svg) == ("<script>", False)
+
+
+def test_a_narrow_picture_has_less_room_and_no_smaller_letters() -> None:
+    found = [Range(name="x", low=1, high=2, words="1 - 2")]
+    assert [parsed(ranges("t", found, width=width)).get("viewBox", "") for width in (720, 340)] == [
+        "0 0 720 44",
+        "0 0 340 54",
+    ]
+
+
+def test_words_that_are_too_long_for_a_narrow_picture_are_two_lines() -> None:
+    long = Range(name="p4d.24xlarge us-west-2 capacity-block", low=1.0, high=2.0, words="192,066.78 - 207,419.99 USD")
+    lines = re.findall(r'<text x="0" y="(\d+)">(.*?)</text>', ranges("Cost", [long], width=NARROW))
+    assert lines == [("14", "p4d.24xlarge us-west-2 capacity-block:"), ("29", "192,066.78 - 207,419.99 USD")]
+
+
+def test_a_long_name_has_a_line_of_a_narrow_legend_for_itself() -> None:
+    long = [Part(name="exchange of gradients and weights", value=1.0, words="x"), *PARTS]
+    assert [one.get("x") for one in parsed(stacked("t", long, width=340)).iter("text")] == ["18", "18", "18"]
+
+
+def test_long_words_beside_a_bar_make_it_shorter() -> None:
+    short, long = (widths(ranges("t", [Range(name="x", low=0, high=1, words=words)]))[0] for words in ("1", "1" * 50))
+    assert round(short - long) == round(49 * 7.1)

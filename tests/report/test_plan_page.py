@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import re
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
 
-from corral.forecast.capacity import pool_counts
-from corral.forecast.catalogue import catalogue_prices
 from corral.forecast.cost import forecast_cost
-from corral.forecast.notes import notes
-from corral.forecast.whole.run import forecast_whole
-from corral.plan.base import plan_base
-from corral.plan.cluster import plan_cluster
 from corral.report.plan_page import page
-from corral.spec.files import read_environment
-from corral.spec.run_files import read_run
-from environments import PROJECT
+from shipped_run import shipped_plan
 from worked_example import BASE, CLUSTER, RoundPrices
+
+EMPTY = ("meta", "link", "path", "rect", "circle")
 
 
 class Tags(HTMLParser):
@@ -37,11 +30,11 @@ class Tags(HTMLParser):
             self.sections.append(str(given["id"]))
         if tag == "a":
             self.links.append(str(given["href"]))
-        if tag != "meta" and tag not in ("path", "rect"):
+        if tag not in EMPTY:
             self.open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
-        if tag not in ("path", "rect"):
+        if tag not in EMPTY:
             assert self.open.pop() == tag
 
 
@@ -54,26 +47,35 @@ def tags(text: str) -> Tags:
 @pytest.fixture(scope="module")
 def run_page() -> str:
     """8B on the shipped `train`."""
-    environment = read_environment(PROJECT, "train")
-    base = plan_base(environment.base)
-    cluster = plan_cluster(environment.cluster, base)
-    prices, counts = catalogue_prices(cluster.region), pool_counts(environment.cluster)
-    cost = forecast_cost(base, cluster, prices, counts)
-    spec = read_run(Path(PROJECT, "examples/runs/llama3-8b.yaml"), environment)
-    whole = forecast_whole(spec, base, cluster, cost, prices, counts)
-    return page(base, cluster, cost, notes(base, cluster, prices, counts), whole)
+    found = shipped_plan()
+    return page(found.base, found.cluster, found.cost, found.notes, found.whole)
 
 
 def test_a_run_has_a_section_for_each_thing_that_people_ask(run_page: str) -> None:
     assert tags(run_page).sections == [
-        "layout", "memory", "speed", "time", "money", "checkpoints", "mind", "assumed",
-        "queues", "cost", "places", "notes",
+        "layout", "memory", "speed", "roofline", "scaling", "network", "interruptions",
+        "time", "money", "checkpoints", "data", "power", "mind", "assumed",
+        "environment", "nics", "cost", "quotas", "notes",
     ]  # fmt: skip
 
 
-def test_every_section_is_linked(run_page: str) -> None:
+def test_the_content_and_every_section_are_linked(run_page: str) -> None:
     found = tags(run_page)
-    assert found.links == [f"#{name}" for name in found.sections]
+    assert found.links == ["#content", *(f"#{name}" for name in found.sections)]
+
+
+def test_every_table_has_a_caption(run_page: str) -> None:
+    assert run_page.count("<caption>") == run_page.count("<table>")
+
+
+def test_every_row_of_a_table_says_what_it_is_about(run_page: str) -> None:
+    bodies = re.findall(r"<tbody>(.*?)</tbody>", run_page, flags=re.DOTALL)
+    assert [body for body in bodies if body.count("<tr>") != body.count('<tr><th scope="row">')] == []
+
+
+def test_what_scrolls_sideways_is_reached_by_the_keyboard(run_page: str) -> None:
+    boxes = re.findall(r'<div class="scroll"[^>]*>', run_page)
+    assert [box for box in boxes if 'role="region"' not in box or 'tabindex="0"' not in box] == []
 
 
 def test_everything_that_opens_closes(run_page: str) -> None:
@@ -86,5 +88,46 @@ def test_nothing_is_fetched(run_page: str) -> None:
 
 def test_a_plan_without_a_run_is_a_page_as_well() -> None:
     text = page(BASE, CLUSTER, forecast_cost(BASE, CLUSTER, RoundPrices()), ())
-    assert tags(text).sections == ["queues", "cost", "places"]
+    assert tags(text).sections == ["environment", "nics", "cost", "quotas"]
     assert f"<h1>Environment {CLUSTER.name}</h1>" in text
+
+
+def section(text: str, anchor: str) -> str:
+    """One section of the page."""
+    return text.partition(f'<section id="{anchor}"')[2].partition("</section>")[0]
+
+
+def test_every_figure_that_is_assumed_has_a_source(run_page: str) -> None:
+    rows = re.findall(r"<tr>(.*?)</tr>", section(run_page, "assumed").partition("<tbody>")[2])
+    assert (len(rows) > 10, [row for row in rows if row.endswith("<td></td>")]) == (True, [])
+
+
+def test_a_dense_run_rests_on_no_figure_of_experts(run_page: str) -> None:
+    assert re.findall("routing|experts", section(run_page, "assumed")) == []
+
+
+def test_every_picture_is_drawn_for_a_page_and_for_a_telephone(run_page: str) -> None:
+    widths = re.findall(r'<svg viewBox="0 0 (\d+) ', run_page)
+    assert (widths.count("720"), widths.count("340")) == (13, 13)
+
+
+def test_the_roofline_shows_the_works_of_its_table(run_page: str) -> None:
+    assert re.findall(r'<th scope="row">(\d: [^<]*)</th>', section(run_page, "roofline")) == [
+        "1: matrix products",
+        "2: attention",
+        "3: output and loss",
+        "4: residual sums",
+        "5: a whole layer",
+    ]
+
+
+def test_the_runs_own_nodes_are_marked_in_the_scaling_table(run_page: str) -> None:
+    assert re.findall(r'<th scope="row">([^<]*)</th>', section(run_page, "scaling")) == [
+        "1", "2", "4", "8", "16 (this run)", "32", "64",
+    ]  # fmt: skip
+
+
+def test_sources_of_prices_are_told_once_each(run_page: str) -> None:
+    listed = re.findall(r"<li>(\[\d+\]) ", section(run_page, "cost"))
+    marked = set(re.findall(r">(\[\d+\])<", section(run_page, "cost")))
+    assert (listed, marked) == (sorted(set(listed)), set(listed))

@@ -85,6 +85,15 @@ def test_a_budget_is_told_with_what_makes_it_count() -> None:
     assert "counts only once the tag corral:base is activated as a cost allocation tag (billing console)" in told
 
 
+def test_quotas_say_what_is_needed_and_mark_what_a_new_account_lacks() -> None:
+    rows = [" ".join(line.split()) for line in seen(160).splitlines() if "L-7212CCBC" in line]
+    assert rows == ["All P4, P3 and P2 Spot Instance Requests L-7212CCBC ! 384 vCPUs 0 queue train"]
+
+
+def test_quotas_that_every_account_has_are_counted_only() -> None:
+    assert "Of 9 others it needs no more than a new account has; --json lists them." in seen(160)
+
+
 DATA = LustrePlan(
     name="data",
     zone_id="use1-az1",

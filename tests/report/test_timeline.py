@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import io
-import json
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from xml.etree import ElementTree
 
 from rich.console import Console
@@ -15,17 +14,8 @@ from corral.report.events import Happened, event_lines, read_events
 from corral.report.timeline import Bar, Row, State, Timeline, timeline
 from corral.report.timeline_page import page
 from corral.report.timeline_text import TimelineText, heading_of, scale
-
-T0 = 1795300800  # 22:40:00
-
-
-def at(second: int) -> datetime:
-    return datetime.fromtimestamp(T0 + second, UTC)
-
-
-def event(second: int, kind: str, **facts: object) -> str:
-    return json.dumps({"at": f"{at(second):%Y-%m-%dT%H:%M:%SZ}", "event": kind, "text": f"{kind} it", **facts})
-
+from small_life import T0, at, event
+from small_life import run as job_run
 
 LAUNCHED = event(10, "launched", nodes="train-[1-2]", instances={"train-1": "i-1", "train-2": "i-2"})
 UP = event(20, "up", nodes="train-1")
@@ -36,17 +26,7 @@ ENDED = event(70, "ended", nodes="train-1", verb="suspend", instances=["i-1"])
 def run(
     started: int | None, ended: int | None, *, nodes: str = "train-1", submitted: int = 5, state: str = ""
 ) -> JobRun:
-    return JobRun(
-        job_id="7",
-        user="ada",
-        name="fit",
-        queue="train",
-        state=state,
-        nodes=nodes,
-        submitted=T0 + submitted,
-        started=None if started is None else T0 + started,
-        ended=None if ended is None else T0 + ended,
-    )
+    return job_run(submitted, started, ended, state, nodes)
 
 
 def life(*lines: str, runs: tuple[JobRun, ...] = (), start: int = 0) -> Timeline:
@@ -290,17 +270,17 @@ def test_a_life_over_midnight_ends_with_its_day() -> None:
 
 
 def test_the_page_of_a_life_over_midnight_has_the_day_of_each_event() -> None:
-    assert "<td>2026-11-21 23:40:00</td>" in page(long(hours=12))
+    assert '<th scope="row">2026-11-21 23:40:00</th>' in page(long(hours=12))
 
 
 def test_the_page_is_one_file_that_fetches_nothing() -> None:
     text = page(life(LAUNCHED, UP, NOTICE, ENDED, runs=(run(30, 55),)))
-    assert re.findall(r"https?://|<script|<link|@import|url\(", text) == []
+    assert re.findall(r"https?://|<script|src=|@import|url\(", text) == []
 
 
 def test_the_picture_of_the_page_has_a_bar_with_a_tip_for_each_bar() -> None:
     shown = life(LAUNCHED, UP, NOTICE, ENDED, runs=(run(30, 55),))
-    picture = ElementTree.fromstring(re.search(r"<svg viewBox=\"0 0.*?</svg>", page(shown), re.DOTALL)[0])
+    picture = ElementTree.fromstring(re.search(r"<svg class=\"life\".*?</svg>", page(shown), re.DOTALL)[0])
     tips = [one.findtext("title") for one in picture.iter("rect") if one.get("class", "").startswith("bar")]
     assert tips[3] == "running: job 7 (fit) of ada\n22:40:30 to 22:40:55, 25 s"
 

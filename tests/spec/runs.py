@@ -33,7 +33,8 @@ GOOD: Mapping[str, Any] = {
     "queue": "train",
     "nodes": 16,
     "checkpoint": {"interval": "30m", "to": "data", "keep": 2, "asynchronous": False},
-    "loader": {"from": "home", "bytes_per_token": 4, "file_mib": 256.0, "workers": 4},
+    "loader": {"from": "home", "bytes_per_token": 4, "file_mib": 256.0, "workers": 4, "tokenize": "before"},
+    "usd_total_max": 250000,
 }
 SHAPE: Mapping[str, Any] = {"layers": 32, "hidden": 4096, "heads": 32, "ffn": 14336, "vocabulary": 32000}
 

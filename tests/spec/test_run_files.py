@@ -171,6 +171,22 @@ def test_a_torn_file_has_its_other_mistakes_told(tmp_path: Path) -> None:
     assert [error.path for error in caught.value.errors] == ["", "model", "batch_sequences"]
 
 
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[1,2", "line 1, column 1: a bracket that is not closed"),
+        ("a: b: c", "line 1, column 5: mapping values are not allowed here"),
+        ("model: llama3-8b\ntokens: 1T\nsequence_length: [8192\n", "line 3, column 18: a bracket that is not closed"),
+    ],
+)
+def test_a_torn_file_without_another_mistake_is_told(text: str, says: str, tmp_path: Path) -> None:
+    file = tmp_path / "run.yaml"
+    file.write_text(text)
+    with pytest.raises(SpecErrors) as caught:
+        read_run(file, train())
+    assert str(caught.value) == f"{file}: {says}"
+
+
 @settings(max_examples=200, deadline=None)
 @given(EDITS)
 def test_a_mutated_run_is_accepted_or_refused(edits: list[tuple[int, str, Any]]) -> None:

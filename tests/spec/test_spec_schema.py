@@ -8,7 +8,8 @@ from typing import Any, get_args
 
 import pytest
 
-from corral.spec.schema import Project, json_schema
+from corral.spec.schema import Project, buy_schema, json_schema
+from environments import PROJECT
 
 PROJECTS = get_args(Project)
 
@@ -30,3 +31,7 @@ def _fields(record: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]
         yield name, field
         if "properties" in field:
             yield from _fields(field)
+
+
+def test_the_schema_beside_the_example_of_hardware_is_current() -> None:
+    assert json.loads((PROJECT / "examples/buy/buy.schema.json").read_text()) == buy_schema()

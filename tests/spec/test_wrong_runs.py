@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from runs import SHAPE, layout, outcome
 
+LATENT = {"query_rank": 1536, "key_value_rank": 512, "rotary": 64}
+
 
 @pytest.mark.parametrize(
     ("changes", "says"),
@@ -35,6 +37,25 @@ from runs import SHAPE, layout, outcome
         (
             {"model": ..., "shape": {**SHAPE, "shared": 2}},
             ("shape.shared: is for models with experts - leave it out, or give experts",),
+        ),
+        (
+            {"model": ..., "shape": {**SHAPE, "dense_layers": 3}},
+            (
+                "shape.dense_layers: is for models with experts - leave it out, or give experts",
+                "shape.dense_ffn: goes with dense_layers - give both, or neither",
+            ),
+        ),
+        (
+            {"model": ..., "shape": {**SHAPE, "experts": 8, "top_k": 2, "dense_layers": 32, "dense_ffn": 9}},
+            ("shape.dense_layers: 32 of 32 layers leave none for experts - use fewer",),
+        ),
+        (
+            {"model": ..., "shape": {**SHAPE, "kv_heads": 8, "latent": LATENT}},
+            ("shape.kv_heads: is not for latent attention, where each head has its own - leave it out",),
+        ),
+        (
+            {"model": ..., "shape": {**SHAPE, "latent": {**LATENT, "query_rank": 0}}},
+            ("shape.latent.query_rank: 0 is too small - use 1 or more",),
         ),
         ({"tokens": "1.5"}, ("tokens: '1.5' is not an amount - write it like 15T, 300B, 4M or 4194304",)),
         ({"tokens": 0}, ("tokens: 0 is not an amount - write it like 15T, 300B, 4M or 4194304",)),
@@ -65,8 +86,6 @@ from runs import SHAPE, layout, outcome
             (
                 "layout: tensor 3 x pipeline 4 x context 1 is 12, which does not divide 128 accelerators"
                 " - use other degrees",
-                "layout: a batch of 512 sequences cannot be shared by 10 data ranks"
-                " - use a multiple of 10, or fewer ranks",
                 "layout.tensor: 3 does not divide the 32 heads of llama3-8b - use a divisor",
             ),
         ),
@@ -123,6 +142,7 @@ from runs import SHAPE, layout, outcome
                 "checkpoint.to: 'lustre' is not a file system of 'train' or its base - known are data, home",
             ),
         ),
+        ({"usd_total_max": 0}, ("usd_total_max: 0 is too small - use more than 0",)),
         (
             {"loader": {"from": "hom"}},
             ("loader.from: 'hom' is not a file system of 'train' or its base - did you mean 'home'?",),

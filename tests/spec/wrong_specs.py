@@ -181,7 +181,7 @@ WRONG = (
             C + "queues: is empty - give at least 1",
             C
             + "old: is not a known field - known are base, head, image, storage, queues, jobs, slurm, access, lifetime,"
-            + " tags",
+            + " usd_per_hour_max, tags",
         ),
     ),
     Wrong(
@@ -191,7 +191,7 @@ WRONG = (
             C + "queues: expected a list, found 'train'",
             C
             + "old: is not a known field - known are base, head, image, storage, queues, jobs, slurm, access, lifetime,"
-            + " tags",
+            + " usd_per_hour_max, tags",
         ),
     ),
     Wrong(
@@ -955,7 +955,7 @@ WRONG = (
             C + "queues: has no value - give one, or leave the line out",
             C
             + "old: is not a known field - known are base, head, image, storage, queues, jobs, slurm, access, lifetime,"
-            + " tags",
+            + " usd_per_hour_max, tags",
         ),
     ),
     Wrong(

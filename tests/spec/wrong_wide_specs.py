@@ -236,6 +236,14 @@ WIDE = (
         says=(C + "queues[1].instance_type: 'h100' is not in the catalogue - H100 is in p5.48xlarge, p5.4xlarge",),
     ),
     Wrong(
+        name="accelerator that AWS does not rent",
+        cluster=(("instance_type: g5.xlarge", "instance_type: tpu-v5p"),),
+        says=(
+            C
+            + "queues[1].instance_type: 'tpu-v5p' is not in the catalogue - TPUv5p cannot be provisioned: no instance type has it, and it is known for comparison alone (corral forecast accelerators); families with accelerators are g5, g6, g6e, p3dn, p4d, p4de, p5, p5e, p5en, p6-b200, p6-b300, trn1, trn1n, trn2",
+        ),
+    ),
+    Wrong(
         name="family in place of a type",
         cluster=(("instance_type: g5.xlarge", "instance_type: p5"),),
         says=(

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Mapping
 
 from bootstrap import fetch_uv, find_python, find_uv
-from debian_packages import ALL, SHELLCHECK, DebianPackages
+from debian_packages import ALL, BROWSER, SHELLCHECK, DebianPackages
 from pulumi_cli import PulumiCli
 from python_environment import project_environment, rival_environment
 from slurm_roots import SlurmRoots
@@ -21,7 +21,8 @@ from steps import ROOT, CannotPrepareError, Step, run_steps
 STEPS: Mapping[str, Callable[[], Step]] = {
     "venv": project_environment,
     "shellcheck": lambda: DebianPackages(SHELLCHECK),
-    "debian": lambda: DebianPackages(ALL),
+    "debian": lambda: DebianPackages(ALL, "Slurm, munge, MariaDB, sshd, cloud-init, shellcheck, tmux"),
+    "browser": lambda: DebianPackages(BROWSER),
     "pulumi": PulumiCli,
     "parallelcluster": rival_environment,
     "slurm-roots": SlurmRoots,

@@ -1,4 +1,4 @@
-"""Programs that come from the distribution: real Slurm, munge, MariaDB, sshd, cloud-init's schema, and so on.
+"""Programs that come from the distribution: real Slurm, munge, MariaDB, sshd, cloud-init's schema, a browser and more.
 
 Installing them starts no service and enables none: the tests and the box start their own. What needs root is in
 tools/install_packages.sh, so that one sudo covers it.
@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from steps import ROOT, CannotPrepareError, Step, answer, say
 
 SHELLCHECK = {"shellcheck": "shellcheck"}
+BROWSER = {"chromium": "chromium"}  # one that is on PATH from elsewhere does as well: Ubuntu has it as a snap alone
 ALL = {  # package: a program in it, by which a system that is not Debian is judged
     "cloud-init": "cloud-init",
     "mariadb-server": "mariadbd",
@@ -38,8 +39,9 @@ class DebianPackages(Step):
 
     name = "debian"
 
-    def __init__(self, packages: Mapping[str, str]) -> None:
+    def __init__(self, packages: Mapping[str, str], shown: str = "") -> None:
         self.packages = packages
+        self.shown = shown or " ".join(sorted(packages))
 
     def missing(self) -> Sequence[str]:
         """Return one line that names the packages that are not installed."""
@@ -48,7 +50,7 @@ class DebianPackages(Step):
 
     def absent(self) -> list[str]:
         """Return the packages that are not there, sorted."""
-        if shutil.which("dpkg-query"):
+        if self.packages != BROWSER and shutil.which("dpkg-query"):
             installed = installed_packages(self.packages)
             return sorted(set(self.packages) - installed)
         return sorted(package for package, program in self.packages.items() if not shutil.which(program, path=SEARCH))
@@ -70,9 +72,7 @@ class DebianPackages(Step):
 
     def ready(self) -> str:
         """Return what is there."""
-        return (
-            "shellcheck" if self.packages == SHELLCHECK else "Slurm, munge, MariaDB, sshd, cloud-init, shellcheck, tmux"
-        )
+        return self.shown
 
 
 def installed_packages(packages: Mapping[str, str]) -> set[str]:

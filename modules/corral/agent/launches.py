@@ -65,6 +65,11 @@ class Done:
 Step = Launch | Return | Done
 
 
+def market_of(queue: QueuePlan, offer: str) -> str | None:
+    """How this offer's machines are paid for; None where the queue has no such offer any more."""
+    return next((one.market.value for one in queue.offers if one.key == offer), None)
+
+
 def wishes(plan: ClusterPlan, note: Note) -> tuple[Wish, ...]:
     """What to launch for a note. A node that two jobs wait for is launched once; nodes of no queue are left out.
 

@@ -301,6 +301,8 @@ class Keeper:
                 nodes=names,
                 offer=intent.offer,
                 instances={one.node: one.instance_id for one in live},
+                instance_type=wish.queue.instance_type,
+                market=launches.market_of(wish.queue, intent.offer),
             )
 
     def _asked(self, wish: Wish, step: Launch) -> tuple[Instance, ...]:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 
-from corral.box.price_names import EC2, SERVICES, articles, usage_type
 from corral.catalog.instances import InstanceType, instance_types
+from corral.catalog.price_names import EC2, SERVICES, articles, usage_type
 from corral.catalog.prices import instance_price, service_price
 from corral.catalog.regions import regions
 

@@ -11,6 +11,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any
 
+from corral.catalog.accelerators import not_rented
 from corral.catalog.names import UnknownName, did_you_mean
 from corral.catalog.tables import read_toml
 
@@ -126,8 +127,18 @@ def type_hint(name: str, types: Mapping[str, InstanceType]) -> str:
         return f"{reason} - {_sizes(name.lower(), types)}"
     if question := did_you_mean(name, types):
         return question
+    if other := not_rented(name):
+        return _not_rented(other.name, types)
     return _sizes(name.lower(), types) or (
         f"known families are {', '.join(sorted({machine.family for machine in types.values()}))}"
+    )
+
+
+def _not_rented(name: str, types: Mapping[str, InstanceType]) -> str:
+    families = ", ".join(sorted({machine.family for machine in types.values() if machine.accelerator}))
+    return (
+        f"{name} cannot be provisioned: no instance type has it, and it is known for comparison alone"
+        f" (corral forecast accelerators); families with accelerators are {families}"
     )
 
 

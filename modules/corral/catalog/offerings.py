@@ -19,6 +19,11 @@ def offered_zones(instance_type: str, region: str) -> tuple[str, ...]:
     return tuple(f"{prefix}-az{number}" for number in _offerings().get((instance_type, region), ()))
 
 
+def offering_regions(instance_type: str) -> tuple[str, ...]:
+    """The regions that offered this type in any of their ordinary zones, sorted; empty for a type it lacks."""
+    return tuple(sorted(region for (name, region), zones in _offerings().items() if name == instance_type and zones))
+
+
 @cache
 def _offerings() -> Mapping[tuple[str, str], tuple[str, ...]]:
     rows = read_csv("offerings.csv")

@@ -76,10 +76,11 @@ class CheckpointState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextRates:
-    """Text and the tokens that are made of it; the tokenizer's rate is one server's."""
+    """Text and the tokens that are made of it; the tokenizer's rate is that of one server of the type `server`."""
 
     bytes_per_token: float
     tokenizer_bytes_per_s: float
+    server: str
     source: str
 
 

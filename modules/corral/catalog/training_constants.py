@@ -41,6 +41,7 @@ class TrainingConstants:
     routing_efa_s: float
     expert_hidden: float
     expert_hidden_efa: float
+    expert_overlapped_efa: float
 
 
 @cache

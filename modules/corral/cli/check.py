@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from corral.cli.account import mean_account
-from corral.cli.failure import ExitCode, Failure
-from corral.cli.options import AsJson, BoxDirectory, Environment, InBox, Project, examples, new_app
+from corral.cli.failure import ExitCode, Failure, at
+from corral.cli.options import AsJson, BoxDirectory, Environment, Html, InBox, Project, examples, new_app
 from corral.cli.project import find_environment
 from corral.cli.screen import show, show_json, show_lines, waiting
 from corral.report.check import check_document, check_view
@@ -28,7 +28,14 @@ Only = Annotated[
 ListThem = Annotated[bool, typer.Option("--list", help="Only list the checks.")]
 
 
-@app.command(epilog=examples("corral check dev", "corral check train --box", "corral check dev --skip images --json"))
+@app.command(
+    epilog=examples(
+        "corral check dev",
+        "corral check train --box",
+        "corral check dev --skip images --json",
+        "corral check dev --html check.html",
+    )
+)
 def check(
     env: Environment,
     project: Project = None,
@@ -37,12 +44,14 @@ def check(
     skip: Skip = None,
     only: Only = None,
     list_them: ListThem = False,
+    html: Html = None,
     json: AsJson = False,
 ) -> None:
     """Ask the account whether it can start an environment now. Nothing is changed.
 
     Each finding is ok, warn or fail, with what would make it right. The exit code is 3 where one is fail.
     """
+    from corral.engine.starting import NOT_IN_THE_BOX
     from corral.preflight.checks import run, skipped
 
     source = find_environment(project, env)
@@ -54,16 +63,27 @@ def check(
         show_lines(f"{one.name:<14} {one.purpose}" for one in known)
         return
     chosen = _chosen([one.name for one in known], skip or [], only or [])
+    if in_box:  # as `up` does there, unless somebody asks for it by name
+        known = [one for one in known if one.name not in NOT_IN_THE_BOX or one.name in (only or [])]
     with waiting(f"asking the account whether it can start {env}"):
         session, wanted = _question(spec, in_box=in_box)
         made = run([one for one in known if one.name in chosen], session, wanted)
     findings = [*made, *(skipped(one) for one in known if one.name not in chosen)]
+    if html is not None:
+        _write(html, env, wanted, findings)
     if json:
         show_json(check_document(env, findings))
     else:
         show(check_view(env, wanted.cluster.region, findings))
     if any(one.verdict == "fail" for one in findings):
         raise typer.Exit(ExitCode.CANNOT_START)
+
+
+def _write(file: Path, env: str, wanted: Any, findings: list[Any]) -> None:
+    from corral.report.check_page import check_page
+
+    with at(file):
+        file.write_text(check_page(env, wanted.cluster.region, findings, wanted.now), encoding="utf-8")
 
 
 def _known(source: Path, *, in_box: bool) -> list[Any]:

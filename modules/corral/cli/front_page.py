@@ -35,7 +35,7 @@ SECTIONS = (
             Entry("plan", "ENV", "what would exist and cost; --run: how a run would go"),
             Entry("render", "ENV --out DIR", "every file as it would be deployed"),
             Entry("schema", "[base|cluster|run]", "JSON Schema of the files, for editors"),
-            Entry("forecast", "validate", "training speed, predicted against published runs"),
+            Entry("forecast", "COMMAND", "speed predicted against published runs; accelerators"),
             Entry("lint-env", "FILE", "NCCL and EFA variables: wrong, harmful, needless"),
         ),
     ),

@@ -58,6 +58,9 @@ BoxDirectory = Annotated[
     typer.Option("--box-dir", metavar="DIR", help="The box's state directory; else CORRAL_BOX_DIR, else one per user."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead (docs/cli.md has its shape).")]
+Html = Annotated[
+    Path | None, typer.Option("--html", metavar="FILE", help="Write it as one HTML page to this file as well.")
+]
 Since = Annotated[
     str | None, typer.Option("--since", metavar="TIME", help="Only what is no older: 30m, 2h, 1d (default: all).")
 ]

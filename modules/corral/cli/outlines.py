@@ -10,7 +10,7 @@ from corral.catalog.project import Catalogue, project_catalogue, shipped_catalog
 from corral.cli.account import account_option
 from corral.cli.project import find_environment
 from corral.spec.errors import SpecErrors
-from corral.spec.files import read_environment
+from corral.spec.files import Environment, read_environment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +18,7 @@ class Outline:
     """An environment by its names, its region and the prices there. `mistakes`: a line, where its files have some.
 
     `account_option`: what a command line that is told to somebody ends with, to mean the account that is looked at.
+    `spec`: all that its files say, None where they have mistakes.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Outline:
     catalogue: Catalogue
     account_option: str
     mistakes: str = ""
+    spec: Environment | None = None
 
 
 def read_outline(chosen: Path | None, env: str, *, in_box: bool, box_directory: Path | None) -> Outline:
@@ -40,7 +42,7 @@ def read_outline(chosen: Path | None, env: str, *, in_box: bool, box_directory: 
     except (SpecErrors, CatalogueErrors) as mistakes:
         return _salvaged(project, env, account, mistakes)
     base, catalogue = spec.base, spec.catalogue
-    return Outline(name=env, base=base.name, region=base.region, catalogue=catalogue, account_option=account)
+    return Outline(name=env, base=base.name, region=base.region, catalogue=catalogue, account_option=account, spec=spec)
 
 
 def _salvaged(project: Path, env: str, account: str, mistakes: SpecErrors | CatalogueErrors) -> Outline:

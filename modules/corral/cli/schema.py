@@ -20,23 +20,26 @@ app = new_app()
 
 
 class Stack(StrEnum):
-    """Whose file: the words of the command line. The first two are a project's, the last is a run's."""
+    """Whose file: the words of the command line. The first two are a project's."""
 
     BASE = "base"
     CLUSTER = "cluster"
     RUN = "run"
+    BUY = "buy"
 
 
 OF_A_PROJECT = (Stack.BASE, Stack.CLUSTER)
 Which = Annotated[
-    Stack | None, typer.Argument(metavar="[base|cluster|run]", help="Only this one; else base and cluster, into --out.")
+    Stack | None,
+    typer.Argument(metavar="[base|cluster|run|buy]", help="Only this one; else base and cluster, into --out."),
 ]
 Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Write base.schema.json and the like there.")]
 
 
 @app.command(epilog=examples("corral schema cluster", "corral schema --out stacks"))
 def schema(stack: Which = None, out: Out = None, project: Project = None) -> None:
-    """Print the JSON Schema of stacks/base/Pulumi.NAME.yaml, of stacks/cluster/Pulumi.NAME.yaml, or of a run file.
+    """Print the JSON Schema of stacks/base/Pulumi.NAME.yaml, of stacks/cluster/Pulumi.NAME.yaml, of a run file,
+    or of a file of hardware to buy.
 
     In a project it knows the instance types of the project's own catalogue.toml as well.
     Editors with a YAML language server take it by this first line of a stack's file:
@@ -47,7 +50,9 @@ def schema(stack: Which = None, out: Out = None, project: Project = None) -> Non
         for one in write_schemas(out, _catalogue(project), chosen):
             typer.echo(f"wrote {one}")
     elif stack is None:
-        raise Failure("name one of base, cluster and run, or write the first two with --out DIR", ExitCode.WRONG_INPUT)
+        raise Failure(
+            "name one of base, cluster, run and buy, or write the first two with --out DIR", ExitCode.WRONG_INPUT
+        )
     else:
         show_json(_schema(stack, _catalogue(project)))
 
@@ -86,8 +91,10 @@ def _catalogue(chosen: Path | None) -> Catalogue:
 
 
 def _schema(stack: Stack, catalogue: Catalogue) -> Mapping[str, Any]:
-    from corral.spec.schema import json_schema, run_schema
+    from corral.spec.schema import buy_schema, json_schema, run_schema
 
     if stack is Stack.RUN:
         return run_schema()
+    if stack is Stack.BUY:
+        return buy_schema()
     return json_schema("corral-base" if stack is Stack.BASE else "corral-cluster", catalogue)

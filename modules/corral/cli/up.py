@@ -63,12 +63,14 @@ def _run(bench: Bench, environment: str, *, yes: bool, only_preview: bool, end_m
     from corral.engine import up as engine
     from corral.engine.complaint import damage_named
     from corral.engine.projects import environment_file
+    from corral.engine.spending import refuse_overspending
     from corral.report.box_image import replaced_images
     from corral.spec.files import read_environment
 
     with state_told(bench, environment):
         environment_file(bench.source / "stacks", environment)
     wanted = read_environment(bench.source, environment)  # all mistakes at once, before anything is started
+    refuse_overspending(wanted)
     ask = None if yes or only_preview else bench.asker()
     if not only_preview:
         bench.require_room()

@@ -19,6 +19,8 @@ from corral.preflight.findings import Finding, Verdict, Wanted
 GROUND = "network"
 # The box launches spot machines without a role of spot's (docs/fidelity.md); who wants to see it asks `corral check`.
 NOT_IN_THE_BOX = frozenset({"service-roles"})
+# A first up that was cut off has left groups without their rules, and this one makes them.
+MADE_BY_THE_FIRST = frozenset({"groups"})
 
 
 def require_start(
@@ -30,7 +32,7 @@ def require_start(
     """
     from corral.preflight.checks import CHECKS, run
 
-    left_out = NOT_IN_THE_BOX if in_box else frozenset[str]()
+    left_out = (NOT_IN_THE_BOX if in_box else frozenset()) | (frozenset() if is_up else MADE_BY_THE_FIRST)
     chosen = [one for one in CHECKS if (one.name == GROUND or not ground_alone) and one.name not in left_out]
     if ground_alone and base.adopted_vpc is None:
         return

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from corral.forecast.money import HOURS_PER_MONTH, Sum, Usd
 from corral.model.markets import Market
 
+GATEWAY = "NAT gateway"  # the item of a base that has one of its own
 STATIC = "static"  # the unit of nodes that are always there
 
 

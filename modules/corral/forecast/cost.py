@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from corral.catalog.lustre import find_lustre_deployment, metadata_iops
-from corral.forecast.bill import STATIC, CostForecast, Item, QueueCost, UsePrice
+from corral.forecast.bill import GATEWAY, STATIC, CostForecast, Item, QueueCost, UsePrice
 from corral.forecast.capacity import NO_COUNTS, Counts, Supply, cost_of, supplies
 from corral.forecast.money import HOURS_PER_MONTH, Usd
 from corral.forecast.prices import PriceList, Service
@@ -36,7 +36,7 @@ def forecast_cost(base: BasePlan, cluster: ClusterPlan, prices: PriceList, count
 
 def _base_items(base: BasePlan, prices: PriceList) -> Iterator[Item]:
     if base.public:
-        yield _hourly("NAT gateway", 1, Service.NAT_GATEWAY_HOUR, prices)
+        yield _hourly(GATEWAY, 1, Service.NAT_GATEWAY_HOUR, prices)
         yield _hourly("public address of the NAT gateway", 1, Service.PUBLIC_IPV4_HOUR, prices)
     if endpoints := len(base.interface_endpoints) * len(base.zones):
         yield _hourly("interface endpoints x zones", endpoints, Service.INTERFACE_ENDPOINT_HOUR, prices)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from corral.catalog.storage import text_rates
+from corral.spec.run import WHILE_TRAINING, LoaderSpec
 
+_SECONDS_PER_HOUR = 3600
 _SHORT_TOKENS = 2**16  # so many different ones fit two bytes
 
 
@@ -12,17 +14,23 @@ def token_bytes(vocabulary: int) -> int:
     return 2 if vocabulary <= _SHORT_TOKENS else 4
 
 
-def loader_bytes_per_s(tokens_per_s: float, vocabulary: int, *, readers_per_token: int = 1) -> float:
-    """What data loaders read for a run of so many tokens a second, of data that are tokens already.
+def read_bytes_per_token(loader: LoaderSpec | None, vocabulary: int) -> float:
+    """Bytes of a token where the run reads it: as declared, those of text where it reads that, else its own."""
+    if loader and loader.bytes_per_token:
+        return loader.bytes_per_token
+    if loader and loader.tokenize == WHILE_TRAINING:
+        return text_rates().bytes_per_token
+    return token_bytes(vocabulary)
 
-    `readers_per_token`: ranks that read the same sample, as those of a tensor- or pipeline-parallel group may.
-    """
-    return tokens_per_s * token_bytes(vocabulary) * readers_per_token
+
+def text_bytes(tokens: float) -> float:
+    """The size of the English text that so many tokens are made of."""
+    return tokens * text_rates().bytes_per_token
 
 
-def corpus_bytes(tokens: float, vocabulary: int) -> float:
-    """The size of a corpus of so many tokens."""
-    return tokens * token_bytes(vocabulary)
+def tokenizer_hours(tokens: float) -> float:
+    """Hours in which one server makes so many tokens of English text."""
+    return text_bytes(tokens) / text_rates().tokenizer_bytes_per_s / _SECONDS_PER_HOUR
 
 
 def tokenizer_servers(tokens_per_s: float) -> float:

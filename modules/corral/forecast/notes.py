@@ -13,6 +13,7 @@ from corral.catalog.instances import instance_types
 from corral.catalog.offerings import offered_zones
 from corral.catalog.project import Catalogue
 from corral.forecast.capacity import NO_COUNTS, Counts, starts
+from corral.forecast.limits import Limit
 from corral.forecast.money import Usd
 from corral.forecast.prices import PriceList, Service
 from corral.model.base import BasePlan
@@ -58,6 +59,11 @@ def replaced(catalogue: Catalogue) -> tuple[Note, ...]:
     """A note for each shipped type that the project states anew, since all that is computed of it rests on that."""
     text = "is what the project's catalogue.toml says, not what corral ships"
     return tuple(Note(about=f"type {name}", text=text) for name in catalogue.replaced)
+
+
+def over(limits: Sequence[Limit]) -> tuple[Note, ...]:
+    """A note for each limit of the user's that does not hold."""
+    return tuple(Note(about="limit", text=limit.refusal) for limit in limits if limit.refusal)
 
 
 def interfaces(cluster: ClusterPlan) -> int:

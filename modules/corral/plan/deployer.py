@@ -258,7 +258,10 @@ IDENTITY = (
         },
         resources=("arn:aws:iam::{account}:policy/guards-boundary-*",),
     ),
-    Grant(sid="Names", actions=("iam:ListInstanceProfiles", "iam:ListPolicies", "iam:ListRoles")),
+    Grant(
+        sid="Names",
+        actions=_all("iam", "ListInstanceProfiles ListPolicies ListRoles SimulateCustomPolicy SimulatePrincipalPolicy"),
+    ),
     Grant(
         sid="LinkedRoles",
         unseen=_each("iam", "AttachRolePolicy CreateServiceLinkedRole PutRolePolicy", LINKED),

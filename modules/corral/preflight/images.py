@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -9,6 +10,8 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from corral.catalog.lustre_clients import lustre_clients
+from corral.inventory.ec2 import tags_of
 from corral.model.cluster import ClusterPlan, ImagePlan
 from corral.preflight.answers import Answers
 from corral.preflight.findings import Finding, Teller, Wanted
@@ -17,12 +20,14 @@ _TELL = Teller(check="images")
 # AWS publishes a new Deep Learning AMI each two to four weeks and supports each for a year and less; an image of half
 # a year has drivers that newer frameworks refuse. Source: DLAMI Developer Guide, "Support policy".
 OLD = timedelta(days=180)
+KERNEL_TAG = "corral:kernel"  # EC2 does not say what kernel an image boots, but who builds one may
+_SYSTEM = re.compile(r"(ubuntu|debian)\D{0,9}?(\d\d(?:\.\d\d)?)")  # in names such as "AMI (Ubuntu 24.04) 20260901"
 _NEWER = "`corral upgrade image ENV` takes the newest"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Image:
-    """An image as EC2 describes it."""
+    """An image as EC2 describes it. `kernel`: what its tag says; "" without one."""
 
     id: str
     name: str
@@ -32,6 +37,7 @@ class Image:
     deprecated: datetime | None
     root_device: str
     root_gib: int
+    kernel: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,9 +75,25 @@ def _judged(about: str, wished: ImagePlan, found: Image, wanted: Wanted) -> Iter
     yield from problems
     if not wrong:
         yield _TELL.ok(about, f"{found.id}, {found.name}, of {found.created:%Y-%m-%d}")
-    if wanted.cluster.lustre and wished.lustre is None and not wished.box:
+    if wanted.cluster.lustre and not wished.box:
+        yield _lustre(about, wished, found)
+
+
+def _lustre(about: str, wished: ImagePlan, found: Image) -> Finding:
+    """A boot installs the client of its own kernel where the profile names an archive; there must be one."""
+    clients = lustre_clients(wished.system)
+    kernels = ", ".join(one.kernels for one in clients)
+    if not clients:
+        return _TELL.warn(about, f"AWS has no Lustre client for {wished.system}", "build one, or another profile")
+    if found.kernel and not any(one.is_for(found.kernel) for one in clients):
+        text = f"{found.id} boots kernel {found.kernel}, for which AWS has no Lustre client"
+        return _TELL.fail(about, text, f"an image with one of these: {kernels}")
+    if found.kernel:
+        return _TELL.ok(about, f"there is a Lustre client for {found.kernel}")
+    if wished.lustre is None:
         text = f"{found.id} is of your own, and whether it has Lustre's client is not known"
-        yield _TELL.warn(about, text, "see that `modprobe lustre` works in it")
+        return _TELL.warn(about, text, f"see that `modprobe lustre` works in it, and tag it {KERNEL_TAG}=$(uname -r)")
+    return _TELL.ok(about, f"a boot takes the Lustre client of its kernel: there are some for {kernels}")
 
 
 def _problems(about: str, wished: ImagePlan, found: Image, wanted: Wanted) -> Iterator[Finding]:
@@ -87,6 +109,10 @@ def _problems(about: str, wished: ImagePlan, found: Image, wanted: Wanted) -> It
     if found.root_gib > smallest:
         text = f"the root of {found.id} needs {found.root_gib} GiB, and a machine with it has {smallest}"
         yield _TELL.fail(about, text, f"root_gib: {found.root_gib} or more")
+    named = _SYSTEM.search(found.name.lower())
+    if named and not wished.box and " ".join(named.groups()) != wished.system:
+        text = f"{found.id} is called {found.name!r}, and its profile is of {wished.system}"
+        yield _TELL.warn(about, text, "the profile of the system that it has (`image: {profile: ...}`)")
     if found.deprecated and found.deprecated <= wanted.now:
         yield _TELL.warn(about, f"{found.id} is deprecated since {found.deprecated:%Y-%m-%d}", _NEWER)
     elif wanted.now - found.created > OLD:
@@ -131,4 +157,5 @@ def _image(one: Mapping[str, Any]) -> Image:
         deprecated=datetime.fromisoformat(str(deprecated)) if deprecated else None,
         root_device=root,
         root_gib=sizes[0] if sizes else 0,
+        kernel=tags_of(one.get("Tags", ())).get(KERNEL_TAG, ""),
     )

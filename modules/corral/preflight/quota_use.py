@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from corral.catalog.instances import instance_types
 from corral.catalog.quotas import quotas, vcpu_quota
+from corral.forecast.quotas import ADDRESSES, GATEWAYS, GP3_TIB, HOMES, NICS, UNITS, VPCS, lustre_codes
 from corral.inventory.ec2 import tags_of
 from corral.inventory.things import BASE_TAG, CLUSTER_TAG
 from corral.model.markets import Market
 from corral.preflight.answers import Answers
 from corral.preflight.findings import Wanted
-from corral.preflight.quotas import ADDRESSES, GATEWAYS, GP3_TIB, HOMES, NICS, VPCS, Facts, lustre_codes
+from corral.preflight.quotas import Facts
 
 _RUNNING = ("pending", "running")
 
@@ -68,9 +69,7 @@ def _things(answers: Answers, wanted: Wanted) -> Mapping[str, float]:
         return [one for one in answers.every("ec2", action, key) if not _is_own(one.get(tags, ()), wanted)]
 
     volumes = [one for one in others("describe_volumes", "Volumes") if one.get("VolumeType") == "gp3"]
-    gateways = [
-        one for one in others("describe_nat_gateways", "NatGateways") if one["State"] in ("pending", "available")
-    ]
+    interfaces = others("describe_network_interfaces", "NetworkInterfaces", "TagSet")
     homes = answers.every("efs", "describe_file_systems", "FileSystems")
     used: Counter[str] = Counter()
     for system in answers.every("fsx", "describe_file_systems", "FileSystems"):
@@ -82,12 +81,33 @@ def _things(answers: Answers, wanted: Wanted) -> Mapping[str, float]:
     return {
         ADDRESSES: len(others("describe_addresses", "Addresses")),
         VPCS: len(others("describe_vpcs", "Vpcs")),
-        GATEWAYS: len(gateways),
-        NICS: len(others("describe_network_interfaces", "NetworkInterfaces", "TagSet")),
+        GATEWAYS: _gateways(answers, wanted, others("describe_nat_gateways", "NatGateways")),
+        NICS: len(interfaces),
+        UNITS: sum(len(one.get("PrivateIpAddresses", ())) for one in interfaces if _is_in_vpc(one, wanted)),
         HOMES: sum(not _is_own(one.get("Tags", ()), wanted) for one in homes),
         GP3_TIB: sum(int(one["Size"]) for one in volumes) / 1024,
         **used,
     }
+
+
+def _is_in_vpc(interface: Mapping[str, Any], wanted: Wanted) -> bool:
+    """Whether it is in the base's VPC: an adopted one has any tenants, one of its own the machines of its clusters."""
+    if wanted.base.adopted_vpc:
+        return bool(interface["VpcId"] == wanted.base.adopted_vpc)
+    return tags_of(interface.get("TagSet", ())).get(BASE_TAG) == wanted.base.name
+
+
+def _gateways(answers: Answers, wanted: Wanted, gateways: Iterable[Mapping[str, Any]]) -> int:
+    """How many stand in the zone where the base will have its own: the quota is each zone's."""
+    public = wanted.base.public
+    if public is None:
+        return 0
+    there = {
+        str(one["SubnetId"])
+        for one in answers.every("ec2", "describe_subnets", "Subnets")
+        if public.zone_id in (one.get("AvailabilityZoneId"), one["AvailabilityZone"])
+    }
+    return sum(one["State"] in ("pending", "available") and one["SubnetId"] in there for one in gateways)
 
 
 def _is_own(tags: Any, wanted: Wanted) -> bool:

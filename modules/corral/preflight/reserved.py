@@ -61,6 +61,18 @@ def judge(wanted: Wanted, facts: Facts) -> Iterator[Finding]:
         yield from problems
         if not problems:
             yield _TELL.ok(about, f"{found.free} of {found.total} {found.instance_type} free, {found.state}")
+    for queue in wanted.cluster.queues:
+        yield from _count(queue, facts)
+
+
+def _count(queue: QueuePlan, facts: Facts) -> Iterator[Finding]:
+    """A queue that launches into nothing but reservations grows to what they hold."""
+    ids = {offer.reservation for offer in queue.offers}
+    held = [facts.found[id] for id in sorted(id for id in ids if id) if id in facts.found]
+    total = sum(one.total for one in held)
+    if held and None not in ids and total < queue.max_nodes:
+        text = f"its reservations hold {total}, and it may have {queue.max_nodes} nodes"
+        yield _TELL.warn(f"queue {queue.name}", text, f"nodes.max: {total}, or a pool that has the rest")
 
 
 def _misfits(about: str, queue: QueuePlan, offer: OfferPlan, found: Reservation) -> Iterator[Finding]:

@@ -6,6 +6,8 @@ from datetime import timedelta
 
 from corral.forecast.money import Sum, Usd
 
+_THREE_DIGITS = 100
+_SIZES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _SMALL = 0.1  # below it, two places would hide most of the figure
 
 
@@ -32,9 +34,20 @@ def count(number: float) -> str:
     return f"{number:,.0f}"
 
 
+def three_digits(number: float) -> str:
+    """`0.167`, `12.5`, `1,655`: three digits, or all that stand before the point."""
+    return f"{number:,.0f}" if number >= _THREE_DIGITS else f"{number:.3g}"
+
+
+def short(number: float) -> str:
+    """`500`, `20k`, `1.5M`: a mark on an axis."""
+    size, letter = next(((size, letter) for size, letter in _SIZES if number >= size), (1.0, ""))
+    return f"{number / size:g}{letter}"
+
+
 def duration(seconds: float) -> str:
     """`12 h`, `1 h 30 min`, `10 min`, `45 s`; days from two on."""
-    whole = int(seconds)
+    whole = round(seconds)
     if whole < 60:
         return f"{whole} s"
     days, hours, minutes = whole // 86_400, whole % 86_400 // 3600, whole % 3600 // 60

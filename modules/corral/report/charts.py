@@ -1,21 +1,25 @@
-"""Charts as SVG text that needs nothing else: bars of parts, ranges, curves. Pure functions of numbers and words.
+"""Charts as SVG text that needs nothing else: bars of parts, and ranges. Pure functions of numbers and words.
 
 Colours are names of the page's own style (`.c0` to `.c11`), so that light and dark pages have their own. Each picture
-has a title for who does not see it, and everything that it shows stands in a table beside it.
+has a title for who does not see it, and everything that it shows stands in a table beside it. `width` is in pixels at
+which text has the size of the page's: what is drawn for a telephone has less room, not smaller letters.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-_WIDTH = 720.0
+WIDE, NARROW = 720.0, 340.0
+_SMALL = 500.0  # narrower than that, words stand above what they are of
 _BAR, _GAP = 26.0, 10.0  # heights of a bar, and of the space below it
-_NAMES, _WORDS = 120.0, 190.0  # room for words on the left and on the right
+_NAMES, _MOST_NAMES = 120.0, 260.0  # room for names on the left, at least and at most
+LETTER = 7.1  # width of a letter; DejaVu Sans is as wide as fonts get
+_LINE = 15.0  # from one line of words to the next
 _COLOURS = 12
-_PLOT, _EDGE = 220.0, 46.0  # height of a curve's picture, and room for its axes
+_LEGEND = 170.0  # room for a name in the legend, at least
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,102 +41,90 @@ class Range:
     words: str
 
 
-def stacked(title: str, parts: Sequence[Part], *, limit: float | None = None, limit_words: str = "") -> str:
+def stacked(
+    title: str, parts: Sequence[Part], *, limit: float | None = None, limit_words: str = "", width: float = WIDE
+) -> str:
     """One bar of all parts, with a line where the limit is, and a legend below."""
     total = sum(part.value for part in parts)
     most = max(total, limit or 0.0) * 1.02 or 1.0
     bars, x = list[str](), 0.0
     for number, part in enumerate(parts):
-        width = part.value / most * _WIDTH
-        tip = f"<title>{escape(part.words)}</title>"
-        bars.append(
-            f'<rect class="c{number % _COLOURS}" x="{x:.1f}" y="18" width="{width:.1f}" height="34">{tip}</rect>'
-        )
-        x += width
+        long = part.value / most * width
+        bars.append(_bar(number, (x, 18, long, 34), part.words))
+        x += long
     if limit is not None:
-        at = limit / most * _WIDTH
-        bars.append(f'<path class="limit" d="M{at:.1f} 10V60"/>')
-        anchor = "end" if at > _WIDTH / 2 else "start"
-        bars.append(f'<text x="{at:.1f}" y="9" text-anchor="{anchor}">{escape(limit_words)}</text>')
-    legend, height = _legend(parts)
-    return _picture(title, 76 + height, [*bars, *legend])
+        at = limit / most * width
+        bars.append(f'<path class="limit" d="M{at:.1f} 14V60"/>')
+        anchor = "end" if at > width / 2 else "start"
+        bars.append(f'<text x="{at:.1f}" y="11" text-anchor="{anchor}">{escape(limit_words)}</text>')
+    names, height = legend([part.name for part in parts], 70, width)
+    return svg(title, width, 76 + height, [*bars, *names])
 
 
-def ranges(title: str, found: Sequence[Range]) -> str:
+def ranges(title: str, found: Sequence[Range], *, width: float = WIDE) -> str:
     """A bar for each range, on one scale from zero."""
     most = max([one.high or one.low for one in found], default=1.0) or 1.0
-    room = _WIDTH - _NAMES - _WORDS
+    if width < _SMALL:
+        return _narrow_ranges(title, found, most, width)
+    names = min(_MOST_NAMES, max(_NAMES, 12 + LETTER * max((len(one.name) for one in found), default=0)))
+    room = width - names - max((LETTER * len(one.words) for one in found), default=0) - 12
     drawn = list[str]()
     for row, one in enumerate(found):
         y = 4 + row * (_BAR + _GAP)
-        low = _NAMES + one.low / most * room
-        high = _NAMES + (one.high if one.high is not None else most) / most * room
-        drawn.append(f'<text x="{_NAMES - 10:.0f}" y="{y + 17:.0f}" text-anchor="end">{escape(one.name)}</text>')
-        tip = f"<title>{escape(one.words)}</title>"
-        width = max(3.0, high - low)
-        drawn.append(f'<rect class="c0" x="{low:.1f}" y="{y:.0f}" width="{width:.1f}" height="{_BAR:.0f}">{tip}</rect>')
-        drawn.append(f'<text x="{low + width + 6:.1f}" y="{y + 17:.0f}">{escape(one.words)}</text>')
-    return _picture(title, 8 + len(found) * (_BAR + _GAP), drawn)
+        low = names + one.low / most * room
+        high = names + (one.high if one.high is not None else most) / most * room
+        drawn.append(f'<text x="{names - 10:.0f}" y="{y + 17:.0f}" text-anchor="end">{escape(one.name)}</text>')
+        long = max(3.0, high - low)
+        drawn.append(_track((names, y, low - names, _BAR)))
+        drawn.append(_bar(0, (low, y, long, _BAR), one.words))
+        drawn.append(f'<text x="{low + long + 6:.1f}" y="{y + 17:.0f}">{escape(one.words)}</text>')
+    return svg(title, width, 8 + len(found) * (_BAR + _GAP), drawn)
 
 
-def curve(
-    title: str,
-    points: Sequence[tuple[float, float]],
-    *,
-    x_words: str,
-    y_words: str,
-    marked: Sequence[tuple[float, str]],
-) -> str:
-    """A curve over a logarithmic axis; y are parts of 1. `marked`: places on the x axis, with words."""
-    low, high = math.log10(points[0][0]), math.log10(points[-1][0])
-    bottom = min(y for _, y in points)
-    floor = max(0.0, math.floor(bottom * 20) / 20)
-
-    def place(x: float, y: float) -> tuple[float, float]:
-        across = _EDGE + (math.log10(x) - low) / (high - low) * (_WIDTH - 2 * _EDGE)
-        return across, _PLOT - _EDGE - (y - floor) / (1 - floor) * (_PLOT - 2 * _EDGE)
-
-    drawn = list(_axes(low, high, floor, place))
-    line = "L".join(f"{across:.1f} {down:.1f}" for across, down in (place(x, y) for x, y in points))
-    drawn.append(f'<path class="line" d="M{line}"/>')
-    for row, (x, words) in enumerate(marked):
-        across, _ = place(min(max(x, points[0][0]), points[-1][0]), 1.0)
-        drawn.append(f'<path class="limit" d="M{across:.1f} {_EDGE:.0f}V{_PLOT - _EDGE:.0f}"/>')
-        drawn.append(f'<text x="{across + 5:.1f}" y="{_EDGE - 6 - 14 * row:.0f}">{escape(words)}</text>')
-    drawn.append(f'<text x="{_WIDTH / 2:.0f}" y="{_PLOT - 8:.0f}" text-anchor="middle">{escape(x_words)}</text>')
-    drawn.append(f'<text x="4" y="14">{escape(y_words)}</text>')
-    return _picture(title, _PLOT, drawn)
+def _narrow_ranges(title: str, found: Sequence[Range], most: float, width: float) -> str:
+    """The same with the words above each bar, in two lines where one has no room for them."""
+    drawn, y = list[str](), 14.0
+    for one in found:
+        whole = f"{one.name}: {one.words}"
+        for line in (whole,) if LETTER * len(whole) <= width else (f"{one.name}:", one.words):
+            drawn.append(f'<text x="0" y="{y:.0f}">{escape(line)}</text>')
+            y += _LINE
+        low, high = (end / most * width for end in (one.low, most if one.high is None else one.high))
+        drawn.append(_track((0, y - 10, low, _BAR - 8)))
+        drawn.append(_bar(0, (low, y - 10, max(3.0, high - low), _BAR - 8), one.words))
+        y += _BAR + 2 * _GAP - _LINE
+    return svg(title, width, y - 6, drawn)
 
 
-def _axes(low: float, high: float, floor: float, place: Callable[[float, float], tuple[float, float]]) -> Iterator[str]:
-    for power in range(math.ceil(low), math.floor(high) + 1):
-        across, _ = place(10.0**power, floor)
-        yield f'<path class="grid" d="M{across:.1f} {_EDGE:.0f}V{_PLOT - _EDGE:.0f}"/>'
-        yield f'<text x="{across:.1f}" y="{_PLOT - _EDGE + 16:.0f}" text-anchor="middle">{_seconds(10.0**power)}</text>'
-    for step in range(3):
-        y = floor + (1 - floor) * step / 2
-        across, down = place(10.0**low, y)
-        yield f'<path class="grid" d="M{across:.1f} {down:.1f}H{_WIDTH - _EDGE:.0f}"/>'
-        yield f'<text x="{across - 6:.1f}" y="{down + 4:.1f}" text-anchor="end">{y:.0%}</text>'
+def _bar(colour: int, box: tuple[float, float, float, float], words: str) -> str:
+    """A bar from its left edge, top, width and height; `words` are shown when it is pointed at."""
+    x, y, width, height = box
+    tip = f"<title>{escape(words)}</title>"
+    place = f'x="{x:.1f}" y="{y:.0f}" width="{width:.1f}" height="{height:.0f}"'
+    return f'<rect class="c{colour % _COLOURS}" {place}>{tip}</rect>'
 
 
-def _seconds(value: float) -> str:
-    return f"{value:,.0f} s"
+def _track(box: tuple[float, float, float, float]) -> str:
+    """What leads from zero to the low end of a range."""
+    x, y, width, height = box
+    return f'<rect class="track" x="{x:.1f}" y="{y:.0f}" width="{max(0.0, width):.1f}" height="{height:.0f}"/>'
 
 
-def _legend(parts: Sequence[Part]) -> tuple[list[str], float]:
-    """Names with their colours, three in a row, and the height that they take."""
-    drawn = list[str]()
-    for number, part in enumerate(parts):
-        x, y = number % 3 * (_WIDTH / 3), 70 + number // 3 * 20
-        drawn.append(f'<rect class="c{number % _COLOURS}" x="{x:.0f}" y="{y}" width="12" height="12"/>')
-        drawn.append(f'<text x="{x + 18:.0f}" y="{y + 11}">{escape(part.name)}</text>')
-    return drawn, math.ceil(len(parts) / 3) * 20.0
+def legend(names: Sequence[str], top: float, width: float) -> tuple[list[str], float]:
+    """Names with their colours below `top`, as many in a row as there is room for, and the height that they take."""
+    each = max([_LEGEND, *(26 + LETTER * len(name) for name in names)])
+    drawn, columns = list[str](), max(1, int(width / each))
+    for number, name in enumerate(names):
+        x, y = number % columns * (width / columns), top + number // columns * 20
+        drawn.append(f'<rect class="c{number % _COLOURS}" x="{x:.0f}" y="{y:.0f}" width="12" height="12"/>')
+        drawn.append(f'<text x="{x + 18:.0f}" y="{y + 11:.0f}">{escape(name)}</text>')
+    return drawn, math.ceil(len(names) / columns) * 20.0
 
 
-def _picture(title: str, height: float, drawn: Sequence[str]) -> str:
+def svg(title: str, width: float, height: float, drawn: Sequence[str]) -> str:
+    """What was drawn as one picture, with a title for who does not see it."""
     inside = "\n".join(drawn)
     return (
-        f'<svg viewBox="0 0 {_WIDTH:.0f} {height:.0f}" role="img" aria-label="{escape(title, quote=True)}">'
+        f'<svg viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="{escape(title, quote=True)}">'
         f"<title>{escape(title)}</title>\n{inside}\n</svg>"
     )

@@ -7,23 +7,39 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from corral.forecast.bill import CostForecast, Item
+from corral.forecast.limits import Limit
 from corral.forecast.money import Sum, Usd
 from corral.forecast.notes import Note
+from corral.forecast.quotas import quotas_needed
 from corral.model.base import BasePlan
 from corral.model.cluster import ClusterPlan
 from corral.model.jsons import to_json
+from corral.report.quotas import quotas_needed_document
 
 Document = Mapping[str, Any]
 
 
-def plan_document(base: BasePlan, cluster: ClusterPlan, cost: CostForecast, notes: Sequence[Note]) -> Document:
-    """What `corral plan --json` prints: both plans as the machines get them, the bill, and what one should know."""
+def plan_document(
+    base: BasePlan,
+    cluster: ClusterPlan,
+    cost: CostForecast,
+    notes: Sequence[Note],
+    limits: Sequence[Limit] = (),
+    buy: Document | None = None,
+) -> Document:
+    """What `corral plan --json` prints: both plans as the machines get them, the bill, quotas, what one should know.
+
+    `buy`: the document of hardware to buy, None where there is none.
+    """
     return {
         "schema": "corral.plan/1",
         "environment": cluster.name,
         "base": json.loads(to_json(base)),
         "cluster": json.loads(to_json(cluster)),
         "cost": cost_document(cost),
+        "quotas": quotas_needed_document(quotas_needed(base, cluster)),
+        "limits": limits_document(limits),
+        "buy": buy,
         "notes": [{"about": note.about, "text": note.text} for note in notes],
     }
 
@@ -61,6 +77,14 @@ def cost_document(cost: CostForecast) -> Document:
         "kept": [_item(item) for item in cost.kept],
         "unknown": [*cost.unknown, *cost.unknown_by_use],
     }
+
+
+def limits_document(limits: Sequence[Limit]) -> list[Document]:
+    """The limits that are set, and why one does not hold; `cost` is what its upper end was compared with."""
+    return [
+        {"field": one.field, "usd": one.usd, "cost": usd_document(one.cost.usd), "refusal": one.refusal}
+        for one in limits
+    ]
 
 
 def sums_document(sums: Mapping[str, Sum]) -> Document:

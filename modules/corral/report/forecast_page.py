@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from corral.catalog.training_outliers import known_reason
-from corral.forecast.training.validation import Comparison, compare, grouped_errors, shipped_runs
+from corral.forecast.training.validation import Comparison, Table, compare, grouped_errors, shipped_runs
 from corral.report.scatter import scatter_svg
 
 FAR = 0.15  # errors from here on are told with their reason
-_BLOCK = re.compile(r"(<!-- errors: .*? -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
-def fill(page: str, comparisons: Sequence[Comparison]) -> str:
-    """The page with the errors of these runs between its marks."""
-    lines = "\n".join([*_sums(comparisons), "", *_far(comparisons)])
-    return _BLOCK.sub(lambda found: f"{found[1]}{lines}\n{found[2]}", page)
+def fill(page: str, tables: Mapping[Table, Sequence[Comparison]]) -> str:
+    """The page with the errors of each table between its marks."""
+    for name, ones in tables.items():
+        lines = "\n".join([*_sums(ones), "", *_far(ones)])
+        block = re.compile(rf"(<!-- errors, {name}: .*? -->\n).*?(<!-- end -->)", re.DOTALL)
+        if found := block.search(page):
+            page = page[: found.end(1)] + lines + "\n" + page[found.start(2) :]
+    return page
 
 
 def _sums(comparisons: Sequence[Comparison]) -> Iterator[str]:
@@ -41,10 +44,12 @@ def _far(comparisons: Sequence[Comparison]) -> Iterator[str]:
 
 
 def _write(directory: Path) -> None:
-    comparisons = compare(shipped_runs())
+    tables = {table: compare(shipped_runs(table)) for table in Table}
     page = directory / "forecast.md"
-    page.write_text(fill(page.read_text(encoding="utf-8"), comparisons), encoding="utf-8")
-    (directory / "forecast.svg").write_text(scatter_svg(comparisons), encoding="utf-8")
+    page.write_text(fill(page.read_text(encoding="utf-8"), tables), encoding="utf-8")
+    (directory / "forecast.svg").write_text(
+        scatter_svg([*tables[Table.FIRST], *tables[Table.SECOND]], tables[Table.HELD_OUT]), encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The plan of an environment on a terminal: network, head, queues, file systems, lifetime, guards."""
+"""The plan of an environment on a terminal: network, head, queues, file systems, lifetime, guards, quotas."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from rich.text import Text
 
 from corral.forecast.bill import Item
 from corral.forecast.notes import Note
+from corral.forecast.quotas import quotas_needed
 from corral.inventory.things import BASE_TAG
 from corral.model.base import BasePlan
 from corral.model.cluster import ClusterPlan, ImagePlan, QueuePlan
@@ -17,7 +18,8 @@ from corral.model.lustre import LustrePlan
 from corral.model.markets import InterfaceType
 from corral.plan.addresses import free_addresses, taken_addresses
 from corral.report.amounts import count, duration, usd
-from corral.report.tables import facts, heading, table
+from corral.report.quotas import QUOTA_COLUMNS, quota_rows, to_ask_for
+from corral.report.tables import facts, heading, lines, table
 from corral.spec.queues import QueueSpec
 
 _INTERFACES = {
@@ -43,6 +45,7 @@ def plan_view(
     yield facts(_file_systems(base, cluster))
     yield heading("Life and guards")
     yield facts(_guards(base, cluster, kept))
+    yield from _quotas(base, cluster)
     if notes:
         yield heading("Mind")
         yield facts((note.about, note.text) for note in notes)
@@ -107,10 +110,10 @@ def _queue(queue: QueuePlan, image: ImagePlan) -> Iterator[RenderableType]:
     else:
         yield table(columns[:-1], [row[:-1] for row in offers])
     yield Text()
-    yield table((">cards", ">device", "network interface"), _interfaces(queue))
+    yield table((">cards", ">device", "network interface"), interface_rows(queue))
 
 
-def _interfaces(queue: QueuePlan) -> list[tuple[str, str, str]]:
+def interface_rows(queue: QueuePlan) -> list[tuple[str, str, str]]:
     """The interfaces; cards next to each other that carry the same share a line."""
     kinds = groupby(
         enumerate(queue.nics), lambda item: (item[1].card - item[0], item[1].device, item[1].interface_type)
@@ -191,6 +194,16 @@ def _guards(base: BasePlan, cluster: ClusterPlan, kept: Sequence[Item]) -> Itera
     ground = ", with the network that Lustre stands in" if base.lustre else ""
     yield "kept", f"{', '.join(whole)}{ground}: they survive every `corral down`"
     yield from (("", _kept_cost(item)) for item in kept if item.what.startswith("Lustre "))
+
+
+def _quotas(base: BasePlan, cluster: ClusterPlan) -> Iterator[RenderableType]:
+    needs = quotas_needed(base, cluster)
+    shown = [need for need in needs if need.quota.market or need.beyond_new]
+    others = len(needs) - len(shown)
+    yield heading("Quotas", "that it needs with every node at work")
+    yield table(QUOTA_COLUMNS, quota_rows(shown))
+    yield Text()
+    yield lines([to_ask_for(needs), f"Of {others} others it needs no more than a new account has; --json lists them."])
 
 
 def _kept_cost(item: Item) -> str:

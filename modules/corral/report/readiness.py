@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from corral.model.head import JobRun
+from corral.report.concerned import expanded
 from corral.report.events import Happened
 
 # What ends a node's machine, or says that it is gone.
@@ -40,6 +41,12 @@ def boots(told: Iterable[Happened]) -> tuple[Boot, ...]:
         elif last and one.kind in ENDS:
             found[-1] = replace(last, over=one.at)
     return tuple(found)
+
+
+def as_they_were(runs: Iterable[JobRun], told: Mapping[str, Sequence[Happened]], end: datetime) -> tuple[JobRun, ...]:
+    """The runs as `as_it_was` sees each. `told`: the events by their nodes; `end`: of all that is known."""
+    machines = {node: boots(of_node) for node, of_node in told.items()}
+    return tuple(as_it_was(run, expanded(run.nodes), machines, end) for run in runs)
 
 
 def as_it_was(run: JobRun, nodes: Sequence[str], of_node: Mapping[str, Sequence[Boot]], end: datetime) -> JobRun:

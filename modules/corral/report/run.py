@@ -8,14 +8,21 @@ from dataclasses import fields
 from rich.console import RenderableType
 from rich.text import Text
 
+from corral.forecast.money import Usd
 from corral.forecast.training.memory import GIB
 from corral.forecast.training.reasons import PARTS, layout_words, why_it_loses
+from corral.forecast.whole.crossing import WHAT as CROSSING
+from corral.forecast.whole.loading import Loading, Tokenizing
+from corral.forecast.whole.rarely import saved_daily
 from corral.forecast.whole.run import WholeRun
 from corral.forecast.whole.saving import Saving
 from corral.report.amounts import count, duration, durations, lacking, spread, summed, usd
+from corral.report.network import algorithm_rows, network_facts
 from corral.report.tables import facts, heading, lines, table
+from corral.spec.run import BEFORE
 
 _BAR = 24  # columns of a bar that is full
+NONE_FITS = "no layout fits"
 MEMORY_PARTS = ("weights", "gradients", "optimizer", "gathered", "activations", "logits", "reserve")
 
 
@@ -35,9 +42,18 @@ def run_view(run: WholeRun) -> Iterator[RenderableType]:
         yield facts(_speed(run))
         yield Text()
         yield table(("of a step", ">s", ">share", ""), _step(run))
+    if run.network:
+        yield heading("Network", "between the nodes; what it is, is assumed")
+        yield facts(network_facts(run.network))
+        if run.network.gradients:
+            yield Text()
+            yield table(("all-reduce of the gradients", ">s", ">GB/s on the bus"), algorithm_rows(run.network))
     if run.saving:
         yield heading("Checkpoints", run.saving.place)
-        yield facts(_saving(run.saving))
+        yield facts((*_saving(run.saving), *daily_facts(run)))
+    if run.loading:
+        yield heading("Data", run.loading.place)
+        yield facts(loading_facts(run.loading))
     if run.courses:
         yield heading("Until it is done", "from the fewest to the most interruptions that are to be expected")
         yield table(("market", ">interrupted each", ">save each", ">progress", ">days", ">USD"), _courses(run))
@@ -51,6 +67,11 @@ def run_view(run: WholeRun) -> Iterator[RenderableType]:
         yield lines(run.warnings)
     yield heading("Assumed")
     yield lines(run.assumed)
+
+
+def peak_words(run: WholeRun) -> str:
+    """Of which peak a utilisation is a part, where it is not that of the numbers that products take."""
+    return "" if run.spec.precision in ("fp16", "bf16") else " of the peak in 16 bits"
 
 
 def _declared(run: WholeRun) -> Iterator[tuple[str, str]]:
@@ -71,7 +92,7 @@ def _choice(run: WholeRun) -> Iterator[tuple[str, str]]:
         yield "declared", run.spec.file
         return
     if choice.best is None:
-        yield "nearest", f"none of {choice.examined:,} layouts fits"
+        yield "nearest", f"{NONE_FITS}; this one lacks least"
         return
     yield "chosen", f"the fastest that fits, of {choice.examined:,}"
     for other in choice.others:
@@ -110,7 +131,7 @@ def _speed(run: WholeRun) -> Iterator[tuple[str, str]]:
     each = speed.tokens_per_s_per_accelerator
     yield "tokens/s", f"{speed.tokens_per_s:,.0f}, of each accelerator {each:,.0f}"
     utilisation = f"MFU {training.mfu:.1%}, with attention {training.mfu_with_attention:.1%}, HFU {training.hfu:.1%}"
-    yield "of the peak", utilisation
+    yield "of the peak", f"{utilisation}{peak_words(run)}"
     yield "bound by", training.bound
     if training.efficiency and training.efficiency.nodes != run.spec.nodes:
         base = training.efficiency.nodes
@@ -144,7 +165,35 @@ def _saving(saving: Saving) -> Iterator[tuple[str, str]]:
         system = saving.faster.system
         limit = "" if saving.faster.within_wish else f", {duration(saving.faster.write_s)} at best"
         yield "in a minute", f"with {system.size_gib:,} GiB of {system.deployment.name}{limit}"
-    yield "data", f"{saving.loads / 1e6:,.2f} MB/s of tokens, {saving.corpus / 1e12:,.2f} TB in all"
+    yield "data", f"{saving.loads / 1e6:,.2f} MB/s, {saving.corpus / 1e12:,.2f} TB in all"
+
+
+def daily_facts(run: WholeRun) -> Iterator[tuple[str, str]]:
+    """What a checkpoint a day would cost, in the market that loses most by it."""
+    if not run.saving or not run.courses:
+        return
+    found = [saved_daily(one, run.saving.habits) for one in run.courses]
+    worst = max(found, key=lambda one: float("inf") if one.longer is None else one.longer)
+    if worst.longer is None:
+        yield "once a day", f"would never end at worst, {worst.market.value}"
+    else:
+        money = f", up to {usd(Usd.exact(worst.usd.high))} USD of nodes more" if worst.usd else ""
+        yield "once a day", f"would take up to {worst.longer:.1%} longer{money}, {worst.market.value}"
+
+
+def loading_facts(loading: Loading) -> Iterator[tuple[str, str]]:
+    """What the run reads, and what makes tokens of text."""
+    each = duration(1 / loading.files_per_s)
+    yield "read at", f"{loading.bytes_per_s / 1e6:,.2f} MB/s, a file every {each}"
+    yield "workers", f"{loading.workers:,}, {loading.tokens_per_s_per_worker:,.0f} tokens/s each"
+    if tokens := loading.tokenizing:
+        yield "text", f"{tokens.text_bytes / 1e12:,.2f} TB, made into tokens {_tokenized(tokens)}"
+
+
+def _tokenized(tokens: Tokenizing) -> str:
+    if tokens.when == BEFORE:
+        return f"before the run: {tokens.hours:,.1f} h of a {tokens.server}, {usd(tokens.usd)} USD"
+    return f"while it trains, by {tokens.servers:.2g} times the processors of a {tokens.server}; its nodes have them"
 
 
 def _courses(run: WholeRun) -> Iterator[tuple[str, ...]]:
@@ -164,6 +213,8 @@ def _bills(run: WholeRun) -> Iterator[RenderableType]:
     first = run.courses[0]
     yield table(("cost of the run", ">USD"), [(charge.what, usd(charge.usd)) for charge in first.charges])
     for one in run.courses:
+        if one.crossing and one.crossing.high and one.crossing != first.crossing:
+            yield lines([f"{one.market.value}: {CROSSING} {usd(one.crossing)}"])
         if told := lacking(one.usd):
             yield lines([f"{one.market.value}:{told}"])
 

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from corral.forecast.limits import Limit
 from corral.forecast.training.choose import Candidate
 from corral.forecast.training.reasons import layout_words, why_it_loses
+from corral.forecast.whole.compare import Compared
 from corral.forecast.whole.course import Course
+from corral.forecast.whole.rarely import Rarely, saved_daily
 from corral.forecast.whole.run import WholeRun
 from corral.forecast.whole.saving import Saving
-from corral.report.documents import Document, sums_document, usd_document
+from corral.report.compare import compare_document
+from corral.report.documents import Document, limits_document, sums_document, usd_document
+from corral.report.network_document import network_document
 
 
-def run_document(run: WholeRun) -> Document:
+def run_document(
+    run: WholeRun, limits: Sequence[Limit] = (), compared: Sequence[Compared] = (), buy: Document | None = None
+) -> Document:
     """Everything that the terminal shows, in bytes, seconds and parts of 1."""
     spec, training = run.spec, run.training
     return {
@@ -38,9 +45,14 @@ def run_document(run: WholeRun) -> Document:
             "change": training.change,
         },
         "speed": _speed(run) if training.fits else None,
-        "checkpoints": _saving(run.saving) if run.saving else None,
+        "network": network_document(run.network) if run.network else None,
+        "checkpoints": _saving(run.saving, run.courses) if run.saving else None,
+        "loading": asdict(run.loading) if run.loading else None,
         "courses": [_course(one) for one in run.courses],
+        "compared": compare_document(compared),
+        "buy": buy,
         "power": asdict(run.energy) if run.energy else None,
+        "limits": limits_document(limits),
         "warnings": list(run.warnings),
         "assumed": list(run.assumed),
     }
@@ -75,7 +87,7 @@ def _speed(run: WholeRun) -> Mapping[str, Any]:
     }
 
 
-def _saving(saving: Saving) -> Mapping[str, Any]:
+def _saving(saving: Saving, courses: Sequence[Course]) -> Mapping[str, Any]:
     return {
         "place": saving.place,
         "bytes": saving.size.size_bytes,
@@ -88,7 +100,12 @@ def _saving(saving: Saving) -> Mapping[str, Any]:
         "lustre_for_a_minute_gib": saving.faster.system.size_gib if saving.faster else None,
         "loader_bytes_per_s": saving.loads,
         "corpus_bytes": saving.corpus,
+        "daily": [_daily(saved_daily(one, saving.habits)) for one in courses],
     }
+
+
+def _daily(found: Rarely) -> Mapping[str, Any]:
+    return {"market": found.market.value, "longer": found.longer, "usd": usd_document(found.usd)}
 
 
 def _course(one: Course) -> Mapping[str, Any]:

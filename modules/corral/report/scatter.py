@@ -15,12 +15,20 @@ _FAR = 0.4  # the error that is drawn as a border
 _COLOURS = {"dense, 16 bits": "#1f6fb4", "dense, fewer bits": "#2a9d57", "mixtures of experts": "#c8553d"}
 
 
-def scatter_svg(comparisons: Sequence[Comparison]) -> str:
-    """Tokens a second for each accelerator, both axes logarithmic; a point's title names the run and its error."""
-    points = [(one, one.run.reported) for one in comparisons if one.run.reported is not None]
-    powers = [math.log10(value) for one, reported in points for value in (one.predicted, reported)]
+def scatter_svg(comparisons: Sequence[Comparison], held_out: Sequence[Comparison] = ()) -> str:
+    """Tokens a second for each accelerator, both axes logarithmic; a point's title names the run and its error.
+
+    Runs that were held out are rings.
+    """
+    points = [
+        (one, one.run.reported, ring)
+        for ones, ring in ((comparisons, False), (held_out, True))
+        for one in ones
+        if one.run.reported is not None
+    ]
+    powers = [math.log10(value) for one, reported, _ in points for value in (one.predicted, reported)]
     low, high = math.floor(min(powers)), math.ceil(max(powers))
-    lines = [*_frame(low, high), *(_point(one, reported, low, high) for one, reported in points), *_legend()]
+    lines = [*_frame(low, high), *(_point(*point, low, high) for point in points), *_legend(bool(held_out))]
     title = "Tokens a second for each accelerator: predicted against reported"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_SIZE} {_SIZE}" role="img" '
@@ -58,16 +66,21 @@ def _frame(low: int, high: int) -> Iterator[str]:
     yield f'<text transform="translate(14 {_SIZE / 2}) rotate(-90)" text-anchor="middle">predicted</text>'
 
 
-def _point(one: Comparison, reported: float, low: int, high: int) -> str:
+def _point(one: Comparison, reported: float, ring: bool, low: int, high: int) -> str:
     x, y = _place(math.log10(reported), low, high), _SIZE - _place(math.log10(one.predicted), low, high)
     words = f"{one.run.run_id}: {one.predicted:,.1f} for {reported:,.1f} ({one.error or 0.0:+.1%})"
     colour = quoteattr(_COLOURS[group_of(one)])
     title = f"<title>{escape(words)}</title>"
-    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill={colour} fill-opacity="0.7">{title}</circle>'
+    style = f'fill="none" stroke={colour} stroke-width="1.5"' if ring else f'fill={colour} fill-opacity="0.7"'
+    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" {style}>{title}</circle>'
 
 
-def _legend() -> Iterator[str]:
+def _legend(rings: bool) -> Iterator[str]:
     for place, (name, colour) in enumerate(_COLOURS.items()):
         y = _EDGE + 18 + 20 * place
         yield f'<circle cx="{_EDGE + 14}" cy="{y}" r="4" fill="{colour}"/>'
         yield f'<text x="{_EDGE + 26}" y="{y + 4}">{escape(name)}</text>'
+    if rings:
+        y = _EDGE + 18 + 20 * len(_COLOURS)
+        yield f'<circle cx="{_EDGE + 14}" cy="{y}" r="4" fill="none" stroke="#666666" stroke-width="1.5"/>'
+        yield f'<text x="{_EDGE + 26}" y="{y + 4}">rings: held out</text>'

@@ -136,3 +136,7 @@ class Footnotes:
     def shown(self) -> RenderableType:
         """All sources that were marked, with their numbers."""
         return facts((f"[{number}]", text) for number, text in enumerate(self._texts, start=1))
+
+    def listed(self) -> tuple[str, ...]:
+        """The same as lines of text."""
+        return tuple(f"[{number}] {text}" for number, text in enumerate(self._texts, start=1))

@@ -12,9 +12,10 @@ from datetime import UTC, datetime
 from enum import StrEnum
 
 from corral.model.head import JobRun
-from corral.model.node_names import expand, number_of, queue_of
+from corral.model.node_names import number_of, queue_of
+from corral.report.concerned import by_node, expanded
 from corral.report.events import Happened, briefly
-from corral.report.readiness import ENDS, as_it_was, boots
+from corral.report.readiness import ENDS, as_they_were
 
 _MARKED = frozenset({"refused", "without", "stopped", "draining", "job-waits"})
 # What happened on a node: a head may learn of it later, so it is no sign of the head of that time.
@@ -93,9 +94,8 @@ def timeline(
     began = [one.at for one in events] + ([head_since] if head_since else [])
     head = _head(events, runs, head_since, end)
     start = min(max(start, min(began, default=start)), end)
-    told = _told(events)
-    machines = {node: boots(of_node) for node, of_node in told.items()}
-    seen = [as_it_was(run, _expanded(run.nodes), machines, end) for run in runs]
+    told = by_node(events)
+    seen = as_they_were(runs, told, end)
     rows = (head, *_nodes(told, seen, end), *_jobs(seen, end))
     shown = (_cut(row, start) for row in rows)
     return Timeline(
@@ -143,22 +143,15 @@ def _present_head(events: Sequence[Happened], launched: datetime, end: datetime)
         yield _open(began, State.UP, _IS_UP, end)
 
 
-def _told(events: Sequence[Happened]) -> Mapping[str, Sequence[Happened]]:
-    """The events by the nodes that they concern."""
-    told: dict[str, list[Happened]] = defaultdict(list)
-    node_of = _nodes_of_instances(events)
-    for one in events:
-        for node in _concerned(one, node_of):
-            told[node].append(one)
-    return told
-
-
 def _nodes(told: Mapping[str, Sequence[Happened]], runs: Sequence[JobRun], end: datetime) -> Iterator[Row]:
     """A row for each node that ever had a machine."""
+    at_work: dict[str, list[JobRun]] = defaultdict(list)
+    for run in runs:
+        for node in expanded(run.nodes):
+            at_work[node].append(run)
     for node in sorted(told, key=lambda name: (queue_of(name), number_of(name))):
         lives = _lives(told[node], end)
-        at_work = [run for run in runs if node in _expanded(run.nodes)]
-        bars = [bar for life in lives for bar in _worked(life, at_work, end)]
+        bars = [bar for life in lives for bar in _worked(life, at_work[node], end)]
         marks = tuple(
             Mark(at=one.at, kind=one.kind, text=one.text) for one in told[node] if one.kind in ("notice", "drained")
         )
@@ -248,25 +241,6 @@ def _open(at: datetime, state: State, text: str, end: datetime) -> Bar:
 
 def _ended(bar: Bar, at: datetime) -> Bar:
     return replace(bar, end=max(bar.start, at), goes_on=False)
-
-
-def _nodes_of_instances(events: Iterable[Happened]) -> Mapping[str, str]:
-    """Which node each instance was launched as."""
-    return {id: node for one in events if one.kind == "launched" for node, id in one.instances.items()}
-
-
-def _concerned(one: Happened, node_of: Mapping[str, str]) -> tuple[str, ...]:
-    """The nodes of an event: by their names, or by their instances. An end that found no machine ended none."""
-    if one.kind in ("ended", "terminated", "returned") and one.instances:
-        return tuple(sorted({node_of[id] for id in one.instances.values() if id in node_of}))
-    return _expanded(one.nodes)
-
-
-def _expanded(nodes: str) -> tuple[str, ...]:
-    try:
-        return expand(nodes)
-    except ValueError:
-        return ()
 
 
 def _cut(row: Row, start: datetime) -> Row:

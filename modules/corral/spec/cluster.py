@@ -112,6 +112,12 @@ class ClusterWishes(SpecRecord):
     lifetime: LifetimeSpec = Field(
         default_factory=LifetimeSpec, description="When the cluster ends by itself. Default: never."
     )
+    usd_per_hour_max: float | None = Field(
+        default=None,
+        gt=0,
+        description="Most US dollars an hour that base, cluster and every node may cost together; `corral plan` and"
+        " `corral up` refuse more. Default: no limit.",
+    )
     tags: Tags = Field(default={})
 
 

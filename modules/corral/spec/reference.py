@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from corral.catalog.instances import instance_types
-from corral.spec.schema import Project, json_schema, run_schema
+from corral.spec.schema import Project, buy_schema, json_schema, run_schema
 
 _FILES: Mapping[Project, str] = {
     "corral-base": "stacks/base/Pulumi.<name>.yaml",
@@ -28,6 +28,7 @@ def reference() -> str:
         lines += ["", f"## {file}, `{project}:spec`", *_table(spec, schema["$defs"])]
     run = run_schema()
     lines += ["", "## A run file: one training run, such as examples/runs/llama3-8b.yaml", *_table(run, run["$defs"])]
+    lines += ["", "## A file of hardware to buy, such as examples/buy/h100.yaml", *_table(buy_schema(), {})]
     return "\n".join(lines) + "\n"
 
 

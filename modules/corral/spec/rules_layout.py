@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from corral.catalog.models import TransformerModel, stage_layers
+from corral.catalog.models import stage_layers
+from corral.catalog.transformer import TransformerModel
 from corral.spec.errors import Finding
 from corral.spec.run import LayoutSpec
 
@@ -22,10 +23,12 @@ class Laid:
 
 def check_layout(layout: LayoutSpec, laid: Laid) -> Iterator[Finding]:
     """What is wrong with this layout."""
-    yield from _check_degrees(layout, laid)
+    refused = tuple(_check_degrees(layout, laid))
+    yield from refused
     yield from _check_model(layout, laid)
-    yield from _check_experts(layout, laid)
-    yield from _check_batch(layout, laid)
+    if layout.data is not None or not refused:  # else nobody knows how many ranks share the batch
+        yield from _check_experts(layout, laid)
+        yield from _check_batch(layout, laid)
 
 
 def data_ranks(layout: LayoutSpec, accelerators: int) -> int:

@@ -23,7 +23,7 @@ _SHORTEST_SUSPEND = timedelta(seconds=60)  # slurmctld looks for idle nodes ever
 _RESERVATION_ID = re.compile(r"cr-[0-9a-f]{17}")
 _LOWEST_PRICE = 0.001  # USD an hour. Source: EC2 API reference, LaunchTemplateSpotMarketOptionsRequest, MaxPrice
 _MOST_PRICES = 10  # on-demand prices. Source: EC2 User Guide of 2016, "Spot Bid Price Limit"; newer ones: NOT VERIFIED
-_BLOCK_INSTANCES, _BLOCKS_INSTANCES = 64, 256  # of one block, of all. Source: EC2 User Guide, "Capacity Blocks for ML"
+_BLOCK_INSTANCES, BLOCKS_INSTANCES = 64, 256  # of one block, of all. Source: EC2 User Guide, "Capacity Blocks for ML"
 _SHORTEST_LIMIT = timedelta(minutes=1)  # Slurm counts the limits of jobs in minutes
 
 
@@ -193,10 +193,10 @@ def _check_reservations_apart(queues: Sequence[QueueSpec]) -> Iterator[Finding]:
 def _check_blocks_together(queues: Sequence[QueueSpec]) -> Iterator[Finding]:
     """One account has so many instances in capacity blocks at most; what one pool says wrongly is told there."""
     blocks = [pool for queue in queues for pool in queue.capacity if pool.market is Market.CAPACITY_BLOCK]
-    if (total := sum(_most_counted(pool) for pool in blocks)) > _BLOCKS_INSTANCES:
+    if (total := sum(_most_counted(pool) for pool in blocks)) > BLOCKS_INSTANCES:
         yield Finding(
             ("queues",),
-            f"count {total} instances in capacity blocks together - EC2 has at most {_BLOCKS_INSTANCES} in all blocks"
+            f"count {total} instances in capacity blocks together - EC2 has at most {BLOCKS_INSTANCES} in all blocks"
             " of an account",
         )
 

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 from corral.catalog.accelerators import AcceleratorModel, accelerator_of
 from corral.catalog.instances import InstanceType
-from corral.catalog.models import TransformerModel, models
+from corral.catalog.models import models
 from corral.catalog.names import suggestion
 from corral.catalog.project import Catalogue
+from corral.catalog.transformer import TransformerModel
 from corral.spec.base import BaseSpec
 from corral.spec.cluster import ClusterSpec
 from corral.spec.errors import Finding
@@ -70,7 +71,7 @@ def check(wishes: RunWishes, around: RunSurroundings) -> Iterator[Finding]:
     if machine.accelerator is None or accelerator is None:
         yield Finding(("queue",), _no_figures(queue, machine, around))
         return
-    yield from _check_precision(wishes, machine, accelerator)
+    yield from check_precision(wishes.precision, machine, accelerator)
     model = model_of(wishes)
     if wishes.layout and model:
         laid = Laid(
@@ -118,9 +119,18 @@ def _check_shape(shape: ShapeSpec) -> Iterator[Finding]:
     if shape.experts and not 1 <= shape.top_k <= shape.experts:
         message = f"{shape.top_k} of {shape.experts} experts - use 1 to {shape.experts}"
         yield Finding(("shape", "top_k"), message)
-    if not shape.experts and (shape.top_k or shape.shared):
-        what = "top_k" if shape.top_k else "shared"
-        yield Finding(("shape", what), "is for models with experts - leave it out, or give experts")
+    if not shape.experts:
+        for what in ("top_k", "shared", "dense_layers"):
+            if getattr(shape, what):
+                yield Finding(("shape", what), "is for models with experts - leave it out, or give experts")
+    elif shape.dense_layers >= shape.layers:
+        message = f"{shape.dense_layers} of {shape.layers} layers leave none for experts - use fewer"
+        yield Finding(("shape", "dense_layers"), message)
+    if bool(shape.dense_layers) != bool(shape.dense_ffn):
+        what, other = ("dense_ffn", "dense_layers") if shape.dense_layers else ("dense_layers", "dense_ffn")
+        yield Finding(("shape", what), f"goes with {other} - give both, or neither")
+    if shape.latent is not None and shape.kv_heads not in (None, shape.heads):
+        yield Finding(("shape", "kv_heads"), "is not for latent attention, where each head has its own - leave it out")
 
 
 def _check_batch(wishes: RunWishes) -> Iterator[Finding]:
@@ -154,8 +164,8 @@ def _check_places(wishes: RunWishes, around: RunSurroundings) -> Iterator[Findin
         yield Finding(("checkpoint", "to"), message)
 
 
-def _check_precision(wishes: RunWishes, machine: InstanceType, accelerator: AcceleratorModel) -> Iterator[Finding]:
-    wanted = wishes.precision
+def check_precision(wanted: str, machine: InstanceType, accelerator: AcceleratorModel) -> Iterator[Finding]:
+    """What is wrong with these numbers on these machines."""
     if wanted == "bf16" and not accelerator.has_bf16:
         yield Finding(("precision",), f"{accelerator.name} of {machine.name} has no bf16 - use fp16 or fp32")
     elif _BITS[wanted] not in accelerator.peak_tflops:

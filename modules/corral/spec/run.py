@@ -10,12 +10,14 @@ from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator, Wi
 from pydantic_core import PydanticCustomError
 
 from corral.catalog.instances import InstanceType
-from corral.catalog.models import TransformerModel
+from corral.catalog.transformer import LatentAttention, TransformerModel
 from corral.spec.amounts import Amount
 from corral.spec.durations import DURATION_PATTERN, format_duration, parse_duration
 from corral.spec.record import SpecRecord
 
 CHOOSE = "choose"
+DOWNLOAD_GB = 10.0  # of a machine that starts; an assumption
+BEFORE, WHILE_TRAINING = "before", "while-training"  # when text is made into tokens
 _MOST = 1_000_000  # of whatever a shape counts but tokens; no published model has more
 Precision = Literal["fp32", "fp16", "bf16", "fp8"]
 
@@ -46,6 +48,18 @@ Interval = Annotated[
 ]
 
 
+class LatentSpec(SpecRecord):
+    """Attention whose queries, keys and values are made from short vectors (MLA, as DeepSeek-V3 has it)."""
+
+    query_rank: int = Field(ge=1, le=_MOST, description="Length of the vector that queries are made from.")
+    key_value_rank: int = Field(ge=1, le=_MOST, description="Length of the one for keys and values.")
+    rotary: int = Field(ge=0, le=_MOST, description="Width of a query, and of the shared key, that has the position.")
+
+    def attention(self) -> LatentAttention:
+        """The same as the catalogue has it."""
+        return LatentAttention(**self.model_dump())
+
+
 class ShapeSpec(SpecRecord):
     """The shape of a decoder that the catalogue does not have."""
 
@@ -65,12 +79,19 @@ class ShapeSpec(SpecRecord):
     experts: int = Field(default=0, ge=0, le=_MOST, description="Experts of a layer, 0 for none. Default: 0.")
     top_k: int = Field(default=0, ge=0, le=_MOST, description="How many of them a token goes to. Default: 0.")
     shared: int = Field(default=0, ge=0, le=_MOST, description="Further experts that every token uses. Default: 0.")
+    dense_layers: int = Field(
+        default=0, ge=0, le=_MOST, description="First layers of a mixture that have no experts. Default: 0."
+    )
+    dense_ffn: int | None = Field(default=None, ge=1, le=_MOST, description="Inner width of an MLP of those layers.")
+    latent: LatentSpec | None = Field(default=None, description="Latent attention (MLA). Default: plain attention.")
 
     def model(self) -> TransformerModel:
         """The same as a model of the catalogue, with what it says by default."""
         given = {name: getattr(self, name) for name in type(self).model_fields}
         heads = {"kv_heads": self.kv_heads or self.heads, "head_dim": self.head_dim or self.hidden // self.heads}
-        return TransformerModel(name="own shape", **{**given, **heads})
+        latent = self.latent.attention() if self.latent else None
+        own = {**heads, "dense_ffn": self.dense_ffn or 0, "latent": latent}
+        return TransformerModel(name="own shape", **{**given, **own})
 
 
 class LayoutSpec(SpecRecord):
@@ -130,11 +151,17 @@ class LoaderSpec(SpecRecord):
     bytes_per_token: float | None = Field(
         default=None,
         gt=0,
+        le=_MOST,
         description="Bytes that a token takes there. Default: 2, or 4 with a vocabulary over 65,536.",
     )
-    file_mib: float = Field(default=1024, gt=0, description="Size of a file in MiB. Default: 1024.")
+    file_mib: float = Field(default=1024, gt=0, le=_MOST, description="Size of a file in MiB. Default: 1024.")
     workers: int = Field(
         default=2, ge=0, le=1024, description="Processes that load data for each accelerator. Default: 2."
+    )
+    tokenize: Literal["none", "before", "while-training"] = Field(
+        default="none",
+        description="When text is made into tokens: not at all, as the data are tokens; once before the run, on a"
+        " server that is paid for; or while it trains, by its nodes. Default: none.",
     )
 
 
@@ -163,6 +190,19 @@ class RunWishes(SpecRecord):
     nodes: int | None = Field(default=None, ge=1, description="How many of its nodes. Default: all that it may have.")
     checkpoint: CheckpointSpec | None = Field(default=None, description="How it saves its state. Default: not said.")
     loader: LoaderSpec | None = Field(default=None, description="How it reads its data. Default: not said.")
+    download_gb: float = Field(
+        default=DOWNLOAD_GB,
+        ge=0,
+        le=_MOST,
+        description="GB that each machine downloads through the NAT gateway when it starts, container images and"
+        " packages. Default: 10, a large image.",
+    )
+    usd_total_max: float | None = Field(
+        default=None,
+        gt=0,
+        description="Most US dollars that the whole run may cost in any market that can give its nodes; `corral plan`"
+        " refuses more. Default: no limit.",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,6 +226,8 @@ class RunSpec:
     efa: bool
     checkpoint: CheckpointSpec | None
     loader: LoaderSpec | None
+    usd_total_max: float | None = None
+    download_gb: float = DOWNLOAD_GB
 
     @property
     def accelerators(self) -> int:

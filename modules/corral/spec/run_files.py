@@ -6,32 +6,31 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from corral.spec.errors import SpecError, SpecErrors
+from corral.spec.errors import SpecError
 from corral.spec.files import Environment
+from corral.spec.own_files import read_own_file
 from corral.spec.parse import Outcome, read_wishes
-from corral.spec.problems import shown
 from corral.spec.rules_run import RunSurroundings, batch_sequences, check, model_of
 from corral.spec.run import CheckpointSpec, LoaderSpec, RunSpec, RunWishes
-from corral.spec.yaml_parts import UNREADABLE, Torn
-from corral.spec.yaml_text import read_document
 
 
 def read_run(path: Path, environment: Environment) -> RunSpec:
     """The run that this file declares. Raises SpecErrors with every mistake in it."""
     where = str(path)
-    try:
-        document = read_document(path.read_bytes())
-    except OSError as error:
-        raise _error(where, f"cannot be read: {error.strerror} - name a run file") from None
-    torn = tuple(SpecError(file=where, path="", message=str(mistake)) for mistake in document.mistakes)
-    outcome = read_run_wishes(_fields(document.value, where, torn), where=where, environment=environment)
-    return Outcome(spec=outcome.spec, errors=(*torn, *outcome.errors)).checked()
+    raw, torn = read_own_file(path, "a run file", "model, tokens and sequence_length")
+    return read_run_wishes(raw, where=where, environment=environment, torn=torn).checked()
 
 
-def read_run_wishes(raw: Mapping[str, Any], *, where: str, environment: Environment) -> Outcome[RunSpec]:
-    """The run that this raw data declares, or None, and every mistake in it; `where` names its file in errors."""
+def read_run_wishes(
+    raw: Mapping[str, Any], *, where: str, environment: Environment, torn: tuple[SpecError, ...] = ()
+) -> Outcome[RunSpec]:
+    """The run that this raw data declares, or None, and every mistake in it, those of its YAML first.
+
+    `where` names its file in errors. Where the YAML is torn, a field that is needed may be missing without a word.
+    """
     around = RunSurroundings(base=environment.base, cluster=environment.cluster, catalogue=environment.catalogue)
-    wishes, errors = read_wishes(RunWishes, raw, where, lambda wishes: check(wishes, around))
+    wishes, found = read_wishes(RunWishes, raw, where, lambda wishes: check(wishes, around))
+    errors = (*torn, *found)
     return Outcome(spec=None if errors or wishes is None else _settled(wishes, where, around), errors=errors)
 
 
@@ -54,6 +53,8 @@ def _settled(wishes: RunWishes, where: str, around: RunSurroundings) -> RunSpec:
         efa=bool(machine.efa_maximum) and queue.efa != "off",
         checkpoint=_checkpoint(wishes.checkpoint, around),
         loader=_loader(wishes.loader, around),
+        usd_total_max=wishes.usd_total_max,
+        download_gb=wishes.download_gb,
     )
 
 
@@ -67,17 +68,3 @@ def _loader(wishes: LoaderSpec | None, around: RunSurroundings) -> LoaderSpec | 
     if wishes is None or wishes.source:
         return wishes
     return wishes.model_copy(update={"source": next(iter(around.file_systems), None)})
-
-
-def _fields(value: Any, where: str, torn: tuple[SpecError, ...]) -> Mapping[str, Any]:
-    if isinstance(value, dict):
-        return value
-    if value is UNREADABLE:
-        return Torn()
-    found = "is empty" if value is None else f"expected fields, found {shown(value)}"
-    message = f"{found} - a run file has fields such as model, tokens and sequence_length"
-    raise SpecErrors((*torn, SpecError(file=where, path="", message=message)))
-
-
-def _error(where: str, message: str) -> SpecErrors:
-    return SpecErrors([SpecError(file=where, path="", message=message)])

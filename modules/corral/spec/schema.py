@@ -13,6 +13,7 @@ from corral.catalog.models import models
 from corral.catalog.project import Catalogue, shipped_catalogue
 from corral.catalog.regions import regions
 from corral.spec.base import BaseWishes
+from corral.spec.buy import BuySpec
 from corral.spec.cluster import ClusterWishes
 from corral.spec.run import CHOOSE, RunWishes
 
@@ -61,6 +62,15 @@ def run_schema() -> Mapping[str, Any]:
         "title": "corral: a run file",
         **schema,
         "anyOf": [{"required": ["model"]}, {"required": ["shape"]}],
+    }
+
+
+def buy_schema() -> Mapping[str, Any]:
+    """The schema of a file of hardware to buy. Queues, and which figures are needed, only the rules know."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "corral: a file of hardware to buy",
+        **_for_editors(BuySpec.model_json_schema(by_alias=True)),
     }
 
 

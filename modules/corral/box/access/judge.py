@@ -110,19 +110,25 @@ def _is_meant(statement: Document, element: str, text: str, *, ignore_case: bool
 
 
 def _holds(operator: str, key: str, values: Sequence[Any], context: Mapping[str, str]) -> bool:
-    """One line of a condition. A key that the call does not have is only good for a negation and for ...IfExists."""
-    name = operator.removesuffix("IfExists")
+    """One line of a condition. A key that the call does not have is only good for a negation and for ...IfExists.
+
+    A key has one value here, so that of several all or any is the same, but for none: all of none hold, any does not.
+    """
+    quantity, _, plain = operator.rpartition(":")
+    name = plain.removesuffix("IfExists")
     found = context.get(key.lower())
+    if quantity and found is None and name != "Null":
+        return quantity == "ForAllValues"
     given = [str(value).lower() if isinstance(value, bool) else str(value) for value in values]
     if any("${" in value for value in given):
         raise NotImplementedError(f"the policy variable in {given}")
     if name == "Null":
         return (found is None) == (given == ["true"])
-    if name not in _OPERATORS:
+    if name not in _OPERATORS or quantity not in ("", "ForAllValues", "ForAnyValue"):
         raise NotImplementedError(f"the condition operator {operator} in a policy")
     negated, compare = _OPERATORS[name]
     if found is None:
-        return negated or name != operator
+        return negated or name != plain
     return any(compare(value, found) for value in given) != negated
 
 

@@ -9,26 +9,26 @@ from corral.forecast.training.layout import Recompute, Sharding
 from corral.forecast.training.traffic import activation_bytes_per_token, score_bytes_per_token, weight_bytes
 
 _GRADIENT = 4  # bytes of one on its way to the host
-_TRAINING = 3  # forward once, backward twice as much
+TRAINING = 3  # forward once, backward twice as much, in FLOPs and in bytes
 _LOGIT_TRAFFIC = 24  # bytes of a logit, read and written in fp32 by softmax, loss and their gradient
 
 
 def products_s(job: Job) -> float:
     """Matrix products: 6 FLOPs for each parameter and token. Those of experts reach a smaller share."""
     shape = job.shape
-    experts = min(shape.mlps_in_use * shape.mlp_matmul, shape.layer_matmul) if shape.is_moe else 0.0
+    experts = min(shape.routed_matmul, shape.layer_matmul)
     work = shape.layer_matmul - experts + experts / training_constants().expert_share
-    return 2 * _TRAINING * work * job.tokens / job.layout.tp / job.product_flops
+    return 2 * TRAINING * work * job.tokens / job.layout.tp / job.product_flops
 
 
 def attention_s(job: Job) -> float:
     """The core of attention."""
-    return _TRAINING * _attention_forward_s(job)
+    return TRAINING * _attention_forward_s(job)
 
 
 def memory_bound_s(job: Job) -> float:
     """What only moves data: norms, sums, activations, weights and their gradients."""
-    moved = _TRAINING * _moved_forward(job) + weight_bytes(
+    moved = TRAINING * _moved_forward(job) + weight_bytes(
         job.shape, job.layout, size=job.number_bytes, narrow=job.narrow
     )
     return moved / memory_rate(job)
@@ -36,7 +36,7 @@ def memory_bound_s(job: Job) -> float:
 
 def recompute_s(job: Job) -> float:
     """What is done a second time."""
-    forward = products_s(job) / _TRAINING
+    forward = products_s(job) / TRAINING
     moved = _moved_forward(job) / memory_rate(job)
     match job.layout.recompute:
         case Recompute.NONE:
@@ -51,9 +51,17 @@ def recompute_s(job: Job) -> float:
 
 def head_s(job: Job) -> float:
     """The output layer and the loss of one micro-batch, on the last stage; always in 16 bits."""
-    flops = 2 * _TRAINING * job.shape.embedding * job.tokens / job.layout.tp
-    moved = _LOGIT_TRAFFIC * job.shape.vocabulary * job.tokens / job.layout.tp
-    return flops / job.wide_flops + moved / memory_rate(job)
+    return head_flops(job) / job.wide_flops + head_bytes(job) / memory_rate(job)
+
+
+def head_flops(job: Job) -> float:
+    """FLOPs of that."""
+    return 2 * TRAINING * job.shape.embedding * job.tokens / job.layout.tp
+
+
+def head_bytes(job: Job) -> float:
+    """Bytes that its logits move."""
+    return _LOGIT_TRAFFIC * job.shape.vocabulary * job.tokens / job.layout.tp
 
 
 def optimizer_s(job: Job) -> float:
@@ -85,10 +93,10 @@ def _moved_forward(job: Job) -> float:
 
 def _attention_forward_s(job: Job) -> float:
     """Flash attention does the half that is not masked; without it, all scores are computed, written and read."""
-    constants, tp = training_constants(), job.layout.tp
+    tp = job.layout.tp
     flops = attention_flops(job.shape, job.seq_len, causal=job.fused_attention) * job.tokens / tp
     if job.fused_attention:
-        return flops / (job.wide_flops * constants.attention_share) * _unevenness(job)
+        return flops / job.attention_flops * _unevenness(job)
     moved = score_bytes_per_token(job.shape, job.layout, job.seq_len) * job.tokens
     return flops / job.wide_flops + moved / memory_rate(job)
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import replace
 
 from corral.catalog.accelerators import AcceleratorModel, accelerator_of
 from corral.catalog.instances import InstanceType
-from corral.catalog.models import TransformerModel
+from corral.catalog.training_constants import training_constants
 from corral.forecast.training.job import Job, Precision
 from corral.forecast.training.layout import Layout, Recompute, Sharding
 from corral.forecast.training.network import machine_of
 from corral.forecast.training.open_job import OpenJob
-from corral.forecast.training.shape import ModelShape
 from corral.spec.rules_layout import data_ranks
 from corral.spec.run import LayoutSpec, RunSpec
 
@@ -25,7 +24,7 @@ def open_job_of(run: RunSpec) -> OpenJob:
     machine, model = run.machine, _accelerator(run.machine)
     count = machine.accelerator.count if machine.accelerator else 1
     return OpenJob(
-        shape=shape_of(run.model),
+        shape=run.model,
         machine=machine_of(model, machine.network_gbps / count),
         nodes=run.nodes,
         per_node=count,
@@ -36,11 +35,6 @@ def open_job_of(run: RunSpec) -> OpenJob:
         efa=run.efa,
         offload_optimizer=run.offload_optimizer,
     )
-
-
-def shape_of(model: TransformerModel) -> ModelShape:
-    """The shape of a model of the catalogue, or of one's own."""
-    return ModelShape(**{field.name: getattr(model, field.name) for field in fields(ModelShape)})
 
 
 def layout_of(spec: LayoutSpec, accelerators: int) -> Layout:
@@ -72,6 +66,12 @@ def assumptions(run: RunSpec, job: Job) -> Iterator[str]:
         yield "zero2 with several micro-batches: gradients are taken to be reduced once a step, which is too fast"
     if run.offload_optimizer:
         yield "the host's links and memory are figures that nobody measured for this"
+    own = model.attention_share.get(model.width(job.precision.bits))
+    if own is not None and own < training_constants().attention_share:
+        yield (
+            f"attention as the published runs had it, mostly FlashAttention-2: one that uses what {model.name} has is"
+            " faster"
+        )
 
 
 def _accelerator(machine: InstanceType) -> AcceleratorModel:

@@ -30,7 +30,7 @@ def context_s(job: Job) -> float:
     layout, constants = job.layout, training_constants()
     if layout.cp <= 1:
         return 0.0
-    size = 2 * job.number_bytes * job.tokens * job.shape.kv_heads * job.shape.head_dim / layout.tp
+    size = job.number_bytes * job.tokens * job.shape.key_value_width / layout.tp
     within = layout.tp * layout.cp <= job.machine.accelerator.link_domain
     sent = 3 * (layout.cp - 1) * job.machine.send_s(size, within=within)
     return max(sent * constants.slowed, sent - attention_s(job) * constants.context_hidden)
@@ -48,7 +48,8 @@ def expert_s(job: Job) -> float:
     size = job.number_bytes * job.tokens / layout.tp * shape.hidden
     exchange = 4 * job.machine.all_to_all_s(size, shape.top_k, group, once_a_node=not job.efa)
     if job.efa and group.across > 1:
-        return fixed + constants.routing_efa_s + exchange * (1 - constants.expert_hidden_efa)
+        hidden = {None: constants.expert_hidden_efa, True: constants.expert_overlapped_efa, False: 0.0}
+        return fixed + (constants.routing_efa_s + exchange) * (1 - hidden[job.expert_overlap])
     return fixed + exchange * (1 - constants.expert_hidden)
 
 
@@ -90,13 +91,24 @@ def reduction_s(job: Job, micro_batch_s: float) -> float:
     layout, shape = job.layout, job.shape
     if layout.sharding.of_parameters:
         return 0.0
-    shared = (shape.layers * shape.shared_layer_parameters + shape.embedding) / layout.tp / layout.pp
+    shared = _shared_parameters(job)
     experts = shape.layers * shape.expert_parameters / layout.expert_ranks / layout.pp
     sent = _reduced_s(job, shared, layout.dp * layout.cp, layout.tp)
     sent += _reduced_s(job, experts, layout.expert_copies, layout.expert_ranks)
     if layout.sharding is Sharding.NONE:
         return sent
     return max(training_constants().slowed * sent, sent - micro_batch_s)
+
+
+def gradient_bytes(job: Job) -> float:
+    """What a rank reduces with its data and context ranks in a step: fp32 gradients of all that is no expert."""
+    return _FULL * _shared_parameters(job)
+
+
+def _shared_parameters(job: Job) -> float:
+    """Parameters of a rank that are no expert's; its stage is an average one."""
+    shape, layout = job.shape, job.layout
+    return (shape.layers * shape.shared_layer_parameters + shape.embedding) / layout.tp / layout.pp
 
 
 def _reduced_s(job: Job, parameters: float, ranks: float, stride: float) -> float:

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
+from corral.catalog.transformer import TransformerModel
 from corral.forecast.training.layout import Recompute
-from corral.forecast.training.shape import ModelShape
 
 _TRAINING = 3  # forward once, backward twice: with respect to the inputs and to the weights
-_PRODUCTS = 2  # of attention: queries with keys, weights with values
 
 
-def attention_flops(shape: ModelShape, seq_len: float, *, causal: bool = False) -> float:
+def attention_flops(shape: TransformerModel, seq_len: float, *, causal: bool = False) -> float:
     """Forward FLOPs of one token in the attention core of one layer; `causal` counts what is not masked, one half.
 
-    4 a d s: PaLM (arXiv:2204.02311) appendix B, without its factor 3 for training.
+    4 a d s: PaLM (arXiv:2204.02311) appendix B, without its factor 3 for training. Latent queries and keys are wider.
     """
-    return _PRODUCTS * 2 * shape.heads * shape.head_dim * seq_len * (0.5 if causal else 1)
+    return 2 * (shape.query_width + shape.value_width) * seq_len * (0.5 if causal else 1)
 
 
-def model_flops_per_token(shape: ModelShape, seq_len: float, *, causal: bool = False) -> float:
+def model_flops_per_token(shape: TransformerModel, seq_len: float, *, causal: bool = False) -> float:
     """6 W + 12 L a d s, or 6 W + 6 L a d s if causal: what MFU counts, no recomputation. PaLM, appendix B."""
     attention = shape.layers * attention_flops(shape, seq_len, causal=causal)
     return _TRAINING * (2 * shape.matmul_parameters + attention)
 
 
-def recomputed_flops(shape: ModelShape, seq_len: float, recompute: Recompute, *, causal: bool = False) -> float:
+def recomputed_flops(shape: TransformerModel, seq_len: float, recompute: Recompute, *, causal: bool = False) -> float:
     """FLOPs of one token in one layer that are done a second time."""
     attention = attention_flops(shape, seq_len, causal=causal)
     match recompute:
@@ -37,13 +36,15 @@ def recomputed_flops(shape: ModelShape, seq_len: float, recompute: Recompute, *,
             return 2 * shape.layer_matmul + attention
 
 
-def hardware_flops_per_token(shape: ModelShape, seq_len: float, recompute: Recompute, *, causal: bool = False) -> float:
+def hardware_flops_per_token(
+    shape: TransformerModel, seq_len: float, recompute: Recompute, *, causal: bool = False
+) -> float:
     """Model FLOPs and the recomputed ones: what HFU counts. With FULL, 96 B s L h^2 (...) of Narayanan et al. eq. 3."""
     again = shape.layers * recomputed_flops(shape, seq_len, recompute, causal=causal)
     return model_flops_per_token(shape, seq_len, causal=causal) + again
 
 
-def six_n_flops_per_token(shape: ModelShape) -> float:
+def six_n_flops_per_token(shape: TransformerModel) -> float:
     """6 N, N the active parameters: the rule of thumb, which leaves out attention."""
     return 6 * shape.active_parameters
 

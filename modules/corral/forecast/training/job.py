@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from corral.catalog.training_constants import training_constants
+from corral.catalog.transformer import TransformerModel
 from corral.forecast.training.layout import Layout
 from corral.forecast.training.network import Machine
-from corral.forecast.training.shape import ModelShape
 
 
 class Precision(StrEnum):
@@ -33,11 +34,12 @@ class Job:
     """One run: what is trained, how it is laid out, on what. `global_batch` is in sequences.
 
     `fused_attention`: flash attention, which never writes the scores. `efa`: nodes are joined by it, where libraries
-    for mixtures of experts (DeepEP) do not run and every token is sent once for each expert. `offload_optimizer`: the
+    for mixtures of experts (DeepEP) do not run and every token is sent once for each expert. `expert_overlap`: whether
+    there the exchange among experts goes on behind other work, None where nobody says. `offload_optimizer`: the
     host has the optimizer's state and steps it.
     """
 
-    shape: ModelShape
+    shape: TransformerModel
     layout: Layout
     machine: Machine
     seq_len: int
@@ -45,6 +47,7 @@ class Job:
     precision: Precision
     fused_attention: bool = True
     efa: bool = False
+    expert_overlap: bool | None = None
     offload_optimizer: bool = False
 
     @property
@@ -81,3 +84,10 @@ class Job:
     def wide_flops(self) -> float:
         """FLOP/s of large products in 16 bits, or in what all numbers have."""
         return self.machine.accelerator.reached_flops(max(16, self.precision.bits))
+
+    @property
+    def attention_flops(self) -> float:
+        """FLOP/s of flash attention, for the part that is not masked."""
+        accelerator = self.machine.accelerator
+        share = accelerator.attention_share.get(accelerator.width(self.precision.bits))
+        return self.wide_flops * (training_constants().attention_share if share is None else share)

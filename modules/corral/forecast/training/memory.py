@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from corral.catalog.transformer import TransformerModel
 from corral.forecast.training.layout import Layout, Recompute
-from corral.forecast.training.shape import ModelShape
 from corral.forecast.training.state import StateBytes
 
 GIB = 2**30
@@ -50,7 +50,7 @@ class Memory:
 
 
 def memory_of(
-    shape: ModelShape,
+    shape: TransformerModel,
     layout: Layout,
     seq_len: int,
     *,
@@ -77,7 +77,7 @@ def static_bytes(parameters: float, state: StateBytes, layout: Layout, ranks: fl
     )
 
 
-def stage_parameters(shape: ModelShape, layout: Layout, stage: int) -> tuple[float, float]:
+def stage_parameters(shape: TransformerModel, layout: Layout, stage: int) -> tuple[float, float]:
     """Parameters of one tensor-parallel rank of a stage: those that all data ranks share, and routed experts.
 
     Layers are divided by t p; the embedding is on the first stage, the output layer on the last one.
@@ -89,34 +89,33 @@ def stage_parameters(shape: ModelShape, layout: Layout, stage: int) -> tuple[flo
 
 
 def layer_activation_bytes(
-    shape: ModelShape, layout: Layout, seq_len: float, recompute: Recompute, *, quadratic: bool = True
+    shape: TransformerModel, layout: Layout, seq_len: float, recompute: Recompute, *, quadratic: bool = True
 ) -> float:
     """Bytes that the backward pass of one layer keeps for a micro-batch, in 16-bit numbers.
 
     Korthikanti et al. (arXiv:2205.05198), Table 2: sbh (10 + 24/t + 5as/(ht)); with sequence parallelism sbh/t (34 +
-    5as/h); selective: without the 5as term; full: 2 sbh. Here 34 h is 18 h + 4 f, for gated MLPs
-    without dropout 16 h + 6 f (a fused SwiGLU keeps what it read, 4 f, and what it wrote); keys and values shrink with
-    grouped queries. `quadratic`: attention keeps its s x s scores (not flash attention).
+    5as/h); selective: without the 5as term; full: 2 sbh. Here 34 h is 18 h + 4 f, for gated MLPs without dropout
+    16 h + 6 f (a fused SwiGLU keeps what it read, 4 f, and what it wrote); queries, keys and values have 8 h of it
+    where heads are as wide as h and no keys are grouped. `quadratic`: attention keeps its s x s scores (not flash
+    attention).
     """
     tokens = seq_len / layout.cp * layout.micro_batch
     h, tp = shape.hidden, layout.tp
     if recompute is Recompute.FULL:
         return tokens * 2 * h / (tp if layout.sequence_parallel else 1)
-    heads = shape.heads * shape.head_dim
-    less = 4 * (heads - shape.kv_heads * shape.head_dim)  # K and V, of two bytes each
     wide, narrow = (_GATED, 8) if shape.gated else (_PLAIN, 10)  # GPT's dropout keeps two masks of a byte
-    mlp = shape.mlps_in_use * shape.ffn * wide
+    mlp = shape.mlp_width_in_use * wide
     if recompute is Recompute.OPERATORS:  # the input, what attention gave, and half of what the products gave
-        products = shape.mlps_in_use * shape.ffn * (2 if shape.gated else 1)
-        kept = 2 * h + 2 * heads + h + heads - less / 2 + products
+        products = shape.mlp_width_in_use * (2 if shape.gated else 1)
+        kept = 2 * h + 2 * shape.value_width + h + shape.key_value_width - shape.value_width + products
         return tokens * kept / tp
-    split = 8 * h + mlp - less
+    split = 2 * (shape.query_width + shape.key_value_width + shape.value_width + shape.latent_width) + mlp
     whole = narrow * h / (tp if layout.sequence_parallel else 1)
     scores = 5 * shape.heads * seq_len / tp if quadratic and recompute is Recompute.NONE else 0.0
     return tokens * (whole + split / tp + scores)
 
 
-def layers_in_flight(shape: ModelShape, layout: Layout, micro_batches: int) -> float:
+def layers_in_flight(shape: TransformerModel, layout: Layout, micro_batches: int) -> float:
     """Layers whose activations the first stage holds: L, times 1 + (p-1)/(p v) if interleaved (Korthikanti et al.).
 
     A stage never holds more micro-batches than there are.
@@ -126,14 +125,14 @@ def layers_in_flight(shape: ModelShape, layout: Layout, micro_batches: int) -> f
     return shape.layers * ahead * min(1.0, micro_batches / p)
 
 
-def logits_bytes(shape: ModelShape, layout: Layout, seq_len: float) -> float:
+def logits_bytes(shape: TransformerModel, layout: Layout, seq_len: float) -> float:
     """fp32 logits of a micro-batch, their log-probabilities and their gradient, on the last stage: 3 x 4 s b V / t."""
     tokens = seq_len / layout.cp * layout.micro_batch
     return _LOGITS * _FP32 * tokens * shape.vocabulary / layout.tp
 
 
 def _stage(
-    shape: ModelShape,
+    shape: TransformerModel,
     layout: Layout,
     seq_len: int,
     state: StateBytes,
@@ -175,7 +174,7 @@ def _stage(
     )
 
 
-def _gathered(shape: ModelShape, layout: Layout, numbers: float) -> float:
+def _gathered(shape: TransformerModel, layout: Layout, numbers: float) -> float:
     """Layers that ZeRO-3 has made whole: weights of two and the gradients of one, of so many bytes each.
 
     In a pipeline all layers of the stage stay whole until the step ends, with their gradients in fp32.

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from corral.catalog.models import stage_layers
+from corral.catalog.transformer import TransformerModel
 from corral.forecast.training.fit import job_memory
 from corral.forecast.training.job import Job, Precision
 from corral.forecast.training.layout import Layout, Recompute, Sharding
 from corral.forecast.training.memory import GIB, Memory
 from corral.forecast.training.network import Machine
-from corral.forecast.training.shape import ModelShape
 from corral.forecast.training.state import usual_state
 
 _MOST_MICRO_BATCH = 16  # sequences; more than any published run of several gave to one accelerator
@@ -27,7 +27,7 @@ RECOMPUTES = (Recompute.NONE, Recompute.OPERATORS, Recompute.FULL)
 class OpenJob:
     """A job whose layout is open. `per_node` accelerators of a node, `host_gib` of its memory for each of them."""
 
-    shape: ModelShape
+    shape: TransformerModel
     machine: Machine
     nodes: int
     per_node: int

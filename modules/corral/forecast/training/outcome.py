@@ -6,10 +6,10 @@ Interruptions, checkpoints and loading are not in it: these are hours in which n
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from corral.forecast.training.certainty import Certainty, certainty_of
-from corral.forecast.training.choose import Choice, choose, fits_somehow
+from corral.forecast.training.choose import Choice, choose
 from corral.forecast.training.declared import assumptions, layout_of, open_job_of
 from corral.forecast.training.fit import first_change
 from corral.forecast.training.flops import hardware_flops_per_token
@@ -18,6 +18,7 @@ from corral.forecast.training.layout import Layout
 from corral.forecast.training.memory import Memory
 from corral.forecast.training.open_job import OpenJob, largest_micro_batch
 from corral.forecast.training.reasons import bound_by, communication_warning, memory_warning
+from corral.forecast.training.scaling import on_the_fewest
 from corral.forecast.training.speed import Speed, accelerator_hours, forecast_speed, parallel_efficiency
 from corral.forecast.training.state import usual_state
 from corral.spec.errors import SpecError, SpecErrors
@@ -100,7 +101,8 @@ def forecast_run(run: RunSpec) -> RunForecast:
     hours = accelerator_hours(speed, run.tokens)
     each, peak = speed.tokens_per_s_per_accelerator, job.machine.accelerator.peak_flops(16)
     limit = job.machine.accelerator.memory_gib
-    warnings = (communication_warning(speed.parts), memory_warning(memory.total_gib, limit))
+    slow = communication_warning(speed.parts) if missing <= 0 else None  # of no use where it does not fit
+    warnings = (slow, memory_warning(memory.total_gib, limit))
     return RunForecast(
         run=run,
         job=job,
@@ -147,12 +149,8 @@ def _change(job: Job, choice: Choice | None) -> str | None:
 
 def _efficiency(job: OpenJob, speed: Speed) -> Efficiency | None:
     """Against the fastest layout on the fewest nodes, of 1, 2, 4 and so on, that the same batch fits."""
-    nodes = 1
-    while nodes < job.nodes:
-        fewer = replace(job, nodes=nodes)
-        best = choose(fewer, others=0).best if fits_somehow(fewer) else None
-        if best:
-            alone = forecast_speed(fewer.laid_out(best.layout))
-            return Efficiency(nodes=nodes, share=parallel_efficiency(alone, speed))
-        nodes *= 2
+    fewest = on_the_fewest(job)
+    if fewest:
+        nodes, alone = fewest
+        return Efficiency(nodes=nodes, share=parallel_efficiency(alone, speed))
     return Efficiency(nodes=job.nodes, share=1.0)

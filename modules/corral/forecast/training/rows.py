@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -32,10 +33,13 @@ COLUMNS = (
     "precision",
     "system",
     "recompute",
+    "note",
     "tokens_per_s_per_accelerator",
 )
 _MOST = 1e9  # nothing that a row counts is more
 _DIGITS = 10  # of that
+_NOTHING = ("n/a", "na", "-", "?", "unknown")
+_THOUSANDS = re.compile(r"\d{1,3}(,\d{3})+(\.\d+)?")
 _SHOWN = 40  # letters of a cell that a message repeats
 
 
@@ -55,12 +59,13 @@ class Row:
         self.errors.append(SpecError(file=f"{self.file}:{self.line}", path=where, message=message))
 
     def text(self, column: str) -> str:
-        """The cell, without blanks around it; empty where the table has no such cell."""
-        return self.cells.get(column, "").strip()
+        """The cell, without blanks around it; empty where the table has no such cell, or says that it has nothing."""
+        text = self.cells.get(column, "").strip()
+        return "" if text.lower() in _NOTHING else text
 
     def whole(self, column: str, default: int) -> int:
         """A whole number from 1 on; `default` where nothing stands."""
-        text = self.text(column)
+        text = _plain(self.text(column))
         if not text:
             return default
         if not text.isascii() or not text.isdigit() or len(text) > _DIGITS or not 1 <= int(text) <= _MOST:
@@ -74,7 +79,7 @@ class Row:
 
     def number(self, column: str) -> float | None:
         """A positive number; None where nothing stands."""
-        text = self.text(column)
+        text = _plain(self.text(column))
         if not text:
             return None
         try:
@@ -99,6 +104,11 @@ def read_rows(text: str, file: str) -> tuple[Row, ...]:
     if not rows:
         raise _one(file, "", "holds no run, only the names of the columns")
     return rows
+
+
+def _plain(text: str) -> str:
+    """Without the commas between its thousands."""
+    return text.replace(",", "") if _THOUSANDS.fullmatch(text) else text
 
 
 def _short(text: str) -> str:

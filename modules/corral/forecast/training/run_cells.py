@@ -4,20 +4,32 @@ from __future__ import annotations
 
 from corral.catalog.accelerators import AcceleratorModel, accelerators, find_accelerator
 from corral.catalog.instances import instance_types
+from corral.catalog.models import models
 from corral.catalog.names import UnknownName, suggestion
+from corral.catalog.transformer import TransformerModel
 from corral.forecast.training.job import Precision
 from corral.forecast.training.layout import Layout, Recompute, Sharding
 from corral.forecast.training.rows import Row
-from corral.forecast.training.shape import ModelShape
 
 _PRECISIONS = {  # what the cell has in it, the first that fits: `bf16 + fp8` multiplies in 8 bits
     "fp4": Precision.FP4,
     "fp8": Precision.FP8,
+    "float8": Precision.FP8,
+    "e4m3": Precision.FP8,
     "bf16": Precision.BF16,
+    "bfloat16": Precision.BF16,
     "fp16": Precision.FP16,
+    "float16": Precision.FP16,
+    "tf32": Precision.FP32,
+    "fp32": Precision.FP32,
+    "float32": Precision.FP32,
 }
-_SHARDINGS = {  # what the cell has in it, the first that fits
+_SHARDINGS = {  # what the cell has in it, the first that fits; the words of PyTorch are among them
     "not re-sharded": Sharding.ZERO2,
+    "shard_grad_op": Sharding.ZERO2,
+    "full_shard": Sharding.ZERO3,
+    "hybrid_shard": Sharding.ZERO3,
+    "stage 3": Sharding.DEEPSPEED_ZERO3,
     "fsdp": Sharding.ZERO3,
     "hsdp": Sharding.ZERO3,
     "2d": Sharding.ZERO3,
@@ -28,13 +40,26 @@ _SHARDINGS = {  # what the cell has in it, the first that fits
     "ddp": Sharding.NONE,
     "none": Sharding.NONE,
 }
-_RECOMPUTES = {"": Recompute.NONE, **{mode.value: mode for mode in Recompute}}
+_RECOMPUTES = {
+    "": Recompute.NONE,
+    "false": Recompute.NONE,
+    "true": Recompute.FULL,
+    **{mode.value: mode for mode in Recompute},
+}
+_OVERLAPS = {"overlap on": True, "overlap off": False}
+_YES, _NO = ("1", "true", "yes"), ("0", "false", "no")
 
 
 def is_aws(row: Row) -> bool:
     """Whether the run's machines are EC2 instances: `p5.48xlarge`."""
     families = {family for model in accelerators().values() for family in model.on_aws}
     return row.text("system").partition(".")[0] in families
+
+
+def overlap_of(row: Row) -> bool | None:
+    """Whether the exchange among experts overlaps other work, as the row's note says; None where it does not."""
+    note = row.text("note").lower()
+    return next((state for words, state in _OVERLAPS.items() if words in note), None)
 
 
 def machine_gbps(row: Row) -> float | None:
@@ -45,17 +70,18 @@ def machine_gbps(row: Row) -> float | None:
     return machine.network_gbps / machine.accelerator.count
 
 
-def shape_of(row: Row) -> ModelShape:
+def shape_of(row: Row) -> TransformerModel:
     hidden, heads = row.whole("hidden", 1), row.whole("heads", 1)
-    gated = row.text("gated_mlp")
-    if gated not in ("", "0", "1"):
+    gated = row.text("gated_mlp").lower()
+    if gated not in ("", *_YES, *_NO):
         row.wrong("gated_mlp", f"{gated!r} is neither 0 nor 1")
     active = row.number("active_params_b")
     experts, top_k = row.count("experts"), row.count("top_k")
     if experts and not 1 <= top_k <= experts:
         row.wrong("top_k", f"{top_k} of {experts} experts - from 1 to {experts}")
-    plain = gated == "0"
-    return ModelShape(
+    plain = gated in _NO
+    known = models().get(row.text("model"))  # no column has what latent attention and dense layers of a mixture are
+    return TransformerModel(
         name=row.text("model"),
         layers=row.whole("layers", 1),
         hidden=hidden,
@@ -69,6 +95,10 @@ def shape_of(row: Row) -> ModelShape:
         biases=plain,
         experts=experts,
         top_k=top_k,
+        shared=known.shared if known else 0,
+        dense_layers=known.dense_layers if known else 0,
+        dense_ffn=known.dense_ffn if known else 0,
+        latent=known.latent if known else None,
         active=active * 1e9 if active and experts else None,
     )
 
@@ -109,7 +139,7 @@ def _recompute(row: Row, sharding: Sharding) -> Recompute:
     text = row.text("recompute").lower()
     word = text.partition(" ")[0]
     if word not in _RECOMPUTES:
-        row.wrong("recompute", f"{text!r} is not known - {suggestion(text, [name for name in _RECOMPUTES if name])}")
+        row.wrong("recompute", f"{text!r} is not known - {suggestion(text, [mode.value for mode in Recompute])}")
     mode = _RECOMPUTES.get(word, Recompute.NONE)
     return Recompute.OPERATORS if mode is Recompute.SELECTIVE and sharding is Sharding.ZERO3 else mode
 

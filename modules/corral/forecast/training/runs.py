@@ -5,17 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from corral.forecast.training.fit import fits, largest_micro_batch
+from corral.forecast.training.fit import fits, job_memory, largest_micro_batch
 from corral.forecast.training.job import Job
-from corral.forecast.training.layout import Sharding
+from corral.forecast.training.layout import Recompute, Sharding
 from corral.forecast.training.network import machine_of
 from corral.forecast.training.rows import REQUIRED, Row, read_rows
-from corral.forecast.training.run_cells import is_aws, layout_of, machine_gbps, model_of, precision_of, shape_of
+from corral.forecast.training.run_cells import (
+    is_aws,
+    layout_of,
+    machine_gbps,
+    model_of,
+    overlap_of,
+    precision_of,
+    shape_of,
+)
 from corral.forecast.training.speed import forecast_speed
 from corral.forecast.training.state import MIXED, PURE_BF16, StateBytes
-from corral.spec.errors import SpecErrors
+from corral.spec.errors import SpecError, SpecErrors
 
 _MOST_BUBBLE = 0.3  # of the work: nobody lets so much of a cluster idle where schedules can be interleaved
+_SURELY_TOO_LARGE = 1.5  # of an accelerator's memory: the formulas of memory are not that far off for layouts that ran
+_MODES = {
+    Recompute.NONE: "none",
+    Recompute.OPERATORS: "operators, as it would not fit",
+    Recompute.FULL: "all, as it would not fit",
+}
 _MOST_MICRO_BATCH = 16  # sequences; more than any published run of several gave to one accelerator
 
 
@@ -38,14 +52,31 @@ class PublishedRun:
         return not self.job.shape.is_moe and self.job.precision.bits == 16
 
 
-def parse_runs(text: str, file: str) -> tuple[PublishedRun, ...]:
-    """The runs of a table like training_runs.csv, in its order. Raises SpecErrors with every mistake of every row."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedRuns:
+    """The runs of a table, in its order, and every mistake of the rows that are no run for that."""
+
+    runs: tuple[PublishedRun, ...]
+    mistakes: tuple[SpecError, ...]
+
+
+def readable_runs(text: str, file: str) -> PublishedRuns:
+    """The runs of a table like training_runs.csv that can be read. Raises SpecErrors where it is no such table."""
     rows = read_rows(text, file)
     runs = [_run(row) for row in rows]
     _check_names(rows)
-    if errors := [error for row in rows for error in row.errors]:
-        raise SpecErrors(errors)
-    return tuple(run for run in runs if run is not None)
+    return PublishedRuns(
+        runs=tuple(run for run, row in zip(runs, rows, strict=True) if run is not None and not row.errors),
+        mistakes=tuple(error for row in rows for error in row.errors),
+    )
+
+
+def parse_runs(text: str, file: str) -> tuple[PublishedRun, ...]:
+    """All runs of a table like training_runs.csv. Raises SpecErrors with every mistake of every row."""
+    found = readable_runs(text, file)
+    if found.mistakes:
+        raise SpecErrors(found.mistakes)
+    return found.runs
 
 
 def _check_names(rows: tuple[Row, ...]) -> None:
@@ -86,11 +117,12 @@ def _run(row: Row) -> PublishedRun | None:
         precision=precision,
         fused_attention=row.text("precision").lower() != "fp16",
         efa=is_aws(row),
+        expert_overlap=overlap_of(row),
     )
     if batch is not None and batch < layout.dp and row.text("dp"):
         row.wrong("global_batch_seqs", f"{batch:,.0f} sequences for {layout.dp:,} data-parallel ranks")
         return None
-    settled, assumed = _settled(row, job)
+    settled, assumed = _recomputing(row, *_settled(row, job))
     return PublishedRun(
         run_id=row.text("run_id"),
         job=settled,
@@ -100,9 +132,13 @@ def _run(row: Row) -> PublishedRun | None:
     )
 
 
+def _has_layout(row: Row) -> bool:
+    return any(row.text(column) for column in ("tp", "pp", "cp", "dp"))
+
+
 def _settled(row: Row, job: Job) -> tuple[Job, tuple[str, ...]]:
     """The job with what the row leaves open: a whole layout, a micro-batch; or with a batch that a pipeline divides."""
-    if not any(row.text(column) for column in ("tp", "pp", "cp", "dp")):
+    if not _has_layout(row):
         best = _fastest(job)
         return best, (f"layout not published: TP {best.layout.tp:g} and full sharding, the fastest that fits",)
     if not row.text("virtual_stages") and (job.layout.pp - 1) / job.micro_batches > _MOST_BUBBLE:
@@ -114,6 +150,17 @@ def _settled(row: Row, job: Job) -> tuple[Job, tuple[str, ...]]:
         split = replace(job, layout=replace(job.layout, micro_batch=1))
         return split, ("fewer micro-batches than pipeline stages: the local batch is split into single sequences",)
     return job, ()
+
+
+def _recomputing(row: Row, job: Job, assumed: tuple[str, ...]) -> tuple[Job, tuple[str, ...]]:
+    """The job with the least recomputation that it can have had, where the row does not say which it had."""
+    if row.text("recompute"):
+        return job, assumed
+    for mode in (Recompute.NONE, Recompute.OPERATORS, Recompute.FULL):
+        tried = replace(job, layout=replace(job.layout, recompute=mode))
+        if job_memory(tried, _state(tried)).total_gib <= _SURELY_TOO_LARGE * job.machine.accelerator.memory_gib:
+            break
+    return tried, (*assumed, f"recomputation not published: {_MODES[mode]}")
 
 
 def _fastest(job: Job) -> Job:
@@ -147,9 +194,7 @@ def _unsaid(row: Row, batch: float | None, network: float | None, job: Job) -> I
         yield f"micro-batch not published: {job.layout.micro_batch:g}"
     if not row.text("virtual_stages") and job.layout.pp > 1:
         yield f"virtual stages not published: {job.layout.virtual_stages}"
-    if not row.text("recompute"):
-        yield "recomputation not published: none"
-    if not row.text("sharding"):
+    if not row.text("sharding") and _has_layout(row):
         yield "sharding not published: the optimizer"
     if not job.fused_attention:
         yield "fp16 means software before flash attention: attention writes its scores"

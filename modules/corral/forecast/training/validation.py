@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from statistics import median
 
 from corral.catalog.tables import read_text
@@ -11,7 +12,20 @@ from corral.forecast.training.job import Precision
 from corral.forecast.training.runs import PublishedRun, parse_runs
 from corral.forecast.training.speed import Speed, forecast_speed
 
-SHIPPED = "training_runs.csv"
+
+class Table(StrEnum):
+    """The tables of published runs that corral ships. The constants of the forecast were chosen on the first two."""
+
+    FIRST = "first"
+    SECOND = "second"
+    HELD_OUT = "held-out"
+
+    @property
+    def file(self) -> str:
+        """Its name among the catalogue's data."""
+        return {Table.FIRST: "training_runs.csv", Table.SECOND: "training_runs_second.csv"}.get(
+            self, "training_runs_held_out.csv"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +57,9 @@ class Errors:
     worst_run: str | None
 
 
-def shipped_runs() -> tuple[PublishedRun, ...]:
-    """The runs that corral ships."""
-    return parse_runs(read_text(SHIPPED), SHIPPED)
+def shipped_runs(table: Table = Table.FIRST) -> tuple[PublishedRun, ...]:
+    """The runs of a table that corral ships."""
+    return parse_runs(read_text(table.file), table.file)
 
 
 def compare(runs: Iterable[PublishedRun]) -> tuple[Comparison, ...]:

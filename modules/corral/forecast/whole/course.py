@@ -6,7 +6,7 @@ taken, from the lowest to where the highest begins.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from corral.catalog.power import effectiveness, network_part, server_of, training_load
@@ -19,9 +19,16 @@ from corral.forecast.power import Site, cluster_power
 from corral.forecast.prices import PriceList, Service
 from corral.forecast.reliability import CourseRange, course_range
 from corral.forecast.training.outcome import RunForecast
-from corral.forecast.whole.saving import Saving
+from corral.forecast.whole.crossing import WHAT as CROSSING
+from corral.forecast.whole.crossing import Flow, crossing_usd, flows
+from corral.forecast.whole.downloads import downloads_usd, downloads_what
+from corral.forecast.whole.elastic import WHAT as ELASTIC
+from corral.forecast.whole.elastic import elastic_usd
+from corral.forecast.whole.loading import tokenizing_of
+from corral.forecast.whole.saving import HOME, Saving
 from corral.model.cluster import ClusterPlan, QueuePlan
 from corral.model.markets import Market
+from corral.spec.run import BEFORE
 
 _HOURS_PER_DAY, _SECONDS_PER_DAY = 24, 86_400
 
@@ -63,6 +70,11 @@ class Course:
     source: str | None
 
     @property
+    def crossing(self) -> Usd | None:
+        """What of it is traffic between zones; None where that is not known."""
+        return next((charge.usd for charge in self.charges if charge.what == CROSSING), None)
+
+    @property
     def usd(self) -> Sum:
         """What the run costs in this market."""
         return Sum.of((charge.what, charge.usd) for charge in self.charges)
@@ -88,7 +100,7 @@ def courses(
 ) -> tuple[Course, ...]:
     """The run in each market of its queue, in the order in which they are tried."""
     queue = cluster.queue(run.run.queue)
-    return tuple(_course(run, saving, queue, one, cost, prices) for one in supplies(queue, prices, counts))
+    return tuple(_course(run, saving, cluster, one, cost, prices) for one in supplies(queue, prices, counts))
 
 
 def energy_of(run: RunForecast) -> Energy | None:
@@ -126,14 +138,18 @@ def any_band() -> SpotBand:
 
 
 def _course(
-    run: RunForecast, saving: Saving, queue: QueuePlan, supply: Supply, cost: CostForecast, prices: PriceList
+    run: RunForecast, saving: Saving, cluster: ClusterPlan, supply: Supply, cost: CostForecast, prices: PriceList
 ) -> Course:
     interruptions = interruptions_of(run, supply.market)
     interval = run.run.checkpoint.interval if run.run.checkpoint else None
     interval_s = interval.total_seconds() if interval else None
     work_s = run.days * _SECONDS_PER_DAY
     found = course_range(work_s, saving.habits, interruptions, interval_s=interval_s)
-    days = _days(run, found)
+    days, queue = _days(run, found), cluster.queue(run.run.queue)
+    moved = tuple(flows(run.run, saving, found))
+    crossing = crossing_usd(cluster, queue, supply.market, iter(moved), prices)
+    nodes, *rest = _charges(run, saving, queue, supply, cost, prices, days, crossing)
+    downloaded = Charge(what=downloads_what(run.run), usd=downloads_usd(run.run, found, cost, prices))
     return Course(
         market=supply.market,
         nodes=run.run.nodes,
@@ -141,7 +157,7 @@ def _course(
         interruptions=interruptions,
         range=found,
         days=days,
-        charges=tuple(_charges(run, saving, queue, supply, cost, prices, days)),
+        charges=(nodes, downloaded, *rest, *_elastic(saving, moved, prices)),
         source=supply.source,
     )
 
@@ -163,6 +179,7 @@ def _charges(
     cost: CostForecast,
     prices: PriceList,
     days: Span,
+    crossing: Usd | None,
 ) -> Iterator[Charge]:
     hours = days.times(_HOURS_PER_DAY)
     node = supply.usd_per_node_hour
@@ -172,7 +189,10 @@ def _charges(
         if item.unit != STATIC:  # nodes that are always there are among the run's
             yield Charge(what=item.named, usd=_over(item.usd_per_hour, hours))
     yield _disks(run, queue, prices, hours)
+    yield Charge(what=CROSSING, usd=crossing)
     yield _stored(saving, prices, hours)
+    if (tokens := tokenizing_of(run.run, run.speed.tokens_per_s, prices)) and tokens.when == BEFORE:
+        yield Charge(what=f"making tokens of the text, {tokens.hours:,.0f} h of {tokens.server}", usd=tokens.usd)
 
 
 def _disks(run: RunForecast, queue: QueuePlan, prices: PriceList, hours: Span) -> Charge:
@@ -186,10 +206,15 @@ def _stored(saving: Saving, prices: PriceList, hours: Span) -> Charge:
     """The corpus in the bucket, and on EFS the checkpoints; Lustre is paid for by its size."""
     corpus_gib = saving.corpus / 2**30
     usd = _month(corpus_gib, Service.S3_GIB_MONTH, prices, hours)
-    if saving.faster is None and usd is not None:
-        efs = _month(saving.stored_bytes / 2**30, Service.EFS_GIB_MONTH, prices, hours)
-        usd = usd.plus(efs) if efs else None
-    return Charge(what="data: tokens in the bucket, checkpoints on EFS", usd=usd)
+    if saving.faster is not None:
+        return Charge(what="data: tokens in the bucket", usd=usd)
+    efs = _month(saving.stored_bytes / 2**30, Service.EFS_GIB_MONTH, prices, hours)
+    return Charge(what="data: tokens in the bucket, checkpoints on EFS", usd=usd.plus(efs) if usd and efs else None)
+
+
+def _elastic(saving: Saving, moved: Sequence[Flow], prices: PriceList) -> Iterator[Charge]:
+    if saving.elastic and any(flow.place == HOME for flow in moved):
+        yield Charge(what=ELASTIC, usd=elastic_usd(moved, prices))
 
 
 def _month(size_gib: float, service: Service, prices: PriceList, hours: Span) -> Usd | None:

@@ -9,7 +9,7 @@ from corral.catalog.lustre import find_lustre_deployment
 from corral.catalog.storage import CheckpointState, HostCopy, find_checkpoint_state, find_host_copy
 from corral.forecast.checkpoints import CheckpointSize, asynchronous, host_copy_s, synchronous
 from corral.forecast.habits import Checkpointing, JobHabits, Recovery
-from corral.forecast.loading import corpus_bytes, loader_bytes_per_s
+from corral.forecast.loading import read_bytes_per_token
 from corral.forecast.lustre_size import LustreSize, lustre_for
 from corral.forecast.storage import Clients, LustreChoice, Rate, Way, efs_rate, interface_of, lustre_rate
 from corral.forecast.training.outcome import RunForecast
@@ -32,8 +32,9 @@ class Saving:
     """Where a run saves, and what a checkpoint is. `write`, `read`: of the file system, all nodes together.
 
     `stored_bytes`: of the checkpoints that are kept at a time. `faster`: the smallest Lustre of the same kind that
-    takes one in `WISHED_STALL_S`; None for EFS. `copy`: to the host, None where it is written at once or unknown.
-    `loads`: bytes a second that the loader reads, `corpus`: bytes of all tokens.
+    takes one in `WISHED_STALL_S`; None for EFS. `room_gib`: what the file system holds; None where it grows. `copy`: to
+    the host, None where it is written at once or unknown. `loads`: bytes a second that the loader reads, `corpus`:
+    bytes of all that it reads once. `elastic`: whether what moves to and from the home is paid for by the GB.
     """
 
     place: str
@@ -45,8 +46,10 @@ class Saving:
     copy: HostCopy | None
     habits: JobHabits
     faster: LustreSize | None
+    room_gib: int | None
     loads: float
     corpus: float
+    elastic: bool
 
     @property
     def stored_bytes(self) -> float:
@@ -79,6 +82,7 @@ def saving_of(run: RunForecast, base: BasePlan, cluster: ClusterPlan) -> Saving 
         lustre_rate(choice, clients, way) if choice else efs_rate(base.region, clients, way)
         for way in (Way.WRITE, Way.READ)
     )
+    each = read_bytes_per_token(run.run.loader, run.job.shape.vocabulary)
     copy = find_host_copy(run.run.machine.family) if wishes.asynchronous else None
     kept = run.run.checkpoint.keep if run.run.checkpoint else _KEPT
     return Saving(
@@ -96,8 +100,10 @@ def saving_of(run: RunForecast, base: BasePlan, cluster: ClusterPlan) -> Saving 
             ),
         ),
         faster=_faster(choice, size, clients, kept),
-        loads=loader_bytes_per_s(run.speed.tokens_per_s, run.job.shape.vocabulary),
-        corpus=corpus_bytes(run.run.tokens, run.job.shape.vocabulary),
+        room_gib=choice.size_gib if choice else None,
+        loads=run.speed.tokens_per_s * each,
+        corpus=run.run.tokens * each,
+        elastic=base.home is not None and base.home.throughput == "elastic",
     )
 
 

@@ -1,0 +1,54 @@
+"""How speed grows with the number of nodes, when nothing else of a run changes: strong scaling, the batch stays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from corral.forecast.training.choose import choose, fits_somehow
+from corral.forecast.training.layout import Layout
+from corral.forecast.training.open_job import OpenJob
+from corral.forecast.training.speed import Speed, forecast_speed, parallel_efficiency
+
+_TIMES = 4  # the run's nodes; further than that nobody extends a run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalingPoint:
+    """The run on so many nodes. `efficiency`: T1/(n Tn) against the fewest nodes that it fits."""
+
+    nodes: int
+    layout: Layout
+    speed: Speed
+    efficiency: float
+
+
+def scaling_curve(job: OpenJob, layout: Layout, speed: Speed) -> tuple[ScalingPoint, ...]:
+    """The run on 1, 2, 4 and so on nodes, to four times its own, each in its fastest layout; its own as it is.
+
+    Numbers of nodes that it does not fit, or among which its batch cannot be divided, are left out.
+    """
+    found = [(job.nodes, layout, speed)]
+    found += [one for nodes in _powers(job.nodes * _TIMES) if nodes != job.nodes and (one := _fastest(job, nodes))]
+    ranked = sorted(found, key=lambda one: one[0])
+    fewest = ranked[0][2]
+    return tuple(
+        ScalingPoint(nodes=nodes, layout=chosen, speed=reached, efficiency=parallel_efficiency(fewest, reached))
+        for nodes, chosen, reached in ranked
+    )
+
+
+def on_the_fewest(job: OpenJob) -> tuple[int, Speed] | None:
+    """The fewest nodes, of 1, 2, 4 and so on below the run's own, that the same batch fits, and the speed there."""
+    fewer = (one for nodes in _powers(job.nodes - 1) if (one := _fastest(job, nodes)))
+    first = next(fewer, None)
+    return (first[0], first[2]) if first else None
+
+
+def _fastest(job: OpenJob, nodes: int) -> tuple[int, Layout, Speed] | None:
+    other = replace(job, nodes=nodes)
+    best = choose(other, others=0).best if fits_somehow(other) else None
+    return (nodes, best.layout, forecast_speed(other.laid_out(best.layout))) if best else None
+
+
+def _powers(most: int) -> list[int]:
+    return [2**power for power in range(most.bit_length())]
