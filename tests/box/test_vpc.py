@@ -174,7 +174,25 @@ def test_a_directory_that_is_plugged_in_twice_is_there_once(vpc: Vpc, tmp_path: 
     (tmp_path / "volume").mkdir()
     for _ in range(2):
         vpc.plug("one", "vol-1", tmp_path / "volume")
-    assert vpc.run("one", ["grep", "-c", "/box/volumes/vol-1 ", "/proc/self/mountinfo"]).stdout == "1\n"
+    assert vpc.run("one", ["grep", "-c", "/box/volumes/.vol-1 ", "/proc/self/mountinfo"]).stdout == "1\n"
+
+
+def test_what_cannot_be_plugged_in_has_no_name_in_the_machine(vpc: Vpc, tmp_path: Path) -> None:
+    """Who waits for the name would write into a place that the mount then hides."""
+    with pytest.raises(MachineError):
+        vpc.plug("one", "vol-1", tmp_path / "missing")
+    assert vpc.run("one", ["ls", "/box/volumes"]).stdout == ""
+
+
+def test_what_is_plugged_in_is_there_after_a_reboot(vpc: Vpc, tmp_path: Path) -> None:
+    (tmp_path / "volume").mkdir()
+    vpc.plug("one", "vol-1", tmp_path / "volume")
+    vpc.end("one")
+    while "one" in vpc.machines():
+        time.sleep(0.05)
+    vpc.start("one", "host-one", ONE, tmp_path / "one", SLEEP)
+    vpc.run("one", ["touch", "/box/volumes/vol-1/data"])
+    assert (tmp_path / "volume/data").exists()
 
 
 def test_a_directory_that_is_unplugged_vanishes_while_it_is_used(vpc: Vpc, tmp_path: Path) -> None:

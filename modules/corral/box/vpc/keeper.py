@@ -186,24 +186,34 @@ def _act(vpc: Vpc, request: Request) -> Mapping[str, Any]:
 def _plug(vpc: Vpc, request: Request) -> None:
     """Lets a directory appear below /box/volumes of a machine that runs, as a disk does that is attached.
 
-    The mount is made here and travels: what machines have there is a slave of this place. What is a mount already is
-    left; `os.path.ismount` would not see it, as both sides are on one file system.
+    The mount is made here and travels: what machines have there is a slave of this place. Its name is a link to it that
+    comes last: who waits for the name, and writes there, never writes into the place that the mount is about to hide.
+    What is plugged in already is left.
     """
-    place = _plugs(vpc, request["name"]) / request["label"]
-    place.mkdir(exist_ok=True)
+    link = _plugs(vpc, request["name"]) / request["label"]
+    place = _behind(link)
     with vpc.lock:
-        if place not in vpc.plugged:
+        if link not in vpc.plugged:
+            place.mkdir(exist_ok=True)
             subprocess.run(["mount", "--bind", request["source"], str(place)], check=True, capture_output=True)
-            vpc.plugged.add(place)
+            vpc.plugged.add(link)
+            link.symlink_to(place.name)
 
 
 def _unplug(vpc: Vpc, request: Request) -> None:
-    place = _plugs(vpc, request["name"]) / request["label"]
+    link = _plugs(vpc, request["name"]) / request["label"]
+    place = _behind(link)
     with vpc.lock:
-        if place in vpc.plugged:
+        if link in vpc.plugged:
+            link.unlink()
             subprocess.run(["umount", "--lazy", str(place)], check=True, capture_output=True)
-            vpc.plugged.discard(place)
+            vpc.plugged.discard(link)
             place.rmdir()
+
+
+def _behind(link: Path) -> Path:
+    """Where the mount is that a name of a volume leads to; `ls` does not show it."""
+    return link.with_name(f".{link.name}")
 
 
 def _plugs(vpc: Vpc, name: str) -> Path:

@@ -43,7 +43,7 @@ mount -t tmpfs -o mode=755 run run
 ln -sfn /run var/run
 while [ "$1" != -- ]; do
     mkdir -p "./${1#*=}"
-    mount --bind "${1%%=*}" "./${1#*=}"
+    mount --rbind "${1%%=*}" "./${1#*=}" # with what is plugged in there already, as after a reboot
     shift
 done
 shift
