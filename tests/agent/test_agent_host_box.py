@@ -226,6 +226,7 @@ def test_a_mark_goes_with_the_restart_that_it_asks_for(host: BoxHost, tmp_path: 
     mark = tmp_path / "renewed"
     mark.touch()
     host.restart(replace(made("exec sleep 60"), packaged=False), mark)
+    until(lambda: starts(tmp_path) == 1)  # before, its words may not be in /proc, and its end would not find it
     assert not mark.exists()
 
 

@@ -81,6 +81,12 @@ def test_a_run_that_does_not_fit_says_what_is_missing_and_what_to_change(tmp_pat
     assert "Until it is done" not in done.stdout
 
 
+def test_a_run_that_does_not_fit_reads_at_no_rate(tmp_path: Path) -> None:
+    file = tmp_path / "run.yaml"
+    file.write_text("model: llama3-405b\ntokens: 1T\nsequence_length: 8192\nbatch_sequences: 256\nnodes: 2\n")
+    assert "  data           4.00 TB in all\n" in corral("plan", "train", "--run", str(file)).stdout
+
+
 def test_the_page_of_a_run_that_does_not_fit_says_so_and_what_to_change(tmp_path: Path) -> None:
     file, html = tmp_path / "run.yaml", tmp_path / "plan.html"
     file.write_text("model: llama3-405b\ntokens: 1T\nsequence_length: 8192\nbatch_sequences: 256\nnodes: 2\n")

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corral.catalog.names import UnknownName
-from corral.catalog.reliability import Cause, FailureStudy, failure_studies, find_spot_band, spot_bands
+from corral.catalog.reliability import Cause, FailureStudy, failure_studies
+from corral.catalog.spot_bands import BANDS, find_spot_band
 from corral.forecast.interruptions import chance_of_none, machine_interruptions, spot_interruptions
 
 HOUR_S, DAY_S = 3600, 86400
@@ -106,5 +107,4 @@ def test_an_unknown_band_names_those_that_there_are() -> None:
 
 
 def test_the_bands_follow_each_other_without_a_gap() -> None:
-    bands = spot_bands()
-    assert [band.high for band in bands[:-1]] == [band.low for band in bands[1:]]
+    assert [band.high for band in BANDS[:-1]] == [band.low for band in BANDS[1:]]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from corral.catalog.reliability import find_spot_band
+from corral.catalog.spot_bands import find_spot_band
 from corral.forecast.habits import Checkpointing, JobHabits, Recovery
 from corral.forecast.interruptions import machine_interruptions, spot_interruptions
 from corral.forecast.intervals import daly_s, young_s
@@ -126,6 +126,23 @@ def test_a_stall_of_nothing_leaves_an_interval() -> None:
     assert best_interval_s(Checkpointing(stall_s=0, durable_s=0), 1.0) == 1
 
 
+def test_a_checkpoint_that_costs_as_much_as_ten_minutes_is_saved_as_if_it_took_them() -> None:
+    free, dear = Checkpointing(stall_s=600, durable_s=600), Checkpointing(stall_s=0, durable_s=0)
+    assert best_interval_s(dear, 1 / 7.9, paid_s=600) == best_interval_s(free, 1 / 7.9) == pytest.approx(5449, abs=1)
+
+
+@pytest.mark.parametrize(("stall_s", "paid_s"), [(0.2, 600), (60, 60), (0, 3600)])
+def test_no_interval_is_cheaper_than_the_one_that_counts_the_money(stall_s: float, paid_s: float) -> None:
+    job, per_h, work_s = habits(stall_s, 600), 1 / 100, 100 * DAY_S
+
+    def paid(interval_s: float) -> float:
+        wall_s = run_course(work_s, job, per_h, interval_s=interval_s).wall_s
+        return (wall_s or math.inf) + paid_s * work_s / interval_s
+
+    best_s = run_course(work_s, job, per_h, paid_s=paid_s).interval_s
+    assert paid(best_s) <= 1.0001 * min(paid(best_s * part / 100) for part in range(10, 1000))
+
+
 def test_a_run_that_is_never_interrupted_has_one_checkpoint_at_its_end() -> None:
     run = run_course(DAY_S, habits(60, 600), 0.0)
     assert (run.interval_s, run.wall_s, run.interruptions, run.undisturbed) == (DAY_S, pytest.approx(DAY_S + 60), 0, 1)
@@ -159,15 +176,17 @@ def test_interruptions_are_counted_over_the_wall_time() -> None:
 
 
 def test_an_interval_four_times_too_long_costs_a_thirteenth_more() -> None:
-    assert interval_penalty(4, habits(60, 600), 1 / 7.9) == pytest.approx(0.0763, abs=5e-4)
+    job, per_h = habits(60, 600), 1 / 7.9
+    best_s = best_interval_s(job.checkpointing, per_h)
+    assert interval_penalty(best_s, 4 * best_s, job, per_h) == pytest.approx(0.0763, abs=5e-4)
 
 
 def test_no_interval_is_too_long_without_interruptions() -> None:
-    assert interval_penalty(4, habits(60, 600), 0.0) == 0
+    assert interval_penalty(math.inf, DAY_S, habits(60, 600), 0.0) == 0
 
 
 def test_a_penalty_without_progress_has_no_value() -> None:
-    assert interval_penalty(4, habits(60, 600), 360.0) is None
+    assert interval_penalty(600, 2400, habits(60, 600), 360.0) is None
 
 
 def test_a_curve_goes_from_end_to_end_in_equal_ratios() -> None:

@@ -12,7 +12,7 @@ from corral.forecast.capacity import pool_counts
 from corral.forecast.catalogue import catalogue_prices
 from corral.forecast.cost import forecast_cost
 from corral.forecast.money import Usd
-from corral.forecast.whole.course import Course, any_band
+from corral.forecast.whole.course import Course
 from corral.forecast.whole.run import WholeRun, forecast_whole
 from corral.model.base import BasePlan
 from corral.model.cluster import ClusterPlan
@@ -98,16 +98,39 @@ def test_head_network_and_file_system_are_in_the_cost(small: WholeRun) -> None:
     ]  # fmt: skip
 
 
-def test_spot_is_interrupted_as_its_machines_are_and_by_the_market(small: WholeRun) -> None:
-    spot, reserved = (in_market(small, market).interruptions for market in (Market.SPOT, Market.RESERVATION))
+def by_the_market(found: WholeRun) -> tuple[float, float]:
+    """What spot adds to the interruptions in an hour, at least and at most."""
+    spot, reserved = (in_market(found, market).interruptions for market in (Market.SPOT, Market.RESERVATION))
     assert spot.high_per_h is not None
     assert reserved.high_per_h is not None
-    # A fifth of 16 instances in a month: -ln(0.8) / 730 h each.
-    assert spot.high_per_h - reserved.high_per_h == pytest.approx(16 * 0.223144 / 730, rel=1e-4)
+    return spot.low_per_h - reserved.low_per_h, spot.high_per_h - reserved.high_per_h
 
 
-def test_spots_band_is_all_of_them_as_none_is_known() -> None:
-    assert (any_band().low, any_band().high) == (0.0, 0.2)
+def test_spot_is_interrupted_by_the_market_as_the_advisor_says_of_type_and_region(small: WholeRun) -> None:
+    # p5.48xlarge in us-east-1: under 5% of 16 instances in a month, -ln(0.95) / 730 h each.
+    assert by_the_market(small) == (0.0, pytest.approx(16 * 0.051293 / 730, rel=1e-4))
+
+
+def test_a_run_file_knows_better_how_often_spot_machines_are_taken() -> None:
+    # From -ln(0.85) to -ln(0.8).
+    found = by_the_market(whole(spot_interruptions="15-20%"))
+    assert found == (pytest.approx(16 * 0.162519 / 730, rel=1e-4), pytest.approx(16 * 0.223144 / 730, rel=1e-4))
+
+
+def test_the_band_without_an_end_is_taken_to_end_at_a_half() -> None:
+    assert by_the_market(whole(spot_interruptions=">20%"))[1] == pytest.approx(16 * 0.693147 / 730, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("fields", "assumed"),
+    [
+        ({}, "spot: <5% of p5.48xlarge in us-east-1 are taken back in a month (AWS Spot Instance Advisor, a copy"),
+        ({"spot_interruptions": ">20%"}, "spot: >20% (taken to end at 50%) of p5.48xlarge in us-east-1"),
+        ({"instance_type": "p5e.48xlarge"}, "spot: none to 50% of p5e.48xlarge in us-east-1 are taken back in a month"),
+    ],
+)
+def test_it_is_told_how_often_spot_is_taken_to_be_interrupted(fields: dict[str, str], assumed: str) -> None:
+    assert [one for one in whole(**fields).assumed if one.startswith(assumed)] != []
 
 
 def test_days_are_from_the_fastest_without_to_the_slowest_with_interruptions(small: WholeRun) -> None:

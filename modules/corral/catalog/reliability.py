@@ -10,7 +10,6 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any
 
-from corral.catalog.names import UnknownName
 from corral.catalog.tables import read_toml
 
 _HOURS_PER_DAY = 24
@@ -59,16 +58,6 @@ class MeasuredJobs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SpotBand:
-    """A share of spot instances that AWS took back in a month, parts of 1. `high` is None where the band has no end."""
-
-    label: str
-    low: float
-    high: float | None
-    source: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveryTime:
     """From an interruption until the job computes again, as somebody published it."""
 
@@ -91,20 +80,6 @@ def measured_jobs() -> tuple[MeasuredJobs, ...]:
     """Jobs of one size whose failures were measured, from small to large."""
     rows = read_toml("reliability.toml")["jobs"]
     return tuple(sorted((MeasuredJobs(**row) for row in rows), key=lambda job: job.accelerators))
-
-
-@cache
-def spot_bands() -> tuple[SpotBand, ...]:
-    """AWS's bands, from rare to often."""
-    return tuple(SpotBand(**{"high": None, **row}) for row in read_toml("reliability.toml")["spot"])
-
-
-def find_spot_band(label: str) -> SpotBand:
-    """The band of this label (`5-10%`). Raises UnknownName where there is none."""
-    for band in spot_bands():
-        if band.label == label:
-            return band
-    raise UnknownName("band of the Spot Instance Advisor", label, [band.label for band in spot_bands()])
 
 
 @cache

@@ -14,10 +14,10 @@ from corral.catalog.reliability import (
     Cause,
     FailureStudy,
     MeasuredJobs,
-    SpotBand,
     failure_studies,
     measured_jobs,
 )
+from corral.catalog.spot_bands import SpotBand
 from corral.forecast.money import HOURS_PER_MONTH
 
 _SECONDS_PER_HOUR = 3600

@@ -85,17 +85,23 @@ def time_shares(interval_s: float, habits: JobHabits, per_h: float) -> TimeShare
     return TimeShares(progress=progress, checkpoints=kept - progress, lost=max(0.0, 1 - down - kept), recovery=down)
 
 
-def best_interval_s(checkpointing: Checkpointing, per_h: float) -> float:
-    """Daly's interval; not shorter than a checkpoint takes to be written, as one is written at a time."""
-    return max(_SHORTEST_S, checkpointing.behind_s, daly_s(checkpointing.stall_s, mtbf_s(per_h)))
+def best_interval_s(checkpointing: Checkpointing, per_h: float, *, paid_s: float = 0.0) -> float:
+    """Daly's interval; not shorter than a checkpoint takes to be written, as one is written at a time.
+
+    `paid_s`: what a checkpoint costs beside its time, as seconds of the run that cost as much. In money one is then as
+    dear as a stall of both.
+    """
+    return max(_SHORTEST_S, checkpointing.behind_s, daly_s(checkpointing.stall_s + paid_s, mtbf_s(per_h)))
 
 
-def run_course(work_s: float, habits: JobHabits, per_h: float, *, interval_s: float | None = None) -> RunCourse:
-    """The run of this much work (more than 0 s), with checkpoints at this interval or the best one.
+def run_course(
+    work_s: float, habits: JobHabits, per_h: float, *, interval_s: float | None = None, paid_s: float = 0.0
+) -> RunCourse:
+    """The run of this much work (more than 0 s), with checkpoints at this interval or the best one for `paid_s`.
 
     A run that is shorter than the interval has one checkpoint, at its end.
     """
-    wished_s = best_interval_s(habits.checkpointing, per_h) if interval_s is None else interval_s
+    wished_s = best_interval_s(habits.checkpointing, per_h, paid_s=paid_s) if interval_s is None else interval_s
     interval = min(max(wished_s, _SHORTEST_S), work_s)
     shares = time_shares(interval, habits, per_h)
     wall_s = work_s / shares.progress if shares.progress >= _LEAST_PROGRESS else None
@@ -112,27 +118,33 @@ def run_course(work_s: float, habits: JobHabits, per_h: float, *, interval_s: fl
 
 
 def course_range(
-    work_s: float, habits: JobHabits, interruptions: Interruptions, *, interval_s: float | None = None
+    work_s: float,
+    habits: JobHabits,
+    interruptions: Interruptions,
+    *,
+    interval_s: float | None = None,
+    paid_s: tuple[float, float] = (0.0, 0.0),
 ) -> CourseRange:
     """The run with the fewest and with the most interruptions that are to be expected.
 
-    Without an interval each has its best one.
+    Without an interval each has its best one, for the least and for the most that a checkpoint costs beside its time.
     """
-    high = interruptions.high_per_h
+    high, (least_s, most_s) = interruptions.high_per_h, paid_s
     return CourseRange(
-        best=run_course(work_s, habits, interruptions.low_per_h, interval_s=interval_s),
-        worst=None if high is None else run_course(work_s, habits, high, interval_s=interval_s),
+        best=run_course(work_s, habits, interruptions.low_per_h, interval_s=interval_s, paid_s=least_s),
+        worst=None if high is None else run_course(work_s, habits, high, interval_s=interval_s, paid_s=most_s),
     )
 
 
-def interval_penalty(times: float, habits: JobHabits, per_h: float) -> float | None:
-    """By how much an interval so many times the best one prolongs the run (0.1: a tenth); None where it never ends."""
-    best_s = best_interval_s(habits.checkpointing, per_h)
+def interval_penalty(best_s: float, other_s: float, habits: JobHabits, per_h: float) -> float | None:
+    """By how much the other interval prolongs the run (0.1: a tenth); None where it never ends.
+
+    Nothing without interruptions, nor where `best_s` is longer than either needs, as checkpoints are dear to send.
+    """
     if math.isinf(best_s):
         return 0.0
-    best = time_shares(best_s, habits, per_h).progress
-    other = time_shares(best_s * times, habits, per_h).progress
-    return best / other - 1 if min(best, other) >= _LEAST_PROGRESS else None
+    best, other = (time_shares(interval, habits, per_h).progress for interval in (best_s, other_s))
+    return max(0.0, best / other - 1) if min(best, other) >= _LEAST_PROGRESS else None
 
 
 def effective_time_curve(

@@ -50,7 +50,7 @@ def run_view(run: WholeRun) -> Iterator[RenderableType]:
             yield table(("all-reduce of the gradients", ">s", ">GB/s on the bus"), algorithm_rows(run.network))
     if run.saving:
         yield heading("Checkpoints", run.saving.place)
-        yield facts((*_saving(run.saving), *daily_facts(run)))
+        yield facts((*_saving(run.saving, fits=run.training.fits), *daily_facts(run)))
     if run.loading:
         yield heading("Data", run.loading.place)
         yield facts(loading_facts(run.loading))
@@ -154,7 +154,7 @@ def _step(run: WholeRun) -> Iterator[tuple[str, str, str, str]]:
     yield "together", f"{parts.total:.3g}", "", ""
 
 
-def _saving(saving: Saving) -> Iterator[tuple[str, str]]:
+def _saving(saving: Saving, *, fits: bool) -> Iterator[tuple[str, str]]:
     size = saving.size.size_bytes
     yield "size", f"{size / 1e9:,.1f} GB ({saving.state.bytes_per_parameter:g} bytes a parameter), {saving.kept} kept"
     write = f"{saving.write.bytes_per_s / 1e9:,.2f} GB/s, bounded by {saving.write.limit.value}"
@@ -165,7 +165,8 @@ def _saving(saving: Saving) -> Iterator[tuple[str, str]]:
         system = saving.faster.system
         limit = "" if saving.faster.within_wish else f", {duration(saving.faster.write_s)} at best"
         yield "in a minute", f"with {system.size_gib:,} GiB of {system.deployment.name}{limit}"
-    yield "data", f"{saving.loads / 1e6:,.2f} MB/s, {saving.corpus / 1e12:,.2f} TB in all"
+    rate = f"{saving.loads / 1e6:,.2f} MB/s, " if fits else ""  # of a run that cannot begin there is none
+    yield "data", f"{rate}{saving.corpus / 1e12:,.2f} TB in all"
 
 
 def daily_facts(run: WholeRun) -> Iterator[tuple[str, str]]:
@@ -201,7 +202,7 @@ def _courses(run: WholeRun) -> Iterator[tuple[str, ...]]:
         best, worst = one.range.best, one.range.worst
         apart = one.interruptions
         mtbf = durations(apart.shortest_mtbf_s, apart.longest_mtbf_s)
-        save = durations(worst.interval_s if worst else None, best.interval_s)
+        save = durations(*one.intervals_s)
         most = f"{best.shares.progress:.1%}"
         progress = f"{worst.shares.progress:.1%} - {most}" if worst else most
         name = one.market.value if one.enough else f"{one.market.value}, not enough nodes"

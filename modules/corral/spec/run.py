@@ -20,6 +20,7 @@ DOWNLOAD_GB = 10.0  # of a machine that starts; an assumption
 BEFORE, WHILE_TRAINING = "before", "while-training"  # when text is made into tokens
 _MOST = 1_000_000  # of whatever a shape counts but tokens; no published model has more
 Precision = Literal["fp32", "fp16", "bf16", "fp8"]
+SpotShare = Literal["<5%", "5-10%", "10-15%", "15-20%", ">20%"]  # corral.catalog.spot_bands
 
 
 def _chosen_or_fields(value: Any) -> Any:
@@ -197,6 +198,11 @@ class RunWishes(SpecRecord):
         description="GB that each machine downloads through the NAT gateway when it starts, container images and"
         " packages. Default: 10, a large image.",
     )
+    spot_interruptions: SpotShare | None = Field(
+        default=None,
+        description="The share of such spot machines that AWS takes back in a month, as its Spot Instance Advisor shows"
+        " it today. Default: as in the catalogue's copy, else any share.",
+    )
     usd_total_max: float | None = Field(
         default=None,
         gt=0,
@@ -228,6 +234,7 @@ class RunSpec:
     loader: LoaderSpec | None
     usd_total_max: float | None = None
     download_gb: float = DOWNLOAD_GB
+    spot_interruptions: SpotShare | None = None
 
     @property
     def accelerators(self) -> int:

@@ -55,6 +55,7 @@ def _settled(wishes: RunWishes, where: str, around: RunSurroundings) -> RunSpec:
         loader=_loader(wishes.loader, around),
         usd_total_max=wishes.usd_total_max,
         download_gb=wishes.download_gb,
+        spot_interruptions=wishes.spot_interruptions,
     )
 
 

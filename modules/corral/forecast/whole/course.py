@@ -1,7 +1,7 @@
 """How long a declared run takes in each market, interruptions and checkpoints with it, and what all of it costs.
 
-Spot instances: which share of a type AWS takes back in a month is not in the catalogue, so the range of its bands is
-taken, from the lowest to where the highest begins.
+Spot instances: AWS publishes in which band the share of a type lies that it takes back in a month; all bands together
+where the run file says none and the catalogue knows none.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from corral.catalog.power import effectiveness, network_part, server_of, training_load
-from corral.catalog.reliability import SpotBand, spot_bands
+from corral.catalog.spot_bands import ANY, SpotBand, find_spot_band, published_band
 from corral.forecast.bill import STATIC, CostForecast
 from corral.forecast.capacity import NO_COUNTS, Counts, Supply, supplies
 from corral.forecast.interruptions import Interruptions, machine_interruptions, spot_interruptions
@@ -25,10 +25,11 @@ from corral.forecast.whole.downloads import downloads_usd, downloads_what
 from corral.forecast.whole.elastic import WHAT as ELASTIC
 from corral.forecast.whole.elastic import elastic_usd
 from corral.forecast.whole.loading import tokenizing_of
+from corral.forecast.whole.paid import checkpoint_paid_s
 from corral.forecast.whole.saving import HOME, Saving
 from corral.model.cluster import ClusterPlan, QueuePlan
 from corral.model.markets import Market
-from corral.spec.run import BEFORE
+from corral.spec.run import BEFORE, RunSpec
 
 _HOURS_PER_DAY, _SECONDS_PER_DAY = 24, 86_400
 
@@ -57,17 +58,28 @@ class Charge:
 class Course:
     """The run in one market. `days` of wall time: the speed's uncertainty and the interruptions' are both in it.
 
-    `enough`: whether the market can give all its nodes. `charges`: the nodes first; their sum is `usd`.
+    `enough`: whether the market can give all its nodes. `charges`: the nodes first; their sum is `usd`. `paid_s`: what
+    sending a checkpoint costs, as seconds of the nodes that cost as much, at least and at most.
     """
 
     market: Market
     nodes: int
     enough: bool
     interruptions: Interruptions
+    paid_s: tuple[float, float]
     range: CourseRange
     days: Span
     charges: tuple[Charge, ...]
     source: str | None
+
+    @property
+    def intervals_s(self) -> tuple[float | None, float]:
+        """The shortest and the longest between two checkpoints; no shortest where nothing bounds interruptions.
+
+        The longest is mostly that of the fewest interruptions; not where a checkpoint may be dear to send.
+        """
+        best, worst = self.range.best.interval_s, self.range.worst
+        return (min(worst.interval_s, best), max(worst.interval_s, best)) if worst else (None, best)
 
     @property
     def crossing(self) -> Usd | None:
@@ -125,27 +137,30 @@ def energy_of(run: RunForecast) -> Energy | None:
     )
 
 
-def interruptions_of(run: RunForecast, market: Market) -> Interruptions:
+def interruptions_of(run: RunForecast, market: Market, region: str) -> Interruptions:
     """What its machines and its market do to the run."""
     machines = machine_interruptions(run.run.accelerators)
-    return machines.plus(spot_interruptions(run.run.nodes, any_band())) if market is Market.SPOT else machines
+    if market is not Market.SPOT:
+        return machines
+    return machines.plus(spot_interruptions(run.run.nodes, (spot_band(run.run, region) or ANY).ended))
 
 
-def any_band() -> SpotBand:
-    """All of the Spot Instance Advisor's bands, to where the last one begins."""
-    first, *_, last = spot_bands()
-    return SpotBand(label="0% to 20%", low=first.low, high=last.low, source=first.source)
+def spot_band(run: RunSpec, region: str) -> SpotBand | None:
+    """The band that the run file says, else the catalogue's; None where neither does."""
+    said = run.spot_interruptions
+    return find_spot_band(said) if said else published_band(run.machine.name, region)
 
 
 def _course(
     run: RunForecast, saving: Saving, cluster: ClusterPlan, supply: Supply, cost: CostForecast, prices: PriceList
 ) -> Course:
-    interruptions = interruptions_of(run, supply.market)
+    interruptions = interruptions_of(run, supply.market, cluster.region)
     interval = run.run.checkpoint.interval if run.run.checkpoint else None
     interval_s = interval.total_seconds() if interval else None
-    work_s = run.days * _SECONDS_PER_DAY
-    found = course_range(work_s, saving.habits, interruptions, interval_s=interval_s)
-    days, queue = _days(run, found), cluster.queue(run.run.queue)
+    work_s, queue = run.days * _SECONDS_PER_DAY, cluster.queue(run.run.queue)
+    paid_s = checkpoint_paid_s(saving, cluster, queue, supply, prices, run.run.nodes)
+    found = course_range(work_s, saving.habits, interruptions, interval_s=interval_s, paid_s=paid_s)
+    days = _days(run, found)
     moved = tuple(flows(run.run, saving, found))
     crossing = crossing_usd(cluster, queue, supply.market, iter(moved), prices)
     nodes, *rest = _charges(run, saving, queue, supply, cost, prices, days, crossing)
@@ -155,6 +170,7 @@ def _course(
         nodes=run.run.nodes,
         enough=supply.starts and supply.most >= run.run.nodes,
         interruptions=interruptions,
+        paid_s=paid_s,
         range=found,
         days=days,
         charges=(nodes, downloaded, *rest, *_elastic(saving, moved, prices)),

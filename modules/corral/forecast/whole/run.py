@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from corral.catalog.spot_bands import ADVISOR, LAST_ENDS
 from corral.forecast.bill import CostForecast
 from corral.forecast.capacity import NO_COUNTS, Counts
 from corral.forecast.fabric.outlook import NetworkOutlook, network_outlook
 from corral.forecast.prices import PriceList
 from corral.forecast.storage import GIB
 from corral.forecast.training.outcome import RunForecast, forecast_run
-from corral.forecast.whole.course import Course, Energy, courses, energy_of
+from corral.forecast.whole.course import Course, Energy, courses, energy_of, spot_band
 from corral.forecast.whole.loading import Loading, loading_of
 from corral.forecast.whole.saving import DETECT_S, RESTART_S, WARM_UP_S, Saving, saving_of
 from corral.model.base import BasePlan
 from corral.model.cluster import ClusterPlan
+from corral.model.markets import Market
 from corral.spec.durations import format_duration
 from corral.spec.run import WHILE_TRAINING, RunSpec
 
@@ -74,7 +76,13 @@ def forecast_whole(
             *_lifetime(cluster, found),
             *_loading_warnings(training, loading),
         ),
-        assumed=(*training.assumed, *_assumed_network(network), *_assumed(saving), *_prices(run, found)),
+        assumed=(
+            *training.assumed,
+            *_assumed_network(network),
+            *_assumed(saving),
+            *_assumed_spot(run, cluster.region, found),
+            *_prices(run, found),
+        ),
     )
 
 
@@ -137,7 +145,6 @@ def _assumed(saving: Saving | None) -> Iterator[str]:
         f"an interruption costs the work since the last checkpoint, {notice} until it is noticed, {machines} for new"
         f" machines, the reading of the checkpoint, and {warm} of slow first steps"
     )
-    yield "spot instances: from none to a fifth of them are taken back in a month, as no band of the type is known here"
     if saving.copy is None:
         yield "a checkpoint stops the run until it is written"
     else:
@@ -145,6 +152,20 @@ def _assumed(saving: Saving | None) -> Iterator[str]:
         yield f"a checkpoint stops the run for the copy to the host, at {copy.gb_per_s:g} GB/s ({copy.source})"
     yield "between zones: a checkpoint is written once and read at each interruption, tokens are read once"
     yield "requests, what jobs fetch from elsewhere, and what Slurm and logins send between zones are in no sum"
+
+
+def _assumed_spot(run: RunSpec, region: str, found: tuple[Course, ...]) -> Iterator[str]:
+    """Which share of spot instances is taken back, and who says so."""
+    if all(one.market is not Market.SPOT for one in found):
+        return
+    band, end, which = spot_band(run, region), f"{LAST_ENDS:.0%}", f"{run.machine.name} in {region}"
+    if band is None:
+        yield f"spot: none to {end} of {which} are taken back in a month - nothing is known, see {ADVISOR}"
+        return
+    whose = "as the run file says" if run.spot_interruptions else f"{band.source}, a copy of 2026"
+    share = f"{band.label} (taken to end at {end})" if band.high is None else band.label
+    taken = f"spot: {share} of {which} are taken back in a month ({whose})"
+    yield f"{taken}; it changes - spot_interruptions in the run file"
 
 
 def _prices(run: RunSpec, found: tuple[Course, ...]) -> Iterator[str]:

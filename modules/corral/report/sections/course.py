@@ -70,12 +70,12 @@ def checkpoints(run: WholeRun, saving: Saving) -> Section:
     """What a checkpoint is, and how much of the time is progress by how often there is one."""
     dearest = max(run.courses, key=_most_per_h)
     points = effective_time_curve(saving.habits, _most_per_h(dearest), shortest_s=_SHORTEST_S, longest_s=_LONGEST_S)
-    best = (dearest.range.worst or dearest.range.best).interval_s
+    saved_s = (dearest.range.worst or dearest.range.best).interval_s
     return Section(
         anchor="checkpoints",
         title="Checkpoints",
         lead=f"How much of the time is progress, by how often the run saves; {dearest.market.value}, at worst.",
-        pictures=(picture(lambda width: _progress_curve(points, best, width)),),
+        pictures=(picture(lambda width: _progress_curve(points, saved_s, width)),),
         tables=(Table(caption="A checkpoint", columns=("", ""), rows=(*_checkpoint(saving), *daily_facts(run))),),
     )
 
@@ -86,7 +86,7 @@ def data(loading: Loading) -> Section:
     return Section(anchor="data", title="Data", lead=f"Read from {loading.place}.", tables=(table,))
 
 
-def _progress_curve(points: Sequence[CurvePoint], best_s: float, width: float) -> str:
+def _progress_curve(points: Sequence[CurvePoint], saved_s: float, width: float) -> str:
     twentieths = math.floor(min(point.progress for point in points) * 20)
     ticks = tuple(part / 20 for part in range(twentieths, 21, max(1, (20 - twentieths) // 4)))
     x = Axis(
@@ -100,7 +100,7 @@ def _progress_curve(points: Sequence[CurvePoint], best_s: float, width: float) -
     y = Axis(words="progress", low=twentieths / 20, high=1.0, ticks=ticks, shown=lambda part: f"{part:.0%}")
     line = Line(name="progress", points=tuple((point.interval_s, point.progress) for point in points))
     title = "Time that is progress, by the time between checkpoints"
-    return plot(title, x, y, (line,), marks=(Mark(x=best_s, words=f"best: {duration(best_s)}"),), width=width)
+    return plot(title, x, y, (line,), marks=(Mark(x=saved_s, words=f"saved each {duration(saved_s)}"),), width=width)
 
 
 def _checkpoint(saving: Saving) -> list[tuple[str, str]]:
