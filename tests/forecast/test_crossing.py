@@ -91,7 +91,7 @@ def test_a_checkpoint_is_written_once_and_read_at_each_interruption(whole: Whole
     # Spot may run in use1-az2. 112.4 GB each half an hour and each interruption, tokens of 4 bytes once.
     found, size = course(whole, Market.SPOT), 8_030_261_248 * 14
     worst = found.range.worst
-    assert worst is not None and worst.interruptions is not None and found.crossing is not None
+    assert worst.interruptions is not None and found.crossing is not None
     saved = size * (whole.training.days * 86_400 / 1800 + worst.interruptions)
     assert found.crossing.high == pytest.approx((saved + 4e12) * 0.02 / 1e9)
 
@@ -115,9 +115,7 @@ def test_much_of_it_is_warned_of() -> None:
 
 
 def at_worst_s(found: WholeRun, market: Market) -> float:
-    worst = course(found, market).range.worst
-    assert worst is not None
-    return worst.interval_s
+    return course(found, market).range.worst.interval_s
 
 
 def test_a_market_from_which_checkpoints_are_dear_to_send_saves_less_often() -> None:

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from corral.catalog.spot_bands import find_spot_band
 from corral.forecast.habits import Checkpointing, JobHabits, Recovery
-from corral.forecast.interruptions import machine_interruptions, spot_interruptions
+from corral.forecast.interruptions import machine_interruptions
 from corral.forecast.intervals import daly_s, young_s
 from corral.forecast.money import Usd
 from corral.forecast.reliability import (
@@ -192,11 +191,6 @@ def test_a_penalty_without_progress_has_no_value() -> None:
 def test_a_curve_goes_from_end_to_end_in_equal_ratios() -> None:
     curve = effective_time_curve(habits(60, 600), 0.1, shortest_s=10, longest_s=1000, points=3)
     assert [point.interval_s for point in curve] == [pytest.approx(10), pytest.approx(100), pytest.approx(1000)]
-
-
-def test_the_worst_run_is_not_known_where_nothing_bounds_interruptions() -> None:
-    often = machine_interruptions(8).plus(spot_interruptions(1, find_spot_band(">20%")))
-    assert course_range(DAY_S, habits(30, 600), often).worst is None
 
 
 STALLS = st.floats(0.1, 7200)

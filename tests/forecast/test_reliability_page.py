@@ -32,7 +32,6 @@ def span(seconds: float) -> str:
 
 def runs(accelerators: int, habits: JobHabits) -> tuple[RunCourse, RunCourse]:
     found = course_range(30 * DAY_S, habits, machine_interruptions(accelerators))
-    assert found.worst is not None
     return found.worst, found.best
 
 

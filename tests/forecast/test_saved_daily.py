@@ -20,8 +20,7 @@ def test_the_run_takes_longer_by_the_progress_that_it_lacks(whole: WholeRun) -> 
     assert whole.saving is not None
     course, habits = whole.courses[0], whole.saving.habits
     best = course.range.worst
-    assert best is not None
-    rare = time_shares(86_400, habits, course.interruptions.high_per_h or 0.0).progress
+    rare = time_shares(86_400, habits, course.interruptions.high_per_h).progress
     assert saved_daily(course, habits).longer == pytest.approx(best.shares.progress / rare - 1, rel=1e-3)
 
 

@@ -101,8 +101,6 @@ def test_head_network_and_file_system_are_in_the_cost(small: WholeRun) -> None:
 def by_the_market(found: WholeRun) -> tuple[float, float]:
     """What spot adds to the interruptions in an hour, at least and at most."""
     spot, reserved = (in_market(found, market).interruptions for market in (Market.SPOT, Market.RESERVATION))
-    assert spot.high_per_h is not None
-    assert reserved.high_per_h is not None
     return spot.low_per_h - reserved.low_per_h, spot.high_per_h - reserved.high_per_h
 
 
@@ -135,7 +133,6 @@ def test_it_is_told_how_often_spot_is_taken_to_be_interrupted(fields: dict[str, 
 
 def test_days_are_from_the_fastest_without_to_the_slowest_with_interruptions(small: WholeRun) -> None:
     course, (low, high) = small.courses[2], small.training.days_range
-    assert course.range.worst is not None
     assert course.days.low == pytest.approx(low * course.range.best.wall_s / course.range.best.work_s)  # type: ignore[operator]  # it ends
     assert course.days.high == pytest.approx(high / course.range.worst.shares.progress)
 
@@ -276,7 +273,6 @@ def test_machines_that_start_download_through_the_gateway(small: WholeRun) -> No
     # 16 machines and one for each interruption, 10 GB each, at 0.045 USD.
     course = small.courses[0]
     charge, worst = course.charges[1], course.range.worst
-    assert worst is not None
     assert worst.interruptions is not None
     assert charge.usd is not None
     assert (charge.what, charge.usd.low, charge.usd.high) == (

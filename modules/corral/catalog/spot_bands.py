@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 
 from corral.catalog.names import UnknownName
 from corral.catalog.tables import read_csv
 
 ADVISOR = "AWS Spot Instance Advisor"
-# Where the last band is taken to end, as AWS names no end for it: an instance in two. An assumption.
-LAST_ENDS = 0.5
+LAST_ENDS = 0.5  # AWS names no end for the last band; an instance in two is an assumption
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpotBand:
-    """A share of spot instances that AWS took back in a month, parts of 1. `high` is None where the band has no end."""
+    """A share of spot instances that AWS took back in a month, parts of 1. `assumed`: its end is corral's word."""
 
     label: str
     low: float
-    high: float | None
+    high: float
+    assumed: bool = False
     source: str = ADVISOR
-
-    @property
-    def ended(self) -> SpotBand:
-        """The same with an end, where AWS names none: `LAST_ENDS`."""
-        return self if self.high is not None else replace(self, high=LAST_ENDS)
 
 
 BANDS = (
@@ -34,9 +29,9 @@ BANDS = (
     SpotBand(label="5-10%", low=0.05, high=0.10),
     SpotBand(label="10-15%", low=0.10, high=0.15),
     SpotBand(label="15-20%", low=0.15, high=0.20),
-    SpotBand(label=">20%", low=0.20, high=None),
+    SpotBand(label=">20%", low=0.20, high=LAST_ENDS, assumed=True),
 )
-ANY = SpotBand(label="any band", low=BANDS[0].low, high=LAST_ENDS)
+ANY = SpotBand(label="any band", low=BANDS[0].low, high=LAST_ENDS, assumed=True)
 
 
 def find_spot_band(label: str) -> SpotBand:

@@ -25,11 +25,11 @@ _SECONDS_PER_HOUR = 3600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InterruptionRate:
-    """How often one cause interrupts the job, in an hour. `high_per_h` is None where nothing bounds it."""
+    """How often one cause interrupts the job, in an hour."""
 
     cause: Cause
     low_per_h: float
-    high_per_h: float | None
+    high_per_h: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,10 +45,9 @@ class Interruptions:
         return sum(rate.low_per_h for rate in self.rates)
 
     @property
-    def high_per_h(self) -> float | None:
-        """The most that is to be expected in an hour; None where a cause has no bound."""
-        known = [rate.high_per_h for rate in self.rates if rate.high_per_h is not None]
-        return sum(known) if len(known) == len(self.rates) else None
+    def high_per_h(self) -> float:
+        """The most that is to be expected in an hour."""
+        return sum(rate.high_per_h for rate in self.rates)
 
     @property
     def longest_mtbf_s(self) -> float:
@@ -56,9 +55,9 @@ class Interruptions:
         return mtbf_s(self.low_per_h)
 
     @property
-    def shortest_mtbf_s(self) -> float | None:
-        """Mean time between interruptions, at worst; None where a cause has no bound."""
-        return None if self.high_per_h is None else mtbf_s(self.high_per_h)
+    def shortest_mtbf_s(self) -> float:
+        """Mean time between interruptions, at worst."""
+        return mtbf_s(self.high_per_h)
 
     def plus(self, other: Interruptions) -> Interruptions:
         """Both together."""
@@ -101,8 +100,8 @@ def spot_interruptions(instances: int, band: SpotBand) -> Interruptions:
     A share p of instances that are taken back in a month is a rate of -ln(1 - p) / 730 h for each. Nothing says that
     they go one by one: where AWS takes several at once, the job is interrupted less often.
     """
-    high = None if band.high is None else _per_h(band.high) * instances
-    rate = InterruptionRate(cause=Cause.SPOT, low_per_h=_per_h(band.low) * instances, high_per_h=high)
+    low, high = (_per_h(share) * instances for share in (band.low, band.high))
+    rate = InterruptionRate(cause=Cause.SPOT, low_per_h=low, high_per_h=high)
     return Interruptions(rates=(rate,), sources=(f"{band.source}: {band.label} a month",))
 
 

@@ -54,10 +54,10 @@ class RunCourse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CourseRange:
-    """The run with the fewest interruptions to be expected, and with the most; None where nothing bounds them."""
+    """The run with the fewest interruptions to be expected, and with the most."""
 
     best: RunCourse
-    worst: RunCourse | None
+    worst: RunCourse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,10 +129,10 @@ def course_range(
 
     Without an interval each has its best one, for the least and for the most that a checkpoint costs beside its time.
     """
-    high, (least_s, most_s) = interruptions.high_per_h, paid_s
+    least_s, most_s = paid_s
     return CourseRange(
         best=run_course(work_s, habits, interruptions.low_per_h, interval_s=interval_s, paid_s=least_s),
-        worst=None if high is None else run_course(work_s, habits, high, interval_s=interval_s, paid_s=most_s),
+        worst=run_course(work_s, habits, interruptions.high_per_h, interval_s=interval_s, paid_s=most_s),
     )
 
 

@@ -62,9 +62,9 @@ def spread(low: float, high: float | None) -> str:
     return f"{low:,.1f} or more" if high is None else f"{low:,.1f} - {high:,.1f}"
 
 
-def durations(low_s: float | None, high_s: float) -> str:
-    """`1 h - 2 d`, or the longer one alone where the shorter is not known."""
-    return duration(high_s) if low_s is None else f"{duration(low_s)} - {duration(high_s)}"
+def durations(low_s: float, high_s: float) -> str:
+    """`1 h - 2 d`."""
+    return f"{duration(low_s)} - {duration(high_s)}"
 
 
 def ago(span: timedelta) -> str:

@@ -203,8 +203,7 @@ def _courses(run: WholeRun) -> Iterator[tuple[str, ...]]:
         apart = one.interruptions
         mtbf = durations(apart.shortest_mtbf_s, apart.longest_mtbf_s)
         save = durations(*one.intervals_s)
-        most = f"{best.shares.progress:.1%}"
-        progress = f"{worst.shares.progress:.1%} - {most}" if worst else most
+        progress = f"{worst.shares.progress:.1%} - {best.shares.progress:.1%}"
         name = one.market.value if one.enough else f"{one.market.value}, not enough nodes"
         yield name, mtbf, save, progress, spread(one.days.low, one.days.high), summed(one.usd)
 

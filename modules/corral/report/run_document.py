@@ -116,7 +116,7 @@ def _course(one: Course) -> Mapping[str, Any]:
         "days": asdict(one.days),
         "mtbf_s": {"low": one.interruptions.shortest_mtbf_s, "high": one.interruptions.longest_mtbf_s},
         "interval_s": dict(zip(("low", "high"), one.intervals_s, strict=True)),
-        "progress": {"low": worst.shares.progress if worst else None, "high": best.shares.progress},
+        "progress": {"low": worst.shares.progress, "high": best.shares.progress},
         **sums_document({"usd": one.usd}),
         "charges": [{"what": charge.what, "usd": usd_document(charge.usd)} for charge in one.charges],
         "source": one.source,

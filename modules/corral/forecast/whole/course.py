@@ -73,13 +73,13 @@ class Course:
     source: str | None
 
     @property
-    def intervals_s(self) -> tuple[float | None, float]:
-        """The shortest and the longest between two checkpoints; no shortest where nothing bounds interruptions.
+    def intervals_s(self) -> tuple[float, float]:
+        """The shortest and the longest between two checkpoints.
 
         The longest is mostly that of the fewest interruptions; not where a checkpoint may be dear to send.
         """
-        best, worst = self.range.best.interval_s, self.range.worst
-        return (min(worst.interval_s, best), max(worst.interval_s, best)) if worst else (None, best)
+        both = self.range.best.interval_s, self.range.worst.interval_s
+        return min(both), max(both)
 
     @property
     def crossing(self) -> Usd | None:
@@ -142,7 +142,7 @@ def interruptions_of(run: RunForecast, market: Market, region: str) -> Interrupt
     machines = machine_interruptions(run.run.accelerators)
     if market is not Market.SPOT:
         return machines
-    return machines.plus(spot_interruptions(run.run.nodes, (spot_band(run.run, region) or ANY).ended))
+    return machines.plus(spot_interruptions(run.run.nodes, spot_band(run.run, region) or ANY))
 
 
 def spot_band(run: RunSpec, region: str) -> SpotBand | None:
@@ -182,7 +182,7 @@ def _days(run: RunForecast, found: CourseRange) -> Span:
     """The fastest with the fewest interruptions, the slowest with the most."""
     low, high = run.days_range
     best, worst = found.best, found.worst
-    most = None if worst is None or worst.wall_s is None else high * worst.wall_s / worst.work_s
+    most = None if worst.wall_s is None else high * worst.wall_s / worst.work_s
     least = low if best.wall_s is None else low * best.wall_s / best.work_s
     return Span(low=least, high=most)
 

@@ -43,7 +43,7 @@ def flows(run: RunSpec, saving: Saving, found: CourseRange) -> Iterator[Flow]:
     """
     size = saving.size.size_bytes
     for way, times in ((Way.WRITE, _written), (Way.READ, _read)):
-        most = None if found.worst is None else times(found.worst)
+        most = times(found.worst)
         low = (times(found.best) or 0.0) * size
         yield Flow(place=saving.place, way=way, low=low, high=None if most is None else most * size)
     if run.loader and run.loader.source:

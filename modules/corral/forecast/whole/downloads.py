@@ -23,7 +23,7 @@ def downloads_usd(run: RunSpec, found: CourseRange, cost: CostForecast, prices: 
         return Usd.exact(0.0)
     price, worst = prices.service(Service.NAT_GATEWAY_GB), found.worst
     least = found.best.interruptions or 0.0
-    if price is None or worst is None or worst.interruptions is None:
+    if price is None or worst.interruptions is None:
         return None
     each = price.usd * run.download_gb
     return Usd((run.nodes + least) * each, (run.nodes + worst.interruptions) * each)

@@ -27,7 +27,7 @@ class Rarely:
 
 def saved_daily(course: Course, habits: JobHabits) -> Rarely:
     """A checkpoint after each 24 hours of computing, beside the best interval for as many interruptions."""
-    per_h = course.interruptions.high_per_h or course.interruptions.low_per_h
+    per_h = course.interruptions.high_per_h
     best_s = best_interval_s(habits.checkpointing, per_h, paid_s=course.paid_s[1])
     longer = interval_penalty(best_s, _DAY_S, habits, per_h)
     nodes = course.charges[0].usd

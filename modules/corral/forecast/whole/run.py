@@ -106,7 +106,7 @@ def _warnings(training: RunForecast, saving: Saving | None, found: tuple[Course,
         if not one.enough:
             yield f"{one.market.value} cannot give all {one.nodes} nodes of the run"
         worst = one.range.worst
-        if worst and worst.no_progress:
+        if worst.no_progress:
             yield f"{one.market.value}, at worst: {worst.no_progress}"
         if one.crossing and one.usd.usd and one.crossing.high > _MUCH * one.usd.usd.high:
             most = f"{one.crossing.high:,.0f} USD"
@@ -163,7 +163,7 @@ def _assumed_spot(run: RunSpec, region: str, found: tuple[Course, ...]) -> Itera
         yield f"spot: none to {end} of {which} are taken back in a month - nothing is known, see {ADVISOR}"
         return
     whose = "as the run file says" if run.spot_interruptions else f"{band.source}, a copy of 2026"
-    share = f"{band.label} (taken to end at {end})" if band.high is None else band.label
+    share = f"{band.label} (taken to end at {end})" if band.assumed else band.label
     taken = f"spot: {share} of {which} are taken back in a month ({whose})"
     yield f"{taken}; it changes - spot_interruptions in the run file"
 

@@ -68,9 +68,10 @@ def dollars(run: WholeRun) -> Section:
 
 def checkpoints(run: WholeRun, saving: Saving) -> Section:
     """What a checkpoint is, and how much of the time is progress by how often there is one."""
-    dearest = max(run.courses, key=_most_per_h)
-    points = effective_time_curve(saving.habits, _most_per_h(dearest), shortest_s=_SHORTEST_S, longest_s=_LONGEST_S)
-    saved_s = (dearest.range.worst or dearest.range.best).interval_s
+    dearest = max(run.courses, key=lambda one: one.interruptions.high_per_h)
+    most_per_h = dearest.interruptions.high_per_h
+    points = effective_time_curve(saving.habits, most_per_h, shortest_s=_SHORTEST_S, longest_s=_LONGEST_S)
+    saved_s = dearest.range.worst.interval_s
     return Section(
         anchor="checkpoints",
         title="Checkpoints",
@@ -116,10 +117,5 @@ def _checkpoint(saving: Saving) -> list[tuple[str, str]]:
     return rows
 
 
-def _most_per_h(one: Course) -> float:
-    return one.interruptions.high_per_h or one.interruptions.low_per_h
-
-
 def _progress(one: Course) -> str:
-    best, worst = one.range.best.shares.progress, one.range.worst
-    return f"{worst.shares.progress:.1%} - {best:.1%}" if worst else f"up to {best:.1%}"
+    return f"{one.range.worst.shares.progress:.1%} - {one.range.best.shares.progress:.1%}"

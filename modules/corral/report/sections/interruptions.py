@@ -55,13 +55,12 @@ def _rates(courses: Sequence[Course]) -> list[tuple[str, Interruptions]]:
 
 
 def _chances(found: Interruptions, hours: float) -> str:
-    low, high = 1 - chance_of_none(found.low_per_h, hours), found.high_per_h
-    return f"{low:.1%} or more" if high is None else f"{low:.1%} - {1 - chance_of_none(high, hours):.1%}"
+    low, high = (1 - chance_of_none(per_h, hours) for per_h in (found.low_per_h, found.high_per_h))
+    return f"{low:.1%} - {high:.1%}"
 
 
 def _counts(found: Interruptions, hours: float) -> str:
-    low, high = three_digits(found.low_per_h * hours), found.high_per_h
-    return f"{low} or more" if high is None else f"{low} - {three_digits(high * hours)}"
+    return f"{three_digits(found.low_per_h * hours)} - {three_digits(found.high_per_h * hours)}"
 
 
 def _causes(rates: Sequence[tuple[str, Interruptions]]) -> Table:
@@ -74,7 +73,7 @@ def _causes(rates: Sequence[tuple[str, Interruptions]]) -> Table:
 def _every(rate: InterruptionRate) -> str:
     """`1 d - 9 d`; a cause that may not come at all is `1 d or less often`."""
     if not rate.high_per_h:
-        return "never" if rate.high_per_h == 0 else "not known"
+        return "never"
     shortest = _HOUR_S / rate.high_per_h
     return durations(shortest, _HOUR_S / rate.low_per_h) if rate.low_per_h else f"{duration(shortest)} or less often"
 
@@ -97,8 +96,7 @@ def _ends(rates: Sequence[tuple[str, Interruptions]]) -> Mapping[float, list[str
     found: dict[float, list[str]] = {}
     for name, one in rates:
         found.setdefault(one.low_per_h, []).append(f"at least: {name}")
-        if one.high_per_h is not None:
-            found.setdefault(one.high_per_h, []).append(f"at most: {name}")
+        found.setdefault(one.high_per_h, []).append(f"at most: {name}")
     return found
 
 

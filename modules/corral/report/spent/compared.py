@@ -77,8 +77,7 @@ def _rows(took: Spent, job: JobCost, courses: Sequence[Course]) -> Iterator[Besi
     yield _row("USD for its nodes", [_ends(one.charges[0].usd) for one in courses], _sum_ends(job.usd))
     yield _row("USD for all of it", [_sum_ends(one.usd) for one in courses], _sum_ends(took.usd))
     own = [one for one in took.interruptions if job.job_id in one.jobs]
-    rates = [(one.interruptions.low_per_h, one.interruptions.high_per_h) for one in courses]
-    often = [(low * hours, None if high is None else high * hours) for low, high in rates]
+    often = [(one.interruptions.low_per_h * hours, one.interruptions.high_per_h * hours) for one in courses]
     yield _row("interruptions", often, _exact(len(own)))
     lost = sum(one.lost_node_s for one in own)
     kept = (max(0.0, job.node_s - lost) / node_s, job.node_s / node_s) if node_s else (None, None)
@@ -111,5 +110,4 @@ def _sum_ends(sum: Sum) -> _Ends:
 
 
 def _progress(one: Course) -> _Ends:
-    worst = one.range.worst.shares.progress if one.range.worst else None
-    return worst, one.range.best.shares.progress
+    return one.range.worst.shares.progress, one.range.best.shares.progress
