@@ -269,6 +269,15 @@ def test_an_interval_that_is_shorter_than_a_write_is_warned_of(small: WholeRun) 
     assert (said in small.warnings, said in whole(checkpoint={"interval": "1s"}).warnings) == (False, True)
 
 
+def test_a_run_that_outlasts_every_capacity_block_is_warned_of(small: WholeRun) -> None:
+    # 8B on 1T tokens takes two weeks, 70B on 15T tokens years.
+    said = [
+        [one for one in found.warnings if "a block lasts 182 days" in one]
+        for found in (small, whole("llama3-70b", tokens="15T"))
+    ]
+    assert [len(one) for one in said] == [0, 1]
+
+
 def test_machines_that_start_download_through_the_gateway(small: WholeRun) -> None:
     # 16 machines and one for each interruption, 10 GB each, at 0.045 USD.
     course = small.courses[0]

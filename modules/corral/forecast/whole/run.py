@@ -23,6 +23,7 @@ from corral.spec.run import WHILE_TRAINING, RunSpec
 
 _LONG_S = 600.0  # to write a checkpoint; an interruption meanwhile loses the one before as well
 _SECONDS_PER_DAY = 86_400
+_LONGEST_BLOCK_DAYS = 182  # EC2 User Guide, "Find and purchase Capacity Blocks"
 _MUCH = 0.05  # of the cost, for traffic that one zone would not have
 
 
@@ -73,6 +74,7 @@ def forecast_whole(
         warnings=(
             *training.warnings,
             *_warnings(training, saving, found),
+            *_blocks(found),
             *_lifetime(cluster, found),
             *_loading_warnings(training, loading),
         ),
@@ -114,6 +116,18 @@ def _warnings(training: RunForecast, saving: Saving | None, found: tuple[Course,
             yield f"{one.market.value}: checkpoints and tokens sent to another zone cost up to {most} - {better}"
     if training.run.machine.accelerator and not training.run.efa and training.run.nodes > 1:
         yield "nodes are joined without EFA - choose a type that has it, or one node"
+
+
+def _blocks(found: tuple[Course, ...]) -> Iterator[str]:
+    """The warning that no one Capacity Block lasts as long as the run."""
+    for one in found:
+        most = one.days.high
+        if one.market is Market.CAPACITY_BLOCK and (most is None or most > _LONGEST_BLOCK_DAYS):
+            takes = "has no end" if most is None else f"may take {most:,.0f}"
+            yield (
+                f"capacity-block: a block lasts {_LONGEST_BLOCK_DAYS} days at most, the run {takes} - buy several, one"
+                " after the other, or use more nodes"
+            )
 
 
 def _lifetime(cluster: ClusterPlan, found: tuple[Course, ...]) -> Iterator[str]:
