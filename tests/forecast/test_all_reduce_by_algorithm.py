@@ -115,10 +115,10 @@ def test_without_a_taper_two_leaves_are_as_fast_as_one() -> None:
 
 
 def test_a_runs_gradients_are_four_bytes_of_each_parameter_of_a_rank(small: NetworkOutlook) -> None:
-    # All of 8B but the second table of its vocabulary: 8.0303e9 - 128256 x 4096 = 7.505e9.
+    # All of 8B, both tables of its vocabulary too: 8.0303e9.
     assert (small.group, small.gradients[0].size) == (
         Group(inside=8, across=16),
-        pytest.approx(4 * 7.505e9, rel=1e-3),
+        pytest.approx(4 * 8.0303e9, rel=1e-3),
     )
 
 

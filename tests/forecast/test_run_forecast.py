@@ -130,8 +130,14 @@ def test_many_nodes_are_less_efficient_than_the_fewest_that_do() -> None:
 
 
 def test_efficiency_is_against_the_fewest_nodes_that_fit() -> None:
+    efficiency = forecast_run(run("llama3-8b", 8)).efficiency
+    assert efficiency is not None and efficiency.nodes == 1
+
+
+def test_nodes_that_fit_only_by_computing_much_again_are_no_measure() -> None:
+    # 70B fits two machines, and is more than a tenth faster on each of four.
     efficiency = forecast_run(run("llama3-70b", 8)).efficiency
-    assert efficiency is not None and efficiency.nodes == 2
+    assert efficiency is not None and (efficiency.nodes, round(efficiency.share, 2)) == (4, 1.06)
 
 
 def test_the_host_has_nine_tenths_of_its_memory_for_the_run() -> None:
@@ -143,7 +149,7 @@ def test_little_work_among_many_is_warned_of() -> None:
     assert (forecast.bound, forecast.warnings) == (
         "network",
         (
-            "42% of a step is communication that nothing hides, most of it exchange of gradients and weights"
+            "44% of a step is communication that nothing hides, most of it exchange of gradients and weights"
             " - try a larger batch, or fewer accelerators",
         ),
     )

@@ -134,12 +134,17 @@ class TransformerModel:
         return self.vocabulary * self.hidden
 
     @property
+    def embeddings(self) -> int:
+        """Those of the tables of input and output, which are one where they are tied."""
+        return self.embedding * (1 if self.tied else 2)
+
+    @property
     def parameters(self) -> float:
         """Every parameter. GPT: 12 L h^2 (1 + 13/(12h) + (V+s)/(12Lh)), Narayanan et al. 2021 (arXiv:2104.04473) eq. 2.
 
         That equation leaves out the last norm, which is 2h of many billions.
         """
-        tables = self.embedding * (1 if self.tied else 2) + self.positions * self.hidden
+        tables = self.embeddings + self.positions * self.hidden
         return self.layers * self.layer_parameters + tables + self.hidden * (2 if self.biases else 1)
 
     @property
@@ -157,7 +162,7 @@ class TransformerModel:
     def layer_matmul(self) -> float:
         """What a layer adds to W. Of a published number of active parameters, both embedding tables are taken off."""
         if self.active is not None:
-            layers = self.active - self.embedding * (1 if self.tied else 2)
+            layers = self.active - self.embeddings
             return max(self.attention_matmul, layers / self.layers)
         return self.attention_matmul + self._matrices * self.hidden * self.mlp_width_in_use
 

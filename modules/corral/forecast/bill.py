@@ -68,7 +68,8 @@ class UsePrice:
 class CostForecast:
     """The whole bill, before it comes. `kept` is what a base that is down still costs, without the data stored.
 
-    `full` has for each queue what all its nodes cost an hour, `static` what those cost that are always there.
+    `full` has for each queue what all its nodes cost an hour, `static` what those cost that are always there,
+    `reserved` what each of its reservations and blocks costs, used or not.
     """
 
     base: tuple[Item, ...]
@@ -78,6 +79,7 @@ class CostForecast:
     kept: tuple[Item, ...]
     full: tuple[Sum, ...]
     static: tuple[Sum, ...]
+    reserved: tuple[Sum, ...] = ()
 
     @property
     def idle_base_usd_per_month(self) -> Sum:
@@ -93,6 +95,11 @@ class CostForecast:
     def maximum_usd_per_hour(self) -> Sum:
         """Base, cluster and every node, for an hour: from the cheapest market of each queue to the dearest."""
         return Sum.together([_sum(self.base), _sum(self._fixed), *self.full])
+
+    @property
+    def reserved_usd_per_hour(self) -> Sum:
+        """All reservations and blocks for an hour, nodes or not; nodes that run there cost nothing beside it."""
+        return Sum.together(self.reserved)
 
     @property
     def kept_usd_per_month(self) -> Sum:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from corral.catalog.lustre import find_lustre_deployment, metadata_iops
 from corral.forecast.bill import GATEWAY, STATIC, CostForecast, Item, QueueCost, UsePrice
 from corral.forecast.capacity import NO_COUNTS, Counts, Supply, cost_of, supplies
-from corral.forecast.money import HOURS_PER_MONTH, Usd
+from corral.forecast.money import HOURS_PER_MONTH, Sum, Usd
 from corral.forecast.prices import PriceList, Service
 from corral.model.base import BasePlan
 from corral.model.cluster import ClusterPlan, QueuePlan
@@ -31,7 +31,17 @@ def forecast_cost(base: BasePlan, cluster: ClusterPlan, prices: PriceList, count
         kept=tuple(_kept_items(base, prices)),
         full=tuple(cost_of(queue.max_nodes, queue, given) for queue, given in found),
         static=tuple(cost_of(queue.min_nodes, queue, given) for queue, given in static),
+        reserved=tuple(one for queue in cluster.queues for one in _reserved(queue, prices, counts)),
     )
+
+
+def _reserved(queue: QueuePlan, prices: PriceList, counts: Counts) -> Iterator[Sum]:
+    """What each reservation and block of the queue costs an hour; not known where the spec does not count it."""
+    for pool, market in dict.fromkeys((offer.pool, offer.market) for offer in queue.offers if offer.market.is_reserved):
+        count, price = counts.get((queue.name, pool)), prices.instance(queue.instance_type)
+        usd = price.known(market) if price else None
+        what = f"queue {queue.name}: {market.value} {pool} of {queue.instance_type}"
+        yield Sum.of([(what, usd.times(count) if usd and count is not None else None)])
 
 
 def _base_items(base: BasePlan, prices: PriceList) -> Iterator[Item]:

@@ -99,10 +99,11 @@ def run_course(
 ) -> RunCourse:
     """The run of this much work (more than 0 s), with checkpoints at this interval or the best one for `paid_s`.
 
-    A run that is shorter than the interval has one checkpoint, at its end.
+    A run that is shorter than the interval has one checkpoint, at its end; one that wishes to save faster than a
+    checkpoint is written begins the next when it is.
     """
     wished_s = best_interval_s(habits.checkpointing, per_h, paid_s=paid_s) if interval_s is None else interval_s
-    interval = min(max(wished_s, _SHORTEST_S), work_s)
+    interval = min(max(wished_s, _SHORTEST_S, habits.checkpointing.behind_s), work_s)
     shares = time_shares(interval, habits, per_h)
     wall_s = work_s / shares.progress if shares.progress >= _LEAST_PROGRESS else None
     return RunCourse(

@@ -39,6 +39,9 @@ def _summary(cost: CostForecast) -> Iterator[tuple[str, str]]:
     most, kept = cost.maximum_usd_per_hour, cost.kept_usd_per_month
     yield "idle base", f"{summed(base)} a month{lacking(base)}"
     yield "idle cluster", f"{summed(cluster)} an hour, on top of the base{lacking(cluster)}"
+    if cost.reserved:
+        reserved = cost.reserved_usd_per_hour
+        yield "reserved", f"{summed(reserved)} an hour, used or not, in neither of these{lacking(reserved)}"
     yield "all nodes", f"{summed(most)} an hour, base and cluster included{lacking(most)}"
     *data, last = dict.fromkeys(price.what.partition(":")[0] for price in cost.by_use if price.kept)
     stored = f"{', '.join(data)} and {last}" if data else last

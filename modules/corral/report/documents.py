@@ -51,6 +51,7 @@ def cost_document(cost: CostForecast) -> Document:
             {
                 "idle_base_usd_per_month": cost.idle_base_usd_per_month,
                 "idle_cluster_usd_per_hour": cost.idle_cluster_usd_per_hour,
+                "reserved_usd_per_hour": cost.reserved_usd_per_hour,
                 "maximum_usd_per_hour": cost.maximum_usd_per_hour,
                 "kept_usd_per_month": cost.kept_usd_per_month,
             }

@@ -55,7 +55,8 @@ def _reduced(network: NetworkOutlook) -> Iterator[tuple[str, str]]:
         return
     group = network.group
     among = f"among {group.ranks:,.0f} ranks on {group.across:,.0f} nodes" if group.across > 1 else "within a node"
-    yield "gradients", f"{network.gradients[0].size / 1e9:,.1f} GB of each rank, reduced {among}"
+    what = "of each rank, without its experts'" if network.mixture else "of each rank"
+    yield "gradients", f"{network.gradients[0].size / 1e9:,.1f} GB {what}, reduced {among}"
 
 
 def _lost(network: NetworkOutlook) -> str:

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from corral.forecast.bill import CostForecast
 from corral.forecast.notes import Note
 from corral.forecast.training.reasons import layout_words
-from corral.forecast.whole.course import Course
 from corral.forecast.whole.run import WholeRun
 from corral.model.base import BasePlan
 from corral.model.cluster import ClusterPlan
@@ -97,20 +96,17 @@ def _cards(cost: CostForecast, run: WholeRun | None) -> list[tuple[str, str]]:
         return [
             ("idle base, USD a month", summed(cost.idle_base_usd_per_month)),
             ("idle cluster, USD an hour", summed(cost.idle_cluster_usd_per_hour)),
+            *([("reserved, USD an hour", summed(cost.reserved_usd_per_hour))] if cost.reserved else []),
             ("every node, USD an hour", summed(cost.maximum_usd_per_hour)),
         ]
     training = run.training
     if not training.fits:
         return [("it does not fit: GiB too much", f"{training.missing_gib:.1f}")]
     low, high = training.days_range
-    cheapest = min((one for one in run.courses if one.enough and one.usd.usd), key=_low, default=None)
+    first = next((one for one in run.courses if one.enough and one.usd.usd), None)  # as they are tried
     return [
         ("days, uninterrupted", f"{low:,.1f} - {high:,.1f}"),
         ("tokens a second", count(training.speed.tokens_per_s)),
         ("MFU", f"{training.mfu:.1%}"),
-        *([(f"USD, {cheapest.market.value}", summed(cheapest.usd))] if cheapest else []),
+        *([(f"USD, {first.market.value}", summed(first.usd))] if first else []),
     ]
-
-
-def _low(one: Course) -> float:
-    return one.usd.usd.low if one.usd.usd else float("inf")

@@ -8,7 +8,6 @@ from dataclasses import fields
 from rich.console import RenderableType
 from rich.text import Text
 
-from corral.forecast.money import Usd
 from corral.forecast.training.memory import GIB
 from corral.forecast.training.reasons import PARTS, layout_words, why_it_loses
 from corral.forecast.whole.crossing import WHAT as CROSSING
@@ -22,6 +21,7 @@ from corral.report.tables import facts, heading, lines, table
 from corral.spec.run import BEFORE
 
 _BAR = 24  # columns of a bar that is full
+_NOTEWORTHY = 0.001  # of the time, for what a checkpoint a day would cost
 NONE_FITS = "no layout fits"
 MEMORY_PARTS = ("weights", "gradients", "optimizer", "gathered", "activations", "logits", "reserve")
 
@@ -178,7 +178,9 @@ def daily_facts(run: WholeRun) -> Iterator[tuple[str, str]]:
     if worst.longer is None:
         yield "once a day", f"would never end at worst, {worst.market.value}"
     else:
-        money = f", up to {usd(Usd.exact(worst.usd.high))} USD of nodes more" if worst.usd else ""
+        if worst.longer < _NOTEWORTHY:
+            return
+        money = f", up to {worst.usd.high:,.0f} USD of nodes more" if worst.usd else ""
         yield "once a day", f"would take up to {worst.longer:.1%} longer{money}, {worst.market.value}"
 
 
@@ -202,7 +204,7 @@ def _courses(run: WholeRun) -> Iterator[tuple[str, ...]]:
         best, worst = one.range.best, one.range.worst
         apart = one.interruptions
         mtbf = durations(apart.shortest_mtbf_s, apart.longest_mtbf_s)
-        save = durations(*one.intervals_s)
+        save = "at its end" if one.intervals_s[0] >= one.range.best.work_s else durations(*one.intervals_s)
         progress = f"{worst.shares.progress:.1%} - {best.shares.progress:.1%}"
         name = one.market.value if one.enough else f"{one.market.value}, not enough nodes"
         yield name, mtbf, save, progress, spread(one.days.low, one.days.high), summed(one.usd)

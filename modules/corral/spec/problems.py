@@ -84,6 +84,7 @@ _MESSAGES: Mapping[str, Callable[[str, Mapping[str, Any], Any], str]] = {
     "mapping_type": _expected("fields"),
     "duration": lambda value, _, __: f"{value} is not a duration - write it like 10m, 12h, 1h30m or 2d",
     "amount": lambda value, _, __: f"{value} is not an amount - write it like 15T, 300B, 4M or 4194304",
+    "no_interval": lambda value, _, __: f"{value} is no time between two checkpoints - write it like 30m, or choose",
     "choose_or_duration": lambda value, _, __: f"{value} is not a duration - write it like 30m or 1h30m, or choose",
     "choose_or_fields": lambda value, _, __: f"{value} is not possible - write choose, or fields",
     "ip_v4_network": lambda value, _, __: f"{value} is not an IPv4 network - write it like 10.64.0.0/16",

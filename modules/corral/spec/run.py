@@ -36,9 +36,12 @@ def _chosen_or_duration(value: Any) -> timedelta | None:
     if value == CHOOSE:
         return None
     try:
-        return parse_duration(value)
+        found = parse_duration(value)
     except PydanticCustomError:
         raise PydanticCustomError("choose_or_duration", "neither choose nor a duration") from None
+    if not found:
+        raise PydanticCustomError("no_interval", "nothing")
+    return found
 
 
 Interval = Annotated[

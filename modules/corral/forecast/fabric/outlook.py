@@ -34,6 +34,7 @@ class Slowed:
 class NetworkOutlook:
     """`gradients`: an all-reduce of what a rank has, among its data ranks in `group`, by algorithm; empty for one rank.
 
+    Of a `mixture` without its experts, of which fewer ranks have copies.
     `lost` multiplies what the network takes; `spread` and `kept_apart` are the run with it. `curves`: all ranks of the
     run by size; `measured` is what was measured on `measured.ranks` ranks. Rates are one way.
     """
@@ -44,6 +45,7 @@ class NetworkOutlook:
     bisection_gbps: float
     group: Group
     gradients: tuple[AllReduce, ...]
+    mixture: bool
     lost: LostCard | None
     spread: Slowed | None
     kept_apart: Slowed | None
@@ -69,6 +71,7 @@ def network_outlook(run: RunSpec, job: Job) -> NetworkOutlook | None:
         bisection_gbps=bisection_gbps(fabric),
         group=group,
         gradients=all_reduces(gradient_bytes(job), machine, group),
+        mixture=job.shape.is_moe,
         lost=lost,
         spread=_slowed(job, group, lost.spread) if lost else None,
         kept_apart=_slowed(job, group, lost.kept_apart) if lost else None,

@@ -108,7 +108,7 @@ def gradient_bytes(job: Job) -> float:
 def _shared_parameters(job: Job) -> float:
     """Parameters of a rank that are no expert's; its stage is an average one."""
     shape, layout = job.shape, job.layout
-    return (shape.layers * shape.shared_layer_parameters + shape.embedding) / layout.tp / layout.pp
+    return (shape.layers * shape.shared_layer_parameters + shape.embeddings) / layout.tp / layout.pp
 
 
 def _reduced_s(job: Job, parameters: float, ranks: float, stride: float) -> float:

@@ -13,8 +13,8 @@ _FP32 = 4  # bytes
 _LOGITS = 3  # copies of them at the peak; with two, torchtitan's eager 8B on 128 comes out 23 % below what it took
 _PLAIN, _GATED = 4, 6  # bytes that an MLP keeps for each of its inner width
 _LIVE_LAYERS = 2  # the layer at work and the one that is gathered ahead of it (ZeRO, arXiv:1910.02054: one or two)
-_RESERVE_GIB = 6.0  # context of the device, NCCL's buffers
-_FRAGMENTED = 0.05  # of what is in use: holes of the allocator. Both UNVERIFIED, as no source has them
+RESERVE_GIB = 6.0  # context of the device, NCCL's buffers
+FRAGMENTED = 0.05  # of what is in use: holes of the allocator. Both UNVERIFIED, as no source has them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +169,7 @@ def _stage(
         gathered=gathered,
         activations=held * kept + working,
         logits=logits,
-        reserve=_RESERVE_GIB * GIB + _FRAGMENTED * used,
+        reserve=RESERVE_GIB * GIB + FRAGMENTED * used,
         host=host,
     )
 

@@ -148,8 +148,8 @@ def _change(job: Job, choice: Choice | None) -> str | None:
 
 
 def _efficiency(job: OpenJob, speed: Speed) -> Efficiency | None:
-    """Against the fastest layout on the fewest nodes, of 1, 2, 4 and so on, that the same batch fits."""
-    fewest = on_the_fewest(job)
+    """Against the fastest layout on the fewest nodes, of 1, 2, 4 and so on, that the same batch fits well."""
+    fewest = on_the_fewest(job, speed)
     if fewest:
         nodes, alone = fewest
         return Efficiency(nodes=nodes, share=parallel_efficiency(alone, speed))

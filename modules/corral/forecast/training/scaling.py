@@ -9,12 +9,13 @@ from corral.forecast.training.layout import Layout
 from corral.forecast.training.open_job import OpenJob
 from corral.forecast.training.speed import Speed, forecast_speed, parallel_efficiency
 
+_CRIPPLED = 1.1  # times as fast as in proportion: what fewer nodes lack is not what more of them lose
 _TIMES = 4  # the run's nodes; further than that nobody extends a run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingPoint:
-    """The run on so many nodes. `efficiency`: T1/(n Tn) against the fewest nodes that it fits."""
+    """The run on so many nodes. `efficiency`: T1/(n Tn) against the fewest nodes that it fits well."""
 
     nodes: int
     layout: Layout
@@ -30,18 +31,20 @@ def scaling_curve(job: OpenJob, layout: Layout, speed: Speed) -> tuple[ScalingPo
     found = [(job.nodes, layout, speed)]
     found += [one for nodes in _powers(job.nodes * _TIMES) if nodes != job.nodes and (one := _fastest(job, nodes))]
     ranked = sorted(found, key=lambda one: one[0])
-    fewest = ranked[0][2]
+    fewest = next(one[2] for one in ranked if parallel_efficiency(one[2], speed) <= _CRIPPLED)
     return tuple(
         ScalingPoint(nodes=nodes, layout=chosen, speed=reached, efficiency=parallel_efficiency(fewest, reached))
         for nodes, chosen, reached in ranked
     )
 
 
-def on_the_fewest(job: OpenJob) -> tuple[int, Speed] | None:
-    """The fewest nodes, of 1, 2, 4 and so on below the run's own, that the same batch fits, and the speed there."""
+def on_the_fewest(job: OpenJob, speed: Speed) -> tuple[int, Speed] | None:
+    """The fewest nodes, of 1, 2, 4 and so on below the run's own, that the same batch fits, and the speed there.
+
+    Those where so much must be computed again that the run's own `speed` is far more than in proportion are no measure.
+    """
     fewer = (one for nodes in _powers(job.nodes - 1) if (one := _fastest(job, nodes)))
-    first = next(fewer, None)
-    return (first[0], first[2]) if first else None
+    return next(((nodes, one) for nodes, _, one in fewer if parallel_efficiency(one, speed) <= _CRIPPLED), None)
 
 
 def _fastest(job: OpenJob, nodes: int) -> tuple[int, Layout, Speed] | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from corral.catalog.power import effectiveness, network_part, server_of, training_load
 from corral.catalog.spot_bands import ANY, SpotBand, find_spot_band, published_band
 from corral.forecast.bill import STATIC, CostForecast
+from corral.forecast.blocks import block_days
 from corral.forecast.capacity import NO_COUNTS, Counts, Supply, supplies
 from corral.forecast.interruptions import Interruptions, machine_interruptions, spot_interruptions
 from corral.forecast.money import HOURS_PER_MONTH, Sum, Usd
@@ -58,8 +59,9 @@ class Charge:
 class Course:
     """The run in one market. `days` of wall time: the speed's uncertainty and the interruptions' are both in it.
 
-    `enough`: whether the market can give all its nodes. `charges`: the nodes first; their sum is `usd`. `paid_s`: what
-    sending a checkpoint costs, as seconds of the nodes that cost as much, at least and at most.
+    `enough`: whether the market can give all its nodes. `charges`: the nodes first, of a capacity block for its whole
+    days; their sum is `usd`. `paid_s`: what sending a checkpoint costs, as seconds of the nodes that cost as much, at
+    least and at most.
     """
 
     market: Market
@@ -94,7 +96,7 @@ class Course:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Energy:
-    """Power while it trains, in kW with network and site, and the energy of the uninterrupted run in MWh."""
+    """Power while it trains, in kW with network and site, and the energy of all its days in MWh."""
 
     server: str
     kw: Span
@@ -110,17 +112,20 @@ def courses(
     prices: PriceList,
     counts: Counts = NO_COUNTS,
 ) -> tuple[Course, ...]:
-    """The run in each market of its queue, in the order in which they are tried."""
-    queue = cluster.queue(run.run.queue)
-    return tuple(_course(run, saving, cluster, one, cost, prices) for one in supplies(queue, prices, counts))
+    """The run in each market of its queue in which nodes can start, in the order in which they are tried."""
+    found = supplies(cluster.queue(run.run.queue), prices, counts)
+    return tuple(_course(run, saving, cluster, one, cost, prices) for one in found if one.starts)
 
 
-def energy_of(run: RunForecast) -> Energy | None:
-    """None where nobody has published what such a server takes."""
+def energy_of(run: RunForecast, found: Sequence[Course]) -> Energy | None:
+    """From the shortest of its days to the longest of these; None where nobody has published what such a server takes.
+
+    Machines that wait after an interruption count as if they trained: at most.
+    """
     server = server_of(run.job.machine.accelerator)
     if server is None:
         return None
-    load, hours = training_load(), run.days * _HOURS_PER_DAY
+    load, hours = training_load(), _longest(run, found).times(_HOURS_PER_DAY)
     low, high = (
         cluster_power(
             server,
@@ -132,9 +137,19 @@ def energy_of(run: RunForecast) -> Energy | None:
     return Energy(
         server=server.name,
         kw=Span(low=low.total_kw, high=high.total_kw),
-        mwh=Span(low=low.energy_mwh(hours), high=high.energy_mwh(hours)),
+        mwh=Span(low=low.energy_mwh(hours.low), high=None if hours.high is None else high.energy_mwh(hours.high)),
         estimated=server.estimated,
     )
+
+
+def _longest(run: RunForecast, found: Sequence[Course]) -> Span:
+    """The days of the run in any of these markets; uninterrupted where there is none."""
+    if not found:
+        low, high = run.days_range
+        return Span(low=low, high=high)
+    most = [one.days.high for one in found]
+    ends = [days for days in most if days is not None]
+    return Span(low=min(one.days.low for one in found), high=max(ends) if len(ends) == len(most) else None)
 
 
 def interruptions_of(run: RunForecast, market: Market, region: str) -> Interruptions:
@@ -168,7 +183,7 @@ def _course(
     return Course(
         market=supply.market,
         nodes=run.run.nodes,
-        enough=supply.starts and supply.most >= run.run.nodes,
+        enough=supply.most >= run.run.nodes,
         interruptions=interruptions,
         paid_s=paid_s,
         range=found,
@@ -200,7 +215,9 @@ def _charges(
     hours = days.times(_HOURS_PER_DAY)
     node = supply.usd_per_node_hour
     nodes = f"{run.run.nodes} {queue.instance_type}, {supply.market.value}"
-    yield Charge(what=nodes, usd=_over(node.times(run.run.nodes) if node else None, hours))
+    sold = _sold(days) if supply.market is Market.CAPACITY_BLOCK else days
+    paid = _over(node.times(run.run.nodes) if node else None, sold.times(_HOURS_PER_DAY))
+    yield Charge(what=nodes, usd=paid)
     for item in (*cost.cluster, *cost.base):
         if item.unit != STATIC:  # nodes that are always there are among the run's
             yield Charge(what=item.named, usd=_over(item.usd_per_hour, hours))
@@ -209,6 +226,11 @@ def _charges(
     yield _stored(saving, prices, hours)
     if (tokens := tokenizing_of(run.run, run.speed.tokens_per_s, prices)) and tokens.when == BEFORE:
         yield Charge(what=f"making tokens of the text, {tokens.hours:,.0f} h of {tokens.server}", usd=tokens.usd)
+
+
+def _sold(days: Span) -> Span:
+    """The days of the blocks that hold these."""
+    return Span(low=block_days(days.low), high=None if days.high is None else block_days(days.high))
 
 
 def _disks(run: RunForecast, queue: QueuePlan, prices: PriceList, hours: Span) -> Charge:

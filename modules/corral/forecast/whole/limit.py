@@ -20,7 +20,7 @@ def total_limit(run: WholeRun) -> Limit | None:
         return None
     able = [one for one in run.courses if one.enough] or run.courses
     if not able:
-        why = "the run does not fit" if not run.training.fits else "the run has no file system to save to"
+        why = _why_not(run)
         trouble = f"{why}, so that its cost is not known; the limit is {dollars(usd)} USD - change that first"
         return Limit(field=field, usd=usd, cost=Sum(usd=None), refusal=f"{run.spec.file}: {field}: {trouble}")
     worst = max(able, key=_most)
@@ -28,6 +28,12 @@ def total_limit(run: WholeRun) -> Limit | None:
     return Limit(
         field=field, usd=usd, cost=worst.usd, refusal=f"{run.spec.file}: {field}: {refusal}" if refusal else None
     )
+
+
+def _why_not(run: WholeRun) -> str:
+    if not run.training.fits:
+        return "the run does not fit"
+    return "its queue has no market that can start" if run.saving else "the run has no file system to save to"
 
 
 def _refusal(run: WholeRun, able: Sequence[Course], worst: Course, usd: float) -> str | None:

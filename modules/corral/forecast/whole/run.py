@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from corral.catalog.spot_bands import ADVISOR, LAST_ENDS
 from corral.forecast.bill import CostForecast
+from corral.forecast.blocks import LONGEST_DAYS
 from corral.forecast.capacity import NO_COUNTS, Counts
 from corral.forecast.fabric.outlook import NetworkOutlook, network_outlook
 from corral.forecast.prices import PriceList
@@ -16,14 +17,13 @@ from corral.forecast.whole.course import Course, Energy, courses, energy_of, spo
 from corral.forecast.whole.loading import Loading, loading_of
 from corral.forecast.whole.saving import DETECT_S, RESTART_S, WARM_UP_S, Saving, saving_of
 from corral.model.base import BasePlan
-from corral.model.cluster import ClusterPlan
+from corral.model.cluster import ClusterPlan, QueuePlan
 from corral.model.markets import Market
 from corral.spec.durations import format_duration
 from corral.spec.run import WHILE_TRAINING, RunSpec
 
 _LONG_S = 600.0  # to write a checkpoint; an interruption meanwhile loses the one before as well
 _SECONDS_PER_DAY = 86_400
-_LONGEST_BLOCK_DAYS = 182  # EC2 User Guide, "Find and purchase Capacity Blocks"
 _MUCH = 0.05  # of the cost, for traffic that one zone would not have
 
 
@@ -70,10 +70,11 @@ def forecast_whole(
         saving=saving,
         loading=loading,
         courses=found,
-        energy=energy_of(training) if training.fits else None,
+        energy=energy_of(training, found) if training.fits else None,
         warnings=(
             *training.warnings,
             *_warnings(training, saving, found),
+            *(_too_dear(cluster.queue(run.queue), prices) if saving and training.fits else ()),
             *_blocks(found),
             *_lifetime(cluster, found),
             *_loading_warnings(training, loading),
@@ -82,6 +83,7 @@ def forecast_whole(
             *training.assumed,
             *_assumed_network(network),
             *_assumed(saving),
+            *_assumed_block(found),
             *_assumed_spot(run, cluster.region, found),
             *_prices(run, found),
         ),
@@ -118,14 +120,24 @@ def _warnings(training: RunForecast, saving: Saving | None, found: tuple[Course,
         yield "nodes are joined without EFA - choose a type that has it, or one node"
 
 
+def _too_dear(queue: QueuePlan, prices: PriceList) -> Iterator[str]:
+    """The warning that the run cannot have spot machines for what the queue is willing to pay."""
+    price = prices.instance(queue.instance_type)
+    limits = {offer.max_price_usd_per_hour for offer in queue.offers if offer.market is Market.SPOT}
+    highest = max((limit for limit in limits if limit is not None), default=None)
+    if price and price.spot and highest is not None and None not in limits and highest < price.spot.low:
+        cheapest = f"the cheapest zone known took {price.spot.low:,.2f}"
+        yield f"spot: no machine starts for {highest:,.2f} USD an hour (max_price), {cheapest} - raise it"
+
+
 def _blocks(found: tuple[Course, ...]) -> Iterator[str]:
     """The warning that no one Capacity Block lasts as long as the run."""
     for one in found:
         most = one.days.high
-        if one.market is Market.CAPACITY_BLOCK and (most is None or most > _LONGEST_BLOCK_DAYS):
+        if one.market is Market.CAPACITY_BLOCK and (most is None or most > LONGEST_DAYS):
             takes = "has no end" if most is None else f"may take {most:,.0f}"
             yield (
-                f"capacity-block: a block lasts {_LONGEST_BLOCK_DAYS} days at most, the run {takes} - buy several, one"
+                f"capacity-block: a block lasts {LONGEST_DAYS} days at most, the run {takes} - buy several, one"
                 " after the other, or use more nodes"
             )
 
@@ -166,6 +178,11 @@ def _assumed(saving: Saving | None) -> Iterator[str]:
         yield f"a checkpoint stops the run for the copy to the host, at {copy.gb_per_s:g} GB/s ({copy.source})"
     yield "between zones: a checkpoint is written once and read at each interruption, tokens are read once"
     yield "requests, what jobs fetch from elsewhere, and what Slurm and logins send between zones are in no sum"
+
+
+def _assumed_block(found: tuple[Course, ...]) -> Iterator[str]:
+    if any(one.market is Market.CAPACITY_BLOCK for one in found):
+        yield "capacity-block: paid for as the shortest block that holds the run, whole days, from 14 on whole weeks"
 
 
 def _assumed_spot(run: RunSpec, region: str, found: tuple[Course, ...]) -> Iterator[str]:

@@ -9,12 +9,14 @@ from corral.catalog.power import effectiveness, network_part, server_of, trainin
 from corral.catalog.training_constants import origins, training_constants
 from corral.forecast.training.job import Job
 from corral.forecast.training.layout import Sharding
+from corral.forecast.training.memory import FRAGMENTED, RESERVE_GIB
 from corral.forecast.whole.course import Energy
 from corral.forecast.whole.run import WholeRun
 from corral.forecast.whole.saving import Saving
 from corral.report.amounts import spread, three_digits
 from corral.report.sections.section import Section, Table
 
+_UNPROVEN = "assumed: no source has it; large for one small accelerator"
 _MEASURED = "best measured product (stas00/ml-engineering, MAMF) x what whole published runs reach of it"
 
 
@@ -48,9 +50,11 @@ def power(energy: Energy, run: WholeRun) -> Section:
 def _hardware(job: Job) -> Iterator[tuple[str, str, str]]:
     accelerator, bits = job.machine.accelerator, job.precision.bits
     note = f"; {accelerator.note}" if accelerator.note else ""
-    sheet = f"datasheet of the {accelerator.name}{note}"
-    yield f"peak in {accelerator.width(bits)} bits, TFLOP/s", three_digits(accelerator.peak_flops(bits) / 1e12), sheet
+    sheet = f"datasheet of the {accelerator.name}"
+    whose, peak = ("assumed" if "peak_tflops" in accelerator.assumed else sheet), accelerator.peak_flops(bits)
+    yield f"peak in {accelerator.width(bits)} bits, TFLOP/s", three_digits(peak / 1e12), f"{whose}{note}"
     yield "memory's peak, GB/s", three_digits(accelerator.hbm_gb_per_s), sheet
+    yield "memory kept for device, NCCL and holes", f"{RESERVE_GIB:g} GiB + {FRAGMENTED:.0%} of the rest", _UNPROVEN
     share = accelerator.reached_flops(bits) / accelerator.peak_flops(bits)
     lent = f"; of {', '.join(accelerator.borrowed)}" if accelerator.borrowed else ""
     yield "large products reach, of the peak", f"{share:.1%}", f"{_MEASURED}{lent}"

@@ -70,7 +70,8 @@ def checkpoints(run: WholeRun, saving: Saving) -> Section:
     """What a checkpoint is, and how much of the time is progress by how often there is one."""
     dearest = max(run.courses, key=lambda one: one.interruptions.high_per_h)
     most_per_h = dearest.interruptions.high_per_h
-    points = effective_time_curve(saving.habits, most_per_h, shortest_s=_SHORTEST_S, longest_s=_LONGEST_S)
+    least_s = min(max(_SHORTEST_S, saving.habits.checkpointing.behind_s), _LONGEST_S / 2)  # one is written at a time
+    points = effective_time_curve(saving.habits, most_per_h, shortest_s=least_s, longest_s=_LONGEST_S)
     saved_s = dearest.range.worst.interval_s
     return Section(
         anchor="checkpoints",
