@@ -3,16 +3,20 @@
 from dataclasses import replace
 from typing import Any
 
+from declared_runs import environment
+
 from corral.forecast.bill import CostForecast
 from corral.forecast.capacity import offer_usd_per_hour, pool_counts
 from corral.forecast.catalogue import catalogue_prices
 from corral.forecast.cost import forecast_cost
 from corral.forecast.money import HOURS_PER_MONTH, Sum, Usd
 from corral.forecast.prices import InstancePrice
-from corral.model.base import HomePlan
+from corral.model.base import BasePlan, HomePlan
 from corral.model.cluster import ClusterPlan, OfferPlan
 from corral.model.lustre import LustrePlan
 from corral.model.markets import Market
+from corral.plan.base import plan_base
+from corral.plan.cluster import plan_cluster
 from corral.spec.parse import parse_base, parse_cluster
 from corral.spec.surroundings import Surroundings
 from worked_example import BASE, CLUSTER, QUEUE, RoundPrices
@@ -56,6 +60,27 @@ def test_idle_cluster_counts_head_storage_and_static_nodes() -> None:
 
 def test_maximum_goes_from_all_spot_to_all_on_demand_and_counts_static_nodes_once() -> None:
     assert cents(COST.maximum_usd_per_hour.usd) == (0.105 + 0.662 + 8.0, 0.105 + 0.662 + 80.0)
+
+
+def train() -> tuple[BasePlan, ClusterPlan]:
+    """An environment with a capacity block and a reservation."""
+    wanted = environment()
+    base = plan_base(wanted.base)
+    return base, plan_cluster(wanted.cluster, base)
+
+
+def test_what_is_reserved_is_paid_for_without_a_node() -> None:
+    # 16 p5.48xlarge for 55.04 on demand, and as many of a block for 47.76.
+    found = forecast_cost(*train(), catalogue_prices("us-east-1"), {("train", 1): 16, ("train", 2): 16})
+    assert cents(found.reserved_usd_per_hour.usd) == (880.64 + 764.16, 880.64 + 764.16)
+
+
+def test_what_is_reserved_and_not_counted_is_named() -> None:
+    missing = forecast_cost(*train(), catalogue_prices("us-east-1")).reserved_usd_per_hour.missing
+    assert missing == (
+        "queue train: capacity-block 1 of p5.48xlarge",
+        "queue train: reservation 2 of p5.48xlarge",
+    )
 
 
 def test_key_alone_is_kept_at_a_fixed_price() -> None:

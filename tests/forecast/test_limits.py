@@ -17,6 +17,7 @@ from corral.forecast.money import Usd
 from corral.forecast.prices import InstancePrice, PriceList, ServicePrice
 from corral.forecast.whole.limit import total_limit
 from corral.forecast.whole.run import WholeRun, forecast_whole
+from corral.model.markets import Market
 from corral.plan.base import plan_base
 from corral.plan.cluster import plan_cluster
 from worked_example import BASE, CLUSTER, RoundPrices
@@ -143,6 +144,18 @@ def test_a_run_over_the_limit_names_its_dearest_market(unlimited: WholeRun) -> N
 def test_a_market_that_cannot_give_the_nodes_does_not_count(unlimited: WholeRun) -> None:
     courses = tuple(replace(one, enough=one.market != "spot") for one in unlimited.courses)
     assert "by reservation costs" in str(total(replace(unlimited, courses=courses), 1000).refusal)
+
+
+def test_a_run_whose_queue_cannot_start_is_below_no_limit() -> None:
+    base, cluster = PLANS
+    (queue,) = cluster.queues
+    spot = tuple(replace(one, max_price_usd_per_hour=1.0) for one in queue.offers if one.market is Market.SPOT)
+    dear = replace(cluster, queues=(replace(queue, offers=spot),))
+    declared = run("llama3-8b", 16, usd_total_max=1000)
+    found = total_limit(forecast_whole(declared, base, dear, forecast_cost(base, dear, PRICES), PRICES))
+    assert found is not None
+    assert found.refusal is not None
+    assert "its queue has no market that can start, so that its cost is not known" in found.refusal
 
 
 def test_a_run_that_does_not_fit_is_below_no_limit() -> None:

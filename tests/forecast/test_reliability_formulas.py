@@ -121,6 +121,10 @@ def test_a_checkpoint_is_not_begun_before_the_last_one_is_written() -> None:
     assert best_interval_s(Checkpointing(stall_s=0.1, durable_s=900.1), 1.0) == 900
 
 
+def test_a_wished_interval_is_no_shorter_than_a_write() -> None:
+    assert run_course(DAY_S, habits(1, 300, durable_s=901), 0.1, interval_s=5 * MINUTE_S).interval_s == 900
+
+
 def test_a_stall_of_nothing_leaves_an_interval() -> None:
     assert best_interval_s(Checkpointing(stall_s=0, durable_s=0), 1.0) == 1
 

@@ -269,6 +269,43 @@ def test_an_interval_that_is_shorter_than_a_write_is_warned_of(small: WholeRun) 
     assert (said in small.warnings, said in whole(checkpoint={"interval": "1s"}).warnings) == (False, True)
 
 
+def test_a_block_is_paid_for_by_whole_days() -> None:
+    # 100B tokens take one day and some hours: two days of 16 machines for 47.76 USD an hour.
+    found = in_market(whole(tokens="100B"), Market.CAPACITY_BLOCK)
+    assert 1 < found.days.low < 1.5
+    assert found.charges[0].usd is not None
+    assert found.charges[0].usd.low == pytest.approx(2 * 24 * 16 * 47.76)
+
+
+def test_energy_is_that_of_all_the_days(small: WholeRun) -> None:
+    # In MWh; from the shortest to the longest of all markets.
+    assert small.energy is not None and small.energy.mwh.high is not None
+    longest = max(one.days.high or 0 for one in small.courses)
+    assert (small.energy.mwh.low, small.energy.mwh.high) == (
+        pytest.approx(small.energy.kw.low * min(one.days.low for one in small.courses) * 24 / 1000),
+        pytest.approx((small.energy.kw.high or 0) * longest * 24 / 1000),
+    )
+
+
+def limited(usd: float) -> WholeRun:
+    """The run on spot machines alone, for so many US dollars an hour at most."""
+    (queue,) = CLUSTER.queues
+    spot = tuple(replace(one, max_price_usd_per_hour=usd) for one in queue.offers if one.market is Market.SPOT)
+    cluster = replace(CLUSTER, queues=(replace(queue, offers=spot),))
+    return forecast_whole(run("llama3-8b", 16), BASE, cluster, forecast_cost(BASE, cluster, PRICES), PRICES)
+
+
+def test_a_limit_below_every_price_leaves_no_market_and_says_so() -> None:
+    found = limited(1.0)
+    assert found.courses == ()
+    said = "spot: no machine starts for 1.00 USD an hour (max_price), the cheapest zone known took 17.63 - raise it"
+    assert said in found.warnings
+
+
+def test_a_limit_above_the_price_is_no_matter() -> None:
+    assert [one for one in limited(20.0).warnings if "max_price" in one] == []
+
+
 def test_a_run_that_outlasts_every_capacity_block_is_warned_of(small: WholeRun) -> None:
     # 8B on 1T tokens takes two weeks, 70B on 15T tokens years.
     said = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -40,6 +41,11 @@ def told(network: NetworkOutlook) -> dict[str, str]:
 
 def picture() -> ElementTree.Element:
     return ElementTree.fromstring(over_sizes("Bus", [RISING, DOTS], y_words="GB/s"))
+
+
+def test_gradients_of_a_mixture_are_told_without_those_of_experts(network: NetworkOutlook) -> None:
+    told = dict(network_facts(replace(network, mixture=True)))
+    assert told["gradients"].startswith("32.1 GB of each rank, without its experts', reduced among")
 
 
 def test_bisection_is_half_of_the_cards(told: dict[str, str]) -> None:

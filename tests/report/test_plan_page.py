@@ -59,6 +59,14 @@ def test_a_run_has_a_section_for_each_thing_that_people_ask(run_page: str) -> No
     ]  # fmt: skip
 
 
+def test_the_figure_on_top_is_that_of_the_market_that_is_tried_first(run_page: str) -> None:
+    assert "USD, capacity-block" in run_page[: run_page.index("<section")]
+
+
+def test_the_memory_that_is_kept_free_is_among_what_is_assumed(run_page: str) -> None:
+    assert "6 GiB + 5% of the rest" in run_page
+
+
 def test_the_content_and_every_section_are_linked(run_page: str) -> None:
     found = tags(run_page)
     assert found.links == ["#content", *(f"#{name}" for name in found.sections)]

@@ -136,6 +136,10 @@ LATENT = {"query_rank": 1536, "key_value_rank": 512, "rotary": 64}
             ),
         ),
         (
+            {"checkpoint": {"interval": "0s"}},
+            ("checkpoint.interval: '0s' is no time between two checkpoints - write it like 30m, or choose",),
+        ),
+        (
             {"checkpoint": {"interval": "often", "to": "lustre"}},
             (
                 "checkpoint.interval: 'often' is not a duration - write it like 30m or 1h30m, or choose",

@@ -63,8 +63,9 @@ def spread(low: float, high: float | None) -> str:
 
 
 def durations(low_s: float, high_s: float) -> str:
-    """`1 h - 2 d`."""
-    return f"{duration(low_s)} - {duration(high_s)}"
+    """`1 h - 2 d`, or `1 h` where both are the same in words."""
+    low, high = duration(low_s), duration(high_s)
+    return low if low == high else f"{low} - {high}"
 
 
 def ago(span: timedelta) -> str:

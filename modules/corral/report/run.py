@@ -171,7 +171,7 @@ def _saving(saving: Saving, *, fits: bool) -> Iterator[tuple[str, str]]:
 
 def daily_facts(run: WholeRun) -> Iterator[tuple[str, str]]:
     """What a checkpoint a day would cost, in the market that loses most by it."""
-    if not run.saving or not run.courses:
+    if not run.saving or not run.courses or run.training.days < 1:
         return
     found = [saved_daily(one, run.saving.habits) for one in run.courses]
     worst = max(found, key=lambda one: float("inf") if one.longer is None else one.longer)
