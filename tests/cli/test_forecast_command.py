@@ -54,6 +54,15 @@ def test_a_table_of_which_nothing_can_be_read_shows_nothing(tmp_path: Path) -> N
     assert (done.returncode, done.stdout) == (2, "")
 
 
+def test_rows_and_a_shipped_table_are_not_taken_together() -> None:
+    done = corral("forecast", "validate", "--rows", str(SHIPPED), "--table", "first")
+    assert (done.returncode, done.stdout, done.stderr) == (
+        2,
+        "",
+        "corral: --rows and --table first both say which runs: give one of them\n",
+    )
+
+
 def test_a_file_that_is_not_there_is_wrong_input(tmp_path: Path) -> None:
     done = corral("forecast", "validate", "--rows", str(tmp_path / "no.csv"))
     assert (done.returncode, "Traceback" in done.stderr) == (2, False)

@@ -23,9 +23,11 @@ Rows = Annotated[
     typer.Option("--rows", metavar="CSV", help="Runs of your own, in the columns of corral's training_runs.csv."),
 ]
 Shipped = Annotated[
-    Table,
+    Table | None,
     typer.Option(
-        "--table", help="Which published runs: no constant of the forecast was fitted to those that were held out."
+        "--table",
+        help="Which published runs, first without it: no constant of the forecast was fitted to those that were held"
+        " out.",
     ),
 ]
 
@@ -42,13 +44,16 @@ def forecast() -> None:
         "corral forecast validate --rows runs.csv --json | jq .median_error",
     )
 )
-def validate(rows: Rows = None, table: Shipped = Table.FIRST, json: AsJson = False) -> None:
+def validate(rows: Rows = None, table: Shipped = None, json: AsJson = False) -> None:
     """Predict the speed of published training runs, and compare it with what was reported.
 
     Every row of the table is predicted by itself; nothing is fitted to it. docs/forecast.md says how, and what is off.
     """
-    file = table.file if rows is None else str(rows)
-    found = PublishedRuns(runs=shipped_runs(table), mistakes=()) if rows is None else _read(rows)
+    if rows is not None and table is not None:
+        raise Failure(f"--rows and --table {table} both say which runs: give one of them", ExitCode.WRONG_INPUT)
+    shipped = table or Table.FIRST
+    file = shipped.file if rows is None else str(rows)
+    found = PublishedRuns(runs=shipped_runs(shipped), mistakes=()) if rows is None else _read(rows)
     if found.mistakes and not found.runs:
         raise SpecErrors(found.mistakes)
     comparisons = compare(found.runs)
