@@ -284,6 +284,64 @@ def test_a_note_says_whether_exchanges_overlap() -> None:
     assert states == [True, False, None]
 
 
+EFA_ROW = "aws-qwen30b-p5-ep32-mb1"
+LIKE_INFINIBAND = (
+    "neither system nor note names an EC2 type, AWS or EFA: experts exchange over a network like InfiniBand,"
+    " where a token goes to a node once"
+)
+
+
+def network_sentences(run: PublishedRun) -> list[str]:
+    words = ("network", "exchange")
+    return [sentence for sentence in run.assumed if any(word in sentence for word in words)]
+
+
+@pytest.mark.parametrize(
+    "system",
+    ["p5.48xlarge", "p5", "AWS p5.48xlarge", "8 x p5.48xlarge", "8xp5.48xlarge", "P5.48xlarge", "ml.p5.48xlarge (EKS)"],
+)
+def test_a_type_is_found_anywhere_in_a_system_whatever_its_case(system: str) -> None:
+    (run,) = parse_runs(row(EFA_ROW, system=system, note="overlap off"), "runs.csv")
+    assert (run.job, network_sentences(run)) == (RUNS[EFA_ROW].job, [])
+
+
+@pytest.mark.parametrize("system", ["", "DGX H100", "p55.48xlarge", "hp5", "SuperPOD without EFA"])
+def test_a_network_that_no_text_names_is_said_to_be_assumed(system: str) -> None:
+    (run,) = parse_runs(row(EFA_ROW, system=system, note="overlap off"), "runs.csv")
+    assert (run.job.efa, network_sentences(run)) == (False, [LIKE_INFINIBAND])
+
+
+@pytest.mark.parametrize(("note", "efa"), [("all-to-all over EFA", True), ("not over EFA", False)])
+def test_a_note_names_efa(note: str, *, efa: bool) -> None:
+    (run,) = parse_runs(row(EFA_ROW, system="", note=note), "runs.csv")
+    assert run.job.efa is efa
+
+
+def test_accelerators_that_aws_alone_has_are_joined_by_efa() -> None:
+    (run,) = parse_runs(row("aws-trn1-llama3-8b", system="", note=""), "runs.csv")
+    assert (run.job.efa, run.assumed[0]) == (
+        True,
+        "network not published: that of trn1.32xlarge, 50 Gb/s for each accelerator",
+    )
+
+
+def test_a_network_without_its_rate_is_that_of_the_type_with_such_accelerators() -> None:
+    (run,) = parse_runs(row("mpt-7b-A100-40-8-2048", system="AWS", nic_gbps_per_accelerator=""), "runs.csv")
+    assert run.assumed[0] == "network not published: that of p4d.24xlarge, 50 Gb/s for each accelerator"
+
+
+def test_an_overlap_that_no_note_tells_is_said_to_be_assumed() -> None:
+    (run,) = parse_runs(row(EFA_ROW, note="dense overlap on, MoE overlap off"), "runs.csv")
+    assert network_sentences(run) == [
+        "note has neither 'overlap on' nor 'overlap off': 20% of the exchange among experts is hidden"
+    ]
+
+
+def test_experts_of_one_link_domain_have_no_network_to_assume() -> None:
+    (run,) = parse_runs(row(EFA_ROW, system="", note="", ep="8"), "runs.csv")
+    assert network_sentences(run) == []
+
+
 @pytest.mark.parametrize(
     ("cells", "means"),
     [

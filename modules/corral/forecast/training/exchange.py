@@ -47,7 +47,7 @@ def expert_s(job: Job) -> float:
     group = job.machine.group(layout.ep, 1)
     size = job.number_bytes * job.tokens / layout.tp * shape.hidden
     exchange = 4 * job.machine.all_to_all_s(size, shape.top_k, group, once_a_node=not job.efa)
-    if job.efa and group.across > 1:
+    if job.efa and job.experts_span_nodes:
         hidden = {None: constants.expert_hidden_efa, True: constants.expert_overlapped_efa, False: 0.0}
         return fixed + (constants.routing_efa_s + exchange) * (1 - hidden[job.expert_overlap])
     return fixed + exchange * (1 - constants.expert_hidden)

@@ -66,6 +66,11 @@ class Job:
         return self.seq_len / self.layout.cp * self.layout.micro_batch
 
     @property
+    def experts_span_nodes(self) -> bool:
+        """Whether one copy of the routed experts is in several link domains, so that tokens cross the network."""
+        return self.shape.is_moe and self.layout.ep > 1 and self.machine.group(self.layout.ep, 1).across > 1
+
+    @property
     def narrow(self) -> bool:
         """Whether products take numbers of less than 16 bits."""
         return self.precision.bits < 16

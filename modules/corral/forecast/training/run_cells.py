@@ -1,9 +1,8 @@
-"""What the cells of a row of published runs mean: a model's shape, an accelerator, a precision, a layout, a network."""
+"""What the cells of a row of published runs mean: a model's shape, an accelerator, a precision, a layout."""
 
 from __future__ import annotations
 
-from corral.catalog.accelerators import AcceleratorModel, accelerators, find_accelerator
-from corral.catalog.instances import instance_types
+from corral.catalog.accelerators import AcceleratorModel, find_accelerator
 from corral.catalog.models import models
 from corral.catalog.names import UnknownName, suggestion
 from corral.catalog.transformer import TransformerModel
@@ -46,28 +45,7 @@ _RECOMPUTES = {
     "true": Recompute.FULL,
     **{mode.value: mode for mode in Recompute},
 }
-_OVERLAPS = {"overlap on": True, "overlap off": False}
 _YES, _NO = ("1", "true", "yes"), ("0", "false", "no")
-
-
-def is_aws(row: Row) -> bool:
-    """Whether the run's machines are EC2 instances: `p5.48xlarge`."""
-    families = {family for model in accelerators().values() for family in model.on_aws}
-    return row.text("system").partition(".")[0] in families
-
-
-def overlap_of(row: Row) -> bool | None:
-    """Whether the exchange among experts overlaps other work, as the row's note says; None where it does not."""
-    note = row.text("note").lower()
-    return next((state for words, state in _OVERLAPS.items() if words in note), None)
-
-
-def machine_gbps(row: Row) -> float | None:
-    """The share that one accelerator of an EC2 instance has of its network; None where it is no such machine."""
-    machine = instance_types().get(row.text("system").partition("/")[0])
-    if machine is None or machine.accelerator is None:
-        return None
-    return machine.network_gbps / machine.accelerator.count
 
 
 def shape_of(row: Row) -> TransformerModel:

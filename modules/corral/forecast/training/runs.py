@@ -10,15 +10,8 @@ from corral.forecast.training.job import Job
 from corral.forecast.training.layout import Recompute, Sharding
 from corral.forecast.training.network import machine_of
 from corral.forecast.training.rows import REQUIRED, Row, read_rows
-from corral.forecast.training.run_cells import (
-    is_aws,
-    layout_of,
-    machine_gbps,
-    model_of,
-    overlap_of,
-    precision_of,
-    shape_of,
-)
+from corral.forecast.training.run_cells import layout_of, model_of, precision_of, shape_of
+from corral.forecast.training.run_network import assumed_network, is_aws, network_gbps, overlap_of
 from corral.forecast.training.speed import forecast_speed
 from corral.forecast.training.state import MIXED, PURE_BF16, StateBytes
 from corral.spec.errors import SpecError, SpecErrors
@@ -95,7 +88,6 @@ def _run(row: Row) -> PublishedRun | None:
     shape, model, precision = shape_of(row), model_of(row), precision_of(row)
     layout, batch = layout_of(row, model), row.number("global_batch_seqs")
     reported = row.number("tokens_per_s_per_accelerator")
-    network = row.number("nic_gbps_per_accelerator") or machine_gbps(row)
     seq_len = row.whole("seq_len", 1)
     if row.errors or model is None or layout is None:
         return None
@@ -106,6 +98,7 @@ def _run(row: Row) -> PublishedRun | None:
     if shape.is_moe and layout.ep > min(shape.experts, layout.tp * layout.dp * layout.cp):
         most = min(shape.experts, int(layout.tp * layout.dp * layout.cp))
         row.wrong("ep", f"{layout.ep}, and there are {shape.experts} experts on tp x cp x dp ranks - {most} at most")
+    network = network_gbps(row, model)
     if row.errors:
         return None
     job = Job(
@@ -116,7 +109,7 @@ def _run(row: Row) -> PublishedRun | None:
         global_batch=batch or layout.dp * layout.micro_batch * 8 * layout.pp,
         precision=precision,
         fused_attention=row.text("precision").lower() != "fp16",
-        efa=is_aws(row),
+        efa=is_aws(row, model),
         expert_overlap=overlap_of(row),
     )
     if batch is not None and batch < layout.dp and row.text("dp"):
@@ -128,7 +121,7 @@ def _run(row: Row) -> PublishedRun | None:
         job=settled,
         precision_text=row.text("precision"),
         reported=reported,
-        assumed=(*_unsaid(row, batch, network, settled), *assumed),
+        assumed=(*_unsaid(row, batch, settled), *assumed),
     )
 
 
@@ -185,9 +178,8 @@ def _state(job: Job) -> StateBytes:
     return MIXED if job.precision.bits == 16 else PURE_BF16
 
 
-def _unsaid(row: Row, batch: float | None, network: float | None, job: Job) -> Iterator[str]:
-    if network is None:
-        yield f"network not published: {job.machine.network_gbps:g} Gb/s for each accelerator"
+def _unsaid(row: Row, batch: float | None, job: Job) -> Iterator[str]:
+    yield from assumed_network(row, job)
     if batch is None:
         yield f"global batch not published: {job.global_batch:g} sequences"
     if not row.text("micro_batch"):
