@@ -46,6 +46,20 @@ def test_what_can_be_read_of_a_bad_table_is_predicted(tmp_path: Path) -> None:
     assert len(document["rows"]) == 102
 
 
+def test_a_row_that_no_machine_can_have_run_is_told_and_the_others_predicted(tmp_path: Path) -> None:
+    file = tmp_path / "runs.csv"
+    text = SHIPPED.read_text()
+    line = next(line for line in text.splitlines() if line.startswith("mpt-7b-A100-40-128-2048,"))
+    file.write_text(text.replace(line, line.replace("bf16 pure", "fp8")))
+    done = corral("forecast", "validate", "--rows", str(file), "--json")
+    assert (done.returncode, len(json.loads(done.stdout)["rows"]), done.stderr.splitlines()[1]) == (
+        2,
+        102,
+        f"{file}:{text.splitlines().index(line) + 1}: precision (column 29): A100-40 has no fp8"
+        " - use fp32 or bf16 or fp16",
+    )
+
+
 def test_a_table_of_which_nothing_can_be_read_shows_nothing(tmp_path: Path) -> None:
     file = tmp_path / "runs.csv"
     lines = [line for line in SHIPPED.read_text().splitlines() if not line.startswith("#")][:2]

@@ -97,6 +97,21 @@ def test_a_mixture_takes_its_published_active_parameters() -> None:
         ({"gated_mlp": "maybe"}, "gated_mlp (column 8): 'maybe' is neither 0 nor 1"),
         ({"experts": "4", "top_k": "8"}, "top_k (column 14): 8 of 4 experts - from 1 to 4"),
         ({"global_batch_seqs": "2"}, "global_batch_seqs (column 28): 2 sequences for 4 data-parallel ranks"),
+        (
+            {"micro_batch": "3"},
+            "micro_batch (column 27): 3 does not divide the 64 sequences of a data rank (256 among 4)",
+        ),
+        ({"precision": "nvfp4"}, "precision (column 29): H100-80 has no fp4 - use fp32 or bf16 or fp16 or fp8"),
+        (
+            {"precision": "bf16", "accelerator": "V100-32"},
+            "precision (column 29): V100-32 has no bf16 - use fp32 or fp16",
+        ),
+        (
+            {"params_b": "700"},
+            "params_b (column 3): 700 billion, and the shape of this row has 174 to 175, by what is counted - use one"
+            " within 25% of that, or the right layers, hidden, ffn_hidden, experts, vocab",
+        ),
+        ({"params_b": "inf"}, "params_b (column 3): 'inf' is no number above 0 and up to 1,000,000,000"),
         ({"tokens_per_s_per_accelerator": "fast"}, "tokens_per_s_per_accelerator (column 32): 'fast' is no number"),
     ],
     ids=lambda value: ",".join(value) if isinstance(value, dict) else "",
@@ -340,6 +355,25 @@ def test_an_overlap_that_no_note_tells_is_said_to_be_assumed() -> None:
 def test_experts_of_one_link_domain_have_no_network_to_assume() -> None:
     (run,) = parse_runs(row(EFA_ROW, system="", note="", ep="8"), "runs.csv")
     assert network_sentences(run) == []
+
+
+def test_a_batch_that_ranks_do_not_divide_is_predicted_by_the_longest() -> None:
+    assert RUNS["opt-175b-992"].assumed[0] == (
+        "1,024 sequences do not divide among 124 data-parallel ranks: a step takes as long as 16 of them on one"
+    )
+
+
+@pytest.mark.parametrize("count", ["30.5", "29.9", "3.3", "2.7"])
+def test_parameters_of_a_mixture_may_be_all_or_those_in_use(count: str) -> None:
+    (run,) = parse_runs(row(EFA_ROW, params_b=count), "runs.csv")
+    assert run.reported == 603.7
+
+
+def test_active_parameters_are_no_more_than_the_shape_has() -> None:
+    (line,) = wrong(row(EFA_ROW, active_params_b="330"))
+    assert line.startswith(
+        "runs.csv:2: active_params_b (column 4): 330 billion, and the shape of this row has 2.73 to 3"
+    )
 
 
 @pytest.mark.parametrize(

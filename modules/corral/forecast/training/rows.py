@@ -78,7 +78,7 @@ class Row:
         return 0 if self.text(column) in ("", "0") else self.whole(column, 0)
 
     def number(self, column: str) -> float | None:
-        """A positive number; None where nothing stands."""
+        """A positive number, not without end; None where nothing stands."""
         text = _plain(self.text(column))
         if not text:
             return None
@@ -87,7 +87,7 @@ class Row:
         except ValueError:
             value = 0.0
         if not 0 < value <= _MOST:
-            self.wrong(column, f"{_short(text)} is no number above 0")
+            self.wrong(column, f"{_short(text)} is no number above 0 and up to {_MOST:,.0f}")
             return None
         return value
 

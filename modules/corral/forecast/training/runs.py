@@ -11,6 +11,7 @@ from corral.forecast.training.layout import Recompute, Sharding
 from corral.forecast.training.network import machine_of
 from corral.forecast.training.rows import REQUIRED, Row, read_rows
 from corral.forecast.training.run_cells import layout_of, model_of, precision_of, shape_of
+from corral.forecast.training.run_limits import assumed_batch, check_batch, check_parameters, check_precision
 from corral.forecast.training.run_network import assumed_network, is_aws, network_gbps, overlap_of
 from corral.forecast.training.speed import forecast_speed
 from corral.forecast.training.state import MIXED, PURE_BF16, StateBytes
@@ -98,6 +99,9 @@ def _run(row: Row) -> PublishedRun | None:
     if shape.is_moe and layout.ep > min(shape.experts, layout.tp * layout.dp * layout.cp):
         most = min(shape.experts, int(layout.tp * layout.dp * layout.cp))
         row.wrong("ep", f"{layout.ep}, and there are {shape.experts} experts on tp x cp x dp ranks - {most} at most")
+    check_precision(row, precision, model)
+    check_parameters(row, shape)
+    check_batch(row, layout, batch if _has_layout(row) else None)
     network = network_gbps(row, model)
     if row.errors:
         return None
@@ -112,9 +116,6 @@ def _run(row: Row) -> PublishedRun | None:
         efa=is_aws(row, model),
         expert_overlap=overlap_of(row),
     )
-    if batch is not None and batch < layout.dp and row.text("dp"):
-        row.wrong("global_batch_seqs", f"{batch:,.0f} sequences for {layout.dp:,} data-parallel ranks")
-        return None
     settled, assumed = _recomputing(row, *_settled(row, job))
     return PublishedRun(
         run_id=row.text("run_id"),
@@ -182,6 +183,7 @@ def _unsaid(row: Row, batch: float | None, job: Job) -> Iterator[str]:
     yield from assumed_network(row, job)
     if batch is None:
         yield f"global batch not published: {job.global_batch:g} sequences"
+    yield from assumed_batch(job)
     if not row.text("micro_batch"):
         yield f"micro-batch not published: {job.layout.micro_batch:g}"
     if not row.text("virtual_stages") and job.layout.pp > 1:
