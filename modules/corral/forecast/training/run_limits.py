@@ -12,7 +12,7 @@ from corral.forecast.training.job import Job, Precision
 from corral.forecast.training.layout import Layout
 from corral.forecast.training.rows import Row
 
-_SLACK = 0.25  # of a count of parameters: publishers round, and what no column has (shared experts) is not in a shape
+_SLACK = 0.5  # of a count of parameters: publishers round, and what no column has (shared experts) is not in a shape
 _BILLION = 1e9
 _ROUNDED = 1e-12  # of a number of sequences: a remainder below it is the computer's
 
@@ -49,21 +49,20 @@ def check_parameters(row: Row, shape: TransformerModel) -> None:
 
 
 def check_batch(row: Row, layout: Layout, batch: float | None) -> None:
-    """Notes a batch that has too little for the data ranks that the row says, or that its micro-batch does not divide.
+    """Notes a batch that has too little for the data ranks that the row says.
 
-    Batches that ranks do not divide evenly are published; of those nothing is known of a rank's share.
+    Uneven ones are published, and some programs have a smaller micro-batch at the end.
     """
-    if batch is None:
-        return
-    if batch < layout.dp and row.text("dp"):
+    if batch is not None and batch < layout.dp and row.text("dp"):
         row.wrong("global_batch_seqs", f"{batch:,.0f} sequences for {layout.dp:,} data-parallel ranks")
-    elif row.text("micro_batch") and not _rest(batch, layout.dp) and _rest(batch / layout.dp, layout.micro_batch):
-        each = f"{layout.micro_batch:g} does not divide the {batch / layout.dp:,.0f} sequences of a data rank"
-        row.wrong("micro_batch", f"{each} ({batch:,.0f} among {layout.dp:,}) - use a divisor")
 
 
 def assumed_batch(job: Job) -> Iterator[str]:
-    """What is taken for granted where the data ranks do not divide the batch."""
+    """What is taken for granted where data ranks do not divide the batch, or micro-batches the share of a rank."""
+    share, each = job.global_batch / job.layout.dp, job.layout.micro_batch
+    if not _rest(job.global_batch, job.layout.dp) and _rest(share, each):
+        uneven = f"{share:,.6g} sequences of a data rank are no multiple of the micro-batch of {each:g}"
+        yield f"{uneven}: the last counts whole"
     if _rest(job.global_batch, job.layout.dp):
         longest = job.micro_batches * job.layout.micro_batch
         yield (
