@@ -121,6 +121,16 @@ def test_the_forecast_beside_it_is_that_of_the_market(whole: WholeRun) -> None:
     assert (found.rows[0].low, found.rows[0].high) == (spot.days.low, spot.days.high)
 
 
+def test_the_interruptions_of_the_forecast_are_those_of_the_whole_run(whole: WholeRun) -> None:
+    (spot,) = (one for one in whole.courses if one.market == "spot")
+    found = compare(took(), whole)
+    assert found is not None
+    assert (found.rows[3].low, found.rows[3].high) == (
+        pytest.approx(spot.interruptions.low_per_h * spot.days.low * 24),
+        pytest.approx(spot.interruptions.high_per_h * spot.days.high * 24),
+    )
+
+
 def test_no_job_has_nothing_beside_it(whole: WholeRun) -> None:
     assert compare(took(read_events(LINES[:1]), ()), whole) is None
 

@@ -11,13 +11,16 @@ from corral.forecast.whole.run import WholeRun
 from corral.report.spent.jobs import JobCost
 from corral.report.spent.ledger import Spent
 
-_SECONDS_PER_HOUR, _SECONDS_PER_DAY = 3600, 86_400
+_HOURS_PER_DAY, _SECONDS_PER_DAY = 24, 86_400
 _Ends = tuple[float | None, float | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beside:
-    """One figure: from `low` to `high` by the forecast, from `least` to `most` so far; None: not known, or no bound."""
+    """One figure: from `low` to `high` by the forecast of the whole run, from `least` to `most` so far.
+
+    None: not known, or no bound.
+    """
 
     what: str
     low: float | None
@@ -72,13 +75,12 @@ def compare(took: Spent, whole: WholeRun) -> Comparison | None:
 
 def _rows(took: Spent, job: JobCost, courses: Sequence[Course]) -> Iterator[Beside]:
     wall_s = (job.over - (job.began or job.over)).total_seconds()
-    hours, node_s = wall_s / _SECONDS_PER_HOUR, wall_s * job.nodes
+    node_s = wall_s * job.nodes
     yield _row("days", [(one.days.low, one.days.high) for one in courses], _exact(wall_s / _SECONDS_PER_DAY))
     yield _row("USD for its nodes", [_ends(one.charges[0].usd) for one in courses], _sum_ends(job.usd))
     yield _row("USD for all of it", [_sum_ends(one.usd) for one in courses], _sum_ends(took.usd))
     own = [one for one in took.interruptions if job.job_id in one.jobs]
-    often = [(one.interruptions.low_per_h * hours, one.interruptions.high_per_h * hours) for one in courses]
-    yield _row("interruptions", often, _exact(len(own)))
+    yield _row("interruptions", [_interrupted(one) for one in courses], _exact(len(own)))
     lost = sum(one.lost_node_s for one in own)
     kept = (max(0.0, job.node_s - lost) / node_s, job.node_s / node_s) if node_s else (None, None)
     yield _row("part of the time that is progress", [_progress(one) for one in courses], kept)
@@ -107,6 +109,13 @@ def _sum_ends(sum: Sum) -> _Ends:
     """As `_ends`; nothing bounds a sum of which a part is not known."""
     low, high = _ends(sum.usd)
     return low, None if sum.missing else high
+
+
+def _interrupted(one: Course) -> _Ends:
+    """How often the whole run is interrupted: the fewest in its shortest, the most in its longest."""
+    rates, days = one.interruptions, one.days
+    low = rates.low_per_h * days.low * _HOURS_PER_DAY
+    return low, None if days.high is None else rates.high_per_h * days.high * _HOURS_PER_DAY
 
 
 def _progress(one: Course) -> _Ends:
