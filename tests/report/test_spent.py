@@ -82,6 +82,25 @@ def test_two_machines_of_one_job_that_are_taken_are_one_interruption() -> None:
     assert [(one.nodes, one.machines, one.jobs) for one in took(also).interruptions] == [("train-[1-2]", 2, ("7",))]
 
 
+def test_machines_that_are_taken_within_a_look_are_one_interruption_though_the_first_ended_the_run() -> None:
+    also = read_events([*LINES, event(3925, "notice", nodes="train-2")])
+    found = took(also, (run(50, 400, 3902, "requeued"),)).interruptions
+    assert [(one.nodes, one.jobs) for one in found] == [("train-[1-2]", ("7",))]
+
+
+def test_a_machine_that_goes_when_the_run_was_over_is_another_interruption() -> None:
+    also = read_events([*LINES, event(3977, "forgotten", nodes="train-2")])
+    found = took(also, (run(50, 400, 3902, "requeued"),)).interruptions
+    assert [(one.nodes, one.jobs) for one in found] == [("train-1", ("7",)), ("train-2", ())]
+
+
+def test_a_machine_that_has_taken_new_work_goes_with_that_alone() -> None:
+    also = read_events([*LINES, event(3925, "forgotten", nodes="train-2")])
+    other = replace(run(60, 3905, 3924, "requeued", nodes="train-2"), job_id="8")
+    found = took(also, (run(50, 400, 3902, "requeued"), other)).interruptions
+    assert [(one.nodes, one.jobs) for one in found] == [("train-1", ("7",)), ("train-2", ("8",))]
+
+
 def test_a_machine_that_is_taken_without_a_job_costs_no_work() -> None:
     idle = took(runs=(run(50, 400, 3000, "completed"),)).interruptions
     assert [(one.jobs, one.waited_s, one.lost_node_s) for one in idle] == [((), 0.0, 0.0)]

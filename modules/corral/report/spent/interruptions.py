@@ -21,6 +21,8 @@ from corral.report.spent.machines import Machine, at_work, moment, of_node, stre
 STOPPED = frozenset({"requeued", "node_fail", "preempted"})
 # The keeper looks every 30 s, and slurmctld gives a silent node up later still: so far may event and end be apart.
 _APART = timedelta(seconds=120)
+# What is taken at one moment is told of within one look of the keeper.
+_TOGETHER = timedelta(seconds=30)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,17 +54,26 @@ def interruptions(
     machines: Sequence[Machine], runs: Sequence[JobRun], *, end: datetime, interval_s: float | None = None
 ) -> tuple[Interruption, ...]:
     """All of them, the oldest first. `interval_s`: how often the jobs save, where that is known."""
-    hits = sorted((hit for machine in machines for hit in _hits(machine)), key=lambda hit: hit.event.at)
-    stopped, there = _stopped(runs), of_node(machines)
+    there = of_node(machines)
     groups: list[tuple[list[_Hit], list[JobRun]]] = []
-    for hit in hits:
-        struck = [run for run in stopped.get(hit.machine.node, ()) if _struck(hit, run)]
+    for hit, struck in _strikes(machines, runs):
         same = [group for group in groups if any(run in group[1] for run in struck)]
         joined = ([one for group in same for one in group[0]] + [hit], [one for group in same for one in group[1]])
         joined[1].extend(run for run in struck if run not in joined[1])
         groups = [*(group for group in groups if group not in same), joined]
     found = (_interruption(group[0], group[1], there, runs, end, interval_s) for group in groups)
     return tuple(sorted(found, key=lambda one: (one.at, one.nodes)))
+
+
+def _strikes(machines: Sequence[Machine], runs: Sequence[JobRun]) -> Iterator[tuple[_Hit, list[JobRun]]]:
+    """What happened to machines, the oldest first, each with the runs that were cut short by it."""
+    hits = sorted((hit for machine in machines for hit in _hits(machine)), key=lambda hit: hit.event.at)
+    began, first = _began(runs), dict[JobRun, datetime]()
+    for hit in hits:
+        own = began.get(hit.machine.node, ())
+        struck = [run for run in own if _struck(hit, run) and not _worked_on(hit, run, own)]
+        struck = [run for run in struck if not _was_over(hit, run, first.setdefault(run, hit.event.at))]
+        yield hit, struck
 
 
 def _hits(machine: Machine) -> Iterator[_Hit]:
@@ -75,22 +86,33 @@ def _rebooted(machine: Machine) -> Iterator[Happened]:
     yield from (one for one in machine.taken if one.kind == "rebooted")
 
 
-def _stopped(runs: Iterable[JobRun]) -> Mapping[str, Sequence[JobRun]]:
-    """The runs that were cut short, by their nodes."""
+def _began(runs: Iterable[JobRun]) -> Mapping[str, Sequence[JobRun]]:
+    """The runs that have begun, by their nodes."""
     found: dict[str, list[JobRun]] = {}
     for run in runs:
-        for node in expanded(run.nodes) if run.state in STOPPED else ():
+        for node in expanded(run.nodes) if run.started is not None else ():
             found.setdefault(node, []).append(run)
     return found
 
 
 def _struck(hit: _Hit, run: JobRun) -> bool:
-    """Whether the run ended by what happened to this machine of it."""
-    if run.started is None or run.ended is None:
+    """Whether the run was cut short at about the time of what happened to this machine of it."""
+    if run.started is None or run.ended is None or run.state not in STOPPED:
         return False
     last = hit.event.at if hit.event.kind == "rebooted" else hit.machine.over
     in_time = hit.event.at - _APART <= moment(run.ended) <= last + _APART
     return in_time and moment(run.started) <= hit.event.at
+
+
+def _worked_on(hit: _Hit, run: JobRun, own: Iterable[JobRun]) -> bool:
+    """Whether another of the node's `own` runs began between the two: a machine that takes new work was not gone."""
+    later = (other for other in own if other is not run and (other.started or 0) >= (run.ended or 0))
+    return hit.event.kind != "rebooted" and any(moment(other.started or 0) < hit.event.at for other in later)
+
+
+def _was_over(hit: _Hit, run: JobRun, first: datetime) -> bool:
+    """Whether the run had ended before, by what happened to another machine of it at `first`."""
+    return hit.event.at > max(moment(run.ended or 0), first + _TOGETHER)
 
 
 def _interruption(
