@@ -161,6 +161,41 @@ def test_refusals_are_marks_of_the_head() -> None:
     ]
 
 
+GONE = event(40, "forgotten", nodes="train-2")
+
+
+def marks(*lines: str) -> dict[str, list[tuple[str, int]]]:
+    """Those of the nodes."""
+    rows = [one for one in life(*lines).rows if one.kind == "node"]
+    return {one.name: [(mark.kind, int(mark.at.timestamp()) - T0) for mark in one.marks] for one in rows}
+
+
+def test_a_machine_that_is_gone_is_a_mark_of_its_node() -> None:
+    assert marks(LAUNCHED, GONE) == {"train-1": [], "train-2": [("forgotten", 40)]}
+
+
+def test_a_machine_that_is_gone_is_a_line_of_the_page() -> None:
+    table = page(life(LAUNCHED, GONE)).partition("<caption>What went otherwise</caption>")[2]
+    assert '<th scope="row">22:40:40</th><td>forgotten</td><td>forgotten it</td>' in table
+
+
+def test_an_end_that_a_notice_has_foretold_is_marked_once() -> None:
+    assert marks(LAUNCHED, NOTICE, event(70, "forgotten", nodes="train-1"))["train-1"] == [("notice", 60)]
+
+
+def test_an_end_that_was_asked_for_is_no_mark() -> None:
+    assert marks(LAUNCHED, ENDED, event(72, "forgotten", nodes="train-1"))["train-1"] == []
+
+
+def test_a_machine_that_did_not_come_up_in_time_is_a_mark() -> None:
+    late = event(50, "ended", nodes="train-2", verb="resume-failed", instances=["i-2"])
+    assert marks(LAUNCHED, late) == {"train-1": [], "train-2": [("ended", 50)]}
+
+
+def test_a_machine_that_booted_again_under_a_job_is_a_mark() -> None:
+    assert marks(LAUNCHED, UP, event(50, "rebooted", nodes="train-1", jobs=["7"]))["train-1"] == [("rebooted", 50)]
+
+
 def test_a_keeper_that_begins_again_is_a_mark() -> None:
     assert [mark.at for mark in row(life(event(50, "keeper-began")), "head").marks] == [at(50)]
 

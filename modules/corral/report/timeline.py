@@ -18,6 +18,7 @@ from corral.report.events import Happened, briefly
 from corral.report.readiness import ENDS, as_they_were
 
 _MARKED = frozenset({"refused", "without", "stopped", "draining", "job-waits"})
+_MARKED_OF_NODES = frozenset({"notice", "drained", "rebooted"})
 # What happened on a node: a head may learn of it later, so it is no sign of the head of that time.
 _OBSERVED = frozenset({"up", "notice"})
 _IS_UP = "the head is up"
@@ -152,11 +153,25 @@ def _nodes(told: Mapping[str, Sequence[Happened]], runs: Sequence[JobRun], end: 
     for node in sorted(told, key=lambda name: (queue_of(name), number_of(name))):
         lives = _lives(told[node], end)
         bars = [bar for life in lives for bar in _worked(life, at_work[node], end)]
-        marks = tuple(
-            Mark(at=one.at, kind=one.kind, text=one.text) for one in told[node] if one.kind in ("notice", "drained")
-        )
         if lives:
-            yield Row(kind="node", name=node, bars=tuple(bars), marks=marks)
+            yield Row(kind="node", name=node, bars=tuple(bars), marks=tuple(_marks(told[node])))
+
+
+def _marks(told: Iterable[Happened]) -> Iterator[Mark]:
+    """What went otherwise on a node: also each end of a machine that nobody asked for and no notice foretold."""
+    there = False  # a machine of which neither has been told
+    for one in told:
+        if one.kind in _MARKED_OF_NODES or (there and _unasked(one)):
+            yield Mark(at=one.at, kind=one.kind, text=one.text)
+        if one.kind == "launched":
+            there = True
+        elif one.kind == "notice" or one.kind in ENDS:
+            there = False
+
+
+def _unasked(one: Happened) -> bool:
+    """Whether a machine is gone, or silent, or did not come up in time."""
+    return one.kind == "forgotten" or (one.kind == "ended" and one.facts.get("verb") == "resume-failed")
 
 
 def _jobs(runs: Sequence[JobRun], end: datetime) -> Iterator[Row]:
