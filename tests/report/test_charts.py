@@ -33,6 +33,11 @@ def test_every_part_is_named_in_the_legend() -> None:
     assert [one.text for one in parsed(stacked("t", PARTS)).iter("text")] == ["a", "b"]
 
 
+def test_a_part_of_a_colour_has_it_in_the_bar_and_in_the_legend() -> None:
+    parts = [Part(name="a", value=1.0, words="a", colour="idle"), Part(name="b", value=1.0, words="b")]
+    assert [one.get("class") for one in parsed(stacked("t", parts)).iter("rect")] == ["idle", "c1", "idle", "c1"]
+
+
 def test_a_picture_has_a_title_for_who_does_not_see_it() -> None:
     picture = parsed(stacked("Memory", PARTS))
     assert (picture.get("role"), picture.get("aria-label"), picture.findtext("title")) == ("img", "Memory", "Memory")

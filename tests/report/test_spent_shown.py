@@ -76,6 +76,17 @@ def test_a_page_has_a_section_for_each_thing_that_people_ask() -> None:
     assert [one.anchor for one in spent_sections(took(), drawn())] == ["money", "time", "interruptions", "jobs"]
 
 
+def test_the_time_of_nodes_has_the_colours_of_the_states_over_time() -> None:
+    (time,) = (one for one in spent_sections(took(), drawn()) if one.anchor == "time")
+    found = re.findall(r'<rect class="(\w+)"[^>]*><title>(.*?):', time.pictures[0].wide)
+    assert found == [
+        ("running", "jobs, kept work"),
+        ("c4", "jobs, lost at most"),
+        ("idle", "idle"),
+        ("booting", "booting"),
+    ]
+
+
 def test_a_page_without_prices_has_the_picture_and_the_events() -> None:
     text = page(drawn(), notes=["there are mistakes"])
     anchors = re.findall(r'<section id="(\w+)"', text)

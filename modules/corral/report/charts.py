@@ -1,8 +1,9 @@
 """Charts as SVG text that needs nothing else: bars of parts, and ranges. Pure functions of numbers and words.
 
-Colours are names of the page's own style (`.c0` to `.c11`), so that light and dark pages have their own. Each picture
-has a title for who does not see it, and everything that it shows stands in a table beside it. `width` is in pixels at
-which text has the size of the page's: what is drawn for a telephone has less room, not smaller letters.
+Colours are names of the page's own style (`.c0` to `.c11`, and the states of a timeline), so that light and dark pages
+have their own. Each picture has a title for who does not see it, and everything that it shows stands in a table beside
+it. `width` is in pixels at which text has the size of the page's: what is drawn for a telephone has less room, not
+smaller letters.
 """
 
 from __future__ import annotations
@@ -24,11 +25,12 @@ _LEGEND = 170.0  # room for a name in the legend, at least
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A part of a whole; `words` are shown when it is pointed at."""
+    """A part of a whole; `words` are shown when it is pointed at. `colour`: that of its place where none is said."""
 
     name: str
     value: float
     words: str
+    colour: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,17 +49,18 @@ def stacked(
     """One bar of all parts, with a line where the limit is, and a legend below."""
     total = sum(part.value for part in parts)
     most = max(total, limit or 0.0) * 1.02 or 1.0
+    colours = [part.colour or _colour(number) for number, part in enumerate(parts)]
     bars, x = list[str](), 0.0
-    for number, part in enumerate(parts):
+    for colour, part in zip(colours, parts, strict=True):
         long = part.value / most * width
-        bars.append(_bar(number, (x, 18, long, 34), part.words))
+        bars.append(_bar(colour, (x, 18, long, 34), part.words))
         x += long
     if limit is not None:
         at = limit / most * width
         bars.append(f'<path class="limit" d="M{at:.1f} 14V60"/>')
         anchor = "end" if at > width / 2 else "start"
         bars.append(f'<text x="{at:.1f}" y="11" text-anchor="{anchor}">{escape(limit_words)}</text>')
-    names, height = legend([part.name for part in parts], 70, width)
+    names, height = legend([part.name for part in parts], 70, width, colours)
     return svg(title, width, 76 + height, [*bars, *names])
 
 
@@ -76,7 +79,7 @@ def ranges(title: str, found: Sequence[Range], *, width: float = WIDE) -> str:
         drawn.append(f'<text x="{names - 10:.0f}" y="{y + 17:.0f}" text-anchor="end">{escape(one.name)}</text>')
         long = max(3.0, high - low)
         drawn.append(_track((names, y, low - names, _BAR)))
-        drawn.append(_bar(0, (low, y, long, _BAR), one.words))
+        drawn.append(_bar(_colour(0), (low, y, long, _BAR), one.words))
         drawn.append(f'<text x="{low + long + 6:.1f}" y="{y + 17:.0f}">{escape(one.words)}</text>')
     return svg(title, width, 8 + len(found) * (_BAR + _GAP), drawn)
 
@@ -91,17 +94,22 @@ def _narrow_ranges(title: str, found: Sequence[Range], most: float, width: float
             y += _LINE
         low, high = (end / most * width for end in (one.low, most if one.high is None else one.high))
         drawn.append(_track((0, y - 10, low, _BAR - 8)))
-        drawn.append(_bar(0, (low, y - 10, max(3.0, high - low), _BAR - 8), one.words))
+        drawn.append(_bar(_colour(0), (low, y - 10, max(3.0, high - low), _BAR - 8), one.words))
         y += _BAR + 2 * _GAP - _LINE
     return svg(title, width, y - 6, drawn)
 
 
-def _bar(colour: int, box: tuple[float, float, float, float], words: str) -> str:
+def _colour(number: int) -> str:
+    """The colour of what has this place among others."""
+    return f"c{number % _COLOURS}"
+
+
+def _bar(colour: str, box: tuple[float, float, float, float], words: str) -> str:
     """A bar from its left edge, top, width and height; `words` are shown when it is pointed at."""
     x, y, width, height = box
     tip = f"<title>{escape(words)}</title>"
     place = f'x="{x:.1f}" y="{y:.0f}" width="{width:.1f}" height="{height:.0f}"'
-    return f'<rect class="c{colour % _COLOURS}" {place}>{tip}</rect>'
+    return f'<rect class="{colour}" {place}>{tip}</rect>'
 
 
 def _track(box: tuple[float, float, float, float]) -> str:
@@ -110,13 +118,17 @@ def _track(box: tuple[float, float, float, float]) -> str:
     return f'<rect class="track" x="{x:.1f}" y="{y:.0f}" width="{max(0.0, width):.1f}" height="{height:.0f}"/>'
 
 
-def legend(names: Sequence[str], top: float, width: float) -> tuple[list[str], float]:
-    """Names with their colours below `top`, as many in a row as there is room for, and the height that they take."""
+def legend(names: Sequence[str], top: float, width: float, colours: Sequence[str] = ()) -> tuple[list[str], float]:
+    """Names with their colours below `top`, as many in a row as there is room for, and the height that they take.
+
+    `colours`: those of their places where none are said.
+    """
     each = max([_LEGEND, *(26 + LETTER * len(name) for name in names)])
     drawn, columns = list[str](), max(1, int(width / each))
     for number, name in enumerate(names):
         x, y = number % columns * (width / columns), top + number // columns * 20
-        drawn.append(f'<rect class="c{number % _COLOURS}" x="{x:.0f}" y="{y:.0f}" width="12" height="12"/>')
+        colour = colours[number] if colours else _colour(number)
+        drawn.append(f'<rect class="{colour}" x="{x:.0f}" y="{y:.0f}" width="12" height="12"/>')
         drawn.append(f'<text x="{x + 18:.0f}" y="{y + 11:.0f}">{escape(name)}</text>')
     return drawn, math.ceil(len(names) / columns) * 20.0
 

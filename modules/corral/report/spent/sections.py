@@ -10,9 +10,10 @@ from corral.report.sections.section import Section, Table, picture
 from corral.report.spent import accrued, words
 from corral.report.spent.compared import Comparison
 from corral.report.spent.ledger import Spent
-from corral.report.timeline import Timeline
+from corral.report.timeline import State, Timeline
 
 _MOMENTS = 5  # of the table beside the picture of the money
+_LOST = "c4"  # of no state, told from green, grey and amber also by who sees no red or no green
 
 
 def cards(took: Spent) -> list[tuple[str, str]]:
@@ -64,14 +65,19 @@ def _time(took: Spent) -> Section:
     lost = took.lost.node_s
     booting, idle, busy = (took.total(of).node_s for of in words.PARTS)
     named = (
-        ("jobs, kept work", max(0.0, busy - lost)),
-        ("jobs, lost at most", min(lost, busy)),
-        ("idle", idle),
-        ("booting", booting),
+        ("jobs, kept work", max(0.0, busy - lost), State.RUNNING),
+        ("jobs, lost at most", min(lost, busy), _LOST),
+        ("idle", idle, State.IDLE),
+        ("booting", booting, State.BOOTING),
     )
     parts = [
-        Part(name=name, value=seconds, words=f"{name}: {words.hours(seconds)} node hours, {seconds / took.node_s:.1%}")
-        for name, seconds in named
+        Part(
+            name=name,
+            value=seconds,
+            words=f"{name}: {words.hours(seconds)} node hours, {seconds / took.node_s:.1%}",
+            colour=str(colour),
+        )
+        for name, seconds, colour in named
         if seconds
     ]
     rows = tuple((part.name, words.hours(part.value), f"{part.value / took.node_s:.1%}") for part in parts)
