@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 from judging import dev
 
 from corral.preflight.answers import Answers
@@ -42,6 +43,9 @@ class Account:
 
     def __getattr__(self, action: str) -> Any:
         return lambda **_: {EMPTY[action]: []}
+
+    def get_caller_identity(self) -> dict[str, Any]:
+        return {"Account": "111122223333"}
 
     def describe_subnets(self, **_: Any) -> dict[str, Any]:
         zones = {"subnet-1": "1", "subnet-2": "2"}
@@ -92,6 +96,22 @@ def test_what_is_reserved_and_idle_counts_as_on_demand_and_a_block_does_not() ->
     block = {**held, "ReservationType": "capacity-block"}
     over = {**held, "State": "expired"}
     assert used(describe_capacity_reservations=[held, block, over])[P_ON_DEMAND] == 288
+
+
+def test_what_another_account_shares_counts_there() -> None:
+    held = {"InstanceType": "p4d.24xlarge", "State": "active", "AvailableInstanceCount": 1}
+    reservations = [{**held, "OwnerId": owner} for owner in ("111122223333", "444455556666", "444455556666")]
+    assert used(describe_capacity_reservations=reservations)[P_ON_DEMAND] == 96
+
+
+def test_reservations_all_count_where_nobody_says_who_asks() -> None:
+    class Nameless(Full):
+        def get_caller_identity(self) -> dict[str, Any]:
+            raise ClientError({"Error": {"Code": "AccessDenied"}}, "GetCallerIdentity")
+
+    held = {"InstanceType": "p4d.24xlarge", "State": "active", "AvailableInstanceCount": 1, "OwnerId": "444455556666"}
+    account = Nameless(describe_capacity_reservations=[held])
+    assert ask(Answers(account), dev()).used[P_ON_DEMAND] == 96
 
 
 def test_gp3_volumes_of_others_count_in_tib() -> None:

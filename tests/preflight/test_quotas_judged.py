@@ -45,6 +45,13 @@ def test_a_head_that_does_not_fit_is_a_failure() -> None:
     ]
 
 
+def test_a_quota_of_which_the_head_takes_nothing_is_a_warning_however_much_others_use() -> None:
+    facts = Facts(allowed={**ROOM, P: 0.0}, used={P: 3072.0})
+    assert bad(judge(dev(), facts)) == [
+        "warn Running On-Demand P instances: 0 vCPUs, 3,072 used by others; up to 384 wanted for queue train"
+    ]
+
+
 def test_what_others_use_counts() -> None:
     facts = Facts(allowed=ROOM, used={P: 17.0})
     assert bad(judge(on_demand(dev()), facts)) == [

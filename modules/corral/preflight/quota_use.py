@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from botocore.exceptions import ClientError
+
 from corral.catalog.instances import instance_types
 from corral.catalog.quotas import quotas, vcpu_quota
 from corral.forecast.quotas import ADDRESSES, GATEWAYS, GP3_TIB, HOMES, NICS, UNITS, VPCS, lustre_codes
@@ -46,14 +48,28 @@ def _vcpus(answers: Answers, wanted: Wanted) -> Counter[str]:
 
 
 def _reserved(answers: Answers) -> Counter[str]:
-    """vCPUs of reservations that no instance uses now: they count as on-demand. Blocks have quotas of their own."""
+    """vCPUs of reservations that no instance uses now: they count as on-demand. Blocks have quotas of their own.
+
+    What another account shares with this one counts there (EC2 User Guide, "Shared Capacity Reservations").
+    """
     used: Counter[str] = Counter()
+    account = _account(answers)
     for one in answers.every("ec2", "describe_capacity_reservations", "CapacityReservations"):
+        if account and one.get("OwnerId", account) != account:
+            continue
         quota = vcpu_quota(str(one["InstanceType"]), Market.ON_DEMAND.usage_class)
         known = instance_types().get(str(one["InstanceType"]))
         if quota and known and one["State"] == "active" and one.get("ReservationType") != "capacity-block":
             used[quota.code] += known.vcpus * int(one["AvailableInstanceCount"])
     return used
+
+
+def _account(answers: Answers) -> str | None:
+    """The number of who asks; None where AWS does not say it, so that all counts that is seen."""
+    try:
+        return str(answers.ask("sts", "get_caller_identity")["Account"])
+    except ClientError:
+        return None
 
 
 def _vcpus_of(instance: Mapping[str, Any]) -> int:

@@ -58,7 +58,7 @@ def _vcpus(wanted: Wanted, facts: Facts, code: str, needed: int) -> Finding:
         return _TELL.ok(quota.name, f"{has}; up to {needed:,} for {names}")
     fix = _ask_for(quota.service, code, used + needed)
     text = f"{has}; up to {needed:,} wanted for {names}"
-    if head_needs(wanted.cluster, code) > free or any(not _starts_a_node(queue, facts) for queue in who):
+    if 0 < head_needs(wanted.cluster, code) > free or any(not _starts_a_node(queue, facts) for queue in who):
         return _TELL.fail(quota.name, text, fix)
     return _TELL.warn(quota.name, text, fix)
 
