@@ -10,6 +10,8 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -247,6 +249,39 @@ def test_account_that_cannot_be_reached(tmp_path: Path) -> None:
     environment = clean_environment(tmp_path, AWS_ENDPOINT_URL="http://127.0.0.1:9", **settings)
     code, told = ended(corral("status", "dev", environment=environment))
     assert (code, told.startswith("corral: AWS cannot be reached: ")) == (3, True)
+
+
+class Portal(BaseHTTPRequestHandler):
+    """Answers everybody with a page to sign in."""
+
+    def answer(self) -> None:
+        body = b"<html><body>Sign in to HotelWifi</body></html>"
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_GET = do_POST = answer
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        return
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["check dev --only images", "plan dev --prices live", "status dev", "timeline dev"],
+    ids=lambda words: words.split()[0],
+)
+def test_a_portal_in_between_is_told(command: str, tmp_path: Path) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Portal) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        settings = {"AWS_ENDPOINT_URL": url, "AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x", "COLUMNS": "250"}
+        done = corral(*command.split(), environment=clean_environment(tmp_path, **settings))
+        server.shutdown()
+    told = f"what answers at {url} is not AWS: it answers with a page for browsers (200) - a proxy or portal"
+    assert (done.returncode, told in done.stdout + done.stderr) == (3, True)
 
 
 def test_sweep_does_not_guess_which_stacks_live(tmp_path: Path) -> None:

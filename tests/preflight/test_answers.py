@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError, EndpointConnectionError
+from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
+from botocore.parsers import ResponseParserError
 from judging import dev, said
 
 from corral.preflight.answers import Answers
@@ -54,6 +55,20 @@ THINGS = Check(
 
 def findings(error: Exception) -> list[str]:
     return said(run([THINGS], Session(Client(error)), dev()))
+
+
+def test_a_silent_service_is_asked_nothing_more() -> None:
+    client = Client(ReadTimeoutError(endpoint_url="https://ec2.us-east-1.amazonaws.com"))
+    answers = Answers(Session(client))
+    for name in ("one", "two"):
+        with pytest.raises(ReadTimeoutError):
+            answers.every("ec2", "describe_things", "Things", Name=name)
+    assert client.asked == 1
+
+
+def test_an_answer_that_is_none_of_awss_is_a_finding() -> None:
+    (line,) = findings(ResponseParserError("Unable to parse response"))
+    assert line == "fail account: Unable to parse response"
 
 
 def test_a_question_is_asked_once() -> None:

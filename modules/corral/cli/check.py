@@ -117,7 +117,7 @@ def _question(spec: Spec, *, in_box: bool) -> tuple[Any, Any]:
     base = plan_base(spec.base)
     image = box_image(os.environ) if in_box else None
     cluster = plan_cluster(spec.cluster, base, catalogue=spec.catalogue, image_profile=image)
-    session: Any = open_session(base.region)
+    session: Any = open_session(base.region, quick=True)
     if in_box:
         for _ in laid_out(session, spec, base, cluster):
             pass

@@ -36,4 +36,5 @@ def doctor(online: Online = False, box_dir: BoxDirectory = None, json: AsJson = 
 def _ask_aws() -> str:
     from corral.inventory.account import open_session, read_identity  # half a second of imports, only for --online
 
-    return f"{read_identity(open_session(os.environ.get('AWS_REGION', 'us-east-1')))}, accepted by AWS"
+    session = open_session(os.environ.get("AWS_REGION", "us-east-1"), quick=True)
+    return f"{read_identity(session)}, accepted by AWS"

@@ -21,7 +21,7 @@ def find_head(env: str, project: Path | None, *, in_box: bool, box_directory: Pa
     seen = read_outline(project, env, in_box=in_box, box_directory=box_directory)
     mean_account(in_box=in_box, box_directory=box_directory)
     prices = catalogue_prices(seen.region, seen.catalogue)
-    found = read_status(open_session(seen.region), seen.name, seen.base, prices)
+    found = read_status(open_session(seen.region, quick=True), seen.name, seen.base, prices)
     if found.head is None:
         raise Failure(f"{env} has no head now - bring it up: corral up {env}{seen.account_option}", ExitCode.FAILED)
     return seen, found.head

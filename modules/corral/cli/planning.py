@@ -112,7 +112,7 @@ def _live(spec: Environment, base: BasePlan, cluster: ClusterPlan, region: str, 
     behind = catalogue_prices(region, spec.catalogue)
     own = [name for name, place in spec.catalogue.own_prices if place == region]
     wanted = wanted_of(base, cluster, behind, region=region, types=types, own=own, now=datetime.now(UTC))
-    return live_prices(Answers(open_session(region)), wanted, behind)
+    return live_prices(Answers(open_session(region, quick=True)), wanted, behind)
 
 
 def _forecast(ground: _Ground, file: Path) -> WholeRun:

@@ -23,6 +23,8 @@ BOTOCORE = {
     "botocore.exceptions.SSOError": "{error} - `aws sso login` signs in again",
     "botocore.exceptions.ConnectionError": "AWS cannot be reached: {error}",
     "botocore.exceptions.HTTPClientError": "AWS cannot be reached: {error}",
+    "botocore.parsers.ResponseParserError": "what answers is not AWS, a proxy or portal may be in between: {error}",
+    "corral.inventory.answering.NotAws": "{error}",
     "botocore.exceptions.BotoCoreError": "AWS could not be asked: {error}",
 }
 REFUSALS = {

@@ -73,7 +73,7 @@ def status(
 
 def _show_status(seen: Outline, box_dir: Path | None, *, as_json: bool, anew: bool) -> None:
     with waiting(f"reading what is there in {seen.region}"):
-        session = open_session(seen.region)
+        session = open_session(seen.region, quick=True)
         prices = catalogue_prices(seen.region, seen.catalogue)
         found = read_status(session, seen.name, seen.base, prices)
         head = reach(found.head, session, box_dir)
@@ -88,7 +88,7 @@ def _show_status(seen: Outline, box_dir: Path | None, *, as_json: bool, anew: bo
 def _show_events(seen: Outline, box_dir: Path | None, since: float, *, as_json: bool, anew: bool) -> None:
     from corral.inventory.heads import head_of
 
-    name, session = seen.name, open_session(seen.region)
+    name, session = seen.name, open_session(seen.region, quick=True)
     head = reach(head_of(session, name), session, box_dir)
     if head is None:
         command = f"corral timeline {name}{seen.account_option}"

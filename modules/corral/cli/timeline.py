@@ -82,7 +82,7 @@ def timeline(
     seen = read_outline(project, env, in_box=box, box_directory=box_dir)
     by = None if lives else measures(seen, run)
     mean_account(in_box=box, box_directory=box_dir)
-    session = open_session(seen.region)
+    session = open_session(seen.region, quick=True)
     if lives:
         return _show_lives(seen, session)
     drawn = lived(seen, session, box_dir, life, long_s)

@@ -25,5 +25,7 @@ class Account:
         self.client = cache(self._client)
 
     def _client(self, service: str, region_name: str | None = None) -> Any:
+        from corral.inventory.answering import watched
+
         asked: dict[str, Any] = {"region_name": region_name or self.region_name, "endpoint_url": self._endpoint}
-        return self._session.client(service, **asked)
+        return watched(self._session.client(service, **asked), quick=False)

@@ -150,6 +150,8 @@ def _client(bucket: Bucket, environ: Mapping[str, str]) -> Any:
     import boto3
     from botocore.config import Config
 
+    from corral.inventory.answering import watched
+
     session = boto3.Session(
         aws_access_key_id=environ.get("AWS_ACCESS_KEY_ID"),
         aws_secret_access_key=environ.get("AWS_SECRET_ACCESS_KEY"),
@@ -159,4 +161,4 @@ def _client(bucket: Bucket, environ: Mapping[str, str]) -> Any:
     region = bucket.region or environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION") or "us-east-1"
     quick = Config(connect_timeout=PATIENCE_S, read_timeout=PATIENCE_S, retries={"total_max_attempts": 2})
     endpoint = bucket.endpoint or environ.get("AWS_ENDPOINT_URL_S3") or environ.get("AWS_ENDPOINT_URL")
-    return session.client("s3", region_name=region, endpoint_url=endpoint, config=quick)
+    return watched(session.client("s3", region_name=region, endpoint_url=endpoint, config=quick), quick=False)

@@ -8,6 +8,7 @@ from typing import Any
 
 import boto3
 
+from corral.inventory.answering import QUICK, watched
 from corral.inventory.buckets import files_of_clusters
 from corral.inventory.ec2 import read_ec2
 from corral.inventory.named import read_aliases, read_budgets
@@ -20,7 +21,8 @@ _ORDER = {kind: number for number, kind in enumerate(Kind)}
 class Session:
     """A boto3 session that makes each client once: making one takes longer than most calls."""
 
-    def __init__(self, region: str | None) -> None:
+    def __init__(self, region: str | None, *, quick: bool) -> None:
+        self._quick = quick
         self._boto3 = boto3.Session(region_name=region)
         self._clients: dict[tuple[str, str | None], Any] = {}
 
@@ -34,13 +36,17 @@ class Session:
         key = (service, region_name)
         if key not in self._clients:
             make: Any = self._boto3.client
-            self._clients[key] = make(service, region_name=region_name)
+            client = make(service, region_name=region_name, config=QUICK if self._quick else None)
+            self._clients[key] = watched(client, quick=self._quick)
         return self._clients[key]
 
 
-def open_session(region: str | None) -> Session:
-    """A session in this region, or in the one that the user's settings name."""
-    return Session(region)
+def open_session(region: str | None, *, quick: bool = False) -> Session:
+    """A session in this region, or in the one that the user's settings name.
+
+    `quick`: for questions alone, which an endpoint that does not answer ends within a minute.
+    """
+    return Session(region, quick=quick)
 
 
 def read_things(session: Any) -> tuple[Thing, ...]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
+from botocore.parsers import ResponseParserError
 
 from corral.preflight import (
     buckets,
@@ -30,7 +31,7 @@ from corral.preflight import (
 from corral.preflight.answers import Answers
 from corral.preflight.findings import Finding, Teller, Verdict, Wanted
 
-AT_ONCE = 12  # requests to one account; AWS's own limits of reads are 20 a second and more
+AT_ONCE = 16  # no check waits for another one's silence; AWS's own limits of reads are 20 a second and more
 _WHO, _ACCOUNT = "identity", "account"  # a check, and what a finding is about where it got no answer
 _REFUSED = ("AccessDenied", "UnauthorizedOperation", "AccessDeniedException", "403")
 
@@ -106,7 +107,7 @@ def _made(check: Check, answers: Answers, wanted: Wanted) -> Iterator[Finding]:
         yield from check.judge(wanted, check.ask(answers, wanted))
     except ClientError as error:
         yield _refused(tell, error)
-    except BotoCoreError as error:
+    except (BotoCoreError, ResponseParserError) as error:
         yield tell.fail(_ACCOUNT, " ".join(str(error).split()), "see the credentials, the region and the network")
 
 

@@ -101,9 +101,9 @@ def live_prices(answers: Answers, wanted: Wanted, behind: PriceList) -> LivePric
     types = sorted(set(wanted.instances) - set(wanted.own))
     names = sorted(name for name in wanted.services if name in articles())
     with ThreadPoolExecutor(_AT_ONCE) as pool:
+        spot = pool.map(lambda name: _spot(answers, wanted, name), types)  # EC2's silence beside that of the prices
         on_demand = pool.map(lambda name: _on_demand(answers, wanted, name), types)
         services = pool.map(lambda name: _service(answers, wanted, name), names)
-        spot = pool.map(lambda name: _spot(answers, wanted, name), types)
         found = dict(zip(types, zip(on_demand, spot, strict=True), strict=True))
         priced = {name: one for name, one in zip(names, services, strict=True) if one}
     return LivePrices(
