@@ -83,6 +83,7 @@ def test_a_page_of_a_portal_is_told_with_the_address(
     [
         ("json", b'{"PriceList": []}', 200, None),
         ("json", b"", 200, None),
+        ("json", b"null", 200, None),  # a box's answer where there is nothing to say
         ("json", b"sign in", 200, "it answers with something else than JSON (200)"),
         ("query", b'<?xml version="1.0"?>\n<GetCallerIdentityResponse/>', 200, None),
         ("rest-xml", b"\n<HTML><head>", 403, "it answers with a page for browsers (403)"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -53,9 +54,17 @@ def not_aws(protocol: str, response: Any) -> str | None:
         return None
     if _PAGE.match(body):
         return f"it answers with a page for browsers ({status})"
-    if protocol == "json" and body.strip() and not body.lstrip().startswith((b"{", b"[")):
+    if protocol == "json" and body.strip() and not _is_json(body):
         return f"it answers with something else than JSON ({status})"
     return None
+
+
+def _is_json(body: bytes) -> bool:
+    try:
+        json.loads(body)
+    except ValueError:
+        return False
+    return True
 
 
 def _give_up(attempts: int, caught_exception: BaseException | None = None, **_: Any) -> None:
