@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
+
 from corral.engine.checking import States, judge, state_check
 from corral.engine.locks import Holder
 from corral.preflight.checks import run
@@ -26,6 +28,23 @@ def test_a_place_that_nobody_names_is_told_with_what_makes_one(tmp_path: Path) -
 def test_a_directory_of_states_is_ok(tmp_path: Path) -> None:
     (finding,) = run([state_check(tmp_path, {"PULUMI_BACKEND_URL": f"file://{tmp_path}"})], None, WANTED)
     assert (finding.verdict, finding.text) == ("ok", f"file://{tmp_path}")
+
+
+def test_a_directory_that_is_not_there_yet_is_a_warning(tmp_path: Path) -> None:
+    place = tmp_path / "not" / "mounted"
+    (finding,) = run([state_check(tmp_path, {"PULUMI_BACKEND_URL": f"file://{place}"})], None, WANTED)
+    assert (finding.verdict, finding.text) == (
+        "warn",
+        f"{place} is not there yet: the first `corral up` makes it, without states",
+    )
+
+
+@pytest.mark.parametrize("below", ["file", "file/states"])
+def test_a_directory_that_cannot_be_made_is_a_failure(below: str, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    place = tmp_path / below
+    (finding,) = run([state_check(tmp_path, {"PULUMI_BACKEND_URL": f"file://{place}"})], None, WANTED)
+    assert (finding.verdict, finding.text) == ("fail", f"{place} is no directory, and none can be made there")
 
 
 def test_who_is_at_work_on_a_stack_is_told() -> None:
