@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from corral.box.control import BoxStatus
 from environments import PROJECT
 
 pytestmark = pytest.mark.box
+ABSENT = ["skipped state -", "skipped service-roles -"]  # what the box is not asked
 RESERVED = "cr-0fedcba9876543210"
 
 
@@ -45,7 +47,7 @@ def checked(box: BoxStatus, environment: str, *words: str) -> tuple[int, list[st
 
 @pytest.mark.parametrize("environment", ["dev", "train", "mixed"])
 def test_a_prepared_account_is_all_green(box: BoxStatus, environment: str) -> None:
-    assert checked(box, environment) == (0, [])
+    assert checked(box, environment) == (0, ABSENT)
 
 
 def test_what_was_found_is_told_by_check_with_a_sum(box: BoxStatus) -> None:
@@ -54,14 +56,37 @@ def test_what_was_found_is_told_by_check_with_a_sum(box: BoxStatus) -> None:
         "Can dev start now?  us-east-1",
         "  types",
         "    ok  head: m7i.2xlarge is offered in use1-az1",
-        "2 ok, 11 skipped",
+        "2 ok, 13 skipped",
     )
+
+
+def test_what_the_box_is_not_asked_is_told_as_left_out(box: BoxStatus) -> None:
+    lines = corral(box, "check", "dev", "--box").stdout.splitlines()
+    assert [line for line in lines if "left out" in line] == ["  left out  state, service-roles"]
+
+
+def test_no_check_left_is_wrong_input(box: BoxStatus) -> None:
+    done = corral(box, "check", "dev", "--box", "--only", "quotas", "--skip", "quotas")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "corral: no check is left: --skip leaves out all that would be made\n",
+    )
+
+
+def test_what_may_cost_too_much_an_hour_is_refused_as_by_up(box: BoxStatus, tmp_path: Path) -> None:
+    shutil.copytree(PROJECT / "stacks", tmp_path / "stacks")
+    file = tmp_path / "stacks/cluster/Pulumi.dev.yaml"
+    limit = "corral-cluster:spec:\n    usd_per_hour_max: 1\n"
+    file.write_text(file.read_text().replace("corral-cluster:spec:\n", limit))
+    done = corral(box, "check", "dev", "--box", "--project", str(tmp_path))
+    named = corral(box, "check", "dev", "--box", "--project", str(tmp_path), "--only", "types")
+    assert (done.returncode, "usd_per_hour_max: an hour with" in done.stderr, named.returncode) == (4, True, 0)
 
 
 def test_what_was_found_is_written_as_a_page_as_well(box: BoxStatus, tmp_path: Path) -> None:
     done = corral(box, "check", "dev", "--box", "--only", "types", "--html", str(tmp_path / "check.html"))
     assert (done.stdout.splitlines()[-1], (tmp_path / "check.html").read_text().count('<td class="ok">')) == (
-        "2 ok, 11 skipped",
+        "2 ok, 13 skipped",
         2,
     )
 
@@ -72,7 +97,7 @@ def test_a_page_that_cannot_be_written_is_told(box: BoxStatus, tmp_path: Path) -
 
 
 def test_a_check_that_is_left_out_is_told(box: BoxStatus) -> None:
-    assert checked(box, "dev", "--skip", "images") == (0, ["skipped images -"])
+    assert checked(box, "dev", "--skip", "images") == (0, ["skipped images -", *ABSENT])
 
 
 def test_an_unknown_check_is_wrong_input(box: BoxStatus) -> None:

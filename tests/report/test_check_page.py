@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from corral.report.check import check_document
 from corral.report.check_page import check_page
 
 
@@ -38,6 +39,28 @@ def page() -> str:
 
 def test_the_answer_stands_above(page: str) -> None:
     assert "<p>us-east-1, asked at 2026-11-22 12:30 UTC: no; 1 fail, 1 warn, 2 ok, 1 skipped.</p>" in page
+
+
+def found(*verdicts: str, about: str = "region") -> list[Found]:
+    return [Found(check="identity", about=about, verdict=verdict, text="") for verdict in verdicts]
+
+
+@pytest.mark.parametrize(
+    ("findings", "can"),
+    [
+        (found("ok", "warn", "skipped"), True),
+        (found("ok", "fail"), False),
+        (found("skipped"), None),
+        (found("warn", "skipped", about="account"), None),  # the account lets nothing be looked at
+    ],
+)
+def test_whether_it_can_start_is_known_where_something_was_seen(findings: list[Found], can: bool | None) -> None:
+    assert check_document("dev", findings)["can_start"] == can
+
+
+def test_a_page_without_anything_seen_does_not_say_yes() -> None:
+    page = check_page("dev", "us-east-1", found("skipped"), datetime(2026, 11, 22, 12, 30, tzinfo=UTC))
+    assert "12:30 UTC: not known, as nothing was seen; 1 skipped.</p>" in page
 
 
 def test_the_worst_checks_come_first(page: str) -> None:

@@ -49,26 +49,31 @@ def check(
 ) -> None:
     """Ask the account whether it can start an environment now. Nothing is changed.
 
-    Each finding is ok, warn or fail, with what would make it right. The exit code is 3 where one is fail.
+    Each finding is ok, warn or fail, with what would make it right. The exit code is 3 where one is fail, and 4 where
+    an hour may cost more than the environment's limit: such a one is not asked for, unless --only names checks.
     """
-    from corral.engine.starting import NOT_IN_THE_BOX
+    from corral.engine.spending import refuse_overspending
     from corral.preflight.checks import run, skipped
 
     source = find_environment(project, env)
     spec = read_environment(source, env)
     in_box = box or box_dir is not None
     mean_account(in_box=in_box, box_directory=box_dir)
-    known = _known(source, in_box=in_box)
+    known, absent = _known(source, only or [], in_box=in_box)
     if list_them:
         show_lines(f"{one.name:<14} {one.purpose}" for one in known)
         return
     chosen = _chosen([one.name for one in known], skip or [], only or [])
-    if in_box:  # as `up` does there, unless somebody asks for it by name
-        known = [one for one in known if one.name not in NOT_IN_THE_BOX or one.name in (only or [])]
+    if not only:
+        refuse_overspending(spec)
     with waiting(f"asking the account whether it can start {env}"):
         session, wanted = _question(spec, in_box=in_box)
         made = run([one for one in known if one.name in chosen], session, wanted)
-    findings = [*made, *(skipped(one) for one in known if one.name not in chosen)]
+    findings = [
+        *made,
+        *(skipped(one) for one in known if one.name not in chosen),
+        *(skipped(one, "in the box") for one in absent),
+    ]
     if html is not None:
         _write(html, env, wanted, findings)
     if json:
@@ -86,23 +91,31 @@ def _write(file: Path, env: str, wanted: Any, findings: list[Any]) -> None:
         file.write_text(check_page(env, wanted.cluster.region, findings, wanted.now), encoding="utf-8")
 
 
-def _known(source: Path, *, in_box: bool) -> list[Any]:
-    """The checks that there are; the box keeps its states itself."""
+def _known(source: Path, only: list[str], *, in_box: bool) -> tuple[list[Any], list[Any]]:
+    """The checks that there are, and those that the box is not asked: it keeps its states itself.
+
+    What `up` does not look at there is looked at where somebody names it.
+    """
+    from corral.engine.checking import state_check
+    from corral.engine.starting import NOT_IN_THE_BOX
     from corral.preflight.checks import CHECKS
 
-    if in_box:
-        return list(CHECKS)
-    from corral.engine.checking import state_check
-
-    return [state_check(source / "stacks", os.environ), *CHECKS]
+    state = state_check(source / "stacks", os.environ)
+    if not in_box:
+        return [state, *CHECKS], []
+    absent = [one for one in CHECKS if one.name in NOT_IN_THE_BOX and one.name not in only]
+    return [one for one in CHECKS if one not in absent], [state, *absent]
 
 
 def _chosen(known: list[str], skip: list[str], only: list[str]) -> frozenset[str]:
-    """The names of the checks to make. Raises Failure for a name that no check has."""
+    """The names of the checks to make. Raises Failure for a name that no check has, and where none is left."""
     for name in (*skip, *only):
         if name not in known:
             raise Failure(f"there is no check {name} - there are {', '.join(known)}", ExitCode.WRONG_INPUT)
-    return frozenset(only or known) - frozenset(skip)
+    chosen = frozenset(only or known) - frozenset(skip)
+    if not chosen:
+        raise Failure("no check is left: --skip leaves out all that would be made", ExitCode.WRONG_INPUT)
+    return chosen
 
 
 def _question(spec: Spec, *, in_box: bool) -> tuple[Any, Any]:

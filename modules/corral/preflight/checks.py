@@ -96,9 +96,10 @@ def _is_unanswered(findings: Sequence[Finding]) -> bool:
     return any(one.about == _ACCOUNT and one.verdict is Verdict.FAIL for one in findings)
 
 
-def skipped(check: Check) -> Finding:
-    """The finding of a check that somebody does not want."""
-    return Finding(check=check.name, about="-", verdict=Verdict.SKIPPED, text=f"not looked at: {check.purpose}")
+def skipped(check: Check, where: str = "") -> Finding:
+    """The finding of a check that somebody does not want, or that is not made `where` the account is."""
+    looked = f"not looked at {where}".rstrip()
+    return Finding(check=check.name, about="-", verdict=Verdict.SKIPPED, text=f"{looked}: {check.purpose}")
 
 
 def _made(check: Check, answers: Answers, wanted: Wanted) -> Iterator[Finding]:

@@ -16,6 +16,7 @@ from corral.report.documents import Document
 from corral.report.tables import INDENT, facts, heading
 
 _ORDER = ("fail", "warn", "ok", "skipped")
+_NOT_SEEN = ("account", "warn")  # what a finding is about, and how bad it is, where a check was not let look
 _STYLE = {"fail": "bold red", "warn": "yellow", "ok": "green"}
 
 
@@ -79,13 +80,21 @@ def summary(findings: Sequence[Finding]) -> str:
     return ", ".join(f"{counts[verdict]} {verdict}" for verdict in _ORDER if counts[verdict])
 
 
+def can_start(findings: Sequence[Finding]) -> bool | None:
+    """Whether nothing is in the way; None where nothing was seen, so that nobody knows."""
+    if any(one.verdict == "fail" for one in findings):
+        return False
+    seen = [one for one in findings if one.verdict != "skipped" and (one.about, str(one.verdict)) != _NOT_SEEN]
+    return True if seen else None
+
+
 def check_document(environment: str, findings: Sequence[Finding]) -> Document:
     """What `corral check --json` prints."""
     counts = Counter(str(one.verdict) for one in findings)
     return {
         "schema": "corral.check/1",
         "environment": environment,
-        "can_start": not counts["fail"],
+        "can_start": can_start(findings),
         "counts": {verdict: counts[verdict] for verdict in _ORDER},
         "findings": [
             {"check": one.check, "about": one.about, "verdict": str(one.verdict), "text": one.text, "fix": one.fix}

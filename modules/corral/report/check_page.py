@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 
-from corral.report.check import Finding, summary
+from corral.report.check import Finding, can_start, summary
 from corral.report.html import template
 
 _VERDICTS = ("fail", "warn", "ok", "skipped")
@@ -26,7 +26,7 @@ def check_page(environment: str, region: str, findings: Sequence[Finding], asked
     """The whole HTML file, the checks with failures first. Nothing in it is fetched from elsewhere."""
     sections = [Section(name=name, findings=tuple(held)) for name, held in groupby(findings, key=lambda one: one.check)]
     found = Counter(str(one.verdict) for one in findings)
-    can = "no" if found["fail"] else "yes"
+    can = {True: "yes", False: "no", None: "not known, as nothing was seen"}[can_start(findings)]
     return template("check.html.j2").render(
         title=f"Can {environment} start now?",
         lead=f"{region}, asked at {asked:%Y-%m-%d %H:%M} UTC: {can}; {summary(findings)}.",
