@@ -135,6 +135,22 @@ def test_a_reservation_that_was_cancelled_is_red(box: BoxStatus) -> None:
     assert (code, found[0]) == (3, f"fail reservations queue train, {RESERVED}")
 
 
+def test_a_bucket_that_was_deleted_is_not_made_again(box: BoxStatus) -> None:
+    boxes.client(box, "s3").delete_bucket(Bucket="corral-example-corpus")
+    code, found = checked(box, "train", "--only", "buckets")
+    boxes.client(box, "s3").create_bucket(Bucket="corral-example-corpus")
+    assert (code, found[0]) == (3, "fail buckets s3://corral-example-corpus")
+
+
+def test_what_a_fresh_box_refuses_to_make_is_told_beside_the_rows(tmp_path: Path) -> None:
+    with boxes.running_box(tmp_path / "box") as fresh:
+        control.set_quota(Path(fresh.dir), "L-417A185B", 0, "us-east-1")
+        done = corral(fresh, "check", "train", "--box", "--only", "reservations", "--json")
+    rows = {one["about"]: one["verdict"] for one in json.loads(done.stdout)["findings"]}
+    assert (done.returncode, rows[f"queue train, {RESERVED}"]) == (3, "fail")
+    assert f"{RESERVED}, which stands for something of yours, cannot be made in the box: Create" in done.stderr
+
+
 def test_a_box_that_does_not_run_is_told(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "corral.cli", "check", "dev", "--box-dir", str(tmp_path / "box")]
     done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from corral.cli.account import mean_account
-from corral.cli.failure import ExitCode, Failure, at
+from corral.cli.failure import ExitCode, Failure, at, tell
 from corral.cli.options import AsJson, BoxDirectory, Environment, Html, InBox, Project, examples, new_app
 from corral.cli.project import find_environment
 from corral.cli.screen import show, show_json, show_lines, waiting
@@ -67,13 +67,15 @@ def check(
     if not only:
         refuse_overspending(spec)
     with waiting(f"asking the account whether it can start {env}"):
-        session, wanted = _question(spec, in_box=in_box)
+        session, wanted, refused = _question(spec, in_box=in_box)
         made = run([one for one in known if one.name in chosen], session, wanted)
     findings = [
         *made,
         *(skipped(one) for one in known if one.name not in chosen),
         *(skipped(one, "in the box") for one in absent),
     ]
+    for sentence in refused:
+        tell(sentence)
     if html is not None:
         _write(html, env, wanted, findings)
     if json:
@@ -118,9 +120,12 @@ def _chosen(known: list[str], skip: list[str], only: list[str]) -> frozenset[str
     return chosen
 
 
-def _question(spec: Spec, *, in_box: bool) -> tuple[Any, Any]:
-    """Whom to ask, and what: in the box, what stands for the user's own things is made first, as `up` does."""
-    from corral.engine.belongings import laid_out
+def _question(spec: Spec, *, in_box: bool) -> tuple[Any, Any, list[str]]:
+    """Whom to ask, and what: in the box, what stands for the user's own things is made first, as the first `up` does.
+
+    And a sentence for each of them that the box refuses.
+    """
+    from corral.engine.belongings import lay_once
     from corral.engine.projects import box_image
     from corral.inventory.account import open_session
     from corral.plan.base import plan_base
@@ -131,7 +136,5 @@ def _question(spec: Spec, *, in_box: bool) -> tuple[Any, Any]:
     image = box_image(os.environ) if in_box else None
     cluster = plan_cluster(spec.cluster, base, catalogue=spec.catalogue, image_profile=image)
     session: Any = open_session(base.region, quick=True)
-    if in_box:
-        for _ in laid_out(session, spec, base, cluster):
-            pass
-    return session, Wanted(base=base, cluster=cluster, now=datetime.now(UTC))
+    refused = list(lay_once(session, spec, base, cluster)) if in_box else []
+    return session, Wanted(base=base, cluster=cluster, now=datetime.now(UTC)), refused

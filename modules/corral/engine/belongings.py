@@ -6,8 +6,9 @@ what is missing, under the ids that the environment names, and says so.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from ipaddress import IPv4Network
 from typing import Any
 
@@ -25,6 +26,7 @@ from corral.spec.cluster import ClusterSpec
 from corral.spec.files import Environment
 from corral.spec.queues import PoolSpec, QueueSpec
 
+LAID = "/corral-box/stand-ins"  # a parameter of the box: the names of what was made there once
 _WIDEST, _NARROWEST = 16, 28  # prefix lengths of a VPC
 _BLOCK_HOURS = 7 * 24
 _BLOCK_MOST = 64  # instances in a block. Source: EC2 User Guide, "Capacity Blocks for ML"
@@ -65,15 +67,68 @@ def lay_out(place: Workplace, stack: Stack, environment: Environment, base: Base
     """Makes what is missing. Outside the box it does nothing."""
     if not place.in_box:
         return
-    for sentence in laid_out(account_of(stack), environment, base, cluster):
-        place.printer.say(sentence)
+    account = account_of(stack)
+    things = _things(account, environment, base, cluster)
+    for make in things.values():
+        for sentence in make():
+            place.printer.say(sentence)
+    _remember(account, _laid(account), things)
 
 
-def laid_out(account: Account, environment: Environment, base: BasePlan, cluster: ClusterPlan) -> Iterator[str]:
-    """Makes what is missing in an account that is a box's; a sentence for each."""
-    yield from make_buckets(account, linked(cluster))
-    yield from _vpc(account, base)
-    yield from make_capacity(account, reserved(environment.cluster))
+def lay_once(account: Account, environment: Environment, base: BasePlan, cluster: ClusterPlan) -> Iterator[str]:
+    """Makes what is missing in a box and was never made there; a sentence for each thing that the box refuses.
+
+    What somebody took away since stays away: a check shall see it.
+    """
+    from botocore.exceptions import ClientError
+
+    things, made = _things(account, environment, base, cluster), list[str]()
+    if not things:
+        return
+    try:
+        known = _laid(account)
+        for name in (one for one in things if one not in known):
+            try:
+                for _ in things[name]():
+                    pass
+                made.append(name)
+            except ClientError as error:
+                yield f"{name}, which stands for something of yours, cannot be made in the box: {_words(error)}"
+        _remember(account, known, made)
+    except ClientError as error:
+        yield f"what was made in the box for your own things is not known: {_words(error)}"
+
+
+def _things(
+    account: Account, environment: Environment, base: BasePlan, cluster: ClusterPlan
+) -> Mapping[str, Callable[[], Iterator[str]]]:
+    """What makes each thing where it is missing, by its name or id."""
+    vpc = {base.adopted_vpc: partial(_vpc, account, base)} if base.adopted_vpc else {}
+    return {
+        **{name: partial(make_buckets, account, (name,)) for name in linked(cluster)},
+        **vpc,
+        **{one.id: partial(make_capacity, account, (one,)) for one in reserved(environment.cluster)},
+    }
+
+
+def _laid(account: Account) -> frozenset[str]:
+    ssm = account.client("ssm")
+    try:
+        return frozenset(ssm.get_parameter(Name=LAID)["Parameter"]["Value"].split(","))
+    except ssm.exceptions.ParameterNotFound:
+        return frozenset()
+
+
+def _remember(account: Account, known: frozenset[str], more: Iterable[str]) -> None:
+    every = known.union(more)
+    if every != known:
+        value = ",".join(sorted(every))
+        account.client("ssm").put_parameter(Name=LAID, Value=value, Type="StringList", Overwrite=True)
+
+
+def _words(error: Any) -> str:
+    said = error.response["Error"]
+    return f"{error.operation_name}: {said.get('Code', '')}: {' '.join(str(said.get('Message', '')).split())}"
 
 
 def make_buckets(account: Account, names: Iterable[str]) -> Iterator[str]:
