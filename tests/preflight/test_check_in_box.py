@@ -148,7 +148,7 @@ def test_what_a_fresh_box_refuses_to_make_is_told_beside_the_rows(tmp_path: Path
         done = corral(fresh, "check", "train", "--box", "--only", "reservations", "--json")
     rows = {one["about"]: one["verdict"] for one in json.loads(done.stdout)["findings"]}
     assert (done.returncode, rows[f"queue train, {RESERVED}"]) == (3, "fail")
-    assert f"{RESERVED}, which stands for something of yours, cannot be made in the box: Create" in done.stderr
+    assert "reserved capacity, which the box makes in your place, cannot be made: Create" in done.stderr
 
 
 def test_a_box_that_does_not_run_is_told(tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ def _question(spec: Spec, *, in_box: bool) -> tuple[Any, Any, list[str]]:
 
     And a sentence for each of them that the box refuses.
     """
-    from corral.engine.belongings import lay_once
+    from corral.engine.belongings import lay_for_check
     from corral.engine.projects import box_image
     from corral.inventory.account import open_session
     from corral.plan.base import plan_base
@@ -136,5 +136,5 @@ def _question(spec: Spec, *, in_box: bool) -> tuple[Any, Any, list[str]]:
     image = box_image(os.environ) if in_box else None
     cluster = plan_cluster(spec.cluster, base, catalogue=spec.catalogue, image_profile=image)
     session: Any = open_session(base.region, quick=True)
-    refused = list(lay_once(session, spec, base, cluster)) if in_box else []
+    refused = list(lay_for_check(session, spec, base, cluster)) if in_box else []
     return session, Wanted(base=base, cluster=cluster, now=datetime.now(UTC)), refused

@@ -6,9 +6,8 @@ what is missing, under the ids that the environment names, and says so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from ipaddress import IPv4Network
 from typing import Any
 
@@ -26,7 +25,7 @@ from corral.spec.cluster import ClusterSpec
 from corral.spec.files import Environment
 from corral.spec.queues import PoolSpec, QueueSpec
 
-LAID = "/corral-box/stand-ins"  # a parameter of the box: the names of what was made there once
+_BUCKETS = "the buckets"
 _WIDEST, _NARROWEST = 16, 28  # prefix lengths of a VPC
 _BLOCK_HOURS = 7 * 24
 _BLOCK_MOST = 64  # instances in a block. Source: EC2 User Guide, "Capacity Blocks for ML"
@@ -67,63 +66,40 @@ def lay_out(place: Workplace, stack: Stack, environment: Environment, base: Base
     """Makes what is missing. Outside the box it does nothing."""
     if not place.in_box:
         return
-    account = account_of(stack)
-    things = _things(account, environment, base, cluster)
-    for make in things.values():
-        for sentence in make():
+    for _, made in _things(account_of(stack), environment, base, cluster):
+        for sentence in made:
             place.printer.say(sentence)
-    _remember(account, _laid(account), things)
 
 
-def lay_once(account: Account, environment: Environment, base: BasePlan, cluster: ClusterPlan) -> Iterator[str]:
-    """Makes what is missing in a box and was never made there; a sentence for each thing that the box refuses.
+def lay_for_check(account: Account, environment: Environment, base: BasePlan, cluster: ClusterPlan) -> Iterator[str]:
+    """Makes what is missing in an account that is a box's; a sentence for each kind that the box refuses.
 
-    What somebody took away since stays away: a check shall see it.
+    Where one of the buckets is there, the others have been: what somebody took away stays away, for a check to see.
     """
     from botocore.exceptions import ClientError
 
-    things, made = _things(account, environment, base, cluster), list[str]()
-    if not things:
-        return
-    try:
-        known = _laid(account)
-        for name in (one for one in things if one not in known):
-            try:
-                for _ in things[name]():
-                    pass
-                made.append(name)
-            except ClientError as error:
-                yield f"{name}, which stands for something of yours, cannot be made in the box: {_words(error)}"
-        _remember(account, known, made)
-    except ClientError as error:
-        yield f"what was made in the box for your own things is not known: {_words(error)}"
+    names = tuple(linked(cluster))
+    for what, made in _things(account, environment, base, cluster):
+        try:
+            if what == _BUCKETS and not _buckets(account).isdisjoint(names):
+                continue
+            for _ in made:
+                pass
+        except ClientError as error:
+            yield f"{what}, which the box makes in your place, cannot be made: {_words(error)}"
 
 
 def _things(
     account: Account, environment: Environment, base: BasePlan, cluster: ClusterPlan
-) -> Mapping[str, Callable[[], Iterator[str]]]:
-    """What makes each thing where it is missing, by its name or id."""
-    vpc = {base.adopted_vpc: partial(_vpc, account, base)} if base.adopted_vpc else {}
-    return {
-        **{name: partial(make_buckets, account, (name,)) for name in linked(cluster)},
-        **vpc,
-        **{one.id: partial(make_capacity, account, (one,)) for one in reserved(environment.cluster)},
-    }
+) -> Iterator[tuple[str, Iterator[str]]]:
+    """What is the user's own by kinds, and what makes of it what is missing, telling each."""
+    yield _BUCKETS, make_buckets(account, linked(cluster))
+    yield "the VPC", _vpc(account, base)
+    yield "reserved capacity", make_capacity(account, reserved(environment.cluster))
 
 
-def _laid(account: Account) -> frozenset[str]:
-    ssm = account.client("ssm")
-    try:
-        return frozenset(ssm.get_parameter(Name=LAID)["Parameter"]["Value"].split(","))
-    except ssm.exceptions.ParameterNotFound:
-        return frozenset()
-
-
-def _remember(account: Account, known: frozenset[str], more: Iterable[str]) -> None:
-    every = known.union(more)
-    if every != known:
-        value = ",".join(sorted(every))
-        account.client("ssm").put_parameter(Name=LAID, Value=value, Type="StringList", Overwrite=True)
+def _buckets(account: Account) -> frozenset[str]:
+    return frozenset(bucket["Name"] for bucket in account.client("s3").list_buckets()["Buckets"])
 
 
 def _words(error: Any) -> str:
@@ -133,8 +109,7 @@ def _words(error: Any) -> str:
 
 def make_buckets(account: Account, names: Iterable[str]) -> Iterator[str]:
     """Makes the buckets that are missing, in the account's region; a sentence for each."""
-    s3 = account.client("s3")
-    there = {bucket["Name"] for bucket in s3.list_buckets()["Buckets"]}
+    s3, there = account.client("s3"), _buckets(account)
     for name in names:
         if name not in there:
             s3.create_bucket(Bucket=name, **bucket_place(account.region_name))
