@@ -112,6 +112,7 @@ def test_a_bucket_that_is_gone_and_another_regions_is_red(box: BoxStatus) -> Non
     west.create_bucket(Bucket="corral-example-results", CreateBucketConfiguration={"LocationConstraint": "us-west-2"})
     found = checked(box, "train", "--only", "buckets")[1]
     west.delete_bucket(Bucket="corral-example-results")
+    s3.create_bucket(Bucket="corral-example-results")
     assert [one for one in found if "skipped" not in one] == ["warn buckets s3://corral-example-results"]
 
 
