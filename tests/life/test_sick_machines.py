@@ -61,7 +61,7 @@ def sick_at_boot(sick: Life) -> Life:
     shown = Path(sick.box.dir) / "machines/health"
     shutil.copytree(RECORDED / "gpu-missing", shown)
     on_head(sick, "scontrol", "update", "nodename=train-4", "state=power_up")
-    sick.seen["console"] = until(lambda: consoles(sick, "cannot boot"), JOB_IN_S)
+    sick.seen["console"] = until(lambda: consoles(sick, "cannot boot", "powering off"), JOB_IN_S)
     shutil.rmtree(shown)
     return sick
 
@@ -75,10 +75,11 @@ def instance_of(life: Life, node: str) -> str:
     return str(found[0]["Instances"][0]["InstanceId"])
 
 
-def consoles(life: Life, text: str) -> str:
-    """The console that holds the text."""
+def consoles(life: Life, *texts: str) -> str:
+    """The console that holds all of these texts; nothing where none does yet."""
     files = (Path(life.box.dir) / "machines/consoles").iterdir()
-    return next((console for file in files if text in (console := file.read_text())), "")
+    told = (file.read_text() for file in files)
+    return next((console for console in told if all(text in console for text in texts)), "")
 
 
 def test_the_prolog_drains_the_node_for_its_machine(sick: Life) -> None:
