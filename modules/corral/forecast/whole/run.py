@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from corral.catalog.spot_bands import ADVISOR, LAST_ENDS
 from corral.forecast.bill import CostForecast
 from corral.forecast.blocks import LONGEST_DAYS
-from corral.forecast.capacity import NO_COUNTS, Counts
+from corral.forecast.capacity import NO_COUNTS, Counts, starts
 from corral.forecast.fabric.outlook import NetworkOutlook, network_outlook
 from corral.forecast.prices import PriceList
 from corral.forecast.storage import GIB
@@ -122,10 +122,9 @@ def _warnings(training: RunForecast, saving: Saving | None, found: tuple[Course,
 
 def _too_dear(queue: QueuePlan, prices: PriceList) -> Iterator[str]:
     """The warning that the run cannot have spot machines for what the queue is willing to pay."""
-    price = prices.instance(queue.instance_type)
-    limits = {offer.max_price_usd_per_hour for offer in queue.offers if offer.market is Market.SPOT}
-    highest = max((limit for limit in limits if limit is not None), default=None)
-    if price and price.spot and highest is not None and None not in limits and highest < price.spot.low:
+    price, spot = prices.instance(queue.instance_type), [one for one in queue.offers if one.market is Market.SPOT]
+    highest = max((one.max_price_usd_per_hour or 0.0 for one in spot), default=0.0)
+    if price and price.spot and spot and not any(starts(one, queue.instance_type, prices) for one in spot):
         cheapest = f"the cheapest zone known took {price.spot.low:,.2f}"
         yield f"spot: no machine starts for {highest:,.2f} USD an hour (max_price), {cheapest} - raise it"
 
