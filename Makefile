@@ -1,103 +1,121 @@
-# `make` lists the targets. What each one installs, and where: docs/development.md.
+# `make` lists the targets. docs/development.md says what each one installs, and where.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
-# Where it is set, every process compiles every module that it imports anew: half the time of a plan or a small up.
+# If it is set, every process compiles each module that it imports: half the time of a plan or a small up.
 unexport PYTHONDONTWRITEBYTECODE
 
 PYTHON ?= python3
 PREPARE = @$(PYTHON) -E -s tools/prepare
 VENV = .venv/bin
-# Ends quickly instead of asking, where nobody can answer; and says where a skip would hide a test.
+# In CI, a skipped test fails the run.
 PYTEST = $(VENV)/python -m pytest $(if $(CI),-p tools.fail_on_skip)
 ARGS ?=
-# A worker more than there are cores, as some tests wait; each has whole files, since the tests of a file follow each
-# other. Some tests alone need none.
+# One worker more than cores, because some tests wait. Each worker gets whole files, because the tests of a file share
+# state. With ARGS, one process is enough.
 WORKERS = $(shell $(PYTHON) -c 'import os; print(min(8, (os.cpu_count() or 1) + 1))')
 SPREAD = $(if $(ARGS),,-n $(WORKERS) --dist loadfile --no-loadscope-reorder)
 
 .PHONY: help
 help: ## list the targets
-	@echo 'make TARGET - each sets up what it needs, says so first, and does nothing twice:'
+	@echo 'make TARGET - each target lists what it will install, and installs it once:'
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' $(MAKEFILE_LIST) | awk -F '|' '{ printf "%-12s %s\n", $$1, $$2 }'
 
-.PHONY: demo test test-fast slurm-matrix sim lint format bench bench-life
-demo: ## live a cluster's life on this machine, in an AWS in a box
+.PHONY: demo test test-all test-fast slurm-matrix sim mutations lint format bench bench-life
+demo: ## run a cluster from plan to teardown on this machine, in the box
 	$(PREPARE) venv debian pulumi
 	@$(VENV)/python tools/demo $(ARGS)
 
-test: ## run every test, with real Slurm, the real Pulumi engine and a browser (ARGS='-k name' for some)
+test: ## test every promise of README.md with real Slurm, the real Pulumi engine and a browser (some: ARGS='-k name')
+	$(PREPARE) venv debian pulumi browser
+	$(PYTEST) $(SPREAD) -m 'not long and not slurm_matrix' $(ARGS)
+
+test-all: ## run every test, also long runs, kills at every step, faults and properties
 	$(PREPARE) venv debian pulumi browser
 	$(PYTEST) $(SPREAD) $(ARGS)
 
-test-fast: ## run the tests that need neither Slurm nor the engine nor a browser
+test-fast: ## run the tests of `make test` that need no Slurm, no Pulumi engine and no browser
 	$(PREPARE) venv
-	$(PYTEST) $(SPREAD) -m 'not slurm and not pulumi and not browser' $(ARGS)
+	$(PYTEST) $(SPREAD) -m 'not long and not slurm and not pulumi and not browser' $(ARGS)
 
-slurm-matrix: ## load every environment, and live a life, in each release of Slurm that can be had (root; 1.3 GB, once)
+slurm-matrix: ## load every environment, and run a cluster, with each Slurm release of Debian (root; 1.3 GB, once)
 	$(PREPARE) venv debian pulumi slurm-roots
 	@PYTHONPATH=tests $(VENV)/python -m tools.slurm_matrix
-	$(PYTEST) -m slurm tests/life/test_slurm_matrix.py tests/life/test_releases_life.py $(ARGS)
+	$(PYTEST) -m slurm tests/slurmctld/test_slurm_matrix.py tests/life/test_releases_life.py $(ARGS)
 
-sim: ## live N clusters in memory, from seed FIRST on, and see whether the simulator finds what is broken on purpose
+sim: ## simulate N clusters from seed FIRST, then check that the simulator catches mutations (MUTATIONS=20)
 	$(PREPARE) venv
 	@cd tests && ../$(VENV)/python -m sim $(or $(N),1000) $(or $(FIRST),1)
 	@cd tests && ../$(VENV)/python -m sim.mutations $(or $(MUTATIONS),20)
 
-lint: ## check style, types, shell scripts, the lock files
+mutations: ## break promises of the README one by one, and show which test fails (some: ARGS='03 07')
+	$(PREPARE) venv debian pulumi browser
+	@$(VENV)/python -m tools.mutations $(ARGS)
+
+lint: ## check style, types, unused code, shell scripts, the lock files
 	$(PREPARE) venv shellcheck
 	$(VENV)/ruff check --no-cache . # the order of imports depends on other files, the cache does not
 	$(VENV)/ruff format --check .
 	$(VENV)/mypy
 	$(VENV)/mypy --config-file pyproject.toml tools/prepare
+	$(VENV)/mypy tools/demo
+	MYPYPATH=modules:tools/prepare $(VENV)/mypy benchmarks
+	$(VENV)/mypy tools/lock.py tools/tree.py tools/catalog_data.py tools/fail_on_skip.py
+	MYPYPATH=modules:tests $(VENV)/mypy --follow-imports=silent $(addprefix -p tools.,docs mutations slurm_head slurm_matrix)
+	$(VENV)/vulture modules/corral stacks tools/vulture_whitelist.py # the product alone: code that only tests call belongs to them
+	$(VENV)/vulture modules/corral stacks tests tools benchmarks examples
 	$(VENV)/python tools/tree.py shell | xargs shellcheck
 	$(VENV)/python tools/lock.py check
 	$(VENV)/python tools/tree.py check
 
-format: ## let ruff rewrite what it can
+format: ## fix and format with ruff
 	$(PREPARE) venv
 	$(VENV)/ruff check --fix .
 	$(VENV)/ruff format .
 
-bench: ## measure commands and agent beside AWS ParallelCluster's, in one run, as ratios
+bench: ## compare commands and agent with AWS ParallelCluster's in one run, as ratios
 	$(PREPARE) venv parallelcluster
 	$(VENV)/python benchmarks/commands.py $(ARGS)
 	$(VENV)/python benchmarks/scale.py
 	$(VENV)/python benchmarks $(ARGS)
 
-bench-life: ## measure a life in the box: boots, jobs on cold nodes, a spot notice (root; some minutes)
+bench-life: ## measure a cluster in the box: boots, jobs on cold nodes, a spot notice (root; some minutes)
 	$(PREPARE) venv debian pulumi
-	$(VENV)/python benchmarks/life.py $(ARGS)
+	$(VENV)/python benchmarks/box_run.py $(ARGS)
 
 .PHONY: setup venv debian pulumi browser
-setup: ## install all that demo and test need
+setup: ## install everything that demo and test need
 	$(PREPARE) venv debian pulumi browser
 
-venv: ## .venv from requirements.lock
+venv: ## install .venv from requirements.lock
 	$(PREPARE) venv
 
-debian: ## Slurm, munge, sshd, cloud-init, shellcheck, tmux from Debian
+debian: ## install Slurm, munge, sshd, cloud-init, shellcheck and tmux from Debian
 	$(PREPARE) debian
 
 pulumi: ## find the Pulumi CLI, or build it once
 	$(PREPARE) pulumi
 
-browser: ## chromium from Debian, in which the tests open pages
+browser: ## install chromium from Debian, for the tests of pages
 	$(PREPARE) browser
 
-.PHONY: lock regold wheel clean
-lock: ## write requirements.lock anew after a change of dependencies (UPGRADE=1: newest versions)
+.PHONY: lock regold docs wheel clean
+lock: ## update requirements.lock after a change of dependencies (UPGRADE=1: newest versions)
 	$(PREPARE) lock $(if $(UPGRADE),--upgrade)
 
-regold: ## rewrite the golden files; review the difference like code
+regold: ## rewrite the golden files; review the diff like code
 	$(PREPARE) venv
 	$(PYTEST) -m 'not slurm and not pulumi and not browser' --regold $(ARGS)
 	@git status --short tests
+
+docs: ## rewrite the generated parts of docs/; review the diff like code
+	$(PREPARE) venv
+	@PYTHONPATH=tests $(VENV)/python -m tools.docs
 
 wheel: ## build dist/corral-*.whl
 	$(PREPARE) venv
 	$(VENV)/python -m hatchling build --target wheel --directory dist
 
-clean: ## remove what was made in the checkout; what is kept for all checkouts stays in the cache
+clean: ## remove what was built in the checkout; the cache for all checkouts stays
 	rm -rf .venv dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,8 +1,8 @@
-"""How long corral's commands take beside AWS ParallelCluster's, as ratios measured in one run.
+"""Compare the times of corral's commands with AWS ParallelCluster's, as ratios of one run.
 
-Every round runs each command once, each in a process of its own, so that what else the machine does falls on all of
-them alike; shown are medians and their ratios. The first round only warms the disk and is not counted. Nothing is
-asserted here: absolute times say more about the machine than about corral.
+Each round runs each command once in its own process, so other load on the machine affects all of them equally. It
+prints medians and their ratios. The first round only warms the disk cache and does not count. Results are not asserted,
+because absolute times depend on the machine as much as on corral.
 """
 
 import argparse
@@ -21,15 +21,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tools" / "prepare"))
 
-from steps import cache_dir  # noqa: E402 - it is where the set-up put ParallelCluster
+from steps import cache_dir  # noqa: E402 - `make bench` installs ParallelCluster there
 
 CORRAL = ROOT / ".venv" / "bin" / "corral"
-RIVAL = cache_dir() / "parallelcluster" / "bin"
+PARALLELCLUSTER = cache_dir() / "parallelcluster" / "bin"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """One command to be timed."""
+    """A command to time."""
 
     name: str
     line: tuple[str, ...]
@@ -38,48 +38,48 @@ class Command:
 
 HELP = Command(name="corral --help", line=(str(CORRAL), "--help"))
 PLAN = Command(name="corral plan dev", line=(str(CORRAL), "plan", "dev"))
-RIVAL_HELP = Command(name="pcluster --help", line=(str(RIVAL / "pcluster"), "--help"))
-RIVAL_VERSION = Command(name="pcluster version", line=(str(RIVAL / "pcluster"), "version"))
-RIVAL_SYNTH = Command(
+PCLUSTER_HELP = Command(name="pcluster --help", line=(str(PARALLELCLUSTER / "pcluster"), "--help"))
+PCLUSTER_VERSION = Command(name="pcluster version", line=(str(PARALLELCLUSTER / "pcluster"), "version"))
+PCLUSTER_SYNTH = Command(
     name="pcluster: a cluster's template",
-    line=(str(RIVAL / "python"), "-W", "ignore", str(ROOT / "benchmarks" / "parallelcluster_synth.py")),
+    line=(str(PARALLELCLUSTER / "python"), "-W", "ignore", str(ROOT / "benchmarks" / "parallelcluster_synth.py")),
     needs="node",
 )
-COMMANDS = (HELP, PLAN, RIVAL_HELP, RIVAL_VERSION, RIVAL_SYNTH)
-PAIRS = ((HELP, RIVAL_HELP), (HELP, RIVAL_VERSION), (PLAN, RIVAL_HELP), (PLAN, RIVAL_SYNTH))
+COMMANDS = (HELP, PLAN, PCLUSTER_HELP, PCLUSTER_VERSION, PCLUSTER_SYNTH)
+PAIRS = ((HELP, PCLUSTER_HELP), (HELP, PCLUSTER_VERSION), (PLAN, PCLUSTER_HELP), (PLAN, PCLUSTER_SYNTH))
 
 
 def main() -> int:
-    """Measure, print, and return 1 if one of corral's own commands does not run."""
+    """Measure and print; return 1 if one of corral's commands fails."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=5, help="how often each command is timed (default: 5)")
+    parser.add_argument("--rounds", type=int, default=5, help="measurements of each command (default: 5)")
     rounds = parser.parse_args().rounds
     with tempfile.TemporaryDirectory() as home:
-        refused = {command: said for command in COMMANDS if (said := refusal(command, home))}
-        measured = measure([command for command in COMMANDS if command not in refused], rounds, home)
+        skipped = {command: reason for command in COMMANDS if (reason := skip_reason(command, home))}
+        measured = measure([command for command in COMMANDS if command not in skipped], rounds, home)
     machine = f"{os.cpu_count()} cores, Python {platform.python_version()}"
     print(f"{rounds} rounds on {machine}; medians (fastest - slowest)\n")
     for command in COMMANDS:
-        print(f"  {command.name:32}{refused.get(command) or times(measured[command])}")
+        print(f"  {command.name:32}{skipped.get(command) or times(measured[command])}")
     print()
     for ours, theirs in PAIRS:
-        if not {ours, theirs} & refused.keys():
+        if not {ours, theirs} & skipped.keys():
             ratio = statistics.median(measured[theirs]) / statistics.median(measured[ours])
             print(f"  {theirs.name} takes {ratio:.1f} times as long as {ours.name}")
-    return 1 if {HELP, PLAN} & refused.keys() else 0
+    return 1 if {HELP, PLAN} & skipped.keys() else 0
 
 
-def refusal(command: Command, home: str) -> str:
-    """Return why the command cannot be timed, or an empty text once it has run: this is the round that warms up."""
+def skip_reason(command: Command, home: str) -> str:
+    """Run the command once to warm up; return why it cannot be measured, or an empty string."""
     if command.needs and not shutil.which(command.needs):
-        return f"not measured: there is no {command.needs} on PATH"
+        return f"not measured: {command.needs} is not on PATH"
     done = run(command.line, home)
     last = (done.stderr.strip() or done.stdout.strip() or "?").splitlines()[-1]
-    return f"not measured, it ended with {done.returncode}: {last}" if done.returncode else ""
+    return f"not measured, it exited with {done.returncode}: {last}" if done.returncode else ""
 
 
 def measure(commands: Sequence[Command], rounds: int, home: str) -> Mapping[Command, list[float]]:
-    """Return the seconds that each command took, round by round."""
+    """Return the seconds of each command, round by round."""
     seconds: dict[Command, list[float]] = {command: [] for command in commands}
     for number in range(rounds):
         print(f"round {number + 1} of {rounds}", file=sys.stderr)

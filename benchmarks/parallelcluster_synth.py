@@ -1,8 +1,8 @@
-"""One cluster turned into its CloudFormation template by AWS ParallelCluster, as `pcluster create-cluster` does it.
+"""Create the CloudFormation template of one cluster with AWS ParallelCluster, as `pcluster create-cluster` does.
 
-Run with the Python of the environment that holds aws-parallelcluster, in a process of its own: the first template is
-what a user waits for. Its answers from AWS are stand-ins that come at once, and nothing is validated or uploaded, so
-this is less than the real command does. It needs Node.js, as the real one does.
+Run it with the Python of the environment that has aws-parallelcluster, in a process of its own, because users wait for
+the first template. Responses of AWS are immediate stand-ins, and nothing is validated or uploaded, so the real command
+does more. It needs Node.js, as the real one does.
 """
 
 import os
@@ -45,28 +45,28 @@ INSTANCE_TYPE = {
 
 
 class Service:
-    """Answers every call to one AWS service with a name; a number is asked of none."""
+    """Returns a name for every call to an AWS service; no call needs a number."""
 
     def __getattr__(self, action: str) -> Callable[..., str]:
         return lambda *_, **__: f"{action}-0123456789abcdef0"
 
 
 class Ec2(Service):
-    """The EC2 answers that a name is not enough for."""
+    """The EC2 calls for which a name is not enough."""
 
     def get_instance_type_info(self, _: str) -> object:
-        """Return what DescribeInstanceTypes says of a p4d.24xlarge, whatever is asked."""
+        """Return the DescribeInstanceTypes data of p4d.24xlarge for any type."""
         from pcluster.aws.aws_resources import InstanceTypeInfo
 
         return InstanceTypeInfo(INSTANCE_TYPE)
 
     def describe_image(self, _: str) -> object:
-        """Return the root device of an image."""
+        """Return the root device of any image."""
         return SimpleNamespace(device_name="/dev/xvda", volume_size=45)
 
 
 class Cloud:
-    """In the place of ParallelCluster's one object for all of AWS."""
+    """Replaces ParallelCluster's object for all AWS calls."""
 
     aws_region = REGION
     ec2 = Ec2()
@@ -76,7 +76,7 @@ class Cloud:
 
 
 def main() -> None:
-    """Load the declared cluster, build its template, and print how many resources that has."""
+    """Load the declared cluster, build its template, and print the number of its resources."""
     os.environ["AWS_DEFAULT_REGION"] = REGION
     from pcluster.aws.aws_api import AWSApi
 

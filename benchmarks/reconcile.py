@@ -1,9 +1,8 @@
-"""One comparison of Slurm with EC2 at 27,500 nodes in ten queues, 1 % of them powered: corral beside clustermgtd.
+"""Compare one reconciliation of Slurm with EC2, at 27,500 nodes in ten queues, 1 % powered: corral and clustermgtd.
 
-Both get the same made-up nodes from a fake scontrol, each in the format that it asks for, and the same instances from
-an EC2 that only answers. Twice: where there is nothing to do, and where the machines of all the powered nodes are gone.
-Counted is the second turn of each: what it takes of the processor, and the most memory that the process ever had.
-clustermgtd sleeps for 5 s of every turn.
+Both get the same synthetic nodes from a fake scontrol, each in its own format, and the same instances from a stand-in
+for EC2. There are two cases: nothing to do, and the machines of all powered nodes gone. The second reconciliation of
+each process counts: its CPU time, and the peak memory of the process. clustermgtd sleeps for 5 s in each loop.
 """
 
 import json
@@ -13,40 +12,50 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from ec2_answers import answering, described
-from ground import REGION, RESOURCE, RIVAL, ROOT, calls_of_slurm, cluster_plan, write_programs, write_records
-from nodes import Node, text
+from bench_inputs import (
+    PARALLELCLUSTER,
+    REGION,
+    RESOURCE,
+    ROOT,
+    cluster_plan,
+    count_slurm_calls,
+    write_programs,
+    write_records,
+)
+from ec2_stub import describe_instances_response, running_ec2
 from resume import run, write_configuration
+from scontrol_output import Node, text
 from table import Row, print_table
 
-from corral.box import control
+from corral.box import account
 from corral.model.node_names import fold
 
 NODES, QUEUES, POWERED, ROUNDS = 27_500, 10, 275, 3
 EACH = NODES // QUEUES
-MOST_MIB = 152  # 160 MB
+MAX_MIB = 152  # 160 MB
 _UP = {"state": "IDLE+CLOUD", "started": "2026-11-21T20:01:00"}
 
 
 def main() -> int:
-    """Measures both sides in turns and prints the table."""
+    """Measure both sides alternately and print the table."""
     print_table(rows())
     return 0
 
 
 def rows(rounds: int = ROUNDS) -> list[Row]:
-    """What was measured, as rows of the table: medians."""
+    """The medians, as rows of the table."""
     found = []
-    for what, gone, most in (("nothing to do", False, 1.0), ("1 % to do", True, 1.5)):
+    for what, gone, limit_s in (("nothing to do", False, 1.0), ("1 % to do", True, 1.5)):
         theirs = _median([measured("parallelcluster", gone=gone) for _ in range(rounds)])
         ours = _median([measured("corral", gone=gone) for _ in range(rounds)])
         name = f"compare at {NODES:,} nodes, {what}"
         found += [
-            Row(what=f"{name}: {called}", unit=unit, ours=ours[key], theirs=theirs[key], most=limit)
-            for called, unit, key, limit in (
-                ("processor", "s", "cpu_s", most),
-                ("peak memory", "MiB", "peak_mib", MOST_MIB),
+            Row(what=f"{name}: {figure}", unit=unit, ours=ours[key], theirs=theirs[key], limit=limit)
+            for figure, unit, key, limit in (
+                ("CPU time", "s", "cpu_s", limit_s),
+                ("peak memory", "MiB", "peak_mib", MAX_MIB),
                 ("time", "s", "wall_s", None),
             )
         ]
@@ -54,22 +63,22 @@ def rows(rounds: int = ROUNDS) -> list[Row]:
 
 
 def measured(side: str, *, gone: bool) -> Mapping[str, float]:
-    """What the second turn of one side took."""
-    with tempfile.TemporaryDirectory(prefix="corral-bench-") as made:
-        place = Path(made)
-        _furnish(place, oneliner=side == "corral")
-        with answering(_instances(gone=gone)) as url:
-            keys = {"AWS_ACCESS_KEY_ID": control.ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": "corral-box"}
-            own = {"AWS_ENDPOINT_URL": url, "AWS_DEFAULT_REGION": REGION}
-            environment = {**_clean(), **write_programs(place), **keys, **own}
-            _write_texts(place, oneliner=side == "corral")
-            python = sys.executable if side == "corral" else str(RIVAL)
+    """The usage of one side's second reconciliation."""
+    with tempfile.TemporaryDirectory(prefix="corral-bench-") as temporary:
+        directory = Path(temporary)
+        _write_configuration(directory, oneliner=side == "corral")
+        with running_ec2(_instances(gone=gone)) as url:
+            keys = {"AWS_ACCESS_KEY_ID": account.ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": "corral-box"}
+            endpoint = {"AWS_ENDPOINT_URL": url, "AWS_DEFAULT_REGION": REGION}
+            environment = {**_clean(), **write_programs(directory), **keys, **endpoint}
+            _write_scontrol_output(directory, oneliner=side == "corral")
+            python = sys.executable if side == "corral" else str(PARALLELCLUSTER)
             script = ROOT / "benchmarks" / f"reconcile_{side}.py"
-            run([python, "-W", "ignore", str(script), str(place)], environment, place / "said.log")
-        found = json.loads((place / f"{side}.json").read_text(encoding="utf-8"))
-        _check(place, gone=gone)
-    took = f"{found['cpu_s']:.2f} s of a processor, {found['peak_mib']:.0f} MiB, {found['wall_s']:.1f} s"
-    print(f"  {side}: {took}, of which {found['slept_s']:.1f} s asleep; {dict(found['requests'])}", file=sys.stderr)
+            run([python, "-W", "ignore", str(script), str(directory)], environment, directory / "output.log")
+        found: Mapping[str, Any] = json.loads((directory / f"{side}.json").read_text(encoding="utf-8"))
+        _check(directory, gone=gone)
+    usage = f"{found['cpu_s']:.2f} s CPU time, {found['peak_mib']:.0f} MiB, {found['wall_s']:.1f} s"
+    print(f"  {side}: {usage}, of which {found['slept_s']:.1f} s asleep; {dict(found['requests'])}", file=sys.stderr)
     return found
 
 
@@ -77,19 +86,19 @@ def _clean() -> Mapping[str, str]:
     return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
-def _furnish(place: Path, *, oneliner: bool) -> None:
-    """The configuration of either."""
+def _write_configuration(directory: Path, *, oneliner: bool) -> None:
+    """Write the configuration of one side."""
     if oneliner:
-        write_records(place, cluster_plan(NODES, QUEUES), "lt-1", "Z1")
+        write_records(directory, cluster_plan(NODES, QUEUES), "lt-1", "Z1")
         return
-    write_configuration(place, "clustermgtd", "Z1")
+    write_configuration(directory, "clustermgtd", "Z1")
     mapping = {f"q{queue}": f"q{queue}-dy-{RESOURCE}-[1-{EACH}]" for queue in range(QUEUES)}
-    file = place / "fake/etc/pcluster/parallelcluster_partition_nodelist_mapping.json"
+    file = directory / "fake/etc/pcluster/parallelcluster_partition_nodelist_mapping.json"
     file.parent.mkdir(parents=True)
     file.write_text(json.dumps(mapping), encoding="utf-8")
 
 
-def _write_texts(place: Path, *, oneliner: bool) -> None:
+def _write_scontrol_output(directory: Path, *, oneliner: bool) -> None:
     middle = "-" if oneliner else f"-dy-{RESOURCE}-"
     names = [(f"q{queue}", f"q{queue}{middle}{number}") for queue in range(QUEUES) for number in range(1, EACH + 1)]
     powered = list(_addresses().items())
@@ -98,11 +107,11 @@ def _write_texts(place: Path, *, oneliner: bool) -> None:
         for (queue, name), (instance, address) in zip(names, powered, strict=False)
     ]
     down = [Node(name=name, partition=queue) for queue, name in names[len(up) :]]
-    (place / "nodes").write_text(text([*up, *down], oneliner=oneliner), encoding="utf-8")
+    (directory / "nodes").write_text(text([*up, *down], oneliner=oneliner), encoding="utf-8")
     partitions = "".join(f"PartitionName=q{queue}\n   State=UP TotalNodes={EACH}\n\n" for queue in range(QUEUES))
-    (place / "partitions").write_text(partitions, encoding="utf-8")
+    (directory / "partitions").write_text(partitions, encoding="utf-8")
     spans = ",".join(f"q{queue}{middle}[1-{EACH}]" for queue in range(QUEUES))
-    (place / "names").write_text(spans + "\n", encoding="utf-8")
+    (directory / "names").write_text(spans + "\n", encoding="utf-8")
 
 
 def _addresses() -> Mapping[str, str]:
@@ -116,16 +125,16 @@ def _instances(*, gone: bool) -> str:
         "corral:offer": cluster_plan(NODES, QUEUES).queues[0].offers[0].key,
         "aws:ec2launchtemplate:version": "1",
     }
-    return described({} if gone else _addresses(), tags)
+    return describe_instances_response({} if gone else _addresses(), tags)
 
 
-def _check(place: Path, *, gone: bool) -> None:
-    """Ends the benchmark where a side has not done what there is to do, or has done something else."""
-    lines = (place / "calls").read_text(encoding="utf-8").splitlines()
-    acted = [line for line in lines if " update " in line]
-    if bool(acted) != gone:
-        logs = "\n".join(file.read_text(encoding="utf-8")[-3000:] for file in place.glob("*.log"))
-        raise SystemExit(f"{calls_of_slurm(place)} calls of Slurm, among them {acted[:2]}\n{logs}")
+def _check(directory: Path, *, gone: bool) -> None:
+    """Raise SystemExit if a side did not act when it had to, or acted when it should not."""
+    lines = (directory / "calls").read_text(encoding="utf-8").splitlines()
+    updates = [line for line in lines if " update " in line]
+    if bool(updates) != gone:
+        logs = "\n".join(file.read_text(encoding="utf-8")[-3000:] for file in directory.glob("*.log"))
+        raise SystemExit(f"{count_slurm_calls(directory)} calls of Slurm, including {updates[:2]}\n{logs}")
 
 
 def _median(found: Sequence[Mapping[str, float]]) -> Mapping[str, float]:

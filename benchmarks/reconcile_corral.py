@@ -1,6 +1,6 @@
-"""corral's side of benchmarks/reconcile.py: two compares of a keeper, the second counted. `reconcile_corral.py DIR`.
+"""corral's side of benchmarks/reconcile.py: two reconciliations, the second one counted. `reconcile_corral.py DIR`.
 
-The second is a minute later by the keeper's clock, when what it found at the first one is due.
+By the autoscaler's clock, the second comes a minute later, when the findings of the first are due.
 """
 
 import logging
@@ -9,31 +9,33 @@ import time
 from functools import partial
 from pathlib import Path
 
-from outside import Outside, exit_told
+from aws_usage import AwsUsage, write_usage
 
 from corral.agent import slurm
-from corral.agent.answers import lean
-from corral.agent.decide import LOST_AFTER_S
-from corral.agent.ec2 import Ec2
-from corral.agent.events import Journal
-from corral.agent.machine import impatient, records_in
-from corral.agent.memory import Memory, save
-from corral.agent.turn import Keeper
+from corral.agent.autoscaler.boto_parsing import parse_used_fields
+from corral.agent.autoscaler.decide import LOST_AFTER_S
+from corral.agent.autoscaler.ec2_client import Ec2
+from corral.agent.autoscaler.reconciler import Autoscaler
+from corral.agent.autoscaler.state import AutoscalerState, save_state
+from corral.agent.events import EventLog
+from corral.agent.runtime_context import client_without_retries, records_in
 
 
-def main(place: Path) -> None:
-    """Compares twice."""
-    logging.basicConfig(level=logging.INFO, filename=place / "corral.log")
-    plan, deployed = records_in(place)
-    ec2, later = Ec2(lean(impatient("ec2", deployed.region)), plan.name), [0.0]
-    journal, write = Journal(place / "events.jsonl"), partial(save, file=place / "keeper.json")
-    keeper = Keeper(plan, deployed, ec2, slurm, write, lambda: time.time() + later[0], journal, Memory())
-    keeper.compare(frozenset(), ())
-    later[0] = LOST_AFTER_S + 1
-    (place / "calls").write_text("", encoding="utf-8")
-    outside = Outside()
-    keeper.compare(frozenset(), ())
-    exit_told(outside, str(place / "corral.json"))
+def main(directory: Path) -> None:
+    """Reconcile twice."""
+    logging.basicConfig(level=logging.INFO, filename=directory / "corral.log")
+    plan, deployed = records_in(directory)
+    ec2, offset_s = Ec2(parse_used_fields(client_without_retries("ec2", deployed.region)), plan.name), [0.0]
+    journal, write = EventLog(directory / "events.jsonl"), partial(save_state, file=directory / "autoscaler.json")
+    autoscaler = Autoscaler(
+        plan, deployed, ec2, slurm, write, lambda: time.time() + offset_s[0], journal, AutoscalerState()
+    )
+    autoscaler.reconcile(frozenset(), ())
+    offset_s[0] = LOST_AFTER_S + 1
+    (directory / "calls").write_text("", encoding="utf-8")
+    usage = AwsUsage()
+    autoscaler.reconcile(frozenset(), ())
+    write_usage(usage, str(directory / "corral.json"))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""ParallelCluster's side of benchmarks/reconcile.py: two turns of clustermgtd, the second one counted.
+"""ParallelCluster's side of benchmarks/reconcile.py: two loops of clustermgtd, the second one counted.
 
-Run with the Python that holds aws-parallelcluster-node: `reconcile_parallelcluster.py DIR`.
+Run it with the Python that has aws-parallelcluster-node: `reconcile_parallelcluster.py DIR`.
 """
 
 import os
@@ -8,22 +8,22 @@ import sys
 from logging.config import fileConfig
 from pathlib import Path
 
-from outside import Outside, exit_told
+from aws_usage import AwsUsage, write_usage
 
 
-def main(place: str) -> None:
-    """Does what clustermgtd does in its loop, twice."""
+def main(directory: str) -> None:
+    """Run the body of clustermgtd's loop twice."""
     from slurm_plugin.clustermgtd import ClusterManager, ClustermgtdConfig
 
-    config = ClustermgtdConfig(f"{place}/clustermgtd.conf")
+    config = ClustermgtdConfig(f"{directory}/clustermgtd.conf")
     fileConfig(config.logging_config, disable_existing_loggers=False)
     manager = ClusterManager(config=config)
     manager.manage_cluster()
-    Path(f"{place}/calls").write_text("", encoding="utf-8")
-    outside = Outside()
+    Path(f"{directory}/calls").write_text("", encoding="utf-8")
+    usage = AwsUsage()
     manager.manage_cluster()
-    exit_told(outside, f"{place}/parallelcluster.json")
-    os._exit(0)  # its workers would wait for minutes
+    write_usage(usage, f"{directory}/parallelcluster.json")
+    os._exit(0)  # its workers would block for minutes
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""corral's side of benchmarks/resume.py: a keeper that runs already, and answers a note. `resume_corral.py DIR`.
+"""corral's side of benchmarks/resume.py: a running autoscaler processes a request. `resume_corral.py DIR`.
 
-It says `ready`, waits for a line, and answers what it finds; what it took is in DIR/corral.json.
+It prints `ready`, waits for a line on stdin, processes the requests, and writes its usage to DIR/corral.json.
 """
 
 import logging
@@ -9,33 +9,35 @@ import time
 from functools import partial
 from pathlib import Path
 
-from outside import Outside, exit_told
+from aws_usage import AwsUsage, write_usage
 
 from corral.agent import slurm
-from corral.agent.answers import lean
+from corral.agent.autoscaler.boto_parsing import parse_used_fields
+from corral.agent.autoscaler.ec2_client import Ec2
+from corral.agent.autoscaler.reconciler import Autoscaler
+from corral.agent.autoscaler.request_queue import pending_requests, remove
+from corral.agent.autoscaler.state import AutoscalerState, save_state
 from corral.agent.dns import Zone
-from corral.agent.ec2 import Ec2
-from corral.agent.events import Journal
-from corral.agent.machine import impatient, records_in
-from corral.agent.memory import Memory, save
-from corral.agent.spool import notes, remove
-from corral.agent.turn import Keeper
+from corral.agent.events import EventLog
+from corral.agent.runtime_context import client_without_retries, records_in
 
 
-def main(place: Path) -> None:
-    """Answers the notes of DIR/notes once."""
-    logging.basicConfig(level=logging.INFO, filename=place / "corral.log")
-    plan, deployed = records_in(place)
-    ec2 = Ec2(lean(impatient("ec2", deployed.region)), plan.name)
-    zone = Zone(impatient("route53", deployed.region), deployed.hosted_zone, plan.dns_zone)
-    journal, write = Journal(place / "events.jsonl"), partial(save, file=place / "keeper.json")
-    keeper = Keeper(plan, deployed, ec2, slurm, write, time.time, journal, Memory(), naming=zone)
+def main(directory: Path) -> None:
+    """Process the requests in DIR/requests once."""
+    logging.basicConfig(level=logging.INFO, filename=directory / "corral.log")
+    plan, deployed = records_in(directory)
+    ec2 = Ec2(parse_used_fields(client_without_retries("ec2", deployed.region)), plan.name)
+    zone = Zone(client_without_retries("route53", deployed.region), deployed.hosted_zone, plan.dns_zone)
+    journal, write = EventLog(directory / "events.jsonl"), partial(save_state, file=directory / "autoscaler.json")
+    autoscaler = Autoscaler(plan, deployed, ec2, slurm, write, time.time, journal, AutoscalerState(), dns_names=zone)
     print("ready", flush=True)
     sys.stdin.readline()
-    outside = Outside()
-    left = keeper.answer(tuple(notes(place / "notes")), partial(remove, spool=place / "notes"))
-    exit_told(outside, str(place / "corral.json"))
-    sys.exit(f"{len(left)} nodes were not answered" if left else 0)
+    usage = AwsUsage()
+    left = autoscaler.process_requests(
+        tuple(pending_requests(directory / "requests")), partial(remove, spool=directory / "requests")
+    )
+    write_usage(usage, str(directory / "corral.json"))
+    sys.exit(f"{len(left)} nodes were not launched" if left else 0)
 
 
 if __name__ == "__main__":

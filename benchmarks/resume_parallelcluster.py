@@ -1,24 +1,24 @@
-"""ParallelCluster's side of benchmarks/resume.py: its ResumeProgram, `slurm_resume NODES`, with what it asks counted.
+"""ParallelCluster's side of benchmarks/resume.py: its ResumeProgram, `slurm_resume NODES`.
 
-Run with the Python that holds aws-parallelcluster-node: `resume_parallelcluster.py DIR NODES`.
+Run it with the Python that has aws-parallelcluster-node: `resume_parallelcluster.py DIR NODES`.
 """
 
 import logging
 import sys
 
-from outside import Outside, exit_told
+from aws_usage import AwsUsage, write_usage
 
 
-def main(place: str, nodes: str) -> None:
-    """Runs it once; what it took is in DIR/parallelcluster.json."""
-    outside = Outside()
+def main(directory: str, nodes: str) -> None:
+    """Run it once; write its usage to DIR/parallelcluster.json."""
+    usage = AwsUsage()
     from slurm_plugin import resume
 
-    configure = logging.basicConfig  # it names a file that only a head of ParallelCluster has
-    logging.basicConfig = lambda **words: configure(**{**words, "filename": f"{place}/parallelcluster.log"})
+    configure = logging.basicConfig  # it names a log file that exists only on a ParallelCluster head
+    logging.basicConfig = lambda **options: configure(**{**options, "filename": f"{directory}/parallelcluster.log"})
     sys.argv = ["slurm_resume", nodes]
     resume.main()
-    exit_told(outside, f"{place}/parallelcluster.json")
+    write_usage(usage, f"{directory}/parallelcluster.json")
 
 
 if __name__ == "__main__":

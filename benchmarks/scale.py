@@ -1,11 +1,10 @@
-"""What `corral plan` and `corral render` take for 27,500 p5.48xlarge in ten queues, and for `dev`: seconds and MiB.
+"""Measure `corral plan` and `corral render` for 27,500 p5.48xlarge in ten queues, and for `dev`: seconds and MiB.
 
-Measured in two ways, in turns; shown are medians and their ratio. *Commands*: both commands of a project directory, the
-environment in its two YAML files, from the start of the process to its end, with the child's own peak memory as the
-kernel counted it. *Functions*: reading, planning and rendering within one Python that runs already, from dicts, without
-a word shown or a file written. It ends with 1 where the large one takes more than LIMITS in either way, plan and render
-together; the processor's seconds beside them tell how much of it was waiting for other processes. What is planned is
-asserted by tests/plan/test_scale.py.
+It measures in two ways, alternately, and prints medians and their ratio. *Commands*: both commands of a project
+directory with its two YAML files, from the start of the process to its end, with the peak memory of the process.
+*Functions*: reading, planning and rendering inside one running Python, from dicts, with nothing printed or written. The
+exit code is 1 if plan and render together exceed LIMITS for the large environment either way; the CPU time next to the
+wall time shows how much of it was waiting for other processes. tests/plan/test_scale.py asserts the plan.
 """
 
 import os
@@ -27,103 +26,103 @@ NODES, QUEUES = 27_500, 10
 SMALL = (4, 1)  # nodes and queues of the shipped dev
 BASE = {"network": {"cidr": "10.64.0.0/16", "zones": ["use1-az1", "use1-az2", "use1-az6"]}}
 ROUNDS = 5
-LIMITS = {"s": 2.0, "MiB": 200.0}  # of the large one: what somebody waits for without a thought, on any machine
+LIMITS = {"s": 2.0, "MiB": 200.0}  # of the large environment: a wait that nobody notices, on any machine
 
 
-class Taken(NamedTuple):
-    """What one command took: seconds, MiB at most, and seconds of a processor."""
+class CommandUsage(NamedTuple):
+    """The wall time, peak memory and CPU time of a command."""
 
     s: float
     mib: float
-    processor_s: float
+    cpu_s: float
 
 
 def spec(name: str, nodes: int, queues: int) -> dict[str, object]:
-    """A cluster of so many nodes in so many queues."""
+    """A cluster with this many nodes and queues."""
     capacity = [{"market": "spot"}, {"market": "on-demand"}]
     each = {"instance_type": "p5.48xlarge", "nodes": {"max": nodes // queues}, "capacity": capacity}
     return {"base": name, "queues": [{"name": f"q{number}", **each} for number in range(queues)]}
 
 
-def once(nodes: int, queues: int) -> None:
-    """Reads, plans, notes and renders such a cluster; prints seconds and MiB."""
-    begun = time.perf_counter()
+def measure_functions(nodes: int, queues: int) -> None:
+    """Read, plan and render such a cluster once; print seconds, MiB, bytes and the warning about the VPC."""
+    start = time.perf_counter()
     from corral import render
-    from corral.forecast.catalogue import catalogue_prices
-    from corral.forecast.cost import forecast_cost
-    from corral.forecast.notes import notes
+    from corral.forecast.cost.catalog_prices import catalog_prices
+    from corral.forecast.cost.environment_cost import forecast_cost
+    from corral.forecast.warnings import plan_warnings
     from corral.plan.base import plan_base
     from corral.plan.cluster import plan_cluster
-    from corral.spec.parse import parse_base, parse_cluster
-    from corral.spec.surroundings import Surroundings
+    from corral.spec.loader import parse_base, parse_cluster
+    from corral.spec.validation_context import ValidationContext
 
-    base = parse_base(BASE, name="big", where="base", around=Surroundings(region="us-east-1"))
-    around = Surroundings(region="us-east-1", base=base)
-    cluster = parse_cluster(spec("big", nodes, queues), name="big", where="cluster", around=around)
-    ground = plan_base(base)
-    plan, prices = plan_cluster(cluster, ground), catalogue_prices("us-east-1")
-    forecast_cost(ground, plan, prices)
-    told = notes(ground, plan, prices)
+    base = parse_base(BASE, name="big", where="base", context=ValidationContext(region="us-east-1"))
+    context = ValidationContext(region="us-east-1", base=base)
+    cluster = parse_cluster(spec("big", nodes, queues), name="big", where="cluster", context=context)
+    inputs = plan_base(base)
+    plan, prices = plan_cluster(cluster, inputs), catalog_prices("us-east-1")
+    forecast_cost(inputs, plan, prices)
+    warnings = plan_warnings(inputs, plan, prices)
     files = render.cluster_files(plan)
-    seconds = time.perf_counter() - begun
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    vpc = next((note.text for note in told if note.about == "VPC"), "")
-    print(f"{seconds:.3f} {most:.0f} {sum(map(len, files.values()))} {vpc}")
+    seconds = time.perf_counter() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    vpc = next((warning.text for warning in warnings if warning.about == "VPC"), "")
+    print(f"{seconds:.3f} {peak:.0f} {sum(map(len, files.values()))} {vpc}")
 
 
 def write_project(directory: Path, name: str, nodes: int, queues: int) -> None:
-    """A project that declares such a cluster and its base, as the files that people write."""
-    for kind, wishes in (("base", BASE), ("cluster", spec(name, nodes, queues))):
+    """Write a project that declares such a cluster and its base in YAML files."""
+    for kind, spec_of_kind in (("base", BASE), ("cluster", spec(name, nodes, queues))):
         folder = directory / "stacks" / kind
         folder.mkdir(parents=True)
-        content = {"config": {"aws:region": "us-east-1", f"corral-{kind}:spec": wishes}}
+        content = {"config": {"aws:region": "us-east-1", f"corral-{kind}:spec": spec_of_kind}}
         (folder / f"Pulumi.{name}.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
 
 
-def command(line: Sequence[str]) -> Taken:
-    """What this corral command takes, from the start of its process to its end. Raises where it fails."""
-    # Without the variable Python keeps what it compiled, as it does wherever corral is installed.
+def command(line: Sequence[str]) -> CommandUsage:
+    """Run a corral command and measure its process. Raises CalledProcessError if it fails."""
+    # Without this variable, Python caches compiled modules, as in a normal installation.
     environ = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    begun = time.perf_counter()
+    start = time.perf_counter()
     child = subprocess.Popen([str(CORRAL), *line], env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     _, status, used = os.wait4(child.pid, 0)
-    seconds = time.perf_counter() - begun
-    child.returncode = os.waitstatus_to_exitcode(status)  # it is waited for: Popen need not
+    seconds = time.perf_counter() - start
+    child.returncode = os.waitstatus_to_exitcode(status)  # wait4 has reaped it: Popen must not
     if child.returncode:
         raise subprocess.CalledProcessError(child.returncode, [str(CORRAL), *line])
-    return Taken(s=seconds, mib=used.ru_maxrss / 1024, processor_s=used.ru_utime + used.ru_stime)
+    return CommandUsage(s=seconds, mib=used.ru_maxrss / 1024, cpu_s=used.ru_utime + used.ru_stime)
 
 
-def commands(nodes: int, queues: int) -> Mapping[str, Taken]:
-    """What is taken by `corral plan` and of `corral render` into a new directory, by their names."""
-    with tempfile.TemporaryDirectory() as place:
-        write_project(Path(place), "big", nodes, queues)
-        plan = command(["plan", "big", "--project", place])
-        return {"plan": plan, "render": command(["render", "big", "--project", place, "--out", f"{place}/out"])}
+def commands(nodes: int, queues: int) -> Mapping[str, CommandUsage]:
+    """The usage of `corral plan`, and of `corral render` into a new directory, by name."""
+    with tempfile.TemporaryDirectory() as directory:
+        write_project(Path(directory), "big", nodes, queues)
+        plan = command(["plan", "big", "--project", directory])
+        return {"plan": plan, "render": command(["render", "big", "--project", directory, "--out", f"{directory}/out"])}
 
 
 def functions(nodes: int, queues: int) -> list[str]:
-    """What `once` prints in a process of its own: seconds, MiB, bytes of files, and what the plan says of the VPC."""
-    code = f"import scale; scale.once({nodes}, {queues})"
+    """The output of `measure_functions` in a process of its own, as four words."""
+    code = f"import scale; scale.{measure_functions.__name__}({nodes}, {queues})"
     line, here = [sys.executable, "-c", code], ROOT / "benchmarks"
     return subprocess.run(line, cwd=here, capture_output=True, text=True, check=True).stdout.strip().split(" ", 3)
 
 
-def broken(found: Mapping[str, float], way: str = "") -> list[str]:
-    """The limits that these figures, by unit, are beyond: a sentence for each."""
+def exceeded_limits(found: Mapping[str, float], method: str) -> list[str]:
+    """A sentence for each limit that these figures, by unit, exceed."""
     return [
-        f"{NODES:,} nodes take {found[unit]:g} {unit}{way}, the limit is {limit:g} {unit}"
+        f"{NODES:,} nodes take {found[unit]:g} {unit} as {method}, the limit is {limit:g} {unit}"
         for unit, limit in LIMITS.items()
         if found[unit] > limit
     ]
 
 
 def main() -> int:
-    """Measures both sizes in turns and prints the medians; 1 where a limit is broken."""
+    """Measure both sizes alternately and print the medians; return 1 if a limit is exceeded."""
     sizes = {"dev's size (4 nodes, 1 queue)": SMALL, f"{NODES:,} nodes, {QUEUES} queues": (NODES, QUEUES)}
     inside: dict[str, list[list[str]]] = {name: [] for name in sizes}
-    outside: dict[str, list[Mapping[str, Taken]]] = {name: [] for name in sizes}
-    commands(*SMALL)  # warms the disk up, and is not counted
+    outside: dict[str, list[Mapping[str, CommandUsage]]] = {name: [] for name in sizes}
+    commands(*SMALL)  # warms the disk cache, and does not count
     for _ in range(ROUNDS):
         for name, size in sizes.items():
             inside[name].append(functions(*size))
@@ -131,29 +130,28 @@ def main() -> int:
     small, large = (_commands(name, outside[name]) for name in sizes)
     small_inside, large_inside = (_functions(name, inside[name]) for name in sizes)
     print(f"ratio {large['s'] / small['s']:.2f} as commands, {large_inside['s'] / small_inside['s']:.2f} as functions")
-    print(f"and the plan says: {inside[list(sizes)[1]][0][3]}")
-    said = [*broken(large, " as commands"), *broken(large_inside, " as functions")]
-    for sentence in said:
+    print(f"the plan warns: {inside[list(sizes)[1]][0][3]}")
+    errors = [*exceeded_limits(large, "commands"), *exceeded_limits(large_inside, "functions")]
+    for sentence in errors:
         print(sentence, file=sys.stderr)
-    return 1 if said else 0
+    return 1 if errors else 0
 
 
-def _commands(name: str, runs: Sequence[Mapping[str, Taken]]) -> dict[str, float]:
-    """Prints the medians of both commands; seconds of both together, and the most MiB of one."""
+def _commands(size: str, runs: Sequence[Mapping[str, CommandUsage]]) -> dict[str, float]:
+    """Print the medians of both commands; return their total seconds and the peak MiB."""
     medians = {
-        which: Taken(*(statistics.median(run[which][at] for run in runs) for at in range(3))) for which in runs[0]
+        name: CommandUsage(*(statistics.median(run[name][at] for run in runs) for at in range(3))) for name in runs[0]
     }
-    told = ", ".join(
-        f"{which} {one.s:.2f} s ({one.processor_s:.2f} s of a processor) and {one.mib:.0f} MiB"
-        for which, one in medians.items()
+    text = ", ".join(
+        f"{name} {one.s:.2f} s ({one.cpu_s:.2f} s CPU time) and {one.mib:.0f} MiB" for name, one in medians.items()
     )
     both = sum(one.s for one in medians.values())
-    print(f"commands   {name:<30} {told}; together {both:.2f} s")
+    print(f"commands   {size:<30} {text}; together {both:.2f} s")
     return {"s": both, "MiB": max(one.mib for one in medians.values())}
 
 
 def _functions(name: str, runs: Sequence[Sequence[str]]) -> dict[str, float]:
-    """Prints the medians of one process; its seconds and MiB."""
+    """Print the medians of the functions; return seconds and MiB."""
     seconds, mib = (statistics.median(float(run[at]) for run in runs) for at in (0, 1))
     print(f"functions  {name:<30} {seconds:.2f} s, {mib:.0f} MiB, {int(runs[0][2]):,} bytes of files")
     return {"s": seconds, "MiB": mib}

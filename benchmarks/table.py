@@ -1,12 +1,12 @@
-"""The table of `make bench`: what was measured, corral's figure, the other's, their ratio, what is to be reached."""
+"""The table of `make bench`: measurement, corral's figure, ParallelCluster's, their ratio, the target."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 
-class Taken(NamedTuple):
-    """What one side took: own seconds, seconds of a processor, requests to AWS, commands of Slurm that it started."""
+class Usage(NamedTuple):
+    """The usage of one side: own time and CPU time in seconds, requests to AWS, calls of Slurm commands."""
 
     own_s: float
     cpu_s: float
@@ -16,34 +16,34 @@ class Taken(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A line of the table. `times`: how many times less corral is to take; `most`: what it may take at most."""
+    """A line of the table. `factor`: how many times less corral should take; `limit`: its maximum."""
 
     what: str
     unit: str
     ours: float
     theirs: float | None = None
-    times: float | None = None
-    most: float | None = None
+    factor: float | None = None
+    limit: float | None = None
 
     @property
     def reached(self) -> bool:
-        """Whether corral keeps to its target."""
-        enough = self.times is None or self.theirs is None or self.ours * self.times <= self.theirs
-        return enough and (self.most is None or self.ours <= self.most)
+        """Whether corral reaches its target."""
+        fast_enough = self.factor is None or self.theirs is None or self.ours * self.factor <= self.theirs
+        return fast_enough and (self.limit is None or self.ours <= self.limit)
 
     @property
     def target(self) -> str:
         """The target in words."""
-        least = f">= {self.times:g} times less" if self.times is not None else ""
-        most = f"<= {self.most:g} {self.unit}".strip() if self.most is not None else ""
-        return " and ".join(part for part in (least, most) if part) or "-"
+        factor = f">= {self.factor:g} times less" if self.factor is not None else ""
+        limit = f"<= {self.limit:g} {self.unit}".strip() if self.limit is not None else ""
+        return " and ".join(part for part in (factor, limit) if part) or "-"
 
 
-HEADINGS = ("what", "corral", "ParallelCluster", "ratio", "target", "")
+HEADINGS = ("measurement", "corral", "ParallelCluster", "ratio", "target", "")
 
 
 def print_table(rows: Sequence[Row]) -> None:
-    """Prints the rows below their headings, in columns."""
+    """Print the rows below their headings, in columns."""
     lines = [HEADINGS, *(_cells(row) for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:

@@ -1,4 +1,4 @@
-"""Boxes for tests: a daemon in a directory of its own, stopped when the test is done with it."""
+"""Boxes for tests: a daemon in a directory of its own, stopped at the end of the test."""
 
 from __future__ import annotations
 
@@ -12,40 +12,49 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
-from corral.box import control
-from corral.box.control import BoxStatus
+from corral.box import account
+from corral.box import client as box_client
+from corral.box.client import BoxStatus
+from corral.box.daemon.daemon_process import send_request
 
-PATIENT = Config(retries={"mode": "standard", "total_max_attempts": 8})  # outlasts the rates that EC2 allows
+RETRIES = Config(retries={"mode": "standard", "total_max_attempts": 8})  # enough to stay below EC2's request rates
 
 
 @contextmanager
 def running_box(directory: Path, *, machines: bool = False, system: Path | None = None) -> Iterator[BoxStatus]:
-    """A running box in the directory, whose instances are records or machines; it is stopped, whatever happens.
+    """Run a box in the directory, and stop it in any case. Its instances are only records unless `machines`.
 
-    `system`: the root directory of what machines are; else this system.
+    `system`: the root directory of the machines (default: that of this system).
     """
-    status = control.start(directory, machines=machines, system=system)
+    status = box_client.start(directory, machines=machines, system=system)
     try:
         yield status
     finally:
-        control.stop(directory)
+        box_client.stop(directory)
 
 
 @cache
 def _session() -> Any:
-    return boto3.session.Session(aws_access_key_id=control.ACCESS_KEY, aws_secret_access_key="corral-box")
+    return boto3.session.Session(aws_access_key_id=account.ACCESS_KEY, aws_secret_access_key="corral-box")
 
 
 @cache
 def _client(url: str, service: str, region: str) -> Any:
-    return _session().client(service, endpoint_url=url, region_name=region, config=PATIENT)
+    return _session().client(service, endpoint_url=url, region_name=region, config=RETRIES)
 
 
 def client(status: BoxStatus, service: str, region: str = "us-east-1") -> Any:
-    """A boto3 client of the box that takes nothing from the environment."""
+    """A boto3 client of the box, which ignores the environment variables."""
     return _client(str(status.url), service, region)
 
 
 def process_environment(status: BoxStatus) -> Mapping[str, str]:
-    """The environment of a child process that works with the box."""
-    return {**os.environ, **control.environment(status.dir)}
+    """The environment variables of a child process that uses the box."""
+    return {**os.environ, **box_client.environment(status.dir)}
+
+
+def inventory(directory: Path) -> Mapping[str, list[str]]:
+    """The resources in the running box that a new account does not have: sorted ids by service and kind."""
+    port = box_client.status(directory).port
+    assert port, f"no box runs in {directory}"
+    return {kind: list(ids) for kind, ids in send_request(port, "GET", "/_box/inventory").items()}

@@ -1,4 +1,4 @@
-"""What tests of several rooms share: golden files, which `--regold` rewrites for review like code."""
+"""Golden files, which `--regold` rewrites for review like code, and the order of all tests."""
 
 from __future__ import annotations
 
@@ -7,23 +7,29 @@ from pathlib import Path
 
 import pytest
 
+# Folders whose files take minutes.
+SLOW = {"life", "slurmctld"}
 GOLDEN = Path(__file__).parent / "golden"
 Golden = Callable[[str, str], None]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--regold", action="store_true", help="rewrite the golden files with what the code gives now")
+    parser.addoption("--regold", action="store_true", help="rewrite the golden files with the current output")
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m selects tests
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Where workers share the tests, the files that take minutes come first: the short ones then fill the gaps."""
+    """Mark tests of hypothesis as `long`, and start files that take minutes first."""
+    for item in items:
+        if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+            item.add_marker(pytest.mark.long)
     if hasattr(config, "workerinput"):
-        items.sort(key=lambda item: (item.get_closest_marker("pulumi") is None, "life" not in item.path.parts))
+        items.sort(key=lambda item: (item.get_closest_marker("pulumi") is None, SLOW.isdisjoint(item.path.parts)))
 
 
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Golden:
-    """Compares text with the bytes of tests/golden/<path>, or writes them under --regold."""
+    """Compares text with the bytes of tests/golden/<path>; with --regold, writes them first."""
     rewrite = bool(request.config.getoption("--regold"))
 
     def compare(path: str, text: str) -> None:

@@ -1,4 +1,4 @@
-"""The shipped environment `dev`, planned; tests of several rooms stand on it."""
+"""Plans of the shipped environment `dev`, for tests of several packages."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from corral.model.base import BasePlan
 from corral.model.cluster import ClusterPlan
 from corral.plan.base import plan_base
 from corral.plan.cluster import plan_cluster
-from corral.spec.files import read_environment
+from corral.spec.yaml.stack_files import read_environment
 
 PROJECT = Path(__file__).parent.parent
 
@@ -17,5 +17,5 @@ def dev_base() -> BasePlan:
 
 
 def dev_cluster(*, image_profile: str | None = None) -> ClusterPlan:
-    """The plan of the cluster `dev`, or of its copy in the box where the profile is the box's."""
+    """The plan of the cluster `dev`; with the box's image profile, that of its copy in the box."""
     return plan_cluster(read_environment(PROJECT, "dev").cluster, dev_base(), image_profile=image_profile)

@@ -1,4 +1,4 @@
-"""Pulumi's official mocks, and what a program registered with them."""
+"""Record the resources that a Pulumi program registers, with Pulumi's own mocks."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,12 +12,12 @@ ACCOUNT = "123456789012"
 
 @dataclass(kw_only=True)
 class Recorder(pulumi.runtime.Mocks):
-    """Answers every resource with an id and an ARN, and remembers the inputs as the engine would see them."""
+    """Returns an id and an ARN for every resource, and records the inputs as the engine would see them."""
 
     resources: dict[str, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)
 
     def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str, dict[str, Any]]:
-        """The state of the new resource: its inputs, an ARN, and what computed fields our programs read."""
+        """The state of a new resource: its inputs, an ARN, and the computed fields that corral's programs read."""
         self.resources[args.name] = (args.typ, args.inputs)
         computed = {
             "arn": f"arn:{args.name}",
@@ -28,7 +28,7 @@ class Recorder(pulumi.runtime.Mocks):
         return f"{args.name}-id", {**computed, **args.inputs}
 
     def call(self, args: pulumi.runtime.MockCallArgs) -> dict[str, Any]:
-        """Components make no calls: a call is a mistake."""
+        """Fail: components must not make calls."""
         raise AssertionError(f"a component called {args.token}")
 
     def of_type(self, token: str) -> dict[str, Mapping[str, Any]]:
@@ -36,15 +36,17 @@ class Recorder(pulumi.runtime.Mocks):
         return {name: inputs for name, (typ, inputs) in self.resources.items() if typ == token}
 
 
-def record(build: Callable[[], object]) -> Recorder:
-    """What the function registered."""
-    recorder = Recorder()
+def record(build: Callable[[], object], recorder: Recorder | None = None) -> Recorder:
+    """What the function registers. A given recorder keeps it even if the function raises."""
+    recorder = recorder or Recorder()
     mocks.set_mocks(recorder, project="corral-test", stack="dev", preview=False)
 
     @pulumi.runtime.test
     def run() -> None:
         build()
 
-    run()
-    settings.reset_options()
+    try:
+        run()
+    finally:
+        settings.reset_options()
     return recorder

@@ -1,6 +1,6 @@
-"""Real Slurm for tests: a cluster's rendered files in a slurmctld, what scontrol says of it, and nodes that register.
+"""Real Slurm for tests: slurmctld with a cluster's rendered files, the output of scontrol, and nodes that register.
 
-Starting and stopping is corral.box.slurm's; here is what only tests want.
+tools/slurm_head starts and stops slurmctld; this module has what only tests need.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from corral.box.slurm import Controller, running_slurmctld
+from tools.slurm_head.controller import Controller, running_slurmctld
+
 from corral.model.cluster import ClusterPlan, GresPlan, NodePlan
 from corral.render import cluster_files
-from corral.render.host import HostFacts, host_conf
+from corral.render.host_conf import HostFacts, host_conf
 from render.plans import cpu, dev, train
 
-# Lines that slurmctld calls errors and that say nothing about the files.
+# Lines that slurmctld logs as errors and that do not concern the files.
 HARMLESS = (
     # Debian's Slurm has a PMIx plugin, but does not depend on PMIx; `MpiDefault=none` does not load it, the list does.
     "pmi/pmix: can not load PMIx library",
@@ -25,14 +26,14 @@ HARMLESS = (
     # The first start of a cluster finds no state.
     "state file /var/lib/corral/slurmctld/",
     "NOTE: Trying backup state save file.",
-    # How busy the machine is that runs the test.
+    # The load of the machine that runs the test.
     "High latency for 1000 calls to gettimeofday()",
 )
 # Any host can pose as a planned node: jobs run as root, so that no user has to exist.
 SMALL_HOST = HostFacts(slurm_user="root", cgroups=False, poses=True)
 
-# What the agent will do with machines, done with a process on the head: each node is a slurmd that just booted. Not in
-# the second of the request: slurmctld counts in whole ones, and a boot that seems to be before it is none.
+# Does with processes on the head what the agent does with machines: each node is a slurmd that just booted. It starts a
+# second after the request: slurmctld counts whole seconds, and ignores a boot that seems to be before the request.
 RESUME = """#!/bin/sh
 for node in $(/usr/bin/scontrol show hostnames "$1"); do
     setsid /bin/sh -c "sleep 1; exec /usr/sbin/slurmd -D -b -N $node --conf-server 127.0.0.1:6817" \
@@ -42,7 +43,7 @@ done
 
 
 def wide(slurm_version: str) -> ClusterPlan:
-    """A cluster that uses all that a plan can say to Slurm: kinds of accelerators, static nodes, limits, own keys."""
+    """A cluster that uses every Slurm setting of a plan: two kinds of accelerators, static nodes, limits, own keys."""
     neuron = NodePlan(
         sockets=2,
         cores_per_socket=48,
@@ -61,25 +62,25 @@ def wide(slurm_version: str) -> ClusterPlan:
 
 @contextmanager
 def running_cluster(plan: ClusterPlan, directory: Path) -> Iterator[Controller]:
-    """A slurmctld with this plan's files exactly as they are deployed."""
+    """Run a slurmctld with this plan's files exactly as deployed."""
     with running_slurmctld(cluster_files(plan), directory) as controller:
         yield controller
 
 
 @contextmanager
 def running_cluster_with_nodes(plan: ClusterPlan, directory: Path) -> Iterator[Controller]:
-    """A slurmctld with this plan's files, but another host.conf, whose nodes register when they are resumed.
+    """Run a slurmctld with this plan's files except host.conf, whose nodes register when they are resumed.
 
-    All share the head's network namespace and so one port: resume one node at a time. Needs root.
+    All nodes share the head's network namespace and so one port: resume one node at a time. Needs root.
     """
     files = {**cluster_files(plan), "slurm/host.conf": host_conf(SMALL_HOST)}
     with running_slurmctld(files, directory) as controller:
         resume = directory / "opt/corral/bin/resume"
         resume.write_text(RESUME)
-        for program in ("prolog", "health-check"):  # these nodes are no machines of anybody's
+        for program in ("prolog", "health-check"):  # these nodes are not machines
             (directory / "opt/corral/bin" / program).write_text("#!/bin/sh\n")
         (directory / "var/spool/slurmd").mkdir(parents=True)
-        # Devices that stand for accelerators, in the namespace's own /dev.
+        # Stand-ins for accelerators, in the namespace's own /dev.
         must(controller.run("sh", "-ec", DEVICES))
         yield controller
 
@@ -95,19 +96,19 @@ mount --rbind /mnt/dev /dev
 
 
 def must(done: object) -> str:
-    """What the command printed; it must have succeeded."""
+    """The stdout of a command, which must have succeeded."""
     code, out, error = (getattr(done, name) for name in ("returncode", "stdout", "stderr"))
     assert code == 0, error
     return str(out)
 
 
 def scontrol(controller: Controller, *arguments: str) -> str:
-    """What scontrol printed."""
+    """The output of scontrol."""
     return must(controller.run("scontrol", *arguments))
 
 
 def show_config(controller: Controller) -> Mapping[str, str]:
-    """`scontrol show config` by key, without the blanks that line it up."""
+    """`scontrol show config` by key, without the padding."""
     lines = (line.partition(" = ") for line in scontrol(controller, "show", "config").splitlines())
     return {key.strip(): value.strip() for key, found, value in lines if found}
 
@@ -118,8 +119,8 @@ def show(controller: Controller, kind: str) -> Sequence[Mapping[str, str]]:
     return [dict(word.split("=", 1) for word in line.split() if "=" in word) for line in lines if line]
 
 
-def complaints(controller: Controller) -> Sequence[str]:
-    """The lines of slurmctld's log that are errors or warnings and are not known to be harmless."""
+def unexpected_log_lines(controller: Controller) -> Sequence[str]:
+    """The errors and warnings in slurmctld's log, except the harmless ones."""
     lines = [
         line for line in controller.log().splitlines() if any(w in line.lower() for w in ("error", "warning", "fatal"))
     ]

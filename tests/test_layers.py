@@ -1,7 +1,7 @@
-"""The rooms of corral: who may import whom, which libraries are used where, and how modules are called.
+"""The packages of corral: which may import which, which may use a library, and how modules may be named.
 
-Read from the source with ast, so imports inside functions and under TYPE_CHECKING count as well. Only the last tests
-run Python: they ask what a command loads.
+The tests read the source with ast, so imports inside functions and under TYPE_CHECKING count too. Only the last tests
+run Python: they check what a command imports.
 """
 
 import ast
@@ -9,13 +9,14 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "modules" / "corral"
 
-# Each room may import those to its left.
+# Each package may import those above it.
 LAYERS = (
     "model",
     "catalog",
@@ -31,7 +32,7 @@ LAYERS = (
     "engine",
     "cli",
 )
-# Two rooms stand aside: what runs on a cluster's machines, and the AWS that it can be tried in.
+# Two packages are apart: the agent on a cluster's machines, and the box, the local AWS emulator.
 AGENT_IMPORTS = ("model",)
 BOX_IMPORTS = ("model", "catalog", "agent")
 BOX_IMPORTERS = ("cli",)
@@ -44,18 +45,19 @@ LIBRARIES: Mapping[str, tuple[str, ...]] = {
     "botocore": ("inventory", "preflight", "box", "engine", "agent"),
     "moto": ("box",),
     "jinja2": ("render", "report"),
+    "ruamel": ("spec",),
 }
-# A module of such a name takes in whatever has no other place.
+# A module with such a name collects what belongs nowhere.
 FORBIDDEN_WORDS = {"util", "utils", "common", "misc", "helper", "helpers", "manager", "managers"}
-SLOW_LIBRARIES = {"pulumi", "pulumi_aws", "boto3", "botocore", "moto", "jinja2", "grpc"}
+SLOW_LIBRARIES = {"pulumi", "pulumi_aws", "boto3", "botocore", "moto", "jinja2", "grpc", "ruamel"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Module:
-    """One source file: its dotted name, its room ('' for corral itself), its syntax tree."""
+    """One source file: its dotted name, its top-level package ('' for corral itself), its syntax tree."""
 
     name: str
-    room: str
+    package: str
     tree: ast.Module
 
 
@@ -68,15 +70,15 @@ def source_files() -> list[Path]:
 def parsed(path: Path) -> Module:
     parts = path.relative_to(PACKAGE).with_suffix("").parts
     name = ".".join(("corral", *parts)).removesuffix(".__init__")
-    room = parts[0] if len(parts) > 1 else ""
-    return Module(name=name, room=room, tree=ast.parse(path.read_bytes(), str(path)))
+    package = parts[0] if len(parts) > 1 else ""
+    return Module(name=name, package=package, tree=ast.parse(path.read_bytes(), str(path)))
 
 
 MODULES = [parsed(path) for path in source_files()]
 
 
 def imported(module: Module) -> Iterator[str]:
-    """Every dotted name that the module imports; for `from a import b` that is a.b, be b a module or not."""
+    """Every dotted name that the module imports; `from a import b` gives a.b, whether b is a module or not."""
     for node in ast.walk(module.tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -84,34 +86,45 @@ def imported(module: Module) -> Iterator[str]:
             yield from (f"{node.module or ''}.{alias.name}" for alias in node.names)
 
 
-def room_imports() -> set[tuple[str, str, str]]:
-    """(room, imported room, module that imports it) for every import from one room into another."""
+def package_imports() -> set[tuple[str, str, str]]:
+    """(package, imported package, importing module) for every import from one package into another."""
     pairs = ((module, name.split(".")) for module in MODULES for name in imported(module))
     return {
-        (module.room, parts[1], module.name)
+        (module.package, parts[1], module.name)
         for module, parts in pairs
-        if parts[0] == "corral" and len(parts) > 1 and (PACKAGE / parts[1]).is_dir() and parts[1] != module.room
+        if parts[0] == "corral" and len(parts) > 1 and (PACKAGE / parts[1]).is_dir() and parts[1] != module.package
     }
 
 
-def allowed(room: str) -> set[str]:
-    """The rooms that this one may import."""
-    if room == "agent":
+def allowed(package: str) -> set[str]:
+    """The packages that this one may import."""
+    if package == "agent":
         return set(AGENT_IMPORTS)
-    if room == "box":
+    if package == "box":
         return set(BOX_IMPORTS)
-    aside = {"box": BOX_IMPORTERS, "agent": AGENT_IMPORTERS}
-    return {*LAYERS[: LAYERS.index(room)], *(other for other, importers in aside.items() if room in importers)}
+    apart = {"box": BOX_IMPORTERS, "agent": AGENT_IMPORTERS}
+    return {*LAYERS[: LAYERS.index(package)], *(other for other, importers in apart.items() if package in importers)}
 
 
-def test_every_room_has_a_place_among_the_layers() -> None:
-    rooms = {module.room for module in MODULES} - {""}
-    assert rooms - {*LAYERS, "agent", "box"} == set()
+def test_every_package_is_listed_in_the_layers() -> None:
+    packages = {module.package for module in MODULES} - {""}
+    assert packages - {*LAYERS, "agent", "box"} == set()
 
 
-def test_no_room_imports_one_to_its_right() -> None:
-    wrong = {f"{by} imports {what}" for room, what, by in room_imports() if room and what not in allowed(room)}
+def test_no_package_imports_one_below_it() -> None:
+    wrong = {
+        f"{by} imports {what}" for package, what, by in package_imports() if package and what not in allowed(package)
+    }
     assert wrong == set()
+
+
+def test_no_modules_import_each_other_in_a_cycle() -> None:
+    known = {module.name for module in MODULES}
+    graph = {
+        module.name: {name if name in known else name.rpartition(".")[0] for name in imported(module)} & known
+        for module in MODULES
+    }
+    assert {*TopologicalSorter(graph).static_order()} == known
 
 
 def test_no_import_is_relative() -> None:
@@ -119,14 +132,14 @@ def test_no_import_is_relative() -> None:
     assert [name for name, node in nodes if isinstance(node, ast.ImportFrom) and node.level] == []
 
 
-def test_the_package_itself_imports_no_room() -> None:
-    assert {by for room, _, by in room_imports() if not room} == set()
+def test_corral_itself_imports_no_package() -> None:
+    assert {by for package, _, by in package_imports() if not package} == set()
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_library_is_imported_in_its_rooms_only(library: str) -> None:
-    importers = {module.name: module.room for module in MODULES if library in top_names(module)}
-    assert {name for name, room in importers.items() if room not in LIBRARIES[library]} == set()
+def test_library_is_imported_in_its_packages_only(library: str) -> None:
+    importers = {module.name: module.package for module in MODULES if library in top_names(module)}
+    assert {name for name, package in importers.items() if package not in LIBRARIES[library]} == set()
 
 
 def top_names(module: Module) -> set[str]:
@@ -138,7 +151,7 @@ def test_no_module_has_a_name_for_odds_and_ends() -> None:
     assert {name for name, word in words if word in FORBIDDEN_WORDS} == set()
 
 
-def test_every_package_says_what_lives_in_it() -> None:
+def test_every_package_has_a_docstring() -> None:
     packages = [path for path in PACKAGE.rglob("__init__.py") if path in source_files()]
     assert [path for path in packages if not ast.get_docstring(ast.parse(path.read_bytes()))] == []
 
@@ -147,7 +160,7 @@ def test_every_directory_with_modules_is_a_package() -> None:
     assert {path.parent for path in source_files() if not (path.parent / "__init__.py").exists()} == set()
 
 
-def test_every_module_says_what_lives_in_it() -> None:
+def test_every_module_has_a_docstring() -> None:
     assert [module.name for module in MODULES if not ast.get_docstring(module.tree)] == []
 
 

@@ -1,10 +1,10 @@
-"""One small environment as finished records, written out, so that views and bills have literal inputs."""
+"""One small environment as literal plan records, the input of tests of views and costs."""
 
 from ipaddress import IPv4Address, IPv4Network
 
-from corral.forecast.money import Usd
-from corral.forecast.prices import InstancePrice, Service, ServicePrice
-from corral.inventory.things import Kind, Thing
+from corral.forecast.cost.cost_range import Usd
+from corral.forecast.cost.price_source import InstanceRates, Service, ServiceRate
+from corral.inventory.resources import AwsResource, ResourceKind
 from corral.model.base import BasePlan, BudgetPlan, HomePlan, PublicPlan, ZonePlan
 from corral.model.cluster import (
     ClusterPlan,
@@ -17,8 +17,8 @@ from corral.model.cluster import (
     OfferPlan,
     QueuePlan,
 )
+from corral.model.enums import InterfaceType, Market
 from corral.model.lustre import DataLinkPlan, LustrePlan
-from corral.model.markets import InterfaceType, Market
 
 BASE = BasePlan(
     name="dev",
@@ -122,25 +122,25 @@ CLUSTER = ClusterPlan(
 )
 
 
-UNPRICED_LUSTRE = Thing(
-    kind=Kind.LUSTRE,
+UNPRICED_LUSTRE = AwsResource(
+    kind=ResourceKind.LUSTRE,
     id="fs-1",
     tags={"corral:base": "dev", "Name": "data"},
     size_gib=19_200,
     type="PERSISTENT_2 SSD 250",
-)  # a thing of an account, of which RoundPrices says nothing
+)  # RoundPrices has no price for it
 
 
 class RoundPrices:
-    """A price list in round numbers, so that every sum can be done in the head."""
+    """A price list in round numbers, so that sums are easy to verify."""
 
-    def instance(self, instance_type: str) -> InstancePrice | None:
+    def instance(self, instance_type: str) -> InstanceRates | None:
         return {
-            "p4d.24xlarge": InstancePrice(on_demand=20.0, spot=Usd(2.0, 8.0), source="instances"),
-            "m7i.2xlarge": InstancePrice(on_demand=0.4, spot=Usd(0.1, 0.2), source="instances"),
+            "p4d.24xlarge": InstanceRates(on_demand=20.0, spot=Usd(2.0, 8.0), source="instances"),
+            "m7i.2xlarge": InstanceRates(on_demand=0.4, spot=Usd(0.1, 0.2), source="instances"),
         }.get(instance_type)
 
-    def service(self, service: Service) -> ServicePrice | None:
+    def service(self, service: Service) -> ServiceRate | None:
         usd = {
             Service.NAT_GATEWAY_HOUR: 0.05,
             Service.NAT_GATEWAY_GB: 0.04,
@@ -154,4 +154,4 @@ class RoundPrices:
             Service.HOSTED_ZONE_MONTH: 0.73,
             Service.SECRET_MONTH: 0.73,
         }
-        return ServicePrice(usd=usd[service], source="services") if service in usd else None
+        return ServiceRate(usd=usd[service], source="services") if service in usd else None

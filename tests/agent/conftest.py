@@ -1,4 +1,4 @@
-"""One box for all tests of this room that need EC2 or secrets; each test starts with an empty cloud."""
+"""One box for all tests of the agent that need EC2 or secrets; each test starts with an empty cloud."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from functools import partial
 import pytest
 
 import boxes
-from box.ground import Clients, Ground, lay
-from corral.box import control
-from corral.box.control import BoxStatus
+from box.vpc_fixtures import Clients, LaunchNetwork, create_launch_network
+from corral.box import client
+from corral.box.client import BoxStatus
 
 
 @pytest.fixture(scope="session")
@@ -22,7 +22,7 @@ def session_box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BoxStatus]
 @pytest.fixture
 def box(session_box: BoxStatus) -> BoxStatus:
     """A running box with an empty cloud."""
-    control.reset(session_box.dir)
+    client.reset(session_box.dir)
     return session_box
 
 
@@ -33,6 +33,6 @@ def aws(box: BoxStatus) -> Clients:
 
 
 @pytest.fixture
-def ground(aws: Clients) -> Ground:
+def launch_network(aws: Clients) -> LaunchNetwork:
     """A network to launch in."""
-    return lay(aws)
+    return create_launch_network(aws)

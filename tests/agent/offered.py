@@ -1,4 +1,4 @@
-"""Queues and the launch templates of their offers in the box, some of which have little room."""
+"""Queues and the launch templates of their offers in the box, some of which have little capacity."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from box.ground import Clients, Ground, node_template
+from box.vpc_fixtures import Clients, LaunchNetwork, node_template
 from corral.model.cluster import OfferPlan, QueuePlan
 from corral.model.deployed import Deployed, DeployedTemplate
-from corral.model.markets import Market
+from corral.model.enums import Market
 from render.plans import cpu, deployed, train
 
 
@@ -34,14 +34,16 @@ def without_efa(*offers: str) -> QueuePlan:
     return replace(cpu(), max_nodes=400, offers=tuple(offer(key) for key in offers))
 
 
-def offering(aws: Clients, ground: Ground, rooms: Mapping[str, int | None], cluster: str = "dev") -> Deployed:
-    """A launch template for each offer: of a reservation with so many places, or without bounds."""
-    made = {key: _template(aws, ground, key, room, cluster) for key, room in rooms.items()}
+def offering(
+    aws: Clients, launch_network: LaunchNetwork, capacities: Mapping[str, int | None], cluster: str = "dev"
+) -> Deployed:
+    """A launch template for each offer: in a reservation of this capacity, or unlimited for None."""
+    made = {key: _template(aws, launch_network, key, capacity, cluster) for key, capacity in capacities.items()}
     return replace(deployed(), templates=made)
 
 
 def tags(aws: Clients) -> list[dict[str, str]]:
-    """The cluster's own tags of every instance that is not ending, by launch and place in it."""
+    """The cluster's own tags of every live instance, by launch and launch index."""
     wanted = [{"Name": "instance-state-name", "Values": ["pending", "running"]}]
     reservations = aws("ec2").describe_instances(Filters=wanted)["Reservations"]
     instances = [one for held in reservations for one in held["Instances"]]
@@ -49,29 +51,33 @@ def tags(aws: Clients) -> list[dict[str, str]]:
     return [{tag["Key"]: tag["Value"] for tag in held} for held in own]
 
 
-def _template(aws: Clients, ground: Ground, key: str, room: int | None, cluster: str) -> DeployedTemplate:
+def _template(
+    aws: Clients, launch_network: LaunchNetwork, key: str, capacity: int | None, cluster: str
+) -> DeployedTemplate:
     left_out = ("InstanceMarketOptions", "Placement", "CapacityReservationSpecification")
-    data: dict[str, Any] = {name: value for name, value in node_template(ground).items() if name not in left_out}
-    told = {"corral:cluster": cluster, "corral:offer": key}
+    data: dict[str, Any] = {
+        name: value for name, value in node_template(launch_network).items() if name not in left_out
+    }
+    tags = {"corral:cluster": cluster, "corral:offer": key}
     data["TagSpecifications"] = [
-        {"ResourceType": "instance", "Tags": [{"Key": name, "Value": value} for name, value in told.items()]}
+        {"ResourceType": "instance", "Tags": [{"Key": name, "Value": value} for name, value in tags.items()]}
     ]
-    if room is not None:
-        data["CapacityReservationSpecification"] = {"CapacityReservationTarget": _reservation(aws, room)}
+    if capacity is not None:
+        data["CapacityReservationSpecification"] = {"CapacityReservationTarget": _reservation(aws, capacity)}
     made = aws("ec2").create_launch_template(LaunchTemplateName=f"{cluster}-{key}", LaunchTemplateData=data)
     return DeployedTemplate(id=made["LaunchTemplate"]["LaunchTemplateId"], version="1")
 
 
-def _reservation(aws: Clients, places: int) -> dict[str, str]:
-    """The target of a launch into a reservation with so many free places; one without any is full."""
+def _reservation(aws: Clients, free: int) -> dict[str, str]:
+    """The target of a launch into a reservation with this free capacity; 0 for a full one."""
     made = aws("ec2").create_capacity_reservation(
         InstanceType="p4d.24xlarge",
         InstancePlatform="Linux/UNIX",
         AvailabilityZone="us-east-1b",
         InstanceMatchCriteria="targeted",
-        InstanceCount=max(places, 1),
+        InstanceCount=max(free, 1),
     )
     target = {"CapacityReservationId": str(made["CapacityReservation"]["CapacityReservationId"])}
-    if not places:
+    if not free:
         aws("ec2").cancel_capacity_reservation(**target)
     return target

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from box.ground import Clients
-from corral.agent.dns import Change, DnsError, Record, Zone, batches, changes, records
+from box.vpc_fixtures import Clients
+from corral.agent.dns import DnsError, Record, RecordChange, Zone, change_batches, record_changes, records
 
 ZONE = "dev.corral.internal"
 SOA = "ns-1.awsdns-01.com awsdns-hostmaster.amazon.com 1 7200 900 1209600"
@@ -36,21 +36,21 @@ def test_nodes_are_sorted_by_queue_and_number() -> None:
     ("addresses", "present", "expected"),
     [
         ({"train-1": "10.64.1.11"}, [record("train-1")], ()),
-        ({"train-1": "10.64.1.11"}, [], (Change(action="UPSERT", record=record("train-1")),)),
+        ({"train-1": "10.64.1.11"}, [], (RecordChange(action="UPSERT", record=record("train-1")),)),
         (
             {"train-1": "10.64.1.11"},
             [record("train-1", "10.64.1.99")],
-            (Change(action="UPSERT", record=record("train-1")),),
+            (RecordChange(action="UPSERT", record=record("train-1")),),
         ),
         (
             {"train-1": "10.64.1.11"},
             [record("train-1", ttl_s=300)],
-            (Change(action="UPSERT", record=record("train-1")),),
+            (RecordChange(action="UPSERT", record=record("train-1")),),
         ),
-        ({}, [record("train-1", ttl_s=300)], (Change(action="DELETE", record=record("train-1", ttl_s=300)),)),
+        ({}, [record("train-1", ttl_s=300)], (RecordChange(action="DELETE", record=record("train-1", ttl_s=300)),)),
         ({}, [record("dev-head"), record("license"), record("a.train-1")], ()),
         ({}, [Record(name=f"train-1.{ZONE}", type="TXT", ttl_s=10, values=('"mine"',))], ()),
-        ({}, [soa(900, 86400)], (Change(action="UPSERT", record=soa(10, 10)),)),
+        ({}, [soa(900, 86400)], (RecordChange(action="UPSERT", record=soa(10, 10)),)),
         ({}, [soa(10, 10)], ()),
     ],
     ids=[
@@ -65,25 +65,25 @@ def test_nodes_are_sorted_by_queue_and_number() -> None:
         "misses are forgotten already",
     ],
 )
-def test_a_zone_names_the_nodes_that_there_are(
-    addresses: dict[str, str], present: list[Record], expected: tuple[Change, ...]
+def test_a_zone_names_the_existing_nodes(
+    addresses: dict[str, str], present: list[Record], expected: tuple[RecordChange, ...]
 ) -> None:
-    assert changes(addresses, present, ZONE) == expected
+    assert record_changes(addresses, present, ZONE) == expected
 
 
 def test_a_request_has_five_hundred_new_names_at_most() -> None:
     """Route 53 takes 1,000 elements, and counts those of an UPSERT twice."""
-    wanted = [Change(action="UPSERT", record=record(f"train-{number}")) for number in range(1200)]
-    assert [len(batch) for batch in batches(wanted)] == [500, 500, 200]
+    wanted = [RecordChange(action="UPSERT", record=record(f"train-{number}")) for number in range(1200)]
+    assert [len(batch) for batch in change_batches(wanted)] == [500, 500, 200]
 
 
 def test_a_request_has_a_thousand_deletions_at_most() -> None:
-    wanted = [Change(action="DELETE", record=record(f"train-{number}")) for number in range(1200)]
-    assert [len(batch) for batch in batches(wanted)] == [1000, 200]
+    wanted = [RecordChange(action="DELETE", record=record(f"train-{number}")) for number in range(1200)]
+    assert [len(batch) for batch in change_batches(wanted)] == [1000, 200]
 
 
 def test_nothing_to_change_is_no_request() -> None:
-    assert list(batches([])) == []
+    assert list(change_batches([])) == []
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def names(aws: Clients, zone_id: str) -> dict[str, str]:
     return {one["Name"].split(".")[0]: one["ResourceRecords"][0]["Value"] for one in found}
 
 
-def test_published_names_are_in_the_zone_beside_those_before(aws: Clients, zone_id: str, zone: Zone) -> None:
+def test_published_names_are_added_to_the_zone(aws: Clients, zone_id: str, zone: Zone) -> None:
     zone.publish({"train-1": "10.64.1.11"})
     zone.publish({"train-2": "10.64.1.12"})
     assert names(aws, zone_id) == {"train-1": "10.64.1.11", "train-2": "10.64.1.12"}
@@ -121,8 +121,8 @@ def test_a_pruned_zone_has_nothing_left_to_prune(zone: Zone) -> None:
     assert zone.prune(lambda: addresses) == ()
 
 
-def test_a_zone_is_read_before_it_is_asked_which_nodes_there_are(aws: Clients, zone_id: str, zone: Zone) -> None:
-    """What is named meanwhile is neither of those that are asked for nor of those that go."""
+def test_a_zone_is_read_before_the_addresses(aws: Clients, zone_id: str, zone: Zone) -> None:
+    """A name published meanwhile stays."""
     zone.publish({"train-1": "10.64.1.11"})
 
     def named() -> dict[str, str]:
@@ -133,6 +133,6 @@ def test_a_zone_is_read_before_it_is_asked_which_nodes_there_are(aws: Clients, z
     assert names(aws, zone_id) == {"train-2": "10.64.1.12"}
 
 
-def test_a_zone_that_is_gone_is_told_by_its_id(aws: Clients) -> None:
-    with pytest.raises(DnsError, match=r"^the names in zone Z0 cannot be brought up to date: .*NoSuchHostedZone"):
+def test_a_missing_zone_is_named_by_its_id(aws: Clients) -> None:
+    with pytest.raises(DnsError, match=r"^cannot update the names in zone Z0: .*NoSuchHostedZone"):
         Zone(aws("route53"), "Z0", ZONE).publish({"train-1": "10.64.1.11"})

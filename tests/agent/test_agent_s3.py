@@ -6,8 +6,8 @@ import boto3
 import pytest
 from moto import mock_aws
 
+from corral.agent.config_store import StoreError
 from corral.agent.s3 import BucketStore
-from corral.agent.store import StoreError
 from render.plans import boot_facts
 
 
@@ -34,5 +34,5 @@ def test_an_object_is_read_by_its_name(store: BucketStore) -> None:
 
 
 def test_a_missing_object_is_named(store: BucketStore) -> None:
-    with pytest.raises(StoreError, match="s3://corral-dev-123456789012-us-east-1/clusters/dev/x cannot be read: "):
+    with pytest.raises(StoreError, match="cannot read s3://corral-dev-123456789012-us-east-1/clusters/dev/x: "):
         store.read("x")

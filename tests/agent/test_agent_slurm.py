@@ -1,4 +1,4 @@
-"""scontrol as the agent gives it: the exact words, many nodes at once, and its refusals as one sentence."""
+"""The agent's Slurm commands: the exact arguments, many nodes at once, and errors as one sentence."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from corral.agent.slurm import SlurmError, ask_scripts, place, power_down, read_node, replace, scontrol
+from corral.agent.slurm import SlurmError, power_down, read_node, replace, scontrol, set_addresses, signal_scripts
 
 
 @pytest.fixture
@@ -33,18 +33,18 @@ def test_nodes_are_set_down_and_powered_down_with_the_reason(log: Path) -> None:
     ]
 
 
-def test_a_script_that_knows_nothing_of_the_signal_is_not_sent_it(tmp_path: Path, log: Path) -> None:
+def test_a_script_that_does_not_handle_the_signal_is_not_signalled(tmp_path: Path, log: Path) -> None:
     """Its default is to end: the job would have failed, where it could have been requeued."""
     scripts = '#!/bin/sh\n[ "$3" != 5 ] || echo "trap save USR1"\n[ "$3" != 6 ] || echo "python train.py"\n'
     (tmp_path / "scontrol").write_text(scripts)
     (tmp_path / "scancel").write_text(f'#!/bin/sh\necho "$*" >>{log}\n')
     (tmp_path / "scancel").chmod(0o755)
-    ask_scripts(["5", "6"])
+    signal_scripts(["5", "6"])
     assert log.read_text().splitlines() == ["--batch --signal=USR1 5"]
 
 
-def test_nodes_are_placed_in_the_order_of_their_addresses(log: Path) -> None:
-    place({"train-2": "10.64.0.9", "train-1": "10.64.0.10"})
+def test_addresses_are_in_the_order_of_their_nodes(log: Path) -> None:
+    set_addresses({"train-2": "10.64.0.9", "train-1": "10.64.0.10"})
     assert log.read_text().splitlines() == [
         "update nodename=train-1,train-2 nodeaddr=10.64.0.10,10.64.0.9 nodehostname=ip-10-64-0-10,ip-10-64-0-9"
     ]
@@ -61,7 +61,7 @@ def test_five_hundred_nodes_are_one_call(log: Path) -> None:
 
 def test_no_nodes_are_no_call(log: Path) -> None:
     power_down([], "x")
-    place({})
+    set_addresses({})
     assert log.read_text() == ""
 
 
@@ -70,7 +70,7 @@ def test_a_refusal_is_one_sentence(log: Path) -> None:
         scontrol("update", "nodename=x-1", "state=bad")
 
 
-def test_a_machine_without_scontrol_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_scontrol_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SlurmError, match=r"^scontrol ping: .*No such file or directory"):
         scontrol("ping")
@@ -91,10 +91,10 @@ def test_a_field_ends_where_the_next_one_begins(field: str, line: str) -> None:
     assert getattr(read_node(line), field) == wanted
 
 
-def test_states_are_those_of_the_field_and_not_of_what_somebody_wrote() -> None:
+def test_states_are_read_from_their_field_only() -> None:
     assert read_node("NodeName=train-1 State=IDLE+CLOUD Comment=it was State=DOWN").states == {"IDLE", "CLOUD"}
 
 
 def test_a_line_about_no_node_is_refused() -> None:
-    with pytest.raises(ValueError, match="'No nodes in the system' is about no node"):
+    with pytest.raises(ValueError, match="'No nodes in the system' does not describe a node"):
         read_node("No nodes in the system")

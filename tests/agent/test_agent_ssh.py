@@ -1,4 +1,4 @@
-"""ssh between the cluster's machines: what ssh itself makes of the file, and the key of a first login."""
+"""ssh between the cluster's machines: the settings as ssh reads them, and the key of a first login."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from corral.agent.install import install
+from corral.agent.boot.file_install import install
 from corral.agent.ssh import ssh_client
 from render.plans import cpu, dev, train
 
@@ -38,7 +38,7 @@ def option(root: Path, host: str, name: str) -> str:
         ("github.com", "~/.ssh/known_hosts ~/.ssh/known_hosts2"),
     ],
 )
-def test_the_key_of_a_node_is_not_remembered(root: Path, host: str, known: str) -> None:
+def test_the_host_key_of_a_node_is_not_stored(root: Path, host: str, known: str) -> None:
     found = option(root, host, "userknownhostsfile")
     assert found.replace(str(Path.home()), "~") == known
 
@@ -56,8 +56,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("homes")
     if AS_NOBODY:
         os.chown(made, 65534, 65534)
-    for place in (made, *list(made.parents)[:3]):
-        place.chmod(place.stat().st_mode | 0o755)
+    for work_dir in (made, *list(made.parents)[:3]):
+        work_dir.chmod(work_dir.stat().st_mode | 0o755)
     return made
 
 

@@ -51,7 +51,7 @@ class Transcript:
             if path.startswith(SHOWN):
                 self.lines += [f"    {line}".rstrip() for line in file.read_text().splitlines()]
 
-    def note(self, text: str) -> None:
+    def heading(self, text: str) -> None:
         """A line of the text's own."""
         self.look()
         self.lines += ["", f"# {text}"]

@@ -1,4 +1,4 @@
-"""One box for all tests of this room; each test starts with an empty cloud."""
+"""One box for all tests of this package; each test starts with an empty cloud."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ground import Ground, lay
+from vpc_fixtures import LaunchNetwork, create_launch_network
 
 import boxes
-from corral.box import control
-from corral.box.control import BoxStatus
+from corral.box import client
+from corral.box.client import BoxStatus
 
 Clients = Callable[..., Any]
 
@@ -26,7 +26,7 @@ def session_box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BoxStatus]
 @pytest.fixture
 def box(session_box: BoxStatus) -> BoxStatus:
     """A running box with an empty cloud."""
-    control.reset(session_box.dir)
+    client.reset(session_box.dir)
     return session_box
 
 
@@ -41,10 +41,10 @@ def state_directory(tmp_path: Path) -> Iterator[Path]:
     """A directory for a box of the test's own, stopped at the end."""
     directory = tmp_path / "state"
     yield directory
-    control.stop(directory)
+    client.stop(directory)
 
 
 @pytest.fixture
-def ground(aws: Clients) -> Ground:
+def launch_network(aws: Clients) -> LaunchNetwork:
     """A network to launch in."""
-    return lay(aws)
+    return create_launch_network(aws)

@@ -1,15 +1,15 @@
-"""The inventory: nothing that exists is forgotten, nothing that every account has is counted."""
+"""The inventory: it lists all resources, except those of every new account."""
 
 from __future__ import annotations
 
 import pytest
-from ground import Clients, Ground, launch, node_template
+from vpc_fixtures import Clients, LaunchNetwork, launch, node_template
 
-from corral.box import control
-from corral.box.control import BoxStatus
+from boxes import inventory
+from corral.box.client import BoxStatus
 
 
-def test_an_empty_cloud_has_an_empty_inventory_however_much_it_was_looked_at(aws: Clients, box: BoxStatus) -> None:
+def test_an_empty_cloud_has_an_empty_inventory_after_read_calls(aws: Clients, box: BoxStatus) -> None:
     aws("ec2").describe_vpcs()
     aws("ec2", "eu-west-1").describe_images()
     aws("iam").list_policies()
@@ -17,46 +17,48 @@ def test_an_empty_cloud_has_an_empty_inventory_however_much_it_was_looked_at(aws
     aws("ssm").get_parameter(Name="/corral-box/ami")
     aws("events").list_event_buses()
     aws("athena").list_work_groups()
-    assert control.inventory(box.dir) == {}
+    assert inventory(box.dir) == {}
 
 
-def test_the_ground_of_a_launch_is_counted(aws: Clients, ground: Ground, box: BoxStatus) -> None:
+def test_the_network_of_a_launch_is_counted(aws: Clients, launch_network: LaunchNetwork, box: BoxStatus) -> None:
     placement = aws("ec2").describe_placement_groups()["PlacementGroups"][0]["GroupName"]
-    assert control.inventory(box.dir) == {
+    assert inventory(box.dir) == {
         "ec2/placement-group": [placement],
-        "ec2/security-group": [ground.group],
-        "ec2/subnet": [ground.subnet],
-        "ec2/vpc": [ground.vpc],
+        "ec2/security-group": [launch_network.group],
+        "ec2/subnet": [launch_network.subnet],
+        "ec2/vpc": [launch_network.vpc],
         "iam/instance-profile": ["compute"],
     }
 
 
-def test_an_instance_is_counted_with_all_it_brings_until_it_ends(aws: Clients, ground: Ground, box: BoxStatus) -> None:
-    before = control.inventory(box.dir)
+def test_an_instance_is_listed_with_its_resources_until_it_terminates(
+    aws: Clients, launch_network: LaunchNetwork, box: BoxStatus
+) -> None:
+    before = inventory(box.dir)
     ec2 = aws("ec2")
-    (instance,) = launch(aws, node_template(ground))
-    during = control.inventory(box.dir)
+    (instance,) = launch(aws, node_template(launch_network))
+    during = inventory(box.dir)
     ec2.terminate_instances(InstanceIds=[instance["InstanceId"]])
     ec2.delete_launch_template(LaunchTemplateName="test-0")
     new = {kind: len(ids) for kind, ids in during.items() if kind not in before}
-    assert (new, control.inventory(box.dir) == before) == (
+    assert (new, inventory(box.dir) == before) == (
         {"ec2/instance": 1, "ec2/launch-template": 1, "ec2/network-interface": 5, "ec2/volume": 1},
         True,
     )
 
 
-def test_what_waits_for_its_deletion_is_shown_as_such(aws: Clients, box: BoxStatus) -> None:
+def test_a_scheduled_deletion_is_shown(aws: Clients, box: BoxStatus) -> None:
     key = aws("kms").create_key()["KeyMetadata"]["KeyId"]
     aws("kms").schedule_key_deletion(KeyId=key, PendingWindowInDays=7)
     aws("secretsmanager").create_secret(Name="munge", SecretString="x")
     aws("secretsmanager").delete_secret(SecretId="munge")
-    assert control.inventory(box.dir) == {
+    assert inventory(box.dir) == {
         "kms/key": [f"{key} (scheduled for deletion)"],
         "secretsmanager/secret": ["munge (scheduled for deletion)"],
     }
 
 
-def test_a_name_is_counted_for_each_thing_that_has_one(aws: Clients, box: BoxStatus) -> None:
+def test_each_named_resource_is_listed(aws: Clients, box: BoxStatus) -> None:
     s3, iam, kms = aws("s3"), aws("iam"), aws("kms")
     s3.create_bucket(Bucket="artefacts")
     s3.put_object(Bucket="artefacts", Key="agent/bundle.tar", Body=b"x")
@@ -66,7 +68,7 @@ def test_a_name_is_counted_for_each_thing_that_has_one(aws: Clients, box: BoxSta
     aws("ssm").put_parameter(Name="/corral/dev", Value="x", Type="String")
     aws("sns").create_topic(Name="alarms")
     aws("efs").create_file_system(CreationToken="home")
-    found = control.inventory(box.dir)
+    found = inventory(box.dir)
     by_id = (found.pop("kms/key"), found.pop("efs/file-system"))
     assert ([len(ids) for ids in by_id], found) == (
         [1, 1],
@@ -84,7 +86,7 @@ def test_a_name_is_counted_for_each_thing_that_has_one(aws: Clients, box: BoxSta
 
 def test_another_region_is_named(aws: Clients, box: BoxStatus) -> None:
     vpc = aws("ec2", "eu-west-1").create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
-    assert control.inventory(box.dir) == {"ec2/vpc": [f"eu-west-1/{vpc}"]}
+    assert inventory(box.dir) == {"ec2/vpc": [f"eu-west-1/{vpc}"]}
 
 
 @pytest.mark.parametrize(
@@ -114,11 +116,11 @@ def test_another_region_is_named(aws: Clients, box: BoxStatus) -> None:
         ("scheduler", "create_schedule_group", {"Name": "strange"}, {"scheduler/ScheduleGroup": ["strange"]}),
     ],
 )
-def test_a_kind_that_nobody_thought_of_is_counted_under_its_class_name(
+def test_an_unknown_kind_is_listed_under_its_class_name(
     aws: Clients, box: BoxStatus, service: str, action: str, parameters: dict[str, object], found: dict[str, object]
 ) -> None:
     getattr(aws(service), action)(**parameters)
-    counted = control.inventory(box.dir)
+    counted = inventory(box.dir)
     assert {kind: ids if isinstance(found.get(kind), list) else len(ids) for kind, ids in counted.items()} == found
 
 

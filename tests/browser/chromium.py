@@ -1,7 +1,7 @@
-"""Debian's headless chromium, spoken to by the DevTools protocol over two pipes: no port, no library.
+"""Headless chromium, controlled by the DevTools protocol over two pipes, without a port or a library.
 
 Source: https://chromedevtools.github.io/devtools-protocol/, and chromium's `--remote-debugging-pipe`: it reads commands
-from file descriptor 3 and writes answers and events to 4, each one JSON with a zero byte behind it.
+from file descriptor 3 and writes responses and events to 4, each as JSON with a trailing zero byte.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-_ANSWER_S = 60.0  # a page is there in under a second; a machine that is busy with other tests takes longer
-_END_S = 20.0
+_RESPONSE_TIMEOUT_S = 60.0  # a page loads in under a second; a machine that runs other tests takes longer
+_EXIT_TIMEOUT_S = 20.0
 _TAB = {"key": "Tab", "code": "Tab", "windowsVirtualKeyCode": 9}
-# No sandbox: it needs rights that containers lack, and the pages are our own. The rest keeps it from looking for news.
+# No sandbox: it needs rights that containers lack, and the pages are corral's own. The others disable traffic.
 _OPTIONS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--remote-debugging-pipe"),
     *("--no-first-run", "--disable-extensions", "--disable-component-update", "--disable-background-networking"),
 )
-# The pipes' ends are moved to 3 and 4: a shell's redirection knows numbers of one digit alone.
-_STARTER = """import fcntl, os, sys
+# Moves the ends of the pipes to 3 and 4: redirections of a shell accept only single digits.
+_LAUNCHER = """import fcntl, os, sys
 ends = [fcntl.fcntl(int(word), fcntl.F_DUPFD, 5) for word in sys.argv[1:3]]
 os.dup2(ends[0], 3)
 os.dup2(ends[1], 4)
@@ -36,11 +36,11 @@ os.execv(sys.argv[3], sys.argv[3:])"""
 
 
 class Browser:
-    """A browser with one page. What it tells without being asked is in `told`, by its method."""
+    """A browser with one page. `events` are what it sent on its own."""
 
-    def __init__(self, commands: int, answers: int) -> None:
-        self.told: list[Mapping[str, Any]] = []
-        self._commands, self._answers = commands, answers
+    def __init__(self, commands: int, responses: int) -> None:
+        self.events: list[Mapping[str, Any]] = []
+        self._commands, self._responses = commands, responses
         self._rest, self._last, self._session = b"", 0, ""
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
@@ -48,7 +48,7 @@ class Browser:
             self.call(f"{domain}.enable")
 
     def call(self, method: str, **parameters: Any) -> Any:
-        """The answer to this command. Raises RuntimeError where it is refused or does not come."""
+        """Send a command and return its result. Raises RuntimeError if it fails or times out."""
         self._last += 1
         command = {"id": self._last, "method": method, "params": parameters}
         if self._session:
@@ -59,68 +59,68 @@ class Browser:
                 if "error" in message:
                     raise RuntimeError(f"{method}: {message['error']}")
                 return message["result"]
-        raise AssertionError("messages end by an error alone")
+        raise AssertionError("unreachable: messages end only with an error")
 
     def open(self, file: Path, *, width: int, dark: bool = False) -> None:
-        """Shows the file at this width in CSS pixels, a narrow one as on a telephone. What was told before is gone."""
+        """Open the file at this width in CSS pixels; narrow ones as on a phone. Clears earlier events."""
         self.call(
             "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600
         )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
-        self.told.clear()
+        self.events.clear()
         self.call("Page.navigate", url=file.as_uri())
-        if not any(message["method"] == "Page.loadEventFired" for message in self.told):
+        if not any(message["method"] == "Page.loadEventFired" for message in self.events):
             for message in self._messages():
                 if message.get("method") == "Page.loadEventFired":
                     return
 
     def value(self, expression: str) -> Any:
-        """What this JavaScript gives in the page, as JSON."""
+        """The value of this JavaScript in the page, as JSON."""
         found = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in found:
             raise RuntimeError(found["exceptionDetails"]["exception"]["description"])
         return found["result"].get("value")
 
     def press_tab(self) -> None:
-        """The key, pressed and let go."""
+        """Press and release the Tab key."""
         for kind in ("rawKeyDown", "keyUp"):
             self.call("Input.dispatchKeyEvent", type=kind, **_TAB)
 
     def pdf(self) -> bytes:
-        """The page as it is printed."""
+        """The printed page."""
         return base64.b64decode(self.call("Page.printToPDF")["data"])
 
-    def picture(self) -> bytes:
-        """All of the page as a PNG."""
+    def screenshot(self) -> bytes:
+        """A screenshot of the whole page, as PNG."""
         return base64.b64decode(self.call("Page.captureScreenshot", captureBeyondViewport=True)["data"])
 
     def parameters(self, method: str) -> list[Any]:
-        """What was told by this method."""
-        return [message["params"] for message in self.told if message.get("method") == method]
+        """The parameters of all events of this method."""
+        return [message["params"] for message in self.events if message.get("method") == method]
 
     def _messages(self) -> Iterator[Mapping[str, Any]]:
-        """What comes, in its order; events are kept. Raises RuntimeError where nothing more comes."""
-        until = time.monotonic() + _ANSWER_S
+        """Incoming messages in order; keeps the events. Raises RuntimeError after a timeout."""
+        deadline = time.monotonic() + _RESPONSE_TIMEOUT_S
         while True:
             whole, zero, rest = self._rest.partition(b"\0")
             if zero:
                 self._rest = rest
                 message = json.loads(whole)
                 if "method" in message:
-                    self.told.append(message)
+                    self.events.append(message)
                 yield message
                 continue
-            if not select.select([self._answers], [], [], max(0.0, until - time.monotonic()))[0]:
-                raise RuntimeError(f"the browser has not answered for {_ANSWER_S:.0f} s")
-            more = os.read(self._answers, 1 << 20)
+            if not select.select([self._responses], [], [], max(0.0, deadline - time.monotonic()))[0]:
+                raise RuntimeError(f"the browser has not responded for {_RESPONSE_TIMEOUT_S:.0f} s")
+            more = os.read(self._responses, 1 << 20)
             if not more:
-                raise RuntimeError("the browser has ended")
+                raise RuntimeError("the browser has exited")
             self._rest += more
 
 
 def program() -> str:
-    """The browser's path. Raises RuntimeError where there is none."""
+    """The path of chromium. Raises RuntimeError if it is not installed."""
     found = shutil.which("chromium")
     if found is None:
         raise RuntimeError("chromium is not installed - `make browser` installs it")
@@ -129,27 +129,27 @@ def program() -> str:
 
 @contextmanager
 def running_browser(directory: Path) -> Iterator[Browser]:
-    """A browser whose profile and log are in this directory. It has ended afterwards, whatever has happened."""
+    """Run a browser with its profile and log in this directory, and end it in any case."""
     command_end, commands = os.pipe()
-    answers, answer_end = os.pipe()
-    words = [sys.executable, "-c", _STARTER, str(command_end), str(answer_end), program(), *_OPTIONS]
+    responses, response_end = os.pipe()
+    words = [sys.executable, "-c", _LAUNCHER, str(command_end), str(response_end), program(), *_OPTIONS]
     with (directory / "log").open("wb") as log:
         process = subprocess.Popen(
             [*words, f"--user-data-dir={directory / 'profile'}"],
-            pass_fds=(command_end, answer_end),
+            pass_fds=(command_end, response_end),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
         )
     os.close(command_end)
-    os.close(answer_end)
+    os.close(response_end)
     try:
-        yield Browser(commands, answers)
+        yield Browser(commands, responses)
     finally:
-        os.close(commands)  # it ends when nobody can command it any more
-        os.close(answers)
+        os.close(commands)  # it exits when its command pipe closes
+        os.close(responses)
         try:
-            process.wait(_END_S)
+            process.wait(_EXIT_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

@@ -1,4 +1,4 @@
-// What a reader of the page meets, as lists of what is wrong; an empty list is good. Colours and sizes are as drawn.
+// Problems that a reader of the page sees, as lists; empty lists are good. Colours and sizes are as rendered.
 (() => {
   const words = (node) => (node.textContent || "").trim().replace(/\s+/g, " ").slice(0, 40);
   const named = (node) => `${node.tagName.toLowerCase()} "${words(node)}"`;
@@ -27,7 +27,7 @@
     const [low, high] = [light(one), light(other)].sort((a, b) => a - b);
     return (high + 0.05) / (low + 0.05);
   };
-  // Behind a word of a picture is what was drawn last there, before it.
+  // The background of text in an SVG is the last shape drawn there before it.
   const drawnBehind = (text) => {
     const at = box(text), x = at.x + at.width / 2, y = at.y + at.height / 2;
     const before = [...text.ownerSVGElement.querySelectorAll("rect, polygon, circle")].filter((shape) => {

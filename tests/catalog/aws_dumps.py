@@ -1,4 +1,4 @@
-"""What AWS itself answered, as moto bundles it: the measure for the catalogue's own rows."""
+"""What AWS itself answered, as moto bundles it: the measure for the catalog's own rows."""
 
 from __future__ import annotations
 

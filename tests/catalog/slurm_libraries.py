@@ -12,11 +12,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from corral.catalog.slurm_settings import Place
-from corral.catalog.slurm_values import Type
+from corral.catalog.slurm.conf_keys import ConfSection
+from corral.catalog.slurm.conf_values import Type
 
-# A key that stands in one table alone, for each table.
-TELLING = {Place.CONF: "AccountingStorageBackupHost", Place.NODE: "CoreSpecCount", Place.PARTITION: "AllocNodes"}
+# For each table, a key that occurs only there.
+TELLING = {
+    ConfSection.CONF: "AccountingStorageBackupHost",
+    ConfSection.NODE: "CoreSpecCount",
+    ConfSection.PARTITION: "AllocNodes",
+}
 # Neighbours in the table of nodes: how far they are apart is the length of a row, which differs between releases.
 NEIGHBOURS = ("BcastAddr", "Boards")
 ARRAY = 7  # S_P_ARRAY in src/common/parse_config.h: a line of its own, such as NodeName=
@@ -25,13 +29,13 @@ _KEY = re.compile(rb"[A-Z][A-Za-z0-9]*")
 _LOAD, _RELA, _RELATIVE = 1, 4, 8  # elf.h: PT_LOAD, SHT_RELA, R_X86_64_RELATIVE
 
 
-def keys_taken(library: Path) -> Mapping[Place, Mapping[str, Type]]:
-    """The keys that this libslurmfull.so reads at each place, with their types, without those that it calls defunct."""
+def keys_taken(library: Path) -> Mapping[ConfSection, Mapping[str, Type]]:
+    """The keys that this libslurmfull.so reads in each section, with their types, without defunct ones."""
     image = _Image(library.read_bytes())
     names = {at: name for at, target in image.pointers.items() if (name := image.name(target))}
     starts = {name: at for at, name in names.items()}
     length = starts[NEIGHBOURS[1]] - starts[NEIGHBOURS[0]]
-    return {place: dict(_taken(image, names, starts[key], length)) for place, key in TELLING.items()}
+    return {section: dict(_taken(image, names, starts[key], length)) for section, key in TELLING.items()}
 
 
 def _taken(image: _Image, names: Mapping[int, str], at: int, length: int) -> Iterator[tuple[str, Type]]:

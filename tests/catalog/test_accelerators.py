@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from corral.catalog.accelerators import accelerator_of, accelerators, find_accelerator, not_rented, published_runs
-from corral.catalog.collectives import find_curve, measured_curves
-from corral.catalog.instances import find_instance_type, instance_types
-from corral.catalog.names import UnknownName
-from corral.catalog.rented import types_with
+from corral.catalog.accelerators.accelerators import accelerators, find_accelerator, find_not_on_aws, published_runs
+from corral.catalog.accelerators.instance_types_by_accelerator import accelerator_of, types_with
+from corral.catalog.accelerators.measured_collectives import find_curve, measured_curves
+from corral.catalog.aws.instance_types import find_instance_type, instance_types
+from corral.catalog.loader.suggestions import UnknownName
 
 ON_AWS = [(family, model) for model in accelerators().values() for family in model.on_aws]
 
@@ -53,7 +53,7 @@ def test_name_may_be_written_otherwise() -> None:
 
 
 def test_unknown_name_has_a_hint() -> None:
-    with pytest.raises(UnknownName, match="'H100-8' is not in the catalogue - did you mean 'H100-80'"):
+    with pytest.raises(UnknownName, match="'H100-8' is not in the catalog - did you mean 'H100-80'"):
         find_accelerator("H100-8")
 
 
@@ -67,7 +67,7 @@ def test_narrow_numbers_run_in_the_next_wider_ones(name: str, bits: int, tflops:
 
 def test_measurements_are_borrowed_by_name() -> None:
     gb200 = find_accelerator("GB200")
-    assert (gb200.achievable[16], gb200.achievable[8], gb200.borrowed) == (0.729, 0.763, ("B200",))
+    assert (gb200.achievable[16], gb200.achievable[8], gb200.measured_on) == (0.729, 0.763, ("B200",))
 
 
 def test_link_is_counted_one_way() -> None:
@@ -128,14 +128,14 @@ def test_where_no_curve_is_near_there_is_none() -> None:
     ],
 )
 def test_a_word_for_what_aws_does_not_rent_is_known(word: str, name: str) -> None:
-    found = not_rented(word)
+    found = find_not_on_aws(word)
     assert found is not None
     assert found.name == name
 
 
 @pytest.mark.parametrize("word", ["p5.48xlarge", "h100", "trn2", "g6e", "b200", "cs", ""])
 def test_other_words_mean_none_of_them(word: str) -> None:
-    assert not_rented(word) is None
+    assert find_not_on_aws(word) is None
 
 
 def test_trainium_is_compared_and_rented() -> None:
@@ -165,7 +165,7 @@ def test_figures_are_the_published_ones(name: str, memory: float, rate: float, p
     assert figures == (memory, rate, peak, link)
 
 
-def test_every_model_says_where_its_figures_are_from() -> None:
+def test_every_model_states_where_its_figures_are_from() -> None:
     assert [model.name for model in accelerators().values() if not model.source or not model.vendor] == []
 
 
@@ -174,9 +174,9 @@ def test_what_is_assumed_is_a_figure_of_the_model() -> None:
     assert named <= {"memory_gib", "hbm_gb_per_s", "peak_tflops", "link_gb_per_s", "network_gbps", "tdp_w"}
 
 
-def test_what_a_note_calls_unverified_is_assumed() -> None:
+def test_what_a_caveat_calls_unverified_is_assumed() -> None:
     assert [
         model.name
         for model in accelerators().values()
-        if "UNVERIFIED" in f"{model.note}{model.source}" and not model.assumed
+        if "UNVERIFIED" in f"{model.caveat}{model.source}" and not model.assumed
     ] == []

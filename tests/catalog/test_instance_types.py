@@ -1,4 +1,4 @@
-"""Every row of the instance types against what AWS says, field by field."""
+"""Every instance type against AWS's data, field by field."""
 
 from __future__ import annotations
 
@@ -10,13 +10,20 @@ from typing import Any
 import aws_dumps
 import pytest
 
-from corral.catalog.images import image_profiles
-from corral.catalog.instances import Vendor, find_instance_type, instance_types, left_out, type_hint
-from corral.catalog.names import UnknownName
+from corral.catalog.aws.images import image_profiles
+from corral.catalog.aws.instance_types import (
+    InstanceType,
+    Vendor,
+    excluded_types,
+    find_instance_type,
+    instance_types,
+    type_hint,
+)
+from corral.catalog.loader.suggestions import UnknownName
 
 # Fields that AWS's answer does not have; their sources are in the head of instances.toml.
 NOT_IN_THE_ANSWER = ("sockets", "source")
-# What AWS's answer has wrong: type, field, what it says, what is right, and why.
+# Errors in AWS's data: type, field, AWS's value, the right one, and why.
 WRONG_IN_THE_ANSWER = (
     ("trn2.3xlarge", "accelerator.memory_mib", 524288, 98304, "AWS Neuron documentation: 96 GiB a chip"),
     ("trn2.48xlarge", "accelerator.memory_mib", 524288, 98304, "AWS Neuron documentation: 96 GiB a chip, 1,536 in all"),
@@ -42,7 +49,7 @@ LINKS = {
     "trn1n.32xlarge": ("NeuronLink-v2", 768),
     "trn2.48xlarge": ("NeuronLink-v3", 1280),
 }
-# Types of our families that the catalogue leaves out, each with its reason.
+# Types of our families that the catalog leaves out, each with its reason.
 BARE_METAL = "bare metal is left out, which boots too slowly for a queue that grows and shrinks"
 TOO_SMALL = "sizes of 2 GiB or less are left out, in which neither a head nor a node runs"
 LEFT_OUT = {
@@ -59,7 +66,7 @@ LEFT_OUT = {
 }
 
 
-def as_aws_says(name: str) -> dict[str, Any]:
+def values_of_aws(name: str) -> dict[str, Any]:
     """The row that DescribeInstanceTypes gives for this type, right or wrong."""
     answer = aws_dumps.described(name)
     network, processor, ebs = answer["NetworkInfo"], answer["VCpuInfo"], answer["EbsInfo"]["EbsOptimizedInfo"]
@@ -72,7 +79,7 @@ def as_aws_says(name: str) -> dict[str, Any]:
         "cores": processor["DefaultCores"],
         "threads_per_core": processor["DefaultThreadsPerCore"],
         "memory_mib": answer["MemoryInfo"]["SizeInMiB"],
-        "accelerator": accelerator_as_aws_says(name),
+        "accelerator": accelerator_of_aws(name),
         "network_cards": tuple(
             {
                 "index": card["NetworkCardIndex"],
@@ -94,7 +101,7 @@ def as_aws_says(name: str) -> dict[str, Any]:
     }
 
 
-def accelerator_as_aws_says(name: str) -> dict[str, Any] | None:
+def accelerator_of_aws(name: str) -> dict[str, Any] | None:
     """AWS's figures of a GPU or a Neuron device, and this file's of their link."""
     answer, (link, gb_per_s) = aws_dumps.described(name), LINKS.get(name, (None, 0))
     devices = [("nvidia", gpu) for gpu in answer.get("GpuInfo", {}).get("Gpus", [])]
@@ -127,12 +134,12 @@ def flat(row: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", instance_types())
-def test_a_row_is_what_aws_says_but_for_what_it_has_wrong(name: str) -> None:
-    row, said = flat(asdict(instance_types()[name])), flat(as_aws_says(name))
+def test_a_row_is_what_aws_states_but_for_what_it_has_wrong(name: str) -> None:
+    row, of_aws = flat(asdict(instance_types()[name])), flat(values_of_aws(name))
     differences = [
-        (name, field, said.get(field), row[field])
+        (name, field, of_aws.get(field), row[field])
         for field in row
-        if field not in NOT_IN_THE_ANSWER and row[field] != said.get(field)
+        if field not in NOT_IN_THE_ANSWER and row[field] != of_aws.get(field)
     ]
     assert differences == [tuple(wrong[:4]) for wrong in WRONG_IN_THE_ANSWER if wrong[0] == name]
 
@@ -173,8 +180,8 @@ def test_a_type_is_left_out_for_the_reason_that_is_given(name: str) -> None:
     assert LEFT_OUT[name] == reason
 
 
-def test_the_catalogue_says_why_types_are_left_out() -> None:
-    assert left_out() == LEFT_OUT
+def test_the_catalog_states_why_types_are_left_out() -> None:
+    assert excluded_types() == LEFT_OUT
 
 
 def test_every_type_boots_every_image_profile() -> None:
@@ -210,10 +217,14 @@ def test_a_p5_has_32_cards() -> None:
 
 
 def test_every_type_with_efa_takes_interfaces_without_an_address() -> None:
-    assert [row.name for row in instance_types().values() if row.efa_only != (row.efa_maximum > 0)] == []
+    def takes_efa_only(row: InstanceType) -> bool:
+        return any("efa-only" in card.interface_types for card in row.network_cards)
+
+    types = instance_types().values()
+    assert [row.name for row in types if takes_efa_only(row) != (row.efa_maximum > 0)] == []
 
 
-def test_neuron_devices_are_told_from_gpus() -> None:
+def test_neuron_devices_are_reported_from_gpus() -> None:
     neuron = [r.name for r in instance_types().values() if r.accelerator and r.accelerator.vendor is Vendor.NEURON]
     assert neuron == ["trn1.2xlarge", "trn1.32xlarge", "trn1n.32xlarge", "trn2.3xlarge", "trn2.48xlarge"]
 
@@ -263,7 +274,8 @@ def test_types_are_sorted_by_name() -> None:
         ("p5", "p5 is a family, which has p5.48xlarge, p5.4xlarge"),
         (
             "quantum.9",
-            "known families are c7i, g5, g6, g6e, m6i, m7i, p3dn, p4d, p4de, p5, p5e, p5en, p6-b200, p6-b300, r7i, t3,"
+            "available families are c7i, g5, g6, g6e, m6i, m7i, p3dn, p4d, p4de, p5, p5e, p5en, p6-b200,"
+            " p6-b300, r7i, t3,"
             " trn1, trn1n, trn2",
         ),
     ],
@@ -272,11 +284,11 @@ def test_an_unknown_type_is_answered_with(name: str, hint: str) -> None:
     assert type_hint(name, instance_types()) == hint
 
 
-def test_a_type_that_is_not_found_says_so_with_the_hint() -> None:
+def test_a_type_that_is_not_found_is_reported_with_the_hint() -> None:
     with pytest.raises(UnknownName) as caught:
         find_instance_type("p4d.24xl")
     assert (str(caught.value), caught.value.nearest[:2]) == (
-        "'p4d.24xl' is not in the catalogue - did you mean 'p4d.24xlarge'?",
+        "'p4d.24xl' is not in the catalog - did you mean 'p4d.24xlarge'?",
         ("p4d.24xlarge", "p4de.24xlarge"),
     )
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from corral.catalog.lustre import find_lustre_deployment, lustre_choices, metadata_iops
-from corral.catalog.names import UnknownName
+from corral.catalog.aws.lustre import find_lustre_deployment, lustre_choices, metadata_iops
+from corral.catalog.loader.suggestions import UnknownName
 
 TYPICAL = [1200, 2400, 3600, 4800, 6000, 7200, 9600, 19200, 38400]
 
@@ -106,32 +106,32 @@ def test_no_burst_is_below_its_baseline() -> None:
     ] == []
 
 
-def test_a_persistent_disk_gives_what_was_asked_for() -> None:
+def test_a_persistent_disk_gives_what_was_requested() -> None:
     persistent = [row for row in lustre_choices() if row.throughput_mbps_per_tib]
     assert [row.name for row in persistent if row.disk_read_mbps_per_tib != row.throughput_mbps_per_tib] == []
 
 
 @pytest.mark.parametrize(
-    ("chosen", "says"),
+    ("chosen", "message"),
     [
         (
             ("PERSISTENT_3", "SSD", None),
-            "'PERSISTENT_3' is not in the catalogue - did you mean 'PERSISTENT_1' or 'PERSISTENT_2'?",
+            "'PERSISTENT_3' is not in the catalog - did you mean 'PERSISTENT_1' or 'PERSISTENT_2'?",
         ),
-        (("SCRATCH_1", "SSD", None), "'SCRATCH_1' is not in the catalogue - did you mean 'SCRATCH_2'?"),
-        (("SCRATCH_2", "SSD", 200), "'SCRATCH_2 SSD 200' is not in the catalogue - there is SCRATCH_2"),
+        (("SCRATCH_1", "SSD", None), "'SCRATCH_1' is not in the catalog - did you mean 'SCRATCH_2'?"),
+        (("SCRATCH_2", "SSD", 200), "'SCRATCH_2 SSD 200' is not in the catalog - there is SCRATCH_2"),
         (
             ("PERSISTENT_2", "SSD", None),
-            "'PERSISTENT_2 SSD' is not in the catalogue - there are PERSISTENT_2 SSD 125, PERSISTENT_2 SSD 250,"
+            "'PERSISTENT_2 SSD' is not in the catalog - there are PERSISTENT_2 SSD 125, PERSISTENT_2 SSD 250,"
             " PERSISTENT_2 SSD 500, PERSISTENT_2 SSD 1000",
         ),
     ],
 )
-def test_a_deployment_that_does_not_exist_is_answered_with(chosen: tuple[str, str, int | None], says: str) -> None:
+def test_a_deployment_that_does_not_exist_is_answered_with(chosen: tuple[str, str, int | None], message: str) -> None:
     deployment_type, storage, throughput = chosen
     with pytest.raises(UnknownName) as caught:
         find_lustre_deployment(deployment_type, storage=storage, throughput_mbps_per_tib=throughput)
-    assert str(caught.value) == says
+    assert str(caught.value) == message
 
 
 def test_metadata_iops_can_be_provisioned_in_these_numbers() -> None:

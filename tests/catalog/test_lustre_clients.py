@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from corral.catalog.images import image_profiles
-from corral.catalog.lustre_clients import lustre_clients
+from corral.catalog.aws.images import image_profiles
+from corral.catalog.aws.lustre_clients import lustre_clients
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from corral.catalog.instances import instance_types
-from corral.catalog.lustre import lustre_choices
-from corral.catalog.offerings import offered_zones
-from corral.catalog.prices import Trust, capacity_block_price, instance_price, service_price
-from corral.catalog.regions import regions
-from corral.catalog.tables import read_csv
+from corral.catalog.aws.instance_types import instance_types
+from corral.catalog.aws.lustre import lustre_choices
+from corral.catalog.aws.prices import Trust, capacity_block_price, instance_price, service_price
+from corral.catalog.aws.regions import regions
+from corral.catalog.aws.zone_offerings import offered_zones
+from corral.catalog.loader.data_files import read_csv
 
 NO_ON_DEMAND_PRICE = ["p5e.48xlarge", "trn2.3xlarge", "trn2.48xlarge"]  # the source has their spot prices alone
 PROPORTIONAL = ("c7i", "m6i", "m7i", "r7i", "t3")  # a size costs what its vCPUs do, in every region

@@ -1,4 +1,4 @@
-"""Calling the command line as users do: a process of its own, with an environment that holds nothing by chance."""
+"""Runs the command line as users do: in its own process, with a controlled environment."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ CORRAL = (sys.executable, "-m", "corral.cli")
 
 
 def clean_environment(home: Path | None, **more: str) -> dict[str, str]:
-    """PATH, a home (none for None), and what is given; no account, no box, no colour settings."""
+    """PATH, a home (None: no home) and these variables; no account, no box, no colour settings."""
     kept = {"PATH": os.environ["PATH"], "AWS_EC2_METADATA_DISABLED": "true"}
     return {**kept, **({"HOME": str(home)} if home else {}), **more}
 
 
 def on_terminal(*arguments: str, **environment: str) -> str:
-    """What the command shows on a terminal of 80 columns with these variables set."""
+    """The output of the command on a terminal of 80 columns with these variables."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     environ = clean_environment(HOME, TERM="xterm-256color", **environment)
@@ -40,7 +40,7 @@ def on_terminal(*arguments: str, **environment: str) -> str:
 
 
 def _read(master: int) -> bytes:
-    """What came; nothing when the last process that could write has ended, which Linux tells as an error."""
+    """The bytes read; empty when the last writer has ended, which Linux reports as an error."""
     try:
         return os.read(master, 1 << 16)
     except OSError:
@@ -50,7 +50,7 @@ def _read(master: int) -> bytes:
 def corral(
     *arguments: str, cwd: Path = REPOSITORY, environment: dict[str, str] | None = None, **more: Any
 ) -> subprocess.CompletedProcess[str]:
-    """The finished command, with a home of the tests' own unless another environment is given."""
+    """The completed command; by default with a home for tests."""
     environ = environment if environment is not None else clean_environment(HOME)
     settings = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}
     return subprocess.run([*CORRAL, *arguments], cwd=cwd, env=environ, text=True, check=False, **settings)

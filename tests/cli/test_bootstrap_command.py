@@ -1,4 +1,4 @@
-"""`corral bootstrap` as people type it, on an account that the box is."""
+"""`corral bootstrap` as a command, with the box as the account."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from calls import HOME, clean_environment, corral
 
 import boxes
 from boxes import running_box
-from corral.box.control import BoxStatus
+from corral.box.client import BoxStatus
 
 pytestmark = pytest.mark.box
 ATTACH = "aws iam attach-user-policy --user-name NAME --policy-arn arn:aws:iam::123456789012:policy"
@@ -31,65 +31,65 @@ def in_box(box: BoxStatus) -> tuple[str, str]:
     return "--box-dir", str(box.dir)
 
 
-def test_a_dry_run_shows_all_and_makes_nothing(box: BoxStatus) -> None:
+def test_dry_run_shows_all_steps_and_creates_nothing(box: BoxStatus) -> None:
     done = corral("bootstrap", *in_box(box), "--dry-run")
     names = [one["Name"] for one in boxes.client(box, "s3").list_buckets()["Buckets"]]
-    assert (done.returncode, done.stdout.splitlines()[:7], names) == (
+    assert (done.returncode, done.stdout.splitlines()[:7], "corral-state-123456789012-us-east-1" in names) == (
         0,
         [
-            "to make    bucket corral-state-123456789012-us-east-1",
-            "to make      closed to the public",
-            "to make      keeps old versions",
-            "to make      encrypts what it stores",
-            "to make      refuses plain HTTP",
-            "to make      forgets versions after 90 days",
-            "to make    key alias/corral-state",
+            "to create  bucket corral-state-123456789012-us-east-1",
+            "to create    public access blocked",
+            "to create    versioning",
+            "to create    encryption",
+            "to create    TLS required",
+            "to create    old versions expire after 90 days",
+            "to create  key alias/corral-state",
         ],
-        [],
+        False,
     )
 
 
-def test_where_nobody_can_be_asked_yes_is_needed(box: BoxStatus) -> None:
+def test_yes_is_required_without_a_terminal(box: BoxStatus) -> None:
     done = corral("bootstrap", *in_box(box), "--name", "unasked", stdin=subprocess.DEVNULL)
     assert (done.returncode, done.stderr.splitlines()[0]) == (
         2,
-        "corral: nobody can be asked here, as this is no terminal",
+        "corral: cannot ask for confirmation without a terminal",
     )
 
 
-def test_it_is_made_and_what_to_set_is_told(box: BoxStatus) -> None:
-    done = corral("bootstrap", *in_box(box), "--yes", "--name", "told")
+def test_bootstrap_creates_the_backend_and_prints_the_settings(box: BoxStatus) -> None:
+    done = corral("bootstrap", *in_box(box), "--yes", "--name", "lab")
     assert (done.returncode, done.stdout.splitlines()[0], done.stdout.splitlines()[-11:]) == (
         0,
-        "made       bucket told-123456789012-us-east-1",
+        "created    bucket lab-123456789012-us-east-1",
         [
-            "In your shell, or in your CI's settings:",
-            "  export PULUMI_BACKEND_URL='s3://told-123456789012-us-east-1?region=us-east-1'",
-            "At the top of stacks/base/Pulumi.ENV.yaml and of stacks/cluster/Pulumi.ENV.yaml:",
-            "  secretsprovider: awskms://alias/told?region=us-east-1",
-            "`corral up` then makes the stacks with it; no passphrase is needed. Pulumi adds a line `encryptedkey:`",
-            "to each of the two files: keep it in git.",
-            "To let somebody who is no administrator run corral in us-east-1, all of these:",
-            f"  {ATTACH}/told-deploy-us-east-1-network",
-            f"  {ATTACH}/told-deploy-us-east-1-storage",
-            f"  {ATTACH}/told-deploy-us-east-1-identity",
-            "and to let a role of a pipeline: `aws iam attach-role-policy --role-name NAME --policy-arn ...`.",
+            "Set in your shell or your CI:",
+            "  export PULUMI_BACKEND_URL='s3://lab-123456789012-us-east-1?region=us-east-1'",
+            "Add to the top of stacks/base/Pulumi.ENV.yaml and stacks/cluster/Pulumi.ENV.yaml:",
+            "  secretsprovider: awskms://alias/lab?region=us-east-1",
+            "`corral up` then encrypts the stacks' secrets with this key and needs no passphrase. Pulumi adds a line",
+            "`encryptedkey:` to each file: commit it.",
+            "To let a user without administrator rights run corral in us-east-1, attach all policies:",
+            f"  {ATTACH}/lab-deploy-us-east-1-network",
+            f"  {ATTACH}/lab-deploy-us-east-1-storage",
+            f"  {ATTACH}/lab-deploy-us-east-1-identity",
+            "For the role of a pipeline: `aws iam attach-role-policy --role-name NAME --policy-arn ...`.",
         ],
     )
 
 
-def test_a_second_run_needs_no_yes_and_makes_nothing(box: BoxStatus) -> None:
+def test_second_run_needs_no_yes_and_creates_nothing(box: BoxStatus) -> None:
     corral("bootstrap", *in_box(box), "--yes", "--name", "twice")
     done = corral("bootstrap", *in_box(box), "--name", "twice", "--json")
     found = json.loads(done.stdout)
     assert (done.returncode, found["schema"], {one["outcome"] for one in found["steps"]}) == (
         0,
-        "corral.bootstrap/1",
-        {"was_there"},
+        "corral.bootstrap/2",
+        {"exists"},
     )
 
 
-def test_the_document_says_what_to_set(box: BoxStatus) -> None:
+def test_document_has_the_settings(box: BoxStatus) -> None:
     found = json.loads(corral("bootstrap", *in_box(box), "--dry-run", "--json", "--region", "eu-west-1").stdout)
     assert (found["backend_url"], found["secrets_provider"], found["policies"]) == (
         "s3://corral-state-123456789012-eu-west-1?region=eu-west-1",
@@ -109,11 +109,11 @@ DENIED = "<ErrorResponse><Error><Code>AccessDenied</Code><Message>not authorized
 
 
 class NothingAllowed(BaseHTTPRequestHandler):
-    """Answers as AWS does to somebody who may do nothing: who they are, and no to everything else."""
+    """Answers as AWS does without permissions: the caller's identity, and AccessDenied for everything else."""
 
     def answer(self) -> None:
-        asked = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        if b"GetCallerIdentity" in asked:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        if b"GetCallerIdentity" in body:
             self.write(200, IDENTITY)
         elif self.headers.get("X-Amz-Target"):
             self.write(400, json.dumps({"__type": "AccessDeniedException", "Message": "not authorized"}))
@@ -136,7 +136,7 @@ class NothingAllowed(BaseHTTPRequestHandler):
         return
 
 
-def test_all_that_is_not_allowed_is_told_at_once() -> None:
+def test_all_missing_permissions_are_reported_at_once() -> None:
     with HTTPServer(("127.0.0.1", 0), NothingAllowed) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         keys = {"AWS_ACCESS_KEY_ID": "A", "AWS_SECRET_ACCESS_KEY": "S", "AWS_REGION": "us-east-1"}
@@ -145,13 +145,13 @@ def test_all_that_is_not_allowed_is_told_at_once() -> None:
         server.shutdown()
     assert (done.returncode, done.stderr) == (
         3,
-        "corral: these credentials lack iam:GetPolicy, iam:ListRoles, kms:DescribeKey, s3:GetBucketPolicy,"
+        "corral: the credentials lack iam:GetPolicy, iam:ListRoles, kms:DescribeKey, s3:GetBucketPolicy,"
         " s3:GetBucketPublicAccessBlock, s3:GetBucketVersioning, s3:GetEncryptionConfiguration,"
-        " s3:GetLifecycleConfiguration, s3:ListBucket - ask for them, or let somebody who has them run this\n",
+        " s3:GetLifecycleConfiguration, s3:ListBucket - request them, or have an administrator run this command\n",
     )
 
 
-def test_the_policies_are_printed_for_an_account_that_is_not_asked() -> None:
+def test_policies_are_printed_for_an_account_without_calls() -> None:
     found = json.loads(
         corral("bootstrap", "--print-policy", "--account", "111122223333", "--region", "eu-west-1").stdout
     )
@@ -163,33 +163,33 @@ def test_the_policies_are_printed_for_an_account_that_is_not_asked() -> None:
 
 
 @pytest.mark.parametrize("account", ["12", "1234567890123", "11112222333x", "1111-2222-3333", ""])
-def test_an_account_that_is_none_is_wrong_input(account: str) -> None:
+def test_invalid_account_is_wrong_input(account: str) -> None:
     done = corral("bootstrap", "--print-policy", f"--account={account}", "--region", "eu-west-1")
-    assert (done.returncode, done.stderr) == (2, f"corral: --account {account}: an account has 12 digits\n")
+    assert (done.returncode, done.stderr) == (2, f"corral: --account {account}: an account number has 12 digits\n")
 
 
 @pytest.mark.parametrize("name", ["Corral", "a b", "-x", "x" * 40])
-def test_a_name_that_no_bucket_may_have_is_wrong_input(name: str) -> None:
+def test_invalid_bucket_name_is_wrong_input(name: str) -> None:
     done = corral("bootstrap", f"--name={name}", "--region", "us-east-1", "--dry-run")
-    assert (done.returncode, done.stderr.startswith(f"corral: --name {name}: small letters")) == (2, True)
+    assert (done.returncode, done.stderr.startswith(f"corral: --name {name}: invalid prefix")) == (2, True)
 
 
-def test_an_unknown_region_is_told_with_the_nearest() -> None:
+def test_unknown_region_is_reported_with_a_suggestion() -> None:
     done = corral("bootstrap", "--region", "us-est-1")
     assert (done.returncode, done.stderr) == (
         2,
-        "corral: 'us-est-1' is not in the catalogue - did you mean 'us-east-1' or 'us-west-1'?\n",
+        "corral: 'us-est-1' is not in the catalog - did you mean 'us-east-1' or 'us-west-1'?\n",
     )
 
 
-def test_without_credentials_nothing_begins(tmp_path: Path) -> None:
+def test_missing_credentials_are_reported(tmp_path: Path) -> None:
     done = corral("bootstrap", "--region", "us-east-1", environment=clean_environment(tmp_path))
     assert (done.returncode, done.stderr.partition(" - ")[0]) == (3, "corral: no AWS credentials were found")
 
 
-def test_without_a_region_it_is_asked_for() -> None:
+def test_missing_region_is_reported() -> None:
     done = corral("bootstrap", environment=clean_environment(HOME))
     assert (done.returncode, done.stderr) == (
         2,
-        "corral: no region is known - name one with --region, or set AWS_REGION\n",
+        "corral: no AWS region is configured - add --region or set AWS_REGION\n",
     )

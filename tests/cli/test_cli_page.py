@@ -14,52 +14,54 @@ import pytest
 import typer
 from calls import REPOSITORY, corral
 
-from corral.box.faults.listing import documents
+from corral.box.api.service_quotas import row
+from corral.box.faults.describe import fault_documents
 from corral.box.faults.records import NoCapacity
-from corral.box.quotas import row
-from corral.catalog.quotas import find_quota
+from corral.catalog.aws.quota_defaults import find_quota
 from corral.cli.app import build
-from corral.cli.box_quota import quotas_document
-from corral.cli.front_page import ENTRIES
-from corral.engine.extend import ExtendResult
-from corral.engine.stack import StackResult
-from corral.engine.up import UpResult
-from corral.engine.upgrade import Move, UpgradeResult
-from corral.forecast.buy import rent_or_buy
-from corral.forecast.capacity import Supply
-from corral.forecast.cost import forecast_cost
-from corral.forecast.limits import Limit
-from corral.forecast.money import Sum, Usd
-from corral.forecast.notes import notes
-from corral.forecast.training.validation import Table, compare, shipped_runs
-from corral.inventory.findings import Findings
-from corral.inventory.leftovers import Leftover
+from corral.cli.commands.box.quota import quotas_document
+from corral.cli.help_page import ENTRIES
+from corral.engine.lifecycle.extend import ExtendResult
+from corral.engine.lifecycle.up import UpResult
+from corral.engine.lifecycle.upgrade import ImageUpgrade, UpgradeResult
+from corral.engine.pulumi.stack import StackResult
+from corral.forecast.cost.budget_limits import CostLimit
+from corral.forecast.cost.cost_range import Sum, Usd
+from corral.forecast.cost.environment_cost import forecast_cost
+from corral.forecast.cost.pool_capacity import MarketCapacity
+from corral.forecast.cost.rent_vs_buy import compare_rent_vs_buy
+from corral.forecast.published.speed_validation import PublishedTable, compare_speeds, shipped_runs
+from corral.forecast.warnings import plan_warnings
+from corral.inventory.cleanup_report import CleanupFindings
+from corral.inventory.orphans import Orphan
+from corral.inventory.resources import AwsResource, ResourceKind
 from corral.inventory.status import find_status
-from corral.inventory.things import Kind, Thing
-from corral.model.head import HeadJob, HeadState, Keeping, NodeGroup, RestingOffer
-from corral.model.markets import Market
-from corral.render.directory import FileChange
-from corral.report.accelerators import accelerators_document
-from corral.report.buy import buy_document
-from corral.report.changes import changes_document
-from corral.report.doctor import Finding, Purpose, doctor_document
-from corral.report.documents import plan_document
-from corral.report.leftovers import leftovers_document
-from corral.report.spent.compared import Beside, Comparison
-from corral.report.spent.document import timeline_document
-from corral.report.status import status_document
-from corral.report.validation import validation_document
-from corral.spec.buy_files import read_purchase
-from corral.spec.files import read_environment
-from small_life import drawn, took
+from corral.model.enums import Market
+from corral.model.head_report import AutoscalerStatus, HeadJob, HeadStatus, NodeGroup, OfferBackoff
+from corral.render.output_dir import FileChange
+from corral.report.account.cleanup_view import cleanup_document
+from corral.report.account.status_view import status_document
+from corral.report.doctor_view import DoctorFinding, Purpose, doctor_document
+from corral.report.plan.plan_json import plan_document
+from corral.report.plan.render_changes import changes_document
+from corral.report.run.accelerator_table import accelerators_document
+from corral.report.run.rent_vs_buy_view import buy_document
+from corral.report.run.validation_view import validation_document
+from corral.report.usage.forecast_vs_actual import ForecastComparison, ForecastRow
+from corral.report.usage.usage_json import timeline_document
+from corral.spec.yaml.buy_files import read_purchase
+from corral.spec.yaml.stack_files import read_environment
+from small_history import history_timeline, history_usage
 from worked_example import BASE, CLUSTER, RoundPrices
 
 PAGE = (REPOSITORY / "docs" / "cli.md").read_text()
 SHAPES = dict(re.findall(r"<!-- shape: (\S+) -->\n```json\n(.*?)\n```", PAGE, re.DOTALL))
 OWN = {"corral:base": "dev", "corral:cluster": "dev", "Name": "x"}
-NODE = Thing(kind=Kind.INSTANCE, id="i-1", tags={**OWN, "corral:queue": "train", "corral:nodes": "train-1"})
-HEAD = Thing(kind=Kind.INSTANCE, id="i-0", tags=OWN, since=datetime(2026, 11, 21, tzinfo=UTC))
-SLURM = HeadState(
+NODE = AwsResource(
+    kind=ResourceKind.INSTANCE, id="i-1", tags={**OWN, "corral:queue": "train", "corral:nodes": "train-1"}
+)
+HEAD = AwsResource(kind=ResourceKind.INSTANCE, id="i-0", tags=OWN, since=datetime(2026, 11, 21, tzinfo=UTC))
+SLURM = HeadStatus(
     at=0,
     jobs=(
         HeadJob(
@@ -77,26 +79,26 @@ SLURM = HeadState(
     ),
     running=0,
     waiting=1,
-    resting=(RestingOffer(offer="train-spot", until=9, kind="no capacity", why="x"),),
-    stopped=(),
+    backoffs=(OfferBackoff(offer="train-spot", until=9, kind="no capacity", why="x"),),
+    disabled_queues=(),
     nodes=(NodeGroup(queue="train", state="idle", nodes="train-1", count=1),),
-    keeper=Keeping(runs=False, turned=0, start="x", log="x"),
+    autoscaler=AutoscalerStatus(is_running=False, last_cycle=0, start_command="x", log_command="x"),
 )
-HOME = Thing(kind=Kind.HOME, id="fs-1", tags=OWN, size_gib=1)
+HOME = AwsResource(kind=ResourceKind.HOME, id="fs-1", tags=OWN, size_gib=1)
 
 
 def plan() -> Any:
     prices = RoundPrices()
-    limit = Limit(field="usd_per_hour_max", usd=50.0, cost=Sum(usd=Usd(1, 80)), refusal="x")
+    limit = CostLimit(field="usd_per_hour_max", usd=50.0, cost=Sum(usd=Usd(1, 80)), refusal="x")
     cost = forecast_cost(BASE, CLUSTER, prices)
-    return plan_document(BASE, CLUSTER, cost, notes(BASE, CLUSTER, prices), [limit], bought())
+    return plan_document(BASE, CLUSTER, cost, plan_warnings(BASE, CLUSTER, prices), [limit], rent_vs_buy())
 
 
-def bought() -> Any:
+def rent_vs_buy() -> Any:
     environment = read_environment(REPOSITORY, "train")
     purchase = read_purchase(REPOSITORY / "examples/buy/h100.yaml", environment)
-    supply = Supply(market=Market.ON_DEMAND, most=16, usd_per_node_hour=Usd(50, 50), source="x")
-    return buy_document(rent_or_buy(purchase, (supply,)))
+    supply = MarketCapacity(market=Market.ON_DEMAND, most=16, usd_per_node_hour=Usd(50, 50), source="x")
+    return buy_document(compare_rent_vs_buy(purchase, (supply,)))
 
 
 def status() -> Any:
@@ -105,16 +107,18 @@ def status() -> Any:
     return status_document(find_status([*priced, HOME], "dev", "dev", "us-east-1", ends, RoundPrices()), SLURM)
 
 
-def lived() -> Any:
-    row = Beside(what="days", low=9.6, high=11.8, least=0.1, most=0.1)
-    against = Comparison(job_id="7", name="fit", done=True, nodes=2, planned=16, markets=("spot",), rows=(row,))
-    return timeline_document(drawn(), took(), against)
+def timeline() -> Any:
+    row = ForecastRow(what="days", low=9.6, high=11.8, least=0.1, most=0.1)
+    against = ForecastComparison(
+        job_id="7", name="fit", completed=True, nodes=2, planned=16, markets=("spot",), rows=(row,)
+    )
+    return timeline_document(history_timeline(), history_usage(), against)
 
 
-def sweep() -> Any:
-    left = (Leftover(thing=replace(HOME, kind=Kind.VOLUME), reason="cluster dev is not up"),)
-    found = Findings(region="us-east-1", backend="file:///", leftovers=left, foreign=(), kept=(HOME,))
-    return leftovers_document([found], lambda region: RoundPrices())
+def cleanup() -> Any:
+    left = (Orphan(resource=replace(HOME, kind=ResourceKind.VOLUME), reason="cluster dev is not up"),)
+    found = CleanupFindings(region="us-east-1", backend="file:///", orphans=left, foreign=(), retained=(HOME,))
+    return cleanup_document([found], lambda region: RoundPrices())
 
 
 def render() -> Any:
@@ -122,7 +126,7 @@ def render() -> Any:
 
 
 def doctor() -> Any:
-    return doctor_document([Finding(name="Pulumi", found=None, needed_for=(Purpose.AWS,), fix="get it")])
+    return doctor_document([DoctorFinding(name="Pulumi", found=None, needed_for=(Purpose.AWS,), fix="get it")])
 
 
 def box() -> Any:
@@ -131,8 +135,8 @@ def box() -> Any:
 
 def faults() -> Any:
     now = datetime(2026, 11, 21, 12)
-    shown = documents([NoCapacity(room=1)], (), now)
-    return {"schema": "corral.faults/1", "faults": shown}
+    shown = fault_documents([NoCapacity(remaining=1)], (), now)
+    return {"schema": "corral.faults/2", "faults": shown}
 
 
 def quotas() -> Any:
@@ -141,7 +145,7 @@ def quotas() -> Any:
 
 
 def upgrade() -> Any:
-    move = Move(key="image", profile="ubuntu-24.04-dlami", pinned="ami-1", newest="ami-2")
+    move = ImageUpgrade(key="image", profile="ubuntu-24.04-dlami", pinned="ami-1", newest="ami-2")
     return UpgradeResult(
         moved=(move,), up=UpResult(stacks={"base": StackResult(), "cluster": StackResult()})
     ).to_document()
@@ -153,7 +157,7 @@ def extend() -> Any:
 
 
 def validation() -> Any:
-    return validation_document(compare(shipped_runs()), Table.FIRST.file)
+    return validation_document(compare_speeds(shipped_runs()), PublishedTable.FIRST.file)
 
 
 def accelerators() -> Any:
@@ -161,24 +165,24 @@ def accelerators() -> Any:
 
 
 REAL: dict[str, Callable[[], Any]] = {
-    "corral.plan/1": plan,
+    "corral.plan/2": plan,
     "corral.render/1": render,
-    "corral.status/1": status,
-    "corral.timeline/1": lived,
+    "corral.status/2": status,
+    "corral.timeline/2": timeline,
     "corral.extend/1": extend,
-    "corral.sweep/1": sweep,
-    "corral.box/1": box,
-    "corral.faults/1": faults,
+    "corral.cleanup/2": cleanup,
+    "corral.box/2": box,
+    "corral.faults/2": faults,
     "corral.quotas/1": quotas,
-    "corral.doctor/1": doctor,
+    "corral.doctor/2": doctor,
     "corral.upgrade-image/1": upgrade,
     "corral.forecast-validation/1": validation,
-    "corral.accelerators/1": accelerators,
+    "corral.accelerators/2": accelerators,
 }
 
 
 def keys(shown: Any, real: Any, where: str = "") -> Iterator[str]:
-    """Where the keys differ. An empty list or object on the page stands for one that is described elsewhere."""
+    """The paths where keys differ. An empty list or object on the page is described elsewhere."""
     if isinstance(shown, dict) and shown and isinstance(real, dict):
         yield from (f"{where}.{key}" for key in sorted(shown.keys() ^ real.keys()))
         for key in shown.keys() & real.keys():
@@ -188,7 +192,7 @@ def keys(shown: Any, real: Any, where: str = "") -> Iterator[str]:
 
 
 @pytest.mark.parametrize("shape", REAL)
-def test_document_on_the_page_has_the_keys_of_the_real_one(shape: str) -> None:
+def test_document_on_the_page_has_the_keys_of_the_command(shape: str) -> None:
     real = REAL[shape]()
     assert (real["schema"], list(keys(json.loads(SHAPES[shape]), real))) == (shape, [])
 
@@ -227,11 +231,11 @@ def test_every_option_of_a_command_is_in_its_section(name: str, command: Any) ->
 
 
 def test_exit_codes_of_the_page_are_those_of_the_commands() -> None:
-    from corral.cli.failure import ExitCode
+    from corral.cli.support.exit_codes import ExitCode
 
     assert {int(code) for code in re.findall(r"^\| (\d+) \|", PAGE, re.MULTILINE)} == {int(code) for code in ExitCode}
 
 
-def test_real_plan_is_what_the_page_says(tmp_path: Path) -> None:
+def test_plan_document_matches_the_page(tmp_path: Path) -> None:
     real = json.loads(corral("plan", "dev", "--json").stdout)
-    assert list(keys(json.loads(SHAPES["corral.plan/1"]), real)) == []
+    assert list(keys(json.loads(SHAPES["corral.plan/2"]), real)) == []

@@ -1,4 +1,4 @@
-"""The tree of commands: help, examples, version, completion, and what is loaded for which command."""
+"""The command tree: help, examples, version, completion, and the modules that a command loads."""
 
 import re
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from calls import REPOSITORY, clean_environment, corral, on_terminal
 
-from corral.cli.front_page import ENTRIES
+from corral.cli.help_page import ENTRIES
 
 BOX = ("start", "stop", "status", "env", "reset", "quota")
 COMMANDS = [*((name,) for name in ENTRIES), *(("box", name) for name in BOX)]
@@ -23,7 +23,7 @@ def test_front_page_fits_eighty_columns() -> None:
     assert max(len(line) for line in corral("--help").stdout.splitlines()) <= 80
 
 
-def test_short_and_long_help_are_one() -> None:
+def test_short_and_long_help_options_are_equal() -> None:
     assert corral("-h").stdout == corral("--help").stdout
 
 
@@ -38,12 +38,12 @@ def test_version_is_that_of_the_package() -> None:
     assert corral("--version").stdout == "corral 0.1.0\n"
 
 
-def test_mistyped_command_is_told_with_the_nearest() -> None:
+def test_mistyped_command_is_reported_with_a_suggestion() -> None:
     done = corral("plam", "dev")
     assert (done.returncode, done.stderr.splitlines()[-1]) == (2, "Error: No such command 'plam'. Did you mean 'plan'?")
 
 
-def test_no_command_is_wrong_input_and_shows_the_page() -> None:
+def test_missing_command_is_wrong_input_and_shows_the_help_page() -> None:
     done = corral()
     assert (done.returncode, "\nThis machine\n" in done.stderr + done.stdout) == (2, True)
 
@@ -57,7 +57,7 @@ def test_terminal_shows_styles(command: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("command", [(), *COMMANDS], ids=" ".join)
-def test_no_help_page_has_styles_under_no_color(command: tuple[str, ...]) -> None:
+def test_help_page_has_no_styles_under_no_color(command: tuple[str, ...]) -> None:
     assert STYLES.findall(on_terminal(*command, "--help", NO_COLOR="1")) == []
 
 
@@ -66,7 +66,7 @@ def test_no_help_page_has_styles_under_no_color(command: tuple[str, ...]) -> Non
     [("plan", "dev"), ("doctor",), ("plam",), ("plan", "deb"), ("render", "dev", "--out", "/sys/x")],
     ids=" ".join,
 )
-def test_no_output_has_styles_under_no_color(command: tuple[str, ...]) -> None:
+def test_output_has_no_styles_under_no_color(command: tuple[str, ...]) -> None:
     assert STYLES.findall(on_terminal(*command, NO_COLOR="1")) == []
 
 
@@ -81,7 +81,7 @@ def complete(words: str) -> list[str]:
 
 
 def test_commands_are_completed_without_loading_them() -> None:
-    assert complete("corral s") == ["schema", "status", "ssh-config", "sweep"]
+    assert complete("corral s") == ["schema", "status", "ssh-config"]
 
 
 @pytest.mark.parametrize("command", ["plan", "connect"])

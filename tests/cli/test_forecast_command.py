@@ -1,4 +1,4 @@
-"""`corral forecast validate` as a command: what it prints, what it says of bad tables."""
+"""`corral forecast` as a command: its output, and errors of invalid tables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from calls import REPOSITORY, corral
 SHIPPED = REPOSITORY / "modules" / "corral" / "catalog" / "data" / "training_runs.csv"
 
 
-def test_the_errors_in_sum_are_shown() -> None:
+def test_error_summary_is_shown() -> None:
     shown = corral("forecast", "validate").stdout
     assert [line.split()[0] for line in shown.splitlines() if line.startswith("  all ")] == ["all"]
     assert "dense, 16 bits" in shown
@@ -21,7 +21,7 @@ def test_the_document_has_every_run() -> None:
     assert (document["schema"], len(document["rows"])) == ("corral.forecast-validation/1", 103)
 
 
-def test_rows_of_a_file_are_those_that_are_shipped(tmp_path: Path) -> None:
+def test_rows_of_a_file_are_read_like_shipped_ones(tmp_path: Path) -> None:
     own, shipped = (
         json.loads(corral("forecast", "validate", *rows, "--json").stdout) for rows in (("--rows", str(SHIPPED)), ())
     )
@@ -34,19 +34,19 @@ def test_a_bad_table_is_wrong_input(tmp_path: Path) -> None:
     done = corral("forecast", "validate", "--rows", str(file))
     assert done.returncode == 2
     assert done.stderr == (
-        "corral: these rows are left out, the others are predicted:\n"
-        f"{file}:5: layers (column 5): 'many' is no whole number from 1 to 1,000,000,000\n"
+        "corral: these rows were skipped:\n"
+        f"{file}:5: layers (column 5): 'many' is not a whole number from 1 to 1,000,000,000\n"
     )
 
 
-def test_what_can_be_read_of_a_bad_table_is_predicted(tmp_path: Path) -> None:
+def test_valid_rows_of_a_bad_table_are_predicted(tmp_path: Path) -> None:
     file = tmp_path / "runs.csv"
     file.write_text(SHIPPED.read_text().replace(",24,2304,9216,", ",many,2304,9216,", 1))
     document = json.loads(corral("forecast", "validate", "--rows", str(file), "--json").stdout)
     assert len(document["rows"]) == 102
 
 
-def test_a_row_that_no_machine_can_have_run_is_told_and_the_others_predicted(tmp_path: Path) -> None:
+def test_impossible_row_is_reported_and_the_others_predicted(tmp_path: Path) -> None:
     file = tmp_path / "runs.csv"
     text = SHIPPED.read_text()
     line = next(line for line in text.splitlines() if line.startswith("mpt-7b-A100-40-128-2048,"))
@@ -60,7 +60,7 @@ def test_a_row_that_no_machine_can_have_run_is_told_and_the_others_predicted(tmp
     )
 
 
-def test_a_table_of_which_nothing_can_be_read_shows_nothing(tmp_path: Path) -> None:
+def test_table_without_valid_rows_prints_no_table(tmp_path: Path) -> None:
     file = tmp_path / "runs.csv"
     lines = [line for line in SHIPPED.read_text().splitlines() if not line.startswith("#")][:2]
     file.write_text("\n".join(lines).replace(",24,2304,9216,", ",many,2304,9216,", 1))
@@ -68,21 +68,21 @@ def test_a_table_of_which_nothing_can_be_read_shows_nothing(tmp_path: Path) -> N
     assert (done.returncode, done.stdout) == (2, "")
 
 
-def test_rows_and_a_shipped_table_are_not_taken_together() -> None:
+def test_rows_and_table_options_exclude_each_other() -> None:
     done = corral("forecast", "validate", "--rows", str(SHIPPED), "--table", "first")
     assert (done.returncode, done.stdout, done.stderr) == (
         2,
         "",
-        "corral: --rows and --table first both say which runs: give one of them\n",
+        "corral: --rows and --table first exclude each other: give one of them\n",
     )
 
 
-def test_a_file_that_is_not_there_is_wrong_input(tmp_path: Path) -> None:
+def test_missing_file_is_wrong_input(tmp_path: Path) -> None:
     done = corral("forecast", "validate", "--rows", str(tmp_path / "no.csv"))
     assert (done.returncode, "Traceback" in done.stderr) == (2, False)
 
 
-def test_what_is_no_text_is_wrong_input(tmp_path: Path) -> None:
+def test_binary_file_is_wrong_input(tmp_path: Path) -> None:
     file = tmp_path / "runs.csv"
     file.write_bytes(b"\xff\xfe\x00")
     assert corral("forecast", "validate", "--rows", str(file)).returncode == 2
@@ -96,7 +96,7 @@ def test_accelerators_are_shown_with_the_types_that_have_them() -> None:
     ]  # fmt: skip
 
 
-def test_what_nobody_can_provision_is_marked() -> None:
+def test_accelerators_that_cannot_be_provisioned_are_marked() -> None:
     document = json.loads(corral("forecast", "accelerators", "--json").stdout)
     known = {row["name"]: row["provisionable"] for row in document["accelerators"]}
     assert [known[name] for name in ("H100-80", "Trainium1", "TPUv5p", "Gaudi3", "CS-3", "Bow-IPU")] == [
@@ -104,7 +104,7 @@ def test_what_nobody_can_provision_is_marked() -> None:
     ]  # fmt: skip
 
 
-def test_a_figure_without_a_source_is_left_out() -> None:
+def test_figure_without_a_source_is_omitted() -> None:
     document = json.loads(corral("forecast", "accelerators", "--json").stdout)
     (cs3,) = (row for row in document["accelerators"] if row["name"] == "CS-3")
     assert (cs3["peak_tflops"], cs3["memory_gib"]) == ({"16": None, "8": None, "4": None}, 44.0)

@@ -1,4 +1,4 @@
-"""What messages and pages tell people to type exists: every `make X` is a target of the Makefile."""
+"""Every `make X` in messages and pages is a target of the Makefile."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from calls import REPOSITORY
 PAGES = (*REPOSITORY.glob("modules/**/*.py"), *REPOSITORY.glob("docs/**/*.md"), *REPOSITORY.glob("*.md"))
 
 
-def test_every_target_that_is_named_is_there() -> None:
+def test_every_named_target_exists() -> None:
     makefile = (REPOSITORY / "Makefile").read_text()
     targets = set(re.findall(r"^([a-z][a-z-]*):", makefile, re.MULTILINE))
     named = {

@@ -1,4 +1,4 @@
-"""`corral schema`: on stdout, as files, and what an editor takes from it."""
+"""`corral schema`: on stdout, as files, and as editors use it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_the_schema_of_a_file_is_printed(word: str, project: str) -> None:
     assert json.loads(corral("schema", word).stdout) == json_schema(project)  # type: ignore[arg-type]
 
 
-def test_both_are_written_into_a_directory(tmp_path: Path) -> None:
+def test_both_schemas_are_written_into_a_directory(tmp_path: Path) -> None:
     corral("schema", "--out", str(tmp_path / "stacks"))
     written = {file.name: json.loads(file.read_text())["title"] for file in (tmp_path / "stacks").iterdir()}
     assert written == {
@@ -40,7 +40,7 @@ def test_both_are_written_into_a_directory(tmp_path: Path) -> None:
     }
 
 
-def test_one_alone_is_written(tmp_path: Path) -> None:
+def test_one_schema_is_written(tmp_path: Path) -> None:
     done = corral("schema", "cluster", "--out", str(tmp_path))
     assert (done.stdout, [file.name for file in tmp_path.iterdir()]) == (
         f"wrote {tmp_path}/cluster.schema.json\n",
@@ -48,48 +48,48 @@ def test_one_alone_is_written(tmp_path: Path) -> None:
     )
 
 
-def test_the_projects_own_types_are_among_the_names(tmp_path: Path) -> None:
+def test_schema_names_the_projects_own_types(tmp_path: Path) -> None:
     corral("new", str(tmp_path))
-    (tmp_path / "catalogue.toml").write_text(OWN_TYPE)
+    (tmp_path / "catalog.toml").write_text(OWN_TYPE)
     corral("schema", "cluster", "--out", str(tmp_path / "stacks"), "--project", str(tmp_path))
     written = json.loads((tmp_path / "stacks/cluster.schema.json").read_text())
     names = [written["$defs"][one]["properties"]["instance_type"]["enum"] for one in ("HeadSpec", "QueueSpec")]
     assert ["p9.test" in one and "p5.48xlarge" in one for one in names] == [True, True]
 
 
-def test_a_new_project_knows_the_types_of_its_directory(tmp_path: Path) -> None:
-    (tmp_path / "catalogue.toml").write_text(OWN_TYPE)
+def test_schema_of_a_new_project_has_the_types_of_its_directory(tmp_path: Path) -> None:
+    (tmp_path / "catalog.toml").write_text(OWN_TYPE)
     corral("new", str(tmp_path))
     assert '"p9.test"' in (tmp_path / "stacks/cluster.schema.json").read_text()
 
 
-def test_a_catalogue_with_mistakes_is_told(tmp_path: Path) -> None:
+def test_invalid_catalog_is_reported(tmp_path: Path) -> None:
     corral("new", str(tmp_path))
-    (tmp_path / "catalogue.toml").write_text("[instances.x")
+    (tmp_path / "catalog.toml").write_text("[instances.x")
     done = corral("schema", "base", "--project", str(tmp_path))
-    assert (done.returncode, done.stderr.startswith("catalogue.toml: is not TOML: ")) == (2, True)
+    assert (done.returncode, done.stderr.startswith("catalog.toml: is not TOML: ")) == (2, True)
 
 
-def test_outside_of_a_project_the_names_are_the_shipped_ones(tmp_path: Path) -> None:
+def test_schema_outside_of_a_project_has_the_shipped_types(tmp_path: Path) -> None:
     done = corral("schema", "cluster", cwd=tmp_path)
     assert (done.returncode, json.loads(done.stdout)) == (0, json_schema("corral-cluster"))
 
 
-def test_nothing_chosen_is_wrong_input() -> None:
+def test_no_kind_is_wrong_input() -> None:
     done = corral("schema")
     assert (done.returncode, done.stderr) == (
         2,
-        "corral: name one of base, cluster, run and buy, or write the first two with --out DIR\n",
+        "corral: give one of base, cluster, run and buy, or write base and cluster with --out DIR\n",
     )
 
 
-def test_a_directory_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+def test_directory_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     done = corral("schema", "--out", str(tmp_path / "file" / "below"))
     assert (done.returncode, done.stderr) == (1, f"corral: {tmp_path}/file/below: Not a directory\n")
 
 
-def test_a_new_project_has_the_schemas_and_its_files_name_them(tmp_path: Path) -> None:
+def test_new_project_has_schemas_and_files_that_name_them(tmp_path: Path) -> None:
     done = corral("new", str(tmp_path / "mine"))
     stacks = tmp_path / "mine" / "stacks"
     named = [(stacks / one / "Pulumi.dev.yaml").read_text().splitlines()[0] for one in ("base", "cluster")]

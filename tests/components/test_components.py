@@ -1,6 +1,6 @@
-"""What the components register, by Pulumi's own mocks: what the rest of a cluster's life stands on.
+"""The resources that the components register, by Pulumi's own mocks.
 
-That the engine accepts it, and in which order it makes and replaces things, is shown with the real engine.
+Tests with the real engine show that it accepts them, and in which order it creates and replaces them.
 """
 
 import ast
@@ -12,24 +12,24 @@ from typing import Any
 import pulumi
 import pytest
 
-from corral.box.provider.checks import Naming, checked
+from corral.box.provider.property_validation import Autonaming, check_inputs
 from corral.box.provider.tables import RESOURCES
-from corral.components.artefacts import Artefacts, ArtefactsArgs
+from corral.components.bucket import Artefacts, ArtefactsArgs
+from corral.components.budget_and_boundary import Guards, GuardsArgs
+from corral.components.dns_zone import Names, NamesArgs
 from corral.components.files import Archive, Files, FilesArgs
-from corral.components.guards import Guards, GuardsArgs
 from corral.components.head import Head, HeadArgs
 from corral.components.home import Home, HomeArgs
 from corral.components.identity import Identity, IdentityArgs
-from corral.components.lifetime import Pins, PinsArgs, Watch, WatchArgs
 from corral.components.lustre import Lustre, LustreArgs
-from corral.components.names import Names, NamesArgs
-from corral.components.network import Network, NetworkArgs
+from corral.components.pins_and_alarms import Pins, PinsArgs, Watch, WatchArgs
 from corral.components.queues import Queues, QueuesArgs
 from corral.components.security import Security, SecurityArgs
+from corral.components.vpc import Network, NetworkArgs
 from corral.model.cluster import ClusterPlan
 from corral.model.lustre import DataLinkPlan, LustrePlan
 from corral.plan.cluster import plan_cluster
-from corral.spec.files import read_environment
+from corral.spec.yaml.stack_files import read_environment
 from environments import PROJECT, dev_base, dev_cluster
 from recorded import Recorder, record
 
@@ -97,7 +97,7 @@ def test_the_heads_range_is_kept_from_automatic_assignment(network: Recorder) ->
 
 
 def test_the_bucket_is_closed_versioned_and_encrypted_with_the_bases_key() -> None:
-    args = ArtefactsArgs(plan=dev_base(), name="corral-dev", key_arn="arn:key", kept_id=None)
+    args = ArtefactsArgs(plan=dev_base(), name="corral-dev", key_arn="arn:key", retained_id=None)
     recorder = record(lambda: Artefacts("artefacts", args))
     settings = {name: inputs for name, (_, inputs) in recorder.resources.items()}
     rule = settings["artefacts-encryption"]["rules"][0]["applyServerSideEncryptionByDefault"]
@@ -111,7 +111,7 @@ def test_the_bucket_is_closed_versioned_and_encrypted_with_the_bases_key() -> No
 def test_home_has_a_mount_target_in_every_zone() -> None:
     plan = dev_base()
     assert plan.home is not None
-    args = HomeArgs(plan=plan, home=plan.home, vpc_id="vpc-1", subnets=SUBNETS, key_arn="arn:key", kept_id=None)
+    args = HomeArgs(plan=plan, home=plan.home, vpc_id="vpc-1", subnets=SUBNETS, key_arn="arn:key", retained_id=None)
     targets = record(lambda: Home("home", args)).of_type("aws:efs/mountTarget:MountTarget")
     assert {name: target["subnetId"] for name, target in targets.items()} == {
         "home-mount-use1-az1": "subnet-1",
@@ -159,14 +159,14 @@ def test_the_template_of_p4d_holds_five_interfaces(queues: Recorder) -> None:
 
 def test_the_template_of_p4d_with_ena_holds_four_interfaces_with_an_address() -> None:
     environment = read_environment(PROJECT, "dev")
-    wished = environment.cluster.queues[0].model_copy(update={"efa": "with-ena"})
-    plan = plan_cluster(environment.cluster.model_copy(update={"queues": (wished,)}), dev_base())
+    queue = environment.cluster.queues[0].model_copy(update={"efa": "with-ena"})
+    plan = plan_cluster(environment.cluster.model_copy(update={"queues": (queue,)}), dev_base())
     made = record(lambda: Queues("queues", queues_args(plan)))
     table = [(n["networkCardIndex"], n["deviceIndex"], n["interfaceType"]) for n in template(made)["networkInterfaces"]]
     assert table == [(0, 0, "efa"), (1, 1, "efa"), (2, 1, "efa"), (3, 1, "efa")]
 
 
-def test_a_template_places_its_interfaces_in_its_own_zone(queues: Recorder) -> None:
+def test_the_interfaces_of_a_template_are_in_its_own_zone(queues: Recorder) -> None:
     zones = {name: {n["subnetId"] for n in t["networkInterfaces"]} for name, t in queues.of_type(TEMPLATE).items()}
     assert zones == {
         "queues-train-spot-use1-az1": {"subnet-1"},
@@ -176,7 +176,7 @@ def test_a_template_places_its_interfaces_in_its_own_zone(queues: Recorder) -> N
     }
 
 
-def test_a_spot_template_asks_once_and_an_on_demand_one_names_no_market(queues: Recorder) -> None:
+def test_a_spot_template_makes_one_time_requests_and_an_on_demand_one_names_no_market(queues: Recorder) -> None:
     markets = [
         template(queues, f"train-{market}-use1-az1").get("instanceMarketOptions") for market in ("spot", "on-demand")
     ]
@@ -337,10 +337,10 @@ def test_every_argument_of_lustre_is_passed_here(lustre: Recorder, made_by: str,
 
 @pytest.mark.parametrize("token", [LUSTRE, LINK])
 def test_the_box_knows_every_argument_of_lustre(lustre: Recorder, token: str) -> None:
-    naming = Naming(name="fast", seed=b"0" * 8)
-    faults = [checked(RESOURCES[token], inputs, {}, naming, {})[1] for inputs in lustre.of_type(token).values()]
+    naming = Autonaming(name="fast", seed=b"0" * 8)
+    faults = [check_inputs(RESOURCES[token], inputs, {}, naming, {})[1] for inputs in lustre.of_type(token).values()]
     reasons = [fault.reason for found in faults for fault in found]
-    assert [reason for reason in reasons if "does not know" in reason] == []  # the mocks make 4800.0 of 4800
+    assert [reason for reason in reasons if "does not support" in reason] == []  # the mocks make 4800.0 of 4800
 
 
 def test_whom_root_is_goes_to_lustre_with_those_who_stay_root(lustre: Recorder) -> None:

@@ -1,4 +1,4 @@
-"""The desk that tests with the real engine share."""
+"""The command-line session shared by tests with the real engine."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import pytest
 
 from boxes import running_box
-from desks import Desk, furnished
+from cli_session import CliSession, copy_project
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
-    """A desk whose box runs; a module's tests share it and continue from each other's stacks."""
-    place = tmp_path_factory.mktemp("desk")
-    with running_box(place / "box"):
-        yield Desk(project=furnished(place / "project", small=True), box=place / "box")
+def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CliSession]:
+    """A session with a running box. The tests of a module share it and continue from each other's stacks."""
+    directory = tmp_path_factory.mktemp("cli")
+    with running_box(directory / "box"):
+        yield CliSession(project=copy_project(directory / "project", small=True), box=directory / "box")

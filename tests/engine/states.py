@@ -1,4 +1,4 @@
-"""Exported states and engine events in as few words as tests need."""
+"""Builders of exported states and engine events."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def resource(token: str, name: str, **more: Any) -> dict[str, Any]:
 
 
 def state(*resources: dict[str, Any], creating: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
-    """An exported state with these resources, and creations under way."""
+    """An exported state with these resources and pending creations."""
     pending = [{"type": "creating", "resource": one} for one in creating]
     return {"version": 3, "deployment": {"resources": list(resources), "pending_operations": pending}}
 

@@ -1,19 +1,19 @@
-"""Open jobs and declared runs for the tests of the search and of what a run comes to."""
+"""Open jobs and declared runs for the tests of the layout search and of run forecasts."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
-from corral.catalog.accelerators import find_accelerator
-from corral.catalog.models import find_model
+from corral.catalog.accelerators.accelerators import find_accelerator
+from corral.catalog.accelerators.transformer_models import models
+from corral.forecast.training.interconnect import links_of
 from corral.forecast.training.job import Precision
-from corral.forecast.training.network import machine_of
-from corral.forecast.training.open_job import OpenJob
-from corral.spec.files import Environment, read_environment
-from corral.spec.queues import NodesSpec
-from corral.spec.run import RunSpec
-from corral.spec.run_files import read_run_wishes
+from corral.forecast.training.search_space import OpenJob
+from corral.spec.models.queues import NodesSpec
+from corral.spec.models.run import RunSpec
+from corral.spec.yaml.run_files import try_parse_run
+from corral.spec.yaml.stack_files import Environment, read_environment
 from environments import PROJECT
 
 
@@ -23,8 +23,8 @@ def open_job(
     """On nodes of eight, with 230 GiB of the host's memory for each accelerator."""
     given = {"precision": Precision.BF16, "host_gib": 230.0, **others}
     return OpenJob(
-        shape=find_model(model),
-        machine=machine_of(find_accelerator(accelerator), None),
+        shape=models()[model],
+        machine=links_of(find_accelerator(accelerator), None),
         nodes=nodes,
         per_node=8,
         seq_len=seq_len,
@@ -44,4 +44,4 @@ def environment(instance_type: str = "p5.48xlarge", **queue: Any) -> Environment
 def run(model: str, nodes: int, *, instance_type: str = "p5.48xlarge", efa: str = "auto", **fields: Any) -> RunSpec:
     """A run of this model on so many machines, with sequences of 8192."""
     raw = {"model": model, "nodes": nodes, "tokens": "1T", "sequence_length": 8192, "batch_sequences": 512, **fields}
-    return read_run_wishes(raw, where="run.yaml", environment=environment(instance_type, efa=efa)).checked()
+    return try_parse_run(raw, where="run.yaml", environment=environment(instance_type, efa=efa)).unwrap()

@@ -1,4 +1,4 @@
-"""How often jobs are interrupted: published figures, and what they come to for jobs of other sizes."""
+"""Interruption rates of jobs: published figures, and other job sizes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corral.catalog.names import UnknownName
-from corral.catalog.reliability import Cause, FailureStudy, failure_studies
-from corral.catalog.spot_bands import BANDS, find_spot_band
+from corral.catalog.accelerators.failure_rates import Cause, FailureStudy, failure_studies
+from corral.catalog.aws.spot_interruption_rates import BANDS, find_spot_band
+from corral.catalog.loader.suggestions import UnknownName
 from corral.forecast.interruptions import chance_of_none, machine_interruptions, spot_interruptions
 
 HOUR_S, DAY_S = 3600, 86400
@@ -38,13 +38,13 @@ def test_rsc_1_has_the_published_time_between_failures(accelerators: int, hours:
     assert alone("rsc-1", accelerators) == pytest.approx(hours, rel=0.03)
 
 
-def test_two_thirds_of_interruptions_are_of_the_hardware() -> None:
+def test_two_thirds_of_interruptions_are_hardware_failures() -> None:
     parts = {rate.cause: rate.low_per_h for rate in machine_interruptions(1024).rates}
     assert parts[Cause.HARDWARE] / sum(parts.values()) == pytest.approx(282 / 419)
 
 
 @pytest.mark.parametrize(("accelerators", "hours"), [(8, 47.7 * 24), (1024, 7.9)])
-def test_small_jobs_fail_as_often_as_was_measured(accelerators: int, hours: float) -> None:
+def test_small_jobs_fail_as_often_as_measured(accelerators: int, hours: float) -> None:
     shortest_s = machine_interruptions(accelerators).shortest_mtbf_s
     assert shortest_s == pytest.approx(hours * HOUR_S)
 
@@ -53,7 +53,7 @@ def test_a_job_of_one_accelerator_fails_an_eighth_as_often_as_one_of_eight() -> 
     assert machine_interruptions(1).shortest_mtbf_s == pytest.approx(8 * 47.7 * DAY_S)
 
 
-def test_rates_between_two_measured_sizes_lie_on_their_line_in_logarithms() -> None:
+def test_rates_between_measured_sizes_are_log_log_interpolated() -> None:
     middle = round(math.sqrt(8 * 1024))
     shortest_s = machine_interruptions(middle, studies=[]).shortest_mtbf_s
     assert shortest_s == pytest.approx(math.sqrt(47.7 * 24 * 7.9) * HOUR_S, rel=0.01)
@@ -79,7 +79,7 @@ def test_more_accelerators_are_never_interrupted_less_often(one: int, other: int
     assert high[0] <= high[1] * (1 + 1e-9)  # type: ignore[operator]
 
 
-def test_a_spot_rate_gives_the_share_of_its_band_back_after_a_month() -> None:
+def test_spot_rate_gives_the_share_of_its_band_after_a_month() -> None:
     rate = spot_interruptions(1, find_spot_band("5-10%"))
     assert (1 - chance_of_none(rate.low_per_h, 730), 1 - chance_of_none(rate.high_per_h, 730)) == (
         pytest.approx(0.05),
@@ -96,15 +96,15 @@ def test_the_rarest_band_may_never_interrupt() -> None:
     assert spot_interruptions(16, find_spot_band("<5%")).longest_mtbf_s == math.inf
 
 
-def test_the_last_band_is_taken_to_end_at_one_instance_in_two() -> None:
+def test_last_band_is_assumed_to_end_at_a_half() -> None:
     band = find_spot_band(">20%")
     assert (band.assumed, 1 - chance_of_none(spot_interruptions(1, band).high_per_h, 730)) == (True, pytest.approx(0.5))
 
 
-def test_an_unknown_band_names_those_that_there_are() -> None:
+def test_unknown_band_names_the_known_ones() -> None:
     with pytest.raises(UnknownName, match="<5%, 5-10%, 10-15%, 15-20%, >20%"):
         find_spot_band("often")
 
 
-def test_the_bands_follow_each_other_without_a_gap() -> None:
+def test_bands_have_no_gaps() -> None:
     assert [band.high for band in BANDS[:-1]] == [band.low for band in BANDS[1:]]

@@ -1,4 +1,4 @@
-"""The table of docs/reliability.md that shows what formulas come to is what they come to."""
+"""The computed table of docs/reliability.md matches the formulas."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from corral.forecast.habits import Checkpointing, JobHabits, Recovery
+from corral.forecast.checkpoint_policy import Checkpointing, CheckpointPolicy, Recovery
+from corral.forecast.goodput import RunProgress, progress_range
 from corral.forecast.interruptions import machine_interruptions
-from corral.forecast.reliability import RunCourse, course_range
 
 PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
 DAY_S, HOUR_S, MINUTE_S = 86400, 3600, 60
 RECOVERY = Recovery(detect_s=60, restart_s=540)
-AT_ONCE = JobHabits(checkpointing=Checkpointing(stall_s=30, durable_s=30), recovery=RECOVERY)
-BEHIND = JobHabits(checkpointing=Checkpointing(stall_s=1, durable_s=61), recovery=RECOVERY)
+AT_ONCE = CheckpointPolicy(checkpointing=Checkpointing(stall_s=30, durable_s=30), recovery=RECOVERY)
+BEHIND = CheckpointPolicy(checkpointing=Checkpointing(stall_s=1, durable_s=61), recovery=RECOVERY)
 HEAD = "| accelerators | between interruptions |"
 
 
@@ -30,8 +30,8 @@ def span(seconds: float) -> str:
     return f"{seconds / MINUTE_S:.0f} min"
 
 
-def runs(accelerators: int, habits: JobHabits) -> tuple[RunCourse, RunCourse]:
-    found = course_range(30 * DAY_S, habits, machine_interruptions(accelerators))
+def runs(accelerators: int, policy: CheckpointPolicy) -> tuple[RunProgress, RunProgress]:
+    found = progress_range(30 * DAY_S, policy, machine_interruptions(accelerators))
     return found.worst, found.best
 
 
@@ -49,7 +49,7 @@ def row(accelerators: int) -> str:
 
 
 @pytest.mark.parametrize("line", shown(), ids=lambda line: line.split("|")[1].strip())
-def test_a_row_is_what_is_computed(line: str) -> None:
+def test_rows_of_the_table_are_the_computed_ones(line: str) -> None:
     assert line == row(int(line.split("|")[1].replace(",", "")))
 
 

@@ -1,8 +1,8 @@
-"""Models and runs whose figures are published, for the tests of the forecast of training."""
+"""Models and runs with published figures, for the tests of training forecasts."""
 
 from __future__ import annotations
 
-from corral.catalog.transformer import TransformerModel
+from corral.catalog.accelerators.transformer import TransformerModel
 
 
 def llama(

@@ -1,20 +1,22 @@
-"""What an environment amounts to, from the things that an account shows."""
+"""The status of an environment, from the resources of an account."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from corral.forecast.money import Usd
+from corral.forecast.cost.cost_range import Usd
+from corral.inventory.resources import AwsResource, ResourceKind
 from corral.inventory.status import InstanceGroup, Status, find_status
-from corral.inventory.things import Kind, Thing
 from worked_example import UNPRICED_LUSTRE, RoundPrices
 
 OWN = {"corral:base": "dev", "corral:cluster": "dev"}
 SPOT = {**OWN, "corral:queue": "train", "corral:offer": "train-spot-use1-az1"}
-VPC = Thing(kind=Kind.VPC, id="vpc-1", tags={"corral:base": "dev"})
-NAT = Thing(kind=Kind.NAT_GATEWAY, id="nat-1", tags={"corral:base": "dev"})
-HEAD = Thing(kind=Kind.INSTANCE, id="i-0", tags=OWN, state="running", type="m7i.2xlarge", market="on-demand")
-NODE = Thing(
-    kind=Kind.INSTANCE,
+VPC = AwsResource(kind=ResourceKind.VPC, id="vpc-1", tags={"corral:base": "dev"})
+NAT = AwsResource(kind=ResourceKind.NAT_GATEWAY, id="nat-1", tags={"corral:base": "dev"})
+HEAD = AwsResource(
+    kind=ResourceKind.INSTANCE, id="i-0", tags=OWN, state="running", type="m7i.2xlarge", market="on-demand"
+)
+NODE = AwsResource(
+    kind=ResourceKind.INSTANCE,
     id="i-1",
     tags={**SPOT, "corral:nodes": "train-[1-2]"},
     state="running",
@@ -22,15 +24,17 @@ NODE = Thing(
     market="spot",
     launch_index=0,
 )
-OTHER = Thing(kind=Kind.INSTANCE, id="i-9", tags={"corral:base": "dev", "corral:cluster": "big"}, type="m7i.2xlarge")
+OTHER = AwsResource(
+    kind=ResourceKind.INSTANCE, id="i-9", tags={"corral:base": "dev", "corral:cluster": "big"}, type="m7i.2xlarge"
+)
 ENDS = datetime(2026, 11, 22, 8, tzinfo=UTC)
 
 
-def status(*things: Thing) -> Status:
-    return find_status(things, "dev", "dev", "us-east-1", ENDS, RoundPrices())
+def status(*resources: AwsResource) -> Status:
+    return find_status(resources, "dev", "dev", "us-east-1", ENDS, RoundPrices())
 
 
-def test_nothing_is_not_up() -> None:
+def test_without_resources_an_environment_is_not_up() -> None:
     found = status()
     assert (found.base_is_up, found.cluster_is_up, found.head, found.usd_per_hour.usd) == (
         False,
@@ -92,7 +96,7 @@ def test_cost_now_is_that_of_base_and_cluster() -> None:
 
 
 def test_a_bucket_that_is_not_measured_does_not_make_the_sum_incomplete() -> None:
-    bucket = Thing(kind=Kind.BUCKET, id="b", tags={"corral:base": "dev", "Name": "corral-dev-artefacts"})
+    bucket = AwsResource(kind=ResourceKind.BUCKET, id="b", tags={"corral:base": "dev", "Name": "corral-dev-artefacts"})
     assert status(VPC, NAT, bucket, HEAD).usd_per_hour == status(VPC, NAT, HEAD).usd_per_hour
 
 

@@ -1,6 +1,6 @@
-"""A cluster of machines in a box, as its user and its owner see it, and the claims that every life must keep.
+"""A cluster of machines in a box, as its user and its owner see it, and the claims that hold for every cluster.
 
-Nothing here waits for a time: it waits for what must come.
+Nothing here waits for a fixed time: it waits for a condition.
 """
 
 from __future__ import annotations
@@ -15,21 +15,22 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import boxes
+from boxes import inventory
 from corral.box import control
-from corral.box.vpc.network import Vpc
-from corral.box.vpc.probe import probe
+from corral.box.vpc.capabilities import probe_host
+from corral.box.vpc.virtual_network import Vpc
 from life import Life, begin
 
 ENVIRONMENTS = Path(__file__).parent / "environments"
-UP_IN_S, SOON_S = 180.0, 240.0  # many times what it takes on a machine that does nothing else
-# Appends a line of its own for each time that it has run to its end.
+UP_IN_S, SOON_S = 180.0, 240.0  # many times what an idle machine takes
+# Appends a line each time that the job runs to its end.
 RESULT = 'echo "$SLURM_JOB_ID ${SLURM_RESTART_COUNT:-0} $SLURM_JOB_NODELIST" >> /home/results'
 _ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "BOOT_FAIL", "OUT_OF_MEMORY", "DEADLINE")
-KEEPER = "corral.agent keep"
-# Slurm's own patience, which is minutes: own.conf is the place of an owner's lines. MessageTimeout: until a silent
-# machine is one that does not answer.
+AUTOSCALER = "corral.agent autoscaler"
+# Instead of Slurm's timeouts of minutes, in own.conf as an owner sets them. MessageTimeout: until a silent machine
+# counts as one that does not answer.
 IMPATIENT = "ResumeTimeout=240\\nSuspendTimeout=10\\nSlurmdTimeout=20\\nMessageTimeout=10\\n"
-# What outlives `down --with-base`: the user's data, the accounting's dump and lives among them, and paid blocks.
+# What outlives `down --with-base`: the user's data, with accounting dump and histories, and paid blocks.
 _STAYS = frozenset({"efs/file-system", "kms/key", "s3/bucket", "ec2/capacity-block", "ec2/capacity-reservation"})
 _KEPT = re.compile(r".*/(accounting/[\w-]+\.sql|lives/[\w-]+/[\dTZ-]+\.json)\.gz")
 Found = TypeVar("Found")
@@ -45,7 +46,7 @@ class Cluster:
     # --- its machines
 
     def machines(self) -> list[Any]:
-        """Its instances that begin or run, as EC2 describes them."""
+        """Its pending and running instances, as EC2 describes them."""
         filters = [
             {"Name": "tag:corral:cluster", "Values": [self.name]},
             {"Name": "instance-state-name", "Values": ["pending", "running"]},
@@ -62,20 +63,20 @@ class Cluster:
         return {one["PrivateIpAddress"]: one["InstanceId"] for one in self.machines() if tag(one, "corral:nodes")}
 
     def instance_of(self, node: str) -> str:
-        """The instance that Slurm takes for this node; empty where there is none."""
+        """The instance of this node; empty where there is none."""
         return self.nodes().get(self.node(node)["NodeAddr"], "")
 
     def on(self, instance_id: str | None, *command: str) -> str:
         """What a command printed on a machine; empty where there is no machine, or it failed."""
-        place = control.machines(self.life.box.dir).get(instance_id or "")
-        return Vpc(directory=place).run(instance_id or "", command).stdout.strip() if place else ""
+        directory = control.machines(self.life.box.dir).get(instance_id or "")
+        return Vpc(directory=directory).run(instance_id or "", command).stdout.strip() if directory else ""
 
     def on_head(self, *command: str) -> str:
         """What a command printed on the head."""
         return self.on(self.head(), *command)
 
     def home(self) -> Path:
-        """Where the machines' /home lies on this one."""
+        """The directory on this machine that is /home of its machines."""
         systems = self.life.client("efs").describe_file_systems()["FileSystems"]
         (system,) = (one for one in systems if tag(one, "corral:base") in (self.name, ""))
         return Path(self.life.box.dir) / "machines/file-systems" / system["FileSystemId"]
@@ -85,16 +86,16 @@ class Cluster:
     def submit(self, script: str, *options: str) -> int:
         """A batch job: the script, and then its result."""
         words = ("sbatch", "--parsable", "--chdir=/home", "--output=/home/%j.out", "--open-mode=append", *options)
-        told = self.on_head(*words, f"--wrap={script}\n{RESULT}")
-        assert told.isdecimal(), f"sbatch {options} said {told!r}"
-        return int(told)
+        printed = self.on_head(*words, f"--wrap={script}\n{RESULT}")
+        assert printed.isdecimal(), f"sbatch {options} printed {printed!r}"
+        return int(printed)
 
     def job(self, job: int) -> dict[str, str]:
-        """What Slurm says of a job."""
+        """A job's fields in Slurm."""
         return _fields(self.on_head("scontrol", "--oneliner", "show", "job", str(job)))
 
     def node(self, node: str) -> dict[str, str]:
-        """What Slurm says of a node."""
+        """A node's fields in Slurm."""
         return _fields(self.on_head("scontrol", "--oneliner", "show", "node", node))
 
     def states(self) -> dict[str, str]:
@@ -107,24 +108,24 @@ class Cluster:
         return self.until(lambda: (held := self.job(job)).get("JobState") == "RUNNING" and held["NodeList"])
 
     def end(self, job: int, seconds: float = SOON_S) -> tuple[str, str]:
-        """How a job ended, and how often it had started again."""
+        """A job's final state, and how often it restarted."""
         state = self.until(lambda: (now := self.job(job).get("JobState", "")) in _ENDED and now, seconds)
         return state, self.job(job)["Restarts"]
 
     def results(self, job: int) -> list[str]:
-        """How often a job has done its work: the restarts before each time."""
+        """The restarts before each time that a job has done its work."""
         file = self.home() / "results"
         lines = [line.split() for line in file.read_text().splitlines()] if file.exists() else []
         return [fields[1] for fields in lines if fields[0] == str(job)]
 
     def events(self) -> list[Any]:
-        """What the keeper has written down."""
+        """The autoscaler's events."""
         return [json.loads(line) for line in self.on_head("cat", "/var/lib/corral/events.jsonl").splitlines()]
 
     def cool(self, queue: str) -> None:
         """Powers the nodes of a queue down that have a machine, and waits until none has one.
 
-        Nodes without one are left out: slurmctld asks ten seconds long for the address of each.
+        Nodes without a machine are left out: slurmctld looks ten seconds for the address of each.
         """
         off = "IDLE+CLOUD+POWERED_DOWN"
         on = [name for name, state in self.states().items() if name.startswith(f"{queue}-") and state != off]
@@ -139,20 +140,20 @@ class Cluster:
         """The process of the head whose command line holds these words; empty where there is none."""
         return self.on_head("pgrep", "-o", "-f", " ".join(words))
 
-    def restart_keeper(self, *options: str) -> None:
-        """Ends the keeper and starts another, with these options."""
-        self.on_head("pkill", "-f", KEEPER)
-        self.until(lambda: not self.pid(KEEPER))
-        self.start_keeper(*options)
+    def restart_autoscaler(self, *options: str) -> None:
+        """Ends the autoscaler and starts another, with these options."""
+        self.on_head("pkill", "-f", AUTOSCALER)
+        self.until(lambda: not self.pid(AUTOSCALER))
+        self.start_autoscaler(*options)
 
-    def start_keeper(self, *options: str) -> None:
-        """Starts a keeper as the head's boot does."""
-        command = f"exec setsid /opt/corral/bin/corral-agent keep {' '.join(options)}"
+    def start_autoscaler(self, *options: str) -> None:
+        """Starts an autoscaler as the head's boot does."""
+        command = f"exec setsid /opt/corral/bin/corral-agent autoscaler {' '.join(options)}"
         self.on_head("sh", "-c", f"{command} </dev/null >>/var/log/corral/corral-agent.log 2>&1 &")
-        self.until(lambda: self.pid(KEEPER))
+        self.until(lambda: self.pid(AUTOSCALER))
 
     def kill_slurmctld(self) -> None:
-        """Kills slurmctld, and returns when the head has started another by itself, and that one answers."""
+        """Kills slurmctld, and returns when the one that the head starts next answers."""
         before = self.on_head("pgrep", "slurmctld")
         assert before, "no slurmctld runs"
         self.on_head("pkill", "-9", "slurmctld")
@@ -160,7 +161,7 @@ class Cluster:
         self.until(lambda: self.on_head("sinfo", "--noheader"))
 
     def until(self, found: Callable[[], Found], seconds: float = SOON_S) -> Found:
-        """What is found, as soon as it is anything."""
+        """What `found` returns, as soon as it is true."""
         deadline = time.monotonic() + seconds
         while not (it := found()):
             assert time.monotonic() < deadline, f"nothing within {seconds} s\n{self.story()}"
@@ -168,7 +169,7 @@ class Cluster:
         return it
 
     def story(self) -> str:
-        """What was going on, for a failure that has to be understood."""
+        """Jobs, nodes and logs, to explain a failure."""
         script = (
             "squeue; sinfo -N -o '%N %T %E'; tail -n 40 /var/lib/corral/events.jsonl /var/log/corral/corral-agent.log"
         )
@@ -181,27 +182,28 @@ def tag(instance: Any, key: str) -> str:
 
 
 def _fields(line: str) -> dict[str, str]:
-    """Slurm's fields by name; some values have a blank behind them."""
+    """Slurm's fields by name; some values end with a blank."""
     pairs = (part.split("=", 1) for part in re.split(r" (?=[A-Z][\w:/]*=)", line.strip()) if "=" in part)
     return {name: value.strip() for name, value in pairs}
 
 
 @contextmanager
 def hurt_cluster(
-    directory: Path, names: Sequence[str] = ("hurt",), system: Path | None = None
+    directory: Path, names: Sequence[str] = ("hurt",), system: Path | None = None, suspend_after: str = "1m"
 ) -> Iterator[list[Cluster]]:
     """Clusters of tests/life/environments that are up in one box, each on a base of its own with the same addresses.
 
-    They are impatient: slurmctld gives silent nodes up soon, the keeper looks each 3 s, an offer without capacity rests
-    for 3 s at first. `system`: the root directory of what the machines are; else this system.
+    They are impatient: slurmctld marks silent nodes down soon, the autoscaler compares every 3 s, an offer without
+    capacity backs off for 3 s at first. `system`: the root directory of the machines (default: this system).
+    `suspend_after`: of each queue.
     """
-    assert probe().users, probe().problem
+    assert probe_host().users, probe_host().problem
     with boxes.running_box(directory / "box", machines=True, system=system) as box:
         life = begin(directory, box)
-        life.seen["inventory"] = control.inventory(box.dir)
         for name in names:
             for stack in ("base", "cluster"):
                 text = (ENVIRONMENTS / f"{stack}.yaml").read_text().replace("base: hurt", f"base: {name}")
+                text = text.replace("suspend_after: 1m", f"suspend_after: {suspend_after}")
                 (life.project / f"stacks/{stack}/Pulumi.{name}.yaml").write_text(text)
             life.done("up", name)
         clusters = [Cluster(life=life, name=name) for name in names]
@@ -209,17 +211,17 @@ def hurt_cluster(
             cluster.until(lambda cluster=cluster: cluster.on_head("sinfo", "--noheader"), UP_IN_S)
             script = f"printf '{IMPATIENT}' >> /etc/slurm/own.conf && scontrol reconfigure"
             cluster.on_head("sh", "-c", script)
-            cluster.restart_keeper(*QUICK)
+            cluster.restart_autoscaler(*QUICK)
         yield clusters
 
 
-QUICK = ("--turn", "3", "--rest", "3")
+QUICK = ("--interval", "3", "--backoff", "3")
 
 
 def settled(cluster: Cluster) -> list[str]:
-    """What is wrong with a cluster when all its jobs have ended; nothing, as soon as nothing is.
+    """What is wrong with a cluster whose jobs have all ended; empty as soon as nothing is.
 
-    No node is DOWN or drained, each node with a machine has one, and no machine is nobody's.
+    No node is DOWN or drained, each node that is up has a machine, and each machine has a node.
     """
     deadline = time.monotonic() + SOON_S
     while (wrong := _wrong(cluster)) and time.monotonic() < deadline:
@@ -229,10 +231,10 @@ def settled(cluster: Cluster) -> list[str]:
 
 def left_over(cluster: Cluster) -> list[str]:
     """What the box holds beyond what it held before the first up, and may not stay, once cluster and base are down."""
-    before: dict[str, list[str]] = cluster.life.seen["inventory"]
+    before: dict[str, list[str]] = cluster.life.seen["before"]
     return [
         f"{kind} {one}"
-        for kind, ids in control.inventory(cluster.life.box.dir).items()
+        for kind, ids in inventory(cluster.life.box.dir).items()
         for one in sorted(set(ids) - set(before.get(kind, ())))
         if kind not in _STAYS and not _KEPT.fullmatch(one)
     ]
@@ -248,11 +250,11 @@ def _wrong(cluster: Cluster) -> list[str]:
     ]
     on = {one["NodeAddr"]: one["NodeName"] for one in nodes if "POWER" not in one["State"]}
     machines = cluster.nodes()
-    orphans = [f"{machines[address]} is nobody's" for address in sorted(machines.keys() - on.keys())]
+    orphans = [f"{machines[address]} has no node" for address in sorted(machines.keys() - on.keys())]
     lost = [f"{on[address]} has no machine" for address in sorted(on.keys() - machines.keys())]
     return ["no node is known"] if not nodes else [*bad, *orphans, *lost]
 
 
 def _base(state: str) -> str:
-    """A node's state without what power saving says."""
+    """A node's state without the words of power saving."""
     return "+".join(word for word in state.split("+") if not word.startswith("POWER"))

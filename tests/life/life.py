@@ -1,6 +1,6 @@
-"""A life of a shipped environment in a box: what happened at each station, recorded for tests to look at.
+"""A copy of the project with a box for its environments, from their first up to their last down.
 
-The commands are those that people type, on a copy of the stacks, with the real engine, daemon and provider.
+Its commands are those that people type, with the real engine, daemon and provider.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import boxes
-from corral.box import control
-from corral.box.control import BoxStatus
-from corral.engine.binary import find_pulumi
+from boxes import inventory
+from corral.box import account, client
+from corral.box.client import BoxStatus
+from corral.engine.pulumi.binary import find_pulumi
 from environments import PROJECT
 
 CORPUS = "corral-example-corpus"
@@ -37,7 +38,7 @@ class Ended:
 
 @dataclass(kw_only=True)
 class Life:
-    """A copy of the project, a box, and what was seen so far."""
+    """A copy of the project, a box, and records for later steps."""
 
     directory: Path
     box: BoxStatus
@@ -66,7 +67,7 @@ class Life:
 
     def run(self, command: Sequence[str]) -> Ended:
         """Any command, with the box's environment."""
-        environment = {**os.environ, **control.environment(self.box.dir), "COLUMNS": "120"}
+        environment = {**os.environ, **client.environment(self.box.dir), "COLUMNS": "120"}
         done = subprocess.run(
             command, cwd=self.project, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True
         )
@@ -78,7 +79,7 @@ class Life:
 
     def inventory(self) -> Inventory:
         """All that the box holds."""
-        return control.inventory(self.box.dir)
+        return inventory(self.box.dir)
 
     def head(self) -> Any:
         """The head as EC2 describes it."""
@@ -91,7 +92,7 @@ class Life:
 
     def object_text(self, path: str) -> str:
         """A file of the cluster, from its bucket."""
-        bucket = f"corral-dev-{control.ACCOUNT}-us-east-1"
+        bucket = f"corral-dev-{account.ACCOUNT}-us-east-1"
         answer = self.client("s3").get_object(Bucket=bucket, Key=f"clusters/dev/{path}")
         return str(answer["Body"].read().decode())
 
@@ -106,7 +107,7 @@ class Life:
 
 
 def begin(directory: Path, box: BoxStatus) -> Life:
-    """A life before its first up: the copy is there, the box holds the user's data bucket and nothing else."""
+    """The copy before the first up; the box holds the user's data bucket and nothing else."""
     life = Life(directory=directory, box=box)
     shutil.copytree(PROJECT / "stacks", life.project / "stacks", ignore=shutil.ignore_patterns("__pycache__"))
     life.client("s3").create_bucket(Bucket=CORPUS)

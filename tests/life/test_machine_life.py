@@ -1,32 +1,34 @@
-"""Machines that live: `dev` in the box with real slurmctld and slurmd, each machine booted by its own user data.
+"""Machines in the box: `dev` with real slurmctld and slurmd, each machine booted by its own user data.
 
-The stations are fixtures that follow each other; the claims below each are about what was seen there.
+One scenario, from the first job on cold nodes to a down while a job runs; a failure names its step.
 """
 
 from __future__ import annotations
 
 import contextlib
+import gzip
 import json
 import re
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 import training
+from clusters import UP_IN_S, Cluster
 
 import boxes
 from corral.agent.credentials import URI
-from corral.box import control
-from corral.box.vpc.network import Vpc
-from corral.box.vpc.probe import probe
-from life import Life, begin
+from corral.box import account, control
+from corral.box.vpc.capabilities import probe_host
+from life import begin
+from steps import step
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.box, pytest.mark.slurm]
-HEAD_IN_S, JOB_IN_S, GONE_IN_S = 180, 240, 120  # many times what it takes on a machine that does nothing else
+PROGRAMS = Path(__file__).parent / "programs"
+BUCKET = f"corral-dev-{account.ACCOUNT}-us-east-1"
 HEAD = "10.64.0.23"
 IMAGES_USER = "admin"
 # What a person types who is on a node, without a key of his own: another node's name, and what he has there.
@@ -39,154 +41,229 @@ ssh "$other" 'hostname; id -un; env | grep AWS_CONTAINER'
 AS_ADA = ("setpriv", "--reuid=2000", "--regid=2000", "--clear-groups")
 # Two tenths of a second a step; the notice is seen within five seconds.
 TRAINING = ("--steps", "80", "--every", "30", "--nap", "0.2", "--layers", "1")
+ENDLESS = 20_000  # steps of a tenth of a second: longer than the test
+# The jobs by their numbers: srun on cold nodes, the training that loses a machine, then those of two users.
+COLD, TRAINED, RUNNING, WAITING = 1, 2, 5, 6
+ROWS = ["head", "train-1", "train-2", "train-3", "1 sh", "2 jax", "3 cross.sh", "4 wrap", "5 jax", "6 later"]
 
 
-@pytest.fixture(scope="module")
-def life(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Life]:
-    assert probe().users, probe().problem
+def test_machines_from_their_first_job_to_a_down_under_jobs(tmp_path_factory: pytest.TempPathFactory) -> None:
+    assert probe_host().users, probe_host().problem
     directory = tmp_path_factory.mktemp("machines")
     with boxes.running_box(directory / "box", machines=True) as box:
-        life = begin(directory, box)
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(directory / "key")], check=True)
-        with (life.project / "stacks/cluster/Pulumi.dev.yaml").open("a") as spec:
-            spec.write(f"    access:\n      ssh_keys: ['{(directory / 'key.pub').read_text().strip()}']\n")
-        yield life
+        cluster = Cluster(life=begin(directory, box), name="dev")
+        boot_the_head(cluster)
+        run_on_cold_nodes(cluster)
+        lose_a_spot_machine(cluster)
+        go_by_ssh(cluster)
+        power_a_node_down(cluster)
+        run_as_a_user(cluster)
+        look_at_jobs(cluster)
+        lose_the_head(cluster)
+        refuse_to_go_down(cluster)
+        go_down(cluster)
+        look_at_what_is_gone(cluster)
 
 
-@pytest.fixture(scope="module")
-def born(life: Life) -> Life:
-    """The cluster is up, and its head has booted."""
-    life.done("up", "dev")
-    life.seen["nodes at first"] = until(lambda: on_head(life, "sinfo", "--noheader", "--format=%R %D %t"), HEAD_IN_S)
-    return life
+def boot_the_head(cluster: Cluster) -> None:
+    """The first up, with a key of the user's in the spec."""
+    directory = cluster.life.directory
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(directory / "key")], check=True)
+    with (cluster.life.project / "stacks/cluster/Pulumi.dev.yaml").open("a") as spec:
+        spec.write(f"    access:\n      ssh_keys: ['{(directory / 'key.pub').read_text().strip()}']\n")
+    cluster.life.done("up", "dev")
+    with step("the head runs slurmctld with the cluster's nodes"):
+        nodes = cluster.until(lambda: cluster.on_head("sinfo", "--noheader", "--format=%R %D %t"), UP_IN_S)
+        assert nodes == "train 4 idle~"
+    with step("connect runs a command on the head"):
+        done = cluster.life.corral("connect", "dev", "--box", "--", "sh", "-c", "hostname; exit 3", code=None)
+        assert (done.code, done.out) == (3, "dev-head\n")
 
 
-@pytest.fixture(scope="module")
-def worked(born: Life) -> Life:
+def run_on_cold_nodes(cluster: Cluster) -> None:
     """A job on two nodes that did not exist when it was submitted."""
-    command = "echo $SLURMD_NODENAME $CUDA_VISIBLE_DEVICES"
-    began = time.monotonic()
-    born.seen["job"] = on_head(
-        born, "timeout", str(JOB_IN_S), "srun", "-N2", "--gpus-per-node=8", "--chdir=/", "sh", "-c", command
-    )
-    born.seen["job_s"] = time.monotonic() - began
-    born.seen["address"] = on_head(born, "getent", "hosts", "train-1")
-    born.seen["node"] = on_head(born, "scontrol", "show", "node", "train-1")
-    born.seen["status"] = status(born)
-    return born
+    with step("a job on two cold nodes runs with sixteen GPUs"):
+        command = ("sh", "-c", "echo $SLURMD_NODENAME $CUDA_VISIBLE_DEVICES")
+        job = cluster.on_head("timeout", "240", "srun", "-N2", "--gpus-per-node=8", "--chdir=/", *command)
+        assert sorted(job.splitlines()) == ["train-1 0,1,2,3,4,5,6,7", "train-2 0,1,2,3,4,5,6,7"]
+    with step("a node is found by its name"):
+        address = cluster.node("train-1")["NodeAddr"]
+        assert cluster.on_head("getent", "hosts", "train-1").split() == [address, "train-1.dev.corral.internal"]
+    with step("status knows which nodes the machines are"):
+        status = json.loads(cluster.life.corral("status", "dev", "--box", "--json").out)
+        assert [row["nodes"] for row in status["instances"]] == [["train-[1-2]"]]
+    with step("status --events has the launch and that its nodes are up"):
+        cluster.until(lambda: {"train-1", "train-2"} <= {node for kind, node in events(cluster) if kind == "up"})
+        assert sorted(events(cluster)) == [("launched", "train-[1-2]"), ("up", "train-1"), ("up", "train-2")]
 
 
-@pytest.fixture(scope="module")
-def interrupted(worked: Life) -> Life:
-    """A model that trained on the two warm nodes lost one of them to the spot market, and ended elsewhere."""
-    shared = home(worked)
+def events(cluster: Cluster) -> list[tuple[str, str]]:
+    """The kinds of events of nodes and the nodes, as `corral status` lists them."""
+    listed = cluster.life.corral("status", "dev", "--box", "--events").out
+    return re.findall(r"^\S+ \S+ +(\S+) +(train-\S+)", listed, re.MULTILINE)
+
+
+def lose_a_spot_machine(cluster: Cluster) -> None:
+    """A model that trains on the two warm nodes loses one of them to the spot market, and ends elsewhere."""
+    shared = cluster.home()
     training.share(shared)
     script = ("/opt/corral/jobs/train/jax.sbatch", "/home/train.py", *TRAINING)
-    with training.undisturbed(Path(worked.box.dir).parent / "undisturbed", TRAINING) as expected:
+    with training.undisturbed(cluster.life.directory / "undisturbed", TRAINING) as expected:
         submit = ("sbatch", "--parsable", "--chdir=/home", "--ntasks-per-node=1", training.JOB)
-        submitted = on_head(worked, *submit, *script)
-        losses = shared / f"checkpoints/jax-{submitted}.losses"
-        until(lambda: "trains" if losses.exists() and losses.read_text().count("\n") > 2 else "", JOB_IN_S)
-        control.give_spot_notice(worked.box.dir, "train-1", "100s")
-        until(lambda: "" if on_head(worked, "squeue", "--noheader") else "ended", JOB_IN_S)
-    worked.seen["losses"], worked.seen["undisturbed"] = losses.read_text(), expected.read_text()
-    worked.seen["interrupted"] = on_head(worked, "scontrol", "--oneliner", "show", "job", submitted)
-    worked.seen["records"] = until(lambda: records(worked) if "RUNNING" not in records(worked) else "", JOB_IN_S)
-    worked.seen["output"] = (shared / f"jax-{submitted}.out").read_text()
-    return worked
+        job = cluster.on_head(*submit, *script)
+        losses = shared / f"checkpoints/jax-{job}.losses"
+        cluster.until(lambda: losses.exists() and losses.read_text().count("\n") > 2)
+        control.inject_fault(cluster.life.box.dir, "spot-notice", target="train-1", after="100s")
+        cluster.until(lambda: not cluster.on_head("squeue", "--noheader"))
+    output, undisturbed = (shared / f"jax-{job}.out").read_text(), expected.read_text()
+    with step("a job that loses a spot machine ends as if it had not"):
+        shown = cluster.job(int(job))
+        assert (shown["JobState"], shown["Restarts"]) == ("COMPLETED", "1")
+    with step("it trained on two machines from where it was"):
+        found = re.findall(r"2 x cpu, 2 processes, continues after step (\d+)", output)
+        assert (len(found), found[0], int(found[1]) > 0) == (2, "0", True)
+    with step("its losses are bit for bit those of a run that was not interrupted"):
+        assert [line.split()[0] for line in undisturbed.splitlines()] == [str(number) for number in range(1, 81)]
+        assert losses.read_text() == undisturbed
+    with step("it moved when its checkpoint was written, not at the last moment"):
+        assert "corral: requeue, the checkpoint is written and a machine is being reclaimed" in output
+    with step("sacct has the jobs that ended"):
+        known = cluster.until(lambda: "RUNNING" not in (found := records(cluster)) and found)
+        assert known.splitlines() == ["1|COMPLETED", "2|COMPLETED"]
 
 
-@pytest.fixture(scope="module")
-def crossed(interrupted: Life) -> Life:
-    """An ordinary user, who had never logged in, went from the head to a node, and in a job from node to node."""
-    until(lambda: "" if len(control.machines(interrupted.box.dir)) > 3 else "gone", GONE_IN_S)
-    shared = home(interrupted)
-    (shared / "cross.sh").write_text(CROSS)
-    shutil.copy(interrupted.directory / "key", shared / "key")  # which opens the head; here it is root's
-    interrupted.seen["ssh"] = as_user(interrupted, "ssh train-2 id -un")
-    submit = "sbatch --wait --nodelist=train-2,train-3 --output=cross.out /home/cross.sh"
-    as_user(interrupted, f"timeout {JOB_IN_S} {submit}")
-    interrupted.seen["crossed"] = as_user(interrupted, "cat cross.out").splitlines()
-    known = ("-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR")
-    to_head = ("ssh", "-i", "/home/key", *known, f"{IMAGES_USER}@{HEAD}", "hostname")
-    interrupted.seen["on the head"] = on_machines(interrupted, *to_head)
-    return interrupted
+def records(cluster: Cluster) -> str:
+    """What sacct knows of the first two jobs."""
+    jobs = f"--jobs={COLD},{TRAINED}"
+    return cluster.on_head("sacct", "--allusers", "--allocations", "-nP", jobs, "--format=JobID,State")
 
 
-@pytest.fixture(scope="module")
-def suspended(crossed: Life) -> Life:
-    """One of the nodes is powered down, as after its idle time."""
-    on_head(crossed, "scontrol", "update", "nodename=train-3", "state=power_down")
-    until(lambda: "" if len(control.machines(crossed.box.dir)) > 2 else "gone", GONE_IN_S)
-    return crossed
+def go_by_ssh(cluster: Cluster) -> None:
+    """An ordinary user, who had never logged in, goes from the head to a node, and in a job from node to node."""
+    cluster.until(lambda: len(control.machines(cluster.life.box.dir)) <= 3)
+    (cluster.home() / "cross.sh").write_text(CROSS)
+    shutil.copy(cluster.life.directory / "key", cluster.home() / "key")  # which opens the head; here it is root's
+    with step("a user goes by ssh from the head to a node without a question"):
+        assert as_user(cluster, "ssh train-2 id -un") == IMAGES_USER
+    with step("in a job a user goes by ssh from node to node and has the job role there"):
+        submit = "sbatch --wait --nodelist=train-2,train-3 --output=cross.out /home/cross.sh"
+        as_user(cluster, f"timeout 240 {submit}")
+        began, found, *there = as_user(cluster, "cat cross.out").splitlines()
+        address, name = found.split()
+        other = f"ip-{address.replace('.', '-')}"
+        assert (name, began == f"from {other}", there) == (
+            "train-3.dev.corral.internal",
+            False,
+            [other, IMAGES_USER, f"AWS_CONTAINER_CREDENTIALS_FULL_URI={URI}"],
+        )
+    with step("a key of the spec opens the head as the image's user"):
+        known = ("-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR")
+        to_head = ("ssh", "-i", "/home/key", *known, f"{IMAGES_USER}@{HEAD}", "hostname")
+        machines = control.machines(cluster.life.box.dir)
+        assert [cluster.on(machine, *to_head) for machine in machines] == ["dev-head"] * 3
 
 
-@pytest.fixture(scope="module")
-def used(suspended: Life) -> Life:
-    """An ordinary user's job, which brings nothing from where it was submitted, ran on the node that is left."""
-    shutil.copy(Path(__file__).parent / "programs/who_am_i.py", home(suspended))
-    where = control.machines(suspended.box.dir)
-    for name, directory in where.items():
-        done = Vpc(directory=directory).run(name, ("useradd", "--uid=2000", "--no-create-home", "ada"))
-        assert done.returncode == 0, done.stderr
-    output = home(suspended) / "ada.out"
+def as_user(cluster: Cluster, command: str) -> str:
+    """What a shell command of the image's user printed, who logs in for it on the head."""
+    return cluster.on_head("su", "-", IMAGES_USER, "-c", command)
+
+
+def power_a_node_down(cluster: Cluster) -> None:
+    """As after its idle time."""
+    with step("a node that is powered down ends its machine"):
+        cluster.on_head("scontrol", "update", "nodename=train-3", "state=power_down")
+        cluster.until(lambda: len(control.machines(cluster.life.box.dir)) == 2)  # the head and the other node
+
+
+def run_as_a_user(cluster: Cluster) -> None:
+    """A job of an ordinary user, which brings nothing from where it was submitted."""
+    shutil.copy(PROGRAMS / "who_am_i.py", cluster.home())
+    for machine in control.machines(cluster.life.box.dir):
+        cluster.on(machine, "useradd", "--uid=2000", "--no-create-home", "ada")
+    output = cluster.home() / "ada.out"
     output.touch()
     output.chmod(0o666)
-    submit = ("sbatch", "--wait", "--export=NONE", "--chdir=/", "--output=/home/ada.out")
-    program = "/usr/bin/python3 /home/who_am_i.py"
-    on_head(suspended, "timeout", str(JOB_IN_S), *AS_ADA, *submit, "--nodelist=train-2", f"--wrap={program}")
-    suspended.seen["ada"] = output.read_text()
-    return suspended
+    submit = ("sbatch", "--wait", "--export=NONE", "--chdir=/", "--output=/home/ada.out", "--nodelist=train-2")
+    cluster.on_head("timeout", "240", *AS_ADA, *submit, "--wrap=/usr/bin/python3 /home/who_am_i.py")
+    with step("a user's job has the job role and neither the machine's metadata nor the munge key"):
+        assert output.read_text().splitlines() == ["job ada", "metadata 13"]  # 13 is "permission denied"
 
 
-@pytest.fixture(scope="module")
-def replaced(used: Life) -> Life:
-    """The head was lost under a running and a waiting job, and the next up made another."""
-    suspended = used
-    on_head(suspended, "sbatch", "--chdir=/", "--output=/dev/null", "--nodelist=train-2", "--wrap=sleep 300")
-    on_head(suspended, "sbatch", "--chdir=/", "--begin=now+1hour", "--wrap=hostname")
-    until(lambda: "R" if "R" in jobs(suspended) else "", JOB_IN_S)
+def look_at_jobs(cluster: Cluster) -> None:
+    """A training job runs on the node that is left, another waits, and people look."""
+    shutil.copy(PROGRAMS / "steps.py", cluster.home())
+    python = "--export=ALL,PYTHON=/usr/bin/python3"
+    submit = ("sbatch", "--parsable", "--chdir=/home", "--ntasks-per-node=1", "--nodes=1", "--nodelist=train-2", python)
+    cluster.on_head(*submit, "/opt/corral/jobs/train/jax.sbatch", "/home/steps.py", str(ENDLESS))
+    cluster.on_head("sbatch", "--chdir=/", "--job-name=later", "--begin=now+1hour", "--wrap=hostname")
+    cluster.until(lambda: (cluster.home() / "checkpoints/losses-0").exists())
+    with step("status shows the job that runs and why the other waits"):
+        jobs = json.loads(cluster.life.corral("status", "dev", "--box", "--json").out)["slurm"]["jobs"]
+        assert [(job["name"], job["state"], job["reason"]) for job in jobs] == [
+            ("jax", "running", ""),
+            ("later", "pending", "its begin time has not come"),
+        ]
+    page = cluster.life.directory / "timeline.html"
+    shown = cluster.life.corral("timeline", "dev", "--box", "--html", str(page)).out
+    with step("the timeline has the head, the nodes and the jobs"):
+        assert re.findall(r"^  (head|train-\d|\d+ [\w.]+) ", shown, re.MULTILINE) == ROWS
+    with step("the page of the timeline has the job"):
+        assert f"job {RUNNING} (jax) of root" in page.read_text()
+
+
+def lose_the_head(cluster: Cluster) -> None:
+    """The head is lost under the running and the waiting job, and the next up makes another."""
     time.sleep(6)  # slurmctld saves what changed within five seconds
-    suspended.seen["jobs before"] = jobs(suspended)
-    boxes.client(suspended.box, "ec2").terminate_instances(InstanceIds=head_ids(suspended))
-    suspended.done("up", "dev")
-    suspended.seen["jobs after"] = until(lambda: jobs(suspended), HEAD_IN_S)
-    suspended.seen["records after"] = records(suspended)
-    suspended.seen["slurmdbd"] = on_head(suspended, "cat", "/var/log/slurm/slurmdbd.log")
-    return suspended
+    before, known = queue(cluster), records(cluster)
+    cluster.life.client("ec2").terminate_instances(InstanceIds=[cluster.head()])
+    cluster.life.done("up", "dev")
+    with step("jobs survive the head"):
+        assert before == cluster.until(lambda: queue(cluster), UP_IN_S) == f"{RUNNING} R\n{WAITING} PD"
+    with step("the records of jobs survive the head"):
+        assert records(cluster) == known
+    with step("slurmdbd complains about nothing"):
+        lines = cluster.on_head("cat", "/var/log/slurm/slurmdbd.log").splitlines()
+        # It reports a slurmctld that has only just registered, and does not listen yet.
+        errors = [line for line in lines if "error" in line and "Connection refused to dev" not in line]
+        assert (len(lines) > 0, errors) == (True, [])
 
 
-@pytest.fixture(scope="module")
-def ended(replaced: Life) -> Life:
-    """The cluster is down."""
-    replaced.seen["machines"] = len(control.machines(replaced.box.dir))
-    replaced.seen["sshd"] = sshds(replaced)
-    replaced.done("down", "dev", "--now", "--grace", "1")
-    until(lambda: "" if control.machines(replaced.box.dir) else "none", GONE_IN_S)
-    return replaced
+def queue(cluster: Cluster) -> str:
+    """The jobs that wait or run, with their states."""
+    return cluster.on_head("squeue", "--noheader", "--format=%A %t", "--sort=i")
 
 
-def on_head(life: Life, *command: str) -> str:
-    """What the command printed on the head; empty while there is none, or where it failed."""
-    where = control.machines(life.box.dir)
-    for name in head_ids(life):
-        if name in where:
-            return Vpc(directory=where[name]).run(name, command).stdout.strip()
-    return ""
+def refuse_to_go_down(cluster: Cluster) -> None:
+    """A down that says yes to everything but the end of jobs."""
+    refused = cluster.life.corral("down", "dev", "--box", "--yes", code=4).err
+    with step("down is refused and names the job"):
+        listed = f"  job {RUNNING}  root  jax  train  train-2  running for "
+        assert f"corral: cluster dev: 1 job runs: nothing was changed\n{listed}" in refused
+    with step("a refused down leaves the queue open"):
+        assert cluster.on_head("sinfo", "--noheader", "--format=%a").split()[0] == "up"
 
 
-def on_machines(life: Life, *command: str) -> list[str]:
-    """What the command printed on each machine, the head too, in no order."""
-    where = control.machines(life.box.dir)
-    return [Vpc(directory=where[name]).run(name, command).stdout.strip() for name in where]
+def go_down(cluster: Cluster) -> None:
+    """The same, with --now."""
+    machines, daemons, shared = len(control.machines(cluster.life.box.dir)), sshds(cluster), cluster.home()
+    down = cluster.life.done("down", "dev", "--now", "--grace", "8")
+    with step("down --now asks for a checkpoint and then ends the job"):
+        assert down["drained"] == {
+            "refused": False, "signalled": [str(RUNNING)], "ended": [], "requeued": [str(RUNNING)], "cancelled": [],
+            "waiting": 1,
+        }  # fmt: skip
+    with step("the checkpoint is that of the last step"):
+        last = (shared / "checkpoints/losses-0").read_text().splitlines()[-1]
+        assert (shared / f"checkpoints/jax-{RUNNING}/step-0").read_text() == last
+    with step("down leaves no machine and no data of one"):
+        cluster.until(lambda: not control.machines(cluster.life.box.dir))
+        held = cluster.life.box.dir / "machines"
+        assert [sorted(path.name for path in (held / kind).iterdir()) for kind in ("disks", "volumes")] == [[], []]
+    with step("each machine has one sshd and down leaves none"):
+        assert (len(daemons), [pid for pid in daemons if Path(f"/proc/{pid}").exists()]) == (machines, [])
 
 
-def as_user(life: Life, command: str) -> str:
-    """What a shell command of the image's user printed, who logs in for it on the head."""
-    return on_head(life, "su", "-", IMAGES_USER, "-c", command)
-
-
-def sshds(life: Life) -> list[int]:
+def sshds(cluster: Cluster) -> list[int]:
     """The processes of sshd on this box's machines, by the numbers that they have on this one."""
     parents, found = {}, []
     for entry in Path("/proc").glob("[0-9]*/stat"):
@@ -194,7 +271,7 @@ def sshds(life: Life) -> list[int]:
             pid, program, _, parent = re.match(r"(\d+) \((.*)\) (\S) (\d+)", entry.read_text()).groups()  # type: ignore[union-attr]
             parents[int(pid)] = int(parent)
             found += [int(pid)] * (program == "sshd")
-    return [pid for pid in found if life.box.pid in ancestors(pid, parents)]
+    return [pid for pid in found if cluster.life.box.pid in ancestors(pid, parents)]
 
 
 def ancestors(pid: int, parents: Mapping[int, int]) -> Iterator[int]:
@@ -202,138 +279,30 @@ def ancestors(pid: int, parents: Mapping[int, int]) -> Iterator[int]:
         yield pid
 
 
-def head_ids(life: Life) -> list[str]:
-    """The head that runs, if one does: it is known by its address."""
-    running = [{"Name": "instance-state-name", "Values": ["running"]}]
-    found = boxes.client(life.box, "ec2").describe_instances(Filters=running)["Reservations"]
-    return [one["InstanceId"] for held in found for one in held["Instances"] if one["PrivateIpAddress"] == HEAD]
-
-
-def home(life: Life) -> Path:
-    """Where the machines' /home lies on this one."""
-    systems = boxes.client(life.box, "efs").describe_file_systems()["FileSystems"]
-    return Path(life.box.dir) / "machines/file-systems" / systems[0]["FileSystemId"]
-
-
-def until(found: Callable[[], str], seconds: float) -> str:
-    """What is found, as soon as it is anything."""
-    deadline = time.monotonic() + seconds
-    while not (text := found()):
-        assert time.monotonic() < deadline, f"nothing within {seconds} s"
-        time.sleep(0.2)
-    return text
-
-
-def status(life: Life) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(life.corral("status", "dev", "--box", "--json").out)
-    return document
-
-
-def jobs(life: Life) -> str:
-    return on_head(life, "squeue", "--noheader", "--format=%A %t", "--sort=i")
-
-
-def records(life: Life) -> str:
-    """What sacct knows of the first two jobs."""
-    return on_head(life, "sacct", "--allusers", "--allocations", "-nP", "--jobs=1,2", "--format=JobID,State")
-
-
-def test_the_head_runs_slurmctld_with_the_clusters_nodes(born: Life) -> None:
-    assert born.seen["nodes at first"] == "train 4 idle~"
-
-
-def test_connect_runs_a_command_on_the_head(born: Life) -> None:
-    ended = born.corral("connect", "dev", "--box", "--", "sh", "-c", "hostname; exit 3", code=None)
-    assert (ended.code, ended.out) == (3, "dev-head\n")
-
-
-def test_a_job_on_two_cold_nodes_runs_with_sixteen_gpus(worked: Life) -> None:
-    assert sorted(worked.seen["job"].splitlines()) == ["train-1 0,1,2,3,4,5,6,7", "train-2 0,1,2,3,4,5,6,7"]
-
-
-def test_a_node_is_found_by_its_name(worked: Life) -> None:
-    address = re.search(r"NodeAddr=(\S+)", worked.seen["node"])
-    assert address and worked.seen["address"].split() == [address[1], "train-1.dev.corral.internal"]
-
-
-def test_a_users_job_has_the_job_role_and_neither_the_machines_metadata_nor_the_munge_key(used: Life) -> None:
-    """13 is "permission denied"."""
-    assert used.seen["ada"].splitlines() == ["job ada", "metadata 13"]
-
-
-def test_status_knows_which_nodes_the_machines_are(worked: Life) -> None:
-    assert [row["nodes"] for row in worked.seen["status"]["instances"]] == [["train-[1-2]"]]
-
-
-def test_a_job_that_loses_a_spot_machine_ends_as_if_it_had_not(interrupted: Life) -> None:
-    assert re.findall(r"\b(JobState|Restarts)=(\w+)", interrupted.seen["interrupted"]) == [
-        ("JobState", "COMPLETED"),
-        ("Restarts", "1"),
-    ]
-
-
-def test_it_trained_on_two_machines_from_where_it_was(interrupted: Life) -> None:
-    found = re.findall(r"2 x cpu, 2 processes, continues after step (\d+)", interrupted.seen["output"])
-    assert (len(found), found[0], int(found[1]) > 0) == (2, "0", True)
-
-
-def test_its_losses_are_bit_for_bit_those_of_a_run_that_was_not_interrupted(interrupted: Life) -> None:
-    steps = [line.split()[0] for line in interrupted.seen["undisturbed"].splitlines()]
-    assert steps == [str(step) for step in range(1, 81)]
-    assert interrupted.seen["losses"] == interrupted.seen["undisturbed"]
-
-
-def test_it_moved_when_its_checkpoint_was_written_not_at_the_last_moment(interrupted: Life) -> None:
-    assert "corral: requeue, the checkpoint is written and a machine is taken away" in interrupted.seen["output"]
-
-
-def test_a_user_goes_by_ssh_from_the_head_to_a_node_without_a_question(crossed: Life) -> None:
-    assert crossed.seen["ssh"] == IMAGES_USER
-
-
-def test_in_a_job_a_user_goes_by_ssh_from_node_to_node_and_has_the_job_role_there(crossed: Life) -> None:
-    began, found, *there = crossed.seen["crossed"]
-    address, name = found.split()
-    other = f"ip-{address.replace('.', '-')}"
-    assert (name, began == f"from {other}", there) == (
-        "train-3.dev.corral.internal",
-        False,
-        [other, IMAGES_USER, f"AWS_CONTAINER_CREDENTIALS_FULL_URI={URI}"],
-    )
-
-
-def test_a_key_of_the_spec_opens_the_head_as_the_images_user(crossed: Life) -> None:
-    assert crossed.seen["on the head"] == ["dev-head"] * 3
-
-
-def test_a_node_that_is_powered_down_ends_its_machine(suspended: Life) -> None:
-    assert len(control.machines(suspended.box.dir)) == 2  # the head and the other node
-
-
-def test_jobs_survive_the_head(replaced: Life) -> None:
-    assert replaced.seen["jobs before"] == replaced.seen["jobs after"] == "5 R\n6 PD"
-
-
-def test_sacct_has_the_jobs_that_ended(interrupted: Life) -> None:
-    assert interrupted.seen["records"].splitlines() == ["1|COMPLETED", "2|COMPLETED"]
-
-
-def test_the_records_of_jobs_survive_the_head(replaced: Life) -> None:
-    assert replaced.seen["records after"] == replaced.seen["records"]
-
-
-def test_slurmdbd_complains_about_nothing(replaced: Life) -> None:
-    lines = replaced.seen["slurmdbd"].splitlines()
-    # It tells a slurmctld that has only just registered, and does not listen yet, of itself.
-    complaints = [line for line in lines if "error" in line and "Connection refused to dev" not in line]
-    assert (len(lines) > 0, complaints) == (True, [])
-
-
-def test_down_leaves_no_machine_and_no_data_of_one(ended: Life) -> None:
-    places = Path(ended.box.dir) / "machines"
-    assert [sorted(path.name for path in (places / kind).iterdir()) for kind in ("disks", "volumes")] == [[], []]
-
-
-def test_each_machine_has_one_sshd_and_down_leaves_none(ended: Life) -> None:
-    left = [pid for pid in ended.seen["sshd"] if Path(f"/proc/{pid}").exists()]
-    assert (len(ended.seen["sshd"]), left) == (ended.seen["machines"], [])
+def look_at_what_is_gone(cluster: Cluster) -> None:
+    """What the bucket and the commands know of a cluster without a head."""
+    life, s3 = cluster.life, cluster.life.client("s3")
+    with step("the records of its jobs are in the bucket"):
+        dumped = s3.get_object(Bucket=BUCKET, Key="accounting/dev.sql.gz")["Body"].read()
+        assert b"'jax'" in gzip.decompress(dumped)
+    with step("two heads have one history in the bucket"):
+        listed = s3.list_objects_v2(Bucket=BUCKET, Prefix="lives/")["Contents"]
+        histories = life.corral("timeline", "dev", "--box", "--list-history").out
+        (began,) = re.findall(r"^  (\S+Z) ", histories, re.MULTILINE)
+        assert [one["Key"] for one in listed] == [f"lives/dev/{began}.json.gz"]
+    gone = life.corral("timeline", "dev", "--box").out
+    with step("the timeline of a cluster that is gone has the jobs that ran"):
+        assert re.findall(r"^  (head|train-\d|\d+ [\w.]+) .*?[█─┄]", gone, re.MULTILINE) == ROWS
+    with step("the timeline of a cluster that is gone says so"):
+        assert "\n  dev has no head now: the history that began " in gone
+    usage = json.loads(life.corral("timeline", "dev", "--box", "--json").out)["usage"]
+    with step("what a cluster that is gone used is listed by the markets of its launches"):
+        pools = [(one["queue"], one["instance_type"], one["market"], one["machines"]) for one in usage["pools"]]
+        assert pools == [("train", "p4d.24xlarge", "spot", 3)]
+    with step("what the jobs of a cluster that is gone used is listed"):
+        jobs = {one["job_id"]: (one["nodes"], one["runs"], one["node_hours"] > 0) for one in usage["jobs"]}
+        assert (jobs[str(TRAINED)], jobs[str(RUNNING)]) == ((2, 2, True), (1, 1, True))
+    with step("events of a cluster that is gone point to the timeline"):
+        assert life.corral("status", "dev", "--box", "--events", code=1).err == (
+            "corral: dev has no head now - its recorded history: corral timeline dev --box\n"
+        )

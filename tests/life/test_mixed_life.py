@@ -1,64 +1,48 @@
-"""The life of the shipped environment `mixed` in a box: three kinds of machines in somebody else's VPC.
-
-The stations are fixtures that follow each other; the claims below each are about what was seen there.
-"""
+"""The shipped environment `mixed` in a box, from up to down: three kinds of machines in somebody else's VPC."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 import boxes
-from life import Life, begin, changes, facts, launched
+from life import begin, changes, facts, launched
+from steps import step
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.box]
+VPC = "vpc-0123456789abcdef0"
 
 
-@pytest.fixture(scope="module")
-def life(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Life]:
-    directory = tmp_path_factory.mktemp("mixed")
-    with boxes.running_box(directory / "box") as box:
-        yield begin(directory, box)
-
-
-@pytest.fixture(scope="module")
-def mixed(life: Life) -> Life:
-    life.seen["said"] = life.corral("up", "mixed", "--box", "--yes").out
-    life.seen["again"] = life.done("up", "mixed")
-    life.seen["machines"] = launched(life, "mixed", "us-west-2")
-    return life
-
-
-def test_a_vpc_stands_for_the_users_own(mixed: Life) -> None:
-    line = "the box has no vpc-0123456789abcdef0, which stands for your VPC: made one with 3 private subnets"
-    assert line in mixed.seen["said"].splitlines()
-
-
-def test_another_up_of_mixed_finds_nothing_to_do(mixed: Life) -> None:
-    assert [changes(mixed.seen["again"][stack]) for stack in ("base", "cluster")] == [0, 0]
-
-
-def test_each_queue_of_mixed_has_its_own_kind_of_machine(mixed: Life) -> None:
-    machines = mixed.seen["machines"]
-    assert {offer: (one["InstanceType"], *facts(one)) for offer, one in machines.items()} == {
-        "train-spot-usw2-az2": ("p5en.48xlarge", "spot", None, 17, True),
-        "train-spot-usw2-az3": ("p5en.48xlarge", "spot", None, 17, True),
-        "train-on-demand-usw2-az2": ("p5en.48xlarge", "on-demand", None, 17, True),
-        "train-on-demand-usw2-az3": ("p5en.48xlarge", "on-demand", None, 17, True),
-        "eval-on-demand-usw2-az2": ("g6e.12xlarge", "on-demand", None, 2, True),
-        "trainium-spot-usw2-az1": ("trn1.32xlarge", "spot", None, 9, True),
-    }
-
-
-def test_machines_stand_in_the_adopted_subnets(mixed: Life) -> None:
-    places = {one["SubnetId"] for one in mixed.seen["machines"].values()}
-    assert places == {f"subnet-0123456789abcdef{number}" for number in range(3)}
-
-
-def test_down_leaves_the_adopted_vpc_as_it_was(mixed: Life) -> None:
-    mixed.done("down", "mixed", "--with-base")
-    ec2 = boxes.client(mixed.box, "ec2", "us-west-2")
-    subnets = ec2.describe_subnets(Filters=[{"Name": "vpc-id", "Values": ["vpc-0123456789abcdef0"]}])["Subnets"]
-    interfaces = ec2.describe_network_interfaces()["NetworkInterfaces"]
-    assert (len(subnets), [one["InterfaceType"] for one in interfaces]) == (4, ["nat_gateway"])
+def test_mixed_from_its_up_to_the_end_of_its_data(tmp_path: Path) -> None:
+    with boxes.running_box(tmp_path / "box") as box:
+        life, ec2 = begin(tmp_path, box), boxes.client(box, "ec2", "us-west-2")
+        with step("a VPC stands for the user's own"):
+            line = f"created {VPC} in the box, as a stand-in for your VPC with 3 private subnets"
+            assert line in life.corral("up", "mixed", "--box", "--yes").out.splitlines()
+        with step("another up of mixed finds nothing to do"):
+            again = life.done("up", "mixed")
+            assert [changes(again[stack]) for stack in ("base", "cluster")] == [0, 0]
+        machines = launched(life, "mixed", "us-west-2")
+        with step("each queue of mixed has its own kind of machine"):
+            assert {offer: (one["InstanceType"], *facts(one)) for offer, one in machines.items()} == {
+                "train-spot-usw2-az2": ("p5en.48xlarge", "spot", None, 17, True),
+                "train-spot-usw2-az3": ("p5en.48xlarge", "spot", None, 17, True),
+                "train-on-demand-usw2-az2": ("p5en.48xlarge", "on-demand", None, 17, True),
+                "train-on-demand-usw2-az3": ("p5en.48xlarge", "on-demand", None, 17, True),
+                "eval-on-demand-usw2-az2": ("g6e.12xlarge", "on-demand", None, 2, True),
+                "trainium-spot-usw2-az1": ("trn1.32xlarge", "spot", None, 9, True),
+            }
+        with step("machines stand in the adopted subnets"):
+            subnets = {one["SubnetId"] for one in machines.values()}
+            assert subnets == {f"subnet-0123456789abcdef{number}" for number in range(3)}
+        with step("down leaves the adopted VPC as it was"):
+            down = life.done("down", "mixed", "--with-base")
+            held = ec2.describe_subnets(Filters=[{"Name": "vpc-id", "Values": [VPC]}])["Subnets"]
+            interfaces = ec2.describe_network_interfaces()["NetworkInterfaces"]
+            assert (len(held), [one["InterfaceType"] for one in interfaces]) == (4, ["nat_gateway"])
+        with step("data that is deleted by name goes"):
+            kept = {one["kind"]: one["id"] for one in down["retained"]}
+            life.done("down", "mixed", "--delete-data", "mixed")
+            left = {id for ids in life.inventory().values() for id in ids}
+            assert {kept["home file system"], kept["bucket"]} & left == set()

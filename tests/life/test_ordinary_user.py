@@ -1,6 +1,6 @@
 """The box of an ordinary user: with a range of subordinate ids, and without one. Root plays that user.
 
-Each claim is about one short life of `dev`: up, a job on two nodes, down.
+`dev` from its up over a job on two nodes to its down.
 """
 
 from __future__ import annotations
@@ -12,22 +12,26 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
-from reach import NOBODY, as_ordinary_user
+from ordinary_user import NOBODY, as_ordinary_user
 
-from corral.box.vpc.probe import Users, probe
-from corral.engine.binary import find_pulumi
+from corral.box.vpc.capabilities import Users, probe_host
+from corral.engine.pulumi.binary import find_pulumi
 from environments import PROJECT
+from steps import step
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.box, pytest.mark.slurm]
 SOON_S = 240.0  # many times what it takes on a machine that does nothing else
 # Debian's, for ordinary users: without the programs of root.
 PATH = "/usr/local/bin:/usr/bin:/bin"
-GROUNDS = (Users.SUBUIDS, Users.ONE) if os.geteuid() == 0 else (probe().users,)
+GROUNDS = (
+    (Users.SUBUIDS, pytest.param(Users.ONE, marks=pytest.mark.long)) if os.geteuid() == 0 else (probe_host().users,)
+)
+PROBE = "from corral.box.vpc.capabilities import probe_host; print(probe_host().users, probe_host().problem)"
 JOB = "until sinfo >/dev/null 2>&1; do sleep 0.2; done; srun --nodes=2 --chdir=/ sh -c 'echo $SLURMD_NODENAME $(id -u)'"
 
 # Where one user is everybody there is no sshd, and nobody else to become.
@@ -36,15 +40,13 @@ SSH = "su - admin -c 'ssh train-1 id -un' 2>/dev/null || echo nobody"
 
 @dataclass(kw_only=True)
 class User:
-    """A user with a project and a box in a directory of his own. `prefix`: what makes a command his."""
+    """A user with a project and a box in a directory of their own. `prefix`: what makes a command theirs."""
 
-    ground: Users | None
     directory: Path
     prefix: Sequence[str]
-    seen: dict[str, Any] = field(default_factory=dict)
 
     def run(self, *command: str) -> subprocess.CompletedProcess[str]:
-        """His command, however it ends."""
+        """A command of theirs, however it ends."""
         pulumi = find_pulumi()
         own = {name: value for name, value in os.environ.items() if not name.startswith(("CORRAL_", "PULUMI_", "XDG_"))}
         own |= {"HOME": str(self.directory), "CORRAL_BOX_DIR": str(self.directory / "box"), "NO_COLOR": "1"}
@@ -54,7 +56,7 @@ class User:
         return subprocess.run(words, cwd=self.directory, env=own, stdin=nothing, capture_output=True, text=True)
 
     def python(self, *arguments: str) -> str:
-        """What a Python of his printed, which must succeed."""
+        """What a Python of theirs printed, which must succeed."""
         done = self.run(sys.executable, *arguments)
         assert done.returncode == 0, f"{arguments} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}"
         return done.stdout
@@ -86,52 +88,36 @@ class User:
         return found.stdout.splitlines()
 
 
-@pytest.fixture(scope="module", params=GROUNDS, ids=str)
-def user(request: pytest.FixtureRequest) -> Iterator[User]:
-    """The user, who has run a job on two nodes."""
+@contextmanager
+def user_of(namespace: Users | None) -> Iterator[User]:
+    """The user, in a directory of their own with a copy of the stacks; their box is stopped, whatever happens."""
     with tempfile.TemporaryDirectory(prefix="corral-user-", ignore_cleanup_errors=True) as name:
-        prefix = as_ordinary_user(with_range=request.param is Users.SUBUIDS)
-        user = User(ground=request.param, directory=Path(name), prefix=prefix)
+        prefix = as_ordinary_user(with_range=namespace is Users.SUBUIDS)
+        user = User(directory=Path(name), prefix=prefix)
         shutil.copytree(PROJECT / "stacks", user.directory / "stacks", ignore=shutil.ignore_patterns("__pycache__"))
         if prefix:
             subprocess.run(["chown", "-R", f"{NOBODY}:{NOBODY}", name], check=True)
         try:
-            user.corral("up", "dev", "--box", "--yes")
-            user.seen["job"] = user.on_head(JOB)
-            user.seen["ssh"] = user.on_head(SSH)
             yield user
         finally:
             user.run(sys.executable, "-m", "corral.cli", "box", "stop")
 
 
-@pytest.fixture(scope="module")
-def gone(user: User) -> User:
-    """The same user, whose environment is down and whose box has stopped."""
-    user.corral("down", "dev", "--box", "--with-base", "--yes", "--now", "--grace", "1")
-    user.seen["disks"] = user.disks()
-    user.corral("box", "stop")
-    user.seen["processes"] = user.processes()
-    return user
-
-
-def test_machines_stand_on_what_the_user_has(user: User) -> None:
-    told = user.python("-c", "from corral.box.vpc.probe import probe; print(probe().users, probe().problem)")
-    assert told.split(maxsplit=1) == [str(user.ground)]
-
-
-def test_a_job_runs_on_two_nodes_as_who_submitted_it(user: User) -> None:
-    number = {Users.ROOT: "0", Users.SUBUIDS: "0", Users.ONE: "1000"}[user.ground or Users.ROOT]
-    assert sorted(user.seen["job"].splitlines()) == [f"train-1 {number}", f"train-2 {number}"]
-
-
-def test_ssh_goes_from_machine_to_machine_where_they_have_users(user: User) -> None:
-    name = {Users.ROOT: "admin", Users.SUBUIDS: "admin", Users.ONE: "nobody"}[user.ground or Users.ROOT]
-    assert user.seen["ssh"] == f"{name}\n"
-
-
-def test_down_leaves_no_disk_of_a_machine(gone: User) -> None:
-    assert gone.seen["disks"] == []
-
-
-def test_a_box_that_has_stopped_leaves_no_process(gone: User) -> None:
-    assert gone.seen["processes"] == []
+@pytest.mark.parametrize("namespace", GROUNDS, ids=str)
+def test_an_ordinary_user_has_machines_from_up_to_down(namespace: Users | None) -> None:
+    with user_of(namespace) as user:
+        with step("machines run on what the user has"):
+            assert user.python("-c", PROBE).split(maxsplit=1) == [str(namespace)]
+        user.corral("up", "dev", "--box", "--yes")
+        with step("a job runs on two nodes as who submitted it"):
+            number = {Users.ROOT: "0", Users.SUBUIDS: "0", Users.ONE: "1000"}[namespace or Users.ROOT]
+            assert sorted(user.on_head(JOB).splitlines()) == [f"train-1 {number}", f"train-2 {number}"]
+        with step("ssh connects machines where they have users"):
+            name = {Users.ROOT: "admin", Users.SUBUIDS: "admin", Users.ONE: "nobody"}[namespace or Users.ROOT]
+            assert user.on_head(SSH) == f"{name}\n"
+        user.corral("down", "dev", "--box", "--with-base", "--yes", "--now", "--grace", "1")
+        with step("down leaves no disk of a machine"):
+            assert user.disks() == []
+        user.corral("box", "stop")
+        with step("a box that has stopped leaves no process"):
+            assert user.processes() == []

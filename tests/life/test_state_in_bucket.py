@@ -1,6 +1,7 @@
 """States in an S3 bucket with secrets under a KMS key, with the real engine: both are the box's, the URLs are AWS's.
 
-The stacks are small ones, as what is tried here is where their state lives.
+The stacks are small ones, as these tests are about where their state is. Each test needs only that the first admin has
+brought `dev` up.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -23,9 +25,9 @@ import pytest
 
 import boxes
 from boxes import running_box
-from corral.box import control
-from corral.box.control import BoxStatus
-from desks import furnished
+from cli_session import copy_project
+from corral.box import client
+from corral.box.client import BoxStatus
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.box]
 BUCKET = "corral-state-123456789012-us-east-1"
@@ -39,18 +41,18 @@ class Admin:
     """Somebody with a checkout, a home and a shell of their own, who works on the account that the box is."""
 
     box: BoxStatus
-    place: Path
+    directory: Path
     settings: dict[str, str] = field(default_factory=dict)
 
     @property
     def project(self) -> Path:
-        return self.place / "project"
+        return self.directory / "project"
 
     def corral(self, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
         """The command, run to its end, on the account and not on `--box`."""
-        of_box = {name: value for name, value in control.environment(self.box.dir).items() if name not in OF_THE_BOX}
+        of_box = {name: value for name, value in client.environment(self.box.dir).items() if name not in OF_THE_BOX}
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("PULUMI_", "AWS_"))}
-        own = {"CORRAL_STATE_DIR": str(self.place / "state"), "PULUMI_BACKEND_URL": URL, "NO_COLOR": "1"}
+        own = {"CORRAL_STATE_DIR": str(self.directory / "state"), "PULUMI_BACKEND_URL": URL, "NO_COLOR": "1"}
         command = [sys.executable, "-m", "corral.cli", *arguments]
         environ = {**kept, **of_box, **own, **self.settings, **settings}
         return subprocess.run(command, cwd=self.project, env=environ, capture_output=True, text=True, check=False)
@@ -75,16 +77,12 @@ def end(done: subprocess.CompletedProcess[str]) -> tuple[int, str]:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("admins")
-
-
-@pytest.fixture(scope="module")
-def admin(place: Path) -> Iterator[Admin]:
+def admin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Admin]:
     """The first admin, who prepared the account and brought `dev` up."""
-    with running_box(place / "box") as box:
-        admin = Admin(box=box, place=place / "one")
-        furnished(admin.project, small=True)
+    directory = tmp_path_factory.mktemp("admins")
+    with running_box(directory / "box") as box:
+        admin = Admin(box=box, directory=directory / "one")
+        copy_project(admin.project, small=True)
         admin.edit("base", "range(4)", "range(1)", "__main__.py")
         assert admin.corral("bootstrap", "--yes").returncode == 0
         s3(admin).create_bucket(Bucket="corral-example-corpus")  # the data that `dev` refers to
@@ -95,11 +93,11 @@ def admin(place: Path) -> Iterator[Admin]:
         yield admin
 
 
-@pytest.fixture(scope="module")
-def other(admin: Admin, place: Path) -> Admin:
-    """The second admin: the same files, as git brings them, in another directory and another home."""
-    shutil.copytree(admin.project, place / "two" / "project")
-    return Admin(box=admin.box, place=place / "two")
+@pytest.fixture
+def other(admin: Admin, tmp_path: Path) -> Admin:
+    """Another admin: the same files, as git brings them, in another directory and another home."""
+    shutil.copytree(admin.project, tmp_path / "project")
+    return Admin(box=admin.box, directory=tmp_path)
 
 
 def drop_lines(file: Path, *beginnings: str) -> None:
@@ -112,12 +110,16 @@ def s3(admin: Admin) -> Any:
     return boxes.client(admin.box, "s3")
 
 
-def lock(admin: Admin, pid: int, host: str) -> str:
-    """Puts Pulumi's lock of the base into the bucket, as an engine of this process would; its key."""
+@contextmanager
+def lock(admin: Admin, pid: int, host: str) -> Iterator[str]:
+    """Pulumi's lock of the base is in the bucket, as an engine of this process puts it there; its key."""
     key = ".pulumi/locks/organization/corral-base/dev/0000.json"
     record = {"pid": pid, "username": "ann", "hostname": host, "timestamp": datetime.now(UTC).isoformat()}
     s3(admin).put_object(Bucket=BUCKET, Key=key, Body=json.dumps(record).encode())
-    return key
+    try:
+        yield key
+    finally:
+        s3(admin).delete_object(Bucket=BUCKET, Key=key)
 
 
 def test_the_states_lie_in_the_bucket(admin: Admin) -> None:
@@ -138,70 +140,70 @@ def test_the_secrets_are_encrypted_with_the_key(admin: Admin) -> None:
     assert (used["type"], used["state"]["url"]) == ("cloud", PROVIDER)
 
 
-def test_sweep_knows_the_stacks_of_the_bucket(admin: Admin) -> None:
-    found = json.loads(admin.corral("sweep", "--json").stdout)["regions"][0]
-    assert (found["backend"], found["leftovers"]) == (URL, [])
+def test_cleanup_knows_the_stacks_of_the_bucket(admin: Admin) -> None:
+    found = json.loads(admin.corral("cleanup", "--json").stdout)["regions"][0]
+    assert (found["backend"], found["orphans"]) == (URL, [])
 
 
+@pytest.mark.long
 def test_another_checkout_finds_nothing_to_do_even_without_the_encrypted_key(other: Admin) -> None:
     for stack in ("base", "cluster"):
         drop_lines(other.project / "stacks" / stack / "Pulumi.dev.yaml", "encryptedkey")
     assert other.numbers() == {"base": (0, 6), "cluster": (0, 4)}
 
 
-def test_an_admin_at_work_is_named_to_the_other(admin: Admin, other: Admin) -> None:
-    key = lock(admin, os.getpid(), socket.gethostname())
-    code, said = end(other.corral("up", "dev", "--yes"))
-    s3(admin).delete_object(Bucket=BUCKET, Key=key)
+@pytest.mark.long
+def test_an_admin_at_work_is_named_to_the_other(other: Admin) -> None:
+    with lock(other, os.getpid(), socket.gethostname()):
+        code, said = end(other.corral("up", "dev", "--yes"))
     who = f"process {os.getpid()} of ann on {socket.gethostname()}"
-    assert (code, said.partition(", since")[0]) == (1, f"base dev: Pulumi is at work on this stack ({who}")
+    assert (code, said.partition(", since")[0]) == (1, f"base dev: Pulumi is working on this stack ({who}")
 
 
-def test_a_lock_from_another_host_is_left_and_the_way_out_is_told(admin: Admin) -> None:
-    key = lock(admin, 4242, "another-host")
-    done = admin.corral("up", "dev", "--yes")
-    there = s3(admin).list_objects_v2(Bucket=BUCKET, Prefix=key)["KeyCount"]
-    s3(admin).delete_object(Bucket=BUCKET, Key=key)
-    assert (done.returncode, there, "if you know that it is gone: pulumi" in done.stderr) == (1, 1, True)
+@pytest.mark.long
+def test_a_lock_from_another_host_is_left_and_the_way_out_is_reported(admin: Admin) -> None:
+    with lock(admin, 4242, "another-host") as key:
+        done = admin.corral("up", "dev", "--yes")
+        held = s3(admin).list_objects_v2(Bucket=BUCKET, Prefix=key)["KeyCount"]
+    assert (done.returncode, held, "if the process is gone: pulumi" in done.stderr) == (1, 1, True)
 
 
+@pytest.mark.long
 def test_a_lock_of_a_process_of_this_host_that_is_gone_is_removed(admin: Admin) -> None:
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    lock(admin, ended.pid, socket.gethostname())
-    done = admin.corral("up", "dev", "--yes")
-    said = f"base dev: removing the lock of a Pulumi that was killed (process {ended.pid})"
+    with lock(admin, ended.pid, socket.gethostname()):
+        done = admin.corral("up", "dev", "--yes")
+    said = f"base dev: removing the lock of a killed Pulumi (process {ended.pid})"
     assert (done.returncode, said in done.stdout) == (0, True)
 
 
-def test_a_renamed_environment_is_another_one_beside_the_first(admin: Admin, place: Path) -> None:
-    shutil.copytree(admin.project, place / "renamed" / "project")
-    renamed = Admin(box=admin.box, place=place / "renamed")
+@pytest.mark.long
+def test_a_renamed_environment_is_another_one_and_its_old_name_is_unknown(other: Admin) -> None:
     for stack in ("base", "cluster"):
-        folder = renamed.project / "stacks" / stack
+        folder = other.project / "stacks" / stack
         (folder / "Pulumi.dev.yaml").rename(folder / "Pulumi.prod.yaml")
-    renamed.edit("cluster", "base: dev", "base: prod", "Pulumi.prod.yaml")
-    done = renamed.corral("up", "prod", "--preview", "--json")
+    other.edit("cluster", "base: dev", "base: prod", "Pulumi.prod.yaml")
+    done = other.corral("up", "prod", "--preview", "--json")
     assert (done.returncode, json.loads(done.stdout)["base"]["created"]) == (0, 6)
+    code, said = end(other.corral("down", "dev", "--yes"))
+    assert (code, said.startswith("unknown environment 'dev'")) == (2, True)
 
 
-def test_the_old_name_of_a_renamed_environment_is_unknown(admin: Admin, place: Path) -> None:
-    renamed = Admin(box=admin.box, place=place / "renamed")
-    code, said = end(renamed.corral("down", "dev", "--yes"))
-    assert (code, said.startswith("there is no environment 'dev'")) == (2, True)
-
-
-def test_a_bucket_that_does_not_exist_is_told(admin: Admin) -> None:
+@pytest.mark.long
+def test_a_bucket_that_does_not_exist_is_reported(admin: Admin) -> None:
     done = admin.corral("up", "dev", "--yes", PULUMI_BACKEND_URL="s3://not-there-1?region=us-east-1")
     assert end(done) == (3, "the state bucket not-there-1 does not exist")
 
 
+@pytest.mark.long
 def test_a_url_without_a_bucket_is_wrong_input(admin: Admin) -> None:
     done = admin.corral("up", "dev", "--yes", PULUMI_BACKEND_URL="s3://")
-    assert end(done) == (2, "PULUMI_BACKEND_URL is 's3://', which names no bucket")
+    assert end(done) == (2, "PULUMI_BACKEND_URL is 's3://', without a bucket's name")
 
 
-def test_a_bucket_that_does_not_answer_is_told(admin: Admin) -> None:
+@pytest.mark.long
+def test_a_bucket_that_does_not_answer_is_reported(admin: Admin) -> None:
     done = admin.corral("up", "dev", "--yes", AWS_ENDPOINT_URL="http://127.0.0.1:9")
     assert (end(done)[0], end(done)[1].partition(":")[0]) == (3, f"the state bucket {BUCKET} at http")
 
@@ -222,6 +224,7 @@ class Refusing(BaseHTTPRequestHandler):
         return
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("code", "sentence"),
     [
@@ -234,7 +237,7 @@ class Refusing(BaseHTTPRequestHandler):
         ),
     ],
 )
-def test_credentials_that_s3_refuses_are_told(admin: Admin, code: str, sentence: str) -> None:
+def test_credentials_that_s3_refuses_are_reported(admin: Admin, code: str, sentence: str) -> None:
     with HTTPServer(("127.0.0.1", 0), type("One", (Refusing,), {"code": code})) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         done = admin.corral("up", "dev", "--yes", AWS_ENDPOINT_URL=f"http://127.0.0.1:{server.server_port}")
@@ -242,9 +245,9 @@ def test_credentials_that_s3_refuses_are_told(admin: Admin, code: str, sentence:
     assert end(done) == (3, sentence)
 
 
-def test_a_passphrase_serves_as_well_and_a_wrong_one_is_told(admin: Admin, place: Path) -> None:
-    shutil.copytree(admin.project, place / "words" / "project")
-    words = Admin(box=admin.box, place=place / "words", settings={"PULUMI_CONFIG_PASSPHRASE": "right"})
+@pytest.mark.long
+def test_a_passphrase_serves_as_well_and_a_wrong_one_is_reported(other: Admin) -> None:
+    words = Admin(box=other.box, directory=other.directory, settings={"PULUMI_CONFIG_PASSPHRASE": "right"})
     for stack in ("base", "cluster"):
         file = words.project / "stacks" / stack / "Pulumi.dev.yaml"
         drop_lines(file, "secretsprovider", "encryptedkey")

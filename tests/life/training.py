@@ -1,4 +1,4 @@
-"""The example that trains, on machines of the box: JAX where they see it, and the same run without a cluster."""
+"""The training example on machines of the box: JAX for them, and the same run without a cluster."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from pathlib import Path
 import jax
 
 EXAMPLE = Path(__file__).parents[2] / "examples/train/train.py"
-# What JAX is made of; machines have Debian's own Python and nothing else.
+# JAX and its dependencies; machines only have Debian's Python.
 PACKAGES = ("jax", "jaxlib", "ml_dtypes", "numpy", "numpy.libs", "opt_einsum", "scipy", "scipy.libs")
 JOB = "--export=ALL,PYTHON=/usr/bin/python3,PYTHONPATH=/home/python,JAX_COMPILATION_CACHE_DIR=/home/compiled"
 
 
 def share(home: Path) -> None:
-    """Puts the program and its JAX where all machines have it: /home/train.py and /home/python."""
-    said = subprocess.run(["/usr/bin/python3", "-V"], capture_output=True, text=True, check=True).stdout
+    """Copy the program and its JAX to the shared file system: /home/train.py and /home/python."""
+    version = subprocess.run(["/usr/bin/python3", "-V"], capture_output=True, text=True, check=True).stdout
     here = f"{sys.version_info.major}.{sys.version_info.minor}."
-    assert said.startswith(f"Python {here}"), f"machines have {said.strip()}, which cannot run the JAX of {here}"
+    assert version.startswith(f"Python {here}"), f"machines have {version.strip()}, which cannot run the JAX of {here}"
     shutil.copy(EXAMPLE, home)
     for name in PACKAGES:
         shutil.copytree(Path(jax.__file__).parents[1] / name, home / "python" / name, copy_function=_linked)
 
 
 def _linked(source: str, target: str) -> None:
-    """As it costs neither time nor space."""
+    """Link the file, which takes no time or space; copy it to another file system."""
     try:
         os.link(source, target)
-    except OSError:  # another file system
+    except OSError:
         shutil.copy(source, target)
 
 
 @contextmanager
 def undisturbed(directory: Path, options: Sequence[str]) -> Iterator[Path]:
-    """The file of losses of a run that nothing interrupts, which goes on meanwhile: two processes of this machine."""
+    """The losses file of an uninterrupted run, two processes on this machine, which runs in the background."""
     directory.mkdir()
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"127.0.0.1:{free.getsockname()[1]}"

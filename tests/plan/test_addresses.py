@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from corral.model.lustre import LustrePlan
-from corral.plan.addresses import free_addresses, lustre_addresses, taken_addresses
+from corral.plan.addresses import free_addresses, lustre_addresses, max_addresses
 from worked_example import BASE, CLUSTER
 
 
@@ -15,17 +15,17 @@ def test_free_are_neither_those_for_heads_nor_those_of_aws() -> None:
 
 
 def test_node_takes_one_address_and_none_for_its_efa_only_interfaces() -> None:
-    assert taken_addresses(CLUSTER, BASE.zones[0]) == 4 * 1 + 2 + 1
+    assert max_addresses(CLUSTER, BASE.zones[0]) == 4 * 1 + 2 + 1
 
 
 def test_zone_without_an_offer_gives_an_address_to_the_home_alone() -> None:
     zones = [replace(BASE.zones[0], zone_id="use1-az2")]
-    assert [taken_addresses(replace(CLUSTER, home=home), zones[0]) for home in (True, False)] == [1, 0]
+    assert [max_addresses(replace(CLUSTER, home=home), zones[0]) for home in (True, False)] == [1, 0]
 
 
 def test_head_takes_an_address_of_an_adopted_subnet() -> None:
     adopted = replace(BASE.zones[0], heads=None)
-    assert taken_addresses(CLUSTER, adopted) == taken_addresses(CLUSTER, BASE.zones[0]) + 1
+    assert max_addresses(CLUSTER, adopted) == max_addresses(CLUSTER, BASE.zones[0]) + 1
 
 
 LUSTRE = LustrePlan(name="s", zone_id="use1-az1", size_gib=1200, deployment="SCRATCH_2", mount="/s", data=())

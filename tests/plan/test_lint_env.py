@@ -9,27 +9,35 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.catalog.instances import find_instance_type, instance_types
-from corral.catalog.nccl_variables import (
+from corral.catalog.aws.instance_types import find_instance_type, instance_types
+from corral.catalog.aws.nccl_variables import (
     COMPONENTS,
-    Rule,
-    Verdict,
+    VariableRule,
+    VariableVerdict,
+    format_version,
     parse_version,
     plugin_settings,
-    show_version,
-    variable_catalogue,
+    variable_catalog,
 )
-from corral.plan.env_text import assignments_in
-from corral.plan.lint_env import Assignment, Context, Finding, UnknownInstaller, assumed_versions, installer_note, judge
+from corral.plan.nccl_env.env_parser import assignments_in
+from corral.plan.nccl_env.lint_env import (
+    Assignment,
+    Context,
+    EnvFinding,
+    UnknownInstaller,
+    assumed_versions,
+    installer_warning,
+    lint,
+)
 
 PAGE = Path(__file__).parents[2] / "docs" / "lint-env.md"
 
 
-def finding(text: str, type: str | None = None, **versions: str) -> Finding:
+def finding(text: str, type: str | None = None, **versions: str) -> EnvFinding:
     """The one finding about `NAME=value`."""
     given = {name: parse_version(version) for name, version in versions.items()}
     machine = find_instance_type(type) if type else None
-    (found,) = judge(assignments_in(text), Context(instance_type=machine, versions=assumed_versions(given)))
+    (found,) = lint(assignments_in(text), Context(instance_type=machine, versions=assumed_versions(given)))
     return found
 
 
@@ -149,13 +157,13 @@ def test_verdict_changes_with_the_type(text: str, type: str, expected: str) -> N
     assert verdict(text, type) == expected
 
 
-def test_a_finding_says_since_when() -> None:
+def test_a_finding_names_the_version_from_which_it_applies() -> None:
     since = "libfabric 1.18.0 and aws-ofi-nccl 1.7.0"
     assert finding("FI_EFA_USE_DEVICE_RDMA=1").since == since
 
 
-def test_a_finding_says_what_the_plugin_sets_instead() -> None:
-    assert finding("NCCL_BUFFSIZE=1", "p5.48xlarge").why == "overrides what the plugin sets on p5.48xlarge, 8388608"
+def test_a_finding_names_the_value_that_the_plugin_sets() -> None:
+    assert finding("NCCL_BUFFSIZE=1", "p5.48xlarge").why == "overrides what the plugin sets on p5.48xlarge (8388608)"
 
 
 @pytest.mark.parametrize("name", ["NCCL_FOO", "OFI_NCCL_FOO", "FI_EFA_FOO", "NCCL_"])
@@ -186,9 +194,9 @@ def test_a_value_that_only_the_shell_knows_is_judged_by_its_name() -> None:
     assert verdict("export NCCL_ALGO=$MINE") == "harmful"
 
 
-def test_other_variables_are_nobodys_business() -> None:
+def test_other_variables_are_ignored() -> None:
     context = Context(instance_type=None, versions=assumed_versions({}))
-    assert judge(assignments_in("PATH=/bin\nTORCH_NCCL_BLOCKING_WAIT=1\nMY_FI_PROVIDER=x"), context) == ()
+    assert lint(assignments_in("PATH=/bin\nTORCH_NCCL_BLOCKING_WAIT=1\nMY_FI_PROVIDER=x"), context) == ()
 
 
 @pytest.mark.parametrize(
@@ -319,7 +327,7 @@ def test_assignments_of_a_line(line: str, expected: list[tuple[str, str | None]]
         ("export A=1\nNCCL_NET=AWS Libfabric\n", "AWS"),
     ],
 )
-def test_all_behind_the_sign_is_the_value_only_in_a_listing(text: str, expected: str) -> None:
+def test_only_in_a_listing_everything_after_the_sign_is_the_value(text: str, expected: str) -> None:
     assert [found.value for found in assignments_in(text) if found.name == "NCCL_NET"] == [expected]
 
 
@@ -358,7 +366,7 @@ def test_a_continued_line_is_read_to_its_end() -> None:
         ('[env]\nNCCL_DEBUG = "INFO"', [(2, "INFO")]),
     ],
 )
-def test_what_is_only_there_to_be_read_sets_nothing(text: str, expected: list[tuple[int, str]]) -> None:
+def test_prose_sets_nothing(text: str, expected: list[tuple[int, str]]) -> None:
     found = [one for one in assignments_in(text) if one.name.startswith("NCCL_")]
     assert [(one.line, one.value) for one in found] == expected
 
@@ -390,73 +398,71 @@ def test_a_text_that_is_broken_off_is_no_error(text: str) -> None:
     ("installer", "plugin", "libfabric"),
     [("1.40.0", "1.14.2", "2.1.0"), ("1.45.1", "1.16.3", "2.1.0"), ("1.50.0", "1.21.1", "2.6.0")],
 )
-def test_an_installer_says_what_it_brings(installer: str, plugin: str, libfabric: str) -> None:
+def test_an_installer_defines_the_other_versions(installer: str, plugin: str, libfabric: str) -> None:
     versions = assumed_versions({"installer": parse_version(installer)})
-    assert (show_version(versions["plugin"]), show_version(versions["libfabric"])) == (plugin, libfabric)
+    assert (format_version(versions["plugin"]), format_version(versions["libfabric"])) == (plugin, libfabric)
 
 
 @pytest.mark.parametrize(
-    ("given", "note"),
+    ("given", "warning"),
     [
         ({}, None),
         ({"installer": "1.51.0"}, None),
         ({"installer": "1.43.1", "nccl": "2.20.0"}, None),
         (
             {"installer": "1.60.0"},
-            "EFA installer 1.60.0 is newer than those that are known here (1.40.0 to 1.51.0): judged by 1.51.0, which"
-            " brings aws-ofi-nccl 1.22.0 and libfabric 2.7.0; --plugin and --libfabric name other versions",
+            "EFA installer 1.60.0 is newer than the known installers (1.40.0 to 1.51.0): using 1.51.0, which"
+            " installs aws-ofi-nccl 1.22.0 and libfabric 2.7.0 - set --plugin and --libfabric for other versions",
         ),
         (
             {"installer": "1.45.1", "plugin": "1.17.0"},
-            "EFA installer 1.45.1 is none of those that are known here (1.40.0 to 1.51.0): judged by 1.43.2, which"
-            " brings libfabric 2.1.0; --plugin and --libfabric name other versions",
+            "EFA installer 1.45.1 is not one of the known installers (1.40.0 to 1.51.0): using 1.43.2, which"
+            " installs libfabric 2.1.0 - set --plugin and --libfabric for other versions",
         ),
         ({"installer": "1.60.0", "plugin": "1.23.0", "libfabric": "2.8.0"}, None),
         ({"installer": "1.29.0", "plugin": "1.7.4", "libfabric": "1.19.0"}, None),
     ],
 )
-def test_an_installer_that_is_not_known_is_told_with_the_one_that_counts(
-    given: dict[str, str], note: str | None
-) -> None:
-    assert installer_note({name: parse_version(version) for name, version in given.items()}) == note
+def test_an_unknown_installer_is_a_warning_with_the_one_that_counts(given: dict[str, str], warning: str | None) -> None:
+    assert installer_warning({name: parse_version(version) for name, version in given.items()}) == warning
 
 
-def test_an_old_installer_alone_says_too_little() -> None:
-    with pytest.raises(UnknownInstaller, match=r"before 1\.40\.0 .* give --plugin and --libfabric too"):
+def test_an_old_installer_alone_is_an_error() -> None:
+    with pytest.raises(UnknownInstaller, match=r"before 1\.40\.0 .* also set --plugin and --libfabric"):
         assumed_versions({"installer": parse_version("1.29.0")})
 
 
 @pytest.mark.parametrize("text", ["", "x", "1", "1.x", ".1"])
-def test_what_is_no_version_is_said_so(text: str) -> None:
-    with pytest.raises(ValueError, match="is no version"):
+def test_an_invalid_version_is_an_error(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a version"):
         parse_version(text)
 
 
-def rules() -> list[Rule]:
-    data = variable_catalogue()
+def rules() -> list[VariableRule]:
+    data = variable_catalog()
     return [*(rule for rules in data.rules.values() for rule in rules), *(rule for _, rule in data.families)]
 
 
 def test_every_row_has_a_source() -> None:
-    data = variable_catalogue()
+    data = variable_catalog()
     sources = [row.source for group in (rules(), data.plugin, data.installers, data.measured) for row in group]
     assert [source for source in sources if len(source) < 20] == []
 
 
-def test_what_is_wrong_or_harmful_says_what_would_be_right() -> None:
-    bad = (Verdict.WRONG, Verdict.HARMFUL, Verdict.NEEDLESS)
+def test_wrong_and_harmful_findings_name_the_fix() -> None:
+    bad = (VariableVerdict.WRONG, VariableVerdict.HARMFUL, VariableVerdict.NEEDLESS)
     assert [rule.why for rule in rules() if rule.verdict in bad and not rule.instead] == []
 
 
 def test_conditions_name_components_and_types_that_exist() -> None:
     components = {name for rule in rules() for name in (*rule.since, *rule.before)}
-    patterns = {rule.types for rule in rules() if rule.types} | {row.types for row in variable_catalogue().plugin}
+    patterns = {rule.types for rule in rules() if rule.types} | {row.types for row in variable_catalog().plugin}
     unknown = {pattern for pattern in patterns if not any(re.fullmatch(pattern, name) for name in instance_types())}
     assert (components - set(COMPONENTS), unknown) == (set(), set())
 
 
-def test_measured_types_are_in_the_catalogue() -> None:
-    assert {row.instance_type for row in variable_catalogue().measured} - set(instance_types()) == set()
+def test_measured_types_are_in_the_catalog() -> None:
+    assert {row.instance_type for row in variable_catalog().measured} - set(instance_types()) == set()
 
 
 @pytest.mark.parametrize(
@@ -474,8 +480,10 @@ def test_what_the_plugin_sets(type: str, expected: list[str]) -> None:
 
 def tables() -> str:
     """What docs/lint-env.md lists, from the data."""
-    data = variable_catalogue()
-    judged = {name: found for name, found in data.rules.items() if any(r.verdict is not Verdict.FINE for r in found)}
+    data = variable_catalog()
+    judged = {
+        name: found for name, found in data.rules.items() if any(r.verdict is not VariableVerdict.FINE for r in found)
+    }
     families = {f"{prefix}*": (rule,) for prefix, rule in data.families}
     lines = ["| variable | where | verdict | why | what is right | source |", "|---|---|---|---|---|---|"]
     lines += [line(name, rule) for name, found in {**judged, **families}.items() for rule in found]
@@ -489,7 +497,7 @@ def tables() -> str:
     return "\n".join(lines)
 
 
-def line(name: str, rule: Rule) -> str:
+def line(name: str, rule: VariableRule) -> str:
     wanted = [f"value `{cell(rule.value)}`"] if rule.value else []
     wanted += [f"types `{cell(rule.types)}`"] if rule.types else []
     wanted += [rule.vendor.value] if rule.vendor else []
@@ -501,14 +509,14 @@ def line(name: str, rule: Rule) -> str:
 def conditions(of: dict[str, object]) -> str:
     ((word, versions),) = of.items()
     assert hasattr(versions, "items")
-    return ", ".join(f"{word} {COMPONENTS[name]} {show_version(version)}" for name, version in versions.items())
+    return ", ".join(f"{word} {COMPONENTS[name]} {format_version(version)}" for name, version in versions.items())
 
 
 def cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-def test_the_page_lists_what_the_data_says(request: pytest.FixtureRequest) -> None:
+def test_the_page_equals_the_data(request: pytest.FixtureRequest) -> None:
     marks = re.compile(r"(?<=<!-- from the data -->\n).*?(?=\n<!-- end -->)", re.DOTALL)
     page = PAGE.read_text()
     if request.config.getoption("--regold"):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from corral.model.markets import Market
+from corral.model.enums import Market
 from corral.plan.offers import plan_offers
-from corral.spec.queues import NodesSpec, PoolSpec, QueueSpec
+from corral.spec.models.queues import NodesSpec, PoolSpec, QueueSpec
 
 ALIKE, ALSO_ALIKE, OTHER = "cr-0a111111111abc123", "cr-0b222222222abc123", "cr-0c333333333def456"
 
@@ -26,7 +26,7 @@ def test_the_last_six_digits_of_an_id_name_its_offer() -> None:
     ]
 
 
-def test_ids_that_end_alike_are_named_by_as_many_digits_as_tell_them_apart() -> None:
+def test_ids_with_the_same_ending_get_more_digits() -> None:
     assert keys(bought(Market.CAPACITY_BLOCK, ALIKE, OTHER), bought(Market.CAPACITY_BLOCK, ALSO_ALIKE)) == [
         "train-capacity-block-use1-az1-1abc123",
         "train-capacity-block-use1-az1-def456",

@@ -5,16 +5,16 @@ from ipaddress import IPv4Address
 
 import pytest
 
-from corral.catalog.instances import NetworkCard, find_instance_type
+from corral.catalog.aws.instance_types import NetworkCard, find_instance_type
 from corral.model.base import BasePlan
 from corral.model.cluster import ClusterPlan, NodePlan
-from corral.model.jsons import from_json, to_json
+from corral.model.serialization import from_json, to_json
 from corral.plan.base import plan_base
 from corral.plan.cluster import plan_cluster
 from corral.plan.head import head_address
-from corral.plan.nics import plan_nics
-from corral.spec.errors import SpecErrors
-from corral.spec.files import read_environment
+from corral.plan.network_interfaces import plan_nics
+from corral.spec.spec_errors import SpecErrors
+from corral.spec.yaml.stack_files import read_environment
 from environments import PROJECT, dev_base, dev_cluster
 
 P4D = "p4d.24xlarge"
@@ -42,7 +42,7 @@ def test_without_efa_there_is_one_interface() -> None:
     assert nics == [(0, 0, "interface")]
 
 
-def test_slurm_is_told_less_memory_than_the_machine_has() -> None:
+def test_slurm_gets_less_memory_than_the_machine_has() -> None:
     gres = dev_cluster().queue("train").node.gres
     assert dev_cluster().queue("train").node == NodePlan(
         sockets=2, cores_per_socket=24, threads_per_core=2, real_memory_mib=1120665, gres=gres
@@ -79,8 +79,7 @@ def test_an_address_outside_the_heads_range_is_refused_with_the_range() -> None:
     with pytest.raises(SpecErrors) as caught:
         plan_cluster(environment.cluster.model_copy(update={"head": head}), plan_base(environment.base))
     assert str(caught.value).partition("yaml: ")[2] == (
-        "head.address: 10.64.9.9 is not among the addresses kept for heads in use1-az1"
-        " - use one of 10.64.0.4 to 10.64.0.62"
+        "head.address: 10.64.9.9 is not reserved for heads in use1-az1 - use one of 10.64.0.4 to 10.64.0.62"
     )
 
 
@@ -88,7 +87,7 @@ def test_an_address_outside_the_heads_range_is_refused_with_the_range() -> None:
 def test_an_address_that_aws_keeps_in_an_adopted_subnet_is_refused(address: str) -> None:
     environment = read_environment(PROJECT, "mixed")
     head = environment.cluster.head.model_copy(update={"address": IPv4Address(address)})
-    with pytest.raises(SpecErrors, match=f"head.address: {address} is one of the five addresses that AWS keeps"):
+    with pytest.raises(SpecErrors, match=f"head.address: {address} is reserved by AWS, like the first four"):
         plan_cluster(environment.cluster.model_copy(update={"head": head}), plan_base(environment.base))
 
 

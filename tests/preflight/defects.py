@@ -1,4 +1,4 @@
-"""Defects of an account, each put into the box through its API and taken out again."""
+"""Defects of an account, each created in the box through its API and removed again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import boto3
 
 import boxes
 from corral.box import control
-from corral.box.control import BoxStatus
+from corral.box.client import BoxStatus
 
 RESERVED = "cr-0fedcba9876543210"
 CORPUS, RESULTS = "corral-example-corpus", "corral-example-results"
@@ -25,8 +25,8 @@ OF_TRAIN = {"corral:base": "train"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asker:
-    """A session in the box. `keys`: of a role; without them it is the box's own user."""
+class BoxSession:
+    """A session in the box. `keys`: of a role; by default those of the box's own user."""
 
     box: BoxStatus
     keys: Mapping[str, str] = field(default_factory=dict)
@@ -38,30 +38,30 @@ class Asker:
         return boto3.client(service, endpoint_url=self.box.url, region_name=region, **self.keys)
 
 
-Defect = Callable[[BoxStatus], AbstractContextManager[Asker]]
+Defect = Callable[[BoxStatus], AbstractContextManager[BoxSession]]
 
 
 def quota(code: str, value: float) -> Defect:
-    """A quota that is this small."""
+    """A quota of this value."""
 
     @contextmanager
-    def made(box: BoxStatus) -> Iterator[Asker]:
+    def made(box: BoxStatus) -> Iterator[BoxSession]:
         dir = Path(box.dir)
         (held,) = control.quotas(dir, code=code)["quotas"]
         control.set_quota(dir, code, value)
-        yield Asker(box=box)
+        yield BoxSession(box=box)
         control.set_quota(dir, code, held["value"])
 
     return made
 
 
 def fault(kind: str, **words: str) -> Defect:
-    """A fault of the box that lasts."""
+    """A fault in the box without an end."""
 
     @contextmanager
-    def made(box: BoxStatus) -> Iterator[Asker]:
-        control.make_fault(Path(box.dir), kind, **words)
-        yield Asker(box=box)
+    def made(box: BoxStatus) -> Iterator[BoxSession]:
+        control.inject_fault(Path(box.dir), kind, **words)
+        yield BoxSession(box=box)
         control.clear_faults(Path(box.dir), kind)
 
     return made
@@ -70,13 +70,13 @@ def fault(kind: str, **words: str) -> Defect:
 def calls(
     service: str, action: str, request: Mapping[str, Any], back: str, undo: Mapping[str, Any], region: str = "us-east-1"
 ) -> Defect:
-    """A call, and the one that undoes it."""
+    """An API call, and the one that undoes it."""
 
     @contextmanager
-    def made(box: BoxStatus) -> Iterator[Asker]:
+    def made(box: BoxStatus) -> Iterator[BoxSession]:
         client = boxes.client(box, service, region)
         getattr(client, action)(**request)
-        yield Asker(box=box)
+        yield BoxSession(box=box)
         getattr(client, back)(**undo)
 
     return made
@@ -96,42 +96,42 @@ def ends_soon() -> Defect:
 
 
 def without_bucket(name: str) -> Defect:
-    """A bucket that nobody made."""
+    """A missing bucket."""
     return calls("s3", "delete_bucket", {"Bucket": name}, "create_bucket", {"Bucket": name})
 
 
 def without_role(name: str, service: str) -> Defect:
-    """An account without a service's role."""
+    """A missing service-linked role."""
     back = "create_service_linked_role"
     return calls("iam", "delete_service_linked_role", {"RoleName": name}, back, {"AWSServiceName": service})
 
 
 @contextmanager
-def bucket_elsewhere(box: BoxStatus) -> Iterator[Asker]:
+def bucket_elsewhere(box: BoxStatus) -> Iterator[BoxSession]:
     """The corpus, which FSx imports, in another region."""
     here, west = boxes.client(box, "s3"), boxes.client(box, "s3", "us-west-2")
     here.delete_bucket(Bucket=CORPUS)
     west.create_bucket(Bucket=CORPUS, CreateBucketConfiguration={"LocationConstraint": "us-west-2"})
-    yield Asker(box=box)
+    yield BoxSession(box=box)
     west.delete_bucket(Bucket=CORPUS)
     here.create_bucket(Bucket=CORPUS)
 
 
 @contextmanager
-def image_gone(box: BoxStatus) -> Iterator[Asker]:
-    """The profile's parameter names an image that is not there."""
+def image_gone(box: BoxStatus) -> Iterator[BoxSession]:
+    """The profile's parameter names a missing image."""
     ssm = boxes.client(box, "ssm")
     held = ssm.get_parameter(Name=IMAGE)["Parameter"]["Value"]
     ssm.put_parameter(Name=IMAGE, Value="ami-0123456789abcdef0", Type="String", Overwrite=True)
-    yield Asker(box=box)
+    yield BoxSession(box=box)
     ssm.put_parameter(Name=IMAGE, Value=held, Type="String", Overwrite=True)
 
 
 def kept_key(*, state: str) -> Defect:
-    """A key that the base of `train` kept, in this state."""
+    """A retained key of the base of `train`, in this state."""
 
     @contextmanager
-    def made(box: BoxStatus) -> Iterator[Asker]:
+    def made(box: BoxStatus) -> Iterator[BoxSession]:
         kms = boxes.client(box, "kms")
         tags = {**OF_TRAIN, "corral:keep": "key"}
         id = kms.create_key(Tags=[{"TagKey": key, "TagValue": value} for key, value in tags.items()])
@@ -143,26 +143,26 @@ def kept_key(*, state: str) -> Defect:
         else:
             nobody = json.dumps({"Version": "2012-10-17", "Statement": []})
             kms.put_key_policy(**key, PolicyName="default", Policy=nobody)
-        yield Asker(box=box)
+        yield BoxSession(box=box)
         kms.untag_resource(**key, TagKeys=list(tags))
 
     return made
 
 
 @contextmanager
-def bucket_behind_a_key(box: BoxStatus) -> Iterator[Asker]:
-    """The results lie behind a key of somebody's own that leaves it to IAM who may use it."""
+def bucket_behind_a_key(box: BoxStatus) -> Iterator[BoxSession]:
+    """The bucket of results is encrypted by another key, whose policy leaves access to IAM."""
     s3 = boxes.client(box, "s3")
     key = boxes.client(box, "kms").create_key()["KeyMetadata"]["Arn"]
     rule = {"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": key}}
     s3.put_bucket_encryption(Bucket=RESULTS, ServerSideEncryptionConfiguration={"Rules": [rule]})
-    yield Asker(box=box)
+    yield BoxSession(box=box)
     s3.delete_bucket_encryption(Bucket=RESULTS)
 
 
 @contextmanager
-def group_without_its_rule(box: BoxStatus) -> Iterator[Asker]:
-    """The group of the cluster's machines, from which somebody took the way in from itself."""
+def group_without_its_rule(box: BoxStatus) -> Iterator[BoxSession]:
+    """The group of the cluster's machines without the rule that allows traffic from itself."""
     ec2 = boxes.client(box, "ec2")
     tags = [{"Key": "corral:cluster", "Value": "train"}, *_pairs(OF_TRAIN)]
     group = ec2.create_security_group(
@@ -173,13 +173,13 @@ def group_without_its_rule(box: BoxStatus) -> Iterator[Asker]:
     )["GroupId"]
     itself = [{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group}]}]
     ec2.authorize_security_group_egress(GroupId=group, IpPermissions=itself)
-    yield Asker(box=box)
+    yield BoxSession(box=box)
     ec2.delete_security_group(GroupId=group)
 
 
 @contextmanager
 def _subnet(box: BoxStatus, *, of_train: bool) -> Iterator[str]:
-    """A subnet in the first zone of `train`, in its base's VPC or in somebody else's."""
+    """A subnet in the first zone of `train`, in its base's VPC or in another one."""
     ec2 = boxes.client(box, "ec2")
     tags = [{"ResourceType": "vpc", "Tags": _pairs(OF_TRAIN if of_train else {"Name": "theirs"})}]
     vpc = ec2.create_vpc(CidrBlock="10.80.0.0/16", TagSpecifications=tags)["Vpc"]["VpcId"]
@@ -190,21 +190,21 @@ def _subnet(box: BoxStatus, *, of_train: bool) -> Iterator[str]:
 
 
 @contextmanager
-def home_in_another_vpc(box: BoxStatus) -> Iterator[Asker]:
-    """The home of the base of `train` has a mount target where no machine of it will be."""
+def home_in_another_vpc(box: BoxStatus) -> Iterator[BoxSession]:
+    """The home of the base of `train` has a mount target in another VPC."""
     efs = boxes.client(box, "efs")
     with _subnet(box, of_train=False) as subnet:
         tags = _pairs(OF_TRAIN)
         id = efs.create_file_system(CreationToken="corral-train-home", Tags=tags)["FileSystemId"]
         target = efs.create_mount_target(FileSystemId=id, SubnetId=subnet)["MountTargetId"]
-        yield Asker(box=box)
+        yield BoxSession(box=box)
         efs.delete_mount_target(MountTargetId=target)
         efs.delete_file_system(FileSystemId=id)
 
 
 @contextmanager
-def lustre_of_another_size(box: BoxStatus) -> Iterator[Asker]:
-    """The base of `train` kept twice as much Lustre as its spec says."""
+def lustre_of_another_size(box: BoxStatus) -> Iterator[BoxSession]:
+    """The retained Lustre of the base of `train` has twice the declared size."""
     fsx = boxes.client(box, "fsx")
     with _subnet(box, of_train=True) as subnet:
         id = fsx.create_file_system(
@@ -214,17 +214,17 @@ def lustre_of_another_size(box: BoxStatus) -> Iterator[Asker]:
             LustreConfiguration={"DeploymentType": "PERSISTENT_2", "PerUnitStorageThroughput": 250},
             Tags=_pairs({**OF_TRAIN, "corral:keep": "lustre-fs-data"}),
         )["FileSystem"]["FileSystemId"]
-        yield Asker(box=box)
+        yield BoxSession(box=box)
         fsx.delete_file_system(FileSystemId=id)
         while any(one["FileSystemId"] == id for one in fsx.describe_file_systems()["FileSystems"]):
-            time.sleep(0.1)  # its interface holds the subnet until it has gone
+            time.sleep(0.1)  # its interface blocks deletion of the subnet
 
 
-def asked_by_a_role(*denied: str) -> Defect:
-    """The account is asked by a role that may do everything but this."""
+def as_role(*denied: str) -> Defect:
+    """The caller is a role with all permissions except these."""
 
     @contextmanager
-    def made(box: BoxStatus) -> Iterator[Asker]:
+    def made(box: BoxStatus) -> Iterator[BoxSession]:
         iam, role = boxes.client(box, "iam"), "deployer"
         trust = {"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": "sts:AssumeRole"}
         arn = iam.create_role(RoleName=role, AssumeRolePolicyDocument=_document(trust))["Role"]["Arn"]
@@ -240,35 +240,35 @@ def asked_by_a_role(*denied: str) -> Defect:
                 "aws_secret_access_key": held["SecretAccessKey"],
                 "aws_session_token": held["SessionToken"],
             }
-            yield Asker(box=box, keys=keys)
+            yield BoxSession(box=box, keys=keys)
 
     return made
 
 
 @contextmanager
-def address_taken(box: BoxStatus) -> Iterator[Asker]:
-    """Somebody's interface has the address of the head of `mixed`."""
+def address_taken(box: BoxStatus) -> Iterator[BoxSession]:
+    """An interface has the address of the head of `mixed`."""
     ec2 = boxes.client(box, "ec2", "us-west-2")
     made = ec2.create_network_interface(SubnetId="subnet-0123456789abcdef0", PrivateIpAddress="10.20.32.10")
-    yield Asker(box=box)
+    yield BoxSession(box=box)
     ec2.delete_network_interface(NetworkInterfaceId=made["NetworkInterface"]["NetworkInterfaceId"])
 
 
 @contextmanager
-def vpc_without_a_way_out(box: BoxStatus) -> Iterator[Asker]:
-    """The main route table of the VPC of `mixed` has lost its way through NAT."""
+def vpc_without_a_way_out(box: BoxStatus) -> Iterator[BoxSession]:
+    """The main route table of the VPC of `mixed` has no route through NAT."""
     ec2 = boxes.client(box, "ec2", "us-west-2")
     main = [{"Name": "vpc-id", "Values": [MIXED_VPC]}, {"Name": "association.main", "Values": ["true"]}]
     (table,) = ec2.describe_route_tables(Filters=main)["RouteTables"]
     (way,) = (one for one in table["Routes"] if "NatGatewayId" in one)
     route = {"RouteTableId": table["RouteTableId"], "DestinationCidrBlock": "0.0.0.0/0"}
     ec2.delete_route(**route)
-    yield Asker(box=box)
+    yield BoxSession(box=box)
     ec2.create_route(**route, NatGatewayId=way["NatGatewayId"])
 
 
 def vpc_without_names() -> Defect:
-    """The VPC of `mixed` gives its machines no names."""
+    """DNS host names are off in the VPC of `mixed`."""
     off, on = ({"VpcId": MIXED_VPC, "EnableDnsHostnames": {"Value": value}} for value in (False, True))
     return calls("ec2", "modify_vpc_attribute", off, "modify_vpc_attribute", on, "us-west-2")
 

@@ -14,11 +14,11 @@ import pytest
 
 import boxes
 from corral.box import control
-from corral.box.control import BoxStatus
+from corral.box.client import BoxStatus
 from environments import PROJECT
 
 pytestmark = pytest.mark.box
-ABSENT = ["skipped state -", "skipped service-roles -"]  # what the box is not asked
+ABSENT = ["skipped state -", "skipped service-roles -"]  # checks that do not apply to the box
 RESERVED = "cr-0fedcba9876543210"
 
 
@@ -46,11 +46,11 @@ def checked(box: BoxStatus, environment: str, *words: str) -> tuple[int, list[st
 
 
 @pytest.mark.parametrize("environment", ["dev", "train", "mixed"])
-def test_a_prepared_account_is_all_green(box: BoxStatus, environment: str) -> None:
+def test_a_prepared_account_passes_every_check(box: BoxStatus, environment: str) -> None:
     assert checked(box, environment) == (0, ABSENT)
 
 
-def test_what_was_found_is_told_by_check_with_a_sum(box: BoxStatus) -> None:
+def test_findings_are_grouped_by_check_with_a_summary(box: BoxStatus) -> None:
     lines = corral(box, "check", "dev", "--box", "--only", "types").stdout.splitlines()
     assert (lines[1], lines[3], lines[4], lines[-1]) == (
         "Can dev start now?  us-east-1",
@@ -60,20 +60,20 @@ def test_what_was_found_is_told_by_check_with_a_sum(box: BoxStatus) -> None:
     )
 
 
-def test_what_the_box_is_not_asked_is_told_as_left_out(box: BoxStatus) -> None:
+def test_checks_that_do_not_apply_to_the_box_are_listed_as_skipped(box: BoxStatus) -> None:
     lines = corral(box, "check", "dev", "--box").stdout.splitlines()
-    assert [line for line in lines if "left out" in line] == ["  left out  state, service-roles"]
+    assert [line for line in lines if line.startswith("  skipped")] == ["  skipped  state, service-roles"]
 
 
 def test_no_check_left_is_wrong_input(box: BoxStatus) -> None:
     done = corral(box, "check", "dev", "--box", "--only", "quotas", "--skip", "quotas")
     assert (done.returncode, done.stderr) == (
         2,
-        "corral: no check is left: --skip leaves out all that would be made\n",
+        "corral: no check remains: --skip excludes all of them\n",
     )
 
 
-def test_what_may_cost_too_much_an_hour_is_refused_as_by_up(box: BoxStatus, tmp_path: Path) -> None:
+def test_a_cost_above_the_hourly_limit_is_refused_as_by_up(box: BoxStatus, tmp_path: Path) -> None:
     shutil.copytree(PROJECT / "stacks", tmp_path / "stacks")
     file = tmp_path / "stacks/cluster/Pulumi.dev.yaml"
     limit = "corral-cluster:spec:\n    usd_per_hour_max: 1\n"
@@ -83,7 +83,7 @@ def test_what_may_cost_too_much_an_hour_is_refused_as_by_up(box: BoxStatus, tmp_
     assert (done.returncode, "usd_per_hour_max: an hour with" in done.stderr, named.returncode) == (4, True, 0)
 
 
-def test_what_was_found_is_written_as_a_page_as_well(box: BoxStatus, tmp_path: Path) -> None:
+def test_findings_are_also_written_as_a_page(box: BoxStatus, tmp_path: Path) -> None:
     done = corral(box, "check", "dev", "--box", "--only", "types", "--html", str(tmp_path / "check.html"))
     assert (done.stdout.splitlines()[-1], (tmp_path / "check.html").read_text().count('<td class="ok">')) == (
         "2 ok, 13 skipped",
@@ -91,18 +91,18 @@ def test_what_was_found_is_written_as_a_page_as_well(box: BoxStatus, tmp_path: P
     )
 
 
-def test_a_page_that_cannot_be_written_is_told(box: BoxStatus, tmp_path: Path) -> None:
+def test_an_unwritable_page_is_an_error(box: BoxStatus, tmp_path: Path) -> None:
     done = corral(box, "check", "dev", "--box", "--only", "types", "--html", str(tmp_path / "none" / "check.html"))
     assert (done.returncode, "No such file or directory" in done.stderr) == (1, True)
 
 
-def test_a_check_that_is_left_out_is_told(box: BoxStatus) -> None:
+def test_a_skipped_check_is_listed(box: BoxStatus) -> None:
     assert checked(box, "dev", "--skip", "images") == (0, ["skipped images -", *ABSENT])
 
 
 def test_an_unknown_check_is_wrong_input(box: BoxStatus) -> None:
     done = corral(box, "check", "dev", "--box", "--skip", "image")
-    assert (done.returncode, done.stderr.split(" - ")[0]) == (2, "corral: there is no check image")
+    assert (done.returncode, done.stderr.split(" - ")[0]) == (2, "corral: unknown check 'image'")
 
 
 def test_a_bucket_that_is_gone_and_another_regions_is_red(box: BoxStatus) -> None:
@@ -119,11 +119,11 @@ def test_a_bucket_that_is_gone_and_another_regions_is_red(box: BoxStatus) -> Non
 @pytest.mark.parametrize(
     ("code", "quota", "red"),
     [
-        ("L-7212CCBC", "All P4, P3 and P2 Spot Instance Requests", "warn"),  # on demand there is room
+        ("L-7212CCBC", "All P4, P3 and P2 Spot Instance Requests", "warn"),  # the on-demand quota suffices
         ("L-1216C47A", "Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances", "fail"),
     ],
 )
-def test_a_quota_that_is_too_small_is_red_in_its_row(box: BoxStatus, code: str, quota: str, red: str) -> None:
+def test_a_quota_that_is_too_small_is_a_finding(box: BoxStatus, code: str, quota: str, red: str) -> None:
     control.set_quota(Path(box.dir), code, 0, "us-east-1")
     exit_code, found = checked(box, "dev", "--only", "quotas")
     control.set_quota(Path(box.dir), code, 5000, "us-east-1")
@@ -136,23 +136,23 @@ def test_a_reservation_that_was_cancelled_is_red(box: BoxStatus) -> None:
     assert (code, found[0]) == (3, f"fail reservations queue train, {RESERVED}")
 
 
-def test_a_bucket_that_was_deleted_is_not_made_again(box: BoxStatus) -> None:
+def test_a_deleted_bucket_is_not_created_again(box: BoxStatus) -> None:
     boxes.client(box, "s3").delete_bucket(Bucket="corral-example-corpus")
     code, found = checked(box, "train", "--only", "buckets")
     boxes.client(box, "s3").create_bucket(Bucket="corral-example-corpus")
     assert (code, found[0]) == (3, "fail buckets s3://corral-example-corpus")
 
 
-def test_what_a_fresh_box_refuses_to_make_is_told_beside_the_rows(tmp_path: Path) -> None:
+def test_what_a_fresh_box_cannot_create_is_reported_next_to_the_findings(tmp_path: Path) -> None:
     with boxes.running_box(tmp_path / "box") as fresh:
         control.set_quota(Path(fresh.dir), "L-417A185B", 0, "us-east-1")
         done = corral(fresh, "check", "train", "--box", "--only", "reservations", "--json")
     rows = {one["about"]: one["verdict"] for one in json.loads(done.stdout)["findings"]}
     assert (done.returncode, rows[f"queue train, {RESERVED}"]) == (3, "fail")
-    assert "reserved capacity, which the box makes in your place, cannot be made: Create" in done.stderr
+    assert "the box cannot create reserved capacity that stand in for yours: Create" in done.stderr
 
 
-def test_a_box_that_does_not_run_is_told(tmp_path: Path) -> None:
+def test_a_stopped_box_is_an_error(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "corral.cli", "check", "dev", "--box-dir", str(tmp_path / "box")]
     done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
     assert (done.returncode, "`corral box start`" in done.stderr) == (3, True)

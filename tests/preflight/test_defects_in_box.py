@@ -1,4 +1,4 @@
-"""All checks of an environment in a box with one defect: what is told, and that nothing else is."""
+"""All checks of an environment in a box with one defect: they report it and nothing else."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from datetime import UTC, datetime
 
 import defects
 import pytest
-from defects import Asker, Defect
+from defects import BoxSession, Defect
 
 import boxes
-from corral.box.control import BoxStatus
+from corral.box.client import BoxStatus
 from corral.plan.base import plan_base
 from corral.plan.cluster import plan_cluster
 from corral.preflight.checks import CHECKS, run
-from corral.preflight.findings import Wanted
-from corral.spec.files import read_environment
+from corral.preflight.preflight_findings import PreflightRequest
+from corral.spec.yaml.stack_files import read_environment
 from environments import PROJECT
 
-pytestmark = pytest.mark.box
+pytestmark = [pytest.mark.box, pytest.mark.long]
 P5_SPOT = "All P5 Spot Instance Requests"
 STANDARD = "Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances"
 GP3 = "Storage for General Purpose SSD (gp3) volumes, in TiB"
@@ -37,33 +37,35 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BoxStatus]:
         yield status
 
 
-def told(asker: Asker, name: str) -> list[str]:
+def problems(session: BoxSession, name: str) -> list[str]:
     """`verdict check about` of all findings that are not ok."""
     environment = read_environment(PROJECT, name)
     base = plan_base(environment.base)
-    cluster = plan_cluster(environment.cluster, base, catalogue=environment.catalogue, image_profile="box-debian-12")
-    findings = run(CHECKS, InRegion(asker, base.region), Wanted(base=base, cluster=cluster, now=datetime.now(UTC)))
+    cluster = plan_cluster(environment.cluster, base, catalog=environment.catalog, image_profile="box-debian-12")
+    findings = run(
+        CHECKS, InRegion(session, base.region), PreflightRequest(base=base, cluster=cluster, now=datetime.now(UTC))
+    )
     return [f"{one.verdict} {one.check} {one.about}" for one in findings if one.verdict != "ok"]
 
 
 class InRegion:
-    """The asker's clients in the environment's region, unless another is named."""
+    """The session's clients, in the environment's region by default."""
 
-    def __init__(self, asker: Asker, region: str) -> None:
-        self._asker, self._region = asker, region
+    def __init__(self, session: BoxSession, region: str) -> None:
+        self._session, self._region = session, region
 
     def client(self, service: str, region: str | None = None) -> object:
-        return self._asker.client(service, region or self._region)
+        return self._session.client(service, region or self._region)
 
 
 @pytest.mark.parametrize("environment", ["train", "mixed"])
-def test_without_a_defect_all_is_green(box: BoxStatus, environment: str) -> None:
-    assert told(Asker(box=box), environment) == []
+def test_without_a_defect_every_check_passes(box: BoxStatus, environment: str) -> None:
+    assert problems(BoxSession(box=box), environment) == []
 
 
-def test_a_role_that_may_do_everything_is_green(box: BoxStatus) -> None:
-    with defects.asked_by_a_role()(box) as asker:
-        assert told(asker, "train") == []
+def test_a_role_with_all_permissions_passes_every_check(box: BoxStatus) -> None:
+    with defects.as_role()(box) as session:
+        assert problems(session, "train") == []
 
 
 OF_TRAIN: dict[str, tuple[Defect, str]] = {
@@ -114,32 +116,32 @@ OF_TRAIN: dict[str, tuple[Defect, str]] = {
     "efa-rule": (defects.group_without_its_rule, "fail groups group of train"),
     "home-elsewhere": (defects.home_in_another_vpc, "fail file-systems home"),
     "lustre-larger": (defects.lustre_of_another_size, "fail file-systems Lustre data"),
-    "may-not-make": (defects.asked_by_a_role("fsx:CreateFileSystem"), "fail permissions deployer"),
-    "may-not-ask": (defects.asked_by_a_role("iam:SimulatePrincipalPolicy"), "warn permissions deployer"),
+    "may-not-create": (defects.as_role("fsx:CreateFileSystem"), "fail permissions deployer"),
+    "may-not-simulate": (defects.as_role("iam:SimulatePrincipalPolicy"), "warn permissions deployer"),
 }
 OF_MIXED: dict[str, tuple[Defect, str]] = {
     "names-off": (defects.vpc_without_names(), f"fail network {defects.MIXED_VPC}"),
-    "address-taken": (defects.address_taken, f"fail network {defects.MIXED_VPC}"),
+    "address-taken": (defects.address_taken, "fail network 10.20.32.10"),
 }
 
 
 @pytest.mark.parametrize("defect", OF_TRAIN)
-def test_a_defect_is_red_in_its_row_alone(box: BoxStatus, defect: str) -> None:
+def test_a_defect_changes_only_its_own_finding(box: BoxStatus, defect: str) -> None:
     make, row = OF_TRAIN[defect]
-    with make(box) as asker:
-        found = told(asker, "train")
+    with make(box) as session:
+        found = problems(session, "train")
     assert found == [row]
 
 
 @pytest.mark.parametrize("defect", OF_MIXED)
-def test_a_defect_of_an_adopted_network_is_red_in_its_row_alone(box: BoxStatus, defect: str) -> None:
+def test_a_defect_of_an_adopted_network_changes_only_its_own_finding(box: BoxStatus, defect: str) -> None:
     make, row = OF_MIXED[defect]
-    with make(box) as asker:
-        found = told(asker, "mixed")
+    with make(box) as session:
+        found = problems(session, "mixed")
     assert found == [row]
 
 
-def test_each_subnet_without_a_way_out_is_told(box: BoxStatus) -> None:
-    with defects.vpc_without_a_way_out(box) as asker:
-        found = told(asker, "mixed")
-    assert set(found) == {f"fail network {defects.MIXED_VPC}"}
+def test_each_subnet_without_a_route_out_is_a_finding(box: BoxStatus) -> None:
+    with defects.vpc_without_a_way_out(box) as session:
+        found = problems(session, "mixed")
+    assert set(found) == {f"fail network subnet-0123456789abcdef{number}" for number in range(3)}

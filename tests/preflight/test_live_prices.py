@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from corral.forecast.money import Usd
-from corral.forecast.prices import InstancePrice, ServicePrice
-from corral.preflight.live_prices import LivePrices, Wanted, live_prices
-from corral.preflight.price_documents import Listed, listed
+from corral.forecast.cost.cost_range import Usd
+from corral.forecast.cost.price_source import InstanceRates, ServiceRate
+from corral.preflight.live_prices import Listed, LivePrices, PriceQuery, listed, live_prices
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 
@@ -36,29 +35,29 @@ class Account:
     def __init__(self, products: Mapping[str, Sequence[str]], spot: Sequence[tuple[str, str]]) -> None:
         self.products, self.spot = products, spot
 
-    def ask(self, service: str, action: str, region: str | None = None, **request: Any) -> Mapping[str, Any]:
+    def call(self, service: str, action: str, region: str | None = None, **request: Any) -> Mapping[str, Any]:
         values = [one["Value"] for one in request["Filters"]]
         return {"PriceList": next((self.products[value] for value in values if value in self.products), [])}
 
-    def every(self, service: str, action: str, key: str, **request: Any) -> Sequence[Mapping[str, Any]]:
+    def list_all(self, service: str, action: str, key: str, **request: Any) -> Sequence[Mapping[str, Any]]:
         if key == "AvailabilityZones":
             return [{"ZoneName": f"us-east-1{letter}", "ZoneId": f"use1-az{n}"} for n, letter in enumerate("abc", 1)]
         return [{"AvailabilityZone": zone, "SpotPrice": usd} for zone, usd in self.spot]
 
 
 class Behind:
-    """The list that answers what AWS does not tell."""
+    """The fallback list for prices that AWS does not return."""
 
-    def instance(self, instance_type: str) -> InstancePrice | None:
-        return InstancePrice(
+    def instance(self, instance_type: str) -> InstanceRates | None:
+        return InstanceRates(
             on_demand=90.0, spot=Usd(1.0, 2.0), source="behind", capacity_block=40.0, capacity_block_source="block"
         )
 
-    def service(self, service: str) -> ServicePrice | None:
-        return ServicePrice(usd=7.0, source="behind")
+    def service(self, service: str) -> ServiceRate | None:
+        return ServiceRate(usd=7.0, source="behind")
 
 
-WANTED = Wanted(
+QUERY = PriceQuery(
     region="us-east-1",
     zones=("use1-az1", "use1-az2"),
     instances=("p5.48xlarge",),
@@ -70,11 +69,11 @@ GP3 = product("0.0800000000", usage="EBS:VolumeUsage.gp3", unit="GB-Mo")
 HISTORY = (("us-east-1a", "20.5"), ("us-east-1b", "31.0"), ("us-east-1a", "24.0"), ("us-east-1c", "9.0"))
 
 
-def found(account: Account, wanted: Wanted = WANTED) -> LivePrices:
-    return live_prices(account, wanted, Behind())  # type: ignore[arg-type]  # answers as Answers does
+def found(account: Account, query: PriceQuery = QUERY) -> LivePrices:
+    return live_prices(account, query, Behind())  # type: ignore[arg-type]  # answers as Answers does
 
 
-def p5(prices: LivePrices) -> InstancePrice:
+def p5(prices: LivePrices) -> InstanceRates:
     price = prices.instance("p5.48xlarge")
     assert price is not None
     return price
@@ -82,7 +81,7 @@ def p5(prices: LivePrices) -> InstancePrice:
 
 @pytest.fixture
 def account() -> Account:
-    """An account that tells p5.48xlarge and gp3."""
+    """An account that returns prices of p5.48xlarge and gp3."""
     return Account({"p5.48xlarge": [product("55.04")], "gp3": [GP3]}, HISTORY)
 
 
@@ -104,18 +103,18 @@ def test_a_price_is_that_of_its_usage_type(usage: str) -> None:
     ],
     ids=["another usage type", "another market", "another unit"],
 )
-def test_other_products_beside_it_do_not_count(other: str) -> None:
+def test_other_products_do_not_count(other: str) -> None:
     price = listed([other, product("55.04")], usage="BoxUsage:p5.48xlarge", unit="Hrs")
     assert price is not None
     assert price.usd == 55.04
 
 
-def test_of_two_prices_none_is_taken() -> None:
+def test_two_prices_count_as_none() -> None:
     both = [product("55.04"), product("60")]
     assert listed(both, usage="BoxUsage:p5.48xlarge", unit="Hrs") is None
 
 
-def test_on_demand_is_what_the_list_says(account: Account) -> None:
+def test_an_on_demand_price_is_that_of_the_price_list(account: Account) -> None:
     assert p5(found(account)).on_demand == 55.04
 
 
@@ -125,38 +124,38 @@ def test_spot_is_the_lowest_and_the_highest_of_the_environments_zones(account: A
 
 
 def test_without_zones_all_of_the_region_count(account: Account) -> None:
-    assert p5(found(account, replace(WANTED, zones=()))).spot == Usd(9.0, 31.0)
+    assert p5(found(account, replace(QUERY, zones=()))).spot == Usd(9.0, 31.0)
 
 
-def test_a_source_says_which_api_and_of_when(account: Account) -> None:
+def test_a_source_names_the_api_and_the_date(account: Account) -> None:
     assert p5(found(account)).source == (
-        "AWS Price List API, of 2026-11-20; spot: DescribeSpotPriceHistory, the lowest and the highest price in"
+        "AWS Price List API, 2026-11-20; spot: DescribeSpotPriceHistory, the lowest and the highest price in"
         " use1-az1, use1-az2 in the 30 days to 2026-11-22"
     )
 
 
-def test_a_service_is_what_the_list_says(account: Account) -> None:
-    assert found(account).service("gp3-gib-month") == ServicePrice(usd=0.08, source="AWS Price List API, of 2026-11-20")
+def test_a_service_price_is_that_of_the_price_list(account: Account) -> None:
+    assert found(account).service("gp3-gib-month") == ServiceRate(usd=0.08, source="AWS Price List API, 2026-11-20")
 
 
-def test_what_aws_does_not_tell_is_of_the_list_behind_and_named() -> None:
+def test_missing_prices_come_from_the_fallback_list_and_are_named() -> None:
     prices = found(Account({}, ()))
     assert (p5(prices), prices.service("gp3-gib-month"), prices.missing) == (
         Behind().instance("p5.48xlarge"),
-        ServicePrice(usd=7.0, source="behind"),
+        ServiceRate(usd=7.0, source="behind"),
         ("p5.48xlarge on demand", "p5.48xlarge on spot", "gp3-gib-month", "kms-key-month"),
     )
 
 
-def test_capacity_blocks_keep_the_price_behind(account: Account) -> None:
+def test_capacity_blocks_keep_the_fallback_price(account: Account) -> None:
     price = p5(found(account))
     assert (price.capacity_block, price.capacity_block_source) == (40.0, "block")
 
 
 def test_a_price_of_the_projects_own_stays(account: Account) -> None:
-    assert p5(found(account, replace(WANTED, own=("p5.48xlarge",)))).source == "behind"
+    assert p5(found(account, replace(QUERY, own=("p5.48xlarge",)))).source == "behind"
 
 
-def test_what_is_missing_is_a_note(account: Account) -> None:
-    (note,) = found(account).notes
-    assert note.text == "by the catalogue, as AWS did not tell them: kms-key-month"
+def test_missing_prices_are_a_warning(account: Account) -> None:
+    (warning,) = found(account).warnings
+    assert warning.text == "from the catalog, since AWS did not return them: kms-key-month"

@@ -1,4 +1,4 @@
-"""`corral plan --prices live` against the box, whose price list has the catalogue's prices and whose spot moves."""
+"""`corral plan --prices live` against the box, whose price list has the catalog's prices and whose spot moves."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import boxes
-from corral.box.control import BoxStatus
+from corral.box.client import BoxStatus
 from environments import PROJECT
 
 pytestmark = pytest.mark.box
@@ -41,7 +41,7 @@ def live(box: BoxStatus, *words: str) -> dict[str, Any]:
 def test_on_demand_is_the_price_lists(box: BoxStatus) -> None:
     queues = live(box, "dev")["cost"]["queues"]
     (row,) = (one for one in queues if one["market"] == "on-demand")
-    assert (row["usd_per_node_hour"]["high"], row["source"][:34]) == (21.957642, "AWS Price List API, of 2026-11-01;")
+    assert (row["usd_per_node_hour"]["high"], row["source"][:31]) == (21.957642, "AWS Price List API, 2026-11-01;")
 
 
 def test_spot_is_a_range_of_thirty_days(box: BoxStatus) -> None:
@@ -53,12 +53,12 @@ def test_spot_is_a_range_of_thirty_days(box: BoxStatus) -> None:
 
 def test_services_are_the_price_lists_where_it_has_them(box: BoxStatus) -> None:
     base = {row["what"]: row["source"] for row in live(box, "dev")["cost"]["base"]}
-    assert base["NAT gateway"] == "AWS Price List API, of 2026-11-01"
+    assert base["NAT gateway"] == "AWS Price List API, 2026-11-01"
 
 
-def test_what_is_not_of_now_is_told(box: BoxStatus) -> None:
-    texts = [note["text"] for note in live(box, "dev")["notes"] if note["about"] == "prices"]
-    assert [text.partition(":")[0] for text in texts] == ["by the catalogue, as AWS did not tell them"]
+def test_prices_that_are_not_current_are_a_warning(box: BoxStatus) -> None:
+    texts = [one["message"] for one in live(box, "dev")["warnings"] if one["about"] == "prices"]
+    assert [text.partition(":")[0] for text in texts] == ["from the catalog, since AWS did not return them"]
 
 
 def test_a_run_is_compared_by_the_prices_of_each_region(box: BoxStatus) -> None:
@@ -71,10 +71,10 @@ def test_a_box_without_live_prices_is_refused(box: BoxStatus) -> None:
     done = corral(box, "dev", "--box-dir", str(box.dir))
     assert (done.returncode, done.stderr) == (
         2,
-        "corral: --box and --box-dir say whose prices: add --prices live\n",
+        "corral: --box and --box-dir need --prices live\n",
     )
 
 
-def test_a_box_that_does_not_run_is_told(box: BoxStatus, tmp_path: Path) -> None:
+def test_a_stopped_box_is_an_error(box: BoxStatus, tmp_path: Path) -> None:
     done = corral(box, "dev", "--prices", "live", "--box-dir", str(tmp_path))
     assert (done.returncode, done.stdout) == (3, "")

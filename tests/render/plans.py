@@ -16,14 +16,14 @@ from corral.model.cluster import (
     QueuePlan,
 )
 from corral.model.deployed import BootFacts, Deployed, DeployedLustre, DeployedTemplate
+from corral.model.enums import InterfaceType, Market
 from corral.model.lustre import DataLinkPlan, LustrePlan
-from corral.model.markets import InterfaceType, Market
 
 ZONES = ("use1-az1", "use1-az2")
 
 
 def image(slurm_version: str = "23.11") -> ImagePlan:
-    """The deep learning image, with another Slurm where asked."""
+    """The deep learning image, with this Slurm."""
     return ImagePlan(
         profile="ubuntu-24.04-dlami",
         image_id=None,

@@ -10,5 +10,5 @@ def records(text: str) -> Sequence[dict[str, str]]:
 
 
 def settings(text: str) -> dict[str, str]:
-    """The lines that set one thing, by key."""
+    """The lines with a single setting, by key."""
     return {key: value for record in records(text) if len(record) == 1 for key, value in record.items()}

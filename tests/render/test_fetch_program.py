@@ -1,4 +1,4 @@
-"""fetch.py of the user data, run against servers that stand for the metadata service and for S3."""
+"""fetch.py of the user data, run against fakes of the metadata service and S3."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
 from corral.model.deployed import BootFacts
-from corral.model.jsons import to_json
-from corral.model.markets import Role
+from corral.model.enums import Role
+from corral.model.serialization import to_json
 from corral.render import agent_bundle, agent_library, user_data
 from render.plans import boot_facts, dev
 
@@ -31,10 +31,10 @@ ROLE = {"AccessKeyId": "AKIA", "SecretAccessKey": "secret/+", "Token": "session=
 
 @dataclass(kw_only=True)
 class Servers:
-    """Objects by path, what was asked for, and how often the bucket refuses first."""
+    """Objects by path, the requested paths, and how often the bucket refuses first."""
 
     objects: dict[str, bytes] = field(default_factory=dict)
-    asked: list[str] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
     wrongly_signed: list[str] = field(default_factory=list)
     refuses: int = 0
     url: str = ""
@@ -48,7 +48,7 @@ class Servers:
             return (200, b"token") if method == "PUT" else (405, b"")
         if path in documents:
             return (200, documents[path]) if headers.get("x-aws-ec2-metadata-token") == "token" else (401, b"")
-        self.asked.append(path)
+        self.paths.append(path)
         if self.refuses:
             self.refuses -= 1
             return 403, b"<Code>AccessDenied</Code>"
@@ -127,39 +127,39 @@ def fetch(
 
 def test_the_agent_runs_with_the_library_that_was_fetched_and_nothing_else(tmp_path: Path, servers: Servers) -> None:
     assert fetch(tmp_path, servers, facts()).stderr == ""
-    places = f"{tmp_path}/home/agent:{tmp_path}/home/library"
+    python_path = f"{tmp_path}/home/agent:{tmp_path}/home/library"
     program = (
         "import boto3, corral.agent.__main__; print(boto3.client('ec2', region_name='us-east-1').meta.service_model)"
     )
     command = ["/usr/bin/python3", "-S", "-c", program]
-    done = subprocess.run(command, cwd="/", env={"PYTHONPATH": places}, capture_output=True, text=True)
+    done = subprocess.run(command, cwd="/", env={"PYTHONPATH": python_path}, capture_output=True, text=True)
     assert (done.stderr, done.stdout) == ("", "ServiceModel(ec2)\n")
 
 
-def test_requests_are_signed_as_botocore_signs_them(tmp_path: Path, servers: Servers) -> None:
+def test_requests_have_botocores_signature(tmp_path: Path, servers: Servers) -> None:
     fetch(tmp_path, servers, facts())
-    assert (len(servers.asked), servers.wrongly_signed) == (2, [])
+    assert (len(servers.paths), servers.wrongly_signed) == (2, [])
 
 
 def test_what_is_there_already_is_not_fetched_again(tmp_path: Path, servers: Servers) -> None:
     fetch(tmp_path, servers, facts())
-    servers.asked.clear()
-    assert (fetch(tmp_path, servers, facts()).returncode, servers.asked) == (0, [])
+    servers.paths.clear()
+    assert (fetch(tmp_path, servers, facts()).returncode, servers.paths) == (0, [])
 
 
-def test_another_agent_takes_the_place_of_the_one_before(tmp_path: Path, servers: Servers) -> None:
+def test_another_agent_replaces_the_previous_one(tmp_path: Path, servers: Servers) -> None:
     (tmp_path / "home/agent").mkdir(parents=True)
     (tmp_path / "home/agent/old.py").touch()
     fetch(tmp_path, servers, facts())
     assert not (tmp_path / "home/agent/old.py").exists()
 
 
-def test_a_role_that_may_read_a_moment_later_is_waited_for(tmp_path: Path, servers: Servers) -> None:
+def test_a_refusal_is_retried_until_the_role_may_read(tmp_path: Path, servers: Servers) -> None:
     servers.refuses = 3
     assert fetch(tmp_path, servers, facts()).returncode == 0
 
 
-def test_a_bucket_that_refuses_for_good_is_told_with_its_reason(tmp_path: Path, servers: Servers) -> None:
+def test_a_bucket_that_keeps_refusing_is_an_error_with_its_reason(tmp_path: Path, servers: Servers) -> None:
     servers.refuses = 100
     assert fetch(tmp_path, servers, facts()).stderr == (
         "s3://corral-dev-123456789012-us-east-1/clusters/dev/library/fedcba9876543210.tar.gz cannot be read: "

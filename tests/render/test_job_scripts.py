@@ -1,4 +1,4 @@
-"""The job scripts: that they fit the queue, that their shell keeps to the rules, and what that shell tells srun."""
+"""Job scripts: they fit the queue, pass shellcheck, and start srun with the right arguments."""
 
 import base64
 import json
@@ -15,16 +15,16 @@ import pytest
 from corral.model.cluster import ClusterPlan, GresPlan, JobsPlan, QueuePlan
 from corral.plan.base import plan_base
 from corral.plan.cluster import plan_cluster
-from corral.render.jobs import job_files
-from corral.spec.files import read_environment
-from corral.spec.rules_names import name_problem
+from corral.render.job_scripts import job_files
+from corral.spec.rules.name_rules import name_problem
+from corral.spec.yaml.stack_files import read_environment
 from environments import PROJECT
 from render.plans import cpu, dev, train
 
 TRAINING = ("accelerate", "deepspeed", "jax", "lightning", "megatron", "sweep", "torchrun")
 SCRIPTS = tuple(sorted((*TRAINING, "nccl-tests")))
 WITHOUT_ACCELERATORS = ("accelerate", "jax", "lightning", "sweep", "torchrun")
-# What stands for Slurm: two nodes, and an srun that tells what it was given.
+# A fake Slurm: two nodes, and an srun that logs its arguments and environment.
 SLURM = {
     "scontrol": """case "$*" in
 "show hostnames "*) printf 'train-1\\ntrain-2\\n' ;;
@@ -35,7 +35,7 @@ esac
     env
     [ -z "${SLURM_HOSTFILE:-}" ] || sed 's/^/host /' "$SLURM_HOSTFILE"
     printf 'argument %s\\n' "$@"
-} >told
+} >srun.log
 [ ! -r output ] || cat output
 """,
 }
@@ -57,8 +57,8 @@ def p5() -> QueuePlan:
 @cache
 def environment(name: str) -> ClusterPlan:
     """A shipped environment, as it is planned."""
-    wishes = read_environment(PROJECT, name)
-    return plan_cluster(wishes.cluster, plan_base(wishes.base))
+    inputs = read_environment(PROJECT, name)
+    return plan_cluster(inputs.cluster, plan_base(inputs.base))
 
 
 def shipped(name: str) -> QueuePlan:
@@ -106,7 +106,7 @@ def test_a_queue_without_accelerators_has_the_scripts_that_need_none() -> None:
 
 
 @pytest.mark.parametrize(("max_nodes", "measured"), [(1, set()), (2, {"nccl-tests"})])
-def test_a_single_gpu_has_nobody_to_measure_a_bandwidth_with(max_nodes: int, measured: set[str]) -> None:
+def test_a_single_gpu_has_no_bandwidth_test(max_nodes: int, measured: set[str]) -> None:
     assert {*scripts(dev(single_gpu(max_nodes)))["train"]} - {*TRAINING} == measured
 
 
@@ -116,44 +116,44 @@ def test_no_queue_has_a_name_that_leads_elsewhere(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("queue", "asked"),
+    ("queue", "requested"),
     [
         ("train", {"--partition=train", "--gpus-per-node=8"}),
         ("eval", {"--partition=eval", "--gpus-per-node=4"}),
         ("trainium", {"--partition=trainium", "--gres=neuron:16"}),
     ],
 )
-def test_every_script_names_its_own_queue_and_its_devices(queue: str, asked: set[str]) -> None:
+def test_every_script_names_its_own_queue_and_its_devices(queue: str, requested: set[str]) -> None:
     kinds = ("--partition", "--gpus", "--gres")
     texts = [text for path, text in job_files(environment("mixed")).items() if f"/{queue}/" in path]
     lines = {line for text in texts for line in text.splitlines() if line.startswith("#SBATCH")}
-    assert {line.removeprefix("#SBATCH ") for line in lines if line.split()[1].startswith(kinds)} == asked
+    assert {line.removeprefix("#SBATCH ") for line in lines if line.split()[1].startswith(kinds)} == requested
 
 
 @pytest.mark.parametrize("queue", ["train", "eval", "trainium"])
-def test_every_script_says_where_it_is_copied_from(queue: str) -> None:
+def test_every_script_names_its_source(queue: str) -> None:
     found = {path: text for path, text in job_files(environment("mixed")).items() if f"/{queue}/" in path}
     assert [path for path, text in found.items() if f"#     cp /opt/corral/{path} .\n" not in text] == []
 
 
 @pytest.mark.parametrize(
-    ("queue", "says"),
+    ("queue", "text"),
     [
         (shipped("eval"), "# Queue eval: g6e.12xlarge with 4 x l40s a node."),
         (single_gpu(), "# Queue train: p4d.24xlarge with 1 x a10g a node, no EFA between them."),
         (cpu(), "# Queue cpu: m7i.2xlarge a node."),
     ],
 )
-def test_a_script_says_what_its_queue_is(queue: QueuePlan, says: str) -> None:
-    assert text_of("torchrun", queue).splitlines()[6] == says
+def test_a_script_describes_its_queue(queue: QueuePlan, text: str) -> None:
+    assert text_of("torchrun", queue).splitlines()[6] == text
 
 
-@pytest.mark.parametrize(("queue", "says"), [("eval", False), ("train", True)])
-def test_spot_machines_are_spoken_of_where_there_are_some(queue: str, says: bool) -> None:
-    assert ("spot" in text_of("torchrun", shipped(queue))) is says
+@pytest.mark.parametrize(("queue", "expected"), [("eval", False), ("train", True)])
+def test_only_queues_with_spot_machines_mention_spot(queue: str, expected: bool) -> None:
+    assert ("spot" in text_of("torchrun", shipped(queue))) is expected
 
 
-def test_an_example_for_a_queue_of_one_node_asks_for_no_more() -> None:
+def test_an_example_for_a_queue_of_one_node_requests_one_node() -> None:
     alone = train(1)
     examples = {line for line in text_of("torchrun", alone).splitlines() if line.startswith("#     sbatch")}
     assert (examples, "--nodes=1" in options("torchrun", alone)) == (
@@ -168,9 +168,11 @@ def test_a_sweeps_example_starts_no_more_runs_than_there_are_nodes(max_nodes: in
 
 
 @pytest.mark.parametrize(
-    ("queue", "word"), [(train(), "a GPU"), (trn1(), "a NeuronCore"), (cpu(), "a node")], ids=["GPU", "Neuron", "CPU"]
+    ("queue", "word"),
+    [(train(), "per GPU"), (trn1(), "per NeuronCore"), (cpu(), "per node")],
+    ids=["GPU", "Neuron", "CPU"],
 )
-def test_a_script_says_what_a_process_has(queue: QueuePlan, word: str) -> None:
+def test_a_script_describes_the_resources_of_a_process(queue: QueuePlan, word: str) -> None:
     assert f"one process {word}." in text_of("torchrun", queue)
 
 
@@ -181,9 +183,9 @@ def test_a_process_on_cpus_alone_has_a_thread_for_each_core(script: str, queue: 
 
 
 @pytest.mark.parametrize("script", ["sweep", "torchrun"])
-def test_neuron_machines_are_asked_for_their_devices_by_the_name_of_these(script: str) -> None:
-    asked = {option for option in options(script, trn1()) if "gpu" in option or "gres" in option}
-    assert asked == {"--gres=neuron:16"}
+def test_scripts_of_neuron_machines_request_devices_by_gres_name(script: str) -> None:
+    requested = {option for option in options(script, trn1()) if "gpu" in option or "gres" in option}
+    assert requested == {"--gres=neuron:16"}
 
 
 def test_neuron_machines_run_one_process_a_core() -> None:
@@ -191,7 +193,7 @@ def test_neuron_machines_run_one_process_a_core() -> None:
 
 
 @pytest.mark.parametrize(("queue", "option"), [("train", "--gpus-per-node=8"), ("eval", "--gpus-per-node=4")])
-def test_gpu_machines_are_asked_for_all_their_gpus(queue: str, option: str) -> None:
+def test_scripts_of_gpu_machines_request_all_gpus(queue: str, option: str) -> None:
     assert [line for line in options("torchrun", shipped(queue)) if "gpu" in line] == [option]
 
 
@@ -214,11 +216,11 @@ def test_without_a_launcher_it_is_one_task_a_gpu(script: str) -> None:
     assert {"--ntasks-per-node=8", "--cpus-per-task=12", "--gpus-per-node=8"} - options(script) == set()
 
 
-def test_a_run_of_a_sweep_has_one_node_and_its_own_output() -> None:
+def test_an_array_task_has_one_node_and_its_own_output() -> None:
     assert {"--nodes=1", "--output=%x-%A_%a.out"} - options("sweep") == set()
 
 
-def test_scripts_of_machines_without_accelerators_ask_for_none() -> None:
+def test_scripts_of_machines_without_accelerators_request_none() -> None:
     asking = ("--gpus", "--gres")
     assert [text for text in job_files(dev(cpu())).values() if any(word in text for word in asking)] == []
 
@@ -239,19 +241,19 @@ def test_shellcheck_finds_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("script", TRAINING)
-def test_a_script_without_a_program_says_how_to_use_it(script: str) -> None:
+def test_a_script_without_a_program_prints_its_usage(script: str) -> None:
     done = subprocess.run(["bash", "-s"], input=text_of(script), capture_output=True, text=True)
     assert (done.returncode, done.stderr.split(":")[0]) == (2, "usage")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Desk:
-    """A directory in which scripts run with stand-ins for Slurm's commands."""
+class FakeSlurm:
+    """A directory in which scripts run with fakes of Slurm's commands."""
 
     directory: Path
 
     def program(self, name: str, text: str) -> Path:
-        """An executable of this name, beside Slurm's."""
+        """An executable of this name, next to Slurm's."""
         file = self.directory / "bin" / name
         file.write_text(f"#!/bin/bash\n{text}")
         file.chmod(0o755)
@@ -260,133 +262,167 @@ class Desk:
     def run(
         self, script: str, *arguments: str, queue: QueuePlan | None = None, **more: str
     ) -> subprocess.CompletedProcess[str]:
-        """The finished script, with what srun was told in the file `told`. `queue`: None for the p4d machines."""
-        text = text_of(script, queue).replace("/opt/corral/bin/ranks", str(self.directory / "bin/ranks"))
+        """The finished script, with srun's arguments in the file `srun.log`. `queue`: None for the p4d machines."""
+        text = text_of(script, queue).replace("/opt/corral/bin/rank-order", str(self.directory / "bin/rank-order"))
         (self.directory / script).write_text(text)
         path = f"{self.directory / 'bin'}:{os.environ['PATH']}"
         environment = {"PATH": path, "HOME": str(self.directory), **ENVIRONMENT, **more}
         command = ["bash", script, *arguments]
         return subprocess.run(command, cwd=self.directory, env=environment, capture_output=True, text=True, timeout=30)
 
-    def told(self, beginning: str) -> list[str]:
-        """The rest of the lines that srun told and that begin like this."""
-        lines = (self.directory / "told").read_text().splitlines()
+    def srun_lines(self, beginning: str) -> list[str]:
+        """The lines of srun.log with this beginning, without it."""
+        lines = (self.directory / "srun.log").read_text().splitlines()
         return [line.removeprefix(beginning) for line in lines if line.startswith(beginning)]
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
-    desk = Desk(directory=tmp_path)
+def slurm(tmp_path: Path) -> Iterator[FakeSlurm]:
+    slurm = FakeSlurm(directory=tmp_path)
     (tmp_path / "bin").mkdir()
     for name, text in SLURM.items():
-        desk.program(name, text)
-    yield desk
+        slurm.program(name, text)
+    yield slurm
 
 
-def test_processes_meet_at_the_first_nodes_address(desk: Desk) -> None:
-    desk.run("jax", "train.py")
-    assert desk.told("MASTER_ADDR=") == ["10.64.1.1"]
+def test_processes_meet_at_the_first_nodes_address(slurm: FakeSlurm) -> None:
+    slurm.run("jax", "train.py")
+    assert slurm.srun_lines("MASTER_ADDR=") == ["10.64.1.1"]
 
 
-def test_without_a_command_of_the_site_slurm_orders_the_ranks(desk: Desk) -> None:
-    desk.run("jax", "train.py")
-    assert desk.told("SLURM_HOSTFILE=") == []
+def test_without_a_command_of_the_site_slurm_orders_the_ranks(slurm: FakeSlurm) -> None:
+    slurm.run("jax", "train.py")
+    assert slurm.srun_lines("SLURM_HOSTFILE=") == []
 
 
-def test_the_agents_command_orders_the_ranks_where_the_site_has_none(desk: Desk) -> None:
-    desk.program("ranks", "tac")
-    desk.run("jax", "train.py")
-    assert desk.told("host ") == ["train-2", "train-2", "train-1", "train-1"]
+def test_the_agents_command_orders_the_ranks_where_the_site_has_none(slurm: FakeSlurm) -> None:
+    slurm.program("rank-order", "tac")
+    slurm.run("jax", "train.py")
+    assert slurm.srun_lines("host ") == ["train-2", "train-2", "train-1", "train-1"]
 
 
-def test_a_sites_command_comes_before_the_agents(desk: Desk) -> None:
-    desk.program("ranks", "tac")
-    desk.run("jax", "train.py", CORRAL_RANK_ORDER=str(desk.program("by-name", "sort")))
-    assert desk.told("SLURM_HOSTFILE=") == []
+def test_a_sites_command_comes_before_the_agents(slurm: FakeSlurm) -> None:
+    slurm.program("rank-order", "tac")
+    slurm.run("jax", "train.py", CORRAL_RANK_ORDER=str(slurm.program("by-name", "sort")))
+    assert slurm.srun_lines("SLURM_HOSTFILE=") == []
 
 
-def test_slurms_own_order_needs_no_file(desk: Desk) -> None:
-    desk.program("ranks", "cat")
-    done = desk.run("jax", "train.py")
-    assert (desk.told("SLURM_HOSTFILE="), done.stderr) == ([], "")
+def test_slurms_own_order_needs_no_file(slurm: FakeSlurm) -> None:
+    slurm.program("rank-order", "cat")
+    done = slurm.run("jax", "train.py")
+    assert (slurm.srun_lines("SLURM_HOSTFILE="), done.stderr) == ([], "")
 
 
-def test_a_sites_command_orders_the_ranks_task_by_task(desk: Desk) -> None:
-    order = desk.program("by-switch", "tac")
-    desk.run("jax", "train.py", CORRAL_RANK_ORDER=str(order))
-    assert desk.told("host ") == ["train-2", "train-2", "train-1", "train-1"]
+def test_a_sites_command_orders_the_ranks_task_by_task(slurm: FakeSlurm) -> None:
+    order = slurm.program("by-switch", "tac")
+    slurm.run("jax", "train.py", CORRAL_RANK_ORDER=str(order))
+    assert slurm.srun_lines("host ") == ["train-2", "train-2", "train-1", "train-1"]
 
 
-def test_srun_is_told_to_follow_that_order(desk: Desk) -> None:
-    order = desk.program("by-switch", "tac")
-    desk.run("jax", "train.py", CORRAL_RANK_ORDER=str(order))
-    assert desk.told("SLURM_DISTRIBUTION=") == ["arbitrary"]
+def test_srun_follows_that_order(slurm: FakeSlurm) -> None:
+    order = slurm.program("by-switch", "tac")
+    slurm.run("jax", "train.py", CORRAL_RANK_ORDER=str(order))
+    assert slurm.srun_lines("SLURM_DISTRIBUTION=") == ["arbitrary"]
 
 
-def test_processes_meet_where_rank_0_runs(desk: Desk) -> None:
-    order = desk.program("by-switch", "tac")
-    desk.run("torchrun", "train.py", CORRAL_RANK_ORDER=str(order))
-    assert "--master-addr=10.64.1.2" in desk.told("argument ")
+def test_processes_meet_where_rank_0_runs(slurm: FakeSlurm) -> None:
+    order = slurm.program("by-switch", "tac")
+    slurm.run("torchrun", "train.py", CORRAL_RANK_ORDER=str(order))
+    assert "--master-addr=10.64.1.2" in slurm.srun_lines("argument ")
 
 
 @pytest.mark.parametrize("wrong", ["head -n 1", "cat; echo train-3", "exit 1", "cat; cat /etc/hostname"])
-def test_an_order_that_is_not_of_the_jobs_nodes_is_not_followed(desk: Desk, wrong: str) -> None:
-    order = desk.program("by-switch", wrong)
-    done = desk.run("jax", "train.py", CORRAL_RANK_ORDER=str(order))
-    assert (desk.told("SLURM_HOSTFILE="), "the order of the ranks is Slurm's" in done.stderr) == ([], True)
+def test_an_order_that_is_not_of_the_jobs_nodes_is_not_followed(slurm: FakeSlurm, wrong: str) -> None:
+    order = slurm.program("by-switch", wrong)
+    done = slurm.run("jax", "train.py", CORRAL_RANK_ORDER=str(order))
+    assert (slurm.srun_lines("SLURM_HOSTFILE="), "using Slurm's rank order" in done.stderr) == ([], True)
 
 
-def test_the_file_with_the_order_is_gone_afterwards(desk: Desk) -> None:
-    order = desk.program("by-switch", "tac")
-    desk.run("jax", "train.py", CORRAL_RANK_ORDER=str(order), TMPDIR=str(desk.directory))
-    assert list(desk.directory.glob("tmp.*")) == []
+def test_the_file_with_the_order_is_gone_afterwards(slurm: FakeSlurm) -> None:
+    order = slurm.program("by-switch", "tac")
+    slurm.run("jax", "train.py", CORRAL_RANK_ORDER=str(order), TMPDIR=str(slurm.directory))
+    assert list(slurm.directory.glob("tmp.*")) == []
 
 
-def test_checkpoints_lie_in_a_directory_of_the_jobs_own(desk: Desk) -> None:
-    desk.run("torchrun", "train.py")
-    assert desk.told("CHECKPOINT_DIR=") == [str(desk.directory / "checkpoints/name-17")]
+NOTICED = """case "$*" in
+"show hostnames "*) printf 'train-1\\ntrain-2\\n' ;;
+"show node "*{node}*|"show node train-[1-2]") echo "Reason=corral: spot, ends at 12:00:00" ;;
+"show job "*) echo "EndTime=Unknown" ;;
+requeue*) touch requeued ;;
+esac
+"""
+# It gets the signal from the script, saves, and trains on until its job is requeued.
+SAVES = """trap 'touch "$CHECKPOINT_SAVED"' USR1
+for _ in {1..100}; do
+    [ ! -e requeued ] || exit
+    [ -e "$CHECKPOINT_SAVED" ] || kill -USR1 $PPID # again, as the script ignores a signal before it knows its task
+    sleep 0.1
+done
+"""
 
 
-def test_each_run_of_a_sweep_has_a_directory_of_its_own(desk: Desk) -> None:
-    (desk.directory / "runs.txt").write_text("--lr 1\n--lr 2\n")
-    desk.run("sweep", "runs.txt", "train.py", SLURM_ARRAY_JOB_ID="16", SLURM_ARRAY_TASK_ID="2", CHECKPOINT_DIR="here")
-    assert desk.told("CHECKPOINT_DIR=") == ["here/2"]
+@pytest.mark.parametrize("node", ["train-1", "train-2"])
+def test_a_notice_to_any_node_of_a_job_moves_it_when_its_checkpoint_is_written(slurm: FakeSlurm, node: str) -> None:
+    slurm.program("scontrol", NOTICED.replace("{node}", node))
+    slurm.program("srun", SAVES)
+    done = slurm.run("jax", "train.py", SLURMD_NODENAME="train-1")
+    assert "corral: requeue, the checkpoint is written and a machine is being reclaimed" in done.stdout.splitlines()
 
 
-def test_a_run_of_a_sweep_gets_its_line_behind_the_options(desk: Desk) -> None:
-    (desk.directory / "runs.txt").write_text("--lr 1\n--lr 2 --seed *\n")
-    desk.run("sweep", "runs.txt", "train.py", "--x", SLURM_ARRAY_JOB_ID="16", SLURM_ARRAY_TASK_ID="2")
-    assert desk.told("argument ")[-6:] == ["train.py", "--x", "--lr", "2", "--seed", "*"]
+def test_a_slurmctld_that_does_not_answer_is_no_time_limit(slurm: FakeSlurm) -> None:
+    """`date --date=` of nothing is midnight, which would be a limit long ago."""
+    away = 'if [ "$1 $2" = "show job" ] && ! [ -e seen ]; then touch seen; exit 1; fi\n'
+    slurm.program("scontrol", away + NOTICED.replace("{node}", "train-1"))
+    slurm.program("srun", SAVES)
+    done = slurm.run("jax", "train.py", SLURMD_NODENAME="train-1")
+    assert "before the time limit" not in done.stdout
 
 
-def test_a_run_of_a_sweep_is_started_by_what_launcher_says(desk: Desk) -> None:
-    (desk.directory / "runs.txt").write_text("--lr 1\n")
+def test_checkpoints_lie_in_a_directory_of_the_jobs_own(slurm: FakeSlurm) -> None:
+    slurm.run("torchrun", "train.py")
+    assert slurm.srun_lines("CHECKPOINT_DIR=") == [str(slurm.directory / "checkpoints/name-17")]
+
+
+def test_each_array_task_has_its_own_directory(slurm: FakeSlurm) -> None:
+    (slurm.directory / "runs.txt").write_text("--lr 1\n--lr 2\n")
+    slurm.run("sweep", "runs.txt", "train.py", SLURM_ARRAY_JOB_ID="16", SLURM_ARRAY_TASK_ID="2", CHECKPOINT_DIR="here")
+    assert slurm.srun_lines("CHECKPOINT_DIR=") == ["here/2"]
+
+
+def test_an_array_task_appends_its_line_to_the_options(slurm: FakeSlurm) -> None:
+    (slurm.directory / "runs.txt").write_text("--lr 1\n--lr 2 --seed *\n")
+    slurm.run("sweep", "runs.txt", "train.py", "--x", SLURM_ARRAY_JOB_ID="16", SLURM_ARRAY_TASK_ID="2")
+    assert slurm.srun_lines("argument ")[-6:] == ["train.py", "--x", "--lr", "2", "--seed", "*"]
+
+
+def test_launcher_starts_an_array_task(slurm: FakeSlurm) -> None:
+    (slurm.directory / "runs.txt").write_text("--lr 1\n")
     given = {"SLURM_ARRAY_JOB_ID": "16", "SLURM_ARRAY_TASK_ID": "1", "LAUNCHER": "python3 -u"}
-    desk.run("sweep", "runs.txt", "train.py", **given)
-    assert desk.told("argument ")[-6:] == ["task", "python3", "-u", "train.py", "--lr", "1"]
+    slurm.run("sweep", "runs.txt", "train.py", **given)
+    assert slurm.srun_lines("argument ")[-6:] == ["task", "python3", "-u", "train.py", "--lr", "1"]
 
 
-def test_a_run_of_a_sweep_without_a_line_says_so(desk: Desk) -> None:
-    (desk.directory / "runs.txt").write_text("--lr 1\n")
-    done = desk.run("sweep", "runs.txt", "train.py", SLURM_ARRAY_JOB_ID="16", SLURM_ARRAY_TASK_ID="2")
+def test_an_array_task_without_a_line_is_an_error(slurm: FakeSlurm) -> None:
+    (slurm.directory / "runs.txt").write_text("--lr 1\n")
+    done = slurm.run("sweep", "runs.txt", "train.py", SLURM_ARRAY_JOB_ID="16", SLURM_ARRAY_TASK_ID="2")
     assert (done.returncode, done.stderr) == (2, "corral: runs.txt has no line 2, or it is empty\n")
 
 
-def test_deepspeed_is_told_all_devices_of_all_nodes(desk: Desk) -> None:
-    desk.run("deepspeed", "train.py")
-    world = next(text for text in desk.told("argument --world_info="))
+def test_deepspeed_gets_all_devices_of_all_nodes(slurm: FakeSlurm) -> None:
+    slurm.run("deepspeed", "train.py")
+    world = next(text for text in slurm.srun_lines("argument --world_info="))
     eight = [0, 1, 2, 3, 4, 5, 6, 7]
     assert json.loads(base64.urlsafe_b64decode(world)) == {"train-1": eight, "train-2": eight}
 
 
-def test_accelerate_is_told_how_many_processes_there_are_in_all(desk: Desk) -> None:
-    desk.run("accelerate", "train.py")
-    assert {"--num_machines=2", "--num_processes=16", "--multi_gpu"} - set(desk.told("argument ")) == set()
+def test_accelerate_gets_the_total_number_of_processes(slurm: FakeSlurm) -> None:
+    slurm.run("accelerate", "train.py")
+    assert {"--num_machines=2", "--num_processes=16", "--multi_gpu"} - set(slurm.srun_lines("argument ")) == set()
 
 
-def test_accelerates_options_are_the_users(desk: Desk) -> None:
-    desk.run("accelerate", "train.py", ACCELERATE_OPTIONS="--config_file fsdp.yaml")
-    assert desk.told("argument ")[6:8] == ["--config_file", "fsdp.yaml"]
+def test_accelerates_options_are_the_users(slurm: FakeSlurm) -> None:
+    slurm.run("accelerate", "train.py", ACCELERATE_OPTIONS="--config_file fsdp.yaml")
+    assert slurm.srun_lines("argument ")[6:8] == ["--config_file", "fsdp.yaml"]
 
 
 @pytest.mark.parametrize(
@@ -401,28 +437,28 @@ def test_accelerates_options_are_the_users(desk: Desk) -> None:
         (cpu(), "2", {}, {"--multi_gpu", "--num_processes=2"}),
         (cpu(), "1", {}, {"--num_processes=1"}),
     ],
-    ids=["two nodes", "one", "own options", "FSDP", "said already", "one with many", "two with CPUs", "one with CPUs"],
+    ids=["two nodes", "one", "own options", "FSDP", "given already", "one with many", "two with CPUs", "one with CPUs"],
 )
 def test_accelerate_is_distributed_where_there_is_more_than_one_process(
-    desk: Desk, queue: QueuePlan, nodes: str, given: dict[str, str], words: set[str]
+    slurm: FakeSlurm, queue: QueuePlan, nodes: str, given: dict[str, str], words: set[str]
 ) -> None:
-    desk.run("accelerate", "train.py", queue=queue, SLURM_JOB_NUM_NODES=nodes, **given)
-    told = desk.told("argument ")
+    slurm.run("accelerate", "train.py", queue=queue, SLURM_JOB_NUM_NODES=nodes, **given)
+    words_of_srun = slurm.srun_lines("argument ")
     kinds = ("--multi", "--use", "--num_processes")
-    assert sorted(word for word in told if word.startswith(kinds)) == sorted(words)
+    assert sorted(word for word in words_of_srun if word.startswith(kinds)) == sorted(words)
 
 
-@pytest.mark.parametrize(("queue", "told"), [(cpu(), ["true"]), (train(), [])], ids=["CPUs", "GPUs"])
-def test_accelerate_knows_where_there_are_cpus_alone(desk: Desk, queue: QueuePlan, told: list[str]) -> None:
-    desk.run("accelerate", "train.py", queue=queue)
-    assert desk.told("ACCELERATE_USE_CPU=") == told
+@pytest.mark.parametrize(("queue", "values"), [(cpu(), ["true"]), (train(), [])], ids=["CPUs", "GPUs"])
+def test_accelerate_knows_where_there_are_cpus_alone(slurm: FakeSlurm, queue: QueuePlan, values: list[str]) -> None:
+    slurm.run("accelerate", "train.py", queue=queue)
+    assert slurm.srun_lines("ACCELERATE_USE_CPU=") == values
 
 
-def test_megatron_saves_and_loads_in_the_jobs_directory_unless_told_otherwise(desk: Desk) -> None:
-    desk.run("megatron", "pretrain.py", "--save", "mine")
-    at = desk.told("argument ").index("pretrain.py")
-    where = str(desk.directory / "checkpoints/name-17")
-    assert desk.told("argument ")[at:] == [
+def test_megatron_saves_and_loads_in_the_jobs_directory_by_default(slurm: FakeSlurm) -> None:
+    slurm.run("megatron", "pretrain.py", "--save", "mine")
+    at = slurm.srun_lines("argument ").index("pretrain.py")
+    where = str(slurm.directory / "checkpoints/name-17")
+    assert slurm.srun_lines("argument ")[at:] == [
         *("pretrain.py", "--save", where, "--load", where, "--exit-signal-handler"),
         *("--save", "mine"),
     ]
@@ -447,27 +483,27 @@ def row(gb_per_s: float) -> str:
     ],
     ids=["as measured", "85 % of it", "less", "over TCP", "an EFA device is missing", "no figure"],
 )
-def test_nccl_tests_compares_with_what_was_measured(desk: Desk, output: str, code: int) -> None:
-    (desk.directory / "output").write_text(output)
-    assert desk.run("nccl-tests").returncode == code
+def test_nccl_tests_compares_with_what_was_measured(slurm: FakeSlurm, output: str, code: int) -> None:
+    (slurm.directory / "output").write_text(output)
+    assert slurm.run("nccl-tests").returncode == code
 
 
-def test_nccl_tests_over_other_numbers_of_nodes_only_shows_its_figure(desk: Desk) -> None:
-    (desk.directory / "output").write_text(EFA + row(20))
-    done = desk.run("nccl-tests", SLURM_JOB_NUM_NODES="3", SLURM_NTASKS="24")
+def test_nccl_tests_over_other_numbers_of_nodes_only_shows_its_figure(slurm: FakeSlurm) -> None:
+    (slurm.directory / "output").write_text(EFA + row(20))
+    done = slurm.run("nccl-tests", SLURM_JOB_NUM_NODES="3", SLURM_NTASKS="24")
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "corral: 20 GB/s bus bandwidth over 3 nodes")
 
 
-def test_nccl_tests_tells_the_largest_size_that_was_measured(desk: Desk) -> None:
+def test_nccl_tests_shows_the_largest_measured_size(slurm: FakeSlurm) -> None:
     assert "    2) expected=487.0 ;;" in text_of("nccl-tests", p5()).splitlines()
 
 
-def test_nccl_tests_without_efa_looks_for_none_and_sends_less(desk: Desk) -> None:
-    (desk.directory / "output").write_text(row(0.3))
-    done = desk.run("nccl-tests", queue=single_gpu(), SLURM_NTASKS="2")
-    sizes = desk.told("argument ")[4:8]
-    said = done.stdout.splitlines()[-1]
-    assert (done.returncode, said, sizes) == (
+def test_nccl_tests_without_efa_looks_for_none_and_sends_less(slurm: FakeSlurm) -> None:
+    (slurm.directory / "output").write_text(row(0.3))
+    done = slurm.run("nccl-tests", queue=single_gpu(), SLURM_NTASKS="2")
+    sizes = slurm.srun_lines("argument ")[4:8]
+    last = done.stdout.splitlines()[-1]
+    assert (done.returncode, last, sizes) == (
         0,
         "corral: 0.3 GB/s bus bandwidth over 2 nodes",
         ["-b", "1M", "-e", "1G"],
@@ -477,9 +513,9 @@ def test_nccl_tests_without_efa_looks_for_none_and_sends_less(desk: Desk) -> Non
 @pytest.mark.parametrize(
     "queue", [shipped("eval"), replace(p5(), efa=False), replace(p5(), max_nodes=1)], ids=["L40S", "no EFA", "one node"]
 )
-def test_nccl_tests_has_no_figure_for_what_nobody_measured(queue: QueuePlan) -> None:
+def test_nccl_tests_has_no_figure_without_a_measurement(queue: QueuePlan) -> None:
     text = text_of("nccl-tests", queue)
-    assert ("No figure to compare with" in text, "expected" in text) == (True, False)
+    assert ("no measured figure" in text, "expected" in text) == (True, False)
 
 
 def test_nccl_tests_of_one_node_speaks_of_no_network() -> None:

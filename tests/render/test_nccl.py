@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from corral.catalog.instances import find_instance_type
+from corral.catalog.aws.instance_types import find_instance_type
 from corral.model.cluster import QueuePlan
-from corral.plan.env_text import assignments_in
-from corral.plan.lint_env import Context, assumed_versions, judge
-from corral.plan.nics import plan_nics
-from corral.plan.nodes import plan_node
+from corral.plan.cluster import plan_node
+from corral.plan.nccl_env.env_parser import assignments_in
+from corral.plan.nccl_env.lint_env import Context, assumed_versions, lint
+from corral.plan.network_interfaces import plan_nics
 from corral.render.nccl import nccl_files
 from render.plans import cpu, dev, train
 
@@ -57,7 +57,7 @@ def test_two_settings_are_enough(name: str) -> None:
 @pytest.mark.parametrize("name", [*WITH_EFA, *WITHOUT_EFA])
 def test_nothing_in_it_is_found_fault_with(name: str) -> None:
     context = Context(instance_type=find_instance_type(name), versions=assumed_versions({}))
-    assert {finding.verdict.value for finding in judge(assignments_in(conf(name)), context)} == {"fine"}
+    assert {finding.verdict.value for finding in lint(assignments_in(conf(name)), context)} == {"fine"}
 
 
 @pytest.mark.parametrize(
@@ -67,13 +67,13 @@ def test_nothing_in_it_is_found_fault_with(name: str) -> None:
         *(("p5e.48xlarge", 32), ("p5en.48xlarge", 16), ("p6-b200.48xlarge", 8), ("p6-b300.48xlarge", 16)),
     ],
 )
-def test_it_says_how_many_devices_a_healthy_job_finds(name: str, devices: int) -> None:
+def test_it_names_the_number_of_devices_of_a_healthy_job(name: str, devices: int) -> None:
     assert f"(found {devices} nics)" in conf(name)
 
 
 @pytest.mark.parametrize("name", WITHOUT_EFA)
-def test_without_efa_it_says_what_nccl_does_instead(name: str) -> None:
-    assert "no EFA here, so NCCL speaks TCP" in conf(name)
+def test_without_efa_it_names_what_nccl_uses_instead(name: str) -> None:
+    assert "without EFA, NCCL uses TCP" in conf(name)
 
 
 def test_it_names_what_the_plugin_sets_on_the_type() -> None:
@@ -108,7 +108,7 @@ def test_trainium_without_efa_needs_nothing() -> None:
     assert nccl_files(dev(queue("trn1.2xlarge"))) == {}
 
 
-def test_neurons_profile_exports_what_its_documentation_asks_for() -> None:
+def test_neurons_profile_exports_the_documented_variables() -> None:
     profile = nccl_files(dev(queue("trn2.48xlarge")))["neuron/train.sh"]
     assert exported(profile, "FI") == ["FI_EFA_FORK_SAFE=1", "FI_EFA_USE_DEVICE_RDMA=1", "FI_PROVIDER=efa"]
 

@@ -5,14 +5,14 @@ from collections.abc import Callable
 
 import pytest
 
-from corral.model.markets import Role
+from corral.model.enums import Role
 from corral.plan.base import plan_base
 from corral.plan.cluster import plan_cluster
 from corral.render import cluster_files, deployed_json, user_data
-from corral.render.accounting import buffer_pool_mib
-from corral.render.jobs import job_files
-from corral.render.slurm import slurm_conf
-from corral.spec.files import read_environment
+from corral.render.job_scripts import job_files
+from corral.render.slurm_conf import slurm_conf
+from corral.render.slurmdbd_conf import buffer_pool_mib
+from corral.spec.yaml.stack_files import read_environment
 from environments import PROJECT
 from render.plans import boot_facts, cpu, deployed, dev, train
 
@@ -65,7 +65,7 @@ def test_rendering_twice_gives_the_same_text() -> None:
 
 
 @pytest.mark.parametrize("path", [path for path in FILES if path != "cluster.json"])
-def test_file_says_at_its_beginning_that_corral_manages_it(path: str) -> None:
+def test_the_first_line_of_a_file_names_corral(path: str) -> None:
     beginning = next(line for line in cluster_files(dev())[path].splitlines() if not line.startswith("#!"))
     assert re.match("# Managed by corral: do not edit", beginning)
 

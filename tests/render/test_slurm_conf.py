@@ -1,36 +1,50 @@
 """What slurm.conf, gres.conf, cgroup.conf and host.conf say, for the plan and for each Slurm release."""
 
+import re
 from dataclasses import replace
+from importlib.resources import files
 
 import pytest
-from tools.slurm_matrix.table import PAGE, page
 
-from corral.catalog.slurm_releases import RELEASES, Release, release_text
-from corral.catalog.slurm_settings import Place, slurm_keys
+from corral.catalog.slurm.conf_keys import ConfSection, slurm_keys
+from corral.catalog.slurm.releases import RELEASES, Release, release_text
 from corral.model.cluster import GresPlan, QueuePlan
 from corral.plan.cluster import plan_image
-from corral.render.host import HostFacts, host_conf
-from corral.render.releases import ReleaseError, written_release
-from corral.render.slurm import (
+from corral.render.host_conf import EC2, HostFacts, host_conf, host_settings
+from corral.render.nearest_release import ReleaseError, written_release
+from corral.render.slurm_conf import (
+    CONF_TEMPLATE,
+    DEFAULTS,
     cgroup_conf,
     check_own_keys,
     gres_conf,
     node_line,
-    owned_keys,
     partition_line,
     slurm_conf,
     slurm_time,
     tree_width,
 )
-from corral.spec.image import ImageSpec
-from corral.spec.rules_slurm_keys import KEPT, SHARING, WRITTEN
+from corral.spec.models.image import ImageSpec
+from corral.spec.rules.slurm_key_rules import RESERVED, SHARING, WRITTEN
 from render.plans import cpu, dev, train
 from render.slurm_files import records, settings
 from slurms import wide
 
 VERSION_DEPENDENT = ("SlurmctldParameters", "CommunicationParameters", "TreeWidth", "PrivateData")
 NEW = (26, 5)
+KEY = re.compile(r"^([A-Z][A-Za-z]+)(?:=| )|\blines\.([A-Z][A-Za-z]+)", re.MULTILINE)
 each_release = pytest.mark.parametrize("release", RELEASES, ids=release_text)
+
+
+def template_keys() -> set[str]:
+    """Every key that the template of slurm.conf writes, with Include, without nodes and partitions."""
+    text = files("corral").joinpath("templates", *CONF_TEMPLATE.split("/")).read_text(encoding="utf-8")
+    return {literal or placed for literal, placed in KEY.findall(text)}
+
+
+def owned_keys() -> set[str]:
+    """The keys of slurm.conf that only corral writes, including those of host.conf."""
+    return {*template_keys(), *host_settings(EC2), "NodeName", "PartitionName"} - DEFAULTS.keys()
 
 
 def trn(count: int = 16) -> QueuePlan:
@@ -76,7 +90,7 @@ def test_the_controller_is_the_planned_head_at_its_address() -> None:
     assert settings(slurm_conf(dev()))["SlurmctldHost"] == "dev-head(10.64.0.26)"
 
 
-def test_release_22_05_is_told_what_later_ones_do_anyway() -> None:
+def test_release_22_05_sets_the_defaults_of_later_ones() -> None:
     found = settings(slurm_conf(dev(slurm_version="22.05")))
     assert {key: found.get(key) for key in VERSION_DEPENDENT} == {
         "SlurmctldParameters": "cloud_reg_addrs,enable_configless,idle_on_node_suspend",
@@ -96,7 +110,7 @@ def test_release_23_02_shows_cloud_nodes_and_limits_calls() -> None:
     }
 
 
-def test_release_23_11_is_told_nothing_that_it_removed() -> None:
+def test_release_23_11_has_no_removed_key() -> None:
     found = settings(slurm_conf(dev(slurm_version="23.11")))
     assert {key: found.get(key) for key in VERSION_DEPENDENT} == {
         "SlurmctldParameters": "enable_configless,idle_on_node_suspend,rl_enable",
@@ -106,7 +120,7 @@ def test_release_23_11_is_told_nothing_that_it_removed() -> None:
     }
 
 
-def test_release_25_11_is_told_not_to_answer_http() -> None:
+def test_release_25_11_disables_http() -> None:
     found = settings(slurm_conf(dev(slurm_version="25.11")))
     assert {key: found.get(key) for key in VERSION_DEPENDENT} == {
         "SlurmctldParameters": "enable_configless,idle_on_node_suspend,rl_enable",
@@ -123,7 +137,7 @@ def test_a_release_that_is_not_known_yet_gets_the_newest_known_ones_settings() -
 
 def test_a_release_that_is_not_known_yet_is_named_in_the_file() -> None:
     assert slurm_conf(dev(slurm_version="27.11")).splitlines()[1:3] == [
-        "# For Slurm 27.11. What depends on the kind of host is in host.conf.",
+        "# For Slurm 27.11. Settings that depend on the kind of host are in host.conf.",
         "# corral does not know this release: written as for 26.05.",
     ]
 
@@ -140,11 +154,6 @@ def test_a_release_that_is_too_old_is_refused_with_a_sentence() -> None:
 )
 def test_files_are_written_for_the_newest_known_release_that_is_not_newer(version: str, release: Release) -> None:
     assert written_release(version) == release
-
-
-def test_the_page_has_the_tables_of_the_code() -> None:
-    text = PAGE.read_text(encoding="utf-8")
-    assert page(text) == text
 
 
 def test_a_job_of_a_sick_node_is_not_held_whatever_else_is_set() -> None:
@@ -234,7 +243,7 @@ def test_only_named_accounts_may_use_a_queue_that_names_some() -> None:
 @pytest.mark.parametrize(
     ("release", "form"), [((22, 5), ("EXCLUSIVE", None)), ((25, 11), ("EXCLUSIVE", None)), ((26, 5), (None, "NODE"))]
 )
-def test_whole_nodes_are_asked_for_in_the_form_of_the_release(
+def test_whole_nodes_are_declared_in_the_form_of_the_release(
     release: Release, form: tuple[str | None, str | None]
 ) -> None:
     found = records(partition_line(replace(cpu(), exclusive=True), release))[0]
@@ -320,6 +329,7 @@ def test_owned_keys_are_these() -> None:
         "BatchStartTimeout",
         "ClusterName",
         "CommunicationParameters",
+        "Epilog",
         "GresTypes",
         "HealthCheckInterval",
         "HealthCheckNodeState",
@@ -366,25 +376,25 @@ def test_owned_keys_are_these() -> None:
 
 
 def test_a_spec_calls_written_what_is_written_and_nothing_else() -> None:
-    assert WRITTEN[Place.CONF] == owned_keys()
+    assert WRITTEN[ConfSection.CONF] == owned_keys()
 
 
 def test_a_spec_calls_written_what_a_partition_line_has_and_nothing_else() -> None:
     lines = [
         partition_line(queue, release) for queue in (replace(cpu(), accounts=("ml",)), train()) for release in RELEASES
     ]
-    assert {key for line in lines for key in records(line)[0]} == WRITTEN[Place.PARTITION]
+    assert {key for line in lines for key in records(line)[0]} == WRITTEN[ConfSection.PARTITION]
 
 
-def test_a_queue_of_whole_nodes_has_keys_of_sharing_beside_them() -> None:
+def test_a_queue_of_whole_nodes_may_also_have_keys_of_sharing() -> None:
     lines = [partition_line(replace(cpu(), exclusive=True), release) for release in RELEASES]
-    more = {key for line in lines for key in records(line)[0]} - WRITTEN[Place.PARTITION]
+    more = {key for line in lines for key in records(line)[0]} - WRITTEN[ConfSection.PARTITION]
     assert (more, SHARING) == ({"OverSubscribe", "Exclusive"}, {"OverSubscribe", "Exclusive", "Shared"})
 
 
-@pytest.mark.parametrize("place", WRITTEN, ids=lambda place: place.name.lower())
-def test_no_key_that_is_written_is_called_kept(place: Place) -> None:
-    assert {key.lower() for key in WRITTEN[place]} & {key.lower() for key in KEPT[place]} == set()
+@pytest.mark.parametrize("section", WRITTEN, ids=lambda section: section.name.lower())
+def test_no_key_that_is_written_is_called_kept(section: ConfSection) -> None:
+    assert {key.lower() for key in WRITTEN[section]} & {key.lower() for key in RESERVED[section]} == set()
 
 
 def test_jobs_are_fenced_into_their_devices_cores_and_memory() -> None:
@@ -459,9 +469,9 @@ def test_own_keys_that_this_slurm_lacks_are_refused_all_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "beside"),
-    [(Place.CONF, {"Include"}), (Place.PARTITION, {"PartitionName"})],
+    ("section", "others"),
+    [(ConfSection.CONF, {"Include"}), (ConfSection.PARTITION, {"PartitionName"})],
     ids=["conf", "partition"],
 )
-def test_every_key_that_a_spec_refuses_as_corrals_is_one_of_slurm(place: Place, beside: set[str]) -> None:
-    assert {key for key in (*WRITTEN[place], *KEPT[place]) if key.lower() not in slurm_keys(place)} == beside
+def test_every_key_that_a_spec_refuses_as_corrals_is_one_of_slurm(section: ConfSection, others: set[str]) -> None:
+    assert {key for key in (*WRITTEN[section], *RESERVED[section]) if key.lower() not in slurm_keys(section)} == others

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from corral.model.deployed import BootFacts
-from corral.model.jsons import from_json
-from corral.model.markets import Role
+from corral.model.enums import Role
+from corral.model.serialization import from_json
 from corral.render import user_data
 from render.plans import boot_facts, dev
 
@@ -50,5 +50,5 @@ def test_only_a_compute_machine_powers_itself_off() -> None:
 
 
 @pytest.mark.parametrize("role", Role)
-def test_packages_are_left_to_the_agent_who_says_what_is_wrong_with_one(role: Role) -> None:
+def test_user_data_leaves_packages_to_the_agent(role: Role) -> None:
     assert set(yaml.safe_load(user_data(dev(), role, boot_facts()))) == {"write_files", "runcmd"}

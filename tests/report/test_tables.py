@@ -1,4 +1,4 @@
-"""Tables as they are drawn: widths from words, names at the foot of their lines, a total of its own."""
+"""Tables on a terminal: column widths, wrapped headers aligned to the bottom, a total row."""
 
 import io
 
@@ -15,7 +15,7 @@ def drawn(width: int, *, colour: bool = False) -> list[str]:
     return out.getvalue().splitlines()
 
 
-def test_a_table_is_as_wide_as_its_texts() -> None:
+def test_table_is_as_wide_as_its_text() -> None:
     assert drawn(80) == [
         "                         USD a month",
         "  ──────────────────────────────────",
@@ -26,7 +26,7 @@ def test_a_table_is_as_wide_as_its_texts() -> None:
     ]
 
 
-def test_a_narrow_table_breaks_between_words_alone() -> None:
+def test_narrow_table_wraps_only_between_words() -> None:
     assert drawn(28) == [
         "                       USD a",
         "                       month",

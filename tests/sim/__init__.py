@@ -1,5 +1,5 @@
-"""A cluster that exists in memory only: Slurm and EC2 as state machines, with the real keeper between them.
+"""A cluster in memory: Slurm and EC2 as state machines, with the real autoscaler between them.
 
-`python -m sim N` lives N clusters, each with another seed: jobs, faults and crashes of the keeper between any two of
-its effects, then quiet hours. What must hold is in `claims`. A failure prints its seed; the same seed fails again.
+`python -m sim N` simulates N clusters, each from another seed: jobs, faults and crashes of the autoscaler between any
+two of its effects, then quiet hours. `invariants` lists what must hold. A failure prints its seed, which reproduces it.
 """

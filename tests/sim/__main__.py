@@ -1,21 +1,23 @@
-"""`python -m sim [N] [FIRST]`: lives N clusters, by their seeds from FIRST on."""
+"""`python -m sim [N] [FIRST]`: simulate N clusters, with seeds from FIRST on."""
 
 from __future__ import annotations
 
 import sys
 import time
 
-from sim.claims import lives
+from sim.invariants import simulate
 
 
 def main() -> int:
-    number, first = (int(sys.argv[place]) if len(sys.argv) > place else usual for place, usual in ((1, 1000), (2, 1)))
+    number, first = (
+        int(sys.argv[position]) if len(sys.argv) > position else usual for position, usual in ((1, 1000), (2, 1))
+    )
     began, failed = time.monotonic(), 0
-    for seed, found in lives(number, first):
+    for seed, found in simulate(number, first):
         failed += bool(found)
         for text in found[:3]:
             sys.stdout.write(f"seed {seed}: {text}\n")
-    sys.stdout.write(f"{number} lives, {failed} failed, {time.monotonic() - began:.0f} s\n")
+    sys.stdout.write(f"{number} simulations, {failed} failed, {time.monotonic() - began:.0f} s\n")
     return 1 if failed else 0
 
 

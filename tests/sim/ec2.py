@@ -1,4 +1,4 @@
-"""EC2 as a state machine: late to show things, with idempotent launches, offers of little room, machines that die."""
+"""EC2 as a state machine: eventually consistent, with idempotent launches, scarce capacity and machines that end."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from corral.agent.ec2 import Ec2Error
-from corral.agent.refusals import Kind
-from corral.agent.world import Instance
+from corral.agent.autoscaler.ec2_client import Ec2Error
+from corral.agent.autoscaler.launch_errors import LaunchErrorKind
+from corral.agent.autoscaler.models import Instance
 from corral.model.deployed import DeployedTemplate
 from sim.clock import Clock
 from sim.faults import Faults
@@ -16,16 +16,16 @@ from sim.faults import Faults
 BOOT_S = (60.0, 200.0)
 
 
-MOST_CALLS = 100  # at one moment
+MAX_CALLS = 100  # at one moment
 
 
-class Endless(BaseException):
-    """The keeper asks and asks, and time stands still."""
+class EndlessLoop(BaseException):
+    """The autoscaler calls EC2 in a loop while time stands still."""
 
 
 @dataclass(kw_only=True)
 class Machine:
-    """An instance. `shown_at`: from when EC2 lists it. `hung`: it runs and does not answer."""
+    """An instance. `shown_at`: from when EC2 lists it. `hung`: it runs but does not answer."""
 
     id: str
     node: str
@@ -53,8 +53,8 @@ class Machine:
 
 @dataclass(kw_only=True)
 class SimEc2:
-    """`booted`: told when a machine's slurmd starts; `sick`: when its health check finds something. `works`: whether
-    Slurm uses it. `robbed`: machines that the keeper has ended while they worked.
+    """`booted`: called when a machine's slurmd starts; `sick`: when its health check fails. `works`: whether
+    a job runs on it. `ended_in_use`: machines that the autoscaler has terminated under a job.
     """
 
     clock: Clock
@@ -63,7 +63,7 @@ class SimEc2:
     booted: Callable[[Machine], None] = lambda machine: None
     sick: Callable[[Machine], None] = lambda machine: None
     works: Callable[[Machine], bool] = lambda machine: False
-    robbed: list[str] = field(default_factory=list)
+    ended_in_use: list[str] = field(default_factory=list)
     machines: list[Machine] = field(default_factory=list)
     tokens: dict[str, tuple[Machine, ...]] = field(default_factory=dict)
     calls: list[tuple[float, str, bool]] = field(default_factory=list)
@@ -72,25 +72,25 @@ class SimEc2:
         self, template: DeployedTemplate, nodes: Sequence[str], token: str, *, at_least: int
     ) -> tuple[Instance, ...]:
         self._reached()
-        if len(self.calls) > MOST_CALLS and self.calls[-MOST_CALLS][0] == self.clock.now:
-            raise Endless
+        if len(self.calls) > MAX_CALLS and self.calls[-MAX_CALLS][0] == self.clock.now:
+            raise EndlessLoop
         offer = template.id
         if token in self.tokens:
             return tuple(self._shown(one, late=False) for one in self.tokens[token])
         if self.faults.now("refused", offer):
-            raise Ec2Error("UnauthorizedOperation: no", Kind.PERMISSION)
-        room = len(nodes)
+            raise Ec2Error("UnauthorizedOperation: no", LaunchErrorKind.PERMISSION)
+        capacity = len(nodes)
         if self.faults.now("full", offer):
-            room = self.rng.choice((0, 0, 0, 1, 2))
-        self.calls.append((self.clock.now, offer, room >= at_least))
-        if room < at_least:
-            raise Ec2Error("InsufficientInstanceCapacity: no", Kind.CAPACITY)
-        made = tuple(self._machine(node, template) for node in nodes[:room])
+            capacity = self.rng.choice((0, 0, 0, 1, 2))
+        self.calls.append((self.clock.now, offer, capacity >= at_least))
+        if capacity < at_least:
+            raise Ec2Error("InsufficientInstanceCapacity: no", LaunchErrorKind.CAPACITY)
+        made = tuple(self._machine(node, template) for node in nodes[:capacity])
         self.tokens[token] = made
         if self.faults.now("twin"):
             self._machine(nodes[0], template)
         if self.faults.now("lost reply"):
-            raise Ec2Error("EC2 cannot be asked: read timeout", Kind.OUTAGE)
+            raise Ec2Error("cannot reach EC2: read timeout", LaunchErrorKind.OUTAGE)
         return tuple(self._shown(one, late=False) for one in made)
 
     def instances(self) -> tuple[Instance, ...]:
@@ -108,12 +108,12 @@ class SimEc2:
         late = [one for one in instance_ids if one not in known]
         for one in instance_ids:
             if one in known:
-                self.robbed += [one] * (known[one].live and self.works(known[one]))
+                self.ended_in_use += [one] * (known[one].live and self.works(known[one]))
                 self.end(known[one], "Client.UserInitiatedShutdown")
         if late:
-            raise Ec2Error("EC2 does not know them yet", Kind.LATE)
+            raise Ec2Error("EC2 does not know them yet", LaunchErrorKind.NOT_VISIBLE)
         if self.faults.now("lost reply"):
-            raise Ec2Error("EC2 cannot be asked: read timeout", Kind.OUTAGE)
+            raise Ec2Error("cannot reach EC2: read timeout", LaunchErrorKind.OUTAGE)
 
     def end(self, machine: Machine, reason: str) -> None:
         if machine.live:
@@ -121,14 +121,14 @@ class SimEc2:
             machine.end_shown_at = self.clock.now + (self.rng.uniform(0, 60) if self.faults.now("late") else 0)
 
     def of(self, node: str) -> list[Machine]:
-        """The machines of a node that there are."""
+        """The running machines of a node."""
         return [one for one in self.machines if one.node == node and one.live]
 
     def _reached(self) -> None:
         if self.faults.now("throttled"):
-            raise Ec2Error("RequestLimitExceeded: slow down", Kind.THROTTLE)
+            raise Ec2Error("RequestLimitExceeded: slow down", LaunchErrorKind.THROTTLE)
         if self.faults.now("outage"):
-            raise Ec2Error("EC2 cannot be asked: no route", Kind.OUTAGE)
+            raise Ec2Error("cannot reach EC2: no route", LaunchErrorKind.OUTAGE)
 
     def _machine(self, node: str, template: DeployedTemplate) -> Machine:
         number, now = len(self.machines) + 1, self.clock.now

@@ -1,4 +1,4 @@
-"""What goes wrong, and when: drawn from a seed."""
+"""The faults of a simulation and their times, drawn from a seed."""
 
 from __future__ import annotations
 
@@ -7,33 +7,33 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 KINDS = (
-    "full",  # an offer has little room or none
-    "dies",  # what an offer gives ends within a minute
-    "refused",  # an offer's launches may not be made
+    "full",  # an offer has little capacity or none
+    "dies",  # an offer's machines end within a minute
+    "refused",  # an offer's launches are refused
     "throttled",
     "outage",
-    "lost reply",  # done, but nobody hears of it
-    "late",  # new instances are shown and can be ended only after a while
+    "lost reply",  # done, but the response is lost
+    "late",  # new instances are visible and can be terminated only after a while
     "hangs at boot",
     "does not boot",  # and shuts itself down
     "dies later",
     "hangs later",
-    "sick",  # a health check finds something, and drains the node
-    "admin",  # somebody drains a node, for reasons of their own
-    "crash",  # of the keeper, between two effects
+    "sick",  # a health check fails, and drains the node
+    "admin",  # a person drains a node
+    "crash",  # of the autoscaler, between two effects
     "slurmctld",  # does not answer
-    "twice",  # what slurmctld asks for, it asks for twice
-    "lost note",  # what slurmctld asks for, nobody hears
-    "twin",  # a node has a second machine, from wherever it came
-    "stays down",  # a node that was set DOWN is so still when it is off
+    "twice",  # slurmctld sends a request twice
+    "lost request",  # a request of slurmctld is lost
+    "twin",  # a node has a second machine
+    "stays down",  # a node that was set DOWN stays DOWN when it is off
 )
-_WANTS_TIME = ("does not boot", "does not boot", "lost note")  # what only shows when it goes on
-QUIET_AFTER = 10_000.0  # seconds; from here on nothing goes wrong
+_LASTING = ("does not boot", "does not boot", "lost request")  # faults whose effects only show after a while
+QUIET_AFTER = 10_000.0  # seconds; no faults afterwards
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """One kind, from then until then, as often as `chance` says; of one offer, where `offer` is not empty."""
+    """A fault between two times, with probability `chance` per call; of one offer, or of all if `offer` is empty."""
 
     kind: str
     since: float
@@ -44,7 +44,7 @@ class Fault:
 
 @dataclass(kw_only=True)
 class Faults:
-    """All of one life. `age`: the seconds that have passed."""
+    """The faults of one simulation. `age`: returns the seconds since its start."""
 
     rng: random.Random
     listed: Sequence[Fault]
@@ -52,7 +52,7 @@ class Faults:
     met: dict[str, int] = field(default_factory=dict)
 
     def now(self, kind: str, offer: str = "") -> bool:
-        """Whether this goes wrong now."""
+        """Whether this fault occurs now."""
         for fault in self.listed:
             if (
                 fault.kind == kind
@@ -66,12 +66,12 @@ class Faults:
 
 
 def drawn(rng: random.Random, offers: Sequence[str]) -> tuple[Fault, ...]:
-    """Up to a dozen faults, of all kinds or of few; now and then none, so that it is known what is normal.
+    """Up to a dozen faults, of all kinds or of few; sometimes none, to check normal operation.
 
-    One life in three has one kind alone, of all offers and for more than an hour: what only shows when it goes on.
+    One simulation in three has a single kind, for all offers and more than an hour: some effects show only then.
     """
     if rng.random() < 0.33:
-        kind, since = rng.choice((*KINDS, *_WANTS_TIME)), rng.uniform(0, QUIET_AFTER * 0.3)
+        kind, since = rng.choice((*KINDS, *_LASTING)), rng.uniform(0, QUIET_AFTER * 0.3)
         return (Fault(kind=kind, since=since, until=since + 6000.0, chance=0.3 if kind == "crash" else 1.0),)
     kinds = KINDS if rng.random() < 0.5 else rng.sample(KINDS, 2)
     return tuple(_one(rng, offers, kinds) for _ in range(rng.choice((0, 2, 4, 8, 12))))

@@ -1,7 +1,7 @@
-"""The keeper's decisions, broken on purpose: the simulator must notice. `python -m sim.mutations [COUNT] [SEED]`.
+"""The autoscaler's decisions, broken on purpose: the simulator must notice. `python -m sim.mutations [COUNT] [SEED]`.
 
-A mutation flips a comparison, drops one action, a condition or a statement, or exchanges `and` and `or`. Each is lived
-in a process of its own, until a life shows that something is broken.
+A mutation flips a comparison, drops one action, a condition or a statement, or exchanges `and` and `or`. Each runs
+in its own process, until a simulation finds a violation.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
-MODULES = ("corral.agent.decide", "corral.agent.launches", "corral.agent.memory")
-LIVES = 300
-PATIENCE_S = 1800  # many times what the lives of a keeper take that does not ask and ask
-# What is done to files, to words and to bounds that only a human sees, no life can show.
-BEYOND = frozenset({"load", "save", "why_cold", "_concerns", "tidied"})
+MODULES = ("corral.agent.autoscaler.decide", "corral.agent.autoscaler.launch_planner", "corral.agent.autoscaler.state")
+SIMULATIONS = 300
+TIMEOUT_S = 1800  # many times what the simulations take without an endless loop
+# Functions on files, texts and limits, which no simulation can check.
+NOT_SIMULATED = frozenset({"load_state", "save_state", "why_unavailable", "_has_targets", "prune"})
 _FLIPPED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.GtE,
     ast.GtE: ast.Lt,
@@ -48,7 +48,7 @@ class Mutation:
 
 
 def mutations() -> list[Mutation]:
-    """All there are, in the order of the source."""
+    """All mutations, in the order of the source."""
     return [one for module in MODULES for one in _of(module)]
 
 
@@ -57,22 +57,24 @@ def _of(module: str) -> Iterator[Mutation]:
     assert spec
     assert spec.origin
     tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
-    for function in (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name not in BEYOND):
-        for place in range(sum(1 for _ in ast.walk(function))):
-            for text, changed in _changes(tree, function, place):
+    for function in (
+        node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name not in NOT_SIMULATED
+    ):
+        for position in range(sum(1 for _ in ast.walk(function))):
+            for text, changed in _changes(tree, function, position):
                 source = ast.unparse(ast.fix_missing_locations(changed))
-                yield Mutation(module=module, line=_line(function, place), text=text, source=source)
+                yield Mutation(module=module, line=_line(function, position), text=text, source=source)
 
 
-def _changes(tree: ast.Module, function: ast.FunctionDef, place: int) -> Iterator[tuple[str, ast.Module]]:
+def _changes(tree: ast.Module, function: ast.FunctionDef, position: int) -> Iterator[tuple[str, ast.Module]]:
     """The changes at one node of a function."""
     at = tree.body.index(function)
 
     def copied() -> tuple[ast.Module, ast.AST]:
         whole = deepcopy(tree)
-        return whole, list(ast.walk(whole.body[at]))[place]
+        return whole, list(ast.walk(whole.body[at]))[position]
 
-    node = list(ast.walk(function))[place]
+    node = list(ast.walk(function))[position]
     if isinstance(node, ast.Compare) and type(node.ops[0]) in _FLIPPED:
         whole, found = copied()
         assert isinstance(found, ast.Compare)
@@ -93,12 +95,12 @@ def _changes(tree: ast.Module, function: ast.FunctionDef, place: int) -> Iterato
             yield f"without {ast.unparse(element)}", whole
 
 
-def _line(function: ast.FunctionDef, place: int) -> int:
-    return getattr(list(ast.walk(function))[place], "lineno", function.lineno)
+def _line(function: ast.FunctionDef, position: int) -> int:
+    return getattr(list(ast.walk(function))[position], "lineno", function.lineno)
 
 
-def caught(number: int, lives: int = LIVES) -> int | None:
-    """The first seed whose life shows that this mutation is one; None where none does."""
+def caught(number: int, simulations: int = SIMULATIONS) -> int | None:
+    """The first seed whose simulation detects this mutation; None if none does."""
     one = mutations()[number]
     module = ModuleType(one.module)
     sys.modules[one.module] = module
@@ -107,19 +109,19 @@ def caught(number: int, lives: int = LIVES) -> int | None:
     exec(compile(one.source, one.module, "exec"), module.__dict__)
     parent, _, name = one.module.rpartition(".")
     setattr(sys.modules[parent], name, module)
-    from sim.claims import broken
+    from sim.invariants import violations
 
-    for seed in range(1, lives + 1):
+    for seed in range(1, simulations + 1):
         try:
-            if broken(seed):
+            if violations(seed):
                 return seed
-        except Exception:  # a decision that ends with an error is noticed as well
+        except Exception:  # a decision that raises is detected too
             return seed
     return None
 
 
 def chosen(count: int, seed: int) -> list[int]:
-    """So many mutations by their numbers."""
+    """The numbers of this many random mutations."""
     return sorted(random.Random(seed).sample(range(len(mutations())), count))
 
 
@@ -129,29 +131,31 @@ def main() -> int:
         found = caught(int(sys.argv[2]))
         sys.stdout.write("" if found is None else str(found))
         return 0
-    count, seed = (int(sys.argv[place]) if len(sys.argv) > place else usual for place, usual in ((1, 20), (2, 1)))
-    from sim.claims import lives  # not above: `caught` puts a module in place before anything imports it
+    count, seed = (
+        int(sys.argv[position]) if len(sys.argv) > position else usual for position, usual in ((1, 20), (2, 1))
+    )
+    from sim.invariants import simulate  # not above: `caught` replaces a module before anything imports it
 
     began = time.monotonic()
-    # Else each mutation would be caught by what is wrong without it.
-    if wrong := [life for life, found in lives(LIVES) if found]:
-        sys.stdout.write(f"without any mutation the life of seed {wrong[0]} fails: mend that first\n")
+    # Otherwise every mutation would seem detected.
+    if wrong := [simulation for simulation, found in simulate(SIMULATIONS) if found]:
+        sys.stdout.write(f"without a mutation the simulation of seed {wrong[0]} fails: fix that first\n")
         return 1
     listed, numbers = mutations(), chosen(count, seed)
 
-    def ask(number: int) -> str:
+    def run(number: int) -> str:
         command = [sys.executable, "-m", "sim.mutations", "--one", str(number)]
         try:
-            return subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE_S).stdout
+            return subprocess.run(command, capture_output=True, text=True, check=True, timeout=TIMEOUT_S).stdout
         except subprocess.TimeoutExpired:
             return "without end"
 
     missed = 0
     with ThreadPoolExecutor(2) as pool:
-        for number, found in zip(numbers, pool.map(ask, numbers), strict=True):
+        for number, found in zip(numbers, pool.map(run, numbers), strict=True):
             one = listed[number]
             missed += not found
-            words = f"seed {found}" if found.isdecimal() else found or f"NOT in {LIVES} lives"
+            words = f"seed {found}" if found.isdecimal() else found or f"NOT in {SIMULATIONS} simulations"
             sys.stdout.write(f"{words:>12}  {one.module.rpartition('.')[2]}:{one.line}  {one.text}\n")
             sys.stdout.flush()
     caught_ = count - missed

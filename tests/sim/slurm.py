@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from corral.agent.autoscaler.models import SlurmNode
 from corral.agent.errors import AgentError
-from corral.agent.world import SlurmNode
 from corral.model.cluster import QueuePlan
 from corral.model.node_names import number_of, queue_of
 from sim.clock import Clock
@@ -28,7 +28,7 @@ STATES = {
 }
 
 
-class Away(AgentError):
+class SlurmctldDown(AgentError):
     """slurmctld does not answer."""
 
 
@@ -66,40 +66,40 @@ class Node:
 
 @dataclass(kw_only=True)
 class SimSlurm:
-    """`note`: what slurmctld's programs leave: a verb, nodes and the jobs that wait.
+    """`request`: called for each request of slurmctld's programs, with a verb, nodes and the waiting jobs.
 
-    `spoiled`: nodes that are to go, as the keeper said while they worked. `closed`: the queues that were stopped, since
-    when and until when; `woken`: nodes that the keeper woke meanwhile; `tried`: how many machines in a row had not
-    booted when a queue was stopped.
+    `replaced_in_use`: nodes that the autoscaler replaced under a job. `closed`: the stopped queues, since when
+    and until when; `powered_up`: nodes that it powered up meanwhile; `tried`: how many machines in a row had
+    not booted when a queue was stopped.
     """
 
     clock: Clock
     faults: Faults
     ec2: SimEc2
     queues: Sequence[QueuePlan]
-    note: Callable[[str, Sequence[str], Sequence[Job]], None]
+    request: Callable[[str, Sequence[str], Sequence[Job]], None]
     jobs: list[Job] = field(default_factory=list)
     known: dict[str, Node] = field(default_factory=dict)
     stopped: dict[str, float] = field(default_factory=dict)
     stops: dict[str, int] = field(default_factory=dict)
     closed: list[tuple[str, float, float]] = field(default_factory=list)
     tried: list[tuple[str, int]] = field(default_factory=list)
-    woken: list[str] = field(default_factory=list)
+    powered_up: list[str] = field(default_factory=list)
     by_hand: set[str] = field(default_factory=set)
-    spoiled: list[str] = field(default_factory=list)
+    replaced_in_use: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         for queue in self.queues:
             for number in range(1, queue.max_nodes + 1):
                 self.known[f"{queue.name}-{number}"] = Node(name=f"{queue.name}-{number}")
 
-    # What the keeper can say.
+    # The autoscaler's commands.
 
     def nodes(self) -> tuple[SlurmNode, ...]:
         self._reached()
         return tuple(_shown(node) for node in self.known.values())
 
-    def place(self, addresses: Mapping[str, str]) -> None:
+    def set_addresses(self, addresses: Mapping[str, str]) -> None:
         self._reached()
         for name, address in addresses.items():
             self.known[name].address = address
@@ -118,11 +118,11 @@ class SimSlurm:
         for name in nodes:
             node = self.known[name]
             node.asap, node.reason = True, reason or node.reason
-            self.spoiled += [name] * _runs(node)
+            self.replaced_in_use += [name] * _runs(node)
 
     def power_up(self, nodes: Sequence[str]) -> None:
         self._reached()
-        self.woken += [name for name in nodes if queue_of(name) in self.stopped_now()]
+        self.powered_up += [name for name in nodes if queue_of(name) in self.stopped_now()]
         self._start([self.known[name] for name in nodes if self.known[name].state == "off"], [])
 
     def undrain(self, nodes: Sequence[str]) -> None:
@@ -137,7 +137,7 @@ class SimSlurm:
         self._reached()
         self.stops[queue] = self.stops.get(queue, 0) + 1
         self.tried.append((queue, self._not_booted(queue)))
-        self.stopped[queue] = self.clock.now + 1800  # somebody looks after half an hour, and lets it go on
+        self.stopped[queue] = self.clock.now + 1800  # a person opens it again after half an hour
         self.closed.append((queue, self.clock.now, self.stopped[queue]))
 
     def _not_booted(self, queue: str) -> int:
@@ -149,10 +149,10 @@ class SimSlurm:
         self._reached()
         return self.stopped_now()
 
-    def tell_waiting(self, jobs: Sequence[int], text: str) -> None:
+    def notify_waiting(self, jobs: Sequence[int], text: str) -> None:
         self._reached()
 
-    # What happens by itself.
+    # What happens without the autoscaler.
 
     def register(self, machine: Machine) -> None:
         """A slurmd reports. Slurm believes it where it waits for the node, or has lost it."""
@@ -168,14 +168,14 @@ class SimSlurm:
         return node.state == "up" and node.address == machine.address and _runs(node)
 
     def drain(self, machine: Machine) -> None:
-        """What a health check does."""
+        """Drain a sick machine's node, as a health check does."""
         node = self.known[machine.node]
         if machine.live and node.address == machine.address and node.state == "up" and not node.drain:
             machine.sick_at = self.clock.now
             node.drain, node.reason = True, f"corral: {machine.id}: GPU 3 has fallen off the bus"
 
     def drain_by_hand(self) -> None:
-        """What an administrator does, until the quiet hours."""
+        """Drain a node as an administrator, until the quiet hours."""
         node = self.faults.rng.choice(list(self.known.values()))
         if not node.drain:
             node.drain, node.reason = True, "disk [ann@today]"
@@ -184,7 +184,7 @@ class SimSlurm:
             def end() -> None:
                 self.by_hand.discard(node.name)
                 node.drain, node.reason = False, ""
-                if node.state in ("down", "not booted"):  # state=resume believes that it is there, or is off
+                if node.state in ("down", "not booted"):  # state=resume assumes that it is up, or off
                     self._to(node, "up" if node.state == "down" else "off")
 
             self.clock.after(max(0.0, QUIET_AFTER - self.clock.age), end)
@@ -204,7 +204,7 @@ class SimSlurm:
             self._requeue(node)
             node.drain, node.reason = node.name in self.by_hand, "ResumeTimeout reached"
             self._to(node, "not booted")
-            self._note("resume-failed", [node.name], [])
+            self._send_request("resume-failed", [node.name], [])
         elif node.state == "ending" and now - node.since > SUSPEND_TIMEOUT:
             stays = node.reason.startswith("corral: ") and self.faults.now("stays down")
             self._to(node, "not booted" if stays else "off")
@@ -232,7 +232,7 @@ class SimSlurm:
 
     def _idle_too_long(self, node: Node) -> bool:
         queue = self._queue(node.name)
-        if self.is_stranger(node):  # of no partition: nothing says when it is suspended
+        if self.is_unknown(node):  # in no partition, so without a SuspendTime
             return False
         return node.name not in queue.static_nodes and self.clock.now - node.since > queue.suspend_after_s
 
@@ -264,7 +264,7 @@ class SimSlurm:
                 and node.state in ("up", "off")
                 and not node.drain
                 and not node.asap
-                and not self.is_stranger(node)
+                and not self.is_unknown(node)
                 and (node.silent_since is None or node.state == "off")
             ]
             free.sort(key=lambda node: node.state != "up")
@@ -281,13 +281,13 @@ class SimSlurm:
             node.reason, node.silent_since = node.reason if node.drain else "", None
             self._to(node, "starting")
         if nodes:
-            self._note("resume", [node.name for node in nodes], jobs)
+            self._send_request("resume", [node.name for node in nodes], jobs)
 
     def _end(self, node: Node) -> None:
         self._to(node, "ending")
 
     def _suspend(self, nodes: Sequence[str]) -> None:
-        self._note("suspend", list(nodes), [])
+        self._send_request("suspend", list(nodes), [])
 
     def _requeue(self, node: Node) -> None:
         job = node.job
@@ -299,18 +299,18 @@ class SimSlurm:
         job.restarts += 1
         job.eligible = self.clock.now + REQUEUE_DELAY
 
-    def _note(self, verb: str, nodes: Sequence[str], jobs: Sequence[Job]) -> None:
-        if self.faults.now("lost note"):
+    def _send_request(self, verb: str, nodes: Sequence[str], jobs: Sequence[Job]) -> None:
+        if self.faults.now("lost request"):
             return
-        self.note(verb, nodes, jobs)
+        self.request(verb, nodes, jobs)
         if self.faults.now("twice"):
-            self.note(verb, nodes, jobs)
+            self.request(verb, nodes, jobs)
 
     def _to(self, node: Node, state: str) -> None:
         node.state, node.since = state, self.clock.now
 
-    def is_stranger(self, node: Node) -> bool:
-        """Whether its queue has it no more. Its job goes on."""
+    def is_unknown(self, node: Node) -> bool:
+        """Whether its queue no longer has it. Its job continues."""
         return number_of(node.name) > self._queue(node.name).max_nodes
 
     def is_efa(self, queue: str) -> bool:
@@ -324,11 +324,11 @@ class SimSlurm:
 
     def _reached(self) -> None:
         if self.faults.now("slurmctld"):
-            raise Away("Unable to contact slurm controller")
+            raise SlurmctldDown("Unable to contact slurm controller")
 
 
 def _runs(node: Node) -> bool:
-    """Whether a job runs there; one that still waits for its other nodes loses nothing."""
+    """Whether a job runs there; one that still waits for other nodes has nothing to lose."""
     return node.job is not None and node.job.began is not None
 
 

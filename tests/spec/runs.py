@@ -1,4 +1,4 @@
-"""A good run file, as data, in the shipped environment `train`, and what is said of it after edits."""
+"""A valid run file, as data, in the shipped environment `train`, and its errors after edits."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from corral.spec.files import Environment, read_environment
-from corral.spec.parse import Outcome
-from corral.spec.run import RunSpec
-from corral.spec.run_files import read_run_wishes
+from corral.spec.loader import ParseResult
+from corral.spec.models.run import RunSpec
+from corral.spec.yaml.run_files import try_parse_run
+from corral.spec.yaml.stack_files import Environment, read_environment
 from environments import PROJECT
 
 GOOD: Mapping[str, Any] = {
@@ -44,14 +44,14 @@ def train() -> Environment:
     return read_environment(PROJECT, "train")
 
 
-def outcome(**changes: Any) -> Outcome[RunSpec]:
-    """What the good run is read as after these changes; ... in the place of a value leaves the field out."""
+def outcome(**changes: Any) -> ParseResult[RunSpec]:
+    """The run file after these changes, parsed. The value `...` removes a field."""
     raw = {key: value for key, value in {**GOOD, **changes}.items() if value is not ...}
-    return read_run_wishes(raw, where="run.yaml", environment=train())
+    return try_parse_run(raw, where="run.yaml", environment=train())
 
 
 def run(**changes: Any) -> RunSpec:
-    return outcome(**changes).checked()
+    return outcome(**changes).unwrap()
 
 
 def layout(**changes: Any) -> dict[str, Any]:

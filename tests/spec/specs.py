@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
+
+from corral.spec.yaml.yaml_reader import read_document
 
 BASE = """\
 encryptionsalt: v1:abc
@@ -79,6 +83,18 @@ def edited(text: str, edits: Sequence[Edit]) -> str:
             raise ValueError(f"{old!r} occurs {text.count(old)} times")
         text = text.replace(old, new)
     return text
+
+
+def as_pulumi(content: str | bytes) -> Mapping[str, Any]:
+    """The config that a Pulumi program gets of a stack file with this content: the fields of objects are sorted.
+
+    Nothing where corral finds mistakes in its YAML, some of which Pulumi lets pass.
+    """
+    document = read_document(content if isinstance(content, bytes) else content.encode())
+    if document.mistakes:
+        return {}
+    found: Mapping[str, Any] = json.loads(json.dumps(document.value["config"], sort_keys=True))
+    return found
 
 
 def project(directory: Path, *, base: str | bytes = BASE, cluster: str | bytes = CLUSTER, name: str = "dev") -> Path:

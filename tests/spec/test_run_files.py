@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from runs import GOOD, SHAPE, outcome, run, train
 from test_spec_fuzz import EDITS, mutated
 
-from corral.spec.errors import SpecErrors
-from corral.spec.files import Environment
-from corral.spec.queues import NodesSpec
-from corral.spec.run import LayoutSpec
-from corral.spec.run_files import read_run, read_run_wishes
+from corral.spec.models.queues import NodesSpec
+from corral.spec.models.run import LayoutSpec
 from corral.spec.schema import run_schema
+from corral.spec.spec_errors import SpecErrors
+from corral.spec.yaml.run_files import read_run, try_parse_run
+from corral.spec.yaml.stack_files import Environment
 from environments import PROJECT
 
 EXAMPLES = PROJECT / "examples/runs"
@@ -42,7 +42,7 @@ def test_every_example_names_its_schema_to_editors(file: Path) -> None:
     assert file.read_text().splitlines()[0] == "# yaml-language-server: $schema=run.schema.json"
 
 
-def test_the_schema_beside_the_examples_is_current() -> None:
+def test_the_schema_next_to_the_examples_is_current() -> None:
     assert json.loads((EXAMPLES / "run.schema.json").read_text()) == run_schema()
 
 
@@ -76,7 +76,7 @@ def test_a_layout_to_be_chosen_is_none() -> None:
     assert run(layout="choose").layout is None
 
 
-def test_a_layout_that_is_not_said_is_chosen() -> None:
+def test_a_layout_that_is_not_given_is_chosen() -> None:
     assert run(layout=...).layout is None
 
 
@@ -115,32 +115,30 @@ def test_the_first_and_last_stage_may_have_a_layer_less() -> None:
 
 
 @pytest.mark.parametrize(
-    ("queue", "precision", "says"),
+    ("queue", "precision", "expected"),
     [
         ("p4d.24xlarge", "fp8", "A100-40 of p4d.24xlarge has no fp8 - use fp32 or fp16 or bf16"),
         ("p3dn.24xlarge", "bf16", "V100-32 of p3dn.24xlarge has no bf16 - use fp16 or fp32"),
     ],
 )
-def test_a_precision_that_the_machine_has_not_is_told(queue: str, precision: str, says: str) -> None:
-    errors = read_run_wishes(
-        {**GOOD, "precision": precision}, where="run.yaml", environment=with_machines(queue)
-    ).errors
-    assert [str(error) for error in errors] == [f"run.yaml: precision: {says}"]
+def test_a_precision_that_the_machine_has_not_is_reported(queue: str, precision: str, expected: str) -> None:
+    errors = try_parse_run({**GOOD, "precision": precision}, where="run.yaml", environment=with_machines(queue)).errors
+    assert [str(error) for error in errors] == [f"run.yaml: precision: {expected}"]
 
 
 @pytest.mark.parametrize(
-    ("queue", "says"),
+    ("queue", "expected"),
     [
-        ("c7i.large", "'train' is of c7i.large, which has no accelerators - no queue of this cluster has others"),
+        ("c7i.large", "'train' uses c7i.large, which has no accelerators - no queue has accelerators with figures"),
         (
             "g6.48xlarge",
-            "'train' is of g6.48xlarge, and no figures of its L4 are known - no queue of this cluster has others",
+            "'train' uses g6.48xlarge; the catalog has no figures for its L4 - no queue has accelerators with figures",
         ),
     ],
 )
-def test_machines_of_which_nothing_is_known_are_told(queue: str, says: str) -> None:
-    errors = read_run_wishes(GOOD, where="run.yaml", environment=with_machines(queue)).errors
-    assert [str(error) for error in errors] == [f"run.yaml: queue: {says}"]
+def test_machines_of_which_nothing_is_known_are_reported(queue: str, expected: str) -> None:
+    errors = try_parse_run(GOOD, where="run.yaml", environment=with_machines(queue)).errors
+    assert [str(error) for error in errors] == [f"run.yaml: queue: {expected}"]
 
 
 def with_machines(name: str) -> Environment:
@@ -149,13 +147,13 @@ def with_machines(name: str) -> Environment:
     return replace(train(), cluster=cluster.model_copy(update={"queues": (queue,)}))
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
-    with pytest.raises(SpecErrors, match=r"run\.yaml: cannot be read: No such file or directory - name a run file"):
+def test_a_file_that_is_not_there_is_reported(tmp_path: Path) -> None:
+    with pytest.raises(SpecErrors, match=r"run\.yaml: cannot be read: No such file or directory - use a run file"):
         read_run(tmp_path / "run.yaml", train())
 
 
 @pytest.mark.parametrize(("text", "found"), [("", "is empty"), ("- 1", "expected fields, found a list")])
-def test_a_file_without_fields_is_told(text: str, found: str, tmp_path: Path) -> None:
+def test_a_file_without_fields_is_reported(text: str, found: str, tmp_path: Path) -> None:
     file = tmp_path / "run.yaml"
     file.write_text(text)
     with pytest.raises(SpecErrors) as caught:
@@ -163,7 +161,7 @@ def test_a_file_without_fields_is_told(text: str, found: str, tmp_path: Path) ->
     assert str(caught.value) == f"{file}: {found} - a run file has fields such as model, tokens and sequence_length"
 
 
-def test_a_torn_file_has_its_other_mistakes_told(tmp_path: Path) -> None:
+def test_a_torn_file_has_its_other_mistakes_reported(tmp_path: Path) -> None:
     file = tmp_path / "run.yaml"
     file.write_text("model: lama3-8b\ntokens: [1\nsequence_length: 8192\nbatch_sequences: x\n")
     with pytest.raises(SpecErrors) as caught:
@@ -172,24 +170,24 @@ def test_a_torn_file_has_its_other_mistakes_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "expected"),
     [
-        ("[1,2", "line 1, column 1: a bracket that is not closed"),
+        ("[1,2", "line 1, column 1: unclosed bracket"),
         ("a: b: c", "line 1, column 5: mapping values are not allowed here"),
-        ("model: llama3-8b\ntokens: 1T\nsequence_length: [8192\n", "line 3, column 18: a bracket that is not closed"),
+        ("model: llama3-8b\ntokens: 1T\nsequence_length: [8192\n", "line 3, column 18: unclosed bracket"),
     ],
 )
-def test_a_torn_file_without_another_mistake_is_told(text: str, says: str, tmp_path: Path) -> None:
+def test_a_torn_file_without_another_mistake_is_reported(text: str, expected: str, tmp_path: Path) -> None:
     file = tmp_path / "run.yaml"
     file.write_text(text)
     with pytest.raises(SpecErrors) as caught:
         read_run(file, train())
-    assert str(caught.value) == f"{file}: {says}"
+    assert str(caught.value) == f"{file}: {expected}"
 
 
 @settings(max_examples=200, deadline=None)
 @given(EDITS)
 def test_a_mutated_run_is_accepted_or_refused(edits: list[tuple[int, str, Any]]) -> None:
     raw = mutated(dict(GOOD), edits)
-    found = read_run_wishes(raw, where="run.yaml", environment=train())
+    found = try_parse_run(raw, where="run.yaml", environment=train())
     assert (found.spec is None) == bool(found.errors)

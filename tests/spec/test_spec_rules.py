@@ -12,20 +12,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from specs import CLUSTER, edited, project
 
-from corral.catalog.images import find_image_profile
-from corral.catalog.instances import find_instance_type
+from corral.catalog.aws.images import find_image_profile
+from corral.catalog.aws.instance_types import find_instance_type
 from corral.plan.base import plan_base
 from corral.plan.cluster import plan_cluster
-from corral.spec import rules_tags
-from corral.spec.durations import format_duration, parse_duration
-from corral.spec.errors import SpecErrors, path_of
-from corral.spec.files import read_environment
-from corral.spec.parse import parse_cluster
-from corral.spec.rules_cluster import image_problem
-from corral.spec.rules_names import name_problem
-from corral.spec.rules_tags import looks_secret, names_secret
-from corral.spec.surroundings import Surroundings
-from corral.spec.yaml_text import read_yaml
+from corral.spec.loader import parse_cluster
+from corral.spec.models.durations import format_duration, parse_duration
+from corral.spec.rules import tag_rules
+from corral.spec.rules.cluster_rules import image_problem
+from corral.spec.rules.name_rules import name_problem
+from corral.spec.rules.tag_rules import looks_secret, names_secret
+from corral.spec.spec_errors import SpecErrors, SpecFinding, SpecProblem, path_of
+from corral.spec.validation_context import ValidationContext
+from corral.spec.yaml.stack_files import read_environment
+from corral.spec.yaml.yaml_reader import read_yaml
 
 SPEC = read_yaml(CLUSTER.encode())["config"]["corral-cluster:spec"]
 
@@ -64,7 +64,7 @@ def test_what_is_no_duration_is_refused(value: object) -> None:
         ("ml-team@example.com", False),
     ],
 )
-def test_a_secret_is_told_from_a_label(value: str, secret: bool) -> None:
+def test_a_secret_is_reported_from_a_label(value: str, secret: bool) -> None:
     assert looks_secret(value) is secret
 
 
@@ -92,7 +92,7 @@ def test_a_key_that_only_speaks_of_secrets_names_none(key: str) -> None:
 
 @pytest.mark.parametrize("value", ["", "true", "No", "none"])
 def test_whether_there_is_a_secret_is_no_secret(value: str) -> None:
-    assert list(rules_tags.check({"needs-token": value})) == []
+    assert list(tag_rules.check({"needs-token": value})) == []
 
 
 @pytest.mark.parametrize("name", ["a", "dev", "h100-16", "a--b", "a" * 28])
@@ -102,21 +102,35 @@ def test_a_name_that_all_of_aws_slurm_and_dns_take(name: str) -> None:
 
 def test_a_machine_of_another_architecture_cannot_boot_the_image() -> None:
     machine = replace(find_instance_type("m7i.xlarge"), architecture="arm64")
-    assert image_problem(machine, find_image_profile("ubuntu-24.04-dlami")) == (
-        "m7i.xlarge is an arm64 machine, image 'ubuntu-24.04-dlami' is for x86_64"
-        " - use a type or an image of the other kind"
+    assert image_problem(machine, find_image_profile("ubuntu-24.04-dlami")) == SpecProblem(
+        "m7i.xlarge is an arm64 machine, image 'ubuntu-24.04-dlami' is for x86_64", "use a matching type or image"
     )
+
+
+def test_a_finding_has_its_fix_apart_from_what_is_wrong() -> None:
+    assert list(tag_rules.check({"a b": "c"})) == [
+        SpecFinding(("tags", "a b"), "invalid tag key", "use letters, digits and + - = . _ : @ only")
+    ]
+
+
+def test_the_printed_line_ends_with_the_fix() -> None:
+    finding = SpecProblem("is listed twice", "keep one").at(("queues", 1, "name"))
+    assert str(finding.in_file("dev.yaml")) == "dev.yaml: queues[1].name: is listed twice - keep one"
+
+
+def test_an_error_without_a_fix_is_printed_without_a_hyphen() -> None:
+    assert str(SpecFinding((), "is not UTF-8 text").in_file("catalog.toml")) == "catalog.toml: is not UTF-8 text"
 
 
 def test_a_path_quotes_keys_that_are_no_words() -> None:
     assert path_of(("queues", 1, "capacity", 0, "zones")) + " " + path_of(("tags", "my key")) == (
-        "queues[1].capacity[0].zones tags['my key']"
+        'queues[1].capacity[0].zones tags."my key"'
     )
 
 
 def test_a_cluster_without_its_base_is_checked_against_its_region() -> None:
     with pytest.raises(SpecErrors) as caught:
-        parse_cluster(SPEC, name="dev", where="Pulumi.dev.yaml", around=Surroundings(region="us-east-2"))
+        parse_cluster(SPEC, name="dev", where="Pulumi.dev.yaml", context=ValidationContext(region="us-east-2"))
     assert str(caught.value).split("\n") == [
         "Pulumi.dev.yaml: head.zone: 'use1-az2' is not a zone of us-east-2 - it has use2-az1, use2-az2, use2-az3",
         "Pulumi.dev.yaml: storage.lustre[0].zone:"
@@ -127,7 +141,7 @@ def test_a_cluster_without_its_base_is_checked_against_its_region() -> None:
 
 
 def test_a_parsed_spec_cannot_be_changed() -> None:
-    spec = parse_cluster(SPEC, name="dev", where="Pulumi.dev.yaml", around=Surroundings(region="us-east-1"))
+    spec = parse_cluster(SPEC, name="dev", where="Pulumi.dev.yaml", context=ValidationContext(region="us-east-1"))
     with pytest.raises(ValueError, match="frozen"):
         spec.head.root_gib = 5
 
@@ -144,7 +158,7 @@ def images_planned(
     return {key: (image.profile, image.slurm_version) for key, image in plan.images.items()}
 
 
-def test_an_own_image_is_described_by_the_profile_beside_its_id(tmp_path: Path) -> None:
+def test_an_own_image_is_described_by_the_profile_next_to_its_id(tmp_path: Path) -> None:
     own = f"instance_type: trn1.32xlarge\n        image: {{id: {OWN}, profile: ubuntu-24.04-neuron-dlami}}"
     assert images_planned(tmp_path, ("instance_type: g5.xlarge", own)) == {
         "image": ("ubuntu-24.04-dlami", "23.11"),
@@ -155,7 +169,7 @@ def test_an_own_image_is_described_by_the_profile_beside_its_id(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("slurm", "read"), [("24.11", "24.11"), ("22.05", "22.05"), ("'25.11.2'", "25.11.2"), ("27.02", "27.02")]
 )
-def test_an_own_image_says_its_slurm(tmp_path: Path, slurm: str, read: str) -> None:
+def test_an_own_image_states_its_slurm(tmp_path: Path, slurm: str, read: str) -> None:
     own = f"id: {OWN}\n      slurm: {slurm}"
     assert images_planned(tmp_path, ("profile: ubuntu-24.04-dlami", own)) == {"image": ("ubuntu-24.04-dlami", read)}
 
@@ -179,12 +193,9 @@ def test_nodes_may_have_an_older_slurm_than_the_head(tmp_path: Path, slurm: str)
 
 
 def test_tags_that_differ_by_case_alone_are_one_to_iam() -> None:
-    found = [
-        (finding.loc[-1], finding.message.partition(" - ")[0])
-        for finding in rules_tags.check({"Owner": "a", "owner": "b"})
-    ]
-    assert found == [("owner", "is the same as 'Owner' to IAM, which does not tell cases apart")]
+    found = [(finding.loc[-1], finding.message) for finding in tag_rules.check({"Owner": "a", "owner": "b"})]
+    assert found == [("owner", "equals 'Owner' for IAM, which ignores case")]
 
 
 def test_a_tag_name_is_not_the_users_in_any_case() -> None:
-    assert [finding.loc for finding in rules_tags.check({"name": "a"})] == [("tags", "name")]
+    assert [finding.loc for finding in tag_rules.check({"name": "a"})] == [("tags", "name")]

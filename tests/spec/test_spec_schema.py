@@ -33,5 +33,5 @@ def _fields(record: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]
             yield from _fields(field)
 
 
-def test_the_schema_beside_the_example_of_hardware_is_current() -> None:
+def test_the_schema_next_to_the_example_of_hardware_is_current() -> None:
     assert json.loads((PROJECT / "examples/buy/buy.schema.json").read_text()) == buy_schema()

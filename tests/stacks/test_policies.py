@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from corral.model.markets import Market
-from corral.plan.access import head_policy
+from corral.model.enums import Market
 from corral.plan.cluster import plan_cluster
-from corral.plan.network import plan_zones
-from corral.spec.files import read_environment
-from corral.spec.queues import PoolSpec
-from corral.stacks.deployment import _cluster_arns
+from corral.plan.iam.iam_policies import head_policy
+from corral.plan.subnets import plan_zones
+from corral.spec.models.queues import PoolSpec
+from corral.spec.yaml.stack_files import read_environment
+from corral.stacks.outputs import _cluster_arns
 from environments import PROJECT, dev_base
 
 ARN = "arn:aws:secretsmanager:us-east-1:123456789012:secret:corral/dev/munge-0123456-AbCdEf"

@@ -1,4 +1,4 @@
-"""What the two Pulumi.yaml say to the engine: plain `pulumi up` relies on it, `corral up` says it anyway.
+"""The settings in both Pulumi.yaml: plain `pulumi up` relies on them, `corral up` passes them itself.
 
 And what the shipped stack files say to editors.
 """
@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from corral.cli.schema import head_line
 from corral.spec.schema import Project, json_schema
 from environments import PROJECT
 
@@ -37,6 +36,6 @@ def test_the_shipped_schema_is_what_corral_schema_prints(project: Project) -> No
 @pytest.mark.parametrize(
     "file", sorted((PROJECT / "stacks").glob("*/Pulumi.?*.yaml")), ids=lambda file: "/".join(file.parts[-2:])
 )
-def test_a_shipped_stack_file_names_its_schema_to_editors_as_corral_new_does(file: Path) -> None:
+def test_a_shipped_stack_file_names_its_schema_to_editors(file: Path) -> None:
     first = file.read_text(encoding="utf-8").splitlines()[0]
-    assert first == head_line(f"../{file.parent.name}.schema.json")
+    assert first == f"# yaml-language-server: $schema=../{file.parent.name}.schema.json"

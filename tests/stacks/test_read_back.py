@@ -1,7 +1,7 @@
 """Unit tests with moto's mock_aws: what boto3 reads back is what plan and rendered text say.
 
 The components' children are recorded with Pulumi's mocks, then made in moto, in this process, with the ids it gave.
-What plain moto cannot hold (placement groups, EFA on instances, Lustre's life) is shown in the box, in tests/life.
+tests/life shows in the box what plain moto lacks (placement groups, EFA on instances, Lustre's states).
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ from moto import mock_aws
 
 from corral import render
 from corral.box.provider import lifecycle
-from corral.box.provider.checks import Naming, checked
-from corral.box.provider.cloud import Clients, Cloud
+from corral.box.provider.aws_clients import ClientCache, RegionClients
+from corral.box.provider.configuration import ProviderSettings
+from corral.box.provider.property_validation import Autonaming, check_inputs
+from corral.box.provider.protobuf_values import ASSET, SIGNATURE
 from corral.box.provider.tables import RESOURCES
-from corral.box.provider.wire import ASSET, SIGNATURE
 from corral.components.files import Archive, Files, FilesArgs
-from corral.components.lifetime import Pins, PinsArgs
-from corral.components.network import Network, NetworkArgs
+from corral.components.pins_and_alarms import Pins, PinsArgs
 from corral.components.queues import Queues, QueuesArgs
+from corral.components.vpc import Network, NetworkArgs
 from corral.model.deployed import BootFacts
-from corral.model.markets import Role
+from corral.model.enums import Role
 from environments import dev_base, dev_cluster
 from recorded import Recorder, record
 
@@ -44,13 +45,13 @@ FACTS = BootFacts(
 )
 
 
-class InProcess(Clients):
+class InProcess(ClientCache):
     """boto3 clients without an endpoint: mock_aws answers them."""
 
     def __init__(self) -> None:
         super().__init__("")
 
-    def _make(self, service: str, region: str) -> Any:
+    def _create(self, service: str, region: str) -> Any:
         return boto3.client(service, region_name=region)
 
 
@@ -62,11 +63,11 @@ class Made:
 
     def make(self, recorder: Recorder, *tokens: str) -> None:
         """Makes the children of these types, in the order in which they were registered."""
-        cloud, settings = Cloud(InProcess(), "us-east-1"), lifecycle.Settings(region="us-east-1")
+        cloud, settings = RegionClients(InProcess(), "us-east-1"), ProviderSettings(region="us-east-1")
         for name, (token, inputs) in recorder.resources.items():
             if token in tokens:
-                naming = Naming(name=name, seed=b"\0\0\0\0")
-                wanted, faults = checked(RESOURCES[token], self._with_ids(inputs), {}, naming, {})
+                naming = Autonaming(name=name, seed=b"\0\0\0\0")
+                wanted, faults = check_inputs(RESOURCES[token], self._with_ids(inputs), {}, naming, {})
                 assert faults == []
                 self.ids[name], _ = lifecycle.create(RESOURCES[token], cloud, settings, wanted)
 

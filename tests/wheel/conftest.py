@@ -1,8 +1,8 @@
-"""The wheel, built once, and a corral installed from it in a place that knows nothing of the checkout.
+"""The wheel, built once, and corral installed from it outside the checkout.
 
-Nothing is fetched: the build backend and pip come from the project's environment, and so do the packages that corral
-needs. corral itself does not come from there: its editable install hangs on a .pth file, and Python reads those in the
-site-packages of the environment it runs in, not in a directory that a .pth file of another environment names.
+Nothing is fetched: the build backend, pip and the dependencies come from the project's environment. corral itself does
+not: its editable install there depends on a .pth file, and Python reads those only in its own site-packages, not in a
+directory that a .pth file adds.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CHECKOUT = Path(__file__).parents[2]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstalledCorral:
-    """A `corral` from the wheel, with the environment and the working directory to run it in."""
+    """corral from the wheel, with environment variables and a working directory."""
 
     executable: Path
     python: Path
@@ -30,11 +30,11 @@ class InstalledCorral:
     directory: Path
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """What `corral ARGUMENTS` did, typed in an empty directory by a user with an empty home."""
+        """Run `corral ARGUMENTS` in an empty directory, with an empty home."""
         return self._run(str(self.executable), *arguments)
 
     def run_python(self, program: str) -> str:
-        """What a Python program prints that runs beside the installed corral; it must succeed."""
+        """The output of a Python program in the environment of the installed corral; it must succeed."""
         done = self._run(str(self.python), "-c", program)
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
@@ -81,6 +81,6 @@ def borrow_dependencies(environment: Path) -> None:
 
 
 def must_run(*command: str) -> None:
-    """Run it in the checkout; say what it said if it fails."""
+    """Run the command in the checkout; if it fails, show its output."""
     done = subprocess.run(command, cwd=CHECKOUT, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

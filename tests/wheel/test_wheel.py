@@ -1,4 +1,4 @@
-"""What is in the wheel, and that a corral installed from it needs no checkout."""
+"""The wheel is complete, and corral installed from it needs no checkout."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def tracked(directory: str) -> set[str]:
 
 
 @pytest.mark.parametrize("inside", LINKED)
-def test_linked_directory_is_whole_in_the_wheel(wheel: Path, inside: str) -> None:
+def test_linked_directory_is_complete_in_the_wheel(wheel: Path, inside: str) -> None:
     packed = {name.removeprefix(f"{inside}/") for name in names(wheel) if name.startswith(f"{inside}/")}
     assert packed == tracked(LINKED[inside]) != set()
 
@@ -55,7 +55,7 @@ def test_no_bytecode_is_in_the_wheel(wheel: Path) -> None:
     assert [name for name in names(wheel) if name.endswith(".pyc") or "__pycache__" in name] == []
 
 
-def test_no_stack_settings_in_the_wheel_carry_a_salt(wheel: Path) -> None:
+def test_no_stack_settings_in_the_wheel_have_a_salt(wheel: Path) -> None:
     with ZipFile(wheel) as archive:
         settings = [name for name in archive.namelist() if PurePosixPath(name).match("Pulumi.*.yaml")]
         salted = [name for name in settings if b"encryptionsalt" in archive.read(name)]
@@ -67,8 +67,8 @@ def test_the_wheel_installs_nothing_but_corral(wheel: Path) -> None:
 
 
 def test_installed_corral_comes_from_the_wheel(installed_corral: InstalledCorral) -> None:
-    place = installed_corral.run_python("import corral; print(corral.__file__)")
-    assert Path(place).is_relative_to(installed_corral.python.parents[1])
+    path = installed_corral.run_python("import corral; print(corral.__file__)")
+    assert Path(path).is_relative_to(installed_corral.python.parents[1])
 
 
 def test_installed_corral_reads_its_templates_and_projects(installed_corral: InstalledCorral) -> None:
@@ -102,7 +102,7 @@ def test_installed_corral_plans(project: InstalledCorral) -> None:
     assert (done.returncode, "p4d.24xlarge" in done.stdout) == (0, True), done.stderr
 
 
-def test_installed_corral_renders_what_the_checkout_renders(project: InstalledCorral, tmp_path: Path) -> None:
+def test_installed_corral_renders_the_same_as_the_checkout(project: InstalledCorral, tmp_path: Path) -> None:
     from corral import render
     from environments import dev_cluster
 
@@ -111,5 +111,5 @@ def test_installed_corral_renders_what_the_checkout_renders(project: InstalledCo
     assert (tmp_path / "out/slurm/slurm.conf").read_text() == render.cluster_files(dev_cluster())["slurm/slurm.conf"]
 
 
-def test_a_second_new_writes_nothing(project: InstalledCorral) -> None:
+def test_second_new_fails(project: InstalledCorral) -> None:
     assert project.run("new", ".").returncode == 4

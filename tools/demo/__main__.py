@@ -1,7 +1,7 @@
-"""`make demo`: the life of the shipped environment `dev`, in an AWS on this machine.
+"""`make demo`: the shipped environment `dev` from plan to teardown, in the box.
 
-All lies in one temporary directory; nothing in the checkout changes, and nothing is left but a page. Each step prints
-the command that a person would type, and what it answered.
+Everything is in one temporary directory: the checkout does not change, and only a page is left. Each step prints the
+command that a user would type, and its output.
 """
 
 from __future__ import annotations
@@ -11,47 +11,50 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 
-from stage import Stage, Unexpected
+import job_steps
+import stack_steps
+from session import CHECKOUT, DemoSession, Unexpected
 
-import steps
-
-STEPS: Sequence[tuple[str, Callable[[Stage], None]]] = (
-    ("What would exist, and what it would cost", steps.plan),
-    ("An AWS on this machine", steps.start_box),
-    ("Up: the real Pulumi engine, both stacks", steps.up),
-    ("A launch template of p4d.24xlarge, and two machines from it", steps.launch),
-    ("The head: a real slurmctld, with the rendered files", steps.slurm),
-    ("A job with 16 GPUs, on machines that do not exist yet", steps.job),
-    ("A model trains on two machines with 16 GPUs", steps.train),
-    ("The head is lost, and comes back with its address and state", steps.lose_head),
-    ("A spot machine is taken back under the same training", steps.spot),
-    ("From 4 nodes to 6, idle for a minute only: the preview shows the lines of slurm.conf", steps.grow),
-    ("Plain `pulumi up` finds nothing to do in either", steps.expect_no_changes),
-    ("Idle machines are gone", steps.idle),
-    ("All of it as a picture", steps.timeline),
-    ("Down, with the base: what is kept, and what it costs", steps.down),
-    ("The data too, by its name", steps.delete_all),
+STEPS: Sequence[tuple[str, Callable[[DemoSession], None]]] = (
+    ("Plan: resources and cost", stack_steps.plan),
+    ("Start the box, a local AWS emulator", stack_steps.start_box),
+    ("Up: the real Pulumi engine, both stacks", stack_steps.up),
+    ("A launch template of p4d.24xlarge, and two machines from it", stack_steps.launch_from_template),
+    ("The head: a real slurmctld with the rendered files", job_steps.show_head),
+    ("A job with 16 GPUs, on machines that do not exist yet", job_steps.run_job),
+    ("A model trains on two machines with 16 GPUs", job_steps.train),
+    ("The head is lost, and replaced with the same address and state", job_steps.lose_head),
+    ("A spot interruption hits the same training", job_steps.interrupt_training),
+    ("From 4 nodes to 6, idle for one minute only: the preview shows the lines of slurm.conf", stack_steps.grow),
+    ("Plain `pulumi up` finds nothing to do in either stack", stack_steps.expect_no_changes),
+    ("Idle machines terminate", job_steps.wait_until_idle),
+    ("The timeline as a page", job_steps.timeline),
+    ("Down, with the base: what is retained, and its cost", stack_steps.down),
+    ("The timeline from the recorded history", job_steps.recorded_timeline),
+    ("Delete the data too, by the name of its base", stack_steps.delete_data),
 )
 
 
 def main() -> int:
-    """0 where every step did what it should."""
+    """Return 0 if every step had the expected result."""
     options = argparse.ArgumentParser(prog="make demo", description=__doc__)
-    options.add_argument("--keep", action="store_true", help="leave the directory and the box as they are at the end")
+    options.add_argument("--keep", action="store_true", help="keep the directory, and the box running, at the end")
     keep = options.parse_args().keep
-    signal.signal(signal.SIGTERM, _terminated)
-    began, stage = monotonic(), Stage(Path(tempfile.mkdtemp(prefix="corral-demo-")))
-    timeline: list[tuple[str, float]] = []
+    signal.signal(signal.SIGTERM, _interrupt)
+    start, stacks, demo = monotonic(), _stacks(), DemoSession(Path(tempfile.mkdtemp(prefix="corral-demo-")))
+    durations: list[tuple[str, float]] = []
     try:
         for number, (title, step) in enumerate(STEPS, start=1):
-            stage.title(f"{number}. {title}")
-            start = monotonic()
-            step(stage)
-            timeline.append((title, monotonic() - start))
+            demo.title(f"{number}. {title}")
+            step_start = monotonic()
+            step(demo)
+            durations.append((title, monotonic() - step_start))
+        if _stacks() != stacks:
+            raise Unexpected("the demo changed the checkout's stacks")
     except Unexpected as problem:
         print(f"\nThe demo stopped: {problem}", file=sys.stderr)
         return 1
@@ -59,26 +62,35 @@ def main() -> int:
         print("\nThe demo was interrupted.", file=sys.stderr)
         return 130
     finally:
-        _end(stage, keep=keep)
-    stage.title("What happened")
-    for title, seconds in timeline:
+        _clean_up(demo, keep=keep)
+    if not keep and demo.directory.exists():
+        print(f"\nThe demo could not remove {demo.directory}", file=sys.stderr)
+        return 1
+    demo.title("Summary")
+    for title, seconds in durations:
         print(f"  {seconds:6.1f} s  {title}")
-    print(f"  {monotonic() - began:6.1f} s  in all. Nothing is left but a key that waits for its deletion.")
-    print(f"\nThe picture as a page: {steps.PAGE}")
+    print(f"  {monotonic() - start:6.1f} s  in total. Only a key is left, which is scheduled for deletion.")
+    print(f"\nThe timeline as a page: {job_steps.PAGE}")
     return 0
 
 
-def _terminated(*_: object) -> None:
-    """What `timeout` or a CI sends: the box and its machines end as after Ctrl-C."""
+def _stacks() -> Mapping[Path, bytes]:
+    """The files of the checkout's stacks; the demo works on a copy of them."""
+    found = (file for file in (CHECKOUT / "stacks").rglob("*") if file.is_file() and "__pycache__" not in file.parts)
+    return {file: file.read_bytes() for file in found}
+
+
+def _interrupt(*_: object) -> None:
+    """Treat SIGTERM, which `timeout` and CI send, as Ctrl-C: the box and its machines end."""
     raise KeyboardInterrupt
 
 
-def _end(stage: Stage, *, keep: bool) -> None:
+def _clean_up(demo: DemoSession, *, keep: bool) -> None:
     if keep:
-        print(f"\nKept: {stage.directory}; `corral box stop --dir {stage.box}` ends the box.")
+        print(f"\nKept: {demo.directory}; `corral box stop --dir {demo.box}` stops the box.")
         return
-    stage.stop()
-    shutil.rmtree(stage.directory, ignore_errors=True)
+    demo.stop()
+    shutil.rmtree(demo.directory, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Sets up what the project needs: python3 tools/prepare STEP..., or lock; the steps are the keys of STEPS.
+"""Install what the project needs: python3 tools/prepare STEP..., or lock. STEPS lists the steps.
 
-Says first what it will install and where, does nothing twice, and continues after an interruption. The Makefile calls
-it; it only needs Python 3.8 and its standard library.
+Lists what it will install and where, installs it once, and continues after an interruption. The Makefile calls it; it
+needs only Python 3.8 and its standard library.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from bootstrap import fetch_uv, find_python, find_uv
 from debian_packages import ALL, BROWSER, SHELLCHECK, DebianPackages
 from pulumi_cli import PulumiCli
-from python_environment import project_environment, rival_environment
+from python_environment import parallelcluster_environment, project_environment
 from slurm_roots import SlurmRoots
 from steps import ROOT, CannotPrepareError, Step, run_steps
 
@@ -24,26 +24,26 @@ STEPS: Mapping[str, Callable[[], Step]] = {
     "debian": lambda: DebianPackages(ALL, "Slurm, munge, MariaDB, sshd, cloud-init, shellcheck, tmux"),
     "browser": lambda: DebianPackages(BROWSER),
     "pulumi": PulumiCli,
-    "parallelcluster": rival_environment,
+    "parallelcluster": parallelcluster_environment,
     "slurm-roots": SlurmRoots,
 }
 
 
 def main(names: list[str]) -> int:
-    """Return 0 once all that is named is there, 1 if it cannot be had, 2 for a wrong name, 130 if interrupted."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that a `kill` cleans up as Ctrl-C does
+    """Return 0 when everything named is installed, 1 if that fails, 2 for a wrong name, 130 if interrupted."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a `kill` cleans up as Ctrl-C does
     try:
         return lock(names[1:]) if names[:1] == ["lock"] else prepare(names)
     except CannotPrepareError as error:
-        print(f"Cannot go on: {error}", file=sys.stderr)
+        print(f"Setup failed: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("\nInterrupted: run the same command again to continue.", file=sys.stderr)
+        print("\nInterrupted. Run the same command again to continue.", file=sys.stderr)
         return 130
 
 
 def prepare(names: list[str]) -> int:
-    """Return 0 once every named step is there."""
+    """Return 0 when every named step is installed, 2 for a wrong name."""
     if not names or not set(names) <= set(STEPS):
         print(f"usage: python3 tools/prepare {{{','.join(STEPS)}}}...", file=sys.stderr)
         return 2
@@ -52,10 +52,10 @@ def prepare(names: list[str]) -> int:
 
 
 def lock(options: list[str]) -> int:
-    """Return 0 once the lock files are written anew; this needs uv and a newer Python than this file does."""
+    """Return 0 when the lock files are updated. Needs uv, and Python 3.11 for tools/lock.py."""
     uv = find_uv() or fetch_uv()
     if not uv:
-        raise CannotPrepareError("The lock files are written by uv, and uv cannot be had.")
+        raise CannotPrepareError("`make lock` needs uv, and it could not be installed.")
     command = [find_python(), str(ROOT / "tools" / "lock.py"), "write", uv, *options]
     return subprocess.run(command, check=False).returncode
 

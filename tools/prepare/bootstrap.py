@@ -1,7 +1,7 @@
-"""Tools that come from PyPI into a private place of this user: uv, and a Go toolchain where the machine has none.
+"""Tools from PyPI in this user's cache: uv, and a Go toolchain if the machine has none.
 
-Their versions and hashes stand in tools/bootstrap/*.txt (made by `make lock`). What the project itself needs is not
-here but in requirements.lock.
+tools/bootstrap/*.txt pins their versions and hashes (`make lock` writes it). The project's own packages are in
+requirements.lock.
 """
 
 from __future__ import annotations
@@ -11,48 +11,48 @@ import shutil
 import sys
 from pathlib import Path
 
-from steps import ROOT, CannotPrepareError, answer, appearing_whole, cache_dir, locked, numbers, say, work
+from steps import ROOT, CannotPrepareError, appearing_whole, cache_dir, locked, numbers, output_of, run_quietly, say
 
 OLDEST_PYTHON = (3, 11)
-OLDEST_UV = (0, 5)  # tried: it knows every option that is used here
-ASK_PYTHON = "import os, sys; print(*sys.version_info[:2], os.path.realpath(sys._base_executable))"
+OLDEST_UV = (0, 5)  # tested: it has every option that is used here
+PRINT_VERSION = "import os, sys; print(*sys.version_info[:2], os.path.realpath(sys._base_executable))"
 
 
 def find_python() -> str:
-    """Return a Python >= 3.11: the one that runs this, if it is one, else the newest found by its usual name.
+    """Return a Python >= 3.11: the one that runs this, or the newest one on PATH.
 
-    A name on PATH is asked, not believed: pyenv puts names there that only print an error.
+    Each one is run to get its version: pyenv puts names on PATH that only print an error.
     """
     for name in (sys.executable, "python3.13", "python3.12", "python3.11", "python3"):
-        reply = (answer([name, "-c", ASK_PYTHON]) or "").split(" ", 2)
+        reply = (output_of([name, "-c", PRINT_VERSION]) or "").split(" ", 2)
         if len(reply) == 3 and (int(reply[0]), int(reply[1])) >= OLDEST_PYTHON:
             return reply[2]
     raise CannotPrepareError(
-        "No Python 3.11 or newer was found: install one (Debian 12: apt-get install python3 python3-venv) "
-        "or name it: make PYTHON=/path/to/python3.12."
+        "Python 3.11 or newer not found: install it (Debian 12: apt-get install python3 python3-venv) "
+        "or set its path: make PYTHON=/path/to/python3.12."
     )
 
 
 def find_uv() -> str | None:
-    """Return a uv from PATH or from an earlier set-up, or None."""
+    """Return a uv from PATH or from the cache, or None."""
     for name in (shutil.which("uv"), cache_dir() / pinned("uv") / "bin" / "uv"):
-        reply = answer([str(name), "--version"]) if name else None
+        reply = output_of([str(name), "--version"]) if name else None
         if reply and numbers(reply.split()[1]) >= OLDEST_UV:
             return str(name)
     return None
 
 
 def fetch_uv() -> str | None:
-    """Return the uv that pip puts into the cache, or None if it cannot: everything goes on, slower, with pip."""
+    """Install uv into the cache with pip and return it; None if that fails: pip then does the work, slower."""
     try:
         return str(private_tool("uv") / "bin" / "uv")
     except CannotPrepareError as error:
-        say(f"Going on with pip instead of uv: {error}")
+        say(f"Using pip instead of uv: {error}")
         return None
 
 
 def private_tool(package: str) -> Path:
-    """Return the directory in the cache that holds the pinned package; it is fetched if it is not there."""
+    """Return the directory in the cache that holds the pinned package; fetch it if it is missing."""
     target = cache_dir() / pinned(package)
     with locked(package):
         if not target.exists():
@@ -63,21 +63,21 @@ def private_tool(package: str) -> Path:
 
 
 def pip_install(package: str, into: Path) -> None:
-    """Install the pinned package into a plain directory: unlike a virtual environment, that can be moved."""
+    """Install the pinned package into a plain directory, which can be moved, unlike a virtual environment."""
     python = new_environment(into / ".pip")
     pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--retries", "2"]
-    work(
+    run_quietly(
         [*pip, "--require-hashes", "--no-deps", "--target", str(into), "-r", str(requirements(package))],
-        f"pip could not fetch {pinned(package)} from PyPI: is there a network, or PIP_INDEX_URL for your mirror?",
+        f"pip could not fetch {pinned(package)} from PyPI: check the network, or set PIP_INDEX_URL to your mirror.",
     )
     shutil.rmtree(into / ".pip")
 
 
 def new_environment(directory: Path) -> str:
-    """Return the Python of a new virtual environment with pip in it; an existing directory is filled."""
-    work(
+    """Create a virtual environment with pip, also in an existing directory; return its Python."""
+    run_quietly(
         [find_python(), "-m", "venv", str(directory)],
-        "Python's venv module does not work here: install it (Debian: apt-get install python3-venv) or install uv.",
+        "Python's venv module does not work: install it (Debian: apt-get install python3-venv), or install uv.",
     )
     return str(directory / "bin" / "python")
 
@@ -94,5 +94,5 @@ def pinned(package: str) -> str:
 
 
 def without_redirection() -> dict[str, str]:
-    """Return the environment without what could point uv or pip at another virtual environment."""
+    """Return the environment variables without those that point uv or pip at another virtual environment."""
     return {key: value for key, value in os.environ.items() if key not in {"VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME"}}

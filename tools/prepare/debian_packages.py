@@ -1,7 +1,7 @@
-"""Programs that come from the distribution: real Slurm, munge, MariaDB, sshd, cloud-init's schema, a browser and more.
+"""Programs from the distribution: Slurm, munge, MariaDB, sshd, cloud-init's schema, a browser and more.
 
-Installing them starts no service and enables none: the tests and the box start their own. What needs root is in
-tools/install_packages.sh, so that one sudo covers it.
+The installation starts and enables no service: the tests and the box start their own. All steps that need root are in
+tools/install_packages.sh, so one sudo covers them.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 
-from steps import ROOT, CannotPrepareError, Step, answer, say
+from steps import ROOT, CannotPrepareError, Step, output_of, say
 
 SHELLCHECK = {"shellcheck": "shellcheck"}
-BROWSER = {"chromium": "chromium"}  # one that is on PATH from elsewhere does as well: Ubuntu has it as a snap alone
-ALL = {  # package: a program in it, by which a system that is not Debian is judged
+BROWSER = {"chromium": "chromium"}  # any chromium on PATH will do: Ubuntu has it only as a snap
+ALL = {  # package: one of its programs, to look for on systems other than Debian
     "cloud-init": "cloud-init",
     "mariadb-server": "mariadbd",
     "munge": "munged",
@@ -35,7 +35,7 @@ SEARCH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/local/sbin", "/usr/s
 
 
 class DebianPackages(Step):
-    """Packages of Debian or Ubuntu; on other systems the same programs, if they are on PATH, do as well."""
+    """Packages of Debian or Ubuntu; on other systems, the same programs on PATH."""
 
     name = "debian"
 
@@ -44,12 +44,12 @@ class DebianPackages(Step):
         self.shown = shown or " ".join(sorted(packages))
 
     def missing(self) -> Sequence[str]:
-        """Return one line that names the packages that are not installed."""
+        """Return one line with the packages that are not installed; none if all are."""
         names = " ".join(self.absent())
         return (f"Debian packages{with_sudo()}: {names} (no service is started or enabled)",) if names else ()
 
     def absent(self) -> list[str]:
-        """Return the packages that are not there, sorted."""
+        """Return the packages that are not installed, sorted."""
         if self.packages != BROWSER and shutil.which("dpkg-query"):
             installed = installed_packages(self.packages)
             return sorted(set(self.packages) - installed)
@@ -60,23 +60,23 @@ class DebianPackages(Step):
         absent = self.absent()
         if not shutil.which("apt-get"):
             raise CannotPrepareError(
-                "This is not Debian or Ubuntu: install what these Debian packages hold and run this again: "
+                "This is not Debian or Ubuntu: install the programs of these Debian packages, and run this again: "
                 f"{' '.join(absent)}."
             )
         say(f"Installing {' '.join(absent)} with apt-get")
         script = [*as_root(absent), "sh", str(ROOT / "tools" / "install_packages.sh"), *absent]
         if subprocess.run(script, check=False).returncode or self.absent():
             raise CannotPrepareError(
-                f"apt-get could not install them: is there a network, and do its sources have {' '.join(absent)}?"
+                f"apt-get failed: check the network, and that its sources have {' '.join(absent)}."
             )
 
     def ready(self) -> str:
-        """Return what is there."""
+        """Return the words that describe the packages."""
         return self.shown
 
 
 def installed_packages(packages: Mapping[str, str]) -> set[str]:
-    """Return which of the packages are installed whole; dpkg-query fails if it knows one of them not at all."""
+    """Return the packages that are completely installed. dpkg-query fails if it does not know one of them."""
     shown = ["dpkg-query", "--show", "--showformat", "${Package} ${db:Status-Status}\\n", *packages]
     done = subprocess.run(shown, capture_output=True, text=True, check=False)
     pairs = (line.split() for line in done.stdout.splitlines())
@@ -84,19 +84,19 @@ def installed_packages(packages: Mapping[str, str]) -> set[str]:
 
 
 def with_sudo() -> str:
-    """Return ' (with sudo)' where that is how root is reached."""
+    """Return ' (with sudo)' unless this user is root."""
     return "" if os.geteuid() == 0 else " (with sudo)"
 
 
 def as_root(packages: Sequence[str]) -> list[str]:
-    """Return what to put before a command that needs root; raise if there is no way to be root."""
+    """Return the prefix of a command that needs root. Raises CannotPrepareError without a way to be root."""
     if os.geteuid() == 0:
         return []
-    by_hand = f"as root, run: apt-get install --no-install-recommends {' '.join(packages)}"
+    remedy = f"as root, run: apt-get install --no-install-recommends {' '.join(packages)}"
     if not shutil.which("sudo"):
-        raise CannotPrepareError(f"Packages are missing and there is no sudo: {by_hand}.")
+        raise CannotPrepareError(f"Packages are missing and there is no sudo: {remedy}.")
     if sys.stdin.isatty():
         return ["sudo"]
-    if answer(["sudo", "-n", "true"]) is None:
-        raise CannotPrepareError(f"Packages are missing and sudo would ask for a password: {by_hand}.")
+    if output_of(["sudo", "-n", "true"]) is None:
+        raise CannotPrepareError(f"Packages are missing and sudo needs a password: {remedy}.")
     return ["sudo", "-n"]

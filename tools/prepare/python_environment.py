@@ -1,4 +1,4 @@
-"""Virtual environments made from a lock file: the project's .venv, with corral itself in it, and others like it."""
+"""Virtual environments from lock files: the project's .venv with corral itself, and ParallelCluster's."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bootstrap import fetch_uv, find_python, find_uv, new_environment, without_redirection
-from steps import ROOT, Step, answer, cache_dir, digest, say, work
+from steps import ROOT, Step, cache_dir, digest, output_of, run_quietly, say
 
-NO_PACKAGES = "The Python packages of {lock} could not be fetched: is there a network, or is a mirror named?"
+NO_PACKAGES = "The packages of {lock} could not be fetched: check the network, or set a mirror (UV_DEFAULT_INDEX)."
 
 
 class PythonEnvironment(Step):
-    """One virtual environment. It is complete when it holds the hash of what it was made from, written last."""
+    """A virtual environment. It is complete when it holds the hash of its inputs, which is written last."""
 
     def __init__(self, directory: Path, lock: Path, size: str, project: Path | None = None) -> None:
         self.directory, self.lock, self.size, self.project = directory, lock, size, project
@@ -23,9 +23,9 @@ class PythonEnvironment(Step):
         self.unfinished = directory / "corral-unfinished"
 
     def missing(self) -> Sequence[str]:
-        """Return a line if the environment is not there, was left unfinished, or was made from other files."""
+        """Return a line if the environment is missing, unfinished or made from other inputs."""
         try:
-            if self.python.exists() and self.prepared.read_text(encoding="utf-8") == self.wanted():
+            if self.python.exists() and self.prepared.read_text(encoding="utf-8") == self.input_hash():
                 return ()
         except OSError:
             pass
@@ -33,16 +33,16 @@ class PythonEnvironment(Step):
         corral = ", and corral itself" if self.project else ""
         return (f"{self.directory}: {count} Python packages ({self.size}) from {self.lock.relative_to(ROOT)}{corral}",)
 
-    def wanted(self) -> str:
-        """Return the hash of all it is made from; its place is part of it, so a copied checkout makes its own."""
+    def input_hash(self) -> str:
+        """Return the hash of its inputs. Its path is one of them, so a copied checkout makes its own."""
         project = (self.project / "pyproject.toml").read_bytes() if self.project else b""
         return digest(str(self.directory).encode(), self.lock.read_bytes(), project)
 
     def install(self) -> None:
-        """Make or update the environment; one that an interruption left unfinished is made anew."""
+        """Create or update the environment; recreate an unfinished one."""
         base = find_python()
         uv = find_uv() or fetch_uv()
-        if self.unfinished.exists() or answer([str(self.python), "-c", ""]) is None:
+        if self.unfinished.exists() or output_of([str(self.python), "-c", ""]) is None:
             shutil.rmtree(self.directory, ignore_errors=True)
         self.directory.mkdir(parents=True, exist_ok=True)
         self.unfinished.touch()
@@ -52,39 +52,39 @@ class PythonEnvironment(Step):
             self.install_with_uv(uv, base)
         else:
             self.install_with_pip()
-        self.prepared.write_text(self.wanted(), encoding="utf-8")
+        self.prepared.write_text(self.input_hash(), encoding="utf-8")
         self.unfinished.unlink()
 
     def install_with_uv(self, uv: str, base: str) -> None:
-        """Bring the environment to exactly the lock's state."""
+        """Install exactly the packages of the lock file."""
         env = without_redirection()
         if not self.python.exists():
             made = [uv, "venv", "--quiet", "--no-python-downloads", "--allow-existing", "--python", base]
-            work([*made, str(self.directory)], f"uv could not make {self.directory}.", env)
+            run_quietly([*made, str(self.directory)], f"uv could not create {self.directory}.", env)
         quiet = ["--quiet", "--python", str(self.python)]
-        work([uv, "pip", "sync", *quiet, "--require-hashes", str(self.lock)], self.no_packages(), env)
+        run_quietly([uv, "pip", "sync", *quiet, "--require-hashes", str(self.lock)], self.no_packages(), env)
         self.install_project([uv, "pip", "install", *quiet])
 
     def install_with_pip(self) -> None:
-        """Bring the environment to the lock's state; what the lock does not name is left where it is."""
-        if answer([str(self.python), "-m", "pip", "--version"]) is None:
+        """Install the packages of the lock file; other packages stay."""
+        if output_of([str(self.python), "-m", "pip", "--version"]) is None:
             new_environment(self.directory)
         pip = [str(self.python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--retries", "2"]
-        work([*pip, "--require-hashes", "-r", str(self.lock)], self.no_packages(), without_redirection())
+        run_quietly([*pip, "--require-hashes", "-r", str(self.lock)], self.no_packages(), without_redirection())
         self.install_project(pip)
 
     def install_project(self, install: Sequence[str]) -> None:
-        """Install corral editable, with the build backend that the lock brought: nothing more is fetched."""
+        """Install corral as editable, with the locked build backend; this fetches nothing."""
         if self.project:
             editable = ["--no-deps", "--no-build-isolation", "--editable", str(self.project)]
-            work([*install, *editable], "corral itself could not be installed.", without_redirection())
+            run_quietly([*install, *editable], "corral itself could not be installed.", without_redirection())
 
     def no_packages(self) -> str:
-        """Return the sentence for packages that cannot be had."""
+        """Return the error for packages that could not be fetched."""
         return NO_PACKAGES.format(lock=self.lock.relative_to(ROOT))
 
     def ready(self) -> str:
-        """Return where it is."""
+        """Return its path."""
         return str(self.directory.relative_to(ROOT) if ROOT in self.directory.parents else self.directory)
 
 
@@ -93,7 +93,7 @@ def project_environment() -> PythonEnvironment:
     return PythonEnvironment(ROOT / ".venv", ROOT / "requirements.lock", "about 1 GB", project=ROOT)
 
 
-def rival_environment() -> PythonEnvironment:
-    """Return the environment with AWS ParallelCluster that `make bench` compares with, one for each user."""
+def parallelcluster_environment() -> PythonEnvironment:
+    """Return the environment with AWS ParallelCluster for `make bench`, one for each user."""
     lock = ROOT / "benchmarks" / "parallelcluster.txt"
     return PythonEnvironment(cache_dir() / "parallelcluster", lock, "about 120 MB")

@@ -1,7 +1,7 @@
-"""What every part of the set-up shares: what a step is, how one is run once, where things are kept, what is said.
+"""What all setup steps share: their interface, locks, the cache, subprocesses and output.
 
-No step lives here. Only the standard library is used, and nothing newer than Python 3.8, because this runs before there
-is anything else.
+This code uses only the standard library of Python 3.8, because it runs before anything else is installed. The steps
+themselves are in the other modules.
 """
 
 from __future__ import annotations
@@ -21,74 +21,74 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class CannotPrepareError(Exception):
-    """Something cannot be had here; the message is one sentence for the user, with what to do."""
+    """Something cannot be installed here; the message is one sentence for the user, with what to do."""
 
 
 class Step(ABC):
-    """One thing that has to be there. Its name is its lock: two set-ups of the same thing wait for each other."""
+    """One thing to install. Its name is that of its lock: two setups of the same thing wait for each other."""
 
     name: str
 
     @abstractmethod
     def missing(self) -> Sequence[str]:
-        """Return one line for each thing that would be installed, with its place; none if all is there."""
+        """Return one line for each thing to install, with its path; none if nothing is missing."""
 
     @abstractmethod
     def install(self) -> None:
-        """Bring it in, or raise CannotPrepareError. Interrupted at any point, it can simply be called again."""
+        """Install it. Can be repeated after an interruption at any point. Raises CannotPrepareError."""
 
     @abstractmethod
     def ready(self) -> str:
-        """Return the words that say what is there."""
+        """Return a short description of what is installed."""
 
 
 def run_steps(steps: Sequence[Step]) -> None:
-    """Say what is missing, then install exactly that, each step under its lock."""
+    """Print what is missing, then install exactly that, each step under its lock."""
     missing = {step.name: step.missing() for step in steps}
     pending = [step for step in steps if missing[step.name]]
     if pending:
-        say("To be set up, once:")
+        say("To install, once:")
         for line in (line for step in pending for line in missing[step.name]):
             say(f"  {line}")
     for step in pending:
         with locked(step.name):
-            if step.missing():  # another set-up may have done it while this one waited
+            if step.missing():  # another setup may have finished it while this one waited
                 step.install()
     say("Ready: " + ", ".join(step.ready() for step in steps))
 
 
 def say(line: str) -> None:
-    """Print one line at once, also into a pipe."""
+    """Print one line and flush, also into a pipe."""
     print(line, flush=True)
 
 
 def cache_dir() -> Path:
-    """Return the directory, one for each user, of what is fetched or built once for all checkouts."""
+    """Return this user's cache directory, for what is fetched or built once for all checkouts."""
     base = Path(os.environ.get("XDG_CACHE_HOME", ""))
     directory = (base if base.is_absolute() else Path.home() / ".cache") / "corral"
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise CannotPrepareError(f"{directory} cannot be made ({error.strerror}): set XDG_CACHE_HOME.") from error
+        raise CannotPrepareError(f"{directory} cannot be created ({error.strerror}): set XDG_CACHE_HOME.") from error
     return directory
 
 
 @contextlib.contextmanager
 def locked(name: str) -> Iterator[None]:
-    """Hold the lock `name` of this user; the kernel frees it with the process, so none is ever left behind."""
+    """Hold this user's lock of that name. The kernel releases it when the process ends."""
     path = cache_dir() / f"{name}.lock"
     with path.open("a", encoding="utf-8") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say(f"Waiting for another set-up to finish ({path} is held)")
+            say(f"Waiting for another setup to finish ({path} is locked)")
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
 @contextlib.contextmanager
 def appearing_whole(target: Path) -> Iterator[Path]:
-    """Yield a directory beside `target` that takes its place only if the block succeeds. Call it under a lock."""
+    """Yield a directory next to `target` that replaces it only if the block succeeds. Call it under a lock."""
     for left_over in target.parent.glob(f"{target.name}.unfinished-*"):
         shutil.rmtree(left_over, ignore_errors=True)
     unfinished = target.with_name(f"{target.name}.unfinished-{os.getpid()}")
@@ -102,8 +102,8 @@ def appearing_whole(target: Path) -> Iterator[Path]:
         shutil.rmtree(unfinished, ignore_errors=True)
 
 
-def answer(command: Sequence[str], env: Mapping[str, str] | None = None) -> str | None:
-    """Return what a quick question to a program prints, or None if it is not there or refuses."""
+def output_of(command: Sequence[str], env: Mapping[str, str] | None = None) -> str | None:
+    """Return what a quick command prints, or None if it is missing or fails."""
     try:
         done = subprocess.run(
             command, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=30
@@ -113,8 +113,8 @@ def answer(command: Sequence[str], env: Mapping[str, str] | None = None) -> str 
     return done.stdout.strip() if done.returncode == 0 else None
 
 
-def work(command: Sequence[str], otherwise: str, env: Mapping[str, str] | None = None, cwd: Path = ROOT) -> None:
-    """Run a program to its end, quietly; if it fails, show the end of what it said and raise `otherwise`."""
+def run_quietly(command: Sequence[str], error: str, env: Mapping[str, str] | None = None, cwd: Path = ROOT) -> None:
+    """Run a program without showing its output; if it fails, show the end of that and raise `error`."""
     done = subprocess.run(
         command,
         env=env,
@@ -128,7 +128,7 @@ def work(command: Sequence[str], otherwise: str, env: Mapping[str, str] | None =
     )
     if done.returncode:
         show_end(done.stdout)
-        raise CannotPrepareError(otherwise)
+        raise CannotPrepareError(error)
 
 
 def show_end(output: str) -> None:
@@ -139,13 +139,13 @@ def show_end(output: str) -> None:
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """Return 'v1.25.11-rc1' as (1, 25, 11), for comparing."""
+    """Return (1, 25, 11) for 'v1.25.11-rc1', for comparison."""
     digits = version.strip().lstrip("vgo").split("-")[0].split("+")[0].split(".")
     return tuple(int(part) for part in digits if part.isdigit())
 
 
 def digest(*parts: bytes) -> str:
-    """Return one hash over several texts; their lengths are part of it."""
+    """Return one hash over several texts, including their lengths."""
     total = hashlib.sha256()
     for part in parts:
         total.update(f"{len(part)}:".encode() + part)

@@ -1,6 +1,6 @@
-"""Which releases of Slurm can be run here, and the root directory of each: the system's, and those in the cache.
+"""The Slurm releases that can run here, with their root directories: the system's, and those in the cache.
 
-Making them is tools/prepare's.
+tools/prepare builds them.
 """
 
 import os
@@ -9,15 +9,15 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from corral.catalog.slurm_releases import parse_release, release_text
-from corral.engine.binary import cache_directory
+from corral.catalog.slurm.releases import parse_release, release_text
+from corral.engine.pulumi.binary import cache_directory
 
 SYSTEM = Path("/")
 _SBIN = os.pathsep.join((os.environ.get("PATH", ""), "/usr/local/sbin", "/usr/sbin", "/sbin"))
 
 
 def slurm_roots() -> Mapping[str, Path]:
-    """The root directory by release, `24.11`. The system's goes before another one of the same release."""
+    """The root directory of each release, such as 24.11. The system's has priority over the cache."""
     cached = sorted((cache_directory(os.environ) / "slurm-roots").glob("*/etc/corral-slurm"))
     found = {_release(stamp.read_text(encoding="utf-8")): stamp.parents[1] for stamp in cached}
     system = system_release()
@@ -25,12 +25,12 @@ def slurm_roots() -> Mapping[str, Path]:
 
 
 def system_release() -> str | None:
-    """The release of the system's slurmctld; None where it has none."""
+    """The release of the system's slurmctld; None without one."""
     slurmctld = shutil.which("slurmctld", path=_SBIN)
     if slurmctld is None:
         return None
-    said = subprocess.run([slurmctld, "-V"], capture_output=True, text=True, check=True).stdout
-    return _release(said.split()[-1])
+    version = subprocess.run([slurmctld, "-V"], capture_output=True, text=True, check=True).stdout
+    return _release(version.split()[-1])
 
 
 def _release(version: str) -> str:

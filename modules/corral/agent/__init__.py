@@ -1,5 +1,6 @@
-"""What runs on the cluster's machines, with the image's own Python: the standard library and corral.model alone.
+"""What runs on the cluster's machines, with the image's Python: the standard library, `corral.model`, a shipped boto3.
 
-boto3 is imported only when AWS is asked: nobody needs it to leave a note. This room holds what a machine does first (it
-fetches the cluster's files, mounts, starts daemons), and the head's keeper, which launches and ends machines.
+boto3 is imported only where AWS is called. The packages: `boot` and `host` start a machine; `autoscaler`,
+`interruptions`, `config`, `shutdown`, `accounting` and `topology` run the cluster from its head; `health` checks nodes;
+`commands` are the subcommands of `corral-agent`. `corral.plan` computes the plan.
 """

@@ -1,6 +1,6 @@
-"""The command `corral-agent` of a cluster's machines. Exit code 0: done; 1: it failed; 2: it was asked wrongly.
+"""The command `corral-agent` of a cluster's machines. Exit code 0: done; 1: failed; 2: usage error.
 
-Only the module of the command that is asked for is imported: what a node never does costs its boot nothing.
+Only the module of the given command is imported, to keep boots fast.
 """
 
 import argparse
@@ -11,32 +11,32 @@ from importlib import import_module
 
 from corral.agent.errors import AgentError
 
-# The module of each command, which has `add_words(parser, command)`; and what `--help` says of it.
+# The module of each command, which has `add_arguments(parser, command)`, and the command's help.
 COMMANDS: Mapping[str, tuple[str, str]] = {
-    "boot": ("boot_commands", "make this machine what it was launched for"),
-    "install": ("boot_commands", "fetch the cluster's files and install them, no more"),
-    "resume": ("note_commands", "note that nodes are wanted: Slurm's ResumeProgram"),
-    "resume-failed": ("note_commands", "note that nodes did not come up: Slurm's ResumeFailProgram"),
-    "suspend": ("note_commands", "note that nodes are idle: Slurm's SuspendProgram"),
-    "watch": ("node_commands", "look for notices that the machine is taken back; runs on nodes"),
-    "nvme": ("nvme_command", "mount the node's own disks as one; runs at each boot of a node"),
-    "health": ("node_commands", "say whether this node is fit for jobs"),
-    "prolog": ("node_commands", "let a job begin, or drain this node: Slurm's Prolog"),
-    "health-check": ("node_commands", "drain this node if it is sick: Slurm's HealthCheckProgram"),
-    "ranks": ("node_commands", "print the node names of the standard input in the order of switches"),
-    "credentials": ("node_commands", "hand out the job role on this machine"),
-    "keep": ("head_commands", "launch and end machines as Slurm asks for it; runs on the head"),
-    "dump": ("head_commands", "write the records of jobs and of the cluster's life to the bucket; runs on the head"),
-    "apply": ("apply_command", "bring this head to what `corral up` wrote last"),
-    "state": ("asked", "print jobs, offers that rest, stopped queues and nodes; on the head"),
-    "events": ("asked", "print what happened; on the head"),
-    "history": ("asked", "print the runs of jobs; on the head"),
-    "drain-all": ("asked", "let no job run any more; on the head, before the cluster ends"),
+    "boot": ("boot", "boot this machine in its role"),
+    "install": ("boot", "fetch and install the cluster's files only"),
+    "resume": ("slurm_hooks", "request that nodes be launched (Slurm's ResumeProgram)"),
+    "resume-failed": ("slurm_hooks", "report that nodes did not come up (Slurm's ResumeFailProgram)"),
+    "suspend": ("slurm_hooks", "request that nodes be terminated (Slurm's SuspendProgram)"),
+    "node-watch": ("node", "watch for spot notices and a lost head (daemon of nodes)"),
+    "nvme": ("instance_store", "mount the instance store as one file system (at each boot of a node)"),
+    "health": ("node", "check whether this node is fit for jobs"),
+    "prolog": ("node", "check this node before a job, drain it if unfit (Slurm's Prolog)"),
+    "health-check": ("node", "check this node, drain it if unfit (Slurm's HealthCheckProgram)"),
+    "rank-order": ("node", "sort node names from standard input by network switch"),
+    "credentials": ("node", "serve the job role's credentials (daemon of every machine)"),
+    "autoscaler": ("head", "launch and terminate machines for Slurm (daemon of the head)"),
+    "backup": ("head", "write job records and the cluster's history to the bucket (head)"),
+    "apply": ("apply", "apply the latest configuration from `corral up` (head)"),
+    "status": ("head_queries", "print jobs, offers in backoff, stopped queues and nodes (head)"),
+    "events": ("head_queries", "print the cluster's events (head)"),
+    "history": ("head_queries", "print the runs of jobs (head)"),
+    "drain-all": ("head_queries", "close the queues and end all jobs before the cluster ends (head)"),
 }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit code of what the command line asks for."""
+    """Run the command, and return its exit code."""
     chosen = parser(sys.argv[1:] if arguments is None else arguments).parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s corral-agent %(levelname)s %(message)s")
     logging.getLogger("botocore").setLevel(logging.WARNING)
@@ -49,13 +49,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
-    """What reads these arguments: it knows the options of the commands alone that are among them."""
+    """The parser of these arguments. Only commands among them get their options."""
     whole = argparse.ArgumentParser(prog="corral-agent", description="The agent on the machines of a corral cluster.")
     commands = whole.add_subparsers(required=True, metavar="COMMAND", dest="command")
     for command, (module, text) in COMMANDS.items():
-        words = commands.add_parser(command, help=text)
+        subparser = commands.add_parser(command, help=text)
         if command in arguments:
-            import_module(f"corral.agent.{module}").add_words(words, command)
+            import_module(f"corral.agent.commands.{module}").add_arguments(subparser, command)
     return whole
 
 

@@ -1,6 +1,6 @@
-"""The nodes' names in the cluster's private zone: an address for each node that has a machine, and no name else.
+"""Publish the nodes' names in the cluster's private zone: one address for each node that has a machine.
 
-`changes` is pure. Everything is a batch, as large as Route 53 takes: no call is about one node.
+`record_changes` is pure. A request carries as many changes as Route 53 accepts, never one node at a time.
 Sources: Route 53 API reference, ChangeResourceRecordSets; Route 53 Developer Guide, "Quotas" (requests) and "NS and SOA
 records that Route 53 creates for a public hosted zone" (the SOA's fields).
 """
@@ -14,21 +14,21 @@ from typing import Any
 from corral.agent.errors import AgentError
 from corral.model.node_names import number_of, queue_of
 
-TTL_S = 10  # a node's next machine has another address; a resolver remembers the last one for no longer than this
-ELEMENTS_AT_ONCE = 1000  # of one request; an UPSERT counts twice
+TTL_S = 10  # short, because a node's next machine has another address
+ELEMENTS_AT_ONCE = 1000  # per request; an UPSERT counts twice
 _NODE = re.compile(r"[a-z][a-z0-9-]*-(?:0|[1-9][0-9]{0,4})")
-# What a resolver keeps of a name that is missing is the lesser of the SOA's TTL and of its last field (RFC 2308, 5).
-# Route 53's own 900 s would hide a node for a quarter of an hour from whoever asked a moment too early.
-_MISS_FIELD = 6
+# A resolver caches a missing name for the lesser of the SOA's TTL and of its last field (RFC 2308, 5). Route 53's own
+# 900 s would hide a node for a quarter of an hour from a client that queried a moment too early.
+_NEGATIVE_TTL_FIELD = 6
 
 
 class DnsError(AgentError):
-    """Route 53 does not change the zone as it is asked to; what was asked for can be asked again."""
+    """Route 53 failed to read or change the zone; the call can be repeated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """A record of the zone. `name`: in full, without the last dot. `values`: addresses, or what the type has."""
+    """A record of the zone. `name`: fully qualified, no trailing dot. `values`: addresses, or the type's data."""
 
     name: str
     type: str
@@ -37,8 +37,8 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """A record that is to be as it is here (UPSERT), or to go exactly as it is (DELETE)."""
+class RecordChange:
+    """A record to write (UPSERT), or to delete as it is (DELETE)."""
 
     action: str
     record: Record
@@ -50,17 +50,19 @@ def records(addresses: Mapping[str, str], zone: str) -> tuple[Record, ...]:
     return tuple(Record(name=f"{node}.{zone}", type="A", ttl_s=TTL_S, values=(addresses[node],)) for node in nodes)
 
 
-def changes(addresses: Mapping[str, str], present: Sequence[Record], zone: str) -> tuple[Change, ...]:
-    """What makes the zone name these nodes and no others; nothing for a zone that does.
+def record_changes(addresses: Mapping[str, str], present: Sequence[Record], zone: str) -> tuple[RecordChange, ...]:
+    """Return the changes after which the zone names these nodes and no others.
 
-    Records that are no node's - the head's, a user's own - are left alone, but for how long a miss is remembered.
+    Other records - the head's, a user's own - are left alone, except for the SOA's negative TTL.
     """
-    there = {record.name: record for record in present if record.type == "A"}
+    current = {record.name: record for record in present if record.type == "A"}
     wanted = {record.name: record for record in records(addresses, zone)}
-    put = [Change(action="UPSERT", record=record) for record in wanted.values() if there.get(record.name) != record]
-    gone = [record for name, record in there.items() if name not in wanted and _is_nodes(name, zone)]
-    drop = [Change(action="DELETE", record=record) for record in gone]
-    return (*drop, *put, *_short_misses(present, zone))
+    put = [
+        RecordChange(action="UPSERT", record=record) for record in wanted.values() if current.get(record.name) != record
+    ]
+    gone = [record for name, record in current.items() if name not in wanted and _is_nodes(name, zone)]
+    drop = [RecordChange(action="DELETE", record=record) for record in gone]
+    return (*drop, *put, *_short_negative_ttl(present, zone))
 
 
 class Zone:
@@ -72,16 +74,16 @@ class Zone:
         self._name = name
 
     def publish(self, addresses: Mapping[str, str]) -> None:
-        """Names nodes that were just launched. It can be repeated; other nodes' names stay. Raises DnsError."""
-        self._apply([Change(action="UPSERT", record=record) for record in records(addresses, self._name)])
+        """Add the names of nodes that were just launched; other names stay. Idempotent. Raises DnsError."""
+        self._apply([RecordChange(action="UPSERT", record=record) for record in records(addresses, self._name)])
 
-    def prune(self, addresses: Callable[[], Mapping[str, str]]) -> tuple[Change, ...]:
-        """What was changed so that the zone names these nodes alone: all that have a machine. Raises DnsError.
+    def prune(self, addresses: Callable[[], Mapping[str, str]]) -> tuple[RecordChange, ...]:
+        """Make the zone name these nodes only, and return the changes. Raises DnsError.
 
-        The nodes are asked for when the zone has been read: what is named meanwhile is among them, and stays.
+        `addresses` is called after the zone is read, so a node that is published meanwhile is included and stays.
         """
         present = self._present()
-        wanted = changes(addresses(), present, self._name)
+        wanted = record_changes(addresses(), present, self._name)
         self._apply(wanted)
         return wanted
 
@@ -90,16 +92,18 @@ class Zone:
             pages = self._client.get_paginator("list_resource_record_sets").paginate(HostedZoneId=self._id)
             return tuple(_read(held) for page in pages for held in page["ResourceRecordSets"])
 
-    def _apply(self, wanted: Sequence[Change]) -> None:
-        for batch in batches(wanted):
+    def _apply(self, wanted: Sequence[RecordChange]) -> None:
+        for batch in change_batches(wanted):
             with _explained(self._id):
-                told = {"Changes": [_written(change) for change in batch]}
-                self._client.change_resource_record_sets(HostedZoneId=self._id, ChangeBatch=told)
+                body = {"Changes": [_written(change) for change in batch]}
+                self._client.change_resource_record_sets(HostedZoneId=self._id, ChangeBatch=body)
 
 
-def batches(wanted: Sequence[Change], at_once: int = ELEMENTS_AT_ONCE) -> Iterator[tuple[Change, ...]]:
-    """What one request each can do."""
-    batch: list[Change] = []
+def change_batches(
+    wanted: Sequence[RecordChange], at_once: int = ELEMENTS_AT_ONCE
+) -> Iterator[tuple[RecordChange, ...]]:
+    """Split the changes into batches for one request each."""
+    batch: list[RecordChange] = []
     weight = 0
     for change in wanted:
         if weight + _weight(change) > at_once:
@@ -111,7 +115,7 @@ def batches(wanted: Sequence[Change], at_once: int = ELEMENTS_AT_ONCE) -> Iterat
         yield tuple(batch)
 
 
-def _weight(change: Change) -> int:
+def _weight(change: RecordChange) -> int:
     return len(change.record.values) * (2 if change.action == "UPSERT" else 1)
 
 
@@ -119,14 +123,14 @@ def _is_nodes(name: str, zone: str) -> bool:
     return bool(_NODE.fullmatch(name.removesuffix(f".{zone}")))
 
 
-def _short_misses(present: Sequence[Record], zone: str) -> Iterator[Change]:
+def _short_negative_ttl(present: Sequence[Record], zone: str) -> Iterator[RecordChange]:
     for record in present:
         if record.type == "SOA" and record.name == zone and record.values:
             fields = record.values[0].split()
-            fields[_MISS_FIELD:] = [str(TTL_S)]
+            fields[_NEGATIVE_TTL_FIELD:] = [str(TTL_S)]
             short = replace(record, ttl_s=TTL_S, values=(" ".join(fields),))
             if short != record:
-                yield Change(action="UPSERT", record=short)
+                yield RecordChange(action="UPSERT", record=short)
 
 
 def _read(held: Mapping[str, Any]) -> Record:
@@ -138,19 +142,19 @@ def _read(held: Mapping[str, Any]) -> Record:
     )
 
 
-def _written(change: Change) -> Mapping[str, Any]:
+def _written(change: RecordChange) -> Mapping[str, Any]:
     record = change.record
     values = [{"Value": value} for value in record.values]
-    told = {"Name": record.name, "Type": record.type, "TTL": record.ttl_s, "ResourceRecords": values}
-    return {"Action": change.action, "ResourceRecordSet": told}
+    body = {"Name": record.name, "Type": record.type, "TTL": record.ttl_s, "ResourceRecords": values}
+    return {"Action": change.action, "ResourceRecordSet": body}
 
 
 @contextmanager
 def _explained(zone_id: str) -> Iterator[None]:
-    """boto3 has tried several times where Route 53 was throttled or at work on an earlier change."""
+    """Raise errors as DnsError. boto3 has already retried a throttled call and a pending earlier change."""
     from botocore.exceptions import BotoCoreError, ClientError
 
     try:
         yield
     except (BotoCoreError, ClientError) as error:
-        raise DnsError(f"the names in zone {zone_id} cannot be brought up to date: {error}") from error
+        raise DnsError(f"cannot update the names in zone {zone_id}: {error}") from error

@@ -1,9 +1,5 @@
-"""What can go wrong on a machine, as one tree.
-
-AgentError > BootError, DumpError, Ec2Error, HostError, IdentityError, LaunchError, LifeError, MetadataError,
-NoCapacity, SecretError, SlurmError, StoreError.
-"""
+"""The base of the agent's exceptions. Each module defines its own: BootError, Ec2Error, HostError, SlurmError, ..."""
 
 
 class AgentError(Exception):
-    """Something that a person has to know; the text is one sentence."""
+    """A failure to report to a person; the text is one sentence."""

@@ -1,6 +1,6 @@
-"""What happens to a cluster, as lines of JSON on the head's state volume, and as words in the log.
+"""The cluster's events: lines of JSON on the head's state volume, and lines of the log.
 
-Every decision of the keeper is one event, however many nodes it concerns. docs/events.md lists the kinds.
+Every decision of the autoscaler is one event, however many nodes it concerns. docs/events.md lists the kinds.
 """
 
 import contextlib
@@ -14,24 +14,24 @@ from enum import StrEnum
 from pathlib import Path
 
 EVENTS = Path("/var/lib/corral/events.jsonl")
-_LONGEST = 32 * 1024 * 1024  # bytes; then the file becomes events.1.jsonl, and the one before that is gone
+_MAX_BYTES = 32 * 1024 * 1024  # bytes; then the file becomes events.1.jsonl, replacing the former one
 
 log = logging.getLogger("corral.agent")
 
 
 class Event(StrEnum):
-    """The kinds."""
+    """The kinds of events."""
 
     LAUNCHED = "launched"
     REFUSED = "refused"
-    RETURNED = "returned"
-    WITHOUT = "without"
+    RELEASED = "released"
+    LAUNCH_FAILED = "launch-failed"
     ENDED = "ended"
     TERMINATED = "terminated"
-    FORGOTTEN = "forgotten"
+    MARKED_DOWN = "marked-down"
     REPLACED = "replaced"
     UNDRAINED = "undrained"
-    WOKEN = "woken"
+    POWERED_UP = "powered-up"
     STOPPED = "stopped"
     STARTED = "job-started"
     WAITS = "job-waits"
@@ -39,8 +39,8 @@ class Event(StrEnum):
     CONFIGURATION_REFUSED = "configuration-refused"
     ENDS_SOON = "ends-soon"
     CLUSTER_ENDS = "cluster-ends"
-    GOES_ON = "cluster-goes-on"
-    BEGAN = "keeper-began"
+    CLUSTER_CONTINUES = "cluster-continues"
+    AUTOSCALER_STARTED = "autoscaler-started"
     UP = "up"
     REBOOTED = "rebooted"
     NOTICE = "notice"
@@ -48,51 +48,51 @@ class Event(StrEnum):
     DRAINING = "draining"
 
 
-_GRAVE = frozenset(
+_WARNINGS = frozenset(
     {
-        *(Event.REFUSED, Event.WITHOUT, Event.TERMINATED, Event.FORGOTTEN, Event.STOPPED),
+        *(Event.REFUSED, Event.LAUNCH_FAILED, Event.TERMINATED, Event.MARKED_DOWN, Event.STOPPED),
         *(Event.NOTICE, Event.DRAINED, Event.REBOOTED),
     }
 )
 
 
-class Journal:
-    """Where events go. `file`: None for the log alone."""
+class EventLog:
+    """The event log. `file`: None to write to the agent's log only."""
 
     def __init__(self, file: Path | None = EVENTS) -> None:
         self._file = file
 
-    def tell(self, event: Event, text: str, *, at: float | None = None, **facts: object) -> None:
-        """Writes one down. A disk that is full loses events, and nothing else.
+    def log_event(self, event: Event, text: str, *, at: float | None = None, **facts: object) -> None:
+        """Log an event. A full disk loses events, and nothing else.
 
-        `at`: when it happened, in seconds since 1970, where that is not now; lines are in the order of their writing.
+        `at`: when it happened, in seconds since 1970 (default: now). Lines are in the order of writing.
         """
-        log.log(logging.WARNING if event in _GRAVE else logging.INFO, "%s %s", event, text)
+        log.log(logging.WARNING if event in _WARNINGS else logging.INFO, "%s %s", event, text)
         if self._file is None:
             return
-        held = {"at": moment(time.time() if at is None else at), "event": str(event), "text": text, **facts}
+        record = {"at": timestamp(time.time() if at is None else at), "event": str(event), "text": text, **facts}
         with contextlib.suppress(OSError):
             self._file.parent.mkdir(parents=True, exist_ok=True)
-            if self._file.exists() and self._file.stat().st_size > _LONGEST:
-                self._file.replace(former(self._file))
-            line = json.dumps(held, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+            if self._file.exists() and self._file.stat().st_size > _MAX_BYTES:
+                self._file.replace(rotated(self._file))
+            line = json.dumps(record, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
             with self._file.open("ab", buffering=0) as lines:
-                lines.write(_end_of_last(self._file) + line)
+                lines.write(_missing_newline(self._file) + line)
 
     def lines(self) -> Iterator[str]:
-        """The lines that are written down, oldest first, and those that a full disk or a power cut has cut short."""
-        return iter(()) if self._file is None else written(self._file)
+        """The lines of the event log, oldest first, including truncated ones."""
+        return iter(()) if self._file is None else read_lines(self._file)
 
 
-def written(file: Path = EVENTS) -> Iterator[str]:
-    """The lines of the file and of the one before it."""
-    for each in (former(file), file):
+def read_lines(file: Path = EVENTS) -> Iterator[str]:
+    """The lines of the file and of its predecessor."""
+    for each in (rotated(file), file):
         with contextlib.suppress(FileNotFoundError), each.open(encoding="utf-8", errors="replace") as lines:
             yield from (line.rstrip("\n") for line in lines if line != "\n")
 
 
-def _end_of_last(file: Path) -> bytes:
-    """What the last line lacks: an event that is glued to half a line would be lost with it."""
+def _missing_newline(file: Path) -> bytes:
+    """The newline that a truncated last line lacks; without it the next event would be lost too."""
     with file.open("rb") as lines:
         if not lines.seek(0, os.SEEK_END):
             return b""
@@ -100,11 +100,11 @@ def _end_of_last(file: Path) -> bytes:
         return b"" if lines.read(1) == b"\n" else b"\n"
 
 
-def former(file: Path) -> Path:
-    """The file that this one becomes when it is full."""
+def rotated(file: Path) -> Path:
+    """The path of the predecessor of this file."""
     return file.with_suffix(".1.jsonl")
 
 
-def moment(at: float) -> str:
-    """The time as lines have it."""
+def timestamp(at: float) -> str:
+    """The time in the format of the lines."""
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

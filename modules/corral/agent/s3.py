@@ -1,9 +1,9 @@
-"""A cluster's files in S3. boto3 is imported when a store is made: nothing else of the agent needs it."""
+"""Read a cluster's files from S3. boto3 is imported on construction, so other commands do not load it."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from corral.agent.store import StoreError
+from corral.agent.config_store import StoreError
 from corral.model.deployed import BootFacts
 
 
@@ -31,7 +31,7 @@ class BucketStore:
         return content
 
     def tag(self, name: str) -> str:
-        """What changes whenever this object does. Raises StoreError."""
+        """Return the object's ETag, which changes with it. Raises StoreError."""
         with self._explained(self._prefix + name):
             return str(self._client.head_object(Bucket=self._bucket, Key=self._prefix + name)["ETag"])
 
@@ -42,4 +42,4 @@ class BucketStore:
         try:
             yield
         except (BotoCoreError, ClientError) as error:
-            raise StoreError(f"s3://{self._bucket}/{key} cannot be read: {error}") from error
+            raise StoreError(f"cannot read s3://{self._bucket}/{key}: {error}") from error

@@ -1,16 +1,16 @@
-"""`ssh train-17` from any machine of the cluster to any other: what the client takes for granted, and a user's key.
+"""Set up `ssh train-17` between the cluster's machines: client settings, and a key for each user.
 
-sshd is the image's own. It reads its settings when it starts, which may be before they are there: `Host.reload_sshd`.
-Pure: the plan in, placements out. Which keys open the head from outside is `render.ssh`.
+sshd is the image's own. It may start before its settings are installed, so `Host.reload_sshd` reloads them.
+Pure: the plan in, placements out. `render.authorized_keys` has the keys that open the head from outside.
 """
 
 from collections.abc import Iterable
 
-from corral.agent.install import Placement
+from corral.agent.boot.file_install import Placement
 from corral.model.cluster import ClusterPlan
 
-# A node's next machine has the same name and another host key. In a VPC nobody else answers for an address: EC2 passes
-# on no packet that does not come from the address of its interface (EC2 User Guide, "source/destination checking").
+# A node's next machine has the same name and another host key. In a VPC no machine can pose as another: EC2 drops
+# packets whose source is not the address of their interface (EC2 User Guide, "source/destination checking").
 _CLIENT = """# Managed by corral. A node has another machine, with another key, after each launch.
 Host {hosts}
     StrictHostKeyChecking no
@@ -32,7 +32,7 @@ fi
 
 
 def ssh_client(plan: ClusterPlan) -> tuple[Placement, ...]:
-    """What lets users go from machine to machine without a question."""
+    """The files that let users ssh between machines without a prompt."""
     hosts = " ".join(f"{queue.name}-* {queue.name}-*.{plan.dns_zone}" for queue in plan.queues)
     return (
         Placement(path="/etc/ssh/ssh_config.d/60-corral.conf", content=_CLIENT.format(hosts=hosts).encode()),
@@ -41,5 +41,5 @@ def ssh_client(plan: ClusterPlan) -> tuple[Placement, ...]:
 
 
 def sshd_reads(paths: Iterable[str]) -> bool:
-    """True if sshd reads any of these when it starts; keys it reads at each login."""
+    """True if sshd reads any of these when it starts. It reads keys at each login."""
     return any(path.startswith("/etc/ssh/sshd_config.d/") for path in paths)

@@ -1,5 +1,6 @@
-"""AWS in a box: one daemon per state directory answers the AWS APIs that the stacks and the agent use.
+"""The box, a local AWS emulator: one daemon per state directory answers the AWS APIs that the stacks and the agent use.
 
-`control` starts, stops and asks a daemon and imports nothing heavy; `daemon` is the process itself, where moto lives.
-The stand-in `aws` provider for Pulumi is in `provider`. Nothing here is AWS: docs/fidelity.md says what is alike.
+`client` starts, stops and queries a daemon; `control` injects faults and sets quotas. Neither imports anything heavy.
+`daemon` is the process, which runs moto. `provider` is the stand-in for Pulumi's `aws` provider. docs/fidelity.md lists
+the differences from AWS.
 """

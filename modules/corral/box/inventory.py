@@ -1,8 +1,7 @@
-"""Everything that exists in the cloud, by service and kind, tagged or not.
+"""List everything that exists in the cloud, by service and kind, tagged or not.
 
-The walk is over whatever collections moto's backends hold, so that a kind nobody thought of is counted under its class
-name rather than forgotten; `inventory_kinds` names the usual ones and says what is mere bookkeeping. What a new account
-has too is left out: it is found by asking a new backend of the same class.
+It covers all collections of moto's backends; an unknown kind is listed under its class name. `resource_types` names the
+known kinds and the internal collections. Resources of every new account are left out: a fresh backend has them too.
 """
 
 from __future__ import annotations
@@ -11,34 +10,34 @@ from collections.abc import Iterator, Mapping, Set
 from functools import cache
 from typing import Any
 
-from corral.box import state
-from corral.box.control import REGION
-from corral.box.inventory_kinds import (
+from corral.box.account import REGION
+from corral.box.daemon import saved_state
+from corral.box.resource_types import (
     BOOKKEEPING,
     BOOKKEEPING_SERVICES,
-    IDENTITY,
+    CUSTOM_LISTINGS,
     KINDS,
-    SPECIAL,
+    NAME_ATTRIBUTES,
     UNIQUE_IDS,
-    is_gone,
-    is_standard,
+    is_default,
+    is_deleted,
 )
 
 GLOBAL = ("aws", REGION)  # regions whose ids are shown without the region before them
 COLLECTION = (Mapping, list, Set, tuple)
 
 
-def take() -> dict[str, list[str]]:
-    """Sorted ids by `service/kind`; only kinds of which something exists."""
+def list_resources() -> dict[str, list[str]]:
+    """Sorted ids by `service/kind`, without empty kinds."""
     found: dict[str, set[str]] = {}
-    for _, account, region, backend in state.backends():
+    for _, account, region, backend in saved_state.backends():
         for kind, identity in _of_backend(backend, account):
             found.setdefault(kind, set()).add(identity if region in GLOBAL else f"{region}/{identity}")
     return {kind: sorted(found[kind]) for kind in sorted(found)}
 
 
 def service_of(backend: Any) -> str:
-    """The name of the service as in the inventory: that of moto's package."""
+    """The service's name in the inventory: the name of moto's package."""
     for kind in type(backend).__mro__:
         if kind.__module__.startswith("moto."):
             return str(kind.__module__.split(".")[1])
@@ -46,8 +45,8 @@ def service_of(backend: Any) -> str:
 
 
 @cache
-def fresh_paths(kind: Any, region: str, account: str) -> frozenset[tuple[str, ...]]:
-    """Where a backend of a new account has something: the attribute and key, and those within what it has."""
+def default_paths(kind: Any, region: str, account: str) -> frozenset[tuple[str, ...]]:
+    """The paths of the resources in a new account's backend: attribute and key, also of nested resources."""
     fresh = kind(region, account)
     outer = {(attribute, key): value for attribute, key, value in _things(fresh, service="")}
     inner = {(*path, attribute, key) for path, value in outer.items() for attribute, key, _ in _parts(value)}
@@ -58,12 +57,12 @@ def _of_backend(backend: Any, account: str) -> Iterator[tuple[str, str]]:
     service = service_of(backend)
     if service in BOOKKEEPING_SERVICES:
         return
-    if special := SPECIAL.get(service):
+    if special := CUSTOM_LISTINGS.get(service):
         for kind, identity in special(backend):
             yield f"{service}/{kind}", identity
-    fresh = fresh_paths(_class_of(backend), backend.region_name, account)
+    fresh = default_paths(_class_of(backend), backend.region_name, account)
     for attribute, key, value in _things(backend, service):
-        if attribute in BOOKKEEPING.get(service, ()) or is_gone(value) or is_standard(service, attribute, value):
+        if attribute in BOOKKEEPING.get(service, ()) or is_deleted(value) or is_default(service, attribute, value):
             continue
         if (attribute, key) not in fresh:
             yield f"{service}/{_kind(service, attribute, value)}", _identity(service, attribute, key, value)
@@ -78,14 +77,14 @@ def _class_of(backend: Any) -> Any:
 
 
 def _things(holder: Any, service: str) -> Iterator[tuple[str, str, Any]]:
-    """What an object holds in its collections: attribute, key and thing."""
+    """The contents of an object's collections: attribute, key and value."""
     for attribute, held in _collections(holder):
         for key, value in _elements(held, service):
             yield attribute, key, value
 
 
 def _parts(thing: Any) -> Iterator[tuple[str, str, Any]]:
-    """What a thing holds that is a thing of its own rather than a property."""
+    """The nested resources of a resource."""
     if _is_object(thing):
         yield from (part for part in _things(thing, service="") if _is_object(part[2]))
 
@@ -99,7 +98,7 @@ def _collections(backend: Any) -> list[tuple[str, Any]]:
 
 
 def _elements(held: Any, service: str) -> Iterator[tuple[str, Any]]:
-    """The things in a collection with their keys; collections in collections are opened."""
+    """The elements of a collection with their keys, also those of nested collections."""
     if not isinstance(held, Mapping):
         for number, value in enumerate(list(held)):
             yield _name(value) or (f"#{number}" if _is_object(value) else str(value)), value
@@ -113,7 +112,7 @@ def _elements(held: Any, service: str) -> Iterator[tuple[str, Any]]:
 
 
 def _describes_one(value: Any) -> bool:
-    """True for a mapping of plain values: it is a thing itself, not a collection of things."""
+    """True for a mapping of plain values: it is a resource itself, not a collection."""
     return isinstance(value, Mapping) and bool(value) and not _holds_objects(value)
 
 
@@ -138,6 +137,6 @@ def _kind(service: str, attribute: str, value: Any) -> str:
 
 
 def _identity(service: str, attribute: str, key: str, value: Any) -> str:
-    called = getattr(value, IDENTITY[service, attribute]) if (service, attribute) in IDENTITY else key
+    called = getattr(value, NAME_ATTRIBUTES[service, attribute]) if (service, attribute) in NAME_ATTRIBUTES else key
     scheduled = getattr(value, "key_state", "") == "PendingDeletion" or getattr(value, "deleted_date", None)
     return f"{called} (scheduled for deletion)" if scheduled else str(called)

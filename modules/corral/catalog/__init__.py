@@ -1,5 +1,5 @@
-"""Facts of others: instance types, prices, regions, images, file system sizes, each with its source.
+"""Facts from outside: instance types, prices, regions, images, file system sizes, each with its source.
 
-They stand in data files; the modules here load them into frozen records, once a process. Nothing is decided here, and
-nothing but the standard library is imported.
+Data files hold the facts; the packages here load them into frozen records, once per process. They decide nothing and
+import only the standard library.
 """

@@ -1,7 +1,7 @@
-"""The command line. One module a command group, imported only when its command runs; no logic lives here.
+"""The command line: one module per command, imported only when it runs.
 
-What a command says on success is built in `report`, what it finds out in the rooms below; `failure` turns everything
-that can go wrong into a sentence and an exit code.
+`support.plan_service` calls the packages that a plan needs, in order; decisions are in those packages. `report` builds
+the output; `support.exit_codes` turns every error into a message and an exit code.
 """
 
 import sys
@@ -10,14 +10,14 @@ from typing import NoReturn
 
 def main() -> NoReturn:
     """Runs the command that sys.argv names and ends the process with its exit code."""
-    from corral.cli.failure import exit_code_of
+    from corral.cli.support.exit_codes import exit_code_of
 
     sys.exit(exit_code_of(_run))
 
 
 def _run() -> int:
     arguments = sys.argv[1:]
-    if arguments in (["--help"], ["-h"]):  # the page that people open most: no reason to load anything for it
+    if arguments in (["--help"], ["-h"]):  # the most used page: load nothing for it
         return _front_page()
     from corral.cli.app import run
 
@@ -25,8 +25,8 @@ def _run() -> int:
 
 
 def _front_page() -> int:
-    from corral.cli.front_page import page
-    from corral.cli.terminal import wants_colour
+    from corral.cli.help_page import front_page
+    from corral.cli.support.terminal import wants_colour
 
-    sys.stdout.write(page(bold=wants_colour()) + "\n")
+    sys.stdout.write(front_page(bold=wants_colour()) + "\n")
     return 0

@@ -10,10 +10,10 @@ import typer
 from typer.core import TyperGroup
 
 from corral import __version__
-from corral.cli.failure import ExitCode
-from corral.cli.front_page import ENTRIES, page
-from corral.cli.options import HELP_NAMES
-from corral.cli.terminal import wants_colour
+from corral.cli.help_page import ENTRIES, front_page
+from corral.cli.support.exit_codes import ExitCode
+from corral.cli.support.options import HELP_NAMES
+from corral.cli.support.terminal import wants_colour
 
 
 class _Commands(Mapping[str, Any]):
@@ -47,14 +47,14 @@ class LazyGroup(TyperGroup):
 
     def get_help(self, ctx: Any) -> str:
         """The front page."""
-        return page(bold=wants_colour())
+        return front_page(bold=wants_colour())
 
 
 def run(arguments: Sequence[str]) -> int:
-    """The exit code of the command. What it raises is the caller's to tell."""
+    """Runs the command. Returns its exit code; the caller reports exceptions."""
     result = typer.main.get_command(build()).main(list(arguments), prog_name="corral", standalone_mode=False)
     if result == ExitCode.INTERRUPTED:
-        raise KeyboardInterrupt  # typer makes a mere number of it, and nothing would be said
+        raise KeyboardInterrupt  # typer returns only a number, so nothing would be printed
     return result if isinstance(result, int) else 0
 
 
@@ -65,8 +65,8 @@ def build() -> typer.Typer:
     return app
 
 
-def _show_version(asked: bool) -> None:
-    if asked:
+def _show_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"corral {__version__}")
         raise typer.Exit
 

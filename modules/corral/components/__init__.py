@@ -1,5 +1,5 @@
-"""Plans to Pulumi resources: one component a concern, nothing decided here.
+"""Plans to Pulumi resources: one component per concern. `plan` decides; components only declare.
 
-Children are named `<component>-<key>` with stable words as keys, so that no resource changes its identity when a list
-is reordered. Counts, names and CIDRs come from the plan as plain values; `pulumi.Input` fields are others' ids.
+Children are named `<component>-<key>` with stable words as keys, so that reordering a list changes no resource's
+identity. Counts, names and CIDRs are plain values of the plan; `pulumi.Input` fields hold ids of other resources.
 """

@@ -1,4 +1,4 @@
-"""The cluster's files as objects in the base's bucket: what a preview shows as text, and what machines fetch."""
+"""The cluster's files as objects in the base's bucket: text that a preview shows, and archives that machines fetch."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from typing import Any
 import pulumi
 import pulumi_aws as aws
 
-from corral.components.children import Component
+from corral.components.component import Component
 from corral.model.cluster import ClusterPlan
-from corral.model.jsons import to_json
 from corral.model.manifest import MANIFEST, Manifest
+from corral.model.serialization import to_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Archive:
-    """A tar.gz that machines fetch. Its path holds its hash: user data never fetch another than they were made with."""
+    """A tar.gz that machines fetch. The hash in its path ties user data to exactly this archive."""
 
     name: str
     content: bytes
@@ -34,7 +34,7 @@ class Archive:
 
     @property
     def path(self) -> str:
-        """Below the cluster's prefix; it names the content."""
+        """The path below the cluster's prefix, with the hash of the content."""
         return f"{self.name}/{self.sha256[:16]}.tar.gz"
 
 
@@ -50,7 +50,7 @@ class FilesArgs:
 
 
 class Files(Component):
-    """One object a file, by path."""
+    """One object per file, by path."""
 
     def __init__(self, name: str, args: FilesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("Files", name, f"corral-{args.plan.name}", opts)
@@ -59,7 +59,7 @@ class Files(Component):
         agent = base64.b64encode(args.agent.content).decode()
         objects.append(self._object("agent", args.agent.path, content_base64=agent))
         objects.append(self._object("library", args.library.path, source=_asset(args.library.content)))
-        # Last of all, so that a running head never takes a configuration that is there in part.
+        # Last, so that a running head never applies a partial configuration.
         self._object(MANIFEST, MANIFEST, after=objects, content=self._manifest())
         self.register_outputs({"count": len(args.texts) + 3})
 
@@ -87,17 +87,17 @@ class Files(Component):
             self.child(key),
             bucket=self._args.bucket,
             key=f"{self._args.plan.prefix}/{path}",
-            # S3 takes ten tags an object; the stack's default tags may be more.
+            # S3 allows ten tags an object; the stack's default tags may be more.
             override_provider=aws.s3.BucketObjectv2OverrideProviderArgs(
                 default_tags=aws.s3.BucketObjectv2OverrideProviderDefaultTagsArgs(tags={})
             ),
-            opts=pulumi.ResourceOptions.merge(self.own(), pulumi.ResourceOptions(depends_on=after)),
+            opts=pulumi.ResourceOptions.merge(self.child_options(), pulumi.ResourceOptions(depends_on=after)),
             **content,
         )
 
 
 def _asset(content: bytes) -> pulumi.FileAsset:
-    """The content as a file in the user's cache: of an asset a state keeps the hash, of a text all of it."""
+    """The content as a file in the user's cache: a state stores an asset's hash, but a text in full."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "corral"
     file = cache / f"{hashlib.sha256(content).hexdigest()}.tar.gz"
     if not (file.exists() and file.read_bytes() == content):

@@ -1,4 +1,4 @@
-"""The head node: an interface with a fixed address and a state volume, both of which outlive the machine on them."""
+"""The head node: an interface with a fixed address and a state volume, which outlive the instance."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pulumi
 import pulumi_aws as aws
 
-from corral.components.children import Component
-from corral.components.machines import METADATA
+from corral.components.component import Component
+from corral.components.instance_defaults import METADATA
 from corral.model.cluster import ClusterPlan
 
 
@@ -29,7 +29,7 @@ class HeadArgs:
 
 
 class Head(Component):
-    """A machine that can be lost: the next up puts another one on the same interface and volume."""
+    """A replaceable instance: the next deployment attaches the interface and volume to a new one."""
 
     def __init__(self, name: str, args: HeadArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("Head", name, f"corral-{args.plan.name}", opts)
@@ -41,7 +41,7 @@ class Head(Component):
             security_groups=[args.group],
             description=f"corral cluster {args.plan.name}: the head's fixed address",
             tags=self.tags("head"),
-            opts=self.own(),
+            opts=self.child_options(),
         )
         self.volume = aws.ebs.Volume(
             self.child("state"),
@@ -51,7 +51,7 @@ class Head(Component):
             encrypted=True,
             kms_key_id=args.key_arn,
             tags=self.tags("head-state"),
-            opts=self.own(),
+            opts=self.child_options(),
         )
         self.instance = self._instance(args)
         aws.ec2.VolumeAttachment(
@@ -59,8 +59,8 @@ class Head(Component):
             device_name=plan.state_device,
             volume_id=self.volume.id,
             instance_id=self.instance.id,
-            # EC2 detaches a mounted volume only when the machine has stopped: until then it stays in `detaching`, and a
-            # head that is replaced would never come back. Stopping by the API is no shutdown from within, so it does
+            # EC2 detaches a mounted volume only after the instance stops; until then it stays in `detaching`, and a
+            # replaced head would never come back. A stop by the API is not a shutdown from within, so it does
             # not terminate.
             stop_instance_before_detaching=True,
             opts=pulumi.ResourceOptions(parent=self, delete_before_replace=True),
@@ -92,9 +92,9 @@ class Head(Component):
             opts=pulumi.ResourceOptions(
                 parent=self,
                 depends_on=args.needs,
-                delete_before_replace=True,  # the interface can carry one machine at a time
+                delete_before_replace=True,  # the interface fits one instance at a time
                 # New user data or another image would stop or replace a head under running jobs: the agent brings a
-                # running head up to date, and a head that is made anew takes what is current.
+                # running head up to date, and a new head starts with the current ones.
                 ignore_changes=["userData", "ami"],
             ),
         )

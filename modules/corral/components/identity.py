@@ -1,4 +1,4 @@
-"""The cluster's roles: head, compute and job, each with one policy of its own and the base's boundary above it."""
+"""The cluster's roles: head, compute and job, each with one inline policy and the base's boundary."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 import pulumi
 import pulumi_aws as aws
 
-from corral.components.children import Component
+from corral.components.component import Component
 from corral.model.cluster import ClusterPlan
-from corral.plan.access import trust_roles, trust_service
+from corral.plan.iam.iam_policies import trust_roles, trust_service
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +24,7 @@ class IdentityArgs:
 
 
 class Identity(Component):
-    """Roles and instance profiles. Their policies follow in `grant`, since they name what is launched with them."""
+    """Roles and instance profiles. `grant` adds their policies, which refer to later resources."""
 
     def __init__(self, name: str, args: IdentityArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("Identity", name, f"corral-{args.plan.name}", opts)
@@ -39,9 +39,9 @@ class Identity(Component):
         self.register_outputs({"head": self.head.arn, "compute": self.compute.arn, "job": self.job.arn})
 
     def grant(self, key: str, role: aws.iam.Role, policy: pulumi.Input[Mapping[str, Any]]) -> aws.iam.RolePolicy:
-        """The role's one inline policy; it goes when the role goes."""
+        """Attach the role's inline policy; it is deleted with the role."""
         text = pulumi.Output.from_input(policy).apply(json.dumps)
-        return aws.iam.RolePolicy(self.child(f"{key}-policy"), role=role.name, policy=text, opts=self.own())
+        return aws.iam.RolePolicy(self.child(f"{key}-policy"), role=role.name, policy=text, opts=self.child_options())
 
     def _role(self, key: str, trust: pulumi.Input[str]) -> aws.iam.Role:
         return aws.iam.Role(
@@ -49,10 +49,10 @@ class Identity(Component):
             assume_role_policy=trust,
             permissions_boundary=self._boundary,
             tags=self.tags(key),
-            opts=self.own(),
+            opts=self.child_options(),
         )
 
     def _profile(self, key: str, role: aws.iam.Role) -> aws.iam.InstanceProfile:
         return aws.iam.InstanceProfile(
-            self.child(f"{key}-profile"), role=role.name, tags=self.tags(key), opts=self.own()
+            self.child(f"{key}-profile"), role=role.name, tags=self.tags(key), opts=self.child_options()
         )

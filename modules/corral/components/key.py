@@ -1,4 +1,4 @@
-"""The KMS key of a base. Everything at rest is encrypted with it, so it is kept as long as the data."""
+"""The KMS key of a base. Everything at rest is encrypted with it, so it is retained as long as the data."""
 
 from __future__ import annotations
 
@@ -8,24 +8,25 @@ from dataclasses import dataclass
 import pulumi
 import pulumi_aws as aws
 
-from corral.components.children import Component
+from corral.components.component import Component
 from corral.model.base import BasePlan
-from corral.plan.access import key_policy
+from corral.model.tags import KEEP_KEY
+from corral.plan.iam.iam_policies import key_policy
 
-_WAITING_DAYS = 30  # KMS's longest: a key deleted by mistake makes all data unreadable
+_WAITING_DAYS = 30  # KMS's maximum: deleting the key by mistake makes all data unreadable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncryptionKeyArgs:
-    """`account`: who owns the key. `kept_id`: the key of an earlier life of this base."""
+    """`account`: who owns the key. `retained_id`: the key from an earlier deployment of this base."""
 
     plan: BasePlan
     account: str
-    kept_id: str | None
+    retained_id: str | None
 
 
 class EncryptionKey(Component):
-    """A key that rotates every year, with an alias that people can read."""
+    """A key with yearly rotation and a readable alias."""
 
     def __init__(self, name: str, args: EncryptionKeyArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         plan = args.plan
@@ -36,10 +37,13 @@ class EncryptionKey(Component):
             enable_key_rotation=True,
             deletion_window_in_days=_WAITING_DAYS,
             policy=json.dumps(key_policy(args.account, plan.region)),
-            tags=self.tags("key", corral__keep="key"),
-            opts=self.kept(args.kept_id),
+            tags=self.tags("key", keep=KEEP_KEY),
+            opts=self.retained_options(args.retained_id),
         )
         aws.kms.Alias(
-            self.child("alias"), name=f"alias/corral-{plan.name}", target_key_id=self.key.key_id, opts=self.own()
+            self.child("alias"),
+            name=f"alias/corral-{plan.name}",
+            target_key_id=self.key.key_id,
+            opts=self.child_options(),
         )
         self.register_outputs({"key": self.key.arn})

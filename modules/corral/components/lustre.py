@@ -1,4 +1,4 @@
-"""FSx for Lustre file systems, linked to S3: those that go with a cluster, and those that a base keeps."""
+"""FSx for Lustre file systems, linked to S3: of a cluster, or retained by a base."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 import pulumi
 import pulumi_aws as aws
 
-from corral.components.children import Component
+from corral.components.component import Component
 from corral.model.lustre import DataLinkPlan, LustrePlan
+from corral.model.tags import KEEP_LUSTRE_GROUP, KEEP_LUSTRE_PREFIX
 
 _LUSTRE_VERSION = "2.15"  # the newest that every client kernel of the image profiles can mount
 # Source: FSx for Lustre User Guide, "File system access control with Amazon VPC".
@@ -20,7 +21,7 @@ PORTS = ((988, 988), (1018, 1023))
 class LustreArgs:
     """`owner`: the cluster's or base's name. `subnets`: one per zone; a file system takes that of its own zone.
 
-    `kept_ids`: by name, the file systems of an earlier life of the base.
+    `retained_ids`: by name, the file systems from an earlier deployment of the base.
     """
 
     owner: str
@@ -28,7 +29,7 @@ class LustreArgs:
     subnets: Mapping[str, pulumi.Input[str]]
     group: pulumi.Input[str]
     key_arn: pulumi.Input[str]
-    kept_ids: Mapping[str, str] = field(default_factory=dict)
+    retained_ids: Mapping[str, str] = field(default_factory=dict)
 
 
 class Lustre(Component):
@@ -41,7 +42,7 @@ class Lustre(Component):
 
     def _system(self, plan: LustrePlan, args: LustreArgs) -> aws.fsx.LustreFileSystem:
         persistent = plan.deployment.startswith("PERSISTENT")
-        tags = self.tags(plan.name, corral__keep=kept_word(plan.name)) if plan.kept else self.tags(plan.name)
+        tags = self.tags(plan.name, keep=keep_tag_value(plan.name)) if plan.retained else self.tags(plan.name)
         system = aws.fsx.LustreFileSystem(
             self.child(plan.name),
             deployment_type=plan.deployment,
@@ -56,11 +57,11 @@ class Lustre(Component):
             root_squash_configuration=_squash(plan),
             subnet_ids=args.subnets[plan.zone_id],
             security_group_ids=[args.group],
-            kms_key_id=args.key_arn if persistent else None,  # scratch ones take FSx's own key and no other
+            kms_key_id=args.key_arn if persistent else None,  # scratch file systems always use FSx's own key
             data_compression_type="NONE" if plan.compression == "none" else plan.compression,
             file_system_type_version=_LUSTRE_VERSION,
             tags=tags,
-            opts=self.kept(args.kept_ids.get(plan.name)) if plan.kept else self.own(),
+            opts=self.retained_options(args.retained_ids.get(plan.name)) if plan.retained else self.child_options(),
         )
         for link in plan.data:
             self._link(plan, link, system)
@@ -77,35 +78,35 @@ class Lustre(Component):
             delete_data_in_filesystem=False,
             s3=_policies(link),
             tags=self.tags(key),
-            opts=self.own(),
+            opts=self.child_options(),
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LustreGroupArgs:
-    """`efa`: whether any of the file systems is reached by EFA. `kept_ids`: of an earlier life of the base, by word."""
+    """`efa`: whether clients reach any of the file systems by EFA. `retained_ids`: from an earlier deployment."""
 
     owner: str
     vpc_id: pulumi.Input[str]
     efa: bool
-    kept_ids: Mapping[str, str] = field(default_factory=dict)
+    retained_ids: Mapping[str, str] = field(default_factory=dict)
 
 
 class LustreGroup(Component):
-    """The security group of a base's file systems: its servers talk to each other; clusters let themselves in.
+    """The security group of a base's file systems: its servers talk to each other; each cluster adds its own rules.
 
-    It is kept like the file systems, whose interfaces hold it.
+    It is retained with the file systems, because their interfaces use it.
     """
 
     def __init__(self, name: str, args: LustreGroupArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("LustreGroup", name, f"corral-{args.owner}", opts)
-        self._kept = args.kept_ids
+        self._kept = args.retained_ids
         self.group = aws.ec2.SecurityGroup(
             self.child("group"),
             vpc_id=args.vpc_id,
             description="Lustre that is kept: its servers, and the clusters of this base",
-            tags=self.tags("lustre", corral__keep="lustre-group"),
-            opts=self.kept(args.kept_ids.get("lustre-group")),
+            tags=self.tags("lustre", keep=KEEP_LUSTRE_GROUP),
+            opts=self.retained_options(args.retained_ids.get(KEEP_LUSTRE_GROUP)),
         )
         for key, rule in lustre_rules(efa=args.efa).items():
             self._rule(aws.vpc.SecurityGroupIngressRule, f"in-{key}", rule)
@@ -118,26 +119,26 @@ class LustreGroup(Component):
             self.child(key),
             security_group_id=self.group.id,
             referenced_security_group_id=self.group.id,
-            tags=self.tags(word, corral__keep=word),
-            opts=self.kept(self._kept.get(word)),
+            tags=self.tags(word, keep=word),
+            opts=self.retained_options(self._kept.get(word)),
             **rule,
         )
 
 
-def kept_word(name: str) -> str:
-    """The `corral:keep` word of a base's file system of this name."""
-    return f"lustre-fs-{name}"
+def keep_tag_value(name: str) -> str:
+    """The keep tag of a base's file system of this name."""
+    return f"{KEEP_LUSTRE_PREFIX}{name}"
 
 
 def lustre_rules(*, efa: bool) -> Mapping[str, Mapping[str, str | int]]:
-    """What servers and clients of Lustre must be let through, by a word for each rule; EFA needs all of it."""
+    """The rules that servers and clients of Lustre need, by key; EFA needs all traffic."""
     if efa:
         return {"all": {"ip_protocol": "-1"}}
     return {str(first): {"ip_protocol": "tcp", "from_port": first, "to_port": last} for first, last in PORTS}
 
 
 def _metadata(plan: LustrePlan) -> aws.fsx.LustreFileSystemMetadataConfigurationArgs | None:
-    """Only PERSISTENT_2 has metadata IOPS; one with EFA must say how many, or that FSx decides."""
+    """Only PERSISTENT_2 has metadata IOPS; with EFA the mode must be explicit."""
     if plan.metadata_iops is not None:
         return aws.fsx.LustreFileSystemMetadataConfigurationArgs(mode="USER_PROVISIONED", iops=plan.metadata_iops)
     return aws.fsx.LustreFileSystemMetadataConfigurationArgs(mode="AUTOMATIC") if plan.efa else None
@@ -152,7 +153,7 @@ def _squash(plan: LustrePlan) -> aws.fsx.LustreFileSystemRootSquashConfiguration
 
 
 def _policies(link: DataLinkPlan) -> aws.fsx.DataRepositoryAssociationS3Args:
-    """What goes by itself between bucket and file system; FSx takes no policy without events."""
+    """Automatic import and export; FSx accepts no policy without events."""
     imports = aws.fsx.DataRepositoryAssociationS3AutoImportPolicyArgs(events=list(link.imports))
     exports = aws.fsx.DataRepositoryAssociationS3AutoExportPolicyArgs(events=list(link.exports))
     return aws.fsx.DataRepositoryAssociationS3Args(

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 import pulumi
 import pulumi_aws as aws
 
-from corral.components.children import Component
-from corral.components.machines import METADATA, launched_tags
+from corral.components.component import Component
+from corral.components.instance_defaults import METADATA
 from corral.model.cluster import ClusterPlan, NicPlan, OfferPlan, QueuePlan, image_key
-from corral.model.markets import Market
+from corral.model.enums import Market
+from corral.model.tags import launched_tags
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +37,10 @@ class Queues(Component):
         self._args = args
         self.groups = {
             group.key: aws.ec2.PlacementGroup(
-                self.child(f"group-{group.key}"), strategy="cluster", tags=self.tags(group.key), opts=self.own()
+                self.child(f"group-{group.key}"),
+                strategy="cluster",
+                tags=self.tags(group.key),
+                opts=self.child_options(),
             )
             for group in args.plan.placement_groups
         }
@@ -52,7 +56,7 @@ class Queues(Component):
             description=f"corral cluster {args.plan.name}: {offer.market} {queue.instance_type} in {offer.zone_id}",
             image_id=args.image_ids[image_key(queue)],
             instance_type=queue.instance_type,
-            instance_initiated_shutdown_behavior="terminate",  # a node ends itself by powering off
+            instance_initiated_shutdown_behavior="terminate",  # a node terminates itself by powering off
             update_default_version=True,
             user_data=pulumi.Output.from_input(args.user_data).apply(_encode),
             iam_instance_profile=aws.ec2.LaunchTemplateIamInstanceProfileArgs(arn=args.profile_arn),
@@ -64,7 +68,7 @@ class Queues(Component):
             capacity_reservation_specification=_reservation(offer),
             tag_specifications=self._launched(queue, offer),
             tags=self.tags(offer.key),
-            opts=self.own(),
+            opts=self.child_options(),
         )
 
     def _root_volume(self, queue: QueuePlan) -> aws.ec2.LaunchTemplateBlockDeviceMappingArgs:
@@ -105,7 +109,7 @@ class Queues(Component):
 
 
 def _market(offer: OfferPlan) -> aws.ec2.LaunchTemplateInstanceMarketOptionsArgs | None:
-    """One-time requests: a persistent one would start the machine again behind Slurm's back."""
+    """One-time requests: a persistent one would restart the instance without Slurm."""
     if offer.market is Market.CAPACITY_BLOCK:
         return aws.ec2.LaunchTemplateInstanceMarketOptionsArgs(market_type="capacity-block")
     if offer.market is not Market.SPOT:

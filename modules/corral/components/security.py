@@ -1,4 +1,4 @@
-"""Who may talk to whom in a cluster: one security group, open to itself as EFA requires."""
+"""The cluster's security group, open to itself as EFA requires."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pulumi
 import pulumi_aws as aws
 
-from corral.components.children import Component
+from corral.components.component import Component
 from corral.components.lustre import lustre_rules
 from corral.model.cluster import ClusterPlan
 
@@ -16,7 +16,7 @@ _NFS = 2049
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecurityArgs:
-    """`home_group`, `lustre_group`: the security groups of the base's home and of its Lustre, where it has them."""
+    """`home_group`, `lustre_group`: the security groups of the base's home and of its Lustre, if any."""
 
     plan: ClusterPlan
     vpc_id: pulumi.Input[str]
@@ -25,7 +25,7 @@ class SecurityArgs:
 
 
 class Security(Component):
-    """The cluster's group: everything among its members, everything outwards, nothing inwards."""
+    """The cluster's group: all traffic among its members and outbound, nothing inbound."""
 
     def __init__(self, name: str, args: SecurityArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("Security", name, f"corral-{args.plan.name}", opts)
@@ -34,10 +34,10 @@ class Security(Component):
             vpc_id=args.vpc_id,
             description=f"corral cluster {args.plan.name}: machines and Lustre",
             tags=self.tags("machines"),
-            opts=self.own(),
+            opts=self.child_options(),
         )
         group = self.group.id
-        # EFA fails without a word unless the group allows all traffic to and from itself, both ways and by reference.
+        # EFA fails silently unless the group allows all traffic to and from itself, both ways and by reference.
         self._ingress("from-itself", security_group_id=group, referenced_security_group_id=group, ip_protocol="-1")
         self._egress("to-itself", security_group_id=group, referenced_security_group_id=group, ip_protocol="-1")
         self._egress("out", security_group_id=group, cidr_ipv4="0.0.0.0/0", ip_protocol="-1")
@@ -51,11 +51,11 @@ class Security(Component):
                 to_port=_NFS,
             )
         if args.lustre_group is not None:
-            self._meet_lustre(args.lustre_group, efa=any(system.efa and system.kept for system in args.plan.lustre))
+            self._meet_lustre(args.lustre_group, efa=any(system.efa and system.retained for system in args.plan.lustre))
         self.register_outputs({"group": group})
 
     def _meet_lustre(self, lustre: pulumi.Input[str], *, efa: bool) -> None:
-        """Servers call their clients back, so both sides let each other in; EFA wants the way out by reference too."""
+        """Servers call back their clients, so both directions are open; EFA also needs egress by reference."""
         group = self.group.id
         for key, rule in lustre_rules(efa=efa).items():
             for side, own, other in (("servers", lustre, group), ("clients", group, lustre)):
@@ -64,7 +64,7 @@ class Security(Component):
                 self._egress(f"lustre-{side}-out-{key}", **ends, **rule)
 
     def _ingress(self, key: str, **rule: pulumi.Input[str] | int) -> None:
-        aws.vpc.SecurityGroupIngressRule(self.child(key), tags=self.tags(key), opts=self.own(), **rule)
+        aws.vpc.SecurityGroupIngressRule(self.child(key), tags=self.tags(key), opts=self.child_options(), **rule)
 
     def _egress(self, key: str, **rule: pulumi.Input[str] | int) -> None:
-        aws.vpc.SecurityGroupEgressRule(self.child(key), tags=self.tags(key), opts=self.own(), **rule)
+        aws.vpc.SecurityGroupEgressRule(self.child(key), tags=self.tags(key), opts=self.child_options(), **rule)

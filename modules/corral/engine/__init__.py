@@ -1,5 +1,7 @@
-"""Bringing stacks up and down with the real Pulumi engine: which engine, in which surroundings, and what became of it.
+"""Deploys and deletes stacks with the Pulumi engine.
 
-`up` and `down` are the two entrances. The programs that the engine runs are `corral.stacks`; nothing here knows a
-resource type, except `lookups`, which finds again what an interrupted engine made.
+`lifecycle` holds the operations (up, down, extend, upgrade) and their guards, `pulumi` runs the CLI, `backend` checks
+and locks state backends, `progress` reads and shows the engine's events, `recovery` repairs the state after a kill, and
+`bootstrap` prepares an account. The Pulumi programs themselves are in `corral.stacks`. Only
+`recovery.resource_lookup` knows how to find a resource of each type.
 """

@@ -1,1 +1,4 @@
-"""What a plan will lead to, computed before anything exists: for now, what it costs. Pure; prices are passed in."""
+"""Forecasts from a plan, before anything exists: cost, quotas, storage speed, interruptions, training runs.
+
+Pure: callers pass in prices. `report` shows forecasts.
+"""

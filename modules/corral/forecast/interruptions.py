@@ -1,7 +1,7 @@
-"""How often a job is interrupted, by its machines and by the spot market. What that costs is in `reliability`.
+"""How often machine failures and spot reclaims interrupt a job. `goodput` has the cost of interruptions.
 
-Rates are ranges, since what is published differs. Failures are taken as independent and equally likely at any time
-(a Poisson process): rates add up, and n machines fail n times as often.
+Rates are ranges, since publications differ. Failures are assumed independent and equally likely at any time (a Poisson
+process): rates add up, and n machines fail n times as often.
 """
 
 from __future__ import annotations
@@ -10,22 +10,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from corral.catalog.reliability import (
-    Cause,
-    FailureStudy,
-    MeasuredJobs,
-    failure_studies,
-    measured_jobs,
-)
-from corral.catalog.spot_bands import SpotBand
-from corral.forecast.money import HOURS_PER_MONTH
+from corral.catalog.accelerators.failure_rates import Cause, FailureStudy, MeasuredJobs, failure_studies, measured_jobs
+from corral.catalog.aws.spot_interruption_rates import SpotBand
+from corral.forecast.cost.cost_range import HOURS_PER_MONTH
 
 _SECONDS_PER_HOUR = 3600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InterruptionRate:
-    """How often one cause interrupts the job, in an hour."""
+    """The hourly rate of interruptions by one cause."""
 
     cause: Cause
     low_per_h: float
@@ -34,24 +28,24 @@ class InterruptionRate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interruptions:
-    """All that interrupts a job, by cause; `sources` say where the rates are from."""
+    """The interruption rates of a job by cause, with their sources."""
 
     rates: tuple[InterruptionRate, ...]
     sources: tuple[str, ...]
 
     @property
     def low_per_h(self) -> float:
-        """The least that is to be expected in an hour."""
+        """The lowest expected hourly rate."""
         return sum(rate.low_per_h for rate in self.rates)
 
     @property
     def high_per_h(self) -> float:
-        """The most that is to be expected in an hour."""
+        """The highest expected hourly rate."""
         return sum(rate.high_per_h for rate in self.rates)
 
     @property
     def longest_mtbf_s(self) -> float:
-        """Mean time between interruptions, at best; infinite where none is expected."""
+        """Mean time between interruptions, at best; infinite if none is expected."""
         return mtbf_s(self.low_per_h)
 
     @property
@@ -65,7 +59,7 @@ class Interruptions:
 
 
 def mtbf_s(per_h: float) -> float:
-    """Mean time between interruptions of this rate; infinite where there are none."""
+    """Mean time between interruptions of this rate; infinite without any."""
     return _SECONDS_PER_HOUR / per_h if per_h else math.inf
 
 
@@ -75,11 +69,11 @@ def machine_interruptions(
     studies: Sequence[FailureStudy] | None = None,
     jobs: Sequence[MeasuredJobs] | None = None,
 ) -> Interruptions:
-    """What failures and maintenance of the machines do to a job that needs all of them, by cause.
+    """Interruptions by failures and maintenance of a job that needs all of its accelerators, by cause.
 
-    From the study with the lowest rate to the one with the highest, times accelerators; the high end is that of
-    measured jobs where these failed more often, as small ones do. The parts of each cause are those of the studies
-    that tell them. Without `studies` and `jobs`: all that are published.
+    From the lowest to the highest rate of the studies, times accelerators; the high end is that of measured jobs if
+    these failed more often, as small jobs do. The studies that report causes give their shares. `studies`, `jobs`: by
+    default all published ones.
     """
     known = failure_studies() if studies is None else tuple(studies)
     measured = measured_jobs() if jobs is None else tuple(jobs)
@@ -95,10 +89,10 @@ def machine_interruptions(
 
 
 def spot_interruptions(instances: int, band: SpotBand) -> Interruptions:
-    """What the spot market does to a job that needs all of these instances.
+    """Interruptions by spot reclaims of a job that needs all of these instances.
 
-    A share p of instances that are taken back in a month is a rate of -ln(1 - p) / 730 h for each. Nothing says that
-    they go one by one: where AWS takes several at once, the job is interrupted less often.
+    If a share p of instances is reclaimed per month, the rate of each is -ln(1 - p) / 730 h. Reclaims may not be
+    independent: if AWS reclaims several at once, the job is interrupted less often.
     """
     low, high = (_per_h(share) * instances for share in (band.low, band.high))
     rate = InterruptionRate(cause=Cause.SPOT, low_per_h=low, high_per_h=high)
@@ -106,7 +100,7 @@ def spot_interruptions(instances: int, band: SpotBand) -> Interruptions:
 
 
 def chance_of_none(per_h: float, hours: float) -> float:
-    """The probability that nothing interrupts a job of so many hours: exp(-T / MTBF)."""
+    """The probability that a job of so many hours is not interrupted: exp(-T / MTBF)."""
     return math.exp(-per_h * hours)
 
 
@@ -115,7 +109,7 @@ def _per_h(share_per_month: float) -> float:
 
 
 def _measured_per_h(accelerators: int, jobs: Sequence[MeasuredJobs]) -> float:
-    """The measured rate of a job of this size: log-log between two sizes, in proportion below, constant above."""
+    """The measured rate of a job of this size: log-log interpolated, proportional below, constant above."""
     if not jobs:
         return 0.0
     first, last = jobs[0], jobs[-1]
@@ -123,15 +117,15 @@ def _measured_per_h(accelerators: int, jobs: Sequence[MeasuredJobs]) -> float:
         return first.per_h * accelerators / first.accelerators
     if accelerators >= last.accelerators:
         return last.per_h
-    right = next(place for place, job in enumerate(jobs) if job.accelerators > accelerators)
+    right = next(index for index, job in enumerate(jobs) if job.accelerators > accelerators)
     below, above = jobs[right - 1], jobs[right]
     way = math.log(accelerators / below.accelerators) / math.log(above.accelerators / below.accelerators)
     return math.exp((1 - way) * math.log(below.per_h) + way * math.log(above.per_h))
 
 
 def _parts(studies: Sequence[FailureStudy]) -> tuple[tuple[Cause, float], ...]:
-    """The part of each cause in these studies; in all that are published where none of these tells."""
-    telling = [study for study in studies if study.causes] or [study for study in failure_studies() if study.causes]
-    counts = {cause: sum(study.causes.get(cause, 0) for study in telling) for cause in Cause}
+    """The share of each cause in these studies; in all published studies if none of these reports causes."""
+    with_causes = [study for study in studies if study.causes] or [study for study in failure_studies() if study.causes]
+    counts = {cause: sum(study.causes.get(cause, 0) for study in with_causes) for cause in Cause}
     total = sum(counts.values())
     return tuple((cause, count / total) for cause, count in counts.items() if count)

@@ -1,5 +1,5 @@
-"""What an account really holds: what is up, what was left behind, what is kept.
+"""What an account holds: running environments, orphaned resources, and retained data.
 
-Reading is thin and gives frozen records; deciding what they mean is pure; deleting takes finished records. Which stacks
-are alive is passed in: Pulumi's state is not read here.
+Readers are thin and return frozen records. The functions that classify them are pure. Deletion takes finished records.
+Only `live_stacks` reads Pulumi's state files.
 """

@@ -1,4 +1,4 @@
-"""How much a bucket holds, what of it is a cluster's files, and emptying it with every version that it keeps."""
+"""Bucket sizes, the files of each cluster in a bucket, and deletion of every object version."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from corral.inventory.things import CLUSTER_TAG, KEEP_TAG, Kind, Thing
+from corral.inventory.resources import AwsResource, ResourceKind
+from corral.model.tags import CLUSTER_TAG, KEEP_TAG, TAG_PREFIX
 
 _BYTES_PER_GIB = 2**30
-_CLUSTERS = "clusters/"  # below it each cluster has a folder of what its machines read at boot
-_COUNTED_PAGES = 10  # of a thousand versions each: about two seconds; beyond that the size is not known
+_CLUSTERS = "clusters/"  # one folder for each cluster, with the files that its machines read at boot
+_COUNTED_PAGES = 10  # pages of 1000 versions, about two seconds; for more the size stays unknown
 
 
-def sized(session: Any, bucket: Thing) -> Thing:
-    """The bucket with the size of all its versions, or without one where counting would take too long."""
+def measure_bucket(session: Any, bucket: AwsResource) -> AwsResource:
+    """The bucket with the total size of its versions; no size if counting would take too long."""
     total = 0
     for number, page in enumerate(_versions(session, bucket.id)):
         if number == _COUNTED_PAGES:
@@ -23,8 +24,8 @@ def sized(session: Any, bucket: Thing) -> Thing:
     return replace(bucket, size_gib=total / _BYTES_PER_GIB)
 
 
-def files_of_clusters(session: Any, bucket: Thing) -> Iterator[Thing]:
-    """A thing for every cluster that has files in this bucket of a base; objects carry no tags of their own."""
+def files_of_clusters(session: Any, bucket: AwsResource) -> Iterator[AwsResource]:
+    """A resource for each cluster with files in this bucket of a base; objects carry no tags of their own."""
     pages = session.client("s3").get_paginator("list_objects_v2").paginate(Bucket=bucket.id, Prefix=_CLUSTERS)
     sizes: dict[str, int] = {}
     for page in pages:
@@ -32,9 +33,9 @@ def files_of_clusters(session: Any, bucket: Thing) -> Iterator[Thing]:
             cluster = item["Key"].removeprefix(_CLUSTERS).partition("/")[0]
             sizes[cluster] = sizes.get(cluster, 0) + item["Size"]
     for cluster, size in sorted(sizes.items()):
-        tags = {key: value for key, value in bucket.tags.items() if key.startswith("corral:") and key != KEEP_TAG}
-        yield Thing(
-            kind=Kind.FILES,
+        tags = {key: value for key, value in bucket.tags.items() if key.startswith(TAG_PREFIX) and key != KEEP_TAG}
+        yield AwsResource(
+            kind=ResourceKind.FILES,
             id=f"{bucket.id}/{_CLUSTERS}{cluster}/",
             tags={**tags, CLUSTER_TAG: cluster},
             size_gib=size / _BYTES_PER_GIB,
@@ -42,7 +43,7 @@ def files_of_clusters(session: Any, bucket: Thing) -> Iterator[Thing]:
 
 
 def delete_files(session: Any, id: str) -> None:
-    """Deletes the objects below this place. The bucket keeps their old versions for as long as it keeps any."""
+    """Delete the objects below this prefix. Their old versions stay until the bucket expires them."""
     bucket, _, prefix = id.partition("/")
     s3 = session.client("s3")
     for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
@@ -51,7 +52,7 @@ def delete_files(session: Any, id: str) -> None:
 
 
 def empty(session: Any, bucket: str) -> None:
-    """Deletes every object of the bucket, every version and every mark of a deletion."""
+    """Delete every object version and delete marker of the bucket."""
     s3 = session.client("s3")
     for page in _versions(session, bucket):
         found = [*page.get("Versions", ()), *page.get("DeleteMarkers", ())]

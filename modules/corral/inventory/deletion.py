@@ -1,6 +1,6 @@
-"""Deletes leftovers in the order in which AWS lets them go, again and again until what holds them is gone too.
+"""Delete orphans in the order that AWS requires, and retry while others still depend on them.
 
-Kept data is refused here as well: only `kept` deletes that, by name.
+Refuses retained data: only `retained_data` deletes that, by name.
 """
 
 from __future__ import annotations
@@ -12,95 +12,97 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from corral.inventory import buckets, named, unbinding
-from corral.inventory.things import Kind, Thing
+from corral.inventory import buckets, dependency_cleanup, untagged
+from corral.inventory.resources import AwsResource, ResourceKind
 
-PATIENCE_S = 900  # an FSx file system takes minutes to go, and its interfaces hold the subnet until then
+PATIENCE_S = 900  # FSx takes minutes to delete a file system, whose interfaces hold the subnet until then
 PAUSE_S = 5  # between two attempts
 
-Delete = Callable[[Any, Thing], object]
-_DELETE: dict[Kind, Delete] = {
-    Kind.INSTANCE: lambda aws, it: aws.client("ec2").terminate_instances(InstanceIds=[it.id]),
-    Kind.LUSTRE: lambda aws, it: aws.client("fsx").delete_file_system(FileSystemId=it.id),
-    Kind.NAT_GATEWAY: lambda aws, it: aws.client("ec2").delete_nat_gateway(NatGatewayId=it.id),
-    Kind.ENDPOINT: lambda aws, it: aws.client("ec2").delete_vpc_endpoints(VpcEndpointIds=[it.id]),
-    Kind.INTERFACE: lambda aws, it: aws.client("ec2").delete_network_interface(NetworkInterfaceId=it.id),
-    Kind.VOLUME: lambda aws, it: aws.client("ec2").delete_volume(VolumeId=it.id),
-    Kind.ADDRESS: lambda aws, it: aws.client("ec2").release_address(AllocationId=it.id),
-    Kind.LAUNCH_TEMPLATE: lambda aws, it: aws.client("ec2").delete_launch_template(LaunchTemplateId=it.id),
-    Kind.PLACEMENT_GROUP: lambda aws, it: aws.client("ec2").delete_placement_group(GroupName=it.id),
-    Kind.SECURITY_GROUP: unbinding.delete_security_group,
-    Kind.SUBNET: unbinding.delete_subnet,
-    Kind.ROUTE_TABLE: unbinding.delete_route_table,
-    Kind.INTERNET_GATEWAY: unbinding.delete_internet_gateway,
-    Kind.VPC: lambda aws, it: aws.client("ec2").delete_vpc(VpcId=it.id),
-    Kind.DNS_ZONE: unbinding.delete_zone,
-    Kind.ALARM: lambda aws, it: aws.client("cloudwatch").delete_alarms(AlarmNames=[it.id]),
-    Kind.TOPIC: lambda aws, it: aws.client("sns").delete_topic(TopicArn=it.id),
-    Kind.LOG_GROUP: lambda aws, it: aws.client("logs").delete_log_group(logGroupName=it.id),
-    Kind.PARAMETER: lambda aws, it: aws.client("ssm").delete_parameter(Name=it.id),
-    Kind.SECRET: lambda aws, it: aws.client("secretsmanager").delete_secret(
+Delete = Callable[[Any, AwsResource], object]
+_DELETE: dict[ResourceKind, Delete] = {
+    ResourceKind.INSTANCE: lambda aws, it: aws.client("ec2").terminate_instances(InstanceIds=[it.id]),
+    ResourceKind.LUSTRE: lambda aws, it: aws.client("fsx").delete_file_system(FileSystemId=it.id),
+    ResourceKind.NAT_GATEWAY: lambda aws, it: aws.client("ec2").delete_nat_gateway(NatGatewayId=it.id),
+    ResourceKind.ENDPOINT: lambda aws, it: aws.client("ec2").delete_vpc_endpoints(VpcEndpointIds=[it.id]),
+    ResourceKind.INTERFACE: lambda aws, it: aws.client("ec2").delete_network_interface(NetworkInterfaceId=it.id),
+    ResourceKind.VOLUME: lambda aws, it: aws.client("ec2").delete_volume(VolumeId=it.id),
+    ResourceKind.ADDRESS: lambda aws, it: aws.client("ec2").release_address(AllocationId=it.id),
+    ResourceKind.LAUNCH_TEMPLATE: lambda aws, it: aws.client("ec2").delete_launch_template(LaunchTemplateId=it.id),
+    ResourceKind.PLACEMENT_GROUP: lambda aws, it: aws.client("ec2").delete_placement_group(GroupName=it.id),
+    ResourceKind.SECURITY_GROUP: dependency_cleanup.delete_security_group,
+    ResourceKind.SUBNET: dependency_cleanup.delete_subnet,
+    ResourceKind.ROUTE_TABLE: dependency_cleanup.delete_route_table,
+    ResourceKind.INTERNET_GATEWAY: dependency_cleanup.delete_internet_gateway,
+    ResourceKind.VPC: lambda aws, it: aws.client("ec2").delete_vpc(VpcId=it.id),
+    ResourceKind.DNS_ZONE: dependency_cleanup.delete_zone,
+    ResourceKind.ALARM: lambda aws, it: aws.client("cloudwatch").delete_alarms(AlarmNames=[it.id]),
+    ResourceKind.TOPIC: lambda aws, it: aws.client("sns").delete_topic(TopicArn=it.id),
+    ResourceKind.LOG_GROUP: lambda aws, it: aws.client("logs").delete_log_group(logGroupName=it.id),
+    ResourceKind.PARAMETER: lambda aws, it: aws.client("ssm").delete_parameter(Name=it.id),
+    ResourceKind.SECRET: lambda aws, it: aws.client("secretsmanager").delete_secret(
         SecretId=it.id, ForceDeleteWithoutRecovery=True
     ),
-    Kind.INSTANCE_PROFILE: unbinding.delete_instance_profile,
-    Kind.ROLE: unbinding.delete_role,
-    Kind.POLICY: lambda aws, it: aws.client("iam").delete_policy(PolicyArn=it.id),
-    Kind.BUDGET: lambda aws, it: aws.client("budgets").delete_budget(AccountId=named.account_of(aws), BudgetName=it.id),
-    Kind.FILES: lambda aws, it: buckets.delete_files(aws, it.id),
-    Kind.ALIAS: lambda aws, it: aws.client("kms").delete_alias(AliasName=it.id),
+    ResourceKind.INSTANCE_PROFILE: dependency_cleanup.delete_instance_profile,
+    ResourceKind.ROLE: dependency_cleanup.delete_role,
+    ResourceKind.POLICY: lambda aws, it: aws.client("iam").delete_policy(PolicyArn=it.id),
+    ResourceKind.BUDGET: lambda aws, it: aws.client("budgets").delete_budget(
+        AccountId=untagged.account_of(aws), BudgetName=it.id
+    ),
+    ResourceKind.FILES: lambda aws, it: buckets.delete_files(aws, it.id),
+    ResourceKind.ALIAS: lambda aws, it: aws.client("kms").delete_alias(AliasName=it.id),
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deletion:
-    """What became of a thing: `refusal` is AWS's word where it is still there."""
+    """The outcome for a resource. `refusal`: the error of AWS if it still exists."""
 
-    thing: Thing
+    resource: AwsResource
     refusal: str | None
 
 
-def delete_things(
+def delete_resources(
     session: Any,
-    things: Iterable[Thing],
-    each: Callable[[Thing], object] | None = None,
+    resources: Iterable[AwsResource],
+    each: Callable[[AwsResource], object] | None = None,
     *,
     pause: Callable[[], None] = lambda: time.sleep(PAUSE_S),
 ) -> tuple[Deletion, ...]:
-    """What became of each thing, in the order of deletion; `each` is called with every thing that has gone.
+    """Delete the resources; return the outcomes in order of deletion. Calls `each` with every deleted resource.
 
-    Raises ValueError for a thing that holds kept data, before anything is deleted.
+    Raises ValueError for a resource with retained data, before anything is deleted.
     """
-    order = {kind: number for number, kind in enumerate(Kind)}
-    waiting = sorted(things, key=lambda thing: order[thing.kind])
-    for thing in waiting:
-        if not can_delete(thing):
-            raise ValueError(f"{thing.kind} {thing.id} is not for sweeping")
+    order = {kind: number for number, kind in enumerate(ResourceKind)}
+    waiting = sorted(resources, key=lambda resource: order[resource.kind])
+    for resource in waiting:
+        if not can_delete(resource):
+            raise ValueError(f"{resource.kind} {resource.id} holds retained data or cannot be deleted")
     done: list[Deletion] = []
     deadline = time.monotonic() + PATIENCE_S
     while True:
         held: list[Deletion] = []
-        for thing in waiting:
-            one = Deletion(thing=thing, refusal=_try(session, thing))
+        for resource in waiting:
+            one = Deletion(resource=resource, refusal=_try(session, resource))
             (held if one.refusal else done).append(one)
             if each and not one.refusal:
-                each(thing)
+                each(resource)
         if not held or time.monotonic() > deadline:
             return (*done, *held)
-        waiting = [one.thing for one in held]
+        waiting = [one.resource for one in held]
         pause()
 
 
-def can_delete(thing: Thing) -> bool:
-    """True for what a sweep may delete."""
-    return thing.keep is None and thing.kind in _DELETE
+def can_delete(resource: AwsResource) -> bool:
+    """True if a cleanup may delete the resource."""
+    return resource.keep is None and resource.kind in _DELETE
 
 
-def _try(session: Any, thing: Thing) -> str | None:
+def _try(session: Any, resource: AwsResource) -> str | None:
     try:
-        _DELETE[thing.kind](session, thing)
+        _DELETE[resource.kind](session, resource)
     except ClientError as error:
         code = error.response.get("Error", {}).get("Code", "")
-        if _is_gone(code):
+        if _is_missing(code):
             return None
         if code.startswith(("AccessDenied", "Unauthorized")):
             raise
@@ -108,5 +110,5 @@ def _try(session: Any, thing: Thing) -> str | None:
     return None
 
 
-def _is_gone(code: str) -> bool:
+def _is_missing(code: str) -> bool:
     return "NotFound" in code or code in ("NoSuchEntity", "NoSuchHostedZone", "InvalidPlacementGroup.Unknown")

@@ -1,4 +1,4 @@
-"""What an environment is now: up or not, its machines, file systems, end, and what it costs at this moment."""
+"""The status of an environment: up or not, its instances, file systems, expiry, and present cost."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from corral.forecast.money import HOURS_PER_MONTH, Sum, Usd, total
-from corral.forecast.prices import PriceList
-from corral.inventory.account import read_end, read_environment_things
-from corral.inventory.things import NODES_TAG, OFFER_TAG, QUEUE_TAG, Kind, Thing
-from corral.inventory.worth import sum_per_month, usd_per_hour
+from corral.forecast.cost.cost_range import HOURS_PER_MONTH, Sum, Usd, total
+from corral.forecast.cost.price_source import PriceList
+from corral.inventory.resource_cost import sum_per_month, usd_per_hour
+from corral.inventory.resources import AwsResource, ResourceKind
+from corral.inventory.scan import read_environment_resources, read_expiry
 from corral.model.node_names import fold, name_at
+from corral.model.tags import NODES_TAG, OFFER_TAG, QUEUE_TAG
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceGroup:
-    """Instances of one queue, offer and state. `nodes`: what Slurm calls them, folded into one list."""
+    """Instances of one queue, offer and state. `nodes`: their Slurm node names, folded."""
 
     queue: str
     offer: str
@@ -31,65 +32,67 @@ class InstanceGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """An environment as the account shows it. `head` is None where no machine is there to be one."""
+    """The status of an environment. `head`: None if there is no head instance."""
 
     cluster: str
     base: str
     region: str
     base_is_up: bool
     cluster_is_up: bool
-    head: Thing | None
+    head: AwsResource | None
     groups: tuple[InstanceGroup, ...]
-    file_systems: tuple[Thing, ...]
+    file_systems: tuple[AwsResource, ...]
     ends_at: datetime | None
     base_usd_per_hour: Sum
     cluster_usd_per_hour: Sum
 
     @property
     def usd_per_hour(self) -> Sum:
-        """Base and cluster together."""
+        """The hourly cost of base and cluster."""
         return Sum.together([self.base_usd_per_hour, self.cluster_usd_per_hour])
 
 
 def read_status(session: Any, cluster: str, base: str, prices: PriceList) -> Status:
     """The status of this cluster and its base."""
-    things = read_environment_things(session, base)
-    return find_status(things, cluster, base, session.region_name, read_end(session, cluster), prices)
+    resources = read_environment_resources(session, base)
+    return find_status(resources, cluster, base, session.region_name, read_expiry(session, cluster), prices)
 
 
 def find_status(
-    things: Iterable[Thing], cluster: str, base: str, region: str, ends_at: datetime | None, prices: PriceList
+    resources: Iterable[AwsResource], cluster: str, base: str, region: str, ends_at: datetime | None, prices: PriceList
 ) -> Status:
-    """The status that these things amount to. Pure."""
-    found = tuple(things)
-    own = tuple(thing for thing in found if thing.cluster == cluster)
-    ground = tuple(thing for thing in found if thing.cluster is None and thing.base == base)
-    machines = [thing for thing in own if thing.kind is Kind.INSTANCE]
+    """The status, from these resources. Pure."""
+    found = tuple(resources)
+    own = tuple(resource for resource in found if resource.cluster == cluster)
+    of_base = tuple(resource for resource in found if resource.cluster is None and resource.base == base)
+    machines = [resource for resource in own if resource.kind is ResourceKind.INSTANCE]
     return Status(
         cluster=cluster,
         base=base,
         region=region,
-        base_is_up=any(thing.kind is Kind.VPC for thing in ground),
+        base_is_up=any(resource.kind is ResourceKind.VPC for resource in of_base),
         cluster_is_up=bool(own),
         head=next((one for one in machines if QUEUE_TAG not in one.tags), None),
         groups=group_instances([one for one in machines if QUEUE_TAG in one.tags], prices),
-        file_systems=tuple(thing for thing in (*ground, *own) if thing.kind in (Kind.HOME, Kind.LUSTRE)),
+        file_systems=tuple(
+            resource for resource in (*of_base, *own) if resource.kind in (ResourceKind.HOME, ResourceKind.LUSTRE)
+        ),
         ends_at=ends_at,
-        base_usd_per_hour=_cost(ground, prices),
+        base_usd_per_hour=_cost(of_base, prices),
         cluster_usd_per_hour=_cost(own, prices),
     )
 
 
-def group_instances(instances: Iterable[Thing], prices: PriceList) -> tuple[InstanceGroup, ...]:
+def group_instances(instances: Iterable[AwsResource], prices: PriceList) -> tuple[InstanceGroup, ...]:
     """The instances by queue, offer and state, in that order."""
-    groups: dict[tuple[str, str, str], list[Thing]] = {}
+    groups: dict[tuple[str, str, str], list[AwsResource]] = {}
     for one in instances:
         key = (one.tags[QUEUE_TAG], one.tags.get(OFFER_TAG, ""), one.state or "")
         groups.setdefault(key, []).append(one)
     return tuple(_group(*key, groups[key], prices) for key in sorted(groups))
 
 
-def _group(queue: str, offer: str, state: str, members: list[Thing], prices: PriceList) -> InstanceGroup:
+def _group(queue: str, offer: str, state: str, members: list[AwsResource], prices: PriceList) -> InstanceGroup:
     costs = [usd_per_hour(one, prices) for one in members]
     return InstanceGroup(
         queue=queue,
@@ -102,14 +105,18 @@ def _group(queue: str, offer: str, state: str, members: list[Thing], prices: Pri
     )
 
 
-def _nodes(members: Iterable[Thing]) -> Iterator[str]:
-    """The nodes that these instances are: a launch's list has one for each of its instances, by their index."""
+def _nodes(members: Iterable[AwsResource]) -> Iterator[str]:
+    """The node names of these instances: the launch index picks one from the launch's list."""
     for one in members:
-        with contextlib.suppress(ValueError):  # somebody else's tag
+        with contextlib.suppress(ValueError):  # not corral's tag
             yield name_at(one.tags.get(NODES_TAG, ""), one.launch_index or 0)
 
 
-def _cost(things: Iterable[Thing], prices: PriceList) -> Sum:
-    """What they cost an hour, but for what is stored in buckets, which is not measured here: `plan` has its price."""
-    measured = (thing for thing in things if thing.size_gib is not None or thing.kind not in (Kind.BUCKET, Kind.FILES))
+def _cost(resources: Iterable[AwsResource], prices: PriceList) -> Sum:
+    """The hourly cost of the resources, without data in buckets, which is not measured here."""
+    measured = (
+        resource
+        for resource in resources
+        if resource.size_gib is not None or resource.kind not in (ResourceKind.BUCKET, ResourceKind.FILES)
+    )
     return sum_per_month(measured, prices).times(1 / HOURS_PER_MONTH)

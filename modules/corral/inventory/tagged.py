@@ -1,33 +1,34 @@
-"""Things of other services: most by the tagging API, which answers ARNs; IAM's and file systems by their own calls."""
+"""Resources of other services: most from the tagging API; IAM resources, zones and file systems from their own APIs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from corral.catalog.lustre import lustre_choices
-from corral.inventory.ec2 import tags_of
-from corral.inventory.things import BASE_TAG, Kind, Thing
+from corral.catalog.aws.lustre import lustre_choices
+from corral.inventory.ec2_resources import tags_of
+from corral.inventory.resources import AwsResource, ResourceKind
+from corral.model.tags import BASE_TAG
 
 _BYTES_PER_GIB = 2**30
-# How Pulumi names what our components `identity` and `guards` create: asking every role of an account takes minutes.
+# How Pulumi names the resources of `identity` and `guards`: listing every role of an account takes minutes.
 _OUR_ROLES, _OUR_POLICIES, _OUR_ZONES = "identity-", "guards-", ".corral.internal."
-# Service of the ARN, and how its resource part begins -> what it is. The rest of the resource part is its id.
+# Service and start of the resource part of an ARN -> the kind. The rest of the resource part is the id.
 _KINDS = {
-    ("s3", ""): Kind.BUCKET,
-    ("kms", "key/"): Kind.KEY,
-    ("logs", "log-group:"): Kind.LOG_GROUP,
-    ("ssm", "parameter"): Kind.PARAMETER,
-    ("secretsmanager", "secret:"): Kind.SECRET,
-    ("sns", ""): Kind.TOPIC,
-    ("cloudwatch", "alarm:"): Kind.ALARM,
+    ("s3", ""): ResourceKind.BUCKET,
+    ("kms", "key/"): ResourceKind.KEY,
+    ("logs", "log-group:"): ResourceKind.LOG_GROUP,
+    ("ssm", "parameter"): ResourceKind.PARAMETER,
+    ("secretsmanager", "secret:"): ResourceKind.SECRET,
+    ("sns", ""): ResourceKind.TOPIC,
+    ("cloudwatch", "alarm:"): ResourceKind.ALARM,
 }
 _READ_ELSEWHERE = frozenset({"ec2", "elasticfilesystem", "fsx", "iam", "route53"})
-_WHOLE_ARN = frozenset({Kind.TOPIC, Kind.SECRET})  # these services take the ARN where others take a name
+_WHOLE_ARN = frozenset({ResourceKind.TOPIC, ResourceKind.SECRET})  # these services take the ARN instead of a name
 
 
-def read_tagged(session: Any) -> Iterator[Thing]:
-    """What the tagging API knows with the base's tag, without the services that are asked themselves."""
+def read_tagged(session: Any) -> Iterator[AwsResource]:
+    """The resources that the tagging API lists with the base's tag, except services with their own readers."""
     pages = session.client("resourcegroupstaggingapi").get_paginator("get_resources")
     for page in pages.paginate(TagFilters=[{"Key": BASE_TAG}]):
         for item in page["ResourceTagMappingList"]:
@@ -35,20 +36,22 @@ def read_tagged(session: Any) -> Iterator[Thing]:
                 yield _from_arn(item["ResourceARN"], item["Tags"])
 
 
-def read_file_systems(session: Any) -> Iterator[Thing]:
+def read_file_systems(session: Any) -> Iterator[AwsResource]:
     """EFS and FSx file systems with the base's tag, with their sizes."""
     for page in session.client("efs").get_paginator("describe_file_systems").paginate():
         for item in page["FileSystems"]:
             size = item["SizeInBytes"]["Value"] / _BYTES_PER_GIB
-            yield from _own(Kind.HOME, item["FileSystemId"], item["Tags"], item["LifeCycleState"], size)
+            yield from _own(ResourceKind.HOME, item["FileSystemId"], item["Tags"], item["LifeCycleState"], size)
     for page in session.client("fsx").get_paginator("describe_file_systems").paginate():
         for item in page["FileSystems"]:
             tags, size = item.get("Tags", []), item["StorageCapacity"]
-            yield from _own(Kind.LUSTRE, item["FileSystemId"], tags, item.get("Lifecycle"), size, _lustre_type(item))
+            yield from _own(
+                ResourceKind.LUSTRE, item["FileSystemId"], tags, item.get("Lifecycle"), size, _lustre_type(item)
+            )
 
 
 def _lustre_type(item: Mapping[str, Any]) -> str | None:
-    """The name in the catalogue: deployment, disks, throughput where there is a choice, and a cache if it has one."""
+    """The name in the catalog: deployment, disks, throughput if selectable, and a cache."""
     settings = item.get("LustreConfiguration", {})
     throughput = settings.get("PerUnitStorageThroughput")
     deployment: str | None = settings.get("DeploymentType")
@@ -60,46 +63,53 @@ def _lustre_type(item: Mapping[str, Any]) -> str | None:
     return row.cached_name if settings.get("DriveCacheType") == "READ" else row.name
 
 
-def read_zones(session: Any) -> Iterator[Thing]:
-    """The private DNS zones of clusters, with the base's tag; Route 53 is asked itself, since it has no region."""
+def read_zones(session: Any) -> Iterator[AwsResource]:
+    """The private DNS zones of clusters, with the base's tag; read from Route 53, which has no region."""
     route53 = session.client("route53")
     for zone in _listed(route53, "list_hosted_zones", "HostedZones"):
         if zone["Name"].endswith(_OUR_ZONES):
             id = zone["Id"].removeprefix("/hostedzone/")
             found = route53.list_tags_for_resource(ResourceType="hostedzone", ResourceId=id)["ResourceTagSet"]
-            yield from _own(Kind.DNS_ZONE, id, found.get("Tags", []))
+            yield from _own(ResourceKind.DNS_ZONE, id, found.get("Tags", []))
 
 
-def read_iam(session: Any) -> Iterator[Thing]:
+def read_iam(session: Any) -> Iterator[AwsResource]:
     """Roles, instance profiles and policies with the base's tag. IAM lists without tags: one more call for each."""
     iam = session.client("iam")
     for role in _listed(iam, "list_roles", "Roles"):
         if (name := role["RoleName"]).startswith(_OUR_ROLES):
-            yield from _own(Kind.ROLE, name, iam.get_role(RoleName=name)["Role"].get("Tags", []))
+            yield from _own(ResourceKind.ROLE, name, iam.get_role(RoleName=name)["Role"].get("Tags", []))
     for profile in _listed(iam, "list_instance_profiles", "InstanceProfiles"):
         if (name := profile["InstanceProfileName"]).startswith(_OUR_ROLES):
             found = iam.get_instance_profile(InstanceProfileName=name)["InstanceProfile"]
-            yield from _own(Kind.INSTANCE_PROFILE, name, found.get("Tags", []))
+            yield from _own(ResourceKind.INSTANCE_PROFILE, name, found.get("Tags", []))
     for policy in _listed(iam, "list_policies", "Policies", Scope="Local"):
         if policy["PolicyName"].startswith(_OUR_POLICIES):
             found = iam.get_policy(PolicyArn=policy["Arn"])["Policy"]
-            yield from _own(Kind.POLICY, policy["Arn"], found.get("Tags", []))
+            yield from _own(ResourceKind.POLICY, policy["Arn"], found.get("Tags", []))
 
 
-def _from_arn(arn: str, tags: Any) -> Thing:
+def _from_arn(arn: str, tags: Any) -> AwsResource:
     service, rest = arn.split(":")[2], arn.split(":", 5)[5]
     for (known, prefix), kind in _KINDS.items():
         if service == known and rest.startswith(prefix):
-            return Thing(kind=kind, id=arn if kind in _WHOLE_ARN else rest.removeprefix(prefix), tags=tags_of(tags))
-    return Thing(kind=Kind.OTHER, id=arn, tags=tags_of(tags))
+            return AwsResource(
+                kind=kind, id=arn if kind in _WHOLE_ARN else rest.removeprefix(prefix), tags=tags_of(tags)
+            )
+    return AwsResource(kind=ResourceKind.OTHER, id=arn, tags=tags_of(tags))
 
 
 def _own(
-    kind: Kind, id: str, pairs: Any, state: str | None = None, size: float | None = None, type: str | None = None
-) -> Iterator[Thing]:
+    kind: ResourceKind,
+    id: str,
+    pairs: Any,
+    state: str | None = None,
+    size: float | None = None,
+    type: str | None = None,
+) -> Iterator[AwsResource]:
     tags = tags_of(pairs)
     if BASE_TAG in tags and str(state).lower() not in ("deleted", "deleting"):
-        yield Thing(kind=kind, id=id, tags=tags, state=state, size_gib=size, type=type)
+        yield AwsResource(kind=kind, id=id, tags=tags, state=state, size_gib=size, type=type)
 
 
 def _listed(client: Any, call: str, answer: str, **arguments: Any) -> Iterator[Any]:

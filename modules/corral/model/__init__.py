@@ -1,5 +1,5 @@
-"""Plain frozen records that cross rooms and travel to the machines as JSON.
+"""Plain frozen records that several packages share and that machines read as JSON.
 
-Nothing but the standard library is imported here: the agent, which runs on the image's own Python, uses this package
-as it is. Records decide nothing; `plan` computes them, `render`, `components` and the agent read them.
+Imports the standard library only: the agent uses this package on the image's own Python. Records contain no logic:
+`plan` computes them; `render`, `components` and the agent read them.
 """

@@ -1,4 +1,4 @@
-"""The plan of a base: the long-lived network, kept data and keys that clusters stand on."""
+"""The plan of a base: the long-lived network, data and keys that clusters use."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,8 +11,8 @@ from corral.model.lustre import LustrePlan
 class ZonePlan:
     """One availability zone of the VPC, under the name by which the base declares it: its id, or its account's name.
 
-    AWS assigns none of the addresses in `heads` (inside `private`) by itself. In an adopted subnet, whose id is
-    `subnet`, nothing is kept for heads.
+    AWS never assigns the addresses in `heads` (inside `private`). An adopted subnet, whose id is `subnet`, reserves
+    none for heads.
     """
 
     zone_id: str
@@ -39,7 +39,7 @@ class HomePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetPlan:
-    """A monthly budget that tells people; it stops nothing (AWS's billing data lags by hours)."""
+    """A monthly budget that notifies people; it stops nothing (AWS's billing data lags by hours)."""
 
     usd_per_month: int
     notify: tuple[str, ...]
@@ -47,9 +47,9 @@ class BudgetPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BasePlan:
-    """Everything that a base consists of. `adopted_vpc`: the VPC of somebody else that it stands in.
+    """All parts of a base. `adopted_vpc`: the existing VPC that it uses.
 
-    `vpc_cidr` and `public` are None there: nothing is said about the VPC, and the way out is its owner's.
+    `vpc_cidr` and `public` are then None: the VPC and its internet access belong to its owner.
     """
 
     name: str
@@ -65,7 +65,7 @@ class BasePlan:
     lustre: tuple[LustrePlan, ...] = ()
 
     def zone(self, zone_id: str) -> ZonePlan:
-        """The zone with this id. Raises KeyError where the base has none."""
+        """The zone with this id. Raises KeyError if the base has none."""
         for zone in self.zones:
             if zone.zone_id == zone_id:
                 return zone

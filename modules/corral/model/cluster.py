@@ -1,4 +1,4 @@
-"""The plan of a cluster: head, queues, their offers, and the file systems that live with it.
+"""The plan of a cluster: head, queues, their offers, and its own file systems.
 
 Serialised, this is cluster.json.
 """
@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 
+from corral.model.enums import InterfaceType, Market
 from corral.model.lustre import LustrePlan
-from corral.model.markets import InterfaceType, Market
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchivePlan:
-    """An apt archive beside the system's own: what follows `deb` in a list of sources, and where its key is."""
+    """An additional apt archive: what follows `deb` in a list of sources, and the URL of its key."""
 
     line: str
     key: str
@@ -23,8 +23,8 @@ class ArchivePlan:
 class ImagePlan:
     """What the machines boot: a fixed image, or the SSM parameter that is resolved once and then pinned.
 
-    `box`: the system of the machine that the AWS in a box runs on, which poses as whatever the plan says. `packages`:
-    which versions complete it where it lacks something, by package. `lustre`: where its Lustre client comes from.
+    `box`: the system of the machine that the box (the local AWS emulator) runs on, whatever the plan says. `packages`:
+    versions of the packages to add, by name. `lustre`: the archive of its Lustre client.
     """
 
     profile: str
@@ -76,7 +76,7 @@ class GresPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodePlan:
-    """A node of a queue as slurm.conf describes it. `real_memory_mib` leaves room for the system."""
+    """A node of a queue as slurm.conf describes it. `real_memory_mib` leaves memory for the system."""
 
     sockets: int
     cores_per_socket: int
@@ -105,10 +105,10 @@ class OfferPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueuePlan:
-    """A queue (a Slurm partition): nodes `<name>-[1-max_nodes]`, of which the first `min_nodes` never go away.
+    """A queue (a Slurm partition): nodes `<name>-[1-max_nodes]`, of which the first `min_nodes` always run.
 
-    `image`: what its nodes boot where that is not the cluster's. `nvme_mount`: where their own disks are, None for
-    nowhere. `weight`, `accounts`, `extra`: what slurm.conf says of it on request.
+    `image`: the image of its nodes if not the cluster's. `nvme_mount`: mount point of local disks, None for none.
+    `weight`, `accounts`, `extra`: optional settings in slurm.conf.
     """
 
     name: str
@@ -133,7 +133,7 @@ class QueuePlan:
 
     @property
     def static_nodes(self) -> tuple[str, ...]:
-        """The names of the nodes that never go away."""
+        """The names of the nodes that always run."""
         return tuple(f"{self.name}-{number}" for number in range(1, self.min_nodes + 1))
 
     @property
@@ -144,7 +144,7 @@ class QueuePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementGroupPlan:
-    """A cluster placement group; it lives in one zone, so there is one per queue and zone."""
+    """A cluster placement group. It is in one zone, so there is one per queue and zone."""
 
     key: str
     queue: str
@@ -153,21 +153,21 @@ class PlacementGroupPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LifetimePlan:
-    """When the cluster ends by itself: `ttl_s` after the first up, `idle_s` without a job. None: never."""
+    """When the cluster shuts itself down: `ttl_s` after the first deployment, `idle_s` without a job. None: never."""
 
     ttl_s: int | None
     idle_s: int | None
 
 
 def image_key(queue: QueuePlan) -> str:
-    """The key under which the id of this queue's image is kept: `image` where it is the cluster's."""
+    """Return the key of this queue's image id: `image` if it is the cluster's image."""
     if queue.image is None:
         return "image"
     return f"image-{queue.image.image_id or queue.image.profile}"
 
 
 def declared_images(plan: "ClusterPlan") -> frozenset[str]:
-    """The keys of the images whose ids are declared: those follow the spec, the others stay as the first up found."""
+    """Return the keys of images with a declared id. These follow the spec; the others stay pinned."""
     return frozenset(key for key, image in plan.images.items() if image.image_id)
 
 
@@ -189,9 +189,9 @@ class JobsPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterPlan:
-    """Everything that a cluster consists of and that is known before anything exists.
+    """All parts of a cluster that are known before anything exists.
 
-    `lustre` holds the file systems that machines mount: the cluster's own, then those that its base keeps.
+    `lustre`: the file systems that machines mount, the cluster's own first, then its base's.
     """
 
     name: str
@@ -214,12 +214,12 @@ class ClusterPlan:
 
     @property
     def own_lustre(self) -> tuple[LustrePlan, ...]:
-        """The file systems that live and die with the cluster."""
-        return tuple(system for system in self.lustre if not system.kept)
+        """The file systems that are created and deleted with the cluster."""
+        return tuple(system for system in self.lustre if not system.retained)
 
     @property
     def images(self) -> Mapping[str, ImagePlan]:
-        """What its machines boot, by the keys under which the ids are kept: `image` for the cluster's own."""
+        """The images of its machines by key: `image` for the cluster's own."""
         return {"image": self.image, **{image_key(queue): self.image_of(queue) for queue in self.queues}}
 
     def image_of(self, queue: QueuePlan) -> ImagePlan:
@@ -227,7 +227,7 @@ class ClusterPlan:
         return queue.image or self.image
 
     def queue(self, name: str) -> QueuePlan:
-        """The queue of this name. Raises KeyError where the cluster has none."""
+        """The queue of this name. Raises KeyError if the cluster has none."""
         for queue in self.queues:
             if queue.name == name:
                 return queue

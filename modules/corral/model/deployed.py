@@ -1,6 +1,6 @@
-"""What got which id: known only after creation.
+"""The ids of created resources.
 
-Serialised, this is deployed.json, which machines read beside cluster.json.
+Serialised, this is deployed.json, which machines read next to cluster.json.
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BootFacts:
-    """What a machine must know to find everything else: where the agent and its library lie, what they hash to."""
+    """What a machine needs to find everything else: keys and hashes of the agent and its library."""
 
     cluster: str
     region: str

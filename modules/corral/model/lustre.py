@@ -1,4 +1,4 @@
-"""The plan of an FSx for Lustre file system, of a cluster's own or of one that its base keeps."""
+"""The plan of an FSx for Lustre file system, of a cluster or of a base."""
 
 from dataclasses import dataclass
 
@@ -15,11 +15,11 @@ class DataLinkPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LustrePlan:
-    """A file system. `kept`: its base holds it; else it lives and dies with the cluster.
+    """A file system. `retained`: it belongs to the base and is retained; otherwise it is deleted with the cluster.
 
     `throughput_mbps_per_tib`: None where the deployment has no choice. `metadata_iops`: None for what FSx includes.
-    `backup_days`: 0 for no backups; they begin at `backup_at` in UTC, or when FSx likes. `root_squash`: what root on a
-    machine becomes (`65534:65534`), except on those of `trusted_nids`.
+    `backup_days`: 0 for no backups; they begin at `backup_at` in UTC (None: FSx chooses). `root_squash`: the user and
+    group that root maps to (`65534:65534`), except on the clients in `trusted_nids`.
     """
 
     name: str
@@ -28,7 +28,7 @@ class LustrePlan:
     deployment: str
     mount: str
     data: tuple[DataLinkPlan, ...]
-    kept: bool = False
+    retained: bool = False
     disks: str = "SSD"
     throughput_mbps_per_tib: int | None = None
     drive_cache: bool = False

@@ -1,4 +1,4 @@
-"""What belongs to a configuration of a cluster: each file's hash. It is written last: without it not all are there.
+"""The files of a cluster's configuration with their hashes. Written last: its presence means that all files exist.
 
 Serialised, this is manifest.json.
 """

@@ -1,4 +1,4 @@
-"""Node names and their folded form, `train-[1-2,7]`: a queue's name, a dash, a number; no node has another name."""
+"""Node names and their folded form, `train-[1-2,7]`. Every node name is its queue's name, a dash and a number."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -6,27 +6,27 @@ from functools import lru_cache
 from itertools import groupby
 
 # Numbers as corral and Slurm write them: no leading zero, which would be another name, and no more digits than the
-# largest cluster needs (Slurm's MAX_SLURM_NODES is 65,536), lest a stray tag fills the memory.
+# largest cluster needs (Slurm's MAX_SLURM_NODES is 65,536), so that a stray tag cannot fill the memory.
 _NUMBER = r"(?:0|[1-9][0-9]{0,4})"
 _SPAN = rf"{_NUMBER}(?:-{_NUMBER})?"
 _PART = re.compile(rf"([a-z][a-z0-9-]*)-(?:({_NUMBER})|\[({_SPAN}(?:,{_SPAN})*)\])")
 
 
-@lru_cache(maxsize=64)  # of a launch's tag, which each of its instances has
+@lru_cache(maxsize=64)  # all instances of a launch have the same tag
 def expand(folded: str) -> tuple[str, ...]:
-    """Every name of a folded list, in its order. Raises ValueError for what is none of corral's nodes."""
+    """Every name of a folded list, in its order. Raises ValueError if the text is not a list of corral's nodes."""
     return tuple(name for part in _parts(folded) for name in _names(part))
 
 
-def name_at(folded: str, place: int) -> str:
-    """The name at a place of a folded list: the node of an instance, by its launch's list and its index in it.
+def name_at(folded: str, index: int) -> str:
+    """The name at this index of a folded list. A launch's list and index identify the node of an instance.
 
-    Raises ValueError where the list has no such place.
+    Raises ValueError if the list has no such index.
     """
     names = expand(folded)
-    if not 0 <= place < len(names):
-        raise ValueError(f"{folded!r} has no node {place}")
-    return names[place]
+    if not 0 <= index < len(names):
+        raise ValueError(f"{folded!r} has no node {index}")
+    return names[index]
 
 
 def fold(names: Iterable[str]) -> str:
@@ -47,7 +47,7 @@ def number_of(name: str) -> int:
 
 
 def _parts(folded: str) -> Iterator[str]:
-    """What commas outside of brackets divide."""
+    """The parts between commas outside brackets."""
     yield from (part for part in re.split(r",(?![^\[]*\])", folded) if part)
 
 
@@ -71,7 +71,7 @@ def _folded(queue: str, numbers: Sequence[int]) -> str:
 
 
 def _spans(numbers: Sequence[int]) -> Iterator[str]:
-    """Neighbours have the same distance to their place in the row."""
-    for _, group in groupby(enumerate(numbers), key=lambda place: place[1] - place[0]):
-        row = [number for _, number in group]
-        yield str(row[0]) if len(row) == 1 else f"{row[0]}-{row[-1]}"
+    """Consecutive numbers have the same difference to their position."""
+    for _, group in groupby(enumerate(numbers), key=lambda one: one[1] - one[0]):
+        span = [number for _, number in group]
+        yield str(span[0]) if len(span) == 1 else f"{span[0]}-{span[-1]}"

@@ -1,6 +1,4 @@
-"""What the addresses of others' things consist of, and how the box is asked for a certain one."""
-
-WISHED_ID = "corral-box:id"  # a tag: in the box, what an ordinary call makes gets the id that it names
+"""Parts of S3 URLs."""
 
 
 def bucket_of(url: str) -> str:

@@ -1,4 +1,4 @@
-"""The two ways in which a zone is named: by its id, the same in every account, or by an account's own name for it."""
+"""Zone ids, the same in every account, and zone names, specific to an account."""
 
 import re
 

@@ -1,1 +1,4 @@
-"""Pure planning: a spec and the catalogue in, a frozen plan out. No file, no network, no clock is read here."""
+"""Pure planning: a spec and the catalog in, a frozen plan out.
+
+Nothing here reads the network, the clock, or a file other than the catalog's.
+"""

@@ -1,13 +1,14 @@
-"""A base's spec to its plan."""
+"""Plan a base from its spec."""
 
 from corral.model.base import BasePlan, BudgetPlan, HomePlan, ZonePlan
-from corral.plan.network import plan_public, plan_zones
-from corral.plan.storage import plan_lustre
-from corral.spec.base import AdoptSpec, BaseSpec
+from corral.model.tags import base_tags
+from corral.plan.file_systems import plan_lustre
+from corral.plan.subnets import plan_public, plan_zones
+from corral.spec.models.base import AdoptSpec, BaseSpec
 
 
 def plan_base(spec: BaseSpec) -> BasePlan:
-    """The plan of this base: subnets, kept file systems, budget and the tags that everything in it carries."""
+    """Plan this base: subnets, retained file systems, budget and tags."""
     network, home, budget, adopt = spec.network, spec.storage.home, spec.budget, spec.network.adopt
     return BasePlan(
         name=spec.name,
@@ -18,9 +19,9 @@ def plan_base(spec: BaseSpec) -> BasePlan:
         interface_endpoints=tuple(sorted(network.interface_endpoints)),
         home=HomePlan(token=f"corral-{spec.name}-home", throughput=home.throughput) if home else None,
         budget=BudgetPlan(usd_per_month=budget.usd_per_month, notify=budget.notify) if budget else None,
-        tags={**dict(sorted(spec.tags.items())), "corral:base": spec.name},
+        tags=base_tags(spec.tags, spec.name),
         adopted_vpc=adopt.vpc if adopt else None,
-        lustre=plan_lustre(spec.storage.lustre, network.zone_names[0], kept=True),
+        lustre=plan_lustre(spec.storage.lustre, network.zone_names[0], retained=True),
     )
 
 

@@ -1,34 +1,47 @@
-"""A cluster's spec, on its base's plan, to its plan."""
+"""Plan a cluster from its spec and its base's plan."""
 
 from datetime import timedelta
 
-from corral.catalog.images import find_image_profile
-from corral.catalog.project import Catalogue, shipped_catalogue
+from corral.catalog.aws.images import find_image_profile
+from corral.catalog.aws.instance_types import Accelerator, InstanceType, Vendor
+from corral.catalog.loader.project_catalog import Catalog, shipped_catalog
 from corral.model.base import BasePlan
-from corral.model.cluster import ArchivePlan, BucketPlan, ClusterPlan, ImagePlan, JobsPlan, LifetimePlan, QueuePlan
+from corral.model.cluster import (
+    ArchivePlan,
+    BucketPlan,
+    ClusterPlan,
+    GresPlan,
+    ImagePlan,
+    JobsPlan,
+    LifetimePlan,
+    NodePlan,
+    QueuePlan,
+)
+from corral.model.tags import cluster_tags
+from corral.plan.file_systems import plan_lustre
 from corral.plan.head import check_head_address, plan_head
-from corral.plan.nics import plan_nics
-from corral.plan.nodes import plan_node
+from corral.plan.iam.role_arns import check_job_role
+from corral.plan.network_interfaces import plan_nics
 from corral.plan.offers import plan_offers, plan_placement_groups
-from corral.plan.roles import check_job_role
-from corral.plan.static import check_static_nodes
-from corral.plan.storage import plan_lustre
-from corral.spec.cluster import ClusterSpec, JobsSpec, LifetimeSpec
-from corral.spec.errors import SpecErrors
-from corral.spec.image import ImageSpec
-from corral.spec.queues import QueueSpec
+from corral.plan.static_nodes import check_static_nodes
+from corral.spec.models.cluster import ClusterSpec, JobsSpec, LifetimeSpec
+from corral.spec.models.image import ImageSpec
+from corral.spec.models.queues import QueueSpec
+from corral.spec.spec_errors import SpecErrors
+
+_SYSTEM_SHARE = 0.05  # of EC2's memory figure; kernel and firmware reserve about 3 % of it, which slurmd cannot see
 
 
 def plan_cluster(
-    spec: ClusterSpec, base: BasePlan, *, catalogue: Catalogue | None = None, image_profile: str | None = None
+    spec: ClusterSpec, base: BasePlan, *, catalog: Catalog | None = None, image_profile: str | None = None
 ) -> ClusterPlan:
-    """The plan of this cluster. `image_profile` stands in for every declared image, as the box's own profile does.
+    """Plan this cluster. `image_profile` replaces every declared image, as in the box.
 
-    `catalogue`: the project's, None for the shipped one.
-    Raises SpecErrors for what only shows against the base: an address outside the range kept for heads, nodes that are
-    always there and find no place in its subnets; and for more buckets and secrets than a role's policy holds.
+    `catalog`: the project's, None for the shipped one.
+    Raises SpecErrors for mistakes that depend on the base: a head address outside the reserved range, static nodes that
+    do not fit into the subnets; and for more buckets and secrets than a role's policy can hold.
     """
-    known = catalogue or shipped_catalogue()
+    known = catalog or shipped_catalog()
     zone = base.zone(spec.head.zone or base.zones[0].zone_id)
     errors = check_head_address(spec.head, zone, file=spec.file)
     if errors:
@@ -46,11 +59,11 @@ def plan_cluster(
         head=plan_head(spec.head, spec.name, zone, known),
         queues=queues,
         placement_groups=tuple(g for queue in queues for g in plan_placement_groups(queue.name, queue.offers)),
-        lustre=(*plan_lustre(spec.storage.lustre, zone.zone_id, kept=False), *base.lustre),
+        lustre=(*plan_lustre(spec.storage.lustre, zone.zone_id, retained=False), *base.lustre),
         home=base.home is not None,
         lifetime=_lifetime(spec.lifetime),
         notify=base.budget.notify if base.budget else (),
-        tags={**dict(sorted(spec.tags.items())), "corral:base": base.name, "corral:cluster": spec.name},
+        tags=cluster_tags(spec.tags, base.name, spec.name),
         jobs=_jobs(spec.jobs),
         extra_slurm=dict(sorted(spec.slurm.extra.items())),
         ssh_keys=spec.access.ssh_keys,
@@ -61,9 +74,9 @@ def plan_cluster(
 
 
 def plan_image(spec: ImageSpec, override: str | None) -> ImagePlan:
-    """The image as declared, or that of the overriding profile. An id of the user's own is used as it is.
+    """Return the declared image, or that of the overriding profile. A user's image id stays unchanged.
 
-    The profile says what is in it, but for its Slurm where that is declared.
+    The profile describes the image's content, except a declared Slurm release.
     """
     profile = find_image_profile(override or spec.profile)
     own = None if override else spec.id
@@ -83,10 +96,28 @@ def plan_image(spec: ImageSpec, override: str | None) -> ImagePlan:
     )
 
 
+def plan_node(instance_type: InstanceType) -> NodePlan:
+    """Plan the Slurm node for this instance type. Slurm sets a node DOWN if it has less memory than declared."""
+    accelerator = instance_type.accelerator
+    return NodePlan(
+        sockets=instance_type.sockets,
+        cores_per_socket=instance_type.cores // instance_type.sockets,
+        threads_per_core=instance_type.threads_per_core,
+        real_memory_mib=int(instance_type.memory_mib * (1 - _SYSTEM_SHARE)),
+        gres=_gres(accelerator) if accelerator else None,
+    )
+
+
+def _gres(accelerator: Accelerator) -> GresPlan:
+    """Plan the generic resource: `gpu`, whose Slurm plugin sets GPU variables, or another name for Neuron devices."""
+    name = "neuron" if accelerator.vendor is Vendor.NEURON else "gpu"
+    return GresPlan(type=accelerator.name, count=accelerator.count, name=name)
+
+
 def _queue(
-    spec: QueueSpec, base: BasePlan, catalogue: Catalogue, image_profile: str | None, *, is_default: bool
+    spec: QueueSpec, base: BasePlan, catalog: Catalog, image_profile: str | None, *, is_default: bool
 ) -> QueuePlan:
-    machine = catalogue.instance_type(spec.instance_type)
+    machine = catalog.instance_type(spec.instance_type)
     efa = machine.efa_maximum > 0 and spec.efa != "off"
     return QueuePlan(
         name=spec.name,

@@ -1,19 +1,19 @@
-"""Pools and zones to offers, in the order in which they are tried."""
+"""Plan offers from pools and zones, in the order in which they are tried."""
 
 from collections.abc import Collection, Mapping, Sequence
 
 from corral.model.cluster import OfferPlan, PlacementGroupPlan
-from corral.spec.queues import PoolSpec, QueueSpec
+from corral.spec.models.queues import PoolSpec, QueueSpec
 
-_ID_END = 6  # characters of a reservation's id in the key of its offer, where they tell the queue's ids apart
+_ID_END = 6  # characters of a reservation's id in its offer's key, if that distinguishes the queue's ids
 
 
 def plan_offers(queue: QueueSpec, zone_ids: Sequence[str], *, grouped: bool) -> tuple[OfferPlan, ...]:
-    """One offer per pool and zone: pools in the declared order, zones in the pool's order or else the base's.
+    """Return one offer per pool and zone: pools in declared order, zones in the pool's order, by default the base's.
 
-    Of a reservation or capacity block, one for each id: a launch names the one that it uses.
+    A reservation or capacity block has one offer per id, since a launch names the one that it uses.
 
-    `grouped`: launches go into the cluster placement group of their zone, as nodes that speak EFA should.
+    `grouped`: launch into the cluster placement group of the zone, as EFA nodes should.
     """
     ends = _ends({id for pool in queue.capacity for id in pool.ids})
     return tuple(
@@ -25,13 +25,13 @@ def plan_offers(queue: QueueSpec, zone_ids: Sequence[str], *, grouped: bool) -> 
 
 
 def plan_placement_groups(queue: str, offers: Sequence[OfferPlan]) -> tuple[PlacementGroupPlan, ...]:
-    """The groups that these offers name, by zone: a cluster placement group cannot span zones."""
+    """Return the placement groups of these offers, by zone: a cluster placement group cannot span zones."""
     zones = sorted({(offer.zone_id, offer.placement_group) for offer in offers if offer.placement_group})
     return tuple(PlacementGroupPlan(key=key, queue=queue, zone_id=zone_id) for zone_id, key in zones if key)
 
 
 def _ends(ids: Collection[str]) -> Mapping[str, str]:
-    """By id, what stands for it in the key of its offer: its shortest end, of six characters or more, of its own."""
+    """Return a short form of each id for offer keys: its shortest unique ending of at least six characters."""
     return {id: next(end for end in _longer_ends(id) if sum(other.endswith(end) for other in ids) == 1) for id in ids}
 
 
@@ -43,7 +43,7 @@ def _offer(
     queue: str, number: int, pool: PoolSpec, zone_id: str, reservation: str | None, *, end: str | None, grouped: bool
 ) -> OfferPlan:
     key = f"{queue}-{pool.market}-{zone_id}"
-    # A block's machines stand together by themselves, and it refuses a group; a reservation must carry its group.
+    # A capacity block places its instances together and rejects a group; a reservation requires its own group.
     own_group = grouped and not pool.market.is_reserved
     return OfferPlan(
         key=f"{key}-{end}" if end else key,

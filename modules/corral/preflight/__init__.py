@@ -1,1 +1,1 @@
-"""Can this account start this plan now? What is asked of AWS is read here and never changed; judging it is pure."""
+"""Can this account start this plan now? Each check fetches facts, read-only, and evaluates them, pure."""

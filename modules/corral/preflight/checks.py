@@ -1,4 +1,4 @@
-"""The checks by name, and how they are made: what each asks of the account is asked at the same time, then judged."""
+"""The table of checks, and the function that runs them: all fetch at the same time, then each evaluates its facts."""
 
 from __future__ import annotations
 
@@ -11,32 +11,30 @@ from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
 from corral.preflight import (
-    buckets,
-    file_systems,
-    ground,
-    groups,
-    identity,
-    images,
-    key_facts,
-    keys,
-    offered,
-    permissions,
-    quota_use,
-    quotas,
-    reserved,
-    service_roles,
-    simulations,
-    spot,
+    bucket_check,
+    caller_identity,
+    existing_vpc_check,
+    existing_vpc_facts,
+    file_system_check,
+    image_check,
+    key_check,
+    permission_check,
+    quota_check,
+    reservation_check,
+    security_groups,
+    service_role_check,
+    spot_check,
+    type_availability,
 )
-from corral.preflight.answers import Answers
-from corral.preflight.findings import Finding, Teller, Verdict, Wanted
+from corral.preflight.aws_query_cache import AwsQueryCache
+from corral.preflight.preflight_findings import FindingBuilder, PreflightFinding, PreflightRequest, PreflightVerdict
 
-AT_ONCE = 16  # no check waits for another one's silence; AWS's own limits of reads are 20 a second and more
-_WHO, _ACCOUNT = "identity", "account"  # a check, and what a finding is about where it got no answer
-_REFUSED = ("AccessDenied", "UnauthorizedOperation", "AccessDeniedException", "403")
+AT_ONCE = 16  # no check waits for another one's timeout; AWS allows 20 reads a second and more
+_WHO, _ACCOUNT = "identity", "account"  # the check of credentials; the subject of a finding about a failed request
+_DENIED = ("AccessDenied", "UnauthorizedOperation", "AccessDeniedException", "403")
 
-# What AWS answers to credentials that are wrong or have expired, and to a clock that is off by more than 5 minutes.
-_NOT_KNOWN = frozenset(
+# AWS's error codes for invalid or expired credentials, and for a clock that is off by more than 5 minutes.
+_BAD_CREDENTIALS = frozenset(
     {
         "AuthFailure",
         "ExpiredToken",
@@ -54,73 +52,122 @@ _NOT_KNOWN = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """`ask` reads facts of the account and changes nothing; `judge` is pure. `purpose`: what it looks at."""
+    """A preflight check. `fetch` reads facts of the account and changes nothing; `evaluate` is pure."""
 
     name: str
     purpose: str
-    ask: Callable[[Answers, Wanted], Any]
-    judge: Callable[[Wanted, Any], Iterable[Finding]]
+    fetch: Callable[[AwsQueryCache, PreflightRequest], Any]
+    evaluate: Callable[[PreflightRequest, Any], Iterable[PreflightFinding]]
 
 
 CHECKS: Sequence[Check] = (
-    Check(name="identity", purpose="credentials, account, clock", ask=identity.ask, judge=identity.judge),
-    Check(name="permissions", purpose="what `up` and the head may call", ask=simulations.ask, judge=permissions.judge),
-    Check(name="types", purpose="instance types in their zones", ask=offered.ask, judge=offered.judge),
-    Check(name="quotas", purpose="service quotas, used and wanted", ask=quota_use.ask, judge=quotas.judge),
-    Check(name="images", purpose="machine images", ask=images.ask, judge=images.judge),
-    Check(name="reservations", purpose="reservations and capacity blocks", ask=reserved.ask, judge=reserved.judge),
-    Check(name="spot", purpose="how likely spot machines are, and their price", ask=spot.ask, judge=spot.judge),
-    Check(name="network", purpose="an adopted VPC and its subnets", ask=ground.ask, judge=ground.judge),
-    Check(name="groups", purpose="rules of security groups", ask=groups.ask, judge=groups.judge),
-    Check(name="file-systems", purpose="kept home and Lustre", ask=file_systems.ask, judge=file_systems.judge),
-    Check(name="buckets", purpose="buckets with data", ask=buckets.ask, judge=buckets.judge),
-    Check(name="keys", purpose="KMS keys of data and images", ask=key_facts.ask, judge=keys.judge),
-    Check(name="service-roles", purpose="roles of AWS's services", ask=service_roles.ask, judge=service_roles.judge),
+    Check(
+        name="identity",
+        purpose="credentials, account, clock",
+        fetch=caller_identity.fetch,
+        evaluate=caller_identity.evaluate,
+    ),
+    Check(
+        name="permissions",
+        purpose="permissions of the caller and of the head",
+        fetch=permission_check.fetch,
+        evaluate=permission_check.evaluate,
+    ),
+    Check(
+        name="types",
+        purpose="instance types in their zones",
+        fetch=type_availability.fetch,
+        evaluate=type_availability.evaluate,
+    ),
+    Check(
+        name="quotas", purpose="service quotas and their use", fetch=quota_check.fetch, evaluate=quota_check.evaluate
+    ),
+    Check(name="images", purpose="machine images", fetch=image_check.fetch, evaluate=image_check.evaluate),
+    Check(
+        name="reservations",
+        purpose="reservations and capacity blocks",
+        fetch=reservation_check.fetch,
+        evaluate=reservation_check.evaluate,
+    ),
+    Check(
+        name="spot",
+        purpose="spot capacity and prices",
+        fetch=spot_check.fetch,
+        evaluate=spot_check.evaluate,
+    ),
+    Check(
+        name="network",
+        purpose="adopted VPC and subnets",
+        fetch=existing_vpc_facts.fetch,
+        evaluate=existing_vpc_check.evaluate,
+    ),
+    Check(
+        name="groups",
+        purpose="security group rules",
+        fetch=security_groups.fetch,
+        evaluate=security_groups.evaluate,
+    ),
+    Check(
+        name="file-systems",
+        purpose="retained home and Lustre",
+        fetch=file_system_check.fetch,
+        evaluate=file_system_check.evaluate,
+    ),
+    Check(name="buckets", purpose="data buckets", fetch=bucket_check.fetch, evaluate=bucket_check.evaluate),
+    Check(name="keys", purpose="KMS keys", fetch=key_check.fetch, evaluate=key_check.evaluate),
+    Check(
+        name="service-roles",
+        purpose="service-linked roles",
+        fetch=service_role_check.fetch,
+        evaluate=service_role_check.evaluate,
+    ),
 )
 
 
-def run(checks: Iterable[Check], session: Any, wanted: Wanted) -> tuple[Finding, ...]:
-    """The findings of all checks, in the order of the checks. What an account does not answer is a finding as well."""
-    answers = Answers(session)
+def run(checks: Iterable[Check], session: Any, request: PreflightRequest) -> tuple[PreflightFinding, ...]:
+    """The findings of all checks, in their order. A failed request becomes a finding too."""
+    aws = AwsQueryCache(session)
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        asked = tuple(checks)
-        made = tuple(pool.map(lambda check: tuple(_made(check, answers, wanted)), asked))
+        selected = tuple(checks)
+        made = tuple(pool.map(lambda check: tuple(_findings(check, aws, request)), selected))
     unanswered = [one for one in made if _is_unanswered(one)]
     if len(unanswered) > len(made) / 2 and unanswered[0][0].check == _WHO:
-        return (*unanswered[0], *(skipped(check) for check in asked if check.name != _WHO))
+        return (*unanswered[0], *(skipped(check) for check in selected if check.name != _WHO))
     return tuple(finding for findings in made for finding in findings)
 
 
-def _is_unanswered(findings: Sequence[Finding]) -> bool:
-    """Whether the account said nothing to this check. Where it says nothing to most, they say all the same."""
-    return any(one.about == _ACCOUNT and one.verdict is Verdict.FAIL for one in findings)
+def _is_unanswered(findings: Sequence[PreflightFinding]) -> bool:
+    """Whether no request of this check succeeded. If most checks have none, they share one cause."""
+    return any(one.about == _ACCOUNT and one.verdict is PreflightVerdict.FAIL for one in findings)
 
 
-def skipped(check: Check, where: str = "") -> Finding:
-    """The finding of a check that somebody does not want, or that is not made `where` the account is."""
-    looked = f"not looked at {where}".rstrip()
-    return Finding(check=check.name, about="-", verdict=Verdict.SKIPPED, text=f"{looked}: {check.purpose}")
+def skipped(check: Check, where: str = "") -> PreflightFinding:
+    """The finding of a check that the user skips, or that does not run `where` the account is."""
+    looked = f"not checked {where}".rstrip()
+    return PreflightFinding(
+        check=check.name, about="-", verdict=PreflightVerdict.SKIPPED, message=f"{looked}: {check.purpose}"
+    )
 
 
-def _made(check: Check, answers: Answers, wanted: Wanted) -> Iterator[Finding]:
-    tell = Teller(check=check.name)
+def _findings(check: Check, aws: AwsQueryCache, request: PreflightRequest) -> Iterator[PreflightFinding]:
+    builder = FindingBuilder(check=check.name)
     try:
-        yield from check.judge(wanted, check.ask(answers, wanted))
+        yield from check.evaluate(request, check.fetch(aws, request))
     except ClientError as error:
-        yield _refused(tell, error)
+        yield _client_error(builder, error)
     except (BotoCoreError, ResponseParserError) as error:
-        yield tell.fail(_ACCOUNT, " ".join(str(error).split()), "see the credentials, the region and the network")
+        yield builder.fail(_ACCOUNT, " ".join(str(error).split()), "check the credentials, the region and the network")
 
 
-def _refused(tell: Teller, error: ClientError) -> Finding:
+def _client_error(builder: FindingBuilder, error: ClientError) -> PreflightFinding:
     code = str(error.response["Error"].get("Code", ""))
     message = " ".join(str(error.response["Error"].get("Message", "")).split())
-    if code in _REFUSED:
-        return tell.warn(
+    if code in _DENIED:
+        return builder.warn(
             _ACCOUNT,
-            f"cannot be looked at: {error.operation_name} is not allowed to these credentials",
-            f"allow {error.operation_name}, or leave it out by --skip {tell.check}",
+            f"cannot be checked: these credentials may not call {error.operation_name}",
+            f"allow {error.operation_name}, or add --skip {builder.check}",
         )
-    sign_in = "sign in again (`aws sso login`, AWS_PROFILE), and see that this machine's clock is right"
-    fix = sign_in if code in _NOT_KNOWN else "try again, or ask AWS"
-    return tell.fail(_ACCOUNT, f"{error.operation_name}: {code}: {message}", fix)
+    sign_in = "sign in again (`aws sso login`, AWS_PROFILE), and check this machine's clock"
+    fix = sign_in if code in _BAD_CREDENTIALS else "try again, or contact AWS"
+    return builder.fail(_ACCOUNT, f"{error.operation_name}: {code}: {message}", fix)

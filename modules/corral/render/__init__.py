@@ -1,30 +1,31 @@
-"""Plan to text: every file that a cluster's machines receive, finished, so that a preview shows each change of it.
+"""Plan to text: every file that a cluster's machines receive. The text is final, so a preview shows each change.
 
-Nothing is decided here that the plan could say, and nothing is read but the package's templates. jinja2 is imported in
-this room alone.
+`render` decides nothing. It reads templates, and for the agent's bundle the source of the agent and of boto3. jinja2
+is imported here and in `report` only.
 """
 
 from collections.abc import Mapping
 
 from corral.model.cluster import ClusterPlan
 from corral.model.deployed import BootFacts, Deployed
-from corral.model.jsons import to_json
-from corral.model.markets import Role
-from corral.render import bundle
-from corral.render.accounting import accounting_files
-from corral.render.boot import cloud_config
-from corral.render.host import BOX, EC2, host_conf
-from corral.render.jobs import job_files
-from corral.render.library import library_bundle
+from corral.model.enums import Role
+from corral.model.serialization import to_json
+from corral.model.timeouts import RESUME_TIMEOUT_S
+from corral.render import agent_bundle as bundle
+from corral.render.authorized_keys import ssh_files
+from corral.render.boto3_bundle import library_bundle
+from corral.render.host_conf import BOX, EC2, host_conf
+from corral.render.job_scripts import job_files
 from corral.render.nccl import nccl_files
-from corral.render.slurm import cgroup_conf, check_own_keys, gres_conf, slurm_conf
-from corral.render.ssh import ssh_files
+from corral.render.slurm_conf import cgroup_conf, check_own_keys, gres_conf, slurm_conf
+from corral.render.slurmdbd_conf import accounting_files
+from corral.render.templates import fill
 
 
 def cluster_files(plan: ClusterPlan) -> Mapping[str, str]:
     """The text of every file of the cluster by its path below the cluster's prefix, sorted by path.
 
-    Raises ReleaseError where the cluster's Slurm does not know what the user would add to slurm.conf.
+    Raises ReleaseError if the cluster's Slurm does not know a key that the spec adds to slurm.conf.
     """
     check_own_keys(plan)
     texts = {
@@ -42,8 +43,19 @@ def cluster_files(plan: ClusterPlan) -> Mapping[str, str]:
 
 
 def user_data(plan: ClusterPlan, role: Role, boot: BootFacts) -> str:
-    """The user data of a machine in this role, as plain text; it fits into EC2's 16 KiB."""
-    return cloud_config(plan, role, boot)
+    """The cloud-config of a machine in this role, as plain text; it fits into EC2's 16 KiB.
+
+    It runs before the instance has the agent. It contains no secret: whoever may describe the instance can read it. A
+    compute machine that fails to boot terminates itself; a head stays for inspection.
+    """
+    script = {"role": role.value, "cluster": plan.name}
+    return fill(
+        "boot/user-data.yaml.j2",
+        **script,
+        facts=to_json(boot),
+        fetch=fill("boot/fetch.py.j2"),
+        boot=fill("boot/boot.sh.j2", **script, powers_off=role is Role.COMPUTE, boots_within_s=RESUME_TIMEOUT_S),
+    )
 
 
 def deployed_json(deployed: Deployed) -> str:
@@ -52,10 +64,10 @@ def deployed_json(deployed: Deployed) -> str:
 
 
 def agent_bundle() -> bytes:
-    """The agent for the machines, a tar.gz; its bytes depend on nothing but its sources."""
+    """The agent as a tar.gz; its bytes depend only on its sources."""
     return bundle.agent_bundle()
 
 
 def agent_library() -> bytes:
-    """What the agent needs beside itself, a tar.gz; its bytes depend on the version of boto3 that is installed here."""
+    """The agent's dependencies as a tar.gz; its bytes depend on the installed version of boto3."""
     return library_bundle()

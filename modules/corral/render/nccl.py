@@ -1,15 +1,15 @@
-"""What the libraries below a training program are told of a queue's machines: NCCL's, or Neuron's on Trainium.
+"""Settings of the communication libraries for a queue's nodes: NCCL, or Neuron on Trainium.
 
-A file per queue, and a shell fragment that exports it. Short on purpose: aws-ofi-nccl knows each type.
+One file per queue, and a shell fragment that exports it. Short on purpose: aws-ofi-nccl tunes each instance type.
 """
 
 from collections.abc import Mapping
 
-from corral.catalog.instances import Vendor
-from corral.catalog.nccl_variables import plugin_settings, variable_catalogue
+from corral.catalog.aws.instance_types import Vendor
+from corral.catalog.aws.nccl_variables import plugin_settings, variable_catalog
 from corral.model.cluster import ClusterPlan, QueuePlan
-from corral.render.devices import efa_devices, vendor
-from corral.render.texts import fill
+from corral.render.gpu_devices import efa_devices, vendor
+from corral.render.templates import fill
 
 
 def nccl_files(plan: ClusterPlan) -> Mapping[str, str]:
@@ -34,4 +34,4 @@ def _conf(queue: QueuePlan) -> str:
 
 
 def _neuron_profile() -> str:
-    return fill("nccl/neuron.sh.j2", variables=sorted(variable_catalogue().neuron_environment.items()))
+    return fill("nccl/neuron.sh.j2", variables=sorted(variable_catalog().neuron_environment.items()))

@@ -1,4 +1,4 @@
-"""Plans, bills and inventories for the eye: pure functions from records to rich renderables, and to JSON documents.
+"""Views of plans, costs and inventories: pure functions from records to rich renderables, HTML and JSON documents.
 
-Nothing is computed or read here; one module a view.
+One module per view; `usage` also computes what machines and jobs cost. Callers pass in forecasts and what AWS returned.
 """

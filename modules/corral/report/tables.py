@@ -1,4 +1,4 @@
-"""The few shapes that all views are made of, so that they look alike at any width, with and without colour."""
+"""Headings, tables and lists shared by all terminal views, at any width, with and without colour."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from rich.table import Table
 from rich.text import Text
 
 INDENT = 2
-GAP = 3  # columns between two cells: a blank, a bar that is not drawn, a blank
+GAP = 3  # columns between two cells
 
 
 def heading(title: str, rest: str = "") -> RenderableType:
-    """A line that begins a block: the title stands out, the rest does not."""
+    """The heading of a block: a bold title, then plain text."""
     return Text.assemble("\n", (title, "bold"), f"  {rest}" if rest else "")
 
 
 def facts(rows: Iterable[tuple[str, str]]) -> RenderableType:
-    """Names on the left, what they are on the right, wrapped in its own column."""
+    """Names on the left; values on the right, wrapped in their own column."""
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True, style="dim")
     table.add_column(overflow="fold")
@@ -34,10 +34,10 @@ def facts(rows: Iterable[tuple[str, str]]) -> RenderableType:
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, total: Sequence[str] = ()) -> RenderableType:
-    """A table whose columns are right-aligned where their name begins with `>`; `total` is a last line of its own.
+    """A table. A `>` before a column's name aligns it to the right; `total` is the last row.
 
-    A cell is broken between words, never inside one: an id that is in two parts cannot be copied or searched for. Where
-    that needs more room than there is, lines are longer than the terminal; it is printed with `crop=False`.
+    Cells break only between words, since a broken id cannot be copied or searched for. Lines may be longer than the
+    terminal; callers print with `crop=False`.
     """
     texts = tuple(tuple(" ".join(cell.split()) for cell in row) for row in rows)
     return _WholeWords(columns=tuple(columns), rows=texts, total=tuple(total))
@@ -45,9 +45,9 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, total: Seque
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _WholeWords:
-    """A table that takes its widths from its words.
+    """A table that derives its widths from its words.
 
-    It is drawn here and not by rich's Table, which takes eight times as long: twenty tables were a tenth of `plan`.
+    rich's Table takes eight times as long: twenty tables were a tenth of the time of `corral plan`.
     """
 
     columns: tuple[str, ...]
@@ -70,7 +70,7 @@ class _WholeWords:
             yield from self._drawn(self.total, widths, Style(bold=True))
 
     def _drawn(self, cells: Sequence[str], widths: Sequence[int], style: Style | None = None) -> Iterator[Segment]:
-        """The lines of one row, none with blanks at its end, which past the edge of a terminal would be empty lines."""
+        """The lines of a row, without trailing blanks: beyond the edge of a terminal they would be empty lines."""
         wrapped = [_wrapped(text, width) for text, width in zip(cells, widths, strict=True)]
         for parts in zip_longest(*wrapped, fillvalue=""):
             shown = map(_padded, parts, widths, self.columns)
@@ -80,19 +80,19 @@ class _WholeWords:
 
 
 def _at_the_bottom(cells: Sequence[list[str]]) -> list[list[str]]:
-    """The cells with as many lines as the longest has, the empty ones above."""
+    """The cells padded with empty lines above to the height of the tallest."""
     most = max(map(len, cells))
     return [[*[""] * (most - len(cell)), *cell] for cell in cells]
 
 
 def _padded(text: str, width: int, column: str) -> str:
-    """The text in its column, to the right where the column's name begins with `>`."""
+    """The text padded to the width; right-aligned if the column's name starts with `>`."""
     blanks = " " * (width - cell_len(text))
     return blanks + text if column.startswith(">") else text + blanks
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    """The text in lines that are broken between words alone."""
+    """The text wrapped between words."""
     if cell_len(text) <= width:
         return [text]
     found: list[str] = []
@@ -105,7 +105,7 @@ def _wrapped(text: str, width: int) -> list[str]:
 
 
 def fitted(columns: Sequence[Sequence[str]], available: int) -> list[int]:
-    """A width for each column of texts: what its longest text needs, or less where breaking between words helps."""
+    """A width per column: that of its longest text, or less if wrapping makes the table fit."""
     widths = [max(map(cell_len, texts)) for texts in columns]
     least = [max((cell_len(word) for text in texts for word in text.split()), default=0) for texts in columns]
     while sum(widths) > available >= sum(least):
@@ -115,18 +115,18 @@ def fitted(columns: Sequence[Sequence[str]], available: int) -> list[int]:
 
 
 def lines(texts: Iterable[str]) -> RenderableType:
-    """Sentences, one below the other, wrapped with a hanging indent."""
+    """Lines of text, wrapped, with an indent."""
     return Padding(Group(*(Text(text, overflow="fold") for text in texts)), (0, 0, 0, INDENT))
 
 
 class Footnotes:
-    """Numbers for sources, in the order in which they are first named."""
+    """Numbers for sources, in the order of their first use."""
 
     def __init__(self) -> None:
         self._texts: list[str] = []
 
     def mark(self, text: str | None) -> str:
-        """The mark of this source, `[2]`; a question mark where there is no source at all."""
+        """The mark of this source, `[2]`; `[?]` without a source."""
         if text is None:
             return "[?]"
         if text not in self._texts:
@@ -134,7 +134,7 @@ class Footnotes:
         return f"[{self._texts.index(text) + 1}]"
 
     def shown(self) -> RenderableType:
-        """All sources that were marked, with their numbers."""
+        """All marked sources with their numbers."""
         return facts((f"[{number}]", text) for number, text in enumerate(self._texts, start=1))
 
     def listed(self) -> tuple[str, ...]:

@@ -1,5 +1,5 @@
-"""What a user declares: pydantic models, their rules, and the files that they stand in.
+"""What users declare: pydantic models, validation rules, and readers of the YAML and TOML files.
 
-Everything is parsed once, here, at the edge. Whatever is wrong comes out as one SpecErrors that names every mistake;
-what gets past is right as far as it can be known without asking AWS. What follows from a spec is `plan`'s.
+Everything is parsed once, here, at the edge. One SpecErrors lists every mistake. A spec that passes is correct as far
+as can be known without calling AWS. Computing a plan from a spec belongs to `plan`.
 """

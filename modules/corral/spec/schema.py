@@ -1,4 +1,4 @@
-"""JSON Schema of the files that users write, for their editors: every field with its description and its bounds."""
+"""JSON Schema of the files that users write, for editors: every field with description and bounds."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from corral.catalog.images import image_profiles
-from corral.catalog.lustre import lustre_choices
-from corral.catalog.models import models
-from corral.catalog.project import Catalogue, shipped_catalogue
-from corral.catalog.regions import regions
-from corral.spec.base import BaseWishes
-from corral.spec.buy import BuySpec
-from corral.spec.cluster import ClusterWishes
-from corral.spec.run import CHOOSE, RunWishes
+from corral.catalog.accelerators.transformer_models import models
+from corral.catalog.aws.images import image_profiles
+from corral.catalog.aws.lustre import lustre_choices
+from corral.catalog.aws.regions import regions
+from corral.catalog.loader.project_catalog import Catalog, shipped_catalog
+from corral.spec.models.base import BaseSpecInput
+from corral.spec.models.buy import BuySpec
+from corral.spec.models.cluster import ClusterSpecInput
+from corral.spec.models.run import CHOOSE, RunSpecInput
 
 Project = Literal["corral-base", "corral-cluster"]
-_WISHES: Mapping[str, type[BaseModel]] = {"corral-base": BaseWishes, "corral-cluster": ClusterWishes}
+_INPUT_MODELS: Mapping[str, type[BaseModel]] = {"corral-base": BaseSpecInput, "corral-cluster": ClusterSpecInput}
 
 
-def json_schema(project: Project, catalogue: Catalogue | None = None) -> Mapping[str, Any]:
-    """The schema of this project's `Pulumi.<name>.yaml`. What only the rules know (zones, overlaps) is not in it.
+def json_schema(project: Project, catalog: Catalog | None = None) -> Mapping[str, Any]:
+    """Return the schema of this project's `Pulumi.<name>.yaml`. It does not cover the rules (zones, overlaps).
 
-    The instance types are those of the catalogue, else the shipped ones.
+    Instance types come from `catalog` (default: the shipped one).
     """
-    spec = _for_editors(_WISHES[project].model_json_schema(by_alias=True))
+    spec = _for_editors(_INPUT_MODELS[project].model_json_schema(by_alias=True))
     definitions = spec.pop("$defs")
-    _name_choices(definitions, catalogue or shipped_catalogue())
+    _name_choices(definitions, catalog or shipped_catalog())
     settings = {
         "aws:region": {"description": "The region to work in.", "enum": list(regions())},
         f"{project}:spec": spec,
@@ -51,8 +51,8 @@ def json_schema(project: Project, catalogue: Catalogue | None = None) -> Mapping
 
 
 def run_schema() -> Mapping[str, Any]:
-    """The schema of a run file. What only the rules know (what divides what, queues, file systems) is not in it."""
-    schema = _for_editors(RunWishes.model_json_schema(by_alias=True))
+    """Return the schema of a run file. It does not cover the rules (divisibility, queues, file systems)."""
+    schema = _for_editors(RunSpecInput.model_json_schema(by_alias=True))
     fields = schema["properties"]
     fields["model"]["enum"] = list(models())
     layout = fields["layout"]
@@ -66,17 +66,17 @@ def run_schema() -> Mapping[str, Any]:
 
 
 def buy_schema() -> Mapping[str, Any]:
-    """The schema of a file of hardware to buy. Queues, and which figures are needed, only the rules know."""
+    """Return the schema of a purchase file. It does not cover the rules (queues, required figures)."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "corral: a file of hardware to buy",
+        "title": "corral: a purchase file",
         **_for_editors(BuySpec.model_json_schema(by_alias=True)),
     }
 
 
-def _name_choices(definitions: Mapping[str, Any], catalogue: Catalogue) -> None:
-    """Writes into the definitions which names the catalogue has, where a field takes one of them."""
-    types = tuple(catalogue.instance_types)
+def _name_choices(definitions: Mapping[str, Any], catalog: Catalog) -> None:
+    """Add the catalog's names to the fields that take one of them."""
+    types = tuple(catalog.instance_types)
     profiles = [name for name, profile in image_profiles().items() if not profile.box]
     choices: Sequence[tuple[str, str, Sequence[str]]] = (
         ("HeadSpec", "instance_type", types),
@@ -90,7 +90,7 @@ def _name_choices(definitions: Mapping[str, Any], catalogue: Catalogue) -> None:
 
 
 def _for_editors(schema: Any) -> Any:
-    """The schema without titles, which editors show instead of descriptions, and without null, which we refuse."""
+    """Return the schema without titles, which editors show instead of descriptions, and without null."""
     if isinstance(schema, list):
         return [_for_editors(item) for item in schema]
     if not isinstance(schema, dict):

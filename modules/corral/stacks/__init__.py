@@ -1,1 +1,1 @@
-"""The two Pulumi programs: config -> spec -> plan -> components -> exports. Nothing is decided here."""
+"""The two Pulumi programs: config -> spec -> plan -> components -> exports. `plan` makes the decisions."""

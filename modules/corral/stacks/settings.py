@@ -1,24 +1,48 @@
-"""What both programs need before they can begin: their spec from the stack's config, the provider, the account."""
+"""The settings that both programs share: the stack's config, the provider, the account, retained resources."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pulumi
 import pulumi_aws as aws
 
+from corral.catalog.loader.suggestions import UnknownName
+from corral.model.tags import BASE_TAG, KEEP_TAG
+from corral.render.nearest_release import ReleaseError
+from corral.spec.spec_errors import SpecErrors
+from corral.stacks.admission import AdmissionError
 
-def spec_object(project: str) -> Mapping[str, Any]:
-    """The `<project>:spec` of this stack's config. Raises pulumi.RunError where there is none."""
-    spec = pulumi.Config(project).get_object("spec")
-    if not isinstance(spec, dict):
-        raise pulumi.RunError(f"Pulumi.{pulumi.get_stack()}.yaml: {project}:spec is missing - see the shipped `dev`")
-    return spec
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """Turn user errors in this block into pulumi.RunError, which Pulumi shows without a traceback."""
+    try:
+        yield
+    except (SpecErrors, UnknownName, ReleaseError, AdmissionError) as error:
+        raise pulumi.RunError(str(error)) from None
+
+
+def project_dir() -> Path:
+    """The project's directory: Pulumi runs a program in its own, `stacks/base` or `stacks/cluster`."""
+    return Path.cwd().parent.parent
+
+
+def stack_config(project: str) -> Mapping[str, Any]:
+    """Return the region and the spec from this stack's config, by full key."""
+    region, spec = pulumi.Config("aws").get("region"), pulumi.Config(project).get("spec")
+    found: dict[str, Any] = {} if region is None else {"aws:region": region}
+    if spec is not None:
+        found[f"{project}:spec"] = _value(spec)
+    return found
 
 
 def region() -> str:
-    """The region of this stack. Raises pulumi.RunError where the config names none."""
+    """The region of this stack. Raises pulumi.RunError if the config has none."""
     return pulumi.Config("aws").require("region")
 
 
@@ -32,25 +56,35 @@ def account_id(through: aws.Provider) -> str:
     return str(aws.get_caller_identity(opts=pulumi.InvokeOptions(provider=through)).account_id)
 
 
-def kept_ids(base: str, through: aws.Provider) -> Mapping[str, str]:
-    """What an earlier life of this base kept, found by its tags: `corral:keep` word to the resource's id.
+def retained_ids(base: str, through: aws.Provider) -> Mapping[str, str]:
+    """Return the ids of resources that an earlier deployment of this base retained, by keep tag.
 
-    A base whose state still holds these resources finds the same ids, which changes nothing.
-    Raises pulumi.RunError where two resources claim to be the same thing.
+    If the state still holds these resources, the ids are the same and nothing changes.
+    Raises pulumi.RunError if two resources have the same value.
     """
     found = aws.resourcegroupstaggingapi.get_resources(
         tag_filters=[
-            aws.resourcegroupstaggingapi.GetResourcesTagFilterArgs(key="corral:base", values=[base]),
-            aws.resourcegroupstaggingapi.GetResourcesTagFilterArgs(key="corral:keep", values=[]),
+            aws.resourcegroupstaggingapi.GetResourcesTagFilterArgs(key=BASE_TAG, values=[base]),
+            aws.resourcegroupstaggingapi.GetResourcesTagFilterArgs(key=KEEP_TAG, values=[]),
         ],
         opts=pulumi.InvokeOptions(provider=through),
     )
-    kept: dict[str, str] = {}
+    retained: dict[str, str] = {}
     for mapping in found.resource_tag_mapping_lists:
-        word, name = mapping.tags["corral:keep"], _id_of(mapping.resource_arn)
-        if kept.setdefault(word, name) != name:
-            raise pulumi.RunError(f"both {kept[word]} and {name} are tagged as the {word} of base {base} - untag one")
-    return kept
+        word, name = mapping.tags[KEEP_TAG], _id_of(mapping.resource_arn)
+        if retained.setdefault(word, name) != name:
+            raise pulumi.RunError(
+                f"both {retained[word]} and {name} are tagged as the {word} of base {base} - untag one"
+            )
+    return retained
+
+
+def _value(text: str) -> Any:
+    """The value of a setting: Pulumi passes objects as JSON, text unchanged, and a missing value as empty text."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text or None
 
 
 def _id_of(arn: str) -> str:

@@ -1,14 +1,14 @@
-"""What the provider's tests share: the box as the provider's own clients see it, without an engine."""
+"""Fixtures of the provider's tests: the clients of a box, without an engine."""
 
 from __future__ import annotations
 
 import pytest
 
-from corral.box.control import BoxStatus
-from corral.box.provider.cloud import Clients, Cloud
+from corral.box.client import BoxStatus
+from corral.box.provider.aws_clients import ClientCache, RegionClients
 
 
 @pytest.fixture
-def cloud(box: BoxStatus) -> Cloud:
+def cloud(box: BoxStatus) -> RegionClients:
     """An empty cloud in us-east-1."""
-    return Cloud(Clients(str(box.url)), "us-east-1")
+    return RegionClients(ClientCache(str(box.url)), "us-east-1")

@@ -1,4 +1,4 @@
-"""Driving the real Pulumi CLI against a box: a copy of a program, its own backend, and what the CLI said."""
+"""Run the real Pulumi CLI against a box: a copy of a program, its own backend, and the CLI's output."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any
 
 import boxes
 from corral.box import provider
-from corral.box.control import BoxStatus
-from corral.engine import language_host
+from corral.box.client import BoxStatus
+from corral.engine.pulumi import language_host
 
 PROGRAMS = Path(__file__).parent / "programs"
 TIMEOUT_S = 180
@@ -38,12 +38,12 @@ class Project:
     environment: Mapping[str, str]
 
     def with_settings(self, **environment: object) -> Project:
-        """The same project, run with these in its environment; what is not text goes as JSON."""
+        """The same project with these variables in its environment; other values than text as JSON."""
         given = {name: value if isinstance(value, str) else json.dumps(value) for name, value in environment.items()}
         return replace(self, environment={**self.environment, **given})
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """What a pulumi command said, and how it ended."""
+        """The output and exit code of a pulumi command."""
         return subprocess.run(
             ["pulumi", *arguments, "--non-interactive", "--color=never"],
             cwd=self.folder,
@@ -55,17 +55,17 @@ class Project:
         )
 
     def succeed(self, *arguments: str) -> str:
-        """What a pulumi command said; it has to succeed."""
+        """The output of a pulumi command, which must succeed."""
         done = self.run(*arguments)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
     def up(self, **settings: object) -> str:
-        """What `pulumi up` said, after it looked at what there is."""
+        """The output of `pulumi up --refresh`."""
         return self.with_settings(WIDE=settings).succeed("up", "--yes", "--skip-preview", "--refresh", "--diff")
 
     def preview(self, **settings: object) -> str:
-        """What `pulumi preview` said, after it looked at what there is."""
+        """The output of `pulumi preview --refresh`."""
         return self.with_settings(WIDE=settings).succeed("preview", "--refresh", "--diff")
 
     def planned(self, **settings: object) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The real engine and the unmodified SDK against the stand-in: one wide program, its changes, and its end."""
+"""The real engine and the unmodified SDK against the stand-in: one program, its changes, and its destruction."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import pytest
 from driving import Project, project
 
 import boxes
-from corral.box import control
-from corral.box.control import BoxStatus
-from corral.engine import file_backend
+from boxes import inventory
+from corral.box.client import BoxStatus
+from corral.engine.backend import file_backend
 
-pytestmark = pytest.mark.pulumi
+pytestmark = [pytest.mark.pulumi, pytest.mark.long]
 
 
 CHANGES = {
@@ -50,15 +50,15 @@ def wide(wide_box: BoxStatus, tmp_path_factory: pytest.TempPathFactory) -> Proje
 
 @pytest.fixture
 def ec2(wide_box: BoxStatus) -> Any:
-    """EC2 in the box, for what somebody does behind Pulumi's back."""
+    """EC2 in the box, for changes outside of Pulumi."""
     return boxes.client(wide_box, "ec2")
 
 
-def test_after_up_nothing_is_left_to_do(wide: Project) -> None:
+def test_after_up_a_preview_shows_no_changes(wide: Project) -> None:
     assert wide.planned() == {}
 
 
-def test_changes_in_place_keep_every_id_and_leave_nothing_to_do(wide: Project) -> None:
+def test_updates_keep_every_id(wide: Project) -> None:
     before = {name: one.get("id") for name, one in wide.states().items()}
     wide.up(**CHANGES)
     assert (wide.planned(**CHANGES), {name: one.get("id") for name, one in wide.states().items()}) == ({}, before)
@@ -70,7 +70,7 @@ def test_the_new_version_of_a_template_is_its_default(ec2: Any, wide: Project) -
     assert versions == {2}
 
 
-def test_default_tags_reach_what_the_program_does_not_tag(ec2: Any, wide: Project) -> None:
+def test_default_tags_apply_to_untagged_resources(ec2: Any, wide: Project) -> None:
     tables = ec2.describe_route_tables(Filters=[{"Name": "tag:corral:env", "Values": ["prod"]}])["RouteTables"]
     assert len(tables) == 1
 
@@ -85,15 +85,15 @@ def test_a_replaced_head_takes_its_address_and_volume_over(ec2: Any, wide: Proje
     assert {name: before[name] for name in KEPT_BY_HEAD} == {name: after[name] for name in KEPT_BY_HEAD}
 
 
-def test_what_somebody_changed_is_shown_and_put_right(ec2: Any, wide: Project) -> None:
+def test_drift_is_shown_and_corrected(ec2: Any, wide: Project) -> None:
     vpc, lost = wide.outputs()["vpc"], wide.outputs()["head"]
     ec2.create_tags(Resources=[vpc], Tags=[{"Key": "Name", "Value": "mine"}])
     ec2.terminate_instances(InstanceIds=[lost])
     ec2.get_waiter("instance_terminated").wait(InstanceIds=[lost], WaiterConfig={"Delay": 1})
-    said = wide.preview(**CHANGES)
+    message = wide.preview(**CHANGES)
     wide.up(**CHANGES)
     tags = {tag["Key"]: tag["Value"] for tag in ec2.describe_vpcs(VpcIds=[vpc])["Vpcs"][0]["Tags"]}
-    assert ('~ Name: "mine" => "other"' in said, "+ aws:ec2/instance:Instance: (create)" in said) == (True, True)
+    assert ('~ Name: "mine" => "other"' in message, "+ aws:ec2/instance:Instance: (create)" in message) == (True, True)
     assert (tags["Name"], wide.outputs()["head"] != lost) == ("other", True)
 
 
@@ -101,7 +101,7 @@ def test_a_secret_value_is_not_in_the_state(wide: Project) -> None:
     assert "s3cret" not in wide.succeed("stack", "export")
 
 
-def test_what_exists_is_imported_without_a_change(wide_box: BoxStatus, tmp_path: Path, ec2: Any) -> None:
+def test_existing_objects_are_imported_without_a_change(wide_box: BoxStatus, tmp_path: Path, ec2: Any) -> None:
     vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
     ec2.create_tags(Resources=[vpc], Tags=[{"Key": "Name", "Value": "old"}])
     boxes.client(wide_box, "s3").create_bucket(Bucket="kept-data")
@@ -120,33 +120,38 @@ def test_what_exists_is_imported_without_a_change(wide_box: BoxStatus, tmp_path:
 @pytest.mark.parametrize(
     ("what", "expected"),
     [
-        ("type", "the box's stand-in for the aws provider has no resource type aws:sqs/queue:Queue"),
-        ("argument", "the box's stand-in for the aws provider does not know the argument ipv6NetmaskLength"),
+        ("type", "the box's stand-in for the aws provider does not support the resource type aws:sqs/queue:Queue"),
+        ("argument", "the box's stand-in for the aws provider does not support the argument ipv6NetmaskLength"),
     ],
 )
-def test_what_is_not_known_is_refused_by_name(wide_box: BoxStatus, tmp_path: Path, what: str, expected: str) -> None:
-    said = project("refused", tmp_path, wide_box).with_settings(WHAT=what).run("preview")
-    shown = said.stdout + said.stderr
-    assert (said.returncode != 0, expected in shown, "Traceback" in shown) == (True, True, False), shown
+def test_unsupported_types_and_arguments_are_refused_by_name(
+    wide_box: BoxStatus, tmp_path: Path, what: str, expected: str
+) -> None:
+    message = project("refused", tmp_path, wide_box).with_settings(WHAT=what).run("preview")
+    shown = message.stdout + message.stderr
+    assert (message.returncode != 0, expected in shown, "Traceback" in shown) == (True, True, False), shown
 
 
 def test_a_failing_program_shows_its_own_lines_only(wide_box: BoxStatus, tmp_path: Path) -> None:
-    said = project("refused", tmp_path, wide_box).with_settings(WHAT="program").run("preview")
-    shown = said.stdout + said.stderr
+    message = project("refused", tmp_path, wide_box).with_settings(WHAT="program").run("preview")
+    shown = message.stdout + message.stderr
     assert ("ValueError: wrong on purpose" in shown, "language_host" in shown, "runpy" in shown) == (True, False, False)
 
 
-def test_without_a_box_a_command_says_so_and_forgets_nothing(wide: Project) -> None:
+def test_without_a_box_a_command_fails_and_keeps_the_state(wide: Project) -> None:
     before = wide.states().keys()
-    said = wide.with_settings(AWS_ENDPOINT_URL=NOBODY).run("refresh", "--yes", "--skip-preview")
-    shown = said.stdout + said.stderr
-    assert (said.returncode != 0, f"the box at {NOBODY} does not answer - corral box start" in shown) == (True, True)
+    message = wide.with_settings(AWS_ENDPOINT_URL=NOBODY).run("refresh", "--yes", "--skip-preview")
+    shown = message.stdout + message.stderr
+    assert (
+        message.returncode != 0,
+        f"the box at {NOBODY} does not answer - start it with `corral box start`" in shown,
+    ) == (True, True)
     assert wide.states().keys() == before
 
 
-def test_without_an_endpoint_nothing_is_tried(wide: Project) -> None:
-    said = wide.with_settings(AWS_ENDPOINT_URL="").run("preview")
-    assert "AWS_ENDPOINT_URL is not set: this provider talks to a box only" in said.stdout + said.stderr
+def test_without_an_endpoint_no_call_is_made(wide: Project) -> None:
+    message = wide.with_settings(AWS_ENDPOINT_URL="").run("preview")
+    assert "AWS_ENDPOINT_URL is not set; this provider calls only a box" in message.stdout + message.stderr
 
 
 def test_after_a_killed_engine_no_process_writes_and_the_next_up_is_clean(wide: Project) -> None:
@@ -157,15 +162,17 @@ def test_after_a_killed_engine_no_process_writes_and_the_next_up_is_clean(wide: 
         next(line for line in process.stdout if "updating (" in line)
         process.kill()
         process.stdout.read()  # returns when the last process that could still write has ended
-    file_backend.mend(wide.environment["PULUMI_BACKEND_URL"])  # a kill may tear the small file beside a state
+    file_backend.remove_torn_files(
+        wide.environment["PULUMI_BACKEND_URL"]
+    )  # a kill may tear the small file beside a state
     wide.succeed("cancel", "--yes")
     wide.up(**CHANGES)
     assert wide.planned(**CHANGES) == {}
 
 
-def test_after_destroy_nothing_is_left(wide: Project, wide_box: BoxStatus) -> None:
+def test_after_destroy_the_inventory_is_empty(wide: Project, wide_box: BoxStatus) -> None:
     wide.succeed("destroy", "--yes", "--skip-preview")
-    left = [id for ids in control.inventory(wide_box.dir).values() for id in ids]
+    left = [id for ids in inventory(wide_box.dir).values() for id in ids]
     assert [id for id in left if "scheduled for deletion" not in id] == []
 
 

@@ -1,4 +1,4 @@
-"""What makes a new resource, what AWS decides and what holds by default: the tables against terraform-provider-aws.
+"""Replacing properties, computed properties and defaults: the tables compared with terraform-provider-aws.
 
 Read off the provider's source by hand: its schemas are Go. `SCHEMAS` names the file of each type below
 `internal/service` and has what that file says, in Pulumi's names, of the arguments that the stand-in knows. Left out:
@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from corral.box.provider import lifecycle
-from corral.box.provider.lifecycle import Settings
+from corral.box.provider.configuration import ProviderSettings
+from corral.box.provider.property_schema import Prop
 from corral.box.provider.resource import Resource
-from corral.box.provider.shapes import Prop
 from corral.box.provider.tables import RESOURCES
 
-SETTINGS = Settings(region="us-east-1")
+SETTINGS = ProviderSettings(region="us-east-1")
 COMMON = ("tags", "tagsAll", "region")
 METADATA = "metadataOptions.httpTokens metadataOptions.httpPutResponseHopLimit metadataOptions.instanceMetadataTags"
 EBS = "iops throughput volumeSize volumeType"
@@ -301,13 +301,17 @@ def test_every_type_is_compared() -> None:
 
 
 @pytest.mark.parametrize("token", sorted(SCHEMAS))
-def test_what_makes_a_new_resource_is_what_the_provider_says(token: str) -> None:
+def test_properties_that_replace_match_the_provider(token: str) -> None:
     here = {path for path, prop in own(RESOURCES[token]).items() if prop.replaces}
     assert differing(token, here, SCHEMAS[token].replaces, "replaces") == []
 
 
+def test_a_record_of_another_type_is_a_new_record() -> None:
+    assert RESOURCES["aws:route53/record:Record"].inputs["type"].replaces
+
+
 @pytest.mark.parametrize("token", sorted(SCHEMAS))
-def test_what_aws_decides_is_what_the_provider_says(token: str) -> None:
+def test_computed_properties_match_the_provider(token: str) -> None:
     here = {path for path, prop in own(RESOURCES[token]).items() if prop.computed}
     assert differing(token, here, SCHEMAS[token].computed, "is computed") == []
 
@@ -337,7 +341,7 @@ def provisioned(iops: int) -> dict[str, Any]:
 
 
 def changes(token: str, old: dict[str, Any], new: dict[str, Any]) -> dict[str, bool]:
-    """The paths that differ, and whether that makes a new resource."""
+    """The paths that differ, and whether that replaces the resource."""
     region = {"region": SETTINGS.region}
     return {one.path: one.replaces for one in lifecycle.diff(RESOURCES[token], SETTINGS, {**region, **old}, new)}
 
@@ -355,7 +359,7 @@ def changes(token: str, old: dict[str, Any], new: dict[str, Any]) -> dict[str, b
         (PARAMETER, {}, {"tier": "Advanced"}, {"tier": "Standard"}),
     ],
 )
-def test_a_change_makes_a_new_resource(
+def test_a_change_replaces_the_resource(
     token: str, common: dict[str, Any], old: dict[str, Any], new: dict[str, Any]
 ) -> None:
     assert changes(token, {**common, **old}, {**common, **new}) == dict.fromkeys(new, True)
@@ -377,23 +381,21 @@ def test_a_change_makes_a_new_resource(
         ("aws:ebs/volume:Volume", {}, {"size": 20}, {"size": 40}),
     ],
 )
-def test_a_change_is_made_in_place(
-    token: str, common: dict[str, Any], old: dict[str, Any], new: dict[str, Any]
-) -> None:
+def test_a_change_is_an_update(token: str, common: dict[str, Any], old: dict[str, Any], new: dict[str, Any]) -> None:
     assert changes(token, {**common, **old}, {**common, **new}) == dict.fromkeys(new, False)
 
 
-def test_a_rule_with_a_source_of_another_kind_is_a_new_rule() -> None:
+def test_a_source_of_another_kind_replaces_the_rule() -> None:
     old = {"ipProtocol": "-1", "cidrIpv4": "10.0.0.0/16"}
     new = {"ipProtocol": "-1", "referencedSecurityGroupId": "sg-1"}
     assert changes(RULE, old, new) == {"cidrIpv4": True, "referencedSecurityGroupId": True}
 
 
-def test_fewer_provisioned_metadata_operations_make_a_new_file_system() -> None:
+def test_fewer_metadata_iops_replace_the_file_system() -> None:
     old, new = ({**LASTING, **provisioned(iops)} for iops in (6000, 1500))
     assert changes(LUSTRE, old, new) == {"metadataConfiguration.iops": True}
 
 
-def test_more_provisioned_metadata_operations_are_given_in_place() -> None:
+def test_more_metadata_iops_are_an_update() -> None:
     old, new = ({**LASTING, **provisioned(iops)} for iops in (1500, 6000))
     assert changes(LUSTRE, old, new) == {"metadataConfiguration.iops": False}

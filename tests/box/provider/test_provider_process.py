@@ -1,4 +1,4 @@
-"""The provider as a process: what it prints, and how it ends."""
+"""The provider as a process: its output and its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables against the SDK's own generated classes: names, kinds and what is required; and against each other."""
+"""The tables compared with the SDK's generated classes: names, kinds and required properties."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ import pulumi
 import pytest
 from pulumi._types import input_type_py_to_pulumi_names
 
+from corral.box.provider.property_schema import Prop, PropertyKind
 from corral.box.provider.resource import Resource
-from corral.box.provider.shapes import Kind, Prop
 from corral.box.provider.tables import RESOURCES
 
 # What a program writes for a kind, as the SDK's annotations have it.
-SPELLINGS: Mapping[Kind, object] = {
-    Kind.TEXT: str,
-    Kind.SWITCH: str,
-    Kind.DOCUMENT: str,
-    Kind.WHOLE: int,
-    Kind.NUMBER: float,
-    Kind.FLAG: bool,
-    Kind.ASSET: pulumi.Asset,
-    Kind.LIST: Sequence,
-    Kind.SET: Sequence,
-    Kind.MAP: Mapping,
-    Kind.BLOCK: "class",
+SPELLINGS: Mapping[PropertyKind, object] = {
+    PropertyKind.TEXT: str,
+    PropertyKind.SWITCH: str,
+    PropertyKind.DOCUMENT: str,
+    PropertyKind.INTEGER: int,
+    PropertyKind.NUMBER: float,
+    PropertyKind.BOOLEAN: bool,
+    PropertyKind.ASSET: pulumi.Asset,
+    PropertyKind.LIST: Sequence,
+    PropertyKind.SET: Sequence,
+    PropertyKind.MAP: Mapping,
+    PropertyKind.BLOCK: "class",
 }
 # Stricter than the SDK: what these would do without the argument, no stack wants.
 STRICTER = {
@@ -92,7 +92,7 @@ def _spelled(annotation: Any) -> Any:
     return annotation
 
 
-def _compared(path: str, props: Mapping[str, Prop], cls: type, room: str) -> Iterator[str]:
+def _compared(path: str, props: Mapping[str, Prop], cls: type, module: str) -> Iterator[str]:
     """One line for each disagreement of a table with the SDK."""
     pulumi_names = input_type_py_to_pulumi_names(cls)
     parameters = inspect.signature(cls.__init__).parameters
@@ -104,22 +104,22 @@ def _compared(path: str, props: Mapping[str, Prop], cls: type, room: str) -> Ite
             continue
         if prop.required and known[name].default is not inspect.Parameter.empty and where not in STRICTER:
             yield f"{where} is optional in the SDK"
-        yield from _kind_compared(where, prop, known[name].annotation, room)
+        yield from _kind_compared(where, prop, known[name].annotation, module)
     for name, one in known.items():
         if one.default is inspect.Parameter.empty and not (name in props and props[name].required):
             yield f"{path}.{name} is required in the SDK"
 
 
-def _kind_compared(path: str, prop: Prop, annotation: Any, room: str) -> Iterator[str]:
+def _kind_compared(path: str, prop: Prop, annotation: Any, module: str) -> Iterator[str]:
     spelled = _spelled(annotation)
     expected = SPELLINGS[prop.kind]
-    if prop.kind is Kind.BLOCK:
+    if prop.kind is PropertyKind.BLOCK:
         if not isinstance(spelled, str):
             yield f"{path} is {spelled} in the SDK"
             return
-        yield from _compared(path, prop.fields, getattr(importlib.import_module(room), spelled), room)
-    elif prop.kind in {Kind.LIST, Kind.SET} and prop.item and typing.get_origin(spelled) is Sequence:
-        yield from _kind_compared(f"{path}[]", prop.item, typing.get_args(spelled)[0], room)
+        yield from _compared(path, prop.fields, getattr(importlib.import_module(module), spelled), module)
+    elif prop.kind in {PropertyKind.LIST, PropertyKind.SET} and prop.item and typing.get_origin(spelled) is Sequence:
+        yield from _kind_compared(f"{path}[]", prop.item, typing.get_args(spelled)[0], module)
     elif (typing.get_origin(spelled) or spelled) is not expected:
         yield f"{path} is {spelled} in the SDK and {prop.kind} here"
 
@@ -129,8 +129,8 @@ def test_the_table_of_a_type_agrees_with_the_sdk(token: str) -> None:
     resource = RESOURCES[token]
     cls = _arguments(resource)
     props = {name: prop for name, prop in resource.inputs.items() if name != "tagsAll"}
-    room = f"pulumi_aws.{token.removeprefix('aws:').partition('/')[0]}._inputs"
-    assert list(_compared(token, props, cls, room)) == []
+    module = f"pulumi_aws.{token.removeprefix('aws:').partition('/')[0]}._inputs"
+    assert list(_compared(token, props, cls, module)) == []
 
 
 @pytest.mark.parametrize("token", sorted(RESOURCES))
@@ -139,13 +139,13 @@ def test_the_outputs_of_a_type_are_outputs_in_the_sdk(token: str) -> None:
 
 
 @pytest.mark.parametrize("token", sorted(RESOURCES))
-def test_a_type_is_taggable_exactly_where_the_sdk_says_so(token: str) -> None:
+def test_a_type_is_taggable_exactly_where_it_is_in_the_sdk(token: str) -> None:
     resource = RESOURCES[token]
     assert (resource.retag is not None) == ("tagsAll" in _output_names(resource))
 
 
 @pytest.mark.parametrize("token", sorted(RESOURCES))
-def test_a_type_has_a_region_exactly_where_the_sdk_says_so(token: str) -> None:
+def test_a_type_has_a_region_exactly_where_it_has_one_in_the_sdk(token: str) -> None:
     resource = RESOURCES[token]
     assert resource.is_global == ("region" not in _output_names(resource))
 

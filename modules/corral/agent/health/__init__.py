@@ -1,6 +1,6 @@
-"""Whether a machine is fit for jobs: parsers of what tools print, a judge, and the thin programs around them.
+"""Check whether a machine is fit for jobs: query its tools, parse their output, evaluate it, drain a sick node.
 
-    tools --readings--> text --gpus, nvlink, xids, dcgm, system--> records --judge--> findings --check--> reason
+    tools --probes--> text --gpus, nvlink, xids, dcgm, system--> records --evaluate--> findings --check--> reason
 
-Everything but `readings` and `check` is pure.
+Everything but `probes` and `check` is pure.
 """

@@ -1,8 +1,8 @@
 """The results of `dcgmi diag -j`: which tests failed, on which GPU.
 
 Up to DCGM 3 the document is {"DCGM GPU Diagnostic": {"test_categories": [{"category", "tests": [{"name", "results":
-[{"gpu_ids" or "gpu_id", "status", "warnings"}]}]}]}}; DCGM 4 calls it "DCGM Diagnostic", and a result has an
-"entity_id". So tests are found by what they look like. Source: NVIDIA/DCGM, nvvs/include/NvvsCommon.h and
+[{"gpu_ids" or "gpu_id", "status", "warnings"}]}]}]}}; DCGM 4 names it "DCGM Diagnostic", and a result has an
+"entity_id". So tests are recognised by their shape. Source: NVIDIA/DCGM, nvvs/include/NvvsCommon.h and
 nvvs/src/tests/JsonResultTests.cpp; DCGM changelog, "Deprecations and Breaking Changes".
 """
 
@@ -11,23 +11,23 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from corral.agent.health.findings import Finding, Kind, sick
+from corral.agent.health.findings import FindingKind, HealthFinding, sick
 
 _FAILED = frozenset({"fail", "failed"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failed:
-    """A test that failed. `gpus`: as DCGM numbers them, empty where it does not say. `why`: its first warning."""
+class FailedTest:
+    """A failed test. `gpus`: by DCGM's numbers, empty if unknown. `why`: its first warning."""
 
     test: str
     gpus: str
     why: str
 
 
-def read_diagnostic(text: str) -> tuple[Failed, ...]:
-    """The failed tests, in their order. Raises ValueError for a text that holds no results."""
-    start = text.find("{")  # a line of warning can come first
+def read_diagnostic(text: str) -> tuple[FailedTest, ...]:
+    """The failed tests, in their order. Raises ValueError for a text without results."""
+    start = text.find("{")  # a warning line may precede the JSON
     if start < 0:
         raise ValueError(f"no results in {text.strip()[:80]!r}")
     document, _ = json.JSONDecoder().raw_decode(text[start:])
@@ -37,12 +37,12 @@ def read_diagnostic(text: str) -> tuple[Failed, ...]:
     return tuple(failed for test in tests for failed in _failed(test))
 
 
-def judge_diagnostic(failed: Iterable[Failed]) -> Iterator[Finding]:
-    """What the failed tests mean: a machine that does not pass is not for jobs."""
+def evaluate_diagnostic(failed: Iterable[FailedTest]) -> Iterator[HealthFinding]:
+    """The findings of failed tests: a machine that fails one is sick."""
     for one in failed:
         where = f"GPU {one.gpus}: " if one.gpus else ""
         why = f" ({one.why})" if one.why else ""
-        yield sick(Kind.DCGM, f"{where}DCGM's test {one.test} failed{why}: replace the machine")
+        yield sick(FindingKind.DCGM, f"{where}DCGM's test {one.test} failed{why}: replace the machine")
 
 
 def _tests(part: Any) -> Iterator[Mapping[str, Any]]:
@@ -57,11 +57,11 @@ def _tests(part: Any) -> Iterator[Mapping[str, Any]]:
             yield from _tests(inner)
 
 
-def _failed(test: Mapping[str, Any]) -> Iterator[Failed]:
+def _failed(test: Mapping[str, Any]) -> Iterator[FailedTest]:
     for result in test["results"]:
         if str(result.get("status", "")).lower() in _FAILED:
             gpus = next((str(result[key]) for key in ("gpu_ids", "gpu_id", "entity_id") if key in result), "")
-            yield Failed(test=str(test["name"]), gpus=gpus, why=_why(result.get("warnings")))
+            yield FailedTest(test=str(test["name"]), gpus=gpus, why=_why(result.get("warnings")))
 
 
 def _why(warnings: Any) -> str:

@@ -1,11 +1,11 @@
-"""What a check can find: one frozen record, whatever found it."""
+"""The findings of health checks, as one frozen record."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Kind(StrEnum):
-    """What is wrong; the values are shown, and stand in docs/health.md."""
+class FindingKind(StrEnum):
+    """What is wrong; docs/health.md lists the values."""
 
     GPU_MISSING = "gpu-missing"
     GPU_ECC = "gpu-ecc"
@@ -23,31 +23,31 @@ class Kind(StrEnum):
 
 
 class Severity(StrEnum):
-    """SICK: no job may run there, and another machine would not have it. NOTE: worth a line in the log."""
+    """SICK: no job may run on the machine, and a new one fixes it. WARNING: logged only."""
 
     SICK = "sick"
-    NOTE = "note"
+    WARNING = "warning"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """One thing that is not as it should be. `text`: what is wrong, and what to do, in one sentence."""
+class HealthFinding:
+    """One problem. `text`: what is wrong and what to do, in one sentence."""
 
-    kind: Kind
+    kind: FindingKind
     severity: Severity
     text: str
 
     @property
     def is_sick(self) -> bool:
-        """Whether no job may run there."""
+        """True if no job may run on the machine."""
         return self.severity is Severity.SICK
 
 
-def sick(kind: Kind, text: str) -> Finding:
-    """A finding that no job may run with."""
-    return Finding(kind=kind, severity=Severity.SICK, text=text)
+def sick(kind: FindingKind, text: str) -> HealthFinding:
+    """Return a finding that bars jobs from the machine."""
+    return HealthFinding(kind=kind, severity=Severity.SICK, text=text)
 
 
-def note(kind: Kind, text: str) -> Finding:
-    """A finding that is only told."""
-    return Finding(kind=kind, severity=Severity.NOTE, text=text)
+def warning(kind: FindingKind, text: str) -> HealthFinding:
+    """Return a finding that is only logged."""
+    return HealthFinding(kind=kind, severity=Severity.WARNING, text=text)

@@ -1,4 +1,4 @@
-"""GPUs as nvidia-smi lists them: how many there are, their memory errors, remapped rows and temperature.
+"""GPUs as nvidia-smi lists them: their number, memory errors, remapped rows and temperature.
 
 Source: `nvidia-smi --help-query-gpu`, `nvidia-smi --help-query-remapped-rows`; NVIDIA GPU Memory Error Management.
 """
@@ -7,9 +7,9 @@ import csv
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from corral.agent.health.findings import Finding, Kind, sick
+from corral.agent.health.findings import FindingKind, HealthFinding, sick
 
-# `clocks_throttle_reasons` is the name that drivers of all years know; newer ones call it clocks_event_reasons, too.
+# All drivers know the name `clocks_throttle_reasons`; newer ones also know clocks_event_reasons.
 QUERY = (
     "index",
     "pci.bus_id",
@@ -22,7 +22,7 @@ ROWS_QUERY = ("gpu_bus_id", "remapped_rows.pending", "remapped_rows.failure")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
-    """A GPU that answers. `uncorrected`: memory errors since the driver was loaded; None where ECC is off."""
+    """A GPU that nvidia-smi lists. `uncorrected`: memory errors since the driver was loaded; None if ECC is off."""
 
     index: int
     bus_id: str
@@ -32,7 +32,7 @@ class Gpu:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
+class RemappedRows:
     """The remapped rows of one GPU's memory."""
 
     bus_id: str
@@ -41,7 +41,7 @@ class Rows:
 
 
 def read_gpus(text: str) -> tuple[Gpu, ...]:
-    """The GPUs of `nvidia-smi --query-gpu=... --format=csv`. Raises ValueError for another text."""
+    """The GPUs of `nvidia-smi --query-gpu=... --format=csv`. Raises ValueError for any other text."""
     return tuple(
         Gpu(
             index=int(row["index"]),
@@ -54,10 +54,10 @@ def read_gpus(text: str) -> tuple[Gpu, ...]:
     )
 
 
-def read_rows(text: str) -> tuple[Rows, ...]:
-    """What `nvidia-smi --query-remapped-rows=... --format=csv` says. Raises ValueError for another text."""
+def read_remapped_rows(text: str) -> tuple[RemappedRows, ...]:
+    """The rows of `nvidia-smi --query-remapped-rows=... --format=csv`. Raises ValueError for any other text."""
     return tuple(
-        Rows(
+        RemappedRows(
             bus_id=short_bus_id(row["gpu_bus_id"]),
             pending=row["remapped_rows.pending"] == "Yes",
             failed=row["remapped_rows.failure"] == "Yes",
@@ -66,37 +66,39 @@ def read_rows(text: str) -> tuple[Rows, ...]:
     )
 
 
-def judge_gpus(wanted: int, gpus: Iterable[Gpu]) -> Iterator[Finding]:
-    """What is wrong with the GPUs of a node that must have so many."""
+def evaluate_gpus(wanted: int, gpus: Iterable[Gpu]) -> Iterator[HealthFinding]:
+    """The findings for the GPUs of a node that must have this many."""
     listed = tuple(gpus)
     if len(listed) < wanted:
-        yield sick(Kind.GPU_MISSING, f"{len(listed)} of {wanted} GPUs answer: replace the machine")
+        yield sick(FindingKind.GPU_MISSING, f"{len(listed)} of {wanted} GPUs answer: replace the machine")
     for gpu in listed:
         if gpu.uncorrected:
             errors = f"{gpu.uncorrected} uncorrected memory errors since the driver was loaded"
-            yield sick(Kind.GPU_ECC, f"GPU {gpu.index}: {errors}: replace the machine")
+            yield sick(FindingKind.GPU_ECC, f"GPU {gpu.index}: {errors}: replace the machine")
         if gpu.slowed_by_heat:
             heat = f" at {gpu.temperature_c} C" if gpu.temperature_c is not None else ""
-            yield sick(Kind.GPU_HOT, f"GPU {gpu.index}: slowed down by its own heat{heat}: replace the machine")
+            yield sick(FindingKind.GPU_HOT, f"GPU {gpu.index}: slowed down by heat{heat}: replace the machine")
 
 
-def judge_rows(rows: Iterable[Rows], names: Mapping[str, str]) -> Iterator[Finding]:
-    """What remapped rows say. A pending remapping waits for a reset; errors that it belongs to are judged apart."""
+def evaluate_rows(rows: Iterable[RemappedRows], names: Mapping[str, str]) -> Iterator[HealthFinding]:
+    """The findings for remapped rows. A pending remapping waits for a reset; memory errors are separate findings."""
     for row in rows:
         name = names.get(row.bus_id, f"GPU at {row.bus_id}")
         if row.failed:
-            yield sick(Kind.GPU_ROWS, f"{name}: a bad row of its memory could not be remapped: replace the machine")
+            yield sick(
+                FindingKind.GPU_ROWS, f"{name}: a bad row of its memory could not be remapped: replace the machine"
+            )
         elif row.pending:
-            yield sick(Kind.GPU_ROWS, f"{name}: a bad row of its memory waits for a reset: replace the machine")
+            yield sick(FindingKind.GPU_ROWS, f"{name}: a bad row of its memory waits for a reset: replace the machine")
 
 
 def names_by_bus(gpus: Iterable[Gpu]) -> Mapping[str, str]:
-    """`GPU 3` by its place on the bus."""
+    """Names such as `GPU 3` by bus id."""
     return {gpu.bus_id: f"GPU {gpu.index}" for gpu in gpus}
 
 
 def short_bus_id(text: str) -> str:
-    """`00000000:A1:00.0` of nvidia-smi and `0000:a1:00` of the kernel's log as the same word, `a1:00`."""
+    """`a1:00` for nvidia-smi's `00000000:A1:00.0` and for the kernel log's `0000:a1:00`."""
     return ":".join(text.lower().partition(".")[0].split(":")[-2:])
 
 
@@ -110,5 +112,5 @@ def _table(text: str, columns: Iterable[str]) -> Iterator[Mapping[str, str]]:
 
 
 def _number(text: str) -> int | None:
-    """A count; nvidia-smi writes [N/A] or N/A where there is none."""
+    """A count, or None for nvidia-smi's [N/A] or N/A."""
     return int(text) if text.isdigit() else None

@@ -1,4 +1,4 @@
-"""What is no GPU: Neuron devices, EFA interfaces, disks, mounts and the clock, as the system and its tools say.
+"""Parse and evaluate everything but GPUs: Neuron devices, EFA interfaces, disks, mounts and the clock.
 
 Sources: AWS Neuron documentation, "Neuron LS User Guide"; proc(5), mounts; chronyc(1), tracking; sysfs's classes
 infiniband (where the EFA driver puts its devices) and block.
@@ -8,9 +8,11 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 
-from corral.agent.health.findings import Finding, Kind, note, sick
+from corral.agent.health.findings import FindingKind, HealthFinding, sick, warning
 
-CLOCK_OFF_S = 5.0  # signed requests and munge bear minutes; a clock that EC2's own time source keeps is off by far less
+CLOCK_OFF_S = (
+    5.0  # signed requests and munge tolerate minutes; a clock synchronised with EC2's time source is far more exact
+)
 _DOWN = "1: DOWN"
 _EPHEMERAL = "Amazon EC2 NVMe Instance Storage"
 _OFFSET = re.compile(r"System time\s*: ([0-9.]+) seconds (slow|fast) of NTP time")
@@ -19,7 +21,7 @@ _ESCAPED = re.compile(r"\\([0-7]{3})")
 
 
 def read_neuron(text: str) -> int:
-    """How many devices `neuron-ls --json-output` lists. Raises ValueError for another text."""
+    """How many devices `neuron-ls --json-output` lists. Raises ValueError for any other text."""
     document = json.loads(text)
     lists = (
         document.values() if isinstance(document, dict) else (document,)
@@ -31,62 +33,64 @@ def read_neuron(text: str) -> int:
 
 
 def read_efa(text: str) -> tuple[str, ...]:
-    """The devices that are up, of lines `NAME STATE` of sysfs's class infiniband."""
+    """The devices that are up, from lines `NAME STATE` of sysfs's class infiniband."""
     lines = (line.partition(" ") for line in text.splitlines() if line.strip())
     return tuple(name for name, _, state in lines if state.strip() != _DOWN)
 
 
 def read_disks(text: str) -> tuple[str, ...]:
-    """The instance's own NVMe disks, of lines `NAME MODEL` of sysfs's class block."""
+    """The instance store disks, from lines `NAME MODEL` of sysfs's class block."""
     lines = (line.partition(" ") for line in text.splitlines())
     return tuple(name for name, _, model in lines if model.strip() == _EPHEMERAL)
 
 
 def read_mounts(text: str) -> frozenset[str]:
-    """Where something is mounted, by /proc/mounts."""
+    """The mount points in /proc/mounts."""
     words = (line.split() for line in text.splitlines())
     return frozenset(_ESCAPED.sub(lambda code: chr(int(code[1], 8)), found[1]) for found in words if len(found) > 1)
 
 
 def read_clock(text: str) -> float | None:
-    """How many seconds the clock is fast, by `chronyc tracking`; None where it is not synchronised yet."""
+    """How many seconds the clock is fast, by `chronyc tracking`; None if it is not synchronised yet."""
     found = _OFFSET.search(text)
     if found is None or _UNSYNCHRONISED.search(text):
         return None
     return float(found[1]) * (1 if found[2] == "fast" else -1)
 
 
-def judge_neuron(wanted: int, found: int) -> Iterator[Finding]:
-    """What is wrong with a number of Neuron devices."""
+def evaluate_neuron(wanted: int, found: int) -> Iterator[HealthFinding]:
+    """The finding for missing Neuron devices."""
     if found < wanted:
-        yield sick(Kind.NEURON_MISSING, f"{found} of {wanted} Neuron devices answer: replace the machine")
+        yield sick(FindingKind.NEURON_MISSING, f"{found} of {wanted} Neuron devices answer: replace the machine")
 
 
-def judge_efa(wanted: int, found: Iterable[str]) -> Iterator[Finding]:
-    """What is wrong with the EFA interfaces of a node that must have so many."""
+def evaluate_efa(wanted: int, found: Iterable[str]) -> Iterator[HealthFinding]:
+    """The finding for missing EFA interfaces."""
     up = tuple(found)
     if len(up) < wanted:
-        yield sick(Kind.EFA_MISSING, f"{len(up)} of {wanted} EFA interfaces are there: replace the machine")
+        yield sick(FindingKind.EFA_MISSING, f"{len(up)} of {wanted} EFA interfaces are up: replace the machine")
 
 
-def judge_disks(wanted: int, found: Iterable[str]) -> Iterator[Finding]:
-    """What is wrong with the own disks of a node that must have so many."""
-    there = tuple(found)
-    if len(there) < wanted:
-        yield sick(Kind.DISK_MISSING, f"{len(there)} of {wanted} NVMe disks are there: replace the machine")
+def evaluate_disks(wanted: int, found: Iterable[str]) -> Iterator[HealthFinding]:
+    """The finding for missing instance store disks."""
+    disks = tuple(found)
+    if len(disks) < wanted:
+        yield sick(FindingKind.DISK_MISSING, f"{len(disks)} of {wanted} NVMe disks exist: replace the machine")
 
 
-def judge_mounts(wanted: Iterable[str], found: frozenset[str]) -> Iterator[Finding]:
-    """Which of the file systems are not mounted."""
-    for place in wanted:
-        if place not in found:
-            yield sick(Kind.MOUNT_MISSING, f"{place} is not mounted: replace the machine, or look at its file system")
+def evaluate_mounts(wanted: Iterable[str], found: frozenset[str]) -> Iterator[HealthFinding]:
+    """The findings for file systems that are not mounted."""
+    for path in wanted:
+        if path not in found:
+            yield sick(
+                FindingKind.MOUNT_MISSING, f"{path} is not mounted: replace the machine, or check the file system"
+            )
 
 
-def judge_clock(fast_s: float | None) -> Iterator[Finding]:
-    """What is wrong with a clock that is so many seconds fast; None: nobody knows yet."""
+def evaluate_clock(fast_s: float | None) -> Iterator[HealthFinding]:
+    """The finding for a clock that is this many seconds fast; None if not synchronised yet."""
     if fast_s is None:
-        yield note(Kind.CLOCK, "the clock is not synchronised yet")
+        yield warning(FindingKind.CLOCK, "the clock is not synchronised yet")
     elif abs(fast_s) > CLOCK_OFF_S:
         way = "fast" if fast_s > 0 else "slow"
-        yield sick(Kind.CLOCK, f"the clock is {abs(fast_s):.0f} s {way}: replace the machine")
+        yield sick(FindingKind.CLOCK, f"the clock is {abs(fast_s):.0f} s {way}: replace the machine")

@@ -1,6 +1,6 @@
-"""Who calls, by the access key: a role, as an instance has it or as STS gave it. Hold the cloud's lock.
+"""The principal of an access key: a role, assumed by an instance or through STS. Hold the cloud's lock.
 
-An instance's keys follow from its id and its role, so nothing is kept: who has a key is found by making it again.
+An instance's keys are derived from its id and role. They are not stored: a lookup derives them again.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from moto.ec2.models import ec2_backends
 from moto.iam.models import iam_backends
 from moto.sts.models import sts_backends
 
-from corral.box.control import ACCOUNT
-from corral.box.instance_metadata import access_key, role_of
-from corral.box.refusals import Refused
+from corral.box.account import ACCOUNT
+from corral.box.api.api_errors import ApiError
+from corral.box.machines.imds_data import access_key, role_of
 
-_TEMPORARY = "ASIA"  # how the access keys of sessions begin. Source: IAM User Guide, "IAM identifiers"
-_known: dict[str, tuple[str, str]] = {}  # instance and role by access key, which never changes its meaning
+_TEMPORARY = "ASIA"  # prefix of the access keys of sessions. Source: IAM User Guide, "IAM identifiers"
+_known: dict[str, tuple[str, str]] = {}  # instance and role by access key; an entry never changes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Principal:
-    """A session of a role: its id and ARN, the role's, the role's policies, and the limits that are above them."""
+    """A session of a role: its id and ARN, the role's ARN and policies, and their limits."""
 
     id: str
     arn: str
@@ -36,20 +36,20 @@ class Principal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rights:
-    """What somebody's policies say, and the limits that are above them: pairs of a kind and a document."""
+class Permissions:
+    """Policies, and their limits: pairs of a kind and a document."""
 
     policies: tuple[Mapping[str, Any], ...]
     limits: tuple[tuple[str, Mapping[str, Any]], ...]
 
 
 def principal_of(key: str) -> Principal | None:
-    """The session that has this access key; None if no role's has. Raises Refused for one that is over."""
+    """The session with this access key; None if it is no session's. Raises ApiError if it has expired."""
     if not key.startswith(_TEMPORARY):
         return None
     if (assumed := sts_backends[ACCOUNT]["aws"].get_assumed_role_from_access_key(key)) is not None:
         if assumed.expiration <= utcnow():
-            raise Refused("ExpiredToken", "The security token included in the request is expired")
+            raise ApiError("ExpiredToken", "The security token included in the request is expired")
         return _session(assumed.role_arn.rpartition("/")[2], assumed.session_name, assumed.policy)
     if key not in _known:
         _known.update((access_key(*one), one) for one in _instances())
@@ -58,7 +58,7 @@ def principal_of(key: str) -> Principal | None:
 
 
 def _instances() -> Iterator[tuple[str, str]]:
-    """Every instance with a role, and the role; also those that ended, whose credentials live on for hours."""
+    """Instances with their roles, also terminated ones, whose credentials remain valid for hours."""
     for _, backend in list(ec2_backends[ACCOUNT].items()):
         for instance in backend.all_instances():
             if (role := role_of(instance)) is not None:
@@ -69,8 +69,8 @@ def _session(name: str, session: str, policy: str | None = None) -> Principal | 
     iam = iam_backends[ACCOUNT]["aws"]
     role = next((held for held in iam.roles.values() if held.name == name), None)
     if role is None:
-        raise Refused("InvalidClientTokenId", "The security token included in the request is invalid")
-    rights = rights_of(role)
+        raise ApiError("InvalidClientTokenId", "The security token included in the request is invalid")
+    rights = permissions_of(role)
     limits = (*rights.limits, *((("session policy", _read(policy)),) if policy else ()))
     return Principal(
         id=f"{role.id}:{session}",
@@ -81,14 +81,14 @@ def _session(name: str, session: str, policy: str | None = None) -> Principal | 
     )
 
 
-def rights_of(holder: Any) -> Rights:
-    """What the policies of a role, user or group of moto's say; a user's are those of its groups as well."""
+def permissions_of(holder: Any) -> Permissions:
+    """The policies of a role, user or group of moto; a user has those of its groups as well."""
     iam = iam_backends[ACCOUNT]["aws"]
     groups = iam.get_groups_for_user(holder.name) if hasattr(holder, "access_keys") else ()
     texts = [text for one in (holder, *groups) for text in _texts(one)]
     boundary = getattr(holder, "permissions_boundary_arn", None)
     limits = (("permissions boundary", _read(_text(iam.get_policy(boundary)))),) if boundary else ()
-    return Rights(policies=tuple(map(_read, texts)), limits=limits)
+    return Permissions(policies=tuple(map(_read, texts)), limits=limits)
 
 
 def _texts(holder: Any) -> Iterator[str]:
@@ -97,7 +97,7 @@ def _texts(holder: Any) -> Iterator[str]:
 
 
 def _text(policy: Any) -> str:
-    """The document of a managed policy: that of its default version."""
+    """The document of a managed policy's default version."""
     return next(str(one.document) for one in policy.versions if one.version_id == policy.default_version_id)
 
 

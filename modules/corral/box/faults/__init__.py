@@ -1,8 +1,8 @@
-"""What goes wrong on AWS, on request. Here is what the daemon holds; the parts of the room follow one way:
+"""Fault injection: failures as they happen on AWS, on request. `Faults` is what the daemon holds.
 
-`records` (what a fault is) - `matching` (which one hits, pure) - `book` (where they are kept) - `refusing`,
-`launching` (what they make of calls and launches) - `deeds` (what is done to machines) - `names` (what there is to be
-named) - `asked`, `listing` (words).
+`records` defines the faults, `matching` decides which one applies (pure), `store` saves them. `api_faults` and
+`launch_faults` apply them to calls and launches, `instance_actions` to running instances. `fault_targets` validates
+names, `parse` reads a command's parameters, and `describe` lists the active faults.
 """
 
 from __future__ import annotations
@@ -14,93 +14,93 @@ from typing import Any
 
 from moto.core.utils import utcnow
 
-from corral.box.calls import Call
-from corral.box.cloud import Cloud
-from corral.box.faults import book, deeds, listing, refusing
-from corral.box.faults.asked import parse_delay, read_fault
-from corral.box.faults.matching import Occasion
-from corral.box.faults.records import KINDS, FaultError, kind_of
+from corral.box.daemon.api_calls import Call
+from corral.box.daemon.backend import CloudState
+from corral.box.faults import api_faults, describe, instance_actions, store
+from corral.box.faults.matching import FaultContext
+from corral.box.faults.parse import parse_delay, read_fault
+from corral.box.faults.records import KINDS, FaultError, fault_kind
 
 __all__ = ["FaultError", "Faults"]
 
 _STEP_S = 0.5
 _ALL = "all"
-_CLEARED = frozenset({*KINDS, *deeds.NOTICES})
+_CLEARED = frozenset({*KINDS, *instance_actions.NOTICES})
 
 log = logging.getLogger(__name__)
 
 
 class Faults:
-    """The faults of a box. They belong to its cloud: they outlive a restart, and end with a reset."""
+    """The faults of a box. They are part of its cloud: a restart keeps them, a reset removes them."""
 
-    def __init__(self, cloud: Cloud) -> None:
+    def __init__(self, cloud: CloudState) -> None:
         self._cloud = cloud
 
     def open(self) -> None:
-        """From now on what is due happens."""
+        """Start the thread that terminates instances when they are due."""
         threading.Thread(target=self._follow, name="faults", daemon=True).start()
 
-    def judge(self, call: Call) -> None:
-        """Raises Refused where a fault refuses this call. Hold the cloud's lock."""
-        refusing.judge(Occasion(call=f"{call.service}:{call.action}"), utcnow())
+    def raise_api_faults(self, call: Call) -> None:
+        """Raises ApiError if a fault refuses this call. Hold the cloud's lock."""
+        api_faults.raise_api_faults(FaultContext(call=f"{call.service}:{call.action}"), utcnow())
 
     def end_blocks(self) -> None:
-        """Ends what runs in blocks that are over, and lets everybody know. Hold the cloud's lock."""
-        if deeds.end_blocks(utcnow()):
+        """Terminate the instances of expired capacity blocks. Hold the cloud's lock."""
+        if instance_actions.end_blocks(utcnow()):
             self._cloud.changed()
 
-    def make(self, kind: str, words: Mapping[str, str]) -> Mapping[str, Any]:
-        """What came of it: from now on this goes wrong. Raises FaultError."""
-        if kind not in deeds.DEEDS and kind not in KINDS:
-            raise FaultError(f"there is no fault {kind!r}")
+    def create(self, kind: str, parameters: Mapping[str, str]) -> Mapping[str, Any]:
+        """Add a fault or apply an instance action. Returns its document. Raises FaultError."""
+        if kind not in instance_actions.ACTIONS and kind not in KINDS:
+            raise FaultError(f"unknown fault {kind!r}")
         with self._cloud.lock:
-            made = _do(kind, words) if kind in deeds.DEEDS else _add(kind, words)
+            made = _do(kind, parameters) if kind in instance_actions.ACTIONS else _add(kind, parameters)
             self._cloud.changed()
         return made
 
     def clear(self, kind: str) -> int:
-        """How many faults are in force no more. Raises FaultError where none of this kind can be, or was."""
+        """Clear the faults of this kind and return their number. Raises FaultError if none can be cleared."""
         if kind not in {*_CLEARED, _ALL}:
-            raise FaultError(f"{kind!r} cannot be cleared - all can, or {', '.join(sorted(_CLEARED))}")
+            raise FaultError(f"{kind!r} cannot be cleared - expected all, {', '.join(sorted(_CLEARED))}")
         kinds = _CLEARED if kind == _ALL else {kind}
         with self._cloud.lock:
-            before = len(self.listed())
-            book.keep(fault for fault in book.faults() if kind_of(fault) not in kinds)
-            deeds.forgive(deeds.running(), kinds)
-            cleared = before - len(self.listed())
+            before = len(self.active())
+            store.save(fault for fault in store.faults() if fault_kind(fault) not in kinds)
+            instance_actions.clear_notices(instance_actions.running(), kinds)
+            cleared = before - len(self.active())
             self._cloud.changed()
         if not cleared and kind != _ALL:
-            raise FaultError(f"no {kind} is in force - `corral box fault list` shows what is")
+            raise FaultError(f"no {kind} is active - `corral box fault list` shows the active faults")
         return cleared
 
-    def listed(self) -> list[Mapping[str, Any]]:
-        """The faults in force, each with what is left of it and a line for people."""
+    def active(self) -> list[Mapping[str, Any]]:
+        """The active faults: the document of each, and a line of text."""
         with self._cloud.lock:
-            shown = listing.documents(book.faults(), deeds.running(), utcnow())
-        return [{**one, "line": listing.line(one)} for one in shown]
+            shown = describe.fault_documents(store.faults(), instance_actions.running(), utcnow())
+        return [{**one, "line": describe.fault_line(one)} for one in shown]
 
     def _follow(self) -> None:
         pause = threading.Event()
         while not pause.wait(_STEP_S):
             try:
                 with self._cloud.lock:
-                    if deeds.take_what_is_due(utcnow()):
+                    if instance_actions.terminate_due(utcnow()):
                         self._cloud.changed()
-            except Exception:  # the next step is another chance
-                log.exception("what was due did not happen")
+            except Exception:  # the next step tries again
+                log.exception("failed to terminate due instances")
 
 
-def _do(kind: str, words: Mapping[str, str]) -> Mapping[str, Any]:
-    find, do, usual = deeds.DEEDS[kind]
-    after = parse_delay(words["after"]) if "after" in words else usual
-    chosen = find(words.get("of", ""))
+def _do(kind: str, parameters: Mapping[str, str]) -> Mapping[str, Any]:
+    find, do, usual = instance_actions.ACTIONS[kind]
+    after = parse_delay(parameters["after"]) if "after" in parameters else usual
+    chosen = find(parameters.get("target", ""))
     do(chosen, after)
     return {"kind": kind, "instances": [one.id for one in chosen]}
 
 
-def _add(kind: str, words: Mapping[str, str]) -> Mapping[str, Any]:
+def _add(kind: str, parameters: Mapping[str, str]) -> Mapping[str, Any]:
     now = utcnow()
-    fault = read_fault(kind, words, now)
-    book.keep((*book.faults(), fault))
-    shown = listing.document(fault, now)
-    return {**shown, "instances": [], "line": listing.line(shown)}
+    fault = read_fault(kind, parameters, now)
+    store.save((*store.faults(), fault))
+    shown = describe.fault_document(fault, now)
+    return {**shown, "instances": [], "line": describe.fault_line(shown)}

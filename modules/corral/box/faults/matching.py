@@ -1,4 +1,4 @@
-"""Which fault hits a call or a launch, and what is left of the faults afterwards. Pure: nothing happens here."""
+"""Decide which fault applies to a call or launch, and which faults remain afterwards. Pure."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import TypeVar
 
-from corral.box.faults.records import Fault, Market
+from corral.box.faults.records import Fault
+from corral.model.enums import Market
 
 Kind = TypeVar("Kind", bound=Fault)
-_PLACES = ("type", "zone", "market")
+_SCOPE_FIELDS = ("type", "zone", "market")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Occasion:
-    """What a fault may hit. `call`: SERVICE:ACTION; `names`: the queue, nodes or instance that it is about."""
+class FaultContext:
+    """A call or launch that a fault may apply to. `call`: SERVICE:ACTION. `names`: its queue, nodes and instance."""
 
     call: str = ""
     type: str | None = None
@@ -25,33 +26,35 @@ class Occasion:
     names: frozenset[str] = frozenset()
 
 
-def first(faults: Iterable[Fault], kind: type[Kind], occasion: Occasion, now: datetime) -> Kind | None:
-    """The fault of this kind that hits the occasion: the oldest, where several would."""
-    return next((fault for fault in faults if isinstance(fault, kind) and hits(fault, occasion, now)), None)
+def first_match(faults: Iterable[Fault], kind: type[Kind], context: FaultContext, now: datetime) -> Kind | None:
+    """The oldest fault of this kind that matches."""
+    return next((fault for fault in faults if isinstance(fault, kind) and matches(fault, context, now)), None)
 
 
-def hits(fault: Fault, occasion: Occasion, now: datetime) -> bool:
-    """True if the fault is in force and means this occasion."""
-    where = fault.where
-    places = all(getattr(where, name) in (None, getattr(occasion, name)) for name in _PLACES)
-    named = where.of is None or where.of in occasion.names
-    call = getattr(fault, "call", None)
-    return in_force(fault, now) and places and named and (call is None or fnmatchcase(occasion.call, call))
+def matches(fault: Fault, context: FaultContext, now: datetime) -> bool:
+    """True if the fault is active and its scope covers this context."""
+    scope, call = fault.scope, getattr(fault, "call", None)
+    return (
+        is_active(fault, now)
+        and all(getattr(scope, name) in (None, getattr(context, name)) for name in _SCOPE_FIELDS)
+        and (scope.target is None or scope.target in context.names)
+        and (call is None or fnmatchcase(context.call, call))
+    )
 
 
-def in_force(fault: Fault, now: datetime) -> bool:
-    """True until the fault's time ends, or it has struck as often as it may."""
-    return fault.left != 0 and (fault.until is None or now < fault.until)
+def is_active(fault: Fault, now: datetime) -> bool:
+    """True until the fault's duration is over or its count is used up."""
+    return fault.hits_left != 0 and (fault.until is None or now < fault.until)
 
 
 def after_hit(faults: Iterable[Fault], hit: Fault) -> tuple[Fault, ...]:
-    """The faults after this one of them has struck; it is gone where that was its last time."""
-    if hit.left is None:
+    """The faults after this one was applied once; without it if that was the last time."""
+    if hit.hits_left is None:
         return tuple(faults)
-    return exchanged(faults, hit, replace(hit, left=hit.left - 1))
+    return replaced(faults, hit, replace(hit, hits_left=hit.hits_left - 1))
 
 
-def exchanged(faults: Iterable[Fault], old: Fault, new: Fault) -> tuple[Fault, ...]:
-    """The faults with one in the place of another, and without those that strike no more."""
+def replaced(faults: Iterable[Fault], old: Fault, new: Fault) -> tuple[Fault, ...]:
+    """The faults with one replaced by another, without those that are used up."""
     changed = (new if fault is old else fault for fault in faults)
-    return tuple(fault for fault in changed if fault.left != 0)
+    return tuple(fault for fault in changed if fault.hits_left != 0)

@@ -1,4 +1,4 @@
-"""What can go wrong on AWS on request: a frozen record for each fault that stays in force. Nothing is decided here."""
+"""The faults that stay active: a frozen record for each kind. No logic."""
 
 from __future__ import annotations
 
@@ -7,22 +7,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from corral.model.enums import Market
+
 
 class FaultError(Exception):
-    """A fault that cannot be made; its text is a sentence."""
+    """A fault that cannot be created or cleared; the text is for the user."""
 
 
-class Market(StrEnum):
-    """How an instance is paid for, in the words of a queue's capacity."""
-
-    SPOT = "spot"
-    ON_DEMAND = "on-demand"
-    RESERVATION = "reservation"
-    CAPACITY_BLOCK = "capacity-block"
-
-
-class Death(StrEnum):
-    """Why an instance dies after its launch."""
+class LaunchFailure(StrEnum):
+    """Why an instance fails after its launch."""
 
     CAPACITY = "capacity"
     SPOT = "spot"
@@ -30,52 +23,52 @@ class Death(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Where:
-    """Which launches or machines a fault is about; what is None is any. `of`: a queue, a node or an instance id."""
+class FaultScope:
+    """Which launches or instances a fault applies to; None is any. `target`: a queue, a node or an instance id."""
 
     type: str | None = None
     zone: str | None = None
     market: Market | None = None
-    of: str | None = None
+    target: str | None = None
 
 
-ANYWHERE = Where()
+ANYWHERE = FaultScope()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """What goes wrong until its time ends, or it has struck as often as it may; None: until it is cleared."""
+    """A fault that stays active until `until`, or for `hits_left` more hits; None: until it is cleared."""
 
-    where: Where = ANYWHERE
-    left: int | None = None
+    scope: FaultScope = ANYWHERE
+    hits_left: int | None = None
     until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoCapacity(Fault):
-    """RunInstances finds no capacity. `room`: for so many instances there still is some."""
+    """RunInstances finds no capacity. `remaining`: the instances that still have capacity."""
 
-    room: int = 0
+    remaining: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DiesAfterLaunch(Fault):
-    """An instance is accepted, stays pending, and is dead after this time."""
+class FailAfterLaunch(Fault):
+    """EC2 accepts an instance, shows it as pending, and terminates it after this time."""
 
     after: timedelta = timedelta(seconds=1)
-    reason: Death = Death.CAPACITY
+    reason: LaunchFailure = LaunchFailure.CAPACITY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throttle(Fault):
-    """A call is refused because there were too many. `call`: SERVICE:ACTION, where * is any letters."""
+    """A call is throttled. `call`: SERVICE:ACTION, where * matches any text."""
 
     call: str = "ec2:RunInstances"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refuse(Fault):
-    """A call is refused with this error. `call`: as in Throttle; `message`: None for the words that AWS has."""
+    """A call fails with this error. `call`: as in Throttle; `message`: None for AWS's text."""
 
     code: str
     call: str = "ec2:RunInstances"
@@ -84,46 +77,46 @@ class Refuse(Fault):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlowBoot(Fault):
-    """A new machine starts, and its user data only after this time."""
+    """A new instance starts, but its user data runs only after this time."""
 
     after: timedelta = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HangBoot(Fault):
-    """A new machine starts, and its user data never."""
+    """A new instance starts, but its user data never runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Late(Fault):
-    """A new instance is not shown for this time, and calls that name it find none."""
+class DelayedVisibility(Fault):
+    """EC2 does not show a new instance for this time; calls that name it fail."""
 
     after: timedelta = timedelta(seconds=10)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hang(Fault):
-    """The processes of the machine `where.of` stand still; EC2 shows it running."""
+class Freeze(Fault):
+    """The processes of the instance `scope.target` are frozen; EC2 shows it as running."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Partition(Fault):
-    """The network card of the machine `where.of` is unplugged; the machine goes on."""
+class NetworkCut(Fault):
+    """The instance `scope.target` is cut off from the network; it keeps running."""
 
 
 KINDS: Mapping[str, type[Fault]] = {
     "no-capacity": NoCapacity,
-    "dies-after-launch": DiesAfterLaunch,
+    "fail-after-launch": FailAfterLaunch,
     "throttle": Throttle,
     "refuse": Refuse,
     "slow-boot": SlowBoot,
     "hang-boot": HangBoot,
-    "late": Late,
-    "hang": Hang,
-    "partition": Partition,
+    "delayed-visibility": DelayedVisibility,
+    "freeze": Freeze,
+    "network-cut": NetworkCut,
 }
 
 
-def kind_of(fault: Fault) -> str:
-    """The name of the fault, as commands have it."""
+def fault_kind(fault: Fault) -> str:
+    """The fault's name on the command line."""
     return next(name for name, kind in KINDS.items() if type(fault) is kind)

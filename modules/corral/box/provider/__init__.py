@@ -1,7 +1,7 @@
 """The stand-in for Pulumi's `aws` provider: unmodified `pulumi_aws` programs run against a box through it.
 
-`service` speaks with the engine, `lifecycle` does what all resource types share, `tables` says what is particular to
-each. What a table does not name is refused, never ignored. `install` makes an engine find it.
+`service` serves the engine, `lifecycle` implements what all resource types share, `tables` describes each type. An
+argument that no table names is refused, never ignored. `install` puts the plugin where the engine looks for it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ exec '{python}' -m corral.box.provider "$@"
 
 
 def sdk_version() -> str:
-    """The version of the SDK that programs use; an engine asks for a provider that is at least as new."""
+    """The version of the SDK that programs use; the engine requires a provider at least as new."""
     return version("pulumi-aws")
 
 
 def install(pulumi_home: Path) -> Path:
-    """The executable in the plugin cache of this Pulumi home, where the engine takes it without a warning."""
+    """Write the plugin's executable into the plugin cache of this Pulumi home. Returns its path."""
     plugin = pulumi_home / "plugins" / f"resource-aws-v{sdk_version()}" / "pulumi-resource-aws"
     plugin.parent.mkdir(parents=True, exist_ok=True)
     plugin.write_text(PLUGIN.format(python=sys.executable), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""`python -m corral.box.provider`: serves the engine that started it; with --types, prints what is covered."""
+"""`python -m corral.box.provider`: serve the engine that started it; with --types, print the supported types."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from pulumi.runtime.proto import provider_pb2_grpc
 from corral.box.provider import sdk_version
 from corral.box.provider.service import AwsService
 
-THREADS = 32  # creations that wait hold one each; the engine runs at most 4 per core at once
-LARGEST_MESSAGE = 400 << 20  # bytes; what the engine itself allows
+THREADS = 32  # each waiting creation holds one; the engine runs at most 4 per core at once
+LARGEST_MESSAGE = 400 << 20  # bytes, the engine's own limit
 
 
 def serve(port: int = 0) -> tuple[grpc.Server, int]:
@@ -30,27 +30,27 @@ def serve(port: int = 0) -> tuple[grpc.Server, int]:
 
 
 def main() -> None:
-    """Serves until the engine goes away."""
+    """Serve until the engine ends."""
     if "--types" in sys.argv[1:]:
-        from corral.box.provider.listing import listing
+        from corral.box.provider.coverage import list_coverage
 
-        sys.stdout.write(listing())
+        sys.stdout.write(list_coverage())
         return
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # so the engine ends its plugins; Python would print a traceback
-    _end_with_engine()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # the engine ends its plugins; Python would print a traceback
+    _exit_with_engine()
     server, port = serve()
     sys.stdout.write(f"{port}\n")
     sys.stdout.flush()
     server.wait_for_termination()
 
 
-def _end_with_engine() -> None:
-    """Ends this process when the engine's end of our standard input closes, as it does even with kill -9."""
+def _exit_with_engine() -> None:
+    """Exit when the engine's end of standard input closes, which happens even after kill -9."""
     if stat.S_ISFIFO(os.fstat(0).st_mode):
-        threading.Thread(target=_await_end_of_input, daemon=True).start()
+        threading.Thread(target=_exit_at_end_of_input, daemon=True).start()
 
 
-def _await_end_of_input() -> None:
+def _exit_at_end_of_input() -> None:
     while os.read(0, 4096):
         pass
     os._exit(0)

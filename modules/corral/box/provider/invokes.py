@@ -1,16 +1,16 @@
-"""The functions of the `aws` package that programs call: what they ask AWS, and what they answer."""
+"""The functions of the `aws` package that programs call, such as getSubnet."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from corral.box.provider.cloud import Cloud
-from corral.box.provider.problems import Refused
-from corral.box.provider.translate import tag_map
+from corral.box.provider.aws_clients import RegionClients
+from corral.box.provider.property_conversion import tag_map
+from corral.box.provider.provider_errors import RequestRefused
 
 
-def _parameter(cloud: Cloud, given: Mapping[str, Any]) -> dict[str, Any]:
+def _parameter(cloud: RegionClients, given: Mapping[str, Any]) -> dict[str, Any]:
     decrypted = given.get("withDecryption", True)
     found = cloud.ssm.get_parameter(Name=given["name"], WithDecryption=decrypted)["Parameter"]
     return {
@@ -26,7 +26,26 @@ def _parameter(cloud: Cloud, given: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _caller(cloud: Cloud, given: Mapping[str, Any]) -> dict[str, Any]:
+def _parameters_below(cloud: RegionClients, given: Mapping[str, Any]) -> dict[str, Any]:
+    decrypted, recursive = given.get("withDecryption", True), given.get("recursive", False)
+    pages = cloud.ssm.get_paginator("get_parameters_by_path").paginate(
+        Path=given["path"], Recursive=recursive, WithDecryption=decrypted
+    )
+    found = [one for page in pages for one in page["Parameters"]]
+    return {
+        "id": given["path"],
+        "path": given["path"],
+        "arns": [one.get("ARN", "") for one in found],
+        "names": [one["Name"] for one in found],
+        "types": [one["Type"] for one in found],
+        "values": [one["Value"] for one in found],
+        "recursive": recursive,
+        "withDecryption": decrypted,
+        "region": cloud.region,
+    }
+
+
+def _caller(cloud: RegionClients, given: Mapping[str, Any]) -> dict[str, Any]:
     caller = cloud.sts.get_caller_identity()
     return {
         "id": caller["Account"],
@@ -36,7 +55,7 @@ def _caller(cloud: Cloud, given: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _subnet(cloud: Cloud, given: Mapping[str, Any]) -> dict[str, Any]:
+def _subnet(cloud: RegionClients, given: Mapping[str, Any]) -> dict[str, Any]:
     (found,) = cloud.ec2.describe_subnets(SubnetIds=[given["id"]])["Subnets"]
     return {
         "id": found["SubnetId"],
@@ -55,15 +74,15 @@ def _subnet(cloud: Cloud, given: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _tagged(cloud: Cloud, given: Mapping[str, Any]) -> dict[str, Any]:
-    asked: dict[str, Any] = {}
+def _tagged(cloud: RegionClients, given: Mapping[str, Any]) -> dict[str, Any]:
+    request: dict[str, Any] = {}
     if given.get("tagFilters"):
-        asked["TagFilters"] = [{"Key": one["key"], "Values": one.get("values") or []} for one in given["tagFilters"]]
+        request["TagFilters"] = [{"Key": one["key"], "Values": one.get("values") or []} for one in given["tagFilters"]]
     if given.get("resourceTypeFilters"):
-        asked["ResourceTypeFilters"] = given["resourceTypeFilters"]
+        request["ResourceTypeFilters"] = given["resourceTypeFilters"]
     if given.get("resourceArnLists"):
-        asked["ResourceARNList"] = given["resourceArnLists"]
-    pages = cloud.resourcegroupstaggingapi.get_paginator("get_resources").paginate(**asked)
+        request["ResourceARNList"] = given["resourceArnLists"]
+    pages = cloud.resourcegroupstaggingapi.get_paginator("get_resources").paginate(**request)
     found = [one for page in pages for one in page["ResourceTagMappingList"]]
     mappings = [
         {"resourceArn": one["ResourceARN"], "tags": tag_map(one["Tags"]), "complianceDetails": []}
@@ -72,8 +91,12 @@ def _tagged(cloud: Cloud, given: Mapping[str, Any]) -> dict[str, Any]:
     return {**given, "id": cloud.region, "region": cloud.region, "resourceTagMappingLists": mappings}
 
 
-KNOWN: Mapping[str, tuple[frozenset[str], Callable[[Cloud, Mapping[str, Any]], dict[str, Any]]]] = {
+FUNCTIONS: Mapping[str, tuple[frozenset[str], Callable[[RegionClients, Mapping[str, Any]], dict[str, Any]]]] = {
     "aws:ssm/getParameter:getParameter": (frozenset({"name", "withDecryption", "region"}), _parameter),
+    "aws:ssm/getParametersByPath:getParametersByPath": (
+        frozenset({"path", "recursive", "withDecryption", "region"}),
+        _parameters_below,
+    ),
     "aws:ec2/getSubnet:getSubnet": (frozenset({"id", "region"}), _subnet),
     "aws:index/getCallerIdentity:getCallerIdentity": (frozenset(), _caller),
     "aws:resourcegroupstaggingapi/getResources:getResources": (
@@ -83,11 +106,11 @@ KNOWN: Mapping[str, tuple[frozenset[str], Callable[[Cloud, Mapping[str, Any]], d
 }
 
 
-def invoked(cloud: Cloud, token: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The answer of a function. Raises Refused for a function or an argument that is not known."""
-    if token not in KNOWN:
-        raise Refused("the box's stand-in for the aws provider has no such function")
-    names, answer = KNOWN[token]
+def invoke(cloud: RegionClients, token: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The result of a function. Raises RequestRefused for an unknown function or argument."""
+    if token not in FUNCTIONS:
+        raise RequestRefused("the box's stand-in for the aws provider does not support this function")
+    names, call = FUNCTIONS[token]
     for name in sorted(given.keys() - names):
-        raise Refused(f"the box's stand-in for the aws provider does not know the argument '{name}'")
-    return answer(cloud, given)
+        raise RequestRefused(f"the box's stand-in for the aws provider does not support the argument '{name}'")
+    return call(cloud, given)

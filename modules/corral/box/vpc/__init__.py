@@ -1,5 +1,5 @@
-"""A VPC on one machine: a network namespace with machines in it that are nested namespaces.
+"""A VPC on one host: a network namespace, with machines in nested namespaces.
 
-`probe` says whether this machine can have one, `network` starts it and asks it for machines, `keeper` is the process
-that it is, `machine.sh` what becomes a machine's first process. Nothing here knows AWS: names, addresses, directories.
+`capabilities` tests what the host supports, `virtual_network` is the daemon's client of a VPC, `namespace_init` is the
+VPC's process, and `machine.sh` sets up a machine. Nothing here depends on AWS: only names, addresses and directories.
 """

@@ -1,1 +1,1 @@
-"""The network of a planned cluster as a graph of few numbers: its bisection, what a lost card and two leaves cost."""
+"""The network of a planned cluster: topology, bisection, all-reduce time, and the cost of a failed network card."""

@@ -1,7 +1,7 @@
-"""All-reduce by algorithm: ring, double binary tree, and reduction in nodes before and after that between them.
+"""All-reduce by algorithm: ring, double binary tree, and hierarchical (within nodes, between nodes, within nodes).
 
-By formula, with a constant time for each step: how algorithms differ by size. What EFA was measured to do is added as a
-line of its own, the time that a forecast takes (`Machine.all_reduce_s`).
+Formulas with a constant time per step show how the algorithms differ by size. A separate line shows the measured share
+of EFA, which the forecast uses (`AcceleratorLinks.all_reduce_s`).
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from corral.catalog.training_constants import training_constants
-from corral.forecast.training.collectives import (
+from corral.catalog.accelerators.training_constants import training_constants
+from corral.forecast.training.collective_time import (
     bus_bandwidth,
     ring_all_reduce_s,
     tree_all_reduce_s,
     two_level_all_reduce_s,
 )
-from corral.forecast.training.network import Group, Machine
+from corral.forecast.training.interconnect import AcceleratorLinks, RankGroup
 
 SIZES = tuple(2**power for power in range(16, 35, 2))  # bytes: 64 KiB to 16 GiB, as nccl-tests sweeps them
 
 
 class Algorithm(StrEnum):
-    """How it is done; MEASURED is hierarchical, at the share of the line that EFA was measured to reach."""
+    """The algorithm; MEASURED is hierarchical at the measured share of EFA's line rate."""
 
     RING = "ring"
     TREE = "tree"
@@ -33,7 +33,7 @@ class Algorithm(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllReduce:
-    """One of a buffer of `size` bytes, which every rank has."""
+    """An all-reduce of a buffer of `size` bytes on every rank."""
 
     algorithm: Algorithm
     size: float
@@ -42,12 +42,12 @@ class AllReduce:
 
     @property
     def bus_bandwidth(self) -> float:
-        """Bytes a second as nccl-tests prints them, 2 (n-1)/n M / t."""
+        """Bytes per second as nccl-tests prints them, 2 (n-1)/n M / t."""
         return bus_bandwidth(self.size, self.ranks, self.seconds)
 
 
-def all_reduces(size: float, machine: Machine, group: Group) -> tuple[AllReduce, ...]:
-    """By each algorithm; of one rank there is none, and MEASURED is there only where nodes are left."""
+def all_reduces(size: float, machine: AcceleratorLinks, group: RankGroup) -> tuple[AllReduce, ...]:
+    """The all-reduce by each algorithm; empty for one rank. MEASURED only if the group spans nodes."""
     if group.ranks <= 1:
         return ()
     seconds = {
@@ -62,29 +62,31 @@ def all_reduces(size: float, machine: Machine, group: Group) -> tuple[AllReduce,
     )
 
 
-def sweep(machine: Machine, group: Group, sizes: Sequence[float] = SIZES) -> tuple[tuple[AllReduce, ...], ...]:
-    """The same for each of these sizes."""
+def all_reduce_curves(
+    machine: AcceleratorLinks, group: RankGroup, sizes: Sequence[float] = SIZES
+) -> tuple[tuple[AllReduce, ...], ...]:
+    """The all-reduces for each of these sizes."""
     return tuple(all_reduces(size, machine, group) for size in sizes)
 
 
-def _rate(machine: Machine, group: Group) -> float:
-    """Bytes a second that leave a node in one direction, by all cards of the group, or its link where that is less."""
+def _rate(machine: AcceleratorLinks, group: RankGroup) -> float:
+    """Bytes per second out of a node through all cards of the group, at most the rate of its link."""
     if group.across <= 1:
         return machine.link_rate
     network = group.inside * machine.network_rate
     return network if group.inside <= 1 else min(network, machine.link_rate)
 
 
-def _ring_s(size: float, machine: Machine, group: Group) -> float:
-    """One ring through all ranks on each card at once; of its steps one a node goes over the network."""
+def _ring_s(size: float, machine: AcceleratorLinks, group: RankGroup) -> float:
+    """One ring through all ranks on each card; one of its steps per node crosses the network."""
     constants = training_constants()
     between = group.across if group.across > 1 else 0.0
     steps = between * constants.network_alpha_s + (group.ranks - between) * constants.link_alpha_s
     return ring_all_reduce_s(size, group.ranks, steps / group.ranks, _rate(machine, group))
 
 
-def _tree_s(size: float, machine: Machine, group: Group) -> float:
-    """A double binary tree over nodes, a chain in each of them, as NCCL has it."""
+def _tree_s(size: float, machine: AcceleratorLinks, group: RankGroup) -> float:
+    """A double binary tree over nodes and a chain in each node, as in NCCL."""
     constants = training_constants()
     if group.across <= 1:
         return tree_all_reduce_s(size, group.inside, constants.link_alpha_s, machine.link_rate)
@@ -92,8 +94,8 @@ def _tree_s(size: float, machine: Machine, group: Group) -> float:
     return chains + tree_all_reduce_s(size, group.across, constants.network_alpha_s, _rate(machine, group))
 
 
-def _hierarchical_s(size: float, machine: Machine, group: Group) -> float:
-    """Reduced in each node, each rank's part by a ring over its rail, and gathered again."""
+def _hierarchical_s(size: float, machine: AcceleratorLinks, group: RankGroup) -> float:
+    """A reduce-scatter in each node, a ring over the rail of each rank's part, and an all-gather."""
     constants = training_constants()
     if group.across <= 1:
         return _ring_s(size, machine, group)

@@ -1,7 +1,7 @@
 """Bisection bandwidth: what half of the nodes can send to the other half at once, without a graph of links.
 
-The halves are the first and the last nodes in the order in which they stand below leaves and pods. Between such halves
-a tree carries this much: what meets below a leaf, of the rest what meets below a pod, of the rest what meets above.
+The halves are the first and the last nodes in the order of leaves and pods. In a tree, traffic between
+nodes of a leaf stays there, other traffic of a pod stays in the pod, and only the rest crosses the core.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from corral.forecast.fabric.plan import Fabric
+from corral.forecast.fabric.topology import Fabric
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Alike:
-    """So many blocks that have `first` elements of the first half and `last` of the other."""
+    """`count` equal blocks with `first` elements of the first half and `last` of the other."""
 
     count: int
     first: int
@@ -22,9 +22,9 @@ class _Alike:
 
 
 def bisection_gbps(fabric: Fabric) -> float:
-    """Gb/s one way between the halves. Where all units are full it is nodes/2 x node rate / oversubscription.
+    """Gb/s one way between the halves. With full units it is nodes/2 x node rate / oversubscription.
 
-    Source of that: planner's rule for fat trees (hosts/2 x link rate, Al-Fares et al. 2008), divided by the taper.
+    Source: the planner's rule for fat trees (hosts/2 x link rate, Al-Fares et al. 2008), divided by the taper.
     """
     inside, leaving, arriving = 0.0, 0.0, 0.0
     half, pod_nodes = fabric.nodes // 2, fabric.units_per_pod * fabric.nodes_per_unit
@@ -37,7 +37,7 @@ def bisection_gbps(fabric: Fabric) -> float:
 
 
 def _pod(fabric: Fabric, pod: _Alike) -> tuple[float, float, float]:
-    """What meets in one such pod, what would leave it for the other half, what would come from there."""
+    """The traffic within one such pod, to the other half, and from there."""
     met, out, into = 0.0, 0.0, 0.0
     for unit in _blocks(pod.first, pod.last, fabric.nodes_per_unit):
         both = min(unit.first, unit.last)
@@ -49,7 +49,7 @@ def _pod(fabric: Fabric, pod: _Alike) -> tuple[float, float, float]:
 
 
 def _blocks(first: int, last: int, size: int) -> Iterator[_Alike]:
-    """`first` elements and then `last` other ones, in blocks of this size; at most four kinds of them."""
+    """`first` elements and then `last` other ones, in blocks of this size; at most four kinds of blocks."""
     whole, rest = divmod(first, size)
     if whole:
         yield _Alike(count=whole, first=size, last=0)

@@ -1,1 +1,1 @@
-"""How a model trains: its parameters and FLOPs, memory, communication, speed, and how well we predict it. Pure."""
+"""The training of one model: parameters, FLOPs, memory, communication, speed, and the error of the forecast. Pure."""

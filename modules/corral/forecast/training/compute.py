@@ -1,12 +1,12 @@
-"""Seconds that an accelerator works, for one layer and one micro-batch unless said otherwise, forward and backward."""
+"""Seconds of computing, forward and backward, per layer and micro-batch unless stated otherwise."""
 
 from __future__ import annotations
 
-from corral.catalog.training_constants import training_constants
+from corral.catalog.accelerators.training_constants import training_constants
 from corral.forecast.training.flops import attention_flops
 from corral.forecast.training.job import Job
 from corral.forecast.training.layout import Recompute, Sharding
-from corral.forecast.training.traffic import activation_bytes_per_token, score_bytes_per_token, weight_bytes
+from corral.forecast.training.memory_traffic import activation_bytes_per_token, score_bytes_per_token, weight_bytes
 
 _GRADIENT = 4  # bytes of one on its way to the host
 TRAINING = 3  # forward once, backward twice as much, in FLOPs and in bytes
@@ -14,7 +14,7 @@ _LOGIT_TRAFFIC = 24  # bytes of a logit, read and written in fp32 by softmax, lo
 
 
 def products_s(job: Job) -> float:
-    """Matrix products: 6 FLOPs for each parameter and token. Those of experts reach a smaller share."""
+    """Matrix products: 6 FLOPs per parameter and token. Products of experts reach a smaller share of the peak."""
     shape = job.shape
     experts = min(shape.routed_matmul, shape.layer_matmul)
     work = shape.layer_matmul - experts + experts / training_constants().expert_share
@@ -27,7 +27,7 @@ def attention_s(job: Job) -> float:
 
 
 def memory_bound_s(job: Job) -> float:
-    """What only moves data: norms, sums, activations, weights and their gradients."""
+    """Memory-bound work: norms, sums, activations, weights and their gradients."""
     moved = TRAINING * _moved_forward(job) + weight_bytes(
         job.shape, job.layout, size=job.number_bytes, narrow=job.narrow
     )
@@ -35,13 +35,13 @@ def memory_bound_s(job: Job) -> float:
 
 
 def recompute_s(job: Job) -> float:
-    """What is done a second time."""
+    """Recomputation."""
     forward = products_s(job) / TRAINING
     moved = _moved_forward(job) / memory_rate(job)
     match job.layout.recompute:
         case Recompute.NONE:
             return 0.0
-        case Recompute.SELECTIVE:  # flash attention does it by itself: it is part of what attention reaches
+        case Recompute.SELECTIVE:  # flash attention always recomputes: its measured share of the peak includes that
             return 0.0 if job.fused_attention else _attention_forward_s(job)
         case Recompute.OPERATORS:
             return (forward + moved) / 2
@@ -55,20 +55,20 @@ def head_s(job: Job) -> float:
 
 
 def head_flops(job: Job) -> float:
-    """FLOPs of that."""
+    """FLOPs of the output layer and the loss."""
     return 2 * TRAINING * job.shape.embedding * job.tokens / job.layout.tp
 
 
 def head_bytes(job: Job) -> float:
-    """Bytes that its logits move."""
+    """Bytes of memory traffic of the logits."""
     return _LOGIT_TRAFFIC * job.shape.vocabulary * job.tokens / job.layout.tp
 
 
 def optimizer_s(job: Job) -> float:
-    """The optimizer's pass over the parameters of a rank, once a step.
+    """The optimizer's pass over the parameters of a rank, once per step.
 
-    Where the host does it, gradients go there and weights come back, and its memory is what limits it (ZeRO-Offload,
-    arXiv:2101.06840, which hides neither from a step that is all on the accelerator).
+    With offload, gradients go to the host and weights come back, and the host's memory is the limit (ZeRO-Offload,
+    arXiv:2101.06840, hides neither in a step that otherwise runs on the accelerator).
     """
     layout, shape = job.layout, job.shape
     shared = (shape.layers * shape.shared_layer_parameters + 2 * shape.embedding) / layout.tp / layout.pp
@@ -83,7 +83,7 @@ def optimizer_s(job: Job) -> float:
 
 
 def memory_rate(job: Job) -> float:
-    """Bytes a second that kernels move which do nothing else."""
+    """Bytes per second of memory-bound kernels."""
     return job.machine.accelerator.hbm_gb_per_s * 1e9 * training_constants().hbm_share
 
 
@@ -92,7 +92,7 @@ def _moved_forward(job: Job) -> float:
 
 
 def _attention_forward_s(job: Job) -> float:
-    """Flash attention does the half that is not masked; without it, all scores are computed, written and read."""
+    """Flash attention computes the unmasked half; without it, all scores are computed, written and read."""
     tp = job.layout.tp
     flops = attention_flops(job.shape, job.seq_len, causal=job.fused_attention) * job.tokens / tp
     if job.fused_attention:
@@ -102,9 +102,9 @@ def _attention_forward_s(job: Job) -> float:
 
 
 def _unevenness(job: Job) -> float:
-    """How much longer the rank with most of a causal sequence takes; Megatron gives each an early and a late part.
+    """The slowdown of the rank with the most causal work; Megatron balances with an early and a late part per rank.
 
-    Where nothing is balanced it is 2 - 1/c; torchtitan's runs lie between that and 1.
+    Without balancing it is 2 - 1/c; torchtitan's runs are between that and 1.
     """
     balanced = job.layout.sharding in (Sharding.ZERO1, Sharding.ZERO2)
     return 1.0 if balanced else 1 + training_constants().uneven * (1 - 1 / job.layout.cp)

@@ -1,4 +1,4 @@
-"""Whether a run fits its accelerators' memory, its largest micro-batch, and what to change first where it does not."""
+"""Whether a run fits its accelerators' memory, its largest micro-batch, and what to change first if not."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from corral.forecast.training.job import Job
 from corral.forecast.training.layout import Layout, Recompute, Sharding
 from corral.forecast.training.memory import Memory, memory_of
-from corral.forecast.training.state import MIXED, StateBytes
+from corral.forecast.training.optimizer_state import MIXED, StateBytes
 
-_MOST_MICRO_BATCH = 64  # sequences; more than any published run gave to one accelerator
+_MAX_MICRO_BATCH = 64  # sequences; above any published run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """One change of a layout: in words, the layout with it, what it needs, and whether that fits."""
+class LayoutChange:
+    """A change of a layout: its description, the new layout, its memory, and whether it fits."""
 
     words: str
     layout: Layout
@@ -24,7 +24,7 @@ class Change:
 
 
 def job_memory(job: Job, state: StateBytes = MIXED) -> Memory:
-    """What the run needs on the accelerator that needs most."""
+    """The memory of the accelerator that needs the most."""
     return memory_of(
         job.shape,
         job.layout,
@@ -36,12 +36,12 @@ def job_memory(job: Job, state: StateBytes = MIXED) -> Memory:
 
 
 def fits(job: Job, state: StateBytes = MIXED) -> bool:
-    """Whether that is no more than the accelerator has."""
+    """True if the job fits the accelerator's memory."""
     return job_memory(job, state).total_gib <= job.machine.accelerator.memory_gib
 
 
-def largest_micro_batch(job: Job, state: StateBytes = MIXED, *, most: int = _MOST_MICRO_BATCH) -> int | None:
-    """The largest power of two of sequences that fits, of those that a rank has; None where not even one fits."""
+def largest_micro_batch(job: Job, state: StateBytes = MIXED, *, most: int = _MAX_MICRO_BATCH) -> int | None:
+    """The largest power of two of sequences that fits, at most those of a rank; None if not even one fits."""
     best, size = None, 1
     while size <= min(most, job.global_batch / job.layout.dp):
         if not fits(_with(job, replace(job.layout, micro_batch=size)), state):
@@ -50,10 +50,10 @@ def largest_micro_batch(job: Job, state: StateBytes = MIXED, *, most: int = _MOS
     return best
 
 
-def first_change(job: Job, state: StateBytes = MIXED) -> Change | None:
-    """The first of the usual changes, the cheapest in speed first, with which the run fits.
+def first_change(job: Job, state: StateBytes = MIXED) -> LayoutChange | None:
+    """The first of the usual changes, ordered by their cost in speed, with which the run fits.
 
-    Where none of them is enough alone, the one that saves most; None where the run fits, or where nothing can change.
+    If none is enough alone, the one that saves the most; None if the run fits, or nothing can change.
     """
     if fits(job, state):
         return None
@@ -83,9 +83,9 @@ def _usual(job: Job) -> Iterator[tuple[str, Layout]]:
         yield f"double the pipeline to {layout.pp * 2} stages", replace(layout, pp=layout.pp * 2, dp=layout.dp // 2)
 
 
-def _change(job: Job, words: str, layout: Layout, state: StateBytes) -> Change:
+def _change(job: Job, words: str, layout: Layout, state: StateBytes) -> LayoutChange:
     changed = _with(job, layout)
-    return Change(words=words, layout=layout, memory=job_memory(changed, state), fits=fits(changed, state))
+    return LayoutChange(words=words, layout=layout, memory=job_memory(changed, state), fits=fits(changed, state))
 
 
 def _with(job: Job, layout: Layout) -> Job:

@@ -1,15 +1,15 @@
-"""Floating-point operations of training: for a token, for a step, counted as models do and as hardware does."""
+"""Floating-point operations of training per token, as model FLOPs (MFU) and hardware FLOPs (HFU)."""
 
 from __future__ import annotations
 
-from corral.catalog.transformer import TransformerModel
+from corral.catalog.accelerators.transformer import TransformerModel
 from corral.forecast.training.layout import Recompute
 
 _TRAINING = 3  # forward once, backward twice: with respect to the inputs and to the weights
 
 
 def attention_flops(shape: TransformerModel, seq_len: float, *, causal: bool = False) -> float:
-    """Forward FLOPs of one token in the attention core of one layer; `causal` counts what is not masked, one half.
+    """Forward FLOPs of one token in the attention core of one layer; `causal` counts the unmasked half.
 
     4 a d s: PaLM (arXiv:2204.02311) appendix B, without its factor 3 for training. Latent queries and keys are wider.
     """
@@ -23,7 +23,7 @@ def model_flops_per_token(shape: TransformerModel, seq_len: float, *, causal: bo
 
 
 def recomputed_flops(shape: TransformerModel, seq_len: float, recompute: Recompute, *, causal: bool = False) -> float:
-    """FLOPs of one token in one layer that are done a second time."""
+    """Recomputed FLOPs of one token in one layer."""
     attention = attention_flops(shape, seq_len, causal=causal)
     match recompute:
         case Recompute.NONE:
@@ -31,7 +31,7 @@ def recomputed_flops(shape: TransformerModel, seq_len: float, recompute: Recompu
         case Recompute.SELECTIVE:
             return attention
         case Recompute.OPERATORS:
-            return shape.layer_matmul  # half of 2 x, the other half is kept; so is what attention gave
+            return shape.layer_matmul  # half of the 2 x; the other half and the output of attention are stored
         case Recompute.FULL:
             return 2 * shape.layer_matmul + attention
 
@@ -45,12 +45,5 @@ def hardware_flops_per_token(
 
 
 def six_n_flops_per_token(shape: TransformerModel) -> float:
-    """6 N, N the active parameters: the rule of thumb, which leaves out attention."""
+    """6 N, N the active parameters: the rule of thumb, without attention."""
     return 6 * shape.active_parameters
-
-
-def training_hours(
-    parameters: float, tokens: float, accelerators: float, peak_flops: float, utilisation: float
-) -> float:
-    """Hours of a whole run: 6 N D / (n x peak x utilisation)."""
-    return 6 * parameters * tokens / (accelerators * peak_flops * utilisation) / 3600

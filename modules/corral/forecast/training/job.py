@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from corral.catalog.training_constants import training_constants
-from corral.catalog.transformer import TransformerModel
+from corral.catalog.accelerators.training_constants import training_constants
+from corral.catalog.accelerators.transformer import TransformerModel
+from corral.forecast.training.interconnect import AcceleratorLinks
 from corral.forecast.training.layout import Layout
-from corral.forecast.training.network import Machine
 
 
 class Precision(StrEnum):
-    """Numbers that matrix products of layers take; embeddings, output and attention have 16 bits at least.
+    """The number format of the layers' matrix products; embeddings, output and attention use at least 16 bits.
 
-    FP32 keeps everything in 32 bits and multiplies in TF32, where an accelerator has that.
+    FP32 stores everything in 32 bits and multiplies in TF32 if the accelerator supports it.
     """
 
     FP32 = "fp32"
@@ -25,23 +25,23 @@ class Precision(StrEnum):
 
     @property
     def bits(self) -> int:
-        """Their width."""
+        """The width of a number."""
         return {"fp32": 32, "fp8": 8, "fp4": 4}.get(self.value, 16)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One run: what is trained, how it is laid out, on what. `global_batch` is in sequences.
+    """A run: model, layout, machine. `global_batch` is in sequences.
 
-    `fused_attention`: flash attention, which never writes the scores. `efa`: nodes are joined by it, where libraries
-    for mixtures of experts (DeepEP) do not run and every token is sent once for each expert. `expert_overlap`: whether
-    there the exchange among experts goes on behind other work, None where nobody says. `offload_optimizer`: the
-    host has the optimizer's state and steps it.
+    `fused_attention`: flash attention, which never writes the scores. `efa`: the network between nodes, on which
+    libraries for mixtures of experts (DeepEP) do not run, so that each token is sent once per expert. `expert_overlap`:
+    whether that exchange overlaps other work; None if unknown. `offload_optimizer`: the host holds and steps the
+    optimizer.
     """
 
     shape: TransformerModel
     layout: Layout
-    machine: Machine
+    machine: AcceleratorLinks
     seq_len: int
     global_batch: float
     precision: Precision
@@ -52,12 +52,12 @@ class Job:
 
     @property
     def accelerators(self) -> float:
-        """How many it has."""
+        """The number of accelerators."""
         return self.layout.accelerators
 
     @property
     def micro_batches(self) -> int:
-        """How many a data-parallel rank does in a step."""
+        """Micro-batches of a data-parallel rank per step."""
         return self.layout.micro_batches(self.global_batch)
 
     @property
@@ -67,17 +67,17 @@ class Job:
 
     @property
     def experts_span_nodes(self) -> bool:
-        """Whether one copy of the routed experts is in several link domains, so that tokens cross the network."""
+        """True if one copy of the routed experts spans link domains, so that tokens cross the network."""
         return self.shape.is_moe and self.layout.ep > 1 and self.machine.group(self.layout.ep, 1).across > 1
 
     @property
     def narrow(self) -> bool:
-        """Whether products take numbers of less than 16 bits."""
+        """True if products use fewer than 16 bits."""
         return self.precision.bits < 16
 
     @property
     def number_bytes(self) -> int:
-        """Bytes of a number of what layers keep and exchange."""
+        """Bytes of a number in activations and exchanges."""
         return 4 if self.precision is Precision.FP32 else 2
 
     @property
@@ -87,12 +87,12 @@ class Job:
 
     @property
     def wide_flops(self) -> float:
-        """FLOP/s of large products in 16 bits, or in what all numbers have."""
+        """FLOP/s of large products in 16 bits, or in 32 bits with FP32."""
         return self.machine.accelerator.reached_flops(max(16, self.precision.bits))
 
     @property
     def attention_flops(self) -> float:
-        """FLOP/s of flash attention, for the part that is not masked."""
+        """FLOP/s of flash attention on the unmasked part."""
         accelerator = self.machine.accelerator
         share = accelerator.attention_share.get(accelerator.width(self.precision.bits))
         return self.wide_flops * (training_constants().attention_share if share is None else share)

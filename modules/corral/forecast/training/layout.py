@@ -1,4 +1,4 @@
-"""How a run is laid over accelerators: the degrees of parallelism, what is sharded, what is computed twice."""
+"""The layout of a run on accelerators: degrees of parallelism, sharding, recomputation."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from enum import StrEnum
 
 
 class Sharding(StrEnum):
-    """What the data-parallel ranks divide: nothing, the optimizer, gradients too, parameters too (ZeRO 0 to 3).
+    """What data-parallel ranks shard: nothing, the optimizer, also gradients, also parameters (ZeRO 0 to 3).
 
-    FSDP is ZERO3 of PyTorch: it gathers whole layers ahead of their use. DEEPSPEED_ZERO3 is that of 2021, whose rings
-    pass one network card of a node at a time.
+    ZERO3 includes PyTorch's FSDP, which gathers whole layers ahead of their use. DEEPSPEED_ZERO3 is that of 2021, whose
+    rings use one network card per node at a time.
     """
 
     NONE = "none"
@@ -22,25 +22,25 @@ class Sharding(StrEnum):
 
     @property
     def of_parameters(self) -> bool:
-        """Whether each rank has a part of the parameters only."""
+        """True if parameters are sharded."""
         return self in (Sharding.ZERO3, Sharding.DEEPSPEED_ZERO3)
 
     @property
     def of_gradients(self) -> bool:
-        """Whether each rank keeps a part of the gradients only."""
+        """True if gradients are sharded."""
         return self.of_parameters or self is Sharding.ZERO2
 
     @property
     def of_optimizer(self) -> bool:
-        """Whether each rank has a part of the optimizer's state only."""
+        """True if the optimizer's state is sharded."""
         return self is not Sharding.NONE
 
 
 class Recompute(StrEnum):
-    """What the backward pass computes a second time, so that it need not be kept.
+    """What the backward pass recomputes instead of storing it.
 
-    SELECTIVE: the core of attention, as Megatron or flash attention do. OPERATORS: every second matrix product and all
-    that is between them, as torchtitan's selective mode does. FULL: each layer from its input.
+    SELECTIVE: the core of attention, as Megatron or flash attention do. OPERATORS: every second matrix product and
+    everything in between, as torchtitan's selective mode does. FULL: each layer from its input.
     """
 
     NONE = "none"
@@ -51,10 +51,10 @@ class Recompute(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """Degrees: tensor, pipeline, context, data; `ep` lies within tp x cp x dp. Degrees may be broken numbers.
+    """The degrees: tensor, pipeline, context, data; `ep` divides tp x cp x dp. `tp` may be fractional.
 
-    They are where software counts other devices than we do (two NeuronCores in a Trainium1). `micro_batch` is in
-    sequences for each data-parallel rank, `virtual_stages` parts of the model that a pipeline stage has.
+    It is if software counts other devices than we do (two NeuronCores in a Trainium1). `micro_batch`: sequences per
+    data-parallel rank. `virtual_stages`: model parts per pipeline stage.
     """
 
     tp: float = 1
@@ -70,19 +70,19 @@ class Layout:
 
     @property
     def accelerators(self) -> float:
-        """How many it takes."""
+        """The number of accelerators."""
         return self.tp * self.pp * self.cp * self.dp
 
     @property
     def expert_ranks(self) -> float:
-        """Over how many accelerators of a stage one copy of the routed experts is spread: EP, or TP without it."""
+        """The accelerators of a stage that share one copy of the routed experts: EP, or TP without EP."""
         return self.ep if self.ep > 1 else self.tp
 
     @property
     def expert_copies(self) -> float:
-        """How many copies of the routed experts a stage has: they are the data-parallel ranks of experts."""
+        """The copies of the routed experts per stage, which are the data-parallel ranks of experts."""
         return max(1.0, self.tp * self.dp * self.cp / self.expert_ranks)
 
     def micro_batches(self, global_batch: float) -> int:
-        """How many each data-parallel rank does in a step of so many sequences, at least one."""
+        """Micro-batches per data-parallel rank in a step of so many sequences, at least one."""
         return max(1, math.ceil(global_batch / (self.dp * self.micro_batch) - 1e-9))

@@ -1,27 +1,27 @@
-"""The memory of one accelerator in training: what each part takes, on the pipeline stage that needs most."""
+"""The memory of one accelerator in training by parts, on the pipeline stage that needs the most."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from corral.catalog.transformer import TransformerModel
+from corral.catalog.accelerators.transformer import TransformerModel
 from corral.forecast.training.layout import Layout, Recompute
-from corral.forecast.training.state import StateBytes
+from corral.forecast.training.optimizer_state import StateBytes
 
 GIB = 2**30
 _FP32 = 4  # bytes
-_LOGITS = 3  # copies of them at the peak; with two, torchtitan's eager 8B on 128 comes out 23 % below what it took
-_PLAIN, _GATED = 4, 6  # bytes that an MLP keeps for each of its inner width
-_LIVE_LAYERS = 2  # the layer at work and the one that is gathered ahead of it (ZeRO, arXiv:1910.02054: one or two)
-RESERVE_GIB = 6.0  # context of the device, NCCL's buffers
-FRAGMENTED = 0.05  # of what is in use: holes of the allocator. Both UNVERIFIED, as no source has them
+_LOGITS = 3  # copies at the peak; with two, the result for torchtitan's eager 8B on 128 is 23 % too low
+_PLAIN, _GATED = 4, 6  # bytes that an MLP stores per unit of its inner width
+_LIVE_LAYERS = 2  # the current layer and the one gathered ahead (ZeRO, arXiv:1910.02054: one or two)
+RESERVE_GIB = 6.0  # device context, NCCL buffers
+FRAGMENTED = 0.05  # of the memory in use: fragmentation of the allocator. Both UNVERIFIED: no source has them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """Bytes on the accelerator that needs most. `gathered`: layers that are whole while they work (ZeRO-3).
+    """Bytes on the accelerator that needs the most. `gathered`: layers gathered for their computation (ZeRO-3).
 
-    `host`: what the host's memory has instead, for this accelerator; it is in no sum.
+    `host`: bytes in host memory for this accelerator; not included in the sums.
     """
 
     weights: float
@@ -35,17 +35,17 @@ class Memory:
 
     @property
     def static(self) -> float:
-        """What is there between two steps."""
+        """Bytes in use between steps."""
         return self.weights + self.gradients + self.optimizer
 
     @property
     def total(self) -> float:
-        """All of it."""
+        """Bytes in use at the peak, with the reserve."""
         return self.static + self.gathered + self.activations + self.logits + self.reserve
 
     @property
     def total_gib(self) -> float:
-        """All of it, in GiB."""
+        """The total in GiB."""
         return self.total / GIB
 
 
@@ -58,14 +58,14 @@ def memory_of(
     micro_batches: int,
     offload_optimizer: bool = False,
 ) -> Memory:
-    """What the run needs on the first or the last pipeline stage, whichever is more."""
+    """The memory on the first or the last pipeline stage, whichever needs more."""
     stages = {0, layout.pp - 1}
     needs = [_stage(shape, layout, seq_len, state, micro_batches, stage, offload_optimizer) for stage in stages]
     return max(needs, key=lambda memory: memory.total)
 
 
 def static_bytes(parameters: float, state: StateBytes, layout: Layout, ranks: float) -> tuple[float, float, float]:
-    """Bytes of weights, gradients and optimizer for so many parameters of a model-parallel rank.
+    """Bytes of weights, gradients and optimizer for the parameters of a model-parallel rank.
 
     Stage 1: 4P + KP/N; 2: 2P + (2 + K)P/N; 3: (4 + K)P/N with K = 12 (ZeRO, arXiv:1910.02054, Figure 1).
     """
@@ -78,7 +78,7 @@ def static_bytes(parameters: float, state: StateBytes, layout: Layout, ranks: fl
 
 
 def stage_parameters(shape: TransformerModel, layout: Layout, stage: int) -> tuple[float, float]:
-    """Parameters of one tensor-parallel rank of a stage: those that all data ranks share, and routed experts.
+    """Parameters of a tensor-parallel rank of a stage: the shared ones, and those of routed experts.
 
     Layers are divided by t p; the embedding is on the first stage, the output layer on the last one.
     """
@@ -91,12 +91,12 @@ def stage_parameters(shape: TransformerModel, layout: Layout, stage: int) -> tup
 def layer_activation_bytes(
     shape: TransformerModel, layout: Layout, seq_len: float, recompute: Recompute, *, quadratic: bool = True
 ) -> float:
-    """Bytes that the backward pass of one layer keeps for a micro-batch, in 16-bit numbers.
+    """Bytes stored for the backward pass of one layer and micro-batch, in 16-bit numbers.
 
     Korthikanti et al. (arXiv:2205.05198), Table 2: sbh (10 + 24/t + 5as/(ht)); with sequence parallelism sbh/t (34 +
     5as/h); selective: without the 5as term; full: 2 sbh. Here 34 h is 18 h + 4 f, for gated MLPs without dropout
-    16 h + 6 f (a fused SwiGLU keeps what it read, 4 f, and what it wrote); queries, keys and values have 8 h of it
-    where heads are as wide as h and no keys are grouped. `quadratic`: attention keeps its s x s scores (not flash
+    16 h + 6 f (a fused SwiGLU stores its input, 4 f, and its output); queries, keys and values are 8 h of it if the
+    heads' total width is h and no keys are grouped. `quadratic`: attention stores its s x s scores (not flash
     attention).
     """
     tokens = seq_len / layout.cp * layout.micro_batch
@@ -105,7 +105,7 @@ def layer_activation_bytes(
         return tokens * 2 * h / (tp if layout.sequence_parallel else 1)
     wide, narrow = (_GATED, 8) if shape.gated else (_PLAIN, 10)  # GPT's dropout keeps two masks of a byte
     mlp = shape.mlp_width_in_use * wide
-    if recompute is Recompute.OPERATORS:  # the input, what attention gave, and half of what the products gave
+    if recompute is Recompute.OPERATORS:  # the input, the output of attention, and half of the products' outputs
         products = shape.mlp_width_in_use * (2 if shape.gated else 1)
         kept = 2 * h + 2 * shape.value_width + h + shape.key_value_width - shape.value_width + products
         return tokens * kept / tp
@@ -116,7 +116,7 @@ def layer_activation_bytes(
 
 
 def layers_in_flight(shape: TransformerModel, layout: Layout, micro_batches: int) -> float:
-    """Layers whose activations the first stage holds: L, times 1 + (p-1)/(p v) if interleaved (Korthikanti et al.).
+    """Layers whose activations the first stage stores: L, times 1 + (p-1)/(p v) if interleaved (Korthikanti et al.).
 
     A stage never holds more micro-batches than there are.
     """
@@ -151,7 +151,7 @@ def _stage(
         )
     ]
     parts, host = ([*parts[:2], 0.0], parts[2]) if offload_optimizer else (parts, 0.0)
-    wide = state.numbers / 2  # the formulas are those of 16-bit numbers
+    wide = state.numbers / 2  # the formulas are for 16-bit numbers
     held = layers_in_flight(shape, layout, micro_batches) if stage == 0 else shape.layers / layout.pp
     kept = wide * layer_activation_bytes(shape, layout, seq_len, layout.recompute, quadratic=False)
     working = (
@@ -175,9 +175,9 @@ def _stage(
 
 
 def _gathered(shape: TransformerModel, layout: Layout, numbers: float) -> float:
-    """Layers that ZeRO-3 has made whole: weights of two and the gradients of one, of so many bytes each.
+    """Bytes gathered by ZeRO-3: weights of two layers and gradients of one.
 
-    In a pipeline all layers of the stage stay whole until the step ends, with their gradients in fp32.
+    In a pipeline all layers of the stage stay gathered until the step ends, with fp32 gradients.
     """
     if not layout.sharding.of_parameters:
         return 0.0

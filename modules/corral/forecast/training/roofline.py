@@ -1,15 +1,15 @@
-"""The roofline of a run: what limits each kind of its work, compute or memory, by what is reached and by the peak.
+"""The roofline of a run: whether compute or memory limits each kind of work, at reached rates and at the peak.
 
-Williams, Waterman and Patterson, "Roofline" (CACM 52, 2009): work of I FLOPs for each byte that it moves to and from
-memory reaches min(compute, I x bandwidth). Of each kind of work here, FLOPs, bytes and seconds are those of the
-forecast of speed (`compute`, `traffic`): of one layer and micro-batch of a rank, forward and backward.
+Williams, Waterman and Patterson, "Roofline" (CACM 52, 2009): work of I FLOPs per byte of memory traffic reaches
+min(compute, I x bandwidth). FLOPs, bytes and seconds are those of the speed forecast (`compute`, `memory_traffic`), per
+layer and micro-batch of a rank, forward and backward.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from corral.catalog.training_constants import training_constants
+from corral.catalog.accelerators.training_constants import training_constants
 from corral.forecast.training.compute import (
     TRAINING,
     attention_s,
@@ -22,7 +22,7 @@ from corral.forecast.training.compute import (
 )
 from corral.forecast.training.flops import attention_flops
 from corral.forecast.training.job import Job
-from corral.forecast.training.traffic import (
+from corral.forecast.training.memory_traffic import (
     SUM_NUMBERS,
     attention_numbers,
     product_numbers,
@@ -33,7 +33,7 @@ from corral.forecast.training.traffic import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """One kind of work: how much it computes and moves, and how long the forecast has it take."""
+    """A kind of work: its FLOPs, memory traffic, and time in the forecast."""
 
     name: str
     flops: float
@@ -42,12 +42,12 @@ class Work:
 
     @property
     def intensity(self) -> float:
-        """FLOPs for each byte."""
+        """FLOPs per byte."""
         return self.flops / self.bytes
 
     @property
     def flops_per_s(self) -> float:
-        """What it reaches."""
+        """FLOP/s in the forecast."""
         return self.flops / self.seconds
 
 
@@ -71,12 +71,12 @@ class Roofline:
         return "compute" if work.intensity >= self.ridge else "memory"
 
     def roof(self, intensity: float) -> float:
-        """FLOP/s that work of this intensity reaches at most."""
+        """The maximum FLOP/s at this intensity."""
         return min(self.reached_flops, intensity * self.reached_bytes_per_s)
 
 
 def roofline(job: Job) -> Roofline:
-    """The roofline of this run, with the numbers that its products take."""
+    """The roofline of this run, in the number format of its products."""
     accelerator = job.machine.accelerator
     return Roofline(
         peak_flops=accelerator.peak_flops(job.precision.bits),
@@ -88,7 +88,7 @@ def roofline(job: Job) -> Roofline:
 
 
 def _products(job: Job) -> Work:
-    """Their weights are read three times, and gradients added up in fp32 (`traffic.weight_bytes`)."""
+    """Their weights are read three times, and gradients added up in fp32 (`memory_traffic.weight_bytes`)."""
     moved = TRAINING * product_numbers(job.shape) * job.number_bytes * job.tokens / job.layout.tp
     weights = weight_bytes(job.shape, job.layout, size=job.number_bytes, narrow=job.narrow)
     return Work(
@@ -100,7 +100,7 @@ def _products(job: Job) -> Work:
 
 
 def _attention(job: Job) -> Work:
-    """Fused attention never moves its scores; what it moves is counted there with what only moves data."""
+    """Fused attention never moves its scores; the speed forecast counts its traffic as memory-bound work."""
     numbers = attention_numbers(job.shape) * job.number_bytes / job.layout.tp
     scores = 0.0 if job.fused_attention else score_bytes_per_token(job.shape, job.layout, job.seq_len)
     flops = attention_flops(job.shape, job.seq_len, causal=job.fused_attention)
@@ -117,14 +117,14 @@ def _output(job: Job) -> Work:
 
 
 def _sums(job: Job) -> Work:
-    """The two residual sums of a layer, the simplest of what works on each number alone: 1 FLOP, three numbers."""
+    """The two residual sums of a layer, the simplest elementwise work: 1 FLOP per three numbers."""
     numbers = 2 * job.shape.hidden * job.tokens / (job.layout.tp if job.layout.sequence_parallel else 1)
     moved = TRAINING * numbers * SUM_NUMBERS * job.number_bytes
     return Work(name="residual sums", flops=TRAINING * numbers, bytes=moved, seconds=moved / memory_rate(job))
 
 
 def _layer(job: Job) -> Work:
-    """All of a layer: its products and attention, and the time in which it only moves data."""
+    """A whole layer: products, attention and memory-bound work."""
     products, attention = _products(job), _attention(job)
     moving = memory_bound_s(job)
     return Work(

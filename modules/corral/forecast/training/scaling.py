@@ -1,21 +1,21 @@
-"""How speed grows with the number of nodes, when nothing else of a run changes: strong scaling, the batch stays."""
+"""Strong scaling: the speed by number of nodes, with the same batch."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from corral.forecast.training.choose import choose, fits_somehow
 from corral.forecast.training.layout import Layout
-from corral.forecast.training.open_job import OpenJob
+from corral.forecast.training.layout_search import choose, fits_somehow
+from corral.forecast.training.search_space import OpenJob
 from corral.forecast.training.speed import Speed, forecast_speed, parallel_efficiency
 
-_CRIPPLED = 1.1  # times as fast as in proportion: what fewer nodes lack is not what more of them lose
-_TIMES = 4  # the run's nodes; further than that nobody extends a run
+_CRIPPLED = 1.1  # times linear speed-up; a higher value means that the fewer nodes lack memory
+_TIMES = 4  # maximum nodes of the curve, as a multiple of the run's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingPoint:
-    """The run on so many nodes. `efficiency`: T1/(n Tn) against the fewest nodes that it fits well."""
+    """The run on so many nodes. `efficiency`: T1/(n Tn) relative to the fewest nodes on which it fits well."""
 
     nodes: int
     layout: Layout
@@ -24,9 +24,10 @@ class ScalingPoint:
 
 
 def scaling_curve(job: OpenJob, layout: Layout, speed: Speed) -> tuple[ScalingPoint, ...]:
-    """The run on 1, 2, 4 and so on nodes, to four times its own, each in its fastest layout; its own as it is.
+    """The run on 1, 2, 4 and so on nodes, up to four times its own, each in its fastest layout.
 
-    Numbers of nodes that it does not fit, or among which its batch cannot be divided, are left out.
+    Its own number of nodes keeps its layout. Numbers on which it does not fit, or that do not divide its batch, are
+    omitted.
     """
     found = [(job.nodes, layout, speed)]
     found += [one for nodes in _powers(job.nodes * _TIMES) if nodes != job.nodes and (one := _fastest(job, nodes))]
@@ -39,9 +40,9 @@ def scaling_curve(job: OpenJob, layout: Layout, speed: Speed) -> tuple[ScalingPo
 
 
 def on_the_fewest(job: OpenJob, speed: Speed) -> tuple[int, Speed] | None:
-    """The fewest nodes, of 1, 2, 4 and so on below the run's own, that the same batch fits, and the speed there.
+    """The fewest nodes, of 1, 2, 4 and so on below the run's own, on which the same batch fits, and the speed there.
 
-    Those where so much must be computed again that the run's own `speed` is far more than in proportion are no measure.
+    Skips numbers that recompute so much that the run's own `speed` is far above linear.
     """
     fewer = (one for nodes in _powers(job.nodes - 1) if (one := _fastest(job, nodes)))
     return next(((nodes, one) for nodes, _, one in fewer if parallel_efficiency(one, speed) <= _CRIPPLED), None)

@@ -1,11 +1,12 @@
-"""How long a training step takes, part by part, and what that means: tokens a second, utilisation, what limits."""
+"""The time of a training step by parts, and the resulting speed: tokens per second, utilisation, limits."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
 
-from corral.catalog.training_constants import training_constants
+from corral.catalog.accelerators.training_constants import training_constants
+from corral.forecast.training.communication import context_s, expert_s, gathering_s, pipeline_s, reduction_s, tensor_s
 from corral.forecast.training.compute import (
     attention_s,
     head_s,
@@ -14,26 +15,18 @@ from corral.forecast.training.compute import (
     products_s,
     recompute_s,
 )
-from corral.forecast.training.exchange import (
-    context_s,
-    expert_s,
-    gathering_s,
-    pipeline_s,
-    reduction_s,
-    tensor_s,
-)
 from corral.forecast.training.flops import model_flops_per_token, six_n_flops_per_token
 from corral.forecast.training.job import Job
 
-_NODE = 8  # accelerators; a node has no more where the link's domain is a whole rack or pod
+_NODE = 8  # accelerators of a node if the link domain is a rack or pod
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepParts:
-    """Seconds of a step, none of them hidden behind another; their sum is the step.
+    """Seconds of a step by parts without overlap; their sum is the step.
 
-    `products`: matrix products of layers and output; `attention`: its core; `memory_bound`: what only moves data;
-    `tensor`, `context`, `expert`, `pipeline`, `data`: communication that nothing hides.
+    `products`: matrix products of layers and output. `attention`: its core. `memory_bound`: pure data movement.
+    `tensor`, `context`, `expert`, `pipeline`, `data`: exposed communication.
     """
 
     products: float
@@ -56,7 +49,7 @@ class StepParts:
 
     @property
     def communication(self) -> float:
-        """What is spent on communication that nothing hides."""
+        """Exposed communication."""
         return self.tensor + self.context + self.expert + self.pipeline + self.data
 
     @property
@@ -67,9 +60,9 @@ class StepParts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speed:
-    """What a run reaches. `mfu` counts model FLOPs (attention whole), `mfu_6n` six for each active parameter.
+    """The speed of a run. `mfu` counts model FLOPs (full attention), `mfu_6n` six per active parameter.
 
-    Both are of the peak in 16 bits, as published ones are.
+    Both are relative to the 16-bit peak, as published ones are.
     """
 
     parts: StepParts
@@ -80,7 +73,7 @@ class Speed:
 
     @property
     def communication_share(self) -> float:
-        """Part of the step that is communication which nothing hides."""
+        """The share of exposed communication in the step."""
         return self.parts.communication / self.parts.total
 
 
@@ -100,23 +93,23 @@ def forecast_speed(job: Job) -> Speed:
 
 
 def accelerator_hours(speed: Speed, tokens: float, *, effective: float = 1.0) -> float:
-    """Hours of all accelerators together for so many tokens; `effective`: the part of time in which a job trains.
+    """Accelerator hours for so many tokens. `effective`: the share of time in which the job trains.
 
-    The rest is interruptions, checkpoints and restarts; Llama 3 and MegaScale had more than 0.9.
+    The rest is interruptions, checkpoints and restarts; Llama 3 and MegaScale reached more than 0.9.
     """
     return tokens / speed.tokens_per_s_per_accelerator / 3600 / effective
 
 
 def parallel_efficiency(alone: Speed, many: Speed) -> float:
-    """T1 / (n Tn): what an accelerator among many does, of what it does among few."""
+    """T1 / (n Tn): the speed per accelerator on many nodes relative to few."""
     return many.tokens_per_s_per_accelerator / alone.tokens_per_s_per_accelerator
 
 
 def step_parts(job: Job) -> StepParts:
-    """Where the time of a step goes.
+    """The parts of a step.
 
-    A pipeline does m micro-batches, and (p-1)/v more in which it fills and drains (Narayanan et al. 2021). Its pace is
-    that of the last stage, which has the output layer.
+    A pipeline takes m micro-batches plus (p-1)/v to fill and drain (Narayanan et al. 2021), at the pace of the last
+    stage, which has the output layer.
     """
     layout, m = job.layout, job.micro_batches
     work = m * job.shape.layers / layout.pp
@@ -144,12 +137,12 @@ def step_parts(job: Job) -> StepParts:
 
 
 def bubble_s(stage_s: float, micro_batches: int, stages: int, virtual_stages: int) -> float:
-    """Time in which a pipeline fills and drains: (p-1)/(v m) of its work (Narayanan et al. 2021)."""
+    """Seconds in which a pipeline fills and drains: (p-1)/(v m) of its work (Narayanan et al. 2021)."""
     return stage_s * (stages - 1) / (virtual_stages * micro_batches)
 
 
 def straggling(job: Job) -> float:
-    """How many times longer a step takes because among many nodes one is always slow."""
+    """The slowdown of a step because one of many nodes is always slow."""
     nodes = max(1.0, job.accelerators / min(_NODE, job.machine.accelerator.link_domain))
     return 1 + training_constants().straggler * math.log2(nodes)
 

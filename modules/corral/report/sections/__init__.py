@@ -1,1 +1,1 @@
-"""The sections of the page of a plan and its run, one module a subject: what they say, show, and list."""
+"""The sections of the HTML page of a plan and its run, one module per subject."""

@@ -1,16 +1,16 @@
-"""What a section of the page consists of: pictures, tables, sentences. Text that stands in none of them is not said."""
+"""The parts of a section of an HTML page: pictures, tables, lines."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from corral.report.charts import NARROW, WIDE
+from corral.report.charts.bar_charts import NARROW, WIDE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
-    """One picture as SVG text, drawn twice: for a page, and for a telephone. A browser shows one of them."""
+    """A picture as SVG text at two widths: for a page, and for a telephone. The browser shows one of them."""
 
     wide: str
     narrow: str
@@ -18,7 +18,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """A table. `columns`: names, of numbers with `>` in front; the first cell of each row is what the row is about."""
+    """A table. `columns`: names; `>` marks a column of numbers. The first cell of a row is its header."""
 
     caption: str
     columns: tuple[str, ...]
@@ -31,13 +31,13 @@ class Table:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """`number` for each column of numbers, empty text for the others."""
+        """The CSS class of each column: `number`, or empty."""
         return tuple("number" if name.startswith(">") else "" for name in self.columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A part of the page: an anchor, a heading, what leads in, pictures, tables, sentences."""
+    """A section of the page: anchor, heading, lead, pictures, tables, lines."""
 
     anchor: str
     title: str
@@ -48,5 +48,5 @@ class Section:
 
 
 def picture(draw: Callable[[float], str]) -> Picture:
-    """The picture at both widths. `draw` takes a width in pixels, at which text is as large as the page's."""
+    """The picture at both widths. `draw`: draws it at a width in pixels, with text of the page's size."""
     return Picture(wide=draw(WIDE), narrow=draw(NARROW))

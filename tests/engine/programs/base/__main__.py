@@ -1,4 +1,4 @@
-"""A small base: enough resources of several kinds to be killed in between, quick to make."""
+"""A small base: several kinds of resources, enough to be killed in between, quick to create."""
 
 import pulumi
 import pulumi_aws as aws

@@ -1,4 +1,4 @@
-"""A small cluster that stands on the small base, with a text that a preview can show."""
+"""A small cluster on the small base, with a text whose changes a preview shows."""
 
 import pulumi
 import pulumi_aws as aws

@@ -1,4 +1,4 @@
-"""Takes over what exists already: VPC, BUCKET and PARAMETER name it."""
+"""Import existing objects: VPC, BUCKET and PARAMETER name them."""
 
 import os
 

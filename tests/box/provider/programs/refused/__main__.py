@@ -1,4 +1,4 @@
-"""A program that asks for what the stand-in does not know: WHAT is type, argument or region."""
+"""A program with an unsupported resource, by WHAT: type, argument or region."""
 
 import os
 

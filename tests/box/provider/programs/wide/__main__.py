@@ -1,4 +1,4 @@
-"""One of every resource type that the stand-in knows, as the stacks would declare it; WIDE (JSON) changes details."""
+"""One resource of every supported type, as the stacks declare it; WIDE (JSON) changes details."""
 
 import json
 import os
@@ -13,7 +13,7 @@ provider = aws.Provider(
     default_tags=aws.ProviderDefaultTagsArgs(tags={"corral:env": config.get("env") or "dev"}),
 )
 options = pulumi.ResourceOptions(provider=provider)
-asked = pulumi.InvokeOptions(provider=provider)
+parameters = pulumi.InvokeOptions(provider=provider)
 
 
 def policy(*actions: str) -> str:
@@ -210,7 +210,7 @@ aws.fsx.DataRepositoryAssociation(
 
 # --- machines
 spread = aws.ec2.PlacementGroup("train", strategy="cluster", opts=options)
-IMAGE = aws.ssm.get_parameter(name="/corral-box/ami", opts=asked).value
+IMAGE = aws.ssm.get_parameter(name="/corral-box/ami", opts=parameters).value
 interfaces = [
     {
         "device_index": 0 if card == 0 else 1,
@@ -340,10 +340,10 @@ aws.route53.Record("head", zone_id=zone.zone_id, name="head", type="A", ttl=30, 
 
 # --- functions
 found = aws.resourcegroupstaggingapi.get_resources(
-    tag_filters=[{"key": "corral:env", "values": ["nowhere"]}], opts=asked
+    tag_filters=[{"key": "corral:env", "values": ["nowhere"]}], opts=parameters
 )
 pulumi.export("found", len(found.resource_tag_mapping_lists))
-pulumi.export("account", aws.get_caller_identity(opts=asked).account_id)
+pulumi.export("account", aws.get_caller_identity(opts=parameters).account_id)
 pulumi.export("vpc", vpc.id)
 pulumi.export("subnet", subnet.id)
 pulumi.export("zone_name", subnet.availability_zone)

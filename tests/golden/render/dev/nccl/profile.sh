@@ -1,7 +1,7 @@
-# Managed by corral: do not edit. Your own settings: export them before, they are kept.
-# NCCL reads /etc/nccl.conf by itself, but a container sees the environment only. Nothing for EFA is set here: libfabric
-# finds it. Where fork() fails with ENOMEM (data loaders): export FI_EFA_USE_HUGE_PAGE=0
-# `corral lint-env FILE` judges what else you set.
+# Managed by corral: do not edit. Variables that you export before keep their values.
+# NCCL reads /etc/nccl.conf, but a container sees only the environment. EFA requires no variables: libfabric detects it.
+# If fork() fails with ENOMEM in data loaders, export FI_EFA_USE_HUGE_PAGE=0. Check other variables with
+# `corral lint-env FILE`.
 # shellcheck shell=sh
 if [ -r /etc/nccl.conf ]; then
     while IFS='=' read -r name value; do

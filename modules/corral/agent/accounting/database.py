@@ -1,0 +1,216 @@
+"""Start MariaDB and slurmdbd on a head, with the job records of this cluster and of earlier ones of the same name.
+
+Every step is idempotent, so an interrupted boot continues. The data is on the state volume, where a replaced head finds
+it. A new volume is restored from the backup of an earlier cluster of the same name.
+"""
+
+import logging
+import pwd
+import shutil
+import socket as sockets
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from corral.agent.accounting.backup import STATE_DIR, BackupStore
+from corral.agent.boot.file_install import Placement, install
+from corral.agent.boot.file_placements import FIRST_JOB
+from corral.agent.host.base import Host, HostError, mariadb, slurmdbd
+from corral.model.accounting_paths import DATABASE, DATABASE_DIR, DATABASE_SOCKET, DATABASE_USER, SLURMDBD_PORT
+from corral.model.cluster import ClusterPlan
+
+Run = Callable[[Sequence[str]], str]
+# A second database, whose existence marks the first as complete: one statement creates it, in the same directory.
+READY = "corral"
+EVERYBODY = "everybody"  # the account of users who have no other
+_MARIADB_IN_S = 300  # after a crash it first repairs its tables
+_SLURMDBD_IN_S = 900  # a newer Slurm converts the tables of an older one first
+_STEP_S = 0.05
+_PEOPLE = range(1000, 60000)  # user ids of people (Debian's login.defs)
+_LARGEST_JOB = 0x03FF0000  # slurm.conf(5), MaxJobId: the default, and the largest
+_CANCELLED = 4  # slurm.h, enum job_states
+_RESTORE = 'gzip -dc "$1" | mariadb --no-defaults --user=root "--socket=$2" "$3"'
+
+log = logging.getLogger("corral.agent")
+
+
+class Database:
+    """MariaDB on this machine, queried as root over its socket."""
+
+    def __init__(self, run: Run, socket: Path = Path(DATABASE_SOCKET)) -> None:
+        self._run = run
+        self.socket = socket
+
+    def execute(self, statement: str) -> str:
+        """Execute the statements and return their output, one row a line. Raises HostError."""
+        client = ("mariadb", "--no-defaults", "--user=root", f"--socket={self.socket}", "--batch")
+        return self._run((*client, "--skip-column-names", f"--execute={statement}"))
+
+    def answers(self) -> bool:
+        """True if MariaDB accepts statements."""
+        try:
+            self.execute("SELECT 1")
+        except HostError:
+            return False
+        return True
+
+    def is_complete(self) -> bool:
+        """True if the database is complete, with the restored records of an earlier cluster if there were any."""
+        return self.answers() and bool(self.execute(f"SHOW DATABASES LIKE '{READY}'").strip())
+
+    def load(self, backup: Path) -> None:
+        """Load a backup into slurmdbd's database."""
+        self._run(("bash", "-o", "pipefail", "-c", _RESTORE, "restore", str(backup), str(self.socket), DATABASE))
+
+
+class Accounting:
+    """The steps of a head's boot before slurmctld starts.
+
+    `root`: the root of written files. `data`, `state_dir`: directories on the state volume. `listens`: returns whether
+    slurmdbd accepts connections.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        backups: BackupStore,
+        *,
+        database: Database | None = None,
+        data: Path = Path(DATABASE_DIR),
+        state_dir: Path = STATE_DIR,
+        root: Path = Path("/"),
+        listens: Callable[[], bool] | None = None,
+    ) -> None:
+        self._run = run
+        self._backups = backups
+        self._database = database or Database(run)
+        self._data = data
+        self._state_dir = state_dir
+        self._root = root
+        self._listens = listens or _slurmdbd_listens
+
+    def start(self, plan: ClusterPlan, host: Host, state_dir: Path) -> None:
+        """Start MariaDB and slurmdbd. `state_dir`: slurmctld's StateSaveLocation. Raises AgentError."""
+        self._make_data()
+        host.start(mariadb())
+        _await(self._database.answers, _MARIADB_IN_S, "MariaDB does not answer - see its log")
+        self._fill(plan.name)
+        self._write_first_job(plan, state_dir)
+        host.start(slurmdbd(plan.image.slurm_sbin))
+        _await(self._listens, _SLURMDBD_IN_S, "slurmdbd does not listen - see /var/log/slurm/slurmdbd.log")
+        self._make_accounts(plan)
+
+    def _make_data(self) -> None:
+        """Create an empty data directory, renamed when complete."""
+        if self._data.is_dir() and any(self._data.iterdir()):
+            return
+        new = self._data.with_name(f"{self._data.name}.new")
+        shutil.rmtree(new, ignore_errors=True)
+        options = ("--skip-test-db", "--auth-root-authentication-method=socket")
+        self._run(("mariadb-install-db", "--user=mysql", f"--datadir={new}", *options))
+        if self._data.is_dir():
+            self._data.rmdir()
+        new.rename(self._data)
+
+    def _fill(self, cluster: str) -> None:
+        """Create slurmdbd's database and its user. Start again if an interrupted boot left it incomplete."""
+        if self._database.is_complete():
+            return
+        self._database.execute(f"DROP DATABASE IF EXISTS {DATABASE}; CREATE DATABASE {DATABASE}")
+        backup = self._state_dir / "restore.sql.gz"
+        if (made := self._backups.fetch(backup)) is not None:
+            self._database.load(backup)
+            self._close_open_jobs(cluster, int(made))
+            log.info("accounting: restored the records of an earlier cluster %s", cluster)
+            backup.unlink()
+        owner = f"{DATABASE_USER}@localhost"
+        self._database.execute(
+            f"CREATE USER IF NOT EXISTS {owner} IDENTIFIED VIA unix_socket;"
+            f" GRANT ALL ON {DATABASE}.* TO {owner}; CREATE DATABASE {READY}"
+        )
+        (self._state_dir / "dump.done").touch()  # its own first backup is due in a day
+
+    def _close_open_jobs(self, cluster: str, at: int) -> None:
+        """Mark jobs that were open at the time of the backup as cancelled: they ended with their cluster."""
+        for kind in ("step", "job"):
+            if self._has_table(f"{cluster}_{kind}_table"):
+                self._database.execute(
+                    f"UPDATE {DATABASE}.`{cluster}_{kind}_table` SET state = {_CANCELLED},"
+                    f" time_end = GREATEST(time_start, {at}) WHERE time_end = 0"
+                )
+
+    def _write_first_job(self, plan: ClusterPlan, state_dir: Path) -> None:
+        """Set FirstJobId after the newest record if slurmctld has no state; otherwise job ids would repeat.
+
+        The file is written once, because slurmctld compares the nodes' files with its own.
+        """
+        file = self._state_dir / "first-job.conf"
+        if not file.exists():
+            fresh = not (state_dir / "job_state").exists()
+            number = first_job(self._newest_job(plan.name) if fresh else 0, plan.extra_slurm)
+            install((Placement(path=str(file), content=_first_job_text(number)),))
+        install((Placement(path=FIRST_JOB, content=file.read_bytes()),), self._root)
+
+    def _newest_job(self, cluster: str) -> int:
+        table = f"{cluster}_job_table"
+        if not self._has_table(table):
+            return 0
+        return int(self._database.execute(f"SELECT COALESCE(MAX(id_job), 0) FROM {DATABASE}.`{table}`"))
+
+    def _has_table(self, name: str) -> bool:
+        where = f"table_schema = '{DATABASE}' AND table_name = '{name}'"
+        return self._database.execute(f"SELECT COUNT(*) FROM information_schema.tables WHERE {where}").strip() == "1"
+
+    def _make_accounts(self, plan: ClusterPlan) -> None:
+        """Create the accounts of the queues. Slurm then requires one for every job, so all users get an account."""
+        wanted = sorted({account.lower() for queue in plan.queues for account in queue.accounts})  # as Slurm keeps them
+        if not wanted:
+            return
+        if plan.name not in self._listed("cluster", "cluster"):
+            self._sacctmgr("add", "cluster", plan.name)
+        accounts = self._listed("account", "account")
+        if new := [name for name in (EVERYBODY, *wanted) if name not in accounts]:
+            self._sacctmgr("add", "account", ",".join(new), f"cluster={plan.name}")
+        users = self._listed("user", "user")
+        if new_users := [name for name in people(pwd.getpwall()) if name not in users]:
+            self._sacctmgr("add", "user", ",".join(new_users), f"account={EVERYBODY}", f"cluster={plan.name}")
+        log.info("accounting: accounts %s; new: %s", ", ".join(wanted), ", ".join((*new, *new_users)) or "nothing")
+
+    def _listed(self, kind: str, field: str) -> Sequence[str]:
+        return self._run(("sacctmgr", "--noheader", "--parsable2", "show", kind, f"format={field}")).split()
+
+    def _sacctmgr(self, *words: str) -> None:
+        self._run(("sacctmgr", "--immediate", *words))
+
+
+def first_job(newest: int, own: Iterable[str]) -> int | None:
+    """The id after the newest job; None to keep Slurm's default or the user's own setting."""
+    if newest < 1 or newest >= _LARGEST_JOB or {"firstjobid", "maxjobid"} & {key.lower() for key in own}:
+        return None
+    return newest + 1
+
+
+def people(users: Iterable[pwd.struct_passwd]) -> Sequence[str]:
+    """The names of the users that are people, sorted."""
+    return sorted(user.pw_name for user in users if user.pw_uid in _PEOPLE)
+
+
+def _first_job_text(number: int | None) -> bytes:
+    text = "# Managed by corral: do not edit. The first job id (default: 1).\n"
+    return f"{text}{f'FirstJobId={number}' if number else ''}\n".replace("\n\n", "\n").encode()
+
+
+def _await(met: Callable[[], bool], within_s: float, problem: str) -> None:
+    until = time.monotonic() + within_s
+    while not met():
+        if time.monotonic() > until:
+            raise HostError(f"{problem} (waited {within_s} s)")
+        time.sleep(_STEP_S)
+
+
+def _slurmdbd_listens() -> bool:
+    try:
+        sockets.create_connection(("127.0.0.1", SLURMDBD_PORT), timeout=1).close()
+    except OSError:
+        return False
+    return True

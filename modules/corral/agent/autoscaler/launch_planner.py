@@ -1,0 +1,188 @@
+"""Plan launches for the nodes that Slurm requests: which offers, in which order. Pure.
+
+All EFA nodes that a job waits for come from one offer: a partial launch is released, and the next offer is tried.
+Single nodes, and nodes without EFA, take any capacity. Offers are tried in declared order; one that refused
+backs off for a while.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from corral.agent.autoscaler.launch_errors import summarize
+from corral.agent.autoscaler.models import Instance, PowerRequest
+from corral.agent.autoscaler.state import AutoscalerState, Backoff, Intent
+from corral.model.cluster import ClusterPlan, QueuePlan
+from corral.model.node_names import fold, number_of, queue_of
+
+# Instances per RunInstances call. EC2 allows five calls at once, then two a second, so large requests use larger calls.
+AT_ONCE, MAX_AT_ONCE, CALLS_AT_ONCE = 100, 500, 5
+TAG_LENGTH = 256  # characters of a tag's value. Source: EC2 User Guide, "Tag your Amazon EC2 resources"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchRequest:
+    """Nodes of one queue to launch. `together`: all from one offer, or none.
+
+    `allocated_nodes`: nodes that their job already has, whose zone they must share.
+    """
+
+    key: str
+    queue: QueuePlan
+    nodes: tuple[str, ...]
+    together: bool
+    allocated_nodes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchStep:
+    """Launch these nodes."""
+
+    intent: Intent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseStep:
+    """Terminate a partial launch: its offer lacks capacity for all nodes."""
+
+    instance_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchOutcome:
+    """The end of a launch request: its instances, and the nodes that no offer serves, with the reason.
+
+    `misplaced`: nodes of the job to replace, because the others can only be had in another zone.
+    """
+
+    instances: tuple[Instance, ...]
+    unavailable: tuple[str, ...] = ()
+    why: str = ""
+    misplaced: tuple[str, ...] = ()
+
+
+Step = LaunchStep | ReleaseStep | LaunchOutcome
+
+
+def market_of(queue: QueuePlan, offer: str) -> str | None:
+    """The market of an offer; None if the queue no longer has the offer."""
+    return next((one.market.value for one in queue.offers if one.key == offer), None)
+
+
+def launch_requests(plan: ClusterPlan, power_request: PowerRequest) -> tuple[LaunchRequest, ...]:
+    """The launches for a power request. A node that two jobs wait for is launched once; unknown nodes are left out.
+
+    Nodes without a known job are treated as one job's, because Slurm's resume file may be lost. Nodes that need not be
+    together form one launch request per queue, regardless of jobs: EC2 allows few launches a second.
+    """
+    taken, found, allocated = set[str](), dict[tuple[str, int], list[str]](), dict[int, tuple[str, ...]]()
+    queues = {queue.name: queue for queue in plan.queues}
+    for number, nodes in enumerate((*(job.nodes for job in power_request.jobs), power_request.nodes), start=1):
+        new = [node for node in dict.fromkeys(nodes) if node not in taken and queue_of(node) in queues]
+        taken.update(new)
+        for name, group in groupby(sorted(new, key=queue_of), key=queue_of):
+            together = tuple(group)
+            others = power_request.jobs[number - 1].allocated_nodes if number <= len(power_request.jobs) else ()
+            key = number if queues[name].efa and len(together) + len(others) > 1 else 0
+            found.setdefault((name, key), []).extend(together)
+            allocated[key] = others if key else ()
+    return tuple(
+        LaunchRequest(
+            key=f"{power_request.key} {name} {number}",
+            queue=queues[name],
+            nodes=tuple(sorted(nodes, key=number_of)),
+            together=number > 0,
+            allocated_nodes=allocated[number],
+        )
+        for (name, number), nodes in found.items()
+    )
+
+
+def unknown_nodes(plan: ClusterPlan, nodes: Sequence[str]) -> tuple[str, ...]:
+    """The nodes that the cluster does not declare, or no longer declares."""
+    known = {queue.name: queue.max_nodes for queue in plan.queues}
+    return tuple(node for node in nodes if number_of(node) > known.get(queue_of(node), 0))
+
+
+def next_launch_step(request: LaunchRequest, held: Sequence[Instance], state: AutoscalerState, now: float) -> Step:
+    """The next step of a launch request. `held`: the instances that exist."""
+    wanted = set(request.nodes)
+    mine = _first_of_each(one for one in held if one.node in wanted and one.active)
+    missing = tuple(node for node in request.nodes if node not in mine)
+    if intent := state.intents.get(request.key):
+        return LaunchStep(intent=intent)
+    offers = available_offers(request.queue, state.backoffs, now)
+    if request.together and (zones := _zones_of_allocated(request, held)):
+        near = tuple(offer.key for offer in request.queue.offers if offer.key in offers and offer.zone_id in zones)
+        if offers and not near and not mine:
+            why = (
+                f"the job has {fold(request.allocated_nodes)} in {', '.join(sorted(zones))}, "
+                "which has no capacity for the others"
+            )
+            return LaunchOutcome(instances=(), unavailable=request.nodes, why=why, misplaced=request.allocated_nodes)
+        offers = near
+    if request.together and mine:
+        used = {one.offer for one in mine.values()}
+        if len(used) > 1 or (missing and used.isdisjoint(offers)):
+            return ReleaseStep(instance_ids=tuple(sorted(one.instance_id for one in mine.values())))
+        offers = tuple(used)
+    if not missing:
+        return LaunchOutcome(instances=tuple(mine.values()))
+    if not offers:
+        return LaunchOutcome(
+            instances=tuple(mine.values()), unavailable=missing, why=why_unavailable(request.queue, state.backoffs, now)
+        )
+    at_once = min(max(AT_ONCE, -(-len(request.nodes) // CALLS_AT_ONCE)), MAX_AT_ONCE)
+    batch = _batch(missing, at_once)
+    tries = state.tries.get(request.key, 0)
+    token = hashlib.sha256(f"{request.key} {tries} {offers[0]} {fold(batch)}".encode()).hexdigest()
+    at_least = len(batch) if request.together else 1
+    return LaunchStep(intent=Intent(offer=offers[0], nodes=batch, at_least=at_least, token=token))
+
+
+def available_offers(queue: QueuePlan, backoffs: Mapping[str, Backoff], now: float) -> tuple[str, ...]:
+    """The keys of the offers that are not backing off, in declared order."""
+    return tuple(offer.key for offer in queue.offers if offer.key not in backoffs or backoffs[offer.key].until <= now)
+
+
+def available_at(queue: QueuePlan, backoffs: Mapping[str, Backoff], now: float) -> float | None:
+    """When the first backoff of a queue's offers ends; None if an offer is available now."""
+    if available_offers(queue, backoffs, now) or not queue.offers:
+        return None
+    return min(backoffs[offer.key].until for offer in queue.offers)
+
+
+def why_unavailable(queue: QueuePlan, backoffs: Mapping[str, Backoff], now: float) -> str:
+    """Why no offer of a queue is available: offers grouped by reason, in declared order."""
+    offers_by_reason: dict[str, list[str]] = {}
+    for offer in queue.offers:
+        held = backoffs.get(offer.key)
+        if held and held.until > now:
+            offers_by_reason.setdefault(summarize(held.why), []).append(offer.key)
+    return (
+        "; ".join(f"{', '.join(offers)}: {why}" for why, offers in offers_by_reason.items()) or "the queue has no offer"
+    )
+
+
+def _zones_of_allocated(request: LaunchRequest, held: Sequence[Instance]) -> frozenset[str]:
+    """The zone of the allocated nodes; empty if they are in several, which no launch can fix."""
+    zone_of = {offer.key: offer.zone_id for offer in request.queue.offers}
+    there = set(request.allocated_nodes)
+    found = {zone_of[one.offer] for one in held if one.node in there and one.active and one.offer in zone_of}
+    return frozenset(found) if len(found) == 1 else frozenset()
+
+
+def _first_of_each(instances: Iterator[Instance]) -> Mapping[str, Instance]:
+    found: dict[str, Instance] = {}
+    for one in instances:
+        found.setdefault(one.node, one)
+    return found
+
+
+def _batch(nodes: Sequence[str], at_once: int) -> tuple[str, ...]:
+    """The first nodes, as many as one call can launch: their folded names must fit in a tag."""
+    batch = list(nodes[:at_once])
+    while len(batch) > 1 and len(fold(batch)) > TAG_LENGTH:
+        batch.pop()
+    return tuple(batch)

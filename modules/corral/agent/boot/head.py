@@ -1,0 +1,51 @@
+"""Boot a head: the state volume, shared file systems, the agent's daemons, accounting and slurmctld."""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from corral.agent.autoscaler.request_queue import prepare_spool
+from corral.agent.boot.munge_key import make_munge_key
+from corral.agent.boot.sequence import install_key, mount_shared
+from corral.agent.config.apply import carry_over
+from corral.agent.host.base import Host, autoscaler, credentials, munge, slurmctld
+from corral.model.cluster import ClusterPlan
+from corral.model.deployed import Deployed
+
+STATE = Path("/var/lib/corral")  # the state volume
+_SLURMCTLD_STATE = STATE / "slurmctld"
+
+log = logging.getLogger("corral.agent")
+
+
+def boot_head(
+    plan: ClusterPlan,
+    deployed: Deployed,
+    host: Host,
+    secrets: Any,
+    start_accounting: Callable[[ClusterPlan, Host, Path], None],
+    *,
+    root: Path = Path("/"),
+) -> None:
+    """Start the cluster's controller on this machine, with the state that an earlier head left.
+
+    `start_accounting`: accounting.Accounting.start.
+    """
+    host.restrict_metadata()
+    host.set_name(plan.head.host_name)
+    host.set_search_domain(plan.dns_zone)
+    host.mount_volume(deployed.state_volume, STATE)
+    mount_shared(plan, deployed, host)
+    if deployed.home:
+        host.make_home(plan.image.default_user)
+    install_key(make_munge_key(secrets, deployed.munge_secret), root)
+    host.start(munge())
+    prepare_spool(root)
+    host.start(credentials())
+    host.start(autoscaler())
+    carry_over(root, root / STATE.relative_to("/"))
+    # At its first start slurmctld reads the TRES list from slurmdbd, and exits if it cannot.
+    start_accounting(plan, host, _SLURMCTLD_STATE)
+    host.start(slurmctld(plan.image.slurm_sbin, str(_SLURMCTLD_STATE)))
+    log.info("boot head of cluster %s: started munge, autoscaler, accounting and slurmctld", plan.name)

@@ -1,0 +1,40 @@
+"""Which node a machine is: the node list in its launch's tag, indexed by its launch index.
+
+Only EC2 stores this mapping. It can be computed from DescribeInstances, so no database has to agree with it.
+"""
+
+from dataclasses import dataclass
+
+from corral.agent import imds_client
+from corral.agent.errors import AgentError
+from corral.model.node_names import name_at, queue_of
+from corral.model.tags import NODES_TAG
+
+
+class IdentityError(AgentError):
+    """A machine has no valid node identity."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeIdentity:
+    """A compute machine's node and its queue."""
+
+    node: str
+    queue: str
+
+
+def read_identity(service: str = imds_client.SERVICE) -> NodeIdentity:
+    """Return the node that this machine is. Raises IdentityError, MetadataError."""
+    nodes, index = imds_client.instance_tag(NODES_TAG, service), imds_client.read("ami-launch-index", service)
+    if nodes is None or index is None:
+        raise IdentityError(f"this machine was not launched as a node: it has no tag {NODES_TAG}")
+    return identity_at(nodes, int(index))
+
+
+def identity_at(nodes: str, launch_index: int) -> NodeIdentity:
+    """Return the node at this index of a launch's folded node list. Raises IdentityError."""
+    try:
+        node = name_at(nodes, launch_index)
+    except ValueError as error:
+        raise IdentityError(f"the tag {NODES_TAG}={nodes}: {error}") from error
+    return NodeIdentity(node=node, queue=queue_of(node))

@@ -1,0 +1,42 @@
+"""`corral-agent boot` and `corral-agent install`: a machine's first boot, or only its files."""
+
+import argparse
+from pathlib import Path
+
+from corral.agent.boot.node_identity import read_identity
+from corral.agent.boot.sequence import boot_node, fetch
+from corral.agent.runtime_context import add_facts, client, host_in, probe, store_of
+from corral.model.enums import Role
+from corral.model.tags import QUEUE_TAG
+
+
+def add_arguments(parser: argparse.ArgumentParser, command: str) -> None:
+    """Add the options of a command."""
+    parser.add_argument("--role", required=True, choices=[role.value for role in Role], help="role of the machine")
+    add_facts(parser)
+    if command == "install":
+        parser.add_argument("--queue", help=f"the queue of a compute machine (default: its tag {QUEUE_TAG})")
+        parser.add_argument(
+            "--root", type=Path, default=Path("/"), help="root of the installation (default: %(default)s)"
+        )
+    parser.set_defaults(act=_install if command == "install" else _boot)
+
+
+def _boot(chosen: argparse.Namespace) -> None:
+    if Role(chosen.role) is Role.HEAD:
+        from corral.agent.commands.head import boot
+
+        boot(chosen)
+        return
+    identity = read_identity()
+    plan, deployed = fetch(store_of(chosen), Role.COMPUTE, identity.queue, host_in=host_in)
+    secrets = client("secretsmanager", deployed.region)
+    boot_node(plan, deployed, identity, host_in(deployed.region), secrets, probe())
+
+
+def _install(chosen: argparse.Namespace) -> None:
+    from corral.agent.imds_client import instance_tag
+
+    role = Role(chosen.role)
+    queue = None if role is Role.HEAD else chosen.queue or instance_tag(QUEUE_TAG)
+    fetch(store_of(chosen), role, queue, root=chosen.root)

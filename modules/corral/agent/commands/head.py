@@ -1,0 +1,185 @@
+"""`corral-agent autoscaler` and `corral-agent backup`, and the boot of a head."""
+
+import argparse
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from corral.agent.accounting.backup import BackupError, BackupStore, BucketBackupStore, back_up
+from corral.agent.accounting.database import Accounting, Database
+from corral.agent.accounting.history_upload import BucketHistoryStore, upload_history
+from corral.agent.autoscaler.boto_parsing import parse_used_fields
+from corral.agent.autoscaler.daemon import BACKOFF_S, INTERVAL_S, STATE_DIR, Services, run_autoscaler
+from corral.agent.autoscaler.ec2_client import Ec2
+from corral.agent.boot.head import boot_head
+from corral.agent.boot.sequence import fetch
+from corral.agent.commands.slurm_hooks import add_queue_options
+from corral.agent.config.poller import ConfigPoller
+from corral.agent.config.watcher import RecordsWatcher
+from corral.agent.dns import Zone
+from corral.agent.errors import AgentError
+from corral.agent.events import EVENTS, EventLog
+from corral.agent.host.base import run
+from corral.agent.log_shipper import SHIPPED, LogShipper
+from corral.agent.runtime_context import (
+    FACTS,
+    RECORDS,
+    add_records,
+    boot_facts,
+    client,
+    client_without_retries,
+    host_in,
+    plan_in,
+    records_in,
+    store_of,
+)
+from corral.agent.shutdown.cluster_shutdown import ClusterShutdown
+from corral.agent.shutdown.lifetime import MIN_UPTIME_S
+from corral.agent.topology.ec2_topology import Ec2Topology
+from corral.agent.topology.topology_sync import TopologySync
+from corral.model.cluster import ClusterPlan
+from corral.model.deployed import Deployed
+from corral.model.enums import Role
+from corral.model.head_report import ACCOUNTING_NOT_SAVED, HISTORY_NOT_SAVED
+from corral.model.manifest import MANIFEST
+from corral.model.serialization import from_json
+
+_AGENT = "/opt/corral/bin/corral-agent"
+
+
+def add_arguments(parser: argparse.ArgumentParser, command: str) -> None:
+    """Add the options of a command."""
+    add_records(parser)
+    parser.set_defaults(act=_autoscaler if command == "autoscaler" else backup)
+    add_state_dir(parser)
+    if command == "backup":
+        return
+    add_queue_options(parser)
+    interval = "seconds between cycles without a wake-up (default: %(default)s)"
+    parser.add_argument("--interval", type=float, default=INTERVAL_S, help=interval)
+    backoff = "first backoff of an offer without capacity, in seconds (default: %(default)s)"
+    parser.add_argument("--backoff", type=float, default=BACKOFF_S, help=backoff)
+    uptime = "seconds that a new head of an expired cluster stays up (default: %(default)s)"
+    parser.add_argument("--min-uptime", type=float, default=MIN_UPTIME_S, help=uptime)
+
+
+def add_state_dir(parser: argparse.ArgumentParser) -> None:
+    """Add the option for the directory of the autoscaler's state and the events."""
+    text = "directory of the autoscaler's state and the events (default: %(default)s)"
+    parser.add_argument("--state-dir", type=Path, default=STATE_DIR, help=text)
+
+
+def boot(chosen: argparse.Namespace) -> None:
+    """Boot this machine as the head of its cluster."""
+    plan, deployed = fetch(store_of(chosen), Role.HEAD, None, host_in=host_in)
+    secrets = client("secretsmanager", deployed.region)
+    boot_head(plan, deployed, host_in(deployed.region), secrets, Accounting(run, _backup_store(plan, deployed)).start)
+
+
+def _autoscaler(chosen: argparse.Namespace) -> None:
+    records = RecordsWatcher(directory=chosen.records)  # before the first read, so that no change is missed
+    plan, deployed = records_in(chosen.records)
+    ec2_client = parse_used_fields(client_without_retries("ec2", deployed.region))
+    ec2 = Ec2(ec2_client, plan.name)
+    booted = chosen.records == RECORDS and FACTS.exists()  # otherwise the records are not those of a booted head
+    shipping = _shipping(deployed, chosen.state_dir)
+    services = Services(
+        zone=Zone(client_without_retries("route53", deployed.region), deployed.hosted_zone, plan.dns_zone),
+        topology=Ec2Topology(ec2_client),
+        configuration=_config_poller() if booted else None,
+        shutdown=_shutdown(ec2, deployed, chosen, shipping),
+        shipping=shipping,
+        tree=TopologySync(plan=plan_in, host=host_in(deployed.region), run=run) if booted else None,
+    )
+    run_autoscaler(
+        plan,
+        deployed,
+        ec2,
+        chosen.spool,
+        chosen.wake_socket,
+        chosen.interval,
+        chosen.state_dir,
+        services,
+        chosen.backoff,
+        records,
+    )
+
+
+def backup(chosen: argparse.Namespace) -> None:
+    """Write everything that outlives the cluster to the bucket. Raises BackupError after trying all of it."""
+    if problems := save_to_bucket(chosen):
+        raise BackupError("; ".join(problems))
+
+
+def save_to_bucket(chosen: argparse.Namespace) -> tuple[str, ...]:
+    """Write the history and the job records to the bucket. Return a sentence for each part that failed."""
+    tried = (
+        _tried(HISTORY_NOT_SAVED, _upload_history, chosen),
+        _tried(ACCOUNTING_NOT_SAVED, _back_up_accounting, chosen),
+    )
+    return tuple(problem for problem in tried if problem)
+
+
+def _tried(what: str, act: Callable[[argparse.Namespace], None], chosen: argparse.Namespace) -> str:
+    try:
+        act(chosen)
+    except (AgentError, OSError) as error:
+        return f"{what}: {error}"
+    return ""
+
+
+def _upload_history(chosen: argparse.Namespace) -> None:
+    plan, deployed = records_in(chosen.records)
+    ec2 = Ec2(client("ec2", deployed.region), plan.name)
+    store = BucketHistoryStore(client("s3", deployed.region), deployed.bucket)
+    upload_history(store, plan.name, chosen.state_dir, partial(ec2.launched_at, str(plan.head.address)))
+
+
+def _back_up_accounting(chosen: argparse.Namespace) -> None:
+    back_up(_backup_store(*records_in(chosen.records)), run, Database(run).is_complete)
+
+
+def _shutdown(ec2: Ec2, deployed: Deployed, chosen: argparse.Namespace, shipping: LogShipper) -> ClusterShutdown:
+    topic: Any = client_without_retries("sns", deployed.region)
+
+    def publish(subject: str, text: str) -> object:
+        return topic.publish(TopicArn=deployed.topic, Subject=subject, Message=text)
+
+    return ClusterShutdown(
+        ec2=ec2,
+        host=host_in(deployed.region),
+        journal=EventLog(chosen.state_dir / EVENTS.name),
+        publish=publish,
+        save=partial(run, (_AGENT, "backup")),
+        ship=shipping,
+        newest=_newest_end,
+        min_uptime_s=chosen.min_uptime,
+    )
+
+
+def _newest_end() -> str | None:
+    """The end of the cluster in the bucket: `corral extend` may just have moved it."""
+    from corral.agent.s3 import BucketStore
+
+    return from_json(Deployed, BucketStore(boot_facts()).read("deployed.json").decode()).ends_at
+
+
+def _shipping(deployed: Deployed, state: Path) -> LogShipper:
+    return LogShipper(
+        client=client_without_retries("logs", deployed.region),
+        group=deployed.log_group,
+        events=state / EVENTS.name,
+        shipped=state / SHIPPED.name,
+    )
+
+
+def _config_poller() -> ConfigPoller:
+    from corral.agent.s3 import BucketStore
+
+    tag = partial(BucketStore(boot_facts()).tag, MANIFEST)
+    return ConfigPoller(tag=tag, apply=partial(run, (_AGENT, "apply")))
+
+
+def _backup_store(plan: ClusterPlan, deployed: Deployed) -> BackupStore:
+    return BucketBackupStore(client("s3", deployed.region), deployed.bucket, plan.name)

@@ -1,0 +1,103 @@
+"""The commands of `corral-agent` on a node: `node-watch`, health checks, `rank-order`, and `credentials` everywhere."""
+
+import argparse
+import os
+import sys
+from functools import partial
+from pathlib import Path
+
+from corral.agent.boot.node_identity import read_identity
+from corral.agent.health import check
+from corral.agent.health.evaluate import Expected, expected_of
+from corral.agent.runtime_context import add_records, boot_facts, client, host_in, plan_in, probe, records_in
+from corral.model.deployed import Deployed
+from corral.model.node_names import queue_of
+from corral.model.serialization import from_json
+
+
+def add_arguments(parser: argparse.ArgumentParser, command: str) -> None:
+    """Add the options of a command."""
+    if command == "health":
+        depth = parser.add_mutually_exclusive_group(required=True)
+        depth.add_argument(
+            "--quick", action="store_true", help="check devices, mounts and the clock, in at most five seconds"
+        )
+        depth.add_argument(
+            "--deep",
+            action="store_true",
+            help="check NVLinks, Xids and DCGM level 2, for minutes; requires a node without jobs",
+        )
+        parser.add_argument("--json", action="store_true", help="print one JSON document")
+    if command not in ("node-watch", "rank-order"):
+        add_records(parser)
+    parser.set_defaults(act=_ACTS[command])
+
+
+def _watch(_: argparse.Namespace) -> None:
+    from corral.agent.interruptions.node_watcher import watch
+    from corral.agent.shutdown.head_liveness import HeadMonitor, answers, has_step, latest_end
+
+    plan, deployed = records_in()
+    facts = boot_facts()
+
+    def newest() -> str | None:
+        """The end of the cluster in the bucket: `corral extend` may have moved it after this machine was launched."""
+        from corral.agent.s3 import BucketStore
+
+        return from_json(Deployed, BucketStore(facts).read("deployed.json").decode()).ends_at
+
+    monitor = HeadMonitor(
+        head_answers=partial(answers, str(plan.head.address)),
+        working=has_step,
+        ends_at=partial(latest_end, newest, deployed.ends_at),
+        power_off=host_in(deployed.region).power_off,
+    )
+    watch(read_identity(), monitor.check)
+
+
+def _health(chosen: argparse.Namespace) -> None:
+    identity = read_identity()
+    expected = _expected(identity.queue, chosen.records)
+    if chosen.deep:
+        check.check_without_job(identity.node)
+    found = (check.deep if chosen.deep else check.quick)(expected, probe())
+    print(check.as_json(found) if chosen.json else check.as_text(found))  # noqa: T201
+    if any(one.is_sick for one in found):
+        raise check.HealthError(f"{identity.node} is not fit for jobs")
+
+
+def _prolog(chosen: argparse.Namespace) -> None:
+    node = os.environ.get("SLURMD_NODENAME") or read_identity().node
+    check.prolog(node, _expected(queue_of(node), chosen.records), probe())
+
+
+def _health_check(chosen: argparse.Namespace) -> None:
+    identity = read_identity()
+    check.check_idle(identity.node, _expected(identity.queue, chosen.records), probe())
+
+
+def _rank_order(_: argparse.Namespace) -> None:
+    from corral.agent.topology.rank_order import paths_of, rank_order
+
+    print("\n".join(rank_order(paths_of(sys.stdin.read().split()))))  # noqa: T201
+
+
+def _credentials(chosen: argparse.Namespace) -> None:
+    from corral.agent.credentials import role, serve
+
+    _, deployed = records_in(chosen.records)
+    serve(role(client("sts", deployed.region), deployed.job_role))
+
+
+def _expected(queue: str, records: Path) -> Expected:
+    return expected_of(plan_in(records), queue)
+
+
+_ACTS = {
+    "node-watch": _watch,
+    "health": _health,
+    "prolog": _prolog,
+    "health-check": _health_check,
+    "rank-order": _rank_order,
+    "credentials": _credentials,
+}

@@ -1,0 +1,190 @@
+"""The interface to the machine, where EC2 and the box differ: `host.ec2` and `host.box` implement it."""
+
+import shlex
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from corral.agent.boot.packages import Package
+from corral.agent.errors import AgentError
+from corral.model.accounting_paths import DATABASE_DIR, DATABASE_SOCKET
+
+BOX = Path("/box")  # exists only on machines of the box, the local AWS emulator
+_FOREGROUND = ("-D",)  # Slurm's daemons, as Debian's units start them
+
+
+class HostError(AgentError):
+    """An operation on the machine failed. `code`: the exit code of a failed command, else None."""
+
+    def __init__(self, text: str, code: int | None = None) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Daemon:
+    """A daemon: its systemd unit and the command that starts it.
+
+    `owned_dirs`: directories that belong to its user. `packaged`: its package ships the unit, and only one instance may
+    run; a second instance of the agent's own daemons exits by itself. `foreground`: options that keep it in the
+    foreground. `socket`: where it accepts connections, if the starter waits for that. `after`: units that start before
+    it at boot. `environment`: its variables, `NAME=value`.
+    """
+
+    unit: str
+    command: tuple[str, ...]
+    user: str = "root"
+    owned_dirs: tuple[str, ...] = ()
+    packaged: bool = True
+    foreground: tuple[str, ...] = ()
+    socket: str = ""
+    after: tuple[str, ...] = ()
+    environment: tuple[str, ...] = ()
+
+
+class Host(Protocol):
+    """The machine that the agent runs on."""
+
+    def stop_updates(self) -> None:
+        """Disable automatic package upgrades."""
+        ...
+
+    def install(self, packages: Sequence[Package]) -> None:
+        """Install and hold the packages that the image lacks. Raises HostError."""
+        ...
+
+    def set_name(self, name: str) -> None:
+        """Set the host name."""
+        ...
+
+    def restrict_metadata(self) -> None:
+        """Restrict the metadata service to root, now and after every boot."""
+        ...
+
+    def set_search_domain(self, zone: str) -> None:
+        """Look up names without a dot in this zone first."""
+        ...
+
+    def mount_volume(self, volume_id: str, path: Path) -> None:
+        """Mount a volume; wait for its attachment. Raises HostError on timeout."""
+        ...
+
+    def mount_home(self, file_system: str, path: Path) -> None:
+        """Mount an EFS file system by its id."""
+        ...
+
+    def make_home(self, user: str) -> None:
+        """Create this user's home from /etc/skel if it is missing. Raises HostError."""
+        ...
+
+    def mount_lustre(self, dns_name: str, mount_name: str, path: Path) -> None:
+        """Mount a Lustre file system."""
+        ...
+
+    def mount_nvme(self, path: Path) -> None:
+        """Mount the instance store as one world-writable file system, now and after every boot. Raises HostError."""
+        ...
+
+    def enable_gpu_persistence(self) -> None:
+        """Enable GPU persistence mode, now and after every boot. Without it each nvidia-smi call reloads the state."""
+        ...
+
+    def start(self, daemon: Daemon, options: Sequence[str] = ()) -> None:
+        """Start the daemon with these options; a running one may be restarted. Raises HostError."""
+        ...
+
+    def restart(self, daemon: Daemon, mark: Path | None = None) -> None:
+        """Restart a daemon that was started before. Raises HostError.
+
+        `mark`: a file that is deleted afterwards, even if this process ends with the daemon.
+        """
+        ...
+
+    def reload_sshd(self) -> None:
+        """Reload the settings of a running sshd; sessions stay."""
+        ...
+
+    def power_off(self) -> None:
+        """Power off. EC2 then terminates or stops the instance, as its launch template says."""
+        ...
+
+
+def munge() -> Daemon:
+    """munged, which authenticates Slurm's messages."""
+    owned = ("/etc/munge", "/var/lib/munge", "/var/log/munge", "/run/munge")
+    foreground, socket = ("--foreground",), "/run/munge/munge.socket.2"
+    return Daemon(
+        unit="munge",
+        command=("/usr/sbin/munged",),
+        user="munge",
+        owned_dirs=owned,
+        foreground=foreground,
+        socket=socket,
+    )
+
+
+def slurmctld(sbin: str, state_dir: str) -> Daemon:
+    """Slurm's controller; `state_dir` is its StateSaveLocation."""
+    owned = (state_dir, "/var/log/slurm")
+    command, after = (f"{sbin}/slurmctld",), ("slurmdbd",)
+    return Daemon(
+        unit="slurmctld", command=command, user="slurm", owned_dirs=owned, foreground=_FOREGROUND, after=after
+    )
+
+
+def mariadb() -> Daemon:
+    """slurmdbd's database server."""
+    owned = (DATABASE_DIR, "/run/mysqld")
+    return Daemon(unit="mariadb", command=("/usr/sbin/mariadbd",), user="mysql", owned_dirs=owned)
+
+
+def slurmdbd(sbin: str) -> Daemon:
+    """Slurm's accounting daemon.
+
+    The socket path is set because the default in its client library differs between systems.
+    """
+    owned, after = ("/var/log/slurm", "/run/slurmdbd"), ("munge", "mariadb")
+    command, socket = (f"{sbin}/slurmdbd",), (f"MYSQL_UNIX_PORT={DATABASE_SOCKET}",)
+    return Daemon(
+        unit="slurmdbd",
+        command=command,
+        user="slurm",
+        owned_dirs=owned,
+        foreground=_FOREGROUND,
+        after=after,
+        environment=socket,
+    )
+
+
+def slurmd(sbin: str) -> Daemon:
+    """Slurm's node daemon."""
+    owned = ("/var/spool/slurmd", "/var/log/slurm")
+    return Daemon(unit="slurmd", command=(f"{sbin}/slurmd",), owned_dirs=owned, foreground=_FOREGROUND)
+
+
+def watcher() -> Daemon:
+    """The agent's node watcher."""
+    return Daemon(unit="corral-watch", command=("/opt/corral/bin/corral-agent", "node-watch"), packaged=False)
+
+
+def credentials() -> Daemon:
+    """The agent's endpoint for the job role's credentials."""
+    return Daemon(unit="corral-credentials", command=("/opt/corral/bin/corral-agent", "credentials"), packaged=False)
+
+
+def autoscaler() -> Daemon:
+    """The agent's autoscaler, on the head."""
+    return Daemon(unit="corral-agent", command=("/opt/corral/bin/corral-agent", "autoscaler"), packaged=False)
+
+
+def run(command: Sequence[str]) -> str:
+    """Run the command and return its output. Raises HostError if it fails."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    except OSError as error:
+        raise HostError(f"{shlex.join(command)}: {error}") from error
+    if done.returncode:
+        raise HostError(f"{shlex.join(command)} failed with {done.returncode}: {done.stderr.strip()}", done.returncode)
+    return done.stdout

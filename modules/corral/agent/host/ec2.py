@@ -1,0 +1,263 @@
+"""A machine on EC2: packages, daemons, EBS volumes, EFS and Lustre mounts, and the instance store.
+
+Everything runs as commands, which tests compare one by one. `systemd_units` has the texts of the units.
+Sources: EBS User Guide, "Map Amazon EBS volumes to NVMe device names"; EFS User Guide, "Mounting with the NFS client"
+(recommended options); FSx for Lustre User Guide, "Mounting from an Amazon EC2 instance"; mount.lustre(8).
+"""
+
+import contextlib
+import logging
+import os
+import shlex
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from corral.agent import imds_firewall
+from corral.agent.boot.file_install import Placement, install
+from corral.agent.boot.home_dirs import make_home
+from corral.agent.boot.instance_store import mount_instance_store
+from corral.agent.boot.packages import (
+    CONFIGURE,
+    UPDATE,
+    UPDATERS,
+    Package,
+    archives,
+    hold_command,
+    install_command,
+    key_commands,
+    missing_packages,
+)
+from corral.agent.host.base import Daemon, HostError
+from corral.agent.host.lustre_client import MODULES, MachineSize, module_options, tuning_unit
+from corral.agent.host.systemd_units import (
+    PERSISTENCE_UNIT,
+    PERSISTENCE_WITHIN_S,
+    daemon_unit,
+    escaped,
+    firewall_unit,
+    instance_store_unit,
+    mount_unit,
+    packaged_drop_in,
+)
+
+_BY_ID = "/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_{serial}"
+_ATTACHED_IN_S = 120  # a volume is attached after its machine has started
+_STEP_S = 1.0
+_UPDATES = 20  # apt-daily may hold the lists' lock at the first boot, and apt does not wait for it
+_UPDATE_STEP_S = 5.0
+_NFS = "nfsvers=4.1,rsize=1048576,wsize=1048576,hard,timeo=600,retrans=2,noresvport,_netdev"
+# No write per read, locks across machines, and a `df` that does not wait for a lost server.
+_LUSTRE = "noatime,flock,lazystatfs,_netdev"
+
+_HEADER = "# Managed by corral: written by `corral-agent boot`.\n"
+# By default systemd-networkd removes foreign rules whenever it starts (networkd.conf(5)).
+_FOREIGN_RULES = """[Network]
+ManageForeignRoutingPolicyRules=no
+"""
+# The packages that apt is installing: a program may exist before its package is complete.
+_HALF_INSTALLED = "/opt/corral/installing"
+
+log = logging.getLogger("corral.agent")
+
+
+def own_size() -> MachineSize:
+    """Return the size of this machine."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return MachineSize(vcpus=os.cpu_count() or 1, memory_mib=memory // 2**20)
+
+
+class Ec2Host:
+    """`run`: runs a command and returns its output, or raises HostError. `root`: the root of written files.
+
+    `size`: the machine's size. `wait`: waits this many seconds.
+    """
+
+    def __init__(
+        self,
+        run: Callable[[Sequence[str]], str],
+        region: str,
+        root: Path = Path("/"),
+        attached_in_s: float = _ATTACHED_IN_S,
+        *,
+        size: MachineSize | None = None,
+        wait: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._run = run
+        self._size = size or own_size()
+        self._wait = wait
+        self._region = region
+        self._root = root
+        self._attached_in_s = attached_in_s
+
+    def stop_updates(self) -> None:
+        """Disable automatic package upgrades; a running upgrade continues."""
+        for unit in UPDATERS:
+            with contextlib.suppress(HostError):  # the image may lack the unit
+                self._run(("systemctl", "stop", "--no-block", unit))
+            with contextlib.suppress(HostError):
+                self._run(("systemctl", "mask", unit))
+
+    def install(self, packages: Sequence[Package]) -> None:
+        """Install and hold the packages that the image lacks, in their versions. Raises HostError."""
+        half = self._root / _HALF_INSTALLED.lstrip("/")
+        again = half.read_text(encoding="ascii").split() if half.exists() else []
+        lacks = missing_packages(packages, lambda program: (self._root / program.lstrip("/")).exists())
+        missing = tuple(package for package in packages if package in lacks or package.name in again)
+        if not missing:
+            return
+        began = time.monotonic()
+        for command in key_commands(missing):
+            self._run(command)
+        install(archives(missing), self._root)
+        self._update()
+        kernel = self._run(("uname", "--kernel-release")).strip()
+        names = [package.name for package in missing]
+        install((Placement(path=_HALF_INSTALLED, content=" ".join(names).encode()),), self._root)
+        try:
+            if again:
+                self._run(CONFIGURE)
+            self._run(install_command(missing, kernel))
+        except HostError as error:
+            raise HostError(f"{error}{_hint(missing)}") from error
+        self._run(hold_command(missing, kernel))
+        half.unlink()
+        log.info("install %s, which the image lacks: %.0f s", ", ".join(names), time.monotonic() - began)
+
+    def set_name(self, name: str) -> None:
+        """Set the host name."""
+        self._run(("hostnamectl", "set-hostname", name))
+
+    def restrict_metadata(self) -> None:
+        """Restrict the metadata service to root, now and after every boot."""
+        if self._write("/etc/systemd/networkd.conf.d/60-corral.conf", _FOREIGN_RULES):
+            self._run(("systemctl", "try-restart", "systemd-networkd"))
+        self._write_unit("corral-fence.service", firewall_unit(imds_firewall.rule() or ()))
+        self._run(("systemctl", "enable", "--now", "corral-fence"))
+
+    def set_search_domain(self, zone: str) -> None:
+        """Look up names without a dot in this zone too; EC2's zone from DHCP stays."""
+        if self._write("/etc/systemd/resolved.conf.d/60-corral.conf", f"[Resolve]\nDomains={zone}\n"):
+            self._run(("systemctl", "restart", "systemd-resolved"))
+
+    def mount_volume(self, volume_id: str, path: Path) -> None:
+        """Mount a volume; wait for its attachment, and format it if it is blank. Raises HostError."""
+        device = _BY_ID.format(serial=volume_id.replace("-", ""))
+        until = time.monotonic() + self._attached_in_s
+        while not (self._root / device.lstrip("/")).exists():
+            if time.monotonic() > until:
+                raise HostError(f"volume {volume_id} was not attached within {self._attached_in_s} s: no {device}")
+            time.sleep(_STEP_S)
+        # wipefs only lists signatures, and reads the disk itself. lsblk relies on udev, which may not know a new disk
+        # yet, and mkfs.ext4 asks before it overwrites a file system only on a terminal (e2fsprogs, mke2fs.c).
+        if not self._run(("wipefs", "--noheadings", "--output=TYPE", device)).strip():
+            self._run(("mkfs.ext4", "-q", "-L", "corral-state", device))
+        self._mount(device, path, "ext4", "noatime")
+
+    def mount_home(self, file_system: str, path: Path) -> None:
+        """Mount an EFS file system by its id."""
+        self._mount(f"{file_system}.efs.{self._region}.amazonaws.com:/", path, "nfs4", _NFS)
+
+    def make_home(self, user: str) -> None:
+        """Create this user's home from /etc/skel if it is missing. Raises HostError."""
+        make_home(user, self._run, self._root)
+
+    def mount_lustre(self, dns_name: str, mount_name: str, path: Path) -> None:
+        """Mount a Lustre file system and tune its client, now and after every boot."""
+        if options := module_options(self._size):
+            self._write(MODULES, options)
+        mount = f"{escaped(path)}.mount"
+        tuning = f"corral-lustre-{escaped(path)}.service"
+        self._write_unit(tuning, tuning_unit(self._size, mount))
+        self._run(("systemctl", "enable", tuning))
+        self._mount(f"{dns_name}@tcp:/{mount_name}", path, "lustre", _LUSTRE)
+
+    def mount_nvme(self, path: Path) -> None:
+        """Mount the instance store as one world-writable file system, now and after every boot. Raises HostError."""
+        mount_instance_store(self._run, path, self._root)
+        self._write_unit("corral-nvme.service", instance_store_unit(path))
+        self._run(("systemctl", "enable", "corral-nvme"))
+
+    def enable_gpu_persistence(self) -> None:
+        """Enable GPU persistence mode. On failure log a warning; the health check reports the cause."""
+        self._write_unit("corral-persistence.service", PERSISTENCE_UNIT)
+        self._run(("systemctl", "enable", "corral-persistence"))
+        # The timeout ends systemctl only: nvidia-smi may hang in the kernel, where no signal reaches it.
+        try:
+            self._run(("timeout", str(PERSISTENCE_WITHIN_S), "systemctl", "start", "corral-persistence"))
+        except HostError as error:
+            log.warning("GPUs: %s", error)
+
+    def start(self, daemon: Daemon, options: Sequence[str] = ()) -> None:
+        """Start the daemon's unit, now and at every boot. Debian's units read their options from /etc/default.
+
+        A running daemon is restarted: Debian's munge package starts munged with a key of its own.
+        """
+        for directory in daemon.owned_dirs:
+            self._run(("install", "-d", f"--owner={daemon.user}", directory))
+        if options:
+            variable = f"{daemon.unit.upper()}_OPTIONS"
+            self._write(f"/etc/default/{daemon.unit}", f"{variable}={shlex.quote(shlex.join(options))}\n")
+        if daemon.packaged:
+            self._write_unit(f"{daemon.unit}.service.d/corral.conf", packaged_drop_in(daemon))
+        else:
+            self._write_unit(f"{daemon.unit}.service", daemon_unit(daemon))
+        self._run(("systemctl", "enable", daemon.unit))
+        self._run(("systemctl", "restart", daemon.unit))
+
+    def restart(self, daemon: Daemon, mark: Path | None = None) -> None:
+        """Restart the daemon's unit; with a mark, from a transient unit that outlives the daemon's."""
+        command: tuple[str, ...] = ("systemctl", "restart", daemon.unit)
+        if mark:
+            script = f"{shlex.join(command)} && rm -f {shlex.quote(str(mark))}"
+            command = ("systemd-run", "--quiet", "--collect", "--wait", "/bin/sh", "-c", script)
+        self._run(command)
+
+    def reload_sshd(self) -> None:
+        """Reload the settings of a running sshd. On failure log a warning.
+
+        A restart ends no session (KillMode=process in Debian's and Ubuntu's ssh.service), and unlike SIGHUP it works
+        also for a socket-activated sshd, as Ubuntu's since 22.10.
+        """
+        try:
+            self._run(("systemctl", "try-restart", "ssh"))
+        except HostError as error:
+            log.warning("sshd: %s", error)
+
+    def power_off(self) -> None:
+        """Power off."""
+        self._run(("systemctl", "poweroff"))
+
+    def _update(self) -> None:
+        """Fetch the package lists; retry while another process holds their lock."""
+        for left in reversed(range(_UPDATES)):
+            try:
+                self._run(UPDATE)
+            except HostError:
+                if not left:
+                    raise
+                self._wait(_UPDATE_STEP_S)
+            else:
+                return
+
+    def _mount(self, source: str, path: Path, kind: str, options: str) -> None:
+        unit = f"{escaped(path)}.mount"
+        self._write_unit(unit, mount_unit(source, path, kind, options))
+        self._run(("systemctl", "enable", "--now", unit))
+
+    def _write_unit(self, name: str, text: str) -> None:
+        if self._write(f"/etc/systemd/system/{name}", text):
+            self._run(("systemctl", "daemon-reload"))
+
+    def _write(self, path: str, text: str) -> tuple[str, ...]:
+        """Write the file; return its path if it changed."""
+        return install((Placement(path=path, content=f"{_HEADER}{text}".encode()),), self._root)
+
+
+def _hint(packages: Sequence[Package]) -> str:
+    """The hint for a failed install of a package that fits one kernel."""
+    if any(package.of_kernel for package in packages):
+        return (
+            " - if the Lustre client for this kernel is missing, use an image with an older kernel or with the client"
+        )
+    return ""

@@ -1,0 +1,134 @@
+"""The systemd units of a machine on EC2, as text. Pure; `ec2` writes and starts them.
+
+Source: NVIDIA Driver Persistence (docs.nvidia.com/deploy/driver-persistence).
+"""
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from corral.agent.host.base import Daemon
+
+_DAEMON_UNIT = """[Unit]
+Description={unit}
+After=network-online.target munge.service slurmctld.service
+Wants=network-online.target
+RequiresMountsFor=/var/lib/corral
+
+[Service]
+ExecStart={command}
+Restart=always
+RestartSec=5
+
+[Install]
+WantedBy=multi-user.target
+"""
+# Packages ship the units of Slurm and munge. Debian's slurmd.service requires a slurm.conf, which a node lacks: its
+# slurmd fetches it from the head. A slurmctld that starts before its state is mounted would lose all jobs and nodes.
+_DROP_IN = """[Unit]
+ConditionPathExists=
+RequiresMountsFor={directories}
+"""
+# Debian's units of slurmctld, slurmdbd and slurmd do not restart a crashed daemon. Those of munge (Restart=on-abort)
+# and MariaDB (on-abnormal) do so only after an abort, or after a signal or timeout. The box restarts like this unit.
+_RESTART = """
+[Service]
+{variables}Restart=on-failure
+RestartSec=5
+"""
+# A unit, unlike `mount`, mounts the file system again after a reboot.
+_MOUNT_UNIT = """[Unit]
+Description=corral: {path}
+After=network-online.target
+Wants=network-online.target
+
+[Mount]
+What={source}
+Where={path}
+Type={kind}
+Options={options}
+
+[Install]
+WantedBy=multi-user.target
+"""
+# Before the network is up, and so before any user's program can run.
+_FIREWALL_UNIT = """[Unit]
+Description=corral: restrict the metadata service to root
+DefaultDependencies=no
+Before=network-pre.target
+Wants=network-pre.target
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/usr/sbin/ip rule add {rule}
+ExecStop=/usr/sbin/ip rule del {rule}
+
+[Install]
+WantedBy=sysinit.target
+"""
+# Before slurmd, at each boot: disks are blank after a stop of the machine, and no job may start without them.
+_INSTANCE_STORE_UNIT = """[Unit]
+Description=corral: instance store at {path}
+After=dlami-nvme.service
+Before=slurmd.service
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/opt/corral/bin/corral-agent nvme {path}
+
+[Install]
+RequiredBy=slurmd.service
+"""
+# Without a permanent client the driver unloads the GPUs' state after each query and loads it again, which takes longer
+# than the 4 s of a check. Ubuntu starts nvidia-persistenced with --no-persistence-mode, so nvidia-smi enables the mode
+# afterwards; without the daemon it sets the kernel module's.
+PERSISTENCE_WITHIN_S = 60
+PERSISTENCE_UNIT = f"""[Unit]
+Description=corral: NVIDIA persistence mode
+Wants=nvidia-persistenced.service
+After=nvidia-persistenced.service
+Before=slurmd.service
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/usr/bin/nvidia-smi --persistence-mode=1
+TimeoutStartSec={PERSISTENCE_WITHIN_S}
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+def daemon_unit(daemon: Daemon) -> str:
+    """The unit of one of the agent's own daemons, which no package ships."""
+    return _DAEMON_UNIT.format(unit=daemon.unit, command=shlex.join(daemon.command))
+
+
+def packaged_drop_in(daemon: Daemon) -> str:
+    """The addition to the unit of a daemon's package."""
+    after = "".join(f"After={unit}.service\n" for unit in daemon.after)
+    variables = "".join(f"Environment={variable}\n" for variable in daemon.environment)
+    return _DROP_IN.format(directories=" ".join(daemon.owned_dirs)) + after + _RESTART.format(variables=variables)
+
+
+def mount_unit(source: str, path: Path, kind: str, options: str) -> str:
+    """The unit that mounts a file system; its name is `escaped(path)`."""
+    return _MOUNT_UNIT.format(source=source, path=path, kind=kind, options=options)
+
+
+def firewall_unit(rule: Sequence[str]) -> str:
+    """The unit that adds this routing rule."""
+    return _FIREWALL_UNIT.format(rule=shlex.join(rule))
+
+
+def instance_store_unit(path: Path) -> str:
+    """The unit that mounts the instance store at this path."""
+    return _INSTANCE_STORE_UNIT.format(path=path)
+
+
+def escaped(path: Path) -> str:
+    """The path for a unit name; only dashes need escapes, by the rules for names (systemd.unit(5))."""
+    return str(path).strip("/").replace("-", r"\x2d").replace("/", "-")

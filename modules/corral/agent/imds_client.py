@@ -1,0 +1,76 @@
+"""Read a machine's metadata from EC2's instance metadata service, version 2 (IMDSv2).
+
+Source: EC2 User Guide, "Use the Instance Metadata Service to access instance metadata".
+"""
+
+import logging
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+
+from corral.agent.errors import AgentError
+
+SERVICE = "http://169.254.169.254"
+_TOKEN_TTL_S = 60  # one request follows immediately
+_TIMEOUT_S = 5  # the service is on the machine's own link and answers in milliseconds
+# The service answers late or not at all while a machine is new or busy, and throttles: "retry with exponential backoff"
+# (the same page, "Query throttling"). A boot must not fail because of that.
+PAUSES_S = (0.5, 1.0, 2.0, 4.0)
+_LATER = frozenset({429, 500, 502, 503, 504})
+
+log = logging.getLogger("corral.agent")
+
+
+class MetadataError(AgentError):
+    """The metadata service did not answer."""
+
+
+class _LaterError(MetadataError):
+    """A transient failure: worth a retry."""
+
+
+def instance_tag(key: str, service: str = SERVICE, pauses_s: Sequence[float] = PAUSES_S) -> str | None:
+    """The value of the instance's tag with this key; None if it has no such tag. Raises MetadataError."""
+    return read(f"tags/instance/{key}", service, pauses_s)
+
+
+def read(name: str, service: str = SERVICE, pauses_s: Sequence[float] = PAUSES_S) -> str | None:
+    """Return the instance's metadata of this name; None if there is none. Raises MetadataError.
+
+    `pauses_s`: the pause before each retry after a timeout or a server error.
+    """
+    lifetime = {"X-aws-ec2-metadata-token-ttl-seconds": str(_TOKEN_TTL_S)}
+    token = _request_with_retries(f"{service}/latest/api/token", "PUT", lifetime, pauses_s)
+    if token is None:
+        raise MetadataError(f"the metadata service at {service} gives no token")
+    return _request_with_retries(
+        f"{service}/latest/meta-data/{name}", "GET", {"X-aws-ec2-metadata-token": token}, pauses_s
+    )
+
+
+def _request_with_retries(url: str, method: str, headers: dict[str, str], pauses_s: Sequence[float]) -> str | None:
+    for pause_s in pauses_s:
+        try:
+            return _request(url, method, headers)
+        except _LaterError as error:
+            log.info("%s; retrying", error)
+            time.sleep(pause_s)
+    return _request(url, method, headers)
+
+
+def _request(url: str, method: str, headers: dict[str, str]) -> str | None:
+    request = urllib.request.Request(url, method=method, headers=headers)
+    # Bypass any proxy in the environment: the service is link-local.
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(request, timeout=_TIMEOUT_S) as answer:
+            return str(answer.read(), "utf-8")
+    except urllib.error.HTTPError as error:
+        with error:
+            if error.code == 404:
+                return None
+            kind = _LaterError if error.code in _LATER else MetadataError
+            raise kind(f"the metadata service answered {error.code} to {method} {url}") from error
+    except OSError as error:
+        raise _LaterError(f"the metadata service did not answer {method} {url}: {error}") from error

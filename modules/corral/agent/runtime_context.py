@@ -1,0 +1,98 @@
+"""The context of a command: the machine's records, its host, its AWS clients."""
+
+import argparse
+from pathlib import Path
+
+from corral.agent.config_store import DirectoryStore, Store, StoreError
+from corral.agent.health.probes import BoxProbe, Probe, SystemProbe
+from corral.agent.host.base import BOX, Host, run
+from corral.model.cluster import ClusterPlan
+from corral.model.deployed import BootFacts, Deployed
+from corral.model.serialization import from_json
+
+FACTS = Path("/opt/corral/boot.json")
+RECORDS = Path("/etc/corral")
+
+
+def add_facts(parser: argparse.ArgumentParser) -> None:
+    """Add the options for the source of the cluster's files."""
+    parser.add_argument(
+        "--facts", type=Path, default=FACTS, help="file that names the bucket and the archives (default: %(default)s)"
+    )
+    parser.add_argument("--store", type=Path, help="directory to use instead of the bucket")
+
+
+def add_records(parser: argparse.ArgumentParser) -> None:
+    """Add the option for the directory of the cluster's records."""
+    text = "directory of cluster.json and deployed.json (default: %(default)s)"
+    parser.add_argument("--records", type=Path, default=RECORDS, help=text)
+
+
+def host_in(region: str) -> Host:
+    """The host of this machine, which starts daemons and mounts."""
+    if BOX.is_dir():
+        from corral.agent.host.box import BoxHost
+
+        return BoxHost()
+    from corral.agent.host.ec2 import Ec2Host
+
+    return Ec2Host(run, region)
+
+
+def probe() -> Probe:
+    """The health probe of this machine."""
+    return BoxProbe() if BOX.is_dir() else SystemProbe()
+
+
+def client(service: str, region: str) -> object:
+    """A client of an AWS service, with botocore's default retries."""
+    import boto3
+
+    return boto3.client(service, region_name=region)
+
+
+def client_without_retries(service: str, region: str) -> object:
+    """A client of an AWS service that does not retry.
+
+    EC2 reports InsufficientInstanceCapacity as a server error (500), which botocore would retry. The autoscaler tries
+    another offer instead.
+    """
+    from botocore.config import Config
+
+    from corral.agent.autoscaler.boto_parsing import fast_session
+
+    config = Config(retries={"total_max_attempts": 1}, connect_timeout=5, read_timeout=60)
+    return fast_session().client(service, region_name=region, config=config)
+
+
+def plan_in(records: Path = RECORDS) -> ClusterPlan:
+    """The plan of this machine's cluster. Raises StoreError."""
+    try:
+        return from_json(ClusterPlan, (records / "cluster.json").read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise StoreError(f"cannot read the records in {records}: {error}") from error
+
+
+def records_in(records: Path = RECORDS) -> tuple[ClusterPlan, Deployed]:
+    """The plan, and the ids of its AWS resources. Raises StoreError."""
+    try:
+        return plan_in(records), from_json(Deployed, (records / "deployed.json").read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise StoreError(f"cannot read the records in {records}: {error}") from error
+
+
+def boot_facts(file: Path = FACTS) -> BootFacts:
+    """The machine's boot facts: the bucket and the archives. Raises StoreError."""
+    try:
+        return from_json(BootFacts, file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise StoreError(f"{file} does not contain valid boot facts: {error}") from error
+
+
+def store_of(chosen: argparse.Namespace) -> Store:
+    """The directory of --store, or the bucket named by --facts. Raises StoreError."""
+    if chosen.store:
+        return DirectoryStore(chosen.store)
+    from corral.agent.s3 import BucketStore
+
+    return BucketStore(boot_facts(chosen.facts))

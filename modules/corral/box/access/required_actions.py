@@ -1,0 +1,138 @@
+"""The actions that a call requires: actions on resources, with their condition keys. Hold the cloud's lock.
+
+Resources are as specific as corral's policies need. A call of another service is on `*`: only a statement about all
+resources allows it.
+Source: Service Authorization Reference, "Actions, resources, and condition keys" of each service.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+from urllib.parse import parse_qsl, unquote
+
+from corral.box.access import required_actions_ec2
+from corral.box.access.policy_evaluator import RequiredAction
+from corral.box.account import ACCOUNT
+from corral.box.daemon.api_calls import Call
+
+Fields = Mapping[str, Any]
+_PREFIXES = {"efs": "elasticfilesystem", "service-quotas": "servicequotas", "resourcegroupstaggingapi": "tag"}
+_S3_ACTIONS = {
+    "HeadObject": "GetObject",
+    "HeadBucket": "ListBucket",
+    "ListObjects": "ListBucket",
+    "ListObjectsV2": "ListBucket",
+    "ListBuckets": "ListAllMyBuckets",
+    "CopyObject": "PutObject",
+    "CreateMultipartUpload": "PutObject",
+    "UploadPart": "PutObject",
+    "CompleteMultipartUpload": "PutObject",
+    "DeleteObjects": "DeleteObject",
+}
+
+
+def actions_required_by(environ: Mapping[str, Any], call: Call, body: bytes) -> tuple[RequiredAction, ...]:
+    """The actions that the call requires."""
+    base = {"aws:requestedregion": call.region, "aws:securetransport": "true"}
+    if call.service == "s3":
+        return (_s3(environ, call, base),)
+    fields = _fields(environ, body)
+    if call.service == "ec2":
+        return tuple(required_actions_ec2.ec2_actions_required_by(call, fields, base))
+    prefix = _PREFIXES.get(call.service, call.service)
+    resources: tuple[str, ...] = ("*",)
+    if (find := _RESOURCES.get(f"{prefix}:{call.action}")) is not None:
+        resources = tuple(find(call, fields, str(environ.get("PATH_INFO", "")))) or ("*",)
+    if call.action == "PutMetricData":
+        base["cloudwatch:namespace"] = str(fields.get("Namespace", ""))
+    return tuple(RequiredAction(action=f"{prefix}:{call.action}", resource=one, context=base) for one in resources)
+
+
+def _fields(environ: Mapping[str, Any], body: bytes) -> Fields:
+    """The parameters of a call: JSON as it is, a form by its flat names (`InstanceId.1`)."""
+    if environ.get("CONTENT_TYPE", "").startswith("application/x-www-form-urlencoded"):
+        return dict(parse_qsl(body.decode("utf-8", "replace")))
+    if body[:1] == b"{":
+        with suppress(ValueError):
+            found: Fields = json.loads(body)
+            return found
+    return dict(parse_qsl(environ.get("QUERY_STRING", "")))
+
+
+def _s3(environ: Mapping[str, Any], call: Call, base: Mapping[str, str]) -> RequiredAction:
+    """The action of an S3 call. The bucket is in the path, as clients do for an IP address."""
+    bucket, _, key = unquote(str(environ.get("PATH_INFO", ""))).lstrip("/").partition("/")
+    action = _S3_ACTIONS.get(call.action, call.action)
+    query = dict(parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True))
+    keys = {"s3:prefix": query["prefix"]} if "prefix" in query else {}
+    arn = f"arn:aws:s3:::{bucket}/{key}" if key else f"arn:aws:s3:::{bucket}" if bucket else "*"
+    return RequiredAction(action=f"s3:{action}", resource=arn, context={**base, **keys})
+
+
+def _role(_: Call, fields: Fields, __: str) -> Iterator[str]:
+    yield str(fields.get("RoleArn", "*"))
+
+
+def _simulated(_: Call, fields: Fields, __: str) -> Iterator[str]:
+    yield str(fields.get("PolicySourceArn", "*"))
+
+
+def _topic(_: Call, fields: Fields, __: str) -> Iterator[str]:
+    yield str(fields.get("TopicArn", "*"))
+
+
+def _zone(_: Call, __: Fields, path: str) -> Iterator[str]:
+    """.../hostedzone/Z0123/rrset"""
+    parts = path.strip("/").split("/")
+    if "hostedzone" in parts[:-1]:
+        yield f"arn:aws:route53:::hostedzone/{parts[parts.index('hostedzone') + 1]}"
+
+
+def _secret(call: Call, fields: Fields, _: str) -> Iterator[str]:
+    """The secret's ARN, which ends in six random characters."""
+    from moto.secretsmanager.models import secretsmanager_backends
+
+    named = str(fields.get("SecretId", ""))
+    for secret in secretsmanager_backends[ACCOUNT][call.region].secrets.values():
+        if named in (secret.arn, secret.name):
+            yield secret.arn
+            return
+    arn = f"arn:aws:secretsmanager:{call.region}:{ACCOUNT}:secret:{named}-??????"
+    yield named if named.startswith("arn:") else arn.replace("??????", "AbCdEf")
+
+
+def _parameter(call: Call, fields: Fields, _: str) -> Iterator[str]:
+    for name in (fields.get("Name", fields.get("Path")), *fields.get("Names", ())):
+        if name is not None:
+            yield f"arn:aws:ssm:{call.region}:{ACCOUNT}:parameter/{str(name).lstrip('/')}"
+
+
+def _log_stream(call: Call, fields: Fields, _: str) -> Iterator[str]:
+    group, stream = fields.get("logGroupName", ""), fields.get("logStreamName", "")
+    yield f"arn:aws:logs:{call.region}:{ACCOUNT}:log-group:{group}:log-stream:{stream}"
+
+
+def _task(call: Call, fields: Fields, _: str) -> Iterator[str]:
+    fsx = f"arn:aws:fsx:{call.region}:{ACCOUNT}"
+    yield from (f"{fsx}:file-system/{fields.get('FileSystemId', '')}", f"{fsx}:task/*")
+
+
+_RESOURCES: Mapping[str, Callable[[Call, Fields, str], Iterator[str]]] = {
+    "iam:SimulatePrincipalPolicy": _simulated,
+    "sts:AssumeRole": _role,
+    "sns:Publish": _topic,
+    "route53:ChangeResourceRecordSets": _zone,
+    "route53:ListResourceRecordSets": _zone,
+    "secretsmanager:GetSecretValue": _secret,
+    "secretsmanager:PutSecretValue": _secret,
+    "secretsmanager:DescribeSecret": _secret,
+    "ssm:GetParameter": _parameter,
+    "ssm:GetParameters": _parameter,
+    "ssm:GetParametersByPath": _parameter,
+    "logs:CreateLogStream": _log_stream,
+    "logs:PutLogEvents": _log_stream,
+    "fsx:CreateDataRepositoryTask": _task,
+}

@@ -1,0 +1,122 @@
+"""The actions that EC2 calls require: a launch requires all resources that it creates and uses, and the passed role.
+
+Source: Service Authorization Reference, Amazon EC2; EC2 User Guide, "Control access to launch templates with IAM
+permissions" and "Grant permission to tag Amazon EC2 resources during creation".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from moto.ec2.models import ec2_backends
+from moto.iam.models import iam_backends
+
+from corral.box.access.policy_evaluator import RequiredAction
+from corral.box.account import ACCOUNT
+from corral.box.daemon.api_calls import Call
+from corral.box.ec2.launch import template_version
+
+Context = Mapping[str, str]
+Fields = Mapping[str, Any]
+# What a launch uses, by the fields of a request and of a template.
+_USED = (
+    ("image", "ImageId"),
+    ("subnet", "SubnetId"),
+    ("security-group", "SecurityGroupId"),
+    ("placement-group", "Placement"),
+    ("capacity-reservation", "CapacityReservationSpecification"),
+    ("key-pair", "KeyName"),
+)
+_MADE = ("instance", "network-interface", "volume")
+
+
+def ec2_actions_required_by(call: Call, fields: Fields, base: Context) -> Iterator[RequiredAction]:
+    """The actions that must be allowed for a call of EC2."""
+    backend = ec2_backends[ACCOUNT][call.region]
+    here = f"arn:aws:ec2:{call.region}:{ACCOUNT}"
+    match call.action:
+        case "RunInstances":
+            yield from _launch(call, fields, base, backend)
+        case "TerminateInstances" | "StopInstances" | "StartInstances" | "RebootInstances":
+            for instance in _numbered(fields, "InstanceId"):
+                context = {**base, **_resource_tags(backend, instance)}
+                yield RequiredAction(
+                    action=f"ec2:{call.action}", resource=f"{here}:instance/{instance}", context=context
+                )
+        case "CreateTags" | "DeleteTags":
+            for one in _numbered(fields, "ResourceId"):
+                context = {**base, **_resource_tags(backend, one)}
+                yield RequiredAction(action=f"ec2:{call.action}", resource=f"{here}:*/{one}", context=context)
+        case action:
+            yield RequiredAction(action=f"ec2:{action}", context=base)
+
+
+def _launch(call: Call, fields: Fields, base: Context, backend: Any) -> Iterator[RequiredAction]:
+    here, template = f"arn:aws:ec2:{call.region}:{ACCOUNT}", _template(fields, backend)
+    context = dict(base)
+    if template is not None:
+        arn = f"{here}:launch-template/{template.template.id}"
+        context["ec2:launchtemplate"] = arn
+        own = {**context, **_resource_tags(backend, template.template.id)}
+        yield RequiredAction(action="ec2:RunInstances", resource=arn, context=own)
+    data: Mapping[str, Any] = template.data if template is not None else {}
+    for kind, field in _used(fields, data):
+        marked = {**context, "ec2:islaunchtemplateresource": str(not _has(fields, field)).lower()}
+        owner = f"arn:aws:ec2:{call.region}:" if kind == "image" else here
+        name = fields.get(field) or data.get(field) or "named"
+        yield RequiredAction(action="ec2:RunInstances", resource=f"{owner}:{kind}/{name}", context=marked)
+    spot = _has(fields, "InstanceMarketOptions") or "InstanceMarketOptions" in data
+    for kind in (*_MADE, *(("spot-instances-request",) if spot else ())):
+        yield RequiredAction(action="ec2:RunInstances", resource=f"{here}:{kind}/*", context=context)
+    for kind in sorted(_tagged(fields, data)):
+        tagging = {**base, "ec2:createaction": "RunInstances"}
+        yield RequiredAction(action="ec2:CreateTags", resource=f"{here}:{kind}/*", context=tagging)
+    if (role := _passed(fields, data)) is not None:
+        passing = {**base, "iam:passedtoservice": "ec2.amazonaws.com"}
+        yield RequiredAction(action="iam:PassRole", resource=role, context=passing)
+
+
+def _template(fields: Fields, backend: Any) -> Any:
+    named = {
+        key: fields[f"LaunchTemplate.{key}"]
+        for key in ("LaunchTemplateId", "LaunchTemplateName", "Version")
+        if f"LaunchTemplate.{key}" in fields
+    }
+    return template_version(backend, named) if named else None
+
+
+def _used(fields: Fields, data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for kind, field in _USED:
+        nested = any("SubnetId" in nic or "Groups" in nic for nic in data.get("NetworkInterfaces", ()))
+        if _has(fields, field) or field in data or f"{field}s" in data or (field == "SubnetId" and nested):
+            yield kind, field
+
+
+def _has(fields: Fields, name: str) -> bool:
+    return any(key == name or key.startswith(f"{name}.") for key in fields)
+
+
+def _tagged(fields: Fields, data: Mapping[str, Any]) -> set[str]:
+    requested = {
+        str(value) for key, value in fields.items() if key.startswith("TagSpec") and key.endswith("ResourceType")
+    }
+    return requested | {str(one["ResourceType"]) for one in data.get("TagSpecifications", ())}
+
+
+def _passed(fields: Fields, data: Mapping[str, Any]) -> str | None:
+    """The ARN of the role in the launch's instance profile."""
+    held = data.get("IamInstanceProfile", {})
+    arn = fields.get("IamInstanceProfile.Arn", held.get("Arn"))
+    name = fields.get("IamInstanceProfile.Name", held.get("Name"))
+    profiles = iam_backends[ACCOUNT]["aws"].instance_profiles.values()
+    return next((one.roles[0].arn for one in profiles if one.roles and (one.arn == arn or one.name == name)), None)
+
+
+def _numbered(fields: Fields, name: str) -> list[str]:
+    return [str(value) for key, value in fields.items() if key.rpartition(".")[0] == name]
+
+
+def _resource_tags(backend: Any, resource: str) -> dict[str, str]:
+    tags = backend.tags.get(resource, {})
+    return {f"{scope}:resourcetag/{key}".lower(): value for key, value in tags.items() for scope in ("aws", "ec2")}

@@ -1,0 +1,89 @@
+"""The machine images of every region, and the public SSM parameters that name them.
+
+Only the box's own image has content: its machines run the host's system.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from moto.ec2.models.amis import Ami
+
+from corral.catalog.aws.images import BOX_PROFILE, find_image_profile
+
+AMAZON = "137112412989"
+CANONICAL = "099720109477"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineImage:
+    """One image, and the SSM parameter with its id.
+
+    `snapshot_gib`: the size of its root snapshot and the default size of its root volume.
+    """
+
+    parameter: str
+    name: str
+    owner: str
+    snapshot_gib: int
+
+
+BOX_IMAGE = MachineImage(
+    parameter="/corral-box/ami",
+    name="corral-box",
+    owner=AMAZON,
+    snapshot_gib=find_image_profile(BOX_PROFILE).snapshot_gib,
+)  # the only one with content: the host's system
+IMAGES = (
+    MachineImage(
+        parameter="/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id",
+        name="Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 24.04) 20260901",
+        owner=AMAZON,
+        snapshot_gib=find_image_profile("ubuntu-24.04-dlami").snapshot_gib,
+    ),
+    MachineImage(
+        parameter="/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-ubuntu-22.04/latest/ami-id",
+        name="Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 22.04) 20260901",
+        owner=AMAZON,
+        snapshot_gib=75,  # tekumara/notes, aws-deeplearning-ami.md, 2025-05: df shows 73 GiB
+    ),
+    MachineImage(
+        parameter="/aws/service/canonical/ubuntu/server/24.04/stable/current/amd64/hvm/ebs-gp3/ami-id",
+        name="ubuntu/images/hvm-ssd-gp3/ubuntu-noble-24.04-amd64-server-20260901",
+        owner=CANONICAL,
+        snapshot_gib=8,  # Ubuntu's own images: NOT VERIFIED
+    ),
+    BOX_IMAGE,
+)
+
+
+def image_id(image: MachineImage, region: str) -> str:
+    """The id of an image: different in each region, as on AWS, and the same in every box."""
+    return "ami-" + hashlib.sha256(f"{region}/{image.parameter}".encode()).hexdigest()[:17]
+
+
+class Images:
+    """The EC2 backend's images."""
+
+    def _load_amis(self: Any) -> None:
+        for image in IMAGES:
+            made = Ami(
+                self,
+                image_id(image, self.region_name),
+                name=image.name,
+                description=image.name,
+                owner_id=image.owner,
+                owner_alias="amazon",
+                public=True,
+                virtualization_type="hvm",
+                architecture="x86_64",
+                hypervisor="xen",
+                root_device_type="ebs",
+                region_name=self.region_name + "a",
+                creation_date=datetime(2026, 9, 1, tzinfo=UTC),
+            )
+            made.ebs_snapshot.volume.size = image.snapshot_gib
+            self.amis[made.id] = made

@@ -1,0 +1,88 @@
+"""The metadata of an instance, from the state of the cloud. Hold the cloud's lock."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from datetime import datetime, timedelta
+from typing import Any
+
+from moto.core.utils import utcnow
+from moto.iam.models import iam_backends
+
+from corral.box.machines.imds import InstanceMetadata, MetadataInterface, RoleCredentials
+
+_CREDENTIALS_TTL = timedelta(hours=6)
+
+
+def instance_metadata(backend: Any, instance: Any) -> InstanceMetadata:
+    """The metadata of an instance."""
+    subnet = backend.get_subnet(instance.subnet_id)
+    shows_tags = instance.metadata_options.instance_metadata_tags == "enabled"
+    return InstanceMetadata(
+        instance_id=instance.id,
+        instance_type=instance.instance_type,
+        image_id=instance.image_id,
+        account=instance.owner_id,
+        region=instance.region_name,
+        zone_name=instance.placement.zone,
+        zone_id=subnet._availability_zone.zone_id,
+        address=instance.private_ip,
+        host_name=instance.private_dns_name,
+        launch_index=int(instance.ami_launch_index),
+        lifecycle=instance.lifecycle or "on-demand",
+        interfaces=tuple(_card(nic) for _, nic in sorted(instance.nics.items())),
+        tags=dict(backend.tags.get(instance.id, {})) if shows_tags else None,
+        user_data=user_data_of(instance),
+        group_name=instance.placement.group_name or None,
+        credentials=_credentials(instance, utcnow()),
+        interruption=instance.interruption,
+        rebalance=instance.rebalance,
+    )
+
+
+def user_data_of(instance: Any) -> bytes | None:
+    """The instance's user data, or None."""
+    return base64.b64decode(str(instance.user_data)) if instance.user_data else None
+
+
+def _card(nic: Any) -> MetadataInterface:
+    return MetadataInterface(
+        mac=nic.mac_address,
+        interface_id=nic.id,
+        subnet_id=nic.subnet.id,
+        card=nic.network_card_index,
+        device=nic.device_index,
+        address=nic.private_ip_address,
+    )
+
+
+def _credentials(instance: Any, now: datetime) -> RoleCredentials | None:
+    """Credentials of the role in the instance's profile, derived from the instance's id and the role."""
+    role = role_of(instance)
+    if role is None:
+        return None
+    digest = _digest(instance.id, role)
+    return RoleCredentials(
+        role=role,
+        access_key=access_key(instance.id, role),
+        secret_key=digest[16:56],
+        session_token=f"{instance.id}/{role}",
+        expires=now + _CREDENTIALS_TTL,
+    )
+
+
+def access_key(instance_id: str, role: str) -> str:
+    """The access key of this instance in this role."""
+    return f"ASIA{_digest(instance_id, role)[:16].upper()}"
+
+
+def _digest(instance_id: str, role: str) -> str:
+    return hashlib.sha256(f"{instance_id} {role}".encode()).hexdigest()
+
+
+def role_of(instance: Any) -> str | None:
+    """The role in the instance's profile; None if the profile is missing or empty."""
+    arn = (instance.iam_instance_profile or {}).get("Arn")
+    profiles = iam_backends[instance.owner_id]["aws"].instance_profiles.values()
+    return next((held.name for profile in profiles if profile.arn == arn for held in profile.roles), None)

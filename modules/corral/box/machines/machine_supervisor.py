@@ -1,0 +1,270 @@
+"""The supervisor of machines: it makes the running machines match the cloud's instances, and reports their exits.
+
+After every change it compares the desired machines with the running ones, so that nothing is lost if a call, a machine
+or the daemon fails in between.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from moto.ec2.models import ec2_backends
+from moto.ec2.models.instances import StateReason
+
+from corral.box.account import ACCOUNT
+from corral.box.daemon.backend import CloudState
+from corral.box.daemon.daemon_process import BoxError
+from corral.box.ec2 import console as ec2_console
+from corral.box.ec2 import instance_state
+from corral.box.machines.cloud_init import INIT, UserDataError
+from corral.box.machines.desired_machines import (
+    DesiredMachine,
+    desired_machines,
+    dns_names,
+    existing_resources,
+    running_instances,
+)
+from corral.box.machines.imds import InstanceMetadata
+from corral.box.machines.imds_data import instance_metadata
+from corral.box.machines.machine_disks import MachineDisks
+from corral.box.machines.rootfs import HOST_SYSTEM
+from corral.box.machines.running_vpc import RunningVpc, open_vpc
+from corral.box.machines.vpc_endpoint import Application
+from corral.box.vpc.capabilities import HostSupport
+from corral.box.vpc.virtual_network import MachineError
+
+LAUNCH_DELAY_S = 2.0  # from RunInstances to a node's boot; slurmctld requires a boot later than its request
+_CONCURRENT_STARTS = 4
+_SHUT_DOWN = "Client.InstanceInitiatedShutdown: Instance initiated shutdown"
+_SOCKETS = "corral-"  # prefix of the directories of sockets in the system's temporary directory
+
+log = logging.getLogger(__name__)
+
+
+class MachineSupervisor:
+    """All machines of a box. They run between `open` and `close`.
+
+    `system`: the root directory of the machines' system. `_claimed`: the instances that run or start as machines, with
+    their VPCs. `_reboots`: the reboots of each when it was started. `_ended`: machines killed by the supervisor.
+    """
+
+    def __init__(
+        self, cloud: CloudState, app: Application, support: HostSupport, directory: Path, system: Path = HOST_SYSTEM
+    ) -> None:
+        self._cloud = cloud
+        self._app = app
+        self._support = support
+        self._disks = MachineDisks(directory, support, system)
+        self._sockets_link = directory / "sockets"
+        self._vpcs: dict[str, RunningVpc] = {}
+        self._claimed: dict[str, str] = {}
+        self._reboots: dict[str, int] = {}
+        self._starting: set[str] = set()
+        self._ended: set[str] = set()
+        self._changed = threading.Event()
+        self._closed = threading.Event()
+        self._pool = ThreadPoolExecutor(_CONCURRENT_STARTS, thread_name_prefix="machine")
+        self._thread = threading.Thread(target=self._run, name="machines", daemon=True)
+
+    def open(self) -> None:
+        """Start the machines of all running instances, and follow the cloud's changes."""
+        self._disks.create_directories()
+        self._link_sockets()
+        ec2_console.directory = self._disks.consoles
+        instance_state.machines_enabled = True
+        self._cloud.watchers.append(self._changed.set)
+        self._changed.set()
+        self._thread.start()
+
+    def close(self) -> None:
+        """Kill every machine, as a power cut does."""
+        self._closed.set()
+        self._changed.set()
+        self._thread.join()
+        self._pool.shutdown(cancel_futures=True)
+        for vpc in self._vpcs.values():
+            vpc.close()
+        self._remove_sockets()
+
+    def machine_directories(self) -> Mapping[str, Path]:
+        """The directory of each machine's VPC, by instance id."""
+        running = [one for one in list(self._vpcs.values()) if one.is_running()]
+        return {name: one.vpc.directory for one in running for name in one.vpc.machines()}
+
+    def _link_sockets(self) -> None:
+        """Create a directory with a short path for sockets; its link survives a kill."""
+        self._remove_sockets()
+        self._sockets_link.symlink_to(tempfile.mkdtemp(prefix=_SOCKETS))
+
+    def _remove_sockets(self) -> None:
+        link = self._sockets_link
+        if link.is_symlink():
+            if link.readlink().name.startswith(_SOCKETS):
+                shutil.rmtree(link.readlink(), ignore_errors=True)
+            link.unlink()
+
+    def _run(self) -> None:
+        try:
+            self._disks.prepare_etc()
+        except (OSError, BoxError) as error:
+            log.error("no machine can start: %s", error)  # each launch reports it
+        while self._changed.wait() and not self._closed.is_set():
+            self._changed.clear()
+            try:
+                self._reconcile()
+            except Exception:  # the next change retries
+                log.exception("the machines could not follow the cloud")
+
+    def _reconcile(self) -> None:
+        with self._cloud.lock:
+            wanted = {one.instance_id: one for one in desired_machines()}
+            exists, ending = existing_resources(), instance_state.ending_instances()
+            names = {vpc_id: dns_names(vpc_id) for vpc_id in exists.vpcs}
+        for vpc_id, running in list(self._vpcs.items()):
+            if not running.is_running() or vpc_id not in exists.vpcs:
+                self._close_vpc(vpc_id)
+            else:
+                running.vpc.set_dns_names(names[vpc_id])
+                self._reconcile_vpc(running, wanted)
+        self._claimed = {name: vpc_id for name, vpc_id in self._claimed.items() if name in wanted}
+        for one in wanted.values():
+            if one.instance_id not in self._claimed:
+                self._claim(one, names[one.vpc_id])
+        present = self._present()
+        if ended := ending - present:
+            with self._cloud.lock:
+                instance_state.mark_ended(ended)
+                self._cloud.changed()
+        self._disks.delete_orphans(exists, present)
+
+    def _present(self) -> frozenset[str]:
+        """The machines that run or start."""
+        starting = frozenset(self._starting)  # read first: a machine that starts meanwhile is in the other set
+        return starting.union(*(one.vpc.machines() for one in self._vpcs.values() if one.is_running()))
+
+    def _reconcile_vpc(self, running: RunningVpc, wanted: Mapping[str, DesiredMachine]) -> None:
+        machines = running.vpc.machines()
+        for name in machines:
+            if name not in wanted:
+                self._kill(running, name)
+            elif name in self._claimed and wanted[name].reboots != self._reboots.get(name):
+                self._kill(running, name)
+                del self._claimed[name]  # it restarts with its disk
+            else:
+                running.apply_faults(wanted[name])
+        for name in {*machines, *running.volumes}:
+            volumes = wanted[name].volumes if name in wanted else ()
+            running.attach_volumes(name, volumes, self._disks.volume)
+
+    def _kill(self, running: RunningVpc, name: str) -> None:
+        self._ended.add(name)
+        running.forget_faults(name)
+        with contextlib.suppress(MachineError):  # it has exited meanwhile
+            running.vpc.kill(name)
+
+    def _claim(self, one: DesiredMachine, names: Mapping[str, list[str]]) -> None:
+        try:
+            self._open_vpc(one, names)
+        except (MachineError, OSError) as error:
+            self._fail(one, error)
+            return
+        self._claimed[one.instance_id] = one.vpc_id
+        self._reboots[one.instance_id] = one.reboots
+        waits = one.is_node or one.reboots  # a rebooted machine must exit first
+        threading.Timer(LAUNCH_DELAY_S if waits else 0, self._start_later, (one,)).start()
+
+    def _start_later(self, one: DesiredMachine) -> None:
+        if not self._closed.is_set():
+            self._pool.submit(self._start, one)
+
+    def _start(self, one: DesiredMachine) -> None:
+        self._starting.add(one.instance_id)  # first, so that a concurrent end is not missed
+        try:
+            if self._closed.is_set() or one.instance_id not in self._claimed:
+                return
+            self._disks.create(one)
+            self._ended.discard(one.instance_id)
+            mounts = {"box/file-systems": self._disks.file_systems}
+            disk, vpc = self._disks.disk(one.instance_id), self._vpcs[one.vpc_id].vpc
+            vpc.start(one.instance_id, one.host_name, one.address, disk, INIT, mounts, self._disks.system)
+            self._mark_running(one)
+        except Exception as error:  # an instance without its machine must not seem to run
+            if not self._closed.is_set():
+                self._fail(one, error)
+        finally:
+            self._starting.discard(one.instance_id)
+            self._changed.set()  # for concurrent changes
+
+    def _mark_running(self, one: DesiredMachine) -> None:
+        with self._cloud.lock:
+            instance = ec2_backends[ACCOUNT][one.region].instances_by_id.get(one.instance_id)
+            if instance is not None and instance.is_starting:
+                instance.mark_running()
+                self._cloud.changed()
+
+    def _fail(self, one: DesiredMachine, error: Exception) -> None:
+        known = isinstance(error, (MachineError, UserDataError, OSError))
+        log.error("instance %s cannot start as a machine: %s", one.instance_id, error, exc_info=not known)
+        self._end_instance(one.instance_id, one.region, f"Server.InternalError: {error}")
+
+    def _open_vpc(self, one: DesiredMachine, names: Mapping[str, list[str]]) -> None:
+        if one.vpc_id in self._vpcs:
+            return
+        sockets = self._sockets_link.readlink() / one.vpc_id
+        find_metadata = self._metadata_lookup(one.region, one.vpc_id)
+        running = open_vpc(sockets, one, self._support, find_metadata, self._app)
+        running.vpc.set_dns_names(names)
+        self._vpcs[one.vpc_id] = running
+        threading.Thread(target=self._watch_exits, args=(running,), daemon=True).start()
+
+    def _close_vpc(self, vpc_id: str) -> None:
+        """Close a VPC that was deleted or whose process ended; its remaining machines restart."""
+        running = self._vpcs.pop(vpc_id)
+        self._claimed = {name: held for name, held in self._claimed.items() if held != vpc_id}
+        running.close()
+        shutil.rmtree(running.vpc.directory, ignore_errors=True)
+        self._changed.set()
+
+    def _metadata_lookup(self, region: str, vpc_id: str) -> Callable[[str], InstanceMetadata | None]:
+        def find(address: str) -> InstanceMetadata | None:
+            with self._cloud.lock:
+                backend = ec2_backends[ACCOUNT][region]
+                for instance in running_instances(backend):
+                    if instance.private_ip == address and instance.vpc_id == vpc_id:
+                        return instance_metadata(backend, instance)
+            return None
+
+        return find
+
+    def _watch_exits(self, running: RunningVpc) -> None:
+        """Report exits of machines; those that the supervisor did not kill shut down from within."""
+        with contextlib.suppress(MachineError, OSError):
+            for name in running.vpc.watch_exits():
+                if self._closed.is_set():
+                    return
+                running.forget_faults(name)
+                if name not in self._ended:
+                    self._end_instance(name, running.region, _SHUT_DOWN)
+                self._ended.discard(name)
+                self._changed.set()
+        self._changed.set()  # the VPC has ended, perhaps unexpectedly
+
+    def _end_instance(self, instance_id: str, region: str, reason: str) -> None:
+        """Terminate or stop an instance whose machine has exited, as its launch requested."""
+        with self._cloud.lock:
+            instance = ec2_backends[ACCOUNT][region].instances_by_id.get(instance_id)
+            if instance is None or not instance.is_active:
+                return
+            stays = instance.instance_initiated_shutdown_behavior == "stop" and instance.lifecycle != "spot"
+            stops = stays and reason.startswith("Client.")
+            (instance.stop if stops else instance.terminate)()
+            instance.state_reason = StateReason(reason, reason.partition(":")[0])
+            instance.mark_ended()
+            self._cloud.changed()

@@ -1,0 +1,1 @@
+"""EC2 resources: instances, launch templates, volumes, placement groups."""

@@ -1,0 +1,1 @@
+"""IAM roles and policies, KMS keys, secrets and parameters."""

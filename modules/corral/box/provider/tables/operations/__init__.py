@@ -1,0 +1,1 @@
+"""CloudWatch alarms and logs, SNS topics, budgets."""

@@ -1,0 +1,1 @@
+"""S3, EFS and FSx for Lustre."""

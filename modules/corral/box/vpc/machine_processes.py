@@ -1,0 +1,150 @@
+"""The processes of a VPC's machines: start a machine, run commands in it, signal all of its processes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from corral.box.vpc.bridge import add_link, remove_link
+from corral.box.vpc.volume_mounts import volume_directory
+from corral.box.vpc.vpc_state import NamespaceMachine, Request, VpcState
+
+_START_TIMEOUT_S = 30
+_SCRIPT = Path(__file__).with_name("machine.sh")
+
+
+def start_machine(vpc: VpcState, request: Request) -> None:
+    """Start a machine with its own network, host name, processes, mounts, and a boot time of now.
+
+    slurmctld considers a node booted only if its boot time is later than the request, so machines need their own clock.
+    `unshare` takes whole seconds: a machine seems up to 1 s older than it is.
+    """
+    with vpc.lock:
+        if request["name"] in vpc.machines:
+            raise ValueError(f"machine {request['name']!r} already runs")
+        vpc.links += 1
+        link = f"v{vpc.links}"
+    address = f"{request['address']}/{vpc.network.prefixlen}"
+    namespaces = [
+        *("--net", "--uts", "--ipc", "--mount", "--propagation=slave", "--pid", "--time"),
+        *("--fork", "--kill-child"),
+    ]
+    volumes = f"{volume_directory(vpc, request['name'])}=/box/volumes"
+    age = int(time.clock_gettime(time.CLOCK_BOOTTIME))
+    names = (request["directory"], request["host_name"], address, vpc.router, vpc.resolver, request["system"])
+    script = ["/bin/sh", str(_SCRIPT), *names, *request["mounts"], volumes, "--", *request["init"]]
+    with (Path(request["directory"]) / "console").open("ab") as console:
+        process = subprocess.Popen(
+            [
+                "unshare",
+                *namespaces,
+                f"--boottime=-{age}",
+                *script,
+                *request["mounts"],
+                volumes,
+                "--",
+                *request["init"],
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=console,
+            start_new_session=True,
+        )
+    try:
+        machine = _connect(process, link, request["address"])
+    except BaseException:
+        process.kill()  # no half-started machines
+        raise
+    with vpc.lock:
+        vpc.machines[request["name"]] = machine
+    threading.Thread(target=_report_exit, args=(vpc, request["name"], machine), daemon=True).start()
+
+
+def run_command(
+    machine: NamespaceMachine, request: Request, descriptors: list[int], caller: socket.socket
+) -> Mapping[str, Any]:
+    """Run a command in a machine with the caller's standard input, output and error. Returns its exit code.
+
+    If the caller disconnects, the command gets SIGHUP, as at the end of a terminal.
+    """
+    namespaces = ["--mount", "--net", "--uts", "--ipc", "--pid", "--time"]
+    user = [] if _shares_user_namespace(machine.pid) else ["--user", "--preserve-credentials"]
+    stdin, stdout, stderr = descriptors
+    process = subprocess.Popen(
+        ["nsenter", f"--target={machine.pid}", *user, *namespaces, "--root", "--wd", "--", *request["command"]],
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stderr,
+        env=request["environment"],
+        start_new_session=True,
+    )
+    for descriptor in descriptors:
+        os.close(descriptor)
+    descriptors.clear()
+    ended = os.pidfd_open(process.pid)
+    if ended not in select.select([caller.fileno(), ended], [], [])[0]:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGHUP)
+    os.close(ended)
+    return {"code": process.wait()}
+
+
+def signal_all(pid: int, number: signal.Signals) -> None:
+    """Send a signal to every process in a machine's PID namespace, also to those that start meanwhile."""
+    namespace = (Path("/proc") / str(pid) / "ns/pid").readlink()
+    signalled: set[str] = set()
+    while new := [
+        entry.name for entry in Path("/proc").iterdir() if entry.name.isdigit() and entry.name not in signalled
+    ]:
+        signalled.update(new)
+        for name in new:
+            with contextlib.suppress(OSError):  # the process has ended
+                if Path("/proc", name, "ns/pid").readlink() == namespace:
+                    os.kill(int(name), number)
+
+
+def _connect(process: subprocess.Popen[bytes], link: str, address: str) -> NamespaceMachine:
+    """Link the machine to the network. `machine.sh` reports when its namespaces exist, and when its network is up."""
+    assert process.stdin is not None and process.stdout is not None
+    if process.stdout.readline() != b"here\n":
+        raise ValueError(f"its first process ended with {process.wait(_START_TIMEOUT_S)}, see its console")
+    pid = _child(process.pid)
+    add_link(link, address, process.pid)
+    process.stdin.write(b"go\n")
+    process.stdin.close()
+    with process.stdout:
+        if process.stdout.readline() != b"up\n":
+            raise ValueError(f"its network does not start: it ended with {process.wait(_START_TIMEOUT_S)}")
+    return NamespaceMachine(process=process, pid=pid, link=link, address=address)
+
+
+def _child(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()[0])
+
+
+def _report_exit(vpc: VpcState, name: str, machine: NamespaceMachine) -> None:
+    """Wait for a machine's exit, remove its link, and report the exit to all listeners."""
+    code = machine.process.wait()
+    with contextlib.suppress(OSError, subprocess.SubprocessError):  # the kernel may have removed it
+        remove_link(machine.link)
+    with vpc.lock:
+        del vpc.machines[name]
+        listeners = list(vpc.listeners)
+    line = json.dumps({"ended": name, "code": code}).encode() + b"\n"
+    for listener in listeners:
+        with contextlib.suppress(OSError):
+            listener.sendall(line)
+
+
+def _shares_user_namespace(pid: int) -> bool:
+    return Path(f"/proc/{pid}/ns/user").readlink() == Path("/proc/self/ns/user").readlink()

@@ -1,0 +1,52 @@
+"""Relay connections: from a machine to the daemon, and from the daemon to a machine."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from pathlib import Path
+
+from corral.box.vpc.vpc_state import DAEMON_SOCKET
+
+HTTP = 80
+_BUFFER = 65536
+
+
+def connect_to_machine(caller: socket.socket, address: str, port: int) -> None:
+    """Connect the caller to a port of a machine: after a line `{}`, bytes flow both ways."""
+    machine = socket.create_connection((address, port), timeout=5)
+    machine.settimeout(None)
+    caller.sendall(b"{}\n")
+    _splice(caller, machine)
+
+
+def relay_to_daemon(directory: Path, caller: socket.socket, peer: tuple[str, int], called: str) -> None:
+    """Relay a machine's connection to the daemon, after a line with the caller's and the called address."""
+    daemon = socket.socket(socket.AF_UNIX)
+    try:
+        daemon.connect(str(directory / DAEMON_SOCKET))
+        # The PROXY protocol, version 1. Source: HAProxy's proxy-protocol.txt, section 2.1.
+        daemon.sendall(f"PROXY TCP4 {peer[0]} {called} {peer[1]} {HTTP}\r\n".encode())
+    except OSError:
+        caller.close()
+        daemon.close()
+        return
+    _splice(caller, daemon)
+
+
+def _splice(one: socket.socket, other: socket.socket) -> None:
+    back = threading.Thread(target=_copy, args=(other, one), daemon=True)
+    back.start()
+    _copy(one, other)
+    back.join()
+    one.close()
+    other.close()
+
+
+def _copy(source: socket.socket, target: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while data := source.recv(_BUFFER):
+            target.sendall(data)
+    with contextlib.suppress(OSError):
+        target.shutdown(socket.SHUT_WR)

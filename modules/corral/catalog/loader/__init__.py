@@ -1,0 +1,1 @@
+"""Read the catalog: its data files, a project's own additions, "did you mean" suggestions."""

@@ -1,0 +1,90 @@
+"""`corral connect`: opens a shell on the head or runs a command there, without an open port and without a key."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from corral.box import client, control
+from corral.box.machines.single_uid import as_user_command
+from corral.box.vpc.virtual_network import MachineError, Vpc
+from corral.cli.support.exit_codes import ExitCode, Failure
+from corral.cli.support.head_lookup import find_head
+from corral.cli.support.options import BoxDirectory, Environment, InBox, Project, examples, new_app
+from corral.cli.support.target_account import resolve_box_dir
+
+app = new_app()
+Command = Annotated[
+    list[str] | None,
+    typer.Argument(help="Command to run, after `--` (default: a shell).", show_default=False),
+]
+
+# nsenter would name itself if the machine lacks the program.
+_RUN = """command -v "$1" >/dev/null 2>&1 || [ -e "$1" ] || {
+    echo "corral: the head has no program $1" >&2
+    exit 127
+}
+exec "$@"
+"""
+
+
+@app.command(epilog=examples("corral connect dev", "corral connect dev --box -- sinfo"))
+def connect(
+    env: Environment,
+    command: Command = None,
+    project: Project = None,
+    box: InBox = False,
+    box_dir: BoxDirectory = None,
+) -> None:
+    """Open a shell on the head, or run a command there.
+
+    On AWS this uses Session Manager and needs the AWS CLI and its session-manager-plugin (see `corral doctor`).
+    """
+    summary, head = find_head(env, project, in_box=box, box_directory=box_dir)
+    if directory := _target_box(box_dir):
+        raise typer.Exit(_enter_machine(head.id, command or [], directory))
+    _start_session(head.id, summary.region, command or [])
+
+
+def _target_box(box_dir: Path | None) -> Path | None:
+    """The state directory of the box that the AWS settings of this process point at; None for AWS itself."""
+    endpoint, where = os.environ.get("AWS_ENDPOINT_URL"), resolve_box_dir(box_dir)
+    return where if endpoint and endpoint == client.status(where).url else None
+
+
+def _enter_machine(instance_id: str, command: list[str], where: Path) -> int:
+    """The exit code of the command on a machine of the box."""
+    vpc_directory = control.machines(where).get(instance_id)
+    if vpc_directory is None:
+        reason = client.status(where).no_machines_reason or "it has not booted yet, or has terminated"
+        raise Failure(f"the head {instance_id} does not run as a machine: {reason}", ExitCode.FAILED)
+    vpc = Vpc(directory=vpc_directory)
+    try:
+        entered = as_user_command(vpc, instance_id, ["sh", "-c", _RUN, "corral", *command] if command else _shell())
+        return vpc.attach(instance_id, entered, TERM=os.environ.get("TERM", "dumb"))
+    except MachineError as error:
+        raise Failure(str(error), ExitCode.FAILED) from None
+
+
+def _shell() -> list[str]:
+    """A login shell; `script` gives it its own terminal if stdin is one."""
+    return ["script", "-qfec", "bash -l", "/dev/null"] if sys.stdin.isatty() else ["bash", "-l"]
+
+
+def _start_session(instance_id: str, region: str, command: list[str]) -> None:
+    """Replaces this process by a session of the AWS CLI."""
+    missing = [program for program in ("aws", "session-manager-plugin") if not shutil.which(program)]
+    if missing:
+        raise Failure(f"{' and '.join(missing)} not found - `corral doctor` shows how to install it", ExitCode.FAILED)
+    session = ["aws", "ssm", "start-session", "--region", region, "--target", instance_id]
+    if command:
+        document = ["--document-name", "AWS-StartInteractiveCommand"]
+        session += [*document, "--parameters", json.dumps({"command": [shlex.join(command)]})]
+    os.execvp("aws", session)

@@ -1,0 +1,36 @@
+"""Finds the current head of an environment, for `connect` and `ssh-config`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from corral.cli.support.env_summary import EnvironmentSummary, read_summary
+from corral.cli.support.exit_codes import ExitCode, Failure
+from corral.cli.support.remote import HeadConnection, head_at
+from corral.cli.support.target_account import resolve_box_dir, use_account
+from corral.forecast.cost.catalog_prices import catalog_prices
+from corral.inventory.resources import AwsResource
+from corral.inventory.scan import open_session
+from corral.inventory.status import read_status
+
+
+def find_head(
+    env: str, project: Path | None, *, in_box: bool, box_directory: Path | None
+) -> tuple[EnvironmentSummary, AwsResource]:
+    """The environment and its head instance. Raises Failure if it has none."""
+    summary = read_summary(project, env, in_box=in_box, box_directory=box_directory)
+    use_account(in_box=in_box, box_directory=box_directory)
+    prices = catalog_prices(summary.region, summary.catalog)
+    found = read_status(open_session(summary.region, quick=True), summary.name, summary.base, prices)
+    if found.head is None:
+        raise Failure(f"{env} has no head now - bring it up: corral up {env}{summary.account_option}", ExitCode.FAILED)
+    return summary, found.head
+
+
+def open_head(head: AwsResource | None, session: Any, box_directory: Path | None) -> HeadConnection | None:
+    """The connection to this head, in the account of this process; None without a head."""
+    if head is None:
+        return None
+    return head_at(head.id, session, os.environ.get("AWS_ENDPOINT_URL"), resolve_box_dir(box_directory))

@@ -1,0 +1,1 @@
+"""Prepares an AWS account: state bucket, KMS key, service-linked roles, deployer policies."""

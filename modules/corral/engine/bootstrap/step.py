@@ -1,0 +1,78 @@
+"""A step that prepares an account, and the target of all steps. The modules `..._steps` have the steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from corral.plan.iam.deployer_policy import POLICIES, Policy, deployer_policies
+
+Clients = Callable[[str], Any]  # a boto3 client of the account and region, by service
+
+
+class Blocked(Exception):
+    """The resource exists and cannot be used; the text says how to fix it."""
+
+
+class Outdated(Exception):
+    """The resource exists and must change; the text says how it differs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BootstrapTarget:
+    """The account and region to prepare. `name`: prefix of the bucket's name, and alias of the key."""
+
+    account: str
+    region: str
+    name: str = "corral-state"
+
+    @property
+    def bucket(self) -> str:
+        """The bucket's name, unique across accounts."""
+        return f"{self.name}-{self.account}-{self.region}"
+
+    @property
+    def alias(self) -> str:
+        """The key's alias, as KMS spells it."""
+        return f"alias/{self.name}"
+
+    @property
+    def backend_url(self) -> str:
+        """The value for PULUMI_BACKEND_URL."""
+        return f"s3://{self.bucket}?region={self.region}"
+
+    @property
+    def secrets_provider(self) -> str:
+        """The value for `secretsprovider` in a stack file."""
+        return f"awskms://{self.alias}?region={self.region}"
+
+    @property
+    def policies(self) -> Mapping[str, Policy]:
+        """The deployer's policies, by topic."""
+        found = deployer_policies(account=self.account, region=self.region, alias=self.alias, bucket=self.bucket)
+        return dict(zip(POLICIES, found, strict=True))
+
+    def policy_arn(self, topic: str) -> str:
+        """The ARN of the deployer's policy of this topic."""
+        return f"arn:aws:iam::{self.account}:policy/{self.policies[topic].name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """`exists`: is the step done? `create`: does it; False if another process just did. `needs`: an earlier step.
+
+    `exists` raises Outdated for what `create` changes, Blocked for what it cannot fix.
+    """
+
+    key: str
+    description: str
+    service: str
+    exists: Callable[[Clients, BootstrapTarget], bool]
+    create: Callable[[Clients, BootstrapTarget], bool]
+    needs: str | None = None
+
+    def title(self, target: BootstrapTarget) -> str:
+        """The description with the names of this target."""
+        names = {topic: policy.name for topic, policy in target.policies.items()}
+        return self.description.format(bucket=target.bucket, alias=target.alias, policies=names)

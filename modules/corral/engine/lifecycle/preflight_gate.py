@@ -1,0 +1,58 @@
+"""Runs the checks of `preflight` before a deployment.
+
+A failing check stops the first deployment. Later ones only print it, since an expired capacity block, for example, must
+not prevent a change. A wrong network always stops the deployment: machines in it would never answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from corral.engine.engine_errors import CANNOT_START, EngineError
+from corral.engine.lifecycle.session import stack_account
+from corral.engine.pulumi.stack import Stack
+from corral.model.base import BasePlan
+from corral.model.cluster import ClusterPlan
+from corral.preflight.preflight_findings import PreflightFinding, PreflightRequest, PreflightVerdict
+
+NETWORK = "network"
+# The box launches spot instances without spot's role (docs/fidelity.md); `corral check --only` checks it.
+SKIPPED_IN_BOX = frozenset({"service-roles"})
+# An interrupted first deployment leaves groups without rules; the next one creates them.
+CREATED_BY_FIRST_UP = frozenset({"groups"})
+
+
+def require_startable(
+    stack: Stack, base: BasePlan, cluster: ClusterPlan, *, in_box: bool, is_up: bool, network_only: bool
+) -> None:
+    """Raises EngineError with all failing checks; prints warnings.
+
+    `network_only`: check only an existing VPC. `is_up`: the cluster is already deployed.
+    """
+    from corral.preflight.checks import CHECKS, run
+
+    left_out = (SKIPPED_IN_BOX if in_box else frozenset()) | (frozenset() if is_up else CREATED_BY_FIRST_UP)
+    chosen = [one for one in CHECKS if (one.name == NETWORK or not network_only) and one.name not in left_out]
+    if network_only and base.adopted_vpc is None:
+        return
+    findings = run(chosen, stack_account(stack), PreflightRequest(base=base, cluster=cluster, now=datetime.now(UTC)))
+    stopping = [one for one in findings if one.verdict is PreflightVerdict.FAIL and (one.check == NETWORK or not is_up)]
+    if stopping:
+        raise _refusal(stack, base, cluster, stopping)
+    for one in findings:
+        if one.verdict in (PreflightVerdict.WARN, PreflightVerdict.FAIL):
+            stack.display.write(f"check {one.check}: {_line(one)}")
+
+
+def _refusal(stack: Stack, base: BasePlan, cluster: ClusterPlan, found: Sequence[PreflightFinding]) -> EngineError:
+    if all(one.check == NETWORK for one in found):
+        sentence = f"{stack.title}: {base.adopted_vpc} cannot be used"
+        return EngineError(sentence, [_line(one) for one in found], CANNOT_START)
+    sentence = f"the account cannot start {cluster.name} (`corral check {cluster.name}{stack.account_option}`)"
+    lines = [f"{one.check}: {_line(one)}" for one in found]
+    return EngineError(sentence, [*lines, "add --no-check to skip the checks"], CANNOT_START)
+
+
+def _line(finding: PreflightFinding) -> str:
+    return f"{finding.about}: {finding.message} - {finding.fix}"

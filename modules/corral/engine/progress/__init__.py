@@ -1,0 +1,1 @@
+"""The engine's output: events as records, progress display, diagnostics, and the final error."""

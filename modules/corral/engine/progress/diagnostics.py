@@ -1,0 +1,192 @@
+"""Turns the engine's diagnostics into readable errors: grouped by resource, without tracebacks, with hints. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from corral.engine.progress.engine_events import Diagnostic
+
+PYTHON_TRACE = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n|\n)*", re.MULTILINE)
+GO_TRACE = re.compile(r"^goroutine \d+ .*?(?:\n\n|\Z)", re.MULTILINE | re.DOTALL)
+PREFIXES = re.compile(r"(?:rpc error: code = \w+ desc = |(?:1 error occurred:|error:|warning:)\s+|\* )", re.IGNORECASE)
+# Messages about the engine's own work, which the user cannot act on.
+ENGINE_NOISE = re.compile(
+    r"^using pulumi-(?:resource|language)-\S+ from \$PATH at "
+    r"|^(?:update|preview|refresh|destroy) (?:failed|canceled)$"
+    r"|^resource \S+ (?:was created|creation) .*(?:initialization|init) error"
+    r"|^(?:refresh|resource) .* was not successful"
+    r"|^Attempting to deploy or update resources with \d+ pending operations"
+    r"|^\d+ resources? (?:has|have) failed"
+)
+
+
+# Errors of calls that end because the engine stops; they say nothing about the resource.
+CANCELLED = re.compile(
+    r"context canceled|cancell?ed|connection is closing|code = Unavailable|error reading from server|unexpected EOF"
+    r"|shutting down|shut down",
+    re.IGNORECASE,
+)
+
+# Errors of calls without a complete response: the request may have been carried out.
+UNANSWERED = re.compile(
+    CANCELLED.pattern
+    + r"|does not answer|closed before we received|could not connect|connection (?:reset|refused|closed|timed out)"
+    r"|request send failed|broken pipe|i/o timeout|timeout exceeded|deadline exceeded|no such host|: EOF\b"
+    r"|deserialization failed",
+    re.IGNORECASE,
+)
+
+
+class KnownError(NamedTuple):
+    """A common cause, recognised by the text of messages; its sentence and hints."""
+
+    pattern: re.Pattern[str]
+    sentence: str
+    hints: tuple[str, ...] = ()
+    code: int = 1
+
+
+def _known_error(pattern: str, sentence: str, *hints: str, code: int = 1) -> KnownError:
+    return KnownError(re.compile(pattern, re.IGNORECASE), sentence, hints, code)
+
+
+CONTINUES = "then run the same command again to continue"
+BOX_DOWN = _known_error(
+    r"the box at \S+ does not answer|(?:127\.0\.0\.1|localhost):\d+\S*:? .*(?:refused|reset)"
+    r"|closed before we received|could not connect to the endpoint",
+    "the box does not answer: its daemon has stopped or was killed",
+    "run `corral box start`; the box resumes from its saved state",
+    CONTINUES,
+)
+DAMAGED = _known_error(
+    r"failed to load checkpoint: .*(?:end of JSON input|invalid character|cannot unmarshal|\bEOF\b)",
+    "the state file of a stack is damaged",
+)
+FULL_DISK = _known_error(
+    r"no space left on device|disk quota exceeded", "the disk is full", "free some space", CONTINUES
+)
+KNOWN_ERRORS = (
+    BOX_DOWN,
+    FULL_DISK,
+    _known_error(
+        r"read-only file system|permission denied|operation not permitted",
+        "the state of the stack cannot be written",
+        "check the owner of the state backend's directory, and whether it is mounted read-only",
+    ),
+    _known_error(
+        r"incorrect passphrase|passphrase must be set|PULUMI_CONFIG_PASSPHRASE",
+        "the passphrase of the stack's secrets is missing or wrong",
+        "export PULUMI_CONFIG_PASSPHRASE=...  (or PULUMI_CONFIG_PASSPHRASE_FILE=...)",
+        code=2,
+    ),
+    _known_error(
+        r"secrets \(code=\w+\): .*KMS: \w+,.*NotFoundException",
+        "the key that encrypts the stack's secrets does not exist",
+        "check `secretsprovider` in the stack file; `corral bootstrap` creates a key",
+        code=3,
+    ),
+    _known_error(
+        r"secrets \(code=\w+\): .*KMS: \w+,.*(?:DisabledException|KMSInvalidState|pending deletion|is disabled)",
+        "the key that encrypts the stack's secrets is disabled or scheduled for deletion",
+        "`aws kms describe-key` shows which; the state is intact as long as the key exists",
+        code=3,
+    ),
+    _known_error(
+        r"secrets \(code=\w+\): .*KMS: \w+,.*AccessDenied",
+        "these credentials may not use the key that encrypts the stack's secrets",
+        "`corral bootstrap --print-policy` prints the permissions",
+        code=3,
+    ),
+    _known_error(
+        r"(?:(?m:^\s*\d+\))|blob \(.*\(code=\w+\):) operation error S3: \w+,.*StatusCode: 403",
+        "these credentials may not read and write the states in the bucket",
+        "`corral bootstrap --print-policy` prints the permissions",
+        CONTINUES,
+        code=3,
+    ),
+    _known_error(
+        r"no valid credential sources|unable to locate credentials|NoCredentialProviders|get credentials"
+        r"|failed to refresh cached credentials|no EC2 IMDS role",
+        "no AWS credentials were found",
+        "sign in with `aws sso login`, or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+        code=3,
+    ),
+    _known_error(
+        r"ExpiredToken|token (?:included in the request )?(?:is|has) expired|RequestExpired",
+        "the AWS credentials have expired",
+        "sign in again",
+        CONTINUES,
+        code=3,
+    ),
+    _known_error(
+        r"InvalidClientTokenId|UnrecognizedClientException|AuthFailure|SignatureDoesNotMatch",
+        "AWS does not accept these credentials",
+        code=3,
+    ),
+    _known_error(
+        r"plugin .*aws.* not found|no resource plugin 'pulumi-resource-aws|could not find (?:latest )?.*plugin",
+        "the `aws` provider plugin of Pulumi is not installed",
+        "pulumi plugin install resource aws",
+    ),
+    DAMAGED,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceError:
+    """An error of one resource; of the stack if `about` is empty."""
+
+    about: str
+    text: str
+
+
+def resource_errors(diagnostics: Iterable[Diagnostic]) -> list[ResourceError]:
+    """The errors without duplicates, cleaned, in order."""
+    found: dict[tuple[str, str], ResourceError] = {}
+    for one in diagnostics:
+        text = clean_text(one.text)
+        subject = one.resource
+        about = f"{subject.type} {subject.name}" if subject and not subject.type.startswith("pulumi:pulumi:") else ""
+        if text and not ENGINE_NOISE.search(text):
+            found.setdefault((about, text), ResourceError(about=about, text=text))
+    return list(found.values())
+
+
+def without_cancellations(found: Iterable[ResourceError]) -> list[ResourceError]:
+    """The errors of resources, without those that only say that the engine was stopped."""
+    return [one for one in found if one.about and not CANCELLED.search(one.text)]
+
+
+def unanswered_urns(diagnostics: Iterable[Diagnostic]) -> set[str]:
+    """The URNs of resources with a call that got no response."""
+    return {one.resource.urn for one in diagnostics if one.resource and UNANSWERED.search(one.text)}
+
+
+def error_lines(found: Sequence[ResourceError]) -> list[str]:
+    """The errors as lines, grouped by resource; continuation lines are indented."""
+    by_resource: dict[str, list[str]] = {}
+    for one in found:
+        by_resource.setdefault(one.about, []).append(one.text)
+    lines = []
+    for about, texts in by_resource.items():
+        for text in texts:
+            first, *rest = text.splitlines()
+            lines += [f"{about}: {first}" if about else first, *(f"    {line}" for line in rest)]
+    return lines
+
+
+def clean_text(text: str) -> str:
+    """The message without tracebacks, protocol prefixes and blank lines."""
+    text = GO_TRACE.sub("", PYTHON_TRACE.sub("", text.strip() + "\n"))
+    while (shorter := PREFIXES.sub("", text, count=1) if PREFIXES.match(text) else text) != text:
+        text = shorter
+    return "\n".join(line.rstrip() for line in text.splitlines() if line.strip())
+
+
+def find_known_error(texts: Iterable[str], known: Sequence[KnownError] = KNOWN_ERRORS) -> KnownError | None:
+    """The known error that these texts match; None if there is none."""
+    whole = "\n".join(texts)
+    return next((one for one in known if one.pattern.search(whole)), None)

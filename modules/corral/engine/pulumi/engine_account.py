@@ -1,0 +1,31 @@
+"""boto3 clients for the account of an engine's environment, independent of this process's own environment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+
+class Account:
+    """boto3 clients of one account and region; the inventory accepts it as a session."""
+
+    def __init__(self, environment: Mapping[str, str], region: str) -> None:
+        import boto3
+
+        self.region_name = region
+        self._endpoint = environment.get("AWS_ENDPOINT_URL")
+        self._session = boto3.Session(
+            aws_access_key_id=environment.get("AWS_ACCESS_KEY_ID"),
+            aws_secret_access_key=environment.get("AWS_SECRET_ACCESS_KEY"),
+            aws_session_token=environment.get("AWS_SESSION_TOKEN"),
+            profile_name=environment.get("AWS_PROFILE"),
+            region_name=region,
+        )
+        self.client = cache(self._client)
+
+    def _client(self, service: str, region_name: str | None = None) -> Any:
+        from corral.inventory.endpoint_check import watched
+
+        arguments: dict[str, Any] = {"region_name": region_name or self.region_name, "endpoint_url": self._endpoint}
+        return watched(self._session.client(service, **arguments), quick=False)

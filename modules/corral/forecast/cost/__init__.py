@@ -1,0 +1,1 @@
+"""Cost: price lists, the cost of an environment, cost limits, rent or buy."""

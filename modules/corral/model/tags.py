@@ -1,0 +1,50 @@
+"""The tags that corral puts on AWS resources and recognizes them by, and the functions that build tag mappings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+TAG_PREFIX = "corral:"
+BASE_TAG = "corral:base"  # on everything of a base and of its clusters: the base's name
+CLUSTER_TAG = "corral:cluster"  # on everything of a cluster: its name
+KEEP_TAG = "corral:keep"  # on what outlives its stack: one of the values below
+QUEUE_TAG = "corral:queue"  # on what a launch template launches: the queue's name; a head has none
+OFFER_TAG = "corral:offer"  # the key of the offer whose template launched it
+NODES_TAG = "corral:nodes"  # the node names of one launch, folded; the launch index picks one
+STATE_TAG = "corral:state"  # on the state's key and the deployer's policies: the name of the bootstrap
+KERNEL_TAG = "corral:kernel"  # on a user's image: the kernel that it boots, which EC2 does not report
+FIXED_ID_TAG = "corral-box:id"  # in the box, the resource that a call creates gets this id
+
+# Values of KEEP_TAG.
+KEEP_ARTEFACTS, KEEP_HOME, KEEP_KEY, KEEP_LUSTRE_GROUP = "artefacts", "home", "key", "lustre-group"
+KEEP_LUSTRE_PREFIX = "lustre-fs-"  # then the file system's name
+
+
+def base_tags(own: Mapping[str, str], base: str) -> Mapping[str, str]:
+    """The tags of every resource of a base: the user's own, sorted, then corral's."""
+    return {**dict(sorted(own.items())), BASE_TAG: base}
+
+
+def cluster_tags(own: Mapping[str, str], base: str, cluster: str) -> Mapping[str, str]:
+    """The tags of every resource of a cluster: the user's own, sorted, then corral's."""
+    return {**base_tags(own, base), CLUSTER_TAG: cluster}
+
+
+def launched_tags(tags: Mapping[str, str], cluster: str, queue: str, offer: str) -> Mapping[str, str]:
+    """The tags of what a launch template launches: default tags of the provider do not reach it."""
+    return {**tags, "Name": f"corral-{cluster}-{queue}", QUEUE_TAG: queue, OFFER_TAG: offer}
+
+
+def tag_filter(tag: str, value: str) -> Mapping[str, object]:
+    """EC2's filter for resources with this value of a tag."""
+    return {"Name": f"tag:{tag}", "Values": [value]}
+
+
+def has_tag_filter(tag: str) -> Mapping[str, object]:
+    """EC2's filter for resources with this tag, whatever its value."""
+    return {"Name": "tag-key", "Values": [tag]}
+
+
+def resource_tag(tag: str, service: str = "aws") -> str:
+    """IAM's condition key for a tag of the resource; some services have a key of their own."""
+    return f"{service}:resourceTag/{tag}" if service == "ssm" else f"{service}:ResourceTag/{tag}"

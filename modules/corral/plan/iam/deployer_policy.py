@@ -1,0 +1,453 @@
+"""The deployer's IAM policies, as plain data: what a person or pipeline needs to run corral in one region.
+
+The policies are generated from a table of grants. `actions` are those observed in whole runs in the box; `unseen` lists
+all others, each with its reason. Source of actions: Service Authorization Reference, "Actions, resources, and condition
+keys". Created resources carry the tag `corral:base`, or a name with corral's prefix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from corral.model.tags import BASE_TAG, CLUSTER_TAG, resource_tag
+
+STATE_ALIAS = "alias/corral-state"
+STATE_BUCKET = "corral-state-{account}-{region}"
+
+Condition = Mapping[str, Mapping[str, Any]]
+HERE: Condition = {"StringEquals": {"aws:RequestedRegion": "{region}"}}
+OURS: Condition = {"Null": {resource_tag(BASE_TAG): "false"}}
+BOUNDED: Condition = {"ArnLike": {"iam:PermissionsBoundary": "arn:aws:iam::{account}:policy/guards-boundary-*"}}
+
+TAGS = "AWS requires it to create tagged resources, and the provider to change tags"
+CHANGES = "the provider updates resources in place when the spec changes"
+PROVIDER = "the official provider calls it, the box's provider does not"
+AWS_POLICY = "for a role that also has an AWS managed policy, such as Session Manager's"
+ON_HEAD = "the box runs commands on machines without Systems Manager"
+FOR_SERVICE = "not called directly: AWS checks it when another call passes the resource to a service"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """A statement. `actions` occur in the box; `unseen` are required on AWS as well, each with its reason."""
+
+    sid: str
+    actions: tuple[str, ...] = ()
+    unseen: Mapping[str, str] = field(default_factory=dict)
+    resources: tuple[str, ...] = ("*",)
+    condition: Condition | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """A managed policy: its name, and its document."""
+
+    name: str
+    document: Mapping[str, Any]
+
+
+def _all(service: str, names: str) -> tuple[str, ...]:
+    return tuple(f"{service}:{name}" for name in names.split())
+
+
+def _each(service: str, names: str, reason: str) -> dict[str, str]:
+    return {f"{service}:{name}": reason for name in names.split()}
+
+
+NETWORK = (
+    Grant(
+        sid="See",
+        actions=("ec2:Describe*", "ec2:GetSpotPlacementScores", "ec2:GetSubnetCidrReservations"),
+        condition=HERE,
+    ),
+    Grant(sid="Quotas", actions=("servicequotas:ListServiceQuotas",), condition=HERE),
+    Grant(
+        sid="Make",
+        actions=_all(
+            "ec2",
+            "AllocateAddress AssociateRouteTable AuthorizeSecurityGroupEgress AuthorizeSecurityGroupIngress"
+            " CreateInternetGateway CreateLaunchTemplate CreateNatGateway CreateNetworkInterface CreatePlacementGroup"
+            " CreateRoute CreateRouteTable CreateSecurityGroup CreateSubnet CreateSubnetCidrReservation CreateVolume"
+            " CreateVpc CreateVpcEndpoint DeleteSubnetCidrReservation DisassociateRouteTable RunInstances",
+        ),
+        condition=HERE,
+    ),
+    Grant(
+        sid="TagWhatIsMade",
+        unseen={"ec2:CreateTags": TAGS},
+        condition={**HERE, "Null": {"ec2:CreateAction": "false"}},
+    ),
+    Grant(
+        sid="ChangeOwn",
+        actions=_all(
+            "ec2",
+            "AttachInternetGateway AttachVolume DeleteInternetGateway DeleteLaunchTemplate DeleteNatGateway"
+            " DeleteNetworkInterface DeletePlacementGroup DeleteRoute DeleteRouteTable DeleteSecurityGroup DeleteSubnet"
+            " DeleteVolume DeleteVpc DeleteVpcEndpoints DetachInternetGateway DetachVolume ModifyVpcAttribute"
+            " ReleaseAddress RevokeSecurityGroupEgress RevokeSecurityGroupIngress StopInstances TerminateInstances",
+        ),
+        unseen={
+            **_each("ec2", "CreateTags DeleteTags", TAGS),
+            **_each(
+                "ec2",
+                "CreateLaunchTemplateVersion DeleteLaunchTemplateVersions ModifyInstanceAttribute"
+                " ModifyInstanceMetadataOptions ModifyLaunchTemplate ModifyNetworkInterfaceAttribute"
+                " ModifySecurityGroupRules ModifySubnetAttribute ModifyVolume ModifyVpcEndpoint ReplaceRoute"
+                " StartInstances",
+                CHANGES,
+            ),
+            **_each("ec2", "DetachNetworkInterface DisassociateAddress", PROVIDER),
+        },
+        condition={**HERE, **OURS},
+    ),
+)
+BUCKETS = ("arn:aws:s3:::corral-*-{account}-{region}",)
+OBJECTS = ("arn:aws:s3:::corral-*-{account}-{region}/*",)
+KEYS = ("arn:aws:kms:{region}:{account}:key/*",)
+STORAGE = (
+    Grant(
+        sid="Buckets",
+        actions=_all(
+            "s3",
+            "CreateBucket DeleteBucket GetBucket* GetEncryptionConfiguration GetLifecycleConfiguration ListBucket"
+            " ListBucketMultipartUploads ListBucketVersions PutBucketOwnershipControls PutBucketPolicy"
+            " PutBucketPublicAccessBlock PutBucketTagging PutBucketVersioning PutEncryptionConfiguration"
+            " PutLifecycleConfiguration",
+        ),
+        unseen={
+            **_each("s3", "GetAccelerateConfiguration GetReplicationConfiguration", PROVIDER),
+            **_each("s3", "ListTagsForResource", PROVIDER),
+            **_each("s3", "DeleteBucketPolicy", CHANGES),
+            **_each("s3", "TagResource UntagResource", TAGS),
+        },
+        resources=BUCKETS,
+    ),
+    Grant(
+        sid="Objects",
+        actions=_all("s3", "DeleteObject DeleteObjectTagging GetObject* PutObject"),
+        unseen={
+            **_each("s3", "PutObjectTagging", TAGS),
+            **_each(
+                "s3",
+                "AbortMultipartUpload DeleteObjectVersion",
+                "`--delete-data` on a bucket with versions and uploads",
+            ),
+        },
+        resources=OBJECTS,
+    ),
+    Grant(
+        sid="Keys",
+        actions=("kms:CreateKey", "kms:ListAliases"),
+        unseen=_each("kms", "TagResource", TAGS),
+        condition=HERE,
+    ),
+    Grant(
+        sid="OwnKeys",
+        actions=_all(
+            "kms",
+            "DescribeKey EnableKeyRotation GetKeyPolicy GetKeyRotationStatus ListResourceTags"
+            " ScheduleKeyDeletion UntagResource",
+        ),
+        unseen={
+            **_each("kms", "PutKeyPolicy UpdateKeyDescription", CHANGES),
+            **_each("kms", "CreateGrant Decrypt GenerateDataKey* ReEncrypt*", FOR_SERVICE),
+        },
+        resources=KEYS,
+        condition=OURS,
+    ),
+    Grant(
+        sid="Aliases",
+        actions=("kms:CreateAlias", "kms:DeleteAlias"),
+        unseen=_each("kms", "UpdateAlias", CHANGES),
+        resources=("arn:aws:kms:{region}:{account}:alias/corral-*", *KEYS),
+    ),
+    Grant(
+        sid="StateKey",
+        unseen=_each("kms", "Decrypt Encrypt", "Pulumi's secrets; the box encrypts its states with a passphrase"),
+        resources=KEYS,
+        condition={"ForAnyValue:StringEquals": {"kms:ResourceAliases": "{alias}"}},
+    ),
+    Grant(
+        sid="Homes",
+        actions=("elasticfilesystem:CreateFileSystem", "elasticfilesystem:Describe*"),
+        unseen={
+            **_each("elasticfilesystem", "TagResource", TAGS),
+            **_each("elasticfilesystem", "ListTagsForResource", PROVIDER),
+        },
+        condition=HERE,
+    ),
+    Grant(
+        sid="OwnHomes",
+        actions=_all("elasticfilesystem", "CreateMountTarget DeleteFileSystem DeleteMountTarget"),
+        unseen={
+            **_each(
+                "elasticfilesystem",
+                "ModifyMountTargetSecurityGroups PutLifecycleConfiguration UpdateFileSystem",
+                CHANGES,
+            ),
+            **_each("elasticfilesystem", "UntagResource", TAGS),
+        },
+        condition={**HERE, **OURS},
+    ),
+    Grant(
+        sid="Lustre",
+        actions=_all("fsx", "CreateDataRepositoryAssociation CreateFileSystem Describe*"),
+        unseen={**_each("fsx", "TagResource", TAGS), **_each("fsx", "ListTagsForResource", PROVIDER)},
+        condition=HERE,
+    ),
+    Grant(
+        sid="OwnLustre",
+        actions=("fsx:DeleteDataRepositoryAssociation", "fsx:DeleteFileSystem"),
+        unseen={
+            **_each("fsx", "UpdateDataRepositoryAssociation UpdateFileSystem", CHANGES),
+            **_each("fsx", "UntagResource", TAGS),
+        },
+        condition={**HERE, **OURS},
+    ),
+)
+ROLES = ("arn:aws:iam::{account}:role/identity-*",)
+S3_ROLES = ("arn:aws:iam::{account}:role/aws-service-role/s3.data-source.lustre.fsx.amazonaws.com/*",)
+LINKED = "FSx creates a role for each file system with S3 links, with the caller's permissions"
+IDENTITY = (
+    Grant(
+        sid="BoundedRoles",
+        actions=_all("iam", "CreateRole PutRolePolicy"),
+        unseen={
+            **_each("iam", "AttachRolePolicy", AWS_POLICY),
+            **_each("iam", "PutRolePermissionsBoundary", CHANGES),
+        },
+        resources=ROLES,
+        condition=BOUNDED,
+    ),
+    Grant(
+        sid="Roles",
+        actions=_all("iam", "DeleteRole DeleteRolePolicy GetRole* List*"),
+        unseen={
+            **_each("iam", "DetachRolePolicy", AWS_POLICY),
+            **_each("iam", "TagRole UntagRole", TAGS),
+            **_each("iam", "UpdateAssumeRolePolicy UpdateRole UpdateRoleDescription", CHANGES),
+            **_each("iam", "PassRole", FOR_SERVICE),
+        },
+        resources=ROLES,
+    ),
+    Grant(
+        sid="Profiles",
+        actions=_all(
+            "iam",
+            "AddRoleToInstanceProfile CreateInstanceProfile DeleteInstanceProfile GetInstanceProfile"
+            " RemoveRoleFromInstanceProfile",
+        ),
+        unseen={
+            **_each("iam", "TagInstanceProfile UntagInstanceProfile", TAGS),
+            **_each("iam", "ListInstanceProfileTags", PROVIDER),
+        },
+        resources=("arn:aws:iam::{account}:instance-profile/identity-*",),
+    ),
+    Grant(
+        sid="Boundaries",
+        actions=_all("iam", "CreatePolicy DeletePolicy GetPolicy* ListPolicyTags ListPolicyVersions"),
+        unseen={
+            **_each("iam", "CreatePolicyVersion DeletePolicyVersion", CHANGES),
+            **_each("iam", "TagPolicy UntagPolicy", TAGS),
+        },
+        resources=("arn:aws:iam::{account}:policy/guards-boundary-*",),
+    ),
+    Grant(
+        sid="Names",
+        actions=_all("iam", "ListInstanceProfiles ListPolicies ListRoles SimulateCustomPolicy SimulatePrincipalPolicy"),
+    ),
+    Grant(
+        sid="LinkedRoles",
+        unseen=_each("iam", "AttachRolePolicy CreateServiceLinkedRole PutRolePolicy", LINKED),
+        resources=S3_ROLES,
+    ),
+)
+ZONES = ("arn:aws:route53:::hostedzone/*",)
+RECORD_NAMES_KEY = "route53:ChangeResourceRecordSetsNormalizedRecordNames"
+GUARDS = (
+    Grant(
+        sid="Parameters",
+        actions=_all(
+            "ssm",
+            "AddTagsToResource DeleteParameter GetParameter GetParametersByPath ListTagsForResource PutParameter",
+        ),
+        unseen={**_each("ssm", "RemoveTagsFromResource", TAGS), **_each("ssm", "GetParameters", PROVIDER)},
+        resources=("arn:aws:ssm:{region}:{account}:parameter/corral/*",),
+    ),
+    Grant(
+        sid="Images",
+        actions=("ssm:GetParameter",),
+        resources=("arn:aws:ssm:{region}::parameter/aws/service/*",),
+    ),
+    Grant(
+        sid="AskHeads",
+        unseen=_each("ssm", "SendCommand", ON_HEAD),
+        resources=("arn:aws:ec2:{region}:{account}:instance/*",),
+        condition={"StringLike": {resource_tag(CLUSTER_TAG, "ssm"): "*"}},
+    ),
+    Grant(
+        sid="AskByShell",
+        unseen=_each("ssm", "SendCommand", ON_HEAD),
+        resources=("arn:aws:ssm:{region}::document/AWS-RunShellScript",),
+    ),
+    Grant(
+        sid="Secrets",
+        actions=_all("secretsmanager", "CreateSecret DeleteSecret DescribeSecret GetResourcePolicy"),
+        unseen={
+            **_each("secretsmanager", "TagResource UntagResource", TAGS),
+            **_each("secretsmanager", "UpdateSecret", CHANGES),
+        },
+        resources=("arn:aws:secretsmanager:{region}:{account}:secret:corral/*",),
+    ),
+    Grant(
+        sid="Logs",
+        actions=_all("logs", "CreateLogGroup DeleteLogGroup ListTagsForResource PutRetentionPolicy"),
+        unseen={
+            **_each("logs", "TagResource UntagResource", TAGS),
+            **_each("logs", "AssociateKmsKey DeleteRetentionPolicy DisassociateKmsKey", CHANGES),
+        },
+        resources=("arn:aws:logs:{region}:{account}:log-group:/corral/*",),
+    ),
+    Grant(
+        sid="Topics",
+        actions=_all("sns", "CreateTopic DeleteTopic GetTopicAttributes ListTagsForResource Subscribe"),
+        unseen={
+            **_each("sns", "TagResource UntagResource", TAGS),
+            **_each("sns", "SetTopicAttributes", CHANGES),
+            **_each("sns", "ListSubscriptionsByTopic", PROVIDER),
+        },
+        resources=("arn:aws:sns:{region}:{account}:watch-*",),
+    ),
+    Grant(
+        sid="Alarms",
+        actions=_all("cloudwatch", "DeleteAlarms ListTagsForResource PutMetricAlarm"),
+        unseen=_each("cloudwatch", "TagResource UntagResource", TAGS),
+        resources=("arn:aws:cloudwatch:{region}:{account}:alarm:watch-*",),
+    ),
+    Grant(
+        sid="Budgets",
+        actions=("budgets:ModifyBudget", "budgets:ViewBudget"),
+        unseen={
+            **_each("budgets", "TagResource UntagResource", TAGS),
+            **_each("budgets", "ListTagsForResource", PROVIDER),
+        },
+        resources=("arn:aws:budgets::{account}:budget/*",),
+    ),
+    Grant(
+        sid="DnsNames",
+        actions=("route53:ChangeResourceRecordSets",),
+        resources=ZONES,
+        condition={"ForAllValues:StringLike": {RECORD_NAMES_KEY: "*.corral.internal"}},
+    ),
+    Grant(
+        sid="DnsZones",
+        actions=_all(
+            "route53", "ChangeTagsForResource DeleteHostedZone GetHostedZone ListResourceRecordSets ListTagsForResource"
+        ),
+        unseen=_each("route53", "UpdateHostedZoneComment", CHANGES),
+        resources=ZONES,
+    ),
+    Grant(
+        sid="Lists",
+        actions=(
+            "cloudwatch:DescribeAlarms",
+            "logs:DescribeLogGroups",
+            "route53:CreateHostedZone",
+            "route53:ListHostedZones",
+            "sns:GetSubscriptionAttributes",
+            "sns:Unsubscribe",
+            "ssm:DescribeParameters",
+            "sts:GetCallerIdentity",
+            "tag:GetResources",
+        ),
+        unseen={
+            **_each("route53", "AssociateVPCWithHostedZone", FOR_SERVICE),
+            **_each("route53", "GetChange", PROVIDER),
+            **_each("ssm", "GetCommandInvocation", ON_HEAD),
+        },
+    ),
+)
+POLICIES: Mapping[str, tuple[Grant, ...]] = {
+    "network": NETWORK,
+    "storage": STORAGE,
+    "identity": (*IDENTITY, *GUARDS),
+}
+# The state bucket has a name like a base's bucket: nobody may delete its versions or its protection.
+PROTECTED = ("s3:DeleteBucket*", "s3:DeleteObjectVersion", "s3:PutBucket*", "s3:PutLifecycleConfiguration")
+
+PREFIXES = {"efs": "elasticfilesystem", "resourcegroupstaggingapi": "tag", "service-quotas": "servicequotas"}
+# Calls whose IAM action has another name. Source: Service Authorization Reference; S3 API Reference, "Permissions".
+RENAMED: Mapping[tuple[str, str], str] = {
+    ("s3", "CopyObject"): "PutObject",
+    ("s3", "DeleteObjects"): "DeleteObject",
+    ("s3", "GetBucketEncryption"): "GetEncryptionConfiguration",
+    ("s3", "GetBucketLifecycleConfiguration"): "GetLifecycleConfiguration",
+    ("s3", "GetPublicAccessBlock"): "GetBucketPublicAccessBlock",
+    ("s3", "HeadBucket"): "ListBucket",
+    ("s3", "HeadObject"): "GetObject",
+    ("s3", "ListBuckets"): "ListAllMyBuckets",
+    ("s3", "ListMultipartUploads"): "ListBucketMultipartUploads",
+    ("s3", "ListObjectVersions"): "ListBucketVersions",
+    ("s3", "ListObjects"): "ListBucket",
+    ("s3", "ListObjectsV2"): "ListBucket",
+    ("s3", "PutBucketEncryption"): "PutEncryptionConfiguration",
+    ("s3", "PutBucketLifecycleConfiguration"): "PutLifecycleConfiguration",
+    ("s3", "PutPublicAccessBlock"): "PutBucketPublicAccessBlock",
+    ("budgets", "CreateBudget"): "ModifyBudget",
+    ("budgets", "DeleteBudget"): "ModifyBudget",
+    ("budgets", "DescribeBudget"): "ViewBudget",
+    ("budgets", "DescribeBudgets"): "ViewBudget",
+}
+
+
+def deployer_policies(*, account: str, region: str, alias: str = STATE_ALIAS, bucket: str = "") -> tuple[Policy, ...]:
+    """Return the policies that together allow running corral in this region, each within IAM's size limit.
+
+    Policies for a key alias other than the default have that alias in their names.
+    """
+    facts = {"account": account, "region": region, "alias": alias}
+    state = bucket or STATE_BUCKET.format(**facts)
+    facts |= {"state": state}
+    name = "corral" if alias == STATE_ALIAS else alias.removeprefix("alias/")
+    return tuple(
+        Policy(name=f"{name}-deploy-{region}-{topic}", document=_document(topic, grants, facts))
+        for topic, grants in POLICIES.items()
+    )
+
+
+def permission(service: str, operation: str) -> str:
+    """Return the IAM action for an API call, by boto3's service name."""
+    return f"{PREFIXES.get(service, service)}:{RENAMED.get((service, operation), operation)}"
+
+
+def _document(topic: str, grants: Sequence[Grant], facts: Mapping[str, str]) -> Mapping[str, Any]:
+    statements = [_statement(grant, facts) for grant in grants]
+    if topic == "storage":
+        statements += _state_statements(facts["state"])
+    return {"Version": "2012-10-17", "Statement": statements}
+
+
+def _statement(grant: Grant, facts: Mapping[str, str]) -> dict[str, Any]:
+    statement: dict[str, Any] = {
+        "Sid": grant.sid,
+        "Effect": "Allow",
+        "Action": sorted((*grant.actions, *grant.unseen)),
+        "Resource": [resource.format(**facts) for resource in grant.resources],
+    }
+    if grant.condition:
+        statement["Condition"] = {
+            test: {key: value.format(**facts) for key, value in keys.items()} for test, keys in grant.condition.items()
+        }
+    return statement
+
+
+def _state_statements(bucket: str) -> list[dict[str, Any]]:
+    arn = f"arn:aws:s3:::{bucket}"
+    objects = ["s3:DeleteObject", "s3:GetObject", "s3:GetObjectTagging", "s3:PutObject", "s3:PutObjectTagging"]
+    return [
+        {"Sid": "State", "Effect": "Allow", "Action": ["s3:GetBucketLocation", "s3:ListBucket"], "Resource": [arn]},
+        {"Sid": "States", "Effect": "Allow", "Action": objects, "Resource": [f"{arn}/*"]},
+        {"Sid": "StateStays", "Effect": "Deny", "Action": list(PROTECTED), "Resource": [arn, f"{arn}/*"]},
+    ]

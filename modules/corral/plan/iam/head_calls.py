@@ -1,0 +1,146 @@
+"""The API calls of a cluster's head, to check its policy with IAM.
+
+Listed from the agent's code, not from the policy, so that a test can compare the two. Condition keys are those of the
+Service Authorization Reference for each action.
+"""
+
+from __future__ import annotations
+
+from corral.model.accounting_paths import accounting_backup_key
+from corral.model.cluster import ClusterPlan
+from corral.model.history import history_prefix
+from corral.model.tags import CLUSTER_TAG, resource_tag
+from corral.plan.iam.api_permissions import Calls
+from corral.plan.iam.iam_policies import ClusterArns
+
+_ANY_ID = "0" * 17
+_ANY_KEY = "00000000-0000-0000-0000-000000000000"
+REGION = "aws:RequestedRegion"
+
+
+def planned_arns(plan: ClusterPlan, account: str) -> ClusterArns:
+    """Return the ARNs in the policies of the cluster's roles, with placeholders for ids that AWS assigns later."""
+    here, name = f"{plan.region}:{account}", plan.name
+    return ClusterArns(
+        account=account,
+        region=plan.region,
+        cluster=name,
+        prefix=plan.prefix,
+        bucket=f"arn:aws:s3:::corral-{plan.base}-{account}-{plan.region}",
+        key=f"arn:aws:kms:{here}:key/{_ANY_KEY}",
+        compute_role=f"arn:aws:iam::{account}:role/identity-compute-0000000",
+        job_role=f"arn:aws:iam::{account}:role/identity-job-0000000",
+        munge_secret=f"arn:aws:secretsmanager:{here}:secret:corral/{name}/munge-000000",
+        hosted_zone="arn:aws:route53:::hostedzone/Z0000000000000",
+        log_group=f"arn:aws:logs:{here}:log-group:/corral/{name}",
+        topic=f"arn:aws:sns:{here}:watch-topic-0000000",
+        lustre=tuple(f"arn:aws:fsx:{here}:file-system/fs-{number:017}" for number, _ in enumerate(plan.lustre)),
+    )
+
+
+def head_calls(arns: ClusterArns) -> tuple[Calls, ...]:
+    """Return the calls of the agent on the head, from boot to shutdown."""
+    return (*_machines(arns), *_files(arns), *_others(arns))
+
+
+def _machines(arns: ClusterArns) -> tuple[Calls, ...]:
+    ec2 = f"arn:aws:ec2:{arns.region}:{arns.account}"
+    here = {REGION: arns.region}
+    template = f"{ec2}:launch-template/lt-{_ANY_ID}"
+    launched = {**here, "ec2:LaunchTemplate": template}
+    used = ("subnet/subnet-", "security-group/sg-", "placement-group/group-", "capacity-reservation/cr-")
+    new = ("instance/i-", "network-interface/eni-", "volume/vol-", "spot-instances-request/sir-")
+    instance = f"{ec2}:instance/i-{_ANY_ID}"
+    run = ("ec2:RunInstances",)
+    key_use = "Decrypt DescribeKey GenerateDataKey GenerateDataKeyWithoutPlaintext ReEncryptFrom ReEncryptTo"
+    seen = "CapacityReservations InstanceStatus InstanceTopology Instances LaunchTemplateVersions Volumes"
+    return (
+        Calls(actions=run, resources=(template,), context={**here, resource_tag(CLUSTER_TAG): arns.cluster}),
+        Calls(
+            actions=run,
+            resources=(*(f"{ec2}:{kind}{_ANY_ID}" for kind in used), f"arn:aws:ec2:{arns.region}::image/ami-{_ANY_ID}"),
+            context={**launched, "ec2:IsLaunchTemplateResource": "true"},
+        ),
+        Calls(actions=run, resources=tuple(f"{ec2}:{kind}{_ANY_ID}" for kind in new), context=launched),
+        Calls(actions=("ec2:CreateTags",), resources=(instance,), context={**here, "ec2:CreateAction": "RunInstances"}),
+        Calls(
+            actions=("iam:PassRole",),
+            resources=(arns.compute_role,),
+            context={**here, "iam:PassedToService": "ec2.amazonaws.com"},
+        ),
+        Calls(actions=tuple(f"kms:{verb}" for verb in key_use.split()), resources=(arns.key,), context=here),
+        Calls(
+            actions=("kms:CreateGrant",),
+            resources=(arns.key,),
+            context={**here, "kms:GrantIsForAWSResource": "true"},
+        ),
+        Calls(
+            actions=("ec2:TerminateInstances",),
+            resources=(instance,),
+            context={**here, resource_tag(CLUSTER_TAG, "ec2"): arns.cluster},
+        ),
+        Calls(actions=tuple(f"ec2:Describe{what}" for what in seen.split()), context=here),
+    )
+
+
+def _files(arns: ClusterArns) -> tuple[Calls, ...]:
+    here, dump = {REGION: arns.region}, accounting_backup_key(arns.cluster)
+    own = (f"{arns.bucket}/{arns.prefix}/cluster.json", f"{arns.bucket}/{dump}")
+    history = f"{arns.bucket}/{history_prefix(arns.cluster)}life.json.gz"
+    return (
+        Calls(actions=("s3:GetObject", "s3:PutObject"), resources=own, context=here),
+        Calls(actions=("s3:PutObject",), resources=(history,), context=here),
+        Calls(
+            actions=("s3:ListBucket",),
+            resources=(arns.bucket,),
+            context={**here, "s3:prefix": f"{arns.prefix}/"},
+        ),
+        Calls(actions=("s3:ListBucket",), resources=(arns.bucket,), context={**here, "s3:prefix": dump}),
+    )
+
+
+def _others(arns: ClusterArns) -> tuple[Calls, ...]:
+    account, here = f"{arns.region}:{arns.account}", {REGION: arns.region}
+    # Route 53 has one endpoint, in us-east-1, for all regions.
+    names = {REGION: "us-east-1"}
+    channels = tuple(f"ssmmessages:{verb}{kind}Channel" for verb in ("Create", "Open") for kind in ("Control", "Data"))
+    exports = (
+        Calls(
+            actions=("fsx:CreateDataRepositoryTask",),
+            resources=(*arns.lustre, f"arn:aws:fsx:{account}:task/task-{_ANY_ID}"),
+            context=here,
+        ),
+        Calls(actions=("fsx:DescribeDataRepositoryTasks",), context=here),
+    )
+    return (
+        Calls(
+            actions=("secretsmanager:GetSecretValue", "secretsmanager:PutSecretValue"),
+            resources=(arns.munge_secret,),
+            context=here,
+        ),
+        Calls(
+            actions=("route53:ChangeResourceRecordSets", "route53:ListResourceRecordSets"),
+            resources=(arns.hosted_zone,),
+            context=names,
+        ),
+        Calls(
+            actions=("ssm:GetParameter",),
+            resources=(f"arn:aws:ssm:{account}:parameter/corral/{arns.cluster}/ends-at",),
+            context=here,
+        ),
+        Calls(actions=("sts:AssumeRole",), resources=(arns.job_role,), context=here),
+        *(exports if arns.lustre else ()),
+        Calls(
+            actions=("logs:CreateLogStream", "logs:PutLogEvents"),
+            resources=(f"{arns.log_group}:log-stream:head",),
+            context=here,
+        ),
+        Calls(actions=("cloudwatch:PutMetricData",), context={**here, "cloudwatch:namespace": "corral"}),
+        Calls(actions=("sns:Publish",), resources=(arns.topic,), context=here),
+        Calls(
+            actions=("ssm:UpdateInstanceInformation",),
+            resources=(f"arn:aws:ec2:{account}:instance/i-{_ANY_ID}",),
+            context=here,
+        ),
+        Calls(actions=channels, context=here),
+    )

@@ -1,0 +1,268 @@
+"""IAM policy documents as plain data, from ARNs.
+
+One function per policy. Statements are as narrow as EC2 allows: launches only from this cluster's templates, tags only
+while launching, terminations only of instances that carry the cluster's tag. Source: Service Authorization Reference,
+"Actions, resources, and condition keys" of each service.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from corral.model.accounting_paths import accounting_backup_key
+from corral.model.history import history_prefix
+from corral.model.tags import CLUSTER_TAG, resource_tag
+
+Statement = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterArns:
+    """The ARNs in the policies of a cluster's roles."""
+
+    account: str
+    region: str
+    cluster: str
+    prefix: str
+    bucket: str
+    key: str
+    compute_role: str
+    job_role: str
+    munge_secret: str
+    hosted_zone: str
+    log_group: str
+    topic: str
+    lustre: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobArns:
+    """The ARNs in the job role's policy. `writable`, `readable`: ARNs of buckets, or of prefixes in them."""
+
+    bucket: str
+    key: str
+    cluster: str
+    writable: tuple[str, ...] = ()
+    readable: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
+
+
+def document(statements: Sequence[Statement]) -> Mapping[str, Any]:
+    """Return the policy document with these statements."""
+    return {"Version": "2012-10-17", "Statement": list(statements)}
+
+
+def trust_service(service: str) -> Mapping[str, Any]:
+    """Return the trust policy of a role that an AWS service assumes."""
+    return document([{"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": service}}])
+
+
+def trust_roles(arns: Sequence[str]) -> Mapping[str, Any]:
+    """Return the trust policy of a role that other roles assume."""
+    return document([{"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"AWS": list(arns)}}])
+
+
+def boundary_policy(region: str) -> Mapping[str, Any]:
+    """Return the permissions boundary of all roles on a base: no identity changes, nothing outside its region."""
+    services = ["ec2", "s3", "kms", "fsx", "ssm", "ssmmessages", "ec2messages", "logs", "cloudwatch", "sns"]
+    services += ["secretsmanager", "route53", "elasticfilesystem"]
+    elsewhere = {"StringNotEquals": {"aws:RequestedRegion": [region, "us-east-1"]}}
+    return document(
+        [
+            _allow("Services", [f"{service}:*" for service in services], ["*"]),
+            _allow("Identity", ["iam:PassRole", "sts:AssumeRole", "sts:GetCallerIdentity"], ["*"]),
+            # Route 53 is in us-east-1 only; everything else stays in the region.
+            {"Sid": "Region", "Effect": "Deny", "NotAction": ["route53:*"], "Resource": ["*"], "Condition": elsewhere},
+        ]
+    )
+
+
+def head_policy(arns: ClusterArns) -> Mapping[str, Any]:
+    """Return the head's policy: launch and terminate this cluster's instances, manage their DNS names and its files."""
+    return document(
+        [
+            *_launching(arns),
+            *_ending(arns),
+            *_head_files(arns),
+            *_exporting(arns),
+            *_reporting(arns),
+            *_answering(arns),
+        ]
+    )
+
+
+def compute_policy(arns: ClusterArns) -> Mapping[str, Any]:
+    """Return a compute node's policy: read its cluster's files and one secret, write logs, assume the job role."""
+    prefix = f"{arns.bucket}/{arns.prefix}/*"
+    return document(
+        [
+            _allow("Files", ["s3:GetObject"], [prefix]),
+            _allow("Bundle", ["s3:ListBucket"], [arns.bucket], {"StringLike": {"s3:prefix": [f"{arns.prefix}/*"]}}),
+            _allow("Munge", ["secretsmanager:GetSecretValue"], [arns.munge_secret]),
+            _allow("Key", ["kms:Decrypt"], [arns.key]),
+            _allow("Jobs", ["sts:AssumeRole"], [arns.job_role]),
+            *_reporting(arns),
+            *_answering(arns),
+        ]
+    )
+
+
+def job_policy(arns: JobArns) -> Mapping[str, Any]:
+    """Return a job's policy: checkpoints of its cluster, and the declared buckets and secrets."""
+    own = {"StringLike": {"s3:prefix": [f"checkpoints/{arns.cluster}/*"]}}
+    writable = [f"{arns.bucket}/checkpoints/{arns.cluster}/*", *(f"{bucket}/*" for bucket in arns.writable)]
+    listed = sorted({bucket.split("/")[0] for bucket in (*arns.writable, *arns.readable)})
+    read = [_allow("Read", ["s3:GetObject"], [f"{bucket}/*" for bucket in arns.readable])]
+    look = [_allow("Buckets", ["s3:ListBucket", "s3:GetBucketLocation"], listed)]
+    secrets = [_allow("Secrets", ["secretsmanager:GetSecretValue"], arns.secrets)]
+    return document(
+        [
+            _allow("Objects", ["s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"], writable),
+            *(read if arns.readable else []),
+            _allow("Checkpoints", ["s3:ListBucket"], [arns.bucket], own),
+            _allow("Key", ["kms:Decrypt", "kms:GenerateDataKey"], [arns.key]),
+            *(look if listed else []),
+            *(secrets if arns.secrets else []),
+        ]
+    )
+
+
+def secret_arn(region: str, account: str, name: str) -> str:
+    """Return an ARN pattern for the secret of this name: AWS appends six random characters."""
+    return f"arn:aws:secretsmanager:{region}:{account}:secret:{name}-??????"
+
+
+def artefacts_policy(bucket: str) -> Mapping[str, Any]:
+    """Return the bucket's policy: deny unencrypted requests."""
+    insecure = {"Bool": {"aws:SecureTransport": "false"}}
+    everyone = {"Sid": "TlsOnly", "Effect": "Deny", "Principal": "*", "Action": "s3:*"}
+    return document([{**everyone, "Resource": [bucket, f"{bucket}/*"], "Condition": insecure}])
+
+
+def key_policy(account: str, region: str) -> Mapping[str, Any]:
+    """Return the key's policy: delegate to the account's IAM policies, with extra statements for Logs and Spot.
+
+    Source: KMS Developer Guide, "Allows access to the AWS account"; CloudWatch Logs User Guide, "Encrypt log data";
+    EC2 User Guide, "Service-linked role for Spot Instance requests" (customer managed keys).
+    """
+    logs = f"arn:aws:logs:{region}:{account}:log-group:/corral/*"
+    spot = f"arn:aws:iam::{account}:role/aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"
+    use = ["kms:Encrypt", "kms:Decrypt", "kms:ReEncrypt*", "kms:GenerateDataKey*", "kms:DescribeKey"]
+    # In a condition: KMS rejects a policy whose principal does not exist, and the first spot request creates this role.
+    is_spot = {"StringEquals": {"kms:CallerAccount": account}, "ArnEquals": {"aws:PrincipalArn": spot}}
+    for_resource = {**is_spot, "Bool": {"kms:GrantIsForAWSResource": "true"}}
+    return document(
+        [
+            {**_allow("Account", ["kms:*"], ["*"]), "Principal": {"AWS": f"arn:aws:iam::{account}:root"}},
+            {
+                **_allow("Logs", use, ["*"], {"ArnLike": {"kms:EncryptionContext:aws:logs:arn": logs}}),
+                "Principal": {"Service": f"logs.{region}.amazonaws.com"},
+            },
+            {**_allow("Spot", use, ["*"], is_spot), "Principal": {"AWS": "*"}},
+            {**_allow("SpotGrants", ["kms:CreateGrant"], ["*"], for_resource), "Principal": {"AWS": "*"}},
+        ]
+    )
+
+
+def _launching(arns: ClusterArns) -> tuple[Statement, ...]:
+    ec2 = f"arn:aws:ec2:{arns.region}:{arns.account}"
+    launched = [f"{ec2}:{kind}/*" for kind in ("instance", "network-interface", "volume", "spot-instances-request")]
+    # A launch requires permission for every resource that it uses, including the template, whose tag identifies the
+    # cluster; only the deployer tags templates. Other resources need only come from a template, so none is listed here.
+    templates, own = f"{ec2}:launch-template/*", {"StringEquals": {resource_tag(CLUSTER_TAG): arns.cluster}}
+    # Likewise a reservation is always one of the spec's: dozens of ids would not fit into a role's policies.
+    # A template does not name new interfaces, volumes and instances; its presence proves that the launch used one.
+    new = {"ArnLike": {"ec2:LaunchTemplate": templates}}
+    from_templates = {**new, "Bool": {"ec2:IsLaunchTemplateResource": "true"}}
+    used = [f"{ec2}:{kind}/*" for kind in ("subnet", "security-group", "placement-group", "capacity-reservation")]
+    used += [f"arn:aws:ec2:{arns.region}::image/*", f"{ec2}:image/*", f"arn:aws:ec2:{arns.region}::snapshot/*"]
+    key_use = ["kms:Decrypt", "kms:DescribeKey", "kms:GenerateDataKeyWithoutPlaintext", "kms:ReEncrypt*"]
+    return (
+        _allow("OwnTemplates", ["ec2:RunInstances"], [templates], own),
+        _allow("LaunchFromTemplates", ["ec2:RunInstances"], used, from_templates),
+        _allow("LaunchNew", ["ec2:RunInstances"], launched, new),
+        _allow(
+            "TagWhileLaunching", ["ec2:CreateTags"], launched, {"StringEquals": {"ec2:CreateAction": "RunInstances"}}
+        ),
+        _allow("PassCompute", ["iam:PassRole"], [arns.compute_role], _passed_to("ec2.amazonaws.com")),
+        _allow("UseKey", [*key_use, "kms:GenerateDataKey"], [arns.key]),
+        _allow("GrantKey", ["kms:CreateGrant"], [arns.key], {"Bool": {"kms:GrantIsForAWSResource": "true"}}),
+    )
+
+
+def _ending(arns: ClusterArns) -> tuple[Statement, ...]:
+    instances = f"arn:aws:ec2:{arns.region}:{arns.account}:instance/*"
+    own = {"StringEquals": {resource_tag(CLUSTER_TAG, "ec2"): arns.cluster}}
+    reads = ["ec2:DescribeCapacityReservations", "ec2:DescribeInstances", "ec2:DescribeInstanceStatus"]
+    reads.append("ec2:DescribeInstanceTopology")
+    return (
+        _allow("EndOwn", ["ec2:TerminateInstances"], [instances], own),
+        _allow("See", [*reads, "ec2:DescribeLaunchTemplateVersions", "ec2:DescribeVolumes"], ["*"]),
+    )
+
+
+def _head_files(arns: ClusterArns) -> tuple[Statement, ...]:
+    prefix = f"{arns.bucket}/{arns.prefix}/*"
+    dump = accounting_backup_key(arns.cluster)
+    listed = {"StringLike": {"s3:prefix": [f"{arns.prefix}/*", dump]}}
+    pins = f"arn:aws:ssm:{arns.region}:{arns.account}:parameter/corral/{arns.cluster}/*"
+    zone = ["route53:ChangeResourceRecordSets", "route53:ListResourceRecordSets"]
+    return (
+        _allow("Files", ["s3:GetObject", "s3:PutObject"], [prefix, f"{arns.bucket}/{dump}"]),
+        _allow("List", ["s3:ListBucket"], [arns.bucket], listed),
+        _allow("Lives", ["s3:PutObject"], [f"{arns.bucket}/{history_prefix(arns.cluster)}*"]),
+        _allow("Munge", ["secretsmanager:GetSecretValue", "secretsmanager:PutSecretValue"], [arns.munge_secret]),
+        _allow("Names", zone, [arns.hosted_zone]),
+        _allow("Pins", ["ssm:GetParameter"], [pins]),
+        _allow("Jobs", ["sts:AssumeRole"], [arns.job_role]),
+    )
+
+
+def _exporting(arns: ClusterArns) -> tuple[Statement, ...]:
+    """Allow exports from Lustre to S3. Creating a task requires file system and task; describing has no resource.
+
+    Source: Service Authorization Reference, Amazon FSx.
+    """
+    if not arns.lustre:
+        return ()
+    tasks = f"arn:aws:fsx:{arns.region}:{arns.account}:task/*"
+    return (
+        _allow("ExportData", ["fsx:CreateDataRepositoryTask"], [*arns.lustre, tasks]),
+        _allow("SeeExports", ["fsx:DescribeDataRepositoryTasks"], ["*"]),
+    )
+
+
+def _reporting(arns: ClusterArns) -> tuple[Statement, ...]:
+    metrics = {"StringEquals": {"cloudwatch:namespace": "corral"}}
+    return (
+        _allow("Log", ["logs:CreateLogStream", "logs:PutLogEvents"], [f"{arns.log_group}:*"]),
+        _allow("Measure", ["cloudwatch:PutMetricData"], ["*"], metrics),
+        _allow("Tell", ["sns:Publish"], [arns.topic]),
+    )
+
+
+def _answering(arns: ClusterArns) -> tuple[Statement, ...]:
+    """Allow the SSM agent to register the instance and to open Session Manager shells, without any open port.
+
+    Not AmazonSSMManagedInstanceCore, which can read every parameter of the account. `ec2messages` is not included:
+    agents from 3.3.40.0 on use `ssmmessages` instead. The channel actions have no resource.
+    Source: Systems Manager User Guide, "Create an IAM role with minimal Session Manager permissions" and "Reference:
+    ec2messages, ssmmessages, and other API operations"; Service Authorization Reference, AWS Systems Manager.
+    """
+    instances = f"arn:aws:ec2:{arns.region}:{arns.account}:instance/*"
+    channels = [f"ssmmessages:{verb}{kind}Channel" for verb in ("Create", "Open") for kind in ("Control", "Data")]
+    return (
+        _allow("BeManaged", ["ssm:UpdateInstanceInformation"], [instances]),
+        _allow("Shell", channels, ["*"]),
+    )
+
+
+def _passed_to(service: str) -> Mapping[str, Any]:
+    return {"StringEquals": {"iam:PassedToService": service}}
+
+
+def _allow(
+    sid: str, actions: Sequence[str], resources: Sequence[str], condition: Mapping[str, Any] | None = None
+) -> Statement:
+    statement = {"Sid": sid, "Effect": "Allow", "Action": list(actions), "Resource": list(resources)}
+    return {**statement, "Condition": condition} if condition else statement

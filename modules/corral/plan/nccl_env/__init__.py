@@ -1,0 +1,1 @@
+"""`corral lint-env`: parse environment variables of NCCL, EFA and its plugin, then check them."""

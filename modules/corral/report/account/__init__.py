@@ -1,0 +1,1 @@
+"""Views of an account: environment status, jobs, preflight findings, orphaned resources."""

@@ -1,1 +1,0 @@
-"""Drawings of things, not of numbers: boxes in boxes, laid out for whatever width there is."""

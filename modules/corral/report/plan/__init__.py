@@ -1,0 +1,1 @@
+"""Views of a plan: terminal, page, JSON, cost, quotas, rendered files."""

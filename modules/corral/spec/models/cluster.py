@@ -1,0 +1,128 @@
+"""The fields of a cluster: head, image, queues with their capacity, Lustre, lifetime."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydantic import Field
+
+from corral.spec.models.addresses import Address
+from corral.spec.models.base import Tags
+from corral.spec.models.base_model import SpecRecord
+from corral.spec.models.durations import Duration
+from corral.spec.models.image import ImageSpec
+from corral.spec.models.lustre import LustreSpec
+from corral.spec.models.queues import EBS_LARGEST_GIB, QueueSpec, SlurmValue
+
+
+class HeadSpec(SpecRecord):
+    """The head node, which runs Slurm's controller."""
+
+    instance_type: str = Field(default="m7i.2xlarge", description="EC2 type of the head node. Default: m7i.2xlarge.")
+    zone: str | None = Field(default=None, description="Zone of the head node. Default: the base's first zone.")
+    address: Address | None = Field(
+        default=None,
+        description="The head's private address, kept across replacements: one of the first 64 of its subnet, or any"
+        " free address of an adopted subnet. Default: derived from the cluster's name; required in adopted subnets.",
+    )
+    root_gib: int = Field(
+        default=150, ge=20, le=EBS_LARGEST_GIB, description="Size of the head's root volume in GiB. Default: 150."
+    )
+    state_gib: int = Field(
+        default=50,
+        ge=10,
+        le=EBS_LARGEST_GIB,
+        description="Size in GiB of the volume for Slurm's state, which is kept when the head is replaced."
+        " Default: 50.",
+    )
+
+
+class ClusterStorageSpec(SpecRecord):
+    """File systems that are created and deleted with the cluster."""
+
+    lustre: tuple[LustreSpec, ...] = Field(default=(), description="FSx for Lustre file systems. Default: none.")
+
+
+class LifetimeSpec(SpecRecord):
+    """When the cluster shuts itself down."""
+
+    ttl: Duration | None = Field(
+        default=None, description="Time from the first deployment to shutdown, 30m to 183d. Default: never."
+    )
+    idle: Duration | None = Field(default=None, description="Time without a job before shutdown. Default: never.")
+
+
+class BucketSpec(SpecRecord):
+    """A bucket that jobs may access."""
+
+    s3: str = Field(description="s3://bucket or s3://bucket/prefix.")
+    write: bool = Field(default=False, description="Also allow jobs to write and delete objects. Default: false.")
+
+
+class JobsSpec(SpecRecord):
+    """What every job may access, in addition to checkpoints in the base's bucket."""
+
+    buckets: tuple[BucketSpec, ...] = Field(
+        default=(),
+        description="Buckets that jobs may access with their role, in the cluster's region or in us-east-1; the role"
+        " has no access to other regions. Buckets and secrets share the role's policy, which holds about 130 of them."
+        " Default: none.",
+    )
+    secrets: Mapping[str, str] = Field(
+        default={},
+        description="Environment variables of jobs, each with the name of the Secrets Manager secret that holds its"
+        " value, such as HF_TOKEN: team/hugging-face. Default: none.",
+    )
+
+
+class SlurmSpec(SpecRecord):
+    """Your own lines in slurm.conf."""
+
+    extra: Mapping[str, SlurmValue] = Field(
+        default={},
+        description="Additional slurm.conf keys that the image's Slurm supports, such as MaxJobCount; keys that corral"
+        " sets itself are rejected.",
+    )
+
+
+class AccessSpec(SpecRecord):
+    """Who has access. Machines have no public address: shells and SSH go through Session Manager."""
+
+    ssh_keys: tuple[str, ...] = Field(
+        default=(),
+        description="Public keys for SSH to the head as the image's user: ssh-ed25519 AAAA.... Default: none.",
+    )
+
+
+class ClusterSpecInput(SpecRecord):
+    """The `corral-cluster:spec` of stacks/cluster/Pulumi.<name>.yaml."""
+
+    base: str | None = Field(default=None, description="Name of the base to run on. Default: the cluster's own name.")
+    head: HeadSpec = Field(default_factory=HeadSpec, description="The head node.")
+    image: ImageSpec = Field(default_factory=ImageSpec, description="The image that the machines boot.")
+    storage: ClusterStorageSpec = Field(
+        default_factory=ClusterStorageSpec, description="File systems of the cluster. Default: none."
+    )
+    queues: tuple[QueueSpec, ...] = Field(min_length=1, description="The Slurm partitions; the first is the default.")
+    jobs: JobsSpec = Field(default_factory=JobsSpec, description="What every job may access. Default: nothing more.")
+    slurm: SlurmSpec = Field(default_factory=SlurmSpec, description="Your own lines in slurm.conf. Default: none.")
+    access: AccessSpec = Field(default_factory=AccessSpec, description="SSH access, in addition to Session Manager.")
+    lifetime: LifetimeSpec = Field(
+        default_factory=LifetimeSpec, description="When the cluster shuts itself down. Default: never."
+    )
+    usd_per_hour_max: float | None = Field(
+        default=None,
+        gt=0,
+        description="Maximum cost of base, cluster and all nodes together, in US dollars per hour; `corral plan` and"
+        " `corral up` refuse more. Default: no limit.",
+    )
+    tags: Tags = Field(default={})
+
+
+class ClusterSpec(ClusterSpecInput):
+    """A declared cluster, with its name, its region and the file that errors refer to."""
+
+    name: str
+    region: str
+    file: str
+    base: str

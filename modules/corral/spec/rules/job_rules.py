@@ -1,0 +1,51 @@
+"""Rules about what jobs may access: buckets, and secrets by name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from corral.spec.models.cluster import BucketSpec, JobsSpec
+from corral.spec.rules.name_rules import s3_problem
+from corral.spec.rules.tag_rules import looks_secret
+from corral.spec.spec_errors import Loc, SpecFinding, SpecProblem
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PATTERNS = frozenset("*?$")  # wildcards and variables in an ARN of a policy. Source: IAM User Guide, "Resource"
+_SECRET = re.compile(r"[A-Za-z0-9/_+=.@-]{1,512}")  # Secrets Manager API reference, CreateSecret, Name
+_OURS = ("AWS_", "SLURM", "NCCL_", "FI_", "LD_", "PATH", "HOME", "USER", "SHELL", "MASTER_", "CORRAL_")
+
+
+def check(jobs: JobsSpec) -> Iterator[SpecFinding]:
+    """Yield findings about buckets and secrets."""
+    for number, bucket in enumerate(jobs.buckets):
+        yield from _check_bucket(("jobs", "buckets", number, "s3"), bucket, jobs.buckets[:number])
+    for variable, secret in jobs.secrets.items():
+        if problem := _variable_problem(variable) or _secret_problem(secret):
+            yield problem.at(("jobs", "secrets", variable))
+
+
+def _check_bucket(loc: Loc, bucket: BucketSpec, earlier: tuple[BucketSpec, ...]) -> Iterator[SpecFinding]:
+    if problem := s3_problem(bucket.s3):
+        yield problem.at(loc)
+    elif _PATTERNS & set(bucket.s3):
+        wide = "which IAM policies expand"
+        yield SpecFinding(loc, f"{bucket.s3!r} contains *, ? or $, {wide}", "use a prefix without them")
+    elif any(bucket.s3.rstrip("/") == other.s3.rstrip("/") for other in earlier):
+        yield SpecFinding(loc, f"{bucket.s3!r} is listed twice", "keep one")
+
+
+def _variable_problem(name: str) -> SpecProblem | None:
+    if not _VARIABLE.fullmatch(name):
+        return SpecProblem(f"{name!r} is not the name of an environment variable", "write it like HF_TOKEN")
+    if name.startswith(_OURS):
+        return SpecProblem(f"{name!r} is reserved for the system, Slurm or corral", "use another variable")
+    return None
+
+
+def _secret_problem(name: str) -> SpecProblem | None:
+    if looks_secret(name):
+        return SpecProblem("looks like the secret itself", "store it in Secrets Manager and use its name here")
+    if not _SECRET.fullmatch(name):
+        return SpecProblem(f"{name!r} is not a secret's name", "use letters, digits and / _ + = . @ - only")
+    return None

@@ -1,0 +1,303 @@
+"""Accounting on a head: a real MariaDB that is created, found again and restored, its backups, and the next job ids."""
+
+from __future__ import annotations
+
+import pwd
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from corral.agent.accounting.backup import BackupError, BucketBackupStore, back_up, back_up_if_due, is_due
+from corral.agent.accounting.database import Accounting, Database, first_job, people
+from corral.agent.host.base import Daemon, HostError, run
+from render.plans import cpu, dev, train
+
+JOBS = """USE slurm_acct_db;
+CREATE TABLE dev_job_table (id_job INT, state INT, time_start BIGINT, time_end BIGINT);
+INSERT INTO dev_job_table VALUES (40, 3, 100, 200), (41, 1, 300, 0), (42, 0, 0, 0)"""
+MADE = 1000.0  # when the dump was made
+
+
+@dataclass(kw_only=True)
+class Shelf:
+    """Keeps a dump in a directory."""
+
+    file: Path
+
+    def fetch(self, file: Path) -> float | None:
+        if not self.file.exists():
+            return None
+        shutil.copy(self.file, file)
+        return MADE
+
+    def store(self, file: Path) -> str:
+        shutil.copy(file, self.file)
+        return str(self.file)
+
+
+@dataclass(kw_only=True)
+class Head:
+    """A directory with a MariaDB of its own, and what was started on it."""
+
+    work_dir: Path
+    shelf: Shelf
+    commands: list[Sequence[str]] = field(default_factory=list)
+    answers: dict[str, str] = field(default_factory=dict)
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def database(self) -> Database:
+        return Database(run, self.work_dir / "sock")
+
+    def run(self, command: Sequence[str]) -> str:
+        """sacctmgr is only written down: there is no slurmdbd here."""
+        if command[0] != "sacctmgr":
+            return run(command)
+        self.commands.append(command)
+        return self.answers.get(command[4], "") if "show" in command else ""
+
+    def start(self, daemon: Daemon, options: Sequence[str] = ()) -> None:
+        if daemon.unit == "mariadb" and self.process is None:
+            where = (f"--datadir={self.work_dir / 'data'}", f"--socket={self.work_dir / 'sock'}")
+            command = ["mariadbd", "--no-defaults", "--user=mysql", "--skip-networking", *where]
+            self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def boot(self, **own: Any) -> None:
+        """What a head's boot does."""
+        plan = replace(dev(train(), replace(cpu(), accounts=own.pop("accounts", ()))), **own)
+        accounting = Accounting(
+            self.run,
+            self.shelf,
+            database=self.database,
+            data=self.work_dir / "data",
+            state_dir=self.work_dir,
+            root=self.work_dir / "root",
+            listens=lambda: True,
+        )
+        accounting.start(plan, self, self.work_dir / "slurmctld")  # type: ignore[arg-type]
+
+    def dump(self) -> None:
+        back_up(self.shelf, run, self.database.is_complete, state_dir=self.work_dir, socket=self.work_dir / "sock")
+
+    def lose(self) -> None:
+        """The machine ends in an instant."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+    def first_job(self) -> list[str]:
+        lines = (self.work_dir / "root/etc/slurm/first-job.conf").read_text().splitlines()
+        return [line for line in lines if not line.startswith("#")]
+
+
+@pytest.fixture
+def work_dir() -> Iterator[Path]:
+    """A directory that MariaDB's user may pass through."""
+    with tempfile.TemporaryDirectory(prefix="corral-db-") as name:
+        Path(name).chmod(0o777)
+        yield Path(name)
+
+
+@pytest.fixture
+def head(work_dir: Path, tmp_path: Path) -> Iterator[Head]:
+    head = Head(work_dir=work_dir, shelf=Shelf(file=tmp_path / "shelf.sql.gz"))
+    yield head
+    head.lose()
+
+
+@pytest.fixture
+def later(tmp_path: Path) -> Iterator[Head]:
+    """The head of a later cluster of the same name."""
+    with tempfile.TemporaryDirectory(prefix="corral-db-") as name:
+        Path(name).chmod(0o777)
+        head = Head(work_dir=Path(name), shelf=Shelf(file=tmp_path / "shelf.sql.gz"))
+        yield head
+        head.lose()
+
+
+@pytest.mark.slurm
+def test_a_new_head_has_an_empty_database_for_slurm_alone(head: Head) -> None:
+    head.boot()
+    grants = head.database.execute("SHOW GRANTS FOR slurm@localhost").splitlines()
+    assert (head.database.is_complete(), grants) == (
+        True,
+        [
+            "GRANT USAGE ON *.* TO `slurm`@`localhost` IDENTIFIED VIA unix_socket",
+            "GRANT ALL PRIVILEGES ON `slurm_acct_db`.* TO `slurm`@`localhost`",
+        ],
+    )
+
+
+@pytest.mark.slurm
+def test_a_head_that_was_lost_finds_its_records_again(head: Head) -> None:
+    head.boot()
+    head.database.execute(JOBS)
+    head.lose()
+    head.boot()
+    assert head.database.execute("SELECT id_job, state FROM slurm_acct_db.dev_job_table") == "40\t3\n41\t1\n42\t0\n"
+
+
+@pytest.mark.slurm
+def test_an_incomplete_data_directory_is_created_again(head: Head) -> None:
+    (head.work_dir / "data.new").mkdir()
+    (head.work_dir / "data.new/ibdata1").write_text("half")
+    head.boot()
+    assert head.database.is_complete()
+
+
+@pytest.mark.slurm
+def test_an_incomplete_database_is_filled_again(head: Head) -> None:
+    head.boot()
+    head.database.execute(f"DROP DATABASE corral; {JOBS}")
+    head.boot()
+    assert head.database.execute("SHOW TABLES IN slurm_acct_db") == ""
+
+
+@pytest.mark.slurm
+def test_a_later_cluster_has_the_records_and_open_jobs_are_cancelled_at_the_backup(head: Head, later: Head) -> None:
+    head.boot()
+    head.database.execute(JOBS)
+    head.dump()
+    later.boot()
+    found = later.database.execute("SELECT * FROM slurm_acct_db.dev_job_table ORDER BY id_job")
+    assert found == "40\t3\t100\t200\n41\t4\t300\t1000\n42\t4\t0\t1000\n"
+
+
+@pytest.mark.slurm
+def test_a_later_cluster_continues_the_job_ids(head: Head, later: Head) -> None:
+    head.boot()
+    head.database.execute(JOBS)
+    head.dump()
+    later.boot()
+    assert (head.first_job(), later.first_job()) == ([], ["FirstJobId=43"])
+
+
+@pytest.mark.slurm
+def test_the_first_number_is_written_once(head: Head) -> None:
+    head.boot()
+    head.database.execute(JOBS)
+    head.boot()
+    assert head.first_job() == []
+
+
+@pytest.mark.slurm
+def test_an_incomplete_database_does_not_replace_a_backup(head: Head) -> None:
+    head.boot()
+    head.dump()
+    before = head.shelf.file.read_bytes()
+    head.database.execute("DROP DATABASE corral")
+    with pytest.raises(BackupError, match=r"^the accounting database does not run or is incomplete"):
+        head.dump()
+    assert head.shelf.file.read_bytes() == before
+
+
+@pytest.mark.slurm
+def test_an_interrupted_backup_does_not_replace_one(head: Head) -> None:
+    head.shelf.file.write_bytes(b"good")
+    with pytest.raises(HostError, match="failed with"):  # there is no database
+        back_up(head.shelf, run, lambda: True, state_dir=head.work_dir, socket=head.work_dir / "sock")
+    assert head.shelf.file.read_bytes() == b"good"
+
+
+@pytest.mark.slurm
+def test_a_damaged_backup_fails_the_boot_and_the_database_stays_incomplete(head: Head) -> None:
+    head.shelf.file.write_bytes(b"no gzip")
+    with pytest.raises(HostError, match="not in gzip format"):
+        head.boot()
+    assert not head.database.is_complete()
+
+
+@pytest.mark.slurm
+def test_accounts_of_queues_are_created_with_one_for_everybody(head: Head) -> None:
+    head.answers = {"account": "root\nml\n", "user": "\n".join(["root", *people(pwd.getpwall())])}
+    head.boot(accounts=("ml", "bio"))
+    added = [" ".join(command) for command in head.commands if "show" not in command]
+    assert added == [
+        "sacctmgr --immediate add cluster dev",
+        "sacctmgr --immediate add account everybody,bio cluster=dev",
+    ]
+
+
+@pytest.mark.slurm
+def test_without_accounts_slurmdbd_is_not_queried(head: Head) -> None:
+    head.boot()
+    assert head.commands == []
+
+
+@pytest.mark.parametrize(
+    ("newest", "own", "number"),
+    [(0, (), None), (41, (), 42), (41, ("firstjobid",), None), (41, ("MaxJobId",), None), (0x03FF0000, (), None)],
+)
+def test_the_next_job_follows_the_newest_by_default(newest: int, own: Sequence[str], number: int | None) -> None:
+    assert first_job(newest, own) == number
+
+
+def test_people_are_users_with_the_user_ids_of_people() -> None:
+    users = [pwd.struct_passwd((name, "x", uid, uid, "", "/", "/bin/sh")) for name, uid in (("bo", 1001), ("al", 1000))]
+    system = [
+        pwd.struct_passwd((name, "x", uid, uid, "", "/", "/bin/sh")) for name, uid in (("root", 0), ("no", 65534))
+    ]
+    assert people([*users, *system]) == ["al", "bo"]
+
+
+@pytest.mark.parametrize(
+    ("done", "tried", "due"),
+    [
+        (None, None, True),
+        (1_000_000 - 86_399, None, False),
+        (1_000_000 - 86_400, None, True),
+        (1_000_000 - 86_400, 1_000_000 - 3_599, False),
+        (1_000_000 - 86_400, 1_000_000 - 3_600, True),
+    ],
+)
+def test_a_backup_is_due_a_day_after_the_last_and_an_hour_after_a_failed_one(
+    done: float | None, tried: float | None, due: bool
+) -> None:
+    assert is_due(done, tried, 1_000_000) is due
+
+
+def test_a_backup_that_is_due_is_started_once(tmp_path: Path) -> None:
+    started = [back_up_if_due(tmp_path, ("touch", str(tmp_path / "ran"))) for _ in range(2)]
+    deadline = time.monotonic() + 10
+    while not (tmp_path / "ran").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert (started, (tmp_path / "ran").exists()) == ([True, False], True)
+
+
+@dataclass(kw_only=True)
+class Bucket:
+    """S3's client with these objects, as a role sees it that may list this one key."""
+
+    objects: dict[str, bytes]
+
+    def list_objects_v2(self, Bucket: str, Prefix: str) -> Any:
+        made = datetime.fromtimestamp(MADE, UTC)
+        return {"Contents": [{"Key": key, "LastModified": made} for key in self.objects if key.startswith(Prefix)]}
+
+    def download_fileobj(self, bucket: str, key: str, stream: Any) -> None:
+        stream.write(self.objects[key])
+
+    def put_object(self, Bucket: str, Key: str, Body: Any) -> None:
+        self.objects[Key] = Body.read()
+
+
+def test_what_is_stored_in_the_bucket_is_fetched_by_a_cluster_of_that_name(tmp_path: Path) -> None:
+    bucket = Bucket(objects={})
+    (tmp_path / "dump").write_bytes(b"records")
+    where = BucketBackupStore(bucket, "base", "dev").store(tmp_path / "dump")
+    made = BucketBackupStore(bucket, "base", "dev").fetch(tmp_path / "back")
+    assert (where, made, (tmp_path / "back").read_bytes()) == ("s3://base/accounting/dev.sql.gz", MADE, b"records")
+
+
+def test_a_cluster_of_another_name_begins_without_records(tmp_path: Path) -> None:
+    bucket = Bucket(objects={"accounting/dev.sql.gz-old": b"", "accounting/dev2.sql.gz": b""})
+    assert BucketBackupStore(bucket, "base", "dev").fetch(tmp_path / "back") is None

@@ -1,0 +1,258 @@
+"""Boot steps of a head and a node and their order, on a host that only records them."""
+
+from __future__ import annotations
+
+import pwd
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from corral.agent.boot.head import boot_head
+from corral.agent.boot.node_identity import NodeIdentity
+from corral.agent.boot.packages import Package
+from corral.agent.boot.sequence import boot_node, fetch
+from corral.agent.config_store import DirectoryStore
+from corral.agent.health.check import HealthError
+from corral.agent.health.probes import BoxProbe, Probe
+from corral.agent.host.base import Daemon, Host
+from corral.model.cluster import ClusterPlan
+from corral.model.deployed import Deployed
+from corral.model.enums import Role
+from corral.render import cluster_files, deployed_json
+from render.plans import cpu, deployed, dev, image, train
+
+# The key and the notes belong to the users of munge and Slurm.
+pytestmark = pytest.mark.slurm
+
+
+@dataclass(kw_only=True)
+class Machine:
+    """A host and its secrets, which record their calls."""
+
+    root: Path
+    steps: list[str] = field(default_factory=list)
+    files_at_start: dict[str, list[str]] = field(default_factory=dict)
+
+    class exceptions:
+        class ResourceNotFoundException(Exception):
+            """What no call of this machine's raises."""
+
+    def restrict_metadata(self) -> None:
+        self.steps.append("fence")
+
+    def set_search_domain(self, zone: str) -> None:
+        self.steps.append(f"search {zone}")
+
+    def set_name(self, name: str) -> None:
+        self.steps.append(f"name {name}")
+
+    def mount_volume(self, volume_id: str, work_dir: Path) -> None:
+        self.steps.append(f"mount {volume_id} {work_dir}")
+
+    def mount_home(self, file_system: str, work_dir: Path) -> None:
+        self.steps.append(f"mount {file_system} {work_dir}")
+
+    def mount_lustre(self, dns_name: str, mount_name: str, work_dir: Path) -> None:
+        self.steps.append(f"mount {dns_name}/{mount_name} {work_dir}")
+
+    def mount_nvme(self, work_dir: Path) -> None:
+        self.steps.append(f"mount own disks {work_dir}")
+
+    def make_home(self, user: str) -> None:
+        self.steps.append(f"home of {user}")
+
+    def enable_gpu_persistence(self) -> None:
+        self.steps.append("wake GPUs")
+
+    def stop_updates(self) -> None:
+        self.steps.append("stop updates")
+
+    def install(self, packages: Sequence[Package]) -> None:
+        files = sorted(file.name for file in self.root.rglob("*"))
+        self.steps.append(f"install {' '.join(package.name for package in packages)}, having {files}")
+
+    def reload_sshd(self) -> None:
+        drop_ins = self.root / "etc/ssh/sshd_config.d"
+        self.steps.append(f"reload sshd, having {sorted(file.name for file in drop_ins.iterdir())}")
+
+    def start(self, daemon: Daemon, options: Sequence[str] = ()) -> None:
+        self.steps.append(" ".join(("start", *daemon.command, *options)))
+        self.files_at_start[daemon.unit] = sorted(str(file.relative_to(self.root)) for file in self.root.rglob("*"))
+
+    def start_accounting(self, plan: ClusterPlan, _: Host, state_dir: Path) -> None:
+        self.steps.append(f"accounting of {plan.name}, {state_dir}")
+
+    def get_secret_value(self, SecretId: str) -> Any:
+        self.steps.append(f"read {SecretId.rsplit(':', 1)[1]}")
+        return {"SecretBinary": b"key"}
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(root=tmp_path)
+
+
+class NoRequests:
+    """A machine whose health is not checked."""
+
+    def query(self, tool: object, level: int) -> None:
+        return None
+
+
+NO_REQUESTS: Probe = NoRequests()
+
+
+def as_head(machine: Machine, plan: ClusterPlan, made: Deployed) -> list[str]:
+    """What a head of this cluster does."""
+    boot_head(plan, made, machine, machine, machine.start_accounting, root=machine.root)
+    return machine.steps
+
+
+def as_node(machine: Machine, plan: ClusterPlan, made: Deployed, node: str, queue: str) -> list[str]:
+    """What this node of the cluster does."""
+    boot_node(plan, made, NodeIdentity(node=node, queue=queue), machine, machine, NO_REQUESTS, root=machine.root)
+    return machine.steps
+
+
+BARE = replace(dev(train(), cpu()), home=False, lustre=())
+
+
+def test_a_head_mounts_before_it_starts_and_has_the_key_before_munge(machine: Machine) -> None:
+    assert as_head(machine, dev(), deployed()) == [
+        "fence",
+        "name dev-head",
+        "search dev.corral.internal",
+        "mount vol-1 /var/lib/corral",
+        "mount fs-2 /home",
+        "mount fs-1.fsx.us-east-1.amazonaws.com/abc /scratch",
+        "home of ubuntu",
+        "read munge-1",
+        "start /usr/sbin/munged",
+        "start /opt/corral/bin/corral-agent credentials",
+        "start /opt/corral/bin/corral-agent autoscaler",
+        "accounting of dev, /var/lib/corral/slurmctld",
+        "start /usr/sbin/slurmctld",
+    ]
+
+
+def test_a_head_without_home_and_lustre_mounts_its_state_alone(machine: Machine) -> None:
+    assert as_head(machine, BARE, replace(deployed(), home=None)) == [
+        "fence",
+        "name dev-head",
+        "search dev.corral.internal",
+        "mount vol-1 /var/lib/corral",
+        "read munge-1",
+        "start /usr/sbin/munged",
+        "start /opt/corral/bin/corral-agent credentials",
+        "start /opt/corral/bin/corral-agent autoscaler",
+        "accounting of dev, /var/lib/corral/slurmctld",
+        "start /usr/sbin/slurmctld",
+    ]
+
+
+def test_a_node_mounts_before_it_starts_and_has_the_key_before_munge(machine: Machine) -> None:
+    assert as_node(machine, dev(train(), cpu()), deployed(), "train-3", "train") == [
+        "fence",
+        "search dev.corral.internal",
+        "mount fs-2 /home",
+        "mount fs-1.fsx.us-east-1.amazonaws.com/abc /scratch",
+        "read munge-1",
+        "start /usr/sbin/munged",
+        "start /opt/corral/bin/corral-agent credentials",
+        "wake GPUs",
+        "start /usr/sbin/slurmd --conf-server 10.64.0.26:6817 -N train-3",
+        "start /opt/corral/bin/corral-agent node-watch",
+    ]
+
+
+def test_a_node_of_a_queue_without_accelerators_without_home_mounts_nothing(machine: Machine) -> None:
+    assert as_node(machine, BARE, replace(deployed(), home=None), "cpu-1", "cpu") == [
+        "fence",
+        "search dev.corral.internal",
+        "read munge-1",
+        "start /usr/sbin/munged",
+        "start /opt/corral/bin/corral-agent credentials",
+        "start /usr/sbin/slurmd --conf-server 10.64.0.26:6817 -N cpu-1",
+        "start /opt/corral/bin/corral-agent node-watch",
+    ]
+
+
+def test_a_node_has_its_instance_store_before_jobs_can_start(machine: Machine) -> None:
+    plan = dev(replace(train(), nvme_mount="/nvme"))
+    assert as_node(machine, plan, deployed(), "train-1", "train")[-3:] == [
+        "mount own disks /nvme",
+        "start /usr/sbin/slurmd --conf-server 10.64.0.26:6817 -N train-1",
+        "start /opt/corral/bin/corral-agent node-watch",
+    ]
+
+
+def fetched(machine: Machine, tmp_path: Path) -> list[str]:
+    """What fetching the files of a head does."""
+    store = tmp_path / "store"
+    for name, text in {**cluster_files(dev()), "deployed.json": deployed_json(deployed())}.items():
+        (store / name).parent.mkdir(parents=True, exist_ok=True)
+        (store / name).write_text(text)
+    machine.root = tmp_path / "root"
+    fetch(DirectoryStore(store), Role.HEAD, None, root=machine.root, host_in=lambda _: machine)
+    return machine.steps
+
+
+def test_packages_come_before_the_files_that_belong_to_their_users(machine: Machine, tmp_path: Path) -> None:
+    assert fetched(machine, tmp_path)[:2] == [
+        "stop updates",
+        "install mariadb-server munge nfs-common slurm-client slurmctld slurmdbd, having []",
+    ]
+
+
+def test_a_running_sshd_reloads_its_settings_once(machine: Machine, tmp_path: Path) -> None:
+    reloads = [fetched(machine, tmp_path)[2:].copy(), fetched(machine, tmp_path)[5:]]
+    assert reloads == [["reload sshd, having ['50-corral-credentials.conf']"], []]
+
+
+def test_a_node_starts_the_slurmd_of_its_queues_own_image(machine: Machine) -> None:
+    own = replace(train(), image=replace(image(), profile="pcs", slurm_sbin="/opt/slurm/sbin"))
+    started = [step.split()[1] for step in as_node(machine, dev(own), deployed(), "train-1", "train") if "-N" in step]
+    assert started == ["/opt/slurm/sbin/slurmd"]
+
+
+def test_a_machine_that_is_sick_does_not_start_its_slurmd(machine: Machine, tmp_path: Path) -> None:
+    (tmp_path / "nvidia-smi.csv.hangs").touch()
+    identity = NodeIdentity(node="train-1", queue="train")
+    with pytest.raises(HealthError, match="nvidia-smi did not answer"):
+        boot_node(
+            dev(), deployed(), identity, machine, machine, BoxProbe(tmp_path, NO_REQUESTS), root=machine.root / "root"
+        )
+    assert [step for step in machine.steps if "slurmd" in step or "GPUs" in step] == ["wake GPUs"]
+
+
+def test_munge_finds_its_key_when_it_starts(machine: Machine) -> None:
+    as_node(machine, dev(), deployed(), "train-1", "train")
+    assert machine.files_at_start["munge"] == ["etc", "etc/munge", "etc/munge/munge.key"]
+
+
+def test_only_munge_can_read_the_key(machine: Machine) -> None:
+    as_node(machine, dev(), deployed(), "train-1", "train")
+    key = machine.root / "etc/munge/munge.key"
+    owner = pwd.getpwuid(key.stat().st_uid).pw_name
+    assert (key.read_bytes(), key.stat().st_mode & 0o7777, owner) == (b"key", 0o400, "munge")
+
+
+def test_the_autoscaler_finds_the_request_queue_when_it_starts(machine: Machine) -> None:
+    as_head(machine, dev(), deployed())
+    assert "var/lib/corral/notes" in machine.files_at_start["corral-agent"]
+
+
+def test_only_slurms_user_can_read_requests(machine: Machine) -> None:
+    as_head(machine, dev(), deployed())
+    notes = machine.root / "var/lib/corral/notes"
+    assert (pwd.getpwuid(notes.stat().st_uid).pw_name, notes.stat().st_mode & 0o7777) == ("slurm", 0o700)
+
+
+def test_a_head_that_boots_again_keeps_the_requests(machine: Machine) -> None:
+    as_head(machine, dev(), deployed())
+    (machine.root / "var/lib/corral/notes/1-1.json").touch()
+    as_head(machine, dev(), deployed())
+    assert (machine.root / "var/lib/corral/notes/1-1.json").exists()

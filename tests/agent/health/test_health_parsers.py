@@ -1,0 +1,121 @@
+"""The findings of the health checks for recorded outputs (see recorded/README.md)."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from agent.health_fixtures import H100, TRN1, found
+from corral.agent.health.evaluate import Expected, evaluate, expected_of
+from corral.agent.health.probes import Tool, ToolOutput
+from corral.agent.health.xids import xid_meanings
+from environments import PROJECT
+from render.plans import cpu, dev, train
+
+
+def test_a_healthy_machine_has_no_findings() -> None:
+    assert found("healthy") == []
+
+
+@pytest.mark.parametrize(
+    ("machine", "text"),
+    [
+        ("gpu-missing", "7 of 8 GPUs answer: replace the machine"),
+        (
+            "gpu-lost",
+            "nvidia-smi printed: Unable to determine the device handle for GPU0000:A8:00.0: Unknown Error:"
+            " replace the machine",
+        ),
+        (
+            "uncorrected-ecc",
+            "GPU 3: 2 uncorrected memory errors since the driver was loaded: replace the machine",
+        ),
+        ("row-remap-pending", "GPU 2: a bad row of its memory waits for a reset: replace the machine"),
+        ("row-remap-failed", "GPU 6: a bad row of its memory could not be remapped: replace the machine"),
+        ("nvlink-down", "GPU 4: NVLink 7, 8 is down: replace the machine"),
+        ("efa-missing", "31 of 32 EFA interfaces are up: replace the machine"),
+        ("efa-down", "31 of 32 EFA interfaces are up: replace the machine"),
+        ("lustre-missing", "/scratch is not mounted: replace the machine, or check the file system"),
+        ("clock-off", "the clock is 73 s fast: replace the machine"),
+        ("slowed-by-heat", "GPU 1: slowed down by heat at 88 C: replace the machine"),
+        ("smi-hangs", "nvidia-smi did not answer in 4 s: replace the machine"),
+        ("disk-missing", "7 of 8 NVMe disks exist: replace the machine"),
+        (
+            "dcgm-memory",
+            "GPU 6: DCGM's test GPU Memory failed (GPU 6 had uncorrectable memory errors and row remapping failed."
+            " Run a field diagnostic on the GPU.): replace the machine",
+        ),
+        ("dcgm-4-memory", "GPU 2: DCGM's test memory failed (Detected a memory error in GPU 2.): replace the machine"),
+    ],
+)
+def test_a_fault_is_found_and_named_with_what_to_do(machine: str, text: str) -> None:
+    assert found(machine) == [f"sick: {text}"]
+
+
+def test_a_gpu_off_the_bus_is_named_by_its_number_in_the_kernels_log() -> None:
+    assert found("xid-79") == [
+        "sick: GPU 5: GPU has fallen off the bus (Xid 79): replace the machine",
+        "sick: GPU 5: GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required) (Xid 154):"
+        " replace the machine",
+    ]
+
+
+def test_the_fault_of_a_program_is_not_the_machines() -> None:
+    assert found("xid-of-the-program") == []
+
+
+def test_a_row_that_was_remapped_is_a_warning() -> None:
+    assert found("xid-63") == ["warning: GPU 2: a row of the memory is remapped (Xid 63)"]
+
+
+def test_gpus_without_ecc_have_no_memory_errors() -> None:
+    assert found("ecc-off") == []
+
+
+def test_a_clock_that_is_not_synchronised_yet_is_a_warning() -> None:
+    assert found("clock-unsynchronised") == ["warning: the clock is not synchronised yet"]
+
+
+def test_neuron_devices_are_counted() -> None:
+    both = [found("healthy-trn1", TRN1), found("neuron-missing", TRN1)]
+    assert both == [[], ["sick: 15 of 16 Neuron devices answer: replace the machine"]]
+
+
+def test_a_machine_without_the_drivers_tool_is_sick() -> None:
+    (one,) = evaluate(Expected(gpus=8), {Tool.GPUS: ToolOutput(absent=True)})
+    assert (one.is_sick, one.text) == (True, "nvidia-smi is not installed: use an image with the driver")
+
+
+def test_a_machine_without_dcgm_is_a_warning() -> None:
+    (one,) = evaluate(Expected(gpus=8), {Tool.DIAGNOSTIC: ToolOutput(absent=True)})
+    assert (one.is_sick, one.text) == (False, "dcgmi diag is not installed: its tests are skipped")
+
+
+def test_sick_findings_come_before_warnings() -> None:
+    answers = {Tool.MOUNTS: ToolOutput(text=""), Tool.DIAGNOSTIC: ToolOutput(absent=True)}
+    assert [one.severity for one in evaluate(Expected(gpus=8, mounts=("/home",)), answers)] == ["sick", "warning"]
+
+
+def test_pcie_gpus_without_nvlinks_are_healthy() -> None:
+    text = "GPU 0: NVIDIA L40S (UUID: GPU-1)\n\t Link 0: <inactive>\n"
+    assert evaluate(H100, {Tool.LINKS: ToolOutput(text=text)}) == ()
+
+
+def test_the_plan_defines_the_hardware_of_a_node() -> None:
+    assert expected_of(dev(train()), "train") == Expected(
+        gpus=8, neuron=0, efa=4, disks=8, mounts=("/home", "/scratch")
+    )
+
+
+def test_a_queue_without_devices_has_mounts_and_a_clock() -> None:
+    assert expected_of(dev(train(), cpu()), "cpu").tools == {Tool.MOUNTS, Tool.CLOCK}
+
+
+def test_the_page_has_the_table_of_xids() -> None:
+    text = (PROJECT / "docs/health.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+) \| (.+) \| (\w+) \| (replaces|logs)", text, re.MULTILINE)
+    assert rows == [
+        (str(one.number), one.name, one.bucket, "replaces" if one.replaces else "logs")
+        for one in xid_meanings().values()
+    ]

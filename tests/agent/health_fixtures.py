@@ -1,0 +1,34 @@
+"""Machines as the recorded outputs show them, for tests of the health checks."""
+
+from pathlib import Path
+
+from corral.agent.health.evaluate import Expected, evaluate
+from corral.agent.health.probes import BoxProbe, Probe, Tool, ToolOutput, read_all
+
+RECORDED = Path(__file__).parent / "recorded"
+H100 = Expected(gpus=8, efa=32, disks=8, mounts=("/home", "/scratch"))
+TRN1 = Expected(neuron=16)
+
+
+class Recorded:
+    """A machine that says what is recorded of it, and else what a healthy one says."""
+
+    def __init__(self, name: str, healthy: str = "healthy") -> None:
+        self._own = BoxProbe(RECORDED / name, _Nothing())
+        self._healthy = BoxProbe(RECORDED / healthy, _Nothing())
+
+    def query(self, tool: Tool, level: int) -> ToolOutput | None:
+        own = self._own.query(tool, level)
+        return self._healthy.query(tool, level) if own is None else own
+
+
+class _Nothing:
+    def query(self, tool: Tool, level: int) -> ToolOutput | None:
+        return None
+
+
+def found(name: str, expected: Expected = H100) -> list[str]:
+    """What is found on the machine of this name, as lines."""
+    probe: Probe = Recorded(name)
+    answers = read_all(probe, expected.tools)
+    return [f"{one.severity}: {one.text}" for one in evaluate(expected, answers)]

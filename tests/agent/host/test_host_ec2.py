@@ -1,0 +1,269 @@
+"""A machine on EC2, by the commands that it runs and the files that it writes; nothing of it runs here.
+
+What a whole boot runs and writes is in tests/golden/boot, line by line. Here is what a boot meets only sometimes.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from corral.agent.boot.packages import Package
+from corral.agent.host.base import HostError, autoscaler, run, slurmctld
+from corral.agent.host.ec2 import Ec2Host
+from corral.agent.host.lustre_client import MachineSize
+from corral.model.cluster import ArchivePlan
+
+DISK = "/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_vol0123"
+HEADER = "# Managed by corral: written by `corral-agent boot`.\n"
+
+
+@dataclass(kw_only=True)
+class Shell:
+    """Writes down what it is to run, and prints what each program of these would."""
+
+    prints: dict[str, str] = field(default_factory=dict)
+    commands: list[str] = field(default_factory=list)
+
+    def __call__(self, command: Sequence[str]) -> str:
+        self.commands.append(" ".join(command))
+        return self.prints.get(command[0], "")
+
+
+@pytest.fixture
+def shell() -> Shell:
+    return Shell()
+
+
+@pytest.fixture
+def host(shell: Shell, tmp_path: Path) -> Ec2Host:
+    return Ec2Host(shell, "us-east-1", tmp_path, attached_in_s=0, size=MachineSize(vcpus=96, memory_mib=1152 * 1024))
+
+
+def attach(root: Path) -> None:
+    (root / DISK.lstrip("/")).parent.mkdir(parents=True)
+    (root / DISK.lstrip("/")).touch()
+
+
+def test_an_existing_metadata_rule_is_left_alone(host: Ec2Host, shell: Shell) -> None:
+    host.restrict_metadata()
+    shell.commands.clear()
+    host.restrict_metadata()
+    assert shell.commands == ["systemctl enable --now corral-fence"]
+
+
+def test_a_volume_that_an_earlier_head_left_is_mounted_as_it_is(host: Ec2Host, shell: Shell, tmp_path: Path) -> None:
+    attach(tmp_path)
+    shell.prints["wipefs"] = "ext4\n"
+    host.mount_volume("vol-0123", Path("/var/lib/corral"))
+    assert shell.commands == [
+        f"wipefs --noheadings --output=TYPE {DISK}",
+        "systemctl daemon-reload",
+        "systemctl enable --now var-lib-corral.mount",
+    ]
+
+
+def test_a_volume_that_is_never_attached_is_named_by_its_device(host: Ec2Host, shell: Shell) -> None:
+    with pytest.raises(HostError, match=rf"^volume vol-0123 was not attached within 0 s: no {DISK}$"):
+        host.mount_volume("vol-0123", Path("/var/lib/corral"))
+    assert shell.commands == []
+
+
+def test_mounting_again_rewrites_nothing(host: Ec2Host, shell: Shell) -> None:
+    host.mount_home("fs-1", Path("/home"))
+    host.mount_home("fs-1", Path("/home"))
+    assert shell.commands[2:] == ["systemctl enable --now home.mount"]
+
+
+def test_lustre_is_tuned_after_the_mount_of_a_path_with_a_dash(host: Ec2Host, tmp_path: Path) -> None:
+    host.mount_lustre("fs-2.fsx.us-east-1.amazonaws.com", "abc", Path("/data/fast-1"))
+    text = (tmp_path / r"etc/systemd/system/corral-lustre-data-fast\x2d1.service").read_text()
+    assert [line for line in text.splitlines() if line.startswith(("After", "Wanted"))] == [
+        r"After=data-fast\x2d1.mount",
+        r"WantedBy=data-fast\x2d1.mount",
+    ]
+
+
+MUNGE = Package(name="munge", program="/usr/sbin/munged", version="0.5.*")
+LUSTRE = Package(
+    name="lustre-client-modules",
+    program="/usr/sbin/mount.lustre",
+    version="2.15.*",
+    archive=ArchivePlan(line="https://lustre.example/ubuntu noble main", key="https://lustre.example/key.asc"),
+    of_kernel=True,
+)
+APT = "apt-get --quiet --option=DPkg::Lock::Timeout=300 --option=Acquire::Retries=5"
+INSTALL = (
+    f"env DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 {APT} install --yes --no-install-recommends"
+    " --option=Dpkg::Options::=--force-confold"
+)
+
+
+def test_an_interrupted_apt_run_is_completed(tmp_path: Path) -> None:
+    """A program may be there though its package is not configured; what the image had is not apt's."""
+    (tmp_path / "usr/sbin").mkdir(parents=True)
+    (tmp_path / "usr/sbin/slurmd").touch()
+    packages = (MUNGE, Package(name="slurmd", program="/usr/sbin/slurmd"))
+    commands: list[str] = []
+
+    def run(command: Sequence[str]) -> str:
+        commands.append(" ".join(command))
+        if "install" in command and len(commands) == 3:
+            (tmp_path / "usr/sbin/munged").touch()
+            raise HostError("killed")
+        return ""
+
+    host = Ec2Host(run, "us-east-1", tmp_path)
+    with pytest.raises(HostError):
+        host.install(packages)
+    host.install(packages)
+    host.install(packages)
+    assert commands[5:] == [
+        "env DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 dpkg --configure --pending --force-confold",
+        f"{INSTALL} munge=0.5.*",
+        "apt-mark hold munge",
+    ]
+
+
+def test_upgrades_are_disabled_even_if_the_image_lacks_a_unit(tmp_path: Path) -> None:
+    commands: list[str] = []
+
+    def run(command: Sequence[str]) -> str:
+        commands.append(" ".join(command))
+        raise HostError("Unit not found.")
+
+    Ec2Host(run, "us-east-1", tmp_path).stop_updates()
+    assert commands == [
+        "systemctl stop --no-block apt-daily.timer",
+        "systemctl mask apt-daily.timer",
+        "systemctl stop --no-block apt-daily-upgrade.timer",
+        "systemctl mask apt-daily-upgrade.timer",
+        "systemctl stop --no-block unattended-upgrades.service",
+        "systemctl mask unattended-upgrades.service",
+    ]
+
+
+def test_an_existing_home_is_left_alone(host: Ec2Host, shell: Shell, tmp_path: Path) -> None:
+    shell.prints["getent"] = "ubuntu:x:1000:1001:Ubuntu:/home/ubuntu:/bin/bash\n"
+    (tmp_path / "home/ubuntu").mkdir(parents=True)
+    host.make_home("ubuntu")
+    assert shell.commands == ["getent passwd ubuntu"]
+
+
+def test_an_image_without_the_user_needs_no_home(tmp_path: Path) -> None:
+    def run(command: Sequence[str]) -> str:
+        raise HostError("getent passwd ubuntu failed with 2: ")
+
+    Ec2Host(run, "us-east-1", tmp_path).make_home("ubuntu")
+    assert not (tmp_path / "home").exists()
+
+
+def test_an_image_without_sshd_boots_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def run(command: Sequence[str]) -> str:
+        raise HostError("systemctl try-restart ssh failed with 5: Unit ssh.service not found.")
+
+    Ec2Host(run, "us-east-1", tmp_path).reload_sshd()
+    assert caplog.messages == ["sshd: systemctl try-restart ssh failed with 5: Unit ssh.service not found."]
+
+
+def test_gpus_without_persistence_mode_are_left_to_the_check(tmp_path: Path) -> None:
+    def run(command: Sequence[str]) -> str:
+        if command[0] == "timeout":
+            raise HostError("timeout 60 systemctl start corral-persistence failed with 124: ")
+        return ""
+
+    Ec2Host(run, "us-east-1", tmp_path).enable_gpu_persistence()
+
+
+def test_a_complete_image_never_runs_apt(host: Ec2Host, shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "usr/sbin").mkdir(parents=True)
+    (tmp_path / "usr/sbin/munged").touch()
+    host.install((MUNGE,))
+    assert shell.commands == []
+
+
+def test_a_kernel_without_a_lustre_client_is_an_error_with_a_hint(tmp_path: Path) -> None:
+    def run(command: Sequence[str]) -> str:
+        if "install" in command:
+            raise HostError("apt-get failed with 100: E: Unable to locate package lustre-client-modules-7.0.0-1014-aws")
+        return "7.0.0-1014-aws\n"
+
+    with pytest.raises(
+        HostError, match=r"-1014-aws - if the Lustre client for this kernel is missing, use an image with"
+    ):
+        Ec2Host(run, "us-east-1", tmp_path).install((LUSTRE,))
+
+
+def test_package_lists_are_fetched_once_their_lock_is_free(tmp_path: Path) -> None:
+    waited: list[float] = []
+
+    def run(command: Sequence[str]) -> str:
+        if command[-1] == "update" and len(waited) < 2:
+            raise HostError("E: Could not get lock /var/lib/apt/lists/lock")
+        return ""
+
+    Ec2Host(run, "us-east-1", tmp_path, wait=waited.append).install((MUNGE,))
+    assert waited == [5.0, 5.0]
+
+
+def test_an_unreachable_archive_is_an_error(tmp_path: Path) -> None:
+    def run(command: Sequence[str]) -> str:
+        raise HostError("E: no network")
+
+    with pytest.raises(HostError, match=r"^E: no network$"):
+        Ec2Host(run, "us-east-1", tmp_path, wait=lambda _: None).install((MUNGE,))
+
+
+@pytest.mark.skipif(shutil.which("systemd-escape") is None, reason="systemd-escape is missing: apt install systemd")
+@pytest.mark.parametrize("path", ["/home", "/data/fast-1", "/scratch.2/a_b"])
+def test_a_unit_is_called_as_systemd_calls_it(host: Ec2Host, tmp_path: Path, path: str) -> None:
+    host.mount_home("fs-1", Path(path))
+    (unit,) = (tmp_path / "etc/systemd/system").iterdir()
+    assert unit.name == run(("systemd-escape", "-p", "--suffix=mount", path)).strip()
+
+
+def test_a_command_gives_what_it_prints() -> None:
+    assert run(("echo", "a b")) == "a b\n"
+
+
+def test_a_command_that_fails_is_one_sentence() -> None:
+    with pytest.raises(HostError, match=r"^sh -c 'echo no >&2; exit 3' failed with 3: no$"):
+        run(("sh", "-c", "echo no >&2; exit 3"))
+
+
+def test_a_program_that_is_missing_is_one_sentence() -> None:
+    with pytest.raises(HostError, match=r"^mount\.none /a: .*No such file or directory"):
+        run(("mount.none", "/a"))
+
+
+@pytest.mark.skipif(shutil.which("wipefs") is None, reason="wipefs is missing: apt install util-linux")
+def test_wipefs_distinguishes_an_empty_disk_from_a_file_system(tmp_path: Path) -> None:
+    for name in ("empty", "ext4"):
+        with (tmp_path / name).open("wb") as disk:
+            disk.truncate(4 << 20)
+    run(("mkfs.ext4", "-q", str(tmp_path / "ext4")))
+    printed = [run(("wipefs", "--noheadings", "--output=TYPE", str(tmp_path / name))) for name in ("empty", "ext4")]
+    assert printed == ["", "ext4\n"]
+
+
+def test_a_daemon_is_restarted_and_a_machine_ended_by_systemd() -> None:
+    commands: list[Sequence[str]] = []
+
+    def run(command: Sequence[str]) -> str:
+        commands.append(command)
+        return ""
+
+    host = Ec2Host(run, "us-east-1")
+    host.restart(slurmctld("/usr/sbin", "/var/lib/corral/slurmctld"))
+    host.power_off()
+    assert commands == [("systemctl", "restart", "slurmctld"), ("systemctl", "poweroff")]
+
+
+def test_the_process_that_restarts_the_autoscaler_may_end_with_it(host: Ec2Host, shell: Shell, tmp_path: Path) -> None:
+    host.restart(autoscaler(), tmp_path / "renewed")
+    script = f"systemctl restart corral-agent && rm -f {tmp_path}/renewed"
+    assert shell.commands == [f"systemd-run --quiet --collect --wait /bin/sh -c {script}"]

@@ -1,0 +1,196 @@
+"""The head's report of jobs, queues, offers and nodes, from outputs recorded with Slurm 22.05."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from corral.agent.autoscaler.launch_errors import LaunchErrorKind
+from corral.agent.autoscaler.models import SlurmNode
+from corral.agent.autoscaler.state import AutoscalerState, Backoff
+from corral.agent.head_status import job_run_page, node_groups, offers_backing_off, parse_sacct_line, parse_squeue_line
+from corral.agent.interruptions.requeue_release import ClosedQueue
+from corral.model.head_report import JobRun, JobRunPage, NodeGroup, OfferBackoff
+
+WIDTHS = (48, 64, 200, 24, 10, 400, 20, 20, 60, 1000, 80, 12)
+RUNNING = (
+    "1",
+    "root",
+    "train",
+    "RUNNING",
+    "2",
+    "train-[1-2]",
+    "1795300820",
+    "1795300797",
+    "None",
+    "(null)",
+    "wrap",
+    "0",
+)
+DELAYED = ("2", "ada", "train", "PENDING", "1", "", "1795304415", "1795300815", "BeginTime", "(null)", "a|b c", "0")
+RUN = "1|root|train|REQUEUED|1795300797|1795300820|1795300845|train-[1-2]|a|b"
+
+
+def line(cells: tuple[str, ...], changes: Mapping[int, str] | None = None) -> str:
+    changed = [(changes or {}).get(work_dir, cell) for work_dir, cell in enumerate(cells)]
+    return "".join(cell.ljust(width) for cell, width in zip(changed, WIDTHS, strict=True))
+
+
+def test_a_running_job_has_nodes_and_its_start() -> None:
+    job = parse_squeue_line(line(RUNNING))
+    assert (job.state, job.nodes, job.since, job.why, job.is_pending) == (
+        "running",
+        "train-[1-2]",
+        1795300820,
+        "",
+        False,
+    )
+
+
+def test_a_waiting_job_has_its_submission_and_its_earliest_start() -> None:
+    job = parse_squeue_line(line(DELAYED))
+    assert (job.name, job.nodes, job.since, job.until) == ("a|b c", "", 1795300815, 1795304415)
+
+
+@pytest.mark.parametrize(
+    ("reason", "comment", "why"),
+    [
+        ("BeginTime", "corral: train-spot: no room", "train-spot: no room"),
+        ("Resources", "(null)", "no node is free"),
+        ("ReqNodeNotAvail, Reserved", "", "its nodes are not available now (Reserved)"),
+        ("SomethingNew", "", "SomethingNew"),
+        ("None", "", ""),
+    ],
+)  # fmt: skip
+def test_why_a_job_waits_is_in_plain_words(reason: str, comment: str, why: str) -> None:
+    assert parse_squeue_line(line(DELAYED, {8: reason, 9: comment})).why == why
+
+
+OPENS = 1795301400
+SHUT = {"train": ClosedQueue(until=datetime.fromtimestamp(OPENS), why="a, b: InsufficientInstanceCapacity")}
+JUST_REQUEUED = {6: "1795300935", 11: "1"}
+
+
+def waits(changes: Mapping[int, str]) -> tuple[str, int | None]:
+    """Why and until when a job waits, 20 s after it was requeued, while no offer of train has capacity."""
+    job = parse_squeue_line(line(DELAYED, changes), SHUT, 1795300835.0)
+    return job.why, job.until
+
+
+def test_a_job_that_was_just_requeued_waits_for_what_the_offers_of_its_queue_wait_for() -> None:
+    assert waits(JUST_REQUEUED) == ("a, b: InsufficientInstanceCapacity", OPENS)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {**JUST_REQUEUED, 11: "0"},  # submitted with --begin
+        {**JUST_REQUEUED, 6: "1795304415"},  # its user set a begin time
+        {**JUST_REQUEUED, 2: "train,cpu"},  # cpu can have machines
+    ],
+)
+def test_a_job_that_waits_for_its_begin_time_has_that_reason(changes: Mapping[int, str]) -> None:
+    assert waits(changes)[0] == "its begin time has not come"
+
+
+def test_the_autoscalers_comment_on_a_requeued_job_is_shown() -> None:
+    assert waits({**JUST_REQUEUED, 9: "corral: c: VcpuLimitExceeded"}) == ("c: VcpuLimitExceeded", 1795300935)
+
+
+def test_a_run_is_read_from_saccts_line() -> None:
+    assert parse_sacct_line(RUN) == JobRun(
+        job_id="1",
+        user="root",
+        name="a|b",
+        queue="train",
+        state="requeued",
+        nodes="train-[1-2]",
+        submitted=1795300797,
+        started=1795300820,
+        ended=1795300845,
+    )
+
+
+def test_a_run_that_was_cancelled_before_it_began_has_no_start() -> None:
+    run = parse_sacct_line("7|ada|train|CANCELLED by 1000|1795300797|None|1795300845|None assigned|x")
+    assert (run.state, run.nodes, run.started) == ("cancelled", "", None)
+
+
+def test_only_present_backoffs_are_listed() -> None:
+    cold = {
+        "spot": Backoff(until=200.0, refusals=1, kind=LaunchErrorKind.CAPACITY, why="InsufficientInstanceCapacity"),
+        "on-demand": Backoff(until=100.0, refusals=1, kind=LaunchErrorKind.CAPACITY, why="x"),
+    }
+    assert offers_backing_off(AutoscalerState(backoffs=cold), 150.0) == (
+        OfferBackoff(offer="spot", until=200, kind="no capacity", why="InsufficientInstanceCapacity"),
+    )
+
+
+def test_nodes_are_grouped_by_queue_and_state() -> None:
+    nodes = [
+        SlurmNode(name="train-2", states=frozenset({"IDLE", "CLOUD", "POWERED_DOWN"})),
+        SlurmNode(name="train-1", states=frozenset({"IDLE", "CLOUD", "POWERED_DOWN"})),
+        SlurmNode(name="train-3", states=frozenset({"MIXED", "CLOUD"})),
+    ]
+    assert node_groups(nodes) == (
+        NodeGroup(queue="train", state="idle+powered_down", nodes="train-[1-2]", count=2),
+        NodeGroup(queue="train", state="mixed", nodes="train-3", count=1),
+    )
+
+
+@pytest.fixture
+def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Programs that print the files next to them; without a file they fail."""
+    for name in ("sacct", "squeue"):
+        (tmp_path / name).write_text(
+            f'#!/bin/sh\ncat {tmp_path}/{name}.out 2>/dev/null || {{ echo "no {name}" >&2; exit 1; }}'
+        )
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    return tmp_path
+
+
+def test_a_requeued_job_that_waits_again_has_another_run(slurm: Path) -> None:
+    (slurm / "sacct.out").write_text(RUN + "\n")
+    (slurm / "squeue.out").write_text(line(DELAYED, {0: "1"}) + "\n")
+    found = job_run_page(0, 1795300900).runs
+    assert [(run.state, run.submitted, run.ended) for run in found] == [
+        ("requeued", 1795300797, 1795300845),
+        ("pending", 1795300845, None),
+    ]
+
+
+def test_a_job_before_its_begin_time_is_a_waiting_run(slurm: Path) -> None:
+    (slurm / "sacct.out").write_text("")
+    (slurm / "squeue.out").write_text(line(DELAYED) + "\n")
+    assert [(run.job_id, run.submitted, run.started) for run in job_run_page(0, 1795300900).runs] == [
+        ("2", 1795300815, None)
+    ]
+
+
+def test_without_slurmdbd_present_jobs_are_listed_with_a_problem(slurm: Path) -> None:
+    (slurm / "squeue.out").write_text(line(RUNNING) + "\n")
+    found: JobRunPage = job_run_page(0, 1795300900)
+    assert ([run.job_id for run in found.runs], found.problem.partition(":")[0]) == (
+        ["1"],
+        "ended jobs are missing",
+    )
+
+
+def test_pages_of_runs_follow_each_other(slurm: Path) -> None:
+    (slurm / "sacct.out").write_text("".join(f"{number}{RUN[1:]}\n" for number in (1, 2, 3)))
+    (slurm / "squeue.out").write_text("")
+    pages = [job_run_page(0, 1795300900, start, limit=2) for start in (0, 2)]
+    assert [([run.job_id for run in page.runs], page.next) for page in pages] == [(["1", "2"], 2), (["3"], None)]
+
+
+def test_without_slurmctld_the_runs_of_slurmdbd_are_listed_with_a_problem(slurm: Path) -> None:
+    (slurm / "sacct.out").write_text(RUN + "\n")
+    found: JobRunPage = job_run_page(0, 1795300900)
+    assert ([run.job_id for run in found.runs], found.problem.partition(":")[0]) == (
+        ["1"],
+        "waiting jobs may be missing",
+    )

@@ -1,0 +1,49 @@
+"""Simulated clusters: under any faults every job ends once, and no machine is paid for in vain. See `sim`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sim.faults import Fault
+from sim.invariants import check, violations
+from sim.mutations import mutations
+from sim.simulation import new_simulation, run_simulation
+
+pytestmark = pytest.mark.long
+SIMULATIONS = 60  # `make sim N=5000` runs more
+
+
+@pytest.mark.parametrize("first", range(1, SIMULATIONS + 1, 10))
+def test_every_invariant_holds_in_every_simulation(first: int) -> None:
+    assert {seed: violations(seed) for seed in range(first, first + 10) if violations(seed)} == {}
+
+
+def test_a_seed_always_gives_the_same_simulation() -> None:
+    first, second = run_simulation(11), run_simulation(11)
+    assert (first.ec2.calls, first.journal.counts) == (second.ec2.calls, second.journal.counts)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 6, 7, 9, 11])  # of clusters with a static node
+def test_a_queue_whose_machines_never_boot_launches_none_while_it_is_stopped(seed: int) -> None:
+    simulation = new_simulation(seed)
+    simulation.faults.listed = (Fault(kind="does not boot", since=0.0, until=8000.0, chance=1.0),)
+    assert check(simulation) == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "without PowerUp(nodes=_static_nodes_off(settled, cluster.static, stopped))",
+        "without Undrain(nodes=_recovered(settled, held))",
+    ],
+)
+def test_a_decision_that_is_broken_on_purpose_is_noticed(text: str) -> None:
+    """In its own process, because a mutation replaces modules. `make sim` runs more mutations."""
+    (number,) = (number for number, mutation in enumerate(mutations()) if mutation.text == text)
+    command = [sys.executable, "-m", "sim.mutations", "--one", str(number)]
+    done = subprocess.run(command, cwd=Path(__file__).parents[1], capture_output=True, text=True, check=True)
+    assert int(done.stdout) <= 300

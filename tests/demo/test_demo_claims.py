@@ -1,0 +1,52 @@
+"""The demo fails if what it says about an interruption is not true."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ENDED = {"JobState": "COMPLETED", "Restarts": "1"}
+LOG = """continues after step 0
+process 0 agrees to a checkpoint after step 12
+corral: requeue, the checkpoint is written and a machine is being reclaimed
+continues after step 12
+"""
+
+
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The steps on the running cluster, as `make demo` imports them."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "tools/demo"))
+    return importlib.import_module("job_steps")
+
+
+def test_a_job_that_moved_after_its_checkpoint_is_what_the_demo_claims(steps: ModuleType) -> None:
+    steps.expect_move("train-3", ["train-4", "train-5"], ENDED, LOG)
+
+
+@pytest.mark.parametrize(
+    ("after", "ended", "log", "claim"),
+    [
+        (["train-4", "train-5"], ENDED | {"Restarts": "0"}, LOG, "the notice interrupted it"),
+        (["train-3", "train-4"], ENDED, LOG, "it left train-3 for another node"),
+        (["train-4", "train-5"], ENDED, LOG.replace("corral: requeue", "requeue"), "it moved when its checkpoint was"),
+        (["train-4", "train-5"], ENDED, LOG.replace("agrees", "objects"), "it continued after the step that it saved"),
+        (
+            ["train-4", "train-5"],
+            ENDED,
+            LOG.replace("after step 12\n", "after step 0\n"),
+            "it continued after the step",
+        ),
+        (["train-4", "train-5"], ENDED | {"JobState": "FAILED"}, LOG, "the job completed"),
+    ],
+    ids=["no restart", "same node", "no request", "no agreement", "from the start", "failed"],
+)
+def test_an_interruption_that_did_not_happen_ends_the_demo(
+    steps: ModuleType, after: list[str], ended: Mapping[str, str], log: str, claim: str
+) -> None:
+    with pytest.raises(importlib.import_module("session").Unexpected, match=f"expected, but false: {claim}"):
+        steps.expect_move("train-3", after, ended, log)

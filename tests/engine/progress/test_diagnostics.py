@@ -1,0 +1,217 @@
+"""The engine's errors as users read them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from states import urn
+
+from corral.engine.engine_errors import EngineError, Interrupted
+from corral.engine.progress.diagnostics import clean_text, error_lines, resource_errors, unanswered_urns
+from corral.engine.progress.engine_events import Diagnostic, parse_urn
+from corral.engine.progress.error_report import damage_lines, raise_engine_error, report_damaged_state
+from corral.engine.pulumi.pulumi_cli import CliResult
+
+VPC = parse_urn(urn("aws:ec2/vpc:Vpc", "vpc"))
+PYTHON = """the program failed:
+Traceback (most recent call last):
+  File "/x.py", line 1, in <module>
+    f()
+KeyError: 3
+"""
+GO = "panic: boom\n\ngoroutine 1 [running]:\nmain.main()\n\t/src/main.go:3 +0x1d\n"
+
+
+def error(text: str, about: bool = True) -> Diagnostic:
+    return Diagnostic(severity="error", text=text, resource=VPC if about else None)
+
+
+def failed(stderr: str = "", code: int = 255, interrupts: int = 0) -> CliResult:
+    return CliResult(code=code, stdout="", stderr=stderr, interrupts=interrupts)
+
+
+def test_python_traceback_is_reduced_to_its_last_line() -> None:
+    assert clean_text(PYTHON) == "the program failed:\nKeyError: 3"
+
+
+def test_go_traceback_is_omitted() -> None:
+    assert clean_text(GO) == "panic: boom"
+
+
+def test_rpc_prefix_is_omitted() -> None:
+    assert clean_text("error: rpc error: code = Unknown desc = no such zone\n") == "no such zone"
+
+
+def test_same_error_is_reported_once_without_engine_messages() -> None:
+    events = [
+        error("no such zone"),
+        error("no such zone"),
+        error("update failed", about=False),
+        error("using pulumi-resource-aws from $PATH at /box/bin/pulumi-resource-aws", about=False),
+    ]
+    assert error_lines(resource_errors(events)) == ["aws:ec2:Vpc vpc: no such zone"]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence", "code"),
+    [
+        ("the box at http://127.0.0.1:4 does not answer - corral box start", "the box does not answer", 1),
+        ("write /s/dev.json: no space left on device", "the disk is full", 1),
+        ("open /s/dev.json: read-only file system", "the state of the stack cannot be written", 1),
+        ("incorrect passphrase, please set PULUMI_CONFIG_PASSPHRASE", "the passphrase of the stack's secrets", 2),
+        ("no valid credential sources for found", "no AWS credentials were found", 3),
+        ("ExpiredToken: The security token included in the request is expired", "the AWS credentials have expired", 3),
+        ("api error InvalidClientTokenId: invalid", "AWS does not accept these credentials", 3),
+    ],
+)
+def test_known_cause_has_its_sentence_and_exit_code(text: str, sentence: str, code: int) -> None:
+    with pytest.raises(EngineError) as raised:
+        raise_engine_error("base dev", failed(), [error(text)])
+    assert raised.value.sentence.startswith(f"base dev: {sentence}")
+    assert raised.value.code == code
+
+
+CUT = "failed to load checkpoint: place 1: unexpected end of JSON input"
+WHOLE = '{"version": 3, "checkpoint": {"latest": null}}'
+
+
+def states(root: Path, **contents: str) -> Path:
+    """The state of `base` in a file backend below this directory; `contents`: by the suffix after `dev`."""
+    directory = root / ".pulumi/stacks/corral-base"
+    directory.mkdir(parents=True)
+    for ending, content in contents.items():
+        (directory / f"dev.{ending.replace('_', '.')}").write_text(content)
+    return directory / "dev.json"
+
+
+def test_damaged_state_is_named_with_its_intact_bak_file(tmp_path: Path) -> None:
+    file = states(tmp_path, json=WHOLE[:20], json_bak=WHOLE)
+    with pytest.raises(EngineError) as caught, report_damaged_state(f"file://{tmp_path}"):
+        raise_engine_error("base dev", failed(f"error: {CUT}"))
+    assert str(caught.value).split("\n") == [
+        "base dev: the state file of a stack is damaged",
+        f"  damaged: {file}",
+        f"  to restore the state before the last operation: cp {file}.bak {file}",
+        "  then run the same command again to continue",
+    ]
+
+
+def test_newest_backup_is_named_if_the_bak_file_is_damaged(tmp_path: Path) -> None:
+    file = states(tmp_path, json="", json_bak="[]")
+    backups = tmp_path / ".pulumi/backups/corral-base/dev"
+    backups.mkdir(parents=True)
+    for number in (1, 2):
+        (backups / f"dev.{number}.json").write_text(WHOLE)
+    assert damage_lines(f"file://{tmp_path}")[1:] == (
+        f"to restore the state before the last operation: cp {backups}/dev.2.json {file}",
+    )
+
+
+def test_missing_intact_backup_is_shown(tmp_path: Path) -> None:
+    file = states(tmp_path, json="")
+    assert damage_lines(f"file://{tmp_path}") == (
+        f"damaged: {file}",
+        f"no intact backup: neither {file}.bak nor a file in {tmp_path}/.pulumi/backups",
+    )
+
+
+def test_intact_state_is_not_damaged(tmp_path: Path) -> None:
+    states(tmp_path, json=WHOLE, json_bak="")
+    assert damage_lines(f"file://{tmp_path}") == ()
+
+
+def test_a_damaged_state_in_a_bucket_has_older_versions(tmp_path: Path) -> None:
+    with pytest.raises(EngineError) as caught, report_damaged_state("s3://states?region=us-east-1"):
+        raise_engine_error("base dev", failed(f"error: {CUT}"))
+    assert caught.value.hints[0] == (
+        "a bucket that `corral bootstrap` created has older versions of .pulumi/stacks/PROJECT/STACK.json:"
+        " s3://states?region=us-east-1"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "failed to load checkpoint: unsupported checkpoint version 99",
+        "failed to load checkpoint: broken",
+        "no such vpc",
+    ],
+)
+def test_other_failures_report_no_damage(text: str, tmp_path: Path) -> None:
+    states(tmp_path, json="")
+    with pytest.raises(EngineError) as caught, report_damaged_state(f"file://{tmp_path}"):
+        raise_engine_error("base dev", failed(f"error: {text}"))
+    assert str(caught.value) == f"base dev: {text}"
+
+
+def test_single_error_is_the_message() -> None:
+    with pytest.raises(EngineError) as raised:
+        raise_engine_error("base dev", failed(), [error("no such zone")])
+    assert str(raised.value) == "base dev: aws:ec2:Vpc vpc: no such zone"
+
+
+def test_killed_engine_is_reported_with_its_signal() -> None:
+    with pytest.raises(EngineError) as raised:
+        raise_engine_error("base dev", failed(code=137))
+    assert raised.value.sentence == "base dev: the engine was killed (signal 9)"
+
+
+def test_interrupt_is_reported_as_such() -> None:
+    with pytest.raises(Interrupted) as raised:
+        raise_engine_error("base dev", failed(interrupts=1), [error("update canceled", about=False)])
+    assert (str(raised.value).splitlines()[0], raised.value.code) == ("base dev: interrupted", 130)
+
+
+def test_stderr_error_is_reported_if_there_are_no_events() -> None:
+    with pytest.raises(EngineError) as raised:
+        raise_engine_error("base dev", failed("some output\nerror: failed to load checkpoint: broken\n"))
+    assert str(raised.value) == "base dev: failed to load checkpoint: broken"
+
+
+def test_engine_messages_about_an_interrupt_are_omitted() -> None:
+    events = [
+        error("an unhandled error occurred: the program ended with exit status -15", about=False),
+        error("rpc error: code = Canceled desc = context canceled"),
+        error("update canceled", about=False),
+    ]
+    with pytest.raises(Interrupted) as raised:
+        raise_engine_error("base dev", failed(interrupts=1), events)
+    assert raised.value.hints == ("run the same command again to continue",)
+
+
+def test_resource_error_is_reported_despite_an_interrupt() -> None:
+    with pytest.raises(Interrupted) as raised:
+        raise_engine_error("base dev", failed(interrupts=1), [error("VpcLimitExceeded: no more")])
+    assert raised.value.hints[0] == "aws:ec2:Vpc vpc: VpcLimitExceeded: no more"
+
+
+def test_full_disk_is_reported_with_its_directory_and_required_space(tmp_path: Path) -> None:
+    text = f"failed to save snapshot: write {tmp_path}/dev.json.18ea.tmp: no space left on device"
+    with pytest.raises(EngineError) as raised:
+        raise_engine_error("base dev", failed(), [error(text)])
+    hints = [hint for hint in raised.value.hints if hint.startswith(f"{tmp_path}: ")]
+    assert [hint.partition(" KiB")[2] for hint in hints] == [" free on this disk, but an update needs 16 MiB"]
+
+
+def test_full_disk_without_a_path_is_reported_with_required_space() -> None:
+    with pytest.raises(EngineError) as raised:
+        raise_engine_error("base dev", failed("error: no space left on device"))
+    assert raised.value.hints[0] == "an update needs 16 MiB on the disk of the state backend"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_lost"),
+    [
+        ("https response error StatusCode: 0, request send failed, Post: dial tcp: connection refused", True),
+        ("read tcp 10.0.0.1:5000->52.94.0.1:443: read: connection reset by peer", True),
+        ("rpc error: code = Canceled desc = context canceled", True),
+        ("creating subnet-0: the box at http://127.0.0.1:37799 does not answer - corral box start", True),
+        ("creating subnet-0: the box at http://127.0.0.1:37799 does not answer to the end: Unable to parse", True),
+        ('https response error StatusCode: 0, RequestID: , Post "https://ec2.us-east-1.amazonaws.com/": EOF', True),
+        ("https response error StatusCode: 200, deserialization failed, failed to decode response body", True),
+        ("api error VpcLimitExceeded: The maximum number of VPCs has been reached", False),
+    ],
+)
+def test_lost_answers_are_detected(text: str, is_lost: bool) -> None:
+    assert unanswered_urns([error(text)]) == ({VPC.urn} if is_lost else set())

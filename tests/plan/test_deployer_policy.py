@@ -1,0 +1,136 @@
+"""The deployer's policies as data: short enough, limited to what is corral's, each action once and with its reason."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from corral.plan.iam.deployer_policy import deployer_policies, permission
+from deployer_actions import LONGEST, allows, seen_actions, size, unseen_actions
+
+POLICIES = deployer_policies(account="123456789012", region="ap-southeast-2")
+STATEMENTS = {one["Sid"]: one for policy in POLICIES for one in policy.document["Statement"]}
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
+def test_a_policy_fits_into_a_managed_policy(policy: Any) -> None:
+    assert size(policy) <= LONGEST
+
+
+def test_the_policies_of_the_longest_name_fit_too() -> None:
+    name = "x" * 35  # cli/commands/bootstrap.py, LONGEST_NAME
+    policies = deployer_policies(
+        account="123456789012",
+        region="ap-southeast-2",
+        alias=f"alias/{name}",
+        bucket=f"{name}-123456789012-ap-southeast-2",
+    )
+    assert [policy.name for policy in policies if size(policy) > LONGEST] == []
+
+
+def test_the_policies_of_another_key_are_named_after_it() -> None:
+    policies = deployer_policies(account="1", region="eu-west-1", alias="alias/mine", bucket="mine-1-eu-west-1")
+    assert [policy.name for policy in policies] == [
+        "mine-deploy-eu-west-1-network",
+        "mine-deploy-eu-west-1-storage",
+        "mine-deploy-eu-west-1-identity",
+    ]
+
+
+def test_the_policies_are_named_after_their_region() -> None:
+    assert [policy.name for policy in POLICIES] == [
+        "corral-deploy-ap-southeast-2-network",
+        "corral-deploy-ap-southeast-2-storage",
+        "corral-deploy-ap-southeast-2-identity",
+    ]
+
+
+def test_no_two_statements_of_a_policy_share_a_name() -> None:
+    named = [[one["Sid"] for one in policy.document["Statement"]] for policy in POLICIES]
+    assert [len(names) - len(set(names)) for names in named] == [0, 0, 0]
+
+
+def test_every_action_without_a_sighting_has_a_reason() -> None:
+    assert [action for action, reason in unseen_actions().items() if not reason] == []
+
+
+def test_no_statement_allows_a_whole_service() -> None:
+    patterns = {action for one in STATEMENTS.values() for action in one["Action"] if one["Effect"] == "Allow"}
+    assert [pattern for pattern in patterns if pattern.endswith(":*")] == []
+
+
+def test_whole_families_of_actions_are_only_read() -> None:
+    patterns = {action for action in (*seen_actions(), *unseen_actions()) if action.endswith("*")}
+    assert sorted(patterns) == [
+        "ec2:Describe*",
+        "elasticfilesystem:Describe*",
+        "fsx:Describe*",
+        "iam:GetPolicy*",
+        "iam:GetRole*",
+        "iam:List*",
+        "kms:GenerateDataKey*",
+        "kms:ReEncrypt*",
+        "s3:GetBucket*",
+        "s3:GetObject*",
+    ]
+
+
+@pytest.mark.parametrize("sid", ["ChangeOwn", "OwnHomes", "OwnLustre", "OwnKeys"])
+def test_only_what_carries_corrals_tag_is_changed_or_ended(sid: str) -> None:
+    assert STATEMENTS[sid]["Condition"]["Null"] == {"aws:ResourceTag/corral:base": "false"}
+
+
+def test_a_tag_is_only_put_on_what_is_being_made_or_has_corrals_tag() -> None:
+    tagging = [sid for sid, one in STATEMENTS.items() if "ec2:CreateTags" in one["Action"]]
+    assert [STATEMENTS[sid]["Condition"]["Null"] for sid in tagging] == [
+        {"ec2:CreateAction": "false"},
+        {"aws:ResourceTag/corral:base": "false"},
+    ]
+
+
+def test_roles_are_only_made_below_a_boundary_of_corrals() -> None:
+    assert STATEMENTS["BoundedRoles"]["Condition"] == {
+        "ArnLike": {"iam:PermissionsBoundary": "arn:aws:iam::123456789012:policy/guards-boundary-*"}
+    }
+
+
+def test_the_states_can_be_written_and_their_history_cannot_be_removed() -> None:
+    bucket = "arn:aws:s3:::corral-state-123456789012-ap-southeast-2"
+    assert (STATEMENTS["States"]["Resource"], STATEMENTS["StateStays"]) == (
+        [f"{bucket}/*"],
+        {
+            "Sid": "StateStays",
+            "Effect": "Deny",
+            "Action": ["s3:DeleteBucket*", "s3:DeleteObjectVersion", "s3:PutBucket*", "s3:PutLifecycleConfiguration"],
+            "Resource": [bucket, f"{bucket}/*"],
+        },
+    )
+
+
+def test_the_key_of_the_states_is_named_by_its_alias() -> None:
+    policies = deployer_policies(account="1", region="eu-west-1", alias="alias/mine", bucket="mine-1-eu-west-1")
+    statements = {one["Sid"]: one for one in policies[1].document["Statement"]}
+    assert statements["StateKey"]["Condition"] == {"ForAnyValue:StringEquals": {"kms:ResourceAliases": "alias/mine"}}
+
+
+@pytest.mark.parametrize(
+    ("service", "operation", "action"),
+    [
+        ("s3", "ListObjectsV2", "s3:ListBucket"),
+        ("s3", "HeadObject", "s3:GetObject"),
+        ("efs", "DescribeFileSystems", "elasticfilesystem:DescribeFileSystems"),
+        ("resourcegroupstaggingapi", "GetResources", "tag:GetResources"),
+        ("budgets", "CreateBudget", "budgets:ModifyBudget"),
+        ("ec2", "RunInstances", "ec2:RunInstances"),
+    ],
+)
+def test_a_call_needs_the_permission(service: str, operation: str, action: str) -> None:
+    assert permission(service, operation) == action
+
+
+@pytest.mark.parametrize(
+    "action", ["iam:CreateUser", "iam:CreateAccessKey", "s3:ListAllMyBuckets", "secretsmanager:GetSecretValue"]
+)
+def test_actions_that_no_command_needs_are_not_allowed(action: str) -> None:
+    assert not allows(POLICIES, action)

@@ -1,0 +1,241 @@
+"""The roles' policies, statement by statement: what they allow, on what, under which condition."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from corral.plan.iam.iam_policies import (
+    ClusterArns,
+    JobArns,
+    boundary_policy,
+    compute_policy,
+    head_policy,
+    job_policy,
+    key_policy,
+    secret_arn,
+)
+
+EC2 = "arn:aws:ec2:us-east-1:123456789012"
+TEMPLATES = f"{EC2}:launch-template/*"
+ARNS = ClusterArns(
+    account="123456789012",
+    region="us-east-1",
+    cluster="dev",
+    prefix="clusters/dev",
+    bucket="arn:aws:s3:::corral-dev",
+    key="arn:aws:kms:us-east-1:123456789012:key/k",
+    compute_role="arn:aws:iam::123456789012:role/compute",
+    job_role="arn:aws:iam::123456789012:role/job",
+    munge_secret="arn:aws:secretsmanager:us-east-1:123456789012:secret:corral/dev/munge-abc",
+    hosted_zone="arn:aws:route53:::hostedzone/Z1",
+    log_group="arn:aws:logs:us-east-1:123456789012:log-group:/corral/dev",
+    topic="arn:aws:sns:us-east-1:123456789012:topic",
+    lustre=("arn:aws:fsx:us-east-1:123456789012:file-system/fs-1",),
+)
+
+
+JOBS = JobArns(
+    bucket="arn:aws:s3:::corral-dev",
+    key="arn:key",
+    cluster="dev",
+    writable=("arn:aws:s3:::results/run-7",),
+    readable=("arn:aws:s3:::corpus",),
+    secrets=(secret_arn("us-east-1", "123456789012", "team/wandb"),),
+)
+
+
+def statement(policy: Any, sid: str) -> Any:
+    """The one statement of this name."""
+    return next(s for s in policy["Statement"] if s["Sid"] == sid)
+
+
+def test_the_head_launches_from_templates_of_its_cluster_only() -> None:
+    found = [
+        (s["Sid"], s["Resource"], s["Condition"])
+        for s in head_policy(ARNS)["Statement"]
+        if "ec2:RunInstances" in s["Action"] and any("launch-template" in resource for resource in s["Resource"])
+    ]
+    tagged = {"StringEquals": {"aws:ResourceTag/corral:cluster": "dev"}}
+    assert found == [("OwnTemplates", [TEMPLATES], tagged)]
+
+
+def test_the_head_writes_the_histories_of_its_cluster_and_reads_none() -> None:
+    found = [(s["Action"], s["Resource"]) for s in head_policy(ARNS)["Statement"] if "lives" in str(s)]
+    assert found == [(["s3:PutObject"], ["arn:aws:s3:::corral-dev/lives/dev/*"])]
+
+
+@pytest.mark.parametrize("policy", [compute_policy(ARNS), job_policy(JOBS)], ids=["compute", "job"])
+def test_only_the_head_accesses_histories(policy: Any) -> None:
+    assert "lives" not in str(policy)
+
+
+def test_the_head_launches_new_machines_from_templates_only() -> None:
+    assert statement(head_policy(ARNS), "LaunchNew") == {
+        "Sid": "LaunchNew",
+        "Effect": "Allow",
+        "Action": ["ec2:RunInstances"],
+        "Resource": [
+            f"{EC2}:{kind}/*" for kind in ("instance", "network-interface", "volume", "spot-instances-request")
+        ],
+        "Condition": {"ArnLike": {"ec2:LaunchTemplate": TEMPLATES}},
+    }
+
+
+def test_the_head_uses_only_subnets_groups_and_images_that_a_template_names() -> None:
+    assert statement(head_policy(ARNS), "LaunchFromTemplates")["Condition"] == {
+        "ArnLike": {"ec2:LaunchTemplate": TEMPLATES},
+        "Bool": {"ec2:IsLaunchTemplateResource": "true"},
+    }
+
+
+def test_the_head_ends_only_instances_of_its_cluster() -> None:
+    assert statement(head_policy(ARNS), "EndOwn") == {
+        "Sid": "EndOwn",
+        "Effect": "Allow",
+        "Action": ["ec2:TerminateInstances"],
+        "Resource": [f"{EC2}:instance/*"],
+        "Condition": {"StringEquals": {"ec2:ResourceTag/corral:cluster": "dev"}},
+    }
+
+
+def test_the_head_tags_only_while_it_launches() -> None:
+    assert statement(head_policy(ARNS), "TagWhileLaunching")["Condition"] == {
+        "StringEquals": {"ec2:CreateAction": "RunInstances"}
+    }
+
+
+def test_the_head_passes_only_the_compute_role_and_only_to_ec2() -> None:
+    passed = statement(head_policy(ARNS), "PassCompute")
+    assert (passed["Resource"], passed["Condition"]) == (
+        ["arn:aws:iam::123456789012:role/compute"],
+        {"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}},
+    )
+
+
+def test_the_head_grants_the_key_to_aws_services_only() -> None:
+    assert statement(head_policy(ARNS), "GrantKey")["Condition"] == {"Bool": {"kms:GrantIsForAWSResource": "true"}}
+
+
+def test_only_what_takes_no_resource_reaches_every_resource() -> None:
+    policies = (head_policy(ARNS), compute_policy(ARNS))
+    wide = [[s["Sid"] for s in policy["Statement"] if s["Resource"] == ["*"]] for policy in policies]
+    assert wide == [["See", "SeeExports", "Measure", "Shell"], ["Measure", "Shell"]]
+
+
+def test_an_export_names_its_file_systems_and_the_task_that_it_makes() -> None:
+    assert statement(head_policy(ARNS), "ExportData") == {
+        "Sid": "ExportData",
+        "Effect": "Allow",
+        "Action": ["fsx:CreateDataRepositoryTask"],
+        "Resource": [
+            "arn:aws:fsx:us-east-1:123456789012:file-system/fs-1",
+            "arn:aws:fsx:us-east-1:123456789012:task/*",
+        ],
+    }
+
+
+def test_exports_are_looked_at_without_a_resource() -> None:
+    assert statement(head_policy(ARNS), "SeeExports") == {
+        "Sid": "SeeExports",
+        "Effect": "Allow",
+        "Action": ["fsx:DescribeDataRepositoryTasks"],
+        "Resource": ["*"],
+    }
+
+
+def test_without_lustre_nothing_of_fsx_is_allowed() -> None:
+    actions = [a for s in head_policy(replace(ARNS, lustre=()))["Statement"] for a in s["Action"]]
+    assert [a for a in actions if a.startswith("fsx:")] == []
+
+
+@pytest.mark.parametrize("policy", [head_policy, compute_policy])
+def test_a_machine_opens_shells_in_session_manager(policy: Callable[[ClusterArns], Any]) -> None:
+    assert [statement(policy(ARNS), sid) for sid in ("BeManaged", "Shell")] == [
+        {
+            "Sid": "BeManaged",
+            "Effect": "Allow",
+            "Action": ["ssm:UpdateInstanceInformation"],
+            "Resource": [f"{EC2}:instance/*"],
+        },
+        {
+            "Sid": "Shell",
+            "Effect": "Allow",
+            "Action": [
+                "ssmmessages:CreateControlChannel",
+                "ssmmessages:CreateDataChannel",
+                "ssmmessages:OpenControlChannel",
+                "ssmmessages:OpenDataChannel",
+            ],
+            "Resource": ["*"],
+        },
+    ]
+
+
+def test_the_head_reads_its_clusters_parameters_and_a_compute_machine_none() -> None:
+    policies = (head_policy(ARNS), compute_policy(ARNS))
+    read = [[s["Resource"] for s in p["Statement"] if "ssm:GetParameter" in s["Action"]] for p in policies]
+    assert read == [[["arn:aws:ssm:us-east-1:123456789012:parameter/corral/dev/*"]], []]
+
+
+def test_a_compute_machine_reads_its_clusters_files_and_one_secret() -> None:
+    policy = compute_policy(ARNS)
+    assert (statement(policy, "Files")["Resource"], statement(policy, "Munge")["Resource"]) == (
+        ["arn:aws:s3:::corral-dev/clusters/dev/*"],
+        ["arn:aws:secretsmanager:us-east-1:123456789012:secret:corral/dev/munge-abc"],
+    )
+
+
+def test_a_compute_machine_cannot_call_ec2() -> None:
+    actions = [a for s in compute_policy(ARNS)["Statement"] for a in s["Action"] if a.startswith("ec2:")]
+    assert actions == []
+
+
+def test_a_job_reaches_checkpoints_of_its_cluster_and_declared_buckets() -> None:
+    assert statement(job_policy(JOBS), "Objects")["Resource"] == [
+        "arn:aws:s3:::corral-dev/checkpoints/dev/*",
+        "arn:aws:s3:::results/run-7/*",
+    ]
+
+
+def test_a_job_only_reads_a_bucket_that_is_not_declared_for_writing() -> None:
+    assert statement(job_policy(JOBS), "Read") == {
+        "Sid": "Read",
+        "Effect": "Allow",
+        "Action": ["s3:GetObject"],
+        "Resource": ["arn:aws:s3:::corpus/*"],
+    }
+
+
+def test_a_job_lists_the_buckets_that_are_declared() -> None:
+    assert statement(job_policy(JOBS), "Buckets")["Resource"] == ["arn:aws:s3:::corpus", "arn:aws:s3:::results"]
+
+
+def test_a_job_reads_the_secrets_that_the_spec_names_and_no_others() -> None:
+    assert statement(job_policy(JOBS), "Secrets")["Resource"] == [
+        "arn:aws:secretsmanager:us-east-1:123456789012:secret:team/wandb-??????"
+    ]
+
+
+def test_a_job_without_declared_buckets_and_secrets_has_its_checkpoints_alone() -> None:
+    policy = job_policy(JobArns(bucket="arn:aws:s3:::corral-dev", key="arn:key", cluster="dev"))
+    assert [s["Sid"] for s in policy["Statement"]] == ["Objects", "Checkpoints", "Key"]
+
+
+def test_the_head_launches_into_reservations_that_its_templates_name_and_no_others() -> None:
+    allowing = [s for s in head_policy(ARNS)["Statement"] if any("capacity-reservation" in r for r in s["Resource"])]
+    assert [(s["Sid"], s["Condition"]["Bool"]) for s in allowing] == [
+        ("LaunchFromTemplates", {"ec2:IsLaunchTemplateResource": "true"})
+    ]
+
+
+def test_no_role_can_change_identities_whatever_its_policy() -> None:
+    allowed = {a for s in boundary_policy("us-east-1")["Statement"] if s["Effect"] == "Allow" for a in s["Action"]}
+    assert {a for a in allowed if a.startswith("iam:")} == {"iam:PassRole"}
+
+
+def test_whoever_the_key_lets_in_by_a_star_is_held_to_one_role_of_the_account() -> None:
+    stars = [s for s in key_policy("123456789012", "us-east-1")["Statement"] if s["Principal"] == {"AWS": "*"}]
+    role = "arn:aws:iam::123456789012:role/aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"
+    assert [s["Condition"]["ArnEquals"] for s in stars] == [{"aws:PrincipalArn": role}] * 2

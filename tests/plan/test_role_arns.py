@@ -1,0 +1,52 @@
+"""Whether the job role's policy holds the buckets and secrets of a spec."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from corral.model.cluster import ClusterPlan
+from corral.plan.base import plan_base
+from corral.plan.cluster import plan_cluster
+from corral.plan.iam.iam_policies import job_policy
+from corral.plan.iam.role_arns import job_arns
+from corral.spec.loader import parse_base, parse_cluster
+from corral.spec.spec_errors import SpecErrors
+from corral.spec.validation_context import ValidationContext
+
+
+def planned(buckets: int, secrets: int) -> ClusterPlan:
+    network = {"cidr": "10.64.0.0/20", "zones": ["use1-az1"]}
+    base = parse_base({"network": network}, name="b", where="b", context=ValidationContext(region="us-east-1"))
+    spec = {
+        "queues": [
+            {"name": "train", "instance_type": "p5.48xlarge", "nodes": {"max": 2}, "capacity": [{"market": "spot"}]}
+        ],
+        "jobs": {
+            "buckets": [{"s3": f"s3://team-corpus-{number:03}/shards"} for number in range(buckets)],
+            "secrets": {f"TOKEN_{number}": f"team/token-{number:03}" for number in range(secrets)},
+        },
+    }
+    cluster = parse_cluster(spec, name="c", where="c.yaml", context=ValidationContext(region="us-east-1", base=base))
+    return plan_cluster(cluster, plan_base(base))
+
+
+def test_more_buckets_and_secrets_than_a_roles_policy_holds_are_refused() -> None:
+    with pytest.raises(SpecErrors) as caught:
+        planned(buckets=75, secrets=60)
+    assert str(caught.value) == (
+        "c.yaml: jobs: 75 buckets, including those linked to Lustre, and 60 secrets make a policy of 10,859"
+        " characters; AWS allows 10,240 for a role - declare fewer of them, or a bucket in place of its prefixes"
+    )
+
+
+def test_the_policy_of_what_is_planned_is_one_that_iam_takes() -> None:
+    """The most buckets that pass, with the longest names that a base's bucket and key can have."""
+    arns = job_arns(planned(132, 0), "123456789012", f"arn:aws:s3:::{'b' * 63}", f"arn:aws:kms:us-east-1:{'0' * 53}")
+    assert len("".join(json.dumps(job_policy(arns)).split())) <= 10_240
+
+
+def test_one_bucket_more_than_these_is_refused() -> None:
+    with pytest.raises(SpecErrors, match="133 buckets"):
+        planned(133, 0)

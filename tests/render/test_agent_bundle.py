@@ -1,0 +1,53 @@
+"""The agent's bundle: the same bytes everywhere, small, and runnable by a Python that has nothing else."""
+
+import gzip
+import io
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corral.render import agent_bundle
+from corral.render.agent_bundle import stored_gzip
+
+SMALL = 640 * 1024  # bytes, before any compression; every boot fetches it
+
+
+def test_two_processes_make_the_same_bytes() -> None:
+    program = "import sys; from corral.render import agent_bundle; sys.stdout.buffer.write(agent_bundle())"
+    command = [sys.executable, "-X", "pycache_prefix=/nonexistent", "-c", program]
+    assert subprocess.run(command, capture_output=True, check=True).stdout == agent_bundle()
+
+
+def test_members_carry_no_time_and_no_owner() -> None:
+    with tarfile.open(fileobj=io.BytesIO(agent_bundle())) as archive:
+        kinds = {(m.mtime, m.uid, m.gid, m.uname, m.gname, m.mode, m.isreg()) for m in archive}
+    assert kinds == {(0, 0, 0, "", "", 0o644, True)}
+
+
+def test_members_are_the_sorted_sources_of_two_packages() -> None:
+    with tarfile.open(fileobj=io.BytesIO(agent_bundle())) as archive:
+        names = archive.getnames()
+    assert names == sorted(names)
+    assert {name.split("/")[1] for name in names} == {"__init__.py", "agent", "model"}
+
+
+def test_bundle_is_small() -> None:
+    assert len(agent_bundle()) < SMALL
+
+
+@given(data=st.binary() | st.integers(65_530, 131_080).map(bytes))
+def test_a_stored_gzip_holds_the_data(data: bytes) -> None:
+    assert gzip.decompress(stored_gzip(data)) == data
+
+
+def test_unpacked_it_runs_without_any_site_package(tmp_path: Path) -> None:
+    subprocess.run(["tar", "-xz", "-C", str(tmp_path)], input=agent_bundle(), check=True)
+    command = ["/usr/bin/python3", "-S", "-m", "corral.agent", "--help"]
+    done = subprocess.run(
+        command, cwd="/", env={"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split()[:2] == ["usage:", "corral-agent"]

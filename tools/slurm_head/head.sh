@@ -1,0 +1,42 @@
+#!/bin/sh
+# The head of a cluster, in namespaces of its own. controller.py starts it and explains the arguments. Prints "ready"
+# when slurmctld answers, restarts it for every line that it reads, and exits when its standard input ends; everything in
+# the namespaces then dies with it.
+set -eu
+root=$1 host=$2 address=$3 user=$4
+
+ip link set lo up
+ip address add "$address/32" dev lo
+hostname "$host"
+
+# /mnt is a short path, and the daemons' users can reach it.
+mount --bind "$root" /mnt
+mount -t tmpfs tmpfs /run
+mkdir -p /run/munge
+for path in etc/slurm etc/hosts etc/nsswitch.conf var opt; do
+    mount --bind "/mnt/$path" "/$path"
+done
+
+set --
+if [ -n "$user" ]; then
+    # As root, slurmctld drops its groups, which a single-user namespace does not allow: it runs as that user, in a nested
+    # namespace.
+    mount --bind /mnt/etc/passwd /etc/passwd
+    set -- unshare --user --map-user="$user" --map-group="$user" --
+fi
+
+# In a single-user namespace, the root directory belongs to nobody, which munged considers insecure.
+"$@" munged ${user:+--force} --key-file=/mnt/munge.key --num-threads=2
+while
+    "$@" slurmctld -D >>/mnt/slurmctld.out 2>&1 &
+    slurmctld=$!
+    until "$@" scontrol ping 2>/dev/null | grep -q UP; do
+        kill -0 "$slurmctld" || exit 1
+        sleep 0.05
+    done
+    echo ready
+    read -r _
+do
+    kill "$slurmctld" && wait "$slurmctld"
+done
+kill "$slurmctld" && wait "$slurmctld"
