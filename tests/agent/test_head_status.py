@@ -35,7 +35,7 @@ RUN = "1|root|train|REQUEUED|1795300797|1795300820|1795300845|train-[1-2]|a|b"
 
 
 def line(cells: tuple[str, ...], changes: Mapping[int, str] | None = None) -> str:
-    changed = [(changes or {}).get(work_dir, cell) for work_dir, cell in enumerate(cells)]
+    changed = [(changes or {}).get(index, cell) for index, cell in enumerate(cells)]
     return "".join(cell.ljust(width) for cell, width in zip(changed, WIDTHS, strict=True))
 
 
@@ -171,6 +171,29 @@ def test_a_job_before_its_begin_time_is_a_waiting_run(slurm: Path) -> None:
     ]
 
 
+def test_a_job_that_slurmdbd_does_not_know_yet_is_a_run(slurm: Path) -> None:
+    (slurm / "sacct.out").write_text("")
+    (slurm / "squeue.out").write_text(line(RUNNING) + "\n")
+    assert [(run.job_id, run.state, run.started) for run in job_run_page(0, 1795300900).runs] == [
+        ("1", "running", 1795300820)
+    ]
+
+
+def test_a_restart_that_slurmdbd_does_not_know_yet_is_a_run(slurm: Path) -> None:
+    (slurm / "sacct.out").write_text(RUN + "\n")
+    (slurm / "squeue.out").write_text(line(RUNNING, {6: "1795300890", 11: "1"}) + "\n")
+    assert [(run.state, run.started, run.ended) for run in job_run_page(0, 1795300900).runs] == [
+        ("requeued", 1795300820, 1795300845),
+        ("running", 1795300890, None),
+    ]
+
+
+def test_a_job_that_completes_is_one_run(slurm: Path) -> None:
+    (slurm / "sacct.out").write_text(RUN.replace("REQUEUED", "COMPLETED") + "\n")
+    (slurm / "squeue.out").write_text(line(RUNNING, {3: "COMPLETING"}) + "\n")
+    assert [run.state for run in job_run_page(0, 1795300900).runs] == ["completed"]
+
+
 def test_without_slurmdbd_present_jobs_are_listed_with_a_problem(slurm: Path) -> None:
     (slurm / "squeue.out").write_text(line(RUNNING) + "\n")
     found: JobRunPage = job_run_page(0, 1795300900)
@@ -192,5 +215,5 @@ def test_without_slurmctld_the_runs_of_slurmdbd_are_listed_with_a_problem(slurm:
     found: JobRunPage = job_run_page(0, 1795300900)
     assert ([run.job_id for run in found.runs], found.problem.partition(":")[0]) == (
         ["1"],
-        "waiting jobs may be missing",
+        "waiting and just started jobs may be missing",
     )

@@ -159,10 +159,11 @@ def job_run_page(since: float, now: float, start: int = 0, limit: int = PAGE_SIZ
     if len(found) > more:
         return JobRunPage(runs=tuple(found[start:more]), next=more)
     try:
-        waiting = tuple(_again(found, active_jobs(), now))
+        unrecorded = tuple(_unrecorded(found, active_jobs(), now))
     except SlurmError as error:
-        return JobRunPage(runs=tuple(found[start:more]), next=None, problem=f"waiting jobs may be missing: {error}")
-    return JobRunPage(runs=(*found[start:more], *waiting), next=None)
+        problem = f"waiting and just started jobs may be missing: {error}"
+        return JobRunPage(runs=tuple(found[start:more]), next=None, problem=problem)
+    return JobRunPage(runs=(*found[start:more], *unrecorded), next=None)
 
 
 def parse_sacct_line(line: str) -> JobRun:
@@ -181,15 +182,18 @@ def parse_sacct_line(line: str) -> JobRun:
     )
 
 
-def _again(runs: Sequence[JobRun], present: Sequence[HeadJob], now: float) -> Iterator[JobRun]:
-    """Waiting jobs that slurmdbd does not list: requeued ones, and those before their begin time."""
+def _unrecorded(runs: Sequence[JobRun], present: Sequence[HeadJob], now: float) -> Iterator[JobRun]:
+    """Present runs that slurmdbd does not list: it lists a waiting job late or never, and a start after some seconds."""
     last = {run.job_id: run for run in runs}
     for job in present:
         before = last.get(job.job_id)
-        if job.is_pending and before is None:
+        if before is None:
             yield _as_run(job, now)
-        elif job.is_pending and before is not None and before.ended is not None:
-            yield replace(before, state=job.state, nodes="", submitted=before.ended, started=None, ended=None)
+        elif before.ended is not None and (job.is_pending or job.since >= before.ended):
+            started = None if job.is_pending else job.since
+            yield replace(
+                before, state=job.state, nodes=job.nodes, submitted=before.ended, started=started, ended=None
+            )
 
 
 def _as_run(job: HeadJob, now: float) -> JobRun:

@@ -49,17 +49,17 @@ class Machine:
     def set_name(self, name: str) -> None:
         self.steps.append(f"name {name}")
 
-    def mount_volume(self, volume_id: str, work_dir: Path) -> None:
-        self.steps.append(f"mount {volume_id} {work_dir}")
+    def mount_volume(self, volume_id: str, path: Path) -> None:
+        self.steps.append(f"mount {volume_id} {path}")
 
-    def mount_home(self, file_system: str, work_dir: Path) -> None:
-        self.steps.append(f"mount {file_system} {work_dir}")
+    def mount_home(self, file_system: str, path: Path) -> None:
+        self.steps.append(f"mount {file_system} {path}")
 
-    def mount_lustre(self, dns_name: str, mount_name: str, work_dir: Path) -> None:
-        self.steps.append(f"mount {dns_name}/{mount_name} {work_dir}")
+    def mount_lustre(self, dns_name: str, mount_name: str, path: Path) -> None:
+        self.steps.append(f"mount {dns_name}/{mount_name} {path}")
 
-    def mount_nvme(self, work_dir: Path) -> None:
-        self.steps.append(f"mount own disks {work_dir}")
+    def mount_nvme(self, path: Path) -> None:
+        self.steps.append(f"mount own disks {path}")
 
     def make_home(self, user: str) -> None:
         self.steps.append(f"home of {user}")
