@@ -171,6 +171,15 @@ def test_a_job_before_its_begin_time_is_a_waiting_run(slurm: Path) -> None:
     ]
 
 
+def test_all_runs_are_those_since_the_second_second(slurm: Path) -> None:
+    """Of 1970: sacct takes the first for no start time, and lists the runs since the last midnight."""
+    (slurm / "sacct").write_text(f'#!/bin/sh\necho "$@" > {slurm}/options')
+    (slurm / "squeue.out").write_text("")
+    job_run_page(0, 1795300900)
+    start = datetime.fromtimestamp(1).strftime("%Y-%m-%dT%H:%M:%S")
+    assert f"--starttime={start}" in (slurm / "options").read_text().split()
+
+
 def test_a_job_that_slurmdbd_does_not_know_yet_is_a_run(slurm: Path) -> None:
     (slurm / "sacct.out").write_text("")
     (slurm / "squeue.out").write_text(line(RUNNING) + "\n")

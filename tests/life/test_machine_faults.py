@@ -214,9 +214,7 @@ def lose_launched_machines(cluster: Cluster) -> None:
     cluster.until(lambda: cluster.job(job)["Restarts"] != "0")
     set_resume_timeout(cluster, 240)  # for the machine that boots, which may take longer on a busy computer
     with step("a job whose machine does not boot gets another"):
-        # Rarely Slurm 22.05 drains the next machine as well, 20 s after it is up: REQUEST_LAUNCH_PROLOG did not arrive.
-        (state, restarts), results = ended(cluster, job)
-        assert (state, int(restarts) >= 1, results) == ("COMPLETED", True, 1)
+        assert ended(cluster, job) == (("COMPLETED", "1"), 1)
     clear(cluster)
 
 

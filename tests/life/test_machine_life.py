@@ -207,8 +207,16 @@ def look_at_jobs(cluster: Cluster) -> None:
     shown = cluster.life.corral("timeline", "dev", "--box", "--html", str(page)).out
     with step("the timeline has the head, the nodes and the jobs"):
         assert re.findall(r"^  (head|train-\d|\d+ [\w.]+) ", shown, re.MULTILINE) == ROWS
+    with step("the runs of before midnight are among all runs"):
+        history = cluster.on_head("env", f"TZ={midnight_now()}", "/opt/corral/bin/corral-agent", "history")
+        assert sorted({int(run["job_id"]) for run in json.loads(history)["runs"]}) == [1, 2, 3, 4, RUNNING, WAITING]
     with step("the page of the timeline has the job"):
         assert f"job {RUNNING} (jax) of root" in page.read_text()
+
+
+def midnight_now() -> str:
+    """A time zone, as tzset(3) reads it, in which it was midnight some seconds ago."""
+    return time.strftime("MID%H:%M:%S", time.gmtime())
 
 
 def lose_the_head(cluster: Cluster) -> None:

@@ -18,6 +18,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from corral.agent.aws_errors import aws_errors_as
 from corral.agent.errors import AgentError
 from corral.agent.process_lock import exclusive
 
@@ -180,12 +181,8 @@ def _is_person(user: int) -> bool:
 
 
 def _assume(client: Any, arn: str, session: str) -> JobRoleCredentials:
-    from botocore.exceptions import BotoCoreError, ClientError
-
-    try:
+    with aws_errors_as(CredentialsError, f"assume the job role {arn}"):
         held = client.assume_role(RoleArn=arn, RoleSessionName=session, DurationSeconds=_SESSION_S)["Credentials"]
-    except (BotoCoreError, ClientError) as error:
-        raise CredentialsError(f"cannot assume the job role {arn}: {error}") from error
     return JobRoleCredentials(
         access_key=held["AccessKeyId"],
         secret_key=held["SecretAccessKey"],

@@ -7,10 +7,10 @@ records that Route 53 creates for a public hosted zone" (the SOA's fields).
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+from corral.agent.aws_errors import aws_errors_as
 from corral.agent.errors import AgentError
 from corral.model.node_names import number_of, queue_of
 
@@ -66,7 +66,7 @@ def record_changes(addresses: Mapping[str, str], present: Sequence[Record], zone
 
 
 class Zone:
-    """The cluster's zone, by its id and its name, as a Route 53 client reaches it."""
+    """The cluster's zone, by its id and its name. The client retries throttled calls and pending earlier changes."""
 
     def __init__(self, client: Any, zone_id: str, name: str) -> None:
         self._client = client
@@ -88,13 +88,13 @@ class Zone:
         return wanted
 
     def _present(self) -> tuple[Record, ...]:
-        with _explained(self._id):
+        with aws_errors_as(DnsError, f"update the names in zone {self._id}"):
             pages = self._client.get_paginator("list_resource_record_sets").paginate(HostedZoneId=self._id)
             return tuple(_read(held) for page in pages for held in page["ResourceRecordSets"])
 
     def _apply(self, wanted: Sequence[RecordChange]) -> None:
         for batch in change_batches(wanted):
-            with _explained(self._id):
+            with aws_errors_as(DnsError, f"update the names in zone {self._id}"):
                 body = {"Changes": [_written(change) for change in batch]}
                 self._client.change_resource_record_sets(HostedZoneId=self._id, ChangeBatch=body)
 
@@ -147,14 +147,3 @@ def _written(change: RecordChange) -> Mapping[str, Any]:
     values = [{"Value": value} for value in record.values]
     body = {"Name": record.name, "Type": record.type, "TTL": record.ttl_s, "ResourceRecords": values}
     return {"Action": change.action, "ResourceRecordSet": body}
-
-
-@contextmanager
-def _explained(zone_id: str) -> Iterator[None]:
-    """Raise errors as DnsError. boto3 has already retried a throttled call and a pending earlier change."""
-    from botocore.exceptions import BotoCoreError, ClientError
-
-    try:
-        yield
-    except (BotoCoreError, ClientError) as error:
-        raise DnsError(f"cannot update the names in zone {zone_id}: {error}") from error

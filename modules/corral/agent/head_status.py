@@ -30,6 +30,7 @@ from corral.model.head_report import (
 from corral.model.node_names import fold, queue_of
 
 PAGE_SIZE = 400  # jobs, runs or events per report: Session Manager returns 24,000 characters of a command's output
+_EARLIEST = 1.0  # sacct takes the second before, 0, for no start time, and starts at the last midnight
 _SECONDS = {"SLURM_TIME_FORMAT": "%s"}
 _WIDTHS = (
     ("JobArrayID", 48), ("UserName", 64), ("Partition", 200), ("State", 24), ("NumNodes", 10), ("NodeList", 400),
@@ -144,7 +145,7 @@ def job_run_page(since: float, now: float, start: int = 0, limit: int = PAGE_SIZ
 
     If slurmdbd does not answer, from slurmctld, which forgets ended jobs. Raises SlurmError if neither answers.
     """
-    begins = datetime.fromtimestamp(max(0.0, since)).strftime("%Y-%m-%dT%H:%M:%S")
+    begins = datetime.fromtimestamp(max(_EARLIEST, since)).strftime("%Y-%m-%dT%H:%M:%S")
     options = ("--duplicates", "--allocations", "--parsable2", "--noheader", "--allusers", f"--starttime={begins}")
     try:
         text = query("sacct", *options, f"--format={_RUNS}", environment=_SECONDS)
@@ -183,7 +184,7 @@ def parse_sacct_line(line: str) -> JobRun:
 
 
 def _unrecorded(runs: Sequence[JobRun], present: Sequence[HeadJob], now: float) -> Iterator[JobRun]:
-    """Present runs that slurmdbd does not list: it lists a waiting job late or never, and a start after some seconds."""
+    """Present runs that slurmdbd does not list: some waiting ones, and those that started some seconds ago."""
     last = {run.job_id: run for run in runs}
     for job in present:
         before = last.get(job.job_id)
@@ -191,9 +192,7 @@ def _unrecorded(runs: Sequence[JobRun], present: Sequence[HeadJob], now: float) 
             yield _as_run(job, now)
         elif before.ended is not None and (job.is_pending or job.since >= before.ended):
             started = None if job.is_pending else job.since
-            yield replace(
-                before, state=job.state, nodes=job.nodes, submitted=before.ended, started=started, ended=None
-            )
+            yield replace(before, state=job.state, nodes=job.nodes, submitted=before.ended, started=started, ended=None)
 
 
 def _as_run(job: HeadJob, now: float) -> JobRun:

@@ -13,6 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from corral.agent.aws_errors import aws_errors_as
 from corral.agent.boot.file_install import Placement, install
 from corral.agent.errors import AgentError
 from corral.agent.events import EVENTS, rotated
@@ -93,18 +94,14 @@ class LogShipper:
             return ShippedOffset()
 
     def _put(self, batch: Sequence[LogLine]) -> None:
-        from botocore.exceptions import BotoCoreError, ClientError
-
         events = [{"timestamp": line.at_ms, "message": line.text} for line in batch]
         stream = {"logGroupName": self.group, "logStreamName": STREAM}
-        try:
+        with aws_errors_as(ShippingError, f"ship events to the log group {self.group}"):
             try:
                 self.client.put_log_events(**stream, logEvents=events)
             except self.client.exceptions.ResourceNotFoundException:
                 self.client.create_log_stream(**stream)
                 self.client.put_log_events(**stream, logEvents=events)
-        except (BotoCoreError, ClientError) as error:
-            raise ShippingError(f"cannot ship events to the log group {self.group}: {error}") from error
 
 
 def line_batches(lines: Sequence[LogLine]) -> Iterator[tuple[LogLine, ...]]:

@@ -39,6 +39,19 @@ def test_reserved_addresses_are_assigned_only_on_request(aws: Clients, launch_ne
     assert (by_itself["PrivateIpAddress"], named["PrivateIpAddress"]) == ("10.64.1.16", "10.64.1.11")
 
 
+def test_a_released_address_is_assigned_again_after_all_others(aws: Clients, launch_network: LaunchNetwork) -> None:
+    ec2 = aws("ec2")
+    vpc = ec2.describe_subnets(SubnetIds=[launch_network.subnet])["Subnets"][0]["VpcId"]
+    subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.64.77.0/28")["Subnet"]["SubnetId"]
+
+    def create() -> str:
+        made = ec2.create_network_interface(SubnetId=subnet)["NetworkInterface"]
+        ec2.delete_network_interface(NetworkInterfaceId=made["NetworkInterfaceId"])
+        return str(made["PrivateIpAddress"])
+
+    assert [create() for _ in range(12)] == [f"10.64.77.{last}" for last in (*range(4, 15), 4)]
+
+
 def test_a_reservation_is_listed_with_its_tags_until_it_is_deleted(aws: Clients, launch_network: LaunchNetwork) -> None:
     ec2, tags = aws("ec2"), [{"Key": "corral:base", "Value": "dev"}]
     made = ec2.create_subnet_cidr_reservation(

@@ -6,11 +6,11 @@ The object outlives the cluster: a later cluster of the same name starts with it
 import logging
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from corral.agent.aws_errors import aws_errors_as
 from corral.agent.errors import AgentError
 from corral.agent.process_lock import exclusive
 from corral.model.accounting_paths import DATABASE, DATABASE_SOCKET, accounting_backup_key
@@ -51,7 +51,7 @@ class BucketBackupStore:
 
     def fetch(self, file: Path) -> float | None:
         """As BackupStore.fetch. Lists first: without permission to list, S3 answers 403 for a missing object."""
-        with self._explained("read"):
+        with aws_errors_as(BackupError, f"read {self._url}"):
             found = self._client.list_objects_v2(Bucket=self._bucket, Prefix=self._key).get("Contents", ())
             made = [one["LastModified"].timestamp() for one in found if one["Key"] == self._key]
             if not made:
@@ -62,23 +62,13 @@ class BucketBackupStore:
 
     def store(self, file: Path) -> str:
         """As BackupStore.store. S3 writes an object atomically; 5 GiB and more would need several parts."""
-        with self._explained("write"), file.open("rb") as body:
+        with aws_errors_as(BackupError, f"write {self._url}"), file.open("rb") as body:
             self._client.put_object(Bucket=self._bucket, Key=self._key, Body=body)
         return self._url
 
     @property
     def _url(self) -> str:
         return f"s3://{self._bucket}/{self._key}"
-
-    @contextmanager
-    def _explained(self, verb: str) -> Iterator[None]:
-        from boto3.exceptions import Boto3Error
-        from botocore.exceptions import BotoCoreError, ClientError
-
-        try:
-            yield
-        except (Boto3Error, BotoCoreError, ClientError) as error:
-            raise BackupError(f"cannot {verb} {self._url}: {error}") from error
 
 
 def back_up(

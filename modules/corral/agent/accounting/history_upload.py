@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from corral.agent import head_status
+from corral.agent.aws_errors import aws_errors_as
 from corral.agent.errors import AgentError
 from corral.agent.events import EVENTS, read_lines
 from corral.agent.slurm import SlurmError
@@ -39,14 +40,10 @@ class BucketHistoryStore:
 
     def store(self, history: StoredHistory) -> str:
         """Write the history over its earlier version. Return its URL. Raises HistoryError."""
-        from botocore.exceptions import BotoCoreError, ClientError
-
         key = history_key(history.cluster, history.began)
         where = f"s3://{self._bucket}/{key}"
-        try:
+        with aws_errors_as(HistoryError, f"write {where}"):
             self._client.put_object(Bucket=self._bucket, Key=key, Body=pack(history))
-        except (BotoCoreError, ClientError) as error:
-            raise HistoryError(f"cannot write {where}: {error}") from error
         return where
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from corral.agent.autoscaler.launch_errors import LaunchErrorKind, launch_error_kind
 from corral.agent.autoscaler.models import BlockPeriod, Instance
+from corral.agent.aws_errors import unanswered
 from corral.agent.boot.node_identity import IdentityError, identity_at
 from corral.agent.errors import AgentError
 from corral.model.deployed import DeployedTemplate
@@ -156,15 +157,14 @@ def _spent(bucket: TokenBucket, amount: int) -> TokenBucket:
 @contextmanager
 def _explained() -> Iterator[None]:
     """Raise botocore's errors as Ec2Error with their kind."""
-    from botocore.exceptions import BotoCoreError, ClientError
-    from botocore.parsers import ResponseParserError
+    from botocore.exceptions import ClientError
 
     try:
         yield
     except ClientError as error:
         code, message = error.response["Error"]["Code"], error.response["Error"]["Message"]
         raise Ec2Error(f"{code}: {message}", launch_error_kind(code)) from error
-    except (BotoCoreError, ResponseParserError) as error:  # no route to EC2, no credentials yet, half an answer
+    except unanswered() as error:
         raise Ec2Error(f"cannot reach EC2: {error}", LaunchErrorKind.OUTAGE) from error
 
 

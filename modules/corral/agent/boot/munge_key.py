@@ -5,10 +5,10 @@ Only the machines' roles can read it. It is never in user data, Pulumi state or 
 
 import secrets
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
+from corral.agent.aws_errors import aws_errors_as
 from corral.agent.errors import AgentError
 
 KEY_BYTES = 128  # 1024 bits, what `mungekey` makes
@@ -25,7 +25,7 @@ def make_munge_key(client: Any, secret: str) -> bytes:
     held = _read(client, secret)
     if held is not None:
         return held
-    with _explained(secret, "write"):
+    with aws_errors_as(SecretError, f"write {secret}"):
         client.put_secret_value(SecretId=secret, SecretBinary=secrets.token_bytes(KEY_BYTES))
     # Read it back: another head may have written first.
     return await_munge_key(client, secret)
@@ -41,21 +41,13 @@ def await_munge_key(client: Any, secret: str, sleep: Callable[[float], None] = t
 
 
 def _read(client: Any, secret: str) -> bytes | None:
-    with _explained(secret, "read"):
+    with aws_errors_as(SecretError, f"read {secret}"):
         try:
             answer = client.get_secret_value(SecretId=secret)
         except client.exceptions.ResourceNotFoundException:  # also raised for a secret without a value
             return None
-    if "SecretBinary" not in answer:
+    if "SecretString" in answer:
         raise SecretError(f"{secret} contains text, not a munge key - find out who wrote it")
+    if "SecretBinary" not in answer:  # botocore reads half a JSON document as an empty one
+        raise SecretError(f"cannot read {secret}: the response is incomplete")
     return bytes(answer["SecretBinary"])
-
-
-@contextmanager
-def _explained(secret: str, verb: str) -> Iterator[None]:
-    from botocore.exceptions import BotoCoreError, ClientError
-
-    try:
-        yield
-    except (BotoCoreError, ClientError) as error:
-        raise SecretError(f"cannot {verb} {secret}: {error}") from error

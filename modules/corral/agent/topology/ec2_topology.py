@@ -10,6 +10,7 @@ from typing import Any
 
 from corral.agent.autoscaler.ec2_client import Ec2Error
 from corral.agent.autoscaler.launch_errors import LaunchErrorKind
+from corral.agent.aws_errors import unanswered
 
 AT_ONCE = 100  # ids per call; EC2 refuses MaxResults with them
 EACH_S = 1.1  # one call a second, without a burst. Source: EC2 developer guide, "Request throttling"
@@ -39,8 +40,7 @@ class Ec2Topology:
         return found
 
     def _described(self, instance_ids: list[str]) -> Iterator[Mapping[str, Any]]:
-        from botocore.exceptions import BotoCoreError, ClientError
-        from botocore.parsers import ResponseParserError
+        from botocore.exceptions import ClientError
 
         try:
             pages = self._client.get_paginator("describe_instance_topology").paginate(InstanceIds=instance_ids)
@@ -49,5 +49,5 @@ class Ec2Topology:
             code, message = error.response["Error"]["Code"], error.response["Error"]["Message"]
             if code not in _UNKNOWN_TOPOLOGY:
                 raise Ec2Error(f"{code}: {message}", LaunchErrorKind.OUTAGE) from error
-        except (BotoCoreError, ResponseParserError) as error:
+        except unanswered() as error:
             raise Ec2Error(f"cannot reach EC2: {error}", LaunchErrorKind.OUTAGE) from error
