@@ -12,11 +12,11 @@ from pathlib import Path
 from aws_usage import AwsUsage, write_usage
 
 from corral.agent import slurm
-from corral.agent.autoscaler.boto_parsing import parse_used_fields
 from corral.agent.autoscaler.decide import LOST_AFTER_S
-from corral.agent.autoscaler.ec2_client import Ec2
 from corral.agent.autoscaler.reconciler import Autoscaler
-from corral.agent.autoscaler.state import AutoscalerState, save_state
+from corral.agent.cluster.boto_parsing import parse_used_fields
+from corral.agent.cluster.ec2_client import Ec2
+from corral.agent.cluster.state import AutoscalerState, save_state
 from corral.agent.events import EventLog
 from corral.agent.runtime_context import client_without_retries, records_in
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from table import Row, print_table
 
 from corral.agent.autoscaler import resume_program as agent_program
-from corral.agent.boot.file_placements import PROGRAMS
+from corral.agent.config.file_placements import PROGRAMS
 
 NODES, ROUNDS = 27_500, 10
 _INSTALLED = "/opt/corral/agent/corral/agent/autoscaler/resume_program.py"

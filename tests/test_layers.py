@@ -75,6 +75,7 @@ def parsed(path: Path) -> Module:
 
 
 MODULES = [parsed(path) for path in source_files()]
+KNOWN = {module.name for module in MODULES}
 
 
 def imported(module: Module) -> Iterator[str]:
@@ -119,12 +120,28 @@ def test_no_package_imports_one_below_it() -> None:
 
 
 def test_no_modules_import_each_other_in_a_cycle() -> None:
-    known = {module.name for module in MODULES}
     graph = {
-        module.name: {name if name in known else name.rpartition(".")[0] for name in imported(module)} & known
+        module.name: {name if name in KNOWN else name.rpartition(".")[0] for name in imported(module)} & KNOWN
         for module in MODULES
     }
-    assert {*TopologicalSorter(graph).static_order()} == known
+    assert {*TopologicalSorter(graph).static_order()} == KNOWN
+
+
+def test_no_packages_side_by_side_import_each_other() -> None:
+    """A package and those inside it may: the outer one composes them, and holds what they share."""
+    pairs = {
+        (folder_of(module.name), folder_of(name if name in KNOWN else name.rpartition(".")[0]))
+        for module in MODULES
+        for name in imported(module)
+        if name.startswith("corral.")
+    }
+    mutual = {(one, other) for one, other in pairs if (other, one) in pairs and one < other}
+    assert {pair for pair in mutual if not pair[1].startswith(pair[0] + ".")} == set()
+
+
+def folder_of(name: str) -> str:
+    """The package of a module; a package is its own."""
+    return name if (PACKAGE.parent / name.replace(".", "/")).is_dir() else name.rpartition(".")[0]
 
 
 def test_no_import_is_relative() -> None:

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from corral.agent.autoscaler.interfaces import Cloud
-from corral.agent.autoscaler.models import PowerRequest, SlurmNode, WaitingJob
 from corral.agent.autoscaler.reconciler import Autoscaler
-from corral.agent.autoscaler.state import AutoscalerState
+from corral.agent.cluster.models import PowerRequest, SlurmNode, WaitingJob
+from corral.agent.cluster.state import AutoscalerState
 from corral.agent.events import EventLog
 from corral.model.cluster import ClusterPlan
 from corral.model.deployed import Deployed

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from corral.agent.boot.file_install import install
+from corral.agent.file_install import install
 from corral.agent.ssh import ssh_client
 from render.plans import cpu, dev, train
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from corral.agent.autoscaler.launch_errors import LaunchErrorKind
-from corral.agent.autoscaler.models import SlurmNode
-from corral.agent.autoscaler.state import AutoscalerState, Backoff
+from corral.agent.autoscaler.requeue_release import ClosedQueue
+from corral.agent.cluster.launch_errors import LaunchErrorKind
+from corral.agent.cluster.models import SlurmNode
+from corral.agent.cluster.state import AutoscalerState, Backoff
 from corral.agent.head_status import job_run_page, node_groups, offers_backing_off, parse_sacct_line, parse_squeue_line
-from corral.agent.interruptions.requeue_release import ClosedQueue
 from corral.model.head_report import JobRun, JobRunPage, NodeGroup, OfferBackoff
 
 WIDTHS = (48, 64, 200, 24, 10, 400, 20, 20, 60, 1000, 80, 12)

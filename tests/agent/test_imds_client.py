@@ -6,8 +6,8 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from corral.agent.boot.node_identity import NodeIdentity, read_identity
 from corral.agent.imds_client import MetadataError, instance_tag, read
+from corral.agent.node_identity import NodeIdentity, read_identity
 
 KNOWN = {
     "/latest/meta-data/tags/instance/corral:queue": "train",

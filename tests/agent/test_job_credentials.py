@@ -13,8 +13,7 @@ from threading import Event, Lock, Thread
 import pytest
 
 from box.vpc_fixtures import Clients
-from corral.agent.boot.file_install import install
-from corral.agent.boot.file_placements import placements_for
+from corral.agent.config.file_placements import placements_for
 from corral.agent.credentials import (
     CredentialsError,
     CredentialsRequest,
@@ -26,6 +25,7 @@ from corral.agent.credentials import (
     role,
     session_name,
 )
+from corral.agent.file_install import install
 from corral.box.vpc.capabilities import probe_host
 from corral.model.enums import Role as AgentRole
 

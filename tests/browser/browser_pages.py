@@ -10,8 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from corral.preflight.preflight_findings import PreflightFinding, PreflightVerdict
-from corral.report.account.check_page import check_page
-from corral.report.timeline import timeline_page
+from corral.report.pages import timeline_page
+from corral.report.pages.check_page import check_page
 from environments import PROJECT
 from small_history import history_timeline, history_usage
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from corral.catalog.accelerators.accelerators import accelerators, find_accelerator, find_not_on_aws, published_runs
-from corral.catalog.accelerators.instance_types_by_accelerator import accelerator_of, types_with
 from corral.catalog.accelerators.measured_collectives import find_curve, measured_curves
 from corral.catalog.aws.instance_types import find_instance_type, instance_types
+from corral.catalog.aws.instance_types_by_accelerator import accelerator_of, types_with
 from corral.catalog.loader.suggestions import UnknownName
 
 ON_AWS = [(family, model) for model in accelerators().values() for family in model.on_aws]

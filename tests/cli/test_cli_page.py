@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import typer
 from calls import REPOSITORY, corral
+from corral.box.faults.describe import fault_documents
 
 from corral.box.api.service_quotas import row
-from corral.box.faults.describe import fault_documents
 from corral.box.faults.records import NoCapacity
 from corral.catalog.aws.quota_defaults import find_quota
 from corral.cli.app import build

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from corral.agent.boot.file_placements import placements_for
+from corral.agent.config.file_placements import placements_for
 from corral.model.enums import Role
 from corral.render import cluster_files
 from corral.render.authorized_keys import head_ssh_config, ssh_files

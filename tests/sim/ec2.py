@@ -6,9 +6,9 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from corral.agent.autoscaler.ec2_client import Ec2Error
-from corral.agent.autoscaler.launch_errors import LaunchErrorKind
-from corral.agent.autoscaler.models import Instance
+from corral.agent.cluster.ec2_client import Ec2Error
+from corral.agent.cluster.launch_errors import LaunchErrorKind
+from corral.agent.cluster.models import Instance
 from corral.model.deployed import DeployedTemplate
 from sim.clock import Clock
 from sim.faults import Faults

@@ -20,7 +20,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
-MODULES = ("corral.agent.autoscaler.decide", "corral.agent.autoscaler.launch_planner", "corral.agent.autoscaler.state")
+MODULES = ("corral.agent.autoscaler.decide", "corral.agent.autoscaler.launch_planner", "corral.agent.cluster.state")
 SIMULATIONS = 300
 TIMEOUT_S = 1800  # many times what the simulations take without an endless loop
 # Functions on files, texts and limits, which no simulation can check.

@@ -9,11 +9,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from corral.agent.autoscaler.launch_planner import available_at, why_unavailable
-from corral.agent.autoscaler.models import PowerRequest, WaitingJob
 from corral.agent.autoscaler.reconciler import Autoscaler
-from corral.agent.autoscaler.state import AutoscalerState
+from corral.agent.autoscaler.requeue_release import ClosedQueue, RequeuedJob, to_start
+from corral.agent.cluster.models import PowerRequest, WaitingJob
+from corral.agent.cluster.state import AutoscalerState
 from corral.agent.events import Event, EventLog
-from corral.agent.interruptions.requeue_release import ClosedQueue, RequeuedJob, to_start
 from corral.model.cluster import ClusterPlan, OfferPlan, QueuePlan
 from corral.model.deployed import Deployed, DeployedTemplate
 from corral.model.enums import Market

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from corral.agent.autoscaler.models import SlurmNode
+from corral.agent.cluster.models import SlurmNode
 from corral.agent.errors import AgentError
 from corral.model.cluster import QueuePlan
 from corral.model.node_names import number_of, queue_of

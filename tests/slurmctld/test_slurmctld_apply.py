@@ -18,9 +18,9 @@ import pytest
 from tools.slurm_head.controller import Controller, without_accounting
 
 import slurms
-from corral.agent.boot.file_placements import placements_for
 from corral.agent.commands.apply import read_in_use
 from corral.agent.config.apply import ApplyContext, ApplyOutcome, apply_config
+from corral.agent.config.file_placements import placements_for
 from corral.agent.config.slurm_validation import why_refused
 from corral.agent.config_store import DirectoryStore
 from corral.agent.events import EventLog

@@ -15,11 +15,11 @@ from tools.slurm_head.controller import Controller, without_accounting
 import slurms
 from corral.agent.commands.apply import read_in_use
 from corral.agent.config.apply import ApplyContext, apply_config
+from corral.agent.config.topology_sync import MIN_INTERVAL_S, TopologySync
 from corral.agent.config_store import DirectoryStore
 from corral.agent.events import EventLog
 from corral.agent.host.base import Daemon, HostError
 from corral.agent.topology.rank_order import Switches
-from corral.agent.topology.topology_sync import MIN_INTERVAL_S, TopologySync
 from corral.model.cluster import ClusterPlan
 from corral.model.manifest import Manifest
 from corral.model.serialization import to_json

@@ -387,7 +387,7 @@ while True:
 AGENT = """
 import json, subprocess, sys, time
 from datetime import UTC, datetime, timedelta
-from corral.agent.boot.node_identity import NodeIdentity
+from corral.agent.node_identity import NodeIdentity
 from corral.agent.node_jobs import jobs_on
 from corral.agent.interruptions.spot import SpotProgress
 from corral.agent.shutdown.head_liveness import answers

@@ -9,7 +9,7 @@ import pytest
 from corral.catalog.aws.instance_types import Accelerator, NetworkCard, Vendor, instance_types
 from corral.catalog.aws.prices import CapacityBlockPrice, InstancePrice, Trust, instance_price
 from corral.catalog.loader.data_files import read_toml
-from corral.catalog.loader.project_catalog import shipped_catalog
+from corral.catalog.project_catalog import shipped_catalog
 from corral.spec.spec_errors import SpecErrors
 from corral.spec.yaml.catalog_file import parse_catalog, project_catalog
 

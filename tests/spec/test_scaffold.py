@@ -10,7 +10,7 @@ import pytest
 
 from corral.catalog.aws.instance_types import instance_types
 from corral.catalog.aws.regions import regions
-from corral.catalog.loader.project_catalog import shipped_catalog
+from corral.catalog.project_catalog import shipped_catalog
 from corral.forecast.cost.catalog_prices import catalog_prices
 from corral.forecast.cost.environment_cost import forecast_cost
 from corral.forecast.warnings import PlanWarning, plan_warnings

@@ -22,8 +22,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from corral.agent.boot.file_install import install
-from corral.agent.boot.file_placements import placements_for
+from corral.agent.config.file_placements import placements_for
+from corral.agent.file_install import install
 from corral.model.cluster import ClusterPlan
 from corral.model.enums import Role
 from corral.model.serialization import from_json

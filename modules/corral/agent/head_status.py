@@ -10,11 +10,11 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from corral.agent.autoscaler.models import SlurmNode
-from corral.agent.autoscaler.partition_state import not_open
-from corral.agent.autoscaler.state import AutoscalerState
+from corral.agent.autoscaler.requeue_release import LONGEST_DELAY, ClosedQueue, closed_queues, opens_at
+from corral.agent.cluster.models import SlurmNode
+from corral.agent.cluster.partition_state import not_open
+from corral.agent.cluster.state import AutoscalerState
 from corral.agent.events import EVENTS, read_lines
-from corral.agent.interruptions.requeue_release import LONGEST_DELAY, ClosedQueue, closed_queues, opens_at
 from corral.agent.slurm import SlurmError, query
 from corral.model.cluster import QueuePlan
 from corral.model.head_report import (

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from corral.agent.aws_errors import aws_errors_as
-from corral.agent.boot.file_install import Placement, install
 from corral.agent.errors import AgentError
 from corral.agent.events import EVENTS, rotated
+from corral.agent.file_install import Placement, install
 from corral.model.serialization import from_json, to_line
 
 STREAM = "events"

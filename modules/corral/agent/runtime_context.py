@@ -59,7 +59,7 @@ def client_without_retries(service: str, region: str) -> object:
     """
     from botocore.config import Config
 
-    from corral.agent.autoscaler.boto_parsing import fast_session
+    from corral.agent.cluster.boto_parsing import fast_session
 
     config = Config(retries={"total_max_attempts": 1}, connect_timeout=5, read_timeout=60)
     return fast_session().client(service, region_name=region, config=config)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 
-from corral.agent.autoscaler.models import SlurmNode
+from corral.agent.cluster.models import SlurmNode
 from corral.agent.errors import AgentError
 from corral.model.node_names import fold
 

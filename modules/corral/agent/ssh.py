@@ -6,7 +6,7 @@ Pure: the plan in, placements out. `render.authorized_keys` has the keys that op
 
 from collections.abc import Iterable
 
-from corral.agent.boot.file_install import Placement
+from corral.agent.file_install import Placement
 from corral.model.cluster import ClusterPlan
 
 # A node's next machine has the same name and another host key. In a VPC no machine can pose as another: EC2 drops

@@ -19,7 +19,6 @@ from typing import Any, Literal
 
 from corral.box import provider
 from corral.box.account import ACCESS_KEY, REGION
-from corral.box.daemon import lock
 from corral.box.daemon.daemon_process import (
     DISK_FULL,
     READY_TIMEOUT_S,
@@ -33,9 +32,10 @@ from corral.box.daemon.daemon_process import (
     terminate,
     unusable_directory,
 )
-from corral.box.daemon.directory import StateDirectory
 from corral.box.daemon.disk_space import disk_space_problem, require_disk_space_for_machines
 from corral.box.machines.rootfs import HOST_SYSTEM, image_profile, system_from_environment, system_of
+from corral.box.state import lock
+from corral.box.state.directory import StateDirectory
 from corral.catalog.aws.images import BOX_PROFILE, IMAGE_VARIABLE
 
 __all__ = ["BoxError", "BoxStatus", "environment", "reset", "start", "status", "stop"]

@@ -11,7 +11,6 @@ from functools import cache
 from typing import Any
 
 from corral.box.account import REGION
-from corral.box.daemon import saved_state
 from corral.box.resource_types import (
     BOOKKEEPING,
     BOOKKEEPING_SERVICES,
@@ -22,6 +21,7 @@ from corral.box.resource_types import (
     is_default,
     is_deleted,
 )
+from corral.box.state import saved_state
 
 GLOBAL = ("aws", REGION)  # regions whose ids are shown without the region before them
 COLLECTION = (Mapping, list, Set, tuple)

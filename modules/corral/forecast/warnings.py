@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from corral.catalog.aws.images import image_profiles
 from corral.catalog.aws.instance_types import instance_types
 from corral.catalog.aws.zone_offerings import offered_zones
-from corral.catalog.loader.project_catalog import Catalog
+from corral.catalog.project_catalog import Catalog
 from corral.forecast.cost.budget_limits import CostLimit
 from corral.forecast.cost.cost_range import Usd
 from corral.forecast.cost.pool_capacity import NO_COUNTS, Counts, starts

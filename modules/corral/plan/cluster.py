@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from corral.catalog.aws.images import find_image_profile
 from corral.catalog.aws.instance_types import Accelerator, InstanceType, Vendor
-from corral.catalog.loader.project_catalog import Catalog, shipped_catalog
+from corral.catalog.project_catalog import Catalog, shipped_catalog
 from corral.model.base import BasePlan
 from corral.model.cluster import (
     ArchivePlan,

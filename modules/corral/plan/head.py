@@ -2,7 +2,7 @@
 
 from ipaddress import IPv4Address
 
-from corral.catalog.loader.project_catalog import Catalog
+from corral.catalog.project_catalog import Catalog
 from corral.model.base import ZonePlan
 from corral.model.cluster import HeadPlan
 from corral.spec.models.cluster import HeadSpec

@@ -11,7 +11,7 @@ from corral.catalog.accelerators.transformer_models import models
 from corral.catalog.aws.images import image_profiles
 from corral.catalog.aws.lustre import lustre_choices
 from corral.catalog.aws.regions import regions
-from corral.catalog.loader.project_catalog import Catalog, shipped_catalog
+from corral.catalog.project_catalog import Catalog, shipped_catalog
 from corral.spec.models.base import BaseSpecInput
 from corral.spec.models.buy import BuySpec
 from corral.spec.models.cluster import ClusterSpecInput

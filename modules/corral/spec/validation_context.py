@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from corral.catalog.loader.project_catalog import Catalog, shipped_catalog
+from corral.catalog.project_catalog import Catalog, shipped_catalog
 from corral.spec.models.base import BaseSpec
 
 

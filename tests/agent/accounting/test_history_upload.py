@@ -12,8 +12,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from corral.agent.accounting.history_upload import BucketHistoryStore, HistoryError, began, upload_history
-from corral.agent.autoscaler.ec2_client import Ec2Error
-from corral.agent.autoscaler.launch_errors import LaunchErrorKind
+from corral.agent.cluster.ec2_client import Ec2Error
+from corral.agent.cluster.launch_errors import LaunchErrorKind
 from corral.agent.events import Event, EventLog
 from corral.model.history import StoredHistory, unpack
 

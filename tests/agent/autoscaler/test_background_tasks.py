@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from corral.agent.autoscaler.background_tasks import BackgroundTask, SwitchComments, ZoneCleanup, run_task, start_tasks
-from corral.agent.autoscaler.daemon import Services, tasks_of
 from corral.agent.autoscaler.reconciler import ClusterSnapshot
+from corral.agent.autoscaler_daemon import Services, tasks_of
 from corral.agent.errors import AgentError
 from render.plans import dev
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from corral.agent.autoscaler.control_loop import ControlLoop
-from corral.agent.autoscaler.models import SlurmNode
-from corral.agent.autoscaler.state import AutoscalerState
+from corral.agent.cluster.models import SlurmNode
+from corral.agent.cluster.state import AutoscalerState
 from corral.agent.errors import AgentError
 from corral.agent.events import EventLog
 

@@ -21,8 +21,8 @@ from corral.agent.autoscaler.decide import (
     decide,
     needs_stopped_queues,
 )
-from corral.agent.autoscaler.models import Instance, SlurmNode
-from corral.agent.autoscaler.state import AutoscalerState, BootFailures
+from corral.agent.cluster.models import Instance, SlurmNode
+from corral.agent.cluster.state import AutoscalerState, BootFailures
 from corral.agent.slurm import read_node
 
 NOW = 1_790_000_000.0

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from corral.agent.autoscaler.force_state_save import ForcedSave
-from corral.agent.autoscaler.models import SlurmNode
+from corral.agent.cluster.models import SlurmNode
 from corral.agent.slurm import SlurmError
 
 UP, BOOTING = frozenset({"IDLE", "CLOUD"}), frozenset({"IDLE", "CLOUD", "POWERING_UP"})

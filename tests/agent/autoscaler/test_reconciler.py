@@ -12,12 +12,12 @@ import pytest
 from agent.autoscalers import AutoscalerFixture, autoscaler_fixture
 from agent.offered import offering, tags, with_efa, without_efa
 from box.vpc_fixtures import Clients, LaunchNetwork
-from corral.agent.autoscaler.ec2_client import Ec2
-from corral.agent.autoscaler.launch_errors import LaunchErrorKind
 from corral.agent.autoscaler.launch_planner import AT_ONCE, market_of
-from corral.agent.autoscaler.models import PowerRequest, SlurmNode
 from corral.agent.autoscaler.reconciler import ClusterSnapshot
-from corral.agent.autoscaler.state import AutoscalerState, Backoff
+from corral.agent.cluster.ec2_client import Ec2
+from corral.agent.cluster.launch_errors import LaunchErrorKind
+from corral.agent.cluster.models import PowerRequest, SlurmNode
+from corral.agent.cluster.state import AutoscalerState, Backoff
 from corral.agent.errors import AgentError
 from corral.model.cluster import QueuePlan
 from render.plans import dev

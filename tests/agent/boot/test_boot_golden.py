@@ -15,12 +15,12 @@ import pytest
 from agent.transcripts import Disks, Transcript
 from corral.agent.accounting.database import Accounting
 from corral.agent.boot.head import boot_head
-from corral.agent.boot.instance_store import mount_instance_store
-from corral.agent.boot.node_identity import NodeIdentity
 from corral.agent.boot.sequence import boot_node, fetch
 from corral.agent.config_store import DirectoryStore
 from corral.agent.host.ec2 import Ec2Host
+from corral.agent.host.instance_store import mount_instance_store
 from corral.agent.host.lustre_client import MachineSize
+from corral.agent.node_identity import NodeIdentity
 from corral.model.cluster import ClusterPlan
 from corral.model.enums import Role
 from corral.plan.cluster import plan_image

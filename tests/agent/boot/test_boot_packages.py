@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from corral.agent.boot.packages import archives, head_packages, missing_packages, node_packages
+from corral.agent.host.packages import archives, head_packages, missing_packages, node_packages
 from corral.model.cluster import ArchivePlan, ClusterPlan, ImagePlan
 from render.plans import cpu, dev, image, train
 

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from corral.agent.boot.head import boot_head
-from corral.agent.boot.node_identity import NodeIdentity
-from corral.agent.boot.packages import Package
 from corral.agent.boot.sequence import boot_node, fetch
 from corral.agent.config_store import DirectoryStore
 from corral.agent.health.check import HealthError
 from corral.agent.health.probes import BoxProbe, Probe
 from corral.agent.host.base import Daemon, Host
+from corral.agent.host.packages import Package
+from corral.agent.node_identity import NodeIdentity
 from corral.model.cluster import ClusterPlan
 from corral.model.deployed import Deployed
 from corral.model.enums import Role

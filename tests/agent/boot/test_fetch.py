@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from corral.agent.boot.file_placements import is_needed
 from corral.agent.boot.sequence import BootError, fetch
+from corral.agent.config.file_placements import is_needed
 from corral.agent.config_store import DirectoryStore
 from corral.model.enums import Role
 from corral.render import cluster_files, deployed_json

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agent.health_fixtures import H100, Recorded
-from corral.agent.boot.file_placements import placements_for
+from corral.agent.config.file_placements import placements_for
 from corral.agent.health import check
 from corral.agent.health.check import HealthError, check_boot, check_idle, check_without_job, drain_sick_node, prolog
 from corral.agent.health.findings import FindingKind, sick

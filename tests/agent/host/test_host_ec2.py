@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from corral.agent.boot.packages import Package
 from corral.agent.host.base import HostError, autoscaler, run, slurmctld
 from corral.agent.host.ec2 import Ec2Host
 from corral.agent.host.lustre_client import MachineSize
+from corral.agent.host.packages import Package
 from corral.model.cluster import ArchivePlan
 
 DISK = "/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_vol0123"

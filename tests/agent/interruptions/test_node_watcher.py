@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from corral.agent import imds_client
-from corral.agent.boot.node_identity import NodeIdentity
 from corral.agent.interruptions.node_watcher import Reclaim, check_notice, watch
 from corral.agent.interruptions.spot import SpotProgress
+from corral.agent.node_identity import NodeIdentity
 
 HERE = NodeIdentity(node="train-1", queue="train")
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

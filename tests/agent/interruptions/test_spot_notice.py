@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from corral.agent.autoscaler.models import SlurmNode
+from corral.agent.cluster.models import SlurmNode
 from corral.agent.interruptions.spot import SpotProgress, SpotStep, is_new_hint, rebalance_at, reclaimed_at, spot_steps
 from corral.agent.node_jobs import NodeJob, Phase
 

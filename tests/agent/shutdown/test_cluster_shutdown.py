@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from agent.autoscalers import autoscaler_fixture
-from corral.agent.autoscaler.models import Instance
 from corral.agent.autoscaler.reconciler import Autoscaler
+from corral.agent.cluster.models import Instance
 from corral.agent.errors import AgentError
 from corral.agent.events import EventLog
 from corral.agent.shutdown.cluster_shutdown import ClusterShutdown

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from box.vpc_fixtures import Clients, LaunchNetwork
-from corral.agent.autoscaler.ec2_client import Ec2Error
+from corral.agent.cluster.ec2_client import Ec2Error
 from corral.agent.topology.ec2_topology import Ec2Topology
 from corral.agent.topology.rank_order import (
     comments,

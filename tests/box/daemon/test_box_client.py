@@ -20,7 +20,7 @@ import boxes
 from boxes import inventory
 from corral.box import client
 from corral.box.client import BoxError
-from corral.box.daemon import saved_state
+from corral.box.state import saved_state
 
 
 def test_start_returns_when_the_box_serves(state_directory: Path) -> None:

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import pytest
 
 from corral.box.daemon.daemon_process import BoxError
-from corral.box.daemon.directory import StateDirectory
 from corral.box.daemon.disk_space import DiskSpaceMonitor, disk_space_problem, require_disk_space_for_machines
+from corral.box.state.directory import StateDirectory
 
 MIB = 1 << 20
 

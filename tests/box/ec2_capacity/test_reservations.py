@@ -14,7 +14,7 @@ from vpc_fixtures import Clients, LaunchNetwork, described, launch, node_templat
 import boxes
 from boxes import inventory
 from corral.box import client
-from corral.box.api.api_errors import ApiError
+from corral.box.api_errors import ApiError
 from corral.box.client import BoxStatus
 from corral.box.daemon import moto_overrides
 from corral.box.ec2.actions import BoxEC2

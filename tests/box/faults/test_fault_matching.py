@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from corral.box.api.api_errors import ApiError
+from corral.box.api_errors import ApiError
 from corral.box.ec2.throttling import bucket_of_action, charge_instances
 from corral.box.faults.matching import FaultContext, after_hit, first_match
 from corral.box.faults.records import DelayedVisibility, Fault, FaultScope, NoCapacity, Throttle

@@ -21,7 +21,7 @@ from botocore.exceptions import ClientError
 from machine_fixtures import MachineBox, running_machine_box, until
 
 from corral.box import client
-from corral.box.daemon.directory import StateDirectory
+from corral.box.state.directory import StateDirectory
 from corral.box.vpc.capabilities import Users, probe_host
 from corral.render import agent_library
 
@@ -256,14 +256,16 @@ def test_user_data_that_mean_nothing_end_the_instance_and_say_why(machine_box: M
     )
 
 
-def test_instances_of_a_vpc_whose_network_died_boot_again(machine_box: MachineBox) -> None:
+@pytest.mark.parametrize("killed", ["unshare", "python"])
+def test_instances_of_a_vpc_whose_network_died_boot_again(machine_box: MachineBox, killed: str) -> None:
     ec2 = machine_box.aws("ec2")
     vpc = ec2.create_vpc(CidrBlock="10.99.0.0/16")["Vpc"]["VpcId"]
     subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.99.1.0/24", AvailabilityZoneId="use1-az1")["Subnet"]["SubnetId"]
     node = machine_box.launch(COUNT, SubnetId=subnet)
     machine_box.reads(node, "/var/boots")
     first = processes(vpc)
-    os.kill(min(first), signal.SIGKILL)
+    (process,) = [pid for pid in first if Path(f"/proc/{pid}/comm").read_text().startswith(killed)]
+    os.kill(process, signal.SIGKILL)
     until(lambda: machine_box.runs(node) and not first & processes(vpc))
     ec2.terminate_instances(InstanceIds=[node])
     gone(machine_box, node)

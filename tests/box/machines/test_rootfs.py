@@ -8,8 +8,8 @@ import pytest
 
 from corral.box import client
 from corral.box.client import BoxError
-from corral.box.daemon.directory import StateDirectory
 from corral.box.machines.rootfs import image_profile, system_from_environment, system_of
+from corral.box.state.directory import StateDirectory
 from corral.box.vpc.virtual_network import copy_etc
 
 

@@ -10,7 +10,7 @@ from states import urn
 from corral.engine.engine_errors import EngineError, Interrupted
 from corral.engine.progress.diagnostics import clean_text, error_lines, resource_errors, unanswered_urns
 from corral.engine.progress.engine_events import Diagnostic, parse_urn
-from corral.engine.progress.error_report import damage_lines, raise_engine_error, report_damaged_state
+from corral.engine.pulumi.error_report import damage_lines, raise_engine_error, report_damaged_state
 from corral.engine.pulumi.pulumi_cli import CliResult
 
 VPC = parse_urn(urn("aws:ec2/vpc:Vpc", "vpc"))

@@ -10,9 +10,9 @@ from xml.etree import ElementTree
 from rich.console import Console
 
 from corral.model.head_report import JobRun
+from corral.report.pages.timeline_page import timeline_page
 from corral.report.timeline.event_lines import ClusterEvent, event_lines, read_events
 from corral.report.timeline.timeline import Bar, State, Timeline, TimelineRow, build_timeline
-from corral.report.timeline.timeline_page import timeline_page
 from corral.report.timeline.timeline_text import TimelineText, heading_of, scale
 from small_history import T0, at, event
 from small_history import run as job_run

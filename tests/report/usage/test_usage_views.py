@@ -8,8 +8,8 @@ import pytest
 
 from corral.forecast.cost.cost_range import Usd
 from corral.forecast.run.run_outlook import RunOutlook
+from corral.report.pages.timeline_page import timeline_page
 from corral.report.timeline.event_lines import read_events
-from corral.report.timeline.timeline_page import timeline_page
 from corral.report.usage import usage_text
 from corral.report.usage.cost_over_time import accrued
 from corral.report.usage.forecast_vs_actual import ForecastComparison, ForecastRow, compare_with_forecast, interval_of

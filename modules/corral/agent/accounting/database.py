@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from corral.agent.accounting.backup import STATE_DIR, BackupStore
-from corral.agent.boot.file_install import Placement, install
-from corral.agent.boot.file_placements import FIRST_JOB
+from corral.agent.config.file_placements import FIRST_JOB
+from corral.agent.file_install import Placement, install
 from corral.agent.host.base import Host, HostError, mariadb, slurmdbd
 from corral.model.accounting_paths import DATABASE, DATABASE_DIR, DATABASE_SOCKET, DATABASE_USER, SLURMDBD_PORT
 from corral.model.cluster import ClusterPlan

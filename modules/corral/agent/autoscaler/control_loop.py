@@ -14,14 +14,14 @@ from functools import partial
 from pathlib import Path
 
 from corral.agent.autoscaler.force_state_save import ForcedSave
-from corral.agent.autoscaler.models import SlurmNode
 from corral.agent.autoscaler.reconciler import Autoscaler
 from corral.agent.autoscaler.request_queue import pending_requests, remove
+from corral.agent.autoscaler.requeue_release import DelayedJobs, closed_queues, release
+from corral.agent.autoscaler.unexpected_reboots import RebootWatcher
+from corral.agent.cluster.models import SlurmNode
 from corral.agent.config.watcher import RecordsWatcher
 from corral.agent.errors import AgentError
 from corral.agent.events import EventLog
-from corral.agent.interruptions.requeue_release import DelayedJobs, closed_queues, release
-from corral.agent.interruptions.unexpected_reboots import RebootWatcher
 
 CHECK_EVERY_S, CHECK_SOON_S = 5.0, 1.0  # for requeued jobs; the latter if there are some
 RETRY_S = 1.0  # half of the first delay before a failed request is tried again

@@ -8,15 +8,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from corral.agent.autoscaler.launch_errors import (
+from corral.agent.cluster.launch_errors import (
     BACKOFF_POLICIES,
     OWN_SHUTDOWN,
     BackoffPolicy,
     LaunchErrorKind,
     termination_error_kind,
 )
-from corral.agent.autoscaler.models import NOT_BY_HAND, SLURMS_DRAINS, Instance, SlurmNode
-from corral.agent.autoscaler.state import AutoscalerState, BootFailures, back_off, known_instances
+from corral.agent.cluster.models import NOT_BY_HAND, SLURMS_DRAINS, Instance, SlurmNode
+from corral.agent.cluster.state import AutoscalerState, BootFailures, back_off, known_instances
 from corral.agent.health.drain_reason import instance_in
 from corral.model.node_names import queue_of
 

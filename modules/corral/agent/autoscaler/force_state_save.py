@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from corral.agent import slurm
-from corral.agent.autoscaler.models import SlurmNode
+from corral.agent.cluster.models import SlurmNode
 from corral.agent.slurm import SlurmError
 
 

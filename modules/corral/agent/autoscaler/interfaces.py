@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from corral.agent.autoscaler.models import Instance, SlurmNode
+from corral.agent.cluster.models import Instance, SlurmNode
 from corral.model.deployed import DeployedTemplate
 
 

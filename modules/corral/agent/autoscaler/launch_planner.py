@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from corral.agent.autoscaler.launch_errors import summarize
-from corral.agent.autoscaler.models import Instance, PowerRequest
-from corral.agent.autoscaler.state import AutoscalerState, Backoff, Intent
+from corral.agent.cluster.launch_errors import summarize
+from corral.agent.cluster.models import Instance, PowerRequest
+from corral.agent.cluster.state import AutoscalerState, Backoff, Intent
 from corral.model.cluster import ClusterPlan, QueuePlan
 from corral.model.node_names import fold, number_of, queue_of
 

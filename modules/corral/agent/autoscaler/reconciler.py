@@ -10,25 +10,25 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from corral.agent.autoscaler import capacity_block, launch_planner
 from corral.agent.autoscaler import decide as decisions
-from corral.agent.autoscaler import launch_planner, node_events, state
+from corral.agent.autoscaler.capacity_block import Requeue, Vacate
 from corral.agent.autoscaler.decide import Action, ClusterState, record_boot_failures
-from corral.agent.autoscaler.ec2_client import Ec2Error
 from corral.agent.autoscaler.interfaces import Cloud, DnsNames, Scheduler
-from corral.agent.autoscaler.launch_errors import (
+from corral.agent.autoscaler.launch_planner import LaunchOutcome, LaunchRequest, LaunchStep, ReleaseStep
+from corral.agent.cluster import node_events, state
+from corral.agent.cluster.ec2_client import Ec2Error
+from corral.agent.cluster.launch_errors import (
     BACKOFF_POLICIES,
     NEEDS_ACTION,
     RETRYABLE,
     BackoffPolicy,
     LaunchErrorKind,
 )
-from corral.agent.autoscaler.launch_planner import LaunchOutcome, LaunchRequest, LaunchStep, ReleaseStep
-from corral.agent.autoscaler.models import Instance, PowerRequest, SlurmNode
-from corral.agent.autoscaler.state import AutoscalerState
+from corral.agent.cluster.models import Instance, PowerRequest, SlurmNode
+from corral.agent.cluster.state import AutoscalerState
 from corral.agent.errors import AgentError
 from corral.agent.events import Event, EventLog, timestamp
-from corral.agent.interruptions import capacity_block
-from corral.agent.interruptions.capacity_block import Requeue, Vacate
 from corral.model.cluster import ClusterPlan
 from corral.model.deployed import Deployed
 from corral.model.node_names import fold

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from corral.agent.autoscaler import resume_program
-from corral.agent.autoscaler.models import PowerRequest, WaitingJob
+from corral.agent.cluster.models import PowerRequest, WaitingJob
 from corral.model.node_names import expand, fold
 
 SPOOL = Path(resume_program.SPOOL)

@@ -9,17 +9,17 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from corral.agent.boot.file_install import Placement, install
-from corral.agent.boot.file_placements import is_needed, placements_for
 from corral.agent.boot.munge_key import await_munge_key
-from corral.agent.boot.node_identity import NodeIdentity
-from corral.agent.boot.packages import Package, head_packages, node_packages
+from corral.agent.config.file_placements import is_needed, placements_for
 from corral.agent.config_store import Store
 from corral.agent.errors import AgentError
+from corral.agent.file_install import Placement, install
 from corral.agent.health.check import check_boot
 from corral.agent.health.evaluate import expected_of
 from corral.agent.health.probes import Probe
 from corral.agent.host.base import Host, credentials, munge, slurmd, watcher
+from corral.agent.host.packages import Package, head_packages, node_packages
+from corral.agent.node_identity import NodeIdentity
 from corral.agent.ssh import ssh_client, sshd_reads
 from corral.model.cluster import ClusterPlan, QueuePlan
 from corral.model.deployed import Deployed

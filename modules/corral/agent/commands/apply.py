@@ -8,7 +8,15 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
-from corral.agent.config.apply import LOCK, ApplyContext, ApplyOutcome, ApplyResult, apply_config, read_manifest
+from corral.agent.config.apply import (
+    EXIT_CODES,
+    LOCK,
+    ApplyContext,
+    ApplyOutcome,
+    ApplyResult,
+    apply_config,
+    read_manifest,
+)
 from corral.agent.config.merge import InUse
 from corral.agent.config.self_update import update_agent
 from corral.agent.config_store import Store
@@ -19,7 +27,6 @@ from corral.agent.process_lock import exclusive
 from corral.agent.runtime_context import add_facts, boot_facts, host_in, store_of
 from corral.agent.slurm import read_node
 
-CODES = {ApplyResult.APPLIED: 0, ApplyResult.NOTHING: 0, ApplyResult.INCOMPLETE: 3, ApplyResult.REFUSED: 4}
 _RENEWED = "--renewed"
 _OTHER_ENDS_IN_S = 120.0
 
@@ -61,7 +68,7 @@ def _apply_locked(chosen: argparse.Namespace, store: Store, host: Host) -> bool:
         )
         outcome = apply_config(store, context)
     print(as_json(outcome) if chosen.json else as_text(outcome))  # noqa: T201
-    if code := CODES[outcome.result]:
+    if code := EXIT_CODES[outcome.result]:
         sys.exit(code)
     return True
 

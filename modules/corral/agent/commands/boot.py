@@ -3,8 +3,8 @@
 import argparse
 from pathlib import Path
 
-from corral.agent.boot.node_identity import read_identity
 from corral.agent.boot.sequence import boot_node, fetch
+from corral.agent.node_identity import read_identity
 from corral.agent.runtime_context import add_facts, client, host_in, probe, store_of
 from corral.model.enums import Role
 from corral.model.tags import QUEUE_TAG

@@ -9,13 +9,14 @@ from typing import Any
 from corral.agent.accounting.backup import BackupError, BackupStore, BucketBackupStore, back_up
 from corral.agent.accounting.database import Accounting, Database
 from corral.agent.accounting.history_upload import BucketHistoryStore, upload_history
-from corral.agent.autoscaler.boto_parsing import parse_used_fields
-from corral.agent.autoscaler.daemon import BACKOFF_S, INTERVAL_S, STATE_DIR, Services, run_autoscaler
-from corral.agent.autoscaler.ec2_client import Ec2
+from corral.agent.autoscaler_daemon import BACKOFF_S, INTERVAL_S, STATE_DIR, Services, run_autoscaler
 from corral.agent.boot.head import boot_head
 from corral.agent.boot.sequence import fetch
+from corral.agent.cluster.boto_parsing import parse_used_fields
+from corral.agent.cluster.ec2_client import Ec2
 from corral.agent.commands.slurm_hooks import add_queue_options
 from corral.agent.config.poller import ConfigPoller
+from corral.agent.config.topology_sync import TopologySync
 from corral.agent.config.watcher import RecordsWatcher
 from corral.agent.dns import Zone
 from corral.agent.errors import AgentError
@@ -37,7 +38,6 @@ from corral.agent.runtime_context import (
 from corral.agent.shutdown.cluster_shutdown import ClusterShutdown
 from corral.agent.shutdown.lifetime import MIN_UPTIME_S
 from corral.agent.topology.ec2_topology import Ec2Topology
-from corral.agent.topology.topology_sync import TopologySync
 from corral.model.cluster import ClusterPlan
 from corral.model.deployed import Deployed
 from corral.model.enums import Role

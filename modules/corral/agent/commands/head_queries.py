@@ -9,7 +9,7 @@ import time
 
 from corral.agent import head_status, slurm
 from corral.agent.autoscaler.liveness import autoscaler_status, slurmctld_problem
-from corral.agent.autoscaler.state import STATE_FILE, load_state
+from corral.agent.cluster.state import STATE_FILE, load_state
 from corral.agent.commands.head import add_state_dir, save_to_bucket
 from corral.agent.events import EVENTS, EventLog
 from corral.agent.runtime_context import add_records, plan_in

@@ -3,8 +3,8 @@
 import argparse
 from pathlib import Path
 
-from corral.agent.boot.instance_store import mount_instance_store
 from corral.agent.host.base import run
+from corral.agent.host.instance_store import mount_instance_store
 
 
 def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:

@@ -6,9 +6,9 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from corral.agent.boot.node_identity import read_identity
 from corral.agent.health import check
 from corral.agent.health.evaluate import Expected, expected_of
+from corral.agent.node_identity import read_identity
 from corral.agent.runtime_context import add_records, boot_facts, client, host_in, plan_in, probe, records_in
 from corral.model.deployed import Deployed
 from corral.model.node_names import queue_of

@@ -13,17 +13,17 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
-from corral.agent.boot.file_install import Placement, install
-from corral.agent.boot.file_placements import is_needed, placements_for
 from corral.agent.config import apply_journal, slurm_validation
 from corral.agent.config.apply_journal import PendingApply
 from corral.agent.config.diff import SLURM, ApplyStep, SlurmConf, required_steps
+from corral.agent.config.file_placements import is_needed, placements_for
 from corral.agent.config.merge import ConfTexts, InUse, merge_conf
+from corral.agent.config.topology_conf import topology_conf_for
 from corral.agent.config_store import Store
 from corral.agent.errors import AgentError
 from corral.agent.events import Event, EventLog
+from corral.agent.file_install import Placement, install
 from corral.agent.host.base import Daemon, Host, HostError, autoscaler, credentials, mariadb, slurmctld, slurmdbd
-from corral.agent.topology.topology_conf import topology_conf_for
 from corral.model.cluster import ClusterPlan
 from corral.model.enums import Role
 from corral.model.manifest import MANIFEST, Manifest
@@ -46,6 +46,9 @@ class ApplyResult(StrEnum):
     NOTHING = "nothing"
     INCOMPLETE = "incomplete"
     REFUSED = "refused"
+
+
+EXIT_CODES = {ApplyResult.APPLIED: 0, ApplyResult.NOTHING: 0, ApplyResult.INCOMPLETE: 3, ApplyResult.REFUSED: 4}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

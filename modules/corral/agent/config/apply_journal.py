@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from corral.agent.boot.file_install import Placement, install
 from corral.agent.config.diff import ApplyStep
+from corral.agent.file_install import Placement, install
 from corral.model.serialization import from_json, to_json
 
 HOME = Path("/opt/corral")

@@ -4,8 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from corral.agent.commands.apply import CODES
-from corral.agent.config.apply import ApplyResult
+from corral.agent.config.apply import EXIT_CODES, ApplyResult
 from corral.agent.config.apply_journal import is_pending
 from corral.agent.config.merge import IN_USE_COMMENT
 from corral.agent.host.base import HostError
@@ -34,7 +33,7 @@ class ConfigPoller:
             try:
                 self.apply()
             except HostError as error:
-                if error.code == CODES[ApplyResult.REFUSED]:
+                if error.code == EXIT_CODES[ApplyResult.REFUSED]:
                     self._seen = tag
                 raise
         self._seen = tag

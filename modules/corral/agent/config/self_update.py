@@ -9,9 +9,9 @@ import shutil
 import tarfile
 from pathlib import Path
 
-from corral.agent.boot.file_install import Placement, install
 from corral.agent.config.apply_journal import HOME, mark_renewed
 from corral.agent.config_store import Store, StoreError
+from corral.agent.file_install import Placement, install
 from corral.model.deployed import BootFacts
 from corral.model.manifest import Manifest
 from corral.model.serialization import to_json

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from corral.agent.boot.packages import Package
 from corral.agent.errors import AgentError
+from corral.agent.host.packages import Package
 from corral.model.accounting_paths import DATABASE_DIR, DATABASE_SOCKET
 
 BOX = Path("/box")  # exists only on machines of the box, the local AWS emulator

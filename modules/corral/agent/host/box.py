@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from corral.agent import imds_firewall
-from corral.agent.boot.file_install import Placement, install
-from corral.agent.boot.home_dirs import make_home
-from corral.agent.boot.packages import Package
+from corral.agent.file_install import Placement, install
 from corral.agent.host.base import BOX, Daemon, HostError, run
 from corral.agent.host.daemon_supervisor import listens, processes, start_detached, supervise
+from corral.agent.host.home_dirs import make_home
+from corral.agent.host.packages import Package
 from corral.model.accounting_paths import DATABASE_SOCKET, DATABASE_USER
 
 _ATTACHED_IN_S = 120  # a volume is attached after its machine has started

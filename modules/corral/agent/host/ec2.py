@@ -14,10 +14,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from corral.agent import imds_firewall
-from corral.agent.boot.file_install import Placement, install
-from corral.agent.boot.home_dirs import make_home
-from corral.agent.boot.instance_store import mount_instance_store
-from corral.agent.boot.packages import (
+from corral.agent.file_install import Placement, install
+from corral.agent.host.base import Daemon, HostError
+from corral.agent.host.home_dirs import make_home
+from corral.agent.host.instance_store import mount_instance_store
+from corral.agent.host.lustre_client import MODULES, MachineSize, module_options, tuning_unit
+from corral.agent.host.packages import (
     CONFIGURE,
     UPDATE,
     UPDATERS,
@@ -28,8 +30,6 @@ from corral.agent.boot.packages import (
     key_commands,
     missing_packages,
 )
-from corral.agent.host.base import Daemon, HostError
-from corral.agent.host.lustre_client import MODULES, MachineSize, module_options, tuning_unit
 from corral.agent.host.systemd_units import (
     PERSISTENCE_UNIT,
     PERSISTENCE_WITHIN_S,

@@ -1,5 +1,4 @@
-"""Interruptions of machines under running jobs: spot notices, expiring capacity blocks, unexpected reboots.
+"""Spot notices on a node: `spot` decides (pure), `node_watcher` is the daemon that follows it.
 
-`spot` and `capacity_block` are pure. `node_watcher` is the daemon of each node that follows `spot`; on the head the
-autoscaler follows the others.
+What the head does about expiring capacity blocks, reboots and requeued jobs is in `autoscaler`.
 """

@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from corral.agent import imds_client, node_jobs, slurm
-from corral.agent.autoscaler.node_events import notice_comment
-from corral.agent.boot.node_identity import NodeIdentity
+from corral.agent.cluster.node_events import notice_comment
 from corral.agent.errors import AgentError
 from corral.agent.interruptions.spot import SpotProgress, SpotStep, is_new_hint, rebalance_at, reclaimed_at, spot_steps
+from corral.agent.node_identity import NodeIdentity
 from corral.agent.node_jobs import NodeJob, Phase
 from corral.agent.process_lock import exclusive
 from corral.agent.shutdown.self_termination import first_after_s

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from corral.agent import slurm
-from corral.agent.autoscaler.ec2_client import Ec2
-from corral.agent.autoscaler.partition_state import not_open
 from corral.agent.autoscaler.reconciler import Autoscaler
+from corral.agent.cluster.ec2_client import Ec2
+from corral.agent.cluster.partition_state import not_open
 from corral.agent.errors import AgentError
 from corral.agent.events import Event, EventLog
 from corral.agent.host.base import Host

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from enum import Enum, auto
 
-from corral.agent.autoscaler.partition_state import not_open
+from corral.agent.cluster.partition_state import not_open
 from corral.agent.events import Event, EventLog
 from corral.agent.node_jobs import NodeJob, Phase, request_checkpoint, requeue, running_jobs
 from corral.agent.slurm import SlurmError, open_queue, scancel, scontrol, squeue, stop_queue

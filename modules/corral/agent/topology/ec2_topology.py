@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from corral.agent.autoscaler.ec2_client import Ec2Error
-from corral.agent.autoscaler.launch_errors import LaunchErrorKind
 from corral.agent.aws_errors import unanswered
+from corral.agent.cluster.ec2_client import Ec2Error
+from corral.agent.cluster.launch_errors import LaunchErrorKind
 
 AT_ONCE = 100  # ids per call; EC2 refuses MaxResults with them
 EACH_S = 1.1  # one call a second, without a burst. Source: EC2 developer guide, "Request throttling"

@@ -14,8 +14,8 @@ from corral.box.access.policy_evaluator import Decision, RequiredAction, allows_
 from corral.box.access.principals import Principal, principal_of
 from corral.box.access.required_actions import actions_required_by
 from corral.box.account import ACCOUNT
-from corral.box.api.api_errors import ApiError
-from corral.box.daemon.api_calls import Call
+from corral.box.api_calls import Call
+from corral.box.api_errors import ApiError
 
 # Error codes of denials. Source: the lists of common errors in each service's API reference.
 _CODES = {"ec2": "UnauthorizedOperation", "sns": "AuthorizationError"}

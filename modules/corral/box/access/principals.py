@@ -17,7 +17,7 @@ from moto.iam.models import iam_backends
 from moto.sts.models import sts_backends
 
 from corral.box.account import ACCOUNT
-from corral.box.api.api_errors import ApiError
+from corral.box.api_errors import ApiError
 from corral.box.machines.imds_data import access_key, role_of
 
 _TEMPORARY = "ASIA"  # prefix of the access keys of sessions. Source: IAM User Guide, "IAM identifiers"

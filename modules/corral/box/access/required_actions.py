@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, unquote
 from corral.box.access import required_actions_ec2
 from corral.box.access.policy_evaluator import RequiredAction
 from corral.box.account import ACCOUNT
-from corral.box.daemon.api_calls import Call
+from corral.box.api_calls import Call
 
 Fields = Mapping[str, Any]
 _PREFIXES = {"efs": "elasticfilesystem", "service-quotas": "servicequotas", "resourcegroupstaggingapi": "tag"}

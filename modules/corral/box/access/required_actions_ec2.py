@@ -14,7 +14,7 @@ from moto.iam.models import iam_backends
 
 from corral.box.access.policy_evaluator import RequiredAction
 from corral.box.account import ACCOUNT
-from corral.box.daemon.api_calls import Call
+from corral.box.api_calls import Call
 from corral.box.ec2.launch import template_version
 
 Context = Mapping[str, str]

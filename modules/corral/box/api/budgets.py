@@ -10,7 +10,7 @@ from moto.budgets.models import Budget, BudgetsBackend
 from moto.core.responses import ActionResult, BaseResponse, EmptyResult
 from moto.utilities.tagging_service import TaggingService
 
-from corral.box.api.api_errors import ApiError
+from corral.box.api_errors import ApiError
 
 
 class BoxBudgets(BudgetsBackend):

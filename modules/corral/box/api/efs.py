@@ -12,7 +12,7 @@ from moto.efs.exceptions import FileSystemNotFound, PolicyNotFound, SecurityGrou
 from moto.efs.models import EFSBackend
 from moto.efs.responses import EFSResponse
 
-from corral.box.api.api_errors import ApiError
+from corral.box.api_errors import ApiError
 
 
 class BoxEFS(EFSBackend):

@@ -16,10 +16,10 @@ from moto.core.resource_tagging import TaggedResource
 from moto.core.responses import ActionResult, BaseResponse, EmptyResult
 from moto.fsx.models import FSxBackend
 
-from corral.box.api.api_errors import ApiError
 from corral.box.api.fsx_associations import Association, AssociationActions, Associations
 from corral.box.api.fsx_file_system import TRANSITION_S, FileSystem
 from corral.box.api.fsx_lustre import check_capacity, check_lustre, check_root_squash, count_servers
+from corral.box.api_errors import ApiError
 
 
 class BoxFSx(Associations, FSxBackend):

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 from moto.core.responses import ActionResult
 from moto.ec2.utils import random_id
 
-from corral.box.api.api_errors import ApiError
 from corral.box.api.fsx_file_system import TRANSITION_S
+from corral.box.api_errors import ApiError
 
 MAX_ASSOCIATIONS = 8  # associations of one file system (FSx for Lustre user guide, data repositories)
 CHUNK_MIB = 1024

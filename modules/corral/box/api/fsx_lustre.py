@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from math import ceil
 from typing import Any
 
-from corral.box.api.api_errors import ApiError
+from corral.box.api_errors import ApiError
 from corral.catalog.aws.lustre import metadata_iops
 
 THROUGHPUTS = {  # valid values of PerUnitStorageThroughput, MB/s per TiB

@@ -14,8 +14,8 @@ from moto.iam.aws_managed_policies import aws_managed_policies_data
 from moto.iam.models import AWSManagedPolicy, IAMBackend
 from moto.iam.responses import IamResponse
 
-from corral.box.api.api_errors import ApiError
 from corral.box.api.iam_simulation import SimulationActions
+from corral.box.api_errors import ApiError
 
 MAX_POLICY_LENGTH = 6_144  # characters of a managed policy
 TAG_PUNCTUATION = "_.:/=+-@"  # valid besides letters, digits and spaces. Source: IAM API reference, Tag

@@ -12,8 +12,8 @@ from typing import Any
 from moto.core.request import Request
 from moto.core.responses import ActionResult, BaseResponse
 
-from corral.box.api.api_errors import ApiError, HttpResponse
 from corral.box.api.price_list import Product, products
+from corral.box.api_errors import ApiError, HttpResponse
 
 NAME = "pricing"
 REGIONS = ("us-east-1", "eu-central-1", "ap-south-1")

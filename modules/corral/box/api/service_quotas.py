@@ -16,7 +16,7 @@ from moto.core.responses import ActionResult, BaseResponse
 from moto.servicequotas.models import ServiceQuotasBackend
 
 from corral.box.account import ACCOUNT, REGION
-from corral.box.api.api_errors import ApiError
+from corral.box.api_errors import ApiError
 from corral.catalog.aws.quota_defaults import Quota, find_quota, quotas
 from corral.catalog.aws.regions import find_region
 from corral.catalog.loader.suggestions import UnknownName

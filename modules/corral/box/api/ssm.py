@@ -6,7 +6,7 @@ from __future__ import annotations
 import moto.ssm.urls
 from moto.ssm.models import Parameter, SimpleSystemManagerBackend
 
-from corral.box.ec2.images import IMAGES, image_id
+from corral.box.images import IMAGES, image_id
 
 PUBLISHED = 1788220800.0  # 2026-09-01, the creation of the images
 

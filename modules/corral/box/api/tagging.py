@@ -14,7 +14,7 @@ import moto.resourcegroupstaggingapi.urls
 from moto.core.resource_tagging import TaggedResource, iter_taggable_backends, make_tag_matcher, match_resource_type
 from moto.resourcegroupstaggingapi.models import ResourceGroupsTaggingAPIBackend
 
-from corral.box.api.api_errors import ApiError
+from corral.box.api_errors import ApiError
 
 GLOBAL_REGION = "us-east-1"
 EC2_KINDS = {  # collections of the EC2 backend that moto leaves out

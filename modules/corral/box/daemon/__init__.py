@@ -1,4 +1,4 @@
-"""The box's process: its WSGI application, the emulated cloud's state, its files on disk, and its lifecycle.
+"""The box's process: its WSGI application, the overrides of moto, and how commands start and stop it.
 
-Commands use it through `corral.box.client`. Nothing here is specific to an AWS service.
+Commands use it through `corral.box.client`; `corral.box.__main__` is its entry point. What it keeps is in `state`.
 """

@@ -13,7 +13,7 @@ import sys
 from http.client import HTTPConnection, HTTPException
 from typing import Any
 
-from corral.box.daemon.directory import StateDirectory, open_log
+from corral.box.state.directory import StateDirectory, open_log
 
 READY_TIMEOUT_S = 60  # a loaded machine needs a few seconds
 REQUIRED_BYTES = 4 << 20  # a whole environment takes less than 1 MiB, twice during a save; the logs grow
@@ -35,7 +35,7 @@ class InvalidRequest(BoxError):
 def spawn(home: StateDirectory, *, machines: bool) -> str:
     """Start the daemon. Returns `ready`, `busy` or the reason why it cannot start, as it writes it to a pipe."""
     read_end, write_end = os.pipe()
-    command = [sys.executable, "-m", "corral.box.daemon.main", "--dir", str(home.path), "--ready", str(write_end)]
+    command = [sys.executable, "-m", "corral.box", "--dir", str(home.path), "--ready", str(write_end)]
     try:
         with os.fdopen(open_log(home.log), "ab") as log:
             daemon = subprocess.Popen(

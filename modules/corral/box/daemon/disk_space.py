@@ -6,7 +6,7 @@ import contextlib
 import logging
 
 from corral.box.daemon.daemon_process import BoxError, free_bytes
-from corral.box.daemon.directory import StateDirectory
+from corral.box.state.directory import StateDirectory
 
 NEW_HEAD_BYTES = 256 << 20  # a head and its accounting take 180 MiB, each node 15 MiB, the engine's states 20 MiB
 EXISTING_HEAD_BYTES = 32 << 20  # two nodes, or what a head writes in some hours

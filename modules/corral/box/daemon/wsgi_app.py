@@ -18,14 +18,15 @@ from urllib.parse import parse_qsl
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.wrappers import Response
 
-from corral.box import access, inventory
-from corral.box.api import api_errors, pricing, service_quotas
-from corral.box.api.api_errors import ApiError, HttpResponse
+from corral.box import access, api_errors, inventory
+from corral.box.api import pricing, service_quotas
 from corral.box.api.service_quotas import QuotaError
-from corral.box.daemon.api_calls import Call, CallLog, find_error_code, identify_call, known_action
-from corral.box.daemon.backend import CloudState
+from corral.box.api_calls import Call, CallLog, find_error_code, identify_call, known_action
+from corral.box.api_errors import ApiError, HttpResponse
 from corral.box.daemon.daemon_process import INVALID_REQUEST
-from corral.box.faults import FaultError, Faults
+from corral.box.fault_api.fault_service import Faults
+from corral.box.faults.records import FaultError
+from corral.box.state.backend import CloudState
 
 StartResponse = Callable[..., Any]
 

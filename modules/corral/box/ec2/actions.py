@@ -21,11 +21,10 @@ from moto.ec2.utils import (
     passes_filter_dict,
 )
 
-from corral.box.api.api_errors import ApiError
 from corral.box.api.tagging import TaggedEC2
+from corral.box.api_errors import ApiError
 from corral.box.ec2.console import ConsoleActions
 from corral.box.ec2.fixed_ids import fixed_id
-from corral.box.ec2.images import Images
 from corral.box.ec2.index import IndexedLookups
 from corral.box.ec2.instance_topology import TopologyActions
 from corral.box.ec2.instances import Instances
@@ -44,7 +43,8 @@ from corral.box.ec2_network.gateways import Gateways
 from corral.box.ec2_network.interfaces import InterfaceActions, Interfaces
 from corral.box.ec2_network.subnets import SubnetActions, Subnets
 from corral.box.ec2_network.vpcs import Vpcs
-from corral.box.ec2_network.zones import ZoneActions
+from corral.box.images import Images
+from corral.box.zones import ZoneActions
 
 INSTANCE_FILTERS = {
     "placement-group-name": "placement.group_name",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from corral.box.api.api_errors import ApiError
+from corral.box.api_errors import ApiError
 
 
 def plan_disks(image: Any, mappings: list[Any]) -> tuple[Mapping[str, Any], ...]:

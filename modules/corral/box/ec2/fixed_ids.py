@@ -14,7 +14,7 @@ import moto.ec2.models.subnets
 import moto.ec2.models.vpcs
 
 import corral.box.ec2_capacity.reservations
-from corral.box.api.api_errors import ApiError
+from corral.box.api_errors import ApiError
 from corral.model.tags import FIXED_ID_TAG
 
 # Action -> the function that generates the id, and the id's prefix.

@@ -11,7 +11,7 @@ from moto.core.utils import utcnow
 from moto.ec2.models.instances import Instance, InstanceState, StateReason
 
 from corral.box.ec2 import instance_state
-from corral.box.faults.launch_faults import ScheduledTermination
+from corral.box.ec2.launch_faults import ScheduledTermination
 
 
 class BoxInstance(Instance):

@@ -12,7 +12,7 @@ from typing import Any
 from moto.ec2.models import ec2_backends
 
 from corral.box.account import ACCOUNT
-from corral.box.ec2.images import BOX_IMAGE, image_id
+from corral.box.images import BOX_IMAGE, image_id
 
 machines_enabled = False  # whether the box has machines; set by `machine_supervisor`
 

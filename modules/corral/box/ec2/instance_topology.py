@@ -14,7 +14,7 @@ from typing import Any
 
 from moto.core.responses import ActionResult
 
-from corral.box.api.api_errors import ApiError
+from corral.box.api_errors import ApiError
 
 IDS_AT_ONCE = 100
 PAGE = 20  # the default of MaxResults

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -12,17 +13,17 @@ from moto.core.utils import utcnow
 from moto.ec2.models.instances import Reservation, StateReason
 from moto.ec2.utils import filter_iam_instance_profiles, random_id, random_reservation_id
 
-from corral.box.api.api_errors import ApiError
+from corral.box.api_errors import ApiError
+from corral.box.ec2 import launch_faults
 from corral.box.ec2.instance import BoxInstance
 from corral.box.ec2.launch import LaunchPlan, plan_launch
 from corral.box.ec2.throttling import charge_instances
 from corral.box.ec2.volumes import key_is_usable
-from corral.box.ec2_capacity.quota_enforcement import check_on_demand, limit_to_quota
+from corral.box.ec2_capacity.quota_enforcement import check_on_demand, count_within_quota
 from corral.box.ec2_capacity.reservation_matching import capacity_request_of, find_reservation, instances_to_adopt
 from corral.box.ec2_capacity.reservations import CapacityReservation
 from corral.box.ec2_network.interfaces import attach
 from corral.box.ec2_network.nic_placement import NicPlacement
-from corral.box.faults import launch_faults
 
 LISTED_AFTER_END = timedelta(hours=1)  # "Terminated instances remain visible" (EC2 user guide, instance life cycle)
 
@@ -36,7 +37,7 @@ class Instances:
         """Launch instances; those whose volumes cannot be decrypted terminate at once."""
         now = utcnow()
         self.remove_ended(now)
-        launch = launch_faults.limit_to_capacity(limit_to_quota(self, launch, now), now)
+        launch = launch_faults.limit_to_capacity(self._within_quota(launch, now), now)
         charge_instances(self, "RunInstances", launch.count, time.time())
         reservation = Reservation(random_reservation_id(), owner_id=self.account_id)
         self.reservations[reservation.id] = reservation
@@ -54,6 +55,16 @@ class Instances:
             if not self._are_volumes_usable(launch):
                 self._terminate_with(instance, "Client.InternalError", "Client error on launch")
         return reservation
+
+    def _within_quota(self: Any, launch: LaunchPlan, now: datetime) -> LaunchPlan:
+        """The launch with as many instances as the quota allows; a reservation was counted when it was made."""
+        if launch.reservation:
+            return launch
+        least = int(launch.parameters["MinCount"])
+        count = count_within_quota(
+            self, launch.instance_type, launch.lifecycle, least=least, most=launch.count, now=now
+        )
+        return replace(launch, count=count)
 
     def run_instances(
         self: Any, image_id: str, count: int, user_data: Any, security_group_names: list[str], **kwargs: Any

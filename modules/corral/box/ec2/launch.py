@@ -15,7 +15,7 @@ from moto.core.utils import utcnow
 from moto.ec2.models.instance_types import INSTANCE_TYPES
 from moto.ec2.utils import filter_iam_instance_profiles, parse_user_data
 
-from corral.box.api.api_errors import ApiError
+from corral.box.api_errors import ApiError
 from corral.box.ec2.disks import plan_disks
 from corral.box.ec2_capacity.placement_groups import PlacementGroup
 from corral.box.ec2_capacity.reservation_matching import (
@@ -33,7 +33,7 @@ from corral.box.ec2_network.nic_placement import (
     count_with_addresses,
     place_nics,
 )
-from corral.box.ec2_network.zones import check_offered
+from corral.box.zones import check_offered
 
 DEFAULT_TYPE = "m1.small"
 _SHOWN_KEY = r"[0-9a-zA-Z\-_+=,.@:]{1,255}"

@@ -7,7 +7,7 @@ from typing import Any
 from moto.core.responses import ActionResult
 from moto.ec2.utils import parse_user_data
 
-from corral.box.api.api_errors import ApiError
+from corral.box.api_errors import ApiError
 from corral.box.ec2.launch import template_version
 
 PAGE = 200  # the largest page of DescribeLaunchTemplates and DescribeLaunchTemplateVersions

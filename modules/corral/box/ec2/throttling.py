@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from corral.box.api.api_errors import ApiError
-from corral.box.daemon.api_calls import READS
+from corral.box.api_calls import READS
+from corral.box.api_errors import ApiError
 from corral.model.token_bucket import TokenBucket, full_bucket
 
 NON_MUTATING, UNFILTERED, MUTATING = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from corral.box.api.api_errors import ApiError
+from corral.box.api_errors import ApiError
 
 
 def key_is_usable(account: str, region: str, key_id: str) -> bool:

@@ -17,11 +17,11 @@ from moto.ec2.models.instance_types import INSTANCE_TYPES
 from moto.ec2.models.instances import StateReason
 from moto.ec2.utils import generic_filter, random_id
 
-from corral.box.api.api_errors import ApiError
+from corral.box.api_errors import ApiError
 from corral.box.ec2_capacity.block_offerings import VALID_HOURS, Offering, offerings
 from corral.box.ec2_capacity.reservation_api import parse_time
 from corral.box.ec2_capacity.reservations import BLOCK_DRAIN, TIME_FORMAT, CapacityReservation
-from corral.box.ec2_network.zones import zones_offering
+from corral.box.zones import zones_offering
 
 MAX_INSTANCES = 64  # instances in a block
 MAX_OFFERINGS = 6  # offerings in a response

@@ -8,7 +8,7 @@ from typing import Any
 from moto.core.responses import ActionResult, EmptyResult
 from moto.ec2.utils import generic_filter, random_id
 
-from corral.box.api.api_errors import ApiError
+from corral.box.api_errors import ApiError
 
 STRATEGIES = ("cluster", "spread", "partition")
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -17,27 +16,25 @@ from typing import Any
 from moto.ec2.models.instance_types import INSTANCE_TYPES
 
 from corral.box.api import service_quotas
-from corral.box.api.api_errors import ApiError
-from corral.box.ec2.launch import LaunchPlan
+from corral.box.api_errors import ApiError
 from corral.catalog.aws.quota_defaults import Quota, find_quota, vcpu_quota
 
 ON_DEMAND, SPOT = "on-demand", "spot"
 VPCS, NAT_GATEWAYS, ADDRESSES = "L-F678F1CE", "L-FE5A380F", "L-0263D0A3"
 
 
-def limit_to_quota(backend: Any, launch: LaunchPlan, now: datetime) -> LaunchPlan:
-    """The launch, with as many instances as the quota of its family and market allows.
-
-    Raises ApiError if that is less than MinCount.
-    """
-    quota = _quota(launch.instance_type, SPOT if launch.lifecycle == SPOT else ON_DEMAND)
-    if launch.reservation or quota is None:
-        return launch
+def count_within_quota(
+    backend: Any, instance_type: str, lifecycle: str | None, *, least: int, most: int, now: datetime
+) -> int:
+    """How many instances of a launch the quota of their family and market allows. Raises ApiError below `least`."""
+    quota = _quota(instance_type, SPOT if lifecycle == SPOT else ON_DEMAND)
+    if quota is None:
+        return most
     limit = service_quotas.applied(quota, backend.region_name)
-    available = max(0, int((limit - used_vcpus(backend, quota, now)) // vcpus(launch.instance_type)))
-    if available < int(launch.parameters["MinCount"]):
+    available = max(0, int((limit - used_vcpus(backend, quota, now)) // vcpus(instance_type)))
+    if available < least:
         raise _exceeded(quota, limit)
-    return replace(launch, count=min(launch.count, available))
+    return min(most, available)
 
 
 def check_on_demand(backend: Any, instance_types: Iterable[str], now: datetime) -> None:

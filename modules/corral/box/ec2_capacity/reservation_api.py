@@ -13,10 +13,10 @@ from moto.core.utils import get_service_model, utcnow
 from moto.ec2.models.instance_types import INSTANCE_TYPES
 from moto.ec2.utils import generic_filter
 
-from corral.box.api.api_errors import ApiError
+from corral.box.api_errors import ApiError
 from corral.box.ec2_capacity.quota_enforcement import check_on_demand
 from corral.box.ec2_capacity.reservations import CapacityReservation
-from corral.box.ec2_network.zones import check_offered
+from corral.box.zones import check_offered
 
 PAGE = 1000  # the largest page of DescribeCapacityReservations
 MAX_INSTANCES = 1000  # instances in a reservation

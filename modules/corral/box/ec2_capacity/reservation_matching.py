@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from corral.box.api.api_errors import ApiError
+from corral.box.api_errors import ApiError
 from corral.box.ec2_capacity.reservations import CapacityReservation
 
 BLOCK = "capacity-block"

@@ -17,7 +17,7 @@ from typing import Any
 from moto.core.utils import utcnow
 from moto.ec2.utils import random_id
 
-from corral.box.api.api_errors import ApiError
+from corral.box.api_errors import ApiError
 
 ID = re.compile(r"cr-[0-9a-f]{17}")
 ID_FORMAT = "cr-xxxxxxxxxxxxxxxxx"

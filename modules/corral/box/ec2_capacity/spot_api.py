@@ -16,14 +16,14 @@ from moto.core.utils import utcnow
 from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend
 from moto.ec2.models.instance_types import INSTANCE_TYPES
 
-from corral.box.api.api_errors import ApiError
+from corral.box.api_errors import ApiError
 from corral.box.ec2_capacity import spot_market
 from corral.box.ec2_capacity.reservation_api import parse_time
 from corral.box.ec2_capacity.type_offerings import page_of
-from corral.box.ec2_network.zones import zones_offering
 from corral.box.faults import store
 from corral.box.faults.matching import FaultContext, first_match
 from corral.box.faults.records import NoCapacity
+from corral.box.zones import zones_offering
 from corral.catalog.aws.instance_types import instance_types
 from corral.catalog.aws.prices import instance_price
 from corral.catalog.aws.regions import regions

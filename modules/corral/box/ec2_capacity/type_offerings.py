@@ -13,7 +13,7 @@ from moto.core.responses import ActionResult
 from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend
 from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS
 
-from corral.box.api.api_errors import ApiError
+from corral.box.api_errors import ApiError
 
 PAGE = 1000  # the largest page, and the default
 SMALLEST_PAGE = 5

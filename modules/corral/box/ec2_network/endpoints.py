@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from corral.box.api.api_errors import ApiError
+from corral.box.api_errors import ApiError
 from corral.box.ec2_network.filters import passes_filters, split_filters
 
 ENDPOINT_FILTERS: Mapping[str, Callable[[Any], Any]] = {

@@ -9,7 +9,7 @@ from moto.core.utils import utcnow
 from moto.ec2.models.nat_gateways import NatGateway
 from moto.ec2.utils import random_nat_gateway_id
 
-from corral.box.api.api_errors import ApiError
+from corral.box.api_errors import ApiError
 from corral.box.ec2_capacity.quota_enforcement import check_addresses, check_nat_gateways
 
 

@@ -10,7 +10,7 @@ from moto.core.utils import utcnow
 from moto.ec2.models.elastic_network_interfaces import NetworkInterface
 from moto.ec2.utils import add_tag_specification, random_eni_attach_id, random_id
 
-from corral.box.api.api_errors import ApiError
+from corral.box.api_errors import ApiError
 
 NO_ADDRESS = "0.0.0.0"  # placeholder for moto's constructor; removed right after
 

@@ -10,7 +10,7 @@ from typing import Any
 from moto.core.responses import ActionResult
 from moto.ec2.models.subnets import Subnet
 
-from corral.box.api.api_errors import ApiError
+from corral.box.api_errors import ApiError
 
 RESERVED_BY_AWS = 4  # the first four addresses and the last one of each subnet (VPC user guide, subnet sizing)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from corral.box.account import ACCOUNT
-from corral.box.api.api_errors import ApiError
+from corral.box.api_errors import ApiError
 from corral.box.faults import store
 from corral.box.faults.matching import FaultContext
 from corral.box.faults.records import Refuse, Throttle

@@ -19,7 +19,6 @@ from moto.ec2.models import ec2_backends
 from moto.ec2.models.instances import StateReason
 
 from corral.box.account import ACCOUNT
-from corral.box.daemon.backend import CloudState
 from corral.box.daemon.daemon_process import BoxError
 from corral.box.ec2 import console as ec2_console
 from corral.box.ec2 import instance_state
@@ -37,6 +36,7 @@ from corral.box.machines.machine_disks import MachineDisks
 from corral.box.machines.rootfs import HOST_SYSTEM
 from corral.box.machines.running_vpc import RunningVpc, open_vpc
 from corral.box.machines.vpc_endpoint import Application
+from corral.box.state.backend import CloudState
 from corral.box.vpc.capabilities import HostSupport
 from corral.box.vpc.virtual_network import MachineError
 
@@ -254,7 +254,9 @@ class MachineSupervisor:
                     self._end_instance(name, running.region, _SHUT_DOWN)
                 self._ended.discard(name)
                 self._changed.set()
-        self._changed.set()  # the VPC has ended, perhaps unexpectedly
+        # The connection ends before the process: in between, the VPC seems to run and does not answer.
+        running.await_end()
+        self._changed.set()
 
     def _end_instance(self, instance_id: str, region: str, reason: str) -> None:
         """Terminate or stop an instance whose machine has exited, as its launch requested."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from corral.box.daemon.daemon_process import BoxError
-from corral.box.daemon.directory import StateDirectory
+from corral.box.state.directory import StateDirectory
 from corral.catalog.aws.images import BOX_PROFILE, image_profiles
 from corral.catalog.slurm.releases import parse_release
 

@@ -37,6 +37,10 @@ class RunningVpc:
         """False once its process has ended."""
         return self.process.is_running()
 
+    def await_end(self) -> None:
+        """Wait until its process has ended."""
+        self.process.process.wait()
+
     def apply_faults(self, one: DesiredMachine) -> None:
         """Freeze or disconnect a machine, or undo that."""
         name = one.instance_id

@@ -83,7 +83,7 @@ def check(
 
 
 def _write(file: Path, env: str, request: Any, findings: list[Any]) -> None:
-    from corral.report.account.check_page import check_page
+    from corral.report.pages.check_page import check_page
 
     with name_file_in_errors(file):
         file.write_text(check_page(env, request.cluster.region, findings, request.now), encoding="utf-8")
@@ -94,7 +94,7 @@ def _known(source: Path, only: list[str], *, in_box: bool) -> tuple[list[Any], l
 
     A check that `up` skips in the box runs if --only names it.
     """
-    from corral.engine.backend.backend_check import state_check
+    from corral.engine.lifecycle.backend_check import state_check
     from corral.engine.lifecycle.preflight_gate import SKIPPED_IN_BOX
     from corral.preflight.checks import CHECKS
 

@@ -103,7 +103,7 @@ def _delete(sessions: Mapping[str, Session], found: Sequence[CleanupFindings], *
 
 def _require_whole(backend: str) -> None:
     """Raises UnreadableBackend if a state is damaged: its resources would look like orphans."""
-    from corral.engine.progress.error_report import damage_lines
+    from corral.engine.pulumi.error_report import damage_lines
 
     if found := damage_lines(backend):
         raise UnreadableBackend("\n  ".join(("the deployed stacks cannot be read", *found)))

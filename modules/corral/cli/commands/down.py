@@ -70,7 +70,7 @@ def _run(
     delete_data: str | None,
 ) -> None:
     from corral.engine.lifecycle import down as engine
-    from corral.engine.progress.error_report import report_damaged_state
+    from corral.engine.pulumi.error_report import report_damaged_state
     from corral.engine.pulumi.projects import base_of
 
     with hint_at_existing_state(options, environment):

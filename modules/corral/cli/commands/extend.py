@@ -48,7 +48,7 @@ def extend(
 def _run(options: CommonOptions, environment: str, time: str, *, yes: bool) -> None:
     from corral.engine.engine_errors import WRONG_INPUT, EngineError
     from corral.engine.lifecycle import extend as engine
-    from corral.engine.progress.error_report import report_damaged_state
+    from corral.engine.pulumi.error_report import report_damaged_state
     from corral.engine.pulumi.projects import base_of
 
     now = datetime.now(UTC).replace(microsecond=0)

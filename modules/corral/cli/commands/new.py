@@ -13,8 +13,8 @@ from typing import Annotated, Any
 
 import typer
 
-from corral.catalog.loader.project_catalog import Catalog
 from corral.catalog.loader.suggestions import suggestion
+from corral.catalog.project_catalog import Catalog
 from corral.cli.commands.schema import OF_A_PROJECT, SchemaKind, schema_file, write_schemas
 from corral.cli.support import system_error_messages
 from corral.cli.support.exit_codes import PREFIX, ExitCode, Failure, name_file_in_errors

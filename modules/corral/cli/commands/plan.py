@@ -133,7 +133,7 @@ def _print_document(result: PlanResult) -> None:
 
 
 def _write(file: Path, result: PlanResult) -> None:
-    from corral.report.plan.plan_page import plan_page
+    from corral.report.pages.plan_page import plan_page
 
     more = tuple(_sections(result))
     with name_file_in_errors(file):

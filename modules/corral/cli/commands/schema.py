@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from corral.catalog.loader.project_catalog import Catalog, shipped_catalog
+from corral.catalog.project_catalog import Catalog, shipped_catalog
 from corral.cli.support.exit_codes import ExitCode, Failure, name_file_in_errors
 from corral.cli.support.options import Project, examples, new_app
 from corral.cli.support.output import show_json

@@ -126,7 +126,7 @@ def _show(cluster_history: ClusterHistory, report: CostReport, account_option: s
 
 
 def _write(html: Path, cluster_history: ClusterHistory, report: CostReport) -> None:
-    from corral.report.timeline.timeline_page import timeline_page
+    from corral.report.pages.timeline_page import timeline_page
 
     remarks = [line for line in (cluster_history.source, report.problem) if line]
     with name_file_in_errors(html):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from corral.box.daemon.directory import StateDirectory
+from corral.box.state.directory import StateDirectory
 from corral.cli.support.deployment import CommonOptions, start_session
 from corral.cli.support.options import AsJson, BoxDirectory, Environment, InBox, Project, Yes, examples, new_app
 from corral.cli.support.target_account import resolve_box_dir
@@ -55,7 +55,7 @@ def hint_at_existing_state(options: CommonOptions, environment: str) -> Iterator
     try:
         yield
     except UnknownEnvironment as error:
-        from corral.engine.backend.renamed_stacks import with_state_hint
+        from corral.engine.lifecycle.renamed_stacks import with_state_hint
 
         is_boxed = options.in_box or options.box_directory is not None
         box = f"file://{StateDirectory(resolve_box_dir(options.box_directory)).pulumi}" if is_boxed else None
@@ -68,7 +68,7 @@ def _run(
 ) -> None:
     from corral.cli.support.apply_on_head import HeadConfigUpdate
     from corral.engine.lifecycle import up as engine
-    from corral.engine.progress.error_report import report_damaged_state
+    from corral.engine.pulumi.error_report import report_damaged_state
     from corral.engine.pulumi.projects import environment_file
     from corral.stacks.admission import admit
 

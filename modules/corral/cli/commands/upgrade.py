@@ -34,7 +34,7 @@ def image(
 
 def _run(options: CommonOptions, environment: str, *, yes: bool) -> None:
     from corral.engine.lifecycle.upgrade import upgrade_images
-    from corral.engine.progress.error_report import report_damaged_state
+    from corral.engine.pulumi.error_report import report_damaged_state
     from corral.engine.pulumi.projects import environment_file
     from corral.stacks.admission import admit, plan_admitted
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from corral.catalog.loader.project_catalog import Catalog, shipped_catalog
+from corral.catalog.project_catalog import Catalog, shipped_catalog
 from corral.cli.support.project import find_environment
 from corral.cli.support.target_account import account_option
 from corral.spec.spec_errors import SpecErrors

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from corral.box import client
 from corral.box.daemon.daemon_process import BoxError
-from corral.box.daemon.directory import default_directory
+from corral.box.state.directory import default_directory
 from corral.cli.support.exit_codes import ExitCode, Failure
 
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from corral.engine.backend.renamed_stacks import renamed_stacks_line, stacks_without_file
 from corral.engine.engine_errors import WRONG_INPUT, EngineError
 from corral.engine.lifecycle.expiry_check import check_expiry
 from corral.engine.lifecycle.external_resources import create_stand_ins
 from corral.engine.lifecycle.preflight_gate import require_startable
 from corral.engine.lifecycle.removal_guard import EnvironmentChange, refuse_removals_in_use
+from corral.engine.lifecycle.renamed_stacks import renamed_stacks_line, stacks_without_file
 from corral.engine.lifecycle.session import BASE, CLUSTER, EngineSession, ensure_secrets, recover_stack
 from corral.engine.progress.engine_events import Operation, StepStarted
 from corral.engine.progress.progress_counter import ProgressCounter

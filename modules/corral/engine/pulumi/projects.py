@@ -18,8 +18,8 @@ from typing import Any
 import yaml
 
 from corral.catalog.aws.images import BOX_PROFILE, IMAGE_VARIABLE
-from corral.catalog.loader.project_catalog import FILE_NAME as CATALOG
 from corral.catalog.loader.suggestions import nearest
+from corral.catalog.project_catalog import FILE_NAME as CATALOG
 from corral.engine.engine_errors import WRONG_INPUT, EngineError, UnknownEnvironment
 from corral.model.pulumi_files import stack_names
 from corral.spec.yaml.yaml_reader import read_document

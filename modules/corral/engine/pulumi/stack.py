@@ -21,9 +21,9 @@ from corral.engine.backend.stack_locks import LockHolder, file_lock_holders, loc
 from corral.engine.engine_errors import EngineError
 from corral.engine.progress.diagnostics import DAMAGED, unanswered_urns
 from corral.engine.progress.engine_events import Operation, parse_event
-from corral.engine.progress.error_report import raise_engine_error
 from corral.engine.progress.progress_counter import ProgressCounter
 from corral.engine.progress.progress_display import ProgressDisplay
+from corral.engine.pulumi.error_report import raise_engine_error
 from corral.engine.pulumi.projects import secrets_provider_of
 from corral.engine.pulumi.pulumi_cli import CliResult, PulumiCli, UpdateFiles
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from corral.catalog.aws import prices
-from corral.catalog.loader.project_catalog import Catalog, shipped_catalog
+from corral.catalog.project_catalog import Catalog, shipped_catalog
 from corral.forecast.cost.cost_range import Usd
 from corral.forecast.cost.price_source import InstanceRates, PriceList, ServiceRate
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from corral.catalog.accelerators.instance_types_by_accelerator import accelerator_of
 from corral.catalog.aws.instance_types import InstanceType
+from corral.catalog.aws.instance_types_by_accelerator import accelerator_of
 from corral.catalog.aws.regions import regions
 from corral.catalog.aws.zone_offerings import offering_regions
-from corral.catalog.loader.project_catalog import Catalog
 from corral.catalog.loader.suggestions import did_you_mean, suggestion
+from corral.catalog.project_catalog import Catalog
 from corral.spec.spec_errors import SpecErrors, SpecProblem
 
 OPTION = "--compare"

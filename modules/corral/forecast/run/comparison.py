@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from corral.catalog.accelerators.instance_types_by_accelerator import accelerator_of
 from corral.catalog.aws.instance_types import InstanceType
+from corral.catalog.aws.instance_types_by_accelerator import accelerator_of
 from corral.catalog.aws.zone_offerings import offered_zones
 from corral.forecast.cost.cost_range import Sum, Usd
 from corral.forecast.cost.environment_cost import forecast_cost

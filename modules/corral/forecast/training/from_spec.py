@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from corral.catalog.accelerators.accelerators import AcceleratorModel
-from corral.catalog.accelerators.instance_types_by_accelerator import accelerator_of
 from corral.catalog.accelerators.training_constants import training_constants
 from corral.catalog.aws.instance_types import InstanceType
+from corral.catalog.aws.instance_types_by_accelerator import accelerator_of
 from corral.forecast.training.interconnect import links_of
 from corral.forecast.training.job import Job, Precision
 from corral.forecast.training.layout import Layout, Recompute, Sharding

@@ -1,1 +1,1 @@
-"""Views of a plan: terminal, page, JSON, cost, quotas, rendered files."""
+"""Views of a plan: terminal, JSON, cost, quotas, rendered files."""

@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import RenderableType
 
 from corral.catalog.accelerators.accelerators import AcceleratorModel, accelerators, published_runs
-from corral.catalog.accelerators.instance_types_by_accelerator import types_with
+from corral.catalog.aws.instance_types_by_accelerator import types_with
 from corral.report.plan.plan_json import Document
 from corral.report.tables import facts, heading, lines, table
 

@@ -1,1 +1,1 @@
-"""Views of a cluster's history: events and jobs as bars over time, on a terminal and as a page."""
+"""Views of a cluster's history: events and jobs as bars over time, as text and SVG."""

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from corral.catalog.accelerators.accelerators import AcceleratorModel
-from corral.catalog.accelerators.instance_types_by_accelerator import accelerator_of
 from corral.catalog.accelerators.transformer import TransformerModel
 from corral.catalog.accelerators.transformer_models import models
 from corral.catalog.aws.instance_types import InstanceType
-from corral.catalog.loader.project_catalog import Catalog
+from corral.catalog.aws.instance_types_by_accelerator import accelerator_of
 from corral.catalog.loader.suggestions import suggestion
+from corral.catalog.project_catalog import Catalog
 from corral.spec.models.base import BaseSpec
 from corral.spec.models.cluster import ClusterSpec
 from corral.spec.models.queues import QueueSpec

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from corral.catalog.accelerators.accelerators import AcceleratorModel, accelerators
-from corral.catalog.accelerators.instance_types_by_accelerator import accelerator_of
 from corral.catalog.accelerators.power import server_of
 from corral.catalog.aws.instance_types import InstanceType
+from corral.catalog.aws.instance_types_by_accelerator import accelerator_of
 from corral.catalog.loader.suggestions import suggestion
 from corral.spec.loader import ParseResult, try_parse_model
 from corral.spec.models.buy import BuySpec

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from corral.catalog.aws.instance_types import instance_type_from_row, instance_types
 from corral.catalog.aws.prices import CapacityBlockPrice, InstancePrice, Trust
-from corral.catalog.loader.project_catalog import FILE_NAME, Catalog, shipped_catalog
+from corral.catalog.project_catalog import FILE_NAME, Catalog, shipped_catalog
 from corral.spec.loader import try_parse_model
 from corral.spec.spec_errors import SpecError, SpecErrors
 

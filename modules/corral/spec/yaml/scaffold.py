@@ -16,8 +16,8 @@ from corral.catalog.aws.images import image_profiles
 from corral.catalog.aws.instance_types import InstanceType, type_hint
 from corral.catalog.aws.regions import regions
 from corral.catalog.aws.zone_offerings import offered_zones
-from corral.catalog.loader.project_catalog import Catalog
 from corral.catalog.loader.suggestions import suggestion
+from corral.catalog.project_catalog import Catalog
 from corral.spec.loader import parse_base, parse_cluster, try_parse_base
 from corral.spec.models.base import BaseSpec
 from corral.spec.models.cluster import ClusterSpec

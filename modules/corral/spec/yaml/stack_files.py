@@ -14,8 +14,8 @@ from typing import Any
 
 from pydantic_core import PydanticCustomError
 
-from corral.catalog.loader.project_catalog import Catalog
 from corral.catalog.loader.suggestions import suggestion
+from corral.catalog.project_catalog import Catalog
 from corral.model.pulumi_files import stack_names
 from corral.spec.loader import ParseResult, try_parse_base, try_parse_cluster
 from corral.spec.models.addresses import parse_address

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from corral.box import client
-from corral.box.daemon.directory import StateDirectory
+from corral.box.state.directory import StateDirectory
 from corral.cli.commands.box import fault, quota
 from corral.cli.commands.box.options import Directory
 from corral.cli.support.exit_codes import ExitCode, Failure, print_error

@@ -1,0 +1,177 @@
+"""The autoscaler's process, one per head: its lock, wake socket and background tasks. `corral-agent autoscaler`."""
+
+import contextlib
+import logging
+import os
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from corral.agent import slurm
+from corral.agent.accounting.backup import back_up_if_due
+from corral.agent.accounting.history_upload import began
+from corral.agent.autoscaler.background_tasks import BackgroundTask, SwitchComments, ZoneCleanup, start_tasks
+from corral.agent.autoscaler.control_loop import ControlLoop
+from corral.agent.autoscaler.liveness import heartbeat_of, lock_of
+from corral.agent.autoscaler.reconciler import Autoscaler, ClusterSnapshot
+from corral.agent.autoscaler.request_queue import SPOOL, WAKE_SOCKET
+from corral.agent.cluster import partition_state
+from corral.agent.cluster.ec2_client import Ec2
+from corral.agent.cluster.launch_errors import BACKOFF_POLICIES, LaunchErrorKind, backoff_policies
+from corral.agent.cluster.state import STATE_FILE, load_state, save_state
+from corral.agent.config.poller import POLL_EVERY_S as CONFIGURATION_EVERY_S
+from corral.agent.config.poller import ConfigPoller
+from corral.agent.config.topology_sync import MIN_INTERVAL_S as TREE_MIN_INTERVAL_S
+from corral.agent.config.topology_sync import POLL_EVERY_S as TREE_EVERY_S
+from corral.agent.config.topology_sync import TopologySync
+from corral.agent.config.watcher import RecordsWatcher
+from corral.agent.dns import Zone
+from corral.agent.events import EVENTS, Event, EventLog
+from corral.agent.log_shipper import SHIP_EVERY_S, LogShipper
+from corral.agent.process_lock import exclusive
+from corral.agent.shutdown.cluster_shutdown import POLL_EVERY_S as ENDING_EVERY_S
+from corral.agent.shutdown.cluster_shutdown import ClusterShutdown
+from corral.agent.topology.ec2_topology import Ec2Topology
+from corral.agent.topology.rank_order import update_topology_comments
+from corral.model.cluster import ClusterPlan
+from corral.model.deployed import Deployed
+from corral.model.enums import Market
+
+INTERVAL_S = 30.0  # how long a request may wait if its wake-up is lost
+BACKOFF_S = BACKOFF_POLICIES[LaunchErrorKind.CAPACITY].first_s
+STATE_DIR = SPOOL.parent
+_BLOCKS_EVERY_S = 120.0  # the times of a capacity block may change, and are known ten minutes ahead
+_BACKUP_EVERY_S = 600.0  # a backup is due once a day
+
+log = logging.getLogger("corral.agent")
+
+
+class StopSignal(BaseException):
+    """SIGTERM. Not an Exception: botocore would take it for a network error and retry."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """The services that background tasks use. None: the task does not run."""
+
+    zone: Zone
+    topology: Ec2Topology
+    configuration: ConfigPoller | None = None
+    shutdown: ClusterShutdown | None = None
+    tree: TopologySync | None = None
+    shipping: LogShipper | None = None
+
+
+def run_autoscaler(
+    plan: ClusterPlan,
+    deployed: Deployed,
+    ec2: Ec2,
+    spool: Path = SPOOL,
+    wake_socket: Path = WAKE_SOCKET,
+    interval_s: float = INTERVAL_S,
+    state_dir: Path = STATE_DIR,
+    services: Services | None = None,
+    backoff_s: float = BACKOFF_S,
+    records: RecordsWatcher | None = None,
+) -> None:
+    """Run the autoscaler until SIGTERM. Returns at once if another one runs."""
+    wake_socket.parent.mkdir(parents=True, exist_ok=True)  # /run is empty after a reboot
+    with exclusive(lock_of(wake_socket)) as first:
+        if not first:
+            log.info("autoscaler: another one is already running")
+            return
+        signal.signal(signal.SIGTERM, _stop)
+        state_file, journal = state_dir / STATE_FILE.name, EventLog(state_dir / EVENTS.name)
+        journal.log_event(Event.AUTOSCALER_STARTED, f"the autoscaler of {plan.name} has started")
+        began(state_dir, time.time())  # recorded now, because events are rotated away
+        autoscaler = Autoscaler(
+            plan,
+            deployed,
+            ec2,
+            slurm,
+            partial(save_state, file=state_file),
+            time.time,
+            journal,
+            known=load_state(state_file),
+            dns_names=services.zone if services else None,
+            policies=backoff_policies(backoff_s),
+            stopped_queues=partition_state.stopped,
+        )
+        start_tasks(tasks_of(autoscaler, ec2, services, interval_s) if services else ())
+        loop = ControlLoop(
+            autoscaler=autoscaler,
+            journal=journal,
+            spool=spool,
+            interval_s=interval_s,
+            heartbeat=heartbeat_of(wake_socket),
+            records=records,
+        )
+        with contextlib.suppress(StopSignal), _listening(wake_socket, spool) as receiver:
+            loop.run(receiver)
+
+
+def tasks_of(autoscaler: Autoscaler, ec2: Ec2, services: Services, interval_s: float) -> tuple[BackgroundTask, ...]:
+    """The background tasks for these services."""
+    blocks = {
+        offer.key: offer.reservation
+        for queue in autoscaler.plan.queues
+        for offer in queue.offers
+        if offer.market is Market.CAPACITY_BLOCK and offer.reservation
+    }
+
+    def read_blocks() -> None:
+        found = ec2.blocks(sorted(set(blocks.values())))
+        held = {offer: found[block] for offer, block in blocks.items() if block in found}
+        autoscaler.block_begins = {offer: one.begins for offer, one in held.items()}
+        autoscaler.block_ends = {offer: one.ends for offer, one in held.items()}
+
+    def snapshot() -> ClusterSnapshot | None:
+        return autoscaler.snapshot
+
+    write = partial(update_topology_comments, switches=services.topology.switches)
+    configuration, shutdown = services.configuration, services.shutdown
+    tasks = (
+        configuration
+        and BackgroundTask(
+            name="configuration poll", every_s=CONFIGURATION_EVERY_S, act=configuration.poll, first_s=INTERVAL_S
+        ),
+        shutdown
+        and BackgroundTask(
+            name="cluster shutdown",
+            every_s=ENDING_EVERY_S,
+            act=partial(shutdown.check, autoscaler),
+            first_s=ENDING_EVERY_S,
+        ),
+        BackgroundTask(
+            name="node names", every_s=INTERVAL_S, act=ZoneCleanup(snapshot=snapshot, prune=services.zone.prune)
+        ),
+        BackgroundTask(name="node switches", every_s=INTERVAL_S, act=SwitchComments(snapshot=snapshot, write=write)),
+        # Late, so that the first tree contains more than a few machines.
+        services.tree
+        and BackgroundTask(name="topology.conf", every_s=TREE_EVERY_S, act=services.tree, first_s=TREE_MIN_INTERVAL_S),
+        services.shipping and BackgroundTask(name="event shipping", every_s=SHIP_EVERY_S, act=services.shipping),
+        BackgroundTask(name="capacity block times", every_s=min(_BLOCKS_EVERY_S, 4 * interval_s), act=read_blocks)
+        if blocks
+        else None,
+        BackgroundTask(name="accounting backup", every_s=_BACKUP_EVERY_S, act=back_up_if_due, first_s=_BACKUP_EVERY_S),
+    )
+    return tuple(task for task in tasks if task)
+
+
+def _stop(*_: object) -> None:
+    raise StopSignal
+
+
+@contextlib.contextmanager
+def _listening(wake_socket: Path, spool: Path) -> Iterator[socket.socket]:
+    """A socket for wake-ups, owned by the user who writes requests."""
+    wake_socket.unlink(missing_ok=True)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiver:
+        receiver.bind(str(wake_socket))
+        owner = spool.stat()
+        os.chown(wake_socket, owner.st_uid, owner.st_gid)
+        yield receiver

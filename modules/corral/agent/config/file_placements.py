@@ -1,0 +1,147 @@
+"""Map a cluster's files to paths on a machine, by role and queue. Pure: bytes in, placements out."""
+
+from collections.abc import Iterator, Mapping
+
+from corral.agent.credentials import URI
+from corral.agent.file_install import Placement
+from corral.model.enums import Role
+from corral.model.manifest import MANIFEST
+
+_AGENT = "PYTHONPATH=/opt/corral/agent:/opt/corral/library exec /usr/bin/python3 -m corral.agent"
+# slurmctld waits for these three, so they run a single file without the agent's imports.
+_RESUME_PROGRAM = "exec /usr/bin/python3 -I -S /opt/corral/agent/corral/agent/autoscaler/resume_program.py"
+# Slurm starts programs by path without arguments, so each agent command that Slurm calls has its own file.
+PROGRAMS: Mapping[str, str] = {
+    "corral-agent": f'{_AGENT} "$@"',
+    "resume": f'{_RESUME_PROGRAM} resume "$@"',
+    "resume-failed": f'{_RESUME_PROGRAM} resume-failed "$@"',
+    "suspend": f'{_RESUME_PROGRAM} suspend "$@"',
+    "prolog": f"{_AGENT} prolog",
+    "health-check": f"{_AGENT} health-check",
+    "rank-order": f"{_AGENT} rank-order",
+}
+_PROGRAM = """#!/bin/sh
+# Managed by corral: written by `corral-agent boot`.
+{first}{command}
+"""
+# Skip the check, and the start of Python, if one passed within the last minute.
+_FIRST: Mapping[str, str] = {
+    "prolog": 'if [ -n "$(find /run/corral/healthy -newermt "-60 seconds" 2>/dev/null)" ]; then exit 0; fi\n',
+}
+# Root's programs use the machine's own role, all others the job role.
+_JOB_ROLE = f"AWS_CONTAINER_CREDENTIALS_FULL_URI={URI}"
+_PROFILE = f"""# Managed by corral: where the SDKs and tools of AWS find the job role.
+if [ "$(id -u)" -ne 0 ]; then export {_JOB_ROLE}; fi
+"""
+# Slurm adds the printed variable to the task's environment, wherever the job was submitted.
+_TASK_PROLOG = f"""#!/bin/sh
+# Managed by corral: where the SDKs and tools of AWS find the job role.
+if [ "$(id -u)" -ne 0 ]; then echo "export {_JOB_ROLE}"; fi
+"""
+_SSHD = f"""# Managed by corral: a command over ssh reads no profile.
+SetEnv {_JOB_ROLE}
+"""
+_OWN = b"# Your own lines of slurm.conf; corral never changes this file. After a change: scontrol reconfigure\n"
+FIRST_JOB = "/etc/slurm/first-job.conf"
+_OWN_OBJECT = "own/slurm.conf"
+TOPOLOGY_PLUGIN = "/etc/slurm/topology-plugin.conf"
+NO_TOPOLOGY = b"# Managed by corral: do not edit. Slurm has no topology of this cluster.\n"
+_FIRST_JOB = b"# Managed by corral: do not edit. The first job id (default: 1).\n"
+_SSH = {
+    "ssh/authorized_keys": "/etc/ssh/corral_authorized_keys",
+    "ssh/sshd.conf": "/etc/ssh/sshd_config.d/60-corral.conf",
+}
+
+
+def placements_for(files: Mapping[str, bytes], role: Role, queue: str | None) -> tuple[Placement, ...]:
+    """Return the placements of the files for a machine in this role and queue.
+
+    `files`: content by path below the cluster's prefix.
+    """
+    own = _head(files) if role is Role.HEAD else _compute(files, queue)
+    return (*_shared(files), *own)
+
+
+def is_needed(name: str, role: Role) -> bool:
+    """True if a machine in this role installs the file. Nodes fetch Slurm's files from slurmctld."""
+    if name.startswith(("agent/", "library/")) or name == MANIFEST:
+        return False
+    return role is Role.HEAD or "/" not in name or name.startswith(("nccl/", "neuron/"))
+
+
+def _shared(files: Mapping[str, bytes]) -> tuple[Placement, ...]:
+    records = (
+        Placement(path=f"/etc/corral/{name}", content=files[name])
+        for name in ("cluster.json", "deployed.json")
+        if name in files
+    )
+    programs = (
+        Placement(path=f"/opt/corral/bin/{name}", content=_program(name, command), mode=0o755)
+        for name, command in PROGRAMS.items()
+    )
+    return (*records, *programs, *_job_role())
+
+
+def _program(name: str, command: str) -> bytes:
+    return _PROGRAM.format(first=_FIRST.get(name, ""), command=command).encode()
+
+
+def _job_role() -> tuple[Placement, ...]:
+    """The files that point users' programs to the job role: in logins, jobs and ssh commands."""
+    return (
+        Placement(path="/etc/profile.d/corral-credentials.sh", content=_PROFILE.encode()),
+        Placement(path="/opt/corral/bin/task-prolog", content=_TASK_PROLOG.encode(), mode=0o755),
+        Placement(path="/etc/ssh/sshd_config.d/50-corral-credentials.conf", content=_SSHD.encode()),
+    )
+
+
+def _head(files: Mapping[str, bytes]) -> tuple[Placement, ...]:
+    """The head's files: Slurm configuration, which nodes fetch from slurmctld, sample jobs and SSH keys."""
+    slurm = _below(files, "slurm/", "/etc/slurm")
+    jobs = _below(files, "jobs/", "/opt/corral/jobs")
+    ssh = tuple(Placement(path=_SSH[name], content=files[name]) for name in _SSH if name in files)
+    return (*slurm, _own_lines(files), _first_job(), _topology(), *_accounting(files), *jobs, *ssh)
+
+
+def _first_job() -> Placement:
+    """An empty include file, without which Slurm refuses to start; `accounting` writes FirstJobId into it."""
+    return Placement(path=FIRST_JOB, content=_FIRST_JOB, only_if_missing=True)
+
+
+def _topology() -> Placement:
+    """An empty include file; `topology_sync` fills it when it writes topology.conf."""
+    return Placement(path=TOPOLOGY_PLUGIN, content=NO_TOPOLOGY, only_if_missing=True)
+
+
+def _accounting(files: Mapping[str, bytes]) -> Iterator[Placement]:
+    """The files of MariaDB and slurmdbd. slurmdbd refuses a slurmdbd.conf that other users can read."""
+    if (name := "accounting/mariadb.cnf") in files:
+        yield Placement(path="/etc/mysql/mariadb.conf.d/60-corral.cnf", content=files[name])
+    if (name := "accounting/slurmdbd.conf") in files:
+        yield Placement(path="/etc/slurm/slurmdbd.conf", content=files[name], mode=0o600, owner="slurm")
+
+
+def _own_lines(files: Mapping[str, bytes]) -> Placement:
+    """The user's own lines of slurm.conf: the copy in the bucket, or the head's own file, which is left alone."""
+    if _OWN_OBJECT in files:
+        return Placement(path="/etc/slurm/own.conf", content=files[_OWN_OBJECT])
+    return Placement(path="/etc/slurm/own.conf", content=_OWN, only_if_missing=True)
+
+
+def _compute(files: Mapping[str, bytes], queue: str | None) -> tuple[Placement, ...]:
+    """A node's files: NCCL settings for a queue with GPUs, Neuron settings for one with Neuron devices and EFA."""
+    found = []
+    if (nccl := f"nccl/{queue}.conf") in files:
+        found.append(Placement(path="/etc/nccl.conf", content=files[nccl]))
+        found.append(Placement(path="/etc/profile.d/corral-nccl.sh", content=files["nccl/profile.sh"]))
+    if (neuron := f"neuron/{queue}.sh") in files:
+        found.append(Placement(path="/etc/profile.d/corral-neuron.sh", content=files[neuron]))
+    return tuple(found)
+
+
+def _below(files: Mapping[str, bytes], prefix: str, directory: str) -> tuple[Placement, ...]:
+    return tuple(
+        Placement(path=f"{directory}/{name.removeprefix(prefix)}", content=files[name])
+        for name in sorted(files)
+        if name.startswith(prefix)
+    )

@@ -1,0 +1,151 @@
+"""The packages that a head or a node needs, and the apt commands that install those it lacks.
+
+Pure. A package whose program exists is not installed, so a complete image never runs apt.
+Sources: apt-get(8), apt_preferences(5); FSx for Lustre User Guide, "Installing the Lustre client".
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from corral.agent.file_install import Placement
+from corral.model.cluster import ArchivePlan, ClusterPlan, ImagePlan, QueuePlan
+
+_HEADER = "# Managed by corral: written by `corral-agent boot`.\n"
+_LUSTRE = "lustre-client-modules"
+_KEY = "/etc/apt/keyrings/corral-{name}.asc"
+# At first boot Ubuntu's apt-daily may hold the dpkg lock.
+_APT = ("apt-get", "--quiet", "--option=DPkg::Lock::Timeout=300", "--option=Acquire::Retries=5")
+_NONINTERACTIVE = ("env", "DEBIAN_FRONTEND=noninteractive", "NEEDRESTART_SUSPEND=1")
+UPDATE = (*_APT, "update")
+CONFIGURE = (
+    *_NONINTERACTIVE,
+    "dpkg",
+    "--configure",
+    "--pending",
+    "--force-confold",
+)  # completes an interrupted dpkg
+# Source: the units of the packages apt and unattended-upgrades in Ubuntu 24.04.
+UPDATERS = ("apt-daily.timer", "apt-daily-upgrade.timer", "unattended-upgrades.service")
+# The Lustre client fits one kernel: after a kernel upgrade the next boot could not mount Lustre.
+_KERNEL_PIN = f"""{_HEADER}Package: linux-aws* linux-headers-* linux-image-* linux-modules-*
+Pin: release *
+Pin-Priority: -1
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Package:
+    """A package: `program` exists if it is installed; `version` may end with a star, and is empty for any.
+
+    `archive`: its archive if not the system's own. `of_kernel`: it fits one kernel, whose release ends its name.
+    """
+
+    name: str
+    program: str
+    version: str = ""
+    archive: ArchivePlan | None = None
+    of_kernel: bool = False
+
+
+def head_packages(plan: ClusterPlan) -> tuple[Package, ...]:
+    """The head's packages, sorted by name."""
+    image = plan.image
+    daemons = (_slurm(image, "slurmctld"), _slurm(image, "slurmdbd"), _other(image, "mariadb-server", "mariadbd"))
+    return _sorted((*_shared(plan, image), *daemons))
+
+
+def node_packages(plan: ClusterPlan, queue: QueuePlan) -> tuple[Package, ...]:
+    """The packages of this queue's nodes, sorted by name."""
+    image = plan.image_of(queue)
+    return _sorted((*_shared(plan, image), _slurm(image, "slurmd"), *_disks(image, queue)))
+
+
+def missing_packages(wanted: Sequence[Package], has: Callable[[str], bool]) -> tuple[Package, ...]:
+    """The packages whose program is missing."""
+    return tuple(package for package in wanted if not has(package.program))
+
+
+def archives(packages: Sequence[Package]) -> tuple[Placement, ...]:
+    """apt's files for third-party archives, and a kernel pin if a package fits one kernel."""
+    lists = tuple(
+        Placement(path=f"/etc/apt/sources.list.d/corral-{package.name}.list", content=_source(package, package.archive))
+        for package in packages
+        if package.archive
+    )
+    kernel = Placement(path="/etc/apt/preferences.d/60-corral-kernel", content=_KERNEL_PIN.encode())
+    return (*lists, kernel) if any(package.of_kernel for package in packages) else lists
+
+
+def key_commands(packages: Sequence[Package]) -> tuple[tuple[str, ...], ...]:
+    """The commands that fetch the archives' keys."""
+    curl = ("curl", "--fail", "--silent", "--show-error", "--location", "--retry", "5", "--create-dirs")
+    return tuple(
+        (*curl, "--output", _KEY.format(name=package.name), package.archive.key)
+        for package in packages
+        if package.archive
+    )
+
+
+def install_command(packages: Sequence[Package], kernel: str) -> tuple[str, ...]:
+    """The command that installs the packages. `kernel`: the release of the running kernel.
+
+    Recommended packages are left out: mdadm recommends a mail server. Existing configuration files stay.
+    """
+    options = ("install", "--yes", "--no-install-recommends", "--option=Dpkg::Options::=--force-confold")
+    return (*_NONINTERACTIVE, *_APT, *options, *(_apt_argument(package, kernel) for package in packages))
+
+
+def hold_command(packages: Sequence[Package], kernel: str) -> tuple[str, ...]:
+    """The command that holds their versions: an upgrade would restart daemons and replace libraries under jobs."""
+    return ("apt-mark", "hold", *(_name(package, kernel) for package in packages))
+
+
+def _apt_argument(package: Package, kernel: str) -> str:
+    name = _name(package, kernel)
+    return f"{name}={package.version}" if package.version else name
+
+
+def _name(package: Package, kernel: str) -> str:
+    return f"{package.name}-{kernel}" if package.of_kernel else package.name
+
+
+def _source(package: Package, archive: ArchivePlan) -> bytes:
+    return f"{_HEADER}deb [signed-by={_KEY.format(name=package.name)}] {archive.line}\n".encode()
+
+
+def _shared(plan: ClusterPlan, image: ImagePlan) -> Iterator[Package]:
+    yield _other(image, "munge", "munged")
+    commands = PurePosixPath(image.slurm_sbin).with_name("bin")
+    yield Package(name="slurm-client", program=f"{commands}/scontrol", version=_slurm_version(image))
+    if plan.home:
+        yield _other(image, "nfs-common", "mount.nfs4")
+    if plan.lustre and image.lustre:
+        version = image.packages.get(_LUSTRE, "")
+        yield Package(
+            name=_LUSTRE, program="/usr/sbin/mount.lustre", version=version, archive=image.lustre, of_kernel=True
+        )
+
+
+def _disks(image: ImagePlan, queue: QueuePlan) -> Iterator[Package]:
+    if queue.nvme_mount:
+        yield _other(image, "xfsprogs", "mkfs.xfs")
+        if queue.nvme_count > 1:
+            yield _other(image, "mdadm", "mdadm")
+
+
+def _slurm(image: ImagePlan, daemon: str) -> Package:
+    return Package(name=daemon, program=f"{image.slurm_sbin}/{daemon}", version=_slurm_version(image))
+
+
+def _slurm_version(image: ImagePlan) -> str:
+    """The release that slurm.conf is rendered for; another may not read it."""
+    return f"{image.slurm_version}.*"
+
+
+def _other(image: ImagePlan, name: str, program: str) -> Package:
+    return Package(name=name, program=f"/usr/sbin/{program}", version=image.packages.get(name, ""))
+
+
+def _sorted(packages: Sequence[Package]) -> tuple[Package, ...]:
+    return tuple(sorted(packages, key=lambda package: package.name))
