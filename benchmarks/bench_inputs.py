@@ -103,7 +103,7 @@ def new_inputs(directory: Path) -> Iterator[BenchInputs]:
 
 
 def _create_resources(directory: Path, url: str | None, environment: Mapping[str, str]) -> BenchInputs:
-    session = boto3.Session(account.ACCESS_KEY, "corral-box", region_name=REGION)
+    session = boto3.Session(environment["AWS_ACCESS_KEY_ID"], environment["AWS_SECRET_ACCESS_KEY"], region_name=REGION)
     retries = Config(retries={"mode": "standard", "total_max_attempts": 8})
 
     def aws(service: str) -> Any:

@@ -29,7 +29,6 @@ from resume import run, write_configuration
 from scontrol_output import Node, text
 from table import Row, print_table
 
-from corral.box import account
 from corral.model.node_names import fold
 
 NODES, QUEUES, POWERED, ROUNDS = 27_500, 10, 275, 3
@@ -68,7 +67,7 @@ def measured(side: str, *, gone: bool) -> Mapping[str, float]:
         directory = Path(temporary)
         _write_configuration(directory, oneliner=side == "corral")
         with running_ec2(_instances(gone=gone)) as url:
-            keys = {"AWS_ACCESS_KEY_ID": account.ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": "corral-box"}
+            keys = {"AWS_ACCESS_KEY_ID": "AKIACORRALBENCH00000", "AWS_SECRET_ACCESS_KEY": "corral"}
             endpoint = {"AWS_ENDPOINT_URL": url, "AWS_DEFAULT_REGION": REGION}
             environment = {**_clean(), **write_programs(directory), **keys, **endpoint}
             _write_scontrol_output(directory, oneliner=side == "corral")

@@ -12,10 +12,11 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
-from corral.box import account
 from corral.box import client as box_client
 from corral.box.client import BoxStatus
 from corral.box.daemon.daemon_process import send_request
+from corral.box.secret import read_secret
+from corral.box.state.directory import StateDirectory
 
 RETRIES = Config(retries={"mode": "standard", "total_max_attempts": 8})  # enough to stay below EC2's request rates
 
@@ -33,19 +34,25 @@ def running_box(directory: Path, *, machines: bool = False, system: Path | None 
         box_client.stop(directory)
 
 
-@cache
-def _session() -> Any:
-    return boto3.session.Session(aws_access_key_id=account.ACCESS_KEY, aws_secret_access_key="corral-box")
+def owner_keys(status: BoxStatus) -> Mapping[str, str]:
+    """The keys of the account's owner, as boto3 names them."""
+    secret = read_secret(StateDirectory(status.dir))
+    return {"aws_access_key_id": secret.owner_key, "aws_secret_access_key": secret.owner_secret_key}
 
 
 @cache
-def _client(url: str, service: str, region: str) -> Any:
-    return _session().client(service, endpoint_url=url, region_name=region, config=RETRIES)
+def _session(directory: Path) -> Any:
+    return boto3.session.Session(**owner_keys(BoxStatus(state="running", dir=directory)))
+
+
+@cache
+def _client(directory: Path, url: str, service: str, region: str) -> Any:
+    return _session(directory).client(service, endpoint_url=url, region_name=region, config=RETRIES)
 
 
 def client(status: BoxStatus, service: str, region: str = "us-east-1") -> Any:
     """A boto3 client of the box, which ignores the environment variables."""
-    return _client(str(status.url), service, region)
+    return _client(status.dir, str(status.url), service, region)
 
 
 def process_environment(status: BoxStatus) -> Mapping[str, str]:
@@ -55,6 +62,5 @@ def process_environment(status: BoxStatus) -> Mapping[str, str]:
 
 def inventory(directory: Path) -> Mapping[str, list[str]]:
     """The resources in the running box that a new account does not have: sorted ids by service and kind."""
-    port = box_client.status(directory).port
-    assert port, f"no box runs in {directory}"
-    return {kind: list(ids) for kind, ids in send_request(port, "GET", "/_box/inventory").items()}
+    address = box_client.running_address(directory)
+    return {kind: list(ids) for kind, ids in send_request(address, "GET", "/_box/inventory").items()}

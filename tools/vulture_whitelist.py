@@ -9,7 +9,6 @@ _.log_request  # http.server calls it
 _.log_message  # http.server calls it
 _.do_GET  # http.server calls it
 _.do_HEAD  # http.server calls it
-_.do_POST  # http.server calls it
 _.do_PUT  # http.server calls it
 _.address_string  # http.server calls it
 _.rcode  # dnslib writes it into the answer
@@ -96,17 +95,11 @@ _.get_service_quota  # Service Quotas
 _.get_aws_default_service_quota  # Service Quotas
 
 # Fields of the catalog's files, which a project may set for its own types, and which docs/catalog.md shows.
-_.maximum_interfaces  # tests check planned interfaces against it
-_.network_baseline_gbps  # docs/catalog.md
 _.nvme_gb_each  # docs/catalog.md
 _.gb_each  # the same, in a project's file
-_.MEMORY  # Trust: written in prices.csv
-_.ebs_gbps  # docs/catalog.md
-_.ebs_baseline_gbps  # docs/catalog.md
 _.network_burst_mbps_per_tib  # docs/catalog.md
 _.disk_read_burst_mbps_per_tib  # docs/catalog.md
 _.disk_write_burst_mbps_per_tib  # docs/catalog.md
-_.parameters_b  # tests check the shape of a model against this published count
 
 # Enum members that are created from a word of a file or an option.
 _.VERIFIED  # Trust, a column of the price files

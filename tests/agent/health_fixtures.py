@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from corral.agent.health.evaluate import Expected, evaluate
+from corral.agent.health.findings import HealthFinding
 from corral.agent.health.probes import BoxProbe, Probe, Tool, ToolOutput, read_all
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -27,8 +28,12 @@ class _Nothing:
         return None
 
 
+def findings_of(name: str, expected: Expected = H100) -> tuple[HealthFinding, ...]:
+    """The findings on the machine of this name."""
+    probe: Probe = Recorded(name)
+    return evaluate(expected, read_all(probe, expected.tools))
+
+
 def found(name: str, expected: Expected = H100) -> list[str]:
     """What is found on the machine of this name, as lines."""
-    probe: Probe = Recorded(name)
-    answers = read_all(probe, expected.tools)
-    return [f"{one.severity}: {one.text}" for one in evaluate(expected, answers)]
+    return [f"{one.severity}: {one.text}" for one in findings_of(name, expected)]

@@ -41,7 +41,7 @@ def line(cells: tuple[str, ...], changes: Mapping[int, str] | None = None) -> st
 
 def test_a_running_job_has_nodes_and_its_start() -> None:
     job = parse_squeue_line(line(RUNNING))
-    assert (job.state, job.nodes, job.since, job.why, job.is_pending) == (
+    assert (job.state, job.nodes, job.since, job.reason, job.is_pending) == (
         "running",
         "train-[1-2]",
         1795300820,
@@ -66,18 +66,18 @@ def test_a_waiting_job_has_its_submission_and_its_earliest_start() -> None:
     ],
 )  # fmt: skip
 def test_why_a_job_waits_is_in_plain_words(reason: str, comment: str, why: str) -> None:
-    assert parse_squeue_line(line(DELAYED, {8: reason, 9: comment})).why == why
+    assert parse_squeue_line(line(DELAYED, {8: reason, 9: comment})).reason == why
 
 
 OPENS = 1795301400
-SHUT = {"train": ClosedQueue(until=datetime.fromtimestamp(OPENS), why="a, b: InsufficientInstanceCapacity")}
+SHUT = {"train": ClosedQueue(until=datetime.fromtimestamp(OPENS), reason="a, b: InsufficientInstanceCapacity")}
 JUST_REQUEUED = {6: "1795300935", 11: "1"}
 
 
 def waits(changes: Mapping[int, str]) -> tuple[str, int | None]:
     """Why and until when a job waits, 20 s after it was requeued, while no offer of train has capacity."""
     job = parse_squeue_line(line(DELAYED, changes), SHUT, 1795300835.0)
-    return job.why, job.until
+    return job.reason, job.until
 
 
 def test_a_job_that_was_just_requeued_waits_for_what_the_offers_of_its_queue_wait_for() -> None:
@@ -121,11 +121,11 @@ def test_a_run_that_was_cancelled_before_it_began_has_no_start() -> None:
 
 def test_only_present_backoffs_are_listed() -> None:
     cold = {
-        "spot": Backoff(until=200.0, refusals=1, kind=LaunchErrorKind.CAPACITY, why="InsufficientInstanceCapacity"),
-        "on-demand": Backoff(until=100.0, refusals=1, kind=LaunchErrorKind.CAPACITY, why="x"),
+        "spot": Backoff(until=200.0, refusals=1, kind=LaunchErrorKind.CAPACITY, reason="InsufficientInstanceCapacity"),
+        "on-demand": Backoff(until=100.0, refusals=1, kind=LaunchErrorKind.CAPACITY, reason="x"),
     }
     assert offers_backing_off(AutoscalerState(backoffs=cold), 150.0) == (
-        OfferBackoff(offer="spot", until=200, kind="no capacity", why="InsufficientInstanceCapacity"),
+        OfferBackoff(offer="spot", until=200, kind="no capacity", reason="InsufficientInstanceCapacity"),
     )
 
 

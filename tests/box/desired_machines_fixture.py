@@ -22,9 +22,11 @@ from corral.box.account import ACCOUNT
 from corral.box.daemon.moto_overrides import install
 from corral.box.machines.desired_machines import desired_machines, dns_names, existing_resources
 from corral.box.machines.imds_data import instance_metadata
+from corral.box.secret import BoxSecret
 
 REGION = "us-east-1"
 SCRIPT = "#!/bin/sh\n"
+SECRET = BoxSecret("5e" * 32)
 # Ten launches in a row are more than EC2 lets happen in a moment, and so does the box.
 PATIENT = Config(retries={"mode": "standard", "total_max_attempts": 8})
 
@@ -121,10 +123,11 @@ def build() -> dict[str, Any]:
     backend = ec2_backends[ACCOUNT][REGION]
     wanted = [asdict(one) for one in desired_machines()]
     metadata = {
-        name: asdict(instance_metadata(backend, backend.get_instance(ids[name]))) for name in ("plain", "p5", "working")
+        name: asdict(instance_metadata(backend, backend.get_instance(ids[name]), SECRET))
+        for name in ("plain", "p5", "working")
     }
     metadata |= {
-        name: asdict(instance_metadata(backend, backend.get_instance(ids[name])))
+        name: asdict(instance_metadata(backend, backend.get_instance(ids[name]), SECRET))
         for name in ("empty-profile", "lost-profile")
     }
     exists = existing_resources()

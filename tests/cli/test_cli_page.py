@@ -49,6 +49,7 @@ from corral.report.run.rent_vs_buy_view import buy_document
 from corral.report.run.validation_view import validation_document
 from corral.report.usage.forecast_vs_actual import ForecastComparison, ForecastRow
 from corral.report.usage.usage_json import timeline_document
+from corral.spec.spec_errors import SpecError
 from corral.spec.yaml.buy_files import read_purchase
 from corral.spec.yaml.stack_files import read_environment
 from small_history import history_timeline, history_usage
@@ -73,13 +74,13 @@ SLURM = HeadStatus(
             nodes="",
             node_count=2,
             since=0,
-            why="",
+            reason="",
             until=9,
         ),
     ),
     running=0,
     waiting=1,
-    backoffs=(OfferBackoff(offer="train-spot", until=9, kind="no capacity", why="x"),),
+    backoffs=(OfferBackoff(offer="train-spot", until=9, kind="no capacity", reason="x"),),
     disabled_queues=(),
     nodes=(NodeGroup(queue="train", state="idle", nodes="train-1", count=1),),
     autoscaler=AutoscalerStatus(is_running=False, last_cycle=0, start_command="x", log_command="x"),
@@ -89,7 +90,8 @@ HOME = AwsResource(kind=ResourceKind.HOME, id="fs-1", tags=OWN, size_gib=1)
 
 def plan() -> Any:
     prices = RoundPrices()
-    limit = CostLimit(field="usd_per_hour_max", usd=50.0, cost=Sum(usd=Usd(1, 80)), refusal="x")
+    refusal = SpecError(file="x", path="usd_per_hour_max", message="x", fix="x")
+    limit = CostLimit(field="usd_per_hour_max", usd=50.0, cost=Sum(usd=Usd(1, 80)), refusal=refusal)
     cost = forecast_cost(BASE, CLUSTER, prices)
     return plan_document(BASE, CLUSTER, cost, plan_warnings(BASE, CLUSTER, prices), [limit], rent_vs_buy())
 
@@ -165,7 +167,7 @@ def accelerators() -> Any:
 
 
 REAL: dict[str, Callable[[], Any]] = {
-    "corral.plan/2": plan,
+    "corral.plan/3": plan,
     "corral.render/1": render,
     "corral.status/2": status,
     "corral.timeline/2": timeline,
@@ -238,4 +240,4 @@ def test_exit_codes_of_the_page_are_those_of_the_commands() -> None:
 
 def test_plan_document_matches_the_page(tmp_path: Path) -> None:
     real = json.loads(corral("plan", "dev", "--json").stdout)
-    assert list(keys(json.loads(SHAPES["corral.plan/2"]), real)) == []
+    assert list(keys(json.loads(SHAPES["corral.plan/3"]), real)) == []

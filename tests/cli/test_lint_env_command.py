@@ -47,7 +47,7 @@ def test_each_variable_has_its_line_and_verdict(script: Path) -> None:
 
 def test_reason_and_fix_follow_below(script: Path) -> None:
     shown = " ".join(lint(str(script)).stdout.split())
-    assert "wrong since aws-ofi-nccl 1.6.0: the plugin requests EFA itself; unset it [2]" in shown
+    assert "wrong since aws-ofi-nccl 1.6.0: the plugin requests EFA itself - unset it [2]" in shown
 
 
 def test_the_sources_are_at_the_end(script: Path) -> None:
@@ -90,7 +90,7 @@ def test_version_without_a_patch_number_means_patch_0() -> None:
 
 def test_json_document_has_this_shape() -> None:
     assert document("--type", "p5.48xlarge", stdin="NCCL_ALGO=$X\n") == {
-        "schema": "corral.lint-env/2",
+        "schema": "corral.lint-env/3",
         "file": "-",
         "instance_type": "p5.48xlarge",
         "versions": {"plugin": "1.22.0", "libfabric": "2.7.0", "installer": "1.51.0", "nccl": "2.31.2"},
@@ -103,8 +103,8 @@ def test_json_document_has_this_shape() -> None:
                 "value": None,
                 "verdict": "harmful",
                 "since": None,
-                "why": "overrides the tuner, which chooses the algorithm by message size, nodes and type",
-                "instead": "unset it",
+                "message": "overrides the tuner, which chooses the algorithm by message size, nodes and type",
+                "fix": "unset it",
                 "source": "aws/aws-ofi-nccl, doc/tuner.md",
             }
         ],

@@ -49,7 +49,7 @@ def test_no_line_is_wider_than_80_columns(shown: str) -> None:
 def test_the_document_has_the_same_figures(shown: str) -> None:
     document = json.loads(corral("plan", "train", "--run", RUN, "--json").stdout)
     assert (document["schema"], document["fits"], [one["market"] for one in document["markets"]]) == (
-        "corral.run/2",
+        "corral.run/3",
         True,
         ["capacity-block", "reservation", "spot"],
     )
@@ -141,7 +141,9 @@ def test_document_has_the_exceeded_limit(tmp_path: Path) -> None:
     file = tmp_path / "run.yaml"
     file.write_text(Path(REPOSITORY / RUN).read_text() + "usd_total_max: 1000\n")
     (limit,) = json.loads(corral("plan", "train", "--run", str(file), "--json").stdout)["limits"]
-    assert (limit["field"], limit["usd"], limit["refusal"] is None) == ("usd_total_max", 1000.0, False)
+    assert (limit["field"], limit["usd"]) == ("usd_total_max", 1000.0)
+    assert limit["refusal"]["message"].endswith(" USD, the limit is 1,000.00")
+    assert limit["refusal"]["fix"].endswith(", or raise the limit")
 
 
 @pytest.fixture

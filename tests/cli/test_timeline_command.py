@@ -50,7 +50,7 @@ def stored_history(began: int, job: str) -> StoredHistory:
         ended=NEWER + 80,
     )
     return StoredHistory(
-        format=1,
+        format=2,
         cluster="dev",
         began=began,
         kept=NEWER + 99,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
+from corral.forecast.cost.budget_limits import CostLimit
 from corral.forecast.cost.catalog_prices import catalog_prices
+from corral.forecast.cost.cost_range import Sum
 from corral.forecast.cost.pool_capacity import NO_COUNTS, Counts
 from corral.forecast.cost.price_source import PriceList
 from corral.forecast.warnings import (
@@ -14,12 +17,14 @@ from corral.forecast.warnings import (
     PlanWarning,
     address_units,
     interfaces,
+    limit_warnings,
     plan_warnings,
     replaced_type_warnings,
 )
 from corral.model.base import BasePlan
 from corral.model.cluster import ClusterPlan, QueuePlan
 from corral.model.enums import Market
+from corral.spec.spec_errors import SpecError
 from corral.spec.yaml.catalog_file import parse_catalog
 from environments import dev_base, dev_cluster
 
@@ -48,8 +53,8 @@ def about_and_text(cluster: ClusterPlan) -> list[str]:
 def test_install_time_is_the_last_warning() -> None:
     assert plan_warnings(dev_base(), dev_cluster(), PRICES)[-1] == PlanWarning(
         about="boot",
-        text="installs Slurm and other missing packages: about 1 min per node, 2 min for the head;"
-        " an image with these packages saves that time",
+        message="installs Slurm and other missing packages: about 1 min per node, 2 min for the head",
+        fix="use an image with these packages to save that time",
     )
 
 
@@ -84,15 +89,16 @@ def test_small_subnet_is_a_warning_about_its_zone() -> None:
     found = [warning for warning in warnings_of(dev_base(), sized(9_000), PRICES) if warning.about.startswith("zone")]
     assert found[0] == PlanWarning(
         about="zone use1-az1",
-        text="all nodes that may run there need 9,001 addresses, but the subnet has 8,127",
+        message="all nodes that may run there need 9,001 addresses, but the subnet has 8,127",
     )
 
 
 def test_type_that_a_zone_does_not_offer_is_a_warning() -> None:
     warning, *_ = warnings_of(dev_base(), sized(1, "p5en.48xlarge", 17), PRICES)
-    assert (warning.about, warning.text.split(";")[0]) == (
-        "queue train",
-        "p5en.48xlarge is not offered in use1-az1 by the catalog's snapshot",
+    assert warning == PlanWarning(
+        about="queue train",
+        message="p5en.48xlarge is not offered in use1-az1 by the catalog's snapshot",
+        fix="change the zones of its capacity: it is in use1-az2, use1-az6",
     )
 
 
@@ -125,10 +131,18 @@ def test_overridden_type_is_a_warning() -> None:
     assert warning.about == "type t3.medium"
 
 
+def test_exceeded_limit_is_a_warning_with_its_fix() -> None:
+    refusal = SpecError(file="spec.yaml", path="usd_per_hour_max", message="an hour costs 2 USD", fix="raise the limit")
+    over = CostLimit(field="usd_per_hour_max", usd=1.0, cost=Sum(usd=None), refusal=refusal)
+    assert limit_warnings([replace(over, refusal=None), over]) == (
+        PlanWarning(about="limit", message="spec.yaml: usd_per_hour_max: an hour costs 2 USD", fix="raise the limit"),
+    )
+
+
 def test_queue_with_efa_in_several_zones_is_a_warning() -> None:
     assert warnings_of(dev_base(), dev_cluster(), PRICES)[0] == PlanWarning(
         about="queue train",
-        text="EFA does not connect use1-az1, use1-az2: a job with EFA needs all its nodes in one zone",
+        message="EFA does not connect use1-az1, use1-az2: a job with EFA needs all its nodes in one zone",
     )
 
 
@@ -168,7 +182,7 @@ def test_limit_below_the_cheapest_zone_is_a_warning_with_both_prices() -> None:
     ("count", "cost"),
     [
         (4, "4 x 55.04 = 220.16 USD an hour"),
-        (None, "55.04 USD an hour per instance (set `count` for the total)"),
+        (None, "55.04 USD an hour per instance - set `count` for the total"),
     ],
 )
 def test_cost_of_an_idle_reservation_is_a_warning(count: int | None, cost: str) -> None:
@@ -220,9 +234,33 @@ def test_type_that_the_region_lacks_is_the_first_warning() -> None:
     assert [warning.about for warning in warnings[:2]] == ["queue nowhere", "queue some"]
 
 
-def test_warnings_are_ordered_by_capacity_cost_speed() -> None:
+def far_reservation() -> ClusterPlan:
+    """`dev` whose queue has EFA and two nodes, from a reservation in another zone than its data."""
     (queue,) = dev_cluster().queues
     reserved = replace(queue.offers[0], pool=1, market=Market.RESERVATION, reservation="cr-1", zone_id="use1-az2")
-    cluster = replace(dev_cluster(), queues=(replace(queue, max_nodes=2, offers=(reserved,)),))
-    texts = [warning.text for warning in warnings_of(dev_base(), cluster, PRICES, {("train", 1): 1})]
+    return replace(dev_cluster(), queues=(replace(queue, max_nodes=2, offers=(reserved,)),))
+
+
+def plans_with_warnings() -> Iterator[ClusterPlan]:
+    """Clusters that together have a warning of each kind."""
+    yield dev_cluster()
+    yield from (sized(nodes) for nodes in (152, 2_000, 9_000, 27_500))
+    yield from (sized(1, "p5en.48xlarge", 17), sized(1, "trn2.48xlarge"), offered(max_price_usd_per_hour=1.5))
+    yield from (offered(market=market, reservation="cr-1") for market in (Market.RESERVATION, Market.CAPACITY_BLOCK))
+    yield far_reservation()
+
+
+def test_no_message_contains_its_fix() -> None:
+    counts: tuple[Counts, ...] = (NO_COUNTS, {("train", 1): 1})
+    messages = {
+        warning.message
+        for cluster in plans_with_warnings()
+        for known in counts
+        for warning in plan_warnings(dev_base(), cluster, PRICES, known)
+    }
+    assert (len(messages), [text for text in messages if " - " in text or " set " in text or "; " in text]) == (24, [])
+
+
+def test_warnings_are_ordered_by_capacity_cost_speed() -> None:
+    texts = [warning.text for warning in warnings_of(dev_base(), far_reservation(), PRICES, {("train", 1): 1})]
     assert [text.split()[0] for text in texts] == ["nodes.max", "its", "reservation", "is"]

@@ -25,7 +25,7 @@ RUN = JobRun(
     ended=BEGAN + 60,
 )
 LIFE = StoredHistory(
-    format=1,
+    format=2,
     cluster="dev",
     began=BEGAN,
     kept=BEGAN + 100,
@@ -77,7 +77,7 @@ def test_fields_that_a_later_corral_added_are_dropped() -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (changed(format=2), "its format is 2, this corral reads 1"),
+        (changed(format=3), "its format is 3, this corral reads 2"),
         (changed(began="x"), "StoredHistory.began: expected <class 'int'>, found 'x'"),
         (pack(LIFE)[:-9], "it is not valid gzip: Compressed file ended before the end-of-stream marker was reached"),
         (b"{}", "it is not valid gzip: Not a gzipped file (b'{}')"),

@@ -163,16 +163,18 @@ def test_a_finding_names_the_version_from_which_it_applies() -> None:
 
 
 def test_a_finding_names_the_value_that_the_plugin_sets() -> None:
-    assert finding("NCCL_BUFFSIZE=1", "p5.48xlarge").why == "overrides what the plugin sets on p5.48xlarge (8388608)"
+    assert (
+        finding("NCCL_BUFFSIZE=1", "p5.48xlarge").message == "overrides what the plugin sets on p5.48xlarge (8388608)"
+    )
 
 
 @pytest.mark.parametrize("name", ["NCCL_FOO", "OFI_NCCL_FOO", "FI_EFA_FOO", "NCCL_"])
 def test_a_name_that_is_like_none_has_no_hint(name: str) -> None:
-    assert finding(f"{name}=1").instead is None
+    assert finding(f"{name}=1").fix == ""
 
 
 def test_a_typo_finds_the_nearest_name() -> None:
-    assert finding("NCCL_SOCKET_IFNAMES=eth0").instead == "did you mean NCCL_SOCKET_IFNAME?"
+    assert finding("NCCL_SOCKET_IFNAMES=eth0").fix == "did you mean NCCL_SOCKET_IFNAME?"
 
 
 @pytest.mark.parametrize(
@@ -451,7 +453,12 @@ def test_every_row_has_a_source() -> None:
 
 def test_wrong_and_harmful_findings_name_the_fix() -> None:
     bad = (VariableVerdict.WRONG, VariableVerdict.HARMFUL, VariableVerdict.NEEDLESS)
-    assert [rule.why for rule in rules() if rule.verdict in bad and not rule.instead] == []
+    assert [rule.message for rule in rules() if rule.verdict in bad and not rule.fix] == []
+
+
+def test_no_message_contains_its_fix() -> None:
+    texts = [rule.message for rule in rules()]
+    assert [text for text in texts if " - " in text or "unset" in text or "; use" in text] == []
 
 
 def test_conditions_name_components_and_types_that_exist() -> None:
@@ -485,7 +492,10 @@ def tables() -> str:
         name: found for name, found in data.rules.items() if any(r.verdict is not VariableVerdict.FINE for r in found)
     }
     families = {f"{prefix}*": (rule,) for prefix, rule in data.families}
-    lines = ["| variable | where | verdict | why | what is right | source |", "|---|---|---|---|---|---|"]
+    lines = [
+        "| variable | where | verdict | what is wrong, or what it is for | fix | source |",
+        "|---|---|---|---|---|---|",
+    ]
     lines += [line(name, rule) for name, found in {**judged, **families}.items() for rule in found]
     lines += ["", "| types | what the plugin sets by itself | source |", "|---|---|---|"]
     for row in data.plugin:
@@ -502,7 +512,7 @@ def line(name: str, rule: VariableRule) -> str:
     wanted += [f"types `{cell(rule.types)}`"] if rule.types else []
     wanted += [rule.vendor.value] if rule.vendor else []
     wanted += [text for text in (conditions({"since": rule.since}), conditions({"before": rule.before})) if text]
-    cells = (f"`{name}`", "; ".join(wanted), rule.verdict.value, rule.why, rule.instead or "", rule.source)
+    cells = (f"`{name}`", "; ".join(wanted), rule.verdict.value, rule.message, rule.fix, rule.source)
     return "| " + " | ".join(cells) + " |"
 
 

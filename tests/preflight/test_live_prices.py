@@ -158,4 +158,4 @@ def test_a_price_of_the_projects_own_stays(account: Account) -> None:
 
 def test_missing_prices_are_a_warning(account: Account) -> None:
     (warning,) = found(account).warnings
-    assert warning.text == "from the catalog, since AWS did not return them: kms-key-month"
+    assert warning.message == "from the catalog, since AWS did not return them: kms-key-month"

@@ -177,7 +177,7 @@ def _wrong_backoffs(simulation: Simulation) -> Iterator[str]:
             for one in simulation.ec2.machines
         )
         if not (refused or short or died):
-            yield f"{offer} backs off for '{cold.why}' without a cause"
+            yield f"{offer} backs off for '{cold.reason}' without a cause"
 
 
 def _unnoticed(simulation: Simulation) -> Iterator[str]:

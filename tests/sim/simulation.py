@@ -202,7 +202,7 @@ class Simulation:
         )
         cold = self.autoscaler.state.backoffs
         closed = {
-            queue.name: ClosedQueue(until=start + timedelta(seconds=until), why=why_unavailable(queue, cold, now))
+            queue.name: ClosedQueue(until=start + timedelta(seconds=until), reason=why_unavailable(queue, cold, now))
             for queue in self.plan.queues
             if (until := available_at(queue, cold, now)) is not None
         }

@@ -251,7 +251,7 @@ def test_without_its_old_line_a_job_would_be_killed(cluster: Cluster) -> None:
 def test_a_configuration_that_slurmctld_would_not_start_with_is_refused(cluster: Cluster, own: str, why: str) -> None:
     cluster.upload(train(6), cpu(), own=own)
     outcome = cluster.apply()
-    assert (str(outcome.result), why in outcome.why, cluster.queues(), cluster.host.restarted) == (
+    assert (str(outcome.result), why in outcome.reason, cluster.queues(), cluster.host.restarted) == (
         "refused",
         True,
         ["train train-[1-4] up", "cpu cpu-1 up"],

@@ -182,6 +182,11 @@ def test_every_mistake_is_reported_at_once_in_the_order_of_the_file() -> None:
         ("first = 1,", "first = 2,", "network_cards[1]: has cards 2 to 2 - list the cards in order, next card 1"),
         ("last = 2,", "last = 256,", "network_cards[1].last: 256 is too large - use 255 or less"),
         (
+            '= ["interface"], maximum_interfaces = 4',
+            '= ["interface", "efa-only"], maximum_interfaces = 1',
+            "network_cards[0].maximum_interfaces: 1 is too few - card 0 carries IP and EFA-only",
+        ),
+        (
             '= ["interface"],',
             '= ["efa"],',
             "network_cards[0].interface_types: lacks 'interface' - card 0 always carries IP",

@@ -123,9 +123,8 @@ class DemoSession:
 
     def inventory(self) -> Mapping[str, list[str]]:
         """Everything that the box holds, by kind."""
-        port = box_client.status(self.box).port
-        assert port is not None  # the box runs until `stop`
-        return {kind: list(ids) for kind, ids in send_request(port, "GET", "/_box/inventory").items()}
+        address = box_client.running_address(self.box)
+        return {kind: list(ids) for kind, ids in send_request(address, "GET", "/_box/inventory").items()}
 
     def stop(self) -> None:
         """Stop the box."""

@@ -98,7 +98,7 @@ def parse_squeue_line(line: str, closed: Mapping[str, ClosedQueue] = _OPEN, now:
         cells[name] = line[start : start + width].strip()
         start += width
     waits = cells["State"] == "PENDING"
-    why, until = _waiting(cells, closed, now) if waits else ("", None)
+    reason, until = _waiting(cells, closed, now) if waits else ("", None)
     return HeadJob(
         job_id=cells["JobArrayID"],
         user=cells["UserName"],
@@ -108,7 +108,7 @@ def parse_squeue_line(line: str, closed: Mapping[str, ClosedQueue] = _OPEN, now:
         nodes="" if cells["NodeList"] in _NOTHING else cells["NodeList"],
         node_count=int(cells["NumNodes"]),
         since=_moment(cells["SubmitTime"] if waits else cells["StartTime"]) or 0,
-        why=why,
+        reason=reason,
         until=until,
     )
 
@@ -116,7 +116,7 @@ def parse_squeue_line(line: str, closed: Mapping[str, ClosedQueue] = _OPEN, now:
 def offers_backing_off(autoscaler_state: AutoscalerState, now: float) -> tuple[OfferBackoff, ...]:
     """The offers that are backing off now, by name."""
     return tuple(
-        OfferBackoff(offer=key, until=int(one.until), kind=str(one.kind), why=one.why)
+        OfferBackoff(offer=key, until=int(one.until), kind=str(one.kind), reason=one.reason)
         for key, one in sorted(autoscaler_state.backoffs.items())
         if one.until > now
     )
@@ -215,15 +215,15 @@ def _waiting(cells: Mapping[str, str], closed: Mapping[str, ClosedQueue], now: f
     A job that was just requeued waits for Slurm's own delay, and has no comment yet. If its queues can get no machines,
     it waits for them afterwards, and that is reported.
     """
-    why = _why(cells["Reason"], cells["admin_comment"])
+    reason = _why(cells["Reason"], cells["admin_comment"])
     if cells["Reason"] != "BeginTime":
-        return why, None
+        return reason, None
     until = _moment(cells["StartTime"])
     is_delayed = cells["RestartCnt"] not in ("", "0") and (until or 0) - now <= LONGEST_DELAY.total_seconds()
     if cells["admin_comment"] not in _NOTHING or not is_delayed:
-        return why, until
+        return reason, until
     opened, because = opens_at(cells["Partition"].split(","), closed, datetime.fromtimestamp(now))
-    return (why, until) if opened is None else (because.removeprefix("corral: "), int(opened.timestamp()))
+    return (reason, until) if opened is None else (because.removeprefix("corral: "), int(opened.timestamp()))
 
 
 def _why(reason: str, comment: str) -> str:

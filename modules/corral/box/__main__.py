@@ -55,6 +55,7 @@ def main() -> int:
 def _serve(home: StateDirectory, held: int, ready: int, *, with_machines: bool) -> int:
     from werkzeug.serving import make_server
 
+    from corral.box.access import principals
     from corral.box.api_calls import CallLog
     from corral.box.daemon.disk_space import DiskSpaceMonitor
     from corral.box.daemon.http import RequestHandler
@@ -63,6 +64,7 @@ def _serve(home: StateDirectory, held: int, ready: int, *, with_machines: bool) 
     from corral.box.ec2.instance_state import finish_transitions
     from corral.box.machines.machine_supervisor import MachineSupervisor
     from corral.box.machines.rootfs import system_of
+    from corral.box.secret import create_secret
     from corral.box.state import saved_state
     from corral.box.state.backend import CloudState
     from corral.box.vpc.capabilities import HostSupport, probe_host
@@ -78,14 +80,17 @@ def _serve(home: StateDirectory, held: int, ready: int, *, with_machines: bool) 
     signal.signal(signal.SIGINT, lambda *_: ended.set())
     facts: dict[str, Any] = {"pid": os.getpid(), "started": datetime.now(UTC).isoformat(timespec="seconds")}
     facts |= {"versions": saved_state.versions()}
-    app = WsgiApp(cloud, CallLog(home.calls), facts, ended.set)
+    secret = create_secret(home)
+    principals.secret = secret
+    app = WsgiApp(cloud, CallLog(home.calls), secret, ended.set)
+    app.facts = facts
     listener = _listen(home)
     server = make_server(LOOPBACK, 0, app, threaded=True, request_handler=RequestHandler, fd=listener.fileno())
     facts |= {"port": server.port, "url": f"http://127.0.0.1:{server.port}"}
     threading.Thread(target=server.serve_forever, name="server", daemon=True).start()
     support = probe_host() if with_machines else HostSupport(users=None, problem="the box was started without machines")
     facts |= {"machines": support.problem or None}
-    machines = MachineSupervisor(cloud, app, support, home.machines, system_of(home))
+    machines = MachineSupervisor(cloud, app, secret, support, home.machines, system_of(home))
     if support.users:
         machines.open()
         app.machine_directories = machines.machine_directories

@@ -48,10 +48,16 @@ class Call:
 
 def identify_call(environ: Mapping[str, Any], body: bytes) -> Call:
     """The API call of a request."""
-    scope = SCOPE.search(environ.get("HTTP_AUTHORIZATION", ""))
+    scope = SCOPE.search(environ.get("HTTP_AUTHORIZATION", "")) or _presigned(environ)
     caller, region, signing_name = scope.groups() if scope else ("", "", "")
     service = SERVICE_OF_SIGNING_NAME.get(signing_name, signing_name)
     return Call(service=service, action=_action(environ, body, service), region=region, caller=caller)
+
+
+def _presigned(environ: Mapping[str, Any]) -> re.Match[str] | None:
+    """The scope of a presigned URL. Source: S3 API reference, "Authenticating requests: using query parameters"."""
+    credential = parse_qs(environ.get("QUERY_STRING", "")).get("X-Amz-Credential", [""])[0]
+    return SCOPE.match(f"Credential={credential}")
 
 
 def _action(environ: Mapping[str, Any], body: bytes, service: str) -> str:

@@ -59,7 +59,11 @@ def serialize_error(refused: ApiError, call: Call, content_type: str) -> HttpRes
         ).serialize(refused)
     except Exception:  # a service that moto does not have at all
         body = json.dumps({"__type": refused.code, "message": refused.message}).encode()
-        return 400, {"Content-Type": "application/x-amz-json-1.1", "x-amzn-errortype": refused.code}, body
+        return (
+            refused.status or 400,
+            {"Content-Type": "application/x-amz-json-1.1", "x-amzn-errortype": refused.code},
+            body,
+        )
     body = written["body"]
     headers = {str(name): str(value) for name, value in written["headers"].items()}
     return (

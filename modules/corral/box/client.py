@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from corral.box import provider
-from corral.box.account import ACCESS_KEY, REGION
+from corral.box.account import REGION
 from corral.box.daemon.daemon_process import (
     DISK_FULL,
     READY_TIMEOUT_S,
     REQUIRED_BYTES,
+    BoxAddress,
     BoxError,
     describe_free_space,
     free_bytes,
@@ -34,6 +35,7 @@ from corral.box.daemon.daemon_process import (
 )
 from corral.box.daemon.disk_space import disk_space_problem, require_disk_space_for_machines
 from corral.box.machines.rootfs import HOST_SYSTEM, image_profile, system_from_environment, system_of
+from corral.box.secret import BoxSecret, read_secret
 from corral.box.state import lock
 from corral.box.state.directory import StateDirectory
 from corral.catalog.aws.images import BOX_PROFILE, IMAGE_VARIABLE
@@ -143,7 +145,7 @@ def reset(dir: Path) -> None:
     home = StateDirectory(dir.absolute())
     now = status(dir)
     if now.state == "running" and now.port:
-        send_request(now.port, "POST", "/_box/reset")
+        send_request(BoxAddress(now.port, _secret(home)), "POST", "/_box/reset")
     else:
         _remove(home.cloud)
         _remove(home.objects)
@@ -153,11 +155,11 @@ def reset(dir: Path) -> None:
         _prepare(home)
 
 
-def running_port(dir: Path) -> int:
-    """The port of the running box of the directory. Raises BoxError if none runs."""
+def running_address(dir: Path) -> BoxAddress:
+    """Where the running box of the directory answers. Raises BoxError if none runs."""
     now = status(dir)
     if now.state == "running" and now.port:
-        return now.port
+        return BoxAddress(now.port, _secret(StateDirectory(now.dir)))
     if now.state == "crashed":
         raise BoxError(f"the box in {now.dir} has crashed - `corral box start` resumes from its last saved state")
     raise BoxError(f"no box runs in {now.dir} - start it with `corral box start`")
@@ -165,14 +167,14 @@ def running_port(dir: Path) -> int:
 
 def environment(dir: Path) -> Mapping[str, str]:
     """The variables that point pulumi, aws and boto3 at the running box of the directory."""
-    port = running_port(dir)
+    address = running_address(dir)
     home = StateDirectory(dir.absolute())
     system = system_of(home)
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     return {
-        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
-        "AWS_ACCESS_KEY_ID": ACCESS_KEY,
-        "AWS_SECRET_ACCESS_KEY": "corral-box",
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{address.port}",
+        "AWS_ACCESS_KEY_ID": address.secret.owner_key,
+        "AWS_SECRET_ACCESS_KEY": address.secret.owner_secret_key,
         "AWS_REGION": REGION,
         "AWS_DEFAULT_REGION": REGION,
         "AWS_EC2_METADATA_DISABLED": "true",
@@ -247,13 +249,20 @@ def _record(home: StateDirectory) -> dict[str, Any] | None:
 def _health(home: StateDirectory, port: int) -> tuple[str | None, tuple[str, ...]]:
     """The problem of the box as a sentence, if it has one, and its active faults."""
     try:
-        answer = send_request(port, "GET", "/_box/health")
+        answer = send_request(BoxAddress(port, _secret(home)), "GET", "/_box/health")
     except BoxError as error:
         return str(error), ()
     problem, faults = answer.get("problem"), tuple(answer.get("faults", ()))
     if problem and any(os.strerror(number) in problem for number in DISK_FULL):
         return f"{problem}: {describe_free_space(home)} - free some, or new changes are lost when the box ends", faults
     return None if problem is None else str(problem), faults
+
+
+def _secret(home: StateDirectory) -> BoxSecret:
+    try:
+        return read_secret(home)
+    except (OSError, ValueError) as error:
+        raise unusable_directory(home, error) from None
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

@@ -29,10 +29,16 @@ UNITS_PER_VPC, MAX_UNITS_PER_VPC = 64_000, 256_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanWarning:
-    """A warning. `about`: the part of the environment it concerns, such as `queue train`."""
+    """A warning. `about`: the part of the environment it concerns, such as `queue train`. `fix`: what to do, or ""."""
 
     about: str
-    text: str
+    message: str
+    fix: str = ""
+
+    @property
+    def text(self) -> str:
+        """The message with its fix, as users read it."""
+        return f"{self.message} - {self.fix}" if self.fix else self.message
 
 
 def plan_warnings(
@@ -59,13 +65,17 @@ def plan_warnings(
 
 def replaced_type_warnings(catalog: Catalog) -> tuple[PlanWarning, ...]:
     """A warning for each shipped instance type that the project overrides: every forecast for it uses those figures."""
-    text = "comes from the project's catalog.toml, not from corral's catalog"
-    return tuple(PlanWarning(about=f"type {name}", text=text) for name in catalog.replaced)
+    message = "comes from the project's catalog.toml, not from corral's catalog"
+    return tuple(PlanWarning(about=f"type {name}", message=message) for name in catalog.replaced)
 
 
 def limit_warnings(limits: Sequence[CostLimit]) -> tuple[PlanWarning, ...]:
     """A warning for each of the user's limits that the plan exceeds."""
-    return tuple(PlanWarning(about="limit", text=limit.refusal) for limit in limits if limit.refusal)
+    return tuple(
+        PlanWarning(about="limit", message=f"{error.file}: {error.path}: {error.message}", fix=error.fix)
+        for error in (limit.refusal for limit in limits)
+        if error
+    )
 
 
 def interfaces(cluster: ClusterPlan) -> int:
@@ -87,8 +97,8 @@ def _installs(image: ImagePlan) -> Iterator[PlanWarning]:
     profile = image_profiles().get(image.profile)
     if profile and profile.head_install_s and image.image_id is None:
         node, head = _minutes(profile.node_install_s), _minutes(profile.head_install_s)
-        text = f"installs Slurm and other missing packages: about {node} min per node, {head} min for the head"
-        yield PlanWarning(about="boot", text=f"{text}; an image with these packages saves that time")
+        message = f"installs Slurm and other missing packages: about {node} min per node, {head} min for the head"
+        yield PlanWarning(about="boot", message=message, fix="use an image with these packages to save that time")
 
 
 def _minutes(seconds: int) -> int:
@@ -97,28 +107,26 @@ def _minutes(seconds: int) -> int:
 
 def _interfaces(cluster: ClusterPlan) -> Iterator[PlanWarning]:
     if (count := interfaces(cluster)) > INTERFACES_PER_REGION:
-        text = (
-            f"all nodes together have {count:,} network interfaces, but a region's quota is {INTERFACES_PER_REGION:,}"
-        )
-        yield PlanWarning(about="quota", text=text)
+        quota = f"a region's quota is {INTERFACES_PER_REGION:,}"
+        yield PlanWarning(about="quota", message=f"all nodes together have {count:,} network interfaces, but {quota}")
 
 
 def _address_units(cluster: ClusterPlan) -> Iterator[PlanWarning]:
     count = address_units(cluster)
-    text = f"all nodes together need {count:,} network address units"
+    needed = f"all nodes together need {count:,} network address units"
     if count > MAX_UNITS_PER_VPC:
-        limit = f"a VPC holds at most {MAX_UNITS_PER_VPC:,}"
-        yield PlanWarning(about="VPC", text=f"{text}, but {limit} - divide the cluster over several bases")
+        message = f"{needed}, but a VPC holds at most {MAX_UNITS_PER_VPC:,}"
+        yield PlanWarning(about="VPC", message=message, fix="divide the cluster over several bases")
     elif count > UNITS_PER_VPC:
-        yield PlanWarning(about="VPC", text=f"{text}, but a VPC holds {UNITS_PER_VPC:,} by default")
+        yield PlanWarning(about="VPC", message=f"{needed}, but a VPC holds {UNITS_PER_VPC:,} by default")
 
 
 def _addresses(base: BasePlan, cluster: ClusterPlan) -> Iterator[PlanWarning]:
     for zone in base.zones:
         taken, free = max_addresses(cluster, zone), free_addresses(zone)
         if taken > free:
-            text = f"all nodes that may run there need {taken:,} addresses, but the subnet has {free:,}"
-            yield PlanWarning(about=f"zone {zone.zone_id}", text=text)
+            message = f"all nodes that may run there need {taken:,} addresses, but the subnet has {free:,}"
+            yield PlanWarning(about=f"zone {zone.zone_id}", message=message)
 
 
 def _offered(cluster: ClusterPlan) -> Iterator[PlanWarning]:
@@ -131,17 +139,20 @@ def _offered(cluster: ClusterPlan) -> Iterator[PlanWarning]:
         if not all(map(is_zone_id, zones)):
             continue  # the zone of a name depends on the account
         if missing := [zone for zone in zones if zone not in known]:
-            there = f"it is in {', '.join(known)}" if known else "nor in any other zone of the region"
-            text = f"{queue.instance_type} is not offered in {', '.join(missing)} by the catalog's snapshot; {there}"
-            yield PlanWarning(about=f"queue {queue.name}", text=text)
+            nowhere = "" if known else ", nor in any other zone of the region"
+            yield PlanWarning(
+                about=f"queue {queue.name}",
+                message=f"{queue.instance_type} is not offered in {', '.join(missing)} by the catalog's snapshot{nowhere}",
+                fix=f"change the zones of its capacity: it is in {', '.join(known)}" if known else "",
+            )
 
 
 def _over_zones(cluster: ClusterPlan) -> Iterator[PlanWarning]:
     for queue in cluster.queues:
         zones = tuple(dict.fromkeys(offer.zone_id for offer in queue.offers))
         if queue.efa and len(zones) > 1:
-            text = f"EFA does not connect {', '.join(zones)}: a job with EFA needs all its nodes in one zone"
-            yield PlanWarning(about=f"queue {queue.name}", text=text)
+            message = f"EFA does not connect {', '.join(zones)}: a job with EFA needs all its nodes in one zone"
+            yield PlanWarning(about=f"queue {queue.name}", message=message)
 
 
 def _far_from_data(cluster: ClusterPlan, prices: PriceList) -> Iterator[PlanWarning]:
@@ -151,7 +162,7 @@ def _far_from_data(cluster: ClusterPlan, prices: PriceList) -> Iterator[PlanWarn
         if readers := _far_readers(cluster.queues, system.zone_id):
             yield PlanWarning(
                 about=f"Lustre {system.name}",
-                text=f"is in {system.zone_id}, nodes of {readers}: reading from there is slower{cost}",
+                message=f"is in {system.zone_id}, nodes of {readers}: reading from there is slower{cost}",
             )
 
 
@@ -172,16 +183,16 @@ def _beyond_counts(cluster: ClusterPlan, counts: Counts) -> Iterator[PlanWarning
     for queue in cluster.queues:
         pools = {(queue.name, offer.pool) for offer in queue.offers}
         if all(pool in counts for pool in pools) and queue.max_nodes > (held := sum(counts[pool] for pool in pools)):
-            text = f"nodes.max is {queue.max_nodes}, but its capacity is {held}: the other nodes can never start"
-            yield PlanWarning(about=f"queue {queue.name}", text=text)
+            message = f"nodes.max is {queue.max_nodes}, but its capacity is {held}: the other nodes can never start"
+            yield PlanWarning(about=f"queue {queue.name}", message=message)
 
 
 def _reservations(cluster: ClusterPlan) -> Iterator[PlanWarning]:
     for queue in cluster.queues:
         for offer in queue.offers:
             if offer.market is Market.RESERVATION and queue.efa and offer.reserved_group is None:
-                text = "has no declared placement group: its machines may be far from each other"
-                yield PlanWarning(about=f"queue {queue.name}", text=f"reservation {offer.reservation} {text}")
+                group = "has no declared placement group: its machines may be far from each other"
+                yield PlanWarning(about=f"queue {queue.name}", message=f"reservation {offer.reservation} {group}")
 
 
 def _too_low_limits(cluster: ClusterPlan, prices: PriceList) -> Iterator[PlanWarning]:
@@ -192,11 +203,11 @@ def _too_low_limits(cluster: ClusterPlan, prices: PriceList) -> Iterator[PlanWar
         )
         for limit in limits:
             if price and price.spot and limit is not None:
-                text = (
+                message = (
                     f"spot at a limit of {limit:.2f} USD an hour is not expected to start: the cheapest known zone"
                     f" costs {price.spot.low:.2f}"
                 )
-                yield PlanWarning(about=f"queue {queue.name}", text=text)
+                yield PlanWarning(about=f"queue {queue.name}", message=message)
 
 
 def _paid_anyway(cluster: ClusterPlan, prices: PriceList, counts: Counts) -> Iterator[PlanWarning]:
@@ -206,14 +217,18 @@ def _paid_anyway(cluster: ClusterPlan, prices: PriceList, counts: Counts) -> Ite
         for pool, offer in pools.items():
             count, price = counts.get((queue.name, pool)), prices.instance(queue.instance_type)
             usd = price.known(offer.market) if price else None
-            yield PlanWarning(about=f"queue {queue.name}", text=_bound(offer.market, queue.instance_type, count, usd))
+            yield PlanWarning(
+                about=f"queue {queue.name}",
+                message=_reserved_cost(offer.market, queue.instance_type, count, usd),
+                fix="set `count` for the total" if usd and count is None else "",
+            )
 
 
-def _bound(market: Market, instance_type: str, count: int | None, usd: Usd | None) -> str:
+def _reserved_cost(market: Market, instance_type: str, count: int | None, usd: Usd | None) -> str:
     if usd is None:
         cost = f"at an unknown price of {instance_type}"
     elif count is None:
-        cost = f"{usd.low:,.2f} USD an hour per instance (set `count` for the total)"
+        cost = f"{usd.low:,.2f} USD an hour per instance"
     else:
         cost = f"{count:,} x {usd.low:,.2f} = {usd.low * count:,.2f} USD an hour"
     if market is Market.CAPACITY_BLOCK:

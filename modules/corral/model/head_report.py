@@ -15,7 +15,7 @@ HISTORY_NOT_SAVED = "what `corral timeline` shows is not written to the bucket"
 class HeadJob:
     """A job that has not ended. `state`: Slurm's, in small letters. `nodes`: folded, empty while it has none.
 
-    `since`: when it began to run, or was submitted. `why`: why it is pending, empty for a running one. `until`:
+    `since`: when it began to run, or was submitted. `reason`: why it is pending, empty for a running one. `until`:
     its earliest start, None if unknown.
     """
 
@@ -27,7 +27,7 @@ class HeadJob:
     nodes: str
     node_count: int
     since: int
-    why: str
+    reason: str
     until: int | None
 
     @property
@@ -43,7 +43,7 @@ class OfferBackoff:
     offer: str
     until: int
     kind: str
-    why: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from corral.model.head_report import JobRun
 from corral.model.serialization import from_json, to_line
 
-FORMAT = 1  # raised when a field changes its meaning or is removed; older readers skip added fields
+FORMAT = 2  # raised when a field changes its meaning or is removed; older readers skip added fields
 _SUFFIX = ".json.gz"
 _ID_FORMAT = "%Y-%m-%dT%H-%M-%SZ"  # without colons, so that a key is a valid file name everywhere
 

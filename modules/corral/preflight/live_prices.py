@@ -64,7 +64,7 @@ class LivePrices:
             return ()
         return (
             PlanWarning(
-                about="prices", text=f"from the catalog, since AWS did not return them: {', '.join(self.missing)}"
+                about="prices", message=f"from the catalog, since AWS did not return them: {', '.join(self.missing)}"
             ),
         )
 

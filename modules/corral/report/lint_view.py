@@ -26,7 +26,7 @@ _INDENT = 4
 def lint_view(
     findings: Sequence[EnvFinding], file: str, context: Context, warning: str | None = None
 ) -> Iterator[RenderableType]:
-    """Each variable with its verdict, the reason, the right value and the number of its source; then the sources.
+    """Each variable with its verdict, what is wrong, the fix and the number of its source; then the sources.
 
     `warning`: a remark about the versions.
     """
@@ -44,7 +44,7 @@ def lint_view(
 def lint_document(findings: Sequence[EnvFinding], file: str, context: Context, warning: str | None = None) -> Document:
     """The document of `corral lint-env --json`."""
     return {
-        "schema": "corral.lint-env/2",
+        "schema": "corral.lint-env/3",
         "file": file,
         "instance_type": context.type_name,
         "versions": {name: format_version(version) for name, version in context.versions.items()},
@@ -57,8 +57,8 @@ def lint_document(findings: Sequence[EnvFinding], file: str, context: Context, w
                 "value": finding.assignment.value,
                 "verdict": finding.verdict.value,
                 "since": finding.since,
-                "why": finding.why,
-                "instead": finding.instead,
+                "message": finding.message,
+                "fix": finding.fix,
                 "source": finding.source,
             }
             for finding in findings
@@ -73,9 +73,9 @@ def _finding(finding: EnvFinding, file: str, footnotes: Footnotes) -> Iterator[R
     verdict = (finding.verdict.value, _STYLES[finding.verdict])
     yield Group(Text.assemble(location, verdict, no_wrap=True, overflow="ignore"))  # a bare Text is printed wrapped
     since = f"since {finding.since}: " if finding.since and finding.is_bad else ""
-    right = f"; {finding.instead}" if finding.instead else ""
+    fix = f" - {finding.fix}" if finding.fix else ""
     source = f" {footnotes.mark(finding.source)}" if finding.source else ""
-    yield Padding(Text(f"{since}{finding.why}{right}{source}", overflow="fold"), (0, 0, 0, _INDENT))
+    yield Padding(Text(f"{since}{finding.message}{fix}{source}", overflow="fold"), (0, 0, 0, _INDENT))
 
 
 def _summary(findings: Sequence[EnvFinding], file: str) -> str:

@@ -60,8 +60,8 @@ def test_a_node_that_a_person_has_drained_keeps_the_reason_and_its_jobs_are_sign
 def test_a_node_that_a_person_has_drained_is_marked_down_with_its_reason() -> None:
     nodes = (by_hand(NODES[0]), *NODES[1:])
     assert block_steps(ENDS, nodes, INSTANCES, NOBODY, END - 1825) == (
-        MarkDown(nodes=("train-2",), why="its capacity block ends"),
-        MarkDown(nodes=("train-1",), why="its capacity block ends", keeps_reason=True),
+        MarkDown(nodes=("train-2",), reason="its capacity block ends"),
+        MarkDown(nodes=("train-1",), reason="its capacity block ends", keeps_reason=True),
     )
 
 
@@ -83,7 +83,7 @@ def test_an_autoscaler_that_comes_late_drains_before_it_requeues() -> None:
 
 
 def test_at_the_last_safe_second_nodes_are_marked_down() -> None:
-    late = MarkDown(nodes=("train-1", "train-2"), why="its capacity block ends")
+    late = MarkDown(nodes=("train-1", "train-2"), reason="its capacity block ends")
     assert block_steps(ENDS, NODES, INSTANCES, BOTH, END - 1825) == (late,)
 
 
@@ -94,7 +94,7 @@ def test_a_node_is_marked_down_once() -> None:
 
 def test_nothing_is_launched_into_a_block_that_ends() -> None:
     cold = back_off_ending_blocks(AutoscalerState(), ENDS, END - 2400).backoffs
-    assert {offer: (held.until, held.why) for offer, held in cold.items()} == {
+    assert {offer: (held.until, held.reason) for offer, held in cold.items()} == {
         "block": (END, "its capacity block ends at 14:13:20 UTC")
     }
 

@@ -77,11 +77,11 @@ def test_nodes_with_their_machines_are_left_alone() -> None:
 
 def test_an_instance_whose_node_is_off_is_terminated() -> None:
     off = node("train-1", "IDLE+CLOUD+POWERED_DOWN")
-    assert decided([off], [instance("train-1")]) == [Terminate(instance_ids=("i-train-1",), why="no node wants it")]
+    assert decided([off], [instance("train-1")]) == [Terminate(instance_ids=("i-train-1",), reason="no node wants it")]
 
 
 def test_an_instance_of_a_removed_node_is_terminated() -> None:
-    assert decided([], [instance("old-1")]) == [Terminate(instance_ids=("i-old-1",), why="no node wants it")]
+    assert decided([], [instance("old-1")]) == [Terminate(instance_ids=("i-old-1",), reason="no node wants it")]
 
 
 def test_an_instance_that_was_just_launched_is_left_alone() -> None:
@@ -95,13 +95,13 @@ def test_a_machine_whose_node_powers_down_is_left_to_slurm() -> None:
 
 def test_a_node_whose_machine_is_gone_is_marked_down() -> None:
     assert decided([node("train-1", "ALLOCATED+CLOUD")], []) == [
-        MarkDown(nodes=("train-1",), why="its machine is gone")
+        MarkDown(nodes=("train-1",), reason="its machine is gone")
     ]
 
 
 def test_a_node_that_somebody_drained_keeps_their_reason_when_its_machine_is_gone() -> None:
     drained = node("train-1", "ALLOCATED+CLOUD+DRAIN", reason="disk [ann@now]")
-    assert decided([drained], []) == [MarkDown(nodes=("train-1",), why="its machine is gone", keeps_reason=True)]
+    assert decided([drained], []) == [MarkDown(nodes=("train-1",), reason="its machine is gone", keeps_reason=True)]
 
 
 def test_a_node_is_not_marked_down_again_while_its_job_completes() -> None:
@@ -118,12 +118,12 @@ def test_a_launch_that_ec2_does_not_show_yet_is_waited_for() -> None:
 
 def test_the_machine_whose_address_slurm_does_not_use_is_terminated() -> None:
     two = [instance("train-1", "i-a", "10.0.0.9"), instance("train-1", "i-b", "10.0.0.1")]
-    assert decided([node("train-1")], two) == [Terminate(instance_ids=("i-a",), why="its node has another")]
+    assert decided([node("train-1")], two) == [Terminate(instance_ids=("i-a",), reason="its node has another")]
 
 
 def test_a_node_that_slurmctld_set_down_is_marked_down_with_its_machine() -> None:
     down = node("train-1", "DOWN+CLOUD+NOT_RESPONDING", reason="Not responding [slurm@2026-11-21T11:00:00]")
-    assert decided([down], [instance("train-1")]) == [MarkDown(nodes=("train-1",), why="it did not answer")]
+    assert decided([down], [instance("train-1")]) == [MarkDown(nodes=("train-1",), reason="it did not answer")]
 
 
 def test_a_node_that_an_administrator_took_down_stays() -> None:
@@ -156,12 +156,12 @@ def test_a_node_that_was_just_requested_again_is_not_blamed_for_its_former_machi
 def test_a_silent_machine_is_terminated_before_its_jobs_run_elsewhere() -> None:
     down = node("train-1", "DOWN+CLOUD+NOT_RESPONDING", reason="Not responding [slurm@2026-11-21T11:00:00]")
     found = decided([down], [instance("train-1")], wrong_for=0.0)
-    assert found == [MarkDown(nodes=("train-1",), why="it did not answer")]
+    assert found == [MarkDown(nodes=("train-1",), reason="it did not answer")]
 
 
 def test_a_node_whose_machine_has_ended_is_marked_down_at_once() -> None:
     found = decided([node("train-1", "ALLOCATED+CLOUD")], [ENDED], wrong_for=0.0)
-    assert found == [MarkDown(nodes=("train-1",), why="its machine is gone")]
+    assert found == [MarkDown(nodes=("train-1",), reason="its machine is gone")]
 
 
 def test_a_node_with_a_newer_machine_is_not_marked_down() -> None:
@@ -195,7 +195,7 @@ def test_the_end_of_a_machine_that_was_up_does_not_back_off_its_offer() -> None:
 def test_a_node_whose_machine_ended_before_it_was_up_is_marked_down_ten_seconds_later() -> None:
     waking = node("train-1", "ALLOCATED+CLOUD+POWERING_UP")
     found = [decided([waking], [ENDED], wrong_for=after) for after in (9.0, 10.0)]
-    assert found == [[], [MarkDown(nodes=("train-1",), why="its machine is gone")]]
+    assert found == [[], [MarkDown(nodes=("train-1",), reason="its machine is gone")]]
 
 
 def test_the_end_of_an_old_machine_does_not_back_off_its_offer() -> None:
@@ -219,7 +219,7 @@ def test_a_queue_whose_machines_do_not_boot_is_stopped_after_the_tenth() -> None
     off = [node("train-1", "IDLE+CLOUD+POWERED_DOWN")]
     assert (decide(cluster(off, []), failed(9))[0], decide(cluster(off, []), failed(10))[0]) == (
         (),
-        (DisablePartition(queue="train", why="10 machines in a row did not boot"),),
+        (DisablePartition(queue="train", reason="10 machines in a row did not boot"),),
     )
 
 
@@ -227,7 +227,7 @@ def test_a_stop_that_slurm_missed_is_repeated() -> None:
     off = [node("train-1", "IDLE+CLOUD+POWERED_DOWN")]
     _, state_before = decide(cluster(off, []), failed(10))
     assert decide(cluster(off, []), state_before)[0] == (
-        DisablePartition(queue="train", why="10 machines in a row did not boot"),
+        DisablePartition(queue="train", reason="10 machines in a row did not boot"),
     )
 
 
@@ -239,7 +239,7 @@ def test_a_queue_that_is_opened_again_has_ten_more_boots() -> None:
 def test_a_static_node_is_not_powered_up_when_its_queue_is_stopped() -> None:
     off = [node("train-1", "IDLE+CLOUD+POWERED_DOWN")]
     found, _ = decide(cluster(off, [], static="train-1"), failed(10))
-    assert found == (DisablePartition(queue="train", why="10 machines in a row did not boot"),)
+    assert found == (DisablePartition(queue="train", reason="10 machines in a row did not boot"),)
 
 
 @pytest.mark.parametrize(("stopped", "woken"), [("train", ("cpu-1",)), ("", ("cpu-1", "train-1"))])
@@ -282,7 +282,7 @@ OLD = replace(instance("train-1"), offer="train/spot", version="1")
 )
 def test_an_outdated_machine_is_replaced_when_idle(states: str, replaced: bool) -> None:
     found = decided([node("train-1", f"{states}+CLOUD")], [OLD])
-    assert found == ([Replace(nodes=("train-1",), why="its launch template is outdated")] if replaced else [])
+    assert found == ([Replace(nodes=("train-1",), reason="its launch template is outdated")] if replaced else [])
 
 
 def test_a_machine_of_a_removed_offer_is_outdated() -> None:
@@ -303,7 +303,7 @@ def in_zones(*zones: str, states: str = "IDLE") -> list[Action]:
 
 def test_idle_nodes_of_an_efa_queue_stay_in_one_zone() -> None:
     why = "the idle nodes of its queue are in another zone"
-    assert in_zones("az1", "az2", "az2") == [Replace(nodes=("train-1",), why=why)]
+    assert in_zones("az1", "az2", "az2") == [Replace(nodes=("train-1",), reason=why)]
 
 
 def test_nodes_with_jobs_may_be_in_several_zones() -> None:
@@ -316,7 +316,7 @@ SICK = "corral: i-0a: GPU 3 has fallen off the bus"
 @pytest.mark.parametrize(("states", "replaced"), [("IDLE+DRAIN", True), ("MIXED+DRAIN", False), ("IDLE", False)])
 def test_a_sick_machine_is_replaced_when_it_is_drained_and_idle(states: str, replaced: bool) -> None:
     found = decided([node("train-1", f"{states}+CLOUD", reason=SICK)], [instance("train-1", "i-0a")])
-    assert found == ([Replace(nodes=("train-1",), why="its machine is sick", keeps_reason=True)] if replaced else [])
+    assert found == ([Replace(nodes=("train-1",), reason="its machine is sick", keeps_reason=True)] if replaced else [])
 
 
 def test_a_node_returns_to_service_when_its_sick_machine_is_gone() -> None:
@@ -330,7 +330,7 @@ def test_a_machine_that_slurm_drained_is_replaced_and_its_node_returns_to_servic
     on = node("train-1", "IDLE+CLOUD+DRAIN", reason=reason)
     off = node("train-2", "IDLE+CLOUD+DRAIN+POWERED_DOWN", reason=reason)
     assert decided([on, off], [instance("train-1", "i-0a")]) == [
-        Replace(nodes=("train-1",), why="its machine is sick", keeps_reason=True),
+        Replace(nodes=("train-1",), reason="its machine is sick", keeps_reason=True),
         Undrain(nodes=("train-2",)),
     ]
 

@@ -129,7 +129,7 @@ PROSE = "You can get it by choosing us-east-1a, us-east-1c."
 
 def test_users_are_notified_of_the_codes_of_refusals_only(made: Making) -> None:
     def cold(kind: LaunchErrorKind, code: str, minutes: int) -> Backoff:
-        return Backoff(until=1_790_000_000.0 + 60 * minutes, refusals=1, kind=kind, why=f"{code}: {PROSE}")
+        return Backoff(until=1_790_000_000.0 + 60 * minutes, refusals=1, kind=kind, reason=f"{code}: {PROSE}")
 
     full, limit = "InsufficientInstanceCapacity", "VcpuLimitExceeded"
     known = {

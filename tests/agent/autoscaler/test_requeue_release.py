@@ -8,8 +8,8 @@ from corral.agent.autoscaler.requeue_release import ClosedQueue, JobStart, Reque
 
 NOW = datetime(2026, 11, 21, 12)
 LONG_AGO = NOW - timedelta(seconds=3)
-SPOT = ClosedQueue(until=NOW + timedelta(minutes=10), why="spot: InsufficientInstanceCapacity: no")
-LATER = ClosedQueue(until=NOW + timedelta(minutes=20), why="od: VcpuLimitExceeded: no")
+SPOT = ClosedQueue(until=NOW + timedelta(minutes=10), reason="spot: InsufficientInstanceCapacity: no")
+LATER = ClosedQueue(until=NOW + timedelta(minutes=20), reason="od: VcpuLimitExceeded: no")
 
 
 def job(number: str, *queues: str, restarts: int = 1, eligible_in_s: int = 100) -> RequeuedJob:
@@ -24,7 +24,7 @@ def started(*jobs: RequeuedJob, closed: dict[str, ClosedQueue] | None = None) ->
 
 
 def test_jobs_that_only_slurm_delays_start_now_with_one_call() -> None:
-    assert started(job("5"), job("6")) == [JobStart(job_ids=("5", "6"), at=None, why="")]
+    assert started(job("5"), job("6")) == [JobStart(job_ids=("5", "6"), at=None, reason="")]
 
 
 def test_a_job_is_not_started_while_its_old_run_may_not_be_over() -> None:
@@ -38,12 +38,12 @@ def test_a_job_with_a_later_start_time_waits() -> None:
 
 def test_a_job_without_machines_waits_with_a_reason() -> None:
     assert started(job("5"), closed={"train": SPOT}) == [
-        JobStart(job_ids=("5",), at=SPOT.until, why="corral: spot: InsufficientInstanceCapacity: no")
+        JobStart(job_ids=("5",), at=SPOT.until, reason="corral: spot: InsufficientInstanceCapacity: no")
     ]
 
 
 def test_a_job_of_two_queues_starts_where_one_has_machines() -> None:
-    assert started(job("5", "train", "cpu"), closed={"train": SPOT}) == [JobStart(job_ids=("5",), at=None, why="")]
+    assert started(job("5", "train", "cpu"), closed={"train": SPOT}) == [JobStart(job_ids=("5",), at=None, reason="")]
 
 
 def test_a_job_of_two_queues_without_machines_waits_for_the_first_of_them() -> None:
@@ -52,16 +52,16 @@ def test_a_job_of_two_queues_without_machines_waits_for_the_first_of_them() -> N
 
 
 def test_a_queue_whose_backoffs_have_ended_is_open() -> None:
-    rested = ClosedQueue(until=NOW, why="spot: no")
-    assert started(job("5"), closed={"train": rested}) == [JobStart(job_ids=("5",), at=None, why="")]
+    rested = ClosedQueue(until=NOW, reason="spot: no")
+    assert started(job("5"), closed={"train": rested}) == [JobStart(job_ids=("5",), at=None, reason="")]
 
 
 def test_a_job_whose_queue_is_stopped_is_left_alone_until_it_is_open() -> None:
     seen = {"5": LONG_AGO}
     stopped, later = (to_start((job("5"),), seen, {}, NOW, queues) for queues in (["train"], ["cpu"]))
-    assert (stopped, list(later[0])) == (((), seen), [JobStart(job_ids=("5",), at=None, why="")])
+    assert (stopped, list(later[0])) == (((), seen), [JobStart(job_ids=("5",), at=None, reason="")])
 
 
 def test_a_job_of_two_queues_starts_where_one_is_not_stopped() -> None:
     found, _ = to_start((job("5", "train", "cpu"),), {"5": LONG_AGO}, {}, NOW, ["train"])
-    assert list(found) == [JobStart(job_ids=("5",), at=None, why="")]
+    assert list(found) == [JobStart(job_ids=("5",), at=None, reason="")]

@@ -73,7 +73,7 @@ def test_an_offer_backs_off_longer_after_each_refusal(
 
 def test_an_offer_backs_off_until_its_block_begins_and_no_longer() -> None:
     cold = back_off_blocks_not_begun(AutoscalerState(), {"later": NOW + 1500, "begun": NOW}, NOW).backoffs
-    assert {offer: (held.until, held.why) for offer, held in cold.items()} == {
+    assert {offer: (held.until, held.reason) for offer, held in cold.items()} == {
         "later": (NOW + 1500, "its capacity block begins at 2026-09-21 14:38 UTC")
     }
 
@@ -129,7 +129,7 @@ def test_the_next_launch_of_a_request_has_another_token() -> None:
 
 
 WHOLE = AutoscalerState(
-    backoffs={"spot": Backoff(until=NOW, refusals=2, kind=LaunchErrorKind.QUOTA, why="no")},
+    backoffs={"spot": Backoff(until=NOW, refusals=2, kind=LaunchErrorKind.QUOTA, reason="no")},
     intents={"1-1 train 0": INTENT},
     launched=(ONE,),
     ended={"i-2": NOW},

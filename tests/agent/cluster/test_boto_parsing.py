@@ -7,19 +7,20 @@ from typing import Any
 
 import pytest
 
+import boxes
 from agent.offered import offering
 from box.vpc_fixtures import Clients, LaunchNetwork
 from corral.agent.cluster.boto_parsing import fast_session, parse_time, parse_used_fields
 from corral.agent.cluster.ec2_client import Ec2
-from corral.box import account
 from corral.box.client import BoxStatus
 
 
 @pytest.fixture
 def quick(box: BoxStatus) -> Any:
     """The autoscaler's own client, of the box."""
-    keys = {"aws_access_key_id": account.ACCESS_KEY, "aws_secret_access_key": "corral-box"}
-    return parse_used_fields(fast_session().client("ec2", endpoint_url=box.url, region_name="us-east-1", **keys))
+    return parse_used_fields(
+        fast_session().client("ec2", endpoint_url=box.url, region_name="us-east-1", **boxes.owner_keys(box))
+    )
 
 
 def test_a_lean_client_parses_launched_instances_as_another_does(

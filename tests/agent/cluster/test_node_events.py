@@ -98,8 +98,8 @@ def test_a_comment_that_outlives_its_machine_is_no_second_notice() -> None:
 
 def test_a_drained_node_is_reported_with_its_reason() -> None:
     drained = changed(NODE, states=frozenset({"IDLE", "CLOUD", "DRAIN"}), reason="corral: i-1: Xid 79")
-    assert [(one.event, one.text) for one in new_events(seen_now({}, [NODE]), [drained], [], 0.0)] == [
-        (Event.DRAINED, "train-1: corral: i-1: Xid 79")
+    assert [(one.event, one.text, one.facts) for one in new_events(seen_now({}, [NODE]), [drained], [], 0.0)] == [
+        (Event.DRAINED, "train-1: corral: i-1: Xid 79", {"reason": "corral: i-1: Xid 79"})
     ]
 
 

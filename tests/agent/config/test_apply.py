@@ -130,7 +130,7 @@ def test_a_configuration_that_slurm_refuses_is_not_installed(head: Head) -> None
     before, head.refusal = head.slurm_conf(), "Parsing error"
     head.upload(dev(train(6), cpu(), slurm_version="22.05"))
     outcome = head.apply()
-    assert (outcome.result, outcome.why, head.slurm_conf() == before, head.did) == (
+    assert (outcome.result, outcome.reason, head.slurm_conf() == before, head.did) == (
         ApplyResult.REFUSED,
         "Parsing error",
         True,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from corral.agent.health.drain_reason import instance_in, reason_for
 from corral.agent.health.findings import FindingKind, sick, warning
 
-LOST = sick(FindingKind.GPU_MISSING, "7 of 8 GPUs answer: replace the machine")
+LOST = sick(FindingKind.GPU_MISSING, "7 of 8 GPUs answer")
 
 
 def test_the_reason_names_the_instance_and_the_fault() -> None:
@@ -26,7 +26,7 @@ def test_a_long_reason_is_cut() -> None:
 
 
 def test_a_reason_stays_one_line_without_quotes() -> None:
-    assert reason_for("i-0abc", [sick(FindingKind.DCGM, 'a "b"\n c')]) == "corral: i-0abc: a 'b' c"
+    assert reason_for("i-0abc", [sick(FindingKind.DCGM, 'a "b"\n c', "")]) == "corral: i-0abc: a 'b' c"
 
 
 def test_the_instance_is_read_back() -> None:

@@ -17,7 +17,7 @@ from corral.agent.health.check import HealthError, check_boot, check_idle, check
 from corral.agent.health.findings import FindingKind, sick
 from corral.model.enums import Role
 
-LOST = sick(FindingKind.GPU_MISSING, "7 of 8 GPUs answer: replace the machine")
+LOST = sick(FindingKind.GPU_MISSING, "7 of 8 GPUs answer")
 
 
 @pytest.fixture
@@ -125,7 +125,12 @@ def test_findings_are_one_document() -> None:
     assert json.loads(check.as_json([LOST])) == {
         "healthy": False,
         "findings": [
-            {"kind": "gpu-missing", "severity": "sick", "text": "7 of 8 GPUs answer: replace the machine"},
+            {
+                "kind": "gpu-missing",
+                "severity": "sick",
+                "message": "7 of 8 GPUs answer",
+                "fix": "replace the machine",
+            },
         ],
     }
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from agent.health_fixtures import H100, TRN1, found
+from agent.health_fixtures import H100, RECORDED, TRN1, findings_of, found
 from corral.agent.health.evaluate import Expected, evaluate, expected_of
 from corral.agent.health.probes import Tool, ToolOutput
 from corral.agent.health.xids import xid_meanings
@@ -84,12 +84,29 @@ def test_neuron_devices_are_counted() -> None:
 
 def test_a_machine_without_the_drivers_tool_is_sick() -> None:
     (one,) = evaluate(Expected(gpus=8), {Tool.GPUS: ToolOutput(absent=True)})
-    assert (one.is_sick, one.text) == (True, "nvidia-smi is not installed: use an image with the driver")
+    assert (one.is_sick, one.message, one.fix) == (True, "nvidia-smi is not installed", "use an image with the driver")
 
 
 def test_a_machine_without_dcgm_is_a_warning() -> None:
     (one,) = evaluate(Expected(gpus=8), {Tool.DIAGNOSTIC: ToolOutput(absent=True)})
-    assert (one.is_sick, one.text) == (False, "dcgmi diag is not installed: its tests are skipped")
+    assert (one.is_sick, one.message, one.fix) == (False, "dcgmi diag is not installed: its tests are skipped", "")
+
+
+def test_a_finding_states_what_is_wrong_apart_from_what_to_do() -> None:
+    (one,) = findings_of("lustre-missing")
+    assert (one.message, one.fix) == ("/scratch is not mounted", "replace the machine, or check the file system")
+
+
+@pytest.mark.parametrize("machine", sorted(one.name for one in RECORDED.iterdir() if one.is_dir()))
+def test_no_message_of_a_recorded_machine_contains_its_fix(machine: str) -> None:
+    messages = [one.message for one in (*findings_of(machine), *findings_of(machine, TRN1))]
+    assert [text for text in messages if " - " in text or "replace" in text] == []
+
+
+@pytest.mark.parametrize("output", [ToolOutput(absent=True), ToolOutput(hung=True, after_s=4), ToolOutput(text="?")])
+def test_no_message_about_a_tool_contains_its_fix(output: ToolOutput) -> None:
+    messages = [one.message for one in evaluate(H100, dict.fromkeys(Tool, output))]
+    assert [text for text in messages if " - " in text or "replace" in text or "use an image" in text] == []
 
 
 def test_sick_findings_come_before_warnings() -> None:

@@ -15,6 +15,8 @@ from box.vpc_fixtures import Clients, LaunchNetwork, create_launch_network, node
 from corral.box.account import ACCOUNT
 from corral.box.client import BoxStatus
 from corral.box.machines.imds_data import access_key
+from corral.box.secret import read_secret
+from corral.box.state.directory import StateDirectory
 from corral.plan.iam.iam_policies import (
     ClusterArns,
     JobArns,
@@ -256,7 +258,9 @@ def test_an_instance_calls_in_the_role_of_its_profile(box: BoxStatus, account: A
     account.aws("iam").create_instance_profile(InstanceProfileName="head")
     account.aws("iam").add_role_to_instance_profile(InstanceProfileName="head", RoleName="head")
     instance = launch(account.aws("ec2"), account.own, IamInstanceProfile={"Name": "head"})
-    arn = client(box, "sts", access_key(instance, "head")).get_caller_identity()["Arn"]
+    arn = client(box, "sts", access_key(read_secret(StateDirectory(box.dir)), instance, "head")).get_caller_identity()[
+        "Arn"
+    ]
     assert arn == f"arn:aws:sts::{ACCOUNT}:assumed-role/head/{instance}"
 
 

@@ -20,7 +20,9 @@ import boxes
 from boxes import inventory
 from corral.box import client
 from corral.box.client import BoxError
+from corral.box.secret import read_secret
 from corral.box.state import saved_state
+from corral.box.state.directory import StateDirectory
 
 
 def test_start_returns_when_the_box_serves(state_directory: Path) -> None:
@@ -96,12 +98,13 @@ def test_environment_points_only_at_the_box(state_directory: Path) -> None:
     status = client.start(state_directory)
     environment = dict(client.environment(state_directory))
     path = environment.pop("PATH").split(os.pathsep)[:1]
+    secret = read_secret(StateDirectory(state_directory))
     assert (path, environment) == (
         [str(Path(sys.executable).parent)],
         {
             "AWS_ENDPOINT_URL": f"http://127.0.0.1:{status.port}",
-            "AWS_ACCESS_KEY_ID": "AKIACORRALBOX0000000",
-            "AWS_SECRET_ACCESS_KEY": "corral-box",
+            "AWS_ACCESS_KEY_ID": secret.owner_key,
+            "AWS_SECRET_ACCESS_KEY": secret.owner_secret_key,
             "AWS_REGION": "us-east-1",
             "AWS_DEFAULT_REGION": "us-east-1",
             "AWS_EC2_METADATA_DISABLED": "true",

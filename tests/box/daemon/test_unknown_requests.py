@@ -11,6 +11,7 @@ import pytest
 from botocore.exceptions import ClientError
 from vpc_fixtures import Clients, LaunchNetwork
 
+from boxes import owner_keys
 from corral.box.client import BoxStatus
 
 
@@ -50,7 +51,8 @@ def test_a_filter_that_only_the_box_lacks_is_refused_by_name(aws: Clients, launc
 
 def _raw(box: BoxStatus, service: str, body: str, **headers: str) -> tuple[int, str]:
     connection = HTTPConnection("127.0.0.1", box.port or 0)
-    scope = f"AWS4-HMAC-SHA256 Credential=AKIACORRALBOX0000000/20261121/us-east-1/{service}/aws4_request"
+    key = owner_keys(box)["aws_access_key_id"]
+    scope = f"AWS4-HMAC-SHA256 Credential={key}/20261121/us-east-1/{service}/aws4_request"
     form = {"Content-Type": "application/x-www-form-urlencoded"} if not headers else {}
     connection.request("POST", "/", body, {"Authorization": scope, **form, **headers})
     answer = connection.getresponse()
@@ -86,14 +88,14 @@ def test_every_call_is_logged_with_its_error(aws: Clients, box: BoxStatus) -> No
             "service": "s3",
             "action": "ListBuckets",
             "region": "us-east-1",
-            "caller": "AKIACORRALBOX0000000",
+            "caller": owner_keys(box)["aws_access_key_id"],
             "status": 200,
         },
         {
             "service": "ec2",
             "action": "DescribeIpams",
             "region": "us-east-1",
-            "caller": "AKIACORRALBOX0000000",
+            "caller": owner_keys(box)["aws_access_key_id"],
             "status": 400,
             "error": "InvalidAction",
         },

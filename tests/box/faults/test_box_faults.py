@@ -13,7 +13,8 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 from vpc_fixtures import LaunchNetwork, described, launch, node_template
 
-from corral.box import account, client, control
+import boxes
+from corral.box import client, control
 from corral.box.client import BoxError, BoxStatus
 
 Clients = Callable[..., Any]
@@ -29,8 +30,7 @@ def once(box: BoxStatus, service: str = "ec2") -> Any:
         service,
         endpoint_url=box.url,
         region_name="us-east-1",
-        aws_access_key_id=account.ACCESS_KEY,
-        aws_secret_access_key="corral-box",
+        **boxes.owner_keys(box),
         config=Config(retries={"total_max_attempts": 1}),
     )
 

@@ -264,7 +264,8 @@ def test_instances_of_a_vpc_whose_network_died_boot_again(machine_box: MachineBo
     node = machine_box.launch(COUNT, SubnetId=subnet)
     machine_box.reads(node, "/var/boots")
     first = processes(vpc)
-    (process,) = [pid for pid in first if Path(f"/proc/{pid}/comm").read_text().startswith(killed)]
+    both = processes("corral.box.vpc.namespace_init") & first
+    (process,) = [pid for pid in both if Path(f"/proc/{pid}/comm").read_text().startswith(killed)]
     os.kill(process, signal.SIGKILL)
     until(lambda: machine_box.runs(node) and not first & processes(vpc))
     ec2.terminate_instances(InstanceIds=[node])

@@ -6,6 +6,7 @@ import json
 import pickle
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ import boxes
 from boxes import inventory
 from corral.box import client
 from corral.box.client import BoxError
-from corral.box.state import saved_state
+from corral.box.state import backend, saved_state
 from corral.box.state.directory import StateDirectory
 
 HEADER = json.dumps(saved_state.versions()).encode() + b"\n"
@@ -33,6 +34,19 @@ def test_a_failed_save_is_reported_and_repeated(state_directory: Path) -> None:
         "the cloud could not be saved: Is a directory",
         None,
     )
+
+
+def test_a_cloud_that_is_slow_to_save_is_saved_a_second_after_a_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backend, "QUICK_S", -1.0)  # every save counts as slow
+    file, cloud = tmp_path / "cloud.pickle", backend.CloudState(StateDirectory(tmp_path))
+    cloud.open()
+    cloud.changed()
+    at_once, deadline = file.exists(), time.monotonic() + 60
+    while not file.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert (at_once, file.exists(), backend.QUIET_S) == (False, True, 1.0)
 
 
 def test_every_service_that_the_stacks_use_comes_back_after_a_restart(state_directory: Path) -> None:

@@ -12,9 +12,9 @@ from corral.cli.support.remote import CommandResult
 LOG = "2026-11-22 00:30:13,892 corral-agent INFO configuration-refused taken back: no\n"
 
 
-def document(result: str, why: str = "", pending_removal: tuple[str, ...] = ()) -> str:
+def document(result: str, reason: str = "", pending_removal: tuple[str, ...] = ()) -> str:
     return (
-        json.dumps({"result": result, "changed": [], "steps": [], "pending_removal": pending_removal, "why": why})
+        json.dumps({"result": result, "changed": [], "steps": [], "pending_removal": pending_removal, "reason": reason})
         + "\n"
     )
 
@@ -29,7 +29,7 @@ def document(result: str, why: str = "", pending_removal: tuple[str, ...] = ()) 
         ),
         (CommandResult(code=0, out=document("nothing"), err=""), "the head already has this configuration"),
         (
-            CommandResult(code=4, out=document("refused", why="scontrol reconfigure failed"), err=LOG),
+            CommandResult(code=4, out=document("refused", reason="scontrol reconfigure failed"), err=LOG),
             "the head rejected the new configuration: scontrol reconfigure failed",
         ),
         (

@@ -352,7 +352,7 @@ def test_up_without_pulumi_starts_no_box(tmp_path: Path) -> None:
 
 def test_down_without_a_box_starts_none(tmp_path: Path) -> None:
     done = corral("down", "dev", "--box-dir", str(tmp_path / "box"), stdin=subprocess.DEVNULL)
-    message = f"cluster dev: is not up, nothing to delete: the box in {tmp_path}/box has never been used\n"
+    message = f"cluster dev is not up, nothing to delete: the box in {tmp_path}/box has never been used\n"
     assert (outcome(done), done.stdout) == ((0, ""), message)
     assert not (tmp_path / "box").exists()
 

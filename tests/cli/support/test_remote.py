@@ -48,7 +48,7 @@ RUNNING = HeadJob(
     nodes="train-[1-2]",
     node_count=2,
     since=1795293600,
-    why="",
+    reason="",
     until=None,
 )
 

@@ -72,7 +72,7 @@ def extend_nothing(cli: CliSession) -> None:
         assert refused(cli, "extend", "dev", "4h") == (
             2,
             [
-                "corral: cluster dev: is not up",
+                "corral: cluster dev is not up",
                 f"  its lifetime begins with its first deployment: corral up dev --box-dir {cli.box}",
             ],
         )
@@ -96,7 +96,7 @@ def refuse_times(cli: CliSession) -> None:
         stacks.rename(stacks.with_name("elsewhere"))
         code, (first, *_) = refused(cli, "extend", "dev", "3d")
         stacks.with_name("elsewhere").rename(stacks)
-        assert (code, first) == (4, "corral: cluster dev: belongs to another state backend: nothing was changed")
+        assert (code, first) == (4, "corral: cluster dev belongs to another state backend: nothing was changed")
 
 
 def extend_to_a_time(cli: CliSession) -> None:
@@ -154,7 +154,7 @@ def up_without_a_lifetime(cli: CliSession) -> None:
         assert refused(cli, "extend", "dev", "4h") == (
             2,
             [
-                "corral: cluster dev: never ends",
+                "corral: cluster dev never ends",
                 f"  to give it an end: set lifetime.ttl in its spec, then corral up dev --box-dir {cli.box}",
             ],
         )

@@ -182,5 +182,5 @@ def refuse_interrupt_and_complete_down(cli: CliSession) -> None:
     with step("down leaves nothing, and a second down reports nothing to delete"):
         assert cli.run("down", "dev", "--with-base", "--yes").returncode == 0
         again = cli.run("down", "dev", "--yes")
-        assert (again.returncode, again.stdout) == (0, "cluster dev: is not up, nothing to delete\n")
+        assert (again.returncode, again.stdout) == (0, "cluster dev is not up, nothing to delete\n")
         assert cli.left() == {}

@@ -104,7 +104,7 @@ def test_fraction_of_a_cent_is_not_over_the_limit() -> None:
 
 def test_hour_over_the_limit_names_cost_limit_and_fix() -> None:
     # Four nodes on demand at 20 and a head at 0.4: 80.40.
-    assert hourly(80, FULLY_PRICED).refusal == (
+    assert str(hourly(80, FULLY_PRICED).refusal) == (
         "spec.yaml: usd_per_hour_max: an hour with all nodes running costs up to 80.40 USD, the limit is 80.00"
         " - lower nodes.max of queue train (4 p4d.24xlarge cost up to 80.00), or raise the limit"
     )
@@ -117,7 +117,7 @@ def test_upper_end_of_the_range_is_compared() -> None:
 
 
 def test_unknown_price_exceeds_every_limit() -> None:
-    assert hourly(1e9, HEAD_ALONE).refusal == (
+    assert str(hourly(1e9, HEAD_ALONE).refusal) == (
         "spec.yaml: usd_per_hour_max: the cost of an hour with all nodes running is unknown: no known price for"
         " queue train: 4 p4d.24xlarge spot or on-demand; the limit is 1,000,000,000.00 USD"
         " - add the price to catalog.toml, use a type with a known price, or remove the limit"
@@ -135,7 +135,7 @@ def test_run_at_the_limit_is_allowed(unlimited: RunOutlook) -> None:
 
 def test_run_over_the_limit_names_its_most_expensive_market(unlimited: RunOutlook) -> None:
     usd = most(unlimited)
-    assert total(unlimited, 1000).refusal == (
+    assert str(total(unlimited, 1000).refusal) == (
         f"run.yaml: usd_total_max: the run on spot costs up to {usd:,.2f} USD, the limit is 1,000.00"
         " - remove spot from the capacity of queue train, train on fewer than 1,000 billion tokens, or raise the limit"
     )
@@ -155,11 +155,11 @@ def test_run_whose_queue_cannot_start_exceeds_every_limit() -> None:
     found = total_limit(forecast_outlook(declared, base, dear, forecast_cost(base, dear, PRICES), PRICES))
     assert found is not None
     assert found.refusal is not None
-    assert "no market of its queue can start nodes, so its cost is unknown" in found.refusal
+    assert "no market of its queue can start nodes, so its cost is unknown" in found.refusal.message
 
 
 def test_run_that_does_not_fit_exceeds_every_limit() -> None:
-    assert total(whole("llama3-405b", 2, batch_sequences=256), 1e9).refusal == (
+    assert str(total(whole("llama3-405b", 2, batch_sequences=256), 1e9).refusal) == (
         "run.yaml: usd_total_max: the run does not fit, so its cost is unknown;"
         " the limit is 1,000,000,000.00 USD - change that first"
     )

@@ -49,7 +49,7 @@ def back_off_ending_blocks(state: AutoscalerState, ends: Mapping[str, float], no
     """
     backoffs = {
         offer: Backoff(
-            until=end, refusals=1, kind=LaunchErrorKind.CAPACITY, why=f"its capacity block ends at {_hour(end)} UTC"
+            until=end, refusals=1, kind=LaunchErrorKind.CAPACITY, reason=f"its capacity block ends at {_hour(end)} UTC"
         )
         for offer, end in ends.items()
         if end - WARNED_AHEAD_S <= now < end
@@ -93,7 +93,7 @@ def block_steps(
         found.append(Requeue(nodes=tuple(sorted(requeuing))))
     for names, silently in ((late - drained_by_hand, False), (late & drained_by_hand, True)):
         if names:
-            found.append(MarkDown(nodes=tuple(sorted(names)), why="its capacity block ends", keeps_reason=silently))
+            found.append(MarkDown(nodes=tuple(sorted(names)), reason="its capacity block ends", keeps_reason=silently))
     return tuple(found)
 
 

@@ -34,7 +34,7 @@ class Terminate:
     """Terminate these instances."""
 
     instance_ids: tuple[str, ...]
-    why: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class MarkDown:
     """
 
     nodes: tuple[str, ...]
-    why: str
+    reason: str
     keeps_reason: bool = False
 
 
@@ -54,7 +54,7 @@ class Replace:
     """Power these nodes down as soon as no job uses them. `keeps_reason`: they are drained; their reason stays."""
 
     nodes: tuple[str, ...]
-    why: str
+    reason: str
     keeps_reason: bool = False
 
 
@@ -77,7 +77,7 @@ class DisablePartition:
     """Set the partition of this queue DOWN: it starts no more jobs."""
 
     queue: str
-    why: str
+    reason: str
 
 
 Action = Terminate | MarkDown | Replace | Undrain | PowerUp | DisablePartition
@@ -135,16 +135,16 @@ def decide(cluster: ClusterState, state: AutoscalerState) -> tuple[tuple[Action,
     due = (*_due(lost, wrong, cluster.now, LOST_AFTER_S), *_due(ended, wrong, cluster.now, ENDED_AFTER_S))
     drained = frozenset(node.name for node in cluster.nodes if node.drained_by_hand)
     actions: tuple[Action, ...] = (
-        Terminate(instance_ids=_due(orphans, wrong, cluster.now, ORPHAN_AFTER_S), why="no node wants it"),
-        Terminate(instance_ids=_due(duplicates, wrong, cluster.now, ORPHAN_AFTER_S), why="its node has another"),
+        Terminate(instance_ids=_due(orphans, wrong, cluster.now, ORPHAN_AFTER_S), reason="no node wants it"),
+        Terminate(instance_ids=_due(duplicates, wrong, cluster.now, ORPHAN_AFTER_S), reason="its node has another"),
         *_mark_down({*due, *surely}, drained, "its machine is gone"),
         *_mark_down({*_due(failed, wrong, cluster.now, LOST_AFTER_S), *silent}, drained, "it did not answer"),
         *_mark_down(stuck, drained, "it did not boot"),
-        Replace(nodes=_sick(wanting, held), why="its machine is sick", keeps_reason=True),
-        Replace(nodes=_outdated(wanting, held, cluster.versions), why="its launch template is outdated"),
-        Replace(nodes=_removed(wanting, cluster.unknown_nodes), why="its queue no longer has it"),
+        Replace(nodes=_sick(wanting, held), reason="its machine is sick", keeps_reason=True),
+        Replace(nodes=_outdated(wanting, held, cluster.versions), reason="its launch template is outdated"),
+        Replace(nodes=_removed(wanting, cluster.unknown_nodes), reason="its queue no longer has it"),
         Replace(
-            nodes=_outside_main_zone(wanting, held, cluster), why="the idle nodes of its queue are in another zone"
+            nodes=_outside_main_zone(wanting, held, cluster), reason="the idle nodes of its queue are in another zone"
         ),
         Undrain(nodes=_recovered(settled, held)),
         PowerUp(nodes=_static_nodes_off(settled, cluster.static, stopped)),
@@ -192,7 +192,7 @@ def _count_failures(
         if newest.get(queue, -1.0) < held.since and queue not in cluster.stopped_queues
     }
     stops = tuple(
-        DisablePartition(queue=queue, why=f"{held.count} machines in a row did not boot")
+        DisablePartition(queue=queue, reason=f"{held.count} machines in a row did not boot")
         for queue, held in sorted(failures.items())
         if held.count >= FAILURES_IN_A_ROW
     )
@@ -200,11 +200,11 @@ def _count_failures(
     return replace(state, failures=failures, counted=counted), stops
 
 
-def _mark_down(nodes: Iterable[str], drained: frozenset[str], why: str) -> tuple[MarkDown, ...]:
+def _mark_down(nodes: Iterable[str], drained: frozenset[str], reason: str) -> tuple[MarkDown, ...]:
     names = set(nodes)
     return (
-        MarkDown(nodes=tuple(sorted(names - drained)), why=why),
-        MarkDown(nodes=tuple(sorted(names & drained)), why=why, keeps_reason=True),
+        MarkDown(nodes=tuple(sorted(names - drained)), reason=reason),
+        MarkDown(nodes=tuple(sorted(names & drained)), reason=reason, keeps_reason=True),
     )
 
 

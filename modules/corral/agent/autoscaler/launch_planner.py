@@ -58,7 +58,7 @@ class LaunchOutcome:
 
     instances: tuple[Instance, ...]
     unavailable: tuple[str, ...] = ()
-    why: str = ""
+    reason: str = ""
     misplaced: tuple[str, ...] = ()
 
 
@@ -116,11 +116,11 @@ def next_launch_step(request: LaunchRequest, held: Sequence[Instance], state: Au
     if request.together and (zones := _zones_of_allocated(request, held)):
         near = tuple(offer.key for offer in request.queue.offers if offer.key in offers and offer.zone_id in zones)
         if offers and not near and not mine:
-            why = (
+            reason = (
                 f"the job has {fold(request.allocated_nodes)} in {', '.join(sorted(zones))}, "
                 "which has no capacity for the others"
             )
-            return LaunchOutcome(instances=(), unavailable=request.nodes, why=why, misplaced=request.allocated_nodes)
+            return LaunchOutcome(instances=(), unavailable=request.nodes, reason=reason, misplaced=request.allocated_nodes)
         offers = near
     if request.together and mine:
         used = {one.offer for one in mine.values()}
@@ -131,7 +131,7 @@ def next_launch_step(request: LaunchRequest, held: Sequence[Instance], state: Au
         return LaunchOutcome(instances=tuple(mine.values()))
     if not offers:
         return LaunchOutcome(
-            instances=tuple(mine.values()), unavailable=missing, why=why_unavailable(request.queue, state.backoffs, now)
+            instances=tuple(mine.values()), unavailable=missing, reason=why_unavailable(request.queue, state.backoffs, now)
         )
     at_once = min(max(AT_ONCE, -(-len(request.nodes) // CALLS_AT_ONCE)), MAX_AT_ONCE)
     batch = _batch(missing, at_once)
@@ -159,9 +159,9 @@ def why_unavailable(queue: QueuePlan, backoffs: Mapping[str, Backoff], now: floa
     for offer in queue.offers:
         held = backoffs.get(offer.key)
         if held and held.until > now:
-            offers_by_reason.setdefault(summarize(held.why), []).append(offer.key)
+            offers_by_reason.setdefault(summarize(held.reason), []).append(offer.key)
     return (
-        "; ".join(f"{', '.join(offers)}: {why}" for why, offers in offers_by_reason.items()) or "the queue has no offer"
+        "; ".join(f"{', '.join(offers)}: {reason}" for reason, offers in offers_by_reason.items()) or "the queue has no offer"
     )
 
 

@@ -264,15 +264,15 @@ class Autoscaler:
         return tuple(replace(one, offer=one.offer or intent.offer) for one in made)
 
     def _record_refusal(
-        self, launch: LaunchRequest, step: LaunchStep, kind: LaunchErrorKind, why: str, made: tuple[Instance, ...]
+        self, launch: LaunchRequest, step: LaunchStep, kind: LaunchErrorKind, reason: str, made: tuple[Instance, ...]
     ) -> None:
         held = state.record_launch(self.state, launch.key, made)
-        self.state = state.back_off(held, step.intent.offer, kind, why, self._clock(), self._policies)
+        self.state = state.back_off(held, step.intent.offer, kind, reason, self._clock(), self._policies)
         self._save(self.state)
         nodes = fold(step.intent.nodes)
         self._journal.log_event(
             Event.REFUSED,
-            f"{nodes} by {step.intent.offer}: {why}",
+            f"{nodes} by {step.intent.offer}: {reason}",
             nodes=nodes,
             offer=step.intent.offer,
             kind=str(kind),
@@ -287,14 +287,14 @@ class Autoscaler:
         again = f", tried again at {datetime.fromtimestamp(until, UTC):%H:%M UTC}" if until else ""
         if done.misplaced:
             self._scheduler.replace(done.misplaced, "corral: its job needs nodes of one zone")
-        self._fail_nodes(request, done.unavailable, f"{done.why}{again}")
+        self._fail_nodes(request, done.unavailable, f"{done.reason}{again}")
 
-    def _fail_nodes(self, request: PowerRequest, nodes: Sequence[str], why: str) -> None:
+    def _fail_nodes(self, request: PowerRequest, nodes: Sequence[str], reason: str) -> None:
         gone = set(nodes)
         jobs = [job.job_id for job in request.jobs if not gone.isdisjoint(job.nodes)]
-        self._notify_waiting(jobs, f"corral: no machines for {fold(nodes)}: {why}")
-        self._scheduler.power_down(nodes, f"corral: {why}"[:_REASON_LENGTH])
-        self._journal.log_event(Event.LAUNCH_FAILED, f"{fold(nodes)}: {why}", nodes=fold(nodes), jobs=jobs)
+        self._notify_waiting(jobs, f"corral: no machines for {fold(nodes)}: {reason}")
+        self._scheduler.power_down(nodes, f"corral: {reason}"[:_REASON_LENGTH])
+        self._journal.log_event(Event.LAUNCH_FAILED, f"{fold(nodes)}: {reason}", nodes=fold(nodes), jobs=jobs)
 
     def _notify_waiting(self, jobs: Sequence[int], text: str) -> None:
         """Message the users of these jobs. Must precede power_down: a job that Slurm has ended reaches nobody."""
@@ -333,15 +333,15 @@ class Autoscaler:
                 self._terminate(action.instance_ids)
                 ids = list(action.instance_ids)
                 self._journal.log_event(
-                    Event.TERMINATED, f"{', '.join(ids)}: {action.why}", instances=ids, why=action.why
+                    Event.TERMINATED, f"{', '.join(ids)}: {action.reason}", instances=ids, reason=action.reason
                 )
             case decisions.MarkDown():
-                self._scheduler.power_down(action.nodes, "" if action.keeps_reason else f"corral: {action.why}")
-                self._log_nodes(Event.MARKED_DOWN, action.nodes, action.why)
+                self._scheduler.power_down(action.nodes, "" if action.keeps_reason else f"corral: {action.reason}")
+                self._log_nodes(Event.MARKED_DOWN, action.nodes, action.reason)
             case decisions.Replace():
                 # A drained node already has a more specific reason.
-                self._scheduler.replace(action.nodes, "" if action.keeps_reason else f"corral: {action.why}")
-                self._log_nodes(Event.REPLACED, action.nodes, action.why)
+                self._scheduler.replace(action.nodes, "" if action.keeps_reason else f"corral: {action.reason}")
+                self._log_nodes(Event.REPLACED, action.nodes, action.reason)
             case decisions.Undrain():
                 self._scheduler.undrain(action.nodes)
                 self._log_nodes(Event.UNDRAINED, action.nodes, "the cause of its drain is gone with its machine")
@@ -350,10 +350,10 @@ class Autoscaler:
                 self._log_nodes(Event.POWERED_UP, action.nodes, "static node")
             case decisions.DisablePartition():
                 self._scheduler.stop_queue(action.queue)
-                self._journal.log_event(Event.STOPPED, f"queue {action.queue}: {action.why}", queue=action.queue)
+                self._journal.log_event(Event.STOPPED, f"queue {action.queue}: {action.reason}", queue=action.queue)
 
-    def _log_nodes(self, event: Event, nodes: Sequence[str], why: str) -> None:
-        self._journal.log_event(event, f"{fold(nodes)}: {why}", nodes=fold(nodes), why=why)
+    def _log_nodes(self, event: Event, nodes: Sequence[str], reason: str) -> None:
+        self._journal.log_event(event, f"{fold(nodes)}: {reason}", nodes=fold(nodes), reason=reason)
 
 
 def _is_removed(request: PowerRequest, done: Callable[[PowerRequest], None]) -> bool:

@@ -41,7 +41,7 @@ class ClosedQueue:
     """A queue that can get no machines before `until`, and why."""
 
     until: datetime
-    why: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,11 +56,11 @@ class RequeuedJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobStart:
-    """Set the StartTime of these jobs (None: now). `why`: their AdminComment."""
+    """Set the StartTime of these jobs (None: now). `reason`: their AdminComment."""
 
     job_ids: tuple[str, ...]
     at: datetime | None
-    why: str
+    reason: str
 
 
 def release(delayed: DelayedJobs, closed: Mapping[str, ClosedQueue], now: datetime, journal: EventLog) -> DelayedJobs:
@@ -71,9 +71,9 @@ def release(delayed: DelayedJobs, closed: Mapping[str, ClosedQueue], now: dateti
         for start in starts:
             jobs = ",".join(start.job_ids)
             at = "now" if start.at is None else start.at.strftime("%Y-%m-%dT%H:%M:%S")
-            scontrol("update", f"jobid={jobs}", f"StartTime={at}", f"AdminComment={start.why}")
+            scontrol("update", f"jobid={jobs}", f"StartTime={at}", f"AdminComment={start.reason}")
             event = Event.STARTED if start.at is None else Event.WAITS
-            journal.log_event(event, f"{jobs}: {start.why or 'their former run is over'}", jobs=list(start.job_ids))
+            journal.log_event(event, f"{jobs}: {start.reason or 'their former run is over'}", jobs=list(start.job_ids))
     except SlurmError as error:
         if str(error) != delayed.problem:
             log.error("check waiting jobs: %s", error)
@@ -87,7 +87,7 @@ def closed_queues(
     """The queues that can get no machines now. Times are local and without a zone, as Slurm prints and reads them."""
     until = {queue.name: (queue, available_at(queue, backoffs, now)) for queue in queues}
     return {
-        name: ClosedQueue(until=datetime.fromtimestamp(at), why=why_unavailable(queue, backoffs, now))
+        name: ClosedQueue(until=datetime.fromtimestamp(at), reason=why_unavailable(queue, backoffs, now))
         for name, (queue, at) in until.items()
         if at is not None
     }
@@ -127,7 +127,7 @@ def to_start(
     together: dict[tuple[datetime | None, str], list[str]] = defaultdict(list)
     for job in ready:
         together[opens_at(held[job].queues, closed, now)].append(job)
-    starts = tuple(JobStart(job_ids=tuple(jobs), at=at, why=why) for (at, why), jobs in together.items())
+    starts = tuple(JobStart(job_ids=tuple(jobs), at=at, reason=reason) for (at, reason), jobs in together.items())
     return starts, {job: first for job, first in since.items() if job not in ready}
 
 
@@ -142,4 +142,4 @@ def opens_at(queues: Sequence[str], closed: Mapping[str, ClosedQueue], now: date
     if any(queue not in closed or closed[queue].until <= now for queue in queues):
         return None, ""
     first = min((closed[queue] for queue in queues), key=lambda one: one.until)
-    return first.until, f"corral: {first.why}"
+    return first.until, f"corral: {first.reason}"

@@ -54,7 +54,7 @@ class Reported:
     def has(self, news: NodeEvent) -> bool:
         """Whether this event is already logged."""
         if news.at is None:
-            return (str(news.event), news.node, str(news.facts["why"])) in self.marks
+            return (str(news.event), news.node, str(news.facts["reason"])) in self.marks
         return news.at < self.since or (str(news.event), news.node, timestamp(news.at)) in self.marks
 
 
@@ -108,9 +108,9 @@ def new_events(
             text = f"{node.name} is reclaimed at {end:%H:%M:%S} UTC"
             yield NodeEvent(event=Event.NOTICE, node=node.name, text=text, at=at.timestamp(), facts={"ends": found[2]})
         if held.draining and not was.draining:
-            why = node.reason or "no reason given"
+            reason = node.reason or "no reason given"
             yield NodeEvent(
-                event=Event.DRAINED, node=node.name, text=f"{node.name}: {why}", at=None, facts={"why": why}
+                event=Event.DRAINED, node=node.name, text=f"{node.name}: {reason}", at=None, facts={"reason": reason}
             )
 
 
@@ -145,7 +145,7 @@ def reported_in(lines: Iterable[str]) -> Reported:
             held = json.loads(line)
             since = since or _utc(held["at"]).timestamp()
             if held["event"] in _OF_NODES:
-                marks.add((held["event"], held["nodes"], held["why"] if held["event"] == "drained" else held["at"]))
+                marks.add((held["event"], held["nodes"], held["reason"] if held["event"] == "drained" else held["at"]))
     return Reported(since=since, marks=frozenset(marks))
 
 

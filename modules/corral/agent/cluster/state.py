@@ -32,7 +32,7 @@ class Backoff:
     until: float
     refusals: int
     kind: LaunchErrorKind
-    why: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,7 @@ def back_off(
     state: AutoscalerState,
     offer: str,
     kind: LaunchErrorKind,
-    why: str,
+    reason: str,
     now: float,
     policies: Mapping[LaunchErrorKind, BackoffPolicy] = BACKOFF_POLICIES,
 ) -> AutoscalerState:
@@ -88,7 +88,7 @@ def back_off(
     refusals = before.refusals + 1 if before and before.kind is not LaunchErrorKind.NOT_BEGUN else 1
     until = now + min(policy.first_s * 2 ** min(refusals - 1, 16), policy.longest_s)
     return replace(
-        state, backoffs={**state.backoffs, offer: Backoff(until=until, refusals=refusals, kind=kind, why=why)}
+        state, backoffs={**state.backoffs, offer: Backoff(until=until, refusals=refusals, kind=kind, reason=reason)}
     )
 
 
@@ -99,7 +99,7 @@ def back_off_blocks_not_begun(state: AutoscalerState, begins: Mapping[str, float
             until=begin,
             refusals=1,
             kind=LaunchErrorKind.NOT_BEGUN,
-            why=f"its capacity block begins at {_minute(begin)} UTC",
+            reason=f"its capacity block begins at {_minute(begin)} UTC",
         )
         for offer, begin in begins.items()
         if now < begin

@@ -74,7 +74,7 @@ def _apply_locked(chosen: argparse.Namespace, store: Store, host: Host) -> bool:
 
 
 def as_json(outcome: ApplyOutcome) -> str:
-    """The outcome as one JSON document: result, changed, steps, pending_removal, why."""
+    """The outcome as one JSON document: result, changed, steps, pending_removal, reason."""
     return json.dumps(dataclasses.asdict(outcome))
 
 
@@ -86,9 +86,9 @@ def as_text(outcome: ApplyOutcome) -> str:
         case ApplyResult.APPLIED:
             text = f"applied: {', '.join(outcome.changed) or 'the agent'}; {', '.join(outcome.steps) or 'nothing more'}"
         case ApplyResult.INCOMPLETE:
-            text = f"incomplete: {outcome.why}"
+            text = f"incomplete: {outcome.reason}"
         case ApplyResult.REFUSED:
-            text = f"refused, the former configuration stays: {outcome.why}"
+            text = f"refused, the former configuration stays: {outcome.reason}"
     return f"{text}; still in use: {', '.join(outcome.pending_removal)}" if outcome.pending_removal else text
 
 

@@ -59,7 +59,7 @@ class ApplyOutcome:
     changed: tuple[str, ...] = ()
     steps: tuple[ApplyStep, ...] = ()
     pending_removal: tuple[str, ...] = ()
-    why: str = ""
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +96,7 @@ def apply_config(store: Store, context: ApplyContext) -> ApplyOutcome:
     if missing:
         return ApplyOutcome(
             result=ApplyResult.INCOMPLETE,
-            why=f"{missing[0]} differs from {MANIFEST}; an upload may be in progress - try again",
+            reason=f"{missing[0]} differs from {MANIFEST}; an upload may be in progress - try again",
         )
     plan = from_json(ClusterPlan, files["cluster.json"].decode())
     if context.renewed:
@@ -147,9 +147,9 @@ def _install(
     paths = tuple(one.path for one in changed)
     slurm = {Path(one.path).name: one.content for one in changed if Path(one.path).name in SLURM}
     agent = (ApplyStep.RESTART_AGENT,) * apply_journal.is_renewed(context.home)
-    if slurm and (why := context.refusal(plan, slurm, context.run)):
-        context.journal.log_event(Event.CONFIGURATION_REFUSED, f"slurmctld would not start: {why}", why=why)
-        outcome = ApplyOutcome(result=ApplyResult.REFUSED, changed=paths, why=why)
+    if slurm and (reason := context.refusal(plan, slurm, context.run)):
+        context.journal.log_event(Event.CONFIGURATION_REFUSED, f"slurmctld would not start: {reason}", reason=reason)
+        outcome = ApplyOutcome(result=ApplyResult.REFUSED, changed=paths, reason=reason)
     else:
         wanted = required_steps(paths, _conf(context.root), _conf(context.root, changed), plan.image.slurm_version)
         begun = PendingApply(
@@ -207,7 +207,7 @@ def _follow(
     return ApplyOutcome(result=ApplyResult.APPLIED, changed=begun.paths, steps=done, pending_removal=pending_removal)
 
 
-def _roll_back(begun: PendingApply, why: str, plan: ClusterPlan, context: ApplyContext) -> ApplyOutcome:
+def _roll_back(begun: PendingApply, reason: str, plan: ClusterPlan, context: ApplyContext) -> ApplyOutcome:
     apply_journal.restore(begun.back, context.root)
     apply_journal.write(
         PendingApply(paths=begun.paths, steps=(ApplyStep.RESTART_SLURMCTLD,), installed=True), context.home
@@ -215,8 +215,8 @@ def _roll_back(begun: PendingApply, why: str, plan: ClusterPlan, context: ApplyC
     context.host.restart(_slurmctld(plan, context))
     apply_journal.clear(context.home)  # before slurmctld answers: a slow one must not be restarted again and again
     await_slurmctld(context.run, context.answers_in_s, context.clock)
-    context.journal.log_event(Event.CONFIGURATION_REFUSED, f"rolled back: {why}", why=why)
-    return ApplyOutcome(result=ApplyResult.REFUSED, changed=begun.paths, steps=begun.steps, why=why)
+    context.journal.log_event(Event.CONFIGURATION_REFUSED, f"rolled back: {reason}", reason=reason)
+    return ApplyOutcome(result=ApplyResult.REFUSED, changed=begun.paths, steps=begun.steps, reason=reason)
 
 
 def _do(step: ApplyStep, plan: ClusterPlan, context: ApplyContext) -> None:

@@ -102,7 +102,7 @@ def own_instance() -> str:
 
 
 def as_json(found: Sequence[HealthFinding]) -> str:
-    """The findings as one document: {"healthy": ..., "findings": [{"kind", "severity", "text"}]}."""
+    """The findings as one document: {"healthy": ..., "findings": [{"kind", "severity", "message", "fix"}]}."""
     document = {"healthy": not any(one.is_sick for one in found), "findings": [asdict(one) for one in found]}
     return json.dumps(document, indent=2)
 

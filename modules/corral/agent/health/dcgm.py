@@ -18,11 +18,11 @@ _FAILED = frozenset({"fail", "failed"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedTest:
-    """A failed test. `gpus`: by DCGM's numbers, empty if unknown. `why`: its first warning."""
+    """A failed test. `gpus`: by DCGM's numbers, empty if unknown. `reason`: its first warning."""
 
     test: str
     gpus: str
-    why: str
+    reason: str
 
 
 def read_diagnostic(text: str) -> tuple[FailedTest, ...]:
@@ -41,8 +41,8 @@ def evaluate_diagnostic(failed: Iterable[FailedTest]) -> Iterator[HealthFinding]
     """The findings of failed tests: a machine that fails one is sick."""
     for one in failed:
         where = f"GPU {one.gpus}: " if one.gpus else ""
-        why = f" ({one.why})" if one.why else ""
-        yield sick(FindingKind.DCGM, f"{where}DCGM's test {one.test} failed{why}: replace the machine")
+        reason = f" ({one.reason})" if one.reason else ""
+        yield sick(FindingKind.DCGM, f"{where}DCGM's test {one.test} failed{reason}")
 
 
 def _tests(part: Any) -> Iterator[Mapping[str, Any]]:
@@ -61,9 +61,9 @@ def _failed(test: Mapping[str, Any]) -> Iterator[FailedTest]:
     for result in test["results"]:
         if str(result.get("status", "")).lower() in _FAILED:
             gpus = next((str(result[key]) for key in ("gpu_ids", "gpu_id", "entity_id") if key in result), "")
-            yield FailedTest(test=str(test["name"]), gpus=gpus, why=_why(result.get("warnings")))
+            yield FailedTest(test=str(test["name"]), gpus=gpus, reason=_reason(result.get("warnings")))
 
 
-def _why(warnings: Any) -> str:
+def _reason(warnings: Any) -> str:
     first = warnings[0] if isinstance(warnings, list) and warnings else warnings or ""
     return str(first.get("warning", "") if isinstance(first, dict) else first)

@@ -69,7 +69,7 @@ def _evaluate(
     tool: Tool, output: ToolOutput, evaluator: Callable[[str], Iterable[HealthFinding]]
 ) -> Iterator[HealthFinding]:
     if output.hung:
-        yield sick(FindingKind.TOOL, f"{tool.program} did not answer in {output.after_s:.0f} s: replace the machine")
+        yield sick(FindingKind.TOOL, f"{tool.program} did not answer in {output.after_s:.0f} s")
     elif output.absent:
         yield from _absent(tool)
     else:
@@ -82,7 +82,7 @@ def _evaluate(
 def _absent(tool: Tool) -> Iterator[HealthFinding]:
     """The driver's own tool must be installed, or the devices cannot work; diagnostic tools may be missing."""
     if tool in (Tool.GPUS, Tool.NEURON):
-        yield sick(FindingKind.TOOL, f"{tool.program} is not installed: use an image with the driver")
+        yield sick(FindingKind.TOOL, f"{tool.program} is not installed", "use an image with the driver")
     elif tool is Tool.DIAGNOSTIC:
         yield warning(FindingKind.TOOL, f"{tool.program} is not installed: its tests are skipped")
 
@@ -91,7 +91,7 @@ def _unparsed(tool: Tool, output: ToolOutput) -> HealthFinding:
     line = next((line.strip() for line in output.text.splitlines() if line.strip()), "nothing")
     message = f"{tool.program} printed: {line[:120]}"
     if tool is Tool.GPUS:
-        return sick(FindingKind.TOOL, f"{message}: replace the machine")
+        return sick(FindingKind.TOOL, message)
     return warning(FindingKind.TOOL, message)
 
 

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+REPLACE = "replace the machine"
+
 
 class FindingKind(StrEnum):
     """What is wrong; docs/health.md lists the values."""
@@ -31,11 +33,17 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthFinding:
-    """One problem. `text`: what is wrong and what to do, in one sentence."""
+    """One problem. `message`: what is wrong. `fix`: what to do, or ""."""
 
     kind: FindingKind
     severity: Severity
-    text: str
+    message: str
+    fix: str = ""
+
+    @property
+    def text(self) -> str:
+        """The message with its fix, as in the log and in a drain reason."""
+        return f"{self.message}: {self.fix}" if self.fix else self.message
 
     @property
     def is_sick(self) -> bool:
@@ -43,11 +51,11 @@ class HealthFinding:
         return self.severity is Severity.SICK
 
 
-def sick(kind: FindingKind, text: str) -> HealthFinding:
-    """Return a finding that bars jobs from the machine."""
-    return HealthFinding(kind=kind, severity=Severity.SICK, text=text)
+def sick(kind: FindingKind, message: str, fix: str = REPLACE) -> HealthFinding:
+    """Return a finding that bars jobs from the machine; as a rule, a new one fixes it."""
+    return HealthFinding(kind=kind, severity=Severity.SICK, message=message, fix=fix)
 
 
-def warning(kind: FindingKind, text: str) -> HealthFinding:
-    """Return a finding that is only logged."""
-    return HealthFinding(kind=kind, severity=Severity.WARNING, text=text)
+def warning(kind: FindingKind, message: str) -> HealthFinding:
+    """Return a finding that is only logged: nothing to fix."""
+    return HealthFinding(kind=kind, severity=Severity.WARNING, message=message)

@@ -70,14 +70,14 @@ def evaluate_gpus(wanted: int, gpus: Iterable[Gpu]) -> Iterator[HealthFinding]:
     """The findings for the GPUs of a node that must have this many."""
     listed = tuple(gpus)
     if len(listed) < wanted:
-        yield sick(FindingKind.GPU_MISSING, f"{len(listed)} of {wanted} GPUs answer: replace the machine")
+        yield sick(FindingKind.GPU_MISSING, f"{len(listed)} of {wanted} GPUs answer")
     for gpu in listed:
         if gpu.uncorrected:
             errors = f"{gpu.uncorrected} uncorrected memory errors since the driver was loaded"
-            yield sick(FindingKind.GPU_ECC, f"GPU {gpu.index}: {errors}: replace the machine")
+            yield sick(FindingKind.GPU_ECC, f"GPU {gpu.index}: {errors}")
         if gpu.slowed_by_heat:
             heat = f" at {gpu.temperature_c} C" if gpu.temperature_c is not None else ""
-            yield sick(FindingKind.GPU_HOT, f"GPU {gpu.index}: slowed down by heat{heat}: replace the machine")
+            yield sick(FindingKind.GPU_HOT, f"GPU {gpu.index}: slowed down by heat{heat}")
 
 
 def evaluate_rows(rows: Iterable[RemappedRows], names: Mapping[str, str]) -> Iterator[HealthFinding]:
@@ -85,11 +85,9 @@ def evaluate_rows(rows: Iterable[RemappedRows], names: Mapping[str, str]) -> Ite
     for row in rows:
         name = names.get(row.bus_id, f"GPU at {row.bus_id}")
         if row.failed:
-            yield sick(
-                FindingKind.GPU_ROWS, f"{name}: a bad row of its memory could not be remapped: replace the machine"
-            )
+            yield sick(FindingKind.GPU_ROWS, f"{name}: a bad row of its memory could not be remapped")
         elif row.pending:
-            yield sick(FindingKind.GPU_ROWS, f"{name}: a bad row of its memory waits for a reset: replace the machine")
+            yield sick(FindingKind.GPU_ROWS, f"{name}: a bad row of its memory waits for a reset")
 
 
 def names_by_bus(gpus: Iterable[Gpu]) -> Mapping[str, str]:

@@ -42,4 +42,4 @@ def evaluate_links(links: Iterable[GpuLinks]) -> Iterator[HealthFinding]:
     for one in listed:
         if one.down:
             which = ", ".join(str(number) for number in one.down)
-            yield sick(FindingKind.NVLINK, f"GPU {one.index}: NVLink {which} is down: replace the machine")
+            yield sick(FindingKind.NVLINK, f"GPU {one.index}: NVLink {which} is down")

@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 
-from corral.agent.health.findings import FindingKind, HealthFinding, sick, warning
+from corral.agent.health.findings import REPLACE, FindingKind, HealthFinding, sick, warning
 
 CLOCK_OFF_S = (
     5.0  # signed requests and munge tolerate minutes; a clock synchronised with EC2's time source is far more exact
@@ -61,30 +61,28 @@ def read_clock(text: str) -> float | None:
 def evaluate_neuron(wanted: int, found: int) -> Iterator[HealthFinding]:
     """The finding for missing Neuron devices."""
     if found < wanted:
-        yield sick(FindingKind.NEURON_MISSING, f"{found} of {wanted} Neuron devices answer: replace the machine")
+        yield sick(FindingKind.NEURON_MISSING, f"{found} of {wanted} Neuron devices answer")
 
 
 def evaluate_efa(wanted: int, found: Iterable[str]) -> Iterator[HealthFinding]:
     """The finding for missing EFA interfaces."""
     up = tuple(found)
     if len(up) < wanted:
-        yield sick(FindingKind.EFA_MISSING, f"{len(up)} of {wanted} EFA interfaces are up: replace the machine")
+        yield sick(FindingKind.EFA_MISSING, f"{len(up)} of {wanted} EFA interfaces are up")
 
 
 def evaluate_disks(wanted: int, found: Iterable[str]) -> Iterator[HealthFinding]:
     """The finding for missing instance store disks."""
     disks = tuple(found)
     if len(disks) < wanted:
-        yield sick(FindingKind.DISK_MISSING, f"{len(disks)} of {wanted} NVMe disks exist: replace the machine")
+        yield sick(FindingKind.DISK_MISSING, f"{len(disks)} of {wanted} NVMe disks exist")
 
 
 def evaluate_mounts(wanted: Iterable[str], found: frozenset[str]) -> Iterator[HealthFinding]:
     """The findings for file systems that are not mounted."""
     for path in wanted:
         if path not in found:
-            yield sick(
-                FindingKind.MOUNT_MISSING, f"{path} is not mounted: replace the machine, or check the file system"
-            )
+            yield sick(FindingKind.MOUNT_MISSING, f"{path} is not mounted", f"{REPLACE}, or check the file system")
 
 
 def evaluate_clock(fast_s: float | None) -> Iterator[HealthFinding]:
@@ -93,4 +91,4 @@ def evaluate_clock(fast_s: float | None) -> Iterator[HealthFinding]:
         yield warning(FindingKind.CLOCK, "the clock is not synchronised yet")
     elif abs(fast_s) > CLOCK_OFF_S:
         way = "fast" if fast_s > 0 else "slow"
-        yield sick(FindingKind.CLOCK, f"the clock is {abs(fast_s):.0f} s {way}: replace the machine")
+        yield sick(FindingKind.CLOCK, f"the clock is {abs(fast_s):.0f} s {way}")

@@ -48,13 +48,10 @@ def evaluate_xids(xids: Iterable[Xid], names: Mapping[str, str]) -> Iterator[Hea
     for xid in xids:
         name = names.get(xid.bus_id, f"GPU at {xid.bus_id}")
         if xid.number == _RECOVERY and not xid.message.endswith(_NO_RECOVERY):
-            yield sick(FindingKind.XID, f"{name}: {xid.message} (Xid {_RECOVERY}): replace the machine")
+            yield sick(FindingKind.XID, f"{name}: {xid.message} (Xid {_RECOVERY})")
         elif meaning := table.get(xid.number):
-            text = f"{name}: {meaning.name} (Xid {xid.number})"
-            if meaning.replaces:
-                yield sick(FindingKind.XID, f"{text}: replace the machine")
-            else:
-                yield warning(FindingKind.XID, text)
+            message = f"{name}: {meaning.name} (Xid {xid.number})"
+            yield sick(FindingKind.XID, message) if meaning.replaces else warning(FindingKind.XID, message)
 
 
 @cache

@@ -99,9 +99,9 @@ class ClusterShutdown:
             self._silent_since = None
         return bool(steps) and ShutdownStep.POWER_OFF_HEAD not in steps
 
-    def _take_all(self, steps: Sequence[ShutdownStep], autoscaler: Autoscaler, why: str) -> None:
+    def _take_all(self, steps: Sequence[ShutdownStep], autoscaler: Autoscaler, reason: str) -> None:
         for step in steps:
-            self._take(step, autoscaler, why)
+            self._take(step, autoscaler, reason)
 
     def _end(self, autoscaler: Autoscaler, now: float) -> float | None:
         """The end of the cluster; near it, read again from the bucket. Users are warned again of a new end."""
@@ -139,19 +139,19 @@ class ClusterShutdown:
     def _machines(self) -> Sequence[str]:
         return [one.instance_id for one in self.ec2.instances() if not one.ended]
 
-    def _take(self, step: ShutdownStep, autoscaler: Autoscaler, why: str) -> None:
+    def _take(self, step: ShutdownStep, autoscaler: Autoscaler, reason: str) -> None:
         name = autoscaler.plan.name
         match step:
             case ShutdownStep.WARN:
                 self._warn(name)
             case ShutdownStep.CLOSE:
-                self._close(autoscaler, why)
+                self._close(autoscaler, reason)
             case ShutdownStep.OPEN:
                 self._open(autoscaler)
             case ShutdownStep.POWER_DOWN_NODES:
-                slurm.power_down(_up(), f"corral: the cluster ends: {why}")
+                slurm.power_down(_up(), f"corral: the cluster ends: {reason}")
             case ShutdownStep.TERMINATE_INSTANCES:
-                self._terminate_instances(why)
+                self._terminate_instances(reason)
             case ShutdownStep.SAVE:
                 self._save(name)
                 self._progress = replace(self._progress, saved=True)
@@ -160,9 +160,9 @@ class ClusterShutdown:
                 self._ship()
                 self.host.power_off()
 
-    def _close(self, autoscaler: Autoscaler, why: str) -> None:
+    def _close(self, autoscaler: Autoscaler, reason: str) -> None:
         queues = tuple(queue.name for queue in autoscaler.plan.queues)
-        self._announce(Event.CLUSTER_ENDS, f"cluster {autoscaler.plan.name} ends", why)
+        self._announce(Event.CLUSTER_ENDS, f"cluster {autoscaler.plan.name} ends", reason)
         if not self.mark.exists():  # otherwise an interrupted attempt has stopped them
             stopped = not_open(queues)
             self.mark.parent.mkdir(parents=True, exist_ok=True)
@@ -171,12 +171,12 @@ class ClusterShutdown:
         drain_cluster(queues, self.journal, now=True)
         self._progress = replace(self._progress, closed=True)
 
-    def _terminate_instances(self, why: str) -> None:
+    def _terminate_instances(self, reason: str) -> None:
         """Terminate all machines of nodes through EC2. Their tags exclude the head."""
         ids = list(self._machines())
         self.ec2.terminate(ids)
-        why = f"the cluster ends ({why}), and Slurm does not answer"
-        self.journal.log_event(Event.TERMINATED, f"{', '.join(ids)}: {why}", instances=ids, why=why)
+        reason = f"the cluster ends ({reason}), and Slurm does not answer"
+        self.journal.log_event(Event.TERMINATED, f"{', '.join(ids)}: {reason}", instances=ids, reason=reason)
 
     def _open(self, autoscaler: Autoscaler) -> None:
         stopped = self.mark.read_text(encoding="utf-8").split()

@@ -1,6 +1,6 @@
 """IAM authorization: `principals` finds the caller, `required_actions` the actions, `policy_evaluator` decides.
 
-Calls without a role's credentials are the account owner's and always allowed. A role's policies, its permissions
+Calls with the keys of the account's owner or of a user are always allowed. A role's policies, its permissions
 boundary and its session policy count; policies of buckets, keys, secrets and topics do not.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from corral.box.access.policy_evaluator import Decision, RequiredAction, allows_assuming, evaluate
-from corral.box.access.principals import Principal, principal_of
+from corral.box.access.principals import Principal, UnknownKey, principal_of
 from corral.box.access.required_actions import actions_required_by
 from corral.box.account import ACCOUNT
 from corral.box.api_calls import Call
@@ -20,14 +20,30 @@ from corral.box.api_errors import ApiError
 # Error codes of denials. Source: the lists of common errors in each service's API reference.
 _CODES = {"ec2": "UnauthorizedOperation", "sns": "AuthorizationError"}
 _PLAIN = frozenset({"s3", "sts", "iam", "route53", "cloudwatch", "elasticfilesystem"})
+# Unknown access keys. Source: EC2's and S3's lists of error codes, IAM's of common errors.
+_UNKNOWN_KEY = {
+    "ec2": ("AuthFailure", "AWS was not able to validate the provided access credentials", 401),
+    "s3": ("InvalidAccessKeyId", "The AWS Access Key Id you provided does not exist in our records.", 403),
+    "": ("InvalidClientTokenId", "The security token included in the request is invalid.", 403),
+}
 _ALWAYS = "sts:GetCallerIdentity"  # allowed under any policy. Source: STS API reference
 
 
-def authorize(environ: Mapping[str, Any], call: Call, body: bytes) -> None:
-    """Raises ApiError if the call has a role's credentials and the role lacks permission."""
-    who = principal_of(call.caller)
-    if who is None:
-        return
+def authenticate(call: Call) -> Principal | None:
+    """The role's session that makes the call; None for the account's owner and users.
+
+    Raises ApiError if the call has no access key, or one that nobody has.
+    """
+    if not call.caller:
+        raise ApiError("MissingAuthenticationToken", "Request is missing Authentication Token", 403)
+    try:
+        return principal_of(call.caller)
+    except UnknownKey:
+        raise ApiError(*_UNKNOWN_KEY.get(call.service, _UNKNOWN_KEY[""])) from None
+
+
+def authorize(who: Principal, environ: Mapping[str, Any], call: Call, body: bytes) -> None:
+    """Raises ApiError if the role lacks permission for the call."""
     for required in actions_required_by(environ, call, body):
         if required.action == _ALWAYS:
             continue

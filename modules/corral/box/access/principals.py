@@ -1,11 +1,13 @@
 """The principal of an access key: a role, assumed by an instance or through STS. Hold the cloud's lock.
 
-An instance's keys are derived from its id and role. They are not stored: a lookup derives them again.
+The keys of an instance are derived from the box's secret, its id and its role. They are not stored: a lookup derives
+them again. The daemon sets `secret` when it starts.
 """
 
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -18,9 +20,10 @@ from moto.sts.models import sts_backends
 
 from corral.box.account import ACCOUNT
 from corral.box.api_errors import ApiError
-from corral.box.machines.imds_data import access_key, role_of
+from corral.box.machines.imds_data import TEMPORARY, access_key, role_of
+from corral.box.secret import BoxSecret
 
-_TEMPORARY = "ASIA"  # prefix of the access keys of sessions. Source: IAM User Guide, "IAM identifiers"
+secret = BoxSecret(secrets.token_hex(32))
 _known: dict[str, tuple[str, str]] = {}  # instance and role by access key; an entry never changes
 
 
@@ -43,18 +46,33 @@ class Permissions:
     limits: tuple[tuple[str, Mapping[str, Any]], ...]
 
 
+class UnknownKey(Exception):
+    """No principal has this access key."""
+
+
 def principal_of(key: str) -> Principal | None:
-    """The session with this access key; None if it is no session's. Raises ApiError if it has expired."""
-    if not key.startswith(_TEMPORARY):
-        return None
+    """The session with this access key; None if it is the account owner's or a user's.
+
+    Raises UnknownKey, and ApiError if the session has expired.
+    """
+    if not key.startswith(TEMPORARY):
+        if key == secret.owner_key or _is_users(key):
+            return None
+        raise UnknownKey(key)
     if (assumed := sts_backends[ACCOUNT]["aws"].get_assumed_role_from_access_key(key)) is not None:
         if assumed.expiration <= utcnow():
             raise ApiError("ExpiredToken", "The security token included in the request is expired")
         return _session(assumed.role_arn.rpartition("/")[2], assumed.session_name, assumed.policy)
     if key not in _known:
-        _known.update((access_key(*one), one) for one in _instances())
-    found = _known.get(key)
-    return _session(found[1], found[0]) if found else None
+        _known.update((access_key(secret, *one), one) for one in _instances())
+    if (found := _known.get(key)) is None:
+        raise UnknownKey(key)
+    return _session(found[1], found[0])
+
+
+def _is_users(key: str) -> bool:
+    users = iam_backends[ACCOUNT]["aws"].users.values()
+    return any(held.access_key_id == key and held.status == "Active" for user in users for held in user.access_keys)
 
 
 def _instances() -> Iterator[tuple[str, str]]:

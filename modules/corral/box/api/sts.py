@@ -1,18 +1,31 @@
-"""STS: GetCallerIdentity also for an instance's credentials, which STS did not issue."""
+"""STS: keys that nobody can guess, and GetCallerIdentity also for an instance's credentials."""
 
 # mypy: disallow-subclassing-any=False
 from __future__ import annotations
 
-import moto.sts.urls
-from moto.sts.models import STSBackend
+from typing import Any
 
+import moto.sts.urls
+from moto.sts.models import AssumedRole, STSBackend
+
+from corral.box.access import principals
 from corral.box.access.principals import principal_of
+from corral.box.machines.imds_data import TEMPORARY
 
 
 class BoxSTS(STSBackend):
     """The STS of one account."""
 
     _url_module = moto.sts.urls
+
+    def assume_role(self, *args: Any, **kwargs: Any) -> AssumedRole:
+        """A session with keys that derive from the box's secret."""
+        role = super().assume_role(*args, **kwargs)
+        key = role.access_key
+        key.access_key_id = principals.secret.access_key(TEMPORARY, "session", role.session_token)
+        key.secret_access_key = principals.secret.secret_key("session", role.session_token)
+        role.access_key_id, role.secret_access_key = key.access_key_id, key.secret_access_key
+        return role
 
     def get_caller_identity(self, access_key_id: str, region: str) -> tuple[str, str, str]:
         """The caller's id, ARN and account."""

@@ -10,9 +10,11 @@ import select
 import signal
 import subprocess
 import sys
+from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
 from typing import Any
 
+from corral.box.secret import HEADER, BoxSecret
 from corral.box.state.directory import StateDirectory, open_log
 
 READY_TIMEOUT_S = 60  # a loaded machine needs a few seconds
@@ -84,21 +86,29 @@ def terminate(pid: int) -> None:
         os.waitpid(pid, os.WNOHANG)  # reap it if it is our child
 
 
-def send_request(port: int, method: str, path: str) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class BoxAddress:
+    """Where a running daemon answers control requests, and the secret that they need."""
+
+    port: int
+    secret: BoxSecret
+
+
+def send_request(address: BoxAddress, method: str, path: str) -> dict[str, Any]:
     """The daemon's answer to a control request. Raises BoxError, or InvalidRequest for wrong input."""
-    connection = HTTPConnection("127.0.0.1", port, timeout=30)
+    connection = HTTPConnection("127.0.0.1", address.port, timeout=30)
     try:
-        connection.request(method, path)
+        connection.request(method, path, headers={HEADER: address.secret.value})
         answer = connection.getresponse()
         body = json.loads(answer.read())
     except (OSError, HTTPException, ValueError) as error:
-        raise BoxError(f"the box at 127.0.0.1:{port} does not answer {path}: {error}") from None
+        raise BoxError(f"the box at 127.0.0.1:{address.port} does not answer {path}: {error}") from None
     finally:
         connection.close()
     if answer.status == INVALID_REQUEST:
         raise InvalidRequest(str(body.get("problem")))
     if answer.status != 200:
-        raise BoxError(f"the box at 127.0.0.1:{port} refused {path}: {body.get('problem', answer.reason)}")
+        raise BoxError(f"the box at 127.0.0.1:{address.port} refused {path}: {body.get('problem', answer.reason)}")
     return dict(body)
 
 
@@ -133,4 +143,5 @@ def free_bytes(home: StateDirectory) -> int:
 def _clean_environment() -> dict[str, str]:
     """The daemon's environment, without AWS profiles and endpoints, which would break moto's use of boto3."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "MOTO_"))}
-    return {**inherited, "AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull}
+    no_cors = {"MOTO_DISABLE_GLOBAL_CORS": "1"}  # no web page may read the box's answers
+    return {**inherited, **no_cors, "AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull}

@@ -24,8 +24,10 @@ from corral.box.api.service_quotas import QuotaError
 from corral.box.api_calls import Call, CallLog, find_error_code, identify_call, known_action
 from corral.box.api_errors import ApiError, HttpResponse
 from corral.box.daemon.daemon_process import INVALID_REQUEST
+from corral.box.daemon.request_guard import CONTROL, reason_to_refuse
 from corral.box.fault_api.fault_service import Faults
 from corral.box.faults.records import FaultError
+from corral.box.secret import BoxSecret
 from corral.box.state.backend import CloudState
 
 StartResponse = Callable[..., Any]
@@ -38,10 +40,11 @@ log = logging.getLogger(__name__)
 class WsgiApp:
     """The application that the daemon serves."""
 
-    def __init__(self, cloud: CloudState, calls: CallLog, facts: Mapping[str, Any], stop: Callable[[], None]) -> None:
+    def __init__(self, cloud: CloudState, calls: CallLog, secret: BoxSecret, stop: Callable[[], None]) -> None:
         self._cloud = cloud
         self._calls = calls
-        self._facts = facts
+        self.facts: Mapping[str, Any] = {}  # what `/_box/health` reports
+        self._secret = secret
         self._stop = stop
         self._moto = DomainDispatcherApplication(create_backend_app)
         self._served: dict[str, bool] = {}
@@ -51,7 +54,10 @@ class WsgiApp:
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         """Answer one request."""
         body = _read_body(environ)
-        if environ.get("PATH_INFO", "").startswith("/_box/"):
+        if (reason := reason_to_refuse(environ, self.facts["port"], self._secret)) is not None:
+            log.warning("%s %s refused: %s", environ["REQUEST_METHOD"], environ.get("PATH_INFO"), reason)
+            answer = _json(403, {"problem": reason})
+        elif environ.get("PATH_INFO", "").startswith(CONTROL):
             parameters = dict(parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True))
             answer = self._safe_control(environ["REQUEST_METHOD"], environ["PATH_INFO"], parameters)
         else:
@@ -75,11 +81,13 @@ class WsgiApp:
 
     def _answer(self, environ: dict[str, Any], call: Call, body: bytes) -> HttpResponse:
         try:
+            who = access.authenticate(call)
             if call.service and not self._is_served(environ, call.service):
                 raise NotImplementedError(f"the service {call.service}")
             if call.action and not known_action(call):
                 raise ApiError("InvalidAction", f"The action {call.action} is not valid for {call.service}.")
-            access.authorize(environ, call, body)
+            if who is not None:
+                access.authorize(who, environ, call, body)
             self.faults.raise_api_faults(call)
             if call.service == pricing.NAME:
                 return pricing.answer_call(environ)
@@ -110,10 +118,10 @@ class WsgiApp:
             return _json(500, {"problem": f"{type(error).__name__}: {error} - see box.log"})
 
     def _control(self, method: str, path: str, parameters: Mapping[str, str]) -> HttpResponse:
-        match method, path.removeprefix("/_box/"):
+        match method, path.removeprefix(CONTROL):
             case "GET", "health":
                 faults = [one["line"] for one in self.faults.active()]
-                return _json(200, {**self._facts, "problem": self._cloud.problem, "faults": faults})
+                return _json(200, {**self.facts, "problem": self._cloud.problem, "faults": faults})
             case "GET", "inventory":
                 with self._cloud.lock:
                     return _json(200, inventory.list_resources())

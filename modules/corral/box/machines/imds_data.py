@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,11 +10,13 @@ from moto.core.utils import utcnow
 from moto.iam.models import iam_backends
 
 from corral.box.machines.imds import InstanceMetadata, MetadataInterface, RoleCredentials
+from corral.box.secret import BoxSecret
 
+TEMPORARY = "ASIA"  # prefix of the access keys of sessions. Source: IAM User Guide, "IAM identifiers"
 _CREDENTIALS_TTL = timedelta(hours=6)
 
 
-def instance_metadata(backend: Any, instance: Any) -> InstanceMetadata:
+def instance_metadata(backend: Any, instance: Any, secret: BoxSecret) -> InstanceMetadata:
     """The metadata of an instance."""
     subnet = backend.get_subnet(instance.subnet_id)
     shows_tags = instance.metadata_options.instance_metadata_tags == "enabled"
@@ -35,7 +36,7 @@ def instance_metadata(backend: Any, instance: Any) -> InstanceMetadata:
         tags=dict(backend.tags.get(instance.id, {})) if shows_tags else None,
         user_data=user_data_of(instance),
         group_name=instance.placement.group_name or None,
-        credentials=_credentials(instance, utcnow()),
+        credentials=_credentials(instance, secret, utcnow()),
         interruption=instance.interruption,
         rebalance=instance.rebalance,
     )
@@ -57,28 +58,23 @@ def _card(nic: Any) -> MetadataInterface:
     )
 
 
-def _credentials(instance: Any, now: datetime) -> RoleCredentials | None:
-    """Credentials of the role in the instance's profile, derived from the instance's id and the role."""
+def _credentials(instance: Any, secret: BoxSecret, now: datetime) -> RoleCredentials | None:
+    """Credentials of the role in the instance's profile, derived from the secret, the instance's id and the role."""
     role = role_of(instance)
     if role is None:
         return None
-    digest = _digest(instance.id, role)
     return RoleCredentials(
         role=role,
-        access_key=access_key(instance.id, role),
-        secret_key=digest[16:56],
+        access_key=access_key(secret, instance.id, role),
+        secret_key=secret.secret_key("instance", instance.id, role),
         session_token=f"{instance.id}/{role}",
         expires=now + _CREDENTIALS_TTL,
     )
 
 
-def access_key(instance_id: str, role: str) -> str:
+def access_key(secret: BoxSecret, instance_id: str, role: str) -> str:
     """The access key of this instance in this role."""
-    return f"ASIA{_digest(instance_id, role)[:16].upper()}"
-
-
-def _digest(instance_id: str, role: str) -> str:
-    return hashlib.sha256(f"{instance_id} {role}".encode()).hexdigest()
+    return secret.access_key(TEMPORARY, "instance", instance_id, role)
 
 
 def role_of(instance: Any) -> str | None:

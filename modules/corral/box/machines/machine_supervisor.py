@@ -36,6 +36,7 @@ from corral.box.machines.machine_disks import MachineDisks
 from corral.box.machines.rootfs import HOST_SYSTEM
 from corral.box.machines.running_vpc import RunningVpc, open_vpc
 from corral.box.machines.vpc_endpoint import Application
+from corral.box.secret import BoxSecret
 from corral.box.state.backend import CloudState
 from corral.box.vpc.capabilities import HostSupport
 from corral.box.vpc.virtual_network import MachineError
@@ -56,10 +57,17 @@ class MachineSupervisor:
     """
 
     def __init__(
-        self, cloud: CloudState, app: Application, support: HostSupport, directory: Path, system: Path = HOST_SYSTEM
+        self,
+        cloud: CloudState,
+        app: Application,
+        secret: BoxSecret,
+        support: HostSupport,
+        directory: Path,
+        system: Path = HOST_SYSTEM,
     ) -> None:
         self._cloud = cloud
         self._app = app
+        self._secret = secret
         self._support = support
         self._disks = MachineDisks(directory, support, system)
         self._sockets_link = directory / "sockets"
@@ -95,8 +103,11 @@ class MachineSupervisor:
 
     def machine_directories(self) -> Mapping[str, Path]:
         """The directory of each machine's VPC, by instance id."""
-        running = [one for one in list(self._vpcs.values()) if one.is_running()]
-        return {name: one.vpc.directory for one in running for name in one.vpc.machines()}
+        found: dict[str, Path] = {}
+        for one in [one for one in list(self._vpcs.values()) if one.is_running()]:
+            with contextlib.suppress(MachineError):  # it is ending
+                found |= dict.fromkeys(one.vpc.machines(), one.vpc.directory)
+        return found
 
     def _link_sockets(self) -> None:
         """Create a directory with a short path for sockets; its link survives a kill."""
@@ -238,7 +249,7 @@ class MachineSupervisor:
                 backend = ec2_backends[ACCOUNT][region]
                 for instance in running_instances(backend):
                     if instance.private_ip == address and instance.vpc_id == vpc_id:
-                        return instance_metadata(backend, instance)
+                        return instance_metadata(backend, instance, self._secret)
             return None
 
         return find

@@ -14,11 +14,10 @@ from typing import Any
 from werkzeug.serving import BaseWSGIServer, make_server
 
 from corral.box.daemon.http import RequestHandler
+from corral.box.daemon.request_guard import CALLED
 from corral.box.daemon.wsgi_app import PHRASES
 from corral.box.machines.imds import MetadataResponse, MetadataService
 from corral.box.vpc.vpc_state import DAEMON_SOCKET, METADATA_ADDRESS
-
-_CALLED = "corral.called"
 
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
@@ -40,14 +39,14 @@ class VpcRequestHandler(RequestHandler):
     def make_environ(self) -> dict[str, Any]:
         """The request, with the caller's and the called address."""
         environ: dict[str, Any] = super().make_environ()
-        return {**environ, "REMOTE_ADDR": self.caller, _CALLED: self.called}
+        return {**environ, "REMOTE_ADDR": self.caller, CALLED: self.called}
 
 
 def serve_vpc(directory: Path, service: MetadataService, app: Application) -> BaseWSGIServer:
     """A server for the VPC with its sockets in this directory; the caller starts it."""
 
     def answer(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        if environ[_CALLED] != METADATA_ADDRESS:
+        if environ[CALLED] != METADATA_ADDRESS:
             return app(environ, start_response)
         return _answer_metadata(service, environ, start_response)
 

@@ -20,6 +20,11 @@ class StateDirectory:
         return self.path / "box.json"
 
     @property
+    def secret(self) -> Path:
+        """The secret that control requests and access keys derive from."""
+        return self.path / "secret"
+
+    @property
     def lock(self) -> Path:
         """The file that a running daemon holds a lock on."""
         return self.path / "lock"

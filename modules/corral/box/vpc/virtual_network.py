@@ -19,7 +19,6 @@ from typing import Any
 from corral.box.vpc.capabilities import HostSupport
 from corral.box.vpc.vpc_state import CONTROL_SOCKET
 
-_LINE = 65536
 _SHELL = {"PATH": "/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LANG": "C.UTF-8"}
 # Secrets, and files that no machine needs.
 _LEFT_OUT = shutil.ignore_patterns("shadow*", "gshadow*", "ssh_host_*", "munge", "slurm", "private", "sudoers*")

@@ -28,8 +28,8 @@ class TransformerModel:
     `experts` is 0 for a dense model; every token uses the `shared` experts. The first `dense_layers` of a mixture have
     one MLP of width `dense_ffn` instead. Figures per layer are the mean of all layers if these differ.
 
-    `active`: a published number of active parameters, which replaces the computed one. `parameters_b`: the publisher's
-    count in billions, None for a user's own shape. `caveat`: parts of the model that these figures omit.
+    `active`: a published number of active parameters, which replaces the computed one. `caveat`: parts of the model
+    that these figures omit.
     """
 
     name: str
@@ -51,7 +51,6 @@ class TransformerModel:
     dense_ffn: int = 0
     latent: LatentAttention | None = None
     active: float | None = None
-    parameters_b: float | None = None
     source: str | None = None
     caveat: str | None = None
 

@@ -34,12 +34,15 @@ class VariableVerdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VariableRule:
-    """A rule about a variable; all its conditions must hold. `since` and `before`: versions by component."""
+    """A rule about a variable; all its conditions must hold. `fix`: what to do, or "".
+
+    `since` and `before`: versions by component.
+    """
 
     verdict: VariableVerdict
-    why: str
+    message: str
     source: str
-    instead: str | None = None
+    fix: str = ""
     value: str | None = None
     types: str | None = None
     vendor: Vendor | None = None
@@ -133,7 +136,7 @@ def variable_catalog() -> VariableCatalog:
     data = read_toml("nccl_variables.toml")
     sources = data["sources"]
     known = {
-        name: (VariableRule(verdict=VariableVerdict.FINE, why=group["why"], source=sources[group["source"]]),)
+        name: (VariableRule(verdict=VariableVerdict.FINE, message=group["message"], source=sources[group["source"]]),)
         for group in data["known"]
         for name in group["names"]
     }
@@ -154,9 +157,9 @@ def variable_catalog() -> VariableCatalog:
 def _rule(row: Mapping[str, Any], sources: Mapping[str, str]) -> VariableRule:
     return VariableRule(
         verdict=VariableVerdict(row["verdict"]),
-        why=row["why"],
+        message=row["message"],
         source=sources[row["source"]],
-        instead=row.get("instead"),
+        fix=row.get("fix", ""),
         value=row.get("value"),
         types=row.get("types"),
         vendor=Vendor(row["vendor"]) if "vendor" in row else None,

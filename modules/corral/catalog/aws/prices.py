@@ -19,12 +19,11 @@ _EVERYWHERE = "*"  # the source has one price for all regions but those that it 
 
 
 class Trust(StrEnum):
-    """The source of a figure: AWS itself, a copy of its price list, others, memory, or the user's catalog file."""
+    """The source of a figure: AWS itself, a copy of its price list, others, or the user's catalog file."""
 
     VERIFIED = "verified"
     PRICE_LIST = "price-list"
     SECOND_HAND = "second-hand"
-    MEMORY = "memory"
     USER = "user"
 
 

@@ -23,7 +23,7 @@ from corral.cli.support.target_account import resolve_box_dir
 app = new_app()
 Command = Annotated[
     list[str] | None,
-    typer.Argument(help="Command to run, after `--` (default: a shell).", show_default=False),
+    typer.Argument(metavar="COMMAND", help="Command to run, after `--` (default: a shell).", show_default=False),
 ]
 
 # nsenter would name itself if the machine lacks the program.

@@ -76,7 +76,7 @@ def _run(
     with hint_at_existing_state(options, environment):
         base = base_of(options.source / "stacks", environment)  # other errors of the spec do not matter here
     if (box := options.unused_box) and delete_data in (None, base):
-        options.write(f"cluster {environment}: is not up, nothing to delete: the box in {box} has never been used")
+        options.write(f"cluster {environment} is not up, nothing to delete: the box in {box} has never been used")
         return options.show_result({**engine.DownResult().to_document(), "drained": None})
     ask = None if yes else options.confirmation()
     session = start_session(options)

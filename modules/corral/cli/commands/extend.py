@@ -57,7 +57,7 @@ def _run(options: CommonOptions, environment: str, time: str, *, yes: bool) -> N
         base_of(options.source / "stacks", environment)  # errors of the spec do not matter here
     if box := options.unused_box:
         hint = f"the box in {box} has never been used"
-        raise EngineError(f"cluster {environment}: is not up", (hint,), WRONG_INPUT)
+        raise EngineError(f"cluster {environment} is not up", (hint,), WRONG_INPUT)
     session = start_session(options)
     ask = None if yes else lambda question: options.confirmation()(question)
     with report_damaged_state(session.engine.environment["PULUMI_BACKEND_URL"]):

@@ -97,7 +97,7 @@ def plan(
         _print_document(result)
     else:
         _show(result)
-    if refusals := [limit.refusal for limit in result.limits if limit.refusal]:
+    if refusals := [str(limit.refusal) for limit in result.limits if limit.refusal]:
         raise Failure("\n".join(refusals), ExitCode.REFUSED)
 
 

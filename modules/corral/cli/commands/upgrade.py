@@ -9,7 +9,7 @@ from corral.cli.support.options import AsJson, BoxDirectory, Environment, InBox,
 app = new_app("Update what the first deployment has pinned.")
 
 
-@app.callback()
+@app.callback(epilog=examples("corral upgrade image dev"))
 def upgrade() -> None:
     """Update what the first deployment has pinned."""
 

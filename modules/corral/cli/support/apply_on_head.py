@@ -51,8 +51,8 @@ def apply_summary(answer: CommandResult) -> str:
     document = _document(answer.out)
     if answer.code:
         lines = [line.strip() for line in answer.err.splitlines() if line.strip()]
-        why = document.get("why") or (lines[-1] if lines else f"exit code {answer.code}")
-        return f"the head rejected the new configuration: {why}"
+        reason = document.get("reason") or (lines[-1] if lines else f"exit code {answer.code}")
+        return f"the head rejected the new configuration: {reason}"
     if document.get("result") == "nothing":
         return "the head already has this configuration"
     pending_removal = ", ".join(document.get("pending_removal") or ())

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer.core import TyperGroup
 
 from corral.cli.support.exit_codes import ExitCode, Failure
 from corral.cli.support.project import environment_names
@@ -24,10 +25,16 @@ def seconds_of(option: str, text: str) -> float:
         raise Failure(f"{option} {text}: not a duration - write 30s, 2m, 12h or 1d", ExitCode.WRONG_INPUT) from None
 
 
-def new_app(help: str | None = None) -> typer.Typer:
+def new_app(help: str | None = None, *, epilog: str | None = None, group: type[TyperGroup] = TyperGroup) -> typer.Typer:
     """An empty app for one command or one group of commands, with plain help pages."""
     return typer.Typer(
-        help=help, add_completion=False, rich_markup_mode=None, context_settings=HELP_NAMES, no_args_is_help=True
+        help=help,
+        epilog=epilog,
+        cls=group,
+        add_completion=False,
+        rich_markup_mode=None,
+        context_settings=HELP_NAMES,
+        no_args_is_help=True,
     )
 
 
@@ -47,7 +54,7 @@ Environment = Annotated[
 AnyEnvironment = Annotated[
     str | None,
     typer.Argument(
-        metavar="[ENV]", help="Environment (default: all of the project).", autocompletion=complete_environment
+        metavar="ENV", help="Environment (default: all of the project).", autocompletion=complete_environment
     ),
 ]
 Project = Annotated[

@@ -83,7 +83,7 @@ def compute_plan(spec: Environment, options: PlanOptions) -> PlanResult:
         cost=inputs.cost,
         warnings=(*limit_warnings(limits), *warnings, *replaced_type_warnings(spec.catalog), *known),
         limits=limits,
-        run=replace(run, assumed=(*run.assumed, *(note.text for note in warnings))) if run else None,
+        run=replace(run, assumed=(*run.assumed, *(warning.text for warning in warnings))) if run else None,
         alternatives=_compared(inputs, run, options.compare) if run and options.compare is not None else (),
         rent_vs_buy=_bought(inputs, options.buy) if options.buy is not None else None,
     )

@@ -75,21 +75,21 @@ def _from_bucket(summary: EnvironmentSummary, session: Any, word: str | None, lo
         if len(found) != 1:
             raise Failure(_no_single_history(summary, str(word), [one.id for one in found]), ExitCode.WRONG_INPUT)
         try:
-            kept = read_history(session, found[0])
+            stored = read_history(session, found[0])
         except UnreadableHistory as error:
             raise Failure(str(error), ExitCode.FAILED) from None
-    end, events = kept.kept + 1, read_events(kept.events)
+    end, events = stored.kept + 1, read_events(stored.events)
     timeline = build_timeline(
         name,
         events,
-        kept.runs,
-        head_since=None if kept.head_since is None else datetime.fromtimestamp(kept.head_since, UTC),
+        stored.runs,
+        head_since=None if stored.head_since is None else datetime.fromtimestamp(stored.head_since, UTC),
         start=datetime.fromtimestamp(0.0 if long_s is None else max(0.0, end - long_s), UTC),
         end=datetime.fromtimestamp(end, UTC),
-        problem=kept.problem,
+        problem=stored.problem,
     )
     note = history_line(name, found[0], is_selected=word is not None)
-    return ClusterHistory(timeline=timeline, events=events, runs=kept.runs, source=note)
+    return ClusterHistory(timeline=timeline, events=events, runs=stored.runs, source=note)
 
 
 def _no_history(summary: EnvironmentSummary, word: str | None) -> str:

@@ -132,7 +132,7 @@ def _destroy(
 ) -> StackResult | None:
     state = recover_stack(stack)
     if state is None:
-        stack.display.write(f"{stack.title}: is not up, nothing to delete")
+        stack.display.write(f"{stack.title} is not up, nothing to delete")
         return None
     done = StackResult()
     if resources(state):

@@ -28,4 +28,4 @@ def check_expiry(cluster: Stack, state: Mapping[str, Any] | None, spec: ClusterS
     admission.refuse_expired(cluster.name, end, now, cluster.account_option)
     if end is not None and end <= now + _SOON:
         later = f"corral extend {cluster.name} 4h{cluster.account_option}"
-        cluster.display.write(f"{cluster.title}: ends in {format_duration(end - now)}; to extend it: {later}")
+        cluster.display.write(f"{cluster.title} ends in {format_duration(end - now)}; to extend it: {later}")

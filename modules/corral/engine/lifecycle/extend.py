@@ -66,11 +66,11 @@ def extend(
         former = _former_end(cluster, state)
         cluster.require_unlocked()  # a running deployment would restore the former end
         if end < former and confirm is not None:
-            session.display.write(f"{cluster.title}: would end {_shown(end)}, {_length(former - end)} earlier than now")
+            session.display.write(f"{cluster.title} would end {_shown(end)}, {_length(former - end)} earlier than now")
             if not confirm(f"{cluster.title}: do this?"):
                 raise EngineError(f"{cluster.title}: nothing was changed")
         _move(cluster, state, end)
-        session.display.write(f"{cluster.title}: ends {_shown(end)}, in {_length(end - now)}; {_was(former, now)}")
+        session.display.write(f"{cluster.title} ends {_shown(end)}, in {_length(end - now)}; {_was(former, now)}")
         outcome, named = notify_head(cluster), f"{name}{cluster.account_option}"
         session.display.write(f"{cluster.title}: {outcome or f'it has no head now: corral up {named} creates one'}")
     return ExtendResult(cluster=name, former=former, ends_at=end, head=outcome)
@@ -109,13 +109,13 @@ def _former_end(cluster: Stack, state: Mapping[str, Any] | None) -> datetime:
         if former is not None:
             hint = "another state backend than PULUMI_BACKEND_URL deployed it to this account"
             raise EngineError(
-                f"{cluster.title}: belongs to another state backend: nothing was changed", (hint,), REFUSED
+                f"{cluster.title} belongs to another state backend: nothing was changed", (hint,), REFUSED
             )
         hint = f"its lifetime begins with its first deployment: corral up {cluster.name}{cluster.account_option}"
-        raise EngineError(f"{cluster.title}: is not up", (hint,), WRONG_INPUT)
+        raise EngineError(f"{cluster.title} is not up", (hint,), WRONG_INPUT)
     if former is None:
         hint = f"to give it an end: set lifetime.ttl in its spec, then corral up {cluster.name}{cluster.account_option}"
-        raise EngineError(f"{cluster.title}: never ends", (hint,), WRONG_INPUT)
+        raise EngineError(f"{cluster.title} never ends", (hint,), WRONG_INPUT)
     return former
 
 

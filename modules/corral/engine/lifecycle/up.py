@@ -86,7 +86,7 @@ def preview(session: EngineSession, environment: Environment) -> UpResult:
         if outputs(below_now):
             would["cluster"] = stack_result(_preview_stack(cluster, cluster_now))
         else:
-            session.display.write(f"{cluster.title}: can be previewed once {below.title} is up")
+            session.display.write(f"{cluster.title} can be previewed once {below.title} is up")
         refuse_removals_in_use(EnvironmentChange(*plans, below, cluster, below_now, cluster_now))
         if not session.in_box:  # there, `up` creates a stand-in for the user's VPC
             require_startable(below, *plans, in_box=False, is_up=True, network_only=True)

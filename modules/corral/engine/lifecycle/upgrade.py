@@ -48,11 +48,11 @@ def upgrade_images(
         state = cluster.state()
         if not resources(state):
             hint = f"its first deployment uses the newest image: corral up {plan.name}{cluster.account_option}"
-            raise EngineError(f"{cluster.title}: is not up", (hint,), WRONG_INPUT)
+            raise EngineError(f"{cluster.title} is not up", (hint,), WRONG_INPUT)
         check_expiry(cluster, state, environment.cluster)
         moves = _upgrades(cluster, plan)
         if not moves:
-            session.display.write(f"{cluster.title}: has the newest images")
+            session.display.write(f"{cluster.title} has the newest images")
             return UpgradeResult(moved=(), up=None)
         for move in moves:
             session.display.write(f"  {move.key}  {move.profile}: {move.pinned} -> {move.newest}")

@@ -12,6 +12,7 @@ from corral.forecast.cost.cost_model import CostForecast
 from corral.forecast.cost.cost_range import Sum
 from corral.model.cluster import ClusterPlan
 from corral.spec.models.cluster import ClusterSpec
+from corral.spec.spec_errors import SpecError
 
 UNPRICED = "add the price to catalog.toml, use a type with a known price, or remove the limit"
 
@@ -20,13 +21,13 @@ UNPRICED = "add the price to catalog.toml, use a type with a known price, or rem
 class CostLimit:
     """A limit in US dollars with the field that sets it, and the cost compared.
 
-    `refusal`: why the limit is exceeded and what to change; None if it holds.
+    `refusal`: how the limit is exceeded and what to change; None if it holds.
     """
 
     field: str
     usd: float
     cost: Sum
-    refusal: str | None
+    refusal: SpecError | None
 
 
 def hourly_limit(spec: ClusterSpec, cluster: ClusterPlan, cost: CostForecast) -> CostLimit | None:
@@ -34,8 +35,9 @@ def hourly_limit(spec: ClusterSpec, cluster: ClusterPlan, cost: CostForecast) ->
     field, usd, most = "usd_per_hour_max", spec.usd_per_hour_max, cost.maximum_usd_per_hour
     if usd is None:
         return None
-    excess = excess_text(most, usd, "an hour with all nodes running")
-    refusal = f"{spec.file}: {field}: {excess} - {_change(cluster, cost)}" if excess else None
+    refusal = None
+    if excess := excess_text(most, usd, "an hour with all nodes running"):
+        refusal = SpecError(file=spec.file, path=field, message=excess, fix=_change(cluster, cost))
     return CostLimit(field=field, usd=usd, cost=most, refusal=refusal)
 
 

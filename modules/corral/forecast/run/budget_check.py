@@ -8,6 +8,7 @@ from corral.forecast.cost.budget_limits import UNPRICED, CostLimit, dollars, exc
 from corral.forecast.cost.cost_range import Sum
 from corral.forecast.run.market_forecast import MarketForecast
 from corral.forecast.run.run_outlook import RunOutlook
+from corral.spec.spec_errors import SpecProblem
 
 
 def total_limit(run: RunOutlook) -> CostLimit | None:
@@ -20,14 +21,13 @@ def total_limit(run: RunOutlook) -> CostLimit | None:
         return None
     able = [one for one in run.markets if one.enough] or run.markets
     if not able:
-        why = _why_not(run)
-        excess = f"{why}, so its cost is unknown; the limit is {dollars(usd)} USD - change that first"
-        return CostLimit(field=field, usd=usd, cost=Sum(usd=None), refusal=f"{run.spec.file}: {field}: {excess}")
-    worst = max(able, key=_most)
-    refusal = _refusal(run, able, worst, usd)
-    return CostLimit(
-        field=field, usd=usd, cost=worst.usd, refusal=f"{run.spec.file}: {field}: {refusal}" if refusal else None
-    )
+        message = f"{_why_not(run)}, so its cost is unknown; the limit is {dollars(usd)} USD"
+        problem, cost = SpecProblem(message, "change that first"), Sum(usd=None)
+    else:
+        worst = max(able, key=_most)
+        problem, cost = _excess(run, able, worst, usd), worst.usd
+    refusal = problem.at((field,)).in_file(run.spec.file) if problem else None
+    return CostLimit(field=field, usd=usd, cost=cost, refusal=refusal)
 
 
 def _why_not(run: RunOutlook) -> str:
@@ -36,19 +36,20 @@ def _why_not(run: RunOutlook) -> str:
     return "no market of its queue can start nodes" if run.checkpoints else "the run has no file system for checkpoints"
 
 
-def _refusal(run: RunOutlook, able: Sequence[MarketForecast], worst: MarketForecast, usd: float) -> str | None:
+def _excess(run: RunOutlook, able: Sequence[MarketForecast], worst: MarketForecast, usd: float) -> SpecProblem | None:
+    """How the run exceeds the limit, and what to change; None if it does not."""
     market = worst.market.value
     others = f"remove {market} from the capacity of queue {run.spec.queue}"
     if worst.days.high is None:
-        return f"the duration of the run on {market} is unbounded; the limit is {dollars(usd)} USD - {others}"
+        return SpecProblem(f"the duration of the run on {market} is unbounded; the limit is {dollars(usd)} USD", others)
     excess = excess_text(worst.usd, usd, f"the run on {market}")
     if excess is None:
         return None
     if worst.usd.missing:
-        return f"{excess} - {UNPRICED}"
+        return SpecProblem(excess, UNPRICED)
     tokens = f"train on fewer than {run.spec.tokens / 1e9:,.0f} billion tokens, or raise the limit"
     cheaper = any(_most(one) < _most(worst) for one in able)
-    return f"{excess} - {f'{others}, ' if cheaper else ''}{tokens}"
+    return SpecProblem(excess, f"{others}, {tokens}" if cheaper else tokens)
 
 
 def _most(market: MarketForecast) -> float:

@@ -38,13 +38,16 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvFinding:
-    """The verdict about an assignment. `since`: the component and version from which it applies."""
+    """The verdict about an assignment. `fix`: what to do, or "".
+
+    `since`: the component and version from which the verdict applies.
+    """
 
     assignment: Assignment
     verdict: VariableVerdict
-    why: str
+    message: str
+    fix: str = ""
     source: str | None
-    instead: str | None = None
     since: str | None = None
 
     @property
@@ -150,14 +153,11 @@ def _against_plugin(assignment: Assignment, value: str, source: str, context: Co
     assert assignment.value is not None
     given = assignment.value.rpartition("/")[2]  # the plugin sets a topology file without its directory
     if given.lower() == value.lower():
-        why = f"the plugin sets the same value on {context.type_name}"
-        return EnvFinding(
-            assignment=assignment, verdict=VariableVerdict.NEEDLESS, why=why, source=source, instead="unset it"
-        )
-    why = f"overrides what the plugin sets on {context.type_name} ({value})"
-    return EnvFinding(
-        assignment=assignment, verdict=VariableVerdict.HARMFUL, why=why, source=source, instead="unset it"
-    )
+        verdict, message = VariableVerdict.NEEDLESS, f"the plugin sets the same value on {context.type_name}"
+    else:
+        verdict = VariableVerdict.HARMFUL
+        message = f"overrides what the plugin sets on {context.type_name} ({value})"
+    return EnvFinding(assignment=assignment, verdict=verdict, message=message, fix="unset it", source=source)
 
 
 def _rules(name: str, vendor: Vendor) -> Iterator[VariableRule]:
@@ -186,21 +186,24 @@ def _finding(assignment: Assignment, rule: VariableRule) -> EnvFinding:
     return EnvFinding(
         assignment=assignment,
         verdict=rule.verdict,
-        why=rule.why,
+        message=rule.message,
+        fix=rule.fix,
         source=rule.source,
-        instead=rule.instead,
         since=since or None,
     )
 
 
 def _without_rule(assignment: Assignment) -> EnvFinding:
     if rules := variable_catalog().rules.get(assignment.name):
-        why = "no known problem with these versions"
-        return EnvFinding(assignment=assignment, verdict=VariableVerdict.FINE, why=why, source=rules[0].source)
+        message = "no known problem with these versions"
+        return EnvFinding(assignment=assignment, verdict=VariableVerdict.FINE, message=message, source=rules[0].source)
     suggestion = _suggestion(assignment.name)
-    hint = f"did you mean {suggestion}?" if suggestion else None
     return EnvFinding(
-        assignment=assignment, verdict=VariableVerdict.UNKNOWN, why="unknown variable", source=None, instead=hint
+        assignment=assignment,
+        verdict=VariableVerdict.UNKNOWN,
+        message="unknown variable",
+        fix=f"did you mean {suggestion}?" if suggestion else "",
+        source=None,
     )
 
 

@@ -41,7 +41,7 @@ def slurm_document(state: HeadStatus | None) -> Document | None:
         "waiting": state.waiting,
         "jobs": [_job(job) for job in state.jobs],
         "backoffs": [
-            {"offer": one.offer, "until": _iso(one.until), "kind": one.kind, "reason": one.why}
+            {"offer": one.offer, "until": _iso(one.until), "kind": one.kind, "reason": one.reason}
             for one in state.backoffs
         ],
         "disabled_queues": list(state.disabled_queues),
@@ -76,7 +76,7 @@ def job_state(job: HeadJob, now: datetime) -> str:
     if not job.is_pending:
         return f"{job.nodes or '-'}, for {_for(job, now)}"
     until = "" if job.until is None else f" until {_clock(job.until, now)}"
-    return f"waits{until}{f': {shorten(job.why)}' if job.why else ''}"
+    return f"waits{until}{f': {shorten(job.reason)}' if job.reason else ''}"
 
 
 def _facts(state: HeadStatus) -> Iterator[tuple[str, str]]:
@@ -85,7 +85,7 @@ def _facts(state: HeadStatus) -> Iterator[tuple[str, str]]:
     if problem := autoscaler_problem(state):
         yield "autoscaler", problem
     for one in state.backoffs:
-        yield "backoff", f"{one.offer} until {_clock(one.until, now)}: {shorten(one.why)} ({one.kind})"
+        yield "backoff", f"{one.offer} until {_clock(one.until, now)}: {shorten(one.reason)} ({one.kind})"
     for queue in state.disabled_queues:
         yield "stopped", f"queue {queue} starts no jobs - `scontrol update partitionname={queue} state=up` on the head"
 
@@ -96,9 +96,7 @@ def _rows(jobs: Sequence[HeadJob], now: datetime) -> Iterator[tuple[str, ...]]:
 
 
 def _job(job: HeadJob) -> Document:
-    fields = {name: value for name, value in asdict(job).items() if name != "why"}
-    until = None if job.until is None else _iso(job.until)
-    return {**fields, "since": _iso(job.since), "reason": job.why, "until": until}
+    return {**asdict(job), "since": _iso(job.since), "until": None if job.until is None else _iso(job.until)}
 
 
 def _for(job: HeadJob, now: datetime) -> str:

@@ -32,7 +32,7 @@ def plan_document(
     `buy`: the part about purchased hardware, None without it.
     """
     return {
-        "schema": "corral.plan/2",
+        "schema": "corral.plan/3",
         "environment": cluster.name,
         "base": json.loads(to_json(base)),
         "cluster": json.loads(to_json(cluster)),
@@ -40,7 +40,7 @@ def plan_document(
         "quotas": quotas_needed_document(quotas_needed(base, cluster)),
         "limits": limits_document(limits),
         "buy": buy,
-        "warnings": [{"about": warning.about, "message": warning.text} for warning in warnings],
+        "warnings": [{"about": one.about, "message": one.message, "fix": one.fix} for one in warnings],
     }
 
 
@@ -83,7 +83,12 @@ def cost_document(cost: CostForecast) -> Document:
 def limits_document(limits: Sequence[CostLimit]) -> list[Document]:
     """The configured limits with the costs compared, and the refusal of each exceeded one."""
     return [
-        {"field": one.field, "usd": one.usd, "cost": usd_document(one.cost.usd), "refusal": one.refusal}
+        {
+            "field": one.field,
+            "usd": one.usd,
+            "cost": usd_document(one.cost.usd),
+            "refusal": {"message": one.refusal.message, "fix": one.refusal.fix} if one.refusal else None,
+        }
         for one in limits
     ]
 

@@ -28,7 +28,7 @@ def run_document(
     """Everything that the terminal shows, in bytes, seconds and fractions."""
     spec, training = run.spec, run.training
     return {
-        "schema": "corral.run/2",
+        "schema": "corral.run/3",
         "file": spec.file,
         "model": spec.model.name,
         "parameters": training.job.shape.parameters,

@@ -13,6 +13,7 @@ from corral.spec.spec_errors import Loc, SpecFinding
 
 _TYPE_NAME = re.compile(r"[a-z0-9-]+\.[a-z0-9-]+")
 _SLURM_TYPE = re.compile(r"[a-z0-9_.-]+")  # no comma or colon: they end the name in slurm.conf and in --gres=gpu:h100:8
+_ON_CARD_0 = 2  # interfaces: the one with IP, and EFA-only
 _AMOUNTS = ("on_demand", "spot_min", "spot_max", "capacity_block")
 
 
@@ -64,6 +65,9 @@ def _check_cards(loc: Loc, row: InstanceRow) -> Iterator[SpecFinding]:
         yield SpecFinding(
             (*loc, "network_cards", 0, "interface_types"), "lacks 'interface'", "card 0 always carries IP"
         )
+    if "efa-only" in row.network_cards[0].interface_types and row.network_cards[0].maximum_interfaces < _ON_CARD_0:
+        too_few = f"{row.network_cards[0].maximum_interfaces} is too few"
+        yield SpecFinding((*loc, "network_cards", 0, "maximum_interfaces"), too_few, "card 0 carries IP and EFA-only")
     with_efa = [cards for cards in row.network_cards if {"efa", "efa-only"} & set(cards.interface_types)]
     speaking = sum(cards.last - cards.first + 1 for cards in with_efa)
     if row.efa_maximum > speaking or (speaking and not row.efa_maximum):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from corral.box import client
 from corral.box.state.directory import StateDirectory
@@ -27,8 +28,23 @@ from corral.engine.engine_errors import EngineError
 from corral.engine.pulumi.binary import find_pulumi
 from corral.engine.pulumi.projects import box_image, sync_box_copy
 
+
+class _OrderOfUse(TyperGroup):
+    """The group `corral box`: its commands stand in the order of use, not commands first and groups last."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names. Raises ValueError for a command that _ORDER lacks."""
+        return sorted(self.commands, key=_ORDER.index)
+
+
+_ORDER = ("start", "status", "env", "fault", "quota", "stop", "reset")
+
 app = new_app(
-    "Control the box, a local AWS emulator.\n\nIt is one daemon per state directory, reachable from this machine only."
+    "Control the box, a local AWS emulator.\n\nIt is one daemon per state directory, reachable from this machine only.",
+    group=_OrderOfUse,
+    epilog=examples(
+        "corral box start", "corral up dev --box", "corral box fault spot-notice train-1", "corral box stop"
+    ),
 )
 app.add_typer(fault.app, name="fault", epilog=fault.EXAMPLES)
 app.command("quota", epilog=quota.EXAMPLES)(quota.quota)
@@ -67,7 +83,7 @@ def stop(dir: Directory = None) -> None:
 
 @app.command(epilog=examples("corral box status", "corral box status --json"))
 def status(dir: Directory = None, json: AsJson = False) -> None:
-    """Show whether the box runs, its address, its faults and its problems."""
+    """Show the state, address, faults and problems of the box."""
     now = client.status(resolve_box_dir(dir))
     if json:
         show_json(_document(now))

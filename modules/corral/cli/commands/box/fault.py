@@ -230,6 +230,17 @@ def delayed_visibility(
 app.registered_commands += instance_faults.app.registered_commands  # in the order of the help page
 
 
+@app.command("list", epilog=examples("corral box fault list", "corral box fault list --json"))
+def show(dir: Directory = None, json: AsJson = False) -> None:
+    """List the active faults and what remains of each."""
+    held = control.faults(resolve_box_dir(dir))
+    if json:
+        faults = [{name: value for name, value in one.items() if name != "line"} for one in held]
+        show_json({"schema": "corral.faults/2", "faults": faults})
+    else:
+        typer.echo("\n".join(str(one["line"]) for one in held) if held else "no active faults")
+
+
 @app.command(epilog=examples("corral box fault clear", "corral box fault clear no-capacity"))
 def clear(
     kind: Annotated[
@@ -243,17 +254,6 @@ def clear(
     """
     count = control.clear_faults(resolve_box_dir(dir), kind)
     typer.echo(f"{count} fault{'' if count == 1 else 's'} cleared" if count else "no active faults")
-
-
-@app.command("list", epilog=examples("corral box fault list", "corral box fault list --json"))
-def show(dir: Directory = None, json: AsJson = False) -> None:
-    """List the active faults and what remains of each."""
-    held = control.faults(resolve_box_dir(dir))
-    if json:
-        faults = [{name: value for name, value in one.items() if name != "line"} for one in held]
-        show_json({"schema": "corral.faults/2", "faults": faults})
-    else:
-        typer.echo("\n".join(str(one["line"]) for one in held) if held else "no active faults")
 
 
 def _add(dir: Path | None, kind: str, words: dict[str, Any]) -> None:
