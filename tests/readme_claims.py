@@ -39,5 +39,5 @@ def _claims(block: str) -> Iterator[str]:
 
 def _sentences(text: str) -> Iterator[str]:
     """The sentences and their parts after a semicolon, but for those in parentheses."""
-    parts = re.split(r"(?<=[.;]) (?![^(]*\))", plain(text))
+    parts = re.split(r"(?<=[^.][.;]) (?![^(]*\))", plain(text))
     yield from (part.rstrip(".;:") for part in parts if part)

@@ -1,4 +1,4 @@
-"""The patches of `make mutations` apply, and each breaks a promise of docs/development.md that a test keeps."""
+"""The patches of `make mutations` apply, and each breaks a promise of docs/promises.md that a test keeps."""
 
 from __future__ import annotations
 
@@ -34,6 +34,6 @@ def test_a_patch_without_a_header_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_promise_of_a_row_has_its_files() -> None:
-    head = "| README | promise | `make test` | `make test-all` adds |"
-    page = f"{head}\n|---|---|---|---|\n| Top | it ends | `life/end: a` | `cli/x` |\n"
+    head = "## README.md\n### Top\n| claim | `make test` | `make test-all` adds |\n|---|---|---|\n"
+    page = f"{head}| it ends | `life/end: a` | `cli/x` |\n"
     assert promises(page) == {"Top: it ends": ("tests/life/test_end.py", "tests/cli/test_x.py")}

@@ -1,27 +1,33 @@
-"""docs/development.md names a test for each promise of README.md and docs/fidelity.md, which exists in that tier."""
+"""docs/promises.md names the tests of each claim of README.md and each section of docs/fidelity.md, in their tiers."""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
 import pytest
 from tools.mutations.promise_map import named_tests, promise_rows
 
+from readme_claims import plain, readme_claims
+
 TESTS = Path(__file__).parent
 REPOSITORY = TESTS.parent
 FIDELITY = REPOSITORY / "docs/fidelity.md"
-# Sections without promises.
-NO_PROMISE = {"Terms", "Documentation"}
+CLAIMS = readme_claims((REPOSITORY / "README.md").read_text())
+# Section and first words: why no test can show it.
+NO_CLAIM: Mapping[tuple[str, str], str] = {
+    ("Two commands", "The first run takes a few minutes longer"): "no test measures time",
+    ("Your first spot dev cluster, on AWS", "corral has not run on a real account yet"): "it needs an account",
+}
 TIERS = ("make test", "make test-all")
 
 
 def rows() -> Iterator[tuple[str, list[str]]]:
     """The document and the cells of each row of the tables that name tests."""
-    return promise_rows((REPOSITORY / "docs/development.md").read_text())
+    return promise_rows((REPOSITORY / "docs/promises.md").read_text())
 
 
 def named() -> list[tuple[str, str]]:
@@ -93,8 +99,31 @@ def test_test_that_docs_fidelity_names_exists(name: str) -> None:
     assert [test for test in known if test == whole or (start.endswith("...") and test.startswith(whole))]
 
 
-@pytest.mark.parametrize(("page", "file"), [("README", "README.md"), ("docs/fidelity.md", "docs/fidelity.md")])
-def test_every_section_with_promises_has_a_test_in_make_test(page: str, file: str) -> None:
-    sections = set(re.findall(r"^## (.*)$", (REPOSITORY / file).read_text(), re.MULTILINE)) - NO_PROMISE
-    tested = {cells[0] for found, cells in rows() if found == page and named_tests(cells[-2])}
-    assert tested - {"Top"} == sections
+def test_every_section_of_docs_fidelity_has_a_test_in_make_test() -> None:
+    sections = set(re.findall(r"^## (.*)$", FIDELITY.read_text(), re.MULTILINE))
+    assert {cells[0] for page, cells in rows() if page == "docs/fidelity.md" and named_tests(cells[-2])} == sections
+
+
+def quoted() -> list[tuple[str, str]]:
+    """The section and the first words of each row about README.md."""
+    return [(cells[0], plain(cells[1])) for page, cells in rows() if page == "README"]
+
+
+def test_each_claim_of_the_readme_begins_one_row() -> None:
+    quotes = [*quoted(), *NO_CLAIM]
+    found = {claim: [quote for quote in quotes if begins(claim, quote)] for claim in CLAIMS}
+    assert {claim: begun for claim, begun in found.items() if len(begun) != 1} == {}
+
+
+def begins(claim: tuple[str, str], quote: tuple[str, str]) -> bool:
+    return claim[0] == quote[0] and claim[1].startswith(quote[1])
+
+
+def test_each_row_quotes_the_readme() -> None:
+    texts = {section: "\n".join(text for name, text in CLAIMS if name == section) for section, _ in CLAIMS}
+    quotes = [*quoted(), *NO_CLAIM]
+    assert [(section, quote) for section, quote in quotes if quote not in texts.get(section, "")] == []
+
+
+def test_each_claim_of_the_readme_has_a_test_in_make_test() -> None:
+    assert [cells[1] for page, cells in rows() if page == "README" and not named_tests(cells[-2])] == []

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from corral.agent.autoscaler.interfaces import Cloud
 from corral.agent.autoscaler.reconciler import Autoscaler
 from corral.agent.cluster.models import PowerRequest, SlurmNode, WaitingJob
 from corral.agent.cluster.state import AutoscalerState
 from corral.agent.events import EventLog
+from corral.agent.slurm import SlurmError
 from corral.model.cluster import ClusterPlan
 from corral.model.deployed import Deployed
 from corral.model.node_names import expand, fold
@@ -21,6 +23,7 @@ class SchedulerLog:
 
     known: tuple[SlurmNode, ...] = ()
     calls: list[str] = field(default_factory=list)
+    refuses_requeue: bool = False
 
     def nodes(self) -> tuple[SlurmNode, ...]:
         return self.known
@@ -39,6 +42,8 @@ class SchedulerLog:
 
     def requeue_jobs(self, nodes: Sequence[str]) -> None:
         self.calls.append(f"requeue jobs on {fold(nodes)}")
+        if self.refuses_requeue:
+            raise SlurmError("Requested operation is presently disabled for job 7")
 
     def replace(self, nodes: Sequence[str], reason: str) -> None:
         self.calls.append(f"replace {fold(nodes)}: {reason}")
@@ -96,10 +101,14 @@ class AutoscalerFixture:
 
 
 def autoscaler_fixture(
-    plan: ClusterPlan, deployed: Deployed, cloud: Cloud, known: AutoscalerState | None = None
+    plan: ClusterPlan,
+    deployed: Deployed,
+    cloud: Cloud,
+    known: AutoscalerState | None = None,
+    events: Path | None = None,
 ) -> AutoscalerFixture:
     calls, clock, saved = SchedulerLog(), Clock(), list[AutoscalerState]()
     autoscaler = Autoscaler(
-        plan, deployed, cloud, calls, saved.append, clock, EventLog(None), known or AutoscalerState()
+        plan, deployed, cloud, calls, saved.append, clock, EventLog(events), known or AutoscalerState()
     )
     return AutoscalerFixture(autoscaler=autoscaler, scheduler=calls, clock=clock, saved=saved)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from corral.agent.slurm import SlurmError, power_down, read_node, replace, scontrol, set_addresses, signal_scripts
+from corral.agent.slurm import SlurmError, power_down, read_node, replace, scontrol, set_addresses, signal_script
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_a_script_that_does_not_handle_the_signal_is_not_signalled(tmp_path: Pat
     (tmp_path / "scontrol").write_text(scripts)
     (tmp_path / "scancel").write_text(f'#!/bin/sh\necho "$*" >>{log}\n')
     (tmp_path / "scancel").chmod(0o755)
-    signal_scripts(["5", "6"])
+    assert [signal_script(job) for job in ("5", "6")] == [True, False]
     assert log.read_text().splitlines() == ["--batch --signal=USR1 5"]
 
 

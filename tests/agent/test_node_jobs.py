@@ -65,7 +65,20 @@ def test_a_cluster_has_the_same() -> None:
 
 def test_ending_and_starting_jobs_are_not_signalled(slurm: Path) -> None:
     request_checkpoints(["train-1"])
-    assert slurm.read_text() == "--batch --signal=USR1 7 10 12\n"
+    assert slurm.read_text() == "".join(f"--batch --signal=USR1 {job}\n" for job in (7, 10, 12))
+
+
+def test_a_script_that_cannot_be_read_keeps_no_other_job_from_its_signal(slurm: Path, tmp_path: Path) -> None:
+    refusal = '[ "$3" != 7 ] || { echo "Invalid job id specified" >&2; exit 1; }\n'
+    (tmp_path / "scontrol").write_text(SCONTROL.replace('echo "trap', f'{refusal}echo "trap'))
+    request_checkpoints(["train-1"])
+    assert slurm.read_text() == "--batch --signal=USR1 10\n--batch --signal=USR1 12\n"
+
+
+def test_a_script_that_is_not_utf_8_is_signalled(slurm: Path, tmp_path: Path) -> None:
+    (tmp_path / "scontrol").write_text("#!/bin/sh\nprintf 'caf\\351\\ntrap save USR1\\n'\n")
+    request_checkpoints(["train-1"])
+    assert slurm.read_text().splitlines()[0] == "--batch --signal=USR1 7"
 
 
 def test_a_job_that_slurm_refuses_to_requeue_blocks_no_other(slurm: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,14 +13,18 @@ from typing import Any
 import pytest
 import typer
 from calls import REPOSITORY, corral
-from corral.box.faults.describe import fault_documents
 
 from corral.box.api.service_quotas import row
+from corral.box.fault_api.describe import fault_documents
 from corral.box.faults.records import NoCapacity
 from corral.catalog.aws.quota_defaults import find_quota
 from corral.cli.app import build
+from corral.cli.commands.bootstrap import bootstrap_document
 from corral.cli.commands.box.quota import quotas_document
 from corral.cli.help_page import ENTRIES
+from corral.engine.bootstrap.bootstrap import StepOutcome, StepResult, bootstrap_steps
+from corral.engine.bootstrap.step import BootstrapTarget
+from corral.engine.lifecycle.down import DownResult
 from corral.engine.lifecycle.extend import ExtendResult
 from corral.engine.lifecycle.up import UpResult
 from corral.engine.lifecycle.upgrade import ImageUpgrade, UpgradeResult
@@ -35,10 +39,13 @@ from corral.forecast.warnings import plan_warnings
 from corral.inventory.cleanup_report import CleanupFindings
 from corral.inventory.orphans import Orphan
 from corral.inventory.resources import AwsResource, ResourceKind
+from corral.inventory.retained_data import RetainedResource
 from corral.inventory.status import find_status
 from corral.model.enums import Market
-from corral.model.head_report import AutoscalerStatus, HeadJob, HeadStatus, NodeGroup, OfferBackoff
+from corral.model.head_report import AutoscalerStatus, DrainResult, HeadJob, HeadStatus, NodeGroup, OfferBackoff
+from corral.preflight.preflight_findings import PreflightFinding, PreflightVerdict
 from corral.render.output_dir import FileChange
+from corral.report.account.check_view import check_document
 from corral.report.account.cleanup_view import cleanup_document
 from corral.report.account.status_view import status_document
 from corral.report.doctor_view import DoctorFinding, Purpose, doctor_document
@@ -153,6 +160,31 @@ def upgrade() -> Any:
     ).to_document()
 
 
+def check() -> Any:
+    return check_document(
+        "dev", [PreflightFinding(check="quotas", about="x", verdict=PreflightVerdict.OK, message="x")]
+    )
+
+
+def bootstrap() -> Any:
+    target = BootstrapTarget(account="123456789012", region="us-east-1")
+    return bootstrap_document(target, [StepResult(step=bootstrap_steps()[0], outcome=StepOutcome.CREATED)])
+
+
+def up() -> Any:
+    stacks = {"base": StackResult(outputs={"vpc": "x"}), "cluster": StackResult(outputs={"base": "x"})}
+    return {**UpResult(stacks=stacks).to_document(), "applied": None}
+
+
+def down() -> Any:
+    bucket = RetainedResource(kind=ResourceKind.BUCKET, id="x", name="x", size_gib=1.5, usd_per_month=0.03)
+    stacks = {"cluster": StackResult(), "base": StackResult()}
+    return {
+        **DownResult(stacks=stacks, retained=(bucket,)).to_document(),
+        "drained": asdict(DrainResult(refused=False)),
+    }
+
+
 def extend() -> Any:
     end = datetime(2026, 11, 22, tzinfo=UTC)
     return ExtendResult(cluster="dev", former=end, ends_at=end, head=None).to_document()
@@ -169,6 +201,10 @@ def accelerators() -> Any:
 REAL: dict[str, Callable[[], Any]] = {
     "corral.plan/3": plan,
     "corral.render/1": render,
+    "corral.check/2": check,
+    "corral.bootstrap/2": bootstrap,
+    "corral.up/1": up,
+    "corral.down/2": down,
     "corral.status/2": status,
     "corral.timeline/2": timeline,
     "corral.extend/1": extend,
@@ -215,9 +251,17 @@ def _commands() -> Iterator[tuple[str, Any]]:
 COMMANDS = tuple(_commands())
 
 
-@pytest.mark.parametrize("command", ENTRIES)
-def test_every_command_is_in_the_table_of_the_page(command: str) -> None:
-    assert f"\n| `corral {command}" in PAGE
+def test_table_and_sections_have_the_commands_in_the_order_of_the_help() -> None:
+    table = re.findall(r"^\| `corral ([a-z-]+)", PAGE.partition("\n## ")[0], re.MULTILINE)
+    sections = re.findall(r"^## corral ([a-z-]+)$", PAGE, re.MULTILINE)
+    assert (table, sections) == ([*ENTRIES], [*ENTRIES])
+
+
+@pytest.mark.parametrize("name", [name for name, _ in COMMANDS if name not in ("box fault", "upgrade")])
+def test_every_command_has_an_example_in_its_section(name: str) -> None:
+    level, heading = ("###", f"corral {name}") if name.startswith("box ") else ("##", f"corral {name.split()[0]}")
+    section = PAGE.partition(f"\n{level} {heading}\n")[2].partition("\n#")[0]
+    assert re.search(rf"^    (.*[ (])?corral {name}( |\)|$)", section, re.MULTILINE)
 
 
 @pytest.mark.parametrize("command", [name for name, _ in COMMANDS])

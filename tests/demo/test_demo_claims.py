@@ -1,14 +1,19 @@
-"""The demo fails if what it says about an interruption is not true."""
+"""The demo shows what README.md lists, and fails if what it says about an interruption is not true."""
 
 from __future__ import annotations
 
 import importlib
+import os
+import runpy
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+DEMO = Path(__file__).parents[2] / "tools/demo"
 ENDED = {"JobState": "COMPLETED", "Restarts": "1"}
 LOG = """continues after step 0
 process 0 agrees to a checkpoint after step 12
@@ -20,8 +25,26 @@ continues after step 12
 @pytest.fixture
 def steps(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """The steps on the running cluster, as `make demo` imports them."""
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "tools/demo"))
+    monkeypatch.syspath_prepend(str(DEMO))
     return importlib.import_module("job_steps")
+
+
+def test_the_demo_goes_from_plan_to_teardown_with_a_lost_head_and_an_interruption_in_between(steps: ModuleType) -> None:
+    demo = importlib.import_module("stack_steps")
+    order = (demo.plan, demo.up, steps.run_job, steps.train, steps.lose_head, steps.interrupt_training, demo.down)
+    found = runpy.run_path(str(DEMO / "__main__.py"), run_name="demo")["STEPS"]
+    assert [step for _, step in found if step in order] == list(order)
+
+
+@pytest.mark.long
+@pytest.mark.pulumi
+@pytest.mark.box
+@pytest.mark.slurm
+def test_the_demo_succeeds(tmp_path: Path) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, DEMO], env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout[-5000:]
+    assert [path.name for path in tmp_path.iterdir()] == ["corral-demo.html"]
 
 
 def test_a_job_that_moved_after_its_checkpoint_is_what_the_demo_claims(steps: ModuleType) -> None:

@@ -65,6 +65,8 @@ def come_up(life: Life) -> None:
     life.seen["up"] = json.loads(life.corral("up", "dev", "--box", "--yes", "--json").out)
     with step("up changes no file of the project"):
         assert digest(life.project) == life.seen["files"]
+    with step("up creates as many resources as the README shows"):
+        assert [life.seen["up"][stack]["created"] for stack in ("base", "cluster")] == [32, 55]
     with step("plain pulumi up finds nothing to do after corral up"):
         for stack in ("base", "cluster"):
             ended = life.pulumi(stack, "-s", "dev", "up", "--expect-no-changes", "--skip-preview", "--yes")

@@ -186,7 +186,8 @@ def _unnoticed(simulation: Simulation) -> Iterator[str]:
     for name, one in ended.items():
         node = simulation.slurm.known[name]
         used = node.state == "up" and node.address == one.address and not node.drain
-        awaited = node.state == "starting" and one.launched_at >= node.since
+        # The last may be a second machine, which the autoscaler terminates; the node waits for another then.
+        awaited = node.state == "starting" and one.launched_at >= node.since and not simulation.ec2.of(name)
         if one.ended_at is not None and simulation.clock.now - one.ended_at > (
             45 if used else 75 if awaited else math.inf
         ):

@@ -20,7 +20,7 @@ def _mutations() -> Iterator[Mapping[str, str]]:
 
 
 def _test(caught_by: str) -> str:
-    """The test as the tables above write it: its path below tests/, and its name or its step."""
+    """The test as docs/promises.md writes it: its path below tests/, and its name or its step."""
     test, _, step = caught_by.partition(", step: ")
     file, _, name = test.partition("::")
     path = file.removeprefix("tests/").removesuffix(".py").replace("test_", "")

@@ -1,4 +1,4 @@
-"""The patches of this folder, and the tests that docs/development.md names for the promise of each."""
+"""The patches of this folder, and the tests that docs/promises.md names for the promise of each."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tools.mutations.promise_map import named_tests, promise_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = Path(__file__).parent
-MAP = ROOT / "docs" / "development.md"
+MAP = ROOT / "docs" / "promises.md"
 _HEADER = re.compile(r"\APromise: (?P<promise>.+)\nBreaks: (?P<breaks>.+)\nCaught by: (?P<caught_by>.+)\n(?=--- )")
 
 
 class PatchError(ValueError):
-    """A patch has no header, or docs/development.md does not list its promise."""
+    """A patch has no header, or docs/promises.md does not list its promise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,9 +47,9 @@ def read_patch(path: Path) -> Patch:
 
 
 def promises(page: str) -> Mapping[str, tuple[str, ...]]:
-    """The test files of each promise in the tables of docs/development.md, relative to the checkout.
+    """The test files of each promise in the tables of docs/promises.md, relative to the checkout.
 
-    A row of the README's table is "SECTION: PROMISE"; a row of docs/fidelity.md's is "docs/fidelity.md: SECTION".
+    A row of the README's tables is "SECTION: CLAIM"; a row of docs/fidelity.md's is "docs/fidelity.md: SECTION".
     """
     return {
         f"{cells[0]}: {cells[1]}" if document == "README" else f"{document}: {cells[0]}": tuple(

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from corral.agent.slurm import HAVE_NODES, JOB_FORMAT, requeue_job, signal_scripts, squeue
+from corral.agent.slurm import HAVE_NODES, JOB_FORMAT, requeue_job, signal_script, squeue
 
 
 class Phase(StrEnum):
@@ -54,7 +54,7 @@ def _phase(state: str) -> Phase:
 
 def request_checkpoint(job: NodeJob) -> bool:
     """Signal the job's script; True if the script handles the signal. Raises SlurmError."""
-    return job.batch and bool(signal_scripts([job.job_id]))
+    return job.batch and signal_script(job.job_id)
 
 
 def requeue(job: NodeJob) -> None:

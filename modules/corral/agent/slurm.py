@@ -1,6 +1,7 @@
 """Slurm's commands, as the agent calls them: always for many nodes at once."""
 
 import contextlib
+import logging
 import os
 import re
 import subprocess
@@ -21,6 +22,8 @@ JOB_FORMAT = "--Format=JobID:24,BatchFlag:8,State:16"
 _TIMEOUT_S = 60.0
 _NAME = "NodeName="
 _NEXT_FIELD = re.compile(r" (?=[A-Z]\w+=)")
+
+log = logging.getLogger(__name__)
 
 
 class SlurmError(AgentError):
@@ -67,12 +70,20 @@ def drain(nodes: Sequence[str], reason: str) -> None:
 
 
 def request_checkpoints(nodes: Sequence[str]) -> None:
-    """Signal the scripts of the jobs running on these nodes, which pass it on to their programs. Raises SlurmError.
+    """Signal the scripts of the jobs running on these nodes, which pass it on to their programs.
+
+    A job whose script cannot be read or signalled is logged, and does not stop the others. Raises SlurmError if the
+    jobs cannot be listed.
 
     Ending and starting jobs are left out: slurmctld refuses the former after ten seconds, the latter lose the signal
     (seen on 22.05).
     """
-    signal_scripts([job for job, is_batch, state in _jobs_on(nodes) if is_batch and state != "CONFIGURING"])
+    for job, is_batch, state in _jobs_on(nodes):
+        if is_batch and state != "CONFIGURING":
+            try:
+                signal_script(job)
+            except SlurmError as error:
+                log.error("job %s: no checkpoint requested: %s", job, error)
 
 
 def requeue_jobs(nodes: Sequence[str]) -> None:
@@ -109,15 +120,15 @@ def _jobs_on(nodes: Sequence[str]) -> list[tuple[str, bool, str]]:
     return sorted(found.values(), key=lambda one: int(one[0]))
 
 
-def signal_scripts(jobs: Sequence[str]) -> tuple[str, ...]:
-    """Signal the scripts of these batch jobs, and return the signalled jobs. Raises SlurmError.
+def signal_script(job: str) -> bool:
+    """Signal the script of this batch job. False if it does not mention the signal. Raises SlurmError.
 
-    A script that does not mention the signal is left alone: the signal would kill it, and its job would fail.
+    Such a script is left alone: the signal would kill it, and its job would fail.
     """
-    handling = tuple(job for job in jobs if "USR1" in scontrol("write", "batch_script", job, "-"))
-    if handling:
-        scancel("--batch", "--signal=USR1", *handling)
-    return handling
+    handles = "USR1" in scontrol("write", "batch_script", job, "-")
+    if handles:
+        scancel("--batch", "--signal=USR1", job)
+    return handles
 
 
 def undrain(nodes: Sequence[str]) -> None:
@@ -247,7 +258,15 @@ def scancel(*arguments: str) -> None:
 def _run(*command: str, more: Mapping[str, str] = MappingProxyType({}), timeout_s: float = _TIMEOUT_S) -> str:
     environment = {**os.environ, **more}
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=timeout_s, env=environment)
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",  # scripts, names and comments are users' bytes
+            check=False,
+            timeout=timeout_s,
+            env=environment,
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise SlurmError(f"{' '.join(command)}: {error}") from error
     if done.returncode:

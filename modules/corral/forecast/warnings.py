@@ -139,10 +139,10 @@ def _offered(cluster: ClusterPlan) -> Iterator[PlanWarning]:
         if not all(map(is_zone_id, zones)):
             continue  # the zone of a name depends on the account
         if missing := [zone for zone in zones if zone not in known]:
-            nowhere = "" if known else ", nor in any other zone of the region"
+            message = f"{queue.instance_type} is not offered in {', '.join(missing)} by the catalog's snapshot"
             yield PlanWarning(
                 about=f"queue {queue.name}",
-                message=f"{queue.instance_type} is not offered in {', '.join(missing)} by the catalog's snapshot{nowhere}",
+                message=message if known else f"{message}, nor in any other zone of the region",
                 fix=f"change the zones of its capacity: it is in {', '.join(known)}" if known else "",
             )
 

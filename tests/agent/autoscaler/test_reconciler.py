@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+import json
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -200,6 +202,16 @@ def test_static_nodes_of_a_stopped_queue_are_powered_up_when_it_is_opened(made: 
     assert head.scheduler.calls == ["stopped: cpu", "stopped: ", "power up cpu-1"]
 
 
+def test_the_event_of_an_action_has_its_reason(aws: Clients, made: Making, tmp_path: Path) -> None:
+    plan = made({"open": None}, replace(without_efa("open"), min_nodes=1)).autoscaler
+    head = autoscaler_fixture(plan.plan, plan.deployed, Ec2(aws("ec2"), "dev"), events=tmp_path / "events.jsonl")
+    head.scheduler.known = (SlurmNode(name="cpu-1", states=frozenset({"IDLE", "CLOUD", "POWERED_DOWN"})),)
+    head.autoscaler.stopped_queues = frozenset
+    head.autoscaler.reconcile(frozenset(), ())
+    (event,) = (json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines())
+    assert (event["event"], event["nodes"], event["reason"]) == ("powered-up", "cpu-1", "static node")
+
+
 def test_a_block_that_has_not_begun_is_tried_the_second_it_begins(aws: Clients, made: Making) -> None:
     head = made({"block": None}, without_efa("block"))
     head.clock.now = 1_790_000_000.0  # 14:13:20 UTC
@@ -362,6 +374,18 @@ def test_jobs_that_remain_at_the_end_of_a_block_are_requeued_once(made: Making) 
     held.autoscaler.reconcile(frozenset(), ())
     held.autoscaler.reconcile(frozenset(), ())
     assert held.scheduler.calls == ["requeue jobs on cpu-1"]
+
+
+def test_a_job_that_may_not_be_requeued_from_a_block_stops_no_other_decision(made: Making) -> None:
+    held = made({"block": None}, without_efa("block"))
+    held.request("resume", "cpu-1")
+    held.scheduler.known = (SlurmNode(name="cpu-1", states=frozenset({"ALLOCATED", "CLOUD"}), address="10.64.1.4"),)
+    held.autoscaler.block_ends = {"block": held.clock.now + 1860}
+    held.scheduler.refuses_requeue = True
+    held.autoscaler.reconcile(frozenset(), ())
+    decided = len(held.saved)
+    held.autoscaler.reconcile(frozenset(), ())
+    assert len(held.saved) == decided + 1
 
 
 def test_nothing_is_launched_into_a_block_that_ends(aws: Clients, made: Making) -> None:

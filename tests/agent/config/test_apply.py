@@ -1,6 +1,7 @@
 """Apply without Slurm: incomplete uploads wait, refused files are not installed, failed ones are rolled back."""
 
 import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -83,7 +84,7 @@ class Head:
             host=host,
             run=self.run,
             used=lambda: used,
-            journal=EventLog(None),
+            journal=EventLog(self.root / "events.jsonl"),
             root=self.root,
             state=self.root / "var/lib/corral",
             refusal=lambda *_: self.refusal,
@@ -136,6 +137,14 @@ def test_a_configuration_that_slurm_refuses_is_not_installed(head: Head) -> None
         True,
         [],
     )
+
+
+def test_the_event_of_a_refused_configuration_has_the_reason(head: Head) -> None:
+    head.refusal = "Parsing error"
+    head.upload(dev(train(6), cpu(), slurm_version="22.05"))
+    head.apply()
+    event = json.loads((head.root / "events.jsonl").read_text())
+    assert (event["event"], event["reason"]) == ("configuration-refused", "Parsing error")
 
 
 def test_files_with_which_slurmctld_does_not_start_are_rolled_back(head: Head) -> None:

@@ -120,6 +120,13 @@ def test_a_machine_works_while_a_step_of_a_job_runs(
     assert has_step(tmp_path) is works
 
 
+def test_a_process_whose_name_is_not_utf_8_is_no_step(tmp_path: Path) -> None:
+    (tmp_path / "7").mkdir()
+    for name in ("comm", "cmdline"):
+        (tmp_path / "7" / name).write_bytes(b"caf\xe9\n")
+    assert has_step(tmp_path) is False
+
+
 @pytest.fixture
 def scontrol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A scontrol whose script the test writes."""

@@ -319,3 +319,33 @@ def _namespace(entry: Path) -> str:
         return str((entry / "ns/pid").readlink())
     except OSError:  # it has ended meanwhile
         return ""
+
+
+def uid_of(vpc: Vpc, name: str) -> str:
+    return vpc.run(name, ["cat", "/proc/self/uid_map"]).stdout.split()[1]
+
+
+def test_root_of_a_machine_is_not_root_of_the_host(vpc: Vpc) -> None:
+    assert uid_of(vpc, "one") == ("1879048192" if os.geteuid() == 0 else str(os.geteuid()))
+
+
+@pytest.mark.parametrize(
+    ("attack", "refused"),
+    [
+        ("echo '|/box/x' >/proc/sys/kernel/core_pattern", "Permission denied"),
+        ("mknod /tmp/disk b 8 0", "Operation not permitted"),
+        ("mkdir -p /tmp/d && mount -t debugfs debugfs /tmp/d", "ermission denied"),
+        ("touch /usr/bin/x", "Read-only file system"),
+        ("mount -o remount,bind,rw /usr && touch /usr/bin/x", "ermission denied"),
+        ("date --set=2001-01-01", "Operation not permitted"),
+    ],
+    ids=lambda text: text.partition(" ")[0],
+)
+def test_root_of_a_machine_cannot(vpc: Vpc, attack: str, refused: str) -> None:
+    done = vpc.run("one", ["/bin/sh", "-c", attack])
+    assert (done.returncode != 0, refused in done.stderr) == (True, True), done.stderr
+
+
+def test_root_of_a_machine_gives_its_files_to_other_users(vpc: Vpc, tmp_path: Path) -> None:
+    done = vpc.run("one", ["/bin/sh", "-c", "touch /tmp/f && chown 12:34 /tmp/f && stat -c %u:%g /tmp/f"])
+    assert (done.stdout, done.stderr) == ("12:34\n", "") if probe_host().users is not Users.ONE else ("", done.stderr)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -69,20 +70,34 @@ def test_a_holder_is_named_after_a_command_with_a_longer_record(tmp_path: Path) 
         pass
 
 
-def test_lock_of_a_killed_commands_engine_is_awaited(tmp_path: Path) -> None:
+def wait_messages(file: Path, pid: int, *, wait: bool) -> list[str]:
+    """What is printed until the lock of this process is free; it is released after the first line."""
     messages: list[str] = []
-    with holder(tmp_path / "lock", dead_pid()) as other:
+    with holder(file, pid) as other:
         assert other.stdin is not None
 
         def wait_message(text: str) -> None:
             messages.append(text)
             other.stdin.close()  # type: ignore[union-attr]
 
-        with hold_lock(tmp_path / "lock", "base dev", wait=False, write=wait_message):
+        with hold_lock(file, "base dev", wait=wait, write=wait_message):
             pass
         assert other.stdout is not None
         other.stdout.close()
-    assert messages == ["the engine of an interrupted corral is still finishing its work on base dev; waiting for it"]
+    return messages
+
+
+def test_lock_of_a_running_command_is_awaited_with_wait(tmp_path: Path) -> None:
+    (message,) = wait_messages(tmp_path / "lock", os.getpid(), wait=True)
+    assert re.sub(r"since .*?\)", "since ...)", message) == (
+        f"another corral (process {os.getpid()}, `corral up dev`, since ...) is working on base dev; waiting for it"
+    )
+
+
+def test_lock_of_a_killed_commands_engine_is_awaited(tmp_path: Path) -> None:
+    assert wait_messages(tmp_path / "lock", dead_pid(), wait=False) == [
+        "the engine of an interrupted corral is still finishing its work on base dev; waiting for it"
+    ]
 
 
 def test_lock_error_of_pulumi_names_the_holders() -> None:

@@ -120,7 +120,9 @@ def next_launch_step(request: LaunchRequest, held: Sequence[Instance], state: Au
                 f"the job has {fold(request.allocated_nodes)} in {', '.join(sorted(zones))}, "
                 "which has no capacity for the others"
             )
-            return LaunchOutcome(instances=(), unavailable=request.nodes, reason=reason, misplaced=request.allocated_nodes)
+            return LaunchOutcome(
+                instances=(), unavailable=request.nodes, reason=reason, misplaced=request.allocated_nodes
+            )
         offers = near
     if request.together and mine:
         used = {one.offer for one in mine.values()}
@@ -131,7 +133,9 @@ def next_launch_step(request: LaunchRequest, held: Sequence[Instance], state: Au
         return LaunchOutcome(instances=tuple(mine.values()))
     if not offers:
         return LaunchOutcome(
-            instances=tuple(mine.values()), unavailable=missing, reason=why_unavailable(request.queue, state.backoffs, now)
+            instances=tuple(mine.values()),
+            unavailable=missing,
+            reason=why_unavailable(request.queue, state.backoffs, now),
         )
     at_once = min(max(AT_ONCE, -(-len(request.nodes) // CALLS_AT_ONCE)), MAX_AT_ONCE)
     batch = _batch(missing, at_once)
@@ -161,7 +165,8 @@ def why_unavailable(queue: QueuePlan, backoffs: Mapping[str, Backoff], now: floa
         if held and held.until > now:
             offers_by_reason.setdefault(summarize(held.reason), []).append(offer.key)
     return (
-        "; ".join(f"{', '.join(offers)}: {reason}" for reason, offers in offers_by_reason.items()) or "the queue has no offer"
+        "; ".join(f"{', '.join(offers)}: {reason}" for reason, offers in offers_by_reason.items())
+        or "the queue has no offer"
     )
 
 

@@ -6,7 +6,7 @@ and kill the autoscaler between any two steps.
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -135,17 +135,23 @@ class Autoscaler:
         self.state = self._with_block_backoffs(cluster.now)
         done = (self._signalled, self._requeued)
         for step in capacity_block.block_steps(self.block_ends, cluster.nodes, cluster.shown, *done, cluster.now):
-            match step:
-                case Vacate():
-                    self._scheduler.drain(step.to_drain, step.reason)
-                    self._scheduler.request_checkpoints(step.nodes)
-                    self._signalled |= _instances_of(step.nodes, cluster.shown)
-                    self._log_nodes(Event.DRAINING, step.nodes, step.reason.removeprefix("corral: "))
-                case Requeue():
-                    self._scheduler.requeue_jobs(step.nodes)
-                    self._requeued |= _instances_of(step.nodes, cluster.shown)
-                case decisions.MarkDown():
-                    self._execute(step)
+            try:
+                self._take(step, cluster)
+            except AgentError as error:  # e.g. a job that may not be requeued; all else goes on
+                log.error("leave a capacity block: %s; will retry", error)
+
+    def _take(self, step: Vacate | Requeue | decisions.MarkDown, cluster: ClusterState) -> None:
+        match step:
+            case Vacate():
+                self._scheduler.drain(step.to_drain, step.reason)
+                self._scheduler.request_checkpoints(step.nodes)
+                self._signalled |= _instances_of(step.nodes, cluster.shown)
+                self._log_nodes(Event.DRAINING, step.nodes, step.reason.removeprefix("corral: "))
+            case Requeue():
+                self._scheduler.requeue_jobs(step.nodes)
+                self._requeued |= _instances_of(step.nodes, cluster.shown)
+            case decisions.MarkDown():
+                self._execute(step)
 
     def _with_block_backoffs(self, now: float) -> AutoscalerState:
         """The state with offers backing off whose blocks end soon or have not begun."""
@@ -286,15 +292,27 @@ class Autoscaler:
         until = launch_planner.available_at(launch.queue, self.state.backoffs, self._clock())
         again = f", tried again at {datetime.fromtimestamp(until, UTC):%H:%M UTC}" if until else ""
         if done.misplaced:
-            self._scheduler.replace(done.misplaced, "corral: its job needs nodes of one zone")
+            for names, reason in self._keep_reasons(done.misplaced, "corral: its job needs nodes of one zone"):
+                self._scheduler.replace(names, reason)
         self._fail_nodes(request, done.unavailable, f"{done.reason}{again}")
 
     def _fail_nodes(self, request: PowerRequest, nodes: Sequence[str], reason: str) -> None:
         gone = set(nodes)
         jobs = [job.job_id for job in request.jobs if not gone.isdisjoint(job.nodes)]
         self._notify_waiting(jobs, f"corral: no machines for {fold(nodes)}: {reason}")
-        self._scheduler.power_down(nodes, f"corral: {reason}"[:_REASON_LENGTH])
+        for names, text in self._keep_reasons(nodes, f"corral: {reason}"[:_REASON_LENGTH]):
+            self._scheduler.power_down(names, text)
         self._journal.log_event(Event.LAUNCH_FAILED, f"{fold(nodes)}: {reason}", nodes=fold(nodes), jobs=jobs)
+
+    def _keep_reasons(self, nodes: Sequence[str], reason: str) -> Iterator[tuple[Sequence[str], str]]:
+        """The nodes with this reason, and with none those that a person has drained meanwhile: theirs stays.
+
+        Slurm keeps one reason a node. With ours, the drain would end with its cause, and jobs would use the node.
+        """
+        by_hand = {node.name for node in self._scheduler.nodes() if node.drained_by_hand}
+        for names, text in (([n for n in nodes if n not in by_hand], reason), ([n for n in nodes if n in by_hand], "")):
+            if names:
+                yield names, text
 
     def _notify_waiting(self, jobs: Sequence[int], text: str) -> None:
         """Message the users of these jobs. Must precede power_down: a job that Slurm has ended reaches nobody."""

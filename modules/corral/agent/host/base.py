@@ -182,7 +182,9 @@ def autoscaler() -> Daemon:
 def run(command: Sequence[str]) -> str:
     """Run the command and return its output. Raises HostError if it fails."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            command, capture_output=True, encoding="utf-8", errors="replace", check=False, stdin=subprocess.DEVNULL
+        )
     except OSError as error:
         raise HostError(f"{shlex.join(command)}: {error}") from error
     if done.returncode:

@@ -81,9 +81,9 @@ def has_step(processes: Path = Path("/proc")) -> bool:
 
 def _is_step(process: Path) -> bool:
     try:
-        if not (process / "comm").read_text(encoding="utf-8").startswith("slurmstepd"):
+        if not (process / "comm").read_text(encoding="utf-8", errors="replace").startswith("slurmstepd"):
             return False
-        words = (process / "cmdline").read_text(encoding="utf-8").replace("\0", " ").split()
+        words = (process / "cmdline").read_text(encoding="utf-8", errors="replace").replace("\0", " ").split()
     except OSError:  # the process has ended
         return False
     return words[-1:] != [_NOT_A_STEP]

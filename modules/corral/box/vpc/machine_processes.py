@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from corral.box.vpc.bridge import add_link, remove_link
+from corral.box.vpc.machine_users import FIRST_UID, give_to_machines
 from corral.box.vpc.volume_mounts import volume_directory
 from corral.box.vpc.vpc_state import NamespaceMachine, Request, VpcState
 
 _START_TIMEOUT_S = 30
-_SCRIPT = Path(__file__).with_name("machine.sh")
+_ROOT_SCRIPT, _SCRIPT = (str(Path(__file__).with_name(name)) for name in ("machine_root.sh", "machine.sh"))
 
 
 def start_machine(vpc: VpcState, request: Request) -> None:
@@ -35,30 +36,36 @@ def start_machine(vpc: VpcState, request: Request) -> None:
         vpc.links += 1
         link = f"v{vpc.links}"
     address = f"{request['address']}/{vpc.network.prefixlen}"
-    namespaces = [
-        *("--net", "--uts", "--ipc", "--mount", "--propagation=slave", "--pid", "--time"),
-        *("--fork", "--kill-child"),
-    ]
     volumes = f"{volume_directory(vpc, request['name'])}=/box/volumes"
+    if vpc.users is not None:
+        for path in (request["directory"], *(mount.partition("=")[0] for mount in (*request["mounts"], volumes))):
+            give_to_machines(Path(path))
     age = int(time.clock_gettime(time.CLOCK_BOOTTIME))
-    names = (request["directory"], request["host_name"], address, vpc.router, vpc.resolver, request["system"])
-    script = ["/bin/sh", str(_SCRIPT), *names, *request["mounts"], volumes, "--", *request["init"]]
+    namespaces = ("--net", "--uts", "--ipc", "--mount", "--propagation=slave", "--pid", "--time")
+    uid = "0" if vpc.users is None else str(FIRST_UID)
     with (Path(request["directory"]) / "console").open("ab") as console:
         process = subprocess.Popen(
             [
-                "unshare",
-                *namespaces,
-                f"--boottime=-{age}",
-                *script,
-                *request["mounts"],
-                volumes,
-                "--",
-                *request["init"],
+                *("unshare", "--mount", "--propagation=slave"),
+                *(
+                    "/bin/sh",
+                    _ROOT_SCRIPT,
+                    request["directory"],
+                    request["system"],
+                    uid,
+                    *request["mounts"],
+                    volumes,
+                    "--",
+                ),
+                *(() if vpc.users is None else vpc.users.enter),
+                *("unshare", *namespaces, "--fork", "--kill-child", f"--boottime=-{age}"),
+                *("/bin/sh", _SCRIPT, request["host_name"], address, vpc.router, vpc.resolver, "--", *request["init"]),
             ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=console,
             start_new_session=True,
+            pass_fds=() if vpc.users is None else (vpc.users.descriptor,),
         )
     try:
         machine = _connect(process, link, request["address"])
@@ -78,7 +85,7 @@ def run_command(
     If the caller disconnects, the command gets SIGHUP, as at the end of a terminal.
     """
     namespaces = ["--mount", "--net", "--uts", "--ipc", "--pid", "--time"]
-    user = [] if _shares_user_namespace(machine.pid) else ["--user", "--preserve-credentials"]
+    user = [] if _shares_user_namespace(machine.pid) else ["--user"]
     stdin, stdout, stderr = descriptors
     process = subprocess.Popen(
         ["nsenter", f"--target={machine.pid}", *user, *namespaces, "--root", "--wd", "--", *request["command"]],

@@ -25,6 +25,7 @@ from typing import Any
 
 from corral.box.vpc.bridge import create_bridge, disconnect, reconnect
 from corral.box.vpc.machine_processes import run_command, signal_all, start_machine
+from corral.box.vpc.machine_users import create_machine_users
 from corral.box.vpc.relay import HTTP, connect_to_machine, relay_to_daemon
 from corral.box.vpc.resolver import serve_dns
 from corral.box.vpc.volume_mounts import attach_volume, detach_volume, share_volume_directory
@@ -36,7 +37,7 @@ _LINE = 65536
 def main() -> int:
     """Serve until standard input ends; everything in the namespaces ends with this process."""
     directory, network = Path(sys.argv[1]), IPv4Network(sys.argv[2])
-    vpc = VpcState(directory=directory, network=network)
+    vpc = VpcState(directory=directory, network=network, users=create_machine_users())
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
         signal.signal(number, signal.SIG_DFL)  # the parent may ignore them, and machines would inherit that
     create_bridge(vpc)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+from corral.box.vpc.machine_users import give_to_machines
 from corral.box.vpc.vpc_state import VpcState
 
 
@@ -34,6 +35,8 @@ def attach_volume(vpc: VpcState, machine: str, label: str, source: str) -> None:
     with vpc.lock:
         if link not in vpc.volumes:
             path.mkdir(exist_ok=True)
+            if vpc.users is not None:
+                give_to_machines(Path(source))
             subprocess.run(["mount", "--bind", source, str(path)], check=True, capture_output=True)
             vpc.volumes.add(link)
             link.symlink_to(path.name)

@@ -11,6 +11,8 @@ from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any
 
+from corral.box.vpc.machine_users import MachineUsers
+
 METADATA_ADDRESS = "169.254.169.254"
 CONTROL_SOCKET, DAEMON_SOCKET = "control.sock", "daemon.sock"
 
@@ -33,6 +35,7 @@ class VpcState:
 
     directory: Path
     network: IPv4Network
+    users: MachineUsers | None = None  # if this process is the host's root
     machines: dict[str, NamespaceMachine] = field(default_factory=dict)
     names: dict[str, list[str]] = field(default_factory=dict)
     volumes: set[Path] = field(default_factory=set)

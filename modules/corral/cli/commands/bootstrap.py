@@ -94,7 +94,7 @@ def _prepare(region: str, name: str, *, dry_run: bool, yes: bool, json: bool) ->
             _require_yes(target, inspected, json=json)
         done = _create_missing(session, target, inspected)
     if json:
-        show_json(_document(target, done))
+        show_json(bootstrap_document(target, done))
     else:
         _show_rest(target, done, inspected if missing and not (dry_run or yes) else ())
     return _code(done)
@@ -136,7 +136,8 @@ def _show_all(target: BootstrapTarget, done: Sequence[StepResult]) -> None:
         typer.echo(f"{one.outcome.value:<10} {indent}{one.step.title(target)}{why}")
 
 
-def _document(target: BootstrapTarget, done: Sequence[StepResult]) -> dict[str, Any]:
+def bootstrap_document(target: BootstrapTarget, done: Sequence[StepResult]) -> dict[str, Any]:
+    """The document that `--json` prints."""
     return {
         "schema": "corral.bootstrap/2",
         "account": target.account,

@@ -19,15 +19,18 @@ def total_limit(run: RunOutlook) -> CostLimit | None:
     field, usd = "usd_total_max", run.spec.usd_total_max
     if usd is None:
         return None
-    able = [one for one in run.markets if one.enough] or run.markets
+    cost, excess = _compare(run, [one for one in run.markets if one.enough] or run.markets, usd)
+    refusal = excess.at((field,)).in_file(run.spec.file) if excess else None
+    return CostLimit(field=field, usd=usd, cost=cost, refusal=refusal)
+
+
+def _compare(run: RunOutlook, able: Sequence[MarketForecast], usd: float) -> tuple[Sum, SpecProblem | None]:
+    """The cost that counts, and how it exceeds the limit; None if it does not."""
     if not able:
         message = f"{_why_not(run)}, so its cost is unknown; the limit is {dollars(usd)} USD"
-        problem, cost = SpecProblem(message, "change that first"), Sum(usd=None)
-    else:
-        worst = max(able, key=_most)
-        problem, cost = _excess(run, able, worst, usd), worst.usd
-    refusal = problem.at((field,)).in_file(run.spec.file) if problem else None
-    return CostLimit(field=field, usd=usd, cost=cost, refusal=refusal)
+        return Sum(usd=None), SpecProblem(message, "change that first")
+    worst = max(able, key=_most)
+    return worst.usd, _excess(run, able, worst, usd)
 
 
 def _why_not(run: RunOutlook) -> str:
