@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from sim import SEED_VARIABLE, first_seed
+
 # Folders whose files take minutes.
 SLOW = {"life", "slurmctld"}
 GOLDEN = Path(__file__).parent / "golden"
@@ -15,6 +17,16 @@ Golden = Callable[[str, str], None]
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--regold", action="store_true", help="rewrite the golden files with the current output")
+
+
+def pytest_configure() -> None:
+    """Draw the seed of this run's simulations before there are workers, so that all have the same."""
+    first_seed()
+
+
+def pytest_report_header() -> str:
+    """Show the seed."""
+    return f"simulations: from seed {first_seed()} on ({SEED_VARIABLE}={first_seed()} repeats them)"
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m selects tests

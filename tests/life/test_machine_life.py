@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -142,7 +143,9 @@ def go_by_ssh(cluster: Cluster) -> None:
     """An ordinary user, who had never logged in, goes from the head to a node, and in a job from node to node."""
     cluster.until(lambda: len(control.machines(cluster.life.box.dir)) <= 3)
     (cluster.home() / "cross.sh").write_text(CROSS)
-    shutil.copy(cluster.life.directory / "key", cluster.home() / "key")  # which opens the head; here it is root's
+    key = shutil.copy(cluster.life.directory / "key", cluster.home() / "key")  # which opens the head
+    owner = cluster.home().stat()
+    os.chown(key, owner.st_uid, owner.st_gid)  # the machines' root, who is nobody on this host
     with step("a user goes by ssh from the head to a node without a question"):
         assert as_user(cluster, "ssh train-2 id -un") == IMAGES_USER
     with step("in a job a user goes by ssh from node to node and has the job role there"):

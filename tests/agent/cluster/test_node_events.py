@@ -168,3 +168,32 @@ def test_the_comment_of_a_notice_is_what_is_read() -> None:
 def test_a_node_that_never_had_a_machine_nor_a_comment_is_not_remembered() -> None:
     off = changed(NODE, name="train-2", states=frozenset({"IDLE", "CLOUD", "POWERED_DOWN"}))
     assert seen_now({}, [off, NODE]) == {"train-1": NodeSnapshot(started=NODE.started, comment="", draining=False)}
+
+
+WRONG_NOTICES = (
+    "corral: notice at x, ends at y",
+    "corral: notice at 2026-13-41T22:41:00Z, ends at 2026-11-21T22:43:00Z",
+    "corral: notice at 2026-11-21T22:41:00Z, ends at 2026-11-21T22:43:00Z\x1b]0;",
+    "corral: notice at 2026-11-21T22:41:00Z",
+)
+
+
+@pytest.mark.parametrize("comment", WRONG_NOTICES)
+def test_a_comment_that_is_no_notice_is_ignored(comment: str) -> None:
+    node = changed(NODE, comment=comment)
+    assert [one.event for one in new_events({}, [node], [], 0.0)] == [Event.UP]
+
+
+def test_comments_that_are_no_notices_are_counted_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    nodes = [changed(NODE, comment=WRONG_NOTICES[0]), SlurmNode(name="train-2", states=NODE.states, comment=NOTICE)]
+    journal, last = EventLog(tmp_path / "events.jsonl"), None
+    for _ in range(2):
+        last = log_new_events(journal, last, nodes, [], zone_s=0.0)
+    assert [one.getMessage() for one in caplog.records if one.name == "corral.agent.cluster.node_events"] == [
+        "1 comments are no notices, and are ignored: train-1"
+    ]
+
+
+def test_a_comment_of_a_person_is_not_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    log_new_events(EventLog(tmp_path / "events.jsonl"), None, [changed(NODE, comment="fan is loud")], [], zone_s=0.0)
+    assert [one for one in caplog.records if one.name == "corral.agent.cluster.node_events"] == []

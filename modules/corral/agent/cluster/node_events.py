@@ -5,6 +5,7 @@ each slurmd started. The autoscaler compares the views at every reconciliation, 
 """
 
 import json
+import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -13,9 +14,13 @@ from datetime import UTC, datetime
 
 from corral.agent.cluster.models import Instance, SlurmNode
 from corral.agent.events import Event, EventLog, timestamp
+from corral.model.node_names import fold
 
 _OF_NODES = (Event.UP, Event.NOTICE, Event.DRAINED)
-_NOTICE = re.compile(r"corral: notice at (\S+), ends at (\S+)")
+_NOTICE_START = "corral: notice at "
+_NOTICE = re.compile(rf"{_NOTICE_START}(\S+), ends at (\S+)")
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,10 +65,14 @@ class Reported:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """What the autoscaler saw last, and the node events that earlier processes logged."""
+    """What the autoscaler saw last, and the node events that earlier processes logged.
+
+    `unreadable`: the nodes with a comment that is no notice, see `unreadable_notices`.
+    """
 
     seen: Mapping[str, NodeSnapshot]
     reported: Reported
+    unreadable: frozenset[str] = frozenset()
 
 
 def notice_comment(noticed: datetime, end: datetime) -> str:
@@ -103,15 +112,23 @@ def new_events(
             continue
         if held.started != was.started and (began := _local(held.started)) is not None:
             yield _up(node.name, began - zone_s, launched.get(node.name))
-        if held.comment != was.comment and (found := _NOTICE.match(held.comment)):
-            at, end = (_utc(text) for text in found.groups())
+        if held.comment != was.comment and (times := _notice(held.comment)):
+            at, end = times
             text = f"{node.name} is reclaimed at {end:%H:%M:%S} UTC"
-            yield NodeEvent(event=Event.NOTICE, node=node.name, text=text, at=at.timestamp(), facts={"ends": found[2]})
+            facts = {"ends": timestamp(end.timestamp())}
+            yield NodeEvent(event=Event.NOTICE, node=node.name, text=text, at=at.timestamp(), facts=facts)
         if held.draining and not was.draining:
             reason = node.reason or "no reason given"
             yield NodeEvent(
                 event=Event.DRAINED, node=node.name, text=f"{node.name}: {reason}", at=None, facts={"reason": reason}
             )
+
+
+def unreadable_notices(nodes: Iterable[SlurmNode]) -> frozenset[str]:
+    """The nodes whose comment begins as a notice and is none: anybody who administers Slurm may set it."""
+    return frozenset(
+        node.name for node in nodes if node.comment.startswith(_NOTICE_START) and _notice(node.comment) is None
+    )
 
 
 def log_new_events(
@@ -131,7 +148,11 @@ def log_new_events(
     for one in new_events(before, nodes, shown, zone_s):
         if not reported.has(one):
             journal.log_event(one.event, one.text, at=one.at, nodes=one.node, **one.facts)
-    return Observation(seen=seen_now(before, nodes), reported=reported if last else _of_times(reported))
+    unreadable = unreadable_notices(nodes)
+    if unreadable - (last.unreadable if last else frozenset()):
+        log.warning("%d comments are no notices, and are ignored: %s", len(unreadable), fold(unreadable))
+    reported = reported if last else _of_times(reported)
+    return Observation(seen=seen_now(before, nodes), reported=reported, unreadable=unreadable)
 
 
 def reported_in(lines: Iterable[str]) -> Reported:
@@ -167,6 +188,14 @@ def _local(text: str) -> float | None:
     """A time of Slurm's as if it were UTC; None if Slurm does not know it."""
     with suppress(ValueError):
         return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+    return None
+
+
+def _notice(comment: str) -> tuple[datetime, datetime] | None:
+    """When a notice came and when the machine ends, from the comment of `notice_comment`; None for any other."""
+    if found := _NOTICE.fullmatch(comment):
+        with suppress(ValueError):
+            return _utc(found[1]), _utc(found[2])
     return None
 
 
