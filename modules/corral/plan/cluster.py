@@ -23,7 +23,7 @@ from corral.plan.head import check_head_address, plan_head
 from corral.plan.iam.role_arns import check_job_role
 from corral.plan.network_interfaces import plan_nics
 from corral.plan.offers import plan_offers, plan_placement_groups
-from corral.plan.static_nodes import check_static_nodes
+from corral.plan.static_node_check import check_static_nodes
 from corral.spec.models.cluster import ClusterSpec, JobsSpec, LifetimeSpec
 from corral.spec.models.image import ImageSpec
 from corral.spec.models.queues import QueueSpec

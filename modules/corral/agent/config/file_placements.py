@@ -1,4 +1,4 @@
-"""Map a cluster's files to paths on a machine, by role and queue. Pure: bytes in, placements out."""
+"""Which of a cluster's files a machine downloads, and where they go, by role and queue. Pure: bytes in, placements out."""
 
 from collections.abc import Iterator, Mapping
 

@@ -1,1 +1,1 @@
-"""Read the catalog: its data files, a project's own additions, "did you mean" suggestions."""
+"""Read the catalog's data files; "did you mean" suggestions. `catalog.project_catalog` adds a project's rows."""

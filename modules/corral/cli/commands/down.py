@@ -1,4 +1,4 @@
-"""`corral down`: deletes an environment. `corral.engine.lifecycle.down` does the work."""
+"""`corral down`: deletes an environment. `engine.lifecycle.down` does the work, `drain_jobs` judges running jobs."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ class _Catalog:
     own: Catalog
 
     def instance(self, instance_type: str) -> InstanceRates | None:
-        """The snapshot's prices of this type in the region."""
+        """The prices of this type in the region: the project's own row if it has one, or the snapshot's."""
         found = self.own.instance_price(instance_type, self.region)
         block = self.own.capacity_block_price(instance_type, self.region)
         if found is None and block is None:
