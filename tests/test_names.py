@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-SOURCES = ("modules/corral", "stacks", "tools", "benchmarks")
+SOURCES = ("modules/corral", "stacks", "tools", "benchmarks", "examples")
 
 # Folders whose functions, fixtures and classes have names in the field's words.
 TESTS = (
@@ -84,6 +84,12 @@ ALLOWED: Mapping[str, str] = {
     "templates/jobs/sweep.sbatch.j2: sweep.sbatch": "a hyperparameter sweep",
     # A whole cluster from up to down, as in `make bench-life`.
     "benchmarks.md: `make bench-life`: a cluster in the box": "the target's name",
+    "Makefile: bench-life": "the same",
+    "tests/life/clusters.py: life": "a cluster from up to down",
+    "tests/life/test_dev_life.py: life": "the same",
+    "tests/life/test_machine_life.py: life": "the same",
+    "tests/life/test_mixed_life.py: life": "the same",
+    "tests/life/test_train_life.py: life": "the same",
     "tests/life/life.py: life": "a cluster from up to down",
     "tests/life/life.py: Life": "the same",
     "tests/life/test_dev_life.py: test_dev_life": "a cluster from up to down",
@@ -111,7 +117,7 @@ def sources() -> list[Path]:
 
 
 def names_of(path: Path) -> Iterator[str]:
-    """The names of a module: its own, and those of its classes, functions, parameters and fields."""
+    """The names that a module gives: its own, those of its definitions and variables, and the keys of its documents."""
     yield path.stem
     for node in ast.walk(ast.parse(path.read_bytes())):
         match node:
@@ -119,15 +125,18 @@ def names_of(path: Path) -> Iterator[str]:
                 yield node.name
             case ast.arg():
                 yield node.arg
-            case ast.AnnAssign(target=ast.Name(id=name)):
+            case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
                 yield name
+            case ast.Dict(keys=keys):
+                texts = (key.value for key in keys if isinstance(key, ast.Constant))
+                yield from (text for text in texts if isinstance(text, str) and re.fullmatch("[a-z_]+", text))
 
 
-def definitions(path: Path) -> Iterator[str]:
-    """The names of the functions and classes of a module."""
+def steps_of(path: Path) -> Iterator[str]:
+    """The claims of the steps of a module's scenarios."""
     for node in ast.walk(ast.parse(path.read_bytes())):
-        if isinstance(node, ast.ClassDef | ast.FunctionDef):
-            yield node.name
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "step" and isinstance(node.args[0], ast.Constant):
+            yield str(node.args[0].value)
 
 
 def replaced(name: str) -> set[str]:
@@ -154,16 +163,28 @@ def test_names_of_test_files_are_the_fields() -> None:
 
 @pytest.mark.parametrize("folder", TESTS)
 def test_names_in_tests_are_the_fields(folder: str) -> None:
-    files = sorted((ROOT / "tests" / folder).glob("*.py" if folder == "." else "**/*.py"))
-    named = [(str(path.relative_to(ROOT)), name) for path in files for name in definitions(path)]
+    found = (ROOT / "tests" / folder).glob("*.py" if folder == "." else "**/*.py")
+    files = sorted(path for path in found if path != Path(__file__))  # which lists the words
+    named = [(str(path.relative_to(ROOT)), name) for path in files for name in (*names_of(path), *steps_of(path))]
     assert named != []
     assert [line for where, name in named for line in shown(where, name)] == []
 
 
 def test_headings_of_the_documentation_are_in_the_fields_words() -> None:
-    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
     headings = {page: re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE) for page in pages}
     assert [line for page, found in headings.items() for text in found for line in shown(page.name, text)] == []
+
+
+def test_keys_of_data_files_are_in_the_fields_words() -> None:
+    files = [ROOT / "pyproject.toml", *sorted((ROOT / "modules/corral/catalog/data").glob("*.toml"))]
+    keys = {path: set(re.findall(r'^\s*"?([A-Za-z_-]+)"?\s*=', path.read_text(), re.MULTILINE)) for path in files}
+    assert [line for path, names in keys.items() for name in sorted(names) for line in shown(path.name, name)] == []
+
+
+def test_targets_of_make_are_in_the_fields_words() -> None:
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert [line for name in targets for line in shown("Makefile", name)] == []
 
 
 @cache
@@ -184,5 +205,5 @@ def test_every_allowed_name_exists() -> None:
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     known |= {f"{name}: {Path(name).stem}" for name in listed}
     modules = [name for name in listed if name.startswith("tests/") and name.endswith(".py")]
-    known |= {f"{module}: {name}" for module in modules for name in definitions(ROOT / module)}
+    known |= {f"{module}: {name}" for module in modules for name in names_of(ROOT / module)}
     assert {name for name in ALLOWED if ": " not in name or name.split(": ")[0].endswith(".py")} - known == set()

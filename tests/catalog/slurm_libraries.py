@@ -16,7 +16,7 @@ from corral.catalog.slurm.conf_keys import ConfSection
 from corral.catalog.slurm.conf_values import Type
 
 # For each table, a key that occurs only there.
-TELLING = {
+FIRST_KEYS = {
     ConfSection.CONF: "AccountingStorageBackupHost",
     ConfSection.NODE: "CoreSpecCount",
     ConfSection.PARTITION: "AllocNodes",
@@ -35,7 +35,7 @@ def keys_taken(library: Path) -> Mapping[ConfSection, Mapping[str, Type]]:
     names = {at: name for at, target in image.pointers.items() if (name := image.name(target))}
     starts = {name: at for at, name in names.items()}
     length = starts[NEIGHBOURS[1]] - starts[NEIGHBOURS[0]]
-    return {section: dict(_taken(image, names, starts[key], length)) for section, key in TELLING.items()}
+    return {section: dict(_taken(image, names, starts[key], length)) for section, key in FIRST_KEYS.items()}
 
 
 def _taken(image: _Image, names: Mapping[int, str], at: int, length: int) -> Iterator[tuple[str, Type]]:

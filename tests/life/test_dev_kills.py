@@ -47,7 +47,7 @@ def test_dev_survives_kills_at_any_moment(tmp_path: Path) -> None:
             assert set(cli.left()) == {"kms/key"}  # it waits for its deletion
         calls = map(json.loads, (cli.box / "calls.jsonl").read_text().splitlines())
         called = {permission(call["service"], call["action"]) for call in calls} - ONLY_IN_THE_BOX
-        with step("every call of this life is allowed by the deployer's policies"):
+        with step("every call from up to down is allowed by the deployer's policies"):
             policies = deployer_policies(account="123456789012", region="us-east-1")
             assert sorted(action for action in called if not allows(policies, action)) == []
         with step("every allowed action is called or has its reason"):

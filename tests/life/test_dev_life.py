@@ -337,7 +337,7 @@ def lose_the_state(life: Life) -> None:
     life.corral("cleanup", "--delete", "--yes", "--box-dir", str(life.box.dir))
     with step("a cleanup leaves alone what is up"):
         assert "Orphans in us-east-1  none" in life.seen["living"]
-    with step("the status says where the head is"):
+    with step("the status shows where the head is"):
         assert "is running at 10.64.0.23" in life.seen["status"]
     with step("a cleanup after a lost state leaves kept data alone"):
         now = life.inventory()

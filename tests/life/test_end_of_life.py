@@ -39,13 +39,13 @@ def reach_the_end(cluster: Cluster) -> tuple[int, str]:
     with step("the head has its new end"):
         moved = cluster.life.done("extend", cluster.name, "75s")  # the head looks each 30 s
         assert moved["head"] == "the head has the new end; nodes read it before they would terminate"
-    with step("the job's comment says how the end is moved"):
+    with step("the job's comment explains how to move the end"):
         comment = cluster.until(lambda: cluster.job(job).get("AdminComment", "").strip())
         assert comment.endswith("`corral extend hurt TIME` moves it")
     with step("nothing is left running after the end"):
         cluster.until(lambda: cluster.head() is None)
         assert [tag(one, "Name") for one in cluster.machines()] == []
-    with step("a job that ran was asked for a checkpoint once"):
+    with step("a job that ran was signalled for a checkpoint once"):
         assert (cluster.home() / "saved").read_text() == "saved\n"
     with step("the records of jobs are in the bucket"):
         dump = cluster.life.client("s3").get_object(Bucket=BUCKET, Key=f"accounting/{cluster.name}.sql.gz")
@@ -60,7 +60,7 @@ def refuse_to_come_up(cluster: Cluster) -> None:
     with step("an up after the end is refused and names extend"):
         refused = cluster.life.corral("up", cluster.name, "--box", "--yes", code=4).err
         assert "to continue: corral extend hurt 4h --box, then corral up hurt --box" in refused
-    with step("extend says that the cluster had expired and what makes a head"):
+    with step("extend reports that the cluster had expired and what makes a head"):
         first, second = cluster.life.corral("extend", cluster.name, "4h", "--box").out.splitlines()
         assert (first.partition("; ")[2].partition(":")[0], second) == (
             "it had expired",
@@ -93,7 +93,7 @@ def stand_idle(cluster: Cluster) -> None:
     with step("two heads of one cluster keep one history"):
         listed = s3.list_objects_v2(Bucket=BUCKET, Prefix="lives/")["Contents"]
         assert [one["Key"].rpartition("/")[0] for one in listed] == [f"lives/{cluster.name}"]
-    with step("a cluster that nobody uses ends itself and its log says why"):
+    with step("a cluster that nobody uses ends itself and its log has the reason"):
         lines = logs.get_log_events(logGroupName=f"/corral/{cluster.name}", logStreamName="events")["events"]
         logged = [event["text"] for line in lines if (event := json.loads(line["message"]))["event"] == "cluster-ends"]
         assert logged[-3:] == [

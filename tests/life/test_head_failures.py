@@ -172,11 +172,11 @@ def stand_still(cluster: Cluster) -> None:
     cluster.on_head("pkill", "-STOP", "slurmctld")
     head = BoxHead(instance_id=cluster.head() or "", box_dir=Path(cluster.life.box.dir))
     with step("a slurmctld that does not answer is reported as such"):
-        with pytest.raises(HeadUnreachable) as said:
+        with pytest.raises(HeadUnreachable) as raised:
             fetch_state(head, HEAD_TIMEOUT_S)
-        assert str(said.value).startswith("slurmctld on the head does not answer - run `pkill -9 ")
+        assert str(raised.value).startswith("slurmctld on the head does not answer - run `pkill -9 ")
     with step("the command reported for a silent slurmctld restarts it"):
-        cluster.on_head("sh", "-c", str(said.value).split("`")[1])
+        cluster.on_head("sh", "-c", str(raised.value).split("`")[1])
         cluster.until(lambda: cluster.on_head("sinfo", "--noheader"))
         restarted = fetch_state(head, 240.0).nodes
         assert sum(group.count for group in restarted if group.queue == "wide") == 32

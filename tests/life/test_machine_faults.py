@@ -98,7 +98,7 @@ def boot_sick(cluster: Cluster) -> None:
     machines = Path(cluster.life.box.dir) / "machines"
     shutil.copytree(RECORDED / "gpu-missing", machines / "health")
     cluster.on_head("scontrol", "update", "nodename=train-4", "state=power_up")
-    with step("a machine that is sick when it boots says why and powers off"):
+    with step("a machine that is sick when it boots reports the reason and powers off"):
         console = cluster.until(lambda: console_with(machines / "consoles", "cannot boot", "powering off"))
         assert "the machine is not fit for jobs: 7 of 8 GPUs answer" in console
         assert "corral: powering off" in console
@@ -167,7 +167,7 @@ def lack_capacity(cluster: Cluster) -> None:
     with step("a job that no offer has capacity for starts when one has, however often it was requeued"):
         (state, _), results = ended(cluster, job)
         assert (state, results) == ("COMPLETED", 1)
-    with step("until then it says why it waits"):
+    with step("until then it shows why it waits"):
         why = r"corral: train-spot-use1-az1(, [\w-]+)*: InsufficientInstanceCapacity"
         assert re.fullmatch(why, max(comments, key=len))
 
@@ -192,7 +192,7 @@ def refuse_launches(cluster: Cluster) -> None:
         assert ended(cluster, cluster.submit("true", "--partition=wide", *ALONE)) == (("COMPLETED", "0"), 1)
     with step("a machine that EC2 shows late is launched once"):
         assert [len(one["instances"]) for one in launches(cluster)[began:]] == [1]
-    with step("a queue that is refused waits and says why while others go on"):
+    with step("a queue that is refused waits and shows the reason while others go on"):
         held = cluster.job(refused)
         assert (held["JobState"], held["AdminComment"]) == (
             "PENDING",
@@ -235,7 +235,7 @@ def warn_of_an_end(cluster: Cluster) -> None:
     fault(cluster, "rebalance", target=cluster.job(hinted)["NodeList"])
     before = offers(cluster, "block")
     fault(cluster, "block-end", target="block", after="60s")
-    with step("a hint asks for one checkpoint and moves no job"):
+    with step("a hint requests one checkpoint and moves no job"):
         assert ended(cluster, hinted) == (("COMPLETED", "0"), 1)
         assert (home / f"asked-{hinted}").read_text().count("\n") == 1
     with step("a job in a block that ends moves to the next offer"):
@@ -260,8 +260,8 @@ def give_notice(cluster: Cluster) -> None:
     fault(cluster, "spot-notice", target=cluster.job(job)["NodeList"], after="120s")
     with step("a notice reaches a job within some seconds"):
         cluster.until(lambda: (home / f"asked-{job}").exists())
-        asked = float((home / f"asked-{job}").read_text().split()[0])
-        assert asked - began < 15  # five between two looks, the rest for a busy machine
+        signalled = float((home / f"asked-{job}").read_text().split()[0])
+        assert signalled - began < 15  # five between two looks, the rest for a busy machine
     cluster.on_head("scancel", str(job))
 
 

@@ -258,7 +258,7 @@ def go_down(cluster: Cluster) -> None:
     """The same, with --now."""
     machines, daemons, shared = len(control.machines(cluster.life.box.dir)), sshds(cluster), cluster.home()
     down = cluster.life.done("down", "dev", "--now", "--grace", "8")
-    with step("down --now asks for a checkpoint and then ends the job"):
+    with step("down --now requests a checkpoint and then ends the job"):
         assert down["drained"] == {
             "refused": False, "signalled": [str(RUNNING)], "ended": [], "requeued": [str(RUNNING)], "cancelled": [],
             "waiting": 1,
@@ -304,7 +304,7 @@ def look_at_what_is_gone(cluster: Cluster) -> None:
     gone = life.corral("timeline", "dev", "--box").out
     with step("the timeline of a cluster that is gone has the jobs that ran"):
         assert re.findall(r"^  (head|train-\d|\d+ [\w.]+) .*?[█─┄]", gone, re.MULTILINE) == ROWS
-    with step("the timeline of a cluster that is gone says so"):
+    with step("the timeline of a cluster that is gone reports that"):
         assert "\n  dev has no head now: the history that began " in gone
     usage = json.loads(life.corral("timeline", "dev", "--box", "--json").out)["usage"]
     with step("what a cluster that is gone used is listed by the markets of its launches"):

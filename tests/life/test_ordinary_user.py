@@ -77,8 +77,10 @@ class User:
     def disks(self) -> list[str]:
         """The disks and volumes of machines that are there, as soon as none is."""
         deadline = time.monotonic() + SOON_S
-        places = [self.directory / "box/machines" / kind for kind in ("disks", "volumes")]
-        while (left := sorted(str(one) for place in places for one in place.iterdir())) and time.monotonic() < deadline:
+        directories = [self.directory / "box/machines" / kind for kind in ("disks", "volumes")]
+        while (
+            left := sorted(str(one) for directory in directories for one in directory.iterdir())
+        ) and time.monotonic() < deadline:
             time.sleep(0.2)
         return left
 

@@ -71,9 +71,9 @@ class Admin:
 
 def end(done: subprocess.CompletedProcess[str]) -> tuple[int, str]:
     """The exit code, and the first line of what corral says last."""
-    said = [line for line in done.stderr.splitlines() if line.startswith("corral: ")]
+    printed = [line for line in done.stderr.splitlines() if line.startswith("corral: ")]
     assert "Traceback" not in done.stderr
-    return done.returncode, said[-1].removeprefix("corral: ") if said else ""
+    return done.returncode, printed[-1].removeprefix("corral: ") if printed else ""
 
 
 @pytest.fixture(scope="module")
@@ -155,9 +155,9 @@ def test_another_checkout_finds_nothing_to_do_even_without_the_encrypted_key(oth
 @pytest.mark.long
 def test_an_admin_at_work_is_named_to_the_other(other: Admin) -> None:
     with lock(other, os.getpid(), socket.gethostname()):
-        code, said = end(other.corral("up", "dev", "--yes"))
+        code, printed = end(other.corral("up", "dev", "--yes"))
     who = f"process {os.getpid()} of ann on {socket.gethostname()}"
-    assert (code, said.partition(", since")[0]) == (1, f"base dev: Pulumi is working on this stack ({who}")
+    assert (code, printed.partition(", since")[0]) == (1, f"base dev: Pulumi is working on this stack ({who}")
 
 
 @pytest.mark.long
@@ -174,8 +174,8 @@ def test_a_lock_of_a_process_of_this_host_that_is_gone_is_removed(admin: Admin) 
     ended.wait()
     with lock(admin, ended.pid, socket.gethostname()):
         done = admin.corral("up", "dev", "--yes")
-    said = f"base dev: removing the lock of a killed Pulumi (process {ended.pid})"
-    assert (done.returncode, said in done.stdout) == (0, True)
+    printed = f"base dev: removing the lock of a killed Pulumi (process {ended.pid})"
+    assert (done.returncode, printed in done.stdout) == (0, True)
 
 
 @pytest.mark.long
@@ -186,8 +186,8 @@ def test_a_renamed_environment_is_another_one_and_its_old_name_is_unknown(other:
     other.edit("cluster", "base: dev", "base: prod", "Pulumi.prod.yaml")
     done = other.corral("up", "prod", "--preview", "--json")
     assert (done.returncode, json.loads(done.stdout)["base"]["created"]) == (0, 6)
-    code, said = end(other.corral("down", "dev", "--yes"))
-    assert (code, said.startswith("unknown environment 'dev'")) == (2, True)
+    code, printed = end(other.corral("down", "dev", "--yes"))
+    assert (code, printed.startswith("unknown environment 'dev'")) == (2, True)
 
 
 @pytest.mark.long

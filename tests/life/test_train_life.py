@@ -24,7 +24,7 @@ class Train:
     """`train` that is up, and what was recorded of it then."""
 
     life: Life
-    said: str
+    printed: str
     machines: dict[str, Any]
     lustre: tuple[Any, Any]
 
@@ -34,16 +34,16 @@ def train(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Train]:
     directory = tmp_path_factory.mktemp("train")
     with boxes.running_box(directory / "box") as box:
         life = begin(directory, box)
-        said = life.corral("up", "train", "--box", "--yes").out
+        printed = life.corral("up", "train", "--box", "--yes").out
         bucket = f"corral-train-{account.ACCOUNT}-us-east-1"
         answer = life.client("s3").get_object(Bucket=bucket, Key="clusters/train/deployed.json")
         (system,) = life.client("fsx").describe_file_systems()["FileSystems"]
         lustre = (json.loads(answer["Body"].read())["lustre"], system)
-        yield Train(life=life, said=said, machines=launched(life, "train", "us-east-1"), lustre=lustre)
+        yield Train(life=life, printed=printed, machines=launched(life, "train", "us-east-1"), lustre=lustre)
 
 
 def test_what_stands_for_the_users_own_capacity_is_made_and_reported(train: Train) -> None:
-    lines = [line for line in train.said.splitlines() if line.startswith("created cr-")]
+    lines = [line for line in train.printed.splitlines() if line.startswith("created cr-")]
     assert lines == [
         f"created {BLOCK} in the box, as a stand-in for your capacity block of 16 p5.48xlarge",
         f"created {RESERVATION} in the box, as a stand-in for your capacity reservation of 16 p5.48xlarge",

@@ -24,7 +24,7 @@ RUN = JobRun(
     started=BEGAN + 9,
     ended=BEGAN + 60,
 )
-LIFE = StoredHistory(
+HISTORY = StoredHistory(
     format=2,
     cluster="dev",
     began=BEGAN,
@@ -36,7 +36,7 @@ LIFE = StoredHistory(
 
 
 def changed(**fields: object) -> bytes:
-    document: Any = json.loads(to_json(LIFE))
+    document: Any = json.loads(to_json(HISTORY))
     return gzip.compress(json.dumps({**document, **fields}).encode())
 
 
@@ -63,15 +63,15 @@ def test_a_key_of_anything_else_has_no_beginning(key: str) -> None:
 
 
 def test_a_history_is_read_as_it_was_written() -> None:
-    assert unpack(pack(LIFE)) == LIFE
+    assert unpack(pack(HISTORY)) == HISTORY
 
 
 def test_the_same_history_has_the_same_bytes() -> None:
-    assert pack(LIFE) == pack(LIFE)
+    assert pack(HISTORY) == pack(HISTORY)
 
 
 def test_fields_that_a_later_corral_added_are_dropped() -> None:
-    assert unpack(changed(more=1)) == LIFE
+    assert unpack(changed(more=1)) == HISTORY
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_fields_that_a_later_corral_added_are_dropped() -> None:
     [
         (changed(format=3), "its format is 3, this corral reads 2"),
         (changed(began="x"), "StoredHistory.began: expected <class 'int'>, found 'x'"),
-        (pack(LIFE)[:-9], "it is not valid gzip: Compressed file ended before the end-of-stream marker was reached"),
+        (pack(HISTORY)[:-9], "it is not valid gzip: Compressed file ended before the end-of-stream marker was reached"),
         (b"{}", "it is not valid gzip: Not a gzipped file (b'{}')"),
         (gzip.compress(b"{}"), "_Format: missing fields ['format'], unknown fields []"),
     ],

@@ -221,8 +221,8 @@ def test_an_array_task_has_one_node_and_its_own_output() -> None:
 
 
 def test_scripts_of_machines_without_accelerators_request_none() -> None:
-    asking = ("--gpus", "--gres")
-    assert [text for text in job_files(dev(cpu())).values() if any(word in text for word in asking)] == []
+    options = ("--gpus", "--gres")
+    assert [text for text in job_files(dev(cpu())).values() if any(word in text for word in options)] == []
 
 
 def every_shell() -> list[str]:
@@ -410,9 +410,9 @@ def test_an_array_task_without_a_line_is_an_error(slurm: FakeSlurm) -> None:
 
 def test_deepspeed_gets_all_devices_of_all_nodes(slurm: FakeSlurm) -> None:
     slurm.run("deepspeed", "train.py")
-    world = next(text for text in slurm.srun_lines("argument --world_info="))
+    encoded = next(text for text in slurm.srun_lines("argument --world_info="))
     eight = [0, 1, 2, 3, 4, 5, 6, 7]
-    assert json.loads(base64.urlsafe_b64decode(world)) == {"train-1": eight, "train-2": eight}
+    assert json.loads(base64.urlsafe_b64decode(encoded)) == {"train-1": eight, "train-2": eight}
 
 
 def test_accelerate_gets_the_total_number_of_processes(slurm: FakeSlurm) -> None:

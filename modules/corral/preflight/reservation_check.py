@@ -43,8 +43,8 @@ class ReservationFacts:
 def fetch(aws: AwsQueryCache, request: PreflightRequest) -> ReservationFacts:
     """One request for each id: a single unknown id fails a request for all."""
     ids = sorted({offer.reservation for _, offer in _offers(request) if offer.reservation})
-    asked = ("ec2", "describe_capacity_reservations", "CapacityReservations")
-    found = [one for id in ids for one in aws.list_existing(*asked, CapacityReservationIds=[id])]
+    call = ("ec2", "describe_capacity_reservations", "CapacityReservations")
+    found = [one for id in ids for one in aws.list_existing(*call, CapacityReservationIds=[id])]
     return ReservationFacts(found={str(one["CapacityReservationId"]): _reservation(one) for one in found})
 
 

@@ -65,7 +65,7 @@ def test_another_error_is_logged_again(tmp_path: Path, caplog: pytest.LogCapture
     assert caplog.messages[-1] == "compare Slurm and EC2: Slurm is away"
 
 
-TURN_S = 30.0
+INTERVAL_S = 30.0
 # What slurmctld says: a job of before its machine's boot, one that was requeued and waits for Slurm's delay alone.
 SQUEUE = """#!/bin/sh
 echo "squeue $*" >>"$HERE/calls"
@@ -157,7 +157,12 @@ def rounds_of(autoscaler: Sound, work_dir: Path) -> ControlLoop:
     spool.mkdir()
     sign = work_dir / "turned"
     return ControlLoop(
-        autoscaler=held, journal=EventLog(None), spool=spool, interval_s=TURN_S, heartbeat=sign, clock=autoscaler.clock
+        autoscaler=held,
+        journal=EventLog(None),
+        spool=spool,
+        interval_s=INTERVAL_S,
+        heartbeat=sign,
+        clock=autoscaler.clock,
     )
 
 

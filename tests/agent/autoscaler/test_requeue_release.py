@@ -52,8 +52,8 @@ def test_a_job_of_two_queues_without_machines_waits_for_the_first_of_them() -> N
 
 
 def test_a_queue_whose_backoffs_have_ended_is_open() -> None:
-    rested = ClosedQueue(until=NOW, reason="spot: no")
-    assert started(job("5"), closed={"train": rested}) == [JobStart(job_ids=("5",), at=None, reason="")]
+    closed_queue = ClosedQueue(until=NOW, reason="spot: no")
+    assert started(job("5"), closed={"train": closed_queue}) == [JobStart(job_ids=("5",), at=None, reason="")]
 
 
 def test_a_job_whose_queue_is_stopped_is_left_alone_until_it_is_open() -> None:

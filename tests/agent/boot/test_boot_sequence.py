@@ -247,8 +247,8 @@ def test_the_autoscaler_finds_the_request_queue_when_it_starts(machine: Machine)
 
 def test_only_slurms_user_can_read_requests(machine: Machine) -> None:
     as_head(machine, dev(), deployed())
-    notes = machine.root / "var/lib/corral/notes"
-    assert (pwd.getpwuid(notes.stat().st_uid).pw_name, notes.stat().st_mode & 0o7777) == ("slurm", 0o700)
+    requests = machine.root / "var/lib/corral/notes"
+    assert (pwd.getpwuid(requests.stat().st_uid).pw_name, requests.stat().st_mode & 0o7777) == ("slurm", 0o700)
 
 
 def test_a_head_that_boots_again_keeps_the_requests(machine: Machine) -> None:

@@ -93,10 +93,10 @@ def test_a_call_with_a_guessed_key_is_refused_as_by_ec2(box: BoxStatus) -> None:
 )
 def test_a_client_with_an_unknown_key_gets_the_error_of_the_service(box: BoxStatus, service: str, code: str) -> None:
     keys = {"aws_access_key_id": "AKIAIOSFODNN7EXAMPLE", "aws_secret_access_key": "x"}
-    stranger: Any = boto3.client(service, endpoint_url=box.url, region_name="us-east-1", **keys)  # type: ignore[call-overload]
+    unknown: Any = boto3.client(service, endpoint_url=box.url, region_name="us-east-1", **keys)  # type: ignore[call-overload]
     call = {"ec2": "describe_vpcs", "s3": "list_buckets", "iam": "list_roles", "sts": "get_caller_identity"}[service]
     with pytest.raises(ClientError) as refused:
-        getattr(stranger, call)()
+        getattr(unknown, call)()
     assert refused.value.response["Error"]["Code"] == code
 
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-WORLD = Path(__file__).parents[1] / "desired_machines_fixture.py"
+FIXTURE = Path(__file__).parents[1] / "desired_machines_fixture.py"
 
 
 @pytest.fixture(scope="module")
 def cloud() -> Any:
     """The output of the program."""
-    return json.loads(subprocess.run([sys.executable, str(WORLD)], stdout=subprocess.PIPE, check=True).stdout)
+    return json.loads(subprocess.run([sys.executable, str(FIXTURE)], stdout=subprocess.PIPE, check=True).stdout)
 
 
 def test_instances_that_run_the_boxs_image_and_have_user_data_become_machines(cloud: Any) -> None:

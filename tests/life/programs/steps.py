@@ -11,8 +11,8 @@ from pathlib import Path
 
 directory, rank = Path(os.environ["CHECKPOINT_DIR"]), os.environ["SLURM_PROCID"]
 checkpoint, losses = directory / f"step-{rank}", directory.with_name(f"losses-{rank}")
-asked: list[int] = []
-signal.signal(signal.SIGUSR1, lambda *_: asked.append(1))
+signalled: list[int] = []
+signal.signal(signal.SIGUSR1, lambda *_: signalled.append(1))
 
 step, value = map(int, checkpoint.read_text().split()) if checkpoint.exists() else (0, 1)
 with losses.open("a") as out:
@@ -20,10 +20,10 @@ with losses.open("a") as out:
         step, value = step + 1, value * 31 % 1_000_003
         print(step, value, file=out, flush=True)
         time.sleep(0.1)
-        if asked:
+        if signalled:
             checkpoint.with_suffix(".new").write_text(f"{step} {value}")
             checkpoint.with_suffix(".new").rename(checkpoint)
-            asked.clear()
+            signalled.clear()
             if rank == "0":
                 time.sleep(0.5)  # the other ranks save, too
                 Path(os.environ["CHECKPOINT_SAVED"]).touch()

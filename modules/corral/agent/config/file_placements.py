@@ -1,4 +1,4 @@
-"""Which of a cluster's files a machine downloads, and where they go, by role and queue. Pure: bytes in, placements out."""
+"""Which of a cluster's files a machine downloads and where they go, by role and queue. Pure: bytes to placements."""
 
 from collections.abc import Iterator, Mapping
 

@@ -78,10 +78,12 @@ def _run(
     if (box := options.unused_box) and delete_data in (None, base):
         options.write(f"cluster {environment} is not up, nothing to delete: the box in {box} has never been used")
         return options.show_result({**engine.DownResult().to_document(), "drained": None})
-    ask = None if yes else options.confirmation()
+    confirm = None if yes else options.confirmation()
     session = start_session(options)
     with report_damaged_state(session.engine.environment["PULUMI_BACKEND_URL"]):
-        done = engine.down(session, environment, confirm=ask, with_base=with_base, delete_data=delete_data, jobs=jobs)
+        done = engine.down(
+            session, environment, confirm=confirm, with_base=with_base, delete_data=delete_data, jobs=jobs
+        )
     for one in done.retained:
         session.display.write(f"  retained  {one.kind}  {one.name}  {one.id}  {one.size}  {_cost(one)}".rstrip())
     options.show_result({**done.to_document(), "drained": None if jobs.result is None else asdict(jobs.result)})

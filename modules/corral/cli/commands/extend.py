@@ -59,9 +59,9 @@ def _run(options: CommonOptions, environment: str, time: str, *, yes: bool) -> N
         hint = f"the box in {box} has never been used"
         raise EngineError(f"cluster {environment} is not up", (hint,), WRONG_INPUT)
     session = start_session(options)
-    ask = None if yes else lambda question: options.confirmation()(question)
+    confirm = None if yes else lambda question: options.confirmation()(question)
     with report_damaged_state(session.engine.environment["PULUMI_BACKEND_URL"]):
-        done = engine.extend(session, environment, end, now=now, confirm=ask, notify_head=_notify_head)
+        done = engine.extend(session, environment, end, now=now, confirm=confirm, notify_head=_notify_head)
     options.show_result(done.to_document())
 
 

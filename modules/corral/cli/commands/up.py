@@ -75,7 +75,7 @@ def _run(
     with hint_at_existing_state(options, environment):
         environment_file(options.source / "stacks", environment)
     spec = admit(options.source, environment)  # report all errors at once, before anything starts
-    ask = None if yes or only_preview else options.confirmation()
+    confirm = None if yes or only_preview else options.confirmation()
     if not only_preview:
         options.require_disk_space()
     session = start_session(options)
@@ -86,7 +86,7 @@ def _run(
         if only_preview:
             done = engine.preview(session, spec)
         else:
-            done = engine.up(session, spec, confirm=ask, terminate_instances=end_machines, check=check)
+            done = engine.up(session, spec, confirm=confirm, terminate_instances=end_machines, check=check)
     applied = None if only_preview else applying.apply()
     if problem := options.box_problem:
         session.display.write(f"the box has a problem: {problem}")

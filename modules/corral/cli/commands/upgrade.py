@@ -40,8 +40,8 @@ def _run(options: CommonOptions, environment: str, *, yes: bool) -> None:
 
     environment_file(options.source / "stacks", environment)
     spec = admit(options.source, environment)  # what the up afterwards would refuse, before any image is pinned
-    ask = None if yes else options.confirmation()
+    confirm = None if yes else options.confirmation()
     session = start_session(options)
     plan = plan_admitted(spec, session.image_profile).cluster
     with report_damaged_state(session.engine.environment["PULUMI_BACKEND_URL"]):
-        options.show_result(upgrade_images(session, spec, plan, confirm=ask).to_document())
+        options.show_result(upgrade_images(session, spec, plan, confirm=confirm).to_document())

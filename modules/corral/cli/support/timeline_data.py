@@ -88,8 +88,8 @@ def _from_bucket(summary: EnvironmentSummary, session: Any, word: str | None, lo
         end=datetime.fromtimestamp(end, UTC),
         problem=stored.problem,
     )
-    note = history_line(name, found[0], is_selected=word is not None)
-    return ClusterHistory(timeline=timeline, events=events, runs=stored.runs, source=note)
+    source = history_line(name, found[0], is_selected=word is not None)
+    return ClusterHistory(timeline=timeline, events=events, runs=stored.runs, source=source)
 
 
 def _no_history(summary: EnvironmentSummary, word: str | None) -> str:

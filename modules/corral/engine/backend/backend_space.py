@@ -30,7 +30,7 @@ def free_space_text(directory: Path) -> str:
 def full_disk_text(text: str) -> str:
     """The same for the file that an error of a full disk names; without a file, only the needed space."""
     if named := PATH_OF_FULL_DISK.search(text):
-        return free_space_text(next(place for place in Path(named[1]).parents if place.is_dir()))
+        return free_space_text(next(directory for directory in Path(named[1]).parents if directory.is_dir()))
     return f"an update needs {NEEDED_BYTES >> 20} MiB on the disk of the state backend"
 
 

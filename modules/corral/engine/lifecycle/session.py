@@ -72,11 +72,11 @@ class EngineSession:
                     account_option=self.account_option,
                 )
         except OSError as error:
-            place = error.filename or directory
+            path = error.filename or directory
             if error.errno == ENOSPC:
                 raise EngineError(free_space_text(next(one for one in directory.parents if one.is_dir()))) from None
             hints = ("corral keeps the locks and logs of stacks there",)
-            raise EngineError(f"{title}: {place}: {error.strerror or error}", hints) from None
+            raise EngineError(f"{title}: {path}: {error.strerror or error}", hints) from None
 
     def without_lock(self, stack: Stack, project: str, name: str) -> Stack:
         """Another stack, for reading only."""

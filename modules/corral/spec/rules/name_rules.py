@@ -14,7 +14,7 @@ _NAME = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?")
 _LONGEST = 28  # characters: corral-<base>-<account>-<region> must fit into the 63 of a bucket's name
 _RESERVED = ("all", "default", "none")  # keywords that Slurm accepts instead of a partition or node name
 ZONE_NAME = re.compile(r"(?P<region>[a-z]{2}(-[a-z]+)+-\d+)[a-g]")
-_S3_PLACE = re.compile(r"s3://(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(/(?P<prefix>[^/\s][^\s]*)?)?")
+_S3_URL = re.compile(r"s3://(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(/(?P<prefix>[^/\s][^\s]*)?)?")
 _LOCAL_ZONE = re.compile(r"[a-z]+\d+-[a-z]+\d+-az\d+|[a-z]{2}(-[a-z]+)+-\d+-[a-z]+-\d+[a-z]")
 
 
@@ -49,7 +49,7 @@ def name_problem(name: str) -> SpecProblem | None:
 
 def s3_problem(url: str) -> SpecProblem | None:
     """Return why this is not a URL of a bucket or prefix; None if it is."""
-    found = _S3_PLACE.fullmatch(url)
+    found = _S3_URL.fullmatch(url)
     if found is None or ".." in found["bucket"]:
         return SpecProblem(f"{url!r} is not an S3 URL", "write it like s3://bucket/prefix")
     return None

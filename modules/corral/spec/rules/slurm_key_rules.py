@@ -37,7 +37,7 @@ _ACCOUNTING = "sets up accounting as a whole"
 _HEAD = "sets the head in SlurmctldHost"
 _LINES = "writes these lines itself"
 _MUNGE = "installs munge only"
-_PLACES = "installs Slurm's files itself"
+_INSTALLS = "installs Slurm's files itself"
 _PROGRAMS = "installs no such program on the head, and slurmctld 24.11 and later exits without it"
 _STAYING = "keeps nodes by nodes.min and suspend_after"
 _TIMES = "uses the same timeouts for all queues"
@@ -56,8 +56,8 @@ RESERVED: Mapping[ConfSection, Mapping[str, str]] = {
         "EpilogSlurmctld": _PROGRAMS,
         "JobAcctGatherFrequency": _ACCOUNTING,
         "NodeSet": _LINES,
-        "PlugStackConfig": _PLACES,
-        "PluginDir": _PLACES,
+        "PlugStackConfig": _INSTALLS,
+        "PluginDir": _INSTALLS,
         "PrologSlurmctld": _PROGRAMS,
         "SlurmctldAddr": _HEAD,
         "SuspendExcParts": _STAYING,

@@ -158,11 +158,11 @@ def _companions(extra: Mapping[str, str], keys: Mapping[str, str]) -> Iterator[K
     elif plugin and not parameters and extra[plugin] == "mcs/group":
         what = "'mcs/group' requires MCSParameters, without which slurmctld exits"
         yield plugin, SpecProblem(what, "set groups separated by |")
-    half_life = keys.get("prioritydecayhalflife")
-    minutes = read_minutes(ConfSection.CONF, half_life, extra[half_life]) if half_life else None
-    if half_life and minutes == 0 and "priorityusageresetperiod" not in keys:
-        what = f"{extra[half_life]} requires PriorityUsageResetPeriod, without which slurmctld exits"
-        yield half_life, SpecProblem(what, "set it too, such as MONTHLY")
+    decay = keys.get("prioritydecayhalflife")
+    minutes = read_minutes(ConfSection.CONF, decay, extra[decay]) if decay else None
+    if decay and minutes == 0 and "priorityusageresetperiod" not in keys:
+        what = f"{extra[decay]} requires PriorityUsageResetPeriod, without which slurmctld exits"
+        yield decay, SpecProblem(what, "set it too, such as MONTHLY")
     route = keys.get("routeplugin")
     if route and extra[route] == "route/topology":
         what = "'route/topology' requires TopologyPlugin=topology/tree, without which slurmctld exits"

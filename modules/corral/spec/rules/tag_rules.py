@@ -14,7 +14,7 @@ from corral.spec.spec_errors import SpecFinding, SpecProblem
 _KEY = re.compile(r"[A-Za-z0-9+\-=._:@]+")  # instance metadata does not show keys with other characters
 # Every service accepts these, and letters, digits and spaces of any language. Source: the pattern of tag values in IAM,
 # EFS, FSx, SSM and CloudWatch Logs, [\p{L}\p{Z}\p{N}_.:/=+\-@]* (API references, Tag); KMS's states none.
-_SIGNS = frozenset("_.:/=+-@")
+_PUNCTUATION = frozenset("_.:/=+-@")
 _LONGEST_KEY, _LONGEST_VALUE = 128, 256
 _MAX = 40  # of AWS's 50 per resource; the rest are corral's own
 _OURS = ("aws:", TAG_PREFIX)
@@ -87,15 +87,15 @@ def _value_problem(value: str) -> SpecProblem | None:
         return SpecProblem(
             "looks like a secret; everyone who may list resources reads tags", "store it in Secrets Manager"
         )
-    if refused := [sign for sign in dict.fromkeys(value) if not _is_taken(sign)]:
+    if refused := [letter for letter in dict.fromkeys(value) if not _is_taken(letter)]:
         found = " and ".join(map(repr, refused))
         return SpecProblem(f"the tag's value contains {found}", "use letters, digits, spaces and _ . : / = + - @ only")
     return None
 
 
-def _is_taken(sign: str) -> bool:
+def _is_taken(letter: str) -> bool:
     """Return whether a tag's value may contain this character: a Unicode letter, number or space, or a known sign."""
-    return sign in _SIGNS or unicodedata.category(sign)[0] in "LNZ"
+    return letter in _PUNCTUATION or unicodedata.category(letter)[0] in "LNZ"
 
 
 def _secret_problem(key: str, value: str) -> SpecProblem | None:

@@ -41,8 +41,8 @@ class YamlMistake:
 
     def in_file(self, file: str) -> SpecError:
         """Return this mistake as an error of this file."""
-        place = f"line {self.line}, column {self.column}" if self.column else f"line {self.line}"
-        message = f"{place}: {self.message}" if self.line else self.message
+        position = f"line {self.line}, column {self.column}" if self.column else f"line {self.line}"
+        message = f"{position}: {self.message}" if self.line else self.message
         return SpecError(file=file, path="", message=message, fix=self.fix)
 
 
