@@ -130,6 +130,7 @@ _.pytestmark  # marks every test of a module
 _.pytest_addoption  # hook
 _.pytest_collection_modifyitems  # hook
 _.pytest_configure  # hook
+_.pytest_report_header  # hook
 _.pytest_runtest_logreport  # hook
 _.pytest_collectreport  # hook
 _.pytest_sessionfinish  # hook
