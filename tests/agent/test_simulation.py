@@ -19,6 +19,9 @@ SIMULATIONS = 300  # `make sim N=5000` runs more
 # Seeds that once broke an invariant, or that showed an invariant to be wrong.
 KNOWN_SEEDS = (
     777396,  # the second machine of a node was terminated while the first one hung
+    300002371,  # the second machine of a node ended a minute before the first one
+    300010055,  # a job's machine in one zone ended when the job got another in that zone
+    300012917,  # a node that was to be replaced went DOWN first
     5002529,  # a person drained a node while its launch failed, and the reason of the failure replaced theirs
 )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -133,7 +132,12 @@ def _never(simulation: Simulation) -> Iterator[str]:
     for job in simulation.slurm.jobs:
         if job.began is None or not simulation.slurm.is_efa(job.queue):
             continue
-        machines = [one for name in job.nodes for one in simulation.ec2.of(name)]
+        # Also those that have ended since: they were there when the others were chosen.
+        machines = [
+            one
+            for one in simulation.ec2.machines
+            if one.node in job.nodes and (one.ended_at is None or one.ended_at > job.placed)
+        ]
         new = {one.offer for one in machines if one.launched_at >= job.placed}
         if len(new) > 1:
             yield f"job {job.id} got machines of several offers"
@@ -181,17 +185,27 @@ def _wrong_backoffs(simulation: Simulation) -> Iterator[str]:
 
 
 def _unnoticed(simulation: Simulation) -> Iterator[str]:
-    """Slurm knows after one cycle that an instance has ended; after two if the node still boots."""
-    ended = {one.node: one for one in simulation.ec2.machines}  # the last of each node
-    for name, one in ended.items():
+    """Slurm knows after one cycle that an instance has ended; after two if the node still boots.
+
+    A node may have a second machine for a while. In use, the one with its address counts; while it boots, the last.
+    """
+    of_nodes: dict[str, list[Machine]] = defaultdict(list)
+    for one in simulation.ec2.machines:
+        of_nodes[one.node].append(one)
+    for name, machines in of_nodes.items():
         node = simulation.slurm.known[name]
-        used = node.state == "up" and node.address == one.address and not node.drain
-        # The last may be a second machine, which the autoscaler terminates; the node waits for another then.
-        awaited = node.state == "starting" and one.launched_at >= node.since and not simulation.ec2.of(name)
-        if one.ended_at is not None and simulation.clock.now - one.ended_at > (
-            45 if used else 75 if awaited else math.inf
-        ):
-            yield f"{one.id} of {name} ended {simulation.clock.now - one.ended_at:.0f} s ago, and Slurm does not know"
+        if node.state == "up" and not node.drain:
+            mine, limit = [one for one in machines if one.address == node.address], 45.0
+        elif node.state == "starting":
+            mine, limit = [one for one in machines if one.launched_at >= node.since], 75.0
+        else:
+            continue
+        ends = [(one.ended_at, one.id) for one in mine if one.ended_at is not None]
+        if not ends or len(ends) < len(mine):
+            continue
+        at, last = max(ends)
+        if (ago := simulation.clock.now - at) > limit:
+            yield f"{last} of {name} ended {ago:.0f} s ago, and Slurm does not know"
 
 
 def _never_launched(simulation: Simulation) -> Iterator[str]:

@@ -210,7 +210,9 @@ class SimSlurm:
             self._to(node, "not booted" if stays else "off")
         elif node.state in ("up", "down"):
             self._listen(node)
-        if node.state == "up" and not node.job and (node.asap or self._idle_too_long(node)):
+        # A node that is DOWN is suspended like an idle one. Source: Slurm, power_save.c, _node_state_suspendable.
+        due = node.asap or (node.state == "up" and self._idle_too_long(node))
+        if node.state in ("up", "down") and not node.job and due:
             node.asap = False
             self._end(node)
             self._suspend([node.name])
