@@ -37,7 +37,7 @@ def fetch_backup(url: str, directory: Path) -> object:
 
 def store_history(url: str, _: Path) -> object:
     history = StoredHistory(
-        format=FORMAT, cluster="dev", began=1, kept=2, head_since=None, events=(), runs=(), problem=""
+        format=FORMAT, cluster="dev", began=1, stored_at=2, head_since=None, events=(), runs=(), problem=""
     )
     return BucketHistoryStore(client("s3", url), "base").store(history)
 

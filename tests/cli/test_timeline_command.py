@@ -53,7 +53,7 @@ def stored_history(began: int, job: str) -> StoredHistory:
         format=2,
         cluster="dev",
         began=began,
-        kept=NEWER + 99,
+        stored_at=NEWER + 99,
         head_since=NEWER - 30,
         events=tuple(json.dumps(line) for line in lines),
         runs=(run,),

@@ -19,7 +19,7 @@ _ID_FORMAT = "%Y-%m-%dT%H-%M-%SZ"  # without colons, so that a key is a valid fi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredHistory:
-    """A history as stored at `kept`. Times are whole seconds since 1970.
+    """A history as it was at `stored_at`. Times are whole seconds since 1970.
 
     `began`: when the cluster was deployed, which identifies the history. `head_since`: when the head at that time was
     launched, None if unknown. `events`: the lines as written. `problem`: why runs may be missing, empty if complete.
@@ -28,7 +28,7 @@ class StoredHistory:
     format: int
     cluster: str
     began: int
-    kept: int
+    stored_at: int
     head_since: int | None
     events: tuple[str, ...]
     runs: tuple[JobRun, ...]

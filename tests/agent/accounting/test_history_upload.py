@@ -73,14 +73,14 @@ def test_events_and_runs_are_stored(head: Head) -> None:
 
 def test_the_start_of_the_history_and_of_its_head_are_stored(head: Head) -> None:
     head.keep()
-    assert (head.kept.began, head.kept.kept, head.kept.head_since) == (BEGAN, BEGAN + 100, BEGAN - 40)
+    assert (head.kept.began, head.kept.stored_at, head.kept.head_since) == (BEGAN, BEGAN + 100, BEGAN - 40)
 
 
 def test_the_same_history_replaces_its_object(head: Head) -> None:
     head.keep()
     EventLog(head.work_dir / "events.jsonl").log_event(Event.UP, "train-1 is up", at=BEGAN + 110)
     head.keep(now=BEGAN + 200)
-    assert (list(head.bucket.objects), head.kept.kept, len(head.kept.events)) == ([KEY], BEGAN + 200, 2)
+    assert (list(head.bucket.objects), head.kept.stored_at, len(head.kept.events)) == ([KEY], BEGAN + 200, 2)
 
 
 def test_a_history_continues_after_its_first_events_are_rotated_away(head: Head) -> None:

@@ -65,7 +65,7 @@ def upload_history(
         format=FORMAT,
         cluster=cluster,
         began=since,
-        kept=now,
+        stored_at=now,
         head_since=_launched_at(head_since),
         events=tuple(read_lines(state / EVENTS.name)),
         runs=past.runs,

@@ -78,7 +78,7 @@ def _from_bucket(summary: EnvironmentSummary, session: Any, word: str | None, lo
             stored = read_history(session, found[0])
         except UnreadableHistory as error:
             raise Failure(str(error), ExitCode.FAILED) from None
-    end, events = stored.kept + 1, read_events(stored.events)
+    end, events = stored.stored_at + 1, read_events(stored.events)
     timeline = build_timeline(
         name,
         events,
