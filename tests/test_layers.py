@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from graphlib import TopologicalSorter
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -137,6 +137,29 @@ def test_no_packages_side_by_side_import_each_other() -> None:
     }
     mutual = {(one, other) for one, other in pairs if (other, one) in pairs and one < other}
     assert {pair for pair in mutual if not pair[1].startswith(pair[0] + ".")} == set()
+
+
+# The packages of the box call each other as AWS's services do: EC2 asks for quotas, quotas count EC2's instances.
+RINGS_ALLOWED = {"corral.box"}
+
+
+def test_packages_side_by_side_import_in_no_ring() -> None:
+    graphs: dict[str, dict[str, set[str]]] = {}
+    for module in MODULES:
+        for name in imported(module):
+            here, there = folder_of(module.name), folder_of(name if name in KNOWN else name.rpartition(".")[0])
+            parent = here.rpartition(".")[0]
+            if here != there and parent == there.rpartition(".")[0] and parent not in RINGS_ALLOWED:
+                graphs.setdefault(parent, {}).setdefault(here, set()).add(there)
+    assert [parent for parent, graph in graphs.items() if not is_acyclic(graph)] == []
+
+
+def is_acyclic(graph: Mapping[str, set[str]]) -> bool:
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError:
+        return False
+    return True
 
 
 def folder_of(name: str) -> str:

@@ -74,6 +74,10 @@ REPLACED: Mapping[str, str] = {
     **dict.fromkeys(("said", "says", "saying"), "print, report"),
     "sweep": "cleanup",
     "catalogue": "catalog",
+    **dict.fromkeys(("judge", "judges", "judged", "judging"), "evaluate, classify, refuse"),
+    **dict.fromkeys(("leftover", "leftovers"), "orphans"),
+    **dict.fromkeys(("tenant", "tenants"), "subnet users"),
+    **dict.fromkeys(("teller", "tellers"), "finding builder, text"),
 }
 
 # "file: name", or a name everywhere: why it stays.

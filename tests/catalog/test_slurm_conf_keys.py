@@ -133,7 +133,7 @@ def test_a_value_that_a_release_does_not_know_yet_is_named() -> None:
     assert found == ["SchedulerParameters=requeue_delay: Slurm from 25.11"]
 
 
-def test_a_key_of_a_partition_is_judged_as_one() -> None:
+def test_a_key_of_a_partition_is_validated_as_one() -> None:
     found = texts("26.05", ConfSection.PARTITION, "ExclusiveTopo", "YES")
     assert found == ["ExclusiveTopo: Slurm before 26.05 (new; then deprecated for Exclusive=TOPO)"]
 

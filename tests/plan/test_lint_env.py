@@ -186,13 +186,13 @@ def test_a_typo_finds_the_nearest_name() -> None:
         ("  NCCL_TOPO_FILE: /x", "p5.48xlarge", "wrong"),
     ],
 )
-def test_a_variable_before_a_command_in_python_and_in_yaml_is_judged(
+def test_a_variable_before_a_command_in_python_and_in_yaml_is_evaluated(
     text: str, type: str | None, expected: str
 ) -> None:
     assert verdict(text, type) == expected
 
 
-def test_a_value_that_only_the_shell_knows_is_judged_by_its_name() -> None:
+def test_a_value_that_only_the_shell_knows_is_evaluated_by_its_name() -> None:
     assert verdict("export NCCL_ALGO=$MINE") == "harmful"
 
 
@@ -488,7 +488,7 @@ def test_what_the_plugin_sets(type: str, expected: list[str]) -> None:
 def tables() -> str:
     """What docs/lint-env.md lists, from the data."""
     data = variable_catalog()
-    judged = {
+    evaluated = {
         name: found for name, found in data.rules.items() if any(r.verdict is not VariableVerdict.FINE for r in found)
     }
     families = {f"{prefix}*": (rule,) for prefix, rule in data.families}
@@ -496,13 +496,13 @@ def tables() -> str:
         "| variable | where | verdict | what is wrong, or what it is for | fix | source |",
         "|---|---|---|---|---|---|",
     ]
-    lines += [line(name, rule) for name, found in {**judged, **families}.items() for rule in found]
+    lines += [line(name, rule) for name, found in {**evaluated, **families}.items() for rule in found]
     lines += ["", "| types | what the plugin sets by itself | source |", "|---|---|---|"]
     for row in data.plugin:
         sets = " ".join(f"`{name}={value}`" for name, value in row.sets.items())
         since = f" ({conditions({'since': row.since})})" if row.since else ""
         lines.append(f"| `{cell(row.types)}` | {sets}{since} | {row.source} |")
-    known = [name for name in data.rules if name not in judged]
+    known = [name for name in data.rules if name not in evaluated]
     lines += ["", f"Nothing against: {', '.join(f'`{name}`' for name in known)}."]
     return "\n".join(lines)
 

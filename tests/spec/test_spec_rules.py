@@ -174,7 +174,7 @@ def test_an_own_image_states_its_slurm(tmp_path: Path, slurm: str, read: str) ->
     assert images_planned(tmp_path, ("profile: ubuntu-24.04-dlami", own)) == {"image": ("ubuntu-24.04-dlami", read)}
 
 
-def test_own_keys_are_judged_by_the_own_images_slurm(tmp_path: Path) -> None:
+def test_own_keys_are_validated_by_the_own_images_slurm(tmp_path: Path) -> None:
     own = ("profile: ubuntu-24.04-dlami", f"id: {OWN}\n      slurm: 25.05")
     key = ("    tags: {project: llm}\n", "    slurm:\n      extra: {PrologTimeout: 60}\n")
     assert images_planned(tmp_path, own, key) == {"image": ("ubuntu-24.04-dlami", "25.05")}

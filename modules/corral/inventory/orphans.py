@@ -33,8 +33,8 @@ class Orphan:
 
 def find_orphans(resources: Iterable[AwsResource], alive: LiveStacks) -> tuple[Orphan, ...]:
     """The orphans among these resources, in their order. Retained data is never an orphan."""
-    judged = ((resource, _reason(resource, alive)) for resource in resources if resource.keep is None)
-    return tuple(Orphan(resource=resource, reason=reason) for resource, reason in judged if reason)
+    evaluated = ((resource, _reason(resource, alive)) for resource in resources if resource.keep is None)
+    return tuple(Orphan(resource=resource, reason=reason) for resource, reason in evaluated if reason)
 
 
 def find_retained(resources: Iterable[AwsResource], alive: LiveStacks) -> tuple[AwsResource, ...]:

@@ -32,8 +32,8 @@ def list_subnet_users(session: Any, subnets: Collection[str]) -> tuple[SubnetUse
     interfaces = [one for page in pages for one in page["NetworkInterfaces"] if not _is_bases_own(one)]
     ids = sorted({id for one in interfaces if (id := _machine(one))})
     names = _names(ec2, ids) if ids else {}
-    found = {_tenant(one, names) for one in interfaces}
-    return tuple(sorted(found, key=lambda tenant: (tenant.subnet, tenant.name, tenant.id)))
+    found = {_subnet_user(one, names) for one in interfaces}
+    return tuple(sorted(found, key=lambda user: (user.subnet, user.name, user.id)))
 
 
 def _is_bases_own(interface: Mapping[str, Any]) -> bool:
@@ -51,7 +51,7 @@ def _names(ec2: Any, ids: Collection[str]) -> Mapping[str, str]:
     return {one["InstanceId"]: tags_of(one.get("Tags", ())).get("Name", "") for one in machines}
 
 
-def _tenant(interface: Mapping[str, Any], names: Mapping[str, str]) -> SubnetUser:
+def _subnet_user(interface: Mapping[str, Any], names: Mapping[str, str]) -> SubnetUser:
     if machine := _machine(interface):
         return SubnetUser(subnet=interface["SubnetId"], id=machine, name=names.get(machine, ""))
     id = interface["NetworkInterfaceId"]

@@ -190,7 +190,7 @@ def test_comments_that_are_no_notices_are_counted_once(tmp_path: Path, caplog: p
     for _ in range(2):
         last = log_new_events(journal, last, nodes, [], zone_s=0.0)
     assert [one.getMessage() for one in caplog.records if one.name == "corral.agent.cluster.node_events"] == [
-        "1 comments are no notices, and are ignored: train-1"
+        "ignored 1 comments that are not notices: train-1"
     ]
 
 

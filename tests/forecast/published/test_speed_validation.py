@@ -377,7 +377,8 @@ def test_uneven_batch_is_predicted_by_its_slowest_rank() -> None:
 def test_smaller_last_micro_batch_counts_as_full() -> None:
     (run,) = parse_runs(row("nemo2407-gpt3-175b-128", micro_batch="3"), "runs.csv")
     assert (
-        "64 sequences per data rank are no multiple of the micro-batch of 3: the last one counts as full" in run.assumed
+        "64 sequences per data rank are not a multiple of the micro-batch of 3: the last one counts as full"
+        in run.assumed
     )
 
 

@@ -155,8 +155,8 @@ TINY = AwsResource(
 
 
 def cleanup_findings(*things: AwsResource, retained: tuple[AwsResource, ...] = ()) -> CleanupFindings:
-    leftovers = tuple(Orphan(resource=thing, reason="cluster dev is not up") for thing in things)
-    return CleanupFindings(region="us-east-1", backend="s3://state", orphans=leftovers, foreign=(), retained=retained)
+    orphans = tuple(Orphan(resource=thing, reason="cluster dev is not up") for thing in things)
+    return CleanupFindings(region="us-east-1", backend="s3://state", orphans=orphans, foreign=(), retained=retained)
 
 
 @pytest.mark.parametrize("terminal", [True, False], ids=["terminal", "pipe"])

@@ -150,7 +150,7 @@ def log_new_events(
             journal.log_event(one.event, one.text, at=one.at, nodes=one.node, **one.facts)
     unreadable = unreadable_notices(nodes)
     if unreadable - (last.unreadable if last else frozenset()):
-        log.warning("%d comments are no notices, and are ignored: %s", len(unreadable), fold(unreadable))
+        log.warning("ignored %d comments that are not notices: %s", len(unreadable), fold(unreadable))
     reported = reported if last else _of_times(reported)
     return Observation(seen=seen_now(before, nodes), reported=reported, unreadable=unreadable)
 

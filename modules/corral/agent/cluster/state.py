@@ -15,7 +15,7 @@ from corral.agent.cluster.models import Instance
 from corral.agent.file_install import Placement, install
 from corral.model.serialization import from_json, to_line
 
-STATE_FILE = Path("/var/lib/corral/keeper.json")
+STATE_FILE = Path("/var/lib/corral/keeper.json")  # paths on the state volume are fixed
 # EC2 shows a new instance "typically within seconds"; one that it does not show after this does not exist.
 SHOWN_WITHIN_S = 120.0
 # How long EC2 may show an instance as running after it was terminated; after that it is terminated again.

@@ -13,11 +13,11 @@ from pathlib import Path
 from corral.agent import imds_client, node_jobs, slurm
 from corral.agent.cluster.node_events import notice_comment
 from corral.agent.errors import AgentError
+from corral.agent.host.self_termination import first_after_s
 from corral.agent.interruptions.spot import SpotProgress, SpotStep, is_new_hint, rebalance_at, reclaimed_at, spot_steps
 from corral.agent.node_identity import NodeIdentity
 from corral.agent.node_jobs import NodeJob, Phase
 from corral.agent.process_lock import exclusive
-from corral.agent.shutdown.self_termination import first_after_s
 from corral.agent.slurm import SlurmError
 from corral.model.node_names import number_of
 

@@ -1,1 +1,1 @@
-"""The end of a cluster: its lifetime, the shutdown on its head, and compute nodes that terminate themselves."""
+"""The end of a cluster: its lifetime, the shutdown on its head, and what compute nodes do without their head."""

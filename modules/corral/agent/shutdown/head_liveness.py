@@ -9,7 +9,7 @@ from pathlib import Path
 
 from corral.agent import slurm
 from corral.agent.errors import AgentError
-from corral.agent.shutdown.self_termination import LISTEN_EVERY_S, NodeLiveness, why_terminate
+from corral.agent.host.self_termination import LISTEN_EVERY_S, NodeLiveness, why_terminate
 
 _TIMEOUT_S = 5.0  # the watcher polls for notices at this interval
 _NOT_A_STEP = "infinity"

@@ -1,4 +1,4 @@
-"""`corral down`: deletes an environment. `engine.lifecycle.down` does the work, `drain_jobs` judges running jobs."""
+"""`corral down`: deletes an environment. `engine.lifecycle.down` does the work, `drain_jobs` refuses while jobs run."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class SchemaKind(StrEnum):
 OF_A_PROJECT = (SchemaKind.BASE, SchemaKind.CLUSTER)
 Which = Annotated[
     SchemaKind | None,
-    typer.Argument(metavar="base|cluster|run|buy", help="Kind of file (default: base and cluster, with --out)."),
+    typer.Argument(metavar="KIND", help="base, cluster, run or buy (default: base and cluster, with --out)."),
 ]
 Out = Annotated[
     Path | None, typer.Option("--out", metavar="DIR", help="Write KIND.schema.json to DIR instead of stdout.")

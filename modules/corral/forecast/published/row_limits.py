@@ -61,7 +61,7 @@ def assumed_batch(job: Job) -> Iterator[str]:
     """The assumptions if data ranks do not divide the batch, or micro-batches the share of a rank."""
     share, each = job.global_batch / job.layout.dp, job.layout.micro_batch
     if not _rest(job.global_batch, job.layout.dp) and _rest(share, each):
-        uneven = f"{share:,.6g} sequences per data rank are no multiple of the micro-batch of {each:g}"
+        uneven = f"{share:,.6g} sequences per data rank are not a multiple of the micro-batch of {each:g}"
         yield f"{uneven}: the last one counts as full"
     if _rest(job.global_batch, job.layout.dp):
         longest = job.micro_batches * job.layout.micro_batch

@@ -162,7 +162,7 @@ def _check_file_systems(spec: RunSpecInput, context: RunContext) -> Iterator[Spe
     known = context.file_systems
     for loc, name in fields:
         if name and name not in known:
-            hint = suggestion(name, known) if known else "there is none; declare one under storage"
+            hint = suggestion(name, known) if known else "declare one under storage"
             yield SpecFinding(loc, f"{name!r} is not a file system of {context.cluster.name!r} or its base", hint)
     if spec.checkpoint and not spec.checkpoint.to and not known:
         yield SpecFinding(

@@ -8,8 +8,8 @@ import pytest
 
 from corral.agent import slurm
 from corral.agent.config_store import StoreError
+from corral.agent.host.self_termination import NodeLiveness, first_after_s, why_terminate
 from corral.agent.shutdown.head_liveness import HeadMonitor, answers, end_time, has_step, latest_end
-from corral.agent.shutdown.self_termination import NodeLiveness, first_after_s, why_terminate
 
 NOW = 1_790_000_000.0
 
