@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from corral.box import vpc as package
-from corral.box.vpc.capabilities import Users, probe_host
+from corral.box.vpc.capabilities import Users, checks, probe_host
 from corral.box.vpc.virtual_network import MachineError, Vpc, VpcProcess, create_disk, start_vpc
 
 pytestmark = pytest.mark.box
@@ -319,6 +319,11 @@ def _namespace(entry: Path) -> str:
         return str((entry / "ns/pid").readlink())
     except OSError:  # it has ended meanwhile
         return ""
+
+
+def test_a_host_without_user_namespaces_has_no_machines_for_root() -> None:
+    extra = set(checks(Users.ROOT, is_initial=True)) - set(checks(Users.ROOT, is_initial=False))
+    assert [command for command, _ in extra] == [("--user", "true")]
 
 
 def uid_of(vpc: Vpc, name: str) -> str:

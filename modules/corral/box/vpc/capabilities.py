@@ -9,6 +9,7 @@ import sys
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
+from pathlib import Path
 
 PROGRAMS = ("unshare", "nsenter", "ip", "bridge", "mount", "pivot_root")
 _PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
@@ -72,6 +73,15 @@ _NESTED = (
 )
 
 
+# Machines of root's box run in a user namespace of their own (corral.box.vpc.machine_users).
+_OF_ROOT = (
+    ("--user", "true"),
+    "user namespaces are disabled, and machines never run as the host's root - check user.max_user_namespaces and the"
+    " container's seccomp profile",
+)
+_INITIAL_MAP = ["0", "0", "4294967295"]  # of uids, in the initial user namespace
+
+
 @cache
 def probe_host() -> HostSupport:
     """Test what the host supports. Takes a tenth of a second, once, and leaves nothing behind."""
@@ -83,10 +93,22 @@ def probe_host() -> HostSupport:
     if missing:
         return HostSupport(users=None, problem=f"{', '.join(missing)} not found - install util-linux and iproute2")
     support = HostSupport(users=_users())
-    for command, problem in (*_CHECKS, *((_NESTED,) if support.users is Users.ONE else ())):
+    for command, problem in checks(support.users, is_initial=is_in_initial_user_namespace()):
         if not _works((*support.user_namespace_options, *command)):
             return HostSupport(users=None, problem=f"machines cannot run here: {problem}")
     return support
+
+
+def checks(users: Users | None, *, is_initial: bool) -> tuple[tuple[tuple[str, ...], str], ...]:
+    """The commands to test and their problems. `is_initial`: this process is in the initial user namespace."""
+    if users is Users.ROOT:
+        return (*_CHECKS, *((_OF_ROOT,) if is_initial else ()))
+    return (*_CHECKS, *((_NESTED,) if users is Users.ONE else ()))
+
+
+def is_in_initial_user_namespace() -> bool:
+    """Whether this process's uids are the host's."""
+    return Path("/proc/self/uid_map").read_text(encoding="ascii").split() == _INITIAL_MAP
 
 
 def _users() -> Users:

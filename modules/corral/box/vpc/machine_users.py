@@ -13,10 +13,11 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from corral.box.vpc.capabilities import is_in_initial_user_namespace
+
 # uids that no user, no container manager and no service has. Source: systemd's UIDS-GIDS, "Summary".
 FIRST_UID = 0x70000000
 COUNT = 65536
-_INITIAL_MAP = ["0", "0", "4294967295"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class MachineUsers:
 
 def create_machine_users() -> MachineUsers | None:
     """A user namespace for machines; None if this process is in one already, or not root."""
-    if os.geteuid() != 0 or Path("/proc/self/uid_map").read_text(encoding="ascii").split() != _INITIAL_MAP:
+    if os.geteuid() != 0 or not is_in_initial_user_namespace():
         return None
     command = ["unshare", "--user", "/bin/sh", "-c", "echo here; read -r _"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
