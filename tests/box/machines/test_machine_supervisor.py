@@ -295,6 +295,13 @@ def test_machines_of_two_boxes_with_the_same_addresses_do_not_meet(
     assert seen == (f"{twin} 0", machine_box.described(settled)["PrivateIpAddress"])
 
 
+def test_the_temporary_directory_may_have_a_long_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (temporary := tmp_path / ("t" * 100)).mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    with running_machine_box(tmp_path / "box") as machine_box:
+        assert machine_box.reads(machine_box.launch(COUNT), "/var/boots") == "boot\n"
+
+
 def test_a_state_directory_may_have_a_long_name(tmp_path: Path) -> None:
     with running_machine_box(tmp_path / ("d" * 200) / "box") as machine_box:
         assert machine_box.reads(machine_box.launch(COUNT), "/var/boots") == "boot\n"

@@ -45,6 +45,9 @@ LAUNCH_DELAY_S = 2.0  # from RunInstances to a node's boot; slurmctld requires a
 _CONCURRENT_STARTS = 4
 _SHUT_DOWN = "Client.InstanceInitiatedShutdown: Instance initiated shutdown"
 _SOCKETS = "corral-"  # prefix of the directories of sockets in the system's temporary directory
+# Characters of that directory: a socket's path has 107 at most (unix(7)), of which /corral-XXXXXXXX/vpc-ID/control.sock
+# takes 51.
+_MAX_TEMPORARY = 56
 
 log = logging.getLogger(__name__)
 
@@ -112,7 +115,8 @@ class MachineSupervisor:
     def _link_sockets(self) -> None:
         """Create a directory with a short path for sockets; its link survives a kill."""
         self._remove_sockets()
-        self._sockets_link.symlink_to(tempfile.mkdtemp(prefix=_SOCKETS))
+        short = len(tempfile.gettempdir()) <= _MAX_TEMPORARY
+        self._sockets_link.symlink_to(tempfile.mkdtemp(prefix=_SOCKETS, dir=None if short else "/tmp"))
 
     def _remove_sockets(self) -> None:
         link = self._sockets_link
