@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import boxes
-from corral.box import control
+from corral.box import client, control
 from corral.box.client import BoxStatus
 from corral.box.provider.aws_clients import ClientCache, RegionClients
 from corral.box.provider.property_validation import Autonaming, check_inputs
@@ -155,7 +155,7 @@ def templates(session_box: BoxStatus) -> Recorder:
 
 @pytest.fixture(scope="module")
 def clients(session_box: BoxStatus) -> ClientCache:
-    return ClientCache(str(session_box.url))
+    return ClientCache(str(session_box.url), client.environment(session_box.dir))
 
 
 def over_the_wire(inputs: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from corral.box import client
 from corral.box.client import BoxStatus
 from corral.box.provider.aws_clients import ClientCache, RegionClients
 
@@ -11,4 +12,4 @@ from corral.box.provider.aws_clients import ClientCache, RegionClients
 @pytest.fixture
 def cloud(box: BoxStatus) -> RegionClients:
     """An empty cloud in us-east-1."""
-    return RegionClients(ClientCache(str(box.url)), "us-east-1")
+    return RegionClients(ClientCache(str(box.url), client.environment(box.dir)), "us-east-1")

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from corral.box import client
+from corral.box.client import BoxStatus
 from corral.box.provider import lifecycle
 from corral.box.provider.aws_clients import ClientCache, RegionClients
 from corral.box.provider.configuration import ProviderSettings
@@ -186,8 +188,8 @@ def test_another_region_of_the_provider_replaces_the_object() -> None:
     assert [(one.path, one.replaces) for one in found] == [("region", True)]
 
 
-def test_an_object_is_created_in_its_own_region(cloud: RegionClients) -> None:
-    west = RegionClients(ClientCache(cloud.url), "us-west-2")
+def test_an_object_is_created_in_its_own_region(cloud: RegionClients, box: BoxStatus) -> None:
+    west = RegionClients(ClientCache(cloud.url, client.environment(box.dir)), "us-west-2")
     id, state = make(west, VPC.token, cidrBlock="10.0.0.0/16", region="us-west-2")
     assert (state["region"], len(west.ec2.describe_vpcs(VpcIds=[id])["Vpcs"])) == ("us-west-2", 1)
 

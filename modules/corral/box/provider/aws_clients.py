@@ -46,10 +46,11 @@ def _is_loopback(host: str) -> bool:
 
 
 class ClientCache:
-    """boto3 clients for the box, each created once. Thread-safe."""
+    """boto3 clients for the box with the access key in `environ`, each created once. Thread-safe."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, environ: Mapping[str, str] = os.environ) -> None:
         self.url = url
+        self._environ = environ
         self._lock = threading.Lock()
         self._clients: dict[tuple[str, str], Any] = {}
 
@@ -73,8 +74,8 @@ class ClientCache:
     def _session(self) -> Any:
         import boto3  # takes half a second; a preview without changes does not need it
 
-        key, secret = os.environ.get("AWS_ACCESS_KEY_ID"), os.environ.get("AWS_SECRET_ACCESS_KEY")
-        token = os.environ.get("AWS_SESSION_TOKEN") or None
+        key, secret = self._environ.get("AWS_ACCESS_KEY_ID"), self._environ.get("AWS_SECRET_ACCESS_KEY")
+        token = self._environ.get("AWS_SESSION_TOKEN") or None
         return boto3.Session(
             aws_access_key_id=key or "box", aws_secret_access_key=secret or "box", aws_session_token=token
         )
