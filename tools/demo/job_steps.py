@@ -184,19 +184,22 @@ def timeline(demo: DemoSession) -> None:
     expect(
         {f"the page {PAGE} shows {text!r}": text in page for text in ("jax", f"{demo.interrupted_node} is reclaimed")}
     )
-    _expect_notice(demo)
+    demo.events = _events(demo)
+    notices = {name for name, kind, _ in demo.events if kind == "notice"}
+    expect({f"the timeline marks the notice to {demo.interrupted_node}": demo.interrupted_node in notices})
 
 
 def recorded_timeline(demo: DemoSession) -> None:
     """Draw the same from the history in the bucket."""
     demo.corral("timeline", "dev", "--box")
-    _expect_notice(demo)
+    lost = sorted(demo.events - _events(demo))
+    expect({f"the history has every event that the head told; missing: {lost}": not lost})
 
 
-def _expect_notice(demo: DemoSession) -> None:
+def _events(demo: DemoSession) -> frozenset[tuple[str, str, str]]:
+    """What the timeline marks: the name of the row, the kind of event, its time."""
     rows = demo.query_json("timeline", "dev", "--box")["rows"]
-    marks = {(row["name"], mark["kind"]) for row in rows for mark in row["marks"]}
-    expect({f"the timeline marks the notice to {demo.interrupted_node}": (demo.interrupted_node, "notice") in marks})
+    return frozenset((row["name"], mark["kind"], mark["at"]) for row in rows for mark in row["marks"])
 
 
 def _submit(demo: DemoSession, *variables: str) -> int:

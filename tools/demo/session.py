@@ -44,6 +44,7 @@ class DemoSession:
         self.initial_inventory: Mapping[str, list[str]] = {}  # what the box holds before the first up
         self.reference_run: ReferenceRun | None = None
         self.interrupted_node = ""  # the node that gets the spot notice
+        self.events: frozenset[tuple[str, str, str]] = frozenset()  # what the head's timeline marks: row, kind, time
         shutil.copytree(CHECKOUT / "stacks", self.project / "stacks", ignore=shutil.ignore_patterns("__pycache__"))
         self._bold = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 

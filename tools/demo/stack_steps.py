@@ -5,21 +5,26 @@ from __future__ import annotations
 import re
 import shlex
 
-from cluster_queries import DATA_BUCKET, head, queue
+from cluster_queries import DATA_BUCKET, compute_instances, head, queue
 from session import DemoSession, Unexpected, expect
 
 PULUMI_LINE = re.compile(r"\s*$|\s*[~+-]? *(pulumi:|corral:|aws:)|@ ")  # the engine's line for each resource
 RETAINED = {"efs/file-system", "kms/key", "s3/bucket"}
 BACKUP = re.compile(r".*/accounting/dev\.sql\.gz")  # the next cluster of this name restores it
 HISTORY = re.compile(r".*/lives/dev/[\dTZ-]+\.json\.gz")  # `corral timeline` draws it when no head runs
+PRICE = r"^  {} +[\d.,]+(?: - [\d.,]+)? an hour"
 TEMPLATE, TYPE = "train-spot-use1-az1", "p4d.24xlarge"
 
 
 def plan(demo: DemoSession) -> None:
     """Plan without an account and without a network."""
     output = demo.corral("plan", "dev", offline=True)
-    words = ("Queue train", TYPE, "idle cluster", "all nodes")
-    expect({f"the plan contains {word!r}": word in output for word in words})
+    words = ("Queue train", TYPE)
+    prices = (PRICE.format(name) for name in ("idle cluster", "all nodes"))
+    expect(
+        {f"the plan contains {word!r}": word in output for word in words}
+        | {f"the plan prices it: {price}": re.search(price, output, re.MULTILINE) for price in prices}
+    )
     demo.explain("It sent no request: it ran in a network namespace without any interface.")
 
 
@@ -59,6 +64,7 @@ def launch_from_template(demo: DemoSession) -> None:
         demo.explain(f"  card {nic.get('NetworkCardIndex', 0)} device {nic['DeviceIndex']}  {nic['InterfaceType']}")
     template = {"LaunchTemplateId": id, "Version": "$Default"}
     launched = ec2.run_instances(LaunchTemplate=template, MinCount=2, MaxCount=2)["Instances"]
+    expect({"two machines came from one request": [one["AmiLaunchIndex"] for one in launched] == [0, 1]})
     for instance in launched:
         kinds = [nic["InterfaceType"] for nic in instance["NetworkInterfaces"]]
         demo.explain(
@@ -89,6 +95,8 @@ def grow(demo: DemoSession) -> None:
         f"$ sed -i {' '.join(f'-e {shlex.quote(change)}' for change in changes)} stacks/cluster/Pulumi.dev.yaml"
     )
     head_before, queue_before = head(demo), queue(demo)
+    # Else the step after this one would wait for nothing: it shows that idle machines terminate.
+    expect({"machines of idle nodes run": len(compute_instances(demo)) >= 2})
     preview = demo.corral("up", "dev", "--box", "--preview")
     lines = (
         "-NodeName=train-[1-4] Sockets=",
