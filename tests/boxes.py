@@ -17,6 +17,7 @@ from corral.box.client import BoxStatus
 from corral.box.daemon.daemon_process import send_request
 from corral.box.secret import read_secret
 from corral.box.state.directory import StateDirectory
+from corral.box.switches import Machines
 
 RETRIES = Config(retries={"mode": "standard", "total_max_attempts": 8})  # enough to stay below EC2's request rates
 
@@ -27,11 +28,17 @@ def running_box(directory: Path, *, machines: bool = False, system: Path | None 
 
     `system`: the root directory of the machines (default: that of this system).
     """
-    status = box_client.start(directory, machines=machines, system=system)
+    status = start(directory, machines=machines, system=system)
     try:
         yield status
     finally:
         box_client.stop(directory)
+
+
+def start(directory: Path, *, machines: bool = False, system: Path | None = None) -> BoxStatus:
+    """Start a box whose instances are only records unless `machines`."""
+    switch = Machines.NAMESPACE if machines else Machines.NONE
+    return box_client.start(directory, machines=switch, system=system)
 
 
 def owner_keys(status: BoxStatus) -> Mapping[str, str]:

@@ -97,7 +97,7 @@ def test_environment_that_is_not_up_has_no_head(head: Path) -> None:
 def test_head_without_a_machine_shows_the_reason(records: tuple[BoxStatus, str]) -> None:
     box, instance_id = records
     done = corral("connect", "dev", "--box-dir", str(box.dir))
-    message = f"corral: the head {instance_id} does not run as a machine: the box was started without machines\n"
+    message = f"corral: the head {instance_id} does not run as a machine: the box was started with --machines none\n"
     assert (done.stderr, done.returncode) == (message, 1)
 
 

@@ -1,4 +1,4 @@
-"""Each step of the demo ends it where what it shows is not so: the same step, once told the truth, once another thing."""
+"""Each step of the demo ends it where what it shows is not so: the same step is told the truth, then not."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from corral.catalog.slurm.releases import parse_release, release_text
-from corral.engine.pulumi.binary import cache_directory
+from corral.model.cache import cache_directory
 
 SYSTEM = Path("/")
 _SBIN = os.pathsep.join((os.environ.get("PATH", ""), "/usr/local/sbin", "/usr/sbin", "/sbin"))

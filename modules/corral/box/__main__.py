@@ -22,6 +22,7 @@ from typing import Any
 
 from corral.box.state import lock
 from corral.box.state.directory import StateDirectory
+from corral.box.switches import NEW_BOX, Machines, Switches, parse_switches
 
 LOOPBACK = "127.0.0.1"
 BACKLOG = 128  # pending connections; the engine opens dozens at once
@@ -33,7 +34,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="corral.box")
     parser.add_argument("--dir", type=Path, required=True)
     parser.add_argument("--ready", type=int, default=2)
-    parser.add_argument("--machines", action="store_true")
+    for name in NEW_BOX.document():
+        parser.add_argument(f"--{name}")
     options = parser.parse_args()
     home = StateDirectory(options.dir.absolute())
     warnings.filterwarnings("ignore", module=r"moto\.core\.serialize")  # AWS error codes that no model lists
@@ -43,7 +45,7 @@ def main() -> int:
     except (BlockingIOError, PermissionError):
         return _report(options.ready, "busy", 1)
     try:
-        code = _serve(home, held, options.ready, with_machines=options.machines)
+        code = _serve(home, held, options.ready, parse_switches(vars(options), NEW_BOX))
     except OSError as error:
         path = f"{error.filename}: " if error.filename else ""
         return _report(options.ready, f"the box in {home.path} cannot start: {path}{error.strerror or error}", 1)
@@ -52,7 +54,7 @@ def main() -> int:
     os._exit(code)  # skips the teardown of moto's modules, which takes most of a second
 
 
-def _serve(home: StateDirectory, held: int, ready: int, *, with_machines: bool) -> int:
+def _serve(home: StateDirectory, held: int, ready: int, switches: Switches) -> int:
     from werkzeug.serving import make_server
 
     from corral.box.access import principals
@@ -79,7 +81,8 @@ def _serve(home: StateDirectory, held: int, ready: int, *, with_machines: bool) 
     signal.signal(signal.SIGTERM, lambda *_: ended.set())
     signal.signal(signal.SIGINT, lambda *_: ended.set())
     facts: dict[str, Any] = {"pid": os.getpid(), "started": datetime.now(UTC).isoformat(timespec="seconds")}
-    facts |= {"versions": saved_state.versions()}
+    facts |= {"versions": saved_state.versions(), "switches": switches.document()}
+    saved_state.write_atomically(json.dumps(switches.document()).encode(), home.switches)
     secret = create_secret(home)
     principals.secret = secret
     app = WsgiApp(cloud, CallLog(home.calls), secret, ended.set)
@@ -88,8 +91,9 @@ def _serve(home: StateDirectory, held: int, ready: int, *, with_machines: bool) 
     server = make_server(LOOPBACK, 0, app, threaded=True, request_handler=RequestHandler, fd=listener.fileno())
     facts |= {"port": server.port, "url": f"http://127.0.0.1:{server.port}"}
     threading.Thread(target=server.serve_forever, name="server", daemon=True).start()
-    support = probe_host() if with_machines else HostSupport(users=None, problem="the box was started without machines")
-    facts |= {"machines": support.problem or None}
+    without = HostSupport(users=None, problem="the box was started with --machines none")
+    support = without if switches.machines is Machines.NONE else probe_host()
+    facts |= {"no_machines_reason": support.problem or None}
     machines = MachineSupervisor(cloud, app, secret, support, home.machines, system_of(home))
     if support.users:
         machines.open()

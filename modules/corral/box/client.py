@@ -38,6 +38,7 @@ from corral.box.machines.rootfs import HOST_SYSTEM, image_profile, system_from_e
 from corral.box.secret import BoxSecret, read_secret
 from corral.box.state import lock
 from corral.box.state.directory import StateDirectory
+from corral.box.switches import NEW_BOX, Machines, Provider, Switches, parse_switches
 from corral.catalog.aws.images import BOX_PROFILE, IMAGE_VARIABLE
 
 __all__ = ["BoxError", "BoxStatus", "environment", "reset", "start", "status", "stop"]
@@ -47,7 +48,8 @@ __all__ = ["BoxError", "BoxStatus", "environment", "reset", "start", "status", "
 class BoxStatus:
     """The status of the box of a directory. `problem`: why a running box cannot save its state or run machines.
 
-    `no_machines_reason`: why instances are not machines; None if they are. `faults`: the active faults, a line each.
+    `switches`: those of the last start. `no_machines_reason`: why instances are not machines; None if they are.
+    `faults`: the active faults, a line each.
     """
 
     state: Literal["running", "stopped", "crashed"]
@@ -56,27 +58,37 @@ class BoxStatus:
     pid: int | None = None
     port: int | None = None
     started: datetime | None = None
+    switches: Switches = NEW_BOX
     problem: str | None = None
     no_machines_reason: str | None = None
     faults: tuple[str, ...] = ()
 
 
-def start(dir: Path, *, machines: bool = False, system: Path | None = None) -> BoxStatus:
+def start(
+    dir: Path, *, provider: Provider | None = None, machines: Machines | None = None, system: Path | None = None
+) -> BoxStatus:
     """Start a box from the saved state, unless one already runs. Returns its status.
 
-    `machines`: boot the instances as machines if this host can. `system`: the root directory of the machines' system
-    (default: CORRAL_BOX_SYSTEM, or the one in use).
+    A switch that is None keeps its value of the last start. `system`: the root directory of the machines' system
+    (default: CORRAL_BOX_SYSTEM, or the one in use). Raises BoxError if the box runs with other switches.
     """
     if sys.platform != "linux":
         raise BoxError(f"the box needs Linux, this is {sys.platform} - use WSL or a Linux machine")
     home = StateDirectory(dir.absolute())
-    _prepare(home)
     now = status(dir)
+    wanted = parse_switches({"provider": provider, "machines": machines}, now.switches)
+    if now.state == "running" and wanted != now.switches:
+        raise BoxError(
+            f"the box in {home.path} runs with {now.switches.options_unlike(wanted)} - `corral box stop`, then start it"
+            f" with {wanted.options_unlike(now.switches)}"
+        )
+    _require_provider(home, now.switches.provider, wanted.provider)
+    _prepare(home, wanted)
     if now.state == "running":
         return now
     require_disk_space(home)
     _set_system(home, system or system_from_environment(os.environ))
-    answer = spawn(home, machines=machines)
+    answer = spawn(home, wanted)
     if answer == "ready":
         return status(dir)
     if answer == "busy":
@@ -121,21 +133,22 @@ def has_state(dir: Path) -> bool:
 def status(dir: Path) -> BoxStatus:
     """The status of the box of the directory; `crashed` if it ended without a stop."""
     home = StateDirectory(dir.absolute())
-    record = _record(home)
+    record, switches = _record(home), _switches(home)
     if record is None:
-        return BoxStatus(state="stopped", dir=home.path)
+        return BoxStatus(state="stopped", dir=home.path, switches=switches)
     facts: dict[str, Any] = {
         "dir": home.path,
         "url": record["url"],
         "pid": record["pid"],
         "port": record["port"],
         "started": datetime.fromisoformat(record["started"]),
-        "no_machines_reason": record.get("machines"),
+        "switches": switches,
+        "no_machines_reason": record.get("no_machines_reason"),
     }
     if _holder(home) != record["pid"]:
         return BoxStatus(state="crashed", **facts)
     problem, faults = _health(home, record["port"])
-    if problem is None and record.get("machines") is None:
+    if problem is None and record.get("no_machines_reason") is None:
         problem = disk_space_problem(home)
     return BoxStatus(state="running", problem=problem, faults=faults, **facts)
 
@@ -152,7 +165,7 @@ def reset(dir: Path) -> None:
     for directory in (home.pulumi, home.pulumi_home, home.stacks):
         _remove(directory)
     if now.state == "running":
-        _prepare(home)
+        _prepare(home, now.switches)
 
 
 def running_address(dir: Path) -> BoxAddress:
@@ -191,13 +204,24 @@ def environment(dir: Path) -> Mapping[str, str]:
     }
 
 
-def _prepare(home: StateDirectory) -> None:
+def _prepare(home: StateDirectory, switches: Switches) -> None:
     try:
         home.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         home.pulumi.mkdir(mode=0o700, exist_ok=True)
-        provider.install(home.pulumi_home)
+        provider.install(home.pulumi_home, switches.provider)
+    except provider.PluginMissing as error:
+        raise BoxError(str(error)) from None
     except OSError as error:
         raise unusable_directory(home, error) from None
+
+
+def _require_provider(home: StateDirectory, held: Provider, wanted: Provider) -> None:
+    """Raises BoxError for another provider than that of the stacks: neither reads what the other saved."""
+    if held is not wanted and any(home.stack_states.rglob("*.json")):
+        raise BoxError(
+            f"the stacks in {home.path} were deployed with --provider {held}, not {wanted} - run `corral box reset`, or"
+            " choose another directory with --dir"
+        )
 
 
 def _set_system(home: StateDirectory, wanted: Path | None) -> None:
@@ -242,6 +266,16 @@ def _record(home: StateDirectory) -> dict[str, Any] | None:
         return None
     except (ValueError, TypeError, KeyError):
         return None
+    except OSError as error:
+        raise unusable_directory(home, error) from None
+
+
+def _switches(home: StateDirectory) -> Switches:
+    """Those of the last start; the defaults where there was none, or where the file is damaged."""
+    try:
+        return parse_switches(json.loads(home.switches.read_text()), NEW_BOX)
+    except (FileNotFoundError, ValueError, TypeError, AttributeError):
+        return NEW_BOX
     except OSError as error:
         raise unusable_directory(home, error) from None
 

@@ -343,11 +343,11 @@ def test_the_head_of_an_object_has_its_size(aws: Clients, box: Any) -> None:
 
 def test_large_objects_survive_a_restart_and_are_written_once(state_directory: Path) -> None:
     content = bytes(range(256)) * 4096
-    s3 = boxes.client(client.start(state_directory), "s3")
+    s3 = boxes.client(boxes.start(state_directory), "s3")
     s3.create_bucket(Bucket="large")
     s3.put_object(Bucket="large", Key="checkpoint", Body=content)
     client.stop(state_directory)
-    s3 = boxes.client(client.start(state_directory), "s3")
+    s3 = boxes.client(boxes.start(state_directory), "s3")
     kept = s3.get_object(Bucket="large", Key="checkpoint")["Body"].read() == content
     s3.delete_object(Bucket="large", Key="checkpoint")
     left = list((state_directory / "objects").iterdir())

@@ -89,7 +89,7 @@ def test_a_changed_quota_applies_in_its_region(aws: Clients, box: BoxStatus) -> 
 
 
 def test_a_changed_quota_survives_a_restart(state_directory: Path) -> None:
-    client.start(state_directory)
+    boxes.start(state_directory)
     control.set_quota(state_directory, "L-417A185B", 96)
     client.stop(state_directory)
     with boxes.running_box(state_directory) as status:

@@ -26,18 +26,18 @@ from corral.box.state.directory import StateDirectory
 
 
 def test_start_returns_when_the_box_serves(state_directory: Path) -> None:
-    status = client.start(state_directory)
+    status = boxes.start(state_directory)
     assert (status.state, boxes.client(status, "sts").get_caller_identity()["Account"]) == ("running", "123456789012")
 
 
 def test_a_second_start_finds_the_running_box(state_directory: Path) -> None:
-    first = client.start(state_directory)
-    assert client.start(state_directory) == first
+    first = boxes.start(state_directory)
+    assert boxes.start(state_directory) == first
 
 
 def test_concurrent_starts_start_one_box(state_directory: Path) -> None:
     pids: list[int | None] = []
-    threads = [threading.Thread(target=lambda: pids.append(client.start(state_directory).pid)) for _ in range(2)]
+    threads = [threading.Thread(target=lambda: pids.append(boxes.start(state_directory).pid)) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -52,7 +52,7 @@ def test_two_boxes_are_isolated_from_each_other(tmp_path: Path) -> None:
 
 
 def test_stop_ends_the_process_and_reports_it(state_directory: Path) -> None:
-    pid = client.start(state_directory).pid
+    pid = boxes.start(state_directory).pid
     stopped = client.stop(state_directory)
     assert (stopped, Path(f"/proc/{pid}/cmdline").exists(), client.status(state_directory).state) == (
         True,
@@ -66,25 +66,25 @@ def test_stop_without_a_box_reports_that_none_ran(state_directory: Path) -> None
 
 
 def test_a_killed_box_is_crashed_and_the_next_start_resumes(state_directory: Path) -> None:
-    status = client.start(state_directory)
+    status = boxes.start(state_directory)
     boxes.client(status, "s3").create_bucket(Bucket="kept")
     _kill(status.pid)
     crashed = client.status(state_directory).state
-    client.start(state_directory)
+    boxes.start(state_directory)
     assert (crashed, inventory(state_directory)) == ("crashed", {"s3/bucket": ["kept"]})
 
 
 def test_acknowledged_changes_survive_kill_9(state_directory: Path) -> None:
-    status = client.start(state_directory)
+    status = boxes.start(state_directory)
     ec2 = boxes.client(status, "ec2")
     result = [ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"] for _ in range(4)]
     _kill(status.pid)
-    client.start(state_directory)
+    boxes.start(state_directory)
     assert inventory(state_directory) == {"ec2/vpc": sorted(result)}
 
 
 def test_environment_of_a_crashed_box_suggests_a_start(state_directory: Path) -> None:
-    _kill(client.start(state_directory).pid)
+    _kill(boxes.start(state_directory).pid)
     with pytest.raises(BoxError, match=r"has crashed - `corral box start` resumes from its last saved state"):
         client.environment(state_directory)
 
@@ -95,7 +95,7 @@ def test_environment_without_a_box_suggests_a_start(state_directory: Path) -> No
 
 
 def test_environment_points_only_at_the_box(state_directory: Path) -> None:
-    status = client.start(state_directory)
+    status = boxes.start(state_directory)
     environment = dict(client.environment(state_directory))
     path = environment.pop("PATH").split(os.pathsep)[:1]
     secret = read_secret(StateDirectory(state_directory))
@@ -121,7 +121,7 @@ def test_environment_points_only_at_the_box(state_directory: Path) -> None:
 
 
 def test_reset_empties_the_cloud_and_deletes_its_stack_states(state_directory: Path) -> None:
-    status = client.start(state_directory)
+    status = boxes.start(state_directory)
     boxes.client(status, "s3").create_bucket(Bucket="gone")
     for name in ("pulumi", "pulumi-home", "stacks"):
         (state_directory / name).mkdir(exist_ok=True)
@@ -131,10 +131,10 @@ def test_reset_empties_the_cloud_and_deletes_its_stack_states(state_directory: P
 
 
 def test_reset_of_a_stopped_box_empties_the_saved_cloud(state_directory: Path) -> None:
-    boxes.client(client.start(state_directory), "s3").create_bucket(Bucket="gone")
+    boxes.client(boxes.start(state_directory), "s3").create_bucket(Bucket="gone")
     client.stop(state_directory)
     client.reset(state_directory)
-    client.start(state_directory)
+    boxes.start(state_directory)
     assert inventory(state_directory) == {}
 
 
@@ -144,7 +144,7 @@ def test_a_state_saved_by_another_moto_is_refused_in_one_sentence(state_director
     (state_directory / "cloud.pickle").write_bytes(header + b"\nwhatever")
     result = r"was saved by moto 4\.0\.0 \(this is .*discard the state of this box: `corral box reset --dir "
     with pytest.raises(BoxError, match=result):
-        client.start(state_directory)
+        boxes.start(state_directory)
 
 
 def test_a_damaged_state_is_refused_in_one_sentence(state_directory: Path) -> None:
@@ -152,13 +152,13 @@ def test_a_damaged_state_is_refused_in_one_sentence(state_directory: Path) -> No
     header = json.dumps(saved_state.versions()).encode()
     (state_directory / "cloud.pickle").write_bytes(header + b"\nwhatever")
     with pytest.raises(BoxError, match=r"cloud.pickle is damaged .* start empty: `corral box reset --dir "):
-        client.start(state_directory)
+        boxes.start(state_directory)
 
 
 def test_a_directory_that_cannot_be_made_is_refused_in_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(BoxError, match=r"cannot be used as a box's state directory: .* - choose another with --dir"):
-        client.start(tmp_path / "file" / "state")
+        boxes.start(tmp_path / "file" / "state")
 
 
 def test_other_systems_than_linux_are_refused_in_one_sentence(
@@ -166,11 +166,11 @@ def test_other_systems_than_linux_are_refused_in_one_sentence(
 ) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     with pytest.raises(BoxError, match="the box needs Linux, this is darwin"):
-        client.start(state_directory)
+        boxes.start(state_directory)
 
 
 def test_the_box_listens_on_the_loopback_address_only(state_directory: Path) -> None:
-    port = client.start(state_directory).port
+    port = boxes.start(state_directory).port
     listening = [
         line.split()[1]
         for table in ("/proc/net/tcp", "/proc/net/tcp6")
@@ -181,7 +181,7 @@ def test_the_box_listens_on_the_loopback_address_only(state_directory: Path) -> 
 
 
 def test_files_are_readable_by_their_owner_only(state_directory: Path) -> None:
-    boxes.client(client.start(state_directory), "s3").create_bucket(Bucket="private")
+    boxes.client(boxes.start(state_directory), "s3").create_bucket(Bucket="private")
     assert _modes(state_directory, "box.json", "cloud.pickle", "box.log", "calls.jsonl", ".") == {
         "box.json": 0o600,
         "cloud.pickle": 0o600,
@@ -196,7 +196,7 @@ def test_logs_that_others_could_read_become_private(state_directory: Path) -> No
     for name in ("box.log", "calls.jsonl"):
         (state_directory / name).touch()
         (state_directory / name).chmod(0o644)
-    client.start(state_directory)
+    boxes.start(state_directory)
     assert _modes(state_directory, "box.log", "calls.jsonl") == {"box.log": 0o600, "calls.jsonl": 0o600}
 
 
@@ -205,7 +205,7 @@ def _modes(directory: Path, *names: str) -> dict[str, int]:
 
 
 def test_the_provider_plugin_runs_this_python(state_directory: Path) -> None:
-    client.start(state_directory)
+    boxes.start(state_directory)
     (plugin,) = state_directory.glob("pulumi-home/plugins/*/pulumi-resource-aws")
     assert (os.access(plugin, os.X_OK), plugin.read_text().splitlines()[-1]) == (
         True,
@@ -223,11 +223,11 @@ def test_a_profile_meant_for_aws_does_not_keep_the_box_from_starting(
     state_directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_PROFILE", "a-profile-that-this-machine-lacks")
-    assert client.start(state_directory).state == "running"
+    assert boxes.start(state_directory).state == "running"
 
 
 def test_a_box_whose_directory_is_removed_ends(state_directory: Path) -> None:
-    process = os.pidfd_open(client.start(state_directory).pid or 0)
+    process = os.pidfd_open(boxes.start(state_directory).pid or 0)
     shutil.rmtree(state_directory)
     ended = select.select([process], [], [], 30)[0] == [process]
     os.close(process)
@@ -235,7 +235,7 @@ def test_a_box_whose_directory_is_removed_ends(state_directory: Path) -> None:
 
 
 def test_a_stalled_client_does_not_block_others(state_directory: Path) -> None:
-    status = client.start(state_directory)
+    status = boxes.start(state_directory)
     with socket.create_connection(("127.0.0.1", status.port or 0)) as stalled:
         stalled.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nfirst bytes")
         assert boxes.client(status, "s3").list_buckets()["Buckets"] == []
@@ -249,20 +249,20 @@ def _kill(pid: int | None) -> None:
 
 
 def test_a_box_that_is_started_again_keeps_its_port(state_directory: Path) -> None:
-    first = client.start(state_directory).port
+    first = boxes.start(state_directory).port
     client.stop(state_directory)
-    assert client.start(state_directory).port == first
+    assert boxes.start(state_directory).port == first
 
 
 def test_a_box_whose_port_is_taken_uses_another(state_directory: Path) -> None:
-    port = client.start(state_directory).port
+    port = boxes.start(state_directory).port
     client.stop(state_directory)
     with socket.create_server(("127.0.0.1", int(port or 0))):
-        assert client.start(state_directory).port != port
+        assert boxes.start(state_directory).port != port
 
 
 def test_reset_reinstalls_the_stand_in_provider(state_directory: Path) -> None:
-    client.start(state_directory)
+    boxes.start(state_directory)
     client.reset(state_directory)
     assert [path.name for path in state_directory.glob("pulumi-home/plugins/*/*")] == ["pulumi-resource-aws"]
 

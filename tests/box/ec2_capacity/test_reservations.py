@@ -712,7 +712,7 @@ def test_reservations_and_blocks_are_counted_by_kind_until_they_are_over(aws: Cl
 def test_reservations_and_blocks_survive_a_restart(state_directory: Path) -> None:
     shown = []
     for _ in range(2):
-        status = client.start(state_directory)
+        status = boxes.start(state_directory)
 
         def aws(service: str, status: BoxStatus = status) -> Any:
             return boxes.client(status, service)

@@ -437,10 +437,10 @@ def test_a_fault_of_a_machine_ends_with_it(box: BoxStatus, aws: Clients, launch_
 
 
 def test_active_faults_survive_a_restart(state_directory: Path) -> None:
-    client.start(state_directory)
+    boxes.start(state_directory)
     control.inject_fault(state_directory, "throttle", hits_left="2")
     client.stop(state_directory)
-    assert client.start(state_directory).faults == ("throttle, call ec2:RunInstances, 2 more times",)
+    assert boxes.start(state_directory).faults == ("throttle, call ec2:RunInstances, 2 more times",)
 
 
 def test_a_reset_ends_all_faults(box: BoxStatus) -> None:

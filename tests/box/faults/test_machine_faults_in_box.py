@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from machine_fixtures import MachineBox, running_machine_box, until
 
+import boxes
 from corral.box import client, control
 from corral.box.vpc.virtual_network import MachineError
 
@@ -168,7 +169,7 @@ def test_a_frozen_machine_stays_frozen_after_a_restart_of_the_box(tmp_path_facto
         machine_box.reads(instance_id, "/var/lib/cloud/scripts/per-boot/tick")
         control.inject_fault(directory, "freeze", target=instance_id)
         client.stop(directory)
-        client.start(directory, machines=True)
+        boxes.start(directory, machines=True)
         until(lambda: machine_box.runs(instance_id))
         stat = until(
             lambda: machine_box.run(instance_id, "sh", "-c", "cut -d' ' -f3 /proc/1/stat").stdout.strip() == "T"

@@ -20,6 +20,7 @@ import pytest
 from botocore.exceptions import ClientError
 from machine_fixtures import MachineBox, running_machine_box, until
 
+import boxes
 from corral.box import client
 from corral.box.state.directory import StateDirectory
 from corral.box.vpc.capabilities import Users, probe_host
@@ -328,7 +329,7 @@ def test_a_killed_daemon_leaves_no_process_and_no_mount(killed: tuple[MachineBox
 
 def test_the_next_daemon_boots_the_machines_of_running_instances(killed: tuple[MachineBox, str, Path]) -> None:
     machine_box, node, sockets = killed
-    client.start(machine_box.box.dir, machines=True)
+    boxes.start(machine_box.box.dir, machines=True)
     text = until(
         lambda: machine_box.reads(node, "/var/boots") if "again" in machine_box.reads(node, "/var/boots") else ""
     )
@@ -348,7 +349,7 @@ def test_the_next_daemon_finishes_what_a_killed_one_left_pending_or_stopping(tmp
             assert machine_box.box.pid
             os.kill(machine_box.box.pid, signal.SIGKILL)
         until(lambda: client.status(machine_box.box.dir).state != "running")
-        again = replace(machine_box, box=client.start(machine_box.box.dir, machines=machines))
+        again = replace(machine_box, box=boxes.start(machine_box.box.dir, machines=machines))
         until(lambda: again.state(leaves) == "terminated" and again.state(comes) == "running")
         assert (before, again.runs(comes)) == (("pending", "shutting-down"), machines)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import boxes
 from corral.box import client
 from corral.box.client import BoxError
 from corral.box.machines.rootfs import image_profile, system_from_environment, system_of
@@ -67,14 +68,14 @@ def test_machines_have_the_settings_of_their_system_without_its_secrets(tmp_path
 def test_a_box_keeps_the_system_that_it_began_with(tmp_path: Path) -> None:
     root = system(tmp_path / "root", "24.11.5")
     for chosen in (root, None):
-        client.start(tmp_path / "box", system=chosen)
+        boxes.start(tmp_path / "box", system=chosen)
         client.stop(tmp_path / "box")
     assert system_of(StateDirectory(tmp_path / "box")) == root
 
 
 @pytest.mark.box
 def test_a_box_passes_the_image_of_its_system_to_commands(tmp_path: Path) -> None:
-    client.start(tmp_path / "box", system=system(tmp_path / "root", "26.05.5"))
+    boxes.start(tmp_path / "box", system=system(tmp_path / "root", "26.05.5"))
     variables = client.environment(tmp_path / "box")
     client.stop(tmp_path / "box")
     assert variables["CORRAL_BOX_IMAGE"] == "box-debian-sid"
@@ -82,9 +83,9 @@ def test_a_box_passes_the_image_of_its_system_to_commands(tmp_path: Path) -> Non
 
 @pytest.mark.box
 def test_a_box_that_holds_anything_takes_no_other_system(tmp_path: Path) -> None:
-    client.start(tmp_path / "box")
+    boxes.start(tmp_path / "box")
     client.stop(tmp_path / "box")
     root = system(tmp_path / "root", "24.11.5")
     expected = f"^the box in {tmp_path}/box uses the system in /, not {root} - choose another "
     with pytest.raises(BoxError, match=expected):
-        client.start(tmp_path / "box", system=root)
+        boxes.start(tmp_path / "box", system=root)

@@ -22,7 +22,7 @@ HEADER = json.dumps(saved_state.versions()).encode() + b"\n"
 
 
 def test_a_failed_save_is_reported_and_repeated(state_directory: Path) -> None:
-    status = client.start(state_directory)
+    status = boxes.start(state_directory)
     s3 = boxes.client(status, "s3")
     in_the_way = state_directory / "cloud.new"
     in_the_way.mkdir()
@@ -50,7 +50,7 @@ def test_a_cloud_that_is_slow_to_save_is_saved_a_second_after_a_change(
 
 
 def test_every_service_that_the_stacks_use_comes_back_after_a_restart(state_directory: Path) -> None:
-    status = client.start(state_directory)
+    status = boxes.start(state_directory)
     for service, action, parameters in (
         ("ec2", "create_vpc", {"CidrBlock": "10.0.0.0/16"}),
         ("s3", "create_bucket", {"Bucket": "kept"}),
@@ -71,14 +71,14 @@ def test_every_service_that_the_stacks_use_comes_back_after_a_restart(state_dire
         getattr(boxes.client(status, service), action)(**parameters)
     before = inventory(state_directory)
     client.stop(state_directory)
-    client.start(state_directory)
+    boxes.start(state_directory)
     assert (len(before), inventory(state_directory)) == (12, before)
 
 
 def test_a_bucket_name_stays_taken_after_a_restart(state_directory: Path) -> None:
-    boxes.client(client.start(state_directory), "s3").create_bucket(Bucket="taken")
+    boxes.client(boxes.start(state_directory), "s3").create_bucket(Bucket="taken")
     client.stop(state_directory)
-    s3 = boxes.client(client.start(state_directory), "s3")
+    s3 = boxes.client(boxes.start(state_directory), "s3")
     s3.put_object(Bucket="taken", Key="a", Body=b"1")
     assert s3.get_object(Bucket="taken", Key="a")["Body"].read() == b"1"
 
@@ -141,25 +141,25 @@ def test_an_unreadable_state_is_reported(tmp_path: Path) -> None:
 
 
 def test_a_missing_object_file_is_named(state_directory: Path) -> None:
-    s3 = boxes.client(client.start(state_directory), "s3")
+    s3 = boxes.client(boxes.start(state_directory), "s3")
     s3.create_bucket(Bucket="large")
     s3.put_object(Bucket="large", Key="a", Body=b"x" * 100_000)
     client.stop(state_directory)
     (content,) = (state_directory / "objects").iterdir()
     content.unlink()
     with pytest.raises(BoxError) as refused:
-        client.start(state_directory)
+        boxes.start(state_directory)
     assert str(refused.value).startswith(f"{content} is damaged (it is missing): the state of this box is lost")
 
 
 def test_reset_removes_a_directory_instead_of_the_state(state_directory: Path) -> None:
     (state_directory / "cloud.pickle").mkdir(parents=True)
     client.reset(state_directory)
-    assert client.start(state_directory).state == "running"
+    assert boxes.start(state_directory).state == "running"
 
 
 def test_a_box_that_cannot_save_at_its_end_reports_the_loss(state_directory: Path) -> None:
-    client.start(state_directory)
+    boxes.start(state_directory)
     (state_directory / "cloud.new").mkdir()
     with pytest.raises(BoxError) as result:
         client.stop(state_directory)
@@ -192,7 +192,7 @@ def test_a_running_box_on_a_full_disk_reports_free_and_required_space(tmp_path: 
         "import os, pathlib, sys, boxes\n"
         "from corral.box import client\n"
         "home = pathlib.Path(sys.argv[1])\n"
-        "status = client.start(home)\n"
+        "status = boxes.start(home)\n"
         "(home / 'fill').write_bytes(b'')\n"
         "with open(home / 'fill', 'wb', buffering=0) as file:\n"
         "    try:\n"
@@ -227,7 +227,7 @@ def test_a_missing_directory_has_no_state(tmp_path: Path) -> None:
 
 
 def test_a_saved_cloud_counts_as_state(state_directory: Path) -> None:
-    client.start(state_directory)
+    boxes.start(state_directory)
     client.stop(state_directory)
     assert client.has_state(state_directory) is True
 

@@ -6,6 +6,7 @@ import signal
 
 import pytest
 
+import boxes
 from boxes import client, inventory
 from cli_session import CliSession, kill, redeploy_counts, start_until
 from corral.box import client as box_client
@@ -31,7 +32,7 @@ def test_killed_box_is_reported_and_resources_with_lost_answers_are_adopted(cli:
     out, _ = process.communicate()
     assert "the box does not answer: its daemon has stopped or was killed" in out
     assert "run `corral box start`" in out
-    box_client.start(cli.box)
+    boxes.start(cli.box)
     make_gateway(cli)
     continued = cli.run("up", "dev", "--yes")
     assert continued.returncode == 0, continued.stderr

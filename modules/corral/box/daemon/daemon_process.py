@@ -16,6 +16,7 @@ from typing import Any
 
 from corral.box.secret import HEADER, BoxSecret
 from corral.box.state.directory import StateDirectory, open_log
+from corral.box.switches import Switches
 
 READY_TIMEOUT_S = 60  # a loaded machine needs a few seconds
 REQUIRED_BYTES = 4 << 20  # a whole environment takes less than 1 MiB, twice during a save; the logs grow
@@ -34,14 +35,15 @@ class InvalidRequest(BoxError):
     code = 2  # exit code of the command: wrong input
 
 
-def spawn(home: StateDirectory, *, machines: bool) -> str:
+def spawn(home: StateDirectory, switches: Switches) -> str:
     """Start the daemon. Returns `ready`, `busy` or the reason why it cannot start, as it writes it to a pipe."""
     read_end, write_end = os.pipe()
     command = [sys.executable, "-m", "corral.box", "--dir", str(home.path), "--ready", str(write_end)]
+    command += [word for name, value in switches.document().items() for word in (f"--{name}", value)]
     try:
         with os.fdopen(open_log(home.log), "ab") as log:
             daemon = subprocess.Popen(
-                [*command, *(["--machines"] if machines else [])],
+                command,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -20,6 +20,11 @@ class StateDirectory:
         return self.path / "box.json"
 
     @property
+    def switches(self) -> Path:
+        """The switches of the last start."""
+        return self.path / "switches.json"
+
+    @property
     def secret(self) -> Path:
         """The secret that control requests and access keys derive from."""
         return self.path / "secret"

@@ -225,7 +225,7 @@ def _use_account(*, in_box: bool, box_directory: Path | None) -> None:
         box = resolve_box_dir(box_directory)
         if client.status(box).state != "running":
             typer.echo(f"starting the box in {box}", err=True)
-            client.start(box, machines=True)
+            client.start(box)
     use_account(in_box=in_box, box_directory=box_directory)
 
 

@@ -93,7 +93,7 @@ def start_session(options: CommonOptions) -> EngineSession:
     if client.status(box).state != "running":
         find_pulumi()  # without Pulumi, do not start the box
         printer.write(f"starting the box in {box}")
-        client.start(box, machines=True)
+        client.start(box)
     require_space(box)
     variables = client.environment(box)
     copy = sync_box_copy(stacks, box / "stacks", box_image(variables))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from corral.engine.engine_errors import EngineError
+from corral.model.cache import cache_directory
 
 OLDEST = (3, 200, 0)  # the first with every option that `lifecycle` uses
 LANGUAGE_HOST = "pulumi-language-python"
@@ -43,13 +44,6 @@ def find_pulumi(environ: Mapping[str, str] = os.environ) -> PulumiBinary:
     if version < OLDEST:
         raise EngineError(f"{path} is Pulumi {_text(version)}, corral needs {_text(OLDEST)} or newer", HOW_TO_GET)
     return PulumiBinary(path=path, version=version, search=(*_language_host(path, environ), path.parent))
-
-
-def cache_directory(environ: Mapping[str, str]) -> Path:
-    """corral's cache directory."""
-    if cache := environ.get("XDG_CACHE_HOME"):
-        return Path(cache) / "corral"
-    return Path(environ.get("HOME") or "~").expanduser() / ".cache" / "corral"
 
 
 def _chosen(environ: Mapping[str, str]) -> tuple[Path, Version] | None:

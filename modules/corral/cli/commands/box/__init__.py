@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 
 from corral.box import client
 from corral.box.state.directory import StateDirectory
+from corral.box.switches import Machines, Provider
 from corral.cli.commands.box import fault, quota
 from corral.cli.commands.box.options import Directory
 from corral.cli.support.exit_codes import ExitCode, Failure, print_error
@@ -50,12 +51,21 @@ app.add_typer(fault.app, name="fault", epilog=fault.EXAMPLES)
 app.command("quota", epilog=quota.EXAMPLES)(quota.quota)
 
 
-WithMachines = Annotated[
-    bool,
+ProviderSwitch = Annotated[
+    Provider | None,
     typer.Option(
-        "--machines/--no-machines",
-        help="Boot instances as local machines with their own network and disk (default: --machines).",
+        "--provider",
         show_default=False,
+        help="Pulumi provider: the fast one of the box, or AWS's own (default: as at the last start, first stand-in).",
+    ),
+]
+MachinesSwitch = Annotated[
+    Machines | None,
+    typer.Option(
+        "--machines",
+        show_default=False,
+        help="What instances are: records only, or local machines with their own network and disk (default: as at the"
+        " last start, first namespace).",
     ),
 ]
 
@@ -67,10 +77,14 @@ class Shell(StrEnum):
     FISH = "fish"
 
 
-@app.command(epilog=examples("corral box start", "corral box start --dir /tmp/box1"))
-def start(dir: Directory = None, machines: WithMachines = True) -> None:
-    """Start the box. It resumes from its saved state."""
-    _print_status(client.start(resolve_box_dir(dir), machines=machines))
+@app.command(
+    epilog=examples(
+        "corral box start", "corral box start --dir /tmp/box1", "corral box start --provider official --machines none"
+    )
+)
+def start(dir: Directory = None, provider: ProviderSwitch = None, machines: MachinesSwitch = None) -> None:
+    """Start the box. It resumes from its saved state, and keeps its switches."""
+    _print_status(client.start(resolve_box_dir(dir), provider=provider, machines=machines))
 
 
 @app.command(epilog=examples("corral box stop"))
@@ -175,13 +189,14 @@ def _settings(variables: Mapping[str, str], shell: Shell) -> list[str]:
 
 def _document(now: client.BoxStatus) -> dict[str, Any]:
     return {
-        "schema": "corral.box/2",
+        "schema": "corral.box/3",
         "state": now.state,
         "dir": str(now.dir),
         "url": now.url,
         "pid": now.pid,
         "port": now.port,
         "started": now.started.isoformat() if now.started else None,
+        "switches": now.switches.document(),
         "problem": now.problem,
         "no_machines_reason": now.no_machines_reason,
         "faults": list(now.faults),
@@ -198,6 +213,7 @@ def _print_status(now: client.BoxStatus) -> None:
             typer.echo(f"the box in {now.dir} has crashed - `corral box start` resumes from its last saved state")
         case _:
             typer.echo(f"no box runs in {now.dir} - `corral box start` starts one")
+    typer.echo("switches: " + ", ".join(f"{name} {value}" for name, value in now.switches.document().items()))
     if now.no_machines_reason and now.state == "running":
         typer.echo(f"instances do not boot as machines: {now.no_machines_reason}")
     if now.faults:
