@@ -25,6 +25,7 @@ from corral.box.api_calls import Call, CallLog, find_error_code, identify_call, 
 from corral.box.api_errors import ApiError, HttpResponse
 from corral.box.daemon.daemon_process import INVALID_REQUEST
 from corral.box.daemon.request_guard import CONTROL, reason_to_refuse
+from corral.box.daemon.rpc_cbor import answer_in_protocol
 from corral.box.fault_api.fault_service import Faults
 from corral.box.faults.records import FaultError
 from corral.box.secret import BoxSecret
@@ -61,7 +62,7 @@ class WsgiApp:
             parameters = dict(parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True))
             answer = self._safe_control(environ["REQUEST_METHOD"], environ["PATH_INFO"], parameters)
         else:
-            answer = self._call(environ, body)
+            answer = answer_in_protocol(environ, body, self._call)
         status, headers, content = answer
         if environ["REQUEST_METHOD"] != "HEAD":
             headers = {name: value for name, value in headers.items() if name.lower() != "content-length"}
