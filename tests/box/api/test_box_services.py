@@ -187,6 +187,19 @@ def test_a_secret_deleted_without_recovery_frees_its_name(aws: Clients) -> None:
     assert secrets.create_secret(Name="munge", SecretString="y")["Name"] == "munge"
 
 
+def test_a_zone_with_a_vpc_is_private(aws: Clients) -> None:
+    vpc = aws("ec2").create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
+    route53 = aws("route53")
+    created = route53.create_hosted_zone(
+        Name="dev.example.", CallerReference="vpc", VPC={"VPCId": vpc, "VPCRegion": "us-east-1"}
+    )
+    found = route53.get_hosted_zone(Id=created["HostedZone"]["Id"])
+    assert (found["HostedZone"]["Config"]["PrivateZone"], found["VPCs"]) == (
+        True,
+        [{"VPCId": vpc, "VPCRegion": "us-east-1"}],
+    )
+
+
 def test_a_private_zone_stays_while_it_has_records(aws: Clients) -> None:
     route53 = aws("route53")
     vpc = aws("ec2").create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]

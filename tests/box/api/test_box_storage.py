@@ -323,6 +323,12 @@ def test_an_efs_backup_policy_can_be_set(aws: Clients, box: Any) -> None:
     assert efs.describe_backup_policy(FileSystemId=named)["BackupPolicy"] == {"Status": "ENABLED"}
 
 
+def test_a_bucket_has_the_tags_of_its_creation(aws: Clients) -> None:
+    tags = [{"Key": "corral:base", "Value": "dev"}, {"Key": "empty", "Value": ""}]
+    aws("s3").create_bucket(Bucket="tagged", CreateBucketConfiguration={"Tags": tags})
+    assert aws("s3").get_bucket_tagging(Bucket="tagged")["TagSet"] == tags
+
+
 def test_a_bucket_with_old_versions_in_it_is_not_deleted(aws: Clients, box: Any) -> None:
     s3 = aws("s3")
     s3.create_bucket(Bucket="kept")

@@ -1,4 +1,4 @@
-"""S3 without the TLS conditions of bucket policies: moto treats every condition as true."""
+"""S3: no TLS conditions in bucket policies, which moto treats as true, and tags at the creation of a bucket."""
 
 # mypy: disallow-subclassing-any=False
 from __future__ import annotations
@@ -6,10 +6,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from typing import Any
+from xml.etree.ElementTree import fromstring
 
 import moto.s3.urls
 from moto.iam.access_control import IAMPolicy, PermissionResult
 from moto.s3.models import FakeBucket, S3Backend
+from moto.s3.responses import S3Response
 
 WITHOUT_TLS: Mapping[str, Mapping[str, str]] = {"Bool": {"aws:SecureTransport": "false"}}
 
@@ -39,8 +41,26 @@ class BoxS3(S3Backend):
         return bucket
 
 
+_put_bucket = S3Response._bucket_response_put
+
+
+def _put_bucket_with_tags(self: Any, request: Any, bucket_name: str, querystring: dict[str, Any]) -> Any:
+    """Create a bucket with its tags; moto ignores CreateBucketConfiguration.Tags. Passes other calls on."""
+    answer = _put_bucket(self, request, bucket_name, querystring)
+    if not querystring and (tags := bucket_tags(self.body)):
+        self.backend.put_bucket_tagging(bucket_name, tags)
+    return answer
+
+
+def bucket_tags(body: bytes | str) -> Mapping[str, str]:
+    """The tags in the body of a CreateBucket request. Source: S3 API reference, CreateBucketConfiguration."""
+    tags = fromstring(body).iterfind("{*}Tags/{*}Tag") if body else ()
+    return {tag.findtext("{*}Key", ""): tag.findtext("{*}Value", "") for tag in tags}
+
+
 def install() -> None:
     """Replace moto's S3 with the box's."""
     from moto.s3.models import s3_backends
 
     s3_backends.backend = BoxS3
+    S3Response._bucket_response_put = _put_bucket_with_tags

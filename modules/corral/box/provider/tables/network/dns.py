@@ -20,7 +20,7 @@ DEFAULT_DESCRIPTION = "Managed by Pulumi"
 def _create_zone(cloud: RegionClients, inputs: State) -> str:
     vpcs = [_vpc(cloud, vpc) for vpc in inputs.get("vpcs") or ()]
     request: dict[str, Any] = {"Name": inputs["name"], "CallerReference": secrets.token_hex(16)}
-    request["HostedZoneConfig"] = {"Comment": inputs.get("comment") or DEFAULT_DESCRIPTION, "PrivateZone": bool(vpcs)}
+    request["HostedZoneConfig"] = {"Comment": inputs.get("comment") or DEFAULT_DESCRIPTION}
     if vpcs:
         request["VPC"] = vpcs[0]
     return str(cloud.route53.create_hosted_zone(**request)["HostedZone"]["Id"]).rpartition("/")[2]

@@ -18,8 +18,11 @@ HOSTED_ZONES = {"us-east-1": "Z3AQBSTGFYJSTF", "us-east-2": "Z2O1EMRO9K5GLX", "u
 
 def _create_bucket(cloud: RegionClients, inputs: State) -> str:
     request: dict[str, Any] = {"Bucket": inputs["bucket"]}
-    if cloud.region != FIRST_REGION:
-        request["CreateBucketConfiguration"] = {"LocationConstraint": cloud.region}
+    configuration: dict[str, Any] = {} if cloud.region == FIRST_REGION else {"LocationConstraint": cloud.region}
+    if inputs.get("tagsAll"):
+        configuration["Tags"] = tag_list(inputs["tagsAll"])
+    if configuration:
+        request["CreateBucketConfiguration"] = configuration
     if inputs.get("objectLockEnabled"):
         request["ObjectLockEnabledForBucket"] = True
     elif _exists(cloud, inputs["bucket"]):  # in us-east-1, CreateBucket succeeds for a bucket of the same account
