@@ -83,7 +83,7 @@ bench-life: ## measure a cluster in the box: boots, jobs on cold nodes, a spot n
 	$(PREPARE) venv debian pulumi
 	$(VENV)/python benchmarks/box_run.py $(ARGS)
 
-.PHONY: setup venv debian pulumi browser
+.PHONY: setup venv debian pulumi browser official-provider
 setup: ## install everything that demo and test need
 	$(PREPARE) venv debian pulumi browser
 
@@ -98,6 +98,9 @@ pulumi: ## find the Pulumi CLI, or build it once
 
 browser: ## install chromium from Debian, for the tests of pages
 	$(PREPARE) browser
+
+official-provider: ## find AWS's own provider for Pulumi, or build it once
+	$(PREPARE) official-provider
 
 .PHONY: lock regold docs wheel clean
 lock: ## update requirements.lock after a change of dependencies (UPGRADE=1: newest versions)

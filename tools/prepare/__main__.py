@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 
 from bootstrap import fetch_uv, find_python, find_uv
 from debian_packages import ALL, BROWSER, SHELLCHECK, DebianPackages
+from official_provider import OfficialProvider
 from pulumi_cli import PulumiCli
 from python_environment import parallelcluster_environment, project_environment
 from slurm_roots import SlurmRoots
@@ -24,6 +25,7 @@ STEPS: Mapping[str, Callable[[], Step]] = {
     "debian": lambda: DebianPackages(ALL, "Slurm, munge, MariaDB, sshd, cloud-init, shellcheck, tmux"),
     "browser": lambda: DebianPackages(BROWSER),
     "pulumi": PulumiCli,
+    "official-provider": OfficialProvider,
     "parallelcluster": parallelcluster_environment,
     "slurm-roots": SlurmRoots,
 }

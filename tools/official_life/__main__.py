@@ -1,0 +1,221 @@
+"""`make official`: live the shipped environments in the box through AWS's own provider, and through the stand-in.
+
+Each is brought up, found unchanged by `corral up` and by the engine, changed, deleted, brought up again with what was
+kept, and deleted with its data; `dev` also gets another head, and is destroyed by the engine alone. Prints each step,
+then how the providers differ, and writes both into docs/official-life.md. ARGS='dev' lives only some environments.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from tools.official_life.comparison import call_differences, changing_calls, output_differences
+
+from corral.box import client
+from corral.box.provider import find_official
+from corral.box.state.directory import StateDirectory
+from corral.box.switches import Machines, Provider
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+PAGE = CHECKOUT / "docs" / "official-life.md"
+ENVIRONMENTS = ("dev", "train", "mixed")
+MAX = re.compile(r"max: (\d+)")
+DONE = re.compile(r"done: (.*) in \d")
+STEP_LIMIT_S = 1800  # the provider waits ten minutes for the end of a Lustre
+
+
+class Failed(Exception):
+    """A step had another result than it should; the text says which."""
+
+
+@dataclass(kw_only=True)
+class Life:
+    """What happened to one environment through one provider."""
+
+    environment: str
+    provider: Provider
+    seconds: dict[str, float] = field(default_factory=dict)
+    calls: Mapping[str, int] = field(default_factory=dict)
+    resources: Sequence[Mapping[str, Any]] = ()
+
+
+def main(names: Sequence[str]) -> int:
+    """Return 0 if each step had the expected result through both providers, 1 if one had not, 2 for a wrong name."""
+    if unknown := set(names) - set(ENVIRONMENTS):
+        print(f"no environment {', '.join(sorted(unknown))}: there are {', '.join(ENVIRONMENTS)}", file=sys.stderr)
+        return 2
+    try:
+        lives = [(live(name, Provider.OFFICIAL), live(name, Provider.STAND_IN)) for name in names or ENVIRONMENTS]
+    except Failed as error:
+        print(f"\nstopped: {error}", file=sys.stderr)
+        return 1
+    page = "\n".join(report(lives))
+    print(f"\n{page}")
+    if not names:
+        PAGE.write_text(page + "\n", encoding="utf-8")
+    return 0
+
+
+def live(name: str, provider: Provider) -> Life:
+    """The life of an environment in a box of its own."""
+    life = Life(environment=name, provider=provider)
+    with tempfile.TemporaryDirectory(prefix="corral-official-") as directory, session(Path(directory), life) as run:
+        base, cluster = "created", "created"
+        run.up("up", base, cluster)
+        run.up("up again", "same", "same")
+        run.engine("the engine finds no change", "up --expect-no-changes --skip-preview --yes")
+        run.edit(lambda text: MAX.sub(lambda found: f"max: {int(found[1]) + 2}", text, count=1))
+        run.corral("preview of a change", "up", name, "--box", "--preview")
+        run.up("change", "same", "updated")
+        if name == "dev":
+            run.edit(lambda text: text.replace("instance_type: m7i.2xlarge", "instance_type: m7i.4xlarge"))
+            run.up("another head", "same", "updated|replaced")
+        life.resources = run.resources()
+        run.corral("down", "down", name, "--box", "--with-base", "--yes")
+        run.up("up with what was kept", "created", "created")
+        if name == "dev":
+            run.engine("destroyed by the engine alone", "destroy --skip-preview --yes")
+            run.up("up after that", "created", "created")
+        run.corral("down with the data", "down", name, "--box", "--with-base", "--delete-data", name, "--yes")
+        run.require_nothing_left()
+        life.calls = changing_calls(run.calls())
+    return life
+
+
+class Session:
+    """A copy of the stacks, a box, and the commands that run on both."""
+
+    def __init__(self, directory: Path, life: Life) -> None:
+        self.life, self.project, self.box = life, directory / "project", directory / "box"
+        shutil.copytree(CHECKOUT / "stacks", self.project / "stacks", ignore=shutil.ignore_patterns("__pycache__"))
+        self.environment = {**os.environ, "CORRAL_BOX_DIR": str(self.box), "COLUMNS": "100", "NO_COLOR": "1"}
+
+    def up(self, step: str, base: str, cluster: str) -> None:
+        """Bring the environment up; the stacks' results match these patterns, and nothing else happens to them."""
+        output = self.corral(step, "up", self.life.environment, "--box", "--yes")
+        results = DONE.findall(output)
+        for result, pattern in zip(results, (base, cluster), strict=True):
+            allowed = rf"(?:\d+ (?:{pattern}|same|imported|kept)(?:, )?)+"
+            if not re.fullmatch(allowed, result):
+                raise Failed(f"{self.life.environment}, {self.life.provider}, {step}: {result}, not only {pattern}")
+
+    def corral(self, step: str, *words: str) -> str:
+        """Run a corral command as this step; return its output."""
+        return self._run(step, [sys.executable, "-m", "corral.cli", *words], self.environment)
+
+    def engine(self, step: str, words: str) -> None:
+        """Run a command of the engine in both stacks, the cluster first where it deletes."""
+        stacks = ("cluster", "base") if words.startswith("destroy") else ("base", "cluster")
+        commands = [f'pulumi -C "$CORRAL_STACKS/{stack}" -s {self.life.environment} {words}' for stack in stacks]
+        script = f'eval "$({sys.executable} -m corral.cli box env)" && {" && ".join(commands)}'
+        self._run(step, ["bash", "-c", script], self.environment)
+
+    def edit(self, change: Any) -> None:
+        """Change the cluster's file."""
+        file = self.project / f"stacks/cluster/Pulumi.{self.life.environment}.yaml"
+        before = file.read_text(encoding="utf-8")
+        after = change(before)
+        if after == before:
+            raise Failed(f"{file.name} has nothing to change")
+        file.write_text(after, encoding="utf-8")
+
+    def resources(self) -> Sequence[Mapping[str, Any]]:
+        """The resources in the states of both stacks."""
+        found: list[Mapping[str, Any]] = []
+        for file in sorted(StateDirectory(self.box).stack_states.glob(f"*/{self.life.environment}.json")):
+            found += json.loads(file.read_text(encoding="utf-8"))["checkpoint"]["latest"].get("resources", ())
+        return found
+
+    def calls(self) -> Iterator[Mapping[str, Any]]:
+        """All API calls of this life."""
+        with StateDirectory(self.box).calls.open(encoding="utf-8") as lines:
+            yield from map(json.loads, lines)
+
+    def require_nothing_left(self) -> None:
+        """Raise Failed if anything but the user's bucket and keys that are scheduled for deletion is left."""
+        from corral.box.daemon.daemon_process import send_request
+
+        held = send_request(client.running_address(self.box), "GET", "/_box/inventory")
+        left = [f"{kind} {one}" for kind, ids in held.items() for one in ids if "scheduled for deletion" not in one]
+        if [one for one in left if not one.startswith("s3/bucket corral-example-")]:
+            raise Failed(f"{self.life.environment}, {self.life.provider}: left over: {left}")
+
+    def _run(self, step: str, command: Sequence[str], environment: Mapping[str, str]) -> str:
+        begin = monotonic()
+        done = subprocess.run(
+            command, cwd=self.project, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, check=False, timeout=STEP_LIMIT_S,
+        )  # fmt: skip
+        self.life.seconds[step] = monotonic() - begin
+        print(f"{self.life.environment:6} {self.life.provider:9} {self.life.seconds[step]:6.0f} s  {step}", flush=True)
+        if done.returncode:
+            raise Failed(f"{self.life.environment}, {self.life.provider}, {step}:\n{done.stdout[-4000:]}")
+        return done.stdout
+
+
+@contextmanager
+def session(directory: Path, life: Life) -> Iterator[Session]:
+    """A session whose box runs until the end of the block."""
+    found = Session(directory, life)
+    client.start(found.box, provider=life.provider, machines=Machines.NONE)
+    try:
+        yield found
+    finally:
+        client.stop(found.box)
+
+
+def report(lives: Sequence[tuple[Life, Life]]) -> Iterator[str]:
+    """The lines of the page."""
+    yield "# The shipped environments through AWS's own provider"
+    yield ""
+    yield (
+        f"Last `make official`: {datetime.now(UTC):%Y-%m-%d}; plugin {find_official(os.environ).parent.name}, the"
+        f" SDK pulumi-aws {version('pulumi-aws')}."
+    )
+    yield "Every step had the expected result through both providers."
+    yield ""
+    yield "Seconds of each step: AWS's own provider / the stand-in."
+    yield ""
+    yield f"| step | {' | '.join(official.environment for official, _ in lives)} |"
+    yield f"|---{'|---' * len(lives)}|"
+    for step in lives[0][0].seconds:
+        cells = (f"{a.seconds[step]:.0f} / {b.seconds[step]:.0f}" if step in a.seconds else "-" for a, b in lives)
+        yield f"| {step} | {' | '.join(cells)} |"
+    yield ""
+    yield "## Calls that change something, where the numbers differ"
+    yield ""
+    yield "| environment | action | AWS's own provider | stand-in |"
+    yield "|---|---|---|---|"
+    for official, stand_in in lives:
+        for action, theirs, ours in call_differences(official.calls, stand_in.calls):
+            yield f"| {official.environment} | {action} | {theirs} | {ours} |"
+    yield ""
+    yield "## Outputs of resources that differ"
+    yield ""
+    yield "| type | property | AWS's own provider | stand-in |"
+    yield "|---|---|---|---|"
+    rows = {row for a, b in lives for row in output_differences(a.resources, b.resources)}
+    for kind, name, theirs, ours in sorted(rows):
+        yield f"| {kind} | {name} | {_cell(theirs)} | {_cell(ours)} |"
+
+
+def _cell(text: str) -> str:
+    return (text if len(text) <= 80 else f"{text[:79]}…").replace("|", "\\|").replace("\n", " ")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
