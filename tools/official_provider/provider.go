@@ -25,8 +25,9 @@ type dispatcher interface {
 	ResolveDispatch(*tfbridge.ProviderInfo) (muxer.DispatchTable, error)
 }
 
-// describe returns what the bridge needs to serve the types of tokens.json. It panics on a defect of this module.
-func describe() *tfbridge.ProviderInfo {
+// describe returns what the bridge needs to serve the types of tokens.json, and whether a type, by Terraform's name, is
+// of the older generation of HashiCorp's SDK. It panics on a defect of this module.
+func describe() (*tfbridge.ProviderInfo, func(string) bool) {
 	ctx := context.Background()
 	framework, sdk, err := xpprovider.GetProvider(ctx)
 	must(err)
@@ -48,6 +49,10 @@ func describe() *tfbridge.ProviderInfo {
 		EnableRawStateDelta:                          true,
 		SkipValidateProviderConfigForPluginFramework: true,
 	}
+	isSDK := func(name string) bool {
+		_, found := sdk.ResourcesMap[name]
+		return found
+	}
 	var named struct{ Resources, Functions map[string]string }
 	must(json.Unmarshal(tokensFile, &named))
 	for name, token := range named.Resources {
@@ -60,8 +65,7 @@ func describe() *tfbridge.ProviderInfo {
 			one.Fields = map[string]*tfbridge.SchemaInfo{}
 		}
 		one.Tok = tokens.Type(token)
-		_, isSDK := sdk.ResourcesMap[name]
-		complete(one, both.ResourcesMap().Get(name).Schema(), isSDK)
+		complete(one, both.ResourcesMap().Get(name).Schema(), isSDK(name))
 	}
 	for name, token := range named.Functions {
 		info.DataSources[name] = &tfbridge.DataSourceInfo{Tok: tokens.ModuleMember(token)}
@@ -69,7 +73,7 @@ func describe() *tfbridge.ProviderInfo {
 	table, err := both.(dispatcher).ResolveDispatch(info)
 	must(err)
 	must(metadata.Set(info.GetMetadata(), "mux", table))
-	return info
+	return info, isSDK
 }
 
 // complete adds what holds for all types: a name by default, all tags and the region as early as the inputs' check.

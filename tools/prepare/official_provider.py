@@ -22,9 +22,10 @@ MODULE = ROOT / "tools" / "official_provider"
 # The fork adds only the package `xpprovider`, which exports HashiCorp's constructors. Module, version and checksum:
 # Go's checksum database does not have every mirror's modules, so the sums are pinned here.
 UPSTREAM = (
-    "github.com/upbound/terraform-provider-aws@v0.0.0-20260305123303-f7691456b787",  # 6.34.0
+    "github.com/upbound/terraform-provider-aws@v0.0.0-20260305123303-f7691456b787",
     "h1:dJlp2eNgY/iVKTPINdguYlHbHc9CtXBZKmQmqYq0REs=",
 )
+UPSTREAM_VERSION = "6.34.0"  # HashiCorp's release at that commit
 BRIDGE = (
     "github.com/pulumi/pulumi-terraform-bridge/v3@v3.124.0",
     "h1:KCNDfuMt6hrOLLb+ejwFrp5LJpv3oqnd4OEueSjpz14=",
@@ -166,7 +167,7 @@ def replace(path: Path, pattern: str, replacement: Callable[[re.Match[str]], str
 
 def build(go: str, module: Path, target: Path) -> None:
     """Build the plugin from the committed go.sum; print progress every half minute."""
-    stamp = f"-s -w -X main.version={version()}"
+    stamp = f"-s -w -X main.version={version()} -X main.upstream={UPSTREAM_VERSION}"
     command = [go, "build", "-v", "-mod=readonly", "-trimpath", "-ldflags", stamp, "-o", str(target), "."]
     with subprocess.Popen(
         command, cwd=module, env=go_environment(), stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,

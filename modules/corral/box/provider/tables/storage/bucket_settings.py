@@ -146,7 +146,7 @@ LIFECYCLE_RULE: Mapping[str, Prop] = {
     "expiration": block({"days": integer(computed=True), "expiredObjectDeleteMarker": boolean(computed=True)}),
     "abortIncompleteMultipartUpload": block({"daysAfterInitiation": integer()}),
     "noncurrentVersionExpiration": block(
-        {"noncurrentDays": integer(required=True), "newerNoncurrentVersions": integer(computed=True)}
+        {"noncurrentDays": integer(required=True), "newerNoncurrentVersions": integer()}
     ),
     "transitions": block_set({"days": integer(computed=True), "storageClass": text(required=True)}),
 }
