@@ -21,7 +21,7 @@ help: ## list the targets
 	@echo 'make TARGET - each target lists what it will install, and installs it once:'
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' $(MAKEFILE_LIST) | awk -F '|' '{ printf "%-12s %s\n", $$1, $$2 }'
 
-.PHONY: demo test test-all test-fast slurm-matrix sim mutations lint format bench bench-life
+.PHONY: demo test test-all test-fast slurm-matrix sim mutations official lint format bench bench-life
 demo: ## run a cluster from plan to teardown on this machine, in the box
 	$(PREPARE) venv debian pulumi
 	@$(VENV)/python tools/demo $(ARGS)
@@ -52,6 +52,10 @@ mutations: ## break promises of the README one by one, and show which test fails
 	$(PREPARE) venv debian pulumi browser
 	@$(VENV)/python -m tools.mutations $(ARGS)
 
+official: ## live the shipped environments through AWS's own provider, compare, and write docs/official-life.md (some: ARGS='dev')
+	$(PREPARE) venv debian pulumi official-provider
+	@$(VENV)/python -m tools.official_life $(ARGS)
+
 lint: ## check style, types, unused code, shell scripts, the lock files
 	$(PREPARE) venv shellcheck
 	$(VENV)/ruff check --no-cache . # the order of imports depends on other files, the cache does not
@@ -61,7 +65,7 @@ lint: ## check style, types, unused code, shell scripts, the lock files
 	$(VENV)/mypy tools/demo
 	MYPYPATH=modules:tools/prepare $(VENV)/mypy benchmarks
 	$(VENV)/mypy tools/lock.py tools/tree.py tools/catalog_data.py tools/fail_on_skip.py
-	MYPYPATH=modules:tests $(VENV)/mypy --follow-imports=silent $(addprefix -p tools.,docs mutations slurm_head slurm_matrix)
+	MYPYPATH=modules:tests $(VENV)/mypy --follow-imports=silent $(addprefix -p tools.,docs mutations official_life slurm_head slurm_matrix)
 	$(VENV)/vulture modules/corral stacks tools/vulture_whitelist.py # the product alone: code that only tests call belongs to them
 	$(VENV)/vulture modules/corral stacks tests tools benchmarks examples
 	$(VENV)/python tools/tree.py shell | xargs shellcheck

@@ -209,8 +209,8 @@ def report(lives: Sequence[tuple[Life, Life]]) -> Iterator[str]:
     yield "| type | property | AWS's own provider | stand-in |"
     yield "|---|---|---|---|"
     rows = {row for a, b in lives for row in output_differences(a.resources, b.resources)}
-    for kind, name, theirs, ours in sorted(rows):
-        yield f"| {kind} | {name} | {_cell(theirs)} | {_cell(ours)} |"
+    for kind, name, official_value, value in sorted(rows):
+        yield f"| {kind} | {name} | {_cell(official_value)} | {_cell(value)} |"
 
 
 def _cell(text: str) -> str:

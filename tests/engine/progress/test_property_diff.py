@@ -61,3 +61,14 @@ def test_tags_are_shown_once() -> None:
 
 def test_long_value_is_truncated() -> None:
     assert lines("a", "x" * 300) == [f"it: a -> {'x' * 120}... (300 characters)"]
+
+
+def test_an_output_that_aws_sets_anew_is_not_shown() -> None:
+    kinds = {"content": "update", "versionId": "update"}
+    found = PropertyDiff(kinds=kinds, old={"content": "a"}, new={"content": "b"}, outputs={"versionId": "v1"})
+    assert diff_lines(found) == ["content: a -> b"]
+
+
+def test_what_is_in_aws_alone_is_shown() -> None:
+    found = PropertyDiff(kinds={"policy": "delete"}, outputs={"policy": "{}"})
+    assert diff_lines(found) == ["policy: differs from the program"]

@@ -98,11 +98,12 @@ class StackResource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PropertyDiff:
-    """The change of a resource: Pulumi's diff kind by property path, and the inputs before and after."""
+    """The change of a resource: Pulumi's diff kind by property path, the inputs before and after, the outputs before."""
 
     kinds: Mapping[str, str] = field(default_factory=dict)
     old: Mapping[str, Any] = field(default_factory=dict)
     new: Mapping[str, Any] = field(default_factory=dict)
+    outputs: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,4 +223,5 @@ def _differences(step: Mapping[str, Any]) -> PropertyDiff:
         kinds=kinds or dict.fromkeys(sorted(named), "update"),
         old=old.get("inputs") or {},
         new=new.get("inputs") or {},
+        outputs=old.get("outputs") or {},
     )

@@ -26,6 +26,8 @@ def _property(path: str, kind: str, differences: PropertyDiff) -> Iterator[str]:
     if path.startswith("tagsAll"):  # own tags merged with the provider's: shown once
         return
     old, new = find(differences.old, path), find(differences.new, path)
+    if old is ABSENT and new is ABSENT and kind == "update" and find(differences.outputs, path) is not ABSENT:
+        return  # AWS sets it anew because of another change, such as the version of an object
     why = "  (forces replacement)" if kind.endswith("replace") else ""
     if new is ABSENT and old is ABSENT:
         yield f"{path}: differs from the program{why}"
