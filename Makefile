@@ -52,9 +52,9 @@ mutations: ## break promises of the README one by one, and show which test fails
 	$(PREPARE) venv debian pulumi browser
 	@$(VENV)/python -m tools.mutations $(ARGS)
 
-official: ## live the shipped environments through AWS's own provider, compare, and write docs/official-life.md (some: ARGS='dev')
+official: ## live the shipped environments through AWS's own provider, compare, and write docs/official-run.md (some: ARGS='dev')
 	$(PREPARE) venv debian pulumi official-provider
-	@$(VENV)/python -m tools.official_life $(ARGS)
+	@$(VENV)/python -m tools.official_run $(ARGS)
 
 lint: ## check style, types, unused code, shell scripts, the lock files
 	$(PREPARE) venv shellcheck
@@ -65,7 +65,7 @@ lint: ## check style, types, unused code, shell scripts, the lock files
 	$(VENV)/mypy tools/demo
 	MYPYPATH=modules:tools/prepare $(VENV)/mypy benchmarks
 	$(VENV)/mypy tools/lock.py tools/tree.py tools/catalog_data.py tools/fail_on_skip.py
-	MYPYPATH=modules:tests $(VENV)/mypy --follow-imports=silent $(addprefix -p tools.,docs mutations official_life slurm_head slurm_matrix)
+	MYPYPATH=modules:tests $(VENV)/mypy --follow-imports=silent $(addprefix -p tools.,docs mutations official_run slurm_head slurm_matrix)
 	$(VENV)/vulture modules/corral stacks tools/vulture_whitelist.py # the product alone: code that only tests call belongs to them
 	$(VENV)/vulture modules/corral stacks tests tools benchmarks examples
 	$(VENV)/python tools/tree.py shell | xargs shellcheck

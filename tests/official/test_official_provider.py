@@ -7,7 +7,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from tools.official_life.comparison import call_differences, changing_calls, output_differences
+from tools.official_run.comparison import call_differences, changing_calls, output_differences
 
 from corral.box.provider.invokes import FUNCTIONS
 from corral.box.provider.tables import RESOURCES

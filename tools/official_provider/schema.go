@@ -49,25 +49,25 @@ func writeSchema(info *tfbridge.ProviderInfo, isSDK func(string) bool, to io.Wri
 func (all properties) add(above string, schema shim.SchemaMap, named map[string]*tfbridge.SchemaInfo, whole bool) {
 	schema.Range(func(key string, one shim.Schema) bool {
 		path := above + tfbridge.TerraformToPulumiNameV2(key, schema, named)
-		said := property{
+		reported := property{
 			Type:     one.Type().String(),
 			Required: one.Required(),
 			Optional: one.Optional(),
 			Computed: one.Computed(),
 		}
 		if whole {
-			said.Replaces, said.Default = one.ForceNew(), one.Default()
+			reported.Replaces, reported.Default = one.ForceNew(), one.Default()
 		}
 		var below map[string]*tfbridge.SchemaInfo
 		if info := named[key]; info != nil {
 			if info.Default != nil && info.Default.Value != nil {
-				said.Default = info.Default.Value
+				reported.Default = info.Default.Value
 			}
 			if info.Elem != nil {
 				below = info.Elem.Fields
 			}
 		}
-		all[path] = said
+		all[path] = reported
 		if block, ok := one.Elem().(shim.Resource); ok {
 			all.add(path+".", block.Schema(), below, whole)
 		}

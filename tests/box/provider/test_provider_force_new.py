@@ -61,8 +61,8 @@ def own(resource: Resource) -> dict[str, Prop]:
 
 def official(token: str) -> Mapping[str, Mapping[str, Any]]:
     """What HashiCorp's schema says of the arguments that the stand-in knows."""
-    known, said = own(RESOURCES[token]), OFFICIAL["resources"][token]["properties"]
-    return {path: said[path] for path in known if path in said}
+    known, reported = own(RESOURCES[token]), OFFICIAL["resources"][token]["properties"]
+    return {path: reported[path] for path in known if path in reported}
 
 
 def differing(token: str, here: set[str], there: set[str], word: str) -> list[str]:
@@ -93,7 +93,7 @@ def test_every_argument_is_one_of_the_provider(token: str) -> None:
 @pytest.mark.parametrize("token", sorted(RESOURCES))
 def test_properties_that_replace_match_the_provider(token: str) -> None:
     here = {path for path, prop in own(RESOURCES[token]).items() if prop.replaces}
-    there = {path for path, said in official(token).items() if said.get("replaces")}
+    there = {path for path, reported in official(token).items() if reported.get("replaces")}
     assert differing(token, here, PARTIAL_REPLACES.get(token, there), "replaces") == []
 
 
@@ -105,7 +105,7 @@ def test_a_record_of_another_type_is_a_new_record() -> None:
 def test_computed_properties_match_the_provider(token: str) -> None:
     known = own(RESOURCES[token])
     here = {path for path, prop in known.items() if prop.computed}
-    computed = {path for path, said in official(token).items() if said.get("computed")}
+    computed = {path for path, reported in official(token).items() if reported.get("computed")}
     there = {path for path in computed if not known[path].required and path not in NAMED_BY_PULUMI}
     assert differing(token, here, there, "is computed") == []
 
@@ -113,7 +113,9 @@ def test_computed_properties_match_the_provider(token: str) -> None:
 @pytest.mark.parametrize("token", sorted(RESOURCES))
 def test_the_defaults_are_the_providers(token: str) -> None:
     here = {path: prop.default for path, prop in own(RESOURCES[token]).items() if prop.default is not None}
-    there = {path: said["default"] for path, said in official(token).items() if said.get("default") is not None}
+    there = {
+        path: reported["default"] for path, reported in official(token).items() if reported.get("default") is not None
+    }
     assert here == there | DEFAULTS_OF_NAMED_TYPES.get(token, {})
 
 

@@ -92,8 +92,11 @@ def _encoded(values: Mapping[str, Any], operation: OperationModel) -> bytes:
 
 
 def _error(content: bytes) -> Mapping[str, str]:
-    told = json.loads(content)
-    return {"__type": str(told.get("__type", "")), "message": str(told.get("message") or told.get("Message") or "")}
+    answered = json.loads(content)
+    return {
+        "__type": str(answered.get("__type", "")),
+        "message": str(answered.get("message") or answered.get("Message") or ""),
+    }
 
 
 def _own(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 Each is brought up, found unchanged by `corral up` and by the engine, changed, deleted, brought up again with what was
 kept, and deleted with its data; `dev` also gets another head, and is destroyed by the engine alone. Prints each step,
-then how the providers differ, and writes both into docs/official-life.md. ARGS='dev' lives only some environments.
+then how the providers differ, and writes both into docs/official-run.md. ARGS='dev' runs only some environments.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from tools.official_life.comparison import call_differences, changing_calls, output_differences
+from tools.official_run.comparison import call_differences, changing_calls, output_differences
 
 from corral.box import client
 from corral.box.provider import find_official
@@ -31,7 +31,7 @@ from corral.box.state.directory import StateDirectory
 from corral.box.switches import Machines, Provider
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-PAGE = CHECKOUT / "docs" / "official-life.md"
+PAGE = CHECKOUT / "docs" / "official-run.md"
 ENVIRONMENTS = ("dev", "train", "mixed")
 MAX = re.compile(r"max: (\d+)")
 DONE = re.compile(r"done: (.*) in \d")
@@ -43,7 +43,7 @@ class Failed(Exception):
 
 
 @dataclass(kw_only=True)
-class Life:
+class ProviderRun:
     """What happened to one environment through one provider."""
 
     environment: str
@@ -59,21 +59,24 @@ def main(names: Sequence[str]) -> int:
         print(f"no environment {', '.join(sorted(unknown))}: there are {', '.join(ENVIRONMENTS)}", file=sys.stderr)
         return 2
     try:
-        lives = [(live(name, Provider.OFFICIAL), live(name, Provider.STAND_IN)) for name in names or ENVIRONMENTS]
+        runs = [
+            (run_environment(name, Provider.OFFICIAL), run_environment(name, Provider.STAND_IN))
+            for name in names or ENVIRONMENTS
+        ]
     except Failed as error:
         print(f"\nstopped: {error}", file=sys.stderr)
         return 1
-    page = "\n".join(report(lives))
+    page = "\n".join(report(runs))
     print(f"\n{page}")
     if not names:
         PAGE.write_text(page + "\n", encoding="utf-8")
     return 0
 
 
-def live(name: str, provider: Provider) -> Life:
-    """The life of an environment in a box of its own."""
-    life = Life(environment=name, provider=provider)
-    with tempfile.TemporaryDirectory(prefix="corral-official-") as directory, session(Path(directory), life) as run:
+def run_environment(name: str, provider: Provider) -> ProviderRun:
+    """The result of an environment in a box of its own."""
+    result = ProviderRun(environment=name, provider=provider)
+    with tempfile.TemporaryDirectory(prefix="corral-official-") as directory, session(Path(directory), result) as run:
         base, cluster = "created", "created"
         run.up("up", base, cluster)
         run.up("up again", "same", "same")
@@ -84,7 +87,7 @@ def live(name: str, provider: Provider) -> Life:
         if name == "dev":
             run.edit(lambda text: text.replace("instance_type: m7i.2xlarge", "instance_type: m7i.4xlarge"))
             run.up("another head", "same", "updated|replaced")
-        life.resources = run.resources()
+        result.resources = run.resources()
         run.corral("down", "down", name, "--box", "--with-base", "--yes")
         run.up("up with what was kept", "created", "created")
         if name == "dev":
@@ -92,26 +95,28 @@ def live(name: str, provider: Provider) -> Life:
             run.up("up after that", "created", "created")
         run.corral("down with the data", "down", name, "--box", "--with-base", "--delete-data", name, "--yes")
         run.require_nothing_left()
-        life.calls = changing_calls(run.calls())
-    return life
+        result.calls = changing_calls(run.calls())
+    return result
 
 
 class Session:
     """A copy of the stacks, a box, and the commands that run on both."""
 
-    def __init__(self, directory: Path, life: Life) -> None:
-        self.life, self.project, self.box = life, directory / "project", directory / "box"
+    def __init__(self, directory: Path, result: ProviderRun) -> None:
+        self.result, self.project, self.box = result, directory / "project", directory / "box"
         shutil.copytree(CHECKOUT / "stacks", self.project / "stacks", ignore=shutil.ignore_patterns("__pycache__"))
         self.environment = {**os.environ, "CORRAL_BOX_DIR": str(self.box), "COLUMNS": "100", "NO_COLOR": "1"}
 
     def up(self, step: str, base: str, cluster: str) -> None:
         """Bring the environment up; the stacks' results match these patterns, and nothing else happens to them."""
-        output = self.corral(step, "up", self.life.environment, "--box", "--yes")
+        output = self.corral(step, "up", self.result.environment, "--box", "--yes")
         results = DONE.findall(output)
-        for result, pattern in zip(results, (base, cluster), strict=True):
+        for summary, pattern in zip(results, (base, cluster), strict=True):
             allowed = rf"(?:\d+ (?:{pattern}|same|imported|kept)(?:, )?)+"
-            if not re.fullmatch(allowed, result):
-                raise Failed(f"{self.life.environment}, {self.life.provider}, {step}: {result}, not only {pattern}")
+            if not re.fullmatch(allowed, summary):
+                raise Failed(
+                    f"{self.result.environment}, {self.result.provider}, {step}: {summary}, not only {pattern}"
+                )
 
     def corral(self, step: str, *words: str) -> str:
         """Run a corral command as this step; return its output."""
@@ -120,13 +125,13 @@ class Session:
     def engine(self, step: str, words: str) -> None:
         """Run a command of the engine in both stacks, the cluster first where it deletes."""
         stacks = ("cluster", "base") if words.startswith("destroy") else ("base", "cluster")
-        commands = [f'pulumi -C "$CORRAL_STACKS/{stack}" -s {self.life.environment} {words}' for stack in stacks]
+        commands = [f'pulumi -C "$CORRAL_STACKS/{stack}" -s {self.result.environment} {words}' for stack in stacks]
         script = f'eval "$({sys.executable} -m corral.cli box env)" && {" && ".join(commands)}'
         self._run(step, ["bash", "-c", script], self.environment)
 
     def edit(self, change: Any) -> None:
         """Change the cluster's file."""
-        file = self.project / f"stacks/cluster/Pulumi.{self.life.environment}.yaml"
+        file = self.project / f"stacks/cluster/Pulumi.{self.result.environment}.yaml"
         before = file.read_text(encoding="utf-8")
         after = change(before)
         if after == before:
@@ -136,12 +141,12 @@ class Session:
     def resources(self) -> Sequence[Mapping[str, Any]]:
         """The resources in the states of both stacks."""
         found: list[Mapping[str, Any]] = []
-        for file in sorted(StateDirectory(self.box).stack_states.glob(f"*/{self.life.environment}.json")):
+        for file in sorted(StateDirectory(self.box).stack_states.glob(f"*/{self.result.environment}.json")):
             found += json.loads(file.read_text(encoding="utf-8"))["checkpoint"]["latest"].get("resources", ())
         return found
 
     def calls(self) -> Iterator[Mapping[str, Any]]:
-        """All API calls of this life."""
+        """All API calls of this result."""
         with StateDirectory(self.box).calls.open(encoding="utf-8") as lines:
             yield from map(json.loads, lines)
 
@@ -152,7 +157,7 @@ class Session:
         held = send_request(client.running_address(self.box), "GET", "/_box/inventory")
         left = [f"{kind} {one}" for kind, ids in held.items() for one in ids if "scheduled for deletion" not in one]
         if [one for one in left if not one.startswith("s3/bucket corral-example-")]:
-            raise Failed(f"{self.life.environment}, {self.life.provider}: left over: {left}")
+            raise Failed(f"{self.result.environment}, {self.result.provider}: left over: {left}")
 
     def _run(self, step: str, command: Sequence[str], environment: Mapping[str, str]) -> str:
         begin = monotonic()
@@ -160,25 +165,28 @@ class Session:
             command, cwd=self.project, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, check=False, timeout=STEP_LIMIT_S,
         )  # fmt: skip
-        self.life.seconds[step] = monotonic() - begin
-        print(f"{self.life.environment:6} {self.life.provider:9} {self.life.seconds[step]:6.0f} s  {step}", flush=True)
+        self.result.seconds[step] = monotonic() - begin
+        print(
+            f"{self.result.environment:6} {self.result.provider:9} {self.result.seconds[step]:6.0f} s  {step}",
+            flush=True,
+        )
         if done.returncode:
-            raise Failed(f"{self.life.environment}, {self.life.provider}, {step}:\n{done.stdout[-4000:]}")
+            raise Failed(f"{self.result.environment}, {self.result.provider}, {step}:\n{done.stdout[-4000:]}")
         return done.stdout
 
 
 @contextmanager
-def session(directory: Path, life: Life) -> Iterator[Session]:
+def session(directory: Path, result: ProviderRun) -> Iterator[Session]:
     """A session whose box runs until the end of the block."""
-    found = Session(directory, life)
-    client.start(found.box, provider=life.provider, machines=Machines.NONE)
+    found = Session(directory, result)
+    client.start(found.box, provider=result.provider, machines=Machines.NONE)
     try:
         yield found
     finally:
         client.stop(found.box)
 
 
-def report(lives: Sequence[tuple[Life, Life]]) -> Iterator[str]:
+def report(runs: Sequence[tuple[ProviderRun, ProviderRun]]) -> Iterator[str]:
     """The lines of the page."""
     yield "# The shipped environments through AWS's own provider"
     yield ""
@@ -190,17 +198,17 @@ def report(lives: Sequence[tuple[Life, Life]]) -> Iterator[str]:
     yield ""
     yield "Seconds of each step: AWS's own provider / the stand-in."
     yield ""
-    yield f"| step | {' | '.join(official.environment for official, _ in lives)} |"
-    yield f"|---{'|---' * len(lives)}|"
-    for step in lives[0][0].seconds:
-        cells = (f"{a.seconds[step]:.0f} / {b.seconds[step]:.0f}" if step in a.seconds else "-" for a, b in lives)
+    yield f"| step | {' | '.join(official.environment for official, _ in runs)} |"
+    yield f"|---{'|---' * len(runs)}|"
+    for step in runs[0][0].seconds:
+        cells = (f"{a.seconds[step]:.0f} / {b.seconds[step]:.0f}" if step in a.seconds else "-" for a, b in runs)
         yield f"| {step} | {' | '.join(cells)} |"
     yield ""
     yield "## Calls that change something, where the numbers differ"
     yield ""
     yield "| environment | action | AWS's own provider | stand-in |"
     yield "|---|---|---|---|"
-    for official, stand_in in lives:
+    for official, stand_in in runs:
         for action, theirs, ours in call_differences(official.calls, stand_in.calls):
             yield f"| {official.environment} | {action} | {theirs} | {ours} |"
     yield ""
@@ -208,7 +216,7 @@ def report(lives: Sequence[tuple[Life, Life]]) -> Iterator[str]:
     yield ""
     yield "| type | property | AWS's own provider | stand-in |"
     yield "|---|---|---|---|"
-    rows = {row for a, b in lives for row in output_differences(a.resources, b.resources)}
+    rows = {row for a, b in runs for row in output_differences(a.resources, b.resources)}
     for kind, name, official_value, value in sorted(rows):
         yield f"| {kind} | {name} | {_cell(official_value)} | {_cell(value)} |"
 
