@@ -98,7 +98,7 @@ class StackResource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PropertyDiff:
-    """The change of a resource: Pulumi's diff kind by property path, the inputs before and after, the outputs before."""
+    """The change of a resource: Pulumi's diff kind by property path; inputs before and after; outputs before."""
 
     kinds: Mapping[str, str] = field(default_factory=dict)
     old: Mapping[str, Any] = field(default_factory=dict)
