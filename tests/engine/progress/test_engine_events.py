@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from states import step, urn
 
+from corral.engine.progress import progress_display
 from corral.engine.progress.engine_events import Diagnostic, Operation, StackResource, parse_event, parse_urn
 from corral.engine.progress.progress_counter import FinishedStep, ProgressCounter
 from corral.engine.progress.progress_display import PlainDisplay, choose_display, counts_text, end_text
@@ -41,6 +42,18 @@ def test_a_creation_is_one_line_with_its_seconds() -> None:
     out = io.StringIO()
     PlainDisplay(out).finished(lines[0])
     assert out.getvalue() == "  created   aws:ec2:Vpc  vpc  1.0s\n"
+
+
+def test_a_file_names_what_is_waited_for_once_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([0.0, 0.0, 59.0, 61.0, 61.0, 100.0])
+    monkeypatch.setattr(progress_display.time, "monotonic", lambda: next(clock))
+    tally, _ = counter_and_lines(step("resourcePreEvent", "delete", "aws:fsx/lustreFileSystem:Lustre", "scratch"))
+    out = io.StringIO()
+    display = PlainDisplay(out)
+    display.begin("cluster dev", "deleting", tally)  # at 0 s
+    for _ in range(3):  # at 59 s, 61 s, 100 s
+        display.tick()
+    assert out.getvalue().splitlines() == ["cluster dev: deleting", "  deleting  aws:fsx:Lustre  scratch  61 s"]
 
 
 def test_a_replacement_counts_once() -> None:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, Protocol, TextIO
 
 from corral.engine.progress.engine_events import Operation
-from corral.engine.progress.progress_counter import FinishedStep, ProgressCounter
+from corral.engine.progress.progress_counter import FinishedStep, ProgressCounter, RunningStep
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -29,6 +29,7 @@ ORDER = (
     Operation.SAME,
 )
 DONE = "done"  # the result of a successful update
+QUIET_S = 60  # of a plain display that waits
 MAX_RUNNING = 8  # lines of running steps; more would scroll a small terminal
 COLOURS = {
     Operation.CREATED: "green",
@@ -66,13 +67,14 @@ def choose_display(out: TextIO, environ: Mapping[str, str] = os.environ) -> Prog
 
 
 class PlainDisplay:
-    """One line for each finished step."""
+    """One line for each finished step; after a minute without one, what is waited for: a Lustre takes ten to delete."""
 
     def __init__(self, out: TextIO) -> None:
-        self._out, self._stack, self._tally, self._since_s = out, "", ProgressCounter(), 0.0
+        self._out, self._stack, self._tally, self._since_s, self._last_s = out, "", ProgressCounter(), 0.0, 0.0
 
     def write(self, text: str) -> None:
         """Prints the text."""
+        self._last_s = time.monotonic()
         print(text, file=self._out, flush=True)
 
     def begin(self, stack: str, doing: str, counter: ProgressCounter) -> None:
@@ -85,7 +87,12 @@ class PlainDisplay:
         self.write(f"  {line_text(line)}")
 
     def tick(self) -> None:
-        """Does nothing: a file shows no clock."""
+        """Prints the steps that run if nothing was printed for QUIET_S."""
+        now_s = time.monotonic()
+        if now_s - self._last_s < QUIET_S:
+            return
+        if running := [step_text(one, now_s) for one in _longest_first(self._tally)]:
+            self.write("\n".join(f"  {line}" for line in _shortened(running)))
 
     def end(self, result: str) -> None:
         """Prints the outcome of the update."""
@@ -132,15 +139,25 @@ class TerminalDisplay:
 
     def _lines(self) -> str:
         now_s = time.monotonic()
-        running = sorted(self._tally.running.values(), key=lambda one: one.since_s)
-        changing = [one for one in running if one.operation.is_change]
         head = f"{self._stack}: {self._doing}: {counts_text(self._tally)}, {now_s - self._since_s:.0f} s"
-        shown = [
-            f"  {one.operation.doing:<10}{one.resource.type}  {one.resource.name}  {now_s - one.since_s:.0f} s"
-            for one in changing[:MAX_RUNNING]
-        ]
-        more = [f"  and {len(changing) - MAX_RUNNING} more"] if len(changing) > MAX_RUNNING else []
-        return "\n".join([head, *shown, *more])
+        running = [step_text(one, now_s) for one in _longest_first(self._tally)]
+        return "\n".join([head, *(f"  {line}" for line in _shortened(running))])
+
+
+def _longest_first(counter: ProgressCounter) -> list[RunningStep]:
+    """The running steps that change something."""
+    running = sorted(counter.running.values(), key=lambda one: one.since_s)
+    return [one for one in running if one.operation.is_change]
+
+
+def _shortened(lines: list[str]) -> list[str]:
+    more = [f"and {len(lines) - MAX_RUNNING} more"] if len(lines) > MAX_RUNNING else []
+    return [*lines[:MAX_RUNNING], *more]
+
+
+def step_text(step: RunningStep, now_s: float) -> str:
+    """`deleting  aws:fsx:LustreFileSystem  lustre-scratch  60 s`."""
+    return f"{step.operation.doing:<10}{step.resource.type}  {step.resource.name}  {now_s - step.since_s:.0f} s"
 
 
 def line_text(line: FinishedStep) -> str:
