@@ -210,6 +210,7 @@ def test_reserved_capacity_is_to_be_put_in() -> None:
             {"region": "us-west-9"},
             "--region: 'us-west-9' is not in the catalog - did you mean 'us-west-1' or 'us-west-2'?",
         ),
+        ("dev", {"instance_type": "p3dn.24xlarge"}, "--instance-type: no image in the catalog supports p3dn.24xlarge"),
         ("dev", {"instance_type": "p5.48xl"}, "--instance-type: 'p5.48xl' is not in the catalog - did you mean"),
         ("train", {"instance_type": "g5.xlarge"}, "--instance-type: g5.xlarge is not sold as capacity-block, which"),
         ("dev", {"max_nodes": 0}, "--max-nodes: 0 is out of range - use 1 to 65533"),
