@@ -19,7 +19,8 @@ from corral.plan.cluster import plan_cluster
 from corral.spec.loader import parse_cluster
 from corral.spec.models.durations import format_duration, parse_duration
 from corral.spec.models.image import ImageSpec, resolve_image
-from corral.spec.rules import tag_rules
+from corral.spec.models.lustre import LustreSpec
+from corral.spec.rules import lustre_rules, tag_rules
 from corral.spec.rules.cluster_rules import image_problem
 from corral.spec.rules.name_rules import name_problem
 from corral.spec.rules.tag_rules import looks_secret, names_secret
@@ -112,6 +113,17 @@ def test_an_image_of_your_own_with_proprietary_kernel_modules_boots_a_v100() -> 
     own = ImageSpec(id="ami-0123456789abcdef0", kernel_modules="proprietary")
     profile = resolve_image(own)
     assert profile and image_problem(find_instance_type("p3dn.24xlarge"), profile) is None
+
+
+def test_china_has_no_scratch_file_system() -> None:
+    scratch = LustreSpec(name="scratch", size_gib=1200)
+    assert list(lustre_rules.check([scratch], ValidationContext(region="cn-north-1"))) == [
+        SpecFinding(
+            ("storage", "lustre", 0, "deployment"),
+            "'SCRATCH_2' is not available in the China regions",
+            "use PERSISTENT_2",
+        )
+    ]
 
 
 def test_a_finding_has_its_fix_apart_from_what_is_wrong() -> None:
