@@ -72,7 +72,7 @@ def account(box: BoxStatus, aws: Clients) -> Account:
         "topic": f"arn:aws:sns:{REGION}:{ACCOUNT}:dev",
     }
     policies = {
-        "head": head_policy(ClusterArns(**named, lustre=())),
+        "head": head_policy(ClusterArns(**named)),
         "job": job_policy(JobArns(bucket=bucket, key=key, cluster="dev")),
     }
     trust = {"head": trust_service("ec2.amazonaws.com"), "job": trust_roles([role_arn("head")])}

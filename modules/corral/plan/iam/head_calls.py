@@ -35,7 +35,6 @@ def planned_arns(plan: ClusterPlan, account: str) -> ClusterArns:
         hosted_zone=f"arn:{aws}:route53:::hostedzone/Z0000000000000",
         log_group=f"arn:{aws}:logs:{here}:log-group:/corral/{name}",
         topic=f"arn:{aws}:sns:{here}:watch-topic-0000000",
-        lustre=tuple(f"arn:{aws}:fsx:{here}:file-system/fs-{number:017}" for number, _ in enumerate(plan.lustre)),
     )
 
 
@@ -55,7 +54,7 @@ def _machines(arns: ClusterArns) -> tuple[Calls, ...]:
     instance = f"{ec2}:instance/i-{_ANY_ID}"
     run = ("ec2:RunInstances",)
     key_use = "Decrypt DescribeKey GenerateDataKey GenerateDataKeyWithoutPlaintext ReEncryptFrom ReEncryptTo"
-    seen = "CapacityReservations InstanceStatus InstanceTopology Instances LaunchTemplateVersions Volumes"
+    seen = "CapacityReservations InstanceTopology Instances"
     return (
         Calls(actions=run, resources=(template,), context={**here, resource_tag(CLUSTER_TAG): arns.cluster}),
         Calls(
@@ -109,14 +108,6 @@ def _others(arns: ClusterArns) -> tuple[Calls, ...]:
     partition = partition_of(arns.region)
     aws, names = partition.name, {REGION: partition.route53_region}
     channels = tuple(f"ssmmessages:{verb}{kind}Channel" for verb in ("Create", "Open") for kind in ("Control", "Data"))
-    exports = (
-        Calls(
-            actions=("fsx:CreateDataRepositoryTask",),
-            resources=(*arns.lustre, f"arn:{aws}:fsx:{account}:task/task-{_ANY_ID}"),
-            context=here,
-        ),
-        Calls(actions=("fsx:DescribeDataRepositoryTasks",), context=here),
-    )
     return (
         Calls(
             actions=("secretsmanager:GetSecretValue", "secretsmanager:PutSecretValue"),
@@ -128,19 +119,12 @@ def _others(arns: ClusterArns) -> tuple[Calls, ...]:
             resources=(arns.hosted_zone,),
             context=names,
         ),
-        Calls(
-            actions=("ssm:GetParameter",),
-            resources=(f"arn:{aws}:ssm:{account}:parameter/corral/{arns.cluster}/ends-at",),
-            context=here,
-        ),
         Calls(actions=("sts:AssumeRole",), resources=(arns.job_role,), context=here),
-        *(exports if arns.lustre else ()),
         Calls(
             actions=("logs:CreateLogStream", "logs:PutLogEvents"),
             resources=(f"{arns.log_group}:log-stream:head",),
             context=here,
         ),
-        Calls(actions=("cloudwatch:PutMetricData",), context={**here, "cloudwatch:namespace": "corral"}),
         Calls(actions=("sns:Publish",), resources=(arns.topic,), context=here),
         Calls(
             actions=("ssm:UpdateInstanceInformation",),

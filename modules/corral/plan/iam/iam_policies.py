@@ -33,7 +33,6 @@ class ClusterArns:
     hosted_zone: str
     log_group: str
     topic: str
-    lustre: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +84,6 @@ def head_policy(arns: ClusterArns) -> Mapping[str, Any]:
             *_launching(arns),
             *_ending(arns),
             *_head_files(arns),
-            *_exporting(arns),
             *_reporting(arns),
             *_answering(arns),
         ]
@@ -93,7 +91,7 @@ def head_policy(arns: ClusterArns) -> Mapping[str, Any]:
 
 
 def compute_policy(arns: ClusterArns) -> Mapping[str, Any]:
-    """Return a compute node's policy: read its cluster's files and one secret, write logs, assume the job role."""
+    """Return a compute node's policy: read its cluster's files and one secret, assume the job role."""
     prefix = f"{arns.bucket}/{arns.prefix}/*"
     return document(
         [
@@ -102,7 +100,6 @@ def compute_policy(arns: ClusterArns) -> Mapping[str, Any]:
             _allow("Munge", ["secretsmanager:GetSecretValue"], [arns.munge_secret]),
             _allow("Key", ["kms:Decrypt"], [arns.key]),
             _allow("Jobs", ["sts:AssumeRole"], [arns.job_role]),
-            *_reporting(arns),
             *_answering(arns),
         ]
     )
@@ -196,11 +193,10 @@ def _launching(arns: ClusterArns) -> tuple[Statement, ...]:
 def _ending(arns: ClusterArns) -> tuple[Statement, ...]:
     instances = f"arn:{partition_of(arns.region).name}:ec2:{arns.region}:{arns.account}:instance/*"
     own = {"StringEquals": {resource_tag(CLUSTER_TAG, "ec2"): arns.cluster}}
-    reads = ["ec2:DescribeCapacityReservations", "ec2:DescribeInstances", "ec2:DescribeInstanceStatus"]
-    reads.append("ec2:DescribeInstanceTopology")
+    reads = ["ec2:DescribeCapacityReservations", "ec2:DescribeInstances", "ec2:DescribeInstanceTopology"]
     return (
         _allow("EndOwn", ["ec2:TerminateInstances"], [instances], own),
-        _allow("See", [*reads, "ec2:DescribeLaunchTemplateVersions", "ec2:DescribeVolumes"], ["*"]),
+        _allow("See", reads, ["*"]),
     )
 
 
@@ -208,7 +204,6 @@ def _head_files(arns: ClusterArns) -> tuple[Statement, ...]:
     prefix = f"{arns.bucket}/{arns.prefix}/*"
     dump = accounting_backup_key(arns.cluster)
     listed = {"StringLike": {"s3:prefix": [f"{arns.prefix}/*", dump]}}
-    pins = f"arn:{partition_of(arns.region).name}:ssm:{arns.region}:{arns.account}:parameter/corral/{arns.cluster}/*"
     zone = ["route53:ChangeResourceRecordSets", "route53:ListResourceRecordSets"]
     return (
         _allow("Files", ["s3:GetObject", "s3:PutObject"], [prefix, f"{arns.bucket}/{dump}"]),
@@ -216,30 +211,13 @@ def _head_files(arns: ClusterArns) -> tuple[Statement, ...]:
         _allow("Lives", ["s3:PutObject"], [f"{arns.bucket}/{history_prefix(arns.cluster)}*"]),
         _allow("Munge", ["secretsmanager:GetSecretValue", "secretsmanager:PutSecretValue"], [arns.munge_secret]),
         _allow("Names", zone, [arns.hosted_zone]),
-        _allow("Pins", ["ssm:GetParameter"], [pins]),
         _allow("Jobs", ["sts:AssumeRole"], [arns.job_role]),
     )
 
 
-def _exporting(arns: ClusterArns) -> tuple[Statement, ...]:
-    """Allow exports from Lustre to S3. Creating a task requires file system and task; describing has no resource.
-
-    Source: Service Authorization Reference, Amazon FSx.
-    """
-    if not arns.lustre:
-        return ()
-    tasks = f"arn:{partition_of(arns.region).name}:fsx:{arns.region}:{arns.account}:task/*"
-    return (
-        _allow("ExportData", ["fsx:CreateDataRepositoryTask"], [*arns.lustre, tasks]),
-        _allow("SeeExports", ["fsx:DescribeDataRepositoryTasks"], ["*"]),
-    )
-
-
 def _reporting(arns: ClusterArns) -> tuple[Statement, ...]:
-    metrics = {"StringEquals": {"cloudwatch:namespace": "corral"}}
     return (
         _allow("Log", ["logs:CreateLogStream", "logs:PutLogEvents"], [f"{arns.log_group}:*"]),
-        _allow("Measure", ["cloudwatch:PutMetricData"], ["*"], metrics),
         _allow("Tell", ["sns:Publish"], [arns.topic]),
     )
 
