@@ -41,6 +41,7 @@ JOBS = JobArns(
     writable=("arn:aws:s3:::results/run-7",),
     readable=("arn:aws:s3:::corpus",),
     secrets=(secret_arn("us-east-1", "123456789012", "team/wandb"),),
+    repositories=("arn:aws:ecr:us-east-1:123456789012:repository/team/train",),
 )
 
 
@@ -181,6 +182,18 @@ def test_a_job_lists_the_buckets_that_are_declared() -> None:
 def test_a_job_reads_the_secrets_that_the_spec_names_and_no_others() -> None:
     assert statement(job_policy(JOBS), "Secrets")["Resource"] == [
         "arn:aws:secretsmanager:us-east-1:123456789012:secret:team/wandb-??????"
+    ]
+
+
+def test_a_job_pulls_images_of_the_declared_repositories_and_pushes_none() -> None:
+    assert [statement(job_policy(JOBS), sid) for sid in ("Login", "Pull")] == [
+        {"Sid": "Login", "Effect": "Allow", "Action": ["ecr:GetAuthorizationToken"], "Resource": ["*"]},
+        {
+            "Sid": "Pull",
+            "Effect": "Allow",
+            "Action": ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"],
+            "Resource": ["arn:aws:ecr:us-east-1:123456789012:repository/team/train"],
+        },
     ]
 
 

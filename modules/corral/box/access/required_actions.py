@@ -111,6 +111,11 @@ def _parameter(call: Call, fields: Fields, _: str) -> Iterator[str]:
             yield f"arn:{partition_of(call.region).name}:ssm:{call.region}:{ACCOUNT}:parameter/{str(name).lstrip('/')}"
 
 
+def _repository(call: Call, fields: Fields, _: str) -> Iterator[str]:
+    aws, owner = partition_of(call.region).name, fields.get("registryId", ACCOUNT)
+    yield f"arn:{aws}:ecr:{call.region}:{owner}:repository/{fields.get('repositoryName', '')}"
+
+
 def _log_stream(call: Call, fields: Fields, _: str) -> Iterator[str]:
     group, stream = fields.get("logGroupName", ""), fields.get("logStreamName", "")
     yield f"arn:{partition_of(call.region).name}:logs:{call.region}:{ACCOUNT}:log-group:{group}:log-stream:{stream}"
@@ -133,6 +138,9 @@ _RESOURCES: Mapping[str, Callable[[Call, Fields, str], Iterator[str]]] = {
     "ssm:GetParameter": _parameter,
     "ssm:GetParameters": _parameter,
     "ssm:GetParametersByPath": _parameter,
+    "ecr:BatchCheckLayerAvailability": _repository,
+    "ecr:BatchGetImage": _repository,
+    "ecr:GetDownloadUrlForLayer": _repository,
     "logs:CreateLogStream": _log_stream,
     "logs:PutLogEvents": _log_stream,
     "fsx:CreateDataRepositoryTask": _task,

@@ -45,6 +45,7 @@ class JobArns:
     writable: tuple[str, ...] = ()
     readable: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()
+    repositories: tuple[str, ...] = ()
 
 
 def document(statements: Sequence[Statement]) -> Mapping[str, Any]:
@@ -65,7 +66,7 @@ def trust_roles(arns: Sequence[str]) -> Mapping[str, Any]:
 def boundary_policy(region: str) -> Mapping[str, Any]:
     """Return the permissions boundary of all roles on a base: no identity changes, nothing outside its region."""
     services = ["ec2", "s3", "kms", "fsx", "ssm", "ssmmessages", "ec2messages", "logs", "cloudwatch", "sns"]
-    services += ["secretsmanager", "route53", "elasticfilesystem"]
+    services += ["secretsmanager", "route53", "elasticfilesystem", "ecr"]
     elsewhere = {"StringNotEquals": {"aws:RequestedRegion": [region, partition_of(region).iam_region]}}
     return document(
         [
@@ -106,13 +107,18 @@ def compute_policy(arns: ClusterArns) -> Mapping[str, Any]:
 
 
 def job_policy(arns: JobArns) -> Mapping[str, Any]:
-    """Return a job's policy: checkpoints of its cluster, and the declared buckets and secrets."""
+    """Return a job's policy: checkpoints of its cluster, and the declared buckets, secrets and repositories.
+
+    Source of the actions of a pull: ECR User Guide, "Repository policy examples" and "Private registry authentication".
+    """
     own = {"StringLike": {"s3:prefix": [f"checkpoints/{arns.cluster}/*"]}}
     writable = [f"{arns.bucket}/checkpoints/{arns.cluster}/*", *(f"{bucket}/*" for bucket in arns.writable)]
     listed = sorted({bucket.split("/")[0] for bucket in (*arns.writable, *arns.readable)})
     read = [_allow("Read", ["s3:GetObject"], [f"{bucket}/*" for bucket in arns.readable])]
     look = [_allow("Buckets", ["s3:ListBucket", "s3:GetBucketLocation"], listed)]
     secrets = [_allow("Secrets", ["secretsmanager:GetSecretValue"], arns.secrets)]
+    layers = ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"]
+    pull = [_allow("Login", ["ecr:GetAuthorizationToken"], ["*"]), _allow("Pull", layers, arns.repositories)]
     return document(
         [
             _allow("Objects", ["s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"], writable),
@@ -121,6 +127,7 @@ def job_policy(arns: JobArns) -> Mapping[str, Any]:
             _allow("Key", ["kms:Decrypt", "kms:GenerateDataKey"], [arns.key]),
             *(look if listed else []),
             *(secrets if arns.secrets else []),
+            *(pull if arns.repositories else []),
         ]
     )
 

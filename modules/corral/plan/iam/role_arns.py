@@ -21,7 +21,8 @@ def job_arns(plan: ClusterPlan, account: str, bucket: str, key: str) -> JobArns:
 
     `bucket`, `key`: the ARNs of the base's bucket and key.
     """
-    s3 = f"arn:{partition_of(plan.region).name}:s3:::"
+    aws = partition_of(plan.region).name
+    s3 = f"arn:{aws}:s3:::"
     linked = {f"{s3}{bucket_of(link.s3)}" for system in plan.lustre for link in system.data}
     write_access = {one.s3.replace("s3://", s3, 1): one.write for one in plan.jobs.buckets}
     return JobArns(
@@ -30,6 +31,10 @@ def job_arns(plan: ClusterPlan, account: str, bucket: str, key: str) -> JobArns:
         cluster=plan.name,
         writable=tuple(sorted(linked | {one for one, write in write_access.items() if write})),
         readable=tuple(sorted(one for one, write in write_access.items() if not write)),
+        repositories=tuple(
+            f"arn:{aws}:ecr:{plan.region}:{one.account or account}:repository/{one.name}"
+            for one in plan.jobs.registries
+        ),
         secrets=tuple(secret_arn(plan.region, account, name) for name in sorted(set(plan.jobs.secrets.values()))),
     )
 
@@ -44,8 +49,8 @@ def check_job_role(plan: ClusterPlan, *, file: str) -> tuple[SpecError, ...]:
         return ()
     buckets, secrets = len(arns.writable) + len(arns.readable), len(arns.secrets)
     message = (
-        f"{buckets} buckets, including those linked to Lustre, and {secrets} secrets make a policy of {length:,}"
-        f" characters; AWS allows {POLICY_CHARACTERS:,} for a role"
+        f"{buckets} buckets, including those linked to Lustre, {secrets} secrets and {len(arns.repositories)}"
+        f" repositories make a policy of {length:,} characters; AWS allows {POLICY_CHARACTERS:,} for a role"
     )
     fix = "declare fewer of them, or a bucket in place of its prefixes"
     return (SpecError(file=file, path="jobs", message=message, fix=fix),)

@@ -39,7 +39,7 @@ def check(spec: ClusterSpecInput, context: ValidationContext) -> Iterator[SpecFi
     yield from queue_rules.check(spec.queues, context)
     yield from _check_disks(spec, context)
     yield from queue_rules.check_time_limits(spec.queues, spec.lifetime)
-    yield from job_rules.check(spec.jobs)
+    yield from job_rules.check(spec.jobs, context.region)
     yield from slurm_rules.check(spec)
     yield from access_rules.check(spec.access)
     yield from _check_lifetime(spec.lifetime)
