@@ -181,7 +181,9 @@ def _launching(arns: ClusterArns) -> tuple[Statement, ...]:
     # A template does not name new interfaces, volumes and instances; its presence proves that the launch used one.
     new = {"ArnLike": {"ec2:LaunchTemplate": templates}}
     from_templates = {**new, "Bool": {"ec2:IsLaunchTemplateResource": "true"}}
-    used = [f"{ec2}:{kind}/*" for kind in ("subnet", "security-group", "placement-group", "capacity-reservation")]
+    used = [f"{ec2}:{kind}/*" for kind in ("security-group", "placement-group")]
+    # Subnets, reservations and capacity blocks can be shared by another account, which their ARNs name then.
+    used += [f"arn:{aws}:ec2:{arns.region}:*:{kind}/*" for kind in ("subnet", "capacity-reservation")]
     used += [f"arn:{aws}:ec2:{arns.region}::image/*", f"{ec2}:image/*", f"arn:{aws}:ec2:{arns.region}::snapshot/*"]
     key_use = ["kms:Decrypt", "kms:DescribeKey", "kms:GenerateDataKeyWithoutPlaintext", "kms:ReEncrypt*"]
     return (
