@@ -102,6 +102,7 @@ _.disk_read_burst_mbps_per_tib  # docs/catalog.md
 _.disk_write_burst_mbps_per_tib  # docs/catalog.md
 
 # Enum members that are created from a word of a file or an option.
+_.PROPRIETARY  # KernelModules, from images.toml or `image.kernel_modules`
 _.VERIFIED  # Trust, a column of the price files
 _.PRICE_LIST  # Trust, prices.csv
 _.HARDWARE  # Cause, reliability.toml

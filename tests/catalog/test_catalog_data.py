@@ -9,7 +9,7 @@ from corral.catalog.aws.images import find_image_profile, image_profiles
 from corral.catalog.aws.instance_types import instance_types
 from corral.catalog.aws.prices import Trust, capacity_block_price, instance_price, service_price
 from corral.catalog.aws.regions import find_region, regions
-from corral.catalog.aws.zone_offerings import offered_zones
+from corral.catalog.aws.zone_offerings import has_offerings, offered_zones
 from corral.catalog.loader.data_files import read_csv
 from corral.catalog.loader.suggestions import UnknownName, did_you_mean, nearest, suggestion
 
@@ -31,10 +31,19 @@ SERVICES = (
 
 
 def test_regions_are_those_whose_offerings_are_known() -> None:
-    assert tuple(regions()) == aws_dumps.offered_regions()
+    assert tuple(region for region in regions() if has_offerings(region)) == aws_dumps.offered_regions()
 
 
-@pytest.mark.parametrize("region", regions())
+def test_the_regions_of_other_partitions_have_no_offerings() -> None:
+    assert [region for region in regions() if not has_offerings(region)] == [
+        "cn-north-1",
+        "cn-northwest-1",
+        "us-gov-east-1",
+        "us-gov-west-1",
+    ]
+
+
+@pytest.mark.parametrize("region", aws_dumps.offered_regions())
 def test_zones_are_those_in_which_aws_offers_anything(region: str) -> None:
     assert set(find_region(region).zones) == set().union(*aws_dumps.offered_zones(region).values())
 
@@ -56,7 +65,7 @@ def test_an_unknown_region_is_answered_with_the_nearest() -> None:
 
 
 def test_offerings_are_those_of_aws() -> None:
-    for region in regions():
+    for region in aws_dumps.offered_regions():
         offered = aws_dumps.offered_zones(region)
         ordinary = {
             name: tuple(z for z in find_region(region).zones if z in offered.get(name, ())) for name in instance_types()

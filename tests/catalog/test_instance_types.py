@@ -10,6 +10,7 @@ from typing import Any
 import aws_dumps
 import pytest
 
+from corral.catalog.accelerators.kernel_modules import gpu_architecture
 from corral.catalog.aws.images import image_profiles
 from corral.catalog.aws.instance_types import (
     InstanceType,
@@ -194,6 +195,11 @@ def test_every_accelerator_has_an_image_with_its_driver() -> None:
     assert (
         vendors - {vendor for image in image_profiles().values() if not image.box for vendor in image.drivers} == set()
     )
+
+
+def test_every_nvidia_gpu_has_an_architecture() -> None:
+    gpus = {row.accelerator.product for row in instance_types().values() if row.accelerator}
+    assert {product for product in gpus if gpu_architecture(product) is None} == {"Trainium", "Trainium2"}
 
 
 def test_a_p4d_has_four_cards_that_all_carry_efa() -> None:

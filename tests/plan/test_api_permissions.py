@@ -81,7 +81,3 @@ def test_each_action_of_the_heads_policy_is_simulated() -> None:
         one for one in policy_actions(head_policy(arns)) if not any(fnmatchcase(each, one) for each in simulated)
     ]
     assert sorted(not_simulated) == []
-
-
-def test_a_head_without_lustre_exports_nothing() -> None:
-    assert "fsx" not in services(head_calls(planned_arns(replace(dev_cluster(), lustre=()), ACCOUNT)))

@@ -1,7 +1,6 @@
 """The roles' policies, statement by statement: what they allow, on what, under which condition."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -32,7 +31,6 @@ ARNS = ClusterArns(
     hosted_zone="arn:aws:route53:::hostedzone/Z1",
     log_group="arn:aws:logs:us-east-1:123456789012:log-group:/corral/dev",
     topic="arn:aws:sns:us-east-1:123456789012:topic",
-    lustre=("arn:aws:fsx:us-east-1:123456789012:file-system/fs-1",),
 )
 
 
@@ -43,6 +41,7 @@ JOBS = JobArns(
     writable=("arn:aws:s3:::results/run-7",),
     readable=("arn:aws:s3:::corpus",),
     secrets=(secret_arn("us-east-1", "123456789012", "team/wandb"),),
+    repositories=("arn:aws:ecr:us-east-1:123456789012:repository/team/train",),
 )
 
 
@@ -121,33 +120,7 @@ def test_the_head_grants_the_key_to_aws_services_only() -> None:
 def test_only_what_takes_no_resource_reaches_every_resource() -> None:
     policies = (head_policy(ARNS), compute_policy(ARNS))
     wide = [[s["Sid"] for s in policy["Statement"] if s["Resource"] == ["*"]] for policy in policies]
-    assert wide == [["See", "SeeExports", "Measure", "Shell"], ["Measure", "Shell"]]
-
-
-def test_an_export_names_its_file_systems_and_the_task_that_it_makes() -> None:
-    assert statement(head_policy(ARNS), "ExportData") == {
-        "Sid": "ExportData",
-        "Effect": "Allow",
-        "Action": ["fsx:CreateDataRepositoryTask"],
-        "Resource": [
-            "arn:aws:fsx:us-east-1:123456789012:file-system/fs-1",
-            "arn:aws:fsx:us-east-1:123456789012:task/*",
-        ],
-    }
-
-
-def test_exports_are_looked_at_without_a_resource() -> None:
-    assert statement(head_policy(ARNS), "SeeExports") == {
-        "Sid": "SeeExports",
-        "Effect": "Allow",
-        "Action": ["fsx:DescribeDataRepositoryTasks"],
-        "Resource": ["*"],
-    }
-
-
-def test_without_lustre_nothing_of_fsx_is_allowed() -> None:
-    actions = [a for s in head_policy(replace(ARNS, lustre=()))["Statement"] for a in s["Action"]]
-    assert [a for a in actions if a.startswith("fsx:")] == []
+    assert wide == [["See", "Shell"], ["Shell"]]
 
 
 @pytest.mark.parametrize("policy", [head_policy, compute_policy])
@@ -171,12 +144,6 @@ def test_a_machine_opens_shells_in_session_manager(policy: Callable[[ClusterArns
             "Resource": ["*"],
         },
     ]
-
-
-def test_the_head_reads_its_clusters_parameters_and_a_compute_machine_none() -> None:
-    policies = (head_policy(ARNS), compute_policy(ARNS))
-    read = [[s["Resource"] for s in p["Statement"] if "ssm:GetParameter" in s["Action"]] for p in policies]
-    assert read == [[["arn:aws:ssm:us-east-1:123456789012:parameter/corral/dev/*"]], []]
 
 
 def test_a_compute_machine_reads_its_clusters_files_and_one_secret() -> None:
@@ -215,6 +182,18 @@ def test_a_job_lists_the_buckets_that_are_declared() -> None:
 def test_a_job_reads_the_secrets_that_the_spec_names_and_no_others() -> None:
     assert statement(job_policy(JOBS), "Secrets")["Resource"] == [
         "arn:aws:secretsmanager:us-east-1:123456789012:secret:team/wandb-??????"
+    ]
+
+
+def test_a_job_pulls_images_of_the_declared_repositories_and_pushes_none() -> None:
+    assert [statement(job_policy(JOBS), sid) for sid in ("Login", "Pull")] == [
+        {"Sid": "Login", "Effect": "Allow", "Action": ["ecr:GetAuthorizationToken"], "Resource": ["*"]},
+        {
+            "Sid": "Pull",
+            "Effect": "Allow",
+            "Action": ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"],
+            "Resource": ["arn:aws:ecr:us-east-1:123456789012:repository/team/train"],
+        },
     ]
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from corral.model.cluster import ClusterPlan
+from corral.model.cluster import ClusterPlan, JobsPlan, RepositoryPlan
 from corral.plan.base import plan_base
 from corral.plan.cluster import plan_cluster
 from corral.plan.iam.iam_policies import job_policy
@@ -36,8 +37,8 @@ def test_more_buckets_and_secrets_than_a_roles_policy_holds_are_refused() -> Non
     with pytest.raises(SpecErrors) as caught:
         planned(buckets=75, secrets=60)
     assert str(caught.value) == (
-        "c.yaml: jobs: 75 buckets, including those linked to Lustre, and 60 secrets make a policy of 10,859"
-        " characters; AWS allows 10,240 for a role - declare fewer of them, or a bucket in place of its prefixes"
+        "c.yaml: jobs: 75 buckets, including those linked to Lustre, 60 secrets and 0 repositories make a policy of"
+        " 10,859 characters; AWS allows 10,240 for a role - declare fewer of them, or a bucket in place of its prefixes"
     )
 
 
@@ -45,6 +46,15 @@ def test_the_policy_of_what_is_planned_is_one_that_iam_takes() -> None:
     """The most buckets that pass, with the longest names that a base's bucket and key can have."""
     arns = job_arns(planned(132, 0), "123456789012", f"arn:aws:s3:::{'b' * 63}", f"arn:aws:kms:us-east-1:{'0' * 53}")
     assert len("".join(json.dumps(job_policy(arns)).split())) <= 10_240
+
+
+def test_a_repository_is_the_clusters_accounts_unless_it_names_another() -> None:
+    repositories = (RepositoryPlan(account=None, name="team/train"), RepositoryPlan(account="2" * 12, name="base"))
+    plan = replace(planned(1, 0), jobs=JobsPlan(registries=repositories))
+    assert job_arns(plan, "1" * 12, "arn:bucket", "arn:key").repositories == (
+        "arn:aws:ecr:us-east-1:111111111111:repository/team/train",
+        "arn:aws:ecr:us-east-1:222222222222:repository/base",
+    )
 
 
 def test_one_bucket_more_than_these_is_refused() -> None:

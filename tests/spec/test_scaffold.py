@@ -193,6 +193,14 @@ def test_mixed_where_some_is_not_offered_word_for_word() -> None:
     assert (one.base_text, one.remarks) == (TOKYO_BASE, TOKYO_REMARKS)
 
 
+def test_an_environment_in_china_has_a_persistent_file_system() -> None:
+    one = made("dev", region="cn-north-1", bucket="s3://mine", notify="a@b.example")
+    assert ("deployment: PERSISTENT_2\n          throughput: 125\n" in one.cluster_text, one.remarks) == (
+        True,
+        ("region: which instance types cn-north-1 offers is unknown to the catalog - `corral check` queries AWS",),
+    )
+
+
 def test_reserved_capacity_is_to_be_put_in() -> None:
     assert made("train", region="us-east-2", bucket="s3://mine", notify="a@b.example").remarks == (
         "queue train: set the id of your capacity-block in use2-az1 instead of cr-0123456789abcdef0",
@@ -210,6 +218,7 @@ def test_reserved_capacity_is_to_be_put_in() -> None:
             {"region": "us-west-9"},
             "--region: 'us-west-9' is not in the catalog - did you mean 'us-west-1' or 'us-west-2'?",
         ),
+        ("dev", {"instance_type": "p3dn.24xlarge"}, "--instance-type: no image in the catalog supports p3dn.24xlarge"),
         ("dev", {"instance_type": "p5.48xl"}, "--instance-type: 'p5.48xl' is not in the catalog - did you mean"),
         ("train", {"instance_type": "g5.xlarge"}, "--instance-type: g5.xlarge is not sold as capacity-block, which"),
         ("dev", {"max_nodes": 0}, "--max-nodes: 0 is out of range - use 1 to 65533"),

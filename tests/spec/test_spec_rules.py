@@ -18,7 +18,9 @@ from corral.plan.base import plan_base
 from corral.plan.cluster import plan_cluster
 from corral.spec.loader import parse_cluster
 from corral.spec.models.durations import format_duration, parse_duration
-from corral.spec.rules import tag_rules
+from corral.spec.models.image import ImageSpec, resolve_image
+from corral.spec.models.lustre import LustreSpec
+from corral.spec.rules import lustre_rules, tag_rules
 from corral.spec.rules.cluster_rules import image_problem
 from corral.spec.rules.name_rules import name_problem
 from corral.spec.rules.tag_rules import looks_secret, names_secret
@@ -105,6 +107,23 @@ def test_a_machine_of_another_architecture_cannot_boot_the_image() -> None:
     assert image_problem(machine, find_image_profile("ubuntu-24.04-dlami")) == SpecProblem(
         "m7i.xlarge is an arm64 machine, image 'ubuntu-24.04-dlami' is for x86_64", "use a matching type or image"
     )
+
+
+def test_an_image_of_your_own_with_proprietary_kernel_modules_boots_a_v100() -> None:
+    own = ImageSpec(id="ami-0123456789abcdef0", kernel_modules="proprietary")
+    profile = resolve_image(own)
+    assert profile and image_problem(find_instance_type("p3dn.24xlarge"), profile) is None
+
+
+def test_china_has_no_scratch_file_system() -> None:
+    scratch = LustreSpec(name="scratch", size_gib=1200)
+    assert list(lustre_rules.check([scratch], ValidationContext(region="cn-north-1"))) == [
+        SpecFinding(
+            ("storage", "lustre", 0, "deployment"),
+            "'SCRATCH_2' is not available in the China regions",
+            "use PERSISTENT_2",
+        )
+    ]
 
 
 def test_a_finding_has_its_fix_apart_from_what_is_wrong() -> None:

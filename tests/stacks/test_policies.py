@@ -28,7 +28,5 @@ def test_the_heads_policy_does_not_grow_with_the_templates() -> None:
     )
     plan = plan_cluster(spec.model_copy(update={"queues": queues}), replace(base, zones=zones))
     templates = sum(len(queue.offers) for queue in plan.queues)
-    policy = json.dumps(
-        head_policy(_cluster_arns(plan, "123456789012", {**dict.fromkeys(NAMES, ARN), "lustre": [ARN]}))
-    )
+    policy = json.dumps(head_policy(_cluster_arns(plan, "123456789012", dict.fromkeys(NAMES, ARN))))
     assert (templates, len("".join(policy.split())) < 10_240 * 2 / 3) == (60, True)

@@ -106,6 +106,7 @@ def _image(profile: ImageProfile) -> Mapping[str, str]:
         "system": profile.system,
         "architecture": profile.architecture,
         "drivers": ", ".join(profile.drivers),
+        "NVIDIA kernel modules": profile.kernel_modules or "-",
         "Python": profile.python,
         "Slurm": profile.slurm_version,
     }

@@ -1,4 +1,7 @@
-"""The emulated account: its id and its default region."""
+"""The emulated account: its id, its default region and its partition."""
+
+from corral.model.partitions import COMMERCIAL
 
 ACCOUNT = "123456789012"
 REGION = "us-east-1"
+PARTITION = COMMERCIAL.name

@@ -12,6 +12,7 @@ import pulumi_aws as aws
 
 from corral.components.component import Component
 from corral.model.cluster import ClusterPlan
+from corral.model.partitions import service_principal
 from corral.plan.iam.iam_policies import trust_roles, trust_service
 
 
@@ -29,7 +30,7 @@ class Identity(Component):
     def __init__(self, name: str, args: IdentityArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("Identity", name, f"corral-{args.plan.name}", opts)
         self._boundary = args.boundary
-        machine = json.dumps(trust_service("ec2.amazonaws.com"))
+        machine = json.dumps(trust_service(service_principal("ec2", args.plan.region)))
         self.head = self._role("head", machine)
         self.compute = self._role("compute", machine)
         trusted = pulumi.Output.all(self.head.arn, self.compute.arn)

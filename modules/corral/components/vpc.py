@@ -10,6 +10,7 @@ import pulumi_aws as aws
 
 from corral.components.component import Component
 from corral.model.base import BasePlan, PublicPlan, ZonePlan
+from corral.model.partitions import endpoint_service
 from corral.model.zones import is_zone_id
 
 
@@ -100,7 +101,7 @@ class Network(Component):
         aws.ec2.VpcEndpoint(
             self.child("s3"),
             vpc_id=self.vpc.id,
-            service_name=f"com.amazonaws.{plan.region}.s3",
+            service_name=endpoint_service("s3", plan.region),
             vpc_endpoint_type="Gateway",
             route_table_ids=[self._private_table.id],
             tags=self.tags("s3"),
@@ -129,7 +130,7 @@ class Network(Component):
             aws.ec2.VpcEndpoint(
                 self.child(f"endpoint-{service}"),
                 vpc_id=self.vpc.id,
-                service_name=f"com.amazonaws.{plan.region}.{service}",
+                service_name=endpoint_service(service, plan.region),
                 vpc_endpoint_type="Interface",
                 private_dns_enabled=True,
                 subnet_ids=list(self.subnets.values()),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from corral.catalog.aws.images import image_profiles
 from corral.catalog.aws.instance_types import instance_types
-from corral.catalog.aws.zone_offerings import offered_zones
+from corral.catalog.aws.zone_offerings import has_offerings, offered_zones
 from corral.catalog.project_catalog import Catalog
 from corral.forecast.cost.budget_limits import CostLimit
 from corral.forecast.cost.cost_range import Usd
@@ -131,6 +131,10 @@ def _addresses(base: BasePlan, cluster: ClusterPlan) -> Iterator[PlanWarning]:
 
 def _offered(cluster: ClusterPlan) -> Iterator[PlanWarning]:
     """Zones that do not offer a queue's type. Queues whose type the region lacks come first."""
+    if not has_offerings(cluster.region):
+        message = f"which instance types {cluster.region} offers is unknown to the catalog"
+        yield PlanWarning(about="region", message=message, fix="`corral check` queries AWS")
+        return
     for queue in sorted(cluster.queues, key=lambda queue: bool(offered_zones(queue.instance_type, cluster.region))):
         if queue.instance_type not in instance_types():
             continue  # the project's own type, which the snapshot lacks

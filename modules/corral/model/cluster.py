@@ -180,10 +180,19 @@ class BucketPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RepositoryPlan:
+    """A repository of images in ECR. `account`: its owner; None for the cluster's account."""
+
+    account: str | None
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobsPlan:
-    """What jobs may use: buckets, and by environment variable the names of secrets, never their values."""
+    """What jobs may use: buckets, repositories, and by variable the names of secrets, never their values."""
 
     buckets: tuple[BucketPlan, ...] = ()
+    registries: tuple[RepositoryPlan, ...] = ()
     secrets: Mapping[str, str] = field(default_factory=dict)
 
 

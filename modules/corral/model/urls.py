@@ -1,6 +1,31 @@
-"""Parts of S3 URLs."""
+"""Parts of URLs: buckets of S3, repositories of ECR."""
+
+import re
+from dataclasses import dataclass
+
+_NAME = r"(?=.{2,256}$)[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*"
+# Source: ECR API reference, CreateRepository, repositoryName; ECR User Guide, "Private registry".
+_REPOSITORY = re.compile(rf"(?:(\d{{12}})\.dkr\.ecr\.([a-z0-9-]+)\.([a-z.]+)/)?({_NAME})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repository:
+    """A repository of ECR. `account`, `region`, `domain`: of its host; None if only its name is stated."""
+
+    account: str | None
+    region: str | None
+    domain: str | None
+    name: str
 
 
 def bucket_of(url: str) -> str:
     """The bucket of `s3://bucket` or `s3://bucket/prefix`."""
     return url.removeprefix("s3://").split("/")[0]
+
+
+def parse_repository(text: str) -> Repository | None:
+    """The repository of `team/train` or `ACCOUNT.dkr.ecr.REGION.DOMAIN/team/train`; None for anything else."""
+    if (found := _REPOSITORY.fullmatch(text)) is None:
+        return None
+    account, region, domain, name = found.groups()
+    return Repository(account=account, region=region, domain=domain, name=name)

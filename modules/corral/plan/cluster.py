@@ -16,8 +16,10 @@ from corral.model.cluster import (
     LifetimePlan,
     NodePlan,
     QueuePlan,
+    RepositoryPlan,
 )
 from corral.model.tags import cluster_tags
+from corral.model.urls import parse_repository
 from corral.plan.file_systems import plan_lustre
 from corral.plan.head import check_head_address, plan_head
 from corral.plan.iam.role_arns import check_job_role
@@ -144,7 +146,9 @@ def _queue(
 
 def _jobs(spec: JobsSpec) -> JobsPlan:
     buckets = tuple(BucketPlan(s3=bucket.s3.rstrip("/"), write=bucket.write) for bucket in spec.buckets)
-    return JobsPlan(buckets=buckets, secrets=dict(sorted(spec.secrets.items())))
+    found = filter(None, map(parse_repository, spec.registries))
+    registries = tuple(RepositoryPlan(account=one.account, name=one.name) for one in found)
+    return JobsPlan(buckets=buckets, registries=registries, secrets=dict(sorted(spec.secrets.items())))
 
 
 def _lifetime(spec: LifetimeSpec) -> LifetimePlan:

@@ -15,6 +15,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from corral.model.partitions import partition_of
 from corral.model.tags import BASE_TAG, KEEP_KEY, KEEP_TAG
 from corral.preflight.aws_query_cache import AwsQueryCache
 from corral.preflight.bucket_check import linked
@@ -106,7 +107,7 @@ def _base_policy(about: str, key: Key, region: str) -> Iterator[PreflightFinding
         yield _FINDINGS.fail(about, text, f"remove the tag {KEEP_TAG} from it")
     if key.reach is Reach.NOBODY:
         text = f"the policy of its key {key.id} lets no role of the account decrypt"
-        yield _FINDINGS.fail(about, text, "allow kms:* to Principal arn:aws:iam::ACCOUNT:root")
+        yield _FINDINGS.fail(about, text, f"allow kms:* to Principal arn:{partition_of(region).name}:iam::ACCOUNT:root")
 
 
 def _own_policy(about: str, key: Key) -> Iterator[PreflightFinding]:
@@ -133,7 +134,8 @@ def reach_of(policy: Mapping[str, Any], account: str) -> Reach:
     }
     if "*" in principals or any(":role/identity-" in one for one in principals):
         return Reach.ROLES
-    return Reach.ACCOUNT if {account, f"arn:aws:iam::{account}:root"} & principals else Reach.NOBODY
+    root = any(one == account or one.endswith(f":iam::{account}:root") for one in principals)
+    return Reach.ACCOUNT if root else Reach.NOBODY
 
 
 def _retained(aws: AwsQueryCache, request: PreflightRequest) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from corral.model.enums import Market
+from corral.model.partitions import linked_service
 from corral.preflight.aws_query_cache import AwsQueryCache
 from corral.preflight.preflight_findings import FindingBuilder, PreflightFinding, PreflightRequest
 
@@ -30,16 +31,16 @@ def evaluate(request: PreflightRequest, services: frozenset[str]) -> Iterator[Pr
     """
     cluster, base = request.cluster, request.base
     used = {
-        "spot.amazonaws.com": any(offer.market is Market.SPOT for queue in cluster.queues for offer in queue.offers),
-        "fsx.amazonaws.com": bool(cluster.lustre),
-        "elasticfilesystem.amazonaws.com": base.home is not None,
+        linked_service("spot"): any(offer.market is Market.SPOT for queue in cluster.queues for offer in queue.offers),
+        linked_service("fsx"): bool(cluster.lustre),
+        linked_service("elasticfilesystem"): base.home is not None,
     }
     for service, is_used in used.items():
         if not is_used:
             continue
         if service in services:
             yield _FINDINGS.ok(service, "its role exists")
-        elif service == "spot.amazonaws.com":
+        elif service == linked_service("spot"):
             text = "has no role in this account, and the head may not create it: spot launches fail"
             yield _FINDINGS.fail(service, text, "`corral bootstrap` creates it")
         else:

@@ -106,7 +106,6 @@ class ClusterComponents:
             hosted_zone=self.names.zone.arn,
             log_group=self.watch.log_group.arn,
             topic=self.watch.topic.arn,
-            lustre=[system.arn for system in self.lustre.systems.values()],
         ).apply(lambda found: _cluster_arns(plan, self.account, found))
 
     def _record(self, head: Head) -> pulumi.Output[Deployed]:
@@ -139,7 +138,6 @@ def _cluster_arns(plan: ClusterPlan, account: str, found: Mapping[str, Any]) -> 
         "region": plan.region,
         "cluster": plan.name,
         "prefix": plan.prefix,
-        "lustre": tuple(found["lustre"]),
     }
     return ClusterArns(**{**found, **own})
 

@@ -56,6 +56,16 @@ def test_an_existing_metadata_rule_is_left_alone(host: Ec2Host, shell: Shell) ->
     assert shell.commands == ["systemctl enable --now corral-fence"]
 
 
+@pytest.mark.parametrize(
+    ("region", "domain"),
+    [("us-gov-west-1", "amazonaws.com"), ("cn-north-1", "amazonaws.com.cn")],
+)
+def test_the_name_of_a_home_is_in_the_partitions_domain(shell: Shell, tmp_path: Path, region: str, domain: str) -> None:
+    Ec2Host(shell, region, tmp_path).mount_home("fs-1", Path("/home"))
+    unit = (tmp_path / "etc/systemd/system/home.mount").read_text()
+    assert f"What=fs-1.efs.{region}.{domain}:/" in unit
+
+
 def test_a_volume_that_an_earlier_head_left_is_mounted_as_it_is(host: Ec2Host, shell: Shell, tmp_path: Path) -> None:
     attach(tmp_path)
     shell.prints["wipefs"] = "ext4\n"

@@ -72,8 +72,15 @@ def account(box: BoxStatus, aws: Clients) -> Account:
         "topic": f"arn:aws:sns:{REGION}:{ACCOUNT}:dev",
     }
     policies = {
-        "head": head_policy(ClusterArns(**named, lustre=())),
-        "job": job_policy(JobArns(bucket=bucket, key=key, cluster="dev")),
+        "head": head_policy(ClusterArns(**named)),
+        "job": job_policy(
+            JobArns(
+                bucket=bucket,
+                key=key,
+                cluster="dev",
+                repositories=(f"arn:aws:ecr:{REGION}:{ACCOUNT}:repository/team/train",),
+            )
+        ),
     }
     trust = {"head": trust_service("ec2.amazonaws.com"), "job": trust_roles([role_arn("head")])}
     for name, policy in policies.items():
@@ -231,6 +238,23 @@ def test_a_job_writes_and_lists_its_clusters_checkpoints(account: Account) -> No
     s3.put_object(Bucket=BUCKET, Key="checkpoints/dev/step-1", Body=b"1")
     listed = s3.list_objects_v2(Bucket=BUCKET, Prefix="checkpoints/dev/")["Contents"]
     assert [one["Key"] for one in listed] == ["checkpoints/dev/step-1"]
+
+
+def test_a_job_pulls_from_a_declared_repository(account: Account) -> None:
+    account.aws("ecr").create_repository(repositoryName="team/train")
+    ecr = account.as_role("job")("ecr")
+    token = ecr.get_authorization_token()["authorizationData"][0]["authorizationToken"]
+    found = ecr.batch_get_image(repositoryName="team/train", imageIds=[{"imageTag": "v1"}])
+    assert (bool(token), found["failures"][0]["failureCode"]) == (True, "ImageNotFound")
+
+
+def test_a_job_does_not_pull_from_another_repository(account: Account) -> None:
+    ecr = account.as_role("job")("ecr")
+    code, message = refusal(lambda: ecr.batch_get_image(repositoryName="other", imageIds=[{"imageTag": "v1"}]))
+    assert (code, message.endswith("on resource: " + f"arn:aws:ecr:{REGION}:{ACCOUNT}:repository/other")) == (
+        "AccessDeniedException",
+        True,
+    )
 
 
 def test_a_head_assumes_the_job_role(account: Account) -> None:

@@ -185,6 +185,27 @@ def test_a_gateway_endpoint_is_a_route_in_its_tables(aws: Clients, launch_networ
     assert seen == [[False, True], [False]]
 
 
+@pytest.mark.parametrize(
+    ("region", "name"),
+    [("us-east-1", "com.amazonaws.us-west-2.ec2"), ("cn-north-1", "com.amazonaws.cn-north-1.ec2")],
+)
+def test_an_endpoint_service_of_another_region_or_partition_does_not_exist(
+    aws: Clients, region: str, name: str
+) -> None:
+    ec2 = aws("ec2", region=region)
+    vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+    with pytest.raises(ClientError) as refused:
+        ec2.create_vpc_endpoint(VpcId=vpc, ServiceName=name, VpcEndpointType="Interface")
+    assert _code(refused) == "InvalidServiceName"
+
+
+def test_an_endpoint_service_of_china_begins_with_its_domain(aws: Clients) -> None:
+    ec2, name = aws("ec2", region="cn-north-1"), "cn.com.amazonaws.cn-north-1.ec2"
+    vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+    made = ec2.create_vpc_endpoint(VpcId=vpc, ServiceName=name, VpcEndpointType="Interface")["VpcEndpoint"]
+    assert made["ServiceName"] == name
+
+
 def test_an_interface_endpoint_has_an_interface_in_each_subnet(aws: Clients, launch_network: LaunchNetwork) -> None:
     ec2 = aws("ec2")
     endpoint = ec2.create_vpc_endpoint(

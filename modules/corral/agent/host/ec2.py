@@ -40,6 +40,7 @@ from corral.agent.host.systemd_units import (
     mount_unit,
     packaged_drop_in,
 )
+from corral.model.partitions import partition_of
 
 _BY_ID = "/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_{serial}"
 _ATTACHED_IN_S = 120  # a volume is attached after its machine has started
@@ -156,7 +157,7 @@ class Ec2Host:
 
     def mount_home(self, file_system: str, path: Path) -> None:
         """Mount an EFS file system by its id."""
-        self._mount(f"{file_system}.efs.{self._region}.amazonaws.com:/", path, "nfs4", _NFS)
+        self._mount(f"{file_system}.efs.{self._region}.{partition_of(self._region).dns_suffix}:/", path, "nfs4", _NFS)
 
     def make_home(self, user: str) -> None:
         """Create this user's home from /etc/skel if it is missing. Raises HostError."""

@@ -67,7 +67,7 @@ def missing_context_keys(documents: Iterable[Document], required: RequiredAction
 
 def allows_assuming(document: Document, role: str, account: str) -> bool:
     """True if a role's trust policy lets this other role of the account assume it."""
-    known = {role, account, f"arn:aws:iam::{account}:root", "*"}
+    known = {role, account, f"{role.partition(':iam::')[0]}:iam::{account}:root", "*"}
     return any(
         statement["Effect"] == "Allow"
         and _matches(_listed(statement["Action"]), "sts:AssumeRole", ignore_case=True)

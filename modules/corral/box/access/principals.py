@@ -18,7 +18,7 @@ from moto.ec2.models import ec2_backends
 from moto.iam.models import iam_backends
 from moto.sts.models import sts_backends
 
-from corral.box.account import ACCOUNT
+from corral.box.account import ACCOUNT, PARTITION
 from corral.box.api_errors import ApiError
 from corral.box.machines.imds_data import TEMPORARY, access_key, role_of
 from corral.box.secret import BoxSecret
@@ -92,7 +92,7 @@ def _session(name: str, session: str, policy: str | None = None) -> Principal | 
     limits = (*rights.limits, *((("session policy", _read(policy)),) if policy else ()))
     return Principal(
         id=f"{role.id}:{session}",
-        arn=f"arn:aws:sts::{ACCOUNT}:assumed-role/{name}/{session}",
+        arn=f"arn:{PARTITION}:sts::{ACCOUNT}:assumed-role/{name}/{session}",
         role_arn=role.arn,
         policies=rights.policies,
         limits=limits,

@@ -15,8 +15,9 @@ from urllib.parse import parse_qsl, unquote
 
 from corral.box.access import required_actions_ec2
 from corral.box.access.policy_evaluator import RequiredAction
-from corral.box.account import ACCOUNT
+from corral.box.account import ACCOUNT, PARTITION
 from corral.box.api_calls import Call
+from corral.model.partitions import partition_of
 
 Fields = Mapping[str, Any]
 _PREFIXES = {"efs": "elasticfilesystem", "service-quotas": "servicequotas", "resourcegroupstaggingapi": "tag"}
@@ -68,7 +69,7 @@ def _s3(environ: Mapping[str, Any], call: Call, base: Mapping[str, str]) -> Requ
     action = _S3_ACTIONS.get(call.action, call.action)
     query = dict(parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True))
     keys = {"s3:prefix": query["prefix"]} if "prefix" in query else {}
-    arn = f"arn:aws:s3:::{bucket}/{key}" if key else f"arn:aws:s3:::{bucket}" if bucket else "*"
+    arn = f"arn:{PARTITION}:s3:::{bucket}/{key}" if key else f"arn:{PARTITION}:s3:::{bucket}" if bucket else "*"
     return RequiredAction(action=f"s3:{action}", resource=arn, context={**base, **keys})
 
 
@@ -88,7 +89,7 @@ def _zone(_: Call, __: Fields, path: str) -> Iterator[str]:
     """.../hostedzone/Z0123/rrset"""
     parts = path.strip("/").split("/")
     if "hostedzone" in parts[:-1]:
-        yield f"arn:aws:route53:::hostedzone/{parts[parts.index('hostedzone') + 1]}"
+        yield f"arn:{PARTITION}:route53:::hostedzone/{parts[parts.index('hostedzone') + 1]}"
 
 
 def _secret(call: Call, fields: Fields, _: str) -> Iterator[str]:
@@ -100,23 +101,28 @@ def _secret(call: Call, fields: Fields, _: str) -> Iterator[str]:
         if named in (secret.arn, secret.name):
             yield secret.arn
             return
-    arn = f"arn:aws:secretsmanager:{call.region}:{ACCOUNT}:secret:{named}-??????"
+    arn = f"arn:{partition_of(call.region).name}:secretsmanager:{call.region}:{ACCOUNT}:secret:{named}-??????"
     yield named if named.startswith("arn:") else arn.replace("??????", "AbCdEf")
 
 
 def _parameter(call: Call, fields: Fields, _: str) -> Iterator[str]:
     for name in (fields.get("Name", fields.get("Path")), *fields.get("Names", ())):
         if name is not None:
-            yield f"arn:aws:ssm:{call.region}:{ACCOUNT}:parameter/{str(name).lstrip('/')}"
+            yield f"arn:{partition_of(call.region).name}:ssm:{call.region}:{ACCOUNT}:parameter/{str(name).lstrip('/')}"
+
+
+def _repository(call: Call, fields: Fields, _: str) -> Iterator[str]:
+    aws, owner = partition_of(call.region).name, fields.get("registryId", ACCOUNT)
+    yield f"arn:{aws}:ecr:{call.region}:{owner}:repository/{fields.get('repositoryName', '')}"
 
 
 def _log_stream(call: Call, fields: Fields, _: str) -> Iterator[str]:
     group, stream = fields.get("logGroupName", ""), fields.get("logStreamName", "")
-    yield f"arn:aws:logs:{call.region}:{ACCOUNT}:log-group:{group}:log-stream:{stream}"
+    yield f"arn:{partition_of(call.region).name}:logs:{call.region}:{ACCOUNT}:log-group:{group}:log-stream:{stream}"
 
 
 def _task(call: Call, fields: Fields, _: str) -> Iterator[str]:
-    fsx = f"arn:aws:fsx:{call.region}:{ACCOUNT}"
+    fsx = f"arn:{partition_of(call.region).name}:fsx:{call.region}:{ACCOUNT}"
     yield from (f"{fsx}:file-system/{fields.get('FileSystemId', '')}", f"{fsx}:task/*")
 
 
@@ -132,6 +138,9 @@ _RESOURCES: Mapping[str, Callable[[Call, Fields, str], Iterator[str]]] = {
     "ssm:GetParameter": _parameter,
     "ssm:GetParameters": _parameter,
     "ssm:GetParametersByPath": _parameter,
+    "ecr:BatchCheckLayerAvailability": _repository,
+    "ecr:BatchGetImage": _repository,
+    "ecr:GetDownloadUrlForLayer": _repository,
     "logs:CreateLogStream": _log_stream,
     "logs:PutLogEvents": _log_stream,
     "fsx:CreateDataRepositoryTask": _task,

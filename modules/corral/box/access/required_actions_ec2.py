@@ -16,6 +16,7 @@ from corral.box.access.policy_evaluator import RequiredAction
 from corral.box.account import ACCOUNT
 from corral.box.api_calls import Call
 from corral.box.ec2.launch import template_version
+from corral.model.partitions import partition_of, service_principal
 
 Context = Mapping[str, str]
 Fields = Mapping[str, Any]
@@ -34,7 +35,7 @@ _MADE = ("instance", "network-interface", "volume")
 def ec2_actions_required_by(call: Call, fields: Fields, base: Context) -> Iterator[RequiredAction]:
     """The actions that must be allowed for a call of EC2."""
     backend = ec2_backends[ACCOUNT][call.region]
-    here = f"arn:aws:ec2:{call.region}:{ACCOUNT}"
+    here = f"arn:{partition_of(call.region).name}:ec2:{call.region}:{ACCOUNT}"
     match call.action:
         case "RunInstances":
             yield from _launch(call, fields, base, backend)
@@ -53,7 +54,7 @@ def ec2_actions_required_by(call: Call, fields: Fields, base: Context) -> Iterat
 
 
 def _launch(call: Call, fields: Fields, base: Context, backend: Any) -> Iterator[RequiredAction]:
-    here, template = f"arn:aws:ec2:{call.region}:{ACCOUNT}", _template(fields, backend)
+    here, template = f"arn:{partition_of(call.region).name}:ec2:{call.region}:{ACCOUNT}", _template(fields, backend)
     context = dict(base)
     if template is not None:
         arn = f"{here}:launch-template/{template.template.id}"
@@ -63,9 +64,10 @@ def _launch(call: Call, fields: Fields, base: Context, backend: Any) -> Iterator
     data: Mapping[str, Any] = template.data if template is not None else {}
     for kind, field in _used(fields, data):
         marked = {**context, "ec2:islaunchtemplateresource": str(not _has(fields, field)).lower()}
-        owner = f"arn:aws:ec2:{call.region}:" if kind == "image" else here
         name = fields.get(field) or data.get(field) or "named"
-        yield RequiredAction(action="ec2:RunInstances", resource=f"{owner}:{kind}/{name}", context=marked)
+        owners = {"image": "", "subnet": _subnet_owner(fields, data, backend)}
+        arn = f"arn:{partition_of(call.region).name}:ec2:{call.region}:{owners.get(kind, ACCOUNT)}:{kind}/{name}"
+        yield RequiredAction(action="ec2:RunInstances", resource=arn, context=marked)
     spot = _has(fields, "InstanceMarketOptions") or "InstanceMarketOptions" in data
     for kind in (*_MADE, *(("spot-instances-request",) if spot else ())):
         yield RequiredAction(action="ec2:RunInstances", resource=f"{here}:{kind}/*", context=context)
@@ -73,7 +75,7 @@ def _launch(call: Call, fields: Fields, base: Context, backend: Any) -> Iterator
         tagging = {**base, "ec2:createaction": "RunInstances"}
         yield RequiredAction(action="ec2:CreateTags", resource=f"{here}:{kind}/*", context=tagging)
     if (role := _passed(fields, data)) is not None:
-        passing = {**base, "iam:passedtoservice": "ec2.amazonaws.com"}
+        passing = {**base, "iam:passedtoservice": service_principal("ec2", call.region)}
         yield RequiredAction(action="iam:PassRole", resource=role, context=passing)
 
 
@@ -91,6 +93,14 @@ def _used(fields: Fields, data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         nested = any("SubnetId" in nic or "Groups" in nic for nic in data.get("NetworkInterfaces", ()))
         if _has(fields, field) or field in data or f"{field}s" in data or (field == "SubnetId" and nested):
             yield kind, field
+
+
+def _subnet_owner(fields: Fields, data: Mapping[str, Any], backend: Any) -> str:
+    """The account of the launch's subnet, which may be shared with this one."""
+    nics = (nic.get("SubnetId") for nic in data.get("NetworkInterfaces", ()))
+    declared = {fields.get("SubnetId"), data.get("SubnetId"), *nics}
+    known = (subnet for zone in backend.subnets.values() for subnet in zone.values())
+    return next((str(subnet.owner_id) for subnet in known if subnet.id in declared), ACCOUNT)
 
 
 def _has(fields: Fields, name: str) -> bool:

@@ -8,6 +8,8 @@ from typing import Any
 
 from moto.ec2.utils import random_id, random_resource_id
 
+from corral.model.partitions import partition_of
+
 TRANSITION_S = 0.3  # duration of CREATING and DELETING; minutes on AWS
 
 
@@ -47,6 +49,7 @@ class FileSystem:
 
     def describe(self) -> dict[str, Any]:
         """The file system as in the API."""
+        region = self.backend.region_name
         shown = {
             "OwnerId": self.backend.account_id,
             "CreationTime": self.created,
@@ -59,7 +62,7 @@ class FileSystem:
             "VpcId": self.vpc_id,
             "SubnetIds": self.request["SubnetIds"],
             "NetworkInterfaceIds": self.interfaces,
-            "DNSName": f"{self.id}.fsx.{self.backend.region_name}.amazonaws.com",
+            "DNSName": f"{self.id}.fsx.{region}.{partition_of(region).dns_suffix}",
             "KmsKeyId": self.request.get("KmsKeyId"),
             "ResourceARN": self.arn,
             "Tags": self.backend.list_tags_for_resource(self.arn),

@@ -16,6 +16,7 @@ from moto.iam.responses import IamResponse
 
 from corral.box.api.iam_simulation import SimulationActions
 from corral.box.api_errors import ApiError
+from corral.model.partitions import linked_service
 
 MAX_POLICY_LENGTH = 6_144  # characters of a managed policy
 TAG_PUNCTUATION = "_.:/=+-@"  # valid besides letters, digits and spaces. Source: IAM API reference, Tag
@@ -23,14 +24,14 @@ MAX_ROLE_POLICIES_LENGTH = 10_240  # characters of all inline policies of a role
 
 # Role by service. Source: the page "Using service-linked roles" of each service's user guide.
 SERVICE_LINKED_ROLES: Mapping[str, str] = {
-    "autoscaling.amazonaws.com": "AWSServiceRoleForAutoScaling",
-    "elasticfilesystem.amazonaws.com": "AWSServiceRoleForAmazonElasticFileSystem",
-    "fsx.amazonaws.com": "AWSServiceRoleForAmazonFSx",
-    "s3.data-source.lustre.fsx.amazonaws.com": "AWSServiceRoleForFSxS3Access",
-    "spot.amazonaws.com": "AWSServiceRoleForEC2Spot",
-    "spotfleet.amazonaws.com": "AWSServiceRoleForEC2SpotFleet",
+    linked_service("autoscaling"): "AWSServiceRoleForAutoScaling",
+    linked_service("elasticfilesystem"): "AWSServiceRoleForAmazonElasticFileSystem",
+    linked_service("fsx"): "AWSServiceRoleForAmazonFSx",
+    linked_service("s3.data-source.lustre.fsx"): "AWSServiceRoleForFSxS3Access",
+    linked_service("spot"): "AWSServiceRoleForEC2Spot",
+    linked_service("spotfleet"): "AWSServiceRoleForEC2SpotFleet",
 }
-WITH_SUFFIX = frozenset({"autoscaling.amazonaws.com", "s3.data-source.lustre.fsx.amazonaws.com"})
+WITH_SUFFIX = frozenset(map(linked_service, ("autoscaling", "s3.data-source.lustre.fsx")))
 
 
 class BoxIAM(IAMBackend):

@@ -15,10 +15,11 @@ from moto.core.responses import ActionResult
 
 from corral.box.access.policy_evaluator import Decision, Document, RequiredAction, evaluate, missing_context_keys
 from corral.box.access.principals import Permissions, permissions_of
+from corral.box.account import PARTITION
 from corral.box.api_errors import ApiError
 
 PAGE, LARGEST_PAGE = 100, 1000
-_ENTITY = re.compile(r"arn:aws:iam::\d{12}:(role|user|group)/(?:.+/)?([^/]+)")
+_ENTITY = re.compile(rf"arn:{PARTITION}:iam::\d{{12}}:(role|user|group)/(?:.+/)?([^/]+)")
 _ACTION = re.compile(r"[\w-]+:\w+")
 _EVERYTHING = "*"
 _BOUNDARY = "permissions boundary"

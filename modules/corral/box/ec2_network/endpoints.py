@@ -7,6 +7,7 @@ from typing import Any
 
 from corral.box.api_errors import ApiError
 from corral.box.ec2_network.filters import passes_filters, split_filters
+from corral.model.partitions import endpoint_service
 
 ENDPOINT_FILTERS: Mapping[str, Callable[[Any], Any]] = {
     "vpc-endpoint-id": lambda endpoint: endpoint.id,
@@ -70,8 +71,7 @@ class VpcEndpoints:
 
     def _check_endpoint(self: Any, vpc_id: str, service: str, kind: str, subnets: list[str], tables: list[str]) -> None:
         self.get_vpc(vpc_id)
-        region = service.split(".")[2] if service.startswith("com.amazonaws.") else None
-        if region != self.region_name:
+        if service != endpoint_service(service.partition(f".{self.region_name}.")[2], self.region_name):
             raise ApiError("InvalidServiceName", f"The Vpc Endpoint Service '{service}' does not exist")
         if kind == "Gateway" and service.rpartition(".")[2] not in ("s3", "dynamodb"):
             raise ApiError("InvalidParameter", f"The service {service} has no gateway endpoints.")

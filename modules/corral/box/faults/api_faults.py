@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from corral.box.account import ACCOUNT
+from corral.box.account import ACCOUNT, PARTITION
 from corral.box.api_errors import ApiError
 from corral.box.faults import store
 from corral.box.faults.matching import FaultContext
@@ -43,7 +43,7 @@ ERRORS: Mapping[str, tuple[int, str]] = {
     "Unavailable": (503, "The service is unavailable. Please try again shortly."),
     "ServiceUnavailable": (503, "The request has failed due to a temporary failure of the server."),
 }
-_USER = f"arn:aws:iam::{ACCOUNT}:user/corral-box"
+_USER = f"arn:{PARTITION}:iam::{ACCOUNT}:user/corral-box"
 
 
 def raise_api_faults(context: FaultContext, now: datetime) -> None:

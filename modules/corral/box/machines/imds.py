@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from corral.model.partitions import partition_of
+
 MetadataResponse = tuple[int, Mapping[str, str], bytes]
 TOKEN_PATH = "latest/api/token"
 _TTL_HEADER, _TOKEN_HEADER = "X-aws-ec2-metadata-token-ttl-seconds", "X-aws-ec2-metadata-token"
@@ -141,7 +143,7 @@ def _about(one: InstanceMetadata) -> Mapping[str, str | None]:
         "placement/availability-zone-id": one.zone_id,
         "placement/group-name": one.group_name,
         "placement/region": one.region,
-        "services/domain": "amazonaws.com",
+        "services/domain": partition_of(one.region).dns_suffix,
         "spot/instance-action": _notice(one.interruption),
         "spot/termination-time": _time(one.interruption) if one.interruption else None,
         "events/recommendations/rebalance": json.dumps({"noticeTime": _time(one.rebalance)}) if one.rebalance else None,

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from corral.box.provider.provider_errors import BoxUnreachable, NotFound, NotReady
+from corral.model.partitions import Partition, partition_of
 
 GLOBAL = frozenset({"iam", "route53", "budgets"})  # services without regions; botocore uses us-east-1
 CONNECT_TIMEOUT_S = 2  # the box is on this machine: it answers at once or does not run
@@ -113,9 +114,14 @@ class RegionClients:
         """The account id."""
         return self._clients.account
 
+    @property
+    def partition(self) -> Partition:
+        """The partition of the region."""
+        return partition_of(self.region)
+
     def arn(self, service: str, resource: str, *, regional: bool = True) -> str:
         """The ARN of a resource of this account."""
-        return f"arn:aws:{service}:{self.region if regional else ''}:{self.account}:{resource}"
+        return f"arn:{self.partition.name}:{service}:{self.region if regional else ''}:{self.account}:{resource}"
 
     def until(self, probe: Callable[[], T | None], what: str, timeout_s: float = LONGEST_WAIT_S) -> T:
         """The first result of `probe` that is not None. Raises NotReady after the timeout."""

@@ -8,6 +8,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any
 
+from corral.catalog.accelerators.kernel_modules import KernelModules
 from corral.catalog.aws.instance_types import Vendor
 from corral.catalog.loader.data_files import read_toml
 from corral.catalog.loader.suggestions import UnknownName
@@ -21,9 +22,10 @@ class ImageProfile:
     """One profile. `image_parameter` is the SSM parameter that holds the newest image id of a region.
 
     `snapshot_gib`: the size of its root snapshot; EC2 rejects a smaller root volume. `drivers`: the accelerator vendors
-    that it has drivers for. `box`: it exists only in the box, and no spec may name it. `packages`: the versions of
-    packages that a boot installs, except Slurm's. `node_install_s`, `head_install_s`: how long that takes at boot, in
-    seconds; 0 if nothing is missing. `lustre_archive`, `lustre_key`: an apt archive with the Lustre client.
+    that it has drivers for. `kernel_modules`: the flavour of NVIDIA's; None if any GPU works. `box`: it exists only in
+    the box, and no spec may name it. `packages`: the versions of packages that a boot installs, except Slurm's.
+    `node_install_s`, `head_install_s`: how long that takes at boot, in seconds; 0 if nothing is missing.
+    `lustre_archive`, `lustre_key`: an apt archive with the Lustre client.
     """
 
     name: str
@@ -39,6 +41,7 @@ class ImageProfile:
     drivers: tuple[Vendor, ...]
     box: bool
     source: str
+    kernel_modules: KernelModules | None = None
     packages: Mapping[str, str] = field(default_factory=dict)
     node_install_s: int = 0
     head_install_s: int = 0
@@ -63,4 +66,5 @@ def find_image_profile(name: str) -> ImageProfile:
 
 def _image_profile(name: str, row: Mapping[str, Any]) -> ImageProfile:
     drivers = tuple(Vendor(vendor) for vendor in row["drivers"])
-    return ImageProfile(**{**row, "name": name, "drivers": drivers})
+    flavour = KernelModules(row["kernel_modules"]) if "kernel_modules" in row else None
+    return ImageProfile(**{**row, "name": name, "drivers": drivers, "kernel_modules": flavour})

@@ -25,6 +25,7 @@ _PREFIXES = {
     "eu-south-1": "EUS1", "eu-south-2": "EUS2", "eu-west-1": "EU", "eu-west-2": "EUW2", "eu-west-3": "EUW3",
     "il-central-1": "ILC1", "me-central-1": "MEC1", "me-south-1": "MES1", "mx-central-1": "MXC1", "sa-east-1": "SAE1",
     "us-east-1": "USE1", "us-east-2": "USE2", "us-west-1": "USW1", "us-west-2": "USW2",
+    "cn-north-1": "CNN1", "cn-northwest-1": "CNW1", "us-gov-east-1": "UGE1", "us-gov-west-1": "UGW1",
 }  # fmt: skip
 _BARE = (EC2, "us-east-1")  # its usage types have no prefix
 

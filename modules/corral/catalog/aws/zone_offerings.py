@@ -19,6 +19,11 @@ def offered_zones(instance_type: str, region: str) -> tuple[str, ...]:
     return tuple(f"{prefix}-az{number}" for number in _offerings().get((instance_type, region), ()))
 
 
+def has_offerings(region: str) -> bool:
+    """Return whether the snapshot covers this region; it has nothing on China and GovCloud."""
+    return any(name == region for _, name in _offerings())
+
+
 def offering_regions(instance_type: str) -> tuple[str, ...]:
     """Return the regions that offer this type in any of their ordinary zones, sorted; empty for an unknown type."""
     return tuple(sorted(region for (name, region), zones in _offerings().items() if name == instance_type and zones))

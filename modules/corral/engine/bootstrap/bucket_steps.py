@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from corral.engine.bootstrap.step import BootstrapTarget, Clients, Step
+from corral.model.partitions import partition_of
 from corral.plan.iam.iam_policies import artefacts_policy
 
 OLD_VERSIONS_DAYS = 90  # states are small, and a quarter is long enough to notice a lost one
@@ -86,7 +87,7 @@ def _require_tls(client: Clients, target: BootstrapTarget) -> bool:
 
 
 def _tls_statements(target: BootstrapTarget) -> list[Any]:
-    return list(artefacts_policy(f"arn:aws:s3:::{target.bucket}")["Statement"])
+    return list(artefacts_policy(f"arn:{partition_of(target.region).name}:s3:::{target.bucket}")["Statement"])
 
 
 def _statements(client: Clients, target: BootstrapTarget) -> list[Any]:

@@ -10,17 +10,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from corral.engine.bootstrap.step import BootstrapTarget, Clients, Outdated, Step
+from corral.model.partitions import linked_service
 from corral.model.tags import STATE_TAG
 from corral.plan.iam.deployer_policy import POLICIES, Policy
 
 MAX_VERSIONS = 5  # of a managed policy. Source: IAM User Guide, "IAM quotas"
 # The role of each service, required before its first use by API. Sources: EC2 User Guide, "Service-linked role for
 # Spot Instance requests"; FSx for Lustre User Guide and EFS User Guide, "Using service-linked roles". FSx's second one,
-# for S3 (s3.data-source.lustre.fsx.amazonaws.com), is missing here: FSx creates one for each file system.
+# for S3 (s3.data-source.lustre.fsx), is missing here: FSx creates one for each file system.
 SERVICES: Mapping[str, str] = {
-    "spot.amazonaws.com": "spot instances",
-    "fsx.amazonaws.com": "FSx for Lustre",
-    "elasticfilesystem.amazonaws.com": "EFS",
+    linked_service("spot"): "spot instances",
+    linked_service("fsx"): "FSx for Lustre",
+    linked_service("elasticfilesystem"): "EFS",
 }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from corral.model.partitions import partition_of
 from corral.plan.iam.deployer_policy import POLICIES, Policy, deployer_policies
 
 Clients = Callable[[str], Any]  # a boto3 client of the account and region, by service
@@ -55,7 +56,7 @@ class BootstrapTarget:
 
     def policy_arn(self, topic: str) -> str:
         """The ARN of the deployer's policy of this topic."""
-        return f"arn:aws:iam::{self.account}:policy/{self.policies[topic].name}"
+        return f"arn:{partition_of(self.region).name}:iam::{self.account}:policy/{self.policies[topic].name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from string import Formatter
 from typing import Any
 
+from corral.model.partitions import partition_of
+
 Properties = Mapping[str, Any]
 Client = Callable[[str], Any]  # a boto3 client of the stack's region, by service
 Search = Callable[[Client, Properties], list[str]]
@@ -29,12 +31,12 @@ BY_NAME = {
     "aws:s3/bucketObjectv2:BucketObjectv2": "{key}",
     "aws:iam/role:Role": "{name}",
     "aws:iam/instanceProfile:InstanceProfile": "{name}",
-    "aws:iam/policy:Policy": "arn:aws:iam::{account}:policy{path}{name}",
+    "aws:iam/policy:Policy": "arn:{partition}:iam::{account}:policy{path}{name}",
     "aws:iam/rolePolicy:RolePolicy": "{role}:{name}",
     "aws:kms/alias:Alias": "{name}",
     "aws:cloudwatch/logGroup:LogGroup": "{name}",
     "aws:cloudwatch/metricAlarm:MetricAlarm": "{name}",
-    "aws:sns/topic:Topic": "arn:aws:sns:{region}:{account}:{name}",
+    "aws:sns/topic:Topic": "arn:{partition}:sns:{region}:{account}:{name}",
     "aws:budgets/budget:Budget": "{account}:{name}",
     "aws:ssm/parameter:Parameter": "{name}",
     "aws:ec2/placementGroup:PlacementGroup": "{name}",
@@ -109,7 +111,7 @@ def _close_security_group(ec2: Any, id: str) -> None:
 
 
 def _composed(form: str, inputs: dict[str, Any], client: Client, region: str) -> list[str]:
-    facts = {"path": "/", "region": region, **inputs}
+    facts = {"path": "/", "region": region, "partition": partition_of(region).name, **inputs}
     facts["destination"] = inputs.get("destinationCidrBlock") or inputs.get("destinationPrefixListId")
     wanted = {name for _, name, _, _ in Formatter().parse(form) if name}
     if "account" in wanted:

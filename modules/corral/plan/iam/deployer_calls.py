@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from corral.model.base import BasePlan
 from corral.model.cluster import ClusterPlan
+from corral.model.partitions import partition_of
 from corral.model.tags import BASE_TAG, CLUSTER_TAG, resource_tag
 from corral.plan.iam.api_permissions import Calls
 from corral.plan.iam.deployer_policy import POLICIES, RECORD_NAMES_KEY, STATE_ALIAS, Grant
@@ -80,7 +81,7 @@ def _actions(grant: Grant) -> Iterator[str]:
 
 
 def _resources(grant: Grant, base: BasePlan, account: str) -> tuple[str, ...]:
-    facts = {"account": account, "region": base.region}
+    facts = {"partition": partition_of(base.region).name, "region": base.region, "account": account}
     return tuple(one if one == "*" else one.format(**facts).replace("*", base.name) for one in grant.resources)
 
 
@@ -89,12 +90,13 @@ def _context(base: BasePlan, cluster: ClusterPlan, account: str) -> Mapping[str,
 
     Includes all keys in corral's policies, since IAM reports missing keys even for actions that do not use them.
     """
+    aws = partition_of(base.region).name
     return {
         "aws:RequestedRegion": base.region,
         resource_tag(BASE_TAG): base.name,
         "ec2:CreateAction": "CreateVpc",
         "kms:ResourceAliases": STATE_ALIAS,
-        "iam:PermissionsBoundary": f"arn:aws:iam::{account}:policy/guards-boundary-{base.name}",
+        "iam:PermissionsBoundary": f"arn:{aws}:iam::{account}:policy/guards-boundary-{base.name}",
         resource_tag(CLUSTER_TAG, "ssm"): cluster.name,
         RECORD_NAMES_KEY: cluster.dns_zone,
     }

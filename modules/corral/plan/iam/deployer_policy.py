@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from corral.model.partitions import linked_service, partition_of
 from corral.model.tags import BASE_TAG, CLUSTER_TAG, resource_tag
 
 STATE_ALIAS = "alias/corral-state"
@@ -19,7 +20,7 @@ STATE_BUCKET = "corral-state-{account}-{region}"
 Condition = Mapping[str, Mapping[str, Any]]
 HERE: Condition = {"StringEquals": {"aws:RequestedRegion": "{region}"}}
 OURS: Condition = {"Null": {resource_tag(BASE_TAG): "false"}}
-BOUNDED: Condition = {"ArnLike": {"iam:PermissionsBoundary": "arn:aws:iam::{account}:policy/guards-boundary-*"}}
+BOUNDED: Condition = {"ArnLike": {"iam:PermissionsBoundary": "arn:{partition}:iam::{account}:policy/guards-boundary-*"}}
 
 TAGS = "AWS requires it to create tagged resources, and the provider to change tags"
 CHANGES = "the provider updates resources in place when the spec changes"
@@ -103,9 +104,9 @@ NETWORK = (
         condition={**HERE, **OURS},
     ),
 )
-BUCKETS = ("arn:aws:s3:::corral-*-{account}-{region}",)
-OBJECTS = ("arn:aws:s3:::corral-*-{account}-{region}/*",)
-KEYS = ("arn:aws:kms:{region}:{account}:key/*",)
+BUCKETS = ("arn:{partition}:s3:::corral-*-{account}-{region}",)
+OBJECTS = ("arn:{partition}:s3:::corral-*-{account}-{region}/*",)
+KEYS = ("arn:{partition}:kms:{region}:{account}:key/*",)
 STORAGE = (
     Grant(
         sid="Buckets",
@@ -161,7 +162,7 @@ STORAGE = (
         sid="Aliases",
         actions=("kms:CreateAlias", "kms:DeleteAlias"),
         unseen=_each("kms", "UpdateAlias", CHANGES),
-        resources=("arn:aws:kms:{region}:{account}:alias/corral-*", *KEYS),
+        resources=("arn:{partition}:kms:{region}:{account}:alias/corral-*", *KEYS),
     ),
     Grant(
         sid="StateKey",
@@ -207,8 +208,9 @@ STORAGE = (
         condition={**HERE, **OURS},
     ),
 )
-ROLES = ("arn:aws:iam::{account}:role/identity-*",)
-S3_ROLES = ("arn:aws:iam::{account}:role/aws-service-role/s3.data-source.lustre.fsx.amazonaws.com/*",)
+ROLES = ("arn:{partition}:iam::{account}:role/identity-*",)
+_LINKED_ROLES = f"role/aws-service-role/{linked_service('s3.data-source.lustre.fsx')}"
+S3_ROLES = (f"arn:{{partition}}:iam::{{account}}:{_LINKED_ROLES}/*",)
 LINKED = "FSx creates a role for each file system with S3 links, with the caller's permissions"
 IDENTITY = (
     Grant(
@@ -243,7 +245,7 @@ IDENTITY = (
             **_each("iam", "TagInstanceProfile UntagInstanceProfile", TAGS),
             **_each("iam", "ListInstanceProfileTags", PROVIDER),
         },
-        resources=("arn:aws:iam::{account}:instance-profile/identity-*",),
+        resources=("arn:{partition}:iam::{account}:instance-profile/identity-*",),
     ),
     Grant(
         sid="Boundaries",
@@ -252,7 +254,7 @@ IDENTITY = (
             **_each("iam", "CreatePolicyVersion DeletePolicyVersion", CHANGES),
             **_each("iam", "TagPolicy UntagPolicy", TAGS),
         },
-        resources=("arn:aws:iam::{account}:policy/guards-boundary-*",),
+        resources=("arn:{partition}:iam::{account}:policy/guards-boundary-*",),
     ),
     Grant(
         sid="Names",
@@ -264,7 +266,7 @@ IDENTITY = (
         resources=S3_ROLES,
     ),
 )
-ZONES = ("arn:aws:route53:::hostedzone/*",)
+ZONES = ("arn:{partition}:route53:::hostedzone/*",)
 RECORD_NAMES_KEY = "route53:ChangeResourceRecordSetsNormalizedRecordNames"
 GUARDS = (
     Grant(
@@ -274,23 +276,23 @@ GUARDS = (
             "AddTagsToResource DeleteParameter GetParameter GetParametersByPath ListTagsForResource PutParameter",
         ),
         unseen={**_each("ssm", "RemoveTagsFromResource", TAGS), **_each("ssm", "GetParameters", PROVIDER)},
-        resources=("arn:aws:ssm:{region}:{account}:parameter/corral/*",),
+        resources=("arn:{partition}:ssm:{region}:{account}:parameter/corral/*",),
     ),
     Grant(
         sid="Images",
         actions=("ssm:GetParameter",),
-        resources=("arn:aws:ssm:{region}::parameter/aws/service/*",),
+        resources=("arn:{partition}:ssm:{region}::parameter/aws/service/*",),
     ),
     Grant(
         sid="AskHeads",
         unseen=_each("ssm", "SendCommand", ON_HEAD),
-        resources=("arn:aws:ec2:{region}:{account}:instance/*",),
+        resources=("arn:{partition}:ec2:{region}:{account}:instance/*",),
         condition={"StringLike": {resource_tag(CLUSTER_TAG, "ssm"): "*"}},
     ),
     Grant(
         sid="AskByShell",
         unseen=_each("ssm", "SendCommand", ON_HEAD),
-        resources=("arn:aws:ssm:{region}::document/AWS-RunShellScript",),
+        resources=("arn:{partition}:ssm:{region}::document/AWS-RunShellScript",),
     ),
     Grant(
         sid="Secrets",
@@ -299,7 +301,7 @@ GUARDS = (
             **_each("secretsmanager", "TagResource UntagResource", TAGS),
             **_each("secretsmanager", "UpdateSecret", CHANGES),
         },
-        resources=("arn:aws:secretsmanager:{region}:{account}:secret:corral/*",),
+        resources=("arn:{partition}:secretsmanager:{region}:{account}:secret:corral/*",),
     ),
     Grant(
         sid="Logs",
@@ -308,7 +310,7 @@ GUARDS = (
             **_each("logs", "TagResource UntagResource", TAGS),
             **_each("logs", "AssociateKmsKey DeleteRetentionPolicy DisassociateKmsKey", CHANGES),
         },
-        resources=("arn:aws:logs:{region}:{account}:log-group:/corral/*",),
+        resources=("arn:{partition}:logs:{region}:{account}:log-group:/corral/*",),
     ),
     Grant(
         sid="Topics",
@@ -318,13 +320,13 @@ GUARDS = (
             **_each("sns", "SetTopicAttributes", CHANGES),
             **_each("sns", "ListSubscriptionsByTopic", PROVIDER),
         },
-        resources=("arn:aws:sns:{region}:{account}:watch-*",),
+        resources=("arn:{partition}:sns:{region}:{account}:watch-*",),
     ),
     Grant(
         sid="Alarms",
         actions=_all("cloudwatch", "DeleteAlarms ListTagsForResource PutMetricAlarm"),
         unseen=_each("cloudwatch", "TagResource UntagResource", TAGS),
-        resources=("arn:aws:cloudwatch:{region}:{account}:alarm:watch-*",),
+        resources=("arn:{partition}:cloudwatch:{region}:{account}:alarm:watch-*",),
     ),
     Grant(
         sid="Budgets",
@@ -333,7 +335,7 @@ GUARDS = (
             **_each("budgets", "TagResource UntagResource", TAGS),
             **_each("budgets", "ListTagsForResource", PROVIDER),
         },
-        resources=("arn:aws:budgets::{account}:budget/*",),
+        resources=("arn:{partition}:budgets::{account}:budget/*",),
     ),
     Grant(
         sid="DnsNames",
@@ -407,7 +409,7 @@ def deployer_policies(*, account: str, region: str, alias: str = STATE_ALIAS, bu
 
     Policies for a key alias other than the default have that alias in their names.
     """
-    facts = {"account": account, "region": region, "alias": alias}
+    facts = {"partition": partition_of(region).name, "region": region, "account": account, "alias": alias}
     state = bucket or STATE_BUCKET.format(**facts)
     facts |= {"state": state}
     name = "corral" if alias == STATE_ALIAS else alias.removeprefix("alias/")
@@ -425,7 +427,7 @@ def permission(service: str, operation: str) -> str:
 def _document(topic: str, grants: Sequence[Grant], facts: Mapping[str, str]) -> Mapping[str, Any]:
     statements = [_statement(grant, facts) for grant in grants]
     if topic == "storage":
-        statements += _state_statements(facts["state"])
+        statements += _state_statements(facts["state"], facts["partition"])
     return {"Version": "2012-10-17", "Statement": statements}
 
 
@@ -443,8 +445,8 @@ def _statement(grant: Grant, facts: Mapping[str, str]) -> dict[str, Any]:
     return statement
 
 
-def _state_statements(bucket: str) -> list[dict[str, Any]]:
-    arn = f"arn:aws:s3:::{bucket}"
+def _state_statements(bucket: str, partition: str) -> list[dict[str, Any]]:
+    arn = f"arn:{partition}:s3:::{bucket}"
     objects = ["s3:DeleteObject", "s3:GetObject", "s3:GetObjectTagging", "s3:PutObject", "s3:PutObjectTagging"]
     return [
         {"Sid": "State", "Effect": "Allow", "Action": ["s3:GetBucketLocation", "s3:ListBucket"], "Resource": [arn]},

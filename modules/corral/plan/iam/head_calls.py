@@ -9,6 +9,7 @@ from __future__ import annotations
 from corral.model.accounting_paths import accounting_backup_key
 from corral.model.cluster import ClusterPlan
 from corral.model.history import history_prefix
+from corral.model.partitions import partition_of, service_principal
 from corral.model.tags import CLUSTER_TAG, resource_tag
 from corral.plan.iam.api_permissions import Calls
 from corral.plan.iam.iam_policies import ClusterArns
@@ -20,21 +21,20 @@ REGION = "aws:RequestedRegion"
 
 def planned_arns(plan: ClusterPlan, account: str) -> ClusterArns:
     """Return the ARNs in the policies of the cluster's roles, with placeholders for ids that AWS assigns later."""
-    here, name = f"{plan.region}:{account}", plan.name
+    here, name, aws = f"{plan.region}:{account}", plan.name, partition_of(plan.region).name
     return ClusterArns(
         account=account,
         region=plan.region,
         cluster=name,
         prefix=plan.prefix,
-        bucket=f"arn:aws:s3:::corral-{plan.base}-{account}-{plan.region}",
-        key=f"arn:aws:kms:{here}:key/{_ANY_KEY}",
-        compute_role=f"arn:aws:iam::{account}:role/identity-compute-0000000",
-        job_role=f"arn:aws:iam::{account}:role/identity-job-0000000",
-        munge_secret=f"arn:aws:secretsmanager:{here}:secret:corral/{name}/munge-000000",
-        hosted_zone="arn:aws:route53:::hostedzone/Z0000000000000",
-        log_group=f"arn:aws:logs:{here}:log-group:/corral/{name}",
-        topic=f"arn:aws:sns:{here}:watch-topic-0000000",
-        lustre=tuple(f"arn:aws:fsx:{here}:file-system/fs-{number:017}" for number, _ in enumerate(plan.lustre)),
+        bucket=f"arn:{aws}:s3:::corral-{plan.base}-{account}-{plan.region}",
+        key=f"arn:{aws}:kms:{here}:key/{_ANY_KEY}",
+        compute_role=f"arn:{aws}:iam::{account}:role/identity-compute-0000000",
+        job_role=f"arn:{aws}:iam::{account}:role/identity-job-0000000",
+        munge_secret=f"arn:{aws}:secretsmanager:{here}:secret:corral/{name}/munge-000000",
+        hosted_zone=f"arn:{aws}:route53:::hostedzone/Z0000000000000",
+        log_group=f"arn:{aws}:logs:{here}:log-group:/corral/{name}",
+        topic=f"arn:{aws}:sns:{here}:watch-topic-0000000",
     )
 
 
@@ -44,7 +44,8 @@ def head_calls(arns: ClusterArns) -> tuple[Calls, ...]:
 
 
 def _machines(arns: ClusterArns) -> tuple[Calls, ...]:
-    ec2 = f"arn:aws:ec2:{arns.region}:{arns.account}"
+    aws = partition_of(arns.region).name
+    ec2 = f"arn:{aws}:ec2:{arns.region}:{arns.account}"
     here = {REGION: arns.region}
     template = f"{ec2}:launch-template/lt-{_ANY_ID}"
     launched = {**here, "ec2:LaunchTemplate": template}
@@ -53,12 +54,15 @@ def _machines(arns: ClusterArns) -> tuple[Calls, ...]:
     instance = f"{ec2}:instance/i-{_ANY_ID}"
     run = ("ec2:RunInstances",)
     key_use = "Decrypt DescribeKey GenerateDataKey GenerateDataKeyWithoutPlaintext ReEncryptFrom ReEncryptTo"
-    seen = "CapacityReservations InstanceStatus InstanceTopology Instances LaunchTemplateVersions Volumes"
+    seen = "CapacityReservations InstanceTopology Instances"
     return (
         Calls(actions=run, resources=(template,), context={**here, resource_tag(CLUSTER_TAG): arns.cluster}),
         Calls(
             actions=run,
-            resources=(*(f"{ec2}:{kind}{_ANY_ID}" for kind in used), f"arn:aws:ec2:{arns.region}::image/ami-{_ANY_ID}"),
+            resources=(
+                *(f"{ec2}:{kind}{_ANY_ID}" for kind in used),
+                f"arn:{aws}:ec2:{arns.region}::image/ami-{_ANY_ID}",
+            ),
             context={**launched, "ec2:IsLaunchTemplateResource": "true"},
         ),
         Calls(actions=run, resources=tuple(f"{ec2}:{kind}{_ANY_ID}" for kind in new), context=launched),
@@ -66,7 +70,7 @@ def _machines(arns: ClusterArns) -> tuple[Calls, ...]:
         Calls(
             actions=("iam:PassRole",),
             resources=(arns.compute_role,),
-            context={**here, "iam:PassedToService": "ec2.amazonaws.com"},
+            context={**here, "iam:PassedToService": service_principal("ec2", arns.region)},
         ),
         Calls(actions=tuple(f"kms:{verb}" for verb in key_use.split()), resources=(arns.key,), context=here),
         Calls(
@@ -101,17 +105,9 @@ def _files(arns: ClusterArns) -> tuple[Calls, ...]:
 
 def _others(arns: ClusterArns) -> tuple[Calls, ...]:
     account, here = f"{arns.region}:{arns.account}", {REGION: arns.region}
-    # Route 53 has one endpoint, in us-east-1, for all regions.
-    names = {REGION: "us-east-1"}
+    partition = partition_of(arns.region)
+    aws, names = partition.name, {REGION: partition.route53_region}
     channels = tuple(f"ssmmessages:{verb}{kind}Channel" for verb in ("Create", "Open") for kind in ("Control", "Data"))
-    exports = (
-        Calls(
-            actions=("fsx:CreateDataRepositoryTask",),
-            resources=(*arns.lustre, f"arn:aws:fsx:{account}:task/task-{_ANY_ID}"),
-            context=here,
-        ),
-        Calls(actions=("fsx:DescribeDataRepositoryTasks",), context=here),
-    )
     return (
         Calls(
             actions=("secretsmanager:GetSecretValue", "secretsmanager:PutSecretValue"),
@@ -123,23 +119,16 @@ def _others(arns: ClusterArns) -> tuple[Calls, ...]:
             resources=(arns.hosted_zone,),
             context=names,
         ),
-        Calls(
-            actions=("ssm:GetParameter",),
-            resources=(f"arn:aws:ssm:{account}:parameter/corral/{arns.cluster}/ends-at",),
-            context=here,
-        ),
         Calls(actions=("sts:AssumeRole",), resources=(arns.job_role,), context=here),
-        *(exports if arns.lustre else ()),
         Calls(
             actions=("logs:CreateLogStream", "logs:PutLogEvents"),
             resources=(f"{arns.log_group}:log-stream:head",),
             context=here,
         ),
-        Calls(actions=("cloudwatch:PutMetricData",), context={**here, "cloudwatch:namespace": "corral"}),
         Calls(actions=("sns:Publish",), resources=(arns.topic,), context=here),
         Calls(
             actions=("ssm:UpdateInstanceInformation",),
-            resources=(f"arn:aws:ec2:{account}:instance/i-{_ANY_ID}",),
+            resources=(f"arn:{aws}:ec2:{account}:instance/i-{_ANY_ID}",),
             context=here,
         ),
         Calls(actions=channels, context=here),

@@ -11,6 +11,7 @@ from typing import Any
 
 from corral.model.accounting_paths import accounting_backup_key
 from corral.model.history import history_prefix
+from corral.model.partitions import linked_service, partition_of, service_principal
 from corral.model.tags import CLUSTER_TAG, resource_tag
 
 Statement = Mapping[str, Any]
@@ -32,7 +33,6 @@ class ClusterArns:
     hosted_zone: str
     log_group: str
     topic: str
-    lustre: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +45,7 @@ class JobArns:
     writable: tuple[str, ...] = ()
     readable: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()
+    repositories: tuple[str, ...] = ()
 
 
 def document(statements: Sequence[Statement]) -> Mapping[str, Any]:
@@ -65,13 +66,13 @@ def trust_roles(arns: Sequence[str]) -> Mapping[str, Any]:
 def boundary_policy(region: str) -> Mapping[str, Any]:
     """Return the permissions boundary of all roles on a base: no identity changes, nothing outside its region."""
     services = ["ec2", "s3", "kms", "fsx", "ssm", "ssmmessages", "ec2messages", "logs", "cloudwatch", "sns"]
-    services += ["secretsmanager", "route53", "elasticfilesystem"]
-    elsewhere = {"StringNotEquals": {"aws:RequestedRegion": [region, "us-east-1"]}}
+    services += ["secretsmanager", "route53", "elasticfilesystem", "ecr"]
+    elsewhere = {"StringNotEquals": {"aws:RequestedRegion": [region, partition_of(region).iam_region]}}
     return document(
         [
             _allow("Services", [f"{service}:*" for service in services], ["*"]),
             _allow("Identity", ["iam:PassRole", "sts:AssumeRole", "sts:GetCallerIdentity"], ["*"]),
-            # Route 53 is in us-east-1 only; everything else stays in the region.
+            # Route 53 has one region; everything else stays in the cluster's.
             {"Sid": "Region", "Effect": "Deny", "NotAction": ["route53:*"], "Resource": ["*"], "Condition": elsewhere},
         ]
     )
@@ -84,7 +85,6 @@ def head_policy(arns: ClusterArns) -> Mapping[str, Any]:
             *_launching(arns),
             *_ending(arns),
             *_head_files(arns),
-            *_exporting(arns),
             *_reporting(arns),
             *_answering(arns),
         ]
@@ -92,7 +92,7 @@ def head_policy(arns: ClusterArns) -> Mapping[str, Any]:
 
 
 def compute_policy(arns: ClusterArns) -> Mapping[str, Any]:
-    """Return a compute node's policy: read its cluster's files and one secret, write logs, assume the job role."""
+    """Return a compute node's policy: read its cluster's files and one secret, assume the job role."""
     prefix = f"{arns.bucket}/{arns.prefix}/*"
     return document(
         [
@@ -101,20 +101,24 @@ def compute_policy(arns: ClusterArns) -> Mapping[str, Any]:
             _allow("Munge", ["secretsmanager:GetSecretValue"], [arns.munge_secret]),
             _allow("Key", ["kms:Decrypt"], [arns.key]),
             _allow("Jobs", ["sts:AssumeRole"], [arns.job_role]),
-            *_reporting(arns),
             *_answering(arns),
         ]
     )
 
 
 def job_policy(arns: JobArns) -> Mapping[str, Any]:
-    """Return a job's policy: checkpoints of its cluster, and the declared buckets and secrets."""
+    """Return a job's policy: checkpoints of its cluster, and the declared buckets, secrets and repositories.
+
+    Source of the actions of a pull: ECR User Guide, "Repository policy examples" and "Private registry authentication".
+    """
     own = {"StringLike": {"s3:prefix": [f"checkpoints/{arns.cluster}/*"]}}
     writable = [f"{arns.bucket}/checkpoints/{arns.cluster}/*", *(f"{bucket}/*" for bucket in arns.writable)]
     listed = sorted({bucket.split("/")[0] for bucket in (*arns.writable, *arns.readable)})
     read = [_allow("Read", ["s3:GetObject"], [f"{bucket}/*" for bucket in arns.readable])]
     look = [_allow("Buckets", ["s3:ListBucket", "s3:GetBucketLocation"], listed)]
     secrets = [_allow("Secrets", ["secretsmanager:GetSecretValue"], arns.secrets)]
+    layers = ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"]
+    pull = [_allow("Login", ["ecr:GetAuthorizationToken"], ["*"]), _allow("Pull", layers, arns.repositories)]
     return document(
         [
             _allow("Objects", ["s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"], writable),
@@ -123,13 +127,14 @@ def job_policy(arns: JobArns) -> Mapping[str, Any]:
             _allow("Key", ["kms:Decrypt", "kms:GenerateDataKey"], [arns.key]),
             *(look if listed else []),
             *(secrets if arns.secrets else []),
+            *(pull if arns.repositories else []),
         ]
     )
 
 
 def secret_arn(region: str, account: str, name: str) -> str:
     """Return an ARN pattern for the secret of this name: AWS appends six random characters."""
-    return f"arn:aws:secretsmanager:{region}:{account}:secret:{name}-??????"
+    return f"arn:{partition_of(region).name}:secretsmanager:{region}:{account}:secret:{name}-??????"
 
 
 def artefacts_policy(bucket: str) -> Mapping[str, Any]:
@@ -145,18 +150,19 @@ def key_policy(account: str, region: str) -> Mapping[str, Any]:
     Source: KMS Developer Guide, "Allows access to the AWS account"; CloudWatch Logs User Guide, "Encrypt log data";
     EC2 User Guide, "Service-linked role for Spot Instance requests" (customer managed keys).
     """
-    logs = f"arn:aws:logs:{region}:{account}:log-group:/corral/*"
-    spot = f"arn:aws:iam::{account}:role/aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"
+    aws = partition_of(region).name
+    logs = f"arn:{aws}:logs:{region}:{account}:log-group:/corral/*"
+    spot = f"arn:{aws}:iam::{account}:role/aws-service-role/{linked_service('spot')}/AWSServiceRoleForEC2Spot"
     use = ["kms:Encrypt", "kms:Decrypt", "kms:ReEncrypt*", "kms:GenerateDataKey*", "kms:DescribeKey"]
     # In a condition: KMS rejects a policy whose principal does not exist, and the first spot request creates this role.
     is_spot = {"StringEquals": {"kms:CallerAccount": account}, "ArnEquals": {"aws:PrincipalArn": spot}}
     for_resource = {**is_spot, "Bool": {"kms:GrantIsForAWSResource": "true"}}
     return document(
         [
-            {**_allow("Account", ["kms:*"], ["*"]), "Principal": {"AWS": f"arn:aws:iam::{account}:root"}},
+            {**_allow("Account", ["kms:*"], ["*"]), "Principal": {"AWS": f"arn:{aws}:iam::{account}:root"}},
             {
                 **_allow("Logs", use, ["*"], {"ArnLike": {"kms:EncryptionContext:aws:logs:arn": logs}}),
-                "Principal": {"Service": f"logs.{region}.amazonaws.com"},
+                "Principal": {"Service": service_principal("logs", region).replace("logs.", f"logs.{region}.", 1)},
             },
             {**_allow("Spot", use, ["*"], is_spot), "Principal": {"AWS": "*"}},
             {**_allow("SpotGrants", ["kms:CreateGrant"], ["*"], for_resource), "Principal": {"AWS": "*"}},
@@ -165,7 +171,8 @@ def key_policy(account: str, region: str) -> Mapping[str, Any]:
 
 
 def _launching(arns: ClusterArns) -> tuple[Statement, ...]:
-    ec2 = f"arn:aws:ec2:{arns.region}:{arns.account}"
+    aws = partition_of(arns.region).name
+    ec2 = f"arn:{aws}:ec2:{arns.region}:{arns.account}"
     launched = [f"{ec2}:{kind}/*" for kind in ("instance", "network-interface", "volume", "spot-instances-request")]
     # A launch requires permission for every resource that it uses, including the template, whose tag identifies the
     # cluster; only the deployer tags templates. Other resources need only come from a template, so none is listed here.
@@ -174,8 +181,10 @@ def _launching(arns: ClusterArns) -> tuple[Statement, ...]:
     # A template does not name new interfaces, volumes and instances; its presence proves that the launch used one.
     new = {"ArnLike": {"ec2:LaunchTemplate": templates}}
     from_templates = {**new, "Bool": {"ec2:IsLaunchTemplateResource": "true"}}
-    used = [f"{ec2}:{kind}/*" for kind in ("subnet", "security-group", "placement-group", "capacity-reservation")]
-    used += [f"arn:aws:ec2:{arns.region}::image/*", f"{ec2}:image/*", f"arn:aws:ec2:{arns.region}::snapshot/*"]
+    used = [f"{ec2}:{kind}/*" for kind in ("security-group", "placement-group")]
+    # Subnets, reservations and capacity blocks can be shared by another account, which their ARNs name then.
+    used += [f"arn:{aws}:ec2:{arns.region}:*:{kind}/*" for kind in ("subnet", "capacity-reservation")]
+    used += [f"arn:{aws}:ec2:{arns.region}::image/*", f"{ec2}:image/*", f"arn:{aws}:ec2:{arns.region}::snapshot/*"]
     key_use = ["kms:Decrypt", "kms:DescribeKey", "kms:GenerateDataKeyWithoutPlaintext", "kms:ReEncrypt*"]
     return (
         _allow("OwnTemplates", ["ec2:RunInstances"], [templates], own),
@@ -184,20 +193,19 @@ def _launching(arns: ClusterArns) -> tuple[Statement, ...]:
         _allow(
             "TagWhileLaunching", ["ec2:CreateTags"], launched, {"StringEquals": {"ec2:CreateAction": "RunInstances"}}
         ),
-        _allow("PassCompute", ["iam:PassRole"], [arns.compute_role], _passed_to("ec2.amazonaws.com")),
+        _allow("PassCompute", ["iam:PassRole"], [arns.compute_role], _passed_to(service_principal("ec2", arns.region))),
         _allow("UseKey", [*key_use, "kms:GenerateDataKey"], [arns.key]),
         _allow("GrantKey", ["kms:CreateGrant"], [arns.key], {"Bool": {"kms:GrantIsForAWSResource": "true"}}),
     )
 
 
 def _ending(arns: ClusterArns) -> tuple[Statement, ...]:
-    instances = f"arn:aws:ec2:{arns.region}:{arns.account}:instance/*"
+    instances = f"arn:{partition_of(arns.region).name}:ec2:{arns.region}:{arns.account}:instance/*"
     own = {"StringEquals": {resource_tag(CLUSTER_TAG, "ec2"): arns.cluster}}
-    reads = ["ec2:DescribeCapacityReservations", "ec2:DescribeInstances", "ec2:DescribeInstanceStatus"]
-    reads.append("ec2:DescribeInstanceTopology")
+    reads = ["ec2:DescribeCapacityReservations", "ec2:DescribeInstances", "ec2:DescribeInstanceTopology"]
     return (
         _allow("EndOwn", ["ec2:TerminateInstances"], [instances], own),
-        _allow("See", [*reads, "ec2:DescribeLaunchTemplateVersions", "ec2:DescribeVolumes"], ["*"]),
+        _allow("See", reads, ["*"]),
     )
 
 
@@ -205,7 +213,6 @@ def _head_files(arns: ClusterArns) -> tuple[Statement, ...]:
     prefix = f"{arns.bucket}/{arns.prefix}/*"
     dump = accounting_backup_key(arns.cluster)
     listed = {"StringLike": {"s3:prefix": [f"{arns.prefix}/*", dump]}}
-    pins = f"arn:aws:ssm:{arns.region}:{arns.account}:parameter/corral/{arns.cluster}/*"
     zone = ["route53:ChangeResourceRecordSets", "route53:ListResourceRecordSets"]
     return (
         _allow("Files", ["s3:GetObject", "s3:PutObject"], [prefix, f"{arns.bucket}/{dump}"]),
@@ -213,30 +220,13 @@ def _head_files(arns: ClusterArns) -> tuple[Statement, ...]:
         _allow("Lives", ["s3:PutObject"], [f"{arns.bucket}/{history_prefix(arns.cluster)}*"]),
         _allow("Munge", ["secretsmanager:GetSecretValue", "secretsmanager:PutSecretValue"], [arns.munge_secret]),
         _allow("Names", zone, [arns.hosted_zone]),
-        _allow("Pins", ["ssm:GetParameter"], [pins]),
         _allow("Jobs", ["sts:AssumeRole"], [arns.job_role]),
     )
 
 
-def _exporting(arns: ClusterArns) -> tuple[Statement, ...]:
-    """Allow exports from Lustre to S3. Creating a task requires file system and task; describing has no resource.
-
-    Source: Service Authorization Reference, Amazon FSx.
-    """
-    if not arns.lustre:
-        return ()
-    tasks = f"arn:aws:fsx:{arns.region}:{arns.account}:task/*"
-    return (
-        _allow("ExportData", ["fsx:CreateDataRepositoryTask"], [*arns.lustre, tasks]),
-        _allow("SeeExports", ["fsx:DescribeDataRepositoryTasks"], ["*"]),
-    )
-
-
 def _reporting(arns: ClusterArns) -> tuple[Statement, ...]:
-    metrics = {"StringEquals": {"cloudwatch:namespace": "corral"}}
     return (
         _allow("Log", ["logs:CreateLogStream", "logs:PutLogEvents"], [f"{arns.log_group}:*"]),
-        _allow("Measure", ["cloudwatch:PutMetricData"], ["*"], metrics),
         _allow("Tell", ["sns:Publish"], [arns.topic]),
     )
 
@@ -249,7 +239,7 @@ def _answering(arns: ClusterArns) -> tuple[Statement, ...]:
     Source: Systems Manager User Guide, "Create an IAM role with minimal Session Manager permissions" and "Reference:
     ec2messages, ssmmessages, and other API operations"; Service Authorization Reference, AWS Systems Manager.
     """
-    instances = f"arn:aws:ec2:{arns.region}:{arns.account}:instance/*"
+    instances = f"arn:{partition_of(arns.region).name}:ec2:{arns.region}:{arns.account}:instance/*"
     channels = [f"ssmmessages:{verb}{kind}Channel" for verb in ("Create", "Open") for kind in ("Control", "Data")]
     return (
         _allow("BeManaged", ["ssm:UpdateInstanceInformation"], [instances]),

@@ -3,6 +3,7 @@
 import json
 
 from corral.model.cluster import ClusterPlan
+from corral.model.partitions import partition_of
 from corral.model.urls import bucket_of
 from corral.plan.iam.iam_policies import JobArns, job_policy, secret_arn
 from corral.spec.spec_errors import SpecError
@@ -11,7 +12,7 @@ POLICY_CHARACTERS = (
     10_240  # total of a role's inline policies, without whitespace. Source: IAM User Guide, "IAM and STS quotas"
 )
 _ACCOUNT = "123456789012"
-_BUCKET = "arn:aws:s3:::" + "b" * 63  # the longest bucket name
+_BUCKET = "b" * 63  # the longest bucket name
 _KEY = "0" * 36
 
 
@@ -20,29 +21,36 @@ def job_arns(plan: ClusterPlan, account: str, bucket: str, key: str) -> JobArns:
 
     `bucket`, `key`: the ARNs of the base's bucket and key.
     """
-    linked = {f"arn:aws:s3:::{bucket_of(link.s3)}" for system in plan.lustre for link in system.data}
-    write_access = {one.s3.replace("s3://", "arn:aws:s3:::", 1): one.write for one in plan.jobs.buckets}
+    aws = partition_of(plan.region).name
+    s3 = f"arn:{aws}:s3:::"
+    linked = {f"{s3}{bucket_of(link.s3)}" for system in plan.lustre for link in system.data}
+    write_access = {one.s3.replace("s3://", s3, 1): one.write for one in plan.jobs.buckets}
     return JobArns(
         bucket=bucket,
         key=key,
         cluster=plan.name,
         writable=tuple(sorted(linked | {one for one, write in write_access.items() if write})),
         readable=tuple(sorted(one for one, write in write_access.items() if not write)),
+        repositories=tuple(
+            f"arn:{aws}:ecr:{plan.region}:{one.account or account}:repository/{one.name}"
+            for one in plan.jobs.registries
+        ),
         secrets=tuple(secret_arn(plan.region, account, name) for name in sorted(set(plan.jobs.secrets.values()))),
     )
 
 
 def check_job_role(plan: ClusterPlan, *, file: str) -> tuple[SpecError, ...]:
     """Return an error if the job role's policy, which grows with every bucket and secret, exceeds IAM's limit."""
-    key = f"arn:aws:kms:{plan.region}:{_ACCOUNT}:key/{_KEY}"
-    arns = job_arns(plan, _ACCOUNT, _BUCKET, key)
+    aws = partition_of(plan.region).name
+    key = f"arn:{aws}:kms:{plan.region}:{_ACCOUNT}:key/{_KEY}"
+    arns = job_arns(plan, _ACCOUNT, f"arn:{aws}:s3:::{_BUCKET}", key)
     length = len(json.dumps(job_policy(arns), separators=(",", ":")))
     if length <= POLICY_CHARACTERS:
         return ()
     buckets, secrets = len(arns.writable) + len(arns.readable), len(arns.secrets)
     message = (
-        f"{buckets} buckets, including those linked to Lustre, and {secrets} secrets make a policy of {length:,}"
-        f" characters; AWS allows {POLICY_CHARACTERS:,} for a role"
+        f"{buckets} buckets, including those linked to Lustre, {secrets} secrets and {len(arns.repositories)}"
+        f" repositories make a policy of {length:,} characters; AWS allows {POLICY_CHARACTERS:,} for a role"
     )
     fix = "declare fewer of them, or a bucket in place of its prefixes"
     return (SpecError(file=file, path="jobs", message=message, fix=fix),)

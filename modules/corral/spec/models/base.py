@@ -15,6 +15,8 @@ from corral.spec.models.lustre import LustreSpec
 InterfaceEndpoint = Literal[
     "ec2",
     "ec2messages",
+    "ecr.api",
+    "ecr.dkr",
     "elasticfilesystem",
     "fsx",
     "kms",

@@ -65,8 +65,14 @@ class JobsSpec(SpecRecord):
     buckets: tuple[BucketSpec, ...] = Field(
         default=(),
         description="Buckets that jobs may access with their role, in the cluster's region or in us-east-1; the role"
-        " has no access to other regions. Buckets and secrets share the role's policy, which holds about 130 of them."
-        " Default: none.",
+        " has no access to other regions. Buckets, secrets and registries share the role's policy, which holds about"
+        " 130 of them. Default: none.",
+    )
+    registries: tuple[str, ...] = Field(
+        default=(),
+        description="ECR repositories that jobs may pull images from: team/train, or"
+        " ACCOUNT.dkr.ecr.REGION.DOMAIN/team/train in another account, whose repository policy must allow it;"
+        " in the cluster's region. Default: none.",
     )
     secrets: Mapping[str, str] = Field(
         default={},

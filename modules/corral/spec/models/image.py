@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
+from corral.catalog.accelerators.kernel_modules import KernelModules
 from corral.catalog.aws.images import ImageProfile, image_profiles
 from corral.catalog.slurm.releases import NEWEST, OLDEST, RELEASES, InvalidVersion, parse_release, release_text
 from corral.spec.models.base_model import SpecRecord
@@ -40,14 +41,21 @@ class ImageSpec(SpecRecord):
         description="Slurm release in an image of your own, such as 24.11; its daemons must be in /usr/sbin, as in the"
         " profile. Default: the profile's.",
     )
+    kernel_modules: Literal["open", "proprietary"] | None = Field(
+        default=None,
+        description="Flavour of NVIDIA's kernel modules in an image of your own: V100 requires proprietary ones, of"
+        " driver 580 or older, and B200 open ones. Default: the profile's.",
+    )
 
 
 def resolve_image(image: ImageSpec) -> ImageProfile | None:
-    """Return the profile of this image, with the declared Slurm release; None for an unknown profile.
+    """Return the profile of this image, with the Slurm release and kernel modules as declared; None for an unknown one.
 
     The profile of an image with its own Slurm release has the image's id as its name.
     """
     profile = image_profiles().get(image.profile)
+    if profile and image.id and image.kernel_modules:
+        profile = replace(profile, kernel_modules=KernelModules(image.kernel_modules))
     if profile is None or image.id is None or image.slurm is None or release_problem(image.slurm):
         return profile
     return replace(profile, name=image.id, slurm_version=image.slurm)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from datetime import timedelta
 
+from corral.catalog.accelerators.kernel_modules import KernelModules, gpu_architecture
 from corral.catalog.aws.images import ImageProfile, image_profiles
 from corral.catalog.aws.instance_types import InstanceType
 from corral.catalog.aws.regions import regions
@@ -38,27 +39,44 @@ def check(spec: ClusterSpecInput, context: ValidationContext) -> Iterator[SpecFi
     yield from queue_rules.check(spec.queues, context)
     yield from _check_disks(spec, context)
     yield from queue_rules.check_time_limits(spec.queues, spec.lifetime)
-    yield from job_rules.check(spec.jobs)
+    yield from job_rules.check(spec.jobs, context.region)
     yield from slurm_rules.check(spec)
     yield from access_rules.check(spec.access)
     yield from _check_lifetime(spec.lifetime)
     yield from tag_rules.check(spec.tags)
 
 
-def image_problem(machine: InstanceType, profile: ImageProfile) -> SpecProblem | None:
-    """Return why this instance type cannot boot or fully use an image of this profile; None if it can."""
+def image_problem(machine: InstanceType, profile: ImageProfile, *, own: bool = False) -> SpecProblem | None:
+    """Return why this instance type cannot boot or fully use an image of this profile; None if it can.
+
+    `own`: the image is the user's, and the profile describes it.
+    """
     if machine.architecture != profile.architecture:
         image = f"image {profile.name!r} is for {profile.architecture}"
         return SpecProblem(
             f"{machine.name} is an {machine.architecture} machine, {image}", "use a matching type or image"
         )
-    if machine.accelerator is None or machine.accelerator.vendor in profile.drivers:
+    if machine.accelerator is None:
         return None
-    vendor = machine.accelerator.vendor
+    product, vendor = machine.accelerator.product, machine.accelerator.vendor
+    if vendor in profile.drivers:
+        return _kernel_modules_problem(machine.name, product, profile.kernel_modules)
     fitting = [row.name for row in image_profiles().values() if vendor in row.drivers and not row.box]
     return SpecProblem(
-        f"{machine.name} has {machine.accelerator.product}, for which image {profile.name!r} has no driver",
-        f"use the image {' or '.join(fitting)}",
+        f"{machine.name} has {product}, for which image {profile.name!r} has no driver",
+        f"use the image {' or '.join(fitting)}{', the profile to set with the id of your own image' if own else ''}",
+    )
+
+
+def _kernel_modules_problem(name: str, product: str, flavour: KernelModules | None) -> SpecProblem | None:
+    architecture = gpu_architecture(product)
+    if architecture is None or flavour is None or flavour in architecture.flavours:
+        return None
+    return SpecProblem(
+        f"{name} has {product} ({architecture.name}), and the image has NVIDIA's {flavour} kernel modules, which do not"
+        " support it",
+        f"use another type, or set `kernel_modules: {architecture.flavours[0]}` with the id of your own image that has"
+        " them",
     )
 
 
@@ -100,6 +118,8 @@ def _check_image(loc: Loc, image: ImageSpec) -> Iterator[SpecFinding]:
         yield SpecFinding((*loc, "id"), f"{image.id!r} is not an image id", "write it like ami-0123456789abcdef0")
     if image.slurm is not None and image.id is None:
         yield SpecFinding((*loc, "slurm"), "requires an image of your own", "set its id, or remove it")
+    if image.kernel_modules is not None and image.id is None:
+        yield SpecFinding((*loc, "kernel_modules"), "requires an image of your own", "set its id, or remove it")
     if image.slurm is not None and (problem := release_problem(image.slurm)):
         yield problem.at((*loc, "slurm"))
     profile = image_profiles().get(image.profile)
@@ -146,10 +166,9 @@ def _check_machines(spec: ClusterSpecInput, context: ValidationContext) -> Itera
         image = queue.image or spec.image
         locs.append((("queues", n, "instance_type"), queue.instance_type, image))
     for loc, name, image in locs:
-        machine, profile = context.catalog.instance_types.get(name), image_profiles().get(image.profile)
-        if machine and profile and (problem := image_problem(machine, profile)):
-            own = ", the profile to set with your own image's id" if image.id else ""
-            yield SpecFinding(loc, problem.message, f"{problem.fix}{own}")
+        machine, profile = context.catalog.instance_types.get(name), resolve_image(image)
+        if machine and profile and (problem := image_problem(machine, profile, own=image.id is not None)):
+            yield problem.at(loc)
 
 
 def _check_roots(spec: ClusterSpecInput) -> Iterator[SpecFinding]:

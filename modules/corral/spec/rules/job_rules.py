@@ -1,10 +1,12 @@
-"""Rules about what jobs may access: buckets, and secrets by name."""
+"""Rules about what jobs may access: buckets, repositories of images, and secrets by name."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
+from corral.model.partitions import partition_of
+from corral.model.urls import parse_repository
 from corral.spec.models.cluster import BucketSpec, JobsSpec
 from corral.spec.rules.name_rules import s3_problem
 from corral.spec.rules.tag_rules import looks_secret
@@ -16,8 +18,14 @@ _SECRET = re.compile(r"[A-Za-z0-9/_+=.@-]{1,512}")  # Secrets Manager API refere
 _OURS = ("AWS_", "SLURM", "NCCL_", "FI_", "LD_", "PATH", "HOME", "USER", "SHELL", "MASTER_", "CORRAL_")
 
 
-def check(jobs: JobsSpec) -> Iterator[SpecFinding]:
-    """Yield findings about buckets and secrets."""
+def check(jobs: JobsSpec, region: str) -> Iterator[SpecFinding]:
+    """Yield findings about buckets, repositories and secrets."""
+    for number, repository in enumerate(jobs.registries):
+        loc: Loc = ("jobs", "registries", number)
+        if problem := _repository_problem(repository, region):
+            yield problem.at(loc)
+        elif parse_repository(repository) in map(parse_repository, jobs.registries[:number]):
+            yield SpecFinding(loc, f"{repository!r} is listed twice", "keep one")
     for number, bucket in enumerate(jobs.buckets):
         yield from _check_bucket(("jobs", "buckets", number, "s3"), bucket, jobs.buckets[:number])
     for variable, secret in jobs.secrets.items():
@@ -33,6 +41,23 @@ def _check_bucket(loc: Loc, bucket: BucketSpec, earlier: tuple[BucketSpec, ...])
         yield SpecFinding(loc, f"{bucket.s3!r} contains *, ? or $, {wide}", "use a prefix without them")
     elif any(bucket.s3.rstrip("/") == other.s3.rstrip("/") for other in earlier):
         yield SpecFinding(loc, f"{bucket.s3!r} is listed twice", "keep one")
+
+
+def _repository_problem(text: str, region: str) -> SpecProblem | None:
+    found, domain = parse_repository(text), partition_of(region).dns_suffix
+    if found is None:
+        return SpecProblem(
+            f"{text!r} is not an ECR repository",
+            f"write it like team/train or 123456789012.dkr.ecr.{region}.{domain}/team/train, without a tag",
+        )
+    if found.region not in (None, region):
+        return SpecProblem(
+            f"{text!r} is in {found.region}, and the jobs' role has no access to other regions",
+            f"replicate it to {region}",
+        )
+    if found.domain not in (None, domain):
+        return SpecProblem(f"{text!r} is not a host of {region}", f"its hosts end in {domain}")
+    return None
 
 
 def _variable_problem(name: str) -> SpecProblem | None:

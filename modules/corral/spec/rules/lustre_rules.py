@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 
 from corral.catalog.aws.lustre import LustreDeployment, lustre_choices, metadata_iops
 from corral.catalog.loader.suggestions import suggestion
+from corral.model.partitions import partition_of
 from corral.spec.models.base import NetworkSpec
 from corral.spec.models.lustre import DataLinkSpec, LustreSpec, RootSquashSpec
 from corral.spec.rules import name_rules
@@ -29,12 +30,23 @@ def check(systems: Sequence[LustreSpec], context: ValidationContext) -> Iterator
     """Yield findings about a cluster's file systems."""
     for number, system in enumerate(systems):
         yield from _check_system((*_LOC, number), system)
+        if system.deployment.startswith("SCRATCH") and not has_scratch(context.region):
+            message = f"{system.deployment!r} is not available in the China regions"
+            yield SpecFinding((*_LOC, number, "deployment"), message, "use PERSISTENT_2")
         if system.zone:
             yield from name_rules.check_base_zone((*_LOC, number, "zone"), system.zone, context)
     yield from _check_unique(systems)
     kept = context.base.storage.lustre if context.base else ()
     for number, system in enumerate(systems):
         yield from _check_against_base((*_LOC, number), system, kept)
+
+
+def has_scratch(region: str) -> bool:
+    """Return whether the region has SCRATCH deployments.
+
+    Source: Getting Started with Amazon Web Services in China, "Amazon FSx".
+    """
+    return partition_of(region).name != "aws-cn"
 
 
 def check_kept(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from corral.catalog.aws.images import image_profiles
 from corral.catalog.aws.instance_types import InstanceType, type_hint
 from corral.catalog.aws.regions import regions
-from corral.catalog.aws.zone_offerings import offered_zones
+from corral.catalog.aws.zone_offerings import has_offerings, offered_zones
 from corral.catalog.loader.suggestions import suggestion
 from corral.catalog.project_catalog import Catalog
 from corral.spec.loader import parse_base, parse_cluster, try_parse_base
@@ -23,6 +23,7 @@ from corral.spec.models.base import BaseSpec
 from corral.spec.models.cluster import ClusterSpec
 from corral.spec.models.queues import QueueSpec
 from corral.spec.rules.cluster_rules import image_problem
+from corral.spec.rules.lustre_rules import has_scratch
 from corral.spec.rules.name_rules import name_problem, s3_problem
 from corral.spec.rules.queue_rules import MAX_NODES
 from corral.spec.spec_errors import SpecError
@@ -126,6 +127,8 @@ def scaffold(shipped: EnvironmentTemplate, wanted: ScaffoldOptions, catalog: Cat
     for link in (*_links(base_spec), *_links(cluster_spec)):
         if wanted.bucket and link["s3"] == shipped.bucket:
             link["s3"] = wanted.bucket
+    if not has_scratch(region):
+        _make_persistent(cluster_spec)
     if wanted.notify:
         base_spec["budget"]["notify"][:] = [wanted.notify]
     remarks = (*_not_offered(demands, moves, region), *_to_put_in(shipped, wanted, moves))
@@ -287,6 +290,14 @@ def _put_machines(queue: Any, shipped: EnvironmentTemplate, machine: InstanceTyp
         queue.insert(list(queue).index("instance_type") + 1, "image", _yaml().load(f"{{profile: {images[0]}}}"))
 
 
+def _make_persistent(spec: Any) -> None:
+    """Replace SCRATCH deployments by the slowest persistent one of the same disks."""
+    for system in spec.get("storage", {}).get("lustre", ()):
+        if str(system.get("deployment", "SCRATCH_2")).startswith("SCRATCH"):
+            system["deployment"] = "PERSISTENT_2"
+            system.insert(list(system).index("deployment") + 1, "throughput", 125)
+
+
 def _links(spec: Any) -> Iterator[Any]:
     """The S3 links of this spec's Lustre file systems."""
     for system in spec.get("storage", {}).get("lustre", ()):
@@ -299,6 +310,9 @@ def _images(machine: InstanceType) -> tuple[str, ...]:
 
 
 def _not_offered(demands: Sequence[_Demand], moves: Mapping[str, str], region: str) -> Iterator[str]:
+    if not has_offerings(region):
+        yield f"region: which instance types {region} offers is unknown to the catalog - `corral check` queries AWS"
+        return
     for demand in (one for one in demands if one.about):
         offered = offered_zones(demand.instance_type, region)
         zones = dict.fromkeys(moves[zone] for zone in demand.zones)

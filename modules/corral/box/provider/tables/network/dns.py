@@ -59,7 +59,7 @@ def _read_zone(cloud: RegionClients, id: str, known: State) -> State:
         "zoneId": id,
         "nameServers": sorted(servers),
         "primaryNameServer": servers[0] if servers else None,
-        "arn": f"arn:aws:route53:::hostedzone/{id}",
+        "arn": f"arn:{cloud.partition.name}:route53:::hostedzone/{id}",
         "tagsAll": tag_map(tags["ResourceTagSet"].get("Tags")),
     }
 

@@ -68,7 +68,7 @@ def _read_address(cloud: RegionClients, id: str, known: State) -> State:
         **from_response(ADDRESS.state, address),
         "allocationId": id,
         "arn": cloud.arn("ec2", f"elastic-ip/{id}"),
-        "publicDns": f"ec2-{dashed}.{_domain(cloud)}.amazonaws.com",
+        "publicDns": f"ec2-{dashed}.{_domain(cloud)}.{cloud.partition.dns_suffix}",
         "tagsAll": tag_map(address.get("Tags")),
     }
 

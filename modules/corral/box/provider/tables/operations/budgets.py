@@ -54,7 +54,7 @@ def _read_budget(cloud: RegionClients, id: str, known: State) -> State:
         "limitUnit": limit.get("Unit"),
         "costFilters": [{"name": key, "values": values} for key, values in budget.get("CostFilters", {}).items()],
         "accountId": account,
-        "arn": f"arn:aws:budgets::{account}:budget/{name}",
+        "arn": f"arn:{cloud.partition.name}:budgets::{account}:budget/{name}",
         "tagsAll": known.get("tagsAll"),  # moto does not return a budget's tags
     }
 

@@ -58,9 +58,9 @@ def _read_bucket(cloud: RegionClients, id: str, known: State) -> State:
     region = cloud.s3.get_bucket_location(Bucket=id).get("LocationConstraint") or FIRST_REGION
     return {
         "bucket": id,
-        "arn": f"arn:aws:s3:::{id}",
-        "bucketDomainName": f"{id}.s3.amazonaws.com",
-        "bucketRegionalDomainName": f"{id}.s3.{region}.amazonaws.com",
+        "arn": f"arn:{cloud.partition.name}:s3:::{id}",
+        "bucketDomainName": f"{id}.s3.{cloud.partition.dns_suffix}",
+        "bucketRegionalDomainName": f"{id}.s3.{region}.{cloud.partition.dns_suffix}",
         "bucketRegion": region,
         "hostedZoneId": HOSTED_ZONES.get(region, ""),
         "tagsAll": tag_map(setting(cloud.s3.get_bucket_tagging, id, "TagSet")),

@@ -43,7 +43,7 @@ def _read_efs(cloud: RegionClients, id: str, known: State) -> State:
     return {
         **from_response(EFS.state, system),
         "lifecyclePolicies": [from_response(LIFECYCLE, policy) for policy in policies],
-        "dnsName": f"{id}.efs.{cloud.region}.amazonaws.com",
+        "dnsName": f"{id}.efs.{cloud.region}.{cloud.partition.dns_suffix}",
         "arn": system.get("FileSystemArn") or cloud.arn("elasticfilesystem", f"file-system/{id}"),
         "tagsAll": tag_map(system.get("Tags")),
     }
@@ -120,7 +120,7 @@ def _apply_target(cloud: RegionClients, id: str, inputs: State) -> None:
 def _read_target(cloud: RegionClients, id: str, known: State) -> State:
     target = _describe_target(cloud, id)
     system = target["FileSystemId"]
-    name = f"{system}.efs.{cloud.region}.amazonaws.com"
+    name = f"{system}.efs.{cloud.region}.{cloud.partition.dns_suffix}"
     return {
         **from_response(TARGET.state, target),
         "securityGroups": cloud.efs.describe_mount_target_security_groups(MountTargetId=id)["SecurityGroups"],

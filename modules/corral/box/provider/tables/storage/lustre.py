@@ -43,7 +43,7 @@ def _read_lustre(cloud: RegionClients, id: str, known: State) -> State:
         **from_response(LUSTRE.state, system),
         **from_response({**LUSTRE_CONFIGURATION, "mountName": text()}, system.get("LustreConfiguration", {})),
         "subnetIds": system["SubnetIds"][0],
-        "dnsName": system.get("DNSName") or f"{id}.fsx.{cloud.region}.amazonaws.com",
+        "dnsName": system.get("DNSName") or f"{id}.fsx.{cloud.region}.{cloud.partition.dns_suffix}",
         "arn": system.get("ResourceARN") or cloud.arn("fsx", f"file-system/{id}"),
         "tagsAll": tag_map(system.get("Tags")),
     }

@@ -55,7 +55,7 @@ def _read_object(cloud: RegionClients, id: str, known: State) -> State:
         "key": key,
         "etag": head["ETag"].strip('"'),
         "storageClass": head.get("StorageClass", "STANDARD"),
-        "arn": f"arn:aws:s3:::{bucket}/{key}",
+        "arn": f"arn:{cloud.partition.name}:s3:::{bucket}/{key}",
         "tagsAll": tag_map(tags),
     }
 
