@@ -13,6 +13,7 @@ import pytest
 
 from agent.autoscalers import AutoscalerFixture, autoscaler_fixture
 from agent.offered import offering, tags, with_efa, without_efa
+from agent.waiting import until
 from box.vpc_fixtures import Clients, LaunchNetwork
 from corral.agent.autoscaler.launch_planner import AT_ONCE, market_of
 from corral.agent.autoscaler.reconciler import ClusterSnapshot
@@ -21,7 +22,10 @@ from corral.agent.cluster.launch_errors import LaunchErrorKind
 from corral.agent.cluster.models import PowerRequest, SlurmNode
 from corral.agent.cluster.state import AutoscalerState, Backoff
 from corral.agent.errors import AgentError
+from corral.box import control
+from corral.box.client import BoxStatus
 from corral.model.cluster import QueuePlan
+from corral.model.enums import Market
 from render.plans import dev
 
 Making = Callable[..., AutoscalerFixture]
@@ -340,6 +344,56 @@ def test_without_capacity_in_that_zone_the_allocated_nodes_are_replaced(aws: Cli
     Ec2(aws("ec2"), "dev").launch(head.autoscaler.deployed.templates["one"], ["train-1"], "a", at_least=1)
     calls = head.request("resume", "train-[2-3]", "train-[1-3]")
     assert [line.split(":")[0] for line in calls] == ["replace train-1", "notify 1", "power down train-[2-3]"]
+
+
+def free_capacity(aws: Clients) -> int:
+    return int(aws("ec2").describe_capacity_reservations()["CapacityReservations"][0]["AvailableInstanceCount"])
+
+
+def in_a_reservation(aws: Clients, made: Making, capacity: int) -> AutoscalerFixture:
+    """A queue whose first offer is in a reservation of this capacity, and the second in another zone."""
+    head = made({"reserved": capacity, "open": None}, with_efa("reserved", "open"))
+    held = aws("ec2").describe_capacity_reservations()["CapacityReservations"]
+    reserved, other = head.autoscaler.plan.queues[0].offers
+    offers = (
+        replace(reserved, market=Market.RESERVATION, reservation=held[0]["CapacityReservationId"]),
+        replace(other, zone_id="use1-az2"),
+    )
+    queue = replace(head.autoscaler.plan.queues[0], offers=offers)
+    head.autoscaler.plan = replace(head.autoscaler.plan, queues=(queue,))
+    return head
+
+
+def test_a_replaced_machine_waits_until_its_capacity_is_cleaned(box: BoxStatus, aws: Clients, made: Making) -> None:
+    head = in_a_reservation(aws, made, 2)
+    head.request("resume", "train-[1-2]", "train-[1-2]", key="1-1")
+    control.inject_fault(box.dir, "slow-termination", after="1h")
+    head.request("suspend", "train-2", key="2-1")
+    calls = head.request("resume", "train-2", "train-[1-2]", key="3-1")
+    assert (calls, len(head.left), offers_used(aws)) == ([], 1, ["reserved"])
+
+
+def test_a_node_that_waited_is_launched_into_its_cleaned_capacity(box: BoxStatus, aws: Clients, made: Making) -> None:
+    head = in_a_reservation(aws, made, 2)
+    head.request("resume", "train-[1-2]", "train-[1-2]", key="1-1")
+    control.inject_fault(box.dir, "slow-termination", after="1s")
+    head.request("suspend", "train-2", key="2-1")
+    head.request("resume", "train-2", "train-[1-2]", key="3-1")
+    until(lambda: free_capacity(aws) == 1)
+    head.clock.now += 31
+    head.request("resume", "train-2", "train-[1-2]", key="3-1")
+    assert (offers_used(aws), head.left) == (["reserved", "reserved"], [])
+
+
+def test_the_other_nodes_of_a_request_do_not_wait_for_reserved_capacity(
+    box: BoxStatus, aws: Clients, made: Making
+) -> None:
+    head = in_a_reservation(aws, made, 2)
+    head.request("resume", "train-[1-2]", "train-[1-2]", key="1-1")
+    control.inject_fault(box.dir, "slow-termination", after="1h")
+    head.request("suspend", "train-2", key="2-1")
+    head.request("resume", "train-2,cpu-9", "train-[1-2]", key="3-1")  # there is no queue cpu
+    assert head.request("resume", "train-2,cpu-9", "train-[1-2]", key="3-1") == []
 
 
 def test_boots_that_failed_are_counted_for_their_queue(made: Making) -> None:

@@ -14,7 +14,7 @@ from botocore.stub import Stubber
 from agent.offered import offering, tags
 from box.vpc_fixtures import Clients, LaunchNetwork
 from corral.agent.cluster.ec2_client import Ec2, Ec2Error
-from corral.agent.cluster.models import BlockPeriod
+from corral.agent.cluster.models import BlockPeriod, ReservedCapacity
 from corral.agent.node_identity import identity_at
 from corral.model.deployed import DeployedTemplate
 from half_answers import half_answers
@@ -53,6 +53,7 @@ def calls() -> list[Callable[[Ec2], object]]:
         lambda ec2: ec2.launch(TEMPLATE, ["train-1"], "token", at_least=1),
         lambda ec2: ec2.instances(),
         lambda ec2: ec2.terminate(["i-1"]),
+        lambda ec2: ec2.reserved_capacity(["cr-1"]),
     ]
 
 
@@ -197,6 +198,24 @@ def test_a_block_has_its_period() -> None:
     stub.activate()
     at = begins.timestamp()
     assert Ec2(made, "dev").blocks(["cr-1"]) == {"cr-1": BlockPeriod(begins=at, ends=at + 86_400)}
+
+
+def test_a_reservation_has_the_capacity_that_ec2_shows(aws: Clients, ec2: Ec2, launch_network: LaunchNetwork) -> None:
+    template = offering(aws, launch_network, {"two": 2}).templates["two"]
+    ec2.launch(template, ["train-1"], "token", at_least=1)
+    assert [*ec2.reserved_capacity(reservations(aws)).values()] == [ReservedCapacity(total=2, free=1)]
+
+
+def test_a_reservation_that_is_not_active_has_no_capacity(
+    aws: Clients, ec2: Ec2, launch_network: LaunchNetwork
+) -> None:
+    offering(aws, launch_network, {"cancelled": 0})
+    assert [*ec2.reserved_capacity(reservations(aws)).values()] == [ReservedCapacity(total=0, free=0)]
+
+
+def reservations(aws: Clients) -> list[str]:
+    held = aws("ec2").describe_capacity_reservations()["CapacityReservations"]
+    return [one["CapacityReservationId"] for one in held]
 
 
 def test_more_instances_than_the_account_allows_are_not_requested() -> None:

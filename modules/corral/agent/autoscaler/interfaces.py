@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from corral.agent.cluster.models import Instance, SlurmNode
+from corral.agent.cluster.models import Instance, ReservedCapacity, SlurmNode
 from corral.model.deployed import DeployedTemplate
 
 
@@ -18,6 +18,10 @@ class Cloud(Protocol):
 
     def instances(self) -> tuple[Instance, ...]:
         """Return all instances that are or were nodes. Raises Ec2Error."""
+        ...
+
+    def reserved_capacity(self, reservations: Sequence[str]) -> Mapping[str, ReservedCapacity]:
+        """Return the capacity of reservations and capacity blocks, by id. Raises Ec2Error."""
         ...
 
     def terminate(self, instance_ids: Sequence[str]) -> None:

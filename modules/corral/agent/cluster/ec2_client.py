@@ -12,7 +12,7 @@ from typing import Any
 
 from corral.agent.aws_errors import unanswered
 from corral.agent.cluster.launch_errors import LaunchErrorKind, launch_error_kind
-from corral.agent.cluster.models import BlockPeriod, Instance
+from corral.agent.cluster.models import BlockPeriod, Instance, ReservedCapacity
 from corral.agent.errors import AgentError
 from corral.agent.node_identity import IdentityError, identity_at
 from corral.model.deployed import DeployedTemplate
@@ -111,6 +111,18 @@ class Ec2:
             )
             for one in held
             if one.get("EndDate")
+        }
+
+    def reserved_capacity(self, reservations: Sequence[str]) -> Mapping[str, ReservedCapacity]:
+        """The capacity of reservations and blocks by id; none in those that are not active. Raises Ec2Error."""
+        with _explained():
+            answer = self._client.describe_capacity_reservations(CapacityReservationIds=list(reservations))
+        return {
+            one["CapacityReservationId"]: ReservedCapacity(
+                total=one["TotalInstanceCount"] if one["State"] == "active" else 0,
+                free=one["AvailableInstanceCount"] if one["State"] == "active" else 0,
+            )
+            for one in answer["CapacityReservations"]
         }
 
     def terminate(self, instance_ids: Sequence[str]) -> None:

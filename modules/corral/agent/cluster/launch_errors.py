@@ -14,6 +14,7 @@ class LaunchErrorKind(StrEnum):
     """The kinds of launch errors. Events and the saved state contain the values."""
 
     CAPACITY = "no capacity"
+    RESERVED = "no capacity in its reservation"
     NOT_BEGUN = "its capacity block has not begun"
     EARLY_TERMINATION = "ended by EC2 after its launch"
     QUOTA = "quota"
@@ -33,10 +34,12 @@ class BackoffPolicy:
     longest_s: float
 
 
-# Capacity changes within minutes; a block begins at a known minute, and is paid for from then on. A quota, a
-# permission or a template needs a person, so the offer is tried again after an hour.
+# Capacity changes within minutes. Reserved capacity is paid for, and returns once EC2 has cleaned the place of an
+# instance that has ended, which takes minutes. A block begins at a known minute, and is paid for from then on. A
+# quota, a permission or a template needs a person, so the offer is tried again after an hour.
 BACKOFF_POLICIES: Mapping[LaunchErrorKind, BackoffPolicy] = {
     LaunchErrorKind.CAPACITY: BackoffPolicy(first_s=600, longest_s=3600),
+    LaunchErrorKind.RESERVED: BackoffPolicy(first_s=30, longest_s=60),
     LaunchErrorKind.NOT_BEGUN: BackoffPolicy(first_s=60, longest_s=60),
     LaunchErrorKind.EARLY_TERMINATION: BackoffPolicy(first_s=600, longest_s=3600),
     LaunchErrorKind.QUOTA: BackoffPolicy(first_s=3600, longest_s=3600),
@@ -46,12 +49,13 @@ BACKOFF_POLICIES: Mapping[LaunchErrorKind, BackoffPolicy] = {
 
 
 def backoff_policies(first_s: float) -> Mapping[LaunchErrorKind, BackoffPolicy]:
-    """BACKOFF_POLICIES with this first backoff of an offer without capacity."""
-    longest_s = BACKOFF_POLICIES[LaunchErrorKind.CAPACITY].longest_s
-    policy = BackoffPolicy(
-        first_s=first_s, longest_s=longest_s * first_s / BACKOFF_POLICIES[LaunchErrorKind.CAPACITY].first_s
-    )
-    return {**BACKOFF_POLICIES, LaunchErrorKind.CAPACITY: policy, LaunchErrorKind.EARLY_TERMINATION: policy}
+    """BACKOFF_POLICIES with this first backoff of an offer without capacity, and others of capacity in proportion."""
+    share = first_s / BACKOFF_POLICIES[LaunchErrorKind.CAPACITY].first_s
+    scaled = (LaunchErrorKind.CAPACITY, LaunchErrorKind.EARLY_TERMINATION, LaunchErrorKind.RESERVED)
+    return {
+        kind: BackoffPolicy(first_s=one.first_s * share, longest_s=one.longest_s * share) if kind in scaled else one
+        for kind, one in BACKOFF_POLICIES.items()
+    }
 
 
 # Errors that say nothing about the offer: the same call is made again.
@@ -138,6 +142,12 @@ OWN_SHUTDOWN = "Client.InstanceInitiatedShutdown"  # a machine that fails to boo
 def launch_error_kind(code: str) -> LaunchErrorKind:
     """The kind of an error code. An unknown code counts as a bad request: the offer backs off, an event reports it."""
     return _KIND_OF.get(code, LaunchErrorKind.REQUEST)
+
+
+def of_reserved(kind: LaunchErrorKind) -> LaunchErrorKind:
+    """The kind of a launch error of an offer with reserved capacity."""
+    lacks_capacity = kind in (LaunchErrorKind.CAPACITY, LaunchErrorKind.EARLY_TERMINATION)
+    return LaunchErrorKind.RESERVED if lacks_capacity else kind
 
 
 def summarize(why: str) -> str:
