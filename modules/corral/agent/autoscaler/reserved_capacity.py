@@ -52,7 +52,10 @@ def usage_of(
     state: AutoscalerState,
     now: float,
 ) -> Mapping[str, ReservationUsage]:
-    """The usage of the reservations of these offers. `capacities`: by reservation; `offers`: all of the cluster, which may share one."""
+    """The usage of the reservations of these offers.
+
+    `capacities`: by reservation. `offers`: all of the cluster, which may share a reservation.
+    """
     sharing: dict[str, set[str]] = {}
     for offer in offers:
         if offer.reservation:
@@ -71,7 +74,7 @@ def usage_of(
 def renew_backoffs(
     state: AutoscalerState, usage: Mapping[str, ReservationUsage], until: float, now: float
 ) -> AutoscalerState:
-    """The state with offers backing off until then whose reservation has no free capacity: no launch is tried in vain."""
+    """The state with offers backing off until then whose reservation has no free capacity: launches would fail."""
     renewed = {
         key: replace(state.backoffs[key], until=until)
         for key, held in usage.items()
@@ -109,8 +112,8 @@ def is_awaited(
     """Whether to wait: for the first reservation before any other available offer with enough capacity once cleaned.
 
     `missing`: how many nodes; `needed`: how many of them at once, since a machine that waits for others may be
-    suspended meanwhile, and its capacity be cleaned in turn. Without an available offer a job waits for its `home`, too,
-    until others free capacity there.
+    suspended meanwhile, and its capacity be cleaned in turn. Without an available offer a job also waits for its
+    `home`, until others free capacity there.
     """
     if now >= requested_at + WAIT_S:
         return False
