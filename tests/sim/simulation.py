@@ -121,7 +121,7 @@ class Simulation:
         newer = {key: replace(one, version=str(int(one.version) + 1)) for key, one in self.deployed.templates.items()}
         self.deployed = replace(self.deployed, templates=newer)
         if self.autoscaler:
-            self.autoscaler.deployed = self.deployed
+            self.autoscaler.configure(self.plan, self.deployed)
 
     def reverse_offers(self) -> None:
         """A later `corral up` prefers its last offers."""

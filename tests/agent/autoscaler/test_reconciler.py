@@ -253,9 +253,34 @@ def test_an_offer_without_a_template_is_skipped(aws: Clients, made: Making) -> N
 def test_an_offer_that_is_refused_backs_off_for_an_hour(aws: Clients, made: Making) -> None:
     head = made({"gone": None, "open": None}, without_efa("gone", "open"))
     aws("ec2").delete_launch_template(LaunchTemplateId=head.autoscaler.deployed.templates["gone"].id)
+    head.clock.now += 300
     head.request("resume", "cpu-1")
     cold = head.autoscaler.state.backoffs["gone"]
     assert (offers_used(aws), str(cold.kind), cold.until - head.clock.now) == (["open"], "bad request", 3600)
+
+
+VERSION = "InvalidLaunchTemplateId.VersionNotFound"
+
+
+def test_a_launch_template_that_ec2_does_not_find_yet_is_tried_again(
+    box: BoxStatus, aws: Clients, made: Making
+) -> None:
+    head = made({"new": None, "open": None}, without_efa("new", "open"))
+    control.inject_fault(box.dir, "refuse", code=VERSION, hits_left="1")
+    head.request("resume", "cpu-1")
+    waited = len(head.left)
+    head.request("resume", "cpu-1")
+    assert (waited, head.left, offers_used(aws)) == (1, [], ["new"])
+
+
+def test_what_a_new_configuration_has_made_may_be_found_late_too(box: BoxStatus, aws: Clients, made: Making) -> None:
+    head = made({"new": None, "open": None}, without_efa("new", "open"))
+    head.clock.now += 86_400
+    head.autoscaler.configure(head.autoscaler.plan, head.autoscaler.deployed)
+    head.clock.now += 299
+    control.inject_fault(box.dir, "refuse", code=VERSION, hits_left="1")
+    head.request("resume", "cpu-1")
+    assert (len(head.left), head.autoscaler.state.backoffs) == (1, {})
 
 
 def test_the_intent_is_saved_before_the_launch(made: Making) -> None:
@@ -280,6 +305,7 @@ def test_a_partial_launch_of_another_offer_is_released(aws: Clients, made: Makin
     head = made({"first": None, "second": None}, with_efa("first", "second"))
     head.request("resume", "train-1", key="1-1")
     aws("ec2").delete_launch_template(LaunchTemplateId=head.autoscaler.deployed.templates["first"].id)
+    head.clock.now += 300  # later it is no longer what was just made
     head.request("resume", "train-[1-2]", "train-[1-2]", key="2-1")
     assert offers_used(aws) == ["second", "second"]
 

@@ -12,8 +12,9 @@ from botocore.config import Config
 from botocore.stub import Stubber
 
 from agent.offered import offering, tags
-from box.vpc_fixtures import Clients, LaunchNetwork
+from box.vpc_fixtures import Clients, LaunchNetwork, node_template
 from corral.agent.cluster.ec2_client import Ec2, Ec2Error
+from corral.agent.cluster.launch_errors import LaunchErrorKind, launch_error_kind
 from corral.agent.cluster.models import BlockPeriod, ReservedCapacity
 from corral.agent.node_identity import identity_at
 from corral.model.deployed import DeployedTemplate
@@ -173,7 +174,20 @@ def test_an_instance_that_ec2_does_not_know_yet_does_not_block_the_termination_o
         ("Unsupported", "no capacity"),  # the type is not in this zone
         ("UnauthorizedOperation", "permission"),
         ("VcpuLimitExceeded", "quota"),
-        ("InvalidLaunchTemplateId.NotFound", "bad request"),
+        ("UnfulfillableCapacity", "no capacity"),
+        ("InsufficientVolumeCapacity", "no capacity"),
+        ("VolumeTypeNotAvailableInZone", "no capacity"),
+        ("MaxIOPSLimitExceeded", "quota"),
+        ("Blocked", "permission"),
+        ("InvalidLaunchTemplateId.NotFound", "not found"),
+        ("InvalidLaunchTemplateId.VersionNotFound", "not found"),
+        ("InvalidSubnetID.NotFound", "not found"),
+        ("InvalidGroup.NotFound", "not found"),
+        ("InvalidKeyPair.NotFound", "not found"),
+        ("InvalidPlacementGroup.Unknown", "not found"),
+        ("InvalidAMIID.NotFound", "bad request"),  # no `corral up` makes an image
+        ("InvalidParameterValue", "bad request"),
+        ("ServerInternal", "EC2 unreachable"),
         ("SomethingNew", "bad request"),
         ("InvalidCapacityReservationState.PendingActivation", "its capacity block has not begun"),
         ("RequestLimitExceeded", "throttled"),
@@ -188,6 +202,21 @@ def test_an_error_code_has_its_kind(code: str, kind: str) -> None:
     with pytest.raises(Ec2Error, match=rf"^{code}: Sorry\.$") as caught:
         refusing(code).launch(TEMPLATE, ["train-1"], "token", at_least=1)
     assert str(caught.value.kind) == kind
+
+
+def test_an_instance_profile_that_ec2_does_not_know_is_not_found() -> None:
+    message = "Value (dev-compute) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name"
+    assert launch_error_kind("InvalidParameterValue", message) is LaunchErrorKind.NOT_FOUND
+
+
+def test_an_instance_profile_that_the_box_does_not_know_is_not_found(
+    aws: Clients, ec2: Ec2, launch_network: LaunchNetwork
+) -> None:
+    data = {**node_template(launch_network), "IamInstanceProfile": {"Name": "new"}}
+    made = aws("ec2").create_launch_template(LaunchTemplateName="new", LaunchTemplateData=data)["LaunchTemplate"]
+    with pytest.raises(Ec2Error) as caught:
+        ec2.launch(DeployedTemplate(id=made["LaunchTemplateId"], version="1"), ["train-1"], "token", at_least=1)
+    assert caught.value.kind is LaunchErrorKind.NOT_FOUND
 
 
 def test_a_block_has_its_period() -> None:

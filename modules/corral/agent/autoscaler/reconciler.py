@@ -22,9 +22,9 @@ from corral.agent.cluster.ec2_client import Ec2Error
 from corral.agent.cluster.launch_errors import (
     BACKOFF_POLICIES,
     NEEDS_ACTION,
-    RETRYABLE,
     BackoffPolicy,
     LaunchErrorKind,
+    is_retryable,
     of_reserved,
 )
 from corral.agent.cluster.models import Instance, PowerRequest, SlurmNode
@@ -74,6 +74,7 @@ class Autoscaler:
         stopped_queues: Callable[[], frozenset[str]] = frozenset,
     ) -> None:
         self.plan, self.deployed = plan, deployed
+        self._configured_at = clock()  # a restart may follow the first configuration
         self.is_closing = False  # if true, static nodes are not powered up again
         self._cloud, self._scheduler, self._journal = cloud, scheduler, journal
         self._save, self._clock = save, clock
@@ -88,6 +89,11 @@ class Autoscaler:
         self.block_ends: Mapping[str, float] = {}
         # The instances in ending blocks whose jobs were signalled and requeued.
         self._signalled, self._requeued = frozenset[str](), frozenset[str]()
+
+    def configure(self, plan: ClusterPlan, deployed: Deployed) -> None:
+        """Use another configuration from now on."""
+        self.plan, self.deployed = plan, deployed
+        self._configured_at = self._clock()
 
     def process_requests(
         self, requests: Sequence[PowerRequest], done: Callable[[PowerRequest], None]
@@ -267,12 +273,13 @@ class Autoscaler:
         try:
             made = self._launch_instances(launch, step)
         except Ec2Error as error:
-            if error.kind in RETRYABLE:
+            if is_retryable(error.kind, self._clock() - self._configured_at):
                 raise
             if error.kind is LaunchErrorKind.STALE:
                 self.state = state.record_launch(self.state, launch.key, ())
                 return
-            self._record_refusal(launch, step, error.kind, str(error), ())
+            kind = LaunchErrorKind.REQUEST if error.kind is LaunchErrorKind.NOT_FOUND else error.kind
+            self._record_refusal(launch, step, kind, str(error), ())
             return
         live = tuple(one for one in made if not one.ended)
         if short := _unserved(intent.nodes, live):

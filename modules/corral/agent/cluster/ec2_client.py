@@ -175,7 +175,7 @@ def _explained() -> Iterator[None]:
         yield
     except ClientError as error:
         code, message = error.response["Error"]["Code"], error.response["Error"]["Message"]
-        raise Ec2Error(f"{code}: {message}", launch_error_kind(code)) from error
+        raise Ec2Error(f"{code}: {message}", launch_error_kind(code, message)) from error
     except unanswered() as error:
         raise Ec2Error(f"cannot reach EC2: {error}", LaunchErrorKind.OUTAGE) from error
 

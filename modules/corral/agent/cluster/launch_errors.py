@@ -20,6 +20,7 @@ class LaunchErrorKind(StrEnum):
     QUOTA = "quota"
     PERMISSION = "permission"
     REQUEST = "bad request"
+    NOT_FOUND = "not found"
     STALE = "launch token reused with other parameters"
     THROTTLE = "throttled"
     NOT_VISIBLE = "not visible yet"
@@ -60,6 +61,9 @@ def backoff_policies(first_s: float) -> Mapping[LaunchErrorKind, BackoffPolicy]:
 
 # Errors that say nothing about the offer: the same call is made again.
 RETRYABLE = frozenset({LaunchErrorKind.THROTTLE, LaunchErrorKind.NOT_VISIBLE, LaunchErrorKind.OUTAGE})
+# EC2 may not find what `corral up` has just made. Source: EC2 Developer Guide, "Eventual consistency in the Amazon EC2
+# API": up to a few minutes; for instance profiles: hashicorp/terraform#1885, hashicorp/terraform-provider-aws#838.
+FOUND_WITHIN_S = 300.0
 # Errors that a person has to fix.
 NEEDS_ACTION = frozenset({LaunchErrorKind.QUOTA, LaunchErrorKind.PERMISSION, LaunchErrorKind.REQUEST})
 
@@ -70,14 +74,18 @@ _KINDS: Mapping[LaunchErrorKind, tuple[str, ...]] = {
         "InsufficientHostCapacity",
         "InsufficientInstanceCapacity",
         "InsufficientReservedInstanceCapacity",
+        "InsufficientVolumeCapacity",
         "ReservationCapacityExceeded",
         "SpotMaxPriceTooLow",
+        "UnfulfillableCapacity",
         "Unsupported",  # this zone lacks the type; another offer may use another zone
+        "VolumeTypeNotAvailableInZone",
         "InsufficientFreeAddressesInSubnet",
     ),
     LaunchErrorKind.NOT_BEGUN: ("InvalidCapacityReservationState.PendingActivation",),
     LaunchErrorKind.QUOTA: (
         "InstanceLimitExceeded",
+        "MaxIOPSLimitExceeded",
         "MaxSpotInstanceCountExceeded",
         "NetworkInterfaceLimitExceeded",
         "VcpuLimitExceeded",
@@ -87,6 +95,7 @@ _KINDS: Mapping[LaunchErrorKind, tuple[str, ...]] = {
         "AccessDenied",
         "AuthFailure",
         "AuthFailure.ServiceLinkedRoleCreationNotPermitted",
+        "Blocked",
         "OptInRequired",
         "PendingVerification",
         "UnauthorizedOperation",
@@ -100,6 +109,15 @@ _KINDS: Mapping[LaunchErrorKind, tuple[str, ...]] = {
         "ThrottlingException",
     ),
     LaunchErrorKind.NOT_VISIBLE: ("InvalidInstanceID.NotFound",),
+    LaunchErrorKind.NOT_FOUND: (
+        "InvalidGroup.NotFound",
+        "InvalidKeyPair.NotFound",
+        "InvalidLaunchTemplateId.NotFound",
+        "InvalidLaunchTemplateId.VersionNotFound",
+        "InvalidPlacementGroup.Unknown",
+        "InvalidSecurityGroupID.NotFound",
+        "InvalidSubnetID.NotFound",
+    ),
     LaunchErrorKind.STALE: (
         "IdempotentParameterMismatch",
     ),  # the template has changed; existing instances are listed anyway
@@ -113,6 +131,7 @@ _KINDS: Mapping[LaunchErrorKind, tuple[str, ...]] = {
         "InternalError",
         "InternalFailure",
         "InternalServerError",
+        "ServerInternal",
         "RequestExpired",  # this machine's clock is wrong until chrony corrects it
         "RequestTimeTooSkewed",
         "ServiceUnavailable",
@@ -135,13 +154,21 @@ _LATE_ERRORS: Mapping[str, LaunchErrorKind] = {
     "Client.InvalidSnapshot.NotFound": LaunchErrorKind.REQUEST,
     "Client.VolumeLimitExceeded": LaunchErrorKind.QUOTA,
 }
+_PROFILE_NOT_FOUND = "Invalid IAM Instance Profile"  # in the message of InvalidParameterValue
 _CODE = re.compile(r"([A-Z][A-Za-z]+(?:\.[A-Za-z]+)*): ")  # a code, then EC2's message
 OWN_SHUTDOWN = "Client.InstanceInitiatedShutdown"  # a machine that fails to boot shuts itself down
 
 
-def launch_error_kind(code: str) -> LaunchErrorKind:
-    """The kind of an error code. An unknown code counts as a bad request: the offer backs off, an event reports it."""
+def launch_error_kind(code: str, message: str = "") -> LaunchErrorKind:
+    """The kind of an error. An unknown code counts as a bad request: the offer backs off, an event reports it."""
+    if code == "InvalidParameterValue" and _PROFILE_NOT_FOUND in message:
+        return LaunchErrorKind.NOT_FOUND
     return _KIND_OF.get(code, LaunchErrorKind.REQUEST)
+
+
+def is_retryable(kind: LaunchErrorKind, configured_s: float) -> bool:
+    """Whether to make the same call again. `configured_s`: how long ago the configuration was new."""
+    return kind in RETRYABLE or (kind is LaunchErrorKind.NOT_FOUND and configured_s < FOUND_WITHIN_S)
 
 
 def of_reserved(kind: LaunchErrorKind) -> LaunchErrorKind:
