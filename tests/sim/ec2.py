@@ -82,7 +82,13 @@ class SimEc2:
     calls: list[tuple[float, str, bool]] = field(default_factory=list)
 
     def launch(
-        self, template: DeployedTemplate, nodes: Sequence[str], token: str, *, at_least: int
+        self,
+        template: DeployedTemplate,
+        nodes: Sequence[str],
+        token: str,
+        *,
+        at_least: int,
+        tags: Mapping[str, Mapping[str, str]],
     ) -> tuple[Instance, ...]:
         self._reached()
         if len(self.calls) > MAX_CALLS and self.calls[-MAX_CALLS][0] == self.clock.now:

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from agent.autoscalers import AutoscalerFixture, autoscaler_fixture
-from agent.offered import offering, tags, with_efa, without_efa
+from agent.offered import offer, offering, tags, with_efa, without_efa
 from agent.waiting import until
 from box.vpc_fixtures import Clients, LaunchNetwork
-from corral.agent.autoscaler.launch_planner import AT_ONCE, market_of
+from corral.agent.autoscaler.launch_planner import AT_ONCE, market_of, tags_of
 from corral.agent.autoscaler.reconciler import ClusterSnapshot
 from corral.agent.cluster.ec2_client import Ec2
 from corral.agent.cluster.launch_errors import LaunchErrorKind
@@ -40,7 +40,8 @@ def made(aws: Clients, launch_network: LaunchNetwork) -> Making:
     ) -> AutoscalerFixture:
         deployed = offering(aws, launch_network, capacities, cluster=cluster)
         memory = known if isinstance(known, AutoscalerState) else None
-        return autoscaler_fixture(dev(*queues), deployed, Ec2(aws("ec2"), cluster), memory)
+        plan = replace(dev(*queues), name=cluster, tags={"corral:base": "dev", "corral:cluster": cluster})
+        return autoscaler_fixture(plan, deployed, Ec2(aws("ec2"), cluster), memory)
 
     return make
 
@@ -257,6 +258,34 @@ def test_an_offer_that_is_refused_backs_off_for_an_hour(aws: Clients, made: Maki
     head.request("resume", "cpu-1")
     cold = head.autoscaler.state.backoffs["gone"]
     assert (offers_used(aws), str(cold.kind), cold.until - head.clock.now) == (["open"], "bad request", 3600)
+
+
+TAGGED = ("network-interface", "volume")
+TAGS = {"corral:base", "corral:cluster", "corral:offer", "corral:queue", "Name"}
+
+
+@pytest.mark.parametrize("faults", [(), ("request-tags-only",)], ids=["joined", "replaced"])
+def test_a_launch_tags_all_that_it_creates_whatever_ec2_does_with_the_tags_of_its_template(
+    box: BoxStatus, aws: Clients, made: Making, faults: tuple[str, ...]
+) -> None:
+    head = made({"open": None}, without_efa("open"))
+    for fault in faults:
+        control.inject_fault(box.dir, fault)
+    head.request("resume", "cpu-1", "cpu-1")
+    shown = aws("ec2").describe_tags(Filters=[{"Name": "resource-type", "Values": ["volume", "network-interface"]}])
+    keys = {kind: {tag["Key"] for tag in shown["Tags"] if tag["ResourceType"] == kind} for kind in TAGGED}
+    nodes = [one.node for one in Ec2(aws("ec2"), "dev").instances()]
+    assert (nodes, keys) == (["cpu-1"], dict.fromkeys(TAGGED, TAGS))
+
+
+def test_a_spot_launch_tags_its_request_too() -> None:
+    queue = replace(without_efa("spot"), offers=(replace(offer("spot"), market=Market.SPOT),))
+    assert sorted(tags_of(dev(queue), queue, "spot")) == [
+        "instance",
+        "network-interface",
+        "spot-instances-request",
+        "volume",
+    ]
 
 
 VERSION = "InvalidLaunchTemplateId.VersionNotFound"

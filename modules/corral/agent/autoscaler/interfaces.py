@@ -11,9 +11,15 @@ class Cloud(Protocol):
     """EC2, as `ec2_client.Ec2` implements it."""
 
     def launch(
-        self, template: DeployedTemplate, nodes: Sequence[str], token: str, *, at_least: int
+        self,
+        template: DeployedTemplate,
+        nodes: Sequence[str],
+        token: str,
+        *,
+        at_least: int,
+        tags: Mapping[str, Mapping[str, str]],
     ) -> tuple[Instance, ...]:
-        """Launch instances for the first of the nodes, and return them. Raises Ec2Error."""
+        """Launch instances for the first of the nodes, and return them. `tags`: by kind. Raises Ec2Error."""
         ...
 
     def instances(self) -> tuple[Instance, ...]:

@@ -18,6 +18,7 @@ from corral.agent.cluster.models import Instance, PowerRequest
 from corral.agent.cluster.state import AutoscalerState, Backoff, Intent
 from corral.model.cluster import ClusterPlan, QueuePlan
 from corral.model.node_names import fold, number_of, queue_of
+from corral.model.tags import launched_kinds, launched_tags
 
 # Instances per RunInstances call. EC2 allows five calls at once, then two a second, so large requests use larger calls.
 AT_ONCE, MAX_AT_ONCE, CALLS_AT_ONCE = 100, 500, 5
@@ -76,6 +77,13 @@ Step = LaunchStep | ReleaseStep | LaunchOutcome
 def market_of(queue: QueuePlan, offer: str) -> str | None:
     """The market of an offer; None if the queue no longer has the offer."""
     return next((one.market.value for one in queue.offers if one.key == offer), None)
+
+
+def tags_of(plan: ClusterPlan, queue: QueuePlan, offer: str) -> Mapping[str, Mapping[str, str]]:
+    """The tags of a launch from an offer, by kind of resource; of the instance alone if the queue has it no more."""
+    tags = launched_tags(plan.tags, plan.name, queue.name, offer)
+    kinds = next((launched_kinds(one.market) for one in queue.offers if one.key == offer), ("instance",))
+    return dict.fromkeys(kinds, tags)
 
 
 def launch_requests(plan: ClusterPlan, power_request: PowerRequest) -> tuple[LaunchRequest, ...]:

@@ -305,7 +305,8 @@ class Autoscaler:
         template = self.deployed.templates.get(intent.offer)
         if template is None:
             raise Ec2Error(f"offer {intent.offer} has no launch template", LaunchErrorKind.REQUEST)
-        made = self._cloud.launch(template, intent.nodes, intent.token, at_least=intent.at_least)
+        tags = launch_planner.tags_of(self.plan, launch.queue, intent.offer)
+        made = self._cloud.launch(template, intent.nodes, intent.token, at_least=intent.at_least, tags=tags)
         return tuple(replace(one, offer=one.offer or intent.offer) for one in made)
 
     def _record_refusal(

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 
 from corral.agent.aws_errors import unanswered
@@ -49,13 +50,20 @@ class Ec2:
         self._terminated, self._terminations = _TERMINATED, _TERMINATIONS
 
     def launch(
-        self, template: DeployedTemplate, nodes: Sequence[str], token: str, *, at_least: int
+        self,
+        template: DeployedTemplate,
+        nodes: Sequence[str],
+        token: str,
+        *,
+        at_least: int,
+        tags: Mapping[str, Mapping[str, str]] = MappingProxyType({"instance": {}}),
     ) -> tuple[Instance, ...]:
         """Launch instances for the first of the nodes, as many as EC2 has capacity for, but at least `at_least`.
 
-        The same token returns the same instances, including ended ones. Raises Ec2Error.
+        `tags`: by kind of resource; the instances get one for their nodes, too. The same token returns the same
+        instances, including ended ones. Raises Ec2Error.
         """
-        tags = [{"Key": NODES_TAG, "Value": fold(nodes)}]
+        all_tags = {**tags, "instance": {**tags["instance"], NODES_TAG: fold(nodes)}}
         self._launched = _spent(self._launched, len(nodes))
         self._launches = _spent(self._launches, 1)
         with _explained():
@@ -64,7 +72,10 @@ class Ec2:
                 MinCount=at_least,
                 MaxCount=len(nodes),
                 ClientToken=token,
-                TagSpecifications=[{"ResourceType": "instance", "Tags": tags}],
+                TagSpecifications=[
+                    {"ResourceType": kind, "Tags": [{"Key": key, "Value": value} for key, value in own.items()]}
+                    for kind, own in all_tags.items()
+                ],
             )
         return tuple(_instances([answer], nodes))
 

@@ -102,6 +102,11 @@ class SlowTermination(Fault):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RequestTagsOnly(Fault):
+    """The tags of a launch request replace those of its template; otherwise they join them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Freeze(Fault):
     """The processes of the instance `scope.target` are frozen; EC2 shows it as running."""
 
@@ -120,6 +125,7 @@ KINDS: Mapping[str, type[Fault]] = {
     "hang-boot": HangBoot,
     "delayed-visibility": DelayedVisibility,
     "slow-termination": SlowTermination,
+    "request-tags-only": RequestTagsOnly,
     "freeze": Freeze,
     "network-cut": NetworkCut,
 }

@@ -254,6 +254,15 @@ def slow_termination(
     _add(dir, "slow-termination", {**words, "after": after})
 
 
+@app.command("request-tags-only", epilog=examples("corral box fault request-tags-only"))
+def request_tags_only(duration: Duration = None, dir: Directory = None) -> None:
+    """Replace the tags of launch templates by those of requests.
+
+    AWS does not document whether they are joined, as they are otherwise.
+    """
+    _add(dir, "request-tags-only", {"duration": duration})
+
+
 app.registered_commands += instance_faults.app.registered_commands  # in the order of the help page
 
 
