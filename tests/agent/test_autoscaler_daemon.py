@@ -25,6 +25,7 @@ from box.vpc_fixtures import Clients, LaunchNetwork
 from corral.agent.autoscaler.resume_program import wake, write_request
 from corral.agent.events import timestamp
 from corral.agent.process_lock import is_held
+from corral.box import control
 from corral.box.client import BoxStatus
 from corral.model.deployed import Deployed
 from corral.model.serialization import to_json
@@ -205,16 +206,13 @@ def test_nodes_without_capacity_are_powered_down_with_the_reason(head: Head) -> 
     assert [line[: len(begin)] for line, begin in zip(head.calls, (down, off), strict=False)] == [down, off]
 
 
-def test_nodes_whose_launch_is_refused_are_powered_down_with_the_reason(
-    head: Head, aws: Clients, deployed: Deployed
-) -> None:
-    aws("ec2").delete_launch_template(LaunchTemplateId=deployed.templates["open"].id)
+def test_nodes_whose_launch_is_refused_are_powered_down_with_the_reason(head: Head, box: BoxStatus) -> None:
+    control.inject_fault(box.dir, "refuse", code="VcpuLimitExceeded")
     head.request("resume", "train-1")
     head.keep()
     until(lambda: not head.left)
     assert head.calls[1].startswith(
-        "update nodename=train-1 state=power_down_force"
-        " reason=corral: open: InvalidLaunchTemplateId.NotFound, tried again at "
+        "update nodename=train-1 state=power_down_force reason=corral: open: VcpuLimitExceeded, tried again at "
     )
 
 

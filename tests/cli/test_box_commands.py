@@ -188,6 +188,8 @@ def test_fault_shows_the_active_fault(box: Path) -> None:
         (("slow-boot", "--after", "2m"), "slow-boot, after 120 s"),
         (("hang-boot", "--target", "train"), "hang-boot train"),
         (("delayed-visibility",), "delayed-visibility, after 10 s"),
+        (("request-tags-only",), "request-tags-only"),
+        (("slow-termination", "--market", "capacity-block"), "slow-termination capacity-block, after 300 s"),
     ],
     ids=lambda words: words[0] if isinstance(words, tuple) else "",
 )

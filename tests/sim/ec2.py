@@ -1,14 +1,17 @@
-"""EC2 as a state machine: eventually consistent, with idempotent launches, scarce capacity and machines that end."""
+"""EC2 as a state machine: eventually consistent, with idempotent launches, scarce capacity and machines that end.
+
+A place of a reservation is cleaned for a while after its machine has ended, as in a Capacity Block.
+"""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from corral.agent.cluster.ec2_client import Ec2Error
 from corral.agent.cluster.launch_errors import LaunchErrorKind
-from corral.agent.cluster.models import Instance
+from corral.agent.cluster.models import Instance, ReservedCapacity
 from corral.model.deployed import DeployedTemplate
 from sim.clock import Clock
 from sim.faults import Faults
@@ -21,6 +24,15 @@ MAX_CALLS = 100  # at one moment
 
 class EndlessLoop(BaseException):
     """The autoscaler calls EC2 in a loop while time stands still."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reservation:
+    """A reservation or capacity block of one offer. `cleaned_s`: for how long a place is cleaned."""
+
+    id: str
+    total: int
+    cleaned_s: float
 
 
 @dataclass(kw_only=True)
@@ -54,7 +66,7 @@ class Machine:
 @dataclass(kw_only=True)
 class SimEc2:
     """`booted`: called when a machine's slurmd starts; `sick`: when its health check fails. `works`: whether
-    a job runs on it. `ended_in_use`: machines that the autoscaler has terminated under a job.
+    a job runs on it. `ended_in_use`: machines that the autoscaler has terminated under a job. `reservations`: by offer.
     """
 
     clock: Clock
@@ -64,12 +76,19 @@ class SimEc2:
     sick: Callable[[Machine], None] = lambda machine: None
     works: Callable[[Machine], bool] = lambda machine: False
     ended_in_use: list[str] = field(default_factory=list)
+    reservations: Mapping[str, Reservation] = field(default_factory=dict)
     machines: list[Machine] = field(default_factory=list)
     tokens: dict[str, tuple[Machine, ...]] = field(default_factory=dict)
     calls: list[tuple[float, str, bool]] = field(default_factory=list)
 
     def launch(
-        self, template: DeployedTemplate, nodes: Sequence[str], token: str, *, at_least: int
+        self,
+        template: DeployedTemplate,
+        nodes: Sequence[str],
+        token: str,
+        *,
+        at_least: int,
+        tags: Mapping[str, Mapping[str, str]],
     ) -> tuple[Instance, ...]:
         self._reached()
         if len(self.calls) > MAX_CALLS and self.calls[-MAX_CALLS][0] == self.clock.now:
@@ -82,9 +101,12 @@ class SimEc2:
         capacity = len(nodes)
         if self.faults.now("full", offer):
             capacity = self.rng.choice((0, 0, 0, 1, 2))
+        if offer in self.reservations:
+            capacity = min(capacity, self._free(offer))
         self.calls.append((self.clock.now, offer, capacity >= at_least))
         if capacity < at_least:
-            raise Ec2Error("InsufficientInstanceCapacity: no", LaunchErrorKind.CAPACITY)
+            code = "ReservationCapacityExceeded" if offer in self.reservations else "InsufficientInstanceCapacity"
+            raise Ec2Error(f"{code}: no", LaunchErrorKind.CAPACITY)
         made = tuple(self._machine(node, template) for node in nodes[:capacity])
         self.tokens[token] = made
         if self.faults.now("twin"):
@@ -101,6 +123,14 @@ class SimEc2:
             for one in self.machines
             if one.shown_at <= self.clock.now and (one.ended_at is None or one.ended_at > recent)
         )
+
+    def reserved_capacity(self, reservations: Sequence[str]) -> Mapping[str, ReservedCapacity]:
+        self._reached()
+        return {
+            one.id: ReservedCapacity(total=one.total, free=0 if self.faults.now("full", offer) else self._free(offer))
+            for offer, one in self.reservations.items()
+            if one.id in reservations
+        }
 
     def terminate(self, instance_ids: Sequence[str]) -> None:
         self._reached()
@@ -123,6 +153,14 @@ class SimEc2:
     def of(self, node: str) -> list[Machine]:
         """The running machines of a node."""
         return [one for one in self.machines if one.node == node and one.live]
+
+    def _free(self, offer: str) -> int:
+        used = sum(1 for one in self.machines if one.offer == offer and (one.live or self._is_cleaned(one)))
+        return self.reservations[offer].total - used
+
+    def _is_cleaned(self, machine: Machine) -> bool:
+        held = self.reservations.get(machine.offer)
+        return bool(held and machine.ended_at is not None and self.clock.now < machine.ended_at + held.cleaned_s)
 
     def _reached(self) -> None:
         if self.faults.now("throttled"):
@@ -171,7 +209,7 @@ class SimEc2:
         return Instance(
             instance_id=machine.id,
             node=machine.node,
-            state="terminated" if ended else "running",
+            state=("shutting-down" if self._is_cleaned(machine) else "terminated") if ended else "running",
             address=machine.address,
             offer=machine.offer,
             version=machine.version,

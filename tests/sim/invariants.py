@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from itertools import pairwise
 
+from corral.agent.cluster.launch_errors import LaunchErrorKind
 from corral.model.node_names import queue_of
 from sim.ec2 import BOOT_S, EndlessLoop, Machine
 from sim.faults import QUIET_AFTER
@@ -17,10 +18,12 @@ from sim.slurm import RESUME_TIMEOUT, SUSPEND_TIMEOUT, Node
 CHECK_EVERY = 60.0
 # Repeated here, so that a change of the autoscaler's own constant is noticed.
 FAILURES_IN_A_ROW = 10
+RESERVED_AGAIN, RESERVED_WAIT = 60.0, 600.0
 EARLY = ("Server.InsufficientInstanceCapacity", "Server.SpotInstanceTermination")
 # Grace, two cycles, and EC2's delay. EC2 and Slurm always answer in the quiet hours, to which this applies.
 GRACE = 120.0 + 2 * 30.0 + 60.0 + SUSPEND_TIMEOUT
 CYCLES = 2 * 30.0 + CHECK_EVERY  # for differences without grace
+AFTER_LAST_JOB = 2 * RESUME_TIMEOUT + 600.0  # its machines are suspended; a job that waits begins
 SETTLED = QUIET_AFTER + RESUME_TIMEOUT + 3600.0  # the longest backoff and the longest wait
 
 
@@ -30,9 +33,12 @@ def violations(seed: int) -> tuple[str, ...]:
 
 
 def check(simulation: Simulation) -> tuple[str, ...]:
-    """The same of a simulation that is about to begin; it runs to its end, or until an invariant is violated."""
-    watch = Watch()
-    while simulation.clock.age < END:
+    """The same of a simulation that is about to begin; it runs to its end, or until an invariant is violated.
+
+    A cluster with more jobs than fit before the end runs on until they are done.
+    """
+    watch, end = Watch(), END
+    while simulation.clock.age < end:
         try:
             simulation.clock.run(simulation.clock.age + CHECK_EVERY)
         except EndlessLoop:
@@ -40,6 +46,8 @@ def check(simulation: Simulation) -> tuple[str, ...]:
         watch.check(simulation)
         if watch.found:
             return tuple(watch.found)
+        if any(job.began is not None for job in simulation.slurm.jobs):
+            end = max(end, simulation.clock.age + AFTER_LAST_JOB)
     return (*watch.found, *_at_the_end(simulation))
 
 
@@ -122,6 +130,8 @@ def _never(simulation: Simulation) -> Iterator[str]:
     if simulation.faults.met.keys() <= {"lost request"}:
         yield from _never_launched(simulation)
     yield from _wrong_backoffs(simulation)
+    yield from _reserved_backoffs(simulation)
+    yield from (f"{name} left its reservation" for name in simulation.slurm.left_reserved)
     yield from (f"{one} was ended while a job was on it" for one in simulation.ec2.ended_in_use)
     yield from (f"{name} takes no more jobs, and worked well" for name in simulation.slurm.replaced_in_use)
     yield from _sick(simulation)
@@ -180,8 +190,17 @@ def _wrong_backoffs(simulation: Simulation) -> Iterator[str]:
             and one.ended_at - one.launched_at < 600
             for one in simulation.ec2.machines
         )
-        if not (refused or short or died):
+        reserved = offer in simulation.ec2.reservations  # its places are few
+        if not (refused or short or died or reserved):
             yield f"{offer} backs off for '{cold.reason}' without a cause"
+
+
+def _reserved_backoffs(simulation: Simulation) -> Iterator[str]:
+    """An offer whose reservation lacks capacity is tried again within a minute."""
+    for offer, cold in simulation.saved.backoffs.items():
+        long = cold.until - simulation.clock.now > RESERVED_AGAIN and cold.kind != LaunchErrorKind.PERMISSION
+        if offer in simulation.ec2.reservations and long:
+            yield f"{offer} of a reservation backs off for {cold.until - simulation.clock.now:.0f} s"
 
 
 def _unnoticed(simulation: Simulation) -> Iterator[str]:
@@ -212,8 +231,13 @@ def _never_launched(simulation: Simulation) -> Iterator[str]:
     """A node that boots has a machine, or is marked down after a minute and two cycles."""
     for node in simulation.slurm.known.values():
         waits = simulation.clock.now - node.since
-        if node.state == "starting" and waits > 60 + 75 + 15 and not simulation.ec2.of(node.name):
+        cleaned = RESERVED_WAIT if queue_of(node.name) in _reserved_queues(simulation) else 0.0
+        if node.state == "starting" and waits > 60 + 75 + 15 + cleaned and not simulation.ec2.of(node.name):
             yield f"{node.name} waits since {waits:.0f} s, and no machine is launched for it"
+
+
+def _reserved_queues(simulation: Simulation) -> frozenset[str]:
+    return frozenset(one.name for one in simulation.plan.queues if any(offer.reservation for offer in one.offers))
 
 
 # With these the autoscaler cannot know in time that a machine has ended.
@@ -222,7 +246,7 @@ _HIDES_ENDS = frozenset({"crash", "late", "outage", "throttled", "lost reply", "
 
 def _relaunched_too_soon(simulation: Simulation) -> Iterator[str]:
     """An offer whose machines end at once is not used for a while."""
-    for offer in {one.offer for one in simulation.ec2.machines}:
+    for offer in {one.offer for one in simulation.ec2.machines} - simulation.ec2.reservations.keys():
         given = [one for one in simulation.ec2.machines if one.offer == offer]
         for one in given:
             if one.ended_at is None or one.reason not in EARLY:
@@ -293,7 +317,8 @@ def _thrash(simulation: Simulation) -> Iterator[str]:
         if not given:
             refused[offer].append(at)
     for offer, times in refused.items():
-        close = sum(1 for first, second in pairwise(times) if second - first < 500)
+        least = 25 if offer in simulation.ec2.reservations else 500
+        close = sum(1 for first, second in pairwise(times) if second - first < least)
         if close > simulation.crashes:
             yield f"{offer} was tried again {close} times during its backoff"
     if not _HIDES_ENDS & set(simulation.faults.met):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -19,7 +19,7 @@ from corral.model.deployed import Deployed, DeployedTemplate
 from corral.model.enums import Market
 from render import plans
 from sim.clock import Clock
-from sim.ec2 import SimEc2
+from sim.ec2 import Reservation, SimEc2
 from sim.faults import QUIET_AFTER, Faults, drawn
 from sim.slurm import TICK, Job, SimSlurm
 
@@ -121,7 +121,7 @@ class Simulation:
         newer = {key: replace(one, version=str(int(one.version) + 1)) for key, one in self.deployed.templates.items()}
         self.deployed = replace(self.deployed, templates=newer)
         if self.autoscaler:
-            self.autoscaler.deployed = self.deployed
+            self.autoscaler.configure(self.plan, self.deployed)
 
     def reverse_offers(self) -> None:
         """A later `corral up` prefers its last offers."""
@@ -224,12 +224,13 @@ def new_simulation(seed: int) -> Simulation:
     rng = random.Random(seed)
     train = _queue(plans.train(), rng, "train", efa=True)
     cpu = _queue(plans.cpu(), rng, "cpu", efa=False)
-    plan = plans.dev(train, cpu)
+    reservations = dict(_reservations(random.Random(f"reserved for {seed}"), (train, cpu)))
+    plan = plans.dev(_with_reservations(train, reservations), _with_reservations(cpu, reservations))
     offers = [offer.key for queue in plan.queues for offer in queue.offers]
     clock = Clock()
     is_calm = rng.random() < 0.2  # no faults, many jobs and changing plans: everything happens in time
     faults = Faults(rng=rng, listed=() if is_calm else drawn(rng, offers), age=lambda: clock.age)
-    ec2 = SimEc2(clock=clock, rng=rng, faults=faults)
+    ec2 = SimEc2(clock=clock, rng=rng, faults=faults, reservations=reservations)
     templates = {key: DeployedTemplate(id=key, version="1") for key in offers}
     requests: list[Callable[[str, Sequence[str], Sequence[Job]], None]] = []
     slurm = SimSlurm(
@@ -287,6 +288,32 @@ def _queue(like: QueuePlan, rng: random.Random, name: str, *, efa: bool) -> Queu
         suspend_after_s=rng.choice((120, 600)),
         offers=tuple(_offer(key, rng.choice(("az1", "az2"))) for key in keys),
     )
+
+
+def _reservations(rng: random.Random, queues: Sequence[QueuePlan]) -> Iterator[tuple[str, Reservation]]:
+    """A reservation for the first offer of some queues. Without another offer it has room for all nodes.
+
+    `rng`: one of their own, so that the same seed without reservations is the same simulation as before.
+    """
+    for queue in queues:
+        least = queue.max_nodes if len(queue.offers) == 1 else 1
+        made = Reservation(
+            id=f"cr-{queue.name}",
+            total=rng.randint(least, queue.max_nodes),
+            cleaned_s=rng.choice((60.0, 300.0, 540.0, 900.0)),
+        )
+        if rng.random() < 0.25:
+            yield queue.offers[0].key, made
+
+
+def _with_reservations(queue: QueuePlan, reservations: Mapping[str, Reservation]) -> QueuePlan:
+    offers = (
+        replace(offer, market=Market.CAPACITY_BLOCK, reservation=reservations[offer.key].id)
+        if offer.key in reservations
+        else offer
+        for offer in queue.offers
+    )
+    return replace(queue, offers=tuple(offers))
 
 
 def _offer(key: str, zone: str) -> OfferPlan:

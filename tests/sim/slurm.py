@@ -68,7 +68,8 @@ class Node:
 class SimSlurm:
     """`request`: called for each request of slurmctld's programs, with a verb, nodes and the waiting jobs.
 
-    `replaced_in_use`: nodes that the autoscaler replaced under a job. `closed`: the stopped queues, since when
+    `replaced_in_use`: nodes that the autoscaler replaced under a job; `left_reserved`: those that it replaced for
+    another market although their reservation has room for their job. `closed`: the stopped queues, since when
     and until when; `powered_up`: nodes that it powered up meanwhile; `tried`: how many machines in a row had
     not booted when a queue was stopped.
     """
@@ -87,6 +88,7 @@ class SimSlurm:
     powered_up: list[str] = field(default_factory=list)
     by_hand: set[str] = field(default_factory=set)
     replaced_in_use: list[str] = field(default_factory=list)
+    left_reserved: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         for queue in self.queues:
@@ -119,6 +121,11 @@ class SimSlurm:
             node = self.known[name]
             node.asap, node.reason = True, reason or node.reason
             self.replaced_in_use += [name] * _runs(node)
+            self.left_reserved += [name] * ("one zone" in reason and self._is_in_its_reservation(node))
+
+    def _is_in_its_reservation(self, node: Node) -> bool:
+        held = next((self.ec2.reservations.get(one.offer) for one in self.ec2.of(node.name)), None)
+        return held is not None and node.job is not None and node.job.size <= held.total
 
     def power_up(self, nodes: Sequence[str]) -> None:
         self._reached()

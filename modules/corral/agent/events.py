@@ -26,6 +26,7 @@ class Event(StrEnum):
     REFUSED = "refused"
     RELEASED = "released"
     LAUNCH_FAILED = "launch-failed"
+    LAUNCH_WAITS = "launch-waits"
     ENDED = "ended"
     TERMINATED = "terminated"
     MARKED_DOWN = "marked-down"

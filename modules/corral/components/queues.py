@@ -13,7 +13,7 @@ from corral.components.component import Component
 from corral.components.instance_defaults import METADATA
 from corral.model.cluster import ClusterPlan, NicPlan, OfferPlan, QueuePlan, image_key
 from corral.model.enums import Market
-from corral.model.tags import launched_tags
+from corral.model.tags import launched_kinds, launched_tags
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,8 +103,7 @@ class Queues(Component):
     def _launched(self, queue: QueuePlan, offer: OfferPlan) -> list[aws.ec2.LaunchTemplateTagSpecificationArgs]:
         plan = self._args.plan
         tags = launched_tags(plan.tags, plan.name, queue.name, offer.key)
-        kinds = ["instance", "volume", "network-interface"]
-        kinds += ["spot-instances-request"] if offer.market is Market.SPOT else []
+        kinds = launched_kinds(offer.market)
         return [aws.ec2.LaunchTemplateTagSpecificationArgs(resource_type=kind, tags=tags) for kind in kinds]
 
 

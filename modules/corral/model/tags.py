@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from corral.model.enums import Market
+
 TAG_PREFIX = "corral:"
 BASE_TAG = "corral:base"  # on everything of a base and of its clusters: the base's name
 CLUSTER_TAG = "corral:cluster"  # on everything of a cluster: its name
@@ -31,8 +33,15 @@ def cluster_tags(own: Mapping[str, str], base: str, cluster: str) -> Mapping[str
 
 
 def launched_tags(tags: Mapping[str, str], cluster: str, queue: str, offer: str) -> Mapping[str, str]:
-    """The tags of what a launch template launches: default tags of the provider do not reach it."""
+    """The tags of what a launch creates. Template and request both have them: default tags of the provider do not reach
+    it, and AWS does not document whether the tags of a request join those of its template."""
     return {**tags, "Name": f"corral-{cluster}-{queue}", QUEUE_TAG: queue, OFFER_TAG: offer}
+
+
+def launched_kinds(market: Market) -> tuple[str, ...]:
+    """The kinds of resources that a launch creates; EC2 refuses tags of any other."""
+    spot = ("spot-instances-request",) if market is Market.SPOT else ()
+    return ("instance", "volume", "network-interface", *spot)
 
 
 def tag_filter(tag: str, value: str) -> Mapping[str, object]:

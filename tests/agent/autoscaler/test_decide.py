@@ -187,6 +187,13 @@ def test_an_offer_whose_machine_ends_before_its_node_is_up_backs_off(reason: str
     )
 
 
+def test_an_offer_of_a_reservation_backs_off_for_half_a_minute_when_its_machine_ends() -> None:
+    waking = node("train-1", "ALLOCATED+CLOUD+POWERING_UP")
+    seen = cluster([waking], [replace(ENDED, reason="Server.InternalError")])
+    _, state = decide(replace(seen, reserved=frozenset({"train/spot"})), AutoscalerState())
+    assert state.backoffs["train/spot"].until - NOW == 30.0
+
+
 def test_the_end_of_a_machine_that_was_up_does_not_back_off_its_offer() -> None:
     broken = replace(ENDED, reason="Server.InternalError")
     assert decide(cluster([node("train-1", "ALLOCATED+CLOUD")], [broken]), AutoscalerState())[1].backoffs == {}
@@ -293,17 +300,22 @@ def test_a_machine_of_the_newest_template_is_not_outdated() -> None:
     assert decided([node("train-1")], [replace(OLD, version="2")]) == []
 
 
-def in_zones(*zones: str, states: str = "IDLE") -> list[Action]:
+def in_zones(*zones: str, states: str = "IDLE", reserved: str = "") -> list[Action]:
     """What is done about nodes of a queue with EFA that are in these zones."""
     nodes = [node(f"train-{number}", f"{states}+CLOUD") for number, _ in enumerate(zones, start=1)]
     machines = [replace(instance(f"train-{number}"), offer=zone) for number, zone in enumerate(zones, start=1)]
-    seen = replace(cluster(nodes, machines), zones={zone: zone for zone in zones})
+    seen = replace(cluster(nodes, machines), zones={zone: zone for zone in zones}, reserved=frozenset(reserved.split()))
     return list(decide(seen, AutoscalerState())[0])
 
 
 def test_idle_nodes_of_an_efa_queue_stay_in_one_zone() -> None:
     why = "the idle nodes of its queue are in another zone"
     assert in_zones("az1", "az2", "az2") == [Replace(nodes=("train-1",), reason=why)]
+
+
+def test_idle_nodes_in_reserved_capacity_stay_before_those_of_other_markets() -> None:
+    why = "the idle nodes of its queue are in another zone"
+    assert in_zones("az1", "az2", "az2", reserved="az1") == [Replace(nodes=("train-2", "train-3"), reason=why)]
 
 
 def test_nodes_with_jobs_may_be_in_several_zones() -> None:

@@ -12,16 +12,20 @@ from pathlib import Path
 import pytest
 
 from agent.autoscalers import AutoscalerFixture, autoscaler_fixture
-from agent.offered import offering, tags, with_efa, without_efa
+from agent.offered import offer, offering, tags, with_efa, without_efa
+from agent.waiting import until
 from box.vpc_fixtures import Clients, LaunchNetwork
-from corral.agent.autoscaler.launch_planner import AT_ONCE, market_of
+from corral.agent.autoscaler.launch_planner import AT_ONCE, market_of, tags_of
 from corral.agent.autoscaler.reconciler import ClusterSnapshot
 from corral.agent.cluster.ec2_client import Ec2
 from corral.agent.cluster.launch_errors import LaunchErrorKind
 from corral.agent.cluster.models import PowerRequest, SlurmNode
 from corral.agent.cluster.state import AutoscalerState, Backoff
 from corral.agent.errors import AgentError
+from corral.box import control
+from corral.box.client import BoxStatus
 from corral.model.cluster import QueuePlan
+from corral.model.enums import Market
 from render.plans import dev
 
 Making = Callable[..., AutoscalerFixture]
@@ -36,7 +40,8 @@ def made(aws: Clients, launch_network: LaunchNetwork) -> Making:
     ) -> AutoscalerFixture:
         deployed = offering(aws, launch_network, capacities, cluster=cluster)
         memory = known if isinstance(known, AutoscalerState) else None
-        return autoscaler_fixture(dev(*queues), deployed, Ec2(aws("ec2"), cluster), memory)
+        plan = replace(dev(*queues), name=cluster, tags={"corral:base": "dev", "corral:cluster": cluster})
+        return autoscaler_fixture(plan, deployed, Ec2(aws("ec2"), cluster), memory)
 
     return make
 
@@ -249,9 +254,62 @@ def test_an_offer_without_a_template_is_skipped(aws: Clients, made: Making) -> N
 def test_an_offer_that_is_refused_backs_off_for_an_hour(aws: Clients, made: Making) -> None:
     head = made({"gone": None, "open": None}, without_efa("gone", "open"))
     aws("ec2").delete_launch_template(LaunchTemplateId=head.autoscaler.deployed.templates["gone"].id)
+    head.clock.now += 300
     head.request("resume", "cpu-1")
     cold = head.autoscaler.state.backoffs["gone"]
     assert (offers_used(aws), str(cold.kind), cold.until - head.clock.now) == (["open"], "bad request", 3600)
+
+
+TAGGED = ("network-interface", "volume")
+TAGS = {"corral:base", "corral:cluster", "corral:offer", "corral:queue", "Name"}
+
+
+@pytest.mark.parametrize("faults", [(), ("request-tags-only",)], ids=["joined", "replaced"])
+def test_a_launch_tags_all_that_it_creates_whatever_ec2_does_with_the_tags_of_its_template(
+    box: BoxStatus, aws: Clients, made: Making, faults: tuple[str, ...]
+) -> None:
+    head = made({"open": None}, without_efa("open"))
+    for fault in faults:
+        control.inject_fault(box.dir, fault)
+    head.request("resume", "cpu-1", "cpu-1")
+    shown = aws("ec2").describe_tags(Filters=[{"Name": "resource-type", "Values": ["volume", "network-interface"]}])
+    keys = {kind: {tag["Key"] for tag in shown["Tags"] if tag["ResourceType"] == kind} for kind in TAGGED}
+    nodes = [one.node for one in Ec2(aws("ec2"), "dev").instances()]
+    assert (nodes, keys) == (["cpu-1"], dict.fromkeys(TAGGED, TAGS))
+
+
+def test_a_spot_launch_tags_its_request_too() -> None:
+    queue = replace(without_efa("spot"), offers=(replace(offer("spot"), market=Market.SPOT),))
+    assert sorted(tags_of(dev(queue), queue, "spot")) == [
+        "instance",
+        "network-interface",
+        "spot-instances-request",
+        "volume",
+    ]
+
+
+VERSION = "InvalidLaunchTemplateId.VersionNotFound"
+
+
+def test_a_launch_template_that_ec2_does_not_find_yet_is_tried_again(
+    box: BoxStatus, aws: Clients, made: Making
+) -> None:
+    head = made({"new": None, "open": None}, without_efa("new", "open"))
+    control.inject_fault(box.dir, "refuse", code=VERSION, hits_left="1")
+    head.request("resume", "cpu-1")
+    waited = len(head.left)
+    head.request("resume", "cpu-1")
+    assert (waited, head.left, offers_used(aws)) == (1, [], ["new"])
+
+
+def test_what_a_new_configuration_has_made_may_be_found_late_too(box: BoxStatus, aws: Clients, made: Making) -> None:
+    head = made({"new": None, "open": None}, without_efa("new", "open"))
+    head.clock.now += 86_400
+    head.autoscaler.configure(head.autoscaler.plan, head.autoscaler.deployed)
+    head.clock.now += 299
+    control.inject_fault(box.dir, "refuse", code=VERSION, hits_left="1")
+    head.request("resume", "cpu-1")
+    assert (len(head.left), head.autoscaler.state.backoffs) == (1, {})
 
 
 def test_the_intent_is_saved_before_the_launch(made: Making) -> None:
@@ -276,6 +334,7 @@ def test_a_partial_launch_of_another_offer_is_released(aws: Clients, made: Makin
     head = made({"first": None, "second": None}, with_efa("first", "second"))
     head.request("resume", "train-1", key="1-1")
     aws("ec2").delete_launch_template(LaunchTemplateId=head.autoscaler.deployed.templates["first"].id)
+    head.clock.now += 300  # later it is no longer what was just made
     head.request("resume", "train-[1-2]", "train-[1-2]", key="2-1")
     assert offers_used(aws) == ["second", "second"]
 
@@ -340,6 +399,56 @@ def test_without_capacity_in_that_zone_the_allocated_nodes_are_replaced(aws: Cli
     Ec2(aws("ec2"), "dev").launch(head.autoscaler.deployed.templates["one"], ["train-1"], "a", at_least=1)
     calls = head.request("resume", "train-[2-3]", "train-[1-3]")
     assert [line.split(":")[0] for line in calls] == ["replace train-1", "notify 1", "power down train-[2-3]"]
+
+
+def free_capacity(aws: Clients) -> int:
+    return int(aws("ec2").describe_capacity_reservations()["CapacityReservations"][0]["AvailableInstanceCount"])
+
+
+def in_a_reservation(aws: Clients, made: Making, capacity: int) -> AutoscalerFixture:
+    """A queue whose first offer is in a reservation of this capacity, and the second in another zone."""
+    head = made({"reserved": capacity, "open": None}, with_efa("reserved", "open"))
+    held = aws("ec2").describe_capacity_reservations()["CapacityReservations"]
+    reserved, other = head.autoscaler.plan.queues[0].offers
+    offers = (
+        replace(reserved, market=Market.RESERVATION, reservation=held[0]["CapacityReservationId"]),
+        replace(other, zone_id="use1-az2"),
+    )
+    queue = replace(head.autoscaler.plan.queues[0], offers=offers)
+    head.autoscaler.plan = replace(head.autoscaler.plan, queues=(queue,))
+    return head
+
+
+def test_a_replaced_machine_waits_until_its_capacity_is_cleaned(box: BoxStatus, aws: Clients, made: Making) -> None:
+    head = in_a_reservation(aws, made, 2)
+    head.request("resume", "train-[1-2]", "train-[1-2]", key="1-1")
+    control.inject_fault(box.dir, "slow-termination", after="1h")
+    head.request("suspend", "train-2", key="2-1")
+    calls = head.request("resume", "train-2", "train-[1-2]", key="3-1")
+    assert (calls, len(head.left), offers_used(aws)) == ([], 1, ["reserved"])
+
+
+def test_a_node_that_waited_is_launched_into_its_cleaned_capacity(box: BoxStatus, aws: Clients, made: Making) -> None:
+    head = in_a_reservation(aws, made, 2)
+    head.request("resume", "train-[1-2]", "train-[1-2]", key="1-1")
+    control.inject_fault(box.dir, "slow-termination", after="1s")
+    head.request("suspend", "train-2", key="2-1")
+    head.request("resume", "train-2", "train-[1-2]", key="3-1")
+    until(lambda: free_capacity(aws) == 1)
+    head.clock.now += 31
+    head.request("resume", "train-2", "train-[1-2]", key="3-1")
+    assert (offers_used(aws), head.left) == (["reserved", "reserved"], [])
+
+
+def test_the_other_nodes_of_a_request_do_not_wait_for_reserved_capacity(
+    box: BoxStatus, aws: Clients, made: Making
+) -> None:
+    head = in_a_reservation(aws, made, 2)
+    head.request("resume", "train-[1-2]", "train-[1-2]", key="1-1")
+    control.inject_fault(box.dir, "slow-termination", after="1h")
+    head.request("suspend", "train-2", key="2-1")
+    head.request("resume", "train-2,cpu-9", "train-[1-2]", key="3-1")  # there is no queue cpu
+    assert head.request("resume", "train-2,cpu-9", "train-[1-2]", key="3-1") == []
 
 
 def test_boots_that_failed_are_counted_for_their_queue(made: Making) -> None:

@@ -12,9 +12,10 @@ from botocore.config import Config
 from botocore.stub import Stubber
 
 from agent.offered import offering, tags
-from box.vpc_fixtures import Clients, LaunchNetwork
+from box.vpc_fixtures import Clients, LaunchNetwork, node_template
 from corral.agent.cluster.ec2_client import Ec2, Ec2Error
-from corral.agent.cluster.models import BlockPeriod
+from corral.agent.cluster.launch_errors import LaunchErrorKind, launch_error_kind
+from corral.agent.cluster.models import BlockPeriod, ReservedCapacity
 from corral.agent.node_identity import identity_at
 from corral.model.deployed import DeployedTemplate
 from half_answers import half_answers
@@ -53,6 +54,7 @@ def calls() -> list[Callable[[Ec2], object]]:
         lambda ec2: ec2.launch(TEMPLATE, ["train-1"], "token", at_least=1),
         lambda ec2: ec2.instances(),
         lambda ec2: ec2.terminate(["i-1"]),
+        lambda ec2: ec2.reserved_capacity(["cr-1"]),
     ]
 
 
@@ -172,7 +174,20 @@ def test_an_instance_that_ec2_does_not_know_yet_does_not_block_the_termination_o
         ("Unsupported", "no capacity"),  # the type is not in this zone
         ("UnauthorizedOperation", "permission"),
         ("VcpuLimitExceeded", "quota"),
-        ("InvalidLaunchTemplateId.NotFound", "bad request"),
+        ("UnfulfillableCapacity", "no capacity"),
+        ("InsufficientVolumeCapacity", "no capacity"),
+        ("VolumeTypeNotAvailableInZone", "no capacity"),
+        ("MaxIOPSLimitExceeded", "quota"),
+        ("Blocked", "permission"),
+        ("InvalidLaunchTemplateId.NotFound", "not found"),
+        ("InvalidLaunchTemplateId.VersionNotFound", "not found"),
+        ("InvalidSubnetID.NotFound", "not found"),
+        ("InvalidGroup.NotFound", "not found"),
+        ("InvalidKeyPair.NotFound", "not found"),
+        ("InvalidPlacementGroup.Unknown", "not found"),
+        ("InvalidAMIID.NotFound", "bad request"),  # no `corral up` makes an image
+        ("InvalidParameterValue", "bad request"),
+        ("ServerInternal", "EC2 unreachable"),
         ("SomethingNew", "bad request"),
         ("InvalidCapacityReservationState.PendingActivation", "its capacity block has not begun"),
         ("RequestLimitExceeded", "throttled"),
@@ -189,6 +204,21 @@ def test_an_error_code_has_its_kind(code: str, kind: str) -> None:
     assert str(caught.value.kind) == kind
 
 
+def test_an_instance_profile_that_ec2_does_not_know_is_not_found() -> None:
+    message = "Value (dev-compute) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name"
+    assert launch_error_kind("InvalidParameterValue", message) is LaunchErrorKind.NOT_FOUND
+
+
+def test_an_instance_profile_that_the_box_does_not_know_is_not_found(
+    aws: Clients, ec2: Ec2, launch_network: LaunchNetwork
+) -> None:
+    data = {**node_template(launch_network), "IamInstanceProfile": {"Name": "new"}}
+    made = aws("ec2").create_launch_template(LaunchTemplateName="new", LaunchTemplateData=data)["LaunchTemplate"]
+    with pytest.raises(Ec2Error) as caught:
+        ec2.launch(DeployedTemplate(id=made["LaunchTemplateId"], version="1"), ["train-1"], "token", at_least=1)
+    assert caught.value.kind is LaunchErrorKind.NOT_FOUND
+
+
 def test_a_block_has_its_period() -> None:
     made, begins = client(), datetime(2026, 9, 21, 11, 30, tzinfo=UTC)
     held = {"CapacityReservationId": "cr-1", "StartDate": begins, "EndDate": begins + timedelta(days=1)}
@@ -197,6 +227,24 @@ def test_a_block_has_its_period() -> None:
     stub.activate()
     at = begins.timestamp()
     assert Ec2(made, "dev").blocks(["cr-1"]) == {"cr-1": BlockPeriod(begins=at, ends=at + 86_400)}
+
+
+def test_a_reservation_has_the_capacity_that_ec2_shows(aws: Clients, ec2: Ec2, launch_network: LaunchNetwork) -> None:
+    template = offering(aws, launch_network, {"two": 2}).templates["two"]
+    ec2.launch(template, ["train-1"], "token", at_least=1)
+    assert [*ec2.reserved_capacity(reservations(aws)).values()] == [ReservedCapacity(total=2, free=1)]
+
+
+def test_a_reservation_that_is_not_active_has_no_capacity(
+    aws: Clients, ec2: Ec2, launch_network: LaunchNetwork
+) -> None:
+    offering(aws, launch_network, {"cancelled": 0})
+    assert [*ec2.reserved_capacity(reservations(aws)).values()] == [ReservedCapacity(total=0, free=0)]
+
+
+def reservations(aws: Clients) -> list[str]:
+    held = aws("ec2").describe_capacity_reservations()["CapacityReservations"]
+    return [one["CapacityReservationId"] for one in held]
 
 
 def test_more_instances_than_the_account_allows_are_not_requested() -> None:

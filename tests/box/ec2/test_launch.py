@@ -8,6 +8,9 @@ import pytest
 from botocore.exceptions import ClientError
 from vpc_fixtures import Clients, LaunchNetwork, described, interfaces, launch, node_template
 
+from corral.box import control
+from corral.box.client import BoxStatus
+
 
 def test_a_launch_template_returns_all_of_its_data(aws: Clients, launch_network: LaunchNetwork) -> None:
     ec2, data = aws("ec2"), node_template(launch_network)
@@ -97,6 +100,16 @@ def test_tags_of_template_and_request_are_merged(aws: Clients, launch_network: L
         "1",
         {"corral:queue": "train", "corral:nodes": "train-[1-2]"},
     )
+
+
+def test_tags_of_a_request_can_replace_those_of_its_template(
+    box: BoxStatus, aws: Clients, launch_network: LaunchNetwork
+) -> None:
+    control.inject_fault(box.dir, "request-tags-only")
+    tags = [{"ResourceType": "instance", "Tags": [{"Key": "corral:nodes", "Value": "train-[1-2]"}]}]
+    instance = launch(aws, node_template(launch_network), 2, TagSpecifications=tags)[0]
+    keys = [tag["Key"] for tag in described(aws, instance["InstanceId"])["Tags"]]
+    assert sorted(keys) == ["aws:ec2launchtemplate:id", "aws:ec2launchtemplate:version", "corral:nodes"]
 
 
 @pytest.mark.parametrize("key", ["corral/nodes", "two words", "..", "_index"])

@@ -276,6 +276,66 @@ def test_a_repeated_launch_returns_late_instances(box: BoxStatus, launch_network
     assert run(box, launch_network, ClientToken="same") == run(box, launch_network, ClientToken="same")
 
 
+def in_a_block(aws: Clients, launch_network: LaunchNetwork) -> tuple[str, str]:
+    """A Capacity Block of one, and the instance in it."""
+    ec2 = aws("ec2")
+    query = {"InstanceType": "p4d.24xlarge", "InstanceCount": 1, "CapacityDurationHours": DAY}
+    offers = ec2.describe_capacity_block_offerings(**query)["CapacityBlockOfferings"]
+    offer = next(one["CapacityBlockOfferingId"] for one in offers if one["AvailabilityZone"] == "us-east-1b")
+    bought = ec2.purchase_capacity_block(CapacityBlockOfferingId=offer, InstancePlatform="Linux/UNIX")
+    block = str(bought["CapacityReservation"]["CapacityReservationId"])
+    return block, launch_in(aws, launch_network, block)
+
+
+def launch_in(aws: Clients, launch_network: LaunchNetwork, block: str) -> str:
+    """The id of a new instance in the block."""
+    data = {name: value for name, value in node_template(launch_network).items() if name != "Placement"}
+    data["InstanceMarketOptions"] = {"MarketType": "capacity-block"}
+    data["CapacityReservationSpecification"] = {"CapacityReservationTarget": {"CapacityReservationId": block}}
+    return str(launch(aws, data)[0]["InstanceId"])
+
+
+def free_in(aws: Clients, block: str) -> int:
+    shown = aws("ec2").describe_capacity_reservations(CapacityReservationIds=[block])["CapacityReservations"][0]
+    return int(shown["AvailableInstanceCount"])
+
+
+def test_an_instance_that_is_cleaned_uses_its_capacity_in_a_block(
+    box: BoxStatus, aws: Clients, launch_network: LaunchNetwork
+) -> None:
+    block, instance_id = in_a_block(aws, launch_network)
+    control.inject_fault(box.dir, "slow-termination", after="1h", market="capacity-block")
+    once(box).terminate_instances(InstanceIds=[instance_id])
+    code, _ = refused(launch_in, aws, launch_network, block)
+    assert (state(aws, instance_id), free_in(aws, block), code) == ("shutting-down", 0, "ReservationCapacityExceeded")
+
+
+def test_a_cleaned_instance_frees_its_capacity_in_a_block(
+    box: BoxStatus, aws: Clients, launch_network: LaunchNetwork
+) -> None:
+    block, instance_id = in_a_block(aws, launch_network)
+    control.inject_fault(box.dir, "slow-termination", after="1s", market="capacity-block")
+    once(box).terminate_instances(InstanceIds=[instance_id])
+    until(lambda: state(aws, instance_id) == "terminated")
+    assert free_in(aws, block) == 1
+
+
+def test_a_stopped_instance_that_is_cleaned_is_stopping(
+    box: BoxStatus, aws: Clients, launch_network: LaunchNetwork
+) -> None:
+    control.inject_fault(box.dir, "slow-termination", after="1h")
+    instance_id = run(box, launch_network)[0]
+    once(box).stop_instances(InstanceIds=[instance_id])
+    assert state(aws, instance_id) == "stopping"
+
+
+def test_only_instances_of_the_market_are_cleaned(box: BoxStatus, aws: Clients, launch_network: LaunchNetwork) -> None:
+    control.inject_fault(box.dir, "slow-termination", after="1h", market="capacity-block")
+    instance_id = run(box, launch_network)[0]
+    once(box).terminate_instances(InstanceIds=[instance_id])
+    assert state(aws, instance_id) == "terminated"
+
+
 def test_a_killed_instance_ends_with_an_internal_error(
     box: BoxStatus, aws: Clients, launch_network: LaunchNetwork
 ) -> None:

@@ -92,7 +92,7 @@ class ControlLoop:
 
     def _reload_records(self) -> bool:
         if self.records and (newer := self.records.newer()):
-            self.autoscaler.plan, self.autoscaler.deployed = newer
+            self.autoscaler.configure(*newer)
         return True
 
     def _process_requests(self) -> bool:

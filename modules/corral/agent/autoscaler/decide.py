@@ -4,7 +4,7 @@ Differences arise when the autoscaler or slurmctld dies between two steps, and w
 shows changes late, so a difference counts only after a while. Nodes with waiting power requests are left alone.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -13,6 +13,7 @@ from corral.agent.cluster.launch_errors import (
     OWN_SHUTDOWN,
     BackoffPolicy,
     LaunchErrorKind,
+    of_reserved,
     termination_error_kind,
 )
 from corral.agent.cluster.models import NOT_BY_HAND, SLURMS_DRAINS, Instance, SlurmNode
@@ -89,7 +90,8 @@ class ClusterState:
 
     `static`: nodes that always run. `requested`: nodes whose power requests wait. `versions`: of each offer's launch
     template. `zones`: of the offers of queues with EFA. `unknown_nodes`: nodes that the cluster no longer declares;
-    they are powered down when idle. `stopped_queues`: queues that start no job now, for any reason.
+    they are powered down when idle. `stopped_queues`: queues that start no job now, for any reason. `reserved`: offers
+    with reserved capacity.
     """
 
     nodes: Sequence[SlurmNode]
@@ -102,6 +104,7 @@ class ClusterState:
     policies: Mapping[LaunchErrorKind, BackoffPolicy] = field(default_factory=lambda: BACKOFF_POLICIES)
     zones: Mapping[str, str] = field(default_factory=dict)
     stopped_queues: frozenset[str] = frozenset()
+    reserved: frozenset[str] = frozenset()
 
 
 def decide(cluster: ClusterState, state: AutoscalerState) -> tuple[tuple[Action, ...], AutoscalerState]:
@@ -178,6 +181,7 @@ def _count_failures(
     for one in new:
         kind = termination_error_kind(one.reason)
         if kind and one.node in booting and cluster.now - one.launched_at < EARLY_S:
+            kind = of_reserved(kind) if one.offer in cluster.reserved else kind
             state = back_off(state, one.offer, kind, one.reason, cluster.now, cluster.policies)
         elif one.reason == OWN_SHUTDOWN and one.node not in up and _was_wanted(one, cluster.nodes):
             state = record_boot_failures(state, [one])
@@ -273,16 +277,21 @@ def _is_old(instance: Instance, versions: Mapping[str, str]) -> bool:
 def _outside_main_zone(
     wanting: Sequence[SlurmNode], held: Mapping[str, Sequence[Instance]], cluster: ClusterState
 ) -> tuple[str, ...]:
-    """Idle EFA nodes outside the zone with the most of them: a job could get nodes of two zones."""
+    """Idle EFA nodes outside the zone with the most of them: a job could get nodes of two zones.
+
+    A zone with machines in reserved capacity stays before one without: other markets are left for it.
+    """
     idle: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    reserved: dict[str, Counter[str]] = defaultdict(Counter)
     for node in wanting:
         if node.idle and node.name not in cluster.static and "DRAIN" not in node.states:
             for one in held[node.name][:1]:
                 if zone := cluster.zones.get(one.offer):
                     idle[queue_of(node.name)][zone].append(node.name)
+                    reserved[queue_of(node.name)][zone] += one.offer in cluster.reserved
     found: list[str] = []
-    for by_zone in idle.values():
-        stays = max(sorted(by_zone), key=lambda zone: len(by_zone[zone]))
+    for queue, by_zone in idle.items():
+        stays = max(sorted(by_zone), key=lambda zone: (reserved[queue][zone], len(by_zone[zone])))
         found += (name for zone, names in by_zone.items() if zone != stays for name in names)
     return tuple(sorted(found))
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from corral.agent.cluster.models import Instance, SlurmNode
+from corral.agent.cluster.models import Instance, ReservedCapacity, SlurmNode
 from corral.model.deployed import DeployedTemplate
 
 
@@ -11,13 +11,23 @@ class Cloud(Protocol):
     """EC2, as `ec2_client.Ec2` implements it."""
 
     def launch(
-        self, template: DeployedTemplate, nodes: Sequence[str], token: str, *, at_least: int
+        self,
+        template: DeployedTemplate,
+        nodes: Sequence[str],
+        token: str,
+        *,
+        at_least: int,
+        tags: Mapping[str, Mapping[str, str]],
     ) -> tuple[Instance, ...]:
-        """Launch instances for the first of the nodes, and return them. Raises Ec2Error."""
+        """Launch instances for the first of the nodes, and return them. `tags`: by kind. Raises Ec2Error."""
         ...
 
     def instances(self) -> tuple[Instance, ...]:
         """Return all instances that are or were nodes. Raises Ec2Error."""
+        ...
+
+    def reserved_capacity(self, reservations: Sequence[str]) -> Mapping[str, ReservedCapacity]:
+        """Return the capacity of reservations and capacity blocks, by id. Raises Ec2Error."""
         ...
 
     def terminate(self, instance_ids: Sequence[str]) -> None:

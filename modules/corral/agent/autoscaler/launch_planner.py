@@ -2,19 +2,23 @@
 
 All EFA nodes that a job waits for come from one offer: a partial launch is released, and the next offer is tried.
 Single nodes, and nodes without EFA, take any capacity. Offers are tried in declared order; one that refused
-backs off for a while.
+backs off for a while. A launch waits for reserved capacity that EC2 is cleaning (`reserved_capacity`), and a job does
+not leave its machines in reserved capacity for another market.
 """
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from types import MappingProxyType
 
+from corral.agent.autoscaler.reserved_capacity import ReservationUsage, home_of, is_awaited
 from corral.agent.cluster.launch_errors import summarize
 from corral.agent.cluster.models import Instance, PowerRequest
 from corral.agent.cluster.state import AutoscalerState, Backoff, Intent
 from corral.model.cluster import ClusterPlan, QueuePlan
 from corral.model.node_names import fold, number_of, queue_of
+from corral.model.tags import launched_kinds, launched_tags
 
 # Instances per RunInstances call. EC2 allows five calls at once, then two a second, so large requests use larger calls.
 AT_ONCE, MAX_AT_ONCE, CALLS_AT_ONCE = 100, 500, 5
@@ -25,13 +29,16 @@ TAG_LENGTH = 256  # characters of a tag's value. Source: EC2 User Guide, "Tag yo
 class LaunchRequest:
     """Nodes of one queue to launch. `together`: all from one offer, or none.
 
-    `allocated_nodes`: nodes that their job already has, whose zone they must share.
+    `allocated_nodes`: nodes that their job already has, whose zone they must share. `requested_at`: when slurmctld
+    requested them. `of_one_job`: one job waits for all of them.
     """
 
     key: str
     queue: QueuePlan
     nodes: tuple[str, ...]
     together: bool
+    requested_at: float
+    of_one_job: bool
     allocated_nodes: tuple[str, ...] = ()
 
 
@@ -53,11 +60,13 @@ class ReleaseStep:
 class LaunchOutcome:
     """The end of a launch request: its instances, and the nodes that no offer serves, with the reason.
 
-    `misplaced`: nodes of the job to replace, because the others can only be had in another zone.
+    `waiting`: nodes to launch later, because reserved capacity is being cleaned. `misplaced`: nodes of the job to
+    replace, because the others can only be had in another zone.
     """
 
     instances: tuple[Instance, ...]
     unavailable: tuple[str, ...] = ()
+    waiting: tuple[str, ...] = ()
     reason: str = ""
     misplaced: tuple[str, ...] = ()
 
@@ -70,6 +79,13 @@ def market_of(queue: QueuePlan, offer: str) -> str | None:
     return next((one.market.value for one in queue.offers if one.key == offer), None)
 
 
+def tags_of(plan: ClusterPlan, queue: QueuePlan, offer: str) -> Mapping[str, Mapping[str, str]]:
+    """The tags of a launch from an offer, by kind of resource; of the instance alone if the queue has it no more."""
+    tags = launched_tags(plan.tags, plan.name, queue.name, offer)
+    kinds = next((launched_kinds(one.market) for one in queue.offers if one.key == offer), ("instance",))
+    return dict.fromkeys(kinds, tags)
+
+
 def launch_requests(plan: ClusterPlan, power_request: PowerRequest) -> tuple[LaunchRequest, ...]:
     """The launches for a power request. A node that two jobs wait for is launched once; unknown nodes are left out.
 
@@ -77,6 +93,7 @@ def launch_requests(plan: ClusterPlan, power_request: PowerRequest) -> tuple[Lau
     together form one launch request per queue, regardless of jobs: EC2 allows few launches a second.
     """
     taken, found, allocated = set[str](), dict[tuple[str, int], list[str]](), dict[int, tuple[str, ...]]()
+    waiting = dict[tuple[str, int], set[int]]()  # numbers of jobs
     queues = {queue.name: queue for queue in plan.queues}
     for number, nodes in enumerate((*(job.nodes for job in power_request.jobs), power_request.nodes), start=1):
         new = [node for node in dict.fromkeys(nodes) if node not in taken and queue_of(node) in queues]
@@ -86,6 +103,7 @@ def launch_requests(plan: ClusterPlan, power_request: PowerRequest) -> tuple[Lau
             others = power_request.jobs[number - 1].allocated_nodes if number <= len(power_request.jobs) else ()
             key = number if queues[name].efa and len(together) + len(others) > 1 else 0
             found.setdefault((name, key), []).extend(together)
+            waiting.setdefault((name, key), set()).add(number)
             allocated[key] = others if key else ()
     return tuple(
         LaunchRequest(
@@ -93,6 +111,8 @@ def launch_requests(plan: ClusterPlan, power_request: PowerRequest) -> tuple[Lau
             queue=queues[name],
             nodes=tuple(sorted(nodes, key=number_of)),
             together=number > 0,
+            requested_at=power_request.requested_at,
+            of_one_job=len(waiting[name, number]) == 1,
             allocated_nodes=allocated[number],
         )
         for (name, number), nodes in found.items()
@@ -105,30 +125,41 @@ def unknown_nodes(plan: ClusterPlan, nodes: Sequence[str]) -> tuple[str, ...]:
     return tuple(node for node in nodes if number_of(node) > known.get(queue_of(node), 0))
 
 
-def next_launch_step(request: LaunchRequest, held: Sequence[Instance], state: AutoscalerState, now: float) -> Step:
-    """The next step of a launch request. `held`: the instances that exist."""
+def next_launch_step(
+    request: LaunchRequest,
+    held: Sequence[Instance],
+    state: AutoscalerState,
+    now: float,
+    usage: Mapping[str, ReservationUsage] = MappingProxyType({}),
+) -> Step:
+    """The next step of a launch request. `held`: the instances that exist; `usage`: of offers that back off."""
     wanted = set(request.nodes)
     mine = _first_of_each(one for one in held if one.node in wanted and one.active)
     missing = tuple(node for node in request.nodes if node not in mine)
     if intent := state.intents.get(request.key):
         return LaunchStep(intent=intent)
-    offers = available_offers(request.queue, state.backoffs, now)
-    if request.together and (zones := _zones_of_allocated(request, held)):
-        near = tuple(offer.key for offer in request.queue.offers if offer.key in offers and offer.zone_id in zones)
-        if offers and not near and not mine:
-            reason = (
-                f"the job has {fold(request.allocated_nodes)} in {', '.join(sorted(zones))}, "
-                "which has no capacity for the others"
-            )
-            return LaunchOutcome(
-                instances=(), unavailable=request.nodes, reason=reason, misplaced=request.allocated_nodes
-            )
-        offers = near
-    if request.together and mine:
-        used = {one.offer for one in mine.values()}
-        if len(used) > 1 or (missing and used.isdisjoint(offers)):
-            return ReleaseStep(instance_ids=tuple(sorted(one.instance_id for one in mine.values())))
-        offers = tuple(used)
+    used = {one.offer for one in mine.values()} if request.together else set[str]()
+    if len(used) > 1:
+        return _release(mine)
+    zones = _zones_of_allocated(request, held) if request.together else frozenset[str]()
+    suitable = tuple(
+        offer.key
+        for offer in request.queue.offers
+        if (not zones or offer.zone_id in zones) and (not used or offer.key in used)
+    )
+    offers = tuple(key for key in suitable if _is_available(key, state.backoffs, now))
+    home = home_of(request.allocated_nodes, len(request.nodes), held, state.backoffs, usage)
+    needed = len(missing) if request.of_one_job else 1
+    if missing and is_awaited(suitable, len(missing), needed, home, request.requested_at, state.backoffs, usage, now):
+        return LaunchOutcome(instances=tuple(mine.values()), waiting=missing)
+    if used and missing and not offers:
+        return _release(mine)
+    if zones and not mine and not offers and not home and available_offers(request.queue, state.backoffs, now):
+        reason = (
+            f"the job has {fold(request.allocated_nodes)} in {', '.join(sorted(zones))}, "
+            "which has no capacity for the others"
+        )
+        return LaunchOutcome(instances=(), unavailable=request.nodes, reason=reason, misplaced=request.allocated_nodes)
     if not missing:
         return LaunchOutcome(instances=tuple(mine.values()))
     if not offers:
@@ -147,7 +178,7 @@ def next_launch_step(request: LaunchRequest, held: Sequence[Instance], state: Au
 
 def available_offers(queue: QueuePlan, backoffs: Mapping[str, Backoff], now: float) -> tuple[str, ...]:
     """The keys of the offers that are not backing off, in declared order."""
-    return tuple(offer.key for offer in queue.offers if offer.key not in backoffs or backoffs[offer.key].until <= now)
+    return tuple(offer.key for offer in queue.offers if _is_available(offer.key, backoffs, now))
 
 
 def available_at(queue: QueuePlan, backoffs: Mapping[str, Backoff], now: float) -> float | None:
@@ -168,6 +199,14 @@ def why_unavailable(queue: QueuePlan, backoffs: Mapping[str, Backoff], now: floa
         "; ".join(f"{', '.join(offers)}: {reason}" for reason, offers in offers_by_reason.items())
         or "the queue has no offer"
     )
+
+
+def _is_available(offer: str, backoffs: Mapping[str, Backoff], now: float) -> bool:
+    return offer not in backoffs or backoffs[offer].until <= now
+
+
+def _release(mine: Mapping[str, Instance]) -> ReleaseStep:
+    return ReleaseStep(instance_ids=tuple(sorted(one.instance_id for one in mine.values())))
 
 
 def _zones_of_allocated(request: LaunchRequest, held: Sequence[Instance]) -> frozenset[str]:

@@ -10,20 +10,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from corral.agent.autoscaler import capacity_block, launch_planner
+from corral.agent.autoscaler import capacity_block, launch_planner, reserved_capacity
 from corral.agent.autoscaler import decide as decisions
 from corral.agent.autoscaler.capacity_block import Requeue, Vacate
 from corral.agent.autoscaler.decide import Action, ClusterState, record_boot_failures
 from corral.agent.autoscaler.interfaces import Cloud, DnsNames, Scheduler
 from corral.agent.autoscaler.launch_planner import LaunchOutcome, LaunchRequest, LaunchStep, ReleaseStep
+from corral.agent.autoscaler.reserved_capacity import ReservationUsage
 from corral.agent.cluster import node_events, state
 from corral.agent.cluster.ec2_client import Ec2Error
 from corral.agent.cluster.launch_errors import (
     BACKOFF_POLICIES,
     NEEDS_ACTION,
-    RETRYABLE,
     BackoffPolicy,
     LaunchErrorKind,
+    is_retryable,
+    of_reserved,
 )
 from corral.agent.cluster.models import Instance, PowerRequest, SlurmNode
 from corral.agent.cluster.state import AutoscalerState
@@ -72,6 +74,7 @@ class Autoscaler:
         stopped_queues: Callable[[], frozenset[str]] = frozenset,
     ) -> None:
         self.plan, self.deployed = plan, deployed
+        self._configured_at = clock()  # a restart may follow the first configuration
         self.is_closing = False  # if true, static nodes are not powered up again
         self._cloud, self._scheduler, self._journal = cloud, scheduler, journal
         self._save, self._clock = save, clock
@@ -87,14 +90,21 @@ class Autoscaler:
         # The instances in ending blocks whose jobs were signalled and requeued.
         self._signalled, self._requeued = frozenset[str](), frozenset[str]()
 
+    def configure(self, plan: ClusterPlan, deployed: Deployed) -> None:
+        """Use another configuration from now on."""
+        self.plan, self.deployed = plan, deployed
+        self._configured_at = self._clock()
+
     def process_requests(
         self, requests: Sequence[PowerRequest], done: Callable[[PowerRequest], None]
     ) -> frozenset[str]:
         """The nodes whose requests must wait: those of failed requests, and of later requests for the same nodes."""
         waiting = set[str]()
         for request in requests:
-            if not (waiting.isdisjoint(request.nodes) and self._process(request) and _is_removed(request, done)):
-                waiting.update(request.nodes)
+            left = state.unserved(self.state, request)
+            waiting |= self._process(left) if waiting.isdisjoint(left.nodes) else set(left.nodes)
+            if waiting.isdisjoint(left.nodes) and not _is_removed(request, done):
+                waiting.update(left.nodes)
         return frozenset(waiting)
 
     def reconcile(self, requested: frozenset[str], requests: Sequence[PowerRequest]) -> None:
@@ -118,6 +128,7 @@ class Autoscaler:
             unknown_nodes=frozenset(launch_planner.unknown_nodes(self.plan, [node.name for node in nodes])),
             versions={key: template.version for key, template in self.deployed.templates.items()},
             zones=_efa_zones(self.plan),
+            reserved=reserved_capacity.reserved_offers(self.plan),
             now=self._clock(),
             policies=self._policies,
         )
@@ -159,30 +170,31 @@ class Autoscaler:
             capacity_block.back_off_ending_blocks(self.state, self.block_ends, now), self.block_begins, now
         )
 
-    def _process(self, request: PowerRequest) -> bool:
-        """True if the request is served or has expired."""
+    def _process(self, request: PowerRequest) -> frozenset[str]:
+        """The nodes that must wait; none if the request is served or has expired."""
         try:
             if request.verb == "resume":
-                self._resume(request)
-            else:
-                self._terminate_machines(request)
+                return self._resume(request)
+            self._terminate_machines(request)
         except AgentError as error:
             log.error("%s %s: %s; will retry", request.verb, fold(request.nodes), error)
-            return False
+            return frozenset(request.nodes)
         except Exception:  # an unexpected error must not block the requests of all other nodes
             log.exception("%s %s failed; will retry", request.verb, fold(request.nodes))
-            return False
-        return True
+            return frozenset(request.nodes)
+        return frozenset()
 
-    def _resume(self, request: PowerRequest) -> None:
+    def _resume(self, request: PowerRequest) -> frozenset[str]:
+        """Launch machines for the nodes, and return the nodes that wait for reserved capacity."""
         # slurmctld has set the nodes DOWN by now, and requests them again if a job still needs them.
         if self._clock() > request.requested_at + RESUME_TIMEOUT_S:
             log.warning("give up %s: requested more than %s s ago", fold(request.nodes), RESUME_TIMEOUT_S)
-            return
+            return frozenset()
         # Raises if slurmctld does not answer, so nothing is launched: a stopped queue must not cost more.
         stopped = self.stopped_queues()
         shown = self._cloud.instances()
         self.state = self._with_block_backoffs(self._clock())
+        waiting = set[str]()
         for launch in launch_planner.launch_requests(self.plan, request):
             if launch.queue.name in stopped:
                 self._fail_nodes(request, launch.nodes, f"queue {launch.queue.name} is stopped")
@@ -192,9 +204,23 @@ class Autoscaler:
                 self._scheduler.set_addresses(addresses)
                 self._name(addresses)
             self._give_up(request, launch, done)
+            waiting.update(done.waiting)
         unknown = launch_planner.unknown_nodes(self.plan, request.nodes)
         if unknown:
             self._fail_nodes(request, unknown, f"cluster {self.plan.name} has no such queue")
+        if waiting:
+            self._record_waiting(request, frozenset(waiting))
+        return frozenset(waiting)
+
+    def _record_waiting(self, request: PowerRequest, waiting: frozenset[str]) -> None:
+        """Save which nodes still wait, so that a retry leaves the others alone."""
+        if request.key not in self.state.served:
+            nodes = fold(node for node in request.nodes if node in waiting)
+            self._journal.log_event(
+                Event.LAUNCH_WAITS, f"{nodes}: their reserved capacity is being cleaned", nodes=nodes
+            )
+        self.state = state.record_served(self.state, request, waiting)
+        self._save(self.state)
 
     def _name(self, addresses: Mapping[str, str]) -> None:
         """Publish the addresses. A failure is only logged: no node waits for its name, and ZoneCleanup retries."""
@@ -209,8 +235,11 @@ class Autoscaler:
     def _serve(self, launch: LaunchRequest, shown: Sequence[Instance]) -> LaunchOutcome:
         while True:
             now = self._clock()
+            usage = self._reservation_usage(launch, shown)
+            until = now + self._policies[LaunchErrorKind.RESERVED].longest_s
+            self.state = reserved_capacity.renew_backoffs(self.state, usage, until, now)
             step = launch_planner.next_launch_step(
-                launch, state.known_instances(self.state, shown, now), self.state, now
+                launch, state.known_instances(self.state, shown, now), self.state, now, usage
             )
             match step:
                 case LaunchStep():
@@ -226,6 +255,15 @@ class Autoscaler:
                 case LaunchOutcome():
                     return step
 
+    def _reservation_usage(self, launch: LaunchRequest, shown: Sequence[Instance]) -> Mapping[str, ReservationUsage]:
+        """The places of the queue's reservations that have refused a launch; EC2 is not called without one."""
+        refusing = reserved_capacity.refusing_reservations(launch.queue, self.state.backoffs)
+        if not refusing:
+            return {}
+        capacities = self._cloud.reserved_capacity(sorted(set(refusing.values())))
+        offers = (offer for queue in self.plan.queues for offer in queue.offers)
+        return reserved_capacity.usage_of(refusing, capacities, offers, shown, self.state, self._clock())
+
     def _launch(self, launch: LaunchRequest, step: LaunchStep) -> None:
         """Save the intent, launch, and record the outcome: instances, or a backoff of the offer."""
         intent = step.intent
@@ -235,12 +273,13 @@ class Autoscaler:
         try:
             made = self._launch_instances(launch, step)
         except Ec2Error as error:
-            if error.kind in RETRYABLE:
+            if is_retryable(error.kind, self._clock() - self._configured_at):
                 raise
             if error.kind is LaunchErrorKind.STALE:
                 self.state = state.record_launch(self.state, launch.key, ())
                 return
-            self._record_refusal(launch, step, error.kind, str(error), ())
+            kind = LaunchErrorKind.REQUEST if error.kind is LaunchErrorKind.NOT_FOUND else error.kind
+            self._record_refusal(launch, step, kind, str(error), ())
             return
         live = tuple(one for one in made if not one.ended)
         if short := _unserved(intent.nodes, live):
@@ -266,12 +305,15 @@ class Autoscaler:
         template = self.deployed.templates.get(intent.offer)
         if template is None:
             raise Ec2Error(f"offer {intent.offer} has no launch template", LaunchErrorKind.REQUEST)
-        made = self._cloud.launch(template, intent.nodes, intent.token, at_least=intent.at_least)
+        tags = launch_planner.tags_of(self.plan, launch.queue, intent.offer)
+        made = self._cloud.launch(template, intent.nodes, intent.token, at_least=intent.at_least, tags=tags)
         return tuple(replace(one, offer=one.offer or intent.offer) for one in made)
 
     def _record_refusal(
         self, launch: LaunchRequest, step: LaunchStep, kind: LaunchErrorKind, reason: str, made: tuple[Instance, ...]
     ) -> None:
+        if step.intent.offer in reserved_capacity.reserved_offers(self.plan):
+            kind = of_reserved(kind)
         held = state.record_launch(self.state, launch.key, made)
         self.state = state.back_off(held, step.intent.offer, kind, reason, self._clock(), self._policies)
         self._save(self.state)

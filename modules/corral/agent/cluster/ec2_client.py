@@ -8,11 +8,12 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 
 from corral.agent.aws_errors import unanswered
 from corral.agent.cluster.launch_errors import LaunchErrorKind, launch_error_kind
-from corral.agent.cluster.models import BlockPeriod, Instance
+from corral.agent.cluster.models import BlockPeriod, Instance, ReservedCapacity
 from corral.agent.errors import AgentError
 from corral.agent.node_identity import IdentityError, identity_at
 from corral.model.deployed import DeployedTemplate
@@ -49,13 +50,20 @@ class Ec2:
         self._terminated, self._terminations = _TERMINATED, _TERMINATIONS
 
     def launch(
-        self, template: DeployedTemplate, nodes: Sequence[str], token: str, *, at_least: int
+        self,
+        template: DeployedTemplate,
+        nodes: Sequence[str],
+        token: str,
+        *,
+        at_least: int,
+        tags: Mapping[str, Mapping[str, str]] = MappingProxyType({"instance": {}}),
     ) -> tuple[Instance, ...]:
         """Launch instances for the first of the nodes, as many as EC2 has capacity for, but at least `at_least`.
 
-        The same token returns the same instances, including ended ones. Raises Ec2Error.
+        `tags`: by kind of resource; the instances get one for their nodes, too. The same token returns the same
+        instances, including ended ones. Raises Ec2Error.
         """
-        tags = [{"Key": NODES_TAG, "Value": fold(nodes)}]
+        all_tags = {**tags, "instance": {**tags["instance"], NODES_TAG: fold(nodes)}}
         self._launched = _spent(self._launched, len(nodes))
         self._launches = _spent(self._launches, 1)
         with _explained():
@@ -64,7 +72,10 @@ class Ec2:
                 MinCount=at_least,
                 MaxCount=len(nodes),
                 ClientToken=token,
-                TagSpecifications=[{"ResourceType": "instance", "Tags": tags}],
+                TagSpecifications=[
+                    {"ResourceType": kind, "Tags": [{"Key": key, "Value": value} for key, value in own.items()]}
+                    for kind, own in all_tags.items()
+                ],
             )
         return tuple(_instances([answer], nodes))
 
@@ -111,6 +122,18 @@ class Ec2:
             )
             for one in held
             if one.get("EndDate")
+        }
+
+    def reserved_capacity(self, reservations: Sequence[str]) -> Mapping[str, ReservedCapacity]:
+        """The capacity of reservations and blocks by id; none in those that are not active. Raises Ec2Error."""
+        with _explained():
+            answer = self._client.describe_capacity_reservations(CapacityReservationIds=list(reservations))
+        return {
+            one["CapacityReservationId"]: ReservedCapacity(
+                total=one["TotalInstanceCount"] if one["State"] == "active" else 0,
+                free=one["AvailableInstanceCount"] if one["State"] == "active" else 0,
+            )
+            for one in answer["CapacityReservations"]
         }
 
     def terminate(self, instance_ids: Sequence[str]) -> None:
@@ -163,7 +186,7 @@ def _explained() -> Iterator[None]:
         yield
     except ClientError as error:
         code, message = error.response["Error"]["Code"], error.response["Error"]["Message"]
-        raise Ec2Error(f"{code}: {message}", launch_error_kind(code)) from error
+        raise Ec2Error(f"{code}: {message}", launch_error_kind(code, message)) from error
     except unanswered() as error:
         raise Ec2Error(f"cannot reach EC2: {error}", LaunchErrorKind.OUTAGE) from error
 

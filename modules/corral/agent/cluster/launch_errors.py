@@ -14,11 +14,13 @@ class LaunchErrorKind(StrEnum):
     """The kinds of launch errors. Events and the saved state contain the values."""
 
     CAPACITY = "no capacity"
+    RESERVED = "no capacity in its reservation"
     NOT_BEGUN = "its capacity block has not begun"
     EARLY_TERMINATION = "ended by EC2 after its launch"
     QUOTA = "quota"
     PERMISSION = "permission"
     REQUEST = "bad request"
+    NOT_FOUND = "not found"
     STALE = "launch token reused with other parameters"
     THROTTLE = "throttled"
     NOT_VISIBLE = "not visible yet"
@@ -33,10 +35,12 @@ class BackoffPolicy:
     longest_s: float
 
 
-# Capacity changes within minutes; a block begins at a known minute, and is paid for from then on. A quota, a
-# permission or a template needs a person, so the offer is tried again after an hour.
+# Capacity changes within minutes. Reserved capacity is paid for, and returns once EC2 has cleaned the place of an
+# instance that has ended, which takes minutes. A block begins at a known minute, and is paid for from then on. A
+# quota, a permission or a template needs a person, so the offer is tried again after an hour.
 BACKOFF_POLICIES: Mapping[LaunchErrorKind, BackoffPolicy] = {
     LaunchErrorKind.CAPACITY: BackoffPolicy(first_s=600, longest_s=3600),
+    LaunchErrorKind.RESERVED: BackoffPolicy(first_s=30, longest_s=60),
     LaunchErrorKind.NOT_BEGUN: BackoffPolicy(first_s=60, longest_s=60),
     LaunchErrorKind.EARLY_TERMINATION: BackoffPolicy(first_s=600, longest_s=3600),
     LaunchErrorKind.QUOTA: BackoffPolicy(first_s=3600, longest_s=3600),
@@ -46,16 +50,20 @@ BACKOFF_POLICIES: Mapping[LaunchErrorKind, BackoffPolicy] = {
 
 
 def backoff_policies(first_s: float) -> Mapping[LaunchErrorKind, BackoffPolicy]:
-    """BACKOFF_POLICIES with this first backoff of an offer without capacity."""
-    longest_s = BACKOFF_POLICIES[LaunchErrorKind.CAPACITY].longest_s
-    policy = BackoffPolicy(
-        first_s=first_s, longest_s=longest_s * first_s / BACKOFF_POLICIES[LaunchErrorKind.CAPACITY].first_s
-    )
-    return {**BACKOFF_POLICIES, LaunchErrorKind.CAPACITY: policy, LaunchErrorKind.EARLY_TERMINATION: policy}
+    """BACKOFF_POLICIES with this first backoff of an offer without capacity, and others of capacity in proportion."""
+    share = first_s / BACKOFF_POLICIES[LaunchErrorKind.CAPACITY].first_s
+    scaled = (LaunchErrorKind.CAPACITY, LaunchErrorKind.EARLY_TERMINATION, LaunchErrorKind.RESERVED)
+    return {
+        kind: BackoffPolicy(first_s=one.first_s * share, longest_s=one.longest_s * share) if kind in scaled else one
+        for kind, one in BACKOFF_POLICIES.items()
+    }
 
 
 # Errors that say nothing about the offer: the same call is made again.
 RETRYABLE = frozenset({LaunchErrorKind.THROTTLE, LaunchErrorKind.NOT_VISIBLE, LaunchErrorKind.OUTAGE})
+# EC2 may not find what `corral up` has just made. Source: EC2 Developer Guide, "Eventual consistency in the Amazon EC2
+# API": up to a few minutes; for instance profiles: hashicorp/terraform#1885, hashicorp/terraform-provider-aws#838.
+FOUND_WITHIN_S = 300.0
 # Errors that a person has to fix.
 NEEDS_ACTION = frozenset({LaunchErrorKind.QUOTA, LaunchErrorKind.PERMISSION, LaunchErrorKind.REQUEST})
 
@@ -66,14 +74,18 @@ _KINDS: Mapping[LaunchErrorKind, tuple[str, ...]] = {
         "InsufficientHostCapacity",
         "InsufficientInstanceCapacity",
         "InsufficientReservedInstanceCapacity",
+        "InsufficientVolumeCapacity",
         "ReservationCapacityExceeded",
         "SpotMaxPriceTooLow",
+        "UnfulfillableCapacity",
         "Unsupported",  # this zone lacks the type; another offer may use another zone
+        "VolumeTypeNotAvailableInZone",
         "InsufficientFreeAddressesInSubnet",
     ),
     LaunchErrorKind.NOT_BEGUN: ("InvalidCapacityReservationState.PendingActivation",),
     LaunchErrorKind.QUOTA: (
         "InstanceLimitExceeded",
+        "MaxIOPSLimitExceeded",
         "MaxSpotInstanceCountExceeded",
         "NetworkInterfaceLimitExceeded",
         "VcpuLimitExceeded",
@@ -83,6 +95,7 @@ _KINDS: Mapping[LaunchErrorKind, tuple[str, ...]] = {
         "AccessDenied",
         "AuthFailure",
         "AuthFailure.ServiceLinkedRoleCreationNotPermitted",
+        "Blocked",
         "OptInRequired",
         "PendingVerification",
         "UnauthorizedOperation",
@@ -96,6 +109,15 @@ _KINDS: Mapping[LaunchErrorKind, tuple[str, ...]] = {
         "ThrottlingException",
     ),
     LaunchErrorKind.NOT_VISIBLE: ("InvalidInstanceID.NotFound",),
+    LaunchErrorKind.NOT_FOUND: (
+        "InvalidGroup.NotFound",
+        "InvalidKeyPair.NotFound",
+        "InvalidLaunchTemplateId.NotFound",
+        "InvalidLaunchTemplateId.VersionNotFound",
+        "InvalidPlacementGroup.Unknown",
+        "InvalidSecurityGroupID.NotFound",
+        "InvalidSubnetID.NotFound",
+    ),
     LaunchErrorKind.STALE: (
         "IdempotentParameterMismatch",
     ),  # the template has changed; existing instances are listed anyway
@@ -109,6 +131,7 @@ _KINDS: Mapping[LaunchErrorKind, tuple[str, ...]] = {
         "InternalError",
         "InternalFailure",
         "InternalServerError",
+        "ServerInternal",
         "RequestExpired",  # this machine's clock is wrong until chrony corrects it
         "RequestTimeTooSkewed",
         "ServiceUnavailable",
@@ -131,13 +154,27 @@ _LATE_ERRORS: Mapping[str, LaunchErrorKind] = {
     "Client.InvalidSnapshot.NotFound": LaunchErrorKind.REQUEST,
     "Client.VolumeLimitExceeded": LaunchErrorKind.QUOTA,
 }
+_PROFILE_NOT_FOUND = "Invalid IAM Instance Profile"  # in the message of InvalidParameterValue
 _CODE = re.compile(r"([A-Z][A-Za-z]+(?:\.[A-Za-z]+)*): ")  # a code, then EC2's message
 OWN_SHUTDOWN = "Client.InstanceInitiatedShutdown"  # a machine that fails to boot shuts itself down
 
 
-def launch_error_kind(code: str) -> LaunchErrorKind:
-    """The kind of an error code. An unknown code counts as a bad request: the offer backs off, an event reports it."""
+def launch_error_kind(code: str, message: str = "") -> LaunchErrorKind:
+    """The kind of an error. An unknown code counts as a bad request: the offer backs off, an event reports it."""
+    if code == "InvalidParameterValue" and _PROFILE_NOT_FOUND in message:
+        return LaunchErrorKind.NOT_FOUND
     return _KIND_OF.get(code, LaunchErrorKind.REQUEST)
+
+
+def is_retryable(kind: LaunchErrorKind, configured_s: float) -> bool:
+    """Whether to make the same call again. `configured_s`: how long ago the configuration was new."""
+    return kind in RETRYABLE or (kind is LaunchErrorKind.NOT_FOUND and configured_s < FOUND_WITHIN_S)
+
+
+def of_reserved(kind: LaunchErrorKind) -> LaunchErrorKind:
+    """The kind of a launch error of an offer with reserved capacity."""
+    lacks_capacity = kind in (LaunchErrorKind.CAPACITY, LaunchErrorKind.EARLY_TERMINATION)
+    return LaunchErrorKind.RESERVED if lacks_capacity else kind
 
 
 def summarize(why: str) -> str:

@@ -100,6 +100,14 @@ class BlockPeriod:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReservedCapacity:
+    """The instances of an active reservation or capacity block: all, and those that can be launched now."""
+
+    total: int
+    free: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingJob:
     """A job and the nodes that it waits for. `allocated_nodes`: the nodes that it already has."""
 

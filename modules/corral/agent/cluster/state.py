@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from corral.agent.cluster.launch_errors import BACKOFF_POLICIES, BackoffPolicy, LaunchErrorKind
-from corral.agent.cluster.models import Instance
+from corral.agent.cluster.models import Instance, PowerRequest
 from corral.agent.file_install import Placement, install
 from corral.model.serialization import from_json, to_line
 
@@ -57,14 +57,16 @@ class BootFailures:
 class AutoscalerState:
     """What the autoscaler remembers between reconciliations.
 
-    `backoffs`: by offer. `intents`, `tries`: by the key of a launch request. `launched`: instances that EC2 may not
-    show yet. `ended`: when instances were terminated. `wrong_since`: since when an instance or a node looks wrong.
-    `failures`: by queue. `counted`: instances whose end is already counted.
+    `backoffs`: by offer. `intents`, `tries`: by the key of a launch request. `served`: the nodes of a waiting power
+    request that no longer wait, by its key. `launched`: instances that EC2 may not show yet. `ended`: when instances
+    were terminated. `wrong_since`: since when an instance or a node looks wrong. `failures`: by queue. `counted`:
+    instances whose end is already counted.
     """
 
     backoffs: Mapping[str, Backoff] = field(default_factory=dict)
     intents: Mapping[str, Intent] = field(default_factory=dict)
     tries: Mapping[str, int] = field(default_factory=dict)
+    served: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     launched: tuple[Instance, ...] = ()
     ended: Mapping[str, float] = field(default_factory=dict)
     wrong_since: Mapping[str, float] = field(default_factory=dict)
@@ -143,12 +145,26 @@ def prune(state: AutoscalerState, requests: Iterable[str], shown: Iterable[Insta
         backoffs={key: one for key, one in state.backoffs.items() if one.until + _REFUSALS_COUNT_FOR_S > now},
         intents={key: one for key, one in state.intents.items() if power_request_of(key) in waiting},
         tries={key: count for key, count in state.tries.items() if power_request_of(key) in waiting},
+        served={key: nodes for key, nodes in state.served.items() if key in waiting},
         launched=tuple(
             one for one in state.launched if one.instance_id not in seen and one.launched_at + SHOWN_WITHIN_S > now
         ),
         ended={key: at for key, at in state.ended.items() if key in seen or at + SHOWN_WITHIN_S > now},
         counted=tuple(key for key in state.counted if key in seen),
     )
+
+
+def record_served(state: AutoscalerState, request: PowerRequest, waiting: frozenset[str]) -> AutoscalerState:
+    """The state in which only these nodes of a power request wait."""
+    done = tuple(node for node in request.nodes if node not in waiting)
+    return replace(state, served={**state.served, request.key: (*state.served.get(request.key, ()), *done)})
+
+
+def unserved(state: AutoscalerState, request: PowerRequest) -> PowerRequest:
+    """The power request with the nodes that still wait. Its jobs keep their positions, which number their launches."""
+    served = set(state.served.get(request.key, ()))
+    jobs = (replace(job, nodes=tuple(node for node in job.nodes if node not in served)) for job in request.jobs)
+    return replace(request, nodes=tuple(node for node in request.nodes if node not in served), jobs=tuple(jobs))
 
 
 def known_instances(state: AutoscalerState, shown: Sequence[Instance], now: float) -> tuple[Instance, ...]:

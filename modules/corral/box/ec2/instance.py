@@ -11,7 +11,7 @@ from moto.core.utils import utcnow
 from moto.ec2.models.instances import Instance, InstanceState, StateReason
 
 from corral.box.ec2 import instance_state
-from corral.box.ec2.launch_faults import ScheduledTermination
+from corral.box.ec2.launch_faults import ScheduledTermination, cleanup_delay
 
 
 class BoxInstance(Instance):
@@ -26,6 +26,7 @@ class BoxInstance(Instance):
     visible_from: datetime | None = None  # if EC2 shows it later than it was created
     boot_wait: str = "0"  # delay of the user data, an argument of sleep
     reboots: int = 0
+    cleaned_at: datetime | None = None  # until then it is stopping or shutting-down
 
     def __del__(self) -> None:
         """Do nothing: moto would release addresses here that others may use by now."""
@@ -89,7 +90,9 @@ class BoxInstance(Instance):
             self._state = InstanceState("running", 16)
 
     def mark_ended(self) -> None:
-        """Set an ending instance to stopped or terminated: its processes have ended."""
+        """Set an ending instance to stopped or terminated: its processes have ended. Not while EC2 cleans it."""
+        if self.cleaned_at:
+            return
         if self.state == "stopping":
             self._state = InstanceState("stopped", 80)
         elif self.is_ending:
@@ -105,7 +108,7 @@ class BoxInstance(Instance):
     def stop(self) -> Any:
         """Stop the instance; a machine is stopping until its processes have ended."""
         previous = super().stop()
-        if previous.name != "stopped" and instance_state.is_backed_by_machine(self):
+        if previous.name != "stopped" and (self._must_be_cleaned() or instance_state.is_backed_by_machine(self)):
             self._state = InstanceState("stopping", 64)
         return previous
 
@@ -117,7 +120,8 @@ class BoxInstance(Instance):
         previous = copy(self._state)
         if self.ended or (previous.name == "shutting-down" and self.is_ending):
             return previous
-        if not instance_state.is_backed_by_machine(self):
+        cleaned = previous.name != "stopped" and self._must_be_cleaned()
+        if not cleaned and not instance_state.is_backed_by_machine(self):
             self._end()
             return previous
         self.scheduled_termination = None
@@ -125,6 +129,12 @@ class BoxInstance(Instance):
             self._show_user_initiated()
         self._state = InstanceState("shutting-down", 32)
         return previous
+
+    def _must_be_cleaned(self) -> bool:
+        now = utcnow()
+        delay = cleanup_delay(self, now)
+        self.cleaned_at = now + delay if delay else None
+        return bool(delay)
 
     def _show_user_initiated(self) -> None:
         code = "Client.UserInitiatedShutdown"

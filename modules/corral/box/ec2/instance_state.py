@@ -28,8 +28,8 @@ def is_backed_by_machine(instance: Any) -> bool:
 
 
 def ending_instances() -> frozenset[str]:
-    """The ids of the instances that stop or terminate once their processes have ended."""
-    return frozenset(instance.id for instance in _instances() if instance.is_ending)
+    """The ids of the instances that stop or terminate once their processes have ended, without those being cleaned."""
+    return frozenset(instance.id for instance in _instances() if instance.is_ending and not instance.cleaned_at)
 
 
 def mark_ended(gone: Collection[str]) -> None:

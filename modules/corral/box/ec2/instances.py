@@ -180,6 +180,7 @@ class Instances:
     def _roll_back(self: Any, reservation: Reservation) -> None:
         for instance in reservation.instances:
             instance.terminate()
+            instance.cleaned_at = None
             instance.mark_ended()
             self._remove(instance)
         del self.reservations[reservation.id]

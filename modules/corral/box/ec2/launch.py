@@ -33,6 +33,8 @@ from corral.box.ec2_network.nic_placement import (
     count_with_addresses,
     place_nics,
 )
+from corral.box.faults import store
+from corral.box.faults.records import RequestTagsOnly
 from corral.box.zones import check_offered
 
 DEFAULT_TYPE = "m1.small"
@@ -67,7 +69,9 @@ class LaunchPlan:
 
 def plan_launch(backend: Any, request: Mapping[str, Any], now: datetime | None = None) -> LaunchPlan:
     """The launch of a request. `now` defaults to the current time. Raises ApiError."""
-    template = _template_data(backend, request.get("LaunchTemplate"))
+    named = request.get("LaunchTemplate")
+    version = template_version(backend, named) if named else None
+    template = {name: value for name, value in version.data.items() if value} if version else {}
     parameters = {**template, **request}
     count = _count(parameters)
     kind = _instance_type(parameters)
@@ -100,7 +104,7 @@ def plan_launch(backend: Any, request: Mapping[str, Any], now: datetime | None =
         nic_placements=nic_placements,
         groups=nic_placements[0].groups,
         disks=plan_disks(image, parameters.get("BlockDeviceMappings") or []),
-        tags=_checked_tags(_tags(template, request), parameters),
+        tags=_checked_tags(_tags(template, request, _launched_from(version)), parameters),
         lifecycle=_lifecycle(parameters, kind),
         placement_group=group,
         reservation=reservation,
@@ -127,16 +131,11 @@ def template_version(backend: Any, named: Mapping[str, Any]) -> Any:
     return template.get_version(version)
 
 
-def _template_data(backend: Any, named: Mapping[str, Any] | None) -> dict[str, Any]:
-    if not named:
+def _launched_from(version: Any) -> dict[str, str]:
+    """The tags that EC2 itself adds to an instance."""
+    if version is None:
         return {}
-    version = template_version(backend, named)
-    launched_from = [
-        {"Key": "aws:ec2launchtemplate:id", "Value": version.template.id},
-        {"Key": "aws:ec2launchtemplate:version", "Value": str(version.number)},
-    ]
-    specifications = [*version.data.get("TagSpecifications", []), {"ResourceType": "instance", "Tags": launched_from}]
-    return {**{name: value for name, value in version.data.items() if value}, "TagSpecifications": specifications}
+    return {"aws:ec2launchtemplate:id": version.template.id, "aws:ec2launchtemplate:version": str(version.number)}
 
 
 def _count(parameters: Mapping[str, Any]) -> int:
@@ -267,9 +266,15 @@ def _checked_tags(
     return tags
 
 
-def _tags(template: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    tags: dict[str, dict[str, str]] = {}
-    for specification in [*template.get("TagSpecifications", []), *(request.get("TagSpecifications") or [])]:
+def _tags(
+    template: Mapping[str, Any], request: Mapping[str, Any], launched_from: Mapping[str, str]
+) -> dict[str, dict[str, str]]:
+    """The tags by kind of resource. AWS does not document whether those of a request join its template's."""
+    requested = request.get("TagSpecifications") or []
+    replaces = requested and any(isinstance(fault, RequestTagsOnly) for fault in store.faults())
+    own = [] if replaces else template.get("TagSpecifications", [])
+    tags: dict[str, dict[str, str]] = {"instance": dict(launched_from)}
+    for specification in [*own, *requested]:
         kind = tags.setdefault(specification["ResourceType"], {})
         kind |= {tag["Key"]: tag.get("Value", "") for tag in specification.get("Tags", [])}
     return tags

@@ -20,6 +20,7 @@ from corral.box.faults.records import (
     LaunchFailure,
     NoCapacity,
     SlowBoot,
+    SlowTermination,
 )
 from corral.box.zones import zones_offering
 from corral.model.enums import Market
@@ -80,6 +81,20 @@ def apply_launch_faults(instance: Any, launch: LaunchPlan, now: datetime) -> Non
         instance.boot_wait = _seconds(slow.after)
 
 
+def cleanup_delay(instance: Any, now: datetime) -> timedelta:
+    """How long an instance that ends now is stopping or shutting-down, because of a fault; otherwise zero."""
+    tags = instance.ec2_backend.tags.get(instance.id, {})
+    node = _nodes(tags.get(NODES_TAG, ""), int(instance.ami_launch_index or 0))
+    occasion = FaultContext(
+        type=instance.instance_type,
+        zone=instance.placement.zone,
+        market=_market(instance.lifecycle, instance.capacity_reservation_id),
+        names=frozenset({instance.id, tags.get(QUEUE_TAG, ""), *node} - {""}),
+    )
+    slow = store.consume(SlowTermination, occasion, now)
+    return slow.after if slow else timedelta()
+
+
 def _context(launch: LaunchPlan, index: int | None = None) -> FaultContext:
     """The context of the whole launch, or of its instance with this index."""
     tags = launch.tags.get("instance", {})
@@ -87,15 +102,15 @@ def _context(launch: LaunchPlan, index: int | None = None) -> FaultContext:
         call=_CALL,
         type=launch.instance_type,
         zone=launch.subnet.availability_zone,
-        market=_market(launch),
+        market=_market(launch.lifecycle, launch.reservation),
         names=frozenset({tags.get(QUEUE_TAG, ""), *_nodes(tags.get(NODES_TAG, ""), index)} - {""}),
     )
 
 
-def _market(launch: LaunchPlan) -> Market:
-    if launch.lifecycle:
-        return Market(launch.lifecycle)
-    return Market.RESERVATION if launch.reservation else Market.ON_DEMAND
+def _market(lifecycle: str | None, reservation: object) -> Market:
+    if lifecycle:
+        return Market(lifecycle)
+    return Market.RESERVATION if reservation else Market.ON_DEMAND
 
 
 def _nodes(folded: str, index: int | None) -> tuple[str, ...]:

@@ -21,10 +21,9 @@ from corral.box.api_errors import ApiError
 
 ID = re.compile(r"cr-[0-9a-f]{17}")
 ID_FORMAT = "cr-xxxxxxxxxxxxxxxxx"
-CAPACITY_STATES = (
-    "pending",
-    "running",
-)  # instance states that use capacity; stopped instances use none
+# The states of instances that use capacity. Those that end use theirs until EC2 has cleaned it: EC2 user guide, "Launch
+# instances using Capacity Blocks".
+CAPACITY_STATES = ("pending", "running", "stopping", "shutting-down")
 BLOCK_DRAIN = timedelta(minutes=30)  # before a block's end, when AWS begins to terminate its instances
 TIME_FORMAT = "%Y-%m-%dT%H:%M:%S.000Z"
 
@@ -150,11 +149,11 @@ class CapacityReservations:
         )
 
     def instances_in(self: Any, reservation: CapacityReservation) -> list[Any]:
-        """The instances of a reservation."""
+        """The pending and running instances of a reservation."""
         return [
             i
             for i in self.all_instances()
-            if i.capacity_reservation_id == reservation.id and i.state in CAPACITY_STATES
+            if i.capacity_reservation_id == reservation.id and i.state in ("pending", "running")
         ]
 
     def reservations_in_group(self, group_arn: str) -> list[CapacityReservation]:

@@ -17,6 +17,7 @@ from moto.ec2.models.instances import InstanceState, StateReason
 
 from corral.agent.node_identity import IdentityError, identity_at
 from corral.box.account import ACCOUNT
+from corral.box.ec2.instance_state import is_backed_by_machine
 from corral.box.ec2.launch_faults import SHUTTING_DOWN, ScheduledTermination
 from corral.box.ec2_capacity.reservations import BLOCK_DRAIN
 from corral.box.faults import store
@@ -160,8 +161,10 @@ def _drop_stale_faults() -> bool:
 
 
 def _terminate_if_due(instance: Any, now: datetime) -> bool:
-    if instance.state in ("terminated", "stopped") or instance.is_ending:
+    if instance.state in ("terminated", "stopped"):
         return False
+    if instance.is_ending:
+        return _release_if_clean(instance, now)
     due = instance.scheduled_termination
     if instance.interruption and instance.interruption <= now:
         due = ScheduledTermination(
@@ -171,6 +174,16 @@ def _terminate_if_due(instance: Any, now: datetime) -> bool:
         return False
     instance.terminate()
     set_state_reason(instance, due.code, due.text)
+    return True
+
+
+def _release_if_clean(instance: Any, now: datetime) -> bool:
+    """Stop or terminate an instance that has been cleaned; one with a machine once its processes have ended."""
+    if instance.cleaned_at is None or now < instance.cleaned_at:
+        return False
+    instance.cleaned_at = None
+    if not is_backed_by_machine(instance):
+        instance.mark_ended()
     return True
 
 

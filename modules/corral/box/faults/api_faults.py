@@ -37,7 +37,8 @@ ERRORS: Mapping[str, tuple[int, str]] = {
     "InsufficientInstanceCapacity": (500, "Insufficient capacity."),
     "InsufficientHostCapacity": (500, "Insufficient host capacity."),
     "InsufficientReservedInstanceCapacity": (500, "Insufficient reserved instance capacity."),
-    "UnfulfillableCapacity": (500, "Unfulfillable capacity."),
+    "InsufficientVolumeCapacity": (500, "Insufficient volume capacity."),
+    "UnfulfillableCapacity": (400, "Unfulfillable capacity."),  # a client error, unlike the others
     "InternalError": (500, "An internal error has occurred"),
     "InternalFailure": (500, "The request processing has failed because of an unknown error, exception, or failure."),
     "Unavailable": (503, "The service is unavailable. Please try again shortly."),

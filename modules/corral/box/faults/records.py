@@ -95,6 +95,18 @@ class DelayedVisibility(Fault):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SlowTermination(Fault):
+    """An instance that stops or terminates is stopping or shutting-down for this time, and uses its capacity."""
+
+    after: timedelta = timedelta(minutes=5)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestTagsOnly(Fault):
+    """The tags of a launch request replace those of its template; otherwise they join them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Freeze(Fault):
     """The processes of the instance `scope.target` are frozen; EC2 shows it as running."""
 
@@ -112,6 +124,8 @@ KINDS: Mapping[str, type[Fault]] = {
     "slow-boot": SlowBoot,
     "hang-boot": HangBoot,
     "delayed-visibility": DelayedVisibility,
+    "slow-termination": SlowTermination,
+    "request-tags-only": RequestTagsOnly,
     "freeze": Freeze,
     "network-cut": NetworkCut,
 }

@@ -227,6 +227,42 @@ def delayed_visibility(
     _add(dir, "delayed-visibility", {**words, "after": after})
 
 
+@app.command(
+    "slow-termination",
+    epilog=examples(
+        "corral box fault slow-termination --after 8m --market capacity-block",
+        "corral box fault slow-termination --type p5.48xlarge",
+    ),
+)
+def slow_termination(
+    after: Annotated[
+        str, typer.Option(metavar="TIME", show_default=False, help="Time in state shutting-down (default: 5m).")
+    ] = "5m",
+    type: Type = None,
+    zone: Zone = None,
+    market: Market = None,
+    target: Target = None,
+    count: Count = None,
+    duration: Duration = None,
+    dir: Directory = None,
+) -> None:
+    """Delay the end of instances that stop or terminate.
+
+    Meanwhile they use the capacity of their reservation or block. --count counts instances.
+    """
+    words = {"type": type, "zone": zone, "market": market, "target": target, "hits_left": count, "duration": duration}
+    _add(dir, "slow-termination", {**words, "after": after})
+
+
+@app.command("request-tags-only", epilog=examples("corral box fault request-tags-only"))
+def request_tags_only(duration: Duration = None, dir: Directory = None) -> None:
+    """Replace the tags of launch templates by those of requests.
+
+    AWS does not document whether they are joined, as they are otherwise.
+    """
+    _add(dir, "request-tags-only", {"duration": duration})
+
+
 app.registered_commands += instance_faults.app.registered_commands  # in the order of the help page
 
 
