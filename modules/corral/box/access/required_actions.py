@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote
 
 from corral.box.access import required_actions_ec2
+from corral.box.access.dependent_actions import dependent_actions
 from corral.box.access.policy_evaluator import RequiredAction
 from corral.box.account import ACCOUNT
 from corral.box.api_calls import Call
@@ -48,7 +49,9 @@ def actions_required_by(environ: Mapping[str, Any], call: Call, body: bytes) -> 
         resources = tuple(find(call, fields, str(environ.get("PATH_INFO", "")))) or ("*",)
     if call.action == "PutMetricData":
         base["cloudwatch:namespace"] = str(fields.get("Namespace", ""))
-    return tuple(RequiredAction(action=f"{prefix}:{call.action}", resource=one, context=base) for one in resources)
+    name = f"{prefix}:{call.action}"
+    own = (RequiredAction(action=name, resource=one, context=base) for one in resources)
+    return (*own, *dependent_actions(name, call, fields, base))
 
 
 def _fields(environ: Mapping[str, Any], body: bytes) -> Fields:

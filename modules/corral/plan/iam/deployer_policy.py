@@ -26,6 +26,7 @@ CHANGES = "the provider updates resources in place when the spec changes"
 PROVIDER = "the official provider calls it, the box's provider does not"
 AWS_POLICY = "for a role that also has an AWS managed policy, such as Session Manager's"
 ON_HEAD = "the box runs commands on machines without Systems Manager"
+FOR_FSX = "not called directly: AWS checks it when FSx creates a file system"
 FOR_SERVICE = "not called directly: AWS checks it when another call passes the resource to a service"
 
 
@@ -60,6 +61,7 @@ NETWORK = (
     Grant(
         sid="See",
         actions=("ec2:Describe*", "ec2:GetSpotPlacementScores", "ec2:GetSubnetCidrReservations"),
+        unseen={"ec2:GetSecurityGroupsForVpc": FOR_FSX},
         condition=HERE,
     ),
     Grant(sid="Quotas", actions=("servicequotas:ListServiceQuotas",), condition=HERE),

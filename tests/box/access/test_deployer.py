@@ -1,0 +1,66 @@
+"""Calls of a deployer: a role with exactly the policies that `corral bootstrap` creates."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from test_access import client, role_arn
+
+from box.vpc_fixtures import Clients, LaunchNetwork
+from corral.box.account import ACCOUNT
+from corral.box.client import BoxStatus
+from corral.plan.iam.deployer_policy import deployer_policies
+from corral.plan.iam.iam_policies import trust_roles
+
+REGION = "us-east-1"
+TAGS = [{"Key": "corral:base", "Value": "dev"}]
+
+
+@pytest.fixture
+def deployer(box: BoxStatus, aws: Clients) -> Clients:
+    """Makes clients with the deployer's credentials."""
+    return as_deployer(box, aws)
+
+
+def as_deployer(box: BoxStatus, aws: Clients, denied: str | None = None) -> Clients:
+    """Makes clients of a role with the deployer's policies. `denied`: an action that the role lacks."""
+    iam = aws("iam")
+    trust = json.dumps(trust_roles([f"arn:aws:iam::{ACCOUNT}:root"]))
+    iam.create_role(RoleName="deployer", AssumeRolePolicyDocument=trust)
+    for policy in deployer_policies(account=ACCOUNT, region=REGION):
+        made = iam.create_policy(PolicyName=policy.name, PolicyDocument=json.dumps(policy.document))
+        iam.attach_role_policy(RoleName="deployer", PolicyArn=made["Policy"]["Arn"])
+    if denied is not None:
+        statement = {"Effect": "Deny", "Action": denied, "Resource": "*"}
+        document = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+        iam.put_role_policy(RoleName="deployer", PolicyName="less", PolicyDocument=document)
+    held = aws("sts").assume_role(RoleArn=role_arn("deployer"), RoleSessionName="up")["Credentials"]
+    return lambda service, region=REGION: client(box, service, held["AccessKeyId"], region)
+
+
+def lustre(launch_network: LaunchNetwork) -> Mapping[str, Any]:
+    return {
+        "FileSystemType": "LUSTRE",
+        "StorageCapacity": 1200,
+        "SubnetIds": [launch_network.subnet],
+        "SecurityGroupIds": [launch_network.group],
+        "LustreConfiguration": {"DeploymentType": "SCRATCH_2"},
+        "Tags": TAGS,
+    }
+
+
+def test_a_deployer_creates_a_file_system(deployer: Clients, launch_network: LaunchNetwork) -> None:
+    made = deployer("fsx").create_file_system(**lustre(launch_network))["FileSystem"]
+    assert made["Lifecycle"] == "CREATING"
+
+
+@pytest.mark.parametrize("action", ["ec2:GetSecurityGroupsForVpc", "fsx:TagResource"])
+def test_a_file_system_requires_its_dependent_actions(
+    box: BoxStatus, aws: Clients, launch_network: LaunchNetwork, action: str
+) -> None:
+    with pytest.raises(ClientError, match=f"not authorized to perform: {action}"):
+        as_deployer(box, aws, denied=action)("fsx").create_file_system(**lustre(launch_network))
