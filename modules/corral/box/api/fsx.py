@@ -17,7 +17,7 @@ from moto.core.resource_tagging import TaggedResource
 from moto.core.responses import ActionResult, BaseResponse, EmptyResult
 from moto.fsx.models import FSxBackend
 
-from corral.box.api.fsx_associations import Association, AssociationActions, Associations
+from corral.box.api.fsx_associations import NO_BACKUPS, Association, AssociationActions, Associations
 from corral.box.api.fsx_file_system import TRANSITION_S, FileSystem
 from corral.box.api.fsx_groups import GroupRule, check_group_rules
 from corral.box.api.fsx_lustre import check_capacity, check_lustre, check_root_squash, count_servers
@@ -97,6 +97,8 @@ class BoxFSx(Associations, FSxBackend):
                 held.lustre.get("PerUnitStorageThroughput"),
             )
         check_root_squash(changes)
+        if changes.get("AutomaticBackupRetentionDays") and self.associations_of(held.id):
+            raise ApiError("BadRequest", NO_BACKUPS)
         wanted_gib, lustre = capacity or held.capacity_gib, {**held.lustre, **changes}
         self._create_server_interfaces(held, wanted_gib, lustre)
         held.capacity_gib, held.lustre = wanted_gib, lustre
@@ -230,10 +232,12 @@ class BoxFSxResponse(AssociationActions, BaseResponse):
         return ActionResult({"FileSystemId": held.id, "Lifecycle": held.lifecycle})
 
     def create_backup(self) -> ActionResult:
-        """CreateBackup: refused for scratch file systems as on AWS; the box supports no backups."""
+        """CreateBackup: refused for scratch and linked file systems as on AWS; the box supports no backups."""
         held = self.fsx.get_file_system(self._get_param("FileSystemId"))
         if held.lustre["DeploymentType"].startswith("SCRATCH"):
             raise ApiError("BadRequest", f"Backups are not supported for {held.lustre['DeploymentType']}.")
+        if self.fsx.associations_of(held.id):
+            raise ApiError("BadRequest", NO_BACKUPS)
         raise NotImplementedError("backups of persistent file systems")
 
     def describe_backups(self) -> ActionResult:
