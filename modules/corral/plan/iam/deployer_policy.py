@@ -346,7 +346,8 @@ GUARDS = (
     Grant(
         sid="DnsZones",
         actions=_all(
-            "route53", "ChangeTagsForResource DeleteHostedZone GetHostedZone ListResourceRecordSets ListTagsForResource"
+            "route53",
+            "ChangeTagsForResource DeleteHostedZone GetDNSSEC GetHostedZone ListResourceRecordSets ListTagsForResource",
         ),
         unseen=_each("route53", "UpdateHostedZoneComment", CHANGES),
         resources=ZONES,
