@@ -64,3 +64,58 @@ def test_a_file_system_requires_its_dependent_actions(
 ) -> None:
     with pytest.raises(ClientError, match=f"not authorized to perform: {action}"):
         as_deployer(box, aws, denied=action)("fsx").create_file_system(**lustre(launch_network))
+
+
+def home(aws: Clients, launch_network: LaunchNetwork) -> tuple[str, str]:
+    """A file system of EFS with corral's tag, and its mount target, as the account's owner creates them."""
+    efs = aws("efs")
+    system = efs.create_file_system(CreationToken="home", Tags=TAGS)["FileSystemId"]
+    target = efs.create_mount_target(FileSystemId=system, SubnetId=launch_network.subnet)["MountTargetId"]
+    return system, target
+
+
+def test_the_interface_of_a_mount_target_has_no_tag(aws: Clients, launch_network: LaunchNetwork) -> None:
+    home(aws, launch_network)
+    (interface,) = aws("ec2").describe_network_interfaces()["NetworkInterfaces"]
+    assert (interface["RequesterManaged"], interface["TagSet"]) == (True, [])
+
+
+def test_a_deployer_creates_and_deletes_a_home(deployer: Clients, launch_network: LaunchNetwork) -> None:
+    efs = deployer("efs")
+    system, target = home(deployer, launch_network)
+    efs.delete_mount_target(MountTargetId=target)
+    efs.delete_file_system(FileSystemId=system)
+    assert efs.describe_file_systems()["FileSystems"] == []
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        "elasticfilesystem:TagResource",
+        "ec2:DescribeSubnets",
+        "ec2:DescribeNetworkInterfaces",
+        "ec2:CreateNetworkInterface",
+    ],
+)
+def test_a_mount_target_requires_its_dependent_actions(
+    box: BoxStatus, aws: Clients, launch_network: LaunchNetwork, action: str
+) -> None:
+    with pytest.raises(ClientError, match=f"not authorized to perform: {action}"):
+        home(as_deployer(box, aws, denied=action), launch_network)
+
+
+def test_the_end_of_a_mount_target_requires_the_deletion_of_its_interface(
+    box: BoxStatus, aws: Clients, launch_network: LaunchNetwork
+) -> None:
+    _, target = home(aws, launch_network)
+    deployer = as_deployer(box, aws, denied="ec2:DeleteNetworkInterface")
+    with pytest.raises(ClientError, match="not authorized to perform: ec2:DeleteNetworkInterface"):
+        deployer("efs").delete_mount_target(MountTargetId=target)
+
+
+def test_a_deployer_does_not_end_what_is_not_corrals(
+    deployer: Clients, aws: Clients, launch_network: LaunchNetwork
+) -> None:
+    theirs = aws("efs").create_file_system(CreationToken="theirs")["FileSystemId"]
+    with pytest.raises(ClientError, match="not authorized to perform: elasticfilesystem:DeleteFileSystem"):
+        deployer("efs").delete_file_system(FileSystemId=theirs)

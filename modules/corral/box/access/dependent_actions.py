@@ -12,48 +12,88 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from corral.box.access.policy_evaluator import RequiredAction
+from corral.box.access.tagged_resources import TaggedResource, mount_target, tag_context
 from corral.box.account import ACCOUNT
 from corral.box.api_calls import Call
 
 Fields = Mapping[str, Any]
-_Pairs = Iterator[tuple[str, str]]  # actions, each with its resource
+_Pairs = Iterator[tuple[str, TaggedResource]]  # actions, each with its resource
 
 
-def dependent_actions(name: str, call: Call, fields: Fields, base: Mapping[str, str]) -> Iterator[RequiredAction]:
+def dependent_actions(
+    name: str, call: Call, fields: Fields, path: str, base: Mapping[str, str]
+) -> Iterator[RequiredAction]:
     """The dependent actions of a call of this IAM action; none for an action without them."""
     if (find := _DEPENDENT.get(name)) is not None:
-        for action, resource in find(call, fields):
-            yield RequiredAction(action=action, resource=resource, context=base)
+        for action, resource in find(call, fields, path):
+            yield RequiredAction(action=action, resource=resource.arn, context={**base, **resource.context})
 
 
-def _new_file_system(call: Call, fields: Fields) -> _Pairs:
-    from moto.ec2.models import ec2_backends
-
-    subnets = ec2_backends[ACCOUNT][call.region].subnets
+def _new_lustre(call: Call, fields: Fields, _: str) -> _Pairs:
     for subnet_id in fields.get("SubnetIds") or ():
-        vpcs = {zone[subnet_id].vpc_id for zone in subnets.values() if subnet_id in zone}
-        for vpc_id in vpcs:
-            yield "ec2:GetSecurityGroupsForVpc", f"arn:aws:ec2:{call.region}:{ACCOUNT}:vpc/{vpc_id}"
+        for zone in _ec2(call).subnets.values():
+            if subnet_id in zone:
+                yield "ec2:GetSecurityGroupsForVpc", _of_ec2(call, "vpc", zone[subnet_id].vpc_id)
     yield from _tagged(call, fields, "fsx", "file-system/*")
 
 
-def _new_association(call: Call, fields: Fields) -> _Pairs:
+def _new_link(call: Call, fields: Fields, _: str) -> _Pairs:
     yield from _tagged(call, fields, "fsx", "association/*")
 
 
-def _ended_file_system(call: Call, fields: Fields) -> _Pairs:
+def _deleted_lustre(call: Call, fields: Fields, _: str) -> _Pairs:
     """FSx takes no last backup of Lustre unless the call requests one."""
     if (fields.get("LustreConfiguration") or {}).get("SkipFinalBackup") is False:
-        yield "fsx:CreateBackup", f"arn:aws:fsx:{call.region}:{ACCOUNT}:file-system/{fields.get('FileSystemId', '')}"
+        arn = f"arn:aws:fsx:{call.region}:{ACCOUNT}:file-system/{fields.get('FileSystemId', '')}"
+        yield "fsx:CreateBackup", TaggedResource(arn=arn)
+
+
+def _new_home(call: Call, fields: Fields, _: str) -> _Pairs:
+    yield from _tagged(call, fields, "elasticfilesystem", "file-system/*")
+
+
+def _new_mount_target(call: Call, fields: Fields, _: str) -> _Pairs:
+    for action in ("ec2:DescribeSubnets", "ec2:DescribeNetworkInterfaces"):
+        yield action, TaggedResource(arn="*")
+    yield "ec2:CreateNetworkInterface", _of_ec2(call, "network-interface", "*")
+    yield "ec2:CreateNetworkInterface", _of_ec2(call, "subnet", str(fields.get("SubnetId", "")))
+    for group_id in fields.get("SecurityGroups") or ():
+        yield "ec2:CreateNetworkInterface", _of_ec2(call, "security-group", group_id)
+
+
+def _mount_target(action: str) -> Callable[[Call, Fields, str], _Pairs]:
+    """An action on the interface of the mount target, which EFS does not tag."""
+
+    def find(call: Call, _: Fields, path: str) -> _Pairs:
+        if (target := mount_target(call, path)) is not None:
+            yield action, _of_ec2(call, "network-interface", target.network_interface_id)
+
+    return find
 
 
 def _tagged(call: Call, fields: Fields, service: str, resource: str) -> _Pairs:
     if fields.get("Tags"):
-        yield f"{service}:TagResource", f"arn:aws:{service}:{call.region}:{ACCOUNT}:{resource}"
+        yield f"{service}:TagResource", TaggedResource(arn=f"arn:aws:{service}:{call.region}:{ACCOUNT}:{resource}")
 
 
-_DEPENDENT: Mapping[str, Callable[[Call, Fields], _Pairs]] = {
-    "fsx:CreateFileSystem": _new_file_system,
-    "fsx:CreateDataRepositoryAssociation": _new_association,
-    "fsx:DeleteFileSystem": _ended_file_system,
+def _of_ec2(call: Call, kind: str, name: str) -> TaggedResource:
+    tags = _ec2(call).tags.get(name, {})
+    arn = f"arn:aws:ec2:{call.region}:{ACCOUNT}:{kind}/{name}"
+    return TaggedResource(arn=arn, context=tag_context(tags, ("aws", "ec2")))
+
+
+def _ec2(call: Call) -> Any:
+    from moto.ec2.models import ec2_backends
+
+    return ec2_backends[ACCOUNT][call.region]
+
+
+_DEPENDENT: Mapping[str, Callable[[Call, Fields, str], _Pairs]] = {
+    "fsx:CreateFileSystem": _new_lustre,
+    "fsx:CreateDataRepositoryAssociation": _new_link,
+    "fsx:DeleteFileSystem": _deleted_lustre,
+    "elasticfilesystem:CreateFileSystem": _new_home,
+    "elasticfilesystem:CreateMountTarget": _new_mount_target,
+    "elasticfilesystem:DeleteMountTarget": _mount_target("ec2:DeleteNetworkInterface"),
+    "elasticfilesystem:ModifyMountTargetSecurityGroups": _mount_target("ec2:ModifyNetworkInterfaceAttribute"),
 }

@@ -13,6 +13,7 @@ from moto.ec2.models import ec2_backends
 from moto.iam.models import iam_backends
 
 from corral.box.access.policy_evaluator import RequiredAction
+from corral.box.access.tagged_resources import tag_context
 from corral.box.account import ACCOUNT
 from corral.box.api_calls import Call
 from corral.box.ec2.launch import template_version
@@ -118,5 +119,4 @@ def _numbered(fields: Fields, name: str) -> list[str]:
 
 
 def _resource_tags(backend: Any, resource: str) -> dict[str, str]:
-    tags = backend.tags.get(resource, {})
-    return {f"{scope}:resourcetag/{key}".lower(): value for key, value in tags.items() for scope in ("aws", "ec2")}
+    return tag_context(backend.tags.get(resource, {}), ("aws", "ec2"))

@@ -86,7 +86,7 @@ NETWORK = (
         actions=_all(
             "ec2",
             "AttachInternetGateway AttachVolume DeleteInternetGateway DeleteLaunchTemplate DeleteNatGateway"
-            " DeleteNetworkInterface DeletePlacementGroup DeleteRoute DeleteRouteTable DeleteSecurityGroup DeleteSubnet"
+            " DeletePlacementGroup DeleteRoute DeleteRouteTable DeleteSecurityGroup DeleteSubnet"
             " DeleteVolume DeleteVpc DeleteVpcEndpoints DetachInternetGateway DetachVolume ModifyVpcAttribute"
             " ReleaseAddress RevokeSecurityGroupEgress RevokeSecurityGroupIngress StopInstances TerminateInstances",
         ),
@@ -103,6 +103,11 @@ NETWORK = (
             **_each("ec2", "DetachNetworkInterface DisassociateAddress", PROVIDER),
         },
         condition={**HERE, **OURS},
+    ),
+    Grant(  # EFS deletes the interface of a mount target with the caller's permissions, and it carries no tag
+        sid="EndInterfaces",
+        actions=("ec2:DeleteNetworkInterface",),
+        resources=("arn:aws:ec2:{region}:{account}:network-interface/*",),
     ),
 )
 BUCKETS = ("arn:aws:s3:::corral-*-{account}-{region}",)
