@@ -11,7 +11,10 @@ from botocore.exceptions import ClientError
 from test_access import client, role_arn
 
 from box.vpc_fixtures import Clients, LaunchNetwork
+from corral.box.access.policy_evaluator import RequiredAction, evaluate
+from corral.box.access.tagged_resources import tag_context
 from corral.box.account import ACCOUNT
+from corral.box.api.kms import TagChange, possible_tags
 from corral.box.client import BoxStatus
 from corral.plan.iam.deployer_policy import deployer_policies
 from corral.plan.iam.iam_policies import trust_roles
@@ -119,3 +122,76 @@ def test_a_deployer_does_not_end_what_is_not_corrals(
     theirs = aws("efs").create_file_system(CreationToken="theirs")["FileSystemId"]
     with pytest.raises(ClientError, match="not authorized to perform: elasticfilesystem:DeleteFileSystem"):
         deployer("efs").delete_file_system(FileSystemId=theirs)
+
+
+def key_tags(**tags: str) -> list[dict[str, str]]:
+    return [{"TagKey": f"corral:{key}", "TagValue": value} for key, value in tags.items()]
+
+
+def test_a_deployer_creates_a_key(deployer: Clients) -> None:
+    """As the provider does, within seconds: the tag of a new key does not count yet."""
+    kms = deployer("kms")
+    key = kms.create_key(Tags=key_tags(base="dev", keep="key"))["KeyMetadata"]["KeyId"]
+    kms.enable_key_rotation(KeyId=key)
+    kms.create_alias(AliasName="alias/corral-dev", TargetKeyId=key)
+    read = (kms.describe_key, kms.get_key_rotation_status, kms.list_resource_tags)
+    assert [len(call(KeyId=key)) > 0 for call in read] == [True, True, True]
+
+
+def test_a_new_key_is_not_deleted_by_its_tag(deployer: Clients) -> None:
+    kms = deployer("kms")
+    key = kms.create_key(Tags=key_tags(base="dev"))["KeyMetadata"]["KeyId"]
+    with pytest.raises(ClientError, match="not authorized to perform: kms:ScheduleKeyDeletion"):
+        kms.schedule_key_deletion(KeyId=key)
+
+
+BASE, KEPT = {"corral:base": "dev"}, {"corral:base": "dev", "corral:keep": "key"}
+
+
+def kms_decision(action: str, **context: str) -> bool:
+    """Whether the deployer's policies allow this action of KMS on a key."""
+    documents = [policy.document for policy in deployer_policies(account=ACCOUNT, region=REGION)]
+    arn = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/1"
+    return evaluate(documents, (), RequiredAction(action=f"kms:{action}", resource=arn, context=context)).allowed
+
+
+@pytest.mark.parametrize(
+    ("left", "allowed"),
+    [(BASE, [True, True]), ({}, [True, False])],  # if the tags before the change count, and if those after it
+)
+def test_a_key_is_deleted_after_its_keep_tag_was_removed_and_not_after_its_base_tag(
+    left: Mapping[str, str], allowed: list[bool]
+) -> None:
+    changes = [TagChange(at=0, tags=KEPT), TagChange(at=1000, tags=left)]
+    found = [kms_decision("ScheduleKeyDeletion", **tag_context(tags)) for tags in possible_tags(changes, now=1001)]
+    assert found == allowed
+
+
+@pytest.mark.parametrize(
+    ("service", "allowed"), [("elasticfilesystem", True), ("fsx", True), ("ec2", True), ("s3", True), ("athena", False)]
+)
+def test_a_new_key_is_used_by_the_services_of_a_base(service: str, allowed: bool) -> None:
+    via = {"kms:viaservice": f"{service}.{REGION}.amazonaws.com"}
+    assert kms_decision("GenerateDataKeyWithoutPlaintext", **via) == allowed
+
+
+def test_a_deployer_does_not_decrypt_with_any_key() -> None:
+    assert not kms_decision("Decrypt", **{"aws:requestedregion": REGION})
+
+
+CREATED, UNTAGGED = TagChange(at=0, tags=KEPT), TagChange(at=1000, tags=BASE)
+
+
+@pytest.mark.parametrize(
+    ("changes", "now", "expected"),
+    [
+        ([CREATED], 299, ({}, KEPT)),
+        ([CREATED], 300, (KEPT,)),
+        ([CREATED, UNTAGGED], 1299, (KEPT, BASE)),
+        ([CREATED, UNTAGGED], 1300, (BASE,)),
+    ],
+)
+def test_the_tags_of_a_key_count_after_five_minutes(
+    changes: list[TagChange], now: float, expected: tuple[Mapping[str, str], ...]
+) -> None:
+    assert possible_tags(changes, now) == expected

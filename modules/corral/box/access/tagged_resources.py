@@ -75,7 +75,7 @@ def _fsx(call: Call, fields: Fields, _: str) -> Iterator[TaggedResource]:
 
 
 def _kms(call: Call, fields: Fields, _: str) -> Iterator[TaggedResource]:
-    """The key, and the alias that the call creates, changes or deletes."""
+    """The key, once for each set of tags that may count, and the alias that the call creates, changes or deletes."""
     from moto.kms.models import kms_backends
 
     backend = kms_backends[ACCOUNT][call.region]
@@ -87,8 +87,8 @@ def _kms(call: Call, fields: Fields, _: str) -> Iterator[TaggedResource]:
     named = backend.get_alias_name(str(fields.get("TargetKeyId") or fields.get("KeyId") or alias or ""))
     key_id = backend.get_key_id_from_alias(named) if named.startswith("alias/") else named
     if key_id is not None and (key_id := backend.get_key_id(key_id)) in backend.keys:
-        tags = {tag["TagKey"]: tag["TagValue"] for tag in backend.list_resource_tags(key_id)["Tags"]}
-        yield TaggedResource(arn=backend.keys[key_id].arn, context=tag_context(tags))
+        for tags in backend.tags_for_authorization(key_id):
+            yield TaggedResource(arn=backend.keys[key_id].arn, context=tag_context(tags))
 
 
 _BY_PREFIX: Mapping[str, Callable[[Call, Fields, str], Iterator[TaggedResource]]] = {

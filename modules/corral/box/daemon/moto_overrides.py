@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from corral.box.account import ACCOUNT
-from corral.box.api import budgets, efs, fsx, iam, route53, s3, service_quotas, ssm, sts, tagging
+from corral.box.api import budgets, efs, fsx, iam, kms, route53, s3, service_quotas, ssm, sts, tagging
 from corral.box.ec2 import actions
 
 
@@ -19,6 +19,7 @@ def install() -> None:
     efs.install()
     budgets.install()
     s3.install()
+    kms.install()
     route53.install()
     sts.install()
     tagging.install()

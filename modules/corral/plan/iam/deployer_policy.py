@@ -113,6 +113,9 @@ NETWORK = (
 BUCKETS = ("arn:aws:s3:::corral-*-{account}-{region}",)
 OBJECTS = ("arn:aws:s3:::corral-*-{account}-{region}/*",)
 KEYS = ("arn:aws:kms:{region}:{account}:key/*",)
+VIA_SERVICE_KEY = "kms:ViaService"
+# The services that use a base's key for the deployer. Source: KMS Developer Guide, "kms:ViaService".
+KEY_USERS = tuple(f"{service}.{{region}}.amazonaws.com" for service in ("ec2", "elasticfilesystem", "fsx", "s3"))
 STORAGE = (
     Grant(
         sid="Buckets",
@@ -144,23 +147,25 @@ STORAGE = (
         },
         resources=OBJECTS,
     ),
-    Grant(
+    Grant(  # what `up` does with a key within minutes of its creation, when its tag does not count yet
         sid="Keys",
-        actions=("kms:CreateKey", "kms:ListAliases"),
+        actions=_all(
+            "kms",
+            "CreateKey DescribeKey EnableKeyRotation GetKeyPolicy GetKeyRotationStatus ListAliases ListResourceTags",
+        ),
         unseen=_each("kms", "TagResource", TAGS),
         condition=HERE,
     ),
     Grant(
+        sid="UseKeys",
+        unseen=_each("kms", "CreateGrant Decrypt GenerateDataKey* ReEncrypt*", FOR_SERVICE),
+        resources=KEYS,
+        condition={"StringEquals": {VIA_SERVICE_KEY: KEY_USERS}},
+    ),
+    Grant(
         sid="OwnKeys",
-        actions=_all(
-            "kms",
-            "DescribeKey EnableKeyRotation GetKeyPolicy GetKeyRotationStatus ListResourceTags"
-            " ScheduleKeyDeletion UntagResource",
-        ),
-        unseen={
-            **_each("kms", "PutKeyPolicy UpdateKeyDescription", CHANGES),
-            **_each("kms", "CreateGrant Decrypt GenerateDataKey* ReEncrypt*", FOR_SERVICE),
-        },
+        actions=_all("kms", "ScheduleKeyDeletion UntagResource"),
+        unseen=_each("kms", "PutKeyPolicy UpdateKeyDescription", CHANGES),
         resources=KEYS,
         condition=OURS,
     ),
@@ -446,9 +451,13 @@ def _statement(grant: Grant, facts: Mapping[str, str]) -> dict[str, Any]:
     }
     if grant.condition:
         statement["Condition"] = {
-            test: {key: value.format(**facts) for key, value in keys.items()} for test, keys in grant.condition.items()
+            test: {key: _values(value, facts) for key, value in keys.items()} for test, keys in grant.condition.items()
         }
     return statement
+
+
+def _values(value: str | Sequence[str], facts: Mapping[str, str]) -> str | list[str]:
+    return value.format(**facts) if isinstance(value, str) else [one.format(**facts) for one in value]
 
 
 def _state_statements(bucket: str) -> list[dict[str, Any]]:
