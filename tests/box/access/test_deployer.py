@@ -195,3 +195,51 @@ def test_the_tags_of_a_key_count_after_five_minutes(
     changes: list[TagChange], now: float, expected: tuple[Mapping[str, str], ...]
 ) -> None:
     assert possible_tags(changes, now) == expected
+
+
+def specified(kind: str) -> list[dict[str, Any]]:
+    return [{"ResourceType": kind, "Tags": TAGS}]
+
+
+def test_a_deployer_creates_and_deletes_a_network(deployer: Clients) -> None:
+    ec2 = deployer("ec2")
+    vpc = ec2.create_vpc(CidrBlock="10.9.0.0/16", TagSpecifications=specified("vpc"))["Vpc"]["VpcId"]
+    gateway = ec2.create_internet_gateway(TagSpecifications=specified("internet-gateway"))["InternetGateway"]
+    ends = {"VpcId": vpc, "InternetGatewayId": gateway["InternetGatewayId"]}
+    ec2.attach_internet_gateway(**ends)
+    subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.9.1.0/24", TagSpecifications=specified("subnet"))["Subnet"]
+    group = ec2.create_security_group(
+        GroupName="g", Description="g", VpcId=vpc, TagSpecifications=specified("security-group")
+    )["GroupId"]
+    ec2.delete_security_group(GroupId=group)
+    ec2.delete_subnet(SubnetId=subnet["SubnetId"])
+    ec2.detach_internet_gateway(**ends)
+    ec2.delete_internet_gateway(InternetGatewayId=gateway["InternetGatewayId"])
+    ec2.delete_vpc(VpcId=vpc)
+    assert vpc not in {one["VpcId"] for one in ec2.describe_vpcs()["Vpcs"]}
+
+
+def test_a_deployer_creates_and_deletes_a_placement_group(deployer: Clients) -> None:
+    ec2 = deployer("ec2")
+    ec2.create_placement_group(GroupName="p", Strategy="cluster", TagSpecifications=specified("placement-group"))
+    ec2.delete_placement_group(GroupName="p")
+    assert ec2.describe_placement_groups()["PlacementGroups"] == []
+
+
+@pytest.mark.parametrize("call", ["delete_subnet", "delete_security_group", "delete_placement_group"])
+def test_a_deployer_does_not_delete_an_untagged_resource_of_ec2(
+    deployer: Clients, launch_network: LaunchNetwork, call: str
+) -> None:
+    parameters = {
+        "delete_subnet": {"SubnetId": launch_network.subnet},
+        "delete_security_group": {"GroupId": launch_network.group},
+        "delete_placement_group": {"GroupName": launch_network.placement},
+    }
+    with pytest.raises(ClientError) as refused:
+        getattr(deployer("ec2"), call)(**parameters[call])
+    assert refused.value.response["Error"]["Code"] == "UnauthorizedOperation"
+
+
+def test_a_deployer_does_not_tag_what_is_not_corrals(deployer: Clients, launch_network: LaunchNetwork) -> None:
+    with pytest.raises(ClientError, match="not authorized to perform: ec2:CreateTags"):
+        deployer("ec2").create_tags(Resources=[launch_network.subnet], Tags=TAGS)

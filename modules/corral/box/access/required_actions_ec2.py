@@ -6,6 +6,7 @@ permissions" and "Grant permission to tag Amazon EC2 resources during creation".
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -30,6 +31,26 @@ _USED = (
     ("key-pair", "KeyName"),
 )
 _MADE = ("instance", "network-interface", "volume")
+# Kinds of resources by the start of their ids.
+_KINDS = {
+    "eipalloc": "elastic-ip",
+    "eni": "network-interface",
+    "i": "instance",
+    "igw": "internet-gateway",
+    "lt": "launch-template",
+    "nat": "natgateway",
+    "pg": "placement-group",
+    "rtb": "route-table",
+    "scr": "subnet-cidr-reservation",
+    "sg": "security-group",
+    "sgr": "security-group-rule",
+    "subnet": "subnet",
+    "vol": "volume",
+    "vpc": "vpc",
+    "vpce": "vpc-endpoint",
+}
+_READS = ("Describe", "Get")  # about all resources: ids are filters
+_ID = re.compile(r"[A-Za-z]+Id(?:\.\d+)?")  # an id in the request itself, not in a rule or a route
 
 
 def ec2_actions_required_by(call: Call, fields: Fields, base: Context) -> Iterator[RequiredAction]:
@@ -39,18 +60,31 @@ def ec2_actions_required_by(call: Call, fields: Fields, base: Context) -> Iterat
     match call.action:
         case "RunInstances":
             yield from _launch(call, fields, base, backend)
-        case "TerminateInstances" | "StopInstances" | "StartInstances" | "RebootInstances":
-            for instance in _numbered(fields, "InstanceId"):
-                context = {**base, **_resource_tags(backend, instance)}
-                yield RequiredAction(
-                    action=f"ec2:{call.action}", resource=f"{here}:instance/{instance}", context=context
-                )
         case "CreateTags" | "DeleteTags":
             for one in _numbered(fields, "ResourceId"):
                 context = {**base, **_resource_tags(backend, one)}
                 yield RequiredAction(action=f"ec2:{call.action}", resource=f"{here}:*/{one}", context=context)
-        case action:
+        case action if action.startswith(_READS):
             yield RequiredAction(action=f"ec2:{action}", context=base)
+        case _:
+            yield from _change(call, fields, base, backend)
+
+
+def _change(call: Call, fields: Fields, base: Context, backend: Any) -> Iterator[RequiredAction]:
+    """The action on each resource that the call names, or on all, and the tags of what it creates."""
+    here, action = f"arn:aws:ec2:{call.region}:{ACCOUNT}", f"ec2:{call.action}"
+    named = [str(value) for key, value in fields.items() if _ID.fullmatch(key)]
+    groups = backend.placement_groups.values() if call.action == "DeletePlacementGroup" else ()
+    named += [group.id for group in groups if group.name == fields.get("GroupName")]
+    known = [one for one in named if one.partition("-")[0] in _KINDS]
+    for one in known:
+        arn = f"{here}:{_KINDS[one.partition('-')[0]]}/{one}"
+        yield RequiredAction(action=action, resource=arn, context={**base, **_resource_tags(backend, one)})
+    if not known:
+        yield RequiredAction(action=action, context=base)
+    for kind in sorted(_tagged(fields, {})):
+        tagging = {**base, "ec2:createaction": call.action}
+        yield RequiredAction(action="ec2:CreateTags", resource=f"{here}:{kind}/*", context=tagging)
 
 
 def _launch(call: Call, fields: Fields, base: Context, backend: Any) -> Iterator[RequiredAction]:
