@@ -12,9 +12,13 @@ ACCOUNT = "123456789012"
 
 @dataclass(kw_only=True)
 class Recorder(pulumi.runtime.Mocks):
-    """Returns an id and an ARN for every resource, and records the inputs as the engine would see them."""
+    """Returns an id and an ARN for every resource, and records the inputs as the engine would see them.
+
+    `dependencies`: by name, the names of the resources that are created first.
+    """
 
     resources: dict[str, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)
+    dependencies: dict[str, set[str]] = field(default_factory=dict)
 
     def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str, dict[str, Any]]:
         """The state of a new resource: its inputs, an ARN, and the computed fields that corral's programs read."""
@@ -36,10 +40,23 @@ class Recorder(pulumi.runtime.Mocks):
         return {name: inputs for name, (typ, inputs) in self.resources.items() if typ == token}
 
 
+class RecordingMonitor(mocks.MockMonitor):
+    """Pulumi's monitor of mocks, which does not pass dependencies on."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__(recorder)
+        self._recorder = recorder
+
+    def RegisterResource(self, request: Any) -> Any:
+        """Register a resource."""
+        self._recorder.dependencies[request.name] = {urn.rpartition("::")[2] for urn in request.dependencies}
+        return super().RegisterResource(request)
+
+
 def record(build: Callable[[], object], recorder: Recorder | None = None) -> Recorder:
     """What the function registers. A given recorder keeps it even if the function raises."""
     recorder = recorder or Recorder()
-    mocks.set_mocks(recorder, project="corral-test", stack="dev", preview=False)
+    mocks.set_mocks(recorder, project="corral-test", stack="dev", preview=False, monitor=RecordingMonitor(recorder))
 
     @pulumi.runtime.test
     def run() -> None:

@@ -11,7 +11,10 @@ Clients = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchNetwork:
-    """The ids of a VPC with a subnet in us-east-1b (use1-az1), a group, an image and a cluster placement group."""
+    """The ids of a VPC with a subnet in us-east-1b (use1-az1), a group, an image and a cluster placement group.
+
+    The group is open to itself, as FSx requires.
+    """
 
     vpc: str
     subnet: str
@@ -26,6 +29,9 @@ def create_launch_network(aws: Clients) -> LaunchNetwork:
     vpc = ec2.create_vpc(CidrBlock="10.64.0.0/16")["Vpc"]["VpcId"]
     subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.64.1.0/24", AvailabilityZoneId="use1-az1")["Subnet"]["SubnetId"]
     group = ec2.create_security_group(GroupName="nodes", Description="nodes", VpcId=vpc)["GroupId"]
+    itself = [{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group}]}]
+    ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=itself)
+    ec2.authorize_security_group_egress(GroupId=group, IpPermissions=itself)
     ec2.create_placement_group(GroupName="train-az1", Strategy="cluster")
     aws("iam").create_instance_profile(InstanceProfileName="compute")
     image = aws("ssm").get_parameter(Name="/corral-box/ami")["Parameter"]["Value"]

@@ -6,7 +6,7 @@ Tests with the real engine show that it accepts them, and in which order it crea
 import ast
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pulumi
@@ -21,7 +21,7 @@ from corral.components.files import Archive, Files, FilesArgs
 from corral.components.head import Head, HeadArgs
 from corral.components.home import Home, HomeArgs
 from corral.components.identity import Identity, IdentityArgs
-from corral.components.lustre import Lustre, LustreArgs
+from corral.components.lustre import Lustre, LustreArgs, LustreGroup, LustreGroupArgs
 from corral.components.pins_and_alarms import Pins, PinsArgs, Watch, WatchArgs
 from corral.components.queues import Queues, QueuesArgs
 from corral.components.security import Security, SecurityArgs
@@ -279,8 +279,39 @@ def test_only_the_clusters_machines_can_take_on_the_job_role() -> None:
     assert trusted == {"AWS": ["arn:identity-head", "arn:identity-compute"]}
 
 
+def lustre_args(systems: Sequence[LustrePlan], group_rules: Sequence[pulumi.Resource] = ()) -> LustreArgs:
+    return LustreArgs(
+        owner="dev", systems=systems, subnets=SUBNETS, group="sg-1", group_rules=group_rules, key_arn="arn:key"
+    )
+
+
+def test_a_clusters_lustre_is_created_after_the_rules_that_open_its_group_to_itself() -> None:
+    args = SecurityArgs(plan=dev_cluster(), vpc_id="vpc-1", home_group=None, lustre_group=None)
+
+    def build() -> None:
+        Lustre("lustre", lustre_args(dev_cluster().own_lustre, Security("security", args).rules_to_itself))
+
+    assert record(build).dependencies["lustre-scratch"] == {"security-from-itself", "security-to-itself"}
+
+
+@pytest.mark.parametrize(
+    ("efa", "rules"),
+    [
+        (True, {"access-in-all", "access-out-all"}),
+        (False, {"access-in-988", "access-out-988", "access-in-1018", "access-out-1018"}),
+    ],
+)
+def test_a_bases_lustre_is_created_after_the_rules_of_its_group(efa: bool, rules: set[str]) -> None:
+    args = LustreGroupArgs(owner="dev", vpc_id="vpc-1", efa=efa)
+
+    def build() -> None:
+        Lustre("lustre", lustre_args(SYSTEMS, LustreGroup("access", args).rules))
+
+    assert record(build).dependencies["lustre-fast"] == rules
+
+
 def test_lustre_is_linked_to_s3_without_an_empty_export_policy() -> None:
-    args = LustreArgs(owner="dev", systems=dev_cluster().own_lustre, subnets=SUBNETS, group="sg-1", key_arn="arn:key")
+    args = lustre_args(dev_cluster().own_lustre)
     links = record(lambda: Lustre("lustre", args)).of_type(
         "aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation"
     )
@@ -322,8 +353,7 @@ SYSTEMS = (
 
 @pytest.fixture(scope="module")
 def lustre() -> Recorder:
-    args = LustreArgs(owner="dev", systems=SYSTEMS, subnets=SUBNETS, group="sg-1", key_arn="arn:key")
-    return record(lambda: Lustre("lustre", args))
+    return record(lambda: Lustre("lustre", lustre_args(SYSTEMS)))
 
 
 @pytest.mark.parametrize(("made_by", "token"), [("LustreFileSystem", LUSTRE), ("DataRepositoryAssociation", LINK)])

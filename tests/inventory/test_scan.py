@@ -144,6 +144,11 @@ def test_a_cleanup_leaves_only_retained_data_and_can_be_repeated(doomed: Session
     assert (left, refused) == ([ResourceKind.HOME, ResourceKind.BUCKET, ResourceKind.KEY], [])
 
 
+def test_a_key_that_waits_for_its_deletion_is_no_longer_listed(doomed: Session) -> None:
+    delete_retained(doomed, "dev", pause=lambda: None)
+    assert [one.id for one in read_resources(doomed) if one.kind is ResourceKind.KEY] == []
+
+
 def test_deleting_kept_data_leaves_a_key_that_waits_and_can_be_saved(doomed: Session) -> None:
     key = next(one.id for one in list_retained(doomed, "dev") if one.kind is ResourceKind.KEY)
     deleted = [one.kind for one in delete_retained(doomed, "dev", pause=lambda: None)]

@@ -38,7 +38,7 @@ BOOKKEEPING: Mapping[str, frozenset[str]] = {
     "route53": frozenset({"zones", "resource_tags", "delegation_sets"}),
     "efs": frozenset({"creation_tokens", "next_markers", "file_systems_by_token"}),
     "iam": frozenset({"access_keys", "inline_policies"}),
-    "kms": frozenset({"key_to_aliases"}),
+    "kms": frozenset({"key_to_aliases", "tag_changes"}),
     "sns": frozenset({"sms_messages", "opt_out_numbers", "sms_attributes"}),
     "cloudwatch": frozenset({"metric_data", "paged_metric_data"}),
     "logs": frozenset({"queries", "_resource_policies"}),

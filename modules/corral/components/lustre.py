@@ -21,6 +21,7 @@ PORTS = ((988, 988), (1018, 1023))
 class LustreArgs:
     """`owner`: the cluster's or base's name. `subnets`: one per zone; a file system takes that of its own zone.
 
+    `group_rules`: those that open the group to itself. FSx creates no file system before they exist.
     `retained_ids`: by name, the file systems from an earlier deployment of the base.
     """
 
@@ -28,6 +29,7 @@ class LustreArgs:
     systems: Sequence[LustrePlan]
     subnets: Mapping[str, pulumi.Input[str]]
     group: pulumi.Input[str]
+    group_rules: Sequence[pulumi.Resource]
     key_arn: pulumi.Input[str]
     retained_ids: Mapping[str, str] = field(default_factory=dict)
 
@@ -61,7 +63,10 @@ class Lustre(Component):
             data_compression_type="NONE" if plan.compression == "none" else plan.compression,
             file_system_type_version=_LUSTRE_VERSION,
             tags=tags,
-            opts=self.retained_options(args.retained_ids.get(plan.name)) if plan.retained else self.child_options(),
+            opts=pulumi.ResourceOptions.merge(
+                self.retained_options(args.retained_ids.get(plan.name)) if plan.retained else self.child_options(),
+                pulumi.ResourceOptions(depends_on=args.group_rules),
+            ),
         )
         for link in plan.data:
             self._link(plan, link, system)
@@ -108,14 +113,19 @@ class LustreGroup(Component):
             tags=self.tags("lustre", keep=KEEP_LUSTRE_GROUP),
             opts=self.retained_options(args.retained_ids.get(KEEP_LUSTRE_GROUP)),
         )
-        for key, rule in lustre_rules(efa=args.efa).items():
-            self._rule(aws.vpc.SecurityGroupIngressRule, f"in-{key}", rule)
-            self._rule(aws.vpc.SecurityGroupEgressRule, f"out-{key}", rule)
+        sides = (("in", aws.vpc.SecurityGroupIngressRule), ("out", aws.vpc.SecurityGroupEgressRule))
+        self.rules = [
+            self._rule(make, f"{side}-{key}", rule)
+            for key, rule in lustre_rules(efa=args.efa).items()
+            for side, make in sides
+        ]
         self.register_outputs({"group": self.group.id})
 
-    def _rule(self, make: Callable[..., pulumi.CustomResource], key: str, rule: Mapping[str, str | int]) -> None:
+    def _rule(
+        self, make: Callable[..., pulumi.CustomResource], key: str, rule: Mapping[str, str | int]
+    ) -> pulumi.CustomResource:
         word = f"lustre-{key}"
-        make(
+        return make(
             self.child(key),
             security_group_id=self.group.id,
             referenced_security_group_id=self.group.id,

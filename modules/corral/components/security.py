@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pulumi
@@ -38,8 +39,11 @@ class Security(Component):
         )
         group = self.group.id
         # EFA fails silently unless the group allows all traffic to and from itself, both ways and by reference.
-        self._ingress("from-itself", security_group_id=group, referenced_security_group_id=group, ip_protocol="-1")
-        self._egress("to-itself", security_group_id=group, referenced_security_group_id=group, ip_protocol="-1")
+        itself = {"security_group_id": group, "referenced_security_group_id": group, "ip_protocol": "-1"}
+        self.rules_to_itself: Sequence[pulumi.Resource] = [
+            self._ingress("from-itself", **itself),
+            self._egress("to-itself", **itself),
+        ]
         self._egress("out", security_group_id=group, cidr_ipv4="0.0.0.0/0", ip_protocol="-1")
         if args.home_group is not None:
             self._ingress(
@@ -63,8 +67,8 @@ class Security(Component):
                 self._ingress(f"lustre-{side}-in-{key}", **ends, **rule)
                 self._egress(f"lustre-{side}-out-{key}", **ends, **rule)
 
-    def _ingress(self, key: str, **rule: pulumi.Input[str] | int) -> None:
-        aws.vpc.SecurityGroupIngressRule(self.child(key), tags=self.tags(key), opts=self.child_options(), **rule)
+    def _ingress(self, key: str, **rule: pulumi.Input[str] | int) -> aws.vpc.SecurityGroupIngressRule:
+        return aws.vpc.SecurityGroupIngressRule(self.child(key), tags=self.tags(key), opts=self.child_options(), **rule)
 
-    def _egress(self, key: str, **rule: pulumi.Input[str] | int) -> None:
-        aws.vpc.SecurityGroupEgressRule(self.child(key), tags=self.tags(key), opts=self.child_options(), **rule)
+    def _egress(self, key: str, **rule: pulumi.Input[str] | int) -> aws.vpc.SecurityGroupEgressRule:
+        return aws.vpc.SecurityGroupEgressRule(self.child(key), tags=self.tags(key), opts=self.child_options(), **rule)

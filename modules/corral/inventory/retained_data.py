@@ -1,7 +1,7 @@
 """Retained data of a base: its list, its cost, and its deletion, which requires typing the base's name.
 
-KMS deletes a key after a waiting period, in which the key is unusable and the deletion can be cancelled. Its tags are
-removed at once, so the next deployment creates a new key.
+KMS deletes a key after a waiting period, in which the key is unusable and the deletion can be cancelled. Its keep tag
+is removed first, so the next deployment creates a new key. Its base's tag stays: the deletion is permitted by it.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _delete_home(session: Any, home: AwsResource, pause: Callable[[], None]) -> 
 
 def _delete_key(session: Any, key: AwsResource, pause: Callable[[], None]) -> None:
     kms = session.client("kms")
-    kms.untag_resource(KeyId=key.id, TagKeys=[BASE_TAG, KEEP_TAG])
+    kms.untag_resource(KeyId=key.id, TagKeys=[KEEP_TAG])
     kms.schedule_key_deletion(KeyId=key.id, PendingWindowInDays=KEY_WAITS_DAYS)
 
 

@@ -28,12 +28,27 @@ _WHOLE_ARN = frozenset({ResourceKind.TOPIC, ResourceKind.SECRET})  # these servi
 
 
 def read_tagged(session: Any) -> Iterator[AwsResource]:
-    """The resources that the tagging API lists with the base's tag, except services with their own readers."""
+    """The resources that the tagging API lists with the base's tag, except services with their own readers.
+
+    Keys that wait for their deletion keep their tags; they are omitted.
+    """
+    kms = session.client("kms")
     pages = session.client("resourcegroupstaggingapi").get_paginator("get_resources")
     for page in pages.paginate(TagFilters=[{"Key": BASE_TAG}]):
         for item in page["ResourceTagMappingList"]:
-            if item["ResourceARN"].split(":")[2] not in _READ_ELSEWHERE:
-                yield _from_arn(item["ResourceARN"], item["Tags"])
+            if item["ResourceARN"].split(":")[2] in _READ_ELSEWHERE:
+                continue
+            resource = _from_arn(item["ResourceARN"], item["Tags"])
+            if resource.kind is ResourceKind.KEY and _is_deleted(kms, resource.id):
+                continue
+            yield resource
+
+
+def _is_deleted(kms: Any, key: str) -> bool:
+    try:
+        return bool(kms.describe_key(KeyId=key)["KeyMetadata"]["KeyState"] == "PendingDeletion")
+    except kms.exceptions.NotFoundException:
+        return True
 
 
 def read_file_systems(session: Any) -> Iterator[AwsResource]:

@@ -41,7 +41,7 @@ def account_of(session: Any) -> str:
 
 
 def _key_of(kms: Any, key: str) -> str | None:
-    """The base of this key, by tag or by alias: a key pending deletion has lost its tags."""
+    """The base of this key, by its tag or its Name: earlier releases removed the tag of a key pending deletion."""
     tags = {tag["TagKey"]: tag["TagValue"] for tag in kms.list_resource_tags(KeyId=key)["Tags"]}
     name = tags.get("Name", "")
     return tags.get(BASE_TAG) or (name.removeprefix(_PREFIX).removesuffix("-key") if name.endswith("-key") else None)

@@ -84,12 +84,13 @@ def _export_lustre(
     """Declare the base's file systems, and export what clusters need to mount them."""
     efa = any(system.efa for system in plan.lustre)
     group_args = LustreGroupArgs(owner=plan.name, vpc_id=network.vpc_id, efa=efa, retained_ids=retained)
-    group = LustreGroup("lustre-access", group_args, opts).group
+    access = LustreGroup("lustre-access", group_args, opts)
     args = LustreArgs(
         owner=plan.name,
         systems=plan.lustre,
         subnets=network.subnets,
-        group=group.id,
+        group=access.group.id,
+        group_rules=access.rules,
         key_arn=key_arn,
         retained_ids={
             system.name: retained[word] for system in plan.lustre if (word := keep_tag_value(system.name)) in retained
@@ -98,4 +99,4 @@ def _export_lustre(
     systems = Lustre("lustre", args, opts).systems
     facts = {name: [s.id, s.dns_name, s.mount_name, s.arn] for name, s in systems.items()}
     pulumi.export("lustre", facts)
-    pulumi.export("lustre_group", group.id)
+    pulumi.export("lustre_group", access.group.id)

@@ -34,11 +34,19 @@ def program() -> None:
     pins = Pins("pins", PinsArgs(plan=plan, image_ids=image_ids(plan, aws), ends_at=ends_at(plan)), opts)
     watch = Watch("watch", WatchArgs(plan=plan, key_arn=base.key_arn), opts)
     identity = Identity("identity", IdentityArgs(plan=plan, boundary=base.boundary), opts)
-    security = SecurityArgs(plan=plan, vpc_id=base.vpc_id, home_group=base.home_group, lustre_group=base.lustre_group)
-    group = Security("security", security, opts).group.id
+    security_args = SecurityArgs(
+        plan=plan, vpc_id=base.vpc_id, home_group=base.home_group, lustre_group=base.lustre_group
+    )
+    security = Security("security", security_args, opts)
+    group = security.group.id
     names = Names("names", NamesArgs(plan=plan, vpc_id=base.vpc_id), opts)
     lustre_args = LustreArgs(
-        owner=plan.name, systems=plan.own_lustre, subnets=base.subnets, group=group, key_arn=base.key_arn
+        owner=plan.name,
+        systems=plan.own_lustre,
+        subnets=base.subnets,
+        group=group,
+        group_rules=security.rules_to_itself,
+        key_arn=base.key_arn,
     )
     lustre = Lustre("lustre", lustre_args, opts)
     queues = Queues(

@@ -223,6 +223,20 @@ def test_a_private_zone_stays_while_it_has_records(aws: Clients) -> None:
     assert (_code(refused), route53.list_hosted_zones()["HostedZones"]) == ("HostedZoneNotEmpty", [])
 
 
+def test_a_private_zone_has_no_dnssec(aws: Clients) -> None:
+    route53 = aws("route53")
+    vpc = aws("ec2").create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+    zone = route53.create_hosted_zone(
+        Name="dev.internal",
+        CallerReference="1",
+        VPC={"VPCRegion": "us-east-1", "VPCId": vpc},
+        HostedZoneConfig={"PrivateZone": True},
+    )["HostedZone"]["Id"]
+    with pytest.raises(ClientError, match="Operation is unsupported for private") as refused:
+        route53.get_dnssec(HostedZoneId=zone)
+    assert _code(refused) == "InvalidArgument"
+
+
 def test_an_alarm_keeps_its_settings(aws: Clients) -> None:
     cloudwatch = aws("cloudwatch")
     wanted = {

@@ -193,6 +193,35 @@ def _link(aws: Clients, named: str, path: str, prefix: str) -> dict[str, Any]:
     return dict(made["Association"])
 
 
+PERSISTENT = {"DeploymentType": "PERSISTENT_2", "PerUnitStorageThroughput": 125}
+BACKED_UP = {"AutomaticBackupRetentionDays": 7}
+
+
+def _persistent(aws: Clients, launch_network: LaunchNetwork, **settings: Any) -> str:
+    named = str(_create(aws, launch_network, **PERSISTENT, **settings)["FileSystemId"])
+    _wait(lambda: _lifecycle(aws, named), "CREATING", "AVAILABLE")
+    return named
+
+
+def test_a_file_system_with_backups_is_not_linked(aws: Clients, launch_network: LaunchNetwork) -> None:
+    named = _persistent(aws, launch_network, **BACKED_UP)
+    with pytest.raises(ClientError, match="Backups cannot be created on S3-linked file systems"):
+        _link(aws, named, "/data", "text")
+
+
+@pytest.mark.parametrize(
+    ("call", "settings"),
+    [("create_backup", {}), ("update_file_system", {"LustreConfiguration": BACKED_UP})],
+)
+def test_a_linked_file_system_has_no_backups(
+    aws: Clients, launch_network: LaunchNetwork, call: str, settings: dict[str, Any]
+) -> None:
+    fsx, named = aws("fsx"), _persistent(aws, launch_network)
+    _link(aws, named, "/data", "text")
+    with pytest.raises(ClientError, match="Backups cannot be created on S3-linked file systems"):
+        getattr(fsx, call)(FileSystemId=named, **settings)
+
+
 def test_a_link_to_a_bucket_becomes_available_and_keeps_its_policies(
     aws: Clients, launch_network: LaunchNetwork
 ) -> None:

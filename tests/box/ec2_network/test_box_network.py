@@ -111,11 +111,16 @@ def test_a_group_referenced_by_another_group_cannot_be_deleted(
 
 def test_a_group_that_references_only_itself_can_be_deleted(aws: Clients, launch_network: LaunchNetwork) -> None:
     ec2 = aws("ec2")
-    pairs = [{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": launch_network.group}]}]
-    ec2.authorize_security_group_ingress(GroupId=launch_network.group, IpPermissions=pairs)
     ec2.delete_security_group(GroupId=launch_network.group)
     left = ec2.describe_security_groups(Filters=[{"Name": "vpc-id", "Values": [launch_network.vpc]}])["SecurityGroups"]
     assert [group["GroupName"] for group in left] == ["default"]
+
+
+def test_the_default_group_of_a_vpc_is_open_to_itself(aws: Clients, launch_network: LaunchNetwork) -> None:
+    mine = [{"Name": "vpc-id", "Values": [launch_network.vpc]}, {"Name": "group-name", "Values": ["default"]}]
+    (group,) = aws("ec2").describe_security_groups(Filters=mine)["SecurityGroups"]
+    (rule,) = group["IpPermissions"]
+    assert (rule["IpProtocol"], rule["UserIdGroupPairs"][0]["GroupId"]) == ("-1", group["GroupId"])
 
 
 def test_an_empty_vpc_is_deleted_with_its_default_resources(aws: Clients, launch_network: LaunchNetwork) -> None:

@@ -27,6 +27,7 @@ INSTANCE = RESOURCES["aws:ec2/instance:Instance"]
 OBJECT = RESOURCES["aws:s3/bucketObjectv2:BucketObjectv2"]
 TEMPLATE = RESOURCES["aws:ec2/launchTemplate:LaunchTemplate"]
 LUSTRE = RESOURCES["aws:fsx/lustreFileSystem:LustreFileSystem"]
+ZONE = RESOURCES["aws:route53/zone:Zone"]
 ATTACHMENT = RESOURCES["aws:ec2/volumeAttachment:VolumeAttachment"]
 
 
@@ -173,6 +174,15 @@ def test_what_is_read_for_an_import_needs_no_change(cloud: RegionClients) -> Non
     id, _ = make(cloud, VPC.token, **inputs)
     state, found = lifecycle.read(VPC, cloud, SETTINGS, id, {}, {})
     assert (found, lifecycle.diff(VPC, SETTINGS, state, inputs)) == (inputs, [])
+
+
+def test_the_deletion_of_an_emptied_zone_queries_its_dnssec(cloud: RegionClients) -> None:
+    vpc, _ = make(cloud, VPC.token, cidrBlock="10.0.0.0/16")
+    zone, state = make(cloud, ZONE.token, name="dev.corral.internal", vpcs=[{"vpcId": vpc}], forceDestroy=True)
+    calls: list[str] = []
+    cloud.route53.meta.events.register("before-call.route-53", lambda model, **_: calls.append(model.name))
+    lifecycle.delete(ZONE, cloud, zone, state)
+    assert calls == ["ListResourceRecordSets", "GetDNSSEC", "DeleteHostedZone"]
 
 
 def test_an_update_keeps_the_id(cloud: RegionClients) -> None:

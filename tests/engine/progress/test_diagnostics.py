@@ -62,6 +62,7 @@ def test_same_error_is_reported_once_without_engine_messages() -> None:
         ("incorrect passphrase, please set PULUMI_CONFIG_PASSPHRASE", "the passphrase of the stack's secrets", 2),
         ("no valid credential sources for found", "no AWS credentials were found", 3),
         ("ExpiredToken: The security token included in the request is expired", "the AWS credentials have expired", 3),
+        ("groups do not permit Lustre LNET network traffic on port 988", "FSx does not see the rules", 1),
         ("api error InvalidClientTokenId: invalid", "AWS does not accept these credentials", 3),
     ],
 )

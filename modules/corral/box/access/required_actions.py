@@ -1,6 +1,7 @@
 """The actions that a call requires: actions on resources, with their condition keys. Hold the cloud's lock.
 
-Resources are as specific as corral's policies need. A call of another service is on `*`: only a statement about all
+Resources are as specific as corral's policies need: `tagged_resources` finds those whose tags count. A call of another
+service is on `*`: only a statement about all
 resources allows it.
 Source: Service Authorization Reference, "Actions, resources, and condition keys" of each service.
 """
@@ -14,7 +15,9 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote
 
 from corral.box.access import required_actions_ec2
+from corral.box.access.dependent_actions import dependent_actions
 from corral.box.access.policy_evaluator import RequiredAction
+from corral.box.access.tagged_resources import TaggedResource, tagged_resources
 from corral.box.account import ACCOUNT, PARTITION
 from corral.box.api_calls import Call
 from corral.model.partitions import partition_of
@@ -44,12 +47,17 @@ def actions_required_by(environ: Mapping[str, Any], call: Call, body: bytes) -> 
     if call.service == "ec2":
         return tuple(required_actions_ec2.ec2_actions_required_by(call, fields, base))
     prefix = _PREFIXES.get(call.service, call.service)
-    resources: tuple[str, ...] = ("*",)
-    if (find := _RESOURCES.get(f"{prefix}:{call.action}")) is not None:
-        resources = tuple(find(call, fields, str(environ.get("PATH_INFO", "")))) or ("*",)
+    name, path = f"{prefix}:{call.action}", str(environ.get("PATH_INFO", ""))
+    resources = tuple(tagged_resources(prefix, call, fields, path))
+    if (find := _RESOURCES.get(name) or _RESOURCES.get(prefix)) is not None:
+        resources = tuple(TaggedResource(arn=arn) for arn in find(call, fields, path))
     if call.action == "PutMetricData":
         base["cloudwatch:namespace"] = str(fields.get("Namespace", ""))
-    return tuple(RequiredAction(action=f"{prefix}:{call.action}", resource=one, context=base) for one in resources)
+    own = (
+        RequiredAction(action=name, resource=one.arn, context={**base, **one.context})
+        for one in resources or (TaggedResource(arn="*"),)
+    )
+    return (*own, *dependent_actions(name, call, fields, path, base))
 
 
 def _fields(environ: Mapping[str, Any], body: bytes) -> Fields:
@@ -121,17 +129,11 @@ def _log_stream(call: Call, fields: Fields, _: str) -> Iterator[str]:
     yield f"arn:{partition_of(call.region).name}:logs:{call.region}:{ACCOUNT}:log-group:{group}:log-stream:{stream}"
 
 
-def _task(call: Call, fields: Fields, _: str) -> Iterator[str]:
-    fsx = f"arn:{partition_of(call.region).name}:fsx:{call.region}:{ACCOUNT}"
-    yield from (f"{fsx}:file-system/{fields.get('FileSystemId', '')}", f"{fsx}:task/*")
-
-
 _RESOURCES: Mapping[str, Callable[[Call, Fields, str], Iterator[str]]] = {
     "iam:SimulatePrincipalPolicy": _simulated,
     "sts:AssumeRole": _role,
     "sns:Publish": _topic,
-    "route53:ChangeResourceRecordSets": _zone,
-    "route53:ListResourceRecordSets": _zone,
+    "route53": _zone,
     "secretsmanager:GetSecretValue": _secret,
     "secretsmanager:PutSecretValue": _secret,
     "secretsmanager:DescribeSecret": _secret,
@@ -143,5 +145,4 @@ _RESOURCES: Mapping[str, Callable[[Call, Fields, str], Iterator[str]]] = {
     "ecr:GetDownloadUrlForLayer": _repository,
     "logs:CreateLogStream": _log_stream,
     "logs:PutLogEvents": _log_stream,
-    "fsx:CreateDataRepositoryTask": _task,
 }

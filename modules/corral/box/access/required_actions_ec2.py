@@ -6,6 +6,7 @@ permissions" and "Grant permission to tag Amazon EC2 resources during creation".
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -13,7 +14,8 @@ from moto.ec2.models import ec2_backends
 from moto.iam.models import iam_backends
 
 from corral.box.access.policy_evaluator import RequiredAction
-from corral.box.account import ACCOUNT
+from corral.box.access.tagged_resources import tag_context
+from corral.box.account import ACCOUNT, PARTITION
 from corral.box.api_calls import Call
 from corral.box.ec2.launch import template_version
 from corral.model.partitions import partition_of, service_principal
@@ -30,6 +32,26 @@ _USED = (
     ("key-pair", "KeyName"),
 )
 _MADE = ("instance", "network-interface", "volume")
+# Kinds of resources by the start of their ids.
+_KINDS = {
+    "eipalloc": "elastic-ip",
+    "eni": "network-interface",
+    "i": "instance",
+    "igw": "internet-gateway",
+    "lt": "launch-template",
+    "nat": "natgateway",
+    "pg": "placement-group",
+    "rtb": "route-table",
+    "scr": "subnet-cidr-reservation",
+    "sg": "security-group",
+    "sgr": "security-group-rule",
+    "subnet": "subnet",
+    "vol": "volume",
+    "vpc": "vpc",
+    "vpce": "vpc-endpoint",
+}
+_READS = ("Describe", "Get")  # about all resources: ids are filters
+_ID = re.compile(r"[A-Za-z]+Id(?:\.\d+)?")  # an id in the request itself, not in a rule or a route
 
 
 def ec2_actions_required_by(call: Call, fields: Fields, base: Context) -> Iterator[RequiredAction]:
@@ -39,18 +61,31 @@ def ec2_actions_required_by(call: Call, fields: Fields, base: Context) -> Iterat
     match call.action:
         case "RunInstances":
             yield from _launch(call, fields, base, backend)
-        case "TerminateInstances" | "StopInstances" | "StartInstances" | "RebootInstances":
-            for instance in _numbered(fields, "InstanceId"):
-                context = {**base, **_resource_tags(backend, instance)}
-                yield RequiredAction(
-                    action=f"ec2:{call.action}", resource=f"{here}:instance/{instance}", context=context
-                )
         case "CreateTags" | "DeleteTags":
             for one in _numbered(fields, "ResourceId"):
                 context = {**base, **_resource_tags(backend, one)}
                 yield RequiredAction(action=f"ec2:{call.action}", resource=f"{here}:*/{one}", context=context)
-        case action:
+        case action if action.startswith(_READS):
             yield RequiredAction(action=f"ec2:{action}", context=base)
+        case _:
+            yield from _change(call, fields, base, backend)
+
+
+def _change(call: Call, fields: Fields, base: Context, backend: Any) -> Iterator[RequiredAction]:
+    """The action on each resource that the call names, or on all, and the tags of what it creates."""
+    here, action = f"arn:{PARTITION}:ec2:{call.region}:{ACCOUNT}", f"ec2:{call.action}"
+    named = [str(value) for key, value in fields.items() if _ID.fullmatch(key)]
+    groups = backend.placement_groups.values() if call.action == "DeletePlacementGroup" else ()
+    named += [group.id for group in groups if group.name == fields.get("GroupName")]
+    known = [one for one in named if one.partition("-")[0] in _KINDS]
+    for one in known:
+        arn = f"{here}:{_KINDS[one.partition('-')[0]]}/{one}"
+        yield RequiredAction(action=action, resource=arn, context={**base, **_resource_tags(backend, one)})
+    if not known:
+        yield RequiredAction(action=action, context=base)
+    for kind in sorted(_tagged(fields, {})):
+        tagging = {**base, "ec2:createaction": call.action}
+        yield RequiredAction(action="ec2:CreateTags", resource=f"{here}:{kind}/*", context=tagging)
 
 
 def _launch(call: Call, fields: Fields, base: Context, backend: Any) -> Iterator[RequiredAction]:
@@ -128,5 +163,4 @@ def _numbered(fields: Fields, name: str) -> list[str]:
 
 
 def _resource_tags(backend: Any, resource: str) -> dict[str, str]:
-    tags = backend.tags.get(resource, {})
-    return {f"{scope}:resourcetag/{key}".lower(): value for key, value in tags.items() for scope in ("aws", "ec2")}
+    return tag_context(backend.tags.get(resource, {}), ("aws", "ec2"))

@@ -1,7 +1,7 @@
 """FSx for Lustre: file systems with lifecycle states and with network interfaces in their subnet.
 
-`fsx_lustre` validates sizes and settings; `fsx_associations` links file systems to S3. The box has no other file system
-types.
+`fsx_lustre` validates sizes and settings, `fsx_groups` the rules of security groups; `fsx_associations` links file
+systems to S3. The box has no other file system types.
 """
 
 # mypy: disallow-subclassing-any=False
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from ipaddress import IPv4Network
 from typing import Any
 
 import moto.fsx.urls
@@ -16,8 +17,9 @@ from moto.core.resource_tagging import TaggedResource
 from moto.core.responses import ActionResult, BaseResponse, EmptyResult
 from moto.fsx.models import FSxBackend
 
-from corral.box.api.fsx_associations import Association, AssociationActions, Associations
+from corral.box.api.fsx_associations import NO_BACKUPS, Association, AssociationActions, Associations
 from corral.box.api.fsx_file_system import TRANSITION_S, FileSystem
+from corral.box.api.fsx_groups import GroupRule, check_group_rules
 from corral.box.api.fsx_lustre import check_capacity, check_lustre, check_root_squash, count_servers
 from corral.box.api_errors import ApiError
 
@@ -68,8 +70,7 @@ class BoxFSx(Associations, FSxBackend):
             request.get("KmsKeyId"),
         )
         subnet = self._subnet(request.get("SubnetIds") or [])
-        groups = request.get("SecurityGroupIds") or []
-        self._check_groups(groups, subnet.vpc_id)
+        self._check_groups(request, subnet)
         made = FileSystem(self, request, subnet.vpc_id)
         self._create_server_interfaces(made, made.capacity_gib, made.lustre)
         self.file_systems[made.id] = made
@@ -96,6 +97,8 @@ class BoxFSx(Associations, FSxBackend):
                 held.lustre.get("PerUnitStorageThroughput"),
             )
         check_root_squash(changes)
+        if changes.get("AutomaticBackupRetentionDays") and self.associations_of(held.id):
+            raise ApiError("BadRequest", NO_BACKUPS)
         wanted_gib, lustre = capacity or held.capacity_gib, {**held.lustre, **changes}
         self._create_server_interfaces(held, wanted_gib, lustre)
         held.capacity_gib, held.lustre = wanted_gib, lustre
@@ -155,11 +158,35 @@ class BoxFSx(Associations, FSxBackend):
         except Exception as error:
             raise ApiError("InvalidNetworkSettings", f"The subnet ID '{subnet_ids[0]}' does not exist.") from error
 
-    def _check_groups(self, groups: list[str], vpc_id: str) -> None:
+    def _check_groups(self, request: Mapping[str, Any], subnet: Any) -> None:
+        """Raises ApiError if a group is missing, or if the groups' rules separate the servers from each other."""
+        ids = request.get("SecurityGroupIds") or [self.ec2.get_default_security_group(subnet.vpc_id).id]
         try:
-            self.ec2.check_groups(groups, vpc_id)
+            self.ec2.check_groups(ids, subnet.vpc_id)
         except ApiError as error:
             raise ApiError("InvalidNetworkSettings", error.message) from error
+        groups = [self.ec2.get_security_group_from_id(id) for id in ids]
+        rules = [rule for group in groups for held in (group.ingress_rules, group.egress_rules) for rule in held]
+        efa = bool((request.get("LustreConfiguration") or {}).get("EfaEnabled"))
+        check_group_rules(_group_rules(rules), ids, IPv4Network(subnet.cidr_block), efa=efa)
+
+
+def _group_rules(rules: list[Any]) -> list[GroupRule]:
+    """Moto's rules with a group or an IPv4 range as their peer."""
+    found = []
+    for rule in rules:
+        peer = rule.source_group.get("GroupId") or (IPv4Network(rule.cidr_ipv4) if rule.cidr_ipv4 else None)
+        if peer is not None:
+            found.append(
+                GroupRule(
+                    outbound=rule.is_egress,
+                    protocol=rule.ip_protocol,
+                    peer=peer,
+                    first=rule.from_port or 0,
+                    last=rule.to_port or 0,
+                )
+            )
+    return found
 
 
 class BoxFSxResponse(AssociationActions, BaseResponse):
@@ -205,10 +232,12 @@ class BoxFSxResponse(AssociationActions, BaseResponse):
         return ActionResult({"FileSystemId": held.id, "Lifecycle": held.lifecycle})
 
     def create_backup(self) -> ActionResult:
-        """CreateBackup: refused for scratch file systems as on AWS; the box supports no backups."""
+        """CreateBackup: refused for scratch and linked file systems as on AWS; the box supports no backups."""
         held = self.fsx.get_file_system(self._get_param("FileSystemId"))
         if held.lustre["DeploymentType"].startswith("SCRATCH"):
             raise ApiError("BadRequest", f"Backups are not supported for {held.lustre['DeploymentType']}.")
+        if self.fsx.associations_of(held.id):
+            raise ApiError("BadRequest", NO_BACKUPS)
         raise NotImplementedError("backups of persistent file systems")
 
     def describe_backups(self) -> ActionResult:

@@ -16,6 +16,7 @@ from corral.box.api_errors import ApiError
 
 MAX_ASSOCIATIONS = 8  # associations of one file system (FSx for Lustre user guide, data repositories)
 CHUNK_MIB = 1024
+NO_BACKUPS = "Backups cannot be created on S3-linked file systems"
 
 
 class Association:
@@ -94,14 +95,19 @@ class Associations:
             raise ApiError("BadRequest", "Data repository associations are not supported for SCRATCH_1.")
         if held.lifecycle != "AVAILABLE":
             raise ApiError("BadRequest", f"File system {held.id} is {held.lifecycle}, not AVAILABLE.")
+        if held.lustre.get("AutomaticBackupRetentionDays"):
+            raise ApiError("BadRequest", NO_BACKUPS)
         made = Association(self, request)
-        others = [
-            other for other in self.associations.values() if other.file_system_id == held.id and not other.deleted
-        ]
-        _check(made, others)
+        _check(made, self.associations_of(held.id))
         self.associations[made.id] = made
         self.tagger.tag_resource(made.arn, request.get("Tags") or [])
         return made
+
+    def associations_of(self, file_system_id: str) -> list[Association]:
+        """The associations of a file system, without deleted ones."""
+        return [
+            held for held in self.associations.values() if held.file_system_id == file_system_id and not held.deleted
+        ]
 
     def get_association(self: Any, association_id: str) -> Association:
         """The association of that id."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from corral.box.account import ACCOUNT
-from corral.box.api import budgets, efs, fsx, iam, route53, s3, service_quotas, ssm, sts, tagging
+from corral.box.api import budgets, efs, fsx, iam, kms, route53, s3, service_quotas, ssm, sts, tagging
 from corral.box.ec2 import actions
 
 
@@ -18,8 +18,9 @@ def install() -> None:
     ssm.install()
     efs.install()
     budgets.install()
-    route53.install()
     s3.install()
+    kms.install()
+    route53.install()
     sts.install()
     tagging.install()
     service_quotas.install()

@@ -34,10 +34,14 @@ class Vpcs:
         return self.vpcs[vpc_id]
 
     def create_vpc(self: Any, *arguments: Any, is_default: bool = False, **named: Any) -> Any:
-        """Create a VPC. Raises ApiError beyond the quota, except for the default VPC."""
+        """Create a VPC, its default group open to itself. Raises ApiError beyond the quota, not for the default VPC."""
         if not is_default:
             check_vpcs(self)
-        return super().create_vpc(*arguments, is_default=is_default, **named)  # type: ignore[misc]
+        vpc = super().create_vpc(*arguments, is_default=is_default, **named)  # type: ignore[misc]
+        group = self.get_default_security_group(vpc.id).id
+        itself = [{"GroupId": group}]
+        self.authorize_security_group_ingress(group, "-1", None, None, [], source_groups=itself, vpc_id=vpc.id)
+        return vpc
 
     def describe_vpcs(self: Any, vpc_ids: list[str] | None = None, filters: Any = None) -> Any:
         """The VPCs. Raises ApiError for an unknown id."""

@@ -127,6 +127,12 @@ KNOWN_ERRORS = (
         code=3,
     ),
     _known_error(
+        r"do not permit Lustre LNET network traffic|Insufficient security group permissions to create an EFA-enabled",
+        "FSx does not see the rules of the file system's security group yet",
+        "wait a minute",
+        CONTINUES,
+    ),
+    _known_error(
         r"plugin .*aws.* not found|no resource plugin 'pulumi-resource-aws|could not find (?:latest )?.*plugin",
         "the `aws` provider plugin of Pulumi is not installed",
         "pulumi plugin install resource aws",

@@ -13,7 +13,14 @@ from corral.model.cluster import ClusterPlan
 from corral.model.partitions import partition_of
 from corral.model.tags import BASE_TAG, CLUSTER_TAG, resource_tag
 from corral.plan.iam.api_permissions import Calls
-from corral.plan.iam.deployer_policy import POLICIES, RECORD_NAMES_KEY, STATE_ALIAS, Grant
+from corral.plan.iam.deployer_policy import (
+    KEY_USERS,
+    POLICIES,
+    RECORD_NAMES_KEY,
+    STATE_ALIAS,
+    VIA_SERVICE_KEY,
+    Grant,
+)
 
 FAMILIES: Mapping[str, tuple[str, ...]] = {
     "ec2:Describe*": (
@@ -96,6 +103,7 @@ def _context(base: BasePlan, cluster: ClusterPlan, account: str) -> Mapping[str,
         resource_tag(BASE_TAG): base.name,
         "ec2:CreateAction": "CreateVpc",
         "kms:ResourceAliases": STATE_ALIAS,
+        VIA_SERVICE_KEY: KEY_USERS[0].format(region=base.region, domain=partition_of(base.region).dns_suffix),
         "iam:PermissionsBoundary": f"arn:{aws}:iam::{account}:policy/guards-boundary-{base.name}",
         resource_tag(CLUSTER_TAG, "ssm"): cluster.name,
         RECORD_NAMES_KEY: cluster.dns_zone,

@@ -27,6 +27,7 @@ CHANGES = "the provider updates resources in place when the spec changes"
 PROVIDER = "the official provider calls it, the box's provider does not"
 AWS_POLICY = "for a role that also has an AWS managed policy, such as Session Manager's"
 ON_HEAD = "the box runs commands on machines without Systems Manager"
+FOR_FSX = "not called directly: AWS checks it when FSx creates a file system"
 FOR_SERVICE = "not called directly: AWS checks it when another call passes the resource to a service"
 
 
@@ -61,6 +62,7 @@ NETWORK = (
     Grant(
         sid="See",
         actions=("ec2:Describe*", "ec2:GetSpotPlacementScores", "ec2:GetSubnetCidrReservations"),
+        unseen={"ec2:GetSecurityGroupsForVpc": FOR_FSX},
         condition=HERE,
     ),
     Grant(sid="Quotas", actions=("servicequotas:ListServiceQuotas",), condition=HERE),
@@ -85,7 +87,7 @@ NETWORK = (
         actions=_all(
             "ec2",
             "AttachInternetGateway AttachVolume DeleteInternetGateway DeleteLaunchTemplate DeleteNatGateway"
-            " DeleteNetworkInterface DeletePlacementGroup DeleteRoute DeleteRouteTable DeleteSecurityGroup DeleteSubnet"
+            " DeletePlacementGroup DeleteRoute DeleteRouteTable DeleteSecurityGroup DeleteSubnet"
             " DeleteVolume DeleteVpc DeleteVpcEndpoints DetachInternetGateway DetachVolume ModifyVpcAttribute"
             " ReleaseAddress RevokeSecurityGroupEgress RevokeSecurityGroupIngress StopInstances TerminateInstances",
         ),
@@ -103,10 +105,18 @@ NETWORK = (
         },
         condition={**HERE, **OURS},
     ),
+    Grant(  # EFS deletes the interface of a mount target with the caller's permissions, and it carries no tag
+        sid="EndInterfaces",
+        actions=("ec2:DeleteNetworkInterface",),
+        resources=("arn:{partition}:ec2:{region}:{account}:network-interface/*",),
+    ),
 )
 BUCKETS = ("arn:{partition}:s3:::corral-*-{account}-{region}",)
 OBJECTS = ("arn:{partition}:s3:::corral-*-{account}-{region}/*",)
 KEYS = ("arn:{partition}:kms:{region}:{account}:key/*",)
+VIA_SERVICE_KEY = "kms:ViaService"
+# The services that use a base's key for the deployer. Source: KMS Developer Guide, "kms:ViaService".
+KEY_USERS = tuple(f"{service}.{{region}}.{{domain}}" for service in ("ec2", "elasticfilesystem", "fsx", "s3"))
 STORAGE = (
     Grant(
         sid="Buckets",
@@ -138,23 +148,25 @@ STORAGE = (
         },
         resources=OBJECTS,
     ),
-    Grant(
+    Grant(  # what `up` does with a key within minutes of its creation, when its tag does not count yet
         sid="Keys",
-        actions=("kms:CreateKey", "kms:ListAliases"),
+        actions=_all(
+            "kms",
+            "CreateKey DescribeKey EnableKeyRotation GetKeyPolicy GetKeyRotationStatus ListAliases ListResourceTags",
+        ),
         unseen=_each("kms", "TagResource", TAGS),
         condition=HERE,
     ),
     Grant(
+        sid="UseKeys",
+        unseen=_each("kms", "CreateGrant Decrypt GenerateDataKey* ReEncrypt*", FOR_SERVICE),
+        resources=KEYS,
+        condition={"StringEquals": {VIA_SERVICE_KEY: KEY_USERS}},
+    ),
+    Grant(
         sid="OwnKeys",
-        actions=_all(
-            "kms",
-            "DescribeKey EnableKeyRotation GetKeyPolicy GetKeyRotationStatus ListResourceTags"
-            " ScheduleKeyDeletion UntagResource",
-        ),
-        unseen={
-            **_each("kms", "PutKeyPolicy UpdateKeyDescription", CHANGES),
-            **_each("kms", "CreateGrant Decrypt GenerateDataKey* ReEncrypt*", FOR_SERVICE),
-        },
+        actions=_all("kms", "ScheduleKeyDeletion UntagResource"),
+        unseen=_each("kms", "PutKeyPolicy UpdateKeyDescription", CHANGES),
         resources=KEYS,
         condition=OURS,
     ),
@@ -346,7 +358,8 @@ GUARDS = (
     Grant(
         sid="DnsZones",
         actions=_all(
-            "route53", "ChangeTagsForResource DeleteHostedZone GetHostedZone ListResourceRecordSets ListTagsForResource"
+            "route53",
+            "ChangeTagsForResource DeleteHostedZone GetDNSSEC GetHostedZone ListResourceRecordSets ListTagsForResource",
         ),
         unseen=_each("route53", "UpdateHostedZoneComment", CHANGES),
         resources=ZONES,
@@ -409,7 +422,9 @@ def deployer_policies(*, account: str, region: str, alias: str = STATE_ALIAS, bu
 
     Policies for a key alias other than the default have that alias in their names.
     """
-    facts = {"partition": partition_of(region).name, "region": region, "account": account, "alias": alias}
+    partition = partition_of(region)
+    facts = {"partition": partition.name, "domain": partition.dns_suffix, "region": region, "account": account}
+    facts |= {"alias": alias}
     state = bucket or STATE_BUCKET.format(**facts)
     facts |= {"state": state}
     name = "corral" if alias == STATE_ALIAS else alias.removeprefix("alias/")
@@ -440,9 +455,13 @@ def _statement(grant: Grant, facts: Mapping[str, str]) -> dict[str, Any]:
     }
     if grant.condition:
         statement["Condition"] = {
-            test: {key: value.format(**facts) for key, value in keys.items()} for test, keys in grant.condition.items()
+            test: {key: _values(value, facts) for key, value in keys.items()} for test, keys in grant.condition.items()
         }
     return statement
+
+
+def _values(value: str | Sequence[str], facts: Mapping[str, str]) -> str | list[str]:
+    return value.format(**facts) if isinstance(value, str) else [one.format(**facts) for one in value]
 
 
 def _state_statements(bucket: str, partition: str) -> list[dict[str, Any]]:

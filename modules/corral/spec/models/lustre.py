@@ -74,7 +74,7 @@ class LustreSpec(SpecRecord):
     )
     compression: Literal["LZ4", "none"] = Field(default="LZ4", description="Compression of new data. Default: LZ4.")
     backups: BackupsSpec | None = Field(
-        default=None, description="Daily backups; persistent deployments only. Default: none."
+        default=None, description="Daily backups; persistent deployments without `data` only. Default: none."
     )
     root_squash: RootSquashSpec | None = Field(
         default=None, description="Map root on machines to another user. Default: no root squash."

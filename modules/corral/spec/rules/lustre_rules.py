@@ -147,6 +147,9 @@ def _check_features(loc: Loc, system: LustreSpec, row: LustreDeployment) -> Iter
     for field, (is_wanted, is_there, whose) in wanted.items():
         if is_wanted and not is_there:
             yield SpecFinding((*loc, field), f"{whose}; this one is {row.name}", "remove it")
+    if row.backups and system.backups and system.data:
+        linked = "FSx takes no backups of a file system with links to S3"
+        yield SpecFinding((*loc, "backups"), linked, "remove it or `data`")
     if row.metadata and system.metadata_iops is not None and system.metadata_iops not in metadata_iops().provisioned:
         known = metadata_iops().provisioned
         near = min(known, key=lambda figure: abs(figure - (system.metadata_iops or 0)))

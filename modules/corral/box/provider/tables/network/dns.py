@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from corral.box.provider.aws_clients import RegionClients
@@ -73,6 +74,8 @@ def _delete_zone(cloud: RegionClients, id: str, state: State) -> None:
     with not_found_on("NoSuchHostedZone"):
         if state.get("forceDestroy"):
             _empty_zone(cloud, id)
+            with suppress(cloud.route53.exceptions.InvalidArgument):  # a private zone has no DNSSEC
+                cloud.route53.get_dnssec(HostedZoneId=id)
         cloud.route53.delete_hosted_zone(Id=id)
 
 

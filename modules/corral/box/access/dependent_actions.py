@@ -1,0 +1,102 @@
+"""The actions that a call requires besides its own: what AWS checks when a service acts with the caller's permissions.
+
+Sources: Service Authorization Reference, "Dependent actions" of Amazon FSx and Amazon EFS; EFS API reference,
+CreateMountTarget, DeleteMountTarget, ModifyMountTargetSecurityGroups; FSx API reference,
+DeleteFileSystemLustreConfiguration. FSx creates the interfaces of its servers with its service-linked role: no
+permission of the caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from corral.box.access.policy_evaluator import RequiredAction
+from corral.box.access.tagged_resources import TaggedResource, mount_target, tag_context
+from corral.box.account import ACCOUNT, PARTITION
+from corral.box.api_calls import Call
+
+Fields = Mapping[str, Any]
+_Pairs = Iterator[tuple[str, TaggedResource]]  # actions, each with its resource
+
+
+def dependent_actions(
+    name: str, call: Call, fields: Fields, path: str, base: Mapping[str, str]
+) -> Iterator[RequiredAction]:
+    """The dependent actions of a call of this IAM action; none for an action without them."""
+    if (find := _DEPENDENT.get(name)) is not None:
+        for action, resource in find(call, fields, path):
+            yield RequiredAction(action=action, resource=resource.arn, context={**base, **resource.context})
+
+
+def _new_lustre(call: Call, fields: Fields, _: str) -> _Pairs:
+    for subnet_id in fields.get("SubnetIds") or ():
+        for zone in _ec2(call).subnets.values():
+            if subnet_id in zone:
+                yield "ec2:GetSecurityGroupsForVpc", _of_ec2(call, "vpc", zone[subnet_id].vpc_id)
+    yield from _tagged(call, fields, "fsx", "file-system/*")
+
+
+def _new_link(call: Call, fields: Fields, _: str) -> _Pairs:
+    yield from _tagged(call, fields, "fsx", "association/*")
+
+
+def _deleted_lustre(call: Call, fields: Fields, _: str) -> _Pairs:
+    """FSx takes no last backup of Lustre unless the call requests one."""
+    if (fields.get("LustreConfiguration") or {}).get("SkipFinalBackup") is False:
+        arn = f"arn:{PARTITION}:fsx:{call.region}:{ACCOUNT}:file-system/{fields.get('FileSystemId', '')}"
+        yield "fsx:CreateBackup", TaggedResource(arn=arn)
+
+
+def _new_home(call: Call, fields: Fields, _: str) -> _Pairs:
+    yield from _tagged(call, fields, "elasticfilesystem", "file-system/*")
+
+
+def _new_mount_target(call: Call, fields: Fields, _: str) -> _Pairs:
+    for action in ("ec2:DescribeSubnets", "ec2:DescribeNetworkInterfaces"):
+        yield action, TaggedResource(arn="*")
+    yield "ec2:CreateNetworkInterface", _of_ec2(call, "network-interface", "*")
+    yield "ec2:CreateNetworkInterface", _of_ec2(call, "subnet", str(fields.get("SubnetId", "")))
+    for group_id in fields.get("SecurityGroups") or ():
+        yield "ec2:CreateNetworkInterface", _of_ec2(call, "security-group", group_id)
+
+
+def _mount_target(action: str) -> Callable[[Call, Fields, str], _Pairs]:
+    """An action on the interface of the mount target, which EFS does not tag."""
+
+    def find(call: Call, _: Fields, path: str) -> _Pairs:
+        if (target := mount_target(call, path)) is not None:
+            yield action, _of_ec2(call, "network-interface", target.network_interface_id)
+
+    return find
+
+
+def _tagged(call: Call, fields: Fields, service: str, resource: str) -> _Pairs:
+    if fields.get("Tags"):
+        yield (
+            f"{service}:TagResource",
+            TaggedResource(arn=f"arn:{PARTITION}:{service}:{call.region}:{ACCOUNT}:{resource}"),
+        )
+
+
+def _of_ec2(call: Call, kind: str, name: str) -> TaggedResource:
+    tags = _ec2(call).tags.get(name, {})
+    arn = f"arn:{PARTITION}:ec2:{call.region}:{ACCOUNT}:{kind}/{name}"
+    return TaggedResource(arn=arn, context=tag_context(tags, ("aws", "ec2")))
+
+
+def _ec2(call: Call) -> Any:
+    from moto.ec2.models import ec2_backends
+
+    return ec2_backends[ACCOUNT][call.region]
+
+
+_DEPENDENT: Mapping[str, Callable[[Call, Fields, str], _Pairs]] = {
+    "fsx:CreateFileSystem": _new_lustre,
+    "fsx:CreateDataRepositoryAssociation": _new_link,
+    "fsx:DeleteFileSystem": _deleted_lustre,
+    "elasticfilesystem:CreateFileSystem": _new_home,
+    "elasticfilesystem:CreateMountTarget": _new_mount_target,
+    "elasticfilesystem:DeleteMountTarget": _mount_target("ec2:DeleteNetworkInterface"),
+    "elasticfilesystem:ModifyMountTargetSecurityGroups": _mount_target("ec2:ModifyNetworkInterfaceAttribute"),
+}

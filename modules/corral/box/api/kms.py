@@ -1,0 +1,77 @@
+"""KMS: a change of a key's tags decides about permissions only after minutes.
+
+Source: KMS developer guide, "ABAC for AWS KMS": up to five minutes, while calls show the change at once.
+"""
+
+# mypy: disallow-subclassing-any=False
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import moto.kms.urls
+from moto.kms.models import KmsBackend, kms_backends
+
+TAGS_SETTLE_S = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TagChange:
+    """All tags of a key after a change. `at`: seconds since the epoch."""
+
+    at: float
+    tags: Mapping[str, str]
+
+
+def possible_tags(changes: Sequence[TagChange], now: float) -> tuple[Mapping[str, str], ...]:
+    """The sets of tags that may decide about a call at this time, the oldest first; a new key may have none.
+
+    `changes`: in the order of time, from the key's creation on.
+    """
+    settled = [change.tags for change in changes if now - change.at >= TAGS_SETTLE_S]
+    recent = [change.tags for change in changes if now - change.at < TAGS_SETTLE_S]
+    return (settled[-1] if settled else {}, *recent)
+
+
+class BoxKMS(KmsBackend):
+    """The KMS of one account and region."""
+
+    _url_module = moto.kms.urls
+
+    def __init__(self, region_name: str, account_id: str) -> None:
+        super().__init__(region_name, account_id)
+        self.tag_changes: dict[str, list[TagChange]] = {}
+
+    def create_key(self, *arguments: Any, **named: Any) -> Any:
+        """Create a key with its tags."""
+        key = super().create_key(*arguments, **named)
+        self._record_tags(key.id)
+        return key
+
+    def tag_resource(self, arn: str, tags: dict[str, str]) -> None:
+        """Add tags to a key."""
+        super().tag_resource(arn, tags)
+        self._record_tags(self.get_key_id(arn))
+
+    def untag_resource(self, arn: str, tag_keys: list[str]) -> None:
+        """Remove tags from a key."""
+        super().untag_resource(arn, tag_keys)
+        self._record_tags(self.get_key_id(arn))
+
+    def tags_for_authorization(self, key_id: str) -> tuple[Mapping[str, str], ...]:
+        """The sets of tags that may decide about a call for this key."""
+        changes = self.tag_changes.get(key_id)
+        return possible_tags(changes, time.time()) if changes else (self._tags(key_id),)
+
+    def _record_tags(self, key_id: str) -> None:
+        self.tag_changes.setdefault(key_id, []).append(TagChange(at=time.time(), tags=self._tags(key_id)))
+
+    def _tags(self, key_id: str) -> dict[str, str]:
+        return {tag["TagKey"]: tag["TagValue"] for tag in self.list_resource_tags(key_id)["Tags"]}
+
+
+def install() -> None:
+    """Replace moto's KMS with the box's."""
+    kms_backends.backend = BoxKMS

@@ -1,0 +1,245 @@
+"""Calls of a deployer: a role with exactly the policies that `corral bootstrap` creates."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from test_access import client, role_arn
+
+from box.vpc_fixtures import Clients, LaunchNetwork
+from corral.box.access.policy_evaluator import RequiredAction, evaluate
+from corral.box.access.tagged_resources import tag_context
+from corral.box.account import ACCOUNT
+from corral.box.api.kms import TagChange, possible_tags
+from corral.box.client import BoxStatus
+from corral.plan.iam.deployer_policy import deployer_policies
+from corral.plan.iam.iam_policies import trust_roles
+
+REGION = "us-east-1"
+TAGS = [{"Key": "corral:base", "Value": "dev"}]
+
+
+@pytest.fixture
+def deployer(box: BoxStatus, aws: Clients) -> Clients:
+    """Makes clients with the deployer's credentials."""
+    return as_deployer(box, aws)
+
+
+def as_deployer(box: BoxStatus, aws: Clients, denied: str | None = None) -> Clients:
+    """Makes clients of a role with the deployer's policies. `denied`: an action that the role lacks."""
+    iam = aws("iam")
+    trust = json.dumps(trust_roles([f"arn:aws:iam::{ACCOUNT}:root"]))
+    iam.create_role(RoleName="deployer", AssumeRolePolicyDocument=trust)
+    for policy in deployer_policies(account=ACCOUNT, region=REGION):
+        made = iam.create_policy(PolicyName=policy.name, PolicyDocument=json.dumps(policy.document))
+        iam.attach_role_policy(RoleName="deployer", PolicyArn=made["Policy"]["Arn"])
+    if denied is not None:
+        statement = {"Effect": "Deny", "Action": denied, "Resource": "*"}
+        document = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+        iam.put_role_policy(RoleName="deployer", PolicyName="less", PolicyDocument=document)
+    held = aws("sts").assume_role(RoleArn=role_arn("deployer"), RoleSessionName="up")["Credentials"]
+    return lambda service, region=REGION: client(box, service, held["AccessKeyId"], region)
+
+
+def lustre(launch_network: LaunchNetwork) -> Mapping[str, Any]:
+    return {
+        "FileSystemType": "LUSTRE",
+        "StorageCapacity": 1200,
+        "SubnetIds": [launch_network.subnet],
+        "SecurityGroupIds": [launch_network.group],
+        "LustreConfiguration": {"DeploymentType": "SCRATCH_2"},
+        "Tags": TAGS,
+    }
+
+
+def test_a_deployer_creates_a_file_system(deployer: Clients, launch_network: LaunchNetwork) -> None:
+    made = deployer("fsx").create_file_system(**lustre(launch_network))["FileSystem"]
+    assert made["Lifecycle"] == "CREATING"
+
+
+@pytest.mark.parametrize("action", ["ec2:GetSecurityGroupsForVpc", "fsx:TagResource"])
+def test_a_file_system_requires_its_dependent_actions(
+    box: BoxStatus, aws: Clients, launch_network: LaunchNetwork, action: str
+) -> None:
+    with pytest.raises(ClientError, match=f"not authorized to perform: {action}"):
+        as_deployer(box, aws, denied=action)("fsx").create_file_system(**lustre(launch_network))
+
+
+def home(aws: Clients, launch_network: LaunchNetwork) -> tuple[str, str]:
+    """A file system of EFS with corral's tag, and its mount target, as the account's owner creates them."""
+    efs = aws("efs")
+    system = efs.create_file_system(CreationToken="home", Tags=TAGS)["FileSystemId"]
+    target = efs.create_mount_target(FileSystemId=system, SubnetId=launch_network.subnet)["MountTargetId"]
+    return system, target
+
+
+def test_the_interface_of_a_mount_target_has_no_tag(aws: Clients, launch_network: LaunchNetwork) -> None:
+    home(aws, launch_network)
+    (interface,) = aws("ec2").describe_network_interfaces()["NetworkInterfaces"]
+    assert (interface["RequesterManaged"], interface["TagSet"]) == (True, [])
+
+
+def test_a_deployer_creates_and_deletes_a_home(deployer: Clients, launch_network: LaunchNetwork) -> None:
+    efs = deployer("efs")
+    system, target = home(deployer, launch_network)
+    efs.delete_mount_target(MountTargetId=target)
+    efs.delete_file_system(FileSystemId=system)
+    assert efs.describe_file_systems()["FileSystems"] == []
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        "elasticfilesystem:TagResource",
+        "ec2:DescribeSubnets",
+        "ec2:DescribeNetworkInterfaces",
+        "ec2:CreateNetworkInterface",
+    ],
+)
+def test_a_mount_target_requires_its_dependent_actions(
+    box: BoxStatus, aws: Clients, launch_network: LaunchNetwork, action: str
+) -> None:
+    with pytest.raises(ClientError, match=f"not authorized to perform: {action}"):
+        home(as_deployer(box, aws, denied=action), launch_network)
+
+
+def test_the_end_of_a_mount_target_requires_the_deletion_of_its_interface(
+    box: BoxStatus, aws: Clients, launch_network: LaunchNetwork
+) -> None:
+    _, target = home(aws, launch_network)
+    deployer = as_deployer(box, aws, denied="ec2:DeleteNetworkInterface")
+    with pytest.raises(ClientError, match="not authorized to perform: ec2:DeleteNetworkInterface"):
+        deployer("efs").delete_mount_target(MountTargetId=target)
+
+
+def test_a_deployer_does_not_end_what_is_not_corrals(
+    deployer: Clients, aws: Clients, launch_network: LaunchNetwork
+) -> None:
+    theirs = aws("efs").create_file_system(CreationToken="theirs")["FileSystemId"]
+    with pytest.raises(ClientError, match="not authorized to perform: elasticfilesystem:DeleteFileSystem"):
+        deployer("efs").delete_file_system(FileSystemId=theirs)
+
+
+def key_tags(**tags: str) -> list[dict[str, str]]:
+    return [{"TagKey": f"corral:{key}", "TagValue": value} for key, value in tags.items()]
+
+
+def test_a_deployer_creates_a_key(deployer: Clients) -> None:
+    """As the provider does, within seconds: the tag of a new key does not count yet."""
+    kms = deployer("kms")
+    key = kms.create_key(Tags=key_tags(base="dev", keep="key"))["KeyMetadata"]["KeyId"]
+    kms.enable_key_rotation(KeyId=key)
+    kms.create_alias(AliasName="alias/corral-dev", TargetKeyId=key)
+    read = (kms.describe_key, kms.get_key_rotation_status, kms.list_resource_tags)
+    assert [len(call(KeyId=key)) > 0 for call in read] == [True, True, True]
+
+
+def test_a_new_key_is_not_deleted_by_its_tag(deployer: Clients) -> None:
+    kms = deployer("kms")
+    key = kms.create_key(Tags=key_tags(base="dev"))["KeyMetadata"]["KeyId"]
+    with pytest.raises(ClientError, match="not authorized to perform: kms:ScheduleKeyDeletion"):
+        kms.schedule_key_deletion(KeyId=key)
+
+
+BASE, KEPT = {"corral:base": "dev"}, {"corral:base": "dev", "corral:keep": "key"}
+
+
+def kms_decision(action: str, **context: str) -> bool:
+    """Whether the deployer's policies allow this action of KMS on a key."""
+    documents = [policy.document for policy in deployer_policies(account=ACCOUNT, region=REGION)]
+    arn = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/1"
+    return evaluate(documents, (), RequiredAction(action=f"kms:{action}", resource=arn, context=context)).allowed
+
+
+@pytest.mark.parametrize(
+    ("left", "allowed"),
+    [(BASE, [True, True]), ({}, [True, False])],  # if the tags before the change count, and if those after it
+)
+def test_a_key_is_deleted_after_its_keep_tag_was_removed_and_not_after_its_base_tag(
+    left: Mapping[str, str], allowed: list[bool]
+) -> None:
+    changes = [TagChange(at=0, tags=KEPT), TagChange(at=1000, tags=left)]
+    found = [kms_decision("ScheduleKeyDeletion", **tag_context(tags)) for tags in possible_tags(changes, now=1001)]
+    assert found == allowed
+
+
+@pytest.mark.parametrize(
+    ("service", "allowed"), [("elasticfilesystem", True), ("fsx", True), ("ec2", True), ("s3", True), ("athena", False)]
+)
+def test_a_new_key_is_used_by_the_services_of_a_base(service: str, allowed: bool) -> None:
+    via = {"kms:viaservice": f"{service}.{REGION}.amazonaws.com"}
+    assert kms_decision("GenerateDataKeyWithoutPlaintext", **via) == allowed
+
+
+def test_a_deployer_does_not_decrypt_with_any_key() -> None:
+    assert not kms_decision("Decrypt", **{"aws:requestedregion": REGION})
+
+
+CREATED, UNTAGGED = TagChange(at=0, tags=KEPT), TagChange(at=1000, tags=BASE)
+
+
+@pytest.mark.parametrize(
+    ("changes", "now", "expected"),
+    [
+        ([CREATED], 299, ({}, KEPT)),
+        ([CREATED], 300, (KEPT,)),
+        ([CREATED, UNTAGGED], 1299, (KEPT, BASE)),
+        ([CREATED, UNTAGGED], 1300, (BASE,)),
+    ],
+)
+def test_the_tags_of_a_key_count_after_five_minutes(
+    changes: list[TagChange], now: float, expected: tuple[Mapping[str, str], ...]
+) -> None:
+    assert possible_tags(changes, now) == expected
+
+
+def specified(kind: str) -> list[dict[str, Any]]:
+    return [{"ResourceType": kind, "Tags": TAGS}]
+
+
+def test_a_deployer_creates_and_deletes_a_network(deployer: Clients) -> None:
+    ec2 = deployer("ec2")
+    vpc = ec2.create_vpc(CidrBlock="10.9.0.0/16", TagSpecifications=specified("vpc"))["Vpc"]["VpcId"]
+    gateway = ec2.create_internet_gateway(TagSpecifications=specified("internet-gateway"))["InternetGateway"]
+    ends = {"VpcId": vpc, "InternetGatewayId": gateway["InternetGatewayId"]}
+    ec2.attach_internet_gateway(**ends)
+    subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.9.1.0/24", TagSpecifications=specified("subnet"))["Subnet"]
+    group = ec2.create_security_group(
+        GroupName="g", Description="g", VpcId=vpc, TagSpecifications=specified("security-group")
+    )["GroupId"]
+    ec2.delete_security_group(GroupId=group)
+    ec2.delete_subnet(SubnetId=subnet["SubnetId"])
+    ec2.detach_internet_gateway(**ends)
+    ec2.delete_internet_gateway(InternetGatewayId=gateway["InternetGatewayId"])
+    ec2.delete_vpc(VpcId=vpc)
+    assert vpc not in {one["VpcId"] for one in ec2.describe_vpcs()["Vpcs"]}
+
+
+def test_a_deployer_creates_and_deletes_a_placement_group(deployer: Clients) -> None:
+    ec2 = deployer("ec2")
+    ec2.create_placement_group(GroupName="p", Strategy="cluster", TagSpecifications=specified("placement-group"))
+    ec2.delete_placement_group(GroupName="p")
+    assert ec2.describe_placement_groups()["PlacementGroups"] == []
+
+
+@pytest.mark.parametrize("call", ["delete_subnet", "delete_security_group", "delete_placement_group"])
+def test_a_deployer_does_not_delete_an_untagged_resource_of_ec2(
+    deployer: Clients, launch_network: LaunchNetwork, call: str
+) -> None:
+    parameters = {
+        "delete_subnet": {"SubnetId": launch_network.subnet},
+        "delete_security_group": {"GroupId": launch_network.group},
+        "delete_placement_group": {"GroupName": launch_network.placement},
+    }
+    with pytest.raises(ClientError) as refused:
+        getattr(deployer("ec2"), call)(**parameters[call])
+    assert refused.value.response["Error"]["Code"] == "UnauthorizedOperation"
+
+
+def test_a_deployer_does_not_tag_what_is_not_corrals(deployer: Clients, launch_network: LaunchNetwork) -> None:
+    with pytest.raises(ClientError, match="not authorized to perform: ec2:CreateTags"):
+        deployer("ec2").create_tags(Resources=[launch_network.subnet], Tags=TAGS)
