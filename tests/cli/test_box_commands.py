@@ -189,6 +189,7 @@ def test_fault_shows_the_active_fault(box: Path) -> None:
         (("hang-boot", "--target", "train"), "hang-boot train"),
         (("delayed-visibility",), "delayed-visibility, after 10 s"),
         (("request-tags-only",), "request-tags-only"),
+        (("stale-tags",), "stale-tags"),
         (("slow-termination", "--market", "capacity-block"), "slow-termination capacity-block, after 300 s"),
     ],
     ids=lambda words: words[0] if isinstance(words, tuple) else "",

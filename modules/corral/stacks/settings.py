@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -59,7 +59,8 @@ def account_id(through: aws.Provider) -> str:
 def retained_ids(base: str, through: aws.Provider) -> Mapping[str, str]:
     """Return the ids of resources that an earlier deployment of this base retained, by keep tag.
 
-    If the state still holds these resources, the ids are the same and nothing changes.
+    If the state still holds these resources, the ids are the same and nothing changes. Deleted resources, which the
+    tagging API lists for hours, are left out: an import of one would fail.
     Raises pulumi.RunError if two resources have the same value.
     """
     found = aws.resourcegroupstaggingapi.get_resources(
@@ -70,13 +71,23 @@ def retained_ids(base: str, through: aws.Provider) -> Mapping[str, str]:
         opts=pulumi.InvokeOptions(provider=through),
     )
     retained: dict[str, str] = {}
-    for mapping in found.resource_tag_mapping_lists:
+    for mapping in _existing(found.resource_tag_mapping_lists):
         word, name = mapping.tags[KEEP_TAG], _id_of(mapping.resource_arn)
         if retained.setdefault(word, name) != name:
             raise pulumi.RunError(
                 f"both {retained[word]} and {name} are tagged as the {word} of base {base} - untag one"
             )
     return retained
+
+
+def _existing(mappings: Sequence[Any]) -> list[Any]:
+    if not mappings:
+        return []  # a first deployment does without boto3
+    from corral.inventory.existing import exists
+    from corral.inventory.scan import open_session
+
+    session = open_session(region())
+    return [mapping for mapping in mappings if exists(session, mapping.resource_arn)]
 
 
 def _value(text: str) -> Any:

@@ -8,6 +8,9 @@ import pytest
 from botocore.exceptions import ClientError
 from vpc_fixtures import Clients, LaunchNetwork, launch, node_template
 
+from corral.box import control
+from corral.box.client import BoxStatus
+
 TAGS = [{"Key": "corral:cluster", "Value": "dev"}]
 
 
@@ -52,6 +55,14 @@ def _kinds(resources: list[dict[str, Any]]) -> list[str]:
     """Service and kind of each resource, from its ARN."""
     parts = [resource["ResourceARN"].split(":", 5) for resource in resources]
     return sorted(f"{part[2]}/{part[5].split('/')[0].split(':')[0]}" for part in parts)
+
+
+def test_a_deleted_resource_stays_listed_with_a_fault(box: BoxStatus, aws: Clients) -> None:
+    control.inject_fault(box.dir, "stale-tags")
+    vpc = aws("ec2").create_vpc(CidrBlock="10.1.0.0/16", TagSpecifications=_tagged("vpc"))["Vpc"]["VpcId"]
+    _found(aws)
+    aws("ec2").delete_vpc(VpcId=vpc)
+    assert [one["ResourceARN"].rpartition("/")[2] for one in _found(aws)] == [vpc]
 
 
 def _found(aws: Clients, **parameters: Any) -> list[dict[str, Any]]:

@@ -15,6 +15,8 @@ from moto.core.resource_tagging import TaggedResource, iter_taggable_backends, m
 from moto.resourcegroupstaggingapi.models import ResourceGroupsTaggingAPIBackend
 
 from corral.box.api_errors import ApiError
+from corral.box.faults import store
+from corral.box.faults.records import StaleTags
 
 GLOBAL_REGION = "us-east-1"
 EC2_KINDS = {  # collections of the EC2 backend that moto leaves out
@@ -55,6 +57,7 @@ class BoxTagging(ResourceGroupsTaggingAPIBackend):
     """The tagging API of one account and region."""
 
     _url_module = moto.resourcegroupstaggingapi.urls
+    stale: dict[str, TaggedResource]  # by ARN, what was listed during the fault StaleTags
 
     def get_resources(
         self,
@@ -71,7 +74,7 @@ class BoxTagging(ResourceGroupsTaggingAPIBackend):
         matches = make_tag_matcher(tag_filters)
         found = [
             resource
-            for resource in self._all()
+            for resource in self._listed()
             if resource.tags
             and matches(resource.tags)
             and match_resource_type(resource.resource_type, resource_type_filters)
@@ -81,6 +84,12 @@ class BoxTagging(ResourceGroupsTaggingAPIBackend):
         start = int(pagination_token or 0)
         end = start + resources_per_page
         return (str(end) if end < len(found) else ""), found[start:end]
+
+    def _listed(self) -> Iterator[TaggedResource]:
+        current = {resource.arn: resource for resource in self._all()}
+        is_stale = any(isinstance(fault, StaleTags) for fault in store.faults())
+        self.stale = {**getattr(self, "stale", {}), **current} if is_stale else {}
+        yield from {**self.stale, **current}.values()
 
     def _all(self) -> Iterator[TaggedResource]:
         for backend in iter_taggable_backends(self.account_id, self.region_name):

@@ -107,6 +107,11 @@ class RequestTagsOnly(Fault):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StaleTags(Fault):
+    """The tagging API goes on listing the resources that it has listed, also when they are deleted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Freeze(Fault):
     """The processes of the instance `scope.target` are frozen; EC2 shows it as running."""
 
@@ -126,6 +131,7 @@ KINDS: Mapping[str, type[Fault]] = {
     "delayed-visibility": DelayedVisibility,
     "slow-termination": SlowTermination,
     "request-tags-only": RequestTagsOnly,
+    "stale-tags": StaleTags,
     "freeze": Freeze,
     "network-cut": NetworkCut,
 }

@@ -263,6 +263,15 @@ def request_tags_only(duration: Duration = None, dir: Directory = None) -> None:
     _add(dir, "request-tags-only", {"duration": duration})
 
 
+@app.command("stale-tags", epilog=examples("corral box fault stale-tags --duration 1h"))
+def stale_tags(duration: Duration = None, dir: Directory = None) -> None:
+    """List deleted resources in the tagging API.
+
+    GetResources goes on listing what it has listed since the fault began.
+    """
+    _add(dir, "stale-tags", {"duration": duration})
+
+
 app.registered_commands += instance_faults.app.registered_commands  # in the order of the help page
 
 
