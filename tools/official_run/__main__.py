@@ -125,7 +125,11 @@ class Session:
     def engine(self, step: str, words: str) -> None:
         """Run a command of the engine in both stacks, the cluster first where it deletes."""
         stacks = ("cluster", "base") if words.startswith("destroy") else ("base", "cluster")
-        commands = [f'pulumi -C "$CORRAL_STACKS/{stack}" -s {self.result.environment} {words}' for stack in stacks]
+        excluded = {"base": " --exclude-protected"} if words.startswith("destroy") else {}  # what every `down` keeps
+        commands = [
+            f'pulumi -C "$CORRAL_STACKS/{stack}" -s {self.result.environment} {words}{excluded.get(stack, "")}'
+            for stack in stacks
+        ]
         script = f'eval "$({sys.executable} -m corral.cli box env)" && {" && ".join(commands)}'
         self._run(step, ["bash", "-c", script], self.environment)
 
