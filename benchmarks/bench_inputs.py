@@ -17,6 +17,7 @@ import boto3
 from botocore.config import Config
 
 from corral.box import account, client, control
+from corral.box.switches import Machines
 from corral.model.cluster import ClusterPlan
 from corral.model.serialization import to_json
 from corral.plan.base import plan_base
@@ -92,7 +93,7 @@ def count_slurm_calls(directory: Path) -> int:
 @contextmanager
 def new_inputs(directory: Path) -> Iterator[BenchInputs]:
     """A new box with the inputs of both sides, stopped at the end in any case."""
-    status = client.start(directory / "box", machines=False)
+    status = client.start(directory / "box", machines=Machines.NONE)
     try:
         control.set_quota(directory / "box", "L-1216C47A", 1_000_000)  # on-demand vCPUs: enough that no launch fails
         environment = {**os.environ, **client.environment(directory / "box"), **write_programs(directory)}
