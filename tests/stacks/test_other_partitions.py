@@ -80,8 +80,9 @@ def test_the_other_names_in_a_policy_are_common_or_the_partitions(
     plans: tuple[BasePlan, ClusterPlan], region: str
 ) -> None:
     found = set(re.findall(r"[\w.-]+\.amazonaws\.com[\w.]*", json.dumps(list(policies(*plans)))))
-    own = {"cn-north-1": "ec2.amazonaws.com.cn", "us-gov-west-1": "ec2.amazonaws.com"}
-    assert found - COMMON == {own[region]}
+    domain = {"cn-north-1": "amazonaws.com.cn", "us-gov-west-1": "amazonaws.com"}[region]
+    via_service = {f"{service}.{region}.{domain}" for service in ("ec2", "elasticfilesystem", "fsx", "s3")}
+    assert found - COMMON == {f"ec2.{domain}", *via_service}
 
 
 def test_the_machines_files_name_no_other_partition(plans: tuple[BasePlan, ClusterPlan], region: str) -> None:

@@ -43,6 +43,7 @@ def home_of(name: str) -> tuple[str, str]:
     return "", ""
 
 
+OWN_IMAGE = "ami-0123456789abcdef0"
 RENTABLE = [name for name in instance_types() if home_of(name)[0]]
 # Source: EC2 User Guide, "Elastic Fabric Adapter" and "Maximize network bandwidth on Amazon EC2 instances with multiple
 # network cards"; p6-b300's first card has no EFA.
@@ -99,6 +100,8 @@ def planned(name: str) -> ClusterPlan:
     queue["capacity"] = [{"market": "on-demand"}]
     if machine.accelerator is not None and machine.accelerator.vendor is Vendor.NEURON:
         queue["image"] = {"profile": "ubuntu-24.04-neuron-dlami"}
+    if name == "p3dn.24xlarge":  # the shipped image's kernel modules do not support its V100
+        queue["image"] = {"id": OWN_IMAGE, "kernel_modules": "proprietary"}
     context = ValidationContext(region=region, base=base)
     return plan_cluster(parse_cluster({"queues": [queue]}, name="c", where="c", context=context), plan_base(base))
 

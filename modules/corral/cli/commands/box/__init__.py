@@ -213,7 +213,8 @@ def _print_status(now: client.BoxStatus) -> None:
             typer.echo(f"the box in {now.dir} has crashed - `corral box start` resumes from its last saved state")
         case _:
             typer.echo(f"no box runs in {now.dir} - `corral box start` starts one")
-    typer.echo("switches: " + ", ".join(f"{name} {value}" for name, value in now.switches.document().items()))
+    if now.state == "running":
+        typer.echo("switches: " + ", ".join(f"{name} {value}" for name, value in now.switches.document().items()))
     if now.no_machines_reason and now.state == "running":
         typer.echo(f"instances do not boot as machines: {now.no_machines_reason}")
     if now.faults:
