@@ -14,7 +14,7 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from pulumi_cli import fetch_go, find_go, follow, go_environment
+from pulumi_cli import fetch_go, find_go, go_build, go_environment
 from steps import ROOT, CannotPrepareError, Step, appearing_whole, cache_dir, say, show_end
 
 NAME = "pulumi-resource-aws"
@@ -61,7 +61,9 @@ class OfficialProvider(Step):
             # It alone needs the generators of SDKs, a quarter of all packages.
             (sources / "bridge" / "pkg" / "pf" / "tfbridge" / "provider_mux.go").unlink()
             shutil.copytree(MODULE, sources / "provider")
-            build(go, sources / "provider", unfinished / NAME)
+            stamp = f"-X main.version={version()} -X main.upstream={UPSTREAM_VERSION}"
+            reason = "AWS's own provider could not be built: check the network, or GOPROXY."
+            go_build(go, sources / "provider", ".", stamp, unfinished / NAME, reason)
             shutil.rmtree(sources)
 
     def ready(self) -> str:
@@ -163,21 +165,3 @@ def replace(path: Path, pattern: str, replacement: Callable[[re.Match[str]], str
     """Replace what matches in a file."""
     text = path.read_text(encoding="utf-8")
     path.write_text(re.sub(pattern, replacement, text, flags=re.MULTILINE), encoding="utf-8")
-
-
-def build(go: str, module: Path, target: Path) -> None:
-    """Build the plugin from the committed go.sum; print progress every half minute."""
-    stamp = f"-s -w -X main.version={version()} -X main.upstream={UPSTREAM_VERSION}"
-    command = [go, "build", "-v", "-mod=readonly", "-trimpath", "-ldflags", stamp, "-o", str(target), "."]
-    with subprocess.Popen(
-        command, cwd=module, env=go_environment(), stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-        errors="replace",
-    ) as process:  # fmt: skip
-        try:
-            lines = follow(process)
-        except KeyboardInterrupt:
-            process.terminate()
-            raise
-    if process.returncode:
-        show_end("\n".join(lines))
-        raise CannotPrepareError("AWS's own provider could not be built: check the network, or GOPROXY.")

@@ -72,12 +72,29 @@ def fetch_go() -> str:
 
 
 def build(go: str, target: Path) -> None:
-    """Build the CLI from the committed go.sum; print progress every half minute."""
+    """Build the CLI from the committed go.sum."""
     stamp = f"-X {MODULE}/sdk/v3/go/common/version.Version=v{version()}"
-    command = [go, "build", "-v", "-mod=readonly", "-trimpath", "-ldflags", f"-s -w {stamp}", "-o", str(target)]
+    reason = f"The Pulumi CLI could not be built: check the network, or {REMEDY}."
+    go_build(go, TOOLS, f"{MODULE}/pkg/v3/cmd/pulumi", stamp, target, reason)
+
+
+def go_build(go: str, directory: Path, package: str, stamp: str, target: Path, error: str) -> None:
+    """Build a package from the committed go.sum; print progress every half minute. Raises CannotPrepareError(error)."""
+    command = [
+        go,
+        "build",
+        "-v",
+        "-mod=readonly",
+        "-trimpath",
+        "-ldflags",
+        f"-s -w {stamp}",
+        "-o",
+        str(target),
+        package,
+    ]
     with subprocess.Popen(
-        [*command, f"{MODULE}/pkg/v3/cmd/pulumi"],
-        cwd=TOOLS,
+        command,
+        cwd=directory,
         env=go_environment(),
         stdin=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -91,7 +108,7 @@ def build(go: str, target: Path) -> None:
             raise
     if process.returncode:
         show_end("\n".join(lines))
-        raise CannotPrepareError(f"The Pulumi CLI could not be built: check the network, or {REMEDY}.")
+        raise CannotPrepareError(error)
 
 
 def follow(process: subprocess.Popen[str]) -> list[str]:

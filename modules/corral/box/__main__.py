@@ -81,7 +81,7 @@ def _serve(home: StateDirectory, held: int, ready: int, switches: Switches) -> i
     signal.signal(signal.SIGTERM, lambda *_: ended.set())
     signal.signal(signal.SIGINT, lambda *_: ended.set())
     facts: dict[str, Any] = {"pid": os.getpid(), "started": datetime.now(UTC).isoformat(timespec="seconds")}
-    facts |= {"versions": saved_state.versions(), "switches": switches.document()}
+    facts |= {"versions": saved_state.versions()}
     saved_state.write_atomically(json.dumps(switches.document()).encode(), home.switches)
     secret = create_secret(home)
     principals.secret = secret

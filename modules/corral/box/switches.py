@@ -1,4 +1,4 @@
-"""The switches of a box: what its instances are, and how fast and lenient its AWS is. Pure; standard library alone.
+"""The switches of a box: which provider deploys into it, and what its instances are. Pure; standard library alone.
 
 A box keeps them, so that a later start needs no options.
 """
