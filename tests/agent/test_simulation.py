@@ -22,6 +22,7 @@ KNOWN_SEEDS = (
     300002371,  # the second machine of a node ended a minute before the first one
     300010055,  # a job's machine in one zone ended when the job got another in that zone
     300012917,  # a node that was to be replaced went DOWN first
+    129700787,  # a resume that had been given up was served again after its suspend, as the autoscaler had been killed
     5002529,  # a person drained a node while its launch failed, and the reason of the failure replaced theirs
 )
 

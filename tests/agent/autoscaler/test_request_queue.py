@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 from corral.agent.autoscaler import resume_program as note_program
-from corral.agent.autoscaler.request_queue import pending_requests
+from corral.agent.autoscaler.request_queue import pending_requests, without_suspended
 from corral.agent.autoscaler.resume_program import wake, write_request
+from corral.agent.cluster.models import PowerRequest, WaitingJob
 
 JOB_OF_22_05 = {"jobs": [{"job_id": 1, "nodes": "train-[1-2]"}], "all_nodes": "train-[1-2]"}
 JOB_OF_23_02 = {
@@ -232,3 +233,16 @@ def test_a_request_that_cannot_be_renamed_does_not_block_the_next(tmp_path: Path
     (tmp_path / "1-1.broken").write_text("an earlier one")
     write_request("resume", "train-1", {}, str(tmp_path))
     assert [request.nodes for request in pending_requests(tmp_path)] == [("train-1",)]
+
+
+def test_a_resume_drops_the_nodes_that_were_suspended_after_it() -> None:
+    job = WaitingJob(job_id=1, nodes=("cpu-1", "cpu-2"), allocated_nodes=())
+    first = PowerRequest(key="1-1", verb="resume", nodes=("cpu-1", "cpu-2"), requested_at=1.0, jobs=(job,))
+    suspend = PowerRequest(key="2-1", verb="suspend", nodes=("cpu-1",), requested_at=2.0)
+    again = PowerRequest(key="3-1", verb="resume", nodes=("cpu-1",), requested_at=3.0)
+    left = without_suspended((first, suspend, again))
+    assert [(one.key, one.nodes, [job.nodes for job in one.jobs]) for one in left] == [
+        ("1-1", ("cpu-2",), [("cpu-2",)]),
+        ("2-1", ("cpu-1",), []),
+        ("3-1", ("cpu-1",), []),
+    ]

@@ -16,6 +16,7 @@ from corral.agent.autoscaler.capacity_block import Requeue, Vacate
 from corral.agent.autoscaler.decide import Action, ClusterState, record_boot_failures
 from corral.agent.autoscaler.interfaces import Cloud, DnsNames, Scheduler
 from corral.agent.autoscaler.launch_planner import LaunchOutcome, LaunchRequest, LaunchStep, ReleaseStep
+from corral.agent.autoscaler.request_queue import without_suspended
 from corral.agent.autoscaler.reserved_capacity import ReservationUsage
 from corral.agent.cluster import node_events, state
 from corral.agent.cluster.ec2_client import Ec2Error
@@ -100,8 +101,8 @@ class Autoscaler:
     ) -> frozenset[str]:
         """The nodes whose requests must wait: those of failed requests, and of later requests for the same nodes."""
         waiting = set[str]()
-        for request in requests:
-            left = state.unserved(self.state, request)
+        for request, wanted in zip(requests, without_suspended(requests), strict=True):
+            left = state.unserved(self.state, wanted)
             waiting |= self._process(left) if waiting.isdisjoint(left.nodes) else set(left.nodes)
             if waiting.isdisjoint(left.nodes) and not _is_removed(request, done):
                 waiting.update(left.nodes)

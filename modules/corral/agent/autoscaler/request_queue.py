@@ -50,6 +50,22 @@ def pending_requests(spool: Path = SPOOL) -> Iterator[PowerRequest]:
             log.error("request %s cannot be read now: %s", file, error)
 
 
+def without_suspended(requests: Sequence[PowerRequest]) -> tuple[PowerRequest, ...]:
+    """These requests, oldest first; those to resume without the nodes that Slurm has suspended since.
+
+    A resume can be left with its nodes suspended, if the autoscaler is killed after it has given up. Served again, it
+    would launch machines that the suspend then terminates, although a later resume may have put a job on them.
+    """
+    suspended, kept = set[str](), list[PowerRequest]()
+    for request in reversed(requests):
+        if request.verb == "resume":
+            kept.append(request.without(suspended))
+        else:
+            suspended.update(request.nodes)
+            kept.append(request)
+    return tuple(reversed(kept))
+
+
 def remove(request: PowerRequest, spool: Path = SPOOL) -> None:
     """Remove a request that is served."""
     (spool / f"{request.key}{resume_program.SUFFIX}").unlink(missing_ok=True)

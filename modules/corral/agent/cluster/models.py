@@ -1,6 +1,8 @@
 """The records of the autoscaler: Slurm's nodes, EC2's instances, slurmctld's requests. Times: seconds since 1970."""
 
-from dataclasses import dataclass, field
+from collections.abc import Set
+from dataclasses import dataclass, field, replace
+from typing import Self
 
 _OFF = frozenset({"POWERED_DOWN", "POWERING_DOWN", "POWER_DOWN"})  # the last: as soon as its job has completed
 _COMING = frozenset({"pending", "running"})
@@ -128,3 +130,8 @@ class PowerRequest:
     nodes: tuple[str, ...]
     requested_at: float
     jobs: tuple[WaitingJob, ...] = field(default=())
+
+    def without(self, nodes: Set[str]) -> Self:
+        """This request for its other nodes. Its jobs keep their positions, which number their launches."""
+        jobs = (replace(job, nodes=tuple(node for node in job.nodes if node not in nodes)) for job in self.jobs)
+        return replace(self, nodes=tuple(node for node in self.nodes if node not in nodes), jobs=tuple(jobs))

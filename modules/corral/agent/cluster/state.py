@@ -161,10 +161,8 @@ def record_served(state: AutoscalerState, request: PowerRequest, waiting: frozen
 
 
 def unserved(state: AutoscalerState, request: PowerRequest) -> PowerRequest:
-    """The power request with the nodes that still wait. Its jobs keep their positions, which number their launches."""
-    served = set(state.served.get(request.key, ()))
-    jobs = (replace(job, nodes=tuple(node for node in job.nodes if node not in served)) for job in request.jobs)
-    return replace(request, nodes=tuple(node for node in request.nodes if node not in served), jobs=tuple(jobs))
+    """The power request with the nodes that still wait."""
+    return request.without(set(state.served.get(request.key, ())))
 
 
 def known_instances(state: AutoscalerState, shown: Sequence[Instance], now: float) -> tuple[Instance, ...]:
