@@ -285,3 +285,8 @@ def test_exit_codes_of_the_page_are_those_of_the_commands() -> None:
 def test_plan_document_matches_the_page(tmp_path: Path) -> None:
     real = json.loads(corral("plan", "dev", "--json").stdout)
     assert list(keys(json.loads(SHAPES["corral.plan/3"]), real)) == []
+
+
+def test_a_usage_line_names_a_required_argument_without_braces() -> None:
+    done = corral("extend", "--help")
+    assert done.stdout.splitlines()[0] == "Usage: corral extend [OPTIONS] ENV TIME"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from corral.cli.support.exit_codes import ExitCode, Failure
 from corral.cli.support.project import environment_names
@@ -25,9 +25,25 @@ def seconds_of(option: str, text: str) -> float:
         raise Failure(f"{option} {text}: not a duration - write 30s, 2m, 12h or 1d", ExitCode.WRONG_INPUT) from None
 
 
+class Command(TyperCommand):
+    """A command whose usage line shows a required argument as ENV; typer's shows {ENV}."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """The words of the usage line after the command."""
+        return [word.replace("{", "").replace("}", "") for word in super().collect_usage_pieces(ctx)]
+
+
+class App(typer.Typer):
+    """A typer app of such commands."""
+
+    def command(self, name: str | None = None, **attributes: Any) -> Any:
+        """The decorator of a command."""
+        return super().command(name, cls=Command, **attributes)
+
+
 def new_app(help: str | None = None, *, epilog: str | None = None, group: type[TyperGroup] = TyperGroup) -> typer.Typer:
     """An empty app for one command or one group of commands, with plain help pages."""
-    return typer.Typer(
+    return App(
         help=help,
         epilog=epilog,
         cls=group,
