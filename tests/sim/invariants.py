@@ -19,6 +19,7 @@ CHECK_EVERY = 60.0
 # Repeated here, so that a change of the autoscaler's own constant is noticed.
 FAILURES_IN_A_ROW = 10
 RESERVED_AGAIN, RESERVED_WAIT = 60.0, 600.0
+KNOWN_WITHIN = 300.0  # what is refused so soon after a new configuration may be known to AWS later
 EARLY = ("Server.InsufficientInstanceCapacity", "Server.SpotInstanceTermination")
 # Grace, two cycles, and EC2's delay. EC2 and Slurm always answer in the quiet hours, to which this applies.
 GRACE = 120.0 + 2 * 30.0 + 60.0 + SUSPEND_TIMEOUT
@@ -311,14 +312,19 @@ def _at_the_end(simulation: Simulation) -> Iterator[str]:
 
 
 def _thrash(simulation: Simulation) -> Iterator[str]:
-    """An offer that refuses is tried a few times, not in every cycle."""
+    """An offer that refuses is tried a few times, not in every cycle. A new configuration may have mended it."""
     refused: dict[str, list[float]] = defaultdict(list)
     for at, offer, given in simulation.ec2.calls:
         if not given:
             refused[offer].append(at)
     for offer, times in refused.items():
         least = 25 if offer in simulation.ec2.reservations else 500
-        close = sum(1 for first, second in pairwise(times) if second - first < least)
+        close = sum(
+            1
+            for first, second in pairwise(times)
+            if second - first < least
+            and not any(first < at <= second or at <= first < at + KNOWN_WITHIN for at in simulation.configured)
+        )
         if close > simulation.crashes:
             yield f"{offer} was tried again {close} times during its backoff"
     if not _HIDES_ENDS & set(simulation.faults.met):

@@ -64,7 +64,7 @@ class Killable:
 
 @dataclass(kw_only=True)
 class Simulation:
-    """The state of one simulation."""
+    """The state of one simulation. `configured`: when an autoscaler got a configuration."""
 
     seed: int
     clock: Clock
@@ -77,6 +77,7 @@ class Simulation:
     saved: AutoscalerState = field(default_factory=AutoscalerState)
     autoscaler: Autoscaler | None = None
     crashes: int = 0
+    configured: list[float] = field(default_factory=list)
     journal: EventCounts = field(default_factory=EventCounts)
     _left: frozenset[str] = frozenset()
     _due: float = 0.0
@@ -121,6 +122,7 @@ class Simulation:
         newer = {key: replace(one, version=str(int(one.version) + 1)) for key, one in self.deployed.templates.items()}
         self.deployed = replace(self.deployed, templates=newer)
         if self.autoscaler:
+            self.configured.append(self.clock.now)
             self.autoscaler.configure(self.plan, self.deployed)
 
     def reverse_offers(self) -> None:
@@ -142,6 +144,7 @@ class Simulation:
         if self.autoscaler is None:
             if now < self._due:
                 return
+            self.configured.append(now)
             ec2, slurm = Killable(self.ec2, self.faults), Killable(self.slurm, self.faults)
             self.autoscaler = Autoscaler(
                 self.plan,

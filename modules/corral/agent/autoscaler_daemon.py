@@ -6,7 +6,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -116,15 +116,10 @@ def run_autoscaler(
 
 def tasks_of(autoscaler: Autoscaler, ec2: Ec2, services: Services, interval_s: float) -> tuple[BackgroundTask, ...]:
     """The background tasks for these services."""
-    blocks = {
-        offer.key: offer.reservation
-        for queue in autoscaler.plan.queues
-        for offer in queue.offers
-        if offer.market is Market.CAPACITY_BLOCK and offer.reservation
-    }
 
     def read_blocks() -> None:
-        found = ec2.blocks(sorted(set(blocks.values())))
+        blocks = _blocks_of(autoscaler.plan)  # a later `corral up` may add some
+        found = ec2.blocks(sorted(set(blocks.values()))) if blocks else {}
         held = {offer: found[block] for offer, block in blocks.items() if block in found}
         autoscaler.block_begins = {offer: one.begins for offer, one in held.items()}
         autoscaler.block_ends = {offer: one.ends for offer, one in held.items()}
@@ -154,12 +149,20 @@ def tasks_of(autoscaler: Autoscaler, ec2: Ec2, services: Services, interval_s: f
         services.tree
         and BackgroundTask(name="topology.conf", every_s=TREE_EVERY_S, act=services.tree, first_s=TREE_MIN_INTERVAL_S),
         services.shipping and BackgroundTask(name="event shipping", every_s=SHIP_EVERY_S, act=services.shipping),
-        BackgroundTask(name="capacity block times", every_s=min(_BLOCKS_EVERY_S, 4 * interval_s), act=read_blocks)
-        if blocks
-        else None,
+        BackgroundTask(name="capacity block times", every_s=min(_BLOCKS_EVERY_S, 4 * interval_s), act=read_blocks),
         BackgroundTask(name="accounting backup", every_s=_BACKUP_EVERY_S, act=back_up_if_due, first_s=_BACKUP_EVERY_S),
     )
     return tuple(task for task in tasks if task)
+
+
+def _blocks_of(plan: ClusterPlan) -> Mapping[str, str]:
+    """The capacity block of each offer that has one."""
+    return {
+        offer.key: offer.reservation
+        for queue in plan.queues
+        for offer in queue.offers
+        if offer.market is Market.CAPACITY_BLOCK and offer.reservation
+    }
 
 
 def _stop(*_: object) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,8 +13,10 @@ import pytest
 from corral.agent.autoscaler.background_tasks import BackgroundTask, SwitchComments, ZoneCleanup, run_task, start_tasks
 from corral.agent.autoscaler.reconciler import ClusterSnapshot
 from corral.agent.autoscaler_daemon import Services, tasks_of
+from corral.agent.cluster.models import BlockPeriod
 from corral.agent.errors import AgentError
-from render.plans import dev
+from corral.model.enums import Market
+from render.plans import dev, train
 
 
 @dataclass(kw_only=True)
@@ -112,8 +114,28 @@ def test_the_background_tasks_and_their_intervals() -> None:
         ("node switches", 0.0, 30.0),
         ("topology.conf", 600.0, 30.0),
         ("event shipping", 0.0, 30.0),
+        ("capacity block times", 0.0, 120.0),
         ("accounting backup", 600.0, 600.0),
     ]
+
+
+def test_the_times_of_a_block_that_a_later_configuration_adds_are_read() -> None:
+    period = BlockPeriod(begins=1.0, ends=2.0)
+    requested: list[Sequence[str]] = []
+
+    def blocks(ids: Sequence[str]) -> Mapping[str, BlockPeriod]:
+        requested.append(ids)
+        return dict.fromkeys(ids, period)
+
+    autoscaler: Any = SimpleNamespace(plan=dev(), blocks=blocks)
+    outside: Any = SimpleNamespace(prune=print, switches=print)
+    tasks = tasks_of(autoscaler, autoscaler, Services(zone=outside, topology=outside), 30.0)
+    read = next(task.act for task in tasks if task.name == "capacity block times")
+    read()
+    reserved = replace(train().offers[0], key="train-block", market=Market.CAPACITY_BLOCK, reservation="cr-1")
+    autoscaler.plan = dev(replace(train(), offers=(reserved,)))
+    read()
+    assert (requested, autoscaler.block_ends) == ([["cr-1"]], {"train-block": 2.0})
 
 
 def test_events_are_shipped_by_the_task_of_this_name() -> None:

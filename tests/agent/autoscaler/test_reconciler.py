@@ -20,7 +20,7 @@ from corral.agent.autoscaler.reconciler import ClusterSnapshot
 from corral.agent.cluster.ec2_client import Ec2
 from corral.agent.cluster.launch_errors import LaunchErrorKind
 from corral.agent.cluster.models import PowerRequest, SlurmNode
-from corral.agent.cluster.state import AutoscalerState, Backoff
+from corral.agent.cluster.state import AutoscalerState, Backoff, back_off
 from corral.agent.errors import AgentError
 from corral.box import control
 from corral.box.client import BoxStatus
@@ -258,6 +258,27 @@ def test_an_offer_that_is_refused_backs_off_for_an_hour(aws: Clients, made: Maki
     head.request("resume", "cpu-1")
     cold = head.autoscaler.state.backoffs["gone"]
     assert (offers_used(aws), str(cold.kind), cold.until - head.clock.now) == (["open"], "bad request", 3600)
+
+
+def test_a_launch_denied_soon_after_a_new_configuration_is_tried_again_five_minutes_after_it(
+    box: BoxStatus, made: Making
+) -> None:
+    """IAM may not know yet the policy that the same `corral up` has changed."""
+    head = made({"new": None, "open": None}, without_efa("new", "open"))
+    configured_at = head.clock.now
+    control.inject_fault(box.dir, "refuse", code="UnauthorizedOperation", hits_left="1")
+    head.clock.now += 10
+    head.request("resume", "cpu-1")
+    cold = head.autoscaler.state.backoffs["new"]
+    assert (str(cold.kind), cold.until - configured_at) == ("permission", 300)
+
+
+def test_a_new_configuration_ends_the_backoffs_that_it_may_have_fixed(made: Making) -> None:
+    head = made({"wrong": None, "full": None}, without_efa("wrong", "full"))
+    head.autoscaler.state = back_off(AutoscalerState(), "wrong", LaunchErrorKind.REQUEST, "x", head.clock.now)
+    head.autoscaler.state = back_off(head.autoscaler.state, "full", LaunchErrorKind.CAPACITY, "x", head.clock.now)
+    head.autoscaler.configure(head.autoscaler.plan, head.autoscaler.deployed)
+    assert sorted(head.autoscaler.state.backoffs) == ["full"]
 
 
 TAGGED = ("network-interface", "volume")

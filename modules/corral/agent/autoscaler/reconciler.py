@@ -22,6 +22,7 @@ from corral.agent.cluster import node_events, state
 from corral.agent.cluster.ec2_client import Ec2Error
 from corral.agent.cluster.launch_errors import (
     BACKOFF_POLICIES,
+    FOUND_WITHIN_S,
     NEEDS_ACTION,
     BackoffPolicy,
     LaunchErrorKind,
@@ -92,9 +93,10 @@ class Autoscaler:
         self._signalled, self._requeued = frozenset[str](), frozenset[str]()
 
     def configure(self, plan: ClusterPlan, deployed: Deployed) -> None:
-        """Use another configuration from now on."""
+        """Use another configuration from now on. It may have mended what an offer backs off for."""
         self.plan, self.deployed = plan, deployed
         self._configured_at = self._clock()
+        self.state = state.end_fixable_backoffs(self.state)
 
     def process_requests(
         self, requests: Sequence[PowerRequest], done: Callable[[PowerRequest], None]
@@ -316,7 +318,10 @@ class Autoscaler:
         if step.intent.offer in reserved_capacity.reserved_offers(self.plan):
             kind = of_reserved(kind)
         held = state.record_launch(self.state, launch.key, made)
-        self.state = state.back_off(held, step.intent.offer, kind, reason, self._clock(), self._policies)
+        held = state.back_off(held, step.intent.offer, kind, reason, now := self._clock(), self._policies)
+        if now < (known := self._configured_at + FOUND_WITHIN_S):  # e.g. a new policy, which AWS does not know yet
+            held = state.shorten_fixable_backoff(held, step.intent.offer, known)
+        self.state = held
         self._save(self.state)
         nodes = fold(step.intent.nodes)
         self._journal.log_event(

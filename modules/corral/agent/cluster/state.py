@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from corral.agent.cluster.launch_errors import BACKOFF_POLICIES, BackoffPolicy, LaunchErrorKind
+from corral.agent.cluster.launch_errors import BACKOFF_POLICIES, NEEDS_ACTION, BackoffPolicy, LaunchErrorKind
 from corral.agent.cluster.models import Instance, PowerRequest
 from corral.agent.file_install import Placement, install
 from corral.model.serialization import from_json, to_line
@@ -112,6 +112,20 @@ def back_off_blocks_not_begun(state: AutoscalerState, begins: Mapping[str, float
 def clear_backoff(state: AutoscalerState, offer: str) -> AutoscalerState:
     """The state after an offer served a launch."""
     return replace(state, backoffs={key: held for key, held in state.backoffs.items() if key != offer})
+
+
+def end_fixable_backoffs(state: AutoscalerState) -> AutoscalerState:
+    """The state after a person has changed the configuration: offers that needed an action are tried again."""
+    kept = {offer: held for offer, held in state.backoffs.items() if held.kind not in NEEDS_ACTION}
+    return replace(state, backoffs=kept)
+
+
+def shorten_fixable_backoff(state: AutoscalerState, offer: str, until: float) -> AutoscalerState:
+    """The state in which this offer's backoff, if it needs an action, ends at `until` at the latest."""
+    held = state.backoffs[offer]
+    if held.kind not in NEEDS_ACTION or held.until <= until:
+        return state
+    return replace(state, backoffs={**state.backoffs, offer: replace(held, until=until)})
 
 
 def record_intent(state: AutoscalerState, key: str, intent: Intent) -> AutoscalerState:
