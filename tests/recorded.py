@@ -14,11 +14,12 @@ ACCOUNT = "123456789012"
 class Recorder(pulumi.runtime.Mocks):
     """Returns an id and an ARN for every resource, and records the inputs as the engine would see them.
 
-    `dependencies`: by name, the names of the resources that are created first.
+    `dependencies`: by name, the names of the resources that are created first. `timeouts`: by name, those of creation.
     """
 
     resources: dict[str, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)
     dependencies: dict[str, set[str]] = field(default_factory=dict)
+    timeouts: dict[str, str] = field(default_factory=dict)
 
     def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str, dict[str, Any]]:
         """The state of a new resource: its inputs, an ARN, and the computed fields that corral's programs read."""
@@ -41,7 +42,7 @@ class Recorder(pulumi.runtime.Mocks):
 
 
 class RecordingMonitor(mocks.MockMonitor):
-    """Pulumi's monitor of mocks, which does not pass dependencies on."""
+    """Pulumi's monitor of mocks, which passes neither dependencies nor timeouts on."""
 
     def __init__(self, recorder: Recorder) -> None:
         super().__init__(recorder)
@@ -50,6 +51,7 @@ class RecordingMonitor(mocks.MockMonitor):
     def RegisterResource(self, request: Any) -> Any:
         """Register a resource."""
         self._recorder.dependencies[request.name] = {urn.rpartition("::")[2] for urn in request.dependencies}
+        self._recorder.timeouts[request.name] = request.customTimeouts.create
         return super().RegisterResource(request)
 
 

@@ -356,6 +356,11 @@ def lustre() -> Recorder:
     return record(lambda: Lustre("lustre", lustre_args(SYSTEMS)))
 
 
+def test_lustre_may_take_longer_than_the_providers_own_limits() -> None:
+    timeouts = record(lambda: Lustre("lustre", lustre_args(dev_cluster().own_lustre))).timeouts
+    assert (timeouts["lustre-scratch"], timeouts["lustre-scratch-data"]) == ("90m", "4h")
+
+
 @pytest.mark.parametrize(("made_by", "token"), [("LustreFileSystem", LUSTRE), ("DataRepositoryAssociation", LINK)])
 def test_every_argument_of_lustre_is_passed_here(lustre: Recorder, made_by: str, token: str) -> None:
     tree = ast.parse((PROJECT / "modules/corral/components/lustre.py").read_text())
