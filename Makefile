@@ -21,7 +21,7 @@ help: ## list the targets
 	@echo 'make TARGET - each target lists what it will install, and installs it once:'
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' $(MAKEFILE_LIST) | awk -F '|' '{ printf "%-12s %s\n", $$1, $$2 }'
 
-.PHONY: demo test test-all test-fast slurm-matrix sim mutations official lint format bench bench-life
+.PHONY: demo test test-all test-fast slurm-matrix sim mutations official provider-update lint format bench bench-life
 demo: ## run a cluster from plan to teardown on this machine, in the box
 	$(PREPARE) venv debian pulumi
 	@$(VENV)/python tools/demo $(ARGS)
@@ -56,6 +56,10 @@ official: ## live the shipped environments through AWS's own provider, compare, 
 	$(PREPARE) venv debian pulumi official-provider
 	@$(VENV)/python -m tools.official_run $(ARGS)
 
+provider-update: ## show what a newer provider changes for our types (VERSION=V: 15 minutes of Go; ARGS='NEW.json')
+	$(PREPARE) venv
+	@PYTHONPATH=tools/prepare $(VENV)/python -m tools.provider_update $(VERSION) $(ARGS)
+
 lint: ## check style, types, unused code, shell scripts, the lock files
 	$(PREPARE) venv shellcheck
 	$(VENV)/ruff check --no-cache . # the order of imports depends on other files, the cache does not
@@ -66,6 +70,7 @@ lint: ## check style, types, unused code, shell scripts, the lock files
 	MYPYPATH=modules:tools/prepare $(VENV)/mypy benchmarks
 	$(VENV)/mypy tools/lock.py tools/tree.py tools/catalog_data.py tools/fail_on_skip.py
 	MYPYPATH=modules:tests $(VENV)/mypy --follow-imports=silent $(addprefix -p tools.,docs mutations official_run slurm_head slurm_matrix)
+	MYPYPATH=modules:tools/prepare $(VENV)/mypy --follow-imports=silent -p tools.provider_update
 	$(VENV)/vulture modules/corral stacks tools/vulture_whitelist.py # the product alone: code that only tests call belongs to them
 	$(VENV)/vulture modules/corral stacks tests tools benchmarks examples
 	$(VENV)/python tools/tree.py shell | xargs shellcheck

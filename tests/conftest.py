@@ -1,18 +1,21 @@
-"""Golden files, which `--regold` rewrites for review like code, and the order of all tests."""
+"""Golden files, which `--regold` rewrites for review like code, answers of AWS in all tests, and the tests' order."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from answer_shapes import watch_answers
 from sim import SEED_VARIABLE, first_seed
 
 # Folders whose files take minutes.
 SLOW = {"life", "slurmctld"}
 GOLDEN = Path(__file__).parent / "golden"
 Golden = Callable[[str, str], None]
+# What the answers of AWS since the last test, or corral's reads of them, have that botocore's model lacks.
+DEPARTURES: list[str] = []
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -22,6 +25,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure() -> None:
     """Draw the seed of this run's simulations before there are workers, so that all have the same."""
     first_seed()
+    watch_answers(DEPARTURES)
 
 
 def pytest_report_header() -> str:
@@ -37,6 +41,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.long)
     if hasattr(config, "workerinput"):
         items.sort(key=lambda item: (item.get_closest_marker("pulumi") is None, SLOW.isdisjoint(item.path.parts)))
+
+
+@pytest.fixture(autouse=True)
+def answers_of_the_model() -> Iterator[None]:
+    """Fail a test that received an answer which botocore's model does not allow, or in which corral read too much."""
+    yield
+    found = sorted(set(DEPARTURES))
+    DEPARTURES.clear()
+    assert found == []
 
 
 @pytest.fixture

@@ -55,10 +55,10 @@ class RecordingMonitor(mocks.MockMonitor):
         return super().RegisterResource(request)
 
 
-def record(build: Callable[[], object], recorder: Recorder | None = None) -> Recorder:
+def record(build: Callable[[], object], recorder: Recorder | None = None, *, stack: str = "dev") -> Recorder:
     """What the function registers. A given recorder keeps it even if the function raises."""
     recorder = recorder or Recorder()
-    mocks.set_mocks(recorder, project="corral-test", stack="dev", preview=False, monitor=RecordingMonitor(recorder))
+    mocks.set_mocks(recorder, project="corral-test", stack=stack, preview=False, monitor=RecordingMonitor(recorder))
 
     @pulumi.runtime.test
     def run() -> None:
