@@ -190,6 +190,7 @@ def test_fault_shows_the_active_fault(box: Path) -> None:
         (("delayed-visibility",), "delayed-visibility, after 10 s"),
         (("request-tags-only",), "request-tags-only"),
         (("stale-tags",), "stale-tags"),
+        (("disabled-region", "ap-east-1"), "disabled-region, region ap-east-1"),
         (("slow-termination", "--market", "capacity-block"), "slow-termination capacity-block, after 300 s"),
     ],
     ids=lambda words: words[0] if isinstance(words, tuple) else "",
@@ -197,6 +198,18 @@ def test_fault_shows_the_active_fault(box: Path) -> None:
 def test_each_active_fault_is_one_line(box: Path, words: tuple[str, ...], line: str) -> None:
     fault(box, *words)
     assert fault(box, "list").stdout == f"{line}\n"
+
+
+def test_a_policy_of_an_organization_is_read_from_a_file(box: Path, tmp_path: Path) -> None:
+    file = tmp_path / "no-p5.json"
+    file.write_text('{"Statement": {"Effect": "Deny", "Action": "ec2:RunInstances", "Resource": "*"}}')
+    assert fault(box, "service-control-policy", str(file)).stdout == "active: service-control-policy, name no-p5\n"
+
+
+def test_a_policy_that_is_not_json_is_wrong_input(box: Path, tmp_path: Path) -> None:
+    (tmp_path / "no-p5.json").write_text("no p5")
+    done = fault(box, "service-control-policy", str(tmp_path / "no-p5.json"))
+    assert (done.returncode, done.stderr.startswith("corral: the policy is not JSON: ")) == (2, True)
 
 
 @pytest.mark.parametrize("kind", ["spot-notice", "rebalance", "kill", "freeze", "network-cut", "block-end"])

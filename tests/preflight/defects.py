@@ -220,6 +220,30 @@ def lustre_of_another_size(box: BoxStatus) -> Iterator[BoxSession]:
             time.sleep(0.1)  # its interface blocks deletion of the subnet
 
 
+def organization(**statement: Any) -> Defect:
+    """A service control policy denies this, on all resources unless it names some."""
+    return fault(
+        "service-control-policy", name="guard", policy=_document({"Effect": "Deny", "Resource": "*", **statement})
+    )
+
+
+def within_a_boundary(denied: str) -> Defect:
+    """The caller is a role with all permissions, and a permissions boundary that lacks this one."""
+
+    @contextmanager
+    def made(box: BoxStatus) -> Iterator[BoxSession]:
+        iam = boxes.client(box, "iam")
+        most = _document({"Effect": "Allow", "NotAction": denied, "Resource": "*"})
+        arn = iam.create_policy(PolicyName="ceiling", PolicyDocument=most)["Policy"]["Arn"]
+        with as_role()(box) as session:
+            iam.put_role_permissions_boundary(RoleName="deployer", PermissionsBoundary=arn)
+            yield session
+            iam.delete_role_permissions_boundary(RoleName="deployer")
+        iam.delete_policy(PolicyArn=arn)
+
+    return made
+
+
 def as_role(*denied: str) -> Defect:
     """The caller is a role with all permissions except these."""
 

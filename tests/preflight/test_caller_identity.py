@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 from finding_lines import NOW, bad, dev, finding_lines
 
-from corral.preflight.caller_identity import IdentityFacts, evaluate
+from corral.preflight.aws_query_cache import AwsQueryCache
+from corral.preflight.caller_identity import IdentityFacts, evaluate, fetch
 
 GOOD = IdentityFacts(
     account="123456789012",
@@ -36,6 +39,50 @@ def test_the_root_user_is_warned_of() -> None:
 def test_a_disabled_region_is_a_finding() -> None:
     found = bad(evaluate(dev(), replace(GOOD, regions=frozenset({"us-west-2"}))))
     assert found == ["fail region: us-east-1 is not enabled in account 123456789012"]
+
+
+class OtherRegions:
+    """An account that AWS knows in us-east-1, and not in the environment's region, whose status is this."""
+
+    def __init__(self, status: str) -> None:
+        self.status = status
+
+    def client(self, service: str, region: str = "eu-south-2") -> Any:
+        return RegionClient(region, self.status)
+
+
+class RegionClient:
+    """STS and EC2 of one region."""
+
+    def __init__(self, region: str, status: str) -> None:
+        self.region, self.status = region, status
+
+    def get_caller_identity(self) -> dict[str, Any]:
+        if self.region != "us-east-1":
+            error = {"Code": "InvalidClientTokenId", "Message": "The security token included in the request is invalid"}
+            raise ClientError({"Error": error}, "GetCallerIdentity")
+        return {"Account": "123456789012", "Arn": GOOD.arn, "ResponseMetadata": {"HTTPHeaders": {}}}
+
+    def describe_regions(self, **request: bool) -> dict[str, Any]:
+        assert request == {"AllRegions": True}
+        return {"Regions": [{"RegionName": "eu-south-2", "OptInStatus": self.status}]}
+
+
+@pytest.mark.parametrize(
+    ("status", "line"),
+    [
+        ("not-opted-in", "fail region: eu-south-2 is not enabled in account 123456789012"),
+        (
+            "opted-in",
+            f"fail credentials: {GOOD.arn} is known in us-east-1, but not in eu-south-2: tokens of STS's global"
+            " endpoint are not",
+        ),
+    ],
+)
+def test_a_region_that_does_not_know_the_credentials_is_looked_up_in_another(status: str, line: str) -> None:
+    plans = dev()
+    request = replace(plans, cluster=replace(plans.cluster, region="eu-south-2"))
+    assert bad(evaluate(request, fetch(AwsQueryCache(OtherRegions(status)), request))) == [line]
 
 
 @pytest.mark.parametrize(

@@ -117,6 +117,13 @@ OF_TRAIN: dict[str, tuple[Defect, str]] = {
     "home-elsewhere": (defects.home_in_another_vpc, "fail file-systems home"),
     "lustre-larger": (defects.lustre_of_another_size, "fail file-systems Lustre data"),
     "may-not-create": (defects.as_role("fsx:CreateFileSystem"), "fail permissions deployer"),
+    "organization-files": (defects.organization(Action="fsx:CreateFileSystem"), "fail permissions deployer"),
+    "organization-types": (
+        defects.organization(Action="ec2:RunInstances", Condition={"StringLike": {"ec2:InstanceType": "p5.*"}}),
+        "fail permissions queue train",
+    ),
+    "organization-head": (defects.organization(Action="ssm:UpdateInstanceInformation"), "fail permissions head"),
+    "boundary": (defects.within_a_boundary("fsx:CreateFileSystem"), "fail permissions deployer"),
     "may-not-simulate": (defects.as_role("iam:SimulatePrincipalPolicy"), "warn permissions deployer"),
 }
 OF_MIXED: dict[str, tuple[Defect, str]] = {

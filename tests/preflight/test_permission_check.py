@@ -9,9 +9,10 @@ import pytest
 from botocore.exceptions import ClientError
 from finding_lines import bad, dev, finding_lines
 
+from corral.model.access_denials import PolicyType
+from corral.model.enums import Market
 from corral.preflight.aws_query_cache import AwsQueryCache
 from corral.preflight.permission_check import Denied, PermissionFacts, Simulated, evaluate, fetch
-from environments import dev_cluster
 
 ANN = "arn:aws:iam::123456789012:user/ann"
 ROLE = "arn:aws:iam::123456789012:role/pipelines/ci"
@@ -30,8 +31,8 @@ def denied(*names: str) -> Simulated:
 class Iam:
     """IAM and STS of an account where `role/pipelines/ci` may do all but what is denied."""
 
-    def __init__(self, arn: str, *, may_not: str = "") -> None:
-        self.arn, self.may_not = arn, may_not
+    def __init__(self, arn: str, *, may_not: str = "", detail: dict[str, Any] | None = None) -> None:
+        self.arn, self.may_not, self.detail = arn, may_not, detail or {}
         self.requests: list[tuple[str, int]] = []
         self.types: dict[str, str] = {}
 
@@ -58,7 +59,8 @@ class Iam:
     def _result(self, name: str) -> dict[str, Any]:
         word = "implicitDeny" if name == self.may_not else "allowed"
         each = [{"EvalResourceDecision": "allowed"}, {"EvalResourceDecision": word}]
-        return {"EvalActionName": name, "EvalDecision": "allowed", "ResourceSpecificResults": each}
+        result = {"EvalActionName": name, "EvalDecision": "allowed", "ResourceSpecificResults": each}
+        return {**result, **self.detail} if name == self.may_not else result
 
 
 def fetched(iam: Iam) -> PermissionFacts:
@@ -118,11 +120,6 @@ def test_a_caller_unknown_to_iam_is_a_finding() -> None:
     assert found == [f"warn deployer: {ANN} is not a user or role that IAM can simulate (NoSuchEntity)"]
 
 
-def test_the_boxs_own_user_may_do_everything() -> None:
-    boxed = dev(dev_cluster(image_profile="box-debian-12"))
-    assert bad(evaluate(boxed, of(Simulated(refusal="NoSuchEntity")))) == []
-
-
 def test_a_session_is_simulated_as_its_role_with_the_path() -> None:
     iam = Iam("arn:aws:sts::123456789012:assumed-role/ci/run-7")
     assert (fetched(iam).caller, {arn for arn, _ in iam.requests}) == (ROLE, {ROLE})
@@ -136,6 +133,57 @@ def test_no_request_has_more_actions_than_iam_allows() -> None:
 
 def test_an_action_that_is_denied_on_one_of_its_resources_is_denied() -> None:
     assert fetched(Iam(ANN, may_not="kms:CreateAlias")).deployer.denied == (Denied(action="kms:CreateAlias"),)
+
+
+def test_an_organizations_denial_names_who_can_change_it() -> None:
+    found = Denied(action="fsx:CreateFileSystem", policy_type=PolicyType.ORGANIZATION)
+    (finding,) = (one for one in evaluate(dev(), of(Simulated(denied=(found,)))) if one.verdict == "fail")
+    assert (finding.message, finding.fix) == (
+        "a service control policy of the AWS organization does not allow fsx:CreateFileSystem",
+        "ask the administrators of the AWS organization to allow it; nothing in this account can",
+    )
+
+
+def test_a_boundary_is_named_and_does_not_hide_what_policies_lack() -> None:
+    boundary = "arn:aws:iam::123456789012:policy/ceiling"
+    two = Simulated(
+        denied=(
+            Denied(action="fsx:CreateFileSystem", policy_type=PolicyType.BOUNDARY),
+            Denied(action="ec2:CreateVpc"),
+        )
+    )
+    assert bad(evaluate(dev(), replace(of(two), boundary=boundary))) == [
+        f"fail deployer: the permissions boundary of {ANN} does not allow fsx:CreateFileSystem ({boundary})",
+        f"fail deployer: {ANN} does not allow ec2:CreateVpc",
+    ]
+
+
+def test_what_the_organization_denies_the_head_is_a_failure() -> None:
+    limits = Simulated(denied=(Denied(action="sns:Publish", policy_type=PolicyType.ORGANIZATION),))
+    assert bad(evaluate(dev(), replace(GOOD, head_limits=limits))) == [
+        "fail head: a service control policy of the AWS organization does not allow sns:Publish"
+    ]
+
+
+def test_a_queue_with_another_market_left_is_a_warning() -> None:
+    facts = replace(GOOD, denied_launches=frozenset({("p4d.24xlarge", Market.SPOT)}))
+    assert bad(evaluate(dev(), facts)) == [
+        "warn queue train: a service control policy of the AWS organization does not allow"
+        " ec2:RunInstances of p4d.24xlarge (spot)"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("detail", "policy_type"),
+    [
+        ({"OrganizationsDecisionDetail": {"AllowedByOrganizations": False}}, PolicyType.ORGANIZATION),
+        ({"PermissionsBoundaryDecisionDetail": {"AllowedByPermissionsBoundary": False}}, PolicyType.BOUNDARY),
+        ({"OrganizationsDecisionDetail": {"AllowedByOrganizations": True}}, PolicyType.IDENTITY),
+    ],
+)
+def test_what_denies_an_action_is_read_from_the_simulation(detail: dict[str, Any], policy_type: PolicyType) -> None:
+    iam = Iam(ANN, may_not="kms:CreateAlias", detail=detail)
+    assert [one.policy_type for one in fetched(iam).deployer.denied] == [policy_type]
 
 
 def test_a_failed_simulation_of_the_head_keeps_the_findings_of_the_caller() -> None:

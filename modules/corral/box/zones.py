@@ -1,4 +1,7 @@
-"""Zones by id and name, their opt-in status, and their instance types."""
+"""Regions and zones, their opt-in status, and the instance types of zones.
+
+The box's account has opted in to all regions, except those that the fault `disabled-region` names.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,61 @@ from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS
 from moto.ec2.utils import generic_filter
 
 from corral.box.api_errors import ApiError
+from corral.box.faults import store
+from corral.box.faults.records import DisabledRegion
+from corral.model.partitions import COMMERCIAL, partition_of
 
 LOCAL_ZONES = {  # name: (zone id, id of the parent zone), by region; AWS Prescriptive Guidance, hybrid edge
     "us-east-1": {"us-east-1-mia-1a": ("use1-mia1-az1", "use1-az2")},
 }
+
+
+# Enabled in every account; others need an opt-in. Source: AWS Account Management Reference Guide, "Enable or disable
+# AWS Regions in your account". Regions of other partitions are all enabled.
+ENABLED_BY_DEFAULT = frozenset(
+    {
+        *("ap-northeast-1", "ap-northeast-2", "ap-northeast-3", "ap-south-1", "ap-southeast-1", "ap-southeast-2"),
+        *("ca-central-1", "eu-central-1", "eu-north-1", "eu-west-1", "eu-west-2", "eu-west-3", "sa-east-1"),
+        *("us-east-1", "us-east-2", "us-west-1", "us-west-2"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownRegion:
+    """A region in DescribeRegions."""
+
+    name: str
+
+    @property
+    def status(self) -> str:
+        """The opt-in status, as in the API."""
+        if not needs_opt_in(self.name):
+            return "opt-in-not-required"
+        return "not-opted-in" if self.name in disabled_regions() else "opted-in"
+
+    def describe(self) -> dict[str, Any]:
+        """The region as in the API."""
+        host = f"ec2.{self.name}.{partition_of(self.name).dns_suffix}"
+        return {"RegionName": self.name, "Endpoint": host, "OptInStatus": self.status}
+
+    def get_filter_value(self, name: str) -> Any:
+        """The value of a filter of DescribeRegions. Raises NotImplementedError for a filter that AWS does not have."""
+        shown = self.describe()
+        held = {"endpoint": "Endpoint", "opt-in-status": "OptInStatus", "region-name": "RegionName"}
+        if name not in held:
+            raise NotImplementedError(f"filter '{name}'")
+        return shown[held[name]]
+
+
+def needs_opt_in(region: str) -> bool:
+    """True if a new account cannot use the region."""
+    return partition_of(region) is COMMERCIAL and region not in ENABLED_BY_DEFAULT
+
+
+def disabled_regions() -> frozenset[str]:
+    """The regions that the account has not opted in to. Hold the cloud's lock."""
+    return frozenset(one.region for one in store.faults() if isinstance(one, DisabledRegion))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +132,23 @@ def check_offered(kind: str, zone: str) -> None:
 
 
 class ZoneActions:
-    """The actions on zones that moto answers differently from AWS."""
+    """The actions on regions and zones that moto answers differently from AWS."""
+
+    def describe_regions(self: Any) -> ActionResult:
+        """DescribeRegions: those that are enabled, all with AllRegions, or those with these names.
+
+        Source: EC2 API reference, DescribeRegions.
+        """
+        self.error_on_dryrun()
+        here = partition_of(self.region)
+        known = (one.name for one in RegionsAndZonesBackend.regions)
+        regions = [ShownRegion(name=name) for name in known if partition_of(name) is here]
+        names = self._get_param("RegionNames", [])
+        _check_known("region", names, {one.name for one in regions})
+        every = names or self._get_param("AllRegions", False)
+        chosen = [one for one in regions if (one.name in names if names else every or one.status != "not-opted-in")]
+        shown = generic_filter(self._filters_from_querystring(), chosen)
+        return ActionResult({"Regions": [one.describe() for one in shown]})
 
     def describe_availability_zones(self: Any) -> ActionResult:
         """DescribeAvailabilityZones; Local Zones only with AllAvailabilityZones, as no one can opt in.

@@ -10,6 +10,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
+from corral.model.access_denials import ADVICE, PolicyType, parse_access_denials
 from corral.preflight import (
     bucket_check,
     caller_identity,
@@ -31,6 +32,7 @@ from corral.preflight.preflight_findings import FindingBuilder, PreflightFinding
 
 AT_ONCE = 16  # no check waits for another one's timeout; AWS allows 20 reads a second and more
 _WHO, _ACCOUNT = "identity", "account"  # the check of credentials; the subject of a finding about a failed request
+_SUBJECTS = (_ACCOUNT, "region", "credentials")  # nothing answers if one of these fails
 _DENIED = ("AccessDenied", "UnauthorizedOperation", "AccessDeniedException", "403")
 
 # AWS's error codes for invalid or expired credentials, and for a clock that is off by more than 5 minutes.
@@ -138,7 +140,7 @@ def run(checks: Iterable[Check], session: Any, request: PreflightRequest) -> tup
 
 def _is_unanswered(findings: Sequence[PreflightFinding]) -> bool:
     """Whether no request of this check succeeded. If most checks have none, they share one cause."""
-    return any(one.about == _ACCOUNT and one.verdict is PreflightVerdict.FAIL for one in findings)
+    return any(one.about in _SUBJECTS and one.verdict is PreflightVerdict.FAIL for one in findings)
 
 
 def skipped(check: Check, where: str = "") -> PreflightFinding:
@@ -162,6 +164,10 @@ def _findings(check: Check, aws: AwsQueryCache, request: PreflightRequest) -> It
 def _client_error(builder: FindingBuilder, error: ClientError) -> PreflightFinding:
     code = str(error.response["Error"].get("Code", ""))
     message = " ".join(str(error.response["Error"].get("Message", "")).split())
+    limits = [one for one in parse_access_denials(message) if one.policy_type is not PolicyType.IDENTITY]
+    if limits:
+        fix = f"{ADVICE[limits[0].policy_type]}, or add --skip {builder.check}"
+        return builder.warn(_ACCOUNT, f"cannot be checked: {limits[0].cause}", fix)
     if code in _DENIED:
         return builder.warn(
             _ACCOUNT,

@@ -216,3 +216,71 @@ def test_full_disk_without_a_path_is_reported_with_required_space() -> None:
 )
 def test_lost_answers_are_detected(text: str, is_lost: bool) -> None:
     assert unanswered_urns([error(text)]) == ({VPC.urn} if is_lost else set())
+
+
+DEPLOYER = "arn:aws:sts::123456789012:assumed-role/deployer/ann"
+SCP = "arn:aws:organizations::987654321098:policy/o-qv5af4abcd/service_control_policy/p-2kgnabcd"
+NO_FILES = f"User: {DEPLOYER} is not authorized to perform: fsx:CreateFileSystem on resource: arn:aws:fsx:x"
+NO_VPC = f"User: {DEPLOYER} is not authorized to perform: ec2:CreateVpc on resource: arn:aws:ec2:x"
+
+
+def denied(*texts: str) -> EngineError:
+    with pytest.raises(EngineError) as raised:
+        raise_engine_error("cluster dev", failed(), [error(text) for text in texts])
+    return raised.value
+
+
+def test_a_denial_of_the_organization_names_calls_policy_and_who_can_change_it() -> None:
+    found = denied(
+        f"AccessDeniedException: {NO_FILES} with an explicit deny in a service control policy: {SCP}",
+        f"UnauthorizedOperation: {NO_VPC} with an explicit deny in a service control policy: {SCP}."
+        " Encoded authorization failure message: g4oZPBqZ4Bni8dE5dGjxYTnOZ",
+    )
+    assert (found.code, str(found).split("\n")) == (
+        3,
+        [
+            "cluster dev: a service control policy of the AWS organization denies ec2:CreateVpc, fsx:CreateFileSystem",
+            "  aws:ec2:Vpc vpc: AccessDeniedException: "
+            f"{NO_FILES} with an explicit deny in a service control policy: {SCP}",
+            f"  aws:ec2:Vpc vpc: UnauthorizedOperation: {NO_VPC} with an explicit deny in a service control policy:"
+            f" {SCP}.",
+            f"  policy: {SCP}",
+            "  ask the administrators of the AWS organization to allow it; nothing in this account can",
+            "  then run the same command again to continue",
+        ],
+    )
+
+
+def test_a_denial_of_a_boundary_names_whose() -> None:
+    found = denied(f"AccessDeniedException: {NO_FILES} because no permissions boundary allows the x action")
+    assert (found.sentence, found.hints[1:]) == (
+        f"cluster dev: the permissions boundary of {DEPLOYER} does not allow fsx:CreateFileSystem",
+        (
+            "ask whoever set the boundary to extend it; further policies of the caller do not help",
+            "then run the same command again to continue",
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("end", "hint"),
+    [
+        (
+            "because no identity-based policy allows the x action",
+            "attach the policies that `corral bootstrap` creates (docs/bootstrap.md)",
+        ),
+        (
+            "with an explicit deny in an identity-based policy",
+            "ask whoever manages these policies to remove the denial",
+        ),
+    ],
+)
+def test_a_denial_of_the_callers_own_policies_names_what_to_attach(end: str, hint: str) -> None:
+    assert denied(f"AccessDeniedException: {NO_FILES} {end}").hints[1] == hint
+
+
+def test_an_organization_is_named_before_the_callers_own_policies() -> None:
+    own, wide = "because no identity-based policy allows the x", "with an explicit deny in a service control policy"
+    assert denied(f"{NO_VPC} {own}", f"{NO_FILES} {wide}").sentence == (
+        "cluster dev: a service control policy of the AWS organization denies fsx:CreateFileSystem"
+    )

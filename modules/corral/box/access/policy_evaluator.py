@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any
 
 Document = Mapping[str, Any]
+_QUANTITIES = ("", "ForAllValues", "ForAnyValue")
 _ELEMENTS = frozenset({"Sid", "Effect", "Action", "NotAction", "Resource", "NotResource", "Condition", "Principal"})
 
 
@@ -50,6 +51,21 @@ def evaluate(
         if not any(_has_effect("Allow", document, required) for document in documents):
             return Decision(allowed=False, reason=f"because no {kind} allows the {required.action} action")
     return Decision(allowed=True, reason="")
+
+
+def unsupported_part(document: Document) -> str | None:
+    """An element, operator or variable of the policy that `evaluate` would raise NotImplementedError for."""
+    for statement in _listed(document["Statement"]):
+        if unknown := sorted(statement.keys() - _ELEMENTS):
+            return str(unknown[0])
+        for operator, keys in statement.get("Condition", {}).items():
+            quantity, _, plain = operator.rpartition(":")
+            name = plain.removesuffix("IfExists")
+            if name not in (*_OPERATORS, "Null") or quantity not in _QUANTITIES:
+                return f"the condition operator {operator}"
+            if any("${" in str(value) for values in keys.values() for value in _listed(values)):
+                return f"the policy variable in {sorted(keys)[0]}"
+    return None
 
 
 def missing_context_keys(documents: Iterable[Document], required: RequiredAction) -> tuple[str, ...]:
@@ -126,7 +142,7 @@ def _condition_holds(operator: str, key: str, values: Sequence[Any], context: Ma
         raise NotImplementedError(f"the policy variable in {expected}")
     if name == "Null":
         return (found is None) == (expected == ["true"])
-    if name not in _OPERATORS or quantity not in ("", "ForAllValues", "ForAnyValue"):
+    if name not in _OPERATORS or quantity not in _QUANTITIES:
         raise NotImplementedError(f"the condition operator {operator} in a policy")
     negated, compare = _OPERATORS[name]
     if found is None:

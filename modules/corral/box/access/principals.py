@@ -18,18 +18,20 @@ from moto.ec2.models import ec2_backends
 from moto.iam.models import iam_backends
 from moto.sts.models import sts_backends
 
-from corral.box.account import ACCOUNT, PARTITION
+from corral.box.account import ACCOUNT, OWNER_ARN, PARTITION
 from corral.box.api_errors import ApiError
 from corral.box.machines.imds_data import TEMPORARY, access_key, role_of
 from corral.box.secret import BoxSecret
 
+OWNER_ID = "AIDACORRALBOXOWNER000"
+_ADMINISTRATOR = '{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}'
 secret = BoxSecret(secrets.token_hex(32))
 _known: dict[str, tuple[str, str]] = {}  # instance and role by access key; an entry never changes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Principal:
-    """A session of a role: its id and ARN, the role's ARN and policies, and their limits."""
+    """A session of a role: its id and ARN, the role's ARN and policies, and their limits. A user is its own role."""
 
     id: str
     arn: str
@@ -68,6 +70,13 @@ def principal_of(key: str) -> Principal | None:
     if (found := _known.get(key)) is None:
         raise UnknownKey(key)
     return _session(found[1], found[0])
+
+
+def user_of(key: str) -> Principal:
+    """The account's owner, or the user with this access key, as an administrator: the box limits neither's policies."""
+    user = iam_backends[ACCOUNT]["aws"].get_user_from_access_key_id(key)
+    id, arn = (user.id, user.arn) if user else (OWNER_ID, OWNER_ARN)
+    return Principal(id=id, arn=arn, role_arn=arn, policies=(_read(_ADMINISTRATOR),), limits=())
 
 
 def _is_users(key: str) -> bool:

@@ -104,14 +104,26 @@ def _launch(call: Call, fields: Fields, base: Context, backend: Any) -> Iterator
         arn = f"arn:{partition_of(call.region).name}:ec2:{call.region}:{owners.get(kind, ACCOUNT)}:{kind}/{name}"
         yield RequiredAction(action="ec2:RunInstances", resource=arn, context=marked)
     spot = _has(fields, "InstanceMarketOptions") or "InstanceMarketOptions" in data
+    own = {"ec2:instancetype": _value(fields, data, "InstanceType"), "ec2:instancemarkettype": _market(fields, data)}
     for kind in (*_MADE, *(("spot-instances-request",) if spot else ())):
-        yield RequiredAction(action="ec2:RunInstances", resource=f"{here}:{kind}/*", context=context)
+        found = {**context, **own} if kind == "instance" else context
+        yield RequiredAction(action="ec2:RunInstances", resource=f"{here}:{kind}/*", context=found)
     for kind in sorted(_tagged(fields, data)):
         tagging = {**base, "ec2:createaction": "RunInstances"}
         yield RequiredAction(action="ec2:CreateTags", resource=f"{here}:{kind}/*", context=tagging)
     if (role := _passed(fields, data)) is not None:
         passing = {**base, "iam:passedtoservice": service_principal("ec2", call.region)}
         yield RequiredAction(action="iam:PassRole", resource=role, context=passing)
+
+
+def _value(fields: Fields, data: Mapping[str, Any], name: str) -> str:
+    return str(fields.get(name) or data.get(name) or "")
+
+
+def _market(fields: Fields, data: Mapping[str, Any]) -> str:
+    """The value of ec2:InstanceMarketType."""
+    in_template = data.get("InstanceMarketOptions") or {}
+    return str(fields.get("InstanceMarketOptions.MarketType") or in_template.get("MarketType") or "on-demand")
 
 
 def _template(fields: Fields, backend: Any) -> Any:

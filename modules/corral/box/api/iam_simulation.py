@@ -1,7 +1,8 @@
 """SimulatePrincipalPolicy and SimulateCustomPolicy, answered by the box's policy evaluator.
 
 Source: IAM API reference, the two actions. An action has one result with the combined decision of all its resources
-(likely: a denial, otherwise whether any is allowed); ResourceSpecificResults has the decision of each.
+(likely: a denial, otherwise whether any is allowed); ResourceSpecificResults has the decision of each. A simulated
+principal has the service control policies of its account, "including their condition keys and resource scoping".
 """
 
 from __future__ import annotations
@@ -9,20 +10,24 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from moto.core.responses import ActionResult
 
+from corral.box.access.organization import EVERYTHING, Limit, organization_limits
 from corral.box.access.policy_evaluator import Decision, Document, RequiredAction, evaluate, missing_context_keys
 from corral.box.access.principals import Permissions, permissions_of
-from corral.box.account import PARTITION
+from corral.box.account import OWNER_ARN, PARTITION
 from corral.box.api_errors import ApiError
+from corral.model.access_denials import PolicyType
 
 PAGE, LARGEST_PAGE = 100, 1000
 _ENTITY = re.compile(rf"arn:{PARTITION}:iam::\d{{12}}:(role|user|group)/(?:.+/)?([^/]+)")
 _ACTION = re.compile(r"[\w-]+:\w+")
 _EVERYTHING = "*"
-_BOUNDARY = "permissions boundary"
+_BOUNDARY = PolicyType.BOUNDARY.value
+ADMINISTRATOR = Permissions(policies=(EVERYTHING,), limits=())
 _LEFT_OUT = ("ResourcePolicy", "PolicyExclusionList", "OrderedOrganizationPolicyInputList")
 
 
@@ -32,19 +37,21 @@ class SimulationActions:
     def simulate_principal_policy(self: Any) -> ActionResult:
         """SimulatePrincipalPolicy: a role's, user's or group's policies and the given ones."""
         arn = str(self._get_param("PolicySourceArn"))
-        rights = permissions_of(_find(self.backend, arn))
-        return self._simulated(Permissions(policies=(*rights.policies, *self._policies()), limits=rights.limits))
+        rights = ADMINISTRATOR if arn == OWNER_ARN else permissions_of(_find(self.backend, arn))
+        given = Permissions(policies=(*rights.policies, *self._policies()), limits=rights.limits)
+        return self._simulated(given, organization_limits())
 
     def simulate_custom_policy(self: Any) -> ActionResult:
         """SimulateCustomPolicy: the given policies."""
-        return self._simulated(Permissions(policies=self._policies(), limits=()))
+        return self._simulated(Permissions(policies=self._policies(), limits=()), ())
 
-    def _simulated(self: Any, rights: Permissions) -> ActionResult:
+    def _simulated(self: Any, rights: Permissions, organization: Sequence[Limit]) -> ActionResult:
         for name in _LEFT_OUT:
             if self._get_param(name):
                 raise NotImplementedError(f"with {name}")
         if boundaries := self._documents("PermissionsBoundaryPolicyInputList"):
             rights = Permissions(policies=rights.policies, limits=((_BOUNDARY, boundaries[0]),))
+        rights = replace(rights, limits=(*organization, *rights.limits))
         actions = [_checked_action(str(name)) for name in self._get_param("ActionNames", [])]
         resources = [_checked_resource(str(arn)) for arn in self._get_param("ResourceArns", []) or [_EVERYTHING]]
         context = _context(self._get_param("ContextEntries", []))
@@ -84,9 +91,10 @@ def _result(rights: Permissions, action: str, resources: Sequence[str], context:
         "MatchedStatements": [],
         "MissingContextValues": missing,
     }
-    if boundaries := [document for kind, document in rights.limits if kind == _BOUNDARY]:
-        within = all(evaluate(boundaries, (), one).allowed for one in required)
+    if (within := _within(rights, _BOUNDARY, required)) is not None:
         result["PermissionsBoundaryDecisionDetail"] = {"AllowedByPermissionsBoundary": within}
+    if (within := _within(rights, PolicyType.ORGANIZATION, required)) is not None:
+        result["OrganizationsDecisionDetail"] = {"AllowedByOrganizations": within}
     if list(resources) == [_EVERYTHING]:
         return result
     service = action.partition(":")[0]
@@ -96,12 +104,21 @@ def _result(rights: Permissions, action: str, resources: Sequence[str], context:
 
 def _resource_result(rights: Permissions, required: RequiredAction) -> dict[str, Any]:
     documents = (*rights.policies, *(document for _, document in rights.limits))
+    within = _within(rights, _BOUNDARY, [required])
+    detail = {} if within is None else {"PermissionsBoundaryDecisionDetail": {"AllowedByPermissionsBoundary": within}}
     return {
         "EvalResourceName": required.resource,
         "EvalResourceDecision": _decision_name(evaluate(rights.policies, rights.limits, required)),
         "MatchedStatements": [],
         "MissingContextValues": list(missing_context_keys(documents, required)),
+        **detail,
     }
+
+
+def _within(rights: Permissions, kind: str, required: Sequence[RequiredAction]) -> bool | None:
+    """Whether the limits of this kind allow the action on all resources; None if there are none."""
+    limits = [(name, document) for name, document in rights.limits if name == kind]
+    return all(evaluate(ADMINISTRATOR.policies, limits, one).allowed for one in required) if limits else None
 
 
 def _decision_name(decision: Decision) -> str:

@@ -1,4 +1,4 @@
-"""STS: keys that nobody can guess, and GetCallerIdentity also for an instance's credentials."""
+"""STS: keys that nobody can guess, GetCallerIdentity also for an instance's credentials, and encoded messages."""
 
 # mypy: disallow-subclassing-any=False
 from __future__ import annotations
@@ -6,10 +6,13 @@ from __future__ import annotations
 from typing import Any
 
 import moto.sts.urls
+from moto.core.responses import ActionResult
 from moto.sts.models import AssumedRole, STSBackend
+from moto.sts.responses import TokenResponse
 
-from corral.box.access import principals
+from corral.box.access import decoded, principals
 from corral.box.access.principals import principal_of
+from corral.box.account import OWNER_ARN
 from corral.box.machines.imds_data import TEMPORARY
 
 
@@ -31,12 +34,23 @@ class BoxSTS(STSBackend):
         """The caller's id, ARN and account."""
         if self.get_assumed_role_from_access_key(access_key_id) is None and (who := principal_of(access_key_id)):
             return who.id, who.arn, self.account_id
+        if access_key_id == principals.secret.owner_key:
+            return principals.OWNER_ID, OWNER_ARN, self.account_id
         found: tuple[str, str, str] = super().get_caller_identity(access_key_id, region)
         return found
+
+
+class BoxTokenResponse(TokenResponse):
+    """The actions of STS, with one that moto lacks."""
+
+    def decode_authorization_message(self) -> ActionResult:
+        """DecodeAuthorizationMessage: the details of a refusal of EC2."""
+        return ActionResult({"DecodedMessage": decoded(str(self._get_param("EncodedMessage")))})
 
 
 def install() -> None:
     """Replace moto's STS with the box's."""
     from moto.sts.models import sts_backends
 
+    moto.sts.urls.url_paths["{0}/$"] = BoxTokenResponse.dispatch
     sts_backends.backend = BoxSTS

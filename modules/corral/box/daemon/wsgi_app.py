@@ -87,8 +87,7 @@ class WsgiApp:
                 raise NotImplementedError(f"the service {call.service}")
             if call.action and not known_action(call):
                 raise ApiError("InvalidAction", f"The action {call.action} is not valid for {call.service}.")
-            if who is not None:
-                access.authorize(who, environ, call, body)
+            access.authorize(who, environ, call, body)
             self.faults.raise_api_faults(call)
             if call.service == pricing.NAME:
                 return pricing.answer_call(environ)

@@ -10,7 +10,8 @@ from corral.box.fault_api.instance_actions import NOTICES
 from corral.box.faults.records import Fault, fault_kind
 
 Document = Mapping[str, Any]
-_OWN = ("remaining", "reason", "call", "code", "message")
+_OWN = ("remaining", "reason", "call", "code", "message", "name", "policy", "region")
+_NOT_IN_LINE = "policy"  # a document
 
 
 def fault_documents(faults: Iterable[Fault], instances: Iterable[Any], now: datetime) -> list[Document]:
@@ -39,7 +40,7 @@ def fault_line(shown: Document) -> str:
     """The fault in one line: kind, scope, settings, and what remains of it."""
     scope = [str(shown[name]) for name in ("target", "type", "zone", "market") if shown[name]]
     own = [f"{name.removesuffix('_s')} {value:g} s" if name.endswith("_s") else f"{name} {value}"
-           for name, value in shown["settings"].items() if value is not None]  # fmt: skip
+           for name, value in shown["settings"].items() if value is not None and name != _NOT_IN_LINE]  # fmt: skip
     hits = [] if shown["hits_left"] is None else [f"{shown['hits_left']} more times"]
     ends = [] if shown["ends_in_s"] is None else [f"for another {shown['ends_in_s']} s"]
     return ", ".join([" ".join([shown["kind"], *scope]), *own, *hits, *ends])

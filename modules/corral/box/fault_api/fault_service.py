@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 from collections.abc import Mapping
@@ -9,12 +10,13 @@ from typing import Any
 
 from moto.core.utils import utcnow
 
+from corral.box.access.policy_evaluator import unsupported_part
 from corral.box.api_calls import Call
 from corral.box.fault_api import describe, instance_actions
 from corral.box.faults import api_faults, store
 from corral.box.faults.matching import FaultContext
 from corral.box.faults.parse import parse_delay, read_fault
-from corral.box.faults.records import KINDS, FaultError, fault_kind
+from corral.box.faults.records import KINDS, FaultError, ServiceControlPolicy, fault_kind
 from corral.box.state.backend import CloudState
 
 _STEP_S = 0.5
@@ -95,6 +97,8 @@ def _do(kind: str, parameters: Mapping[str, str]) -> Mapping[str, Any]:
 def _add(kind: str, parameters: Mapping[str, str]) -> Mapping[str, Any]:
     now = utcnow()
     fault = read_fault(kind, parameters, now)
+    if isinstance(fault, ServiceControlPolicy) and (part := unsupported_part(json.loads(fault.policy))):
+        raise FaultError(f"the box does not know {part} in a policy")
     store.save((*store.faults(), fault))
     shown = describe.fault_document(fault, now)
     return {**shown, "instances": [], "line": describe.fault_line(shown)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from corral.box.account import ACCOUNT, PARTITION
+from corral.box.account import OWNER_ARN
 from corral.box.api_errors import ApiError
 from corral.box.faults import store
 from corral.box.faults.matching import FaultContext
@@ -44,7 +44,6 @@ ERRORS: Mapping[str, tuple[int, str]] = {
     "Unavailable": (503, "The service is unavailable. Please try again shortly."),
     "ServiceUnavailable": (503, "The request has failed due to a temporary failure of the server."),
 }
-_USER = f"arn:{PARTITION}:iam::{ACCOUNT}:user/corral-box"
 
 
 def raise_api_faults(context: FaultContext, now: datetime) -> None:
@@ -58,4 +57,4 @@ def raise_api_faults(context: FaultContext, now: datetime) -> None:
 def fault_error(code: str, call: str, message: str | None = None) -> ApiError:
     """The error with this code; without a message, with AWS's text."""
     status, text = ERRORS.get(code, (400, "The box refuses {call} because of a fault."))
-    return ApiError(code, message or text.format(call=call, user=_USER), status)
+    return ApiError(code, message or text.format(call=call, user=OWNER_ARN), status)

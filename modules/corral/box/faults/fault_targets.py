@@ -15,6 +15,7 @@ from moto.ec2.models.instance_types import INSTANCE_TYPES
 
 from corral.box.account import ACCOUNT
 from corral.box.faults.records import FaultError
+from corral.box.zones import needs_opt_in
 from corral.catalog.loader.suggestions import did_you_mean
 from corral.model.tags import QUEUE_TAG
 
@@ -41,6 +42,16 @@ def known_zone(text: str) -> str:
         perhaps = _perhaps(text, (name for zone in zones for name in (zone.name, zone.zone_id)))
         raise FaultError(f"{text!r} is not an EC2 zone{perhaps or ' - write e.g. us-east-1a or use1-az1'}")
     return str(found)
+
+
+def opt_in_region(text: str) -> str:
+    """The name of a region that an account can opt in to. Raises FaultError."""
+    names = [one.name for one in RegionsAndZonesBackend.regions]
+    if text not in names:
+        raise FaultError(f"{text!r} is not an AWS region{_perhaps(text, names)}")
+    if not needs_opt_in(text):
+        raise FaultError(f"every account can use {text} - choose a region that needs an opt-in, e.g. ap-east-1")
+    return text
 
 
 def known_call(text: str) -> str:

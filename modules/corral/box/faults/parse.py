@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from datetime import datetime, timedelta
 from typing import Any
 
-from corral.box.faults.fault_targets import known_call, known_type, known_zone, require_queue
+from corral.box.faults.fault_targets import known_call, known_type, known_zone, opt_in_region, require_queue
 from corral.box.faults.records import KINDS, Fault, FaultError, FaultScope, LaunchFailure
 from corral.model.enums import Market
 
@@ -74,6 +75,17 @@ def _error_code(text: str) -> str:
     return text
 
 
+def _policy(text: str) -> str:
+    """The policy as compact JSON."""
+    try:
+        document = json.loads(text)
+    except ValueError as error:
+        raise FaultError(f"the policy is not JSON: {error}") from None
+    if not isinstance(document, dict) or "Statement" not in document:
+        raise FaultError("the policy has no Statement - write it as for `aws organizations create-policy`")
+    return json.dumps(document, separators=(",", ":"))
+
+
 def _one_of(kind: type[Market] | type[LaunchFailure], noun: str) -> Callable[[str], Any]:
     def read(text: str) -> Any:
         if text not in list(kind):
@@ -96,4 +108,7 @@ _READERS: Mapping[str, Callable[[str], Any]] = {
     "call": known_call,
     "code": _error_code,
     "message": str,
+    "name": str,
+    "policy": _policy,
+    "region": opt_in_region,
 }

@@ -112,6 +112,21 @@ class StaleTags(Fault):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceControlPolicy(Fault):
+    """A policy of the account's organization limits all callers. `policy`: its JSON document."""
+
+    name: str
+    policy: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DisabledRegion(Fault):
+    """The account has not opted in to `region`, whose services do not know its credentials."""
+
+    region: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Freeze(Fault):
     """The processes of the instance `scope.target` are frozen; EC2 shows it as running."""
 
@@ -132,6 +147,8 @@ KINDS: Mapping[str, type[Fault]] = {
     "slow-termination": SlowTermination,
     "request-tags-only": RequestTagsOnly,
     "stale-tags": StaleTags,
+    "service-control-policy": ServiceControlPolicy,
+    "disabled-region": DisabledRegion,
     "freeze": Freeze,
     "network-cut": NetworkCut,
 }

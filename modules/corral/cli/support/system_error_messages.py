@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from corral.model.access_denials import ADVICE, parse_access_denials
+
 NO_CREDENTIALS = (
     "no AWS credentials were found - sign in (`aws sso login`, AWS_PROFILE, or AWS_ACCESS_KEY_ID and"
     " AWS_SECRET_ACCESS_KEY), or add --box to use the local AWS emulator"
@@ -27,13 +29,18 @@ BOTOCORE = {
     "corral.inventory.endpoint_check.NotAws": "{error}",
     "botocore.exceptions.BotoCoreError": "the call to AWS failed: {error}",
 }
+# A region that the account has not enabled answers with these codes, too.
+UNKNOWN_CREDENTIALS = (
+    "AWS does not know these credentials, or the account has not enabled this region"
+    " - `corral check ENV --only identity` shows which"
+)
 CREDENTIAL_ERRORS = {
     "ExpiredToken": "the AWS credentials have expired - sign in again",
     "ExpiredTokenException": "the AWS credentials have expired - sign in again",
     "RequestExpired": "the AWS credentials have expired, or this machine's clock is wrong",
-    "AuthFailure": "AWS does not know these credentials",
-    "InvalidClientTokenId": "AWS does not know these credentials",
-    "UnrecognizedClientException": "AWS does not know these credentials",
+    "AuthFailure": UNKNOWN_CREDENTIALS,
+    "InvalidClientTokenId": UNKNOWN_CREDENTIALS,
+    "UnrecognizedClientException": UNKNOWN_CREDENTIALS,
     "SignatureDoesNotMatch": "AWS does not accept these credentials: the secret key is wrong",
 }
 
@@ -68,6 +75,9 @@ def _aws_error(error: Any) -> str:
     message = " ".join(error.response.get("Error", {}).get("Message", "").split())
     if code in CREDENTIAL_ERRORS:
         return f"{CREDENTIAL_ERRORS[code]} ({error.operation_name}: {code})"
+    if denials := parse_access_denials(message):
+        advice = ADVICE[denials[0].policy_type]
+        return f"AWS does not allow {error.operation_name}: {denials[0].cause} - {advice}"
     if code.startswith(("AccessDenied", "Unauthorized")):
         return f"AWS does not allow these credentials to {error.operation_name}: {message}"
     return f"AWS refused {error.operation_name}: {code}: {message}"

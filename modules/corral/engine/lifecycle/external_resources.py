@@ -65,12 +65,17 @@ def enclosing_cidr(subnets: tuple[IPv4Network, ...]) -> IPv4Network:
 def create_stand_ins(
     session: EngineSession, stack: Stack, environment: Environment, base: BasePlan, cluster: ClusterPlan
 ) -> None:
-    """Creates the missing stand-ins in the box. Does nothing elsewhere."""
+    """Creates the missing stand-ins in the box. Does nothing elsewhere. Reports each kind that the box refuses."""
+    from botocore.exceptions import ClientError
+
     if not session.in_box:
         return
-    for _, made in _kinds(stack_account(stack), environment, base, cluster):
-        for sentence in made:
-            session.display.write(sentence)
+    for what, made in _kinds(stack_account(stack), environment, base, cluster):
+        try:
+            for sentence in made:
+                session.display.write(sentence)
+        except ClientError as error:
+            session.display.write(_refused_text(what, error))
 
 
 def create_stand_ins_for_check(
@@ -90,7 +95,7 @@ def create_stand_ins_for_check(
             for _ in made:
                 pass
         except ClientError as error:
-            yield f"the box cannot create {what} that stand in for yours: {_error_text(error)}"
+            yield _refused_text(what, error)
 
 
 def _kinds(
@@ -106,9 +111,10 @@ def _bucket_names(account: Account) -> frozenset[str]:
     return frozenset(bucket["Name"] for bucket in account.client("s3").list_buckets()["Buckets"])
 
 
-def _error_text(error: Any) -> str:
+def _refused_text(what: str, error: Any) -> str:
     found = error.response["Error"]
-    return f"{error.operation_name}: {found.get('Code', '')}: {' '.join(str(found.get('Message', '')).split())}"
+    text = f"{error.operation_name}: {found.get('Code', '')}: {' '.join(str(found.get('Message', '')).split())}"
+    return f"the box cannot create {what} that stand in for yours: {text}"
 
 
 def create_buckets(account: Account, names: Iterable[str]) -> Iterator[str]:

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from corral.engine.engine_errors import CANNOT_START
 from corral.engine.progress.engine_events import Diagnostic
+from corral.model.access_denials import ADVICE, AccessDenial, PolicyType, parse_access_denials, without_encoded_message
 
 PYTHON_TRACE = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n|\n)*", re.MULTILINE)
 GO_TRACE = re.compile(r"^goroutine \d+ .*?(?:\n\n|\Z)", re.MULTILINE | re.DOTALL)
@@ -68,6 +70,7 @@ DAMAGED = _known_error(
 FULL_DISK = _known_error(
     r"no space left on device|disk quota exceeded", "the disk is full", "free some space", CONTINUES
 )
+DENIED = "ask whoever manages these policies to remove the denial"
 KNOWN_ERRORS = (
     BOX_DOWN,
     FULL_DISK,
@@ -123,7 +126,8 @@ KNOWN_ERRORS = (
     ),
     _known_error(
         r"InvalidClientTokenId|UnrecognizedClientException|AuthFailure|SignatureDoesNotMatch",
-        "AWS does not accept these credentials",
+        "AWS does not accept these credentials, or the account has not enabled the region",
+        "`corral check ENV --only identity` shows which",
         code=3,
     ),
     _known_error(
@@ -185,8 +189,8 @@ def error_lines(found: Sequence[ResourceError]) -> list[str]:
 
 
 def clean_text(text: str) -> str:
-    """The message without tracebacks, protocol prefixes and blank lines."""
-    text = GO_TRACE.sub("", PYTHON_TRACE.sub("", text.strip() + "\n"))
+    """The message without tracebacks, protocol prefixes, blank lines, and EC2's encoded message if it adds nothing."""
+    text = without_encoded_message(GO_TRACE.sub("", PYTHON_TRACE.sub("", text.strip() + "\n")))
     while (shorter := PREFIXES.sub("", text, count=1) if PREFIXES.match(text) else text) != text:
         text = shorter
     return "\n".join(line.rstrip() for line in text.splitlines() if line.strip())
@@ -196,3 +200,27 @@ def find_known_error(texts: Iterable[str], known: Sequence[KnownError] = KNOWN_E
     """The known error that these texts match; None if there is none."""
     whole = "\n".join(texts)
     return next((one for one in known if one.pattern.search(whole)), None)
+
+
+class DeniedCalls(NamedTuple):
+    """What a policy does not allow: a sentence about it, and who can change it."""
+
+    sentence: str
+    hints: tuple[str, ...]
+    code: int = CANNOT_START
+
+
+def find_denied_calls(texts: Iterable[str]) -> DeniedCalls | None:
+    """The calls that AWS denied by one type of policy, the widest first; None if no text reports the policy."""
+    found = parse_access_denials("\n".join(texts))
+    kind = next((one for one in PolicyType if any(each.policy_type is one for each in found)), None)
+    if kind is None:
+        return None
+    denials = [one for one in found if one.policy_type is kind]
+    actions = sorted({one.action for one in denials})
+    merged = AccessDenial(
+        action=", ".join(actions), policy_type=kind, caller=denials[0].caller, explicit=denials[0].explicit
+    )
+    policies = tuple(f"policy: {one}" for one in sorted({one.policy for one in denials if one.policy}))
+    advice = DENIED if kind is PolicyType.IDENTITY and merged.explicit else ADVICE[kind]
+    return DeniedCalls(merged.cause, (*policies, advice, CONTINUES))

@@ -17,6 +17,7 @@ from corral.engine.progress.diagnostics import (
     FULL_DISK,
     clean_text,
     error_lines,
+    find_denied_calls,
     find_known_error,
     resource_errors,
     without_cancellations,
@@ -45,6 +46,8 @@ def raise_engine_error(title: str, result: CliResult, diagnostics: Sequence[Diag
     if known := find_known_error(texts):
         space = [full_disk_text("\n".join(texts))] if known is FULL_DISK else []
         raise EngineError(f"{title}: {known.sentence}", (*lines[:3], *space, *known.hints), known.code)
+    if denied := find_denied_calls(texts):
+        raise EngineError(f"{title}: {denied.sentence}", (*lines[:MAX_LINES], *denied.hints), denied.code)
     lines = lines or _last_lines(result.stderr)
     if len(lines) == 1:
         raise EngineError(f"{title}: {lines[0]}")

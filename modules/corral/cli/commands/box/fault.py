@@ -13,6 +13,7 @@ import typer
 from corral.box import control
 from corral.cli.commands.box import instance_faults
 from corral.cli.commands.box.options import Directory
+from corral.cli.support.exit_codes import name_file_in_errors
 from corral.cli.support.options import AsJson, examples, new_app
 from corral.cli.support.output import show_json
 from corral.cli.support.target_account import resolve_box_dir
@@ -270,6 +271,38 @@ def stale_tags(duration: Duration = None, dir: Directory = None) -> None:
     GetResources goes on listing what it has listed since the fault began.
     """
     _add(dir, "stale-tags", {"duration": duration})
+
+
+@app.command("disabled-region", epilog=examples("corral box fault disabled-region ap-east-1"))
+def disabled_region(
+    region: Annotated[str, typer.Argument(metavar="REGION", help="Region that accounts have to enable.")],
+    duration: Duration = None,
+    dir: Directory = None,
+) -> None:
+    """Disable a region in the account.
+
+    Its services do not accept the account's credentials, as long as nobody has enabled the region.
+    """
+    _add(dir, "disabled-region", {"region": region, "duration": duration})
+
+
+@app.command(
+    "service-control-policy",
+    epilog=examples("corral box fault service-control-policy deny-p5.json"),
+)
+def service_control_policy(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Policy as JSON, as for aws organizations.")],
+    duration: Duration = None,
+    dir: Directory = None,
+) -> None:
+    """Limit all callers by a policy of an AWS organization.
+
+    A policy with denials only limits what FullAWSAccess allows; one that allows actions replaces it. Each policy must
+    allow a call.
+    """
+    with name_file_in_errors(file):
+        text = file.read_text(encoding="utf-8")
+    _add(dir, "service-control-policy", {"name": file.stem, "policy": text, "duration": duration})
 
 
 app.registered_commands += instance_faults.app.registered_commands  # in the order of the help page
