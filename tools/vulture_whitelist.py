@@ -50,6 +50,7 @@ _._subnet_id  # BoxInstance: moto reads it for an instance without interfaces
 _.spot_instance_request_id  # moto's response contains it
 _.instance_owner_id  # moto's response contains it of an interface
 _.requester_managed  # moto's response contains it of an interface
+_._get_instance_ids_from_targets  # BoxCommand: moto calls it of a command
 _._created_at  # moto's response contains it of a NAT gateway
 _.ip_address_type  # moto's response contains it of an endpoint
 _.available_ip_address_count  # moto's response contains it of a subnet

@@ -59,7 +59,7 @@ def test_yes_is_required_without_a_terminal(box: BoxStatus) -> None:
 
 def test_bootstrap_creates_the_backend_and_prints_the_settings(box: BoxStatus) -> None:
     done = corral("bootstrap", *in_box(box), "--yes", "--name", "lab")
-    assert (done.returncode, done.stdout.splitlines()[0], done.stdout.splitlines()[-11:]) == (
+    assert (done.returncode, done.stdout.splitlines()[0], done.stdout.splitlines()[-17:]) == (
         0,
         "created    bucket lab-123456789012-us-east-1",
         [
@@ -73,7 +73,13 @@ def test_bootstrap_creates_the_backend_and_prints_the_settings(box: BoxStatus) -
             f"  {ATTACH}/lab-deploy-us-east-1-network",
             f"  {ATTACH}/lab-deploy-us-east-1-storage",
             f"  {ATTACH}/lab-deploy-us-east-1-identity",
-            "For the role of a pipeline: `aws iam attach-role-policy --role-name NAME --policy-arn ...`.",
+            "To let a user read the status of clusters, or also open shells, or also be root there, attach one of:",
+            f"  {ATTACH}/lab-reader-us-east-1",
+            f"  {ATTACH}/lab-user-us-east-1",
+            f"  {ATTACH}/lab-admin-us-east-1",
+            "A shell needs the name of its user on the head as the tag SSMSessionRunAs of the IAM user or role:",
+            "  aws iam tag-user --user-name NAME --tags Key=SSMSessionRunAs,Value=USER",
+            "For a role: `aws iam attach-role-policy --role-name NAME --policy-arn ...`, and `aws iam tag-role`.",
         ],
     )
 
@@ -91,7 +97,7 @@ def test_second_run_needs_no_yes_and_creates_nothing(box: BoxStatus) -> None:
 
 def test_document_has_the_settings(box: BoxStatus) -> None:
     found = json.loads(corral("bootstrap", *in_box(box), "--dry-run", "--json", "--region", "eu-west-1").stdout)
-    assert (found["backend_url"], found["secrets_provider"], found["policies"]) == (
+    assert (found["backend_url"], found["secrets_provider"], found["policies"], found["access"]["reader"]) == (
         "s3://corral-state-123456789012-eu-west-1?region=eu-west-1",
         "awskms://alias/corral-state?region=eu-west-1",
         [
@@ -99,6 +105,7 @@ def test_document_has_the_settings(box: BoxStatus) -> None:
             "arn:aws:iam::123456789012:policy/corral-deploy-eu-west-1-storage",
             "arn:aws:iam::123456789012:policy/corral-deploy-eu-west-1-identity",
         ],
+        "arn:aws:iam::123456789012:policy/corral-reader-eu-west-1",
     )
 
 
@@ -147,7 +154,8 @@ def test_all_missing_permissions_are_reported_at_once() -> None:
         3,
         "corral: the credentials lack iam:GetPolicy, iam:ListRoles, kms:DescribeKey, s3:GetBucketPolicy,"
         " s3:GetBucketPublicAccessBlock, s3:GetBucketVersioning, s3:GetEncryptionConfiguration,"
-        " s3:GetLifecycleConfiguration, s3:ListBucket - request them, or have an administrator run this command\n",
+        " s3:GetLifecycleConfiguration, s3:ListBucket, ssm:GetDocument - request them, or have an administrator run"
+        " this command\n",
     )
 
 
@@ -159,6 +167,9 @@ def test_policies_are_printed_for_an_account_without_calls() -> None:
         "corral-deploy-eu-west-1-network",
         "corral-deploy-eu-west-1-storage",
         "corral-deploy-eu-west-1-identity",
+        "corral-reader-eu-west-1",
+        "corral-user-eu-west-1",
+        "corral-admin-eu-west-1",
     ]
 
 

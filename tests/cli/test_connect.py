@@ -123,10 +123,11 @@ def test_missing_tool_for_aws_is_reported(account: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("command", "more"),
     [
-        ((), ""),
+        ((), "--document-name corral-shell"),
+        (("--root",), "--document-name corral-root-shell"),
         (
             ("--", "squeue", "-o", "%A %t"),
-            '--document-name AWS-StartInteractiveCommand --parameters {"command": ["squeue -o \'%A %t\'"]}',
+            '--document-name corral-shell --parameters {"command": ["squeue -o \'%A %t\'"]}',
         ),
     ],
 )
@@ -137,5 +138,5 @@ def test_connect_on_aws_starts_a_session(
         (tmp_path / name).write_text('#!/bin/sh\necho "$@"\nexit 9\n')
         (tmp_path / name).chmod(0o755)
     done = corral("connect", "dev", *command, environment=account)
-    message = f"ssm start-session --region us-east-1 --target {records[1]} {more}".strip()
+    message = f"ssm start-session --region us-east-1 --target {records[1]} {more}"
     assert (done.stdout.strip(), done.returncode) == (message, 9)

@@ -43,6 +43,5 @@ def test_the_way_to_the_head_goes_through_session_manager() -> None:
         "Host dev-head",
         "    HostName i-0123456789abcdef0",
         "    User ubuntu",
-        "    ProxyCommand aws ssm start-session --target %h --document-name AWS-StartSSHSession"
-        " --parameters portNumber=%p --region us-east-1",
+        "    ProxyCommand aws ssm start-session --target %h --document-name corral-ssh --region us-east-1",
     ]

@@ -58,6 +58,7 @@ def _serve(home: StateDirectory, held: int, ready: int, switches: Switches) -> i
     from werkzeug.serving import make_server
 
     from corral.box.access import principals
+    from corral.box.api import ssm
     from corral.box.api_calls import CallLog
     from corral.box.daemon.disk_space import DiskSpaceMonitor
     from corral.box.daemon.http import RequestHandler
@@ -97,7 +98,7 @@ def _serve(home: StateDirectory, held: int, ready: int, switches: Switches) -> i
     machines = MachineSupervisor(cloud, app, secret, support, home.machines, system_of(home))
     if support.users:
         machines.open()
-        app.machine_directories = machines.machine_directories
+        app.machine_directories = ssm.machine_directories = machines.machine_directories
     else:
         with cloud.lock:
             finish_transitions()

@@ -21,6 +21,14 @@ def machines(dir: Path) -> Mapping[str, Path]:
     return {instance_id: Path(directory) for instance_id, directory in answer.items()}
 
 
+def session(dir: Path, session_id: str) -> Mapping[str, str]:
+    """The `instance`, the `user` and the `command` of a session of Systems Manager; empty if there is none.
+
+    An empty `user` ends the session at once.
+    """
+    return send_request(running_address(dir), "GET", f"/_box/session?{urlencode({'id': session_id})}")
+
+
 def inject_fault(dir: Path, kind: str, **parameters: str) -> Mapping[str, Any]:
     """Inject a fault. Returns the ids of the affected `instances`, or the `line` of a fault that is now active.
 

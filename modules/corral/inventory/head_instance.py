@@ -1,12 +1,11 @@
-"""A cluster's head instance, and commands that Systems Manager runs on it. They need no open port and no key."""
+"""A cluster's head instance, and programs that Systems Manager runs on it. They need no open port and no key."""
 
 from __future__ import annotations
 
 import base64
 import gzip
-import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -14,6 +13,7 @@ from botocore.exceptions import ClientError
 from corral.inventory.ec2_resources import instance_of
 from corral.inventory.resources import AwsResource
 from corral.model.tags import CLUSTER_TAG, QUEUE_TAG, tag_filter
+from corral.plan.iam.head_documents import ARGUMENTS, TIMEOUT, HeadDocument, document_of
 
 _ALIVE = ["pending", "running"]
 PAUSE_S = 0.5
@@ -21,11 +21,6 @@ PAUSE_S = 0.5
 # Source: Systems Manager API reference, SendCommand, TimeoutSeconds.
 _PICKUP_TIMEOUT_S = 30
 _OVER = frozenset({"Success", "Failed", "Cancelled", "TimedOut", "Undeliverable", "Terminated", "DeliveryTimedOut"})
-# GetCommandInvocation shows the first 24,000 characters of what a command printed (API reference). Zipped, that is
-# hundreds of jobs; longer output cannot be unzipped and is an error.
-_ZIPPED = (
-    '{ out=$(%s 2>&3 | gzip -9c | base64 -w0; exit "${PIPESTATUS[0]}"); } 3>&2; code=$?; echo "$out"; exit "$code"'
-)
 
 
 class HeadCommandError(Exception):
@@ -45,34 +40,22 @@ def head_of(session: Any, cluster: str) -> AwsResource | None:
 
 
 def run_by_ssm(
-    session: Any, instance_id: str, command: Sequence[str], within_s: float, pause_s: float = PAUSE_S
+    session: Any, instance_id: str, arguments: Sequence[str], within_s: float, pause_s: float = PAUSE_S
 ) -> tuple[int, str, str]:
-    """The exit code, output and errors of a command run as root on the instance. Raises HeadCommandError.
+    """The exit code, output and errors of a command of the instance's agent. Raises HeadCommandError.
 
-    `within_s`: the timeout; `pause_s`: the polling interval.
+    `arguments`: the command and its options. `within_s`: the timeout; `pause_s`: the polling interval.
     """
-    ssm, until = session.client("ssm"), time.monotonic() + within_s
-    script = _ZIPPED % shlex.join(command)
+    ssm, until, document = session.client("ssm"), time.monotonic() + within_s, document_of(arguments)
     try:
         sent = ssm.send_command(
             InstanceIds=[instance_id],
-            DocumentName="AWS-RunShellScript",
-            Parameters={
-                "commands": [shlex.join(("bash", "-c", script))],
-                "executionTimeout": [str(int(within_s) + 30)],
-            },
+            DocumentName=document.name,
+            Parameters={ARGUMENTS: [" ".join(arguments)], TIMEOUT: [str(int(within_s) + 30)]},
             TimeoutSeconds=_PICKUP_TIMEOUT_S,
         )
     except ClientError as error:
-        code = error.response["Error"]["Code"]
-        if code == "AccessDeniedException":
-            message = f"AWS does not allow these credentials to ask the head {instance_id} (ssm:SendCommand)"
-            raise HeadCommandError(message) from None
-        if code != "InvalidInstanceId":
-            raise
-        raise HeadCommandError(
-            f"the head {instance_id} is not registered with Systems Manager - it is booting, or its agent has stopped"
-        ) from None
+        raise HeadCommandError(_refused(error, instance_id, "SendCommand", document)) from None
     command_id = sent["Command"]["CommandId"]
     while time.monotonic() < until:
         invocation = _invocation(ssm, command_id, instance_id)
@@ -80,6 +63,29 @@ def run_by_ssm(
             return _result(instance_id, invocation)
         time.sleep(pause_s)
     raise HeadCommandError(f"the head {instance_id} did not answer within {within_s:.0f} s")
+
+
+def start_session(session: Any, instance_id: str, document: HeadDocument, parameters: Mapping[str, list[str]]) -> str:
+    """The id of a new session on the instance. Raises HeadCommandError."""
+    ssm = session.client("ssm")
+    try:
+        started = ssm.start_session(Target=instance_id, DocumentName=document.name, Parameters=dict(parameters))
+    except ClientError as error:
+        raise HeadCommandError(_refused(error, instance_id, "StartSession", document)) from None
+    return str(started["SessionId"])
+
+
+def _refused(error: ClientError, instance_id: str, call: str, document: HeadDocument) -> str:
+    """Why Systems Manager refuses the call, as a sentence. Raises an error that is not about document and head."""
+    match error.response["Error"]["Code"]:
+        case "AccessDeniedException":
+            return f"AWS does not allow these credentials ssm:{call} with {document.name} on the head {instance_id}"
+        case "InvalidDocument" | "InvalidParameters":
+            return f"the document {document.name} is missing or old in this region - `corral bootstrap` creates it"
+        case "InvalidInstanceId" | "TargetNotConnected":
+            why = "it is booting, or its agent has stopped"
+            return f"the head {instance_id} is not registered with Systems Manager - {why}"
+    raise error
 
 
 def _invocation(ssm: Any, command_id: str, instance_id: str) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from corral.model.cluster import ClusterPlan
+from corral.plan.iam.head_documents import SSH
 from corral.render.templates import fill
 
 
@@ -21,7 +22,7 @@ def head_ssh_config(cluster: str, user: str, head: str, region: str) -> str:
 
     Source: Systems Manager User Guide, "Allow and control permissions for SSH connections through Session Manager".
     """
-    session = "aws ssm start-session --target %h --document-name AWS-StartSSHSession --parameters portNumber=%p"
+    session = f"aws ssm start-session --target %h --document-name {SSH.name}"
     return "\n".join(
         [
             f"Host {cluster}-head",

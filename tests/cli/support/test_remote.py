@@ -59,8 +59,8 @@ class RecordedHead:
     def __init__(self, *answers: CommandResult) -> None:
         self._answers, self.commands = list(answers), list[Sequence[str]]()
 
-    def run(self, command: Sequence[str], within_s: float = 0) -> CommandResult:
-        self.commands.append(tuple(command[1:]))
+    def run(self, arguments: Sequence[str], within_s: float = 0) -> CommandResult:
+        self.commands.append(tuple(arguments))
         return self._answers.pop(0)
 
 
@@ -78,7 +78,7 @@ class Ssm:
         return self
 
     def send_command(self, **sent: Any) -> Mapping[str, Any]:
-        if self._answers[0] in ("InvalidInstanceId", "AccessDeniedException"):
+        if self._answers[0] in ("InvalidInstanceId", "InvalidDocument", "AccessDeniedException"):
             raise ClientError({"Error": {"Code": str(self._answers[0])}}, "SendCommand")
         self.sent = sent
         return {"Command": {"CommandId": "c-1"}}
@@ -99,7 +99,7 @@ def invocation(status: str, code: int, out: bytes = b"", details: str = "") -> M
 
 
 def by_ssm(ssm: Ssm, within_s: float = 5) -> CommandResult:
-    return SsmHead(instance_id="i-0", session=ssm, pause_s=0.0).run(("/opt/corral/bin/corral-agent", "state"), within_s)
+    return SsmHead(instance_id="i-0", session=ssm, pause_s=0.0).run(("status",), within_s)
 
 
 def test_a_state_is_read() -> None:
@@ -151,10 +151,24 @@ def test_answer_from_systems_manager_is_unzipped() -> None:
     assert by_ssm(ssm) == CommandResult(code=4, out='{"x": 1}', err="e")
 
 
-def test_the_command_is_root_shell_on_that_instance() -> None:
+@pytest.mark.parametrize(
+    ("arguments", "document"),
+    [
+        (("status",), "corral-query"),
+        (("events", "--since=5", "--start=0"), "corral-query"),
+        (("history", "--since=5", "--start=0"), "corral-query"),
+        (("apply", "--json"), "corral-control"),
+        (("drain-all", "--grace=120", "--now"), "corral-control"),
+    ],
+)
+def test_each_command_has_its_document(arguments: tuple[str, ...], document: str) -> None:
     ssm = Ssm(invocation("Success", 0))
-    by_ssm(ssm)
-    assert (ssm.sent["DocumentName"], ssm.sent["InstanceIds"]) == ("AWS-RunShellScript", ["i-0"])
+    SsmHead(instance_id="i-0", session=ssm, pause_s=0.0).run(arguments, 5)
+    assert (ssm.sent["DocumentName"], ssm.sent["InstanceIds"], ssm.sent["Parameters"]) == (
+        document,
+        ["i-0"],
+        {"arguments": [" ".join(arguments)], "timeout": ["35"]},
+    )
 
 
 @pytest.mark.parametrize(
@@ -166,7 +180,11 @@ def test_the_command_is_root_shell_on_that_instance() -> None:
         ),
         (
             Ssm("AccessDeniedException"),
-            "AWS does not allow these credentials to ask the head i-0 (ssm:SendCommand)",
+            "AWS does not allow these credentials ssm:SendCommand with corral-query on the head i-0",
+        ),
+        (
+            Ssm("InvalidDocument"),
+            "the document corral-query is missing or old in this region - `corral bootstrap` creates it",
         ),
         (Ssm({"Status": "Pending"}), "the head i-0 did not answer within 0 s"),
         (

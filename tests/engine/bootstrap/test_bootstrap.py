@@ -30,7 +30,8 @@ from corral.plan.iam.deployer_policy import deployer_policies, permission
 KEYS = [
     *("bucket", "private", "versions", "encryption", "tls", "lifecycle", "key", "rotation"),
     *("spot.amazonaws.com", "fsx.amazonaws.com", "elasticfilesystem.amazonaws.com"),
-    *("policy-network", "policy-storage", "policy-identity"),
+    *("policy-network", "policy-storage", "policy-identity", "policy-reader", "policy-user", "policy-admin"),
+    *("corral-query", "corral-control", "corral-shell", "corral-root-shell", "corral-ssh"),
 ]
 BUCKET_AND_LATER = ["bucket", "private", "versions", "encryption", "tls", "lifecycle"]
 
@@ -273,9 +274,12 @@ def test_deploy_policies_are_created_and_not_attached(box: BoxStatus) -> None:
     found = boxes.client(box, "iam").list_policies(Scope="Local")["Policies"]
     mine = {one["PolicyName"]: one["AttachmentCount"] for one in found if one["PolicyName"].startswith("owned-")}
     assert mine == {
+        "owned-admin-us-east-1": 0,
         "owned-deploy-us-east-1-identity": 0,
         "owned-deploy-us-east-1-network": 0,
         "owned-deploy-us-east-1-storage": 0,
+        "owned-reader-us-east-1": 0,
+        "owned-user-us-east-1": 0,
     }
 
 
@@ -339,6 +343,42 @@ def test_two_concurrent_updates_create_one_version(box: BoxStatus) -> None:
     )
 
 
+@pytest.fixture
+def other_document(box: BoxStatus) -> Iterator[Any]:
+    """A client of Systems Manager in a region whose document corral-query is another one."""
+    ssm = boxes.client(box, "ssm", "eu-central-1")
+    other = json.dumps({"schemaVersion": "2.2", "description": "other", "mainSteps": []})
+    ssm.create_document(Name="corral-query", DocumentType="Command", Content=other)
+    yield ssm
+    ssm.delete_document(Name="corral-query")
+
+
+def prepare_document(box: BoxStatus) -> str:
+    """The outcome of the step of corral-query in that region."""
+    return outcomes(prepared(Account(box, region="eu-central-1"), wanted("doc", "eu-central-1")))["corral-query"]
+
+
+def default_of(ssm: Any) -> tuple[str, str]:
+    """The default version of corral-query, and its description."""
+    found = ssm.get_document(Name="corral-query")
+    return found["DocumentVersion"], json.loads(found["Content"])["description"]
+
+
+READS = "Read a cluster's status, events and job history from its head."
+
+
+def test_another_document_of_that_name_becomes_an_older_version(box: BoxStatus, other_document: Any) -> None:
+    made = [prepare_document(box) for _ in range(2)]
+    assert (made, default_of(other_document)) == (["created", "exists"], ("2", READS))
+
+
+def test_an_older_version_with_the_content_becomes_the_default_again(box: BoxStatus, other_document: Any) -> None:
+    prepare_document(box)
+    other_document.update_document_default_version(Name="corral-query", DocumentVersion="1")
+    made = prepare_document(box)
+    assert (made, default_of(other_document)) == ("created", ("2", READS))
+
+
 def test_denied_policy_is_reported_with_its_permission(box: BoxStatus) -> None:
     done = prepared(Account(box, {"CreatePolicy": "AccessDenied"}), wanted("unmade"))
     assert missing_permissions(done) == ("iam:CreatePolicy",)
@@ -348,7 +388,8 @@ def test_every_call_of_bootstrap_is_on_the_page(box: BoxStatus) -> None:
     page = (Path(__file__).parents[3] / "docs" / "bootstrap.md").read_text()
     listed = set(
         re.findall(
-            r"\b(?:s3|kms|tag|iam|sts):[A-Z]\w+", page.partition("Without administrator rights")[2].partition("##")[0]
+            r"\b(?:s3|kms|tag|iam|sts|ssm):[A-Z]\w+",
+            page.partition("Without administrator rights")[2].partition("##")[0],
         )
     )
     full(box, "paged-deploy-us-east-1-network")

@@ -108,6 +108,13 @@ def _session(name: str, session: str, policy: str | None = None) -> Principal | 
     )
 
 
+def role_tags(arn: str) -> Mapping[str, str]:
+    """The tags of the role with this ARN; none if there is no such role."""
+    iam = iam_backends[ACCOUNT]["aws"]
+    name = next((held.name for held in iam.roles.values() if held.arn == arn), None)
+    return {tag["Key"]: tag["Value"] for tag in iam.list_role_tags(name, None)[0]} if name else {}
+
+
 def permissions_of(holder: Any) -> Permissions:
     """The policies of a role, user or group of moto; a user has those of its groups as well."""
     iam = iam_backends[ACCOUNT]["aws"]

@@ -16,6 +16,7 @@ from urllib.parse import parse_qsl, unquote
 
 from corral.box.access import required_actions_ec2
 from corral.box.access.dependent_actions import dependent_actions
+from corral.box.access.managed_nodes import managed_node_resources
 from corral.box.access.policy_evaluator import RequiredAction
 from corral.box.access.tagged_resources import TaggedResource, tagged_resources
 from corral.box.account import ACCOUNT, PARTITION
@@ -51,6 +52,7 @@ def actions_required_by(environ: Mapping[str, Any], call: Call, body: bytes) -> 
     resources = tuple(tagged_resources(prefix, call, fields, path))
     if (find := _RESOURCES.get(name) or _RESOURCES.get(prefix)) is not None:
         resources = tuple(TaggedResource(arn=arn) for arn in find(call, fields, path))
+    resources = tuple(managed_node_resources(name, call, fields)) or resources
     if call.action == "PutMetricData":
         base["cloudwatch:namespace"] = str(fields.get("Namespace", ""))
     own = (

@@ -1,18 +1,48 @@
-"""SSM Parameter Store with the public parameters that name the box's images."""
+"""SSM: Parameter Store with the public parameters that name the box's images; commands and sessions on machines.
+
+A machine of the box is managed: it has an SSM agent as long as it runs. A command runs there as root; what a session
+may run is recorded, and `corral connect` runs it, as the session-manager-plugin does on AWS.
+"""
 
 # mypy: disallow-subclassing-any=False
 from __future__ import annotations
 
-import moto.ssm.urls
-from moto.ssm.models import Parameter, SimpleSystemManagerBackend
+import secrets
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
 
+import moto.ssm.urls
+from moto.core.responses import ActionResult
+from moto.ec2.models import ec2_backends
+from moto.ssm.models import Command, Document, Parameter, SimpleSystemManagerBackend
+from moto.ssm.responses import SimpleSystemManagerResponse
+
+from corral.box.access.principals import principal_of, role_tags
+from corral.box.account import ACCOUNT
+from corral.box.api.ssm_documents import RUN_AS_TAG, SessionStart, Values, script_of, session_of
+from corral.box.api_errors import ApiError
 from corral.box.images import IMAGES, image_id
+from corral.box.vpc.virtual_network import MachineError, Vpc
 
 PUBLISHED = 1788220800.0  # 2026-09-01, the creation of the images
+_SHOWN = 24_000  # characters of output that GetCommandInvocation shows. Source: Systems Manager API reference
+
+machine_directories: Callable[[], Mapping[str, Path]] = dict  # the daemon's: VPC directories by instance id
+
+
+class BoxCommand(Command):
+    """A command on the machines that the call names; moto's runs on all instances unless the call has targets."""
+
+    def _get_instance_ids_from_targets(self) -> list[str]:
+        if self.targets:
+            raise NotImplementedError("targets of a command")
+        return []
 
 
 class BoxSSM(SimpleSystemManagerBackend):
-    """The SSM of one account and region."""
+    """The SSM of one account and region. `sessions`: the target and start of each, by id; they are not saved."""
 
     _url_module = moto.ssm.urls
 
@@ -34,9 +64,97 @@ class BoxSSM(SimpleSystemManagerBackend):
                 )
             )
 
+    def send_command(self, **arguments: Any) -> Command:
+        """A command that starts on each machine."""
+        document = self._document(arguments["document_name"], "Command")
+        script = script_of(document.content_json, arguments["parameters"])
+        directories = {name: self._machine(name, "InvalidInstanceId") for name in arguments["instance_ids"]}
+        command = BoxCommand(account_id=ACCOUNT, backend_region=self.region_name, **arguments)
+        self._commands.append(command)
+        for name, directory in directories.items():
+            invocation = command.get_invocation(name, None)
+            invocation |= {"Status": "InProgress", "StatusDetails": "InProgress", "ResponseCode": -1}
+            threading.Thread(target=_run, args=(directory, name, script, invocation), daemon=True).start()
+        return command
+
+    def start_session(self, target: str, name: str, values: Values, caller: str) -> str:
+        """The id of a new session on a machine."""
+        start = session_of(self._document(name, "Session").content_json, values, _run_as(caller))
+        self._machine(target, "TargetNotConnected")
+        who = principal_of(caller)
+        owner = who.arn.rpartition("/")[2] if who else "root"
+        session = f"{owner}-{secrets.token_hex(9)[:17]}"
+        sessions[session] = (target, start)
+        return session
+
+    def _document(self, name: str, kind: str) -> Document:
+        """The default version of the account's document; the box has none of AWS's. Raises ApiError without one."""
+        held = self._documents.get(name.rpartition("/")[2])
+        if held is None or (found := held.get_default_version()).document_type != kind:
+            raise ApiError("InvalidDocument", f"Document with name {name} does not exist.")
+        return found
+
+    def _machine(self, instance_id: str, code: str) -> Path:
+        known = any(one.id == instance_id for one in ec2_backends[ACCOUNT][self.region_name].all_instances())
+        directory = machine_directories().get(instance_id)
+        if not known or directory is None:
+            texts = {
+                "InvalidInstanceId": f"Instances [[{instance_id}]] not in a valid state for account {ACCOUNT}",
+                "TargetNotConnected": f"{instance_id} is not connected.",
+            }
+            raise ApiError(code, texts[code])
+        return directory
+
+
+sessions: dict[str, tuple[str, SessionStart]] = {}
+
+
+class BoxSSMResponse(SimpleSystemManagerResponse):
+    """The actions of SSM, with StartSession, which moto lacks."""
+
+    def start_session(self) -> ActionResult:
+        """StartSession: an id; the box has no stream."""
+        session = self.ssm_backend.start_session(
+            target=self._get_param("Target"),
+            name=self._get_param("DocumentName", "SSM-SessionManagerRunShell"),
+            values=self._get_param("Parameters", {}),
+            caller=self.get_access_key(),
+        )
+        return ActionResult({"SessionId": session, "TokenValue": secrets.token_urlsafe(), "StreamUrl": ""})
+
+
+def find_session(session_id: str) -> Mapping[str, str]:
+    """The `instance`, the `user` and the `command` of a session; empty if there is none."""
+    if (found := sessions.get(session_id)) is None:
+        return {}
+    return {"instance": found[0], "user": found[1].user, "command": found[1].command}
+
 
 def install() -> None:
     """Replace moto's SSM with the box's."""
     from moto.ssm.models import ssm_backends
 
     ssm_backends.backend = BoxSSM
+    moto.ssm.urls.url_paths = {"{0}/$": BoxSSMResponse.dispatch}
+
+
+def _run_as(caller: str) -> str:
+    """The user that the tag of the caller's role names; empty without one."""
+    who = principal_of(caller)
+    return role_tags(who.role_arn).get(RUN_AS_TAG, "") if who else ""
+
+
+def _run(directory: Path, name: str, script: str, invocation: dict[str, Any]) -> None:
+    try:
+        done = Vpc(directory=directory).run(name, ("sh", "-c", script))
+    except (MachineError, OSError) as error:
+        invocation |= {"Status": "Failed", "StatusDetails": f"Undeliverable: {error}"}
+        return
+    status = "Success" if done.returncode == 0 else "Failed"
+    invocation |= {
+        "ResponseCode": done.returncode,
+        "StandardOutputContent": done.stdout[:_SHOWN],
+        "StandardErrorContent": done.stderr[:_SHOWN],
+        "StatusDetails": status,
+        "Status": status,
+    }

@@ -19,7 +19,7 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_ba
 from werkzeug.wrappers import Response
 
 from corral.box import access, api_errors, inventory
-from corral.box.api import pricing, service_quotas
+from corral.box.api import pricing, service_quotas, ssm
 from corral.box.api.service_quotas import QuotaError
 from corral.box.api_calls import Call, CallLog, find_error_code, identify_call, known_action
 from corral.box.api_errors import ApiError, HttpResponse
@@ -127,6 +127,8 @@ class WsgiApp:
                     return _json(200, inventory.list_resources())
             case "GET", "machines":
                 return _json(200, {name: str(path) for name, path in self.machine_directories().items()})
+            case "GET", "session":
+                return _json(200, ssm.find_session(parameters.get("id", "")))
             case "GET", "calls":
                 return _json(200, {"calls": list(self._calls.latest)})
             case "GET", "faults":

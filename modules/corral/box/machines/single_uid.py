@@ -15,7 +15,7 @@ from corral.box.vpc.virtual_network import Vpc
 
 _ORDINARY_UID = "1000"
 _ROOT_UID = "0"
-_NAME = "root"  # the user of `corral connect`, as on every machine of a box
+_ROOT = "root"
 _DATABASES = ("passwd", "group")
 _ID_FIELDS = {"passwd": (2, 3), "group": (2,)}  # indexes of uids and gids
 # The first name of the uid counts: slurmdbd checks that its file belongs to `slurm`. Later mounts of the machine
@@ -47,10 +47,14 @@ def map_users_to_one(disk: Path) -> None:
     program.chmod(0o755)
 
 
-def as_user_command(vpc: Vpc, machine: str, command: Sequence[str]) -> Sequence[str]:
-    """The command, wrapped to run as an ordinary user if the machine has a single uid. Raises MachineError."""
-    has_one_user = vpc.run(machine, ("test", "-e", AS_USER)).returncode == 0
-    return (AS_USER, _NAME, *command) if has_one_user else command
+def as_user_command(vpc: Vpc, machine: str, command: Sequence[str], user: str = _ROOT) -> Sequence[str]:
+    """The command, wrapped to run as this user of the machine; if it has a single uid, always as an ordinary user.
+
+    Raises MachineError.
+    """
+    if vpc.run(machine, ("test", "-e", AS_USER)).returncode == 0:
+        return (AS_USER, user, *command)
+    return command if user == _ROOT else ("runuser", "-u", user, "--", *command)
 
 
 def _with_id(database: str, name: str, identity: str) -> str:

@@ -1,4 +1,4 @@
-"""`corral bootstrap`: prepares an AWS account and prints what to set; or prints the deployer's IAM policies."""
+"""`corral bootstrap`: prepares an AWS account and prints what to set; or prints the IAM policies of its users."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from corral.cli.support.exit_codes import ExitCode, Failure
 from corral.cli.support.options import AsJson, BoxDirectory, InBox, Yes, examples, new_app
 from corral.cli.support.output import confirm, show_json, waiting
 from corral.cli.support.target_account import resolve_box_dir, use_account
+from corral.plan.iam.access_policies import ACCESS
+from corral.plan.iam.deployer_policy import POLICIES
+from corral.plan.iam.head_documents import RUN_AS_TAG
 
 if TYPE_CHECKING:
     from corral.engine.bootstrap.bootstrap import StepResult
@@ -34,7 +37,9 @@ Name = Annotated[
     ),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be created, and create nothing.")]
-PrintPolicy = Annotated[bool, typer.Option("--print-policy", help="Print the IAM policies that a deployer needs.")]
+PrintPolicy = Annotated[
+    bool, typer.Option("--print-policy", help="Print the IAM policies of deployers, readers, users and admins.")
+]
 Account = Annotated[
     str | None,
     typer.Option(
@@ -63,10 +68,11 @@ def bootstrap(
 ) -> int:
     """Prepare an AWS account for deployments.
 
-    Creates a bucket for Pulumi's state, a KMS key for its secrets, the service-linked roles, and IAM policies for
-    deployers. It attaches the policies to nobody and prints the commands that do. Existing resources stay unchanged,
-    so you can run it again at any time. If a permission is missing, it completes the other steps and lists all missing
-    permissions. The key costs 1 USD a month; the rest is free.
+    Creates a bucket for Pulumi's state, a KMS key for its secrets, the service-linked roles, IAM policies for
+    deployers, readers, users and admins of clusters, and the Systems Manager documents by which they reach a head. It
+    attaches the policies to nobody and prints the commands that do. Existing resources stay unchanged, so you can run
+    it again at any time. If a permission is missing, it completes the other steps and lists all missing permissions.
+    The key costs 1 USD a month; the rest is free.
     """
     _require_name(name)
     _require_account(account)
@@ -146,7 +152,8 @@ def bootstrap_document(target: BootstrapTarget, done: Sequence[StepResult]) -> d
         "key": target.alias,
         "backend_url": target.backend_url,
         "secrets_provider": target.secrets_provider,
-        "policies": _policy_arns(target),
+        "policies": [target.policy_arn(topic) for topic in POLICIES],
+        "access": {topic: target.policy_arn(topic) for topic in ACCESS},
         "steps": [
             {"name": one.step.key, "outcome": one.outcome.value.replace(" ", "_"), "reason": one.reason or None}
             for one in done
@@ -164,14 +171,18 @@ def _what_to_set(target: BootstrapTarget) -> str:
             "`corral up` then encrypts the stacks' secrets with this key and needs no passphrase. Pulumi adds a line",
             "`encryptedkey:` to each file: commit it.",
             f"To let a user without administrator rights run corral in {target.region}, attach all policies:",
-            *(f"  aws iam attach-user-policy --user-name NAME --policy-arn {arn}" for arn in _policy_arns(target)),
-            "For the role of a pipeline: `aws iam attach-role-policy --role-name NAME --policy-arn ...`.",
+            *(_attach(target, topic) for topic in POLICIES),
+            "To let a user read the status of clusters, or also open shells, or also be root there, attach one of:",
+            *(_attach(target, topic) for topic in ACCESS),
+            f"A shell needs the name of its user on the head as the tag {RUN_AS_TAG} of the IAM user or role:",
+            f"  aws iam tag-user --user-name NAME --tags Key={RUN_AS_TAG},Value=USER",
+            "For a role: `aws iam attach-role-policy --role-name NAME --policy-arn ...`, and `aws iam tag-role`.",
         )
     )
 
 
-def _policy_arns(target: BootstrapTarget) -> list[str]:
-    return [target.policy_arn(topic) for topic in target.policies]
+def _attach(target: BootstrapTarget, topic: str) -> str:
+    return f"  aws iam attach-user-policy --user-name NAME --policy-arn {target.policy_arn(topic)}"
 
 
 def _print_policy(region: str, name: str, account: str | None) -> int:

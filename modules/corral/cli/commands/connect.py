@@ -7,8 +7,9 @@ import os
 import shlex
 import shutil
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -18,12 +19,19 @@ from corral.box.vpc.virtual_network import MachineError, Vpc
 from corral.cli.support.exit_codes import ExitCode, Failure
 from corral.cli.support.head_lookup import find_head
 from corral.cli.support.options import BoxDirectory, Environment, InBox, Project, examples, new_app
+from corral.cli.support.remote import is_role
 from corral.cli.support.target_account import resolve_box_dir
+from corral.inventory.scan import Session, open_session
+from corral.plan.iam.head_documents import COMMAND, ROOT_SHELL, RUN_AS_TAG, SHELL, HeadDocument
 
 app = new_app()
 Command = Annotated[
     list[str] | None,
     typer.Argument(metavar="COMMAND", help="Command to run, after `--` (default: a shell).", show_default=False),
+]
+Root = Annotated[
+    bool,
+    typer.Option("--root", help="Connect as root (default: as the user whom your IAM role or user is tagged with)."),
 ]
 
 # nsenter would name itself if the machine lacks the program.
@@ -35,22 +43,30 @@ exec "$@"
 """
 
 
-@app.command(epilog=examples("corral connect dev", "corral connect dev --box -- sinfo"))
+@app.command(epilog=examples("corral connect dev", "corral connect dev --root", "corral connect dev --box -- sinfo"))
 def connect(
     env: Environment,
     command: Command = None,
+    root: Root = False,
     project: Project = None,
     box: InBox = False,
     box_dir: BoxDirectory = None,
 ) -> None:
     """Open a shell on the head, or run a command there.
 
-    On AWS this uses Session Manager and needs the AWS CLI and its session-manager-plugin (see `corral doctor`).
+    On AWS this uses Session Manager and needs the AWS CLI and its session-manager-plugin (see `corral doctor`). You are
+    the user whom the tag SSMSessionRunAs of your IAM role or user names, or root with --root, which needs the admin's
+    policy. The owner of a box is always root.
     """
     summary, head = find_head(env, project, in_box=box, box_directory=box_dir)
-    if directory := _target_box(box_dir):
-        raise typer.Exit(_enter_machine(head.id, command or [], directory))
-    _start_session(head.id, summary.region, command or [])
+    document = ROOT_SHELL if root else SHELL
+    parameters = {COMMAND: [shlex.join(command)]} if command else {}
+    if not (directory := _target_box(box_dir)):
+        _replace_by_session(head.id, summary.region, document.name, parameters)
+    session = open_session(summary.region, quick=True)
+    if is_role(session):
+        raise typer.Exit(_enter_session(session, head.id, document, parameters, directory))
+    raise typer.Exit(_enter_machine(head.id, command or [], directory))
 
 
 def _target_box(box_dir: Path | None) -> Path | None:
@@ -59,7 +75,23 @@ def _target_box(box_dir: Path | None) -> Path | None:
     return where if endpoint and endpoint == client.status(where).url else None
 
 
-def _enter_machine(instance_id: str, command: list[str], where: Path) -> int:
+def _enter_session(
+    session: Session, instance_id: str, document: HeadDocument, parameters: Mapping[str, list[str]], where: Path
+) -> int:
+    """The exit code of a session that the box's Systems Manager allows, on a machine of the box."""
+    from corral.inventory.head_instance import HeadCommandError, start_session
+
+    try:
+        started = control.session(where, start_session(session, instance_id, document, parameters))
+    except HeadCommandError as error:
+        raise Failure(str(error), ExitCode.FAILED) from None
+    if not started["user"]:
+        hint = f"tag your role: aws iam tag-role --role-name NAME --tags Key={RUN_AS_TAG},Value=USER"
+        raise Failure(f"your role names no user of the head - {hint}", ExitCode.FAILED)
+    return _enter_machine(instance_id, ["sh", "-c", started["command"]], where, started["user"])
+
+
+def _enter_machine(instance_id: str, command: list[str], where: Path, user: str = "root") -> int:
     """The exit code of the command on a machine of the box."""
     vpc_directory = control.machines(where).get(instance_id)
     if vpc_directory is None:
@@ -67,7 +99,10 @@ def _enter_machine(instance_id: str, command: list[str], where: Path) -> int:
         raise Failure(f"the head {instance_id} does not run as a machine: {reason}", ExitCode.FAILED)
     vpc = Vpc(directory=vpc_directory)
     try:
-        entered = as_user_command(vpc, instance_id, ["sh", "-c", _RUN, "corral", *command] if command else _shell())
+        if vpc.run(instance_id, ("getent", "passwd", user)).returncode:
+            raise Failure(f"the head has no user {user}", ExitCode.FAILED)
+        program = ["sh", "-c", _RUN, "corral", *command] if command else _shell()
+        entered = as_user_command(vpc, instance_id, program, user)
         return vpc.attach(instance_id, entered, TERM=os.environ.get("TERM", "dumb"))
     except MachineError as error:
         raise Failure(str(error), ExitCode.FAILED) from None
@@ -78,13 +113,12 @@ def _shell() -> list[str]:
     return ["script", "-qfec", "bash -l", "/dev/null"] if sys.stdin.isatty() else ["bash", "-l"]
 
 
-def _start_session(instance_id: str, region: str, command: list[str]) -> None:
+def _replace_by_session(instance_id: str, region: str, document: str, parameters: Mapping[str, list[str]]) -> NoReturn:
     """Replaces this process by a session of the AWS CLI."""
     missing = [program for program in ("aws", "session-manager-plugin") if not shutil.which(program)]
     if missing:
         raise Failure(f"{' and '.join(missing)} not found - `corral doctor` shows how to install it", ExitCode.FAILED)
-    session = ["aws", "ssm", "start-session", "--region", region, "--target", instance_id]
-    if command:
-        document = ["--document-name", "AWS-StartInteractiveCommand"]
-        session += [*document, "--parameters", json.dumps({"command": [shlex.join(command)]})]
+    session = ["aws", "ssm", "start-session", "--region", region, "--target", instance_id, "--document-name", document]
+    if parameters:
+        session += ["--parameters", json.dumps(parameters)]
     os.execvp("aws", session)

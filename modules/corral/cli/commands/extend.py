@@ -78,7 +78,7 @@ def _parse_time(text: str, now: datetime) -> datetime:
 def _notify_head(cluster: Stack) -> str | None:
     """Has the head apply the new end. Returns a sentence about the outcome; None without a head."""
     from corral.cli.support.apply_on_head import apply_summary
-    from corral.cli.support.remote import AGENT, HeadUnreachable, head_at
+    from corral.cli.support.remote import HeadUnreachable, head_at
     from corral.engine.lifecycle.session import stack_account
     from corral.inventory.head_instance import head_of
 
@@ -88,7 +88,7 @@ def _notify_head(cluster: Stack) -> str | None:
     box = environment.get("CORRAL_BOX_DIR")
     head = head_at(found.id, account, environment.get("AWS_ENDPOINT_URL"), Path(box) if box else None)
     try:
-        answer = head.run((AGENT, "apply", "--json"), _TIMEOUT_S)
+        answer = head.run(("apply", "--json"), _TIMEOUT_S)
     except HeadUnreachable as error:
         return f"the head was not notified: {error}; it reads the new end before it terminates"
     known = "the head has the new end; nodes read it before they would terminate"

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from corral.cli.support.remote import AGENT, UNKNOWN_COMMAND, CommandResult, HeadUnreachable, head_at
+from corral.cli.support.remote import UNKNOWN_COMMAND, CommandResult, HeadUnreachable, head_at
 from corral.engine.lifecycle.session import EngineSession
 from corral.engine.pulumi.engine_account import Account
 from corral.inventory.head_instance import head_of
@@ -34,7 +34,7 @@ class HeadConfigUpdate:
         box = environment.get("CORRAL_BOX_DIR")
         head = head_at(found.id, self._account, environment.get("AWS_ENDPOINT_URL"), Path(box) if box else None)
         try:
-            outcome = apply_summary(head.run((AGENT, "apply", "--json"), _TIMEOUT_S))
+            outcome = apply_summary(head.run(("apply", "--json"), _TIMEOUT_S))
         except HeadUnreachable as error:
             if error.idle:  # the head runs no programs: nothing to apply
                 return None

@@ -1,4 +1,4 @@
-"""Runs programs on an environment's head: through Systems Manager on AWS, in the machine itself in the box."""
+"""Runs commands of an environment's head's agent: through Systems Manager, in the box also in the machine itself."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from corral.box.daemon.daemon_process import BoxError
 from corral.box.vpc.virtual_network import MachineError, Vpc
 from corral.model.head_report import DrainResult, EventPage, HeadStatus, JobRunPage
 from corral.model.serialization import from_json
+from corral.plan.iam.head_documents import AGENT
 
-AGENT = "/opt/corral/bin/corral-agent"
 TIMEOUT_S = 15.0
 UNKNOWN_COMMAND = 2  # argparse's
 Record = TypeVar("Record")
@@ -41,23 +41,23 @@ class CommandResult:
 
 
 class HeadConnection(Protocol):
-    """A head on which programs can run."""
+    """A head whose agent answers."""
 
-    def run(self, command: Sequence[str], within_s: float = TIMEOUT_S) -> CommandResult:
-        """Runs a program as root. Returns its result. Raises HeadUnreachable."""
+    def run(self, arguments: Sequence[str], within_s: float = TIMEOUT_S) -> CommandResult:
+        """Runs a command of the agent, with its options, as root. Returns its result. Raises HeadUnreachable."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoxHead:
-    """A head in the box. `box_dir`: the state directory of the box."""
+    """A head in the box, for the box's owner. `box_dir`: the state directory of the box."""
 
     instance_id: str
     box_dir: Path
 
-    def run(self, command: Sequence[str], within_s: float = TIMEOUT_S) -> CommandResult:
+    def run(self, arguments: Sequence[str], within_s: float = TIMEOUT_S) -> CommandResult:
         """See `HeadConnection`."""
-        return run_with_timeout(lambda: self._run(command), self.instance_id, within_s)
+        return run_with_timeout(lambda: self._run((AGENT, *arguments)), self.instance_id, within_s)
 
     def _run(self, command: Sequence[str]) -> CommandResult | Exception:
         try:
@@ -76,18 +76,18 @@ class BoxHead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SsmHead:
-    """A head on AWS. `session`: a boto3 session in its region. `pause_s`: the polling interval."""
+    """A head by Systems Manager. `session`: a boto3 session in its region. `pause_s`: the polling interval."""
 
     instance_id: str
     session: Any
     pause_s: float = 0.5
 
-    def run(self, command: Sequence[str], within_s: float = TIMEOUT_S) -> CommandResult:
+    def run(self, arguments: Sequence[str], within_s: float = TIMEOUT_S) -> CommandResult:
         """See `HeadConnection`."""
         from corral.inventory.head_instance import HeadCommandError, run_by_ssm
 
         try:
-            code, out, err = run_by_ssm(self.session, self.instance_id, command, within_s, self.pause_s)
+            code, out, err = run_by_ssm(self.session, self.instance_id, arguments, within_s, self.pause_s)
         except HeadCommandError as error:
             raise HeadUnreachable(str(error)) from None
         return CommandResult(code=code, out=out, err=err)
@@ -107,10 +107,18 @@ def run_with_timeout(call: Callable[[], CommandResult | Exception], instance_id:
 
 
 def head_at(instance_id: str, session: Any, endpoint: str | None, box: Path | None) -> HeadConnection:
-    """The head with this id. `endpoint`: that of the AWS settings; `box`: the directory of a box that may be meant."""
-    if endpoint and box is not None and endpoint == client.status(box).url:
+    """The head with this id. `endpoint`: that of the AWS settings; `box`: the directory of a box that may be meant.
+
+    In the box its owner enters machines; a role goes through Systems Manager, which checks its permissions.
+    """
+    if endpoint and box is not None and endpoint == client.status(box).url and not is_role(session):
         return BoxHead(instance_id=instance_id, box_dir=box)
     return SsmHead(instance_id=instance_id, session=session)
+
+
+def is_role(session: Any) -> bool:
+    """True if the session's credentials are those of a role."""
+    return ":assumed-role/" in str(session.client("sts").get_caller_identity()["Arn"])
 
 
 def fetch_state(head: HeadConnection, within_s: float = TIMEOUT_S) -> HeadStatus:
@@ -143,12 +151,12 @@ def fetch_history(head: HeadConnection, since: float) -> JobRunPage:
 def drain_head(head: HeadConnection, *, now: bool, grace_s: float) -> tuple[DrainResult, str]:
     """Drains the head's jobs. Returns the outcome and its stderr. Raises HeadUnreachable."""
     words = ("drain-all", f"--grace={grace_s:g}", *(("--now",) if now else ()))
-    answer = head.run((AGENT, *words), within_s=grace_s + 180)  # for stopping jobs and uploading their records
+    answer = head.run(words, within_s=grace_s + 180)  # for stopping jobs and uploading their records
     return _read(DrainResult, answer, words[0]), answer.err.strip()
 
 
 def _query(head: HeadConnection, kind: type[Record], words: Sequence[str], within_s: float) -> Record:
-    return _read(kind, head.run((AGENT, *words), within_s), words[0])
+    return _read(kind, head.run(words, within_s), words[0])
 
 
 def _read(kind: type[Record], answer: CommandResult, what: str) -> Record:

@@ -1,1 +1,1 @@
-"""Prepares an AWS account: state bucket, KMS key, service-linked roles, deployer policies."""
+"""Prepares an AWS account: state bucket, KMS key, service-linked roles, policies, documents."""

@@ -1,4 +1,4 @@
-"""Runs the steps that prepare an AWS account: state bucket, key, service-linked roles, deployer policies.
+"""Runs the steps that prepare an AWS account: state bucket, key, service-linked roles, policies, documents.
 
 Existing resources stay unchanged: a second run creates nothing, a run continues an interrupted one, and two concurrent
 runs produce the same account. A denied step is recorded with its missing permission; the other steps still run.
@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from corral.engine.bootstrap.bucket_steps import BUCKET_STEPS
+from corral.engine.bootstrap.document_steps import DOCUMENT_STEPS
 from corral.engine.bootstrap.iam_steps import iam_steps
 from corral.engine.bootstrap.key_steps import KEY_STEPS
 from corral.engine.bootstrap.step import Blocked, BootstrapTarget, Outdated, Step
@@ -22,6 +23,7 @@ from corral.plan.iam.deployer_policy import permission
 NOT_THERE = frozenset(
     {
         "404",
+        "InvalidDocument",
         "NoSuchBucket",
         "NoSuchBucketPolicy",
         "NoSuchEntity",
@@ -69,7 +71,7 @@ def caller_account(session: Any) -> str:
 
 def bootstrap_steps() -> tuple[Step, ...]:
     """All steps, each after those that it needs."""
-    return (*BUCKET_STEPS, *KEY_STEPS, *iam_steps())
+    return (*BUCKET_STEPS, *KEY_STEPS, *iam_steps(), *DOCUMENT_STEPS)
 
 
 def inspect_steps(session: Any, target: BootstrapTarget, steps: Sequence[Step]) -> tuple[StepResult, ...]:

@@ -1,6 +1,6 @@
-"""Service-linked roles and the deployer's policies: how to check and how to create each.
+"""Service-linked roles and the policies of deployers, readers, users and admins: how to check and how to create each.
 
-No step grants a permission: it creates the deployer's policies, and an administrator attaches them.
+No step grants a permission: it creates the policies, and an administrator attaches them.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 from corral.engine.bootstrap.step import BootstrapTarget, Clients, Outdated, Step
 from corral.model.partitions import linked_service
 from corral.model.tags import STATE_TAG
+from corral.plan.iam.access_policies import ACCESS
 from corral.plan.iam.deployer_policy import POLICIES, Policy
 
 MAX_VERSIONS = 5  # of a managed policy. Source: IAM User Guide, "IAM quotas"
@@ -28,7 +29,7 @@ SERVICES: Mapping[str, str] = {
 def iam_steps() -> tuple[Step, ...]:
     """A step for each service-linked role, then one for each policy."""
     roles = (_service_step(name, use) for name, use in SERVICES.items())
-    return (*roles, *(_policy_step(topic) for topic in POLICIES))
+    return (*roles, *(_policy_step(topic) for topic in (*POLICIES, *ACCESS)))
 
 
 def _service_step(service: str, use: str) -> Step:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from corral.model.partitions import partition_of
+from corral.plan.iam.access_policies import ACCESS, access_policies
 from corral.plan.iam.deployer_policy import POLICIES, Policy, deployer_policies
 
 Clients = Callable[[str], Any]  # a boto3 client of the account and region, by service
@@ -50,12 +51,13 @@ class BootstrapTarget:
 
     @property
     def policies(self) -> Mapping[str, Policy]:
-        """The deployer's policies, by topic."""
-        found = deployer_policies(account=self.account, region=self.region, alias=self.alias, bucket=self.bucket)
-        return dict(zip(POLICIES, found, strict=True))
+        """The policies by topic: those of a deployer, then those of a reader, a user and an admin."""
+        deployers = deployer_policies(account=self.account, region=self.region, alias=self.alias, bucket=self.bucket)
+        others = access_policies(account=self.account, region=self.region, alias=self.alias)
+        return dict(zip((*POLICIES, *ACCESS), (*deployers, *others), strict=True))
 
     def policy_arn(self, topic: str) -> str:
-        """The ARN of the deployer's policy of this topic."""
+        """The ARN of the policy of this topic."""
         return f"arn:{partition_of(self.region).name}:iam::{self.account}:policy/{self.policies[topic].name}"
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from corral.model.partitions import linked_service, partition_of
 from corral.model.tags import BASE_TAG, CLUSTER_TAG, resource_tag
+from corral.plan.iam.head_documents import CONTROL, QUERY
 
 STATE_ALIAS = "alias/corral-state"
 STATE_BUCKET = "corral-state-{account}-{region}"
@@ -26,7 +27,7 @@ TAGS = "AWS requires it to create tagged resources, and the provider to change t
 CHANGES = "the provider updates resources in place when the spec changes"
 PROVIDER = "the official provider calls it, the box's provider does not"
 AWS_POLICY = "for a role that also has an AWS managed policy, such as Session Manager's"
-ON_HEAD = "the box runs commands on machines without Systems Manager"
+ON_HEAD = "the owner of the box runs programs on machines without Systems Manager"
 FOR_FSX = "not called directly: AWS checks it when FSx creates a file system"
 FOR_SERVICE = "not called directly: AWS checks it when another call passes the resource to a service"
 
@@ -302,9 +303,11 @@ GUARDS = (
         condition={"StringLike": {resource_tag(CLUSTER_TAG, "ssm"): "*"}},
     ),
     Grant(
-        sid="AskByShell",
+        sid="HeadPrograms",
         unseen=_each("ssm", "SendCommand", ON_HEAD),
-        resources=("arn:{partition}:ssm:{region}::document/AWS-RunShellScript",),
+        resources=tuple(
+            f"arn:{{partition}}:ssm:{{region}}:{{account}}:document/{one.name}" for one in (QUERY, CONTROL)
+        ),
     ),
     Grant(
         sid="Secrets",
@@ -440,13 +443,14 @@ def permission(service: str, operation: str) -> str:
 
 
 def _document(topic: str, grants: Sequence[Grant], facts: Mapping[str, str]) -> Mapping[str, Any]:
-    statements = [_statement(grant, facts) for grant in grants]
+    statements = [statement_of(grant, facts) for grant in grants]
     if topic == "storage":
         statements += _state_statements(facts["state"], facts["partition"])
     return {"Version": "2012-10-17", "Statement": statements}
 
 
-def _statement(grant: Grant, facts: Mapping[str, str]) -> dict[str, Any]:
+def statement_of(grant: Grant, facts: Mapping[str, str]) -> dict[str, Any]:
+    """Return the statement of a policy for this grant, with these values for the names in its braces."""
     statement: dict[str, Any] = {
         "Sid": grant.sid,
         "Effect": "Allow",
