@@ -19,7 +19,7 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_ba
 from werkzeug.wrappers import Response
 
 from corral.box import access, api_errors, inventory
-from corral.box.api import pricing, service_quotas
+from corral.box.api import pricing, service_quotas, tagging
 from corral.box.api.service_quotas import QuotaError
 from corral.box.api_calls import Call, CallLog, find_error_code, identify_call, known_action
 from corral.box.api_errors import ApiError, HttpResponse
@@ -92,7 +92,8 @@ class WsgiApp:
             self.faults.raise_api_faults(call)
             if call.service == pricing.NAME:
                 return pricing.answer_call(environ)
-            answer = Response.from_app(self._moto, environ, buffered=True)
+            with tagging.deletions_noticed(call):
+                answer = Response.from_app(self._moto, environ, buffered=True)
             if _is_web_page(answer, call):
                 raise NotImplementedError(f"{environ['REQUEST_METHOD']} {environ.get('PATH_INFO')}")
             return answer.status_code, dict(answer.headers), answer.get_data()
