@@ -39,7 +39,7 @@ from corral.box.machines.rootfs import HOST_SYSTEM, image_profile, system_from_e
 from corral.box.secret import BoxSecret, read_secret
 from corral.box.state import lock
 from corral.box.state.directory import StateDirectory
-from corral.box.switches import NEW_BOX, Behaviour, Machines, Provider, Switches, parse_switches
+from corral.box.switches import NEW_BOX, Behaviour, Machines, Provider, Switches, parse_switches, switches_of
 from corral.catalog.aws.images import BOX_PROFILE, IMAGE_VARIABLE
 
 __all__ = ["BoxError", "BoxStatus", "environment", "reset", "start", "status", "stop"]
@@ -282,11 +282,8 @@ def _record(home: StateDirectory) -> dict[str, Any] | None:
 
 
 def _switches(home: StateDirectory) -> Switches:
-    """Those of the last start; the defaults where there was none, or where the file is damaged."""
     try:
-        return parse_switches(json.loads(home.switches.read_text()), NEW_BOX)
-    except (FileNotFoundError, ValueError, TypeError, AttributeError):
-        return NEW_BOX
+        return switches_of(home.switches)
     except OSError as error:
         raise unusable_directory(home, error) from None
 

@@ -1,13 +1,15 @@
-"""The switches of a box: its provider, what its instances are, and how it behaves. Pure; standard library alone.
+"""The switches of a box: its provider, what its instances are, and how it behaves. Standard library alone.
 
 A box keeps them, so that a later start needs no options.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from pathlib import Path
 
 
 class Provider(StrEnum):
@@ -76,3 +78,11 @@ def parse_switches(values: Mapping[str, str | None], rest: Switches) -> Switches
     return Switches(
         provider=Provider(named["provider"]), machines=Machines(named["machines"]), behaviour=behaviour, speed=speed
     )
+
+
+def switches_of(file: Path) -> Switches:
+    """Those that a box keeps in this file; those of a new box where it is missing or damaged. Raises OSError."""
+    try:
+        return parse_switches(json.loads(file.read_text()), NEW_BOX)
+    except (FileNotFoundError, ValueError, TypeError, AttributeError):
+        return NEW_BOX

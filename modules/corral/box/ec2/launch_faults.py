@@ -10,7 +10,7 @@ from typing import Any
 from moto.ec2.models.instances import InstanceState
 
 from corral.box.api_errors import ApiError
-from corral.box.delays import CLEANING, GPU_TERMINATION, TERMINATION, Delay, duration
+from corral.box.delays import BOOT, CLEANING, GPU_TERMINATION, NEW_RESOURCE, TERMINATION, Delay, duration
 from corral.box.ec2.launch import LaunchPlan
 from corral.box.faults import api_faults, store
 from corral.box.faults.matching import FaultContext, first_match, replaced
@@ -70,8 +70,9 @@ def limit_to_capacity(launch: LaunchPlan, now: datetime) -> LaunchPlan:
 def apply_launch_faults(instance: Any, launch: LaunchPlan, now: datetime) -> None:
     """Apply the matching faults to a new instance, now or by scheduling them."""
     occasion = _context(launch, int(instance.ami_launch_index))
-    if late := store.consume(DelayedVisibility, occasion, now):
-        instance.visible_from = now + late.after
+    late = store.consume(DelayedVisibility, occasion, now)
+    if hidden := late.after if late else duration(NEW_RESOURCE):
+        instance.visible_from = now + hidden
         vars(instance.ec2_backend).setdefault("late_instances", set()).add(instance.id)
     if failure := store.consume(FailAfterLaunch, occasion, now):
         code, text = REASONS[failure.reason]
@@ -81,6 +82,8 @@ def apply_launch_faults(instance: Any, launch: LaunchPlan, now: datetime) -> Non
         instance.boot_wait = NEVER
     elif slow := store.consume(SlowBoot, occasion, now):
         instance.boot_wait = _seconds(slow.after)
+    elif boot := duration(BOOT):
+        instance.boot_wait = _seconds(boot)
 
 
 def cleanup_delay(instance: Any, now: datetime) -> timedelta:
