@@ -17,28 +17,34 @@ from corral.box.client import BoxStatus
 from corral.box.daemon.daemon_process import send_request
 from corral.box.secret import read_secret
 from corral.box.state.directory import StateDirectory
-from corral.box.switches import Machines
+from corral.box.switches import Behaviour, Machines
 
 RETRIES = Config(retries={"mode": "standard", "total_max_attempts": 8})  # enough to stay below EC2's request rates
 
 
 @contextmanager
-def running_box(directory: Path, *, machines: bool = False, system: Path | None = None) -> Iterator[BoxStatus]:
+def running_box(
+    directory: Path, *, machines: bool = False, system: Path | None = None, speed: int | None = None
+) -> Iterator[BoxStatus]:
     """Run a box in the directory, and stop it in any case. Its instances are only records unless `machines`.
 
-    `system`: the root directory of the machines (default: that of this system).
+    `system`: the root directory of the machines (default: that of this system). `speed`: that of an aws-like box
+    (default: an instant one).
     """
-    status = start(directory, machines=machines, system=system)
+    status = start(directory, machines=machines, system=system, speed=speed)
     try:
         yield status
     finally:
         box_client.stop(directory)
 
 
-def start(directory: Path, *, machines: bool = False, system: Path | None = None) -> BoxStatus:
-    """Start a box whose instances are only records unless `machines`."""
+def start(
+    directory: Path, *, machines: bool = False, system: Path | None = None, speed: int | None = None
+) -> BoxStatus:
+    """Start a box whose instances are only records unless `machines`, and an aws-like one if it has a `speed`."""
     switch = Machines.NAMESPACE if machines else Machines.NONE
-    return box_client.start(directory, machines=switch, system=system)
+    behaviour = Behaviour.AWS_LIKE if speed else None
+    return box_client.start(directory, machines=switch, system=system, behaviour=behaviour, speed=speed)
 
 
 def owner_keys(status: BoxStatus) -> Mapping[str, str]:

@@ -10,7 +10,7 @@ import boxes
 from corral.box import client
 from corral.box.provider import PluginMissing, find_official, install, sdk_version
 from corral.box.state.directory import StateDirectory
-from corral.box.switches import Machines, Provider, Switches, parse_switches
+from corral.box.switches import Behaviour, Machines, Provider, Switches, parse_switches
 
 
 def test_a_switch_that_is_not_given_keeps_its_value() -> None:
@@ -22,6 +22,31 @@ def test_a_switch_that_is_not_given_keeps_its_value() -> None:
 def test_a_value_that_no_switch_has_is_refused() -> None:
     with pytest.raises(ValueError, match="'container' is not a valid Machines"):
         parse_switches({"machines": "container"}, Switches())
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"speed": "20"}, "--speed 20 needs --behaviour aws-like"),
+        ({"behaviour": "aws-like", "speed": "0"}, "a speed is a whole number from 1 to 1000, not 0"),
+    ],
+    ids=["of an instant box", "no speed"],
+)
+def test_a_speed_is_refused(given: dict[str, str], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        parse_switches(given, Switches())
+
+
+def test_a_box_that_is_instant_again_has_no_speed() -> None:
+    kept = Switches(behaviour=Behaviour.AWS_LIKE, speed=20)
+    assert parse_switches({"behaviour": "instant"}, kept) == Switches()
+
+
+def test_an_aws_like_box_starts_again_with_its_speed(state_directory: Path) -> None:
+    boxes.start(state_directory, speed=20)
+    client.stop(state_directory)
+    again = client.start(state_directory)
+    assert (again.switches.behaviour, again.switches.speed) == (Behaviour.AWS_LIKE, 20)
 
 
 def test_a_box_starts_again_with_the_switches_of_its_last_start(state_directory: Path) -> None:

@@ -209,7 +209,7 @@ REAL: dict[str, Callable[[], Any]] = {
     "corral.timeline/2": timeline,
     "corral.extend/1": extend,
     "corral.cleanup/2": cleanup,
-    "corral.box/3": box,
+    "corral.box/4": box,
     "corral.faults/2": faults,
     "corral.quotas/1": quotas,
     "corral.doctor/2": doctor,

@@ -57,6 +57,7 @@ def main() -> int:
 def _serve(home: StateDirectory, held: int, ready: int, switches: Switches) -> int:
     from werkzeug.serving import make_server
 
+    from corral.box import delays
     from corral.box.access import principals
     from corral.box.api import ssm
     from corral.box.api_calls import CallLog
@@ -84,6 +85,7 @@ def _serve(home: StateDirectory, held: int, ready: int, switches: Switches) -> i
     facts: dict[str, Any] = {"pid": os.getpid(), "started": datetime.now(UTC).isoformat(timespec="seconds")}
     facts |= {"versions": saved_state.versions()}
     saved_state.write_atomically(json.dumps(switches.document()).encode(), home.switches)
+    delays.switches = switches
     secret = create_secret(home)
     principals.secret = secret
     app = WsgiApp(cloud, CallLog(home.calls), secret, ended.set)

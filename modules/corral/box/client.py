@@ -25,6 +25,7 @@ from corral.box.daemon.daemon_process import (
     REQUIRED_BYTES,
     BoxAddress,
     BoxError,
+    InvalidRequest,
     describe_free_space,
     free_bytes,
     require_disk_space,
@@ -38,7 +39,7 @@ from corral.box.machines.rootfs import HOST_SYSTEM, image_profile, system_from_e
 from corral.box.secret import BoxSecret, read_secret
 from corral.box.state import lock
 from corral.box.state.directory import StateDirectory
-from corral.box.switches import NEW_BOX, Machines, Provider, Switches, parse_switches
+from corral.box.switches import NEW_BOX, Behaviour, Machines, Provider, Switches, parse_switches, switches_of
 from corral.catalog.aws.images import BOX_PROFILE, IMAGE_VARIABLE
 
 __all__ = ["BoxError", "BoxStatus", "environment", "reset", "start", "status", "stop"]
@@ -65,7 +66,13 @@ class BoxStatus:
 
 
 def start(
-    dir: Path, *, provider: Provider | None = None, machines: Machines | None = None, system: Path | None = None
+    dir: Path,
+    *,
+    provider: Provider | None = None,
+    machines: Machines | None = None,
+    behaviour: Behaviour | None = None,
+    speed: int | None = None,
+    system: Path | None = None,
 ) -> BoxStatus:
     """Start a box from the saved state, unless one already runs. Returns its status.
 
@@ -76,7 +83,11 @@ def start(
         raise BoxError(f"the box needs Linux, this is {sys.platform} - use WSL or a Linux machine")
     home = StateDirectory(dir.absolute())
     now = status(dir)
-    wanted = parse_switches({"provider": provider, "machines": machines}, now.switches)
+    given = {"provider": provider, "machines": machines, "behaviour": behaviour}
+    try:
+        wanted = parse_switches({**given, "speed": None if speed is None else str(speed)}, now.switches)
+    except ValueError as error:
+        raise InvalidRequest(str(error)) from None
     if now.state == "running" and wanted != now.switches:
         raise BoxError(
             f"the box in {home.path} runs with {now.switches.options_unlike(wanted)} - `corral box stop`, then start it"
@@ -271,11 +282,8 @@ def _record(home: StateDirectory) -> dict[str, Any] | None:
 
 
 def _switches(home: StateDirectory) -> Switches:
-    """Those of the last start; the defaults where there was none, or where the file is damaged."""
     try:
-        return parse_switches(json.loads(home.switches.read_text()), NEW_BOX)
-    except (FileNotFoundError, ValueError, TypeError, AttributeError):
-        return NEW_BOX
+        return switches_of(home.switches)
     except OSError as error:
         raise unusable_directory(home, error) from None
 

@@ -14,6 +14,8 @@ from vpc_fixtures import Clients, LaunchNetwork
 import boxes
 from corral.box import client
 
+PERSISTENT = {"DeploymentType": "PERSISTENT_2", "PerUnitStorageThroughput": 125}
+
 
 def _code(refused: pytest.ExceptionInfo[ClientError]) -> str:
     return str(refused.value.response["Error"]["Code"])
@@ -167,6 +169,12 @@ def test_a_subnet_without_addresses_for_all_servers_is_refused_and_unchanged(
         (1200, {"DeploymentType": "PERSISTENT_2"}),  # which this needs
         (1200, {"DeploymentType": "PERSISTENT_2", "PerUnitStorageThroughput": 200}),
         (1200, {"DeploymentType": "SCRATCH_3"}),
+        (1200, {"DriveCacheType": "READ"}),  # only of HDDs
+        (1200, {"MetadataConfiguration": {"Mode": "AUTOMATIC"}}),  # only of PERSISTENT_2
+        (38400, {**PERSISTENT, "EfaEnabled": True}),  # requires a metadata configuration
+        (1200, {**PERSISTENT, "MetadataConfiguration": {"Mode": "USER_PROVISIONED"}}),  # requires a number
+        (1200, {**PERSISTENT, "MetadataConfiguration": {"Mode": "AUTOMATIC", "Iops": 3000}}),  # which this has not
+        (1200, {**PERSISTENT, "MetadataConfiguration": {"Mode": "USER_PROVISIONED", "Iops": 2000}}),
     ],
 )
 def test_a_file_system_is_refused(
@@ -193,7 +201,6 @@ def _link(aws: Clients, named: str, path: str, prefix: str) -> dict[str, Any]:
     return dict(made["Association"])
 
 
-PERSISTENT = {"DeploymentType": "PERSISTENT_2", "PerUnitStorageThroughput": 125}
 BACKED_UP = {"AutomaticBackupRetentionDays": 7}
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import moto.efs.urls
@@ -13,6 +14,7 @@ from moto.efs.models import EFSBackend
 from moto.efs.responses import EFSResponse
 
 from corral.box.api_errors import ApiError
+from corral.box.delays import TARGET_CREATION, seconds
 
 
 class BoxEFS(EFSBackend):
@@ -27,7 +29,20 @@ class BoxEFS(EFSBackend):
         eni = self.ec2_backend.get_network_interface(made.network_interface_id)
         text = f"EFS mount target for {file_system_id} ({made.mount_target_id})"
         self.ec2_backend.assign_to_service(eni, "elasticfilesystem", text)
+        made._created = time.time()
+        self._set_state(made)
         return made
+
+    def describe_mount_targets(self, *arguments: Any, **named: Any) -> Any:
+        """The mount targets, each with its state at this time."""
+        for target in self.mount_targets_by_id.values():
+            self._set_state(target)
+        return super().describe_mount_targets(*arguments, **named)
+
+    @staticmethod
+    def _set_state(target: Any) -> None:
+        ready = time.time() - getattr(target, "_created", 0.0) >= seconds(TARGET_CREATION)
+        target.life_cycle_state = "available" if ready else "creating"
 
     def _check_network(
         self, subnet_id: str, ip_address: str | None = None, security_groups: list[str] | None = None

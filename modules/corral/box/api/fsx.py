@@ -18,10 +18,11 @@ from moto.core.responses import ActionResult, BaseResponse, EmptyResult
 from moto.fsx.models import FSxBackend
 
 from corral.box.api.fsx_associations import NO_BACKUPS, Association, AssociationActions, Associations
-from corral.box.api.fsx_file_system import TRANSITION_S, FileSystem
+from corral.box.api.fsx_file_system import FileSystem
 from corral.box.api.fsx_groups import GroupRule, check_group_rules
 from corral.box.api.fsx_lustre import check_capacity, check_lustre, check_root_squash, count_servers
 from corral.box.api_errors import ApiError
+from corral.box.delays import FSX_DELETION, LINK_DELETION, Delay, seconds
 
 
 class BoxFSx(Associations, FSxBackend):
@@ -49,10 +50,13 @@ class BoxFSx(Associations, FSxBackend):
     def remove_deleted(self) -> None:
         """Remove what has been DELETING long enough."""
         now = time.time()
-        collections: tuple[dict[str, Any], ...] = (self.file_systems, self.associations)
-        for held in collections:
+        collections: tuple[tuple[dict[str, Any], Delay], ...] = (
+            (self.file_systems, FSX_DELETION),
+            (self.associations, LINK_DELETION),
+        )
+        for held, delay in collections:
             for identity, thing in list(held.items()):
-                if thing.deleted and now - thing.deleted >= TRANSITION_S:
+                if thing.deleted and now - thing.deleted >= seconds(delay):
                     del held[identity]
 
     def create_lustre(self, request: Mapping[str, Any]) -> FileSystem:

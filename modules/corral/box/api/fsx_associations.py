@@ -11,8 +11,9 @@ from urllib.parse import urlsplit
 from moto.core.responses import ActionResult
 from moto.ec2.utils import random_id
 
-from corral.box.api.fsx_file_system import TRANSITION_S
 from corral.box.api_errors import ApiError
+from corral.box.delays import LINK_CREATION, LINK_IMPORT, seconds
+from corral.box.switches import Switches
 
 MAX_ASSOCIATIONS = 8  # associations of one file system (FSx for Lustre user guide, data repositories)
 CHUNK_MIB = 1024
@@ -52,7 +53,7 @@ class Association:
         """CREATING, AVAILABLE, MISCONFIGURED or DELETING."""
         if self.deleted:
             return "DELETING"
-        if time.time() - self.created < TRANSITION_S:
+        if time.time() - self.created < seconds(LINK_CREATION) + import_s(self._objects()):
             return "CREATING"
         return "AVAILABLE" if self._bucket_exists() else "MISCONFIGURED"
 
@@ -76,11 +77,27 @@ class Association:
             shown["FailureDetails"] = {"Message": f"The bucket of {self.request['DataRepositoryPath']} does not exist."}
         return shown
 
+    def _objects(self) -> int:
+        """How many objects it imports."""
+        target = urlsplit(self.request["DataRepositoryPath"])
+        bucket = self._buckets().get(target.netloc)
+        if bucket is None or not self.request.get("BatchImportMetaDataOnCreate"):
+            return 0
+        return sum(key.startswith(target.path.strip("/")) for key in bucket.keys)
+
     def _bucket_exists(self) -> bool:
+        return urlsplit(self.request["DataRepositoryPath"]).netloc in self._buckets()
+
+    def _buckets(self) -> Mapping[str, Any]:
         from moto.s3.models import s3_backends
 
-        bucket = urlsplit(self.request["DataRepositoryPath"]).netloc
-        return bucket in s3_backends[self.backend.account_id][self.backend.partition].buckets
+        buckets: Mapping[str, Any] = s3_backends[self.backend.account_id][self.backend.partition].buckets
+        return buckets
+
+
+def import_s(objects: int, held: Switches | None = None) -> float:
+    """How long a new link imports so many objects in a box with these switches (default: this one), in seconds."""
+    return seconds(LINK_IMPORT, held) * objects / 1_000_000
 
 
 class Associations:

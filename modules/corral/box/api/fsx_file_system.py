@@ -8,9 +8,8 @@ from typing import Any
 
 from moto.ec2.utils import random_id, random_resource_id
 
+from corral.box.delays import FSX_CREATION, seconds
 from corral.model.partitions import partition_of
-
-TRANSITION_S = 0.3  # duration of CREATING and DELETING; minutes on AWS
 
 
 class FileSystem:
@@ -45,7 +44,7 @@ class FileSystem:
         """CREATING, AVAILABLE or DELETING."""
         if self.deleted:
             return "DELETING"
-        return "AVAILABLE" if time.time() - self.created >= TRANSITION_S else "CREATING"
+        return "AVAILABLE" if time.time() - self.created >= seconds(FSX_CREATION) else "CREATING"
 
     def describe(self) -> dict[str, Any]:
         """The file system as in the API."""

@@ -46,9 +46,30 @@ def check_lustre(capacity: Any, storage: str, wanted: Mapping[str, Any], key: st
         if key:
             raise ApiError("BadRequest", f"KmsKeyId cannot be set for the deployment type {deployment}.")
     check_root_squash(wanted)
+    _check_drive_cache(storage, wanted.get("DriveCacheType"))
+    _check_metadata(deployment, wanted.get("MetadataConfiguration") or {})
+    if wanted.get("EfaEnabled") and not (deployment == "PERSISTENT_2" and wanted.get("MetadataConfiguration")):
+        raise ApiError("BadRequest", "EfaEnabled requires PERSISTENT_2 with a MetadataConfiguration.")
     if deployment == "PERSISTENT_2" and (wanted.get("ImportPath") or wanted.get("ExportPath")):
         raise ApiError("BadRequest", "ImportPath and ExportPath cannot be set for PERSISTENT_2; create a data"
                       " repository association.")  # fmt: skip
+
+
+def _check_drive_cache(storage: str, cache: str | None) -> None:
+    if (storage == "HDD") != (cache is not None):
+        word = "is required" if storage == "HDD" else "cannot be set"
+        raise ApiError("BadRequest", f"DriveCacheType {word} for the storage type {storage}.")
+
+
+def _check_metadata(deployment: str, metadata: Mapping[str, Any]) -> None:
+    """Source: FSx API reference, CreateFileSystemLustreMetadataConfiguration."""
+    mode, iops = metadata.get("Mode"), metadata.get("Iops")
+    if metadata and deployment != "PERSISTENT_2":
+        raise ApiError("BadRequest", f"MetadataConfiguration cannot be set for the deployment type {deployment}.")
+    if (mode == "USER_PROVISIONED") != (iops is not None):
+        raise ApiError("BadRequest", "Iops is set in the mode USER_PROVISIONED, and only there.")
+    if iops is not None and iops not in metadata_iops().provisioned:
+        raise ApiError("BadRequest", f"{iops} metadata IOPS are not available.")
 
 
 def check_root_squash(wanted: Mapping[str, Any]) -> None:

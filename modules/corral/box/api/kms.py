@@ -14,7 +14,7 @@ from typing import Any
 import moto.kms.urls
 from moto.kms.models import KmsBackend, kms_backends
 
-TAGS_SETTLE_S = 300
+from corral.box.delays import KMS_TAGS, seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,13 +25,15 @@ class TagChange:
     tags: Mapping[str, str]
 
 
-def possible_tags(changes: Sequence[TagChange], now: float) -> tuple[Mapping[str, str], ...]:
+def possible_tags(
+    changes: Sequence[TagChange], now: float, settle_s: float = KMS_TAGS.aws_s
+) -> tuple[Mapping[str, str], ...]:
     """The sets of tags that may decide about a call at this time, the oldest first; a new key may have none.
 
-    `changes`: in the order of time, from the key's creation on.
+    `changes`: in the order of time, from the key's creation on. `settle_s`: how long a change may not count yet.
     """
-    settled = [change.tags for change in changes if now - change.at >= TAGS_SETTLE_S]
-    recent = [change.tags for change in changes if now - change.at < TAGS_SETTLE_S]
+    settled = [change.tags for change in changes if now - change.at >= settle_s]
+    recent = [change.tags for change in changes if now - change.at < settle_s]
     return (settled[-1] if settled else {}, *recent)
 
 
@@ -63,7 +65,7 @@ class BoxKMS(KmsBackend):
     def tags_for_authorization(self, key_id: str) -> tuple[Mapping[str, str], ...]:
         """The sets of tags that may decide about a call for this key."""
         changes = self.tag_changes.get(key_id)
-        return possible_tags(changes, time.time()) if changes else (self._tags(key_id),)
+        return possible_tags(changes, time.time(), seconds(KMS_TAGS)) if changes else (self._tags(key_id),)
 
     def _record_tags(self, key_id: str) -> None:
         self.tag_changes.setdefault(key_id, []).append(TagChange(at=time.time(), tags=self._tags(key_id)))

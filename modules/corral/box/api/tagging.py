@@ -7,14 +7,20 @@ Source: Resource Groups Tagging API reference, "Services that support the Resour
 # mypy: disallow-subclassing-any=False
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import moto.resourcegroupstaggingapi.urls
 from moto.core.resource_tagging import TaggedResource, iter_taggable_backends, make_tag_matcher, match_resource_type
+from moto.core.utils import utcnow
 from moto.resourcegroupstaggingapi.models import ResourceGroupsTaggingAPIBackend
 
+from corral.box.account import ACCOUNT
+from corral.box.api_calls import Call
 from corral.box.api_errors import ApiError
+from corral.box.delays import STALE_TAGS, duration, is_aws_like, seconds
 from corral.box.faults import store
 from corral.box.faults.records import StaleTags
 
@@ -27,6 +33,8 @@ EC2_KINDS = {  # collections of the EC2 backend that moto leaves out
     "key-pair": "key_pairs",
 }
 DELETED_STATES = ("terminated", "deleted")
+_DELETING = ("Delete", "Release", "Terminate")
+_GLOBAL = frozenset({"iam", "route53"})
 
 
 class TaggedEC2:
@@ -34,7 +42,9 @@ class TaggedEC2:
 
     def iter_tagged_resources(self: Any) -> Iterator[TaggedResource]:
         """The tagged resources that still exist."""
-        gone = {i.id for i in self.all_instances() if i.state in DELETED_STATES} | self.hidden_instances()
+        oldest = utcnow() - duration(STALE_TAGS)
+        ended = (i for i in self.all_instances() if i.state in DELETED_STATES)
+        gone = {i.id for i in ended if not i.ended or i.ended <= oldest} | self.hidden_instances()
         gone |= {gateway.id for gateway in self.nat_gateways.values() if gateway.state in DELETED_STATES}
         for resource in super().iter_tagged_resources():  # type: ignore[misc]
             if resource.arn.rpartition("/")[2] not in gone:
@@ -58,6 +68,7 @@ class BoxTagging(ResourceGroupsTaggingAPIBackend):
 
     _url_module = moto.resourcegroupstaggingapi.urls
     stale: dict[str, TaggedResource]  # by ARN, what was listed during the fault StaleTags
+    deleted: dict[str, tuple[float, TaggedResource]]  # by ARN, since when it is gone, in an aws-like box
 
     def get_resources(
         self,
@@ -89,7 +100,21 @@ class BoxTagging(ResourceGroupsTaggingAPIBackend):
         current = {resource.arn: resource for resource in self._all()}
         is_stale = any(isinstance(fault, StaleTags) for fault in store.faults())
         self.stale = {**getattr(self, "stale", {}), **current} if is_stale else {}
-        yield from {**self.stale, **current}.values()
+        yield from {**self._recently_deleted(), **self.stale, **current}.values()
+
+    def tagged(self) -> dict[str, TaggedResource]:
+        """The existing resources with tags, by ARN."""
+        return {resource.arn: resource for resource in self._all() if resource.tags}
+
+    def remember_deleted(self, before: Mapping[str, TaggedResource]) -> None:
+        """Go on listing what is gone of these."""
+        now, current = time.time(), self.tagged()
+        gone = {arn: (now, resource) for arn, resource in before.items() if arn not in current}
+        self.deleted = {**getattr(self, "deleted", {}), **gone}
+
+    def _recently_deleted(self) -> dict[str, TaggedResource]:
+        oldest = time.time() - seconds(STALE_TAGS)
+        return {arn: resource for arn, (at, resource) in getattr(self, "deleted", {}).items() if at > oldest}
 
     def _all(self) -> Iterator[TaggedResource]:
         for backend in iter_taggable_backends(self.account_id, self.region_name):
@@ -116,6 +141,22 @@ class BoxTagging(ResourceGroupsTaggingAPIBackend):
             yield TaggedResource(
                 f"arn:{self.partition}:route53:::hostedzone/{zone.resource_id}", dict(tags), "route53:hostedzone"
             )
+
+
+@contextmanager
+def deletions_noticed(call: Call) -> Iterator[None]:
+    """A block in which a call may delete resources; the tagging API of an aws-like box goes on listing them."""
+    if not (is_aws_like() and call.action.startswith(_DELETING)):
+        yield
+        return
+    from moto.resourcegroupstaggingapi.models import resourcegroupstaggingapi_backends
+
+    regions = {call.region or GLOBAL_REGION, GLOBAL_REGION} if call.service in _GLOBAL else {call.region}
+    held = [resourcegroupstaggingapi_backends[ACCOUNT][region] for region in regions]
+    before = [backend.tagged() for backend in held]
+    yield
+    for backend, tagged in zip(held, before, strict=True):
+        backend.remember_deleted(tagged)
 
 
 def install() -> None:

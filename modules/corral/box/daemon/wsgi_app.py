@@ -19,11 +19,12 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_ba
 from werkzeug.wrappers import Response
 
 from corral.box import access, api_errors, inventory
-from corral.box.api import pricing, service_quotas, ssm
+from corral.box.api import pricing, service_quotas, ssm, tagging
 from corral.box.api.service_quotas import QuotaError
 from corral.box.api_calls import Call, CallLog, find_error_code, identify_call, known_action
 from corral.box.api_errors import ApiError, HttpResponse
 from corral.box.daemon.daemon_process import INVALID_REQUEST
+from corral.box.daemon.new_resources import NewResources
 from corral.box.daemon.request_guard import CONTROL, reason_to_refuse
 from corral.box.daemon.rpc_cbor import answer_in_protocol
 from corral.box.fault_api.fault_service import Faults
@@ -49,6 +50,7 @@ class WsgiApp:
         self._stop = stop
         self._moto = DomainDispatcherApplication(create_backend_app)
         self._served: dict[str, bool] = {}
+        self._new = NewResources()
         self.faults = Faults(cloud)
         self.machine_directories: Callable[[], Mapping[str, Path]] = dict  # if instances are machines
 
@@ -89,11 +91,15 @@ class WsgiApp:
                 raise ApiError("InvalidAction", f"The action {call.action} is not valid for {call.service}.")
             access.authorize(who, environ, call, body)
             self.faults.raise_api_faults(call)
+            self._new.check(call, body)
             if call.service == pricing.NAME:
                 return pricing.answer_call(environ)
-            answer = Response.from_app(self._moto, environ, buffered=True)
+            with tagging.deletions_noticed(call):
+                answer = Response.from_app(self._moto, environ, buffered=True)
             if _is_web_page(answer, call):
                 raise NotImplementedError(f"{environ['REQUEST_METHOD']} {environ.get('PATH_INFO')}")
+            if answer.status_code < 400:
+                self._new.add(call, answer.get_data())
             return answer.status_code, dict(answer.headers), answer.get_data()
         except Exception as error:
             refused = api_errors.to_api_error(error, call)

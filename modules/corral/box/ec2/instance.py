@@ -10,6 +10,7 @@ from typing import Any
 from moto.core.utils import utcnow
 from moto.ec2.models.instances import Instance, InstanceState, StateReason
 
+from corral.box.delays import PENDING, duration
 from corral.box.ec2 import instance_state
 from corral.box.ec2.launch_faults import ScheduledTermination, cleanup_delay
 
@@ -27,6 +28,8 @@ class BoxInstance(Instance):
     boot_wait: str = "0"  # delay of the user data, an argument of sleep
     reboots: int = 0
     cleaned_at: datetime | None = None  # until then it is stopping or shutting-down
+    runs_from: datetime | None = None  # until then it is pending, also if its machine has started
+    has_machine: bool = False  # whether its machine has started
 
     def __del__(self) -> None:
         """Do nothing: moto would release addresses here that others may use by now."""
@@ -80,14 +83,25 @@ class BoxInstance(Instance):
         return self.state == "stopping" or (self.state == "shutting-down" and self.scheduled_termination is None)
 
     def mark_pending(self) -> None:
-        """Make a new instance pending if a machine has to start first."""
-        if self.state == "running" and instance_state.is_backed_by_machine(self):
+        """Make a new instance pending if a machine has to start first, or if AWS takes time for it."""
+        pending = duration(PENDING)
+        self.runs_from, self.has_machine = utcnow() + pending if pending else None, False
+        if self.state == "running" and (pending or instance_state.is_backed_by_machine(self)):
             self._state = InstanceState("pending", 0)
 
     def mark_running(self) -> None:
-        """Set a starting instance to running: its machine has started."""
-        if self.is_starting:
+        """Set a starting instance to running: its machine has started. Not before AWS would."""
+        self.has_machine = True
+        if self.is_starting and (self.runs_from is None or self.runs_from <= utcnow()):
             self._state = InstanceState("running", 16)
+
+    def finish_pending(self, now: datetime) -> bool:
+        """Set an instance to running that AWS has started by now, and its machine too. True if it was pending."""
+        due = self.runs_from is not None and self.runs_from <= now
+        if not (due and self.is_starting and (self.has_machine or not instance_state.is_backed_by_machine(self))):
+            return False
+        self.mark_running()
+        return True
 
     def mark_ended(self) -> None:
         """Set an ending instance to stopped or terminated: its processes have ended. Not while EC2 cleans it."""

@@ -16,6 +16,7 @@ from moto.ec2.models.instance_types import INSTANCE_TYPES
 from moto.ec2.utils import filter_iam_instance_profiles, parse_user_data
 
 from corral.box.api_errors import ApiError
+from corral.box.delays import NEW_PROFILE, NEW_TEMPLATE, duration
 from corral.box.ec2.disks import plan_disks
 from corral.box.ec2_capacity.placement_groups import PlacementGroup
 from corral.box.ec2_capacity.reservation_matching import (
@@ -71,6 +72,8 @@ def plan_launch(backend: Any, request: Mapping[str, Any], now: datetime | None =
     """The launch of a request. `now` defaults to the current time. Raises ApiError."""
     named = request.get("LaunchTemplate")
     version = template_version(backend, named) if named else None
+    if version:
+        _check_old_enough(version)
     template = {name: value for name, value in version.data.items() if value} if version else {}
     parameters = {**template, **request}
     count = _count(parameters)
@@ -124,11 +127,25 @@ def template_version(backend: Any, named: Mapping[str, Any]) -> Any:
         template = backend.get_launch_template_by_name(named.get("LaunchTemplateName"))
     version = str(named.get("Version") or "$Default")
     if version not in ("$Default", "$Latest") and version not in {str(held.number) for held in template.versions}:
-        raise ApiError(
-            "InvalidLaunchTemplateId.VersionNotFound",
-            f"Could not find the specified version {version} for the launch template with ID {template.id}.",
-        )
+        raise _no_version(template, version)
     return template.get_version(version)
+
+
+def _check_old_enough(version: Any) -> None:
+    """Raises ApiError for a template or version that a launch does not find yet."""
+    oldest, template = utcnow() - duration(NEW_TEMPLATE), version.template
+    if template.create_time > oldest:
+        raise ApiError("InvalidLaunchTemplateId.NotFound", f"The specified launch template, with template ID"
+                       f" {template.id}, does not exist.")  # fmt: skip
+    if version.create_time > oldest:
+        raise _no_version(template, str(version.number))
+
+
+def _no_version(template: Any, version: str) -> ApiError:
+    return ApiError(
+        "InvalidLaunchTemplateId.VersionNotFound",
+        f"Could not find the specified version {version} for the launch template with ID {template.id}.",
+    )
 
 
 def _launched_from(version: Any) -> dict[str, str]:
@@ -206,7 +223,7 @@ def _check_profile(backend: Any, profile: Mapping[str, Any] | None) -> None:
         )
     except Exception:  # moto raises an IAM error where EC2 gives one of its own
         found = None
-    if not found:
+    if not found or found.create_date > utcnow() - duration(NEW_PROFILE):
         field, value = next(iter(profile.items()))
         raise ApiError("InvalidParameterValue", f"Value ({value}) for parameter iamInstanceProfile.{field.lower()} is"
                       f" invalid. Invalid IAM Instance Profile {field.lower()}")  # fmt: skip

@@ -10,6 +10,7 @@ from typing import Any
 from moto.ec2.models.instances import InstanceState
 
 from corral.box.api_errors import ApiError
+from corral.box.delays import BOOT, CLEANING, GPU_TERMINATION, NEW_RESOURCE, TERMINATION, Delay, duration
 from corral.box.ec2.launch import LaunchPlan
 from corral.box.faults import api_faults, store
 from corral.box.faults.matching import FaultContext, first_match, replaced
@@ -29,6 +30,7 @@ from corral.model.tags import NODES_TAG, QUEUE_TAG
 
 PENDING, SHUTTING_DOWN = InstanceState("pending", 0), InstanceState("shutting-down", 32)
 NEVER = "infinity"  # an argument of sleep(1)
+GPU_FAMILIES = ("p4", "p5", "p6")  # whose hosts are cleaned for long
 _CALL = "ec2:RunInstances"
 
 
@@ -68,8 +70,9 @@ def limit_to_capacity(launch: LaunchPlan, now: datetime) -> LaunchPlan:
 def apply_launch_faults(instance: Any, launch: LaunchPlan, now: datetime) -> None:
     """Apply the matching faults to a new instance, now or by scheduling them."""
     occasion = _context(launch, int(instance.ami_launch_index))
-    if late := store.consume(DelayedVisibility, occasion, now):
-        instance.visible_from = now + late.after
+    late = store.consume(DelayedVisibility, occasion, now)
+    if hidden := late.after if late else duration(NEW_RESOURCE):
+        instance.visible_from = now + hidden
         vars(instance.ec2_backend).setdefault("late_instances", set()).add(instance.id)
     if failure := store.consume(FailAfterLaunch, occasion, now):
         code, text = REASONS[failure.reason]
@@ -79,10 +82,12 @@ def apply_launch_faults(instance: Any, launch: LaunchPlan, now: datetime) -> Non
         instance.boot_wait = NEVER
     elif slow := store.consume(SlowBoot, occasion, now):
         instance.boot_wait = _seconds(slow.after)
+    elif boot := duration(BOOT):
+        instance.boot_wait = _seconds(boot)
 
 
 def cleanup_delay(instance: Any, now: datetime) -> timedelta:
-    """How long an instance that ends now is stopping or shutting-down, because of a fault; otherwise zero."""
+    """How long an instance that ends now is stopping or shutting-down: by a fault, or because the box is aws-like."""
     tags = instance.ec2_backend.tags.get(instance.id, {})
     node = _nodes(tags.get(NODES_TAG, ""), int(instance.ami_launch_index or 0))
     occasion = FaultContext(
@@ -92,7 +97,14 @@ def cleanup_delay(instance: Any, now: datetime) -> timedelta:
         names=frozenset({instance.id, tags.get(QUEUE_TAG, ""), *node} - {""}),
     )
     slow = store.consume(SlowTermination, occasion, now)
-    return slow.after if slow else timedelta()
+    return slow.after if slow else duration(cleaning_of(instance.instance_type, instance.capacity_reservation_id))
+
+
+def cleaning_of(instance_type: str, reservation: str | None) -> Delay:
+    """How long AWS cleans an instance of this type that ends. `reservation`: the one it runs in, if any."""
+    if instance_type.startswith(GPU_FAMILIES):
+        return GPU_TERMINATION
+    return CLEANING if reservation else TERMINATION
 
 
 def _context(launch: LaunchPlan, index: int | None = None) -> FaultContext:

@@ -3,6 +3,7 @@
 # mypy: disallow-subclassing-any=False
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from moto.core.utils import utcnow
@@ -10,6 +11,7 @@ from moto.ec2.models.nat_gateways import NatGateway
 from moto.ec2.utils import random_nat_gateway_id
 
 from corral.box.api_errors import ApiError
+from corral.box.delays import NAT_CREATION, NAT_DELETION, duration
 from corral.box.ec2_capacity.quota_enforcement import check_addresses, check_nat_gateways
 
 
@@ -21,7 +23,7 @@ class BoxNatGateway(NatGateway):
         self.ec2_backend = backend
         self.subnet_id = subnet_id
         self.vpc_id = backend.get_subnet(subnet_id).vpc_id
-        self.state = "available"
+        self.deleted: datetime | None = None
         self.connectivity_type = connectivity_type
         self._created_at = utcnow()
         self._eni = backend.create_network_interface(subnet_id)
@@ -37,6 +39,14 @@ class BoxNatGateway(NatGateway):
                 "AssociationId": elastic.association_id,
                 "Status": "succeeded",
             }
+
+    @property
+    def state(self) -> str:
+        """Its state, which follows from the time."""
+        now = utcnow()
+        if self.deleted:
+            return "deleting" if now < self.deleted + duration(NAT_DELETION) else "deleted"
+        return "pending" if now < self._created_at + duration(NAT_CREATION) else "available"
 
 
 class Gateways:
@@ -74,9 +84,10 @@ class Gateways:
         gateway = self.nat_gateways.get(nat_gateway_id)
         if gateway is None:
             raise ApiError("NatGatewayNotFound", f"NatGateway {nat_gateway_id} was not found")
-        if gateway.state != "deleted":
+        if not gateway.deleted:
+            gateway.deleted = utcnow()
             self.remove_interface(gateway._eni)
-        return super().delete_nat_gateway(nat_gateway_id)  # type: ignore[misc]
+        return gateway
 
     def describe_nat_gateways(self: Any, filters: Any, nat_gateway_ids: list[str] | None) -> Any:
         """The gateways. Raises ApiError for an unknown id."""

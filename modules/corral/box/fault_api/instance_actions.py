@@ -117,11 +117,12 @@ ACTIONS: Mapping[str, tuple[Find, Do, timedelta]] = {
 
 
 def terminate_due(now: datetime) -> bool:
-    """Terminate due instances: interrupted, failed after launch, or in an expired block. True if there were any."""
+    """Terminate due instances: interrupted, failed after launch, or in an expired block; and set others to running
+    that AWS has started by now. True if there were any."""
     ended = end_blocks(now)
     for _, backend in list(ec2_backends[ACCOUNT].items()):
         for instance in backend.all_instances():
-            ended |= _terminate_if_due(instance, now)
+            ended |= _terminate_if_due(instance, now) or instance.finish_pending(now)
     return _drop_stale_faults() or ended
 
 

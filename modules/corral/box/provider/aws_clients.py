@@ -15,13 +15,18 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from corral.box.provider.provider_errors import BoxUnreachable, NotFound, NotReady
+from corral.box.switches import NEW_BOX, Behaviour, Switches
 from corral.model.partitions import Partition, partition_of
 
 GLOBAL = frozenset({"iam", "route53", "budgets"})  # services without regions; botocore uses us-east-1
 CONNECT_TIMEOUT_S = 2  # the box is on this machine: it answers at once or does not run
 READ_TIMEOUT_S = 60  # RunInstances of a thousand takes seconds
 ATTEMPTS = 4  # three retries outlast a short throttle; a stopped box is reported after about three seconds
-LONGEST_WAIT_S = 120  # AWS takes up to ten minutes, the box seconds
+DEPENDENTS_S = 20  # interfaces of a deleted service disappear within seconds; later ones are in use
+LONGEST_WAIT_S = 120  # an instant box takes seconds
+OVERHEAD_S = 10  # added to the divided times of an aws-like box: a busy machine's own work is not divided
+PROPAGATION_S = 300  # for what EC2 has just created; source: terraform-provider-aws, ec2PropagationTimeout
+PROFILE_S = 120  # for a new instance profile in EC2; source: the same, iamPropagationTimeout
 FIRST_PAUSE_S = 0.05
 LONGEST_PAUSE_S = 1.0
 
@@ -95,11 +100,23 @@ class ClientCache:
 
 
 class RegionClients:
-    """The boto3 clients of one region, as attributes: `cloud.ec2`, `cloud.s3`."""
+    """The boto3 clients of one region, as attributes: `cloud.ec2`, `cloud.s3`.
 
-    def __init__(self, clients: ClientCache, region: str) -> None:
+    `timeout_s`: how long to wait for an object, in seconds of AWS. `switches`: those of the box.
+    """
+
+    def __init__(self, clients: ClientCache, region: str, timeout_s: float = 600, switches: Switches = NEW_BOX) -> None:
         self.region = region
         self._clients = clients
+        self._switches = switches
+        self.timeout_s = self.box_s(timeout_s, LONGEST_WAIT_S)
+        self.dependents_s = self.box_s(timeout_s, DEPENDENTS_S)
+
+    def box_s(self, aws_s: float, instant_s: float) -> float:
+        """A time to wait in this box, in seconds."""
+        if self._switches.behaviour is Behaviour.INSTANT:
+            return instant_s
+        return aws_s / self._switches.speed + OVERHEAD_S
 
     @property
     def url(self) -> str:
@@ -123,8 +140,9 @@ class RegionClients:
         """The ARN of a resource of this account."""
         return f"arn:{self.partition.name}:{service}:{self.region if regional else ''}:{self.account}:{resource}"
 
-    def until(self, probe: Callable[[], T | None], what: str, timeout_s: float = LONGEST_WAIT_S) -> T:
+    def until(self, probe: Callable[[], T | None], what: str) -> T:
         """The first result of `probe` that is not None. Raises NotReady after the timeout."""
+        timeout_s = self.timeout_s
         deadline, pause_s = time.monotonic() + timeout_s, FIRST_PAUSE_S
         while (found := probe()) is None:
             if time.monotonic() > deadline:
@@ -132,6 +150,21 @@ class RegionClients:
             time.sleep(pause_s)
             pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
         return found
+
+    def retried(self, call: Callable[[], T], is_late: Callable[[Exception], bool], aws_s: float = PROPAGATION_S) -> T:
+        """The result of `call`, which is repeated while its error says that AWS lacks what it has just created.
+
+        An instant box lacks nothing, so that there the first error counts.
+        """
+        deadline, pause_s = time.monotonic() + self.box_s(aws_s, 0), FIRST_PAUSE_S
+        while True:
+            try:
+                return call()
+            except Exception as error:
+                if time.monotonic() > deadline or not is_late(error):
+                    raise
+            time.sleep(pause_s)
+            pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
 
     def until_gone(self, describe: Callable[[], object], what: str) -> None:
         """Wait until `describe` raises NotFound."""

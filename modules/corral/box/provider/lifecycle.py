@@ -17,7 +17,13 @@ from corral.box.provider.diff import NOTHING, Difference, are_equivalent, differ
 from corral.box.provider.property_schema import ANY, Prop, PropertyKind
 from corral.box.provider.property_validation import RANDOM_DIGITS, defaults_for
 from corral.box.provider.protobuf_values import UNKNOWN
-from corral.box.provider.provider_errors import NotFound, ProviderError, describe_error, translate_errors
+from corral.box.provider.provider_errors import (
+    NotFound,
+    ProviderError,
+    describe_error,
+    is_not_found,
+    translate_errors,
+)
 from corral.box.provider.resource import Resource, ResourceUpdate, State
 
 
@@ -69,9 +75,7 @@ def create(resource: Resource, cloud: RegionClients, settings: ProviderSettings,
         id = resource.create(cloud, inputs)
     try:
         with translate_errors(cloud.url):
-            if resource.apply:
-                resource.apply(cloud, id, inputs)
-            return id, _state(resource, cloud, settings, id, inputs)
+            return id, cloud.retried(lambda: _finish(resource, cloud, settings, id, inputs), is_not_found)
     except Exception as error:  # any error: an object that the state does not record costs money forever
         raise InitFailed(id, {**inputs, **_regional(resource, cloud)}, describe_error(error)) from error
 
@@ -101,6 +105,13 @@ def delete(resource: Resource, cloud: RegionClients, id: str, state: State) -> N
     """Delete an object and wait until it is deleted. A missing object is no error."""
     with suppress(NotFound), translate_errors(cloud.url):
         resource.delete(cloud, id, state)
+
+
+def _finish(resource: Resource, cloud: RegionClients, settings: ProviderSettings, id: str, inputs: State) -> State:
+    """Set the inputs that a creation does not take. Returns the state of the object. It can be repeated."""
+    if resource.apply:
+        resource.apply(cloud, id, inputs)
+    return _state(resource, cloud, settings, id, inputs)
 
 
 def _retag(resource: Resource, cloud: RegionClients, change: ResourceUpdate) -> None:

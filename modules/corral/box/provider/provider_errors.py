@@ -77,6 +77,13 @@ def aws_error_code(error: ClientError) -> str:
     return str(error.response.get("Error", {}).get("Code", "Unknown"))
 
 
+def is_not_found(error: Exception) -> bool:
+    """True if the error says that AWS does not find an object."""
+    if isinstance(error, ClientError):
+        return aws_error_code(error).endswith(("NotFound", "NotFoundException", "NoSuchEntity"))
+    return isinstance(error, NotFound)
+
+
 def aws_error_text(error: ClientError) -> str:
     """The operation, code and text of the error in one line."""
     message = error.response.get("Error", {}).get("Message", "") or "no text"

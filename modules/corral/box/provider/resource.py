@@ -19,6 +19,15 @@ REGION: Mapping[str, Prop] = {"region": text(computed=True, replaces=True)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Timeouts:
+    """How long the provider waits for an object, in seconds; the defaults are its most frequent ones."""
+
+    create: float = 600
+    update: float = 600
+    delete: float = 600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceUpdate:
     """An update of an object. `names`: the differing properties."""
 
@@ -47,7 +56,8 @@ class Resource:
 
     `create` creates the object and returns its id. `apply` then sets the other inputs and waits until the object is
     ready; it also runs after `update`. `read` returns the object's properties or raises NotFound; `known` is empty at
-    an import. `delete` returns when the object is deleted. `retag` sets and removes tags.
+    an import. `delete` returns when the object is deleted. `retag` sets and removes tags. `timeouts`: those of
+    terraform-provider-aws 6, which a program may replace by its own.
     """
 
     token: str
@@ -64,6 +74,7 @@ class Resource:
     identify: Callable[[State], str] | None = None  # the id, if an import may name the object in another form
     replaces_if: Callable[[State, State], frozenset[str]] = _never  # properties that replace the resource in this case
     is_global: bool = False
+    timeouts: Timeouts = Timeouts()
 
     @property
     def inputs(self) -> Mapping[str, Prop]:

@@ -22,8 +22,10 @@ from corral.box.provider.invokes import invoke
 from corral.box.provider.property_validation import Autonaming, check_inputs
 from corral.box.provider.protobuf_values import from_struct, is_unknown, to_struct
 from corral.box.provider.provider_errors import NotFound, ProviderError, describe_error, translate_errors
-from corral.box.provider.resource import Resource, ResourceUpdate
+from corral.box.provider.resource import Resource, ResourceUpdate, Timeouts
 from corral.box.provider.tables import RESOURCES
+from corral.box.state.directory import StateDirectory, default_directory
+from corral.box.switches import NEW_BOX, switches_of
 
 Kinds = provider_pb2.PropertyDiff.Kind
 KINDS: Mapping[tuple[DiffKind, bool], Any] = {
@@ -49,6 +51,7 @@ class AwsService(provider_pb2_grpc.ResourceProviderServicer):
         self._version = version
         self._settings = ProviderSettings(region="us-east-1")
         self._clients = ClientCache("")
+        self._switches = NEW_BOX
 
     def GetPluginInfo(self, request: Any, context: grpc.ServicerContext) -> Any:
         """The version that the SDK requires."""
@@ -87,6 +90,7 @@ class AwsService(provider_pb2_grpc.ResourceProviderServicer):
         with _answering(context, "configuring the aws provider"):
             self._settings = parse_settings(from_struct(request.args))
             self._clients = ClientCache(box_endpoint())
+            self._switches = switches_of(StateDirectory(default_directory()).switches)
         return provider_pb2.ConfigureResponse(supportsPreview=True, supports_autonaming_configuration=True)
 
     def Check(self, request: Any, context: grpc.ServicerContext) -> Any:
@@ -120,7 +124,8 @@ class AwsService(provider_pb2_grpc.ResourceProviderServicer):
         if request.preview:
             return provider_pb2.CreateResponse(properties=to_struct(lifecycle.preview(resource, inputs)))
         with _answering(context, f"creating {request.name}"):
-            id, state = lifecycle.create(resource, self._cloud(inputs), self._settings, inputs)
+            cloud = self._cloud(inputs, request.timeout or resource.timeouts.create)
+            id, state = lifecycle.create(resource, cloud, self._settings, inputs)
         return provider_pb2.CreateResponse(id=id, properties=to_struct(state))
 
     def Read(self, request: Any, context: grpc.ServicerContext) -> Any:
@@ -145,7 +150,8 @@ class AwsService(provider_pb2_grpc.ResourceProviderServicer):
             return provider_pb2.UpdateResponse(properties=to_struct(lifecycle.preview(resource, new, old, names)))
         with _answering(context, f"changing {request.name}"):
             change = ResourceUpdate(id=request.id, old=old, new=new, names=names)
-            state = lifecycle.update(resource, self._cloud(old), self._settings, change)
+            cloud = self._cloud(old, request.timeout or resource.timeouts.update)
+            state = lifecycle.update(resource, cloud, self._settings, change)
         return provider_pb2.UpdateResponse(properties=to_struct(state))
 
     def Delete(self, request: Any, context: grpc.ServicerContext) -> Any:
@@ -153,7 +159,8 @@ class AwsService(provider_pb2_grpc.ResourceProviderServicer):
         resource = _resource(request.type, context)
         state = {**from_struct(request.old_inputs), **from_struct(request.properties)}
         with _answering(context, f"deleting {request.name}"):
-            lifecycle.delete(resource, self._cloud(state), request.id, state)
+            cloud = self._cloud(state, request.timeout or resource.timeouts.delete)
+            lifecycle.delete(resource, cloud, request.id, state)
         return empty_pb2.Empty()
 
     def Invoke(self, request: Any, context: grpc.ServicerContext) -> Any:
@@ -167,8 +174,9 @@ class AwsService(provider_pb2_grpc.ResourceProviderServicer):
         getattr(response, "return").CopyFrom(to_struct(answer))
         return response
 
-    def _cloud(self, properties: Mapping[str, Any]) -> RegionClients:
-        return RegionClients(self._clients, properties.get("region") or self._settings.region)
+    def _cloud(self, properties: Mapping[str, Any], timeout_s: float = Timeouts().create) -> RegionClients:
+        region = properties.get("region") or self._settings.region
+        return RegionClients(self._clients, region, timeout_s, self._switches)
 
 
 def _changes(some: bool) -> Any:

@@ -13,7 +13,6 @@ from corral.box.provider.property_conversion import tag_list
 from corral.box.provider.provider_errors import NotFound, aws_error_code, not_found_on
 from corral.box.provider.resource import State
 
-DEPENDENTS_S = 20  # interfaces of a deleted service disappear within seconds; later ones are in use
 IN_USE = frozenset({"DependencyViolation", "InvalidPlacementGroup.InUse"})
 
 
@@ -40,7 +39,7 @@ def only(found: Sequence[Any], what: str) -> Any:
 
 def delete_and_wait(cloud: RegionClients, end: Callable[[], object], what: str, *gone: str) -> None:
     """Call `end` until nothing depends on the object. Raises NotFound for the codes `gone`."""
-    deadline = time.monotonic() + DEPENDENTS_S
+    deadline = time.monotonic() + min(cloud.timeout_s, cloud.dependents_s)
 
     def attempt() -> bool | None:
         try:

@@ -15,8 +15,9 @@ import typer
 from typer.core import TyperGroup
 
 from corral.box import client
+from corral.box.delays import delay_lines
 from corral.box.state.directory import StateDirectory
-from corral.box.switches import Machines, Provider
+from corral.box.switches import MAX_SPEED, Behaviour, Machines, Provider
 from corral.cli.commands.box import fault, quota
 from corral.cli.commands.box.options import Directory
 from corral.cli.support.exit_codes import ExitCode, Failure, print_error
@@ -70,6 +71,27 @@ MachinesSwitch = Annotated[
 ]
 
 
+BehaviourSwitch = Annotated[
+    Behaviour | None,
+    typer.Option(
+        "--behaviour",
+        show_default=False,
+        help="When changes take effect: at once, or after the times that AWS needs (default: as at the last start,"
+        " first instant).",
+    ),
+]
+Speed = Annotated[
+    int | None,
+    typer.Option(
+        "--speed",
+        min=1,
+        max=MAX_SPEED,
+        show_default=False,
+        help="Divide the times of an aws-like box by this number (default: as at the last start, first 1).",
+    ),
+]
+
+
 class Shell(StrEnum):
     """The shells whose syntax `box env` writes."""
 
@@ -79,12 +101,22 @@ class Shell(StrEnum):
 
 @app.command(
     epilog=examples(
-        "corral box start", "corral box start --dir /tmp/box1", "corral box start --provider official --machines none"
+        "corral box start",
+        "corral box start --dir /tmp/box1",
+        "corral box start --provider official --machines none",
+        "corral box start --behaviour aws-like --speed 20",
     )
 )
-def start(dir: Directory = None, provider: ProviderSwitch = None, machines: MachinesSwitch = None) -> None:
+def start(
+    dir: Directory = None,
+    provider: ProviderSwitch = None,
+    machines: MachinesSwitch = None,
+    behaviour: BehaviourSwitch = None,
+    speed: Speed = None,
+) -> None:
     """Start the box. It resumes from its saved state, and keeps its switches."""
-    _print_status(client.start(resolve_box_dir(dir), provider=provider, machines=machines))
+    where = resolve_box_dir(dir)
+    _print_status(client.start(where, provider=provider, machines=machines, behaviour=behaviour, speed=speed))
 
 
 @app.command(epilog=examples("corral box stop"))
@@ -189,7 +221,7 @@ def _settings(variables: Mapping[str, str], shell: Shell) -> list[str]:
 
 def _document(now: client.BoxStatus) -> dict[str, Any]:
     return {
-        "schema": "corral.box/3",
+        "schema": "corral.box/4",
         "state": now.state,
         "dir": str(now.dir),
         "url": now.url,
@@ -197,6 +229,7 @@ def _document(now: client.BoxStatus) -> dict[str, Any]:
         "port": now.port,
         "started": now.started.isoformat() if now.started else None,
         "switches": now.switches.document(),
+        "delays": list(delay_lines(now.switches)),
         "problem": now.problem,
         "no_machines_reason": now.no_machines_reason,
         "faults": list(now.faults),
@@ -215,6 +248,8 @@ def _print_status(now: client.BoxStatus) -> None:
             typer.echo(f"no box runs in {now.dir} - `corral box start` starts one")
     if now.state == "running":
         typer.echo("switches: " + ", ".join(f"{name} {value}" for name, value in now.switches.document().items()))
+        for line in delay_lines(now.switches):
+            typer.echo(f"  {line}")
     if now.no_machines_reason and now.state == "running":
         typer.echo(f"instances do not boot as machines: {now.no_machines_reason}")
     if now.faults:

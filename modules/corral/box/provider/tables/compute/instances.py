@@ -6,11 +6,11 @@ import base64
 from collections.abc import Mapping
 from typing import Any
 
-from corral.box.provider.aws_clients import RegionClients
+from corral.box.provider.aws_clients import PROFILE_S, RegionClients
 from corral.box.provider.property_conversion import from_response, tag_list, tag_map, to_request
 from corral.box.provider.property_schema import block, boolean, integer, text, text_map, text_set
 from corral.box.provider.provider_errors import NotFound, not_found_on
-from corral.box.provider.resource import Resource, ResourceUpdate, State
+from corral.box.provider.resource import Resource, ResourceUpdate, State, Timeouts
 from corral.box.provider.tables.compute.launch_templates import METADATA
 from corral.box.provider.tables.ec2_requests import (
     describe_instance,
@@ -36,7 +36,12 @@ def _create_instance(cloud: RegionClients, inputs: State) -> str:
     specifications = [*tag_specifications("instance", inputs).get("TagSpecifications", []), *_volume_tags(inputs)]
     if specifications:
         request["TagSpecifications"] = specifications
-    return str(cloud.ec2.run_instances(MinCount=1, MaxCount=1, **request)["Instances"][0]["InstanceId"])
+    made = cloud.retried(lambda: cloud.ec2.run_instances(MinCount=1, MaxCount=1, **request), _lacks_profile, PROFILE_S)
+    return str(made["Instances"][0]["InstanceId"])
+
+
+def _lacks_profile(error: Exception) -> bool:
+    return "Invalid IAM Instance Profile" in str(error)
 
 
 def _where(inputs: State) -> dict[str, Any]:
@@ -241,6 +246,7 @@ SIMPLE = (
 )
 INSTANCE = Resource(
     token="aws:ec2/instance:Instance",
+    timeouts=Timeouts(delete=1200),
     props={
         "ami": text(required=True, replaces=True, aws="ImageId"),
         "instanceType": text(required=True),

@@ -42,7 +42,7 @@ def _update_volume(cloud: RegionClients, change: ResourceUpdate) -> None:
 
 
 def _delete_volume(cloud: RegionClients, id: str, state: State) -> None:
-    cloud.until(lambda: describe_volume(cloud, id)["State"] == "available" or None, f"{id} free", timeout_s=60)
+    cloud.until(lambda: describe_volume(cloud, id)["State"] == "available" or None, f"{id} free")
     with not_found_on("InvalidVolume.NotFound"):
         cloud.ec2.delete_volume(VolumeId=id)
     cloud.until_gone(lambda: describe_volume(cloud, id), id)

@@ -9,7 +9,7 @@ from corral.box.provider.aws_clients import RegionClients
 from corral.box.provider.property_conversion import from_response, tag_map, to_request
 from corral.box.provider.property_schema import text
 from corral.box.provider.provider_errors import NotFound, not_found_on
-from corral.box.provider.resource import Resource, State
+from corral.box.provider.resource import Resource, State, Timeouts
 from corral.box.provider.tables.ec2_requests import delete_and_wait, only, retag, tag_specifications
 
 
@@ -46,6 +46,7 @@ def _delete_internet_gateway(cloud: RegionClients, id: str, state: State) -> Non
 
 INTERNET_GATEWAY = Resource(
     token="aws:ec2/internetGateway:InternetGateway",
+    timeouts=Timeouts(create=1200, update=1200, delete=1200),
     props={"vpcId": text(computed=True)},
     outputs={"arn": text(), "ownerId": text()},
     create=_create_internet_gateway,
@@ -136,6 +137,7 @@ def _delete_nat(cloud: RegionClients, id: str, state: State) -> None:
 
 NAT = Resource(
     token="aws:ec2/natGateway:NatGateway",
+    timeouts=Timeouts(delete=1800),
     props={
         "allocationId": text(replaces=True),
         "connectivityType": text(replaces=True, default="public"),

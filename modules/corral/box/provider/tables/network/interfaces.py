@@ -73,7 +73,7 @@ def _loses_primary(old: State, new: State) -> frozenset[str]:
 
 
 def _delete_interface(cloud: RegionClients, id: str, state: State) -> None:
-    cloud.until(lambda: _describe_interface(cloud, id)["Status"] == "available" or None, f"{id} free", timeout_s=60)
+    cloud.until(lambda: _describe_interface(cloud, id)["Status"] == "available" or None, f"{id} free")
     gone = "InvalidNetworkInterfaceID.NotFound"
     delete_and_wait(cloud, lambda: cloud.ec2.delete_network_interface(NetworkInterfaceId=id), id, gone)
 

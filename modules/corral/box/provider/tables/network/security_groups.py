@@ -8,8 +8,8 @@ from typing import Any
 from corral.box.provider.aws_clients import RegionClients
 from corral.box.provider.property_conversion import from_response, tag_map, to_request
 from corral.box.provider.property_schema import boolean, integer, text
-from corral.box.provider.provider_errors import not_found_on
-from corral.box.provider.resource import Resource, ResourceUpdate, State
+from corral.box.provider.provider_errors import is_not_found, not_found_on
+from corral.box.provider.resource import Resource, ResourceUpdate, State, Timeouts
 from corral.box.provider.tables.ec2_requests import delete_and_wait, only, retag, tag_specifications
 
 ALL_PROTOCOLS = "-1"
@@ -23,7 +23,8 @@ def _create_group(cloud: RegionClients, inputs: State) -> str:
     """Create a group and remove EC2's default rule, which allows all egress."""
     request = to_request(GROUP.props, {"description": DEFAULT_DESCRIPTION, **inputs}, ("name", "vpcId", "description"))
     id = str(cloud.ec2.create_security_group(**request, **tag_specifications("security-group", inputs))["GroupId"])
-    cloud.ec2.revoke_security_group_egress(GroupId=id, IpPermissions=[ALLOW_ALL_EGRESS])
+    revoked = {"GroupId": id, "IpPermissions": [ALLOW_ALL_EGRESS]}
+    cloud.retried(lambda: cloud.ec2.revoke_security_group_egress(**revoked), is_not_found)
     return id
 
 
@@ -43,6 +44,7 @@ def _delete_group(cloud: RegionClients, id: str, state: State) -> None:
 
 GROUP = Resource(
     token="aws:ec2/securityGroup:SecurityGroup",
+    timeouts=Timeouts(delete=900),
     props={
         "name": text(replaces=True, aws="GroupName"),
         "description": text(replaces=True, default=DEFAULT_DESCRIPTION),

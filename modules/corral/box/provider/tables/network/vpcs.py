@@ -6,7 +6,7 @@ from corral.box.provider.aws_clients import RegionClients
 from corral.box.provider.property_conversion import from_response, tag_map, to_request
 from corral.box.provider.property_schema import boolean, text
 from corral.box.provider.provider_errors import not_found_on
-from corral.box.provider.resource import Resource, ResourceUpdate, State
+from corral.box.provider.resource import Resource, ResourceUpdate, State, Timeouts
 from corral.box.provider.tables.ec2_requests import delete_and_wait, only, retag, tag_specifications
 
 # --- VPC
@@ -126,6 +126,7 @@ def _delete_subnet(cloud: RegionClients, id: str, state: State) -> None:
 
 SUBNET = Resource(
     token="aws:ec2/subnet:Subnet",
+    timeouts=Timeouts(delete=1200),
     props={
         "vpcId": text(required=True, replaces=True),
         "cidrBlock": text(required=True, replaces=True),

@@ -9,7 +9,7 @@ from corral.box.provider.aws_clients import RegionClients
 from corral.box.provider.property_conversion import from_response, tag_list, tag_map, to_request
 from corral.box.provider.property_schema import Prop, block, block_list, boolean, integer, number, text, text_set
 from corral.box.provider.provider_errors import NotFound, not_found_on
-from corral.box.provider.resource import Resource, ResourceUpdate, State
+from corral.box.provider.resource import Resource, ResourceUpdate, State, Timeouts
 from corral.box.provider.tables.ec2_requests import only
 
 
@@ -144,6 +144,7 @@ def _delete_target(cloud: RegionClients, id: str, state: State) -> None:
 
 TARGET = Resource(
     token="aws:efs/mountTarget:MountTarget",
+    timeouts=Timeouts(create=1800),
     props={
         "fileSystemId": text(required=True, replaces=True),
         "subnetId": text(required=True, replaces=True),

@@ -9,7 +9,7 @@ from corral.box.provider.aws_clients import RegionClients
 from corral.box.provider.property_conversion import from_response, tag_list, tag_map, to_request
 from corral.box.provider.property_schema import Prop, block, boolean, integer, text, text_list, text_set
 from corral.box.provider.provider_errors import not_found_on
-from corral.box.provider.resource import Resource, ResourceUpdate, State
+from corral.box.provider.resource import Resource, ResourceUpdate, State, Timeouts
 from corral.box.provider.tables.ec2_requests import only
 
 
@@ -117,6 +117,7 @@ LUSTRE_CHANGEABLE = frozenset(
 WHOLE_SYSTEM = ("storageCapacity", "storageType", "securityGroupIds", "kmsKeyId", "fileSystemTypeVersion")
 LUSTRE = Resource(
     token="aws:fsx/lustreFileSystem:LustreFileSystem",
+    timeouts=Timeouts(create=1800, update=1800, delete=1800),
     props={
         "subnetIds": text(required=True, replaces=True),
         "storageCapacity": integer(required=True),

@@ -1,0 +1,72 @@
+"""A life of `dev` in an aws-like box: what `up`, the agent and `down` wait for, with AWS's times divided by twenty.
+
+One scenario, from the first up to a down that leaves nothing behind; a failure names its step.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from clusters import UP_IN_S, Cluster, left_over, settled
+
+import boxes
+from corral.box.vpc.capabilities import probe_host
+from life import begin, changes
+from steps import step
+
+pytestmark = [pytest.mark.long, pytest.mark.pulumi, pytest.mark.box, pytest.mark.slurm]
+SPEED = 20
+
+
+def test_dev_in_an_aws_like_box(tmp_path: Path) -> None:
+    assert probe_host().users, probe_host().problem
+    with boxes.running_box(tmp_path / "box", machines=True, speed=SPEED) as box:
+        cluster = Cluster(life=begin(tmp_path, box), name="dev")
+        come_up(cluster)
+        run_on_a_cold_node(cluster)
+        lose_a_node(cluster)
+        go_down(cluster)
+
+
+def come_up(cluster: Cluster) -> None:
+    """The first up, and one that finds nothing to do."""
+    first = cluster.life.done("up", "dev")
+    with step("up creates base and cluster"):
+        assert [first[stack]["created"] for stack in ("base", "cluster")] == [32, 55]
+    with step("the head runs slurmctld with the cluster's nodes"):
+        nodes = cluster.until(lambda: cluster.on_head("sinfo", "--noheader", "--format=%R %D %t"), UP_IN_S)
+        assert nodes == "train 4 idle~"
+    with step("a second up finds nothing to do"):
+        second = cluster.life.done("up", "dev")
+        assert [changes(second[stack]) for stack in ("base", "cluster")] == [0, 0]
+
+
+def run_on_a_cold_node(cluster: Cluster) -> None:
+    """A job whose node does not exist yet; EC2 finds its instance late."""
+    with step("a job on a cold node ends"):
+        job = cluster.submit("sleep 1", "--nodes=1")
+        assert cluster.end(job) == ("COMPLETED", "0")
+
+
+def lose_a_node(cluster: Cluster) -> None:
+    """The instance of a running job's node is terminated; it is cleaned for long."""
+    job = cluster.submit("sleep 20", "--nodes=1", "--requeue")
+    node = cluster.runs(job)
+    lost = cluster.instance_of(node)
+    cluster.life.client("ec2").terminate_instances(InstanceIds=[lost])
+    with step("its job runs again and ends"):
+        assert cluster.end(job) == ("COMPLETED", "1")
+    with step("each node has its own machine"):
+        assert settled(cluster) == []
+
+
+def go_down(cluster: Cluster) -> None:
+    """The cluster and its base, whose tags AWS still lists."""
+    with step("down leaves what holds data alone"):
+        cluster.life.done("down", "dev", "--with-base")
+        assert left_over(cluster) == []
+    with step("the tagging API still lists the deleted subnets"):
+        wanted = {"ResourceTypeFilters": ["ec2:subnet"]}
+        listed = cluster.life.client("resourcegroupstaggingapi").get_resources(**wanted)["ResourceTagMappingList"]
+        assert len(listed) == 4
