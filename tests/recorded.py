@@ -14,12 +14,13 @@ ACCOUNT = "123456789012"
 class Recorder(pulumi.runtime.Mocks):
     """Returns an id and an ARN for every resource, and records the inputs as the engine would see them.
 
-    `dependencies`: by name, the names of the resources that are created first. `timeouts`: by name, those of creation.
+    `dependencies`: by name, the names of the resources that are created first. `timeouts`: by name, how long the
+    provider waits for the creation and for the deletion of a resource, if the program says so.
     """
 
     resources: dict[str, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)
     dependencies: dict[str, set[str]] = field(default_factory=dict)
-    timeouts: dict[str, str] = field(default_factory=dict)
+    timeouts: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str, dict[str, Any]]:
         """The state of a new resource: its inputs, an ARN, and the computed fields that corral's programs read."""
@@ -51,7 +52,8 @@ class RecordingMonitor(mocks.MockMonitor):
     def RegisterResource(self, request: Any) -> Any:
         """Register a resource."""
         self._recorder.dependencies[request.name] = {urn.rpartition("::")[2] for urn in request.dependencies}
-        self._recorder.timeouts[request.name] = request.customTimeouts.create
+        if request.customTimeouts.create:
+            self._recorder.timeouts[request.name] = (request.customTimeouts.create, request.customTimeouts.delete)
         return super().RegisterResource(request)
 
 

@@ -13,13 +13,13 @@ from corral.model.lustre import DataLinkPlan, LustrePlan
 from corral.model.tags import KEEP_LUSTRE_GROUP, KEEP_LUSTRE_PREFIX
 
 _LUSTRE_VERSION = "2.15"  # the newest that every client kernel of the image profiles can mount
+# The provider waits half an hour for a file system and ten minutes for a link, which does not suffice for large ones:
+# a link imports about a thousand objects a second (aws/aws-parallelcluster#4211). One that timed out is replaced by
+# the next `up`, and imports from the start.
+_SYSTEM_TIMEOUTS = pulumi.CustomTimeouts(create="2h", update="2h", delete="1h")
+_LINK_TIMEOUTS = pulumi.CustomTimeouts(create="24h", update="1h", delete="1h")
 # Source: FSx for Lustre User Guide, "File system access control with Amazon VPC".
 PORTS = ((988, 988), (1018, 1023))
-# How long AWS's provider waits before it calls a creation failed, and the engine stops. Its own limits are half an hour
-# and ten minutes for a link (terraform-provider-aws, fsx/lustre_file_system.go, fsx/data_repository_association.go);
-# large file systems and links take longer, and what comes into being after the limit is paid for all the same.
-_SYSTEM_LIMITS = pulumi.CustomTimeouts(create="90m", update="6h", delete="90m")
-_LINK_LIMITS = pulumi.CustomTimeouts(create="4h", update="1h", delete="1h")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +70,7 @@ class Lustre(Component):
             tags=tags,
             opts=pulumi.ResourceOptions.merge(
                 self.retained_options(args.retained_ids.get(plan.name)) if plan.retained else self.child_options(),
-                pulumi.ResourceOptions(depends_on=args.group_rules, custom_timeouts=_SYSTEM_LIMITS),
+                pulumi.ResourceOptions(depends_on=args.group_rules, custom_timeouts=_SYSTEM_TIMEOUTS),
             ),
         )
         for link in plan.data:
@@ -88,9 +88,7 @@ class Lustre(Component):
             delete_data_in_filesystem=False,
             s3=_policies(link),
             tags=self.tags(key),
-            opts=pulumi.ResourceOptions.merge(
-                self.child_options(), pulumi.ResourceOptions(custom_timeouts=_LINK_LIMITS)
-            ),
+            opts=pulumi.ResourceOptions(parent=self, custom_timeouts=_LINK_TIMEOUTS),
         )
 
 

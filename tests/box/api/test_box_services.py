@@ -264,3 +264,35 @@ def test_a_log_group_keeps_its_retention_and_tags(aws: Clients) -> None:
     group = logs.describe_log_groups(logGroupNamePrefix="/corral")["logGroups"][0]
     tags = logs.list_tags_for_resource(resourceArn=group["logGroupArn"])["tags"]
     assert (group["retentionInDays"], tags) == (14, {"corral:cluster": "dev"})
+
+
+@pytest.mark.parametrize("action", ["encrypt", "tag_resource", "create_grant", "schedule_key_deletion"])
+def test_a_key_pending_deletion_serves_no(aws: Clients, action: str) -> None:
+    kms = aws("kms")
+    key = kms.create_key()["KeyMetadata"]["KeyId"]
+    kms.schedule_key_deletion(KeyId=key)
+    more: dict[str, Any] = {
+        "encrypt": {"Plaintext": b"secret"},
+        "tag_resource": {"Tags": [{"TagKey": "corral:keep", "TagValue": "dev"}]},
+        "create_grant": {"GranteePrincipal": "arn:aws:iam::123456789012:role/x", "Operations": ["Decrypt"]},
+    }
+    with pytest.raises(ClientError, match=rf"KMSInvalidStateException.*{key} is pending deletion"):
+        getattr(kms, action)(KeyId=key, **more.get(action, {}))
+
+
+def test_an_alias_of_a_key_pending_deletion_decrypts_nothing(aws: Clients) -> None:
+    kms = aws("kms")
+    key = kms.create_key()["KeyMetadata"]["KeyId"]
+    kms.create_alias(AliasName="alias/base", TargetKeyId=key)
+    kms.schedule_key_deletion(KeyId=key)
+    with pytest.raises(ClientError, match="KMSInvalidStateException"):
+        kms.encrypt(KeyId="alias/base", Plaintext=b"secret")
+
+
+def test_a_key_pending_deletion_is_described_and_restored(aws: Clients) -> None:
+    kms = aws("kms")
+    key = kms.create_key()["KeyMetadata"]["KeyId"]
+    kms.schedule_key_deletion(KeyId=key)
+    before = kms.describe_key(KeyId=key)["KeyMetadata"]["KeyState"]
+    kms.cancel_key_deletion(KeyId=key)
+    assert (before, kms.describe_key(KeyId=key)["KeyMetadata"]["KeyState"]) == ("PendingDeletion", "Disabled")

@@ -1,6 +1,7 @@
-"""KMS: a change of a key's tags decides about permissions only after minutes.
+"""KMS: a change of a key's tags decides about permissions only after minutes; a key pending deletion is of no use.
 
-Source: KMS developer guide, "ABAC for AWS KMS": up to five minutes, while calls show the change at once.
+Sources: KMS developer guide, "ABAC for AWS KMS": up to five minutes, while calls show the change at once; "Key states
+of AWS KMS keys".
 """
 
 # mypy: disallow-subclassing-any=False
@@ -12,9 +13,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import moto.kms.urls
+from moto.core.responses import ActionResult
 from moto.kms.models import KmsBackend, kms_backends
+from moto.kms.responses import KmsResponse
 
+from corral.box.api_errors import ApiError
 from corral.box.delays import KMS_TAGS, seconds
+
+# What fails for a key pending deletion. Source: the table of "Key states of AWS KMS keys".
+_REFUSED_WHILE_PENDING = frozenset({
+    "CreateAlias", "CreateGrant", "Decrypt", "DisableKey", "DisableKeyRotation", "EnableKey", "EnableKeyRotation",
+    "Encrypt", "GenerateDataKey", "GenerateDataKeyWithoutPlaintext", "ReEncrypt", "ScheduleKeyDeletion", "Sign",
+    "TagResource", "UntagResource", "UpdateAlias", "UpdateKeyDescription", "Verify",
+})  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +78,12 @@ class BoxKMS(KmsBackend):
         changes = self.tag_changes.get(key_id)
         return possible_tags(changes, time.time(), seconds(KMS_TAGS)) if changes else (self._tags(key_id),)
 
+    def find_key(self, named: str | None) -> Any:
+        """The key of this id, ARN or alias; None if there is none."""
+        name = (named or "").rpartition(":")[2].removeprefix("key/")
+        id = self.get_key_id_from_alias(name) if name.startswith("alias/") else name
+        return self.keys.get(id or "")
+
     def _record_tags(self, key_id: str) -> None:
         self.tag_changes.setdefault(key_id, []).append(TagChange(at=time.time(), tags=self._tags(key_id)))
 
@@ -74,6 +91,21 @@ class BoxKMS(KmsBackend):
         return {tag["TagKey"]: tag["TagValue"] for tag in self.list_resource_tags(key_id)["Tags"]}
 
 
+class BoxKmsResponse(KmsResponse):
+    """The actions of KMS."""
+
+    def call_action(self) -> Any:
+        """Answer a call. Raises ApiError for one that a key pending deletion cannot serve."""
+        if self._get_action() in _REFUSED_WHILE_PENDING:
+            for name in ("TargetKeyId", "KeyId", "DestinationKeyId"):
+                key = self.kms_backend.find_key(self._get_param(name))
+                if key is not None and key.key_state == "PendingDeletion":
+                    refused = ApiError("KMSInvalidStateException", f"{key.arn} is pending deletion.")
+                    return self.serialized(ActionResult(refused))
+        return super().call_action()
+
+
 def install() -> None:
     """Replace moto's KMS with the box's."""
+    moto.kms.urls.url_paths["{0}/$"] = BoxKmsResponse.dispatch
     kms_backends.backend = BoxKMS
