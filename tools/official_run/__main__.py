@@ -4,11 +4,13 @@ Each is brought up, found unchanged by `corral up`, by the engine and by a refre
 with what was kept, and deleted with its data. `dev` also has a bootstrap, gets another head, queue, zone and instance
 type, is swept for orphans, and is destroyed by the engine alone. At the end a job of `dev` runs on machines that are
 namespaces. Prints each step, then how the providers differ, and writes both into docs/official-run.md.
-ARGS='dev' runs only some environments.
+ARGS='dev' runs only some environments. What has finished is kept in dist/official-run: a run that was stopped goes on
+there, unless the product or the provider has changed since.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -21,6 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from time import monotonic
@@ -34,6 +37,7 @@ from corral.box.state.directory import StateDirectory
 from corral.box.switches import Machines, Provider
 
 CHECKOUT = Path(__file__).resolve().parents[2]
+KEPT = CHECKOUT / "dist" / "official-run"
 PAGE = CHECKOUT / "docs" / "official-run.md"
 ENVIRONMENTS = ("dev", "train", "mixed")
 MAX = re.compile(r"max: (\d+)")
@@ -46,6 +50,8 @@ QUEUE = """\
         capacity:
           - market: on-demand
 """
+# The user's bucket, roles that services make for the account, keys in their waiting time.
+STAYS = re.compile(r"^s3/bucket corral-example-|^iam/role AWSServiceRole|scheduled for deletion")
 STEP_LIMIT_S = 1800  # the provider waits ten minutes for the end of a Lustre
 
 
@@ -71,7 +77,7 @@ def main(names: Sequence[str]) -> int:
         return 2
     try:
         with ThreadPoolExecutor() as pool:  # most of the time the provider waits for a Lustre to go
-            runs = list(pool.map(run_environment_twice, names or ENVIRONMENTS))
+            runs = list(pool.map(both_results, names or ENVIRONMENTS))
         for run, provider in zip(runs[0], (Provider.OFFICIAL, Provider.STAND_IN), strict=True):
             run.seconds["a job on machines (dev)"] = seconds_of_job(provider)
     except Failed as error:
@@ -84,9 +90,34 @@ def main(names: Sequence[str]) -> int:
     return 0
 
 
-def run_environment_twice(name: str) -> tuple[ProviderRun, ProviderRun]:
+def both_results(name: str) -> tuple[ProviderRun, ProviderRun]:
     """The results of an environment through AWS's own provider and through the stand-in."""
-    return run_environment(name, Provider.OFFICIAL), run_environment(name, Provider.STAND_IN)
+    return result_of(name, Provider.OFFICIAL), result_of(name, Provider.STAND_IN)
+
+
+def result_of(name: str, provider: Provider) -> ProviderRun:
+    """The kept result of the same sources, or that of a run now."""
+    file = KEPT / f"{name}-{provider}.json"
+    sources = fingerprint()
+    if file.exists() and (kept := json.loads(file.read_text(encoding="utf-8")))["sources"] == sources:
+        print(f"{name:6} {provider:9}    kept  {file}", flush=True)
+        return ProviderRun(environment=name, provider=provider, **kept["result"])
+    found = run_environment(name, provider)
+    result = {"seconds": found.seconds, "calls": found.calls, "resources": found.resources}
+    KEPT.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps({"sources": sources, "result": result}), encoding="utf-8")
+    return found
+
+
+@cache
+def fingerprint() -> str:
+    """What a result depends on: the product, the stacks, this tool, the provider that runs."""
+    found = hashlib.sha256(str(find_official(os.environ)).encode())
+    for folder in ("modules", "stacks", "templates", "tools/official_run"):
+        for path in sorted(CHECKOUT.joinpath(folder).rglob("*")):
+            if path.is_file() and path.suffix != ".pyc":
+                found.update(path.read_bytes())
+    return found.hexdigest()
 
 
 def run_environment(name: str, provider: Provider) -> ProviderRun:
@@ -208,9 +239,8 @@ class Session:
         return frozenset(f"{kind} {one}" for kind, ids in held.items() for one in ids)
 
     def require_nothing_left(self, before: frozenset[str]) -> None:
-        """Raise Failed if more is left than there was before, the user's bucket, and keys scheduled for deletion."""
-        left = {one for one in self.inventory() - before if "scheduled for deletion" not in one}
-        if wrong := sorted(one for one in left if not one.startswith("s3/bucket corral-example-")):
+        """Raise Failed if more is left than there was before, and than what nobody deletes (STAYS)."""
+        if wrong := sorted(one for one in self.inventory() - before if not STAYS.search(one)):
             raise Failed(f"{self.result.environment}, {self.result.provider}: left over: {', '.join(wrong)}")
 
     def _run(self, step: str, command: Sequence[str], environment: Mapping[str, str]) -> str:
