@@ -1,12 +1,16 @@
 """`make official`: live the shipped environments in the box through AWS's own provider, and through the stand-in.
 
-Each is brought up, found unchanged by `corral up` and by the engine, changed, deleted, brought up again with what was
-kept, and deleted with its data; `dev` also gets another head, and is destroyed by the engine alone. Prints each step,
-then how the providers differ, and writes both into docs/official-run.md. ARGS='dev' runs only some environments.
+Each is brought up, found unchanged by `corral up`, by the engine and by a refresh, changed, deleted, brought up again
+with what was kept, and deleted with its data. `dev` also has a bootstrap, gets another head, queue, zone and instance
+type, is swept for orphans, and is destroyed by the engine alone. At the end a job of `dev` runs on machines that are
+namespaces. Prints each step, then how the providers differ, and writes both into docs/official-run.md.
+ARGS='dev' runs only some environments. What has finished is kept in dist/official-run: a run that was stopped goes on
+there, unless the product or the provider has changed since.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -14,10 +18,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from time import monotonic
@@ -31,10 +37,21 @@ from corral.box.state.directory import StateDirectory
 from corral.box.switches import Machines, Provider
 
 CHECKOUT = Path(__file__).resolve().parents[2]
+KEPT = CHECKOUT / "dist" / "official-run"
 PAGE = CHECKOUT / "docs" / "official-run.md"
 ENVIRONMENTS = ("dev", "train", "mixed")
 MAX = re.compile(r"max: (\d+)")
 DONE = re.compile(r"done: (.*) in \d")
+LUSTRE = re.compile(r"    storage:\n      lustre:.*?(?=    queues:)", re.DOTALL)
+QUEUE = """\
+      - name: cpu
+        instance_type: m7i.2xlarge
+        nodes: {min: 0, max: 2}
+        capacity:
+          - market: on-demand
+"""
+# The user's bucket, roles that services make for the account, keys in their waiting time.
+STAYS = re.compile(r"^s3/bucket corral-example-|^iam/role AWSServiceRole|scheduled for deletion")
 STEP_LIMIT_S = 1800  # the provider waits ten minutes for the end of a Lustre
 
 
@@ -59,10 +76,10 @@ def main(names: Sequence[str]) -> int:
         print(f"no environment {', '.join(sorted(unknown))}: there are {', '.join(ENVIRONMENTS)}", file=sys.stderr)
         return 2
     try:
-        runs = [
-            (run_environment(name, Provider.OFFICIAL), run_environment(name, Provider.STAND_IN))
-            for name in names or ENVIRONMENTS
-        ]
+        with ThreadPoolExecutor() as pool:  # most of the time the provider waits for a Lustre to go
+            runs = list(pool.map(both_results, names or ENVIRONMENTS))
+        for run, provider in zip(runs[0], (Provider.OFFICIAL, Provider.STAND_IN), strict=True):
+            run.seconds["a job on machines (dev)"] = seconds_of_job(provider)
     except Failed as error:
         print(f"\nstopped: {error}", file=sys.stderr)
         return 1
@@ -73,20 +90,64 @@ def main(names: Sequence[str]) -> int:
     return 0
 
 
+def both_results(name: str) -> tuple[ProviderRun, ProviderRun]:
+    """The results of an environment through AWS's own provider and through the stand-in."""
+    return result_of(name, Provider.OFFICIAL), result_of(name, Provider.STAND_IN)
+
+
+def result_of(name: str, provider: Provider) -> ProviderRun:
+    """The kept result of the same sources, or that of a run now."""
+    file = KEPT / f"{name}-{provider}.json"
+    sources = fingerprint()
+    if file.exists() and (kept := json.loads(file.read_text(encoding="utf-8")))["sources"] == sources:
+        print(f"{name:6} {provider:9}    kept  {file}", flush=True)
+        return ProviderRun(environment=name, provider=provider, **kept["result"])
+    found = run_environment(name, provider)
+    result = {"seconds": found.seconds, "calls": found.calls, "resources": found.resources}
+    KEPT.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps({"sources": sources, "result": result}), encoding="utf-8")
+    return found
+
+
+@cache
+def fingerprint() -> str:
+    """What a result depends on: the product, the stacks, this tool, the provider that runs."""
+    found = hashlib.sha256(str(find_official(os.environ)).encode())
+    for folder in ("modules", "stacks", "templates", "tools/official_run"):
+        for path in sorted(CHECKOUT.joinpath(folder).rglob("*")):
+            if path.is_file() and path.suffix != ".pyc":
+                found.update(path.read_bytes())
+    return found.hexdigest()
+
+
 def run_environment(name: str, provider: Provider) -> ProviderRun:
     """The result of an environment in a box of its own."""
     result = ProviderRun(environment=name, provider=provider)
     with tempfile.TemporaryDirectory(prefix="corral-official-") as directory, session(Path(directory), result) as run:
-        base, cluster = "created", "created"
-        run.up("up", base, cluster)
+        if name == "dev":
+            run.corral("bootstrap", "bootstrap", "--box", "--yes")
+        before = run.inventory()
+        run.up("up", "created", "created")
         run.up("up again", "same", "same")
         run.engine("the engine finds no change", "up --expect-no-changes --skip-preview --yes")
+        run.engine("a refresh finds no change", "refresh --expect-no-changes --skip-preview --yes")
         run.edit(lambda text: MAX.sub(lambda found: f"max: {int(found[1]) + 2}", text, count=1))
         run.corral("preview of a change", "up", name, "--box", "--preview")
         run.up("change", "same", "updated")
         if name == "dev":
             run.edit(lambda text: text.replace("instance_type: m7i.2xlarge", "instance_type: m7i.4xlarge"))
             run.up("another head", "same", "updated|replaced")
+            run.edit(lambda text: text.replace("instance_type: p4d.24xlarge", "instance_type: p5.48xlarge"))
+            run.up("another instance type of a queue", "same", "created|updated|replaced|deleted")
+            run.edit(lambda text: text.replace("    lifetime:", f"{QUEUE}    lifetime:"))
+            run.up("another queue", "same", "created|updated")
+            run.edit(lambda text: text.replace(QUEUE, ""))
+            run.up("without that queue", "same", "updated|deleted")
+            run.edit(lambda text: text.replace("use1-az1, use1-az2]", "use1-az1, use1-az2, use1-az6]"), "base")
+            run.up("another zone", "created|updated", "created|updated")
+            run.edit(lambda text: text.replace(", use1-az6]", "]"), "base")
+            run.up("without that zone", "updated|deleted", "updated|deleted")
+            run.corral("nothing is orphaned", "cleanup", name, "--box")
         result.resources = run.resources()
         run.corral("down", "down", name, "--box", "--with-base", "--yes")
         run.up("up with what was kept", "created", "created")
@@ -94,9 +155,25 @@ def run_environment(name: str, provider: Provider) -> ProviderRun:
             run.engine("destroyed by the engine alone", "destroy --skip-preview --yes")
             run.up("up after that", "created", "created")
         run.corral("down with the data", "down", name, "--box", "--with-base", "--delete-data", name, "--yes")
-        run.require_nothing_left()
+        run.require_nothing_left(before)
         result.calls = changing_calls(run.calls())
     return result
+
+
+def seconds_of_job(provider: Provider) -> float:
+    """The seconds that a job of two nodes takes, from `connect` to its end, in a box whose instances are machines."""
+    result = ProviderRun(environment="dev", provider=provider)
+    with (
+        tempfile.TemporaryDirectory(prefix="corral-official-") as directory,
+        session(Path(directory), result, Machines.NAMESPACE) as run,
+    ):
+        run.edit(lambda text: LUSTRE.sub("", text))  # its deletion takes ten minutes, and its life was seen above
+        run.up("up with machines", "created", "created")
+        output = run.corral("job", "connect", "dev", "--box", "--", "srun", "-N2", "-D/", "printenv", "SLURMD_NODENAME")
+        if sorted(output.split())[-2:] != ["train-1", "train-2"]:
+            raise Failed(f"dev, {provider}, job: it printed {output!r}, not the names of two nodes")
+        run.corral("down with machines", "down", "dev", "--box", "--with-base", "--delete-data", "dev", "--yes")
+    return result.seconds["job"]
 
 
 class Session:
@@ -133,9 +210,9 @@ class Session:
         script = f'eval "$({sys.executable} -m corral.cli box env)" && {" && ".join(commands)}'
         self._run(step, ["bash", "-c", script], self.environment)
 
-    def edit(self, change: Any) -> None:
-        """Change the cluster's file."""
-        file = self.project / f"stacks/cluster/Pulumi.{self.result.environment}.yaml"
+    def edit(self, change: Callable[[str], str], stack: str = "cluster") -> None:
+        """Change a stack's file."""
+        file = self.project / f"stacks/{stack}/Pulumi.{self.result.environment}.yaml"
         before = file.read_text(encoding="utf-8")
         after = change(before)
         if after == before:
@@ -154,14 +231,17 @@ class Session:
         with StateDirectory(self.box).calls.open(encoding="utf-8") as lines:
             yield from map(json.loads, lines)
 
-    def require_nothing_left(self) -> None:
-        """Raise Failed if anything but the user's bucket and keys that are scheduled for deletion is left."""
+    def inventory(self) -> frozenset[str]:
+        """What exists in the box, each as its type and id."""
         from corral.box.daemon.daemon_process import send_request
 
         held = send_request(client.running_address(self.box), "GET", "/_box/inventory")
-        left = [f"{kind} {one}" for kind, ids in held.items() for one in ids if "scheduled for deletion" not in one]
-        if [one for one in left if not one.startswith("s3/bucket corral-example-")]:
-            raise Failed(f"{self.result.environment}, {self.result.provider}: left over: {left}")
+        return frozenset(f"{kind} {one}" for kind, ids in held.items() for one in ids)
+
+    def require_nothing_left(self, before: frozenset[str]) -> None:
+        """Raise Failed if more is left than there was before, and than what nobody deletes (STAYS)."""
+        if wrong := sorted(one for one in self.inventory() - before if not STAYS.search(one)):
+            raise Failed(f"{self.result.environment}, {self.result.provider}: left over: {', '.join(wrong)}")
 
     def _run(self, step: str, command: Sequence[str], environment: Mapping[str, str]) -> str:
         begin = monotonic()
@@ -180,10 +260,10 @@ class Session:
 
 
 @contextmanager
-def session(directory: Path, result: ProviderRun) -> Iterator[Session]:
+def session(directory: Path, result: ProviderRun, machines: Machines = Machines.NONE) -> Iterator[Session]:
     """A session whose box runs until the end of the block."""
     found = Session(directory, result)
-    client.start(found.box, provider=result.provider, machines=Machines.NONE)
+    client.start(found.box, provider=result.provider, machines=machines)
     try:
         yield found
     finally:
