@@ -90,6 +90,8 @@ _.create_backup  # FSx
 _.describe_backups  # FSx
 _.simulate_principal_policy  # IAM
 _.simulate_custom_policy  # IAM
+_.decode_authorization_message  # STS
+_.describe_regions  # EC2
 _.get_products  # price list
 _.list_service_quotas  # Service Quotas
 _.list_aws_default_service_quotas  # Service Quotas

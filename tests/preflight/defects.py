@@ -244,7 +244,20 @@ def within_a_boundary(denied: str) -> Defect:
     return made
 
 
-def as_role(*denied: str) -> Defect:
+def without_role_or_permission(name: str, service: str) -> Defect:
+    """A missing service-linked role, which the caller may not create."""
+
+    @contextmanager
+    def made(box: BoxStatus) -> Iterator[BoxSession]:
+        roles = f"arn:aws:iam::*:role/aws-service-role/{service}/*"
+        less = as_role("iam:CreateServiceLinkedRole", resource=roles)
+        with without_role(name, service)(box), less(box) as session:
+            yield session
+
+    return made
+
+
+def as_role(*denied: str, resource: str = "*") -> Defect:
     """The caller is a role with all permissions except these."""
 
     @contextmanager
@@ -253,7 +266,7 @@ def as_role(*denied: str) -> Defect:
         trust = {"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": "sts:AssumeRole"}
         arn = iam.create_role(RoleName=role, AssumeRolePolicyDocument=_document(trust))["Role"]["Arn"]
         allow = {"Effect": "Allow", "Action": "*", "Resource": "*"}
-        deny = [{"Effect": "Deny", "Action": list(denied), "Resource": "*"}] if denied else []
+        deny = [{"Effect": "Deny", "Action": list(denied), "Resource": resource}] if denied else []
         with ExitStack() as undo:
             undo.callback(iam.delete_role, RoleName=role)
             iam.put_role_policy(RoleName=role, PolicyName="own", PolicyDocument=_document(allow, *deny))

@@ -18,7 +18,7 @@ from corral.box.client import BoxStatus
 from environments import PROJECT
 
 pytestmark = pytest.mark.box
-ABSENT = ["skipped state -", "skipped service-roles -"]  # checks that do not apply to the box
+ABSENT = ["skipped state -"]  # a check that does not apply to the box
 RESERVED = "cr-0fedcba9876543210"
 
 
@@ -62,7 +62,7 @@ def test_findings_are_grouped_by_check_with_a_summary(box: BoxStatus) -> None:
 
 def test_checks_that_do_not_apply_to_the_box_are_listed_as_skipped(box: BoxStatus) -> None:
     lines = corral(box, "check", "dev", "--box").stdout.splitlines()
-    assert [line for line in lines if line.startswith("  skipped")] == ["  skipped  state, service-roles"]
+    assert [line for line in lines if line.startswith("  skipped")] == ["  skipped  state"]
 
 
 def test_no_check_left_is_wrong_input(box: BoxStatus) -> None:

@@ -21,6 +21,7 @@ from corral.spec.yaml.stack_files import read_environment
 from environments import PROJECT
 
 pytestmark = [pytest.mark.box, pytest.mark.long]
+EFS = "elasticfilesystem.amazonaws.com"
 P5_SPOT = "All P5 Spot Instance Requests"
 STANDARD = "Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances"
 GP3 = "Storage for General Purpose SSD (gp3) volumes, in TiB"
@@ -106,8 +107,8 @@ OF_TRAIN: dict[str, tuple[Defect, str]] = {
         "fail service-roles spot.amazonaws.com",
     ),
     "efs-role": (
-        defects.without_role("AWSServiceRoleForAmazonElasticFileSystem", "elasticfilesystem.amazonaws.com"),
-        "warn service-roles elasticfilesystem.amazonaws.com",
+        defects.without_role_or_permission("AWSServiceRoleForAmazonElasticFileSystem", EFS),
+        f"fail service-roles {EFS}",
     ),
     "key-disabled": (defects.kept_key(state="Disabled"), "fail keys base train"),
     "key-going": (defects.kept_key(state="PendingDeletion"), "fail keys base train"),

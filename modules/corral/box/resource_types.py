@@ -107,9 +107,9 @@ def is_deleted(value: Any) -> bool:
 
 
 def is_default(service: str, attribute: str, value: Any) -> bool:
-    """True for resources that every account or VPC has from its creation."""
+    """True for resources that every account or VPC has from its creation, or that services create for themselves."""
     if service == "iam":
-        return ":iam::aws:policy/" in getattr(value, "arn", "")
+        return any(part in getattr(value, "arn", "") for part in (":iam::aws:policy/", ":role/aws-service-role/"))
     if service != "ec2":
         return False
     backend = getattr(value, "ec2_backend", None)

@@ -112,6 +112,13 @@ def evaluate(request: PreflightRequest, facts: PermissionFacts) -> Iterator[Pref
         yield from _queue(queue, facts.denied_launches)
 
 
+def caller_may(aws: AwsQueryCache, calls: Calls) -> bool | None:
+    """Whether the caller may make these calls; None if IAM does not say."""
+    caller, _ = _simulated_principal(aws, str(aws.call("sts", "get_caller_identity")["Arn"]))
+    found = _simulated(aws, "simulate_principal_policy", {"PolicySourceArn": caller}, [calls])
+    return None if found.refusal else not found.denied
+
+
 def _deployer(request: PreflightRequest, facts: PermissionFacts) -> Iterator[PreflightFinding]:
     about, caller, simulated = "deployer", facts.caller, facts.deployer
     if caller.endswith(":root"):

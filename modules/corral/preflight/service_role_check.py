@@ -6,43 +6,72 @@ service-linked roles".
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from corral.model.enums import Market
-from corral.model.partitions import linked_service
+from corral.model.partitions import linked_service, partition_of
+from corral.plan.iam.api_permissions import Calls
 from corral.preflight.aws_query_cache import AwsQueryCache
+from corral.preflight.permission_check import caller_may
 from corral.preflight.preflight_findings import FindingBuilder, PreflightFinding, PreflightRequest
 
 _FINDINGS = FindingBuilder(check="service-roles")
 PREFIX = "/aws-service-role/"
+_BOOTSTRAP = "`corral bootstrap`, run by an administrator, creates it"
 
 
-def fetch(aws: AwsQueryCache, request: PreflightRequest) -> frozenset[str]:
-    """The services whose role exists."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceRoleFacts:
+    """`existing`: the services whose role exists. `creatable`: whether the caller may create others, if known."""
+
+    existing: frozenset[str]
+    creatable: Mapping[str, bool | None] = field(default_factory=dict)
+
+
+def fetch(aws: AwsQueryCache, request: PreflightRequest) -> ServiceRoleFacts:
+    """One request for the roles, and a simulation for each missing one that a file system would create."""
     roles = aws.list_all("iam", "list_roles", "Roles", PathPrefix=PREFIX)
-    return frozenset(str(role["Path"]).removeprefix(PREFIX).strip("/") for role in roles)
+    existing = frozenset(str(role["Path"]).removeprefix(PREFIX).strip("/") for role in roles)
+    missing = [one for one in _used(request) if one not in existing and one != linked_service("spot")]
+    return ServiceRoleFacts(existing=existing, creatable={one: _may_create(aws, request, one) for one in missing})
 
 
-def evaluate(request: PreflightRequest, services: frozenset[str]) -> Iterator[PreflightFinding]:
+def evaluate(request: PreflightRequest, facts: ServiceRoleFacts) -> Iterator[PreflightFinding]:
     """One finding for each service that the environment uses.
 
     Creating a file system also creates the service's role, if permitted. The head, which launches spot instances, may
     not create roles.
     """
-    cluster, base = request.cluster, request.base
-    used = {
-        linked_service("spot"): any(offer.market is Market.SPOT for queue in cluster.queues for offer in queue.offers),
-        linked_service("fsx"): bool(cluster.lustre),
-        linked_service("elasticfilesystem"): base.home is not None,
-    }
-    for service, is_used in used.items():
-        if not is_used:
-            continue
-        if service in services:
+    for service in _used(request):
+        if service in facts.existing:
             yield _FINDINGS.ok(service, "its role exists")
         elif service == linked_service("spot"):
             text = "has no role in this account, and the head may not create it: spot launches fail"
-            yield _FINDINGS.fail(service, text, "`corral bootstrap` creates it")
-        else:
+            yield _FINDINGS.fail(service, text, _BOOTSTRAP)
+        elif (may := facts.creatable.get(service)) is None:
             text = "has no role in this account; the first file system creates it, if the caller may create roles"
-            yield _FINDINGS.warn(service, text, "`corral bootstrap` creates it")
+            yield _FINDINGS.warn(service, text, _BOOTSTRAP)
+        elif may:
+            yield _FINDINGS.ok(service, "its role does not exist; the first file system creates it")
+        else:
+            text = "has no role in this account, and these credentials may not create it (iam:CreateServiceLinkedRole)"
+            yield _FINDINGS.fail(service, text, _BOOTSTRAP)
+
+
+def _used(request: PreflightRequest) -> tuple[str, ...]:
+    """The services of the environment that have a role."""
+    cluster, base = request.cluster, request.base
+    used = {
+        linked_service("spot"): any(offer.market is Market.SPOT for queue in cluster.queues for offer in queue.offers),
+        linked_service("fsx"): bool(cluster.lustre or base.lustre),
+        linked_service("elasticfilesystem"): base.home is not None,
+    }
+    return tuple(service for service, is_used in used.items() if is_used)
+
+
+def _may_create(aws: AwsQueryCache, request: PreflightRequest, service: str) -> bool | None:
+    account, region = aws.call("sts", "get_caller_identity")["Account"], request.cluster.region
+    arn = f"arn:{partition_of(region).name}:iam::{account}:role{PREFIX}{service}/*"
+    context = {"iam:AWSServiceName": service}
+    return caller_may(aws, Calls(actions=("iam:CreateServiceLinkedRole",), resources=(arn,), context=context))

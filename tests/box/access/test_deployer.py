@@ -34,6 +34,10 @@ def as_deployer(box: BoxStatus, aws: Clients, denied: str | None = None) -> Clie
     iam = aws("iam")
     trust = json.dumps(trust_roles([f"arn:aws:iam::{ACCOUNT}:root"]))
     iam.create_role(RoleName="deployer", AssumeRolePolicyDocument=trust)
+    existing = {one["Path"] for one in iam.list_roles(PathPrefix="/aws-service-role/")["Roles"]}
+    for service in ("spot.amazonaws.com", "fsx.amazonaws.com", "elasticfilesystem.amazonaws.com"):
+        if f"/aws-service-role/{service}/" not in existing:  # as `corral bootstrap` does
+            iam.create_service_linked_role(AWSServiceName=service)
     for policy in deployer_policies(account=ACCOUNT, region=REGION):
         made = iam.create_policy(PolicyName=policy.name, PolicyDocument=json.dumps(policy.document))
         iam.attach_role_policy(RoleName="deployer", PolicyArn=made["Policy"]["Arn"])

@@ -109,3 +109,16 @@ def test_the_error_of_up_names_the_boundary(cli: CliSession) -> None:
         " ec2:CreateVpc",
         "  ask whoever set the boundary to extend it; further policies of the caller do not help",
     )
+
+
+def test_up_refuses_to_start_without_the_role_of_spot(cli: CliSession) -> None:
+    iam = boxes.client(BoxStatus(state="running", dir=cli.box, url=client.status(cli.box).url), "iam")
+    iam.create_service_linked_role(AWSServiceName="fsx.amazonaws.com")
+    iam.delete_service_linked_role(RoleName="AWSServiceRoleForEC2Spot")
+    done = cli.run("up", "dev", "--yes")
+    iam.create_service_linked_role(AWSServiceName="spot.amazonaws.com")
+    assert (done.returncode, done.stderr.splitlines()[1]) == (
+        3,
+        "  service-roles: spot.amazonaws.com: has no role in this account, and the head may not create it: spot"
+        " launches fail - `corral bootstrap`, run by an administrator, creates it",
+    )

@@ -14,6 +14,7 @@ from corral.engine.lifecycle.external_resources import (
     ReservedCapacity,
     create_buckets,
     create_capacity,
+    create_spot_role,
     reserved_capacity,
 )
 from corral.engine.pulumi.engine_account import Account
@@ -107,3 +108,21 @@ def test_reservations_in_a_group_accept_launches_that_name_the_group(box: BoxSta
         ("arn:aws:ec2:us-east-1:123456789012:placement-group/ml-team", 2),
         ("arn:aws:ec2:us-east-1:123456789012:placement-group/ml-team", 1),
     ]
+
+
+def linked_roles(box: BoxStatus) -> list[str]:
+    found = account(box).client("iam").list_roles(PathPrefix="/aws-service-role/")["Roles"]
+    return [one["RoleName"] for one in found]
+
+
+def test_a_new_account_gets_the_role_of_spot(box: BoxStatus) -> None:
+    lines = list(create_spot_role(account(box)))
+    assert (lines, linked_roles(box)) == (
+        ["created the service-linked role of spot.amazonaws.com in the box, as `corral bootstrap` does"],
+        ["AWSServiceRoleForEC2Spot"],
+    )
+
+
+def test_an_account_with_roles_of_services_keeps_what_it_lacks(box: BoxStatus) -> None:
+    account(box).client("iam").create_service_linked_role(AWSServiceName="fsx.amazonaws.com")
+    assert (list(create_spot_role(account(box))), linked_roles(box)) == ([], ["AWSServiceRoleForAmazonFSx"])

@@ -14,7 +14,7 @@ from corral.box import client, control
 from corral.box.client import BoxStatus
 from corral.engine.engine_errors import EngineError
 from corral.engine.lifecycle import preflight_gate
-from corral.engine.lifecycle.external_resources import create_buckets
+from corral.engine.lifecycle.external_resources import create_buckets, create_spot_role
 from corral.engine.lifecycle.preflight_gate import require_startable
 from corral.engine.pulumi.engine_account import Account
 from environments import dev_base, dev_cluster
@@ -43,7 +43,9 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BoxStatus]:
 def box(started: BoxStatus) -> BoxStatus:
     """A box with the quotas of a new account, and the data that `dev` refers to."""
     client.reset(Path(started.dir))
-    list(create_buckets(Account(boxes.process_environment(started), "us-east-1"), ["corral-example-corpus"]))
+    account = Account(boxes.process_environment(started), "us-east-1")
+    list(create_buckets(account, ["corral-example-corpus"]))
+    list(create_spot_role(account))
     return started
 
 
@@ -60,13 +62,23 @@ def quota(box: BoxStatus, code: str, value: int) -> None:
 
 def require(stack: Any, *, is_up: bool = False, network_only: bool = False) -> list[str]:
     cluster = dev_cluster(image_profile="box-debian-12")
-    require_startable(stack, dev_base(), cluster, in_box=True, is_up=is_up, network_only=network_only)
+    require_startable(stack, dev_base(), cluster, is_up=is_up, network_only=network_only)
     lines: list[str] = stack.display.lines
     return lines
 
 
 def test_passed_preflight_prints_nothing(stack: Any) -> None:
     assert require(stack) == []
+
+
+def test_a_missing_spot_role_stops_the_first_up(box: BoxStatus, stack: Any) -> None:
+    boxes.client(box, "iam").delete_service_linked_role(RoleName="AWSServiceRoleForEC2Spot")
+    with pytest.raises(EngineError) as refused:
+        require(stack)
+    assert refused.value.hints[0] == (
+        "service-roles: spot.amazonaws.com: has no role in this account, and the head may not create it: spot launches"
+        " fail - `corral bootstrap`, run by an administrator, creates it"
+    )
 
 
 def test_preflight_warnings_are_shown(box: BoxStatus, stack: Any) -> None:

@@ -64,6 +64,22 @@ def test_same_error_is_reported_once_without_engine_messages() -> None:
         ("ExpiredToken: The security token included in the request is expired", "the AWS credentials have expired", 3),
         ("groups do not permit Lustre LNET network traffic on port 988", "FSx does not see the rules", 1),
         ("api error InvalidClientTokenId: invalid", "AWS does not accept these credentials", 3),
+        (
+            "AuthFailure.ServiceLinkedRoleCreationNotPermitted: The provided credentials do not have permission",
+            "the account has no service-linked role of spot instances",
+            3,
+        ),
+        (
+            "BadRequest: Amazon FSx is unable to create Service-Linked-Role to access the S3 bucket.",
+            "FSx may not create its role for the S3 bucket",
+            3,
+        ),
+        (
+            "operation error EFS: CreateMountTarget, api error AccessDeniedException: User is not authorized to"
+            " perform that action on the specified resource",
+            "EFS does not say which permission for a mount target these credentials lack",
+            3,
+        ),
     ],
 )
 def test_known_cause_has_its_sentence_and_exit_code(text: str, sentence: str, code: int) -> None:
@@ -284,3 +300,9 @@ def test_an_organization_is_named_before_the_callers_own_policies() -> None:
     assert denied(f"{NO_VPC} {own}", f"{NO_FILES} {wide}").sentence == (
         "cluster dev: a service control policy of the AWS organization denies fsx:CreateFileSystem"
     )
+
+
+def test_a_denied_service_linked_role_names_who_creates_it() -> None:
+    may_not = f"User: {DEPLOYER} is not authorized to perform: iam:CreateServiceLinkedRole on resource: arn:aws:iam:x"
+    found = denied(f"AccessDeniedException: {may_not} because no identity-based policy allows the x action")
+    assert found.hints[1] == "`corral bootstrap`, run by an administrator, creates the service-linked roles"

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from corral.model.access_denials import PolicyType, parse_access_denials
+
 
 class LaunchErrorKind(StrEnum):
     """The kinds of launch errors. Events and the saved state contain the values."""
@@ -178,9 +180,15 @@ def of_reserved(kind: LaunchErrorKind) -> LaunchErrorKind:
 
 
 def summarize(why: str) -> str:
-    """The code of EC2's message, without its text, whose advice is for other callers. Other texts stay whole."""
+    """The code of EC2's message, without its text, whose advice is for other callers. Other texts stay whole.
+
+    A denial that is not for want of the head's own policies has the type of the policy that decided.
+    """
     found = _CODE.match(why)
-    return found[1] if found else why
+    if found is None:
+        return why
+    limits = [one.policy_type for one in parse_access_denials(why) if one.policy_type is not PolicyType.IDENTITY]
+    return f"{found[1]} ({limits[0]})" if limits else found[1]
 
 
 def termination_error_kind(reason: str) -> LaunchErrorKind | None:

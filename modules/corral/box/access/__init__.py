@@ -14,15 +14,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from corral.box.access.organization import organization_limits, policy_arn
+from corral.box.access.linked_roles import MissingRole, may_create_role, missing_role
+from corral.box.access.organization import Limit, organization_limits, policy_arn
 from corral.box.access.policy_evaluator import Decision, RequiredAction, allows_assuming, evaluate
 from corral.box.access.principals import Principal, UnknownKey, principal_of, user_of
-from corral.box.access.required_actions import actions_required_by
+from corral.box.access.required_actions import actions_required_by, call_fields
 from corral.box.account import ACCOUNT
 from corral.box.api_calls import Call
 from corral.box.api_errors import ApiError
 from corral.box.zones import disabled_regions
 
+Limits = tuple[Limit, ...]
 # Error codes of denials. Source: the lists of common errors in each service's API reference.
 _CODES = {"ec2": "UnauthorizedOperation", "sns": "AuthorizationError"}
 _PLAIN = frozenset({"s3", "sts", "iam", "route53", "cloudwatch", "elasticfilesystem"})
@@ -56,20 +58,36 @@ def authenticate(call: Call) -> Principal | None:
 
 
 def authorize(who: Principal | None, environ: Mapping[str, Any], call: Call, body: bytes) -> None:
-    """Raises ApiError if the caller lacks permission for the call. None: the account's owner or a user."""
+    """Raises ApiError if the caller lacks permission for the call. None: the account's owner or a user.
+
+    A service whose first use this is also creates its service-linked role, with the caller's permission.
+    """
     organization = organization_limits()
-    if who is None and not organization:
-        return
-    caller = who or user_of(call.caller)
-    for required in actions_required_by(environ, call, body):
-        if required.action == _ALWAYS:
-            continue
-        required = replace(required, context={"aws:principalarn": caller.role_arn, **required.context})
-        decision = evaluate(caller.policies, (*organization, *caller.limits), required)
-        if decision.allowed and who is not None and required.action == "sts:AssumeRole":
-            decision = _trusted(who, required)
-        if not decision.allowed:
-            raise _refused(caller, required, decision, call)
+    if who is not None or organization:
+        caller = who or user_of(call.caller)
+        for required in actions_required_by(environ, call, body):
+            if required.action == _ALWAYS:
+                continue
+            checked, decision = _decide(caller, organization, required)
+            if decision.allowed and who is not None and required.action == "sts:AssumeRole":
+                decision = _trusted(who, required)
+            if not decision.allowed:
+                raise _refused(caller, checked, decision, call)
+    if may_create_role(call) and (role := missing_role(call, call_fields(environ, body))) is not None:
+        _require_creatable(who or user_of(call.caller), organization, role, call)
+        role.create()
+
+
+def _require_creatable(who: Principal, organization: Limits, role: MissingRole, call: Call) -> None:
+    required, decision = _decide(who, organization, role.required)
+    if not decision.allowed:
+        raise role.refusal or _refused(who, required, decision, call)
+
+
+def _decide(who: Principal, organization: Limits, required: RequiredAction) -> tuple[RequiredAction, Decision]:
+    """The action with the caller in its context, and whether it is allowed."""
+    required = replace(required, context={"aws:principalarn": who.role_arn, **required.context})
+    return required, evaluate(who.policies, (*organization, *who.limits), required)
 
 
 def _trusted(who: Principal, required: RequiredAction) -> Decision:

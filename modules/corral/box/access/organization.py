@@ -33,11 +33,6 @@ def organization_limits() -> tuple[Limit, ...]:
     return tuple((PolicyType.ORGANIZATION.value, _document(one.policy)) for one in _active())
 
 
-def allowed_by_organization(required: RequiredAction) -> bool:
-    """True if all policies allow the action."""
-    return evaluate((EVERYTHING,), organization_limits(), required).allowed
-
-
 def policy_arn(required: RequiredAction, decision: Decision) -> str:
     """The ARN of the policy that explicitly denies the action, if that decided; otherwise empty."""
     if not (decision.explicitly_denied and decision.reason.endswith(PolicyType.ORGANIZATION)):

@@ -44,7 +44,7 @@ def actions_required_by(environ: Mapping[str, Any], call: Call, body: bytes) -> 
     base = {"aws:requestedregion": call.region, "aws:securetransport": "true"}
     if call.service == "s3":
         return (_s3(environ, call, base),)
-    fields = _fields(environ, body)
+    fields = call_fields(environ, body)
     if call.service == "ec2":
         return tuple(required_actions_ec2.ec2_actions_required_by(call, fields, base))
     prefix = _PREFIXES.get(call.service, call.service)
@@ -62,7 +62,7 @@ def actions_required_by(environ: Mapping[str, Any], call: Call, body: bytes) -> 
     return (*own, *dependent_actions(name, call, fields, path, base))
 
 
-def _fields(environ: Mapping[str, Any], body: bytes) -> Fields:
+def call_fields(environ: Mapping[str, Any], body: bytes) -> Fields:
     """The parameters of a call: JSON as it is, a form by its flat names (`InstanceId.1`)."""
     if environ.get("CONTENT_TYPE", "").startswith("application/x-www-form-urlencoded"):
         return dict(parse_qsl(body.decode("utf-8", "replace")))

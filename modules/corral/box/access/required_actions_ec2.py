@@ -126,6 +126,12 @@ def _market(fields: Fields, data: Mapping[str, Any]) -> str:
     return str(fields.get("InstanceMarketOptions.MarketType") or in_template.get("MarketType") or "on-demand")
 
 
+def is_spot_launch(fields: Fields, backend: Any) -> bool:
+    """True if RunInstances with these fields requests spot instances."""
+    template = _template(fields, backend)
+    return _market(fields, template.data if template is not None else {}) == "spot"
+
+
 def _template(fields: Fields, backend: Any) -> Any:
     named = {
         key: fields[f"LaunchTemplate.{key}"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -14,6 +13,7 @@ from moto.iam.aws_managed_policies import aws_managed_policies_data
 from moto.iam.models import AWSManagedPolicy, IAMBackend
 from moto.iam.responses import IamResponse
 
+from corral.box.account import SERVICE_LINKED_ROLES
 from corral.box.api.iam_simulation import SimulationActions
 from corral.box.api_errors import ApiError
 from corral.model.partitions import linked_service
@@ -22,15 +22,6 @@ MAX_POLICY_LENGTH = 6_144  # characters of a managed policy
 TAG_PUNCTUATION = "_.:/=+-@"  # valid besides letters, digits and spaces. Source: IAM API reference, Tag
 MAX_ROLE_POLICIES_LENGTH = 10_240  # characters of all inline policies of a role
 
-# Role by service. Source: the page "Using service-linked roles" of each service's user guide.
-SERVICE_LINKED_ROLES: Mapping[str, str] = {
-    linked_service("autoscaling"): "AWSServiceRoleForAutoScaling",
-    linked_service("elasticfilesystem"): "AWSServiceRoleForAmazonElasticFileSystem",
-    linked_service("fsx"): "AWSServiceRoleForAmazonFSx",
-    linked_service("s3.data-source.lustre.fsx"): "AWSServiceRoleForFSxS3Access",
-    linked_service("spot"): "AWSServiceRoleForEC2Spot",
-    linked_service("spotfleet"): "AWSServiceRoleForEC2SpotFleet",
-}
 WITH_SUFFIX = frozenset(map(linked_service, ("autoscaling", "s3.data-source.lustre.fsx")))
 
 

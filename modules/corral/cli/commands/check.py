@@ -55,7 +55,7 @@ def check(
     spec = read_environment(source, env)
     in_box = box or box_dir is not None
     use_account(in_box=in_box, box_directory=box_dir)
-    known, absent = _known(source, only or [], in_box=in_box)
+    known, absent = _known(source, in_box=in_box)
     if list_them:
         show_lines(f"{one.name:<14} {one.purpose}" for one in known)
         return
@@ -89,20 +89,13 @@ def _write(file: Path, env: str, request: Any, findings: list[Any]) -> None:
         file.write_text(check_page(env, request.cluster.region, findings, request.now), encoding="utf-8")
 
 
-def _known(source: Path, only: list[str], *, in_box: bool) -> tuple[list[Any], list[Any]]:
-    """The checks that can run, and those that the box skips, since it manages its own state backend.
-
-    A check that `up` skips in the box runs if --only names it.
-    """
+def _known(source: Path, *, in_box: bool) -> tuple[list[Any], list[Any]]:
+    """The checks that can run, and those that the box skips, since it manages its own state backend."""
     from corral.engine.lifecycle.backend_check import state_check
-    from corral.engine.lifecycle.preflight_gate import SKIPPED_IN_BOX
     from corral.preflight.checks import CHECKS
 
     state = state_check(source / "stacks", os.environ)
-    if not in_box:
-        return [state, *CHECKS], []
-    absent = [one for one in CHECKS if one.name in SKIPPED_IN_BOX and one.name not in only]
-    return [one for one in CHECKS if one not in absent], [state, *absent]
+    return ([*CHECKS], [state]) if in_box else ([state, *CHECKS], [])
 
 
 def _chosen(known: list[str], skip: list[str], only: list[str]) -> frozenset[str]:

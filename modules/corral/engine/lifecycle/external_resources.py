@@ -18,6 +18,7 @@ from corral.engine.pulumi.stack import Stack
 from corral.model.base import BasePlan
 from corral.model.cluster import ClusterPlan
 from corral.model.enums import Market
+from corral.model.partitions import linked_service
 from corral.model.tags import FIXED_ID_TAG
 from corral.model.zones import is_zone_id
 from corral.preflight.bucket_check import linked
@@ -104,6 +105,7 @@ def _kinds(
     """Each kind of stand-in, with an iterator that creates the missing ones and yields a line for each."""
     yield _BUCKETS, create_buckets(account, linked(cluster))
     yield "the VPC", _create_vpc(account, base)
+    yield "the service-linked role of spot", create_spot_role(account)
     yield "reserved capacity", create_capacity(account, reserved_capacity(environment.cluster))
 
 
@@ -124,6 +126,17 @@ def create_buckets(account: Account, names: Iterable[str]) -> Iterator[str]:
         if name not in there:
             s3.create_bucket(Bucket=name, **bucket_location(account.region_name))
             yield f"created an empty s3://{name} in the box, as a stand-in for your bucket"
+
+
+def create_spot_role(account: Account) -> Iterator[str]:
+    """Creates spot's service-linked role in a new account, as `corral bootstrap` does. Yields a line for it.
+
+    An account that has a role of some service has been used: there a missing one stays missing.
+    """
+    iam, spot = account.client("iam"), linked_service("spot")
+    if not iam.list_roles(PathPrefix="/aws-service-role/")["Roles"]:
+        iam.create_service_linked_role(AWSServiceName=spot)
+        yield f"created the service-linked role of {spot} in the box, as `corral bootstrap` does"
 
 
 def create_capacity(account: Account, wanted: Sequence[ReservedCapacity]) -> Iterator[str]:

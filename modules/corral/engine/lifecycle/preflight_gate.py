@@ -17,22 +17,18 @@ from corral.model.cluster import ClusterPlan
 from corral.preflight.preflight_findings import PreflightFinding, PreflightRequest, PreflightVerdict
 
 NETWORK = "network"
-# The box launches spot instances without spot's role (docs/fidelity.md); `corral check --only` checks it.
-SKIPPED_IN_BOX = frozenset({"service-roles"})
 # An interrupted first deployment leaves groups without rules; the next one creates them.
 CREATED_BY_FIRST_UP = frozenset({"groups"})
 
 
-def require_startable(
-    stack: Stack, base: BasePlan, cluster: ClusterPlan, *, in_box: bool, is_up: bool, network_only: bool
-) -> None:
+def require_startable(stack: Stack, base: BasePlan, cluster: ClusterPlan, *, is_up: bool, network_only: bool) -> None:
     """Raises EngineError with all failing checks; prints warnings.
 
     `network_only`: check only an existing VPC. `is_up`: the cluster is already deployed.
     """
     from corral.preflight.checks import CHECKS, run
 
-    left_out = (SKIPPED_IN_BOX if in_box else frozenset()) | (frozenset() if is_up else CREATED_BY_FIRST_UP)
+    left_out = frozenset() if is_up else CREATED_BY_FIRST_UP
     chosen = [one for one in CHECKS if (one.name == NETWORK or not network_only) and one.name not in left_out]
     if network_only and base.adopted_vpc is None:
         return

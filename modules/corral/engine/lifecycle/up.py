@@ -66,7 +66,7 @@ def up(
             _report_renamed_stacks(session, [(below, below_now), (cluster, cluster_now)])
             create_stand_ins(session, below, environment, *plans)
             is_up = bool(outputs(cluster_now))
-            require_startable(below, *plans, in_box=session.in_box, is_up=is_up, network_only=not check)
+            require_startable(below, *plans, is_up=is_up, network_only=not check)
             done_below = _deploy(below, below_now, confirm)
         return UpResult(stacks={"base": done_below, "cluster": _deploy(cluster, cluster_now, confirm)})
 
@@ -89,7 +89,7 @@ def preview(session: EngineSession, environment: Environment) -> UpResult:
             session.display.write(f"{cluster.title} can be previewed once {below.title} is up")
         refuse_removals_in_use(EnvironmentChange(*plans, below, cluster, below_now, cluster_now))
         if not session.in_box:  # there, `up` creates a stand-in for the user's VPC
-            require_startable(below, *plans, in_box=False, is_up=True, network_only=True)
+            require_startable(below, *plans, is_up=True, network_only=True)
         return UpResult(stacks=would)
 
 

@@ -70,6 +70,7 @@ DAMAGED = _known_error(
 FULL_DISK = _known_error(
     r"no space left on device|disk quota exceeded", "the disk is full", "free some space", CONTINUES
 )
+LINKED_ROLES = "`corral bootstrap`, run by an administrator, creates the service-linked roles"
 DENIED = "ask whoever manages these policies to remove the denial"
 KNOWN_ERRORS = (
     BOX_DOWN,
@@ -123,6 +124,30 @@ KNOWN_ERRORS = (
         "sign in again",
         CONTINUES,
         code=3,
+    ),
+    _known_error(
+        r"ServiceLinkedRoleCreationNotPermitted|to create the service-linked role for EC2 Spot",
+        "the account has no service-linked role of spot instances, and these credentials may not create it",
+        LINKED_ROLES,
+        CONTINUES,
+        code=CANNOT_START,
+    ),
+    _known_error(
+        r"unable to create Service-Linked-Role to access the S3 bucket",
+        "FSx may not create its role for the S3 bucket with these credentials",
+        "allow iam:CreateServiceLinkedRole, iam:AttachRolePolicy and iam:PutRolePolicy on the roles of"
+        " s3.data-source.lustre.fsx.amazonaws.com, as the policies of `corral bootstrap` do",
+        CONTINUES,
+        code=CANNOT_START,
+    ),
+    _known_error(
+        r"CreateMountTarget\b.*User is not authorized to perform that action on the specified resource",
+        "EFS does not say which permission for a mount target these credentials lack",
+        f"if the account has no service-linked role of EFS: {LINKED_ROLES}",
+        "otherwise allow ec2:CreateNetworkInterface, ec2:DescribeSubnets and ec2:DescribeNetworkInterfaces",
+        "`corral check ENV --only service-roles --only permissions` shows which",
+        CONTINUES,
+        code=CANNOT_START,
     ),
     _known_error(
         r"InvalidClientTokenId|UnrecognizedClientException|AuthFailure|SignatureDoesNotMatch",
@@ -223,4 +248,6 @@ def find_denied_calls(texts: Iterable[str]) -> DeniedCalls | None:
     )
     policies = tuple(f"policy: {one}" for one in sorted({one.policy for one in denials if one.policy}))
     advice = DENIED if kind is PolicyType.IDENTITY and merged.explicit else ADVICE[kind]
+    if kind is PolicyType.IDENTITY and actions == ["iam:CreateServiceLinkedRole"]:
+        advice = LINKED_ROLES
     return DeniedCalls(merged.cause, (*policies, advice, CONTINUES))
