@@ -90,9 +90,14 @@ def settings(box: BoxStatus, policy: str) -> dict[str, str]:
 
 def ssm_of(cluster: Cluster, policy: str) -> Any:
     """A client of Systems Manager with the credentials of a role with this policy."""
+    return client_of(cluster, policy, "ssm")
+
+
+def client_of(cluster: Cluster, policy: str, service: str) -> Any:
+    """A client with the credentials of a role with this policy."""
     found = cluster.role(policy)
     return boto3.client(
-        "ssm",
+        service,
         endpoint_url=found["AWS_ENDPOINT_URL"],
         region_name="us-east-1",
         aws_access_key_id=found["AWS_ACCESS_KEY_ID"],
@@ -161,6 +166,50 @@ def test_nobody_opens_the_default_shell(cluster: Cluster, policy: str) -> None:
     with pytest.raises(ClientError) as refused:
         ssm_of(cluster, policy).start_session(Target=cluster.head)
     assert refused.value.response["Error"]["Code"] == "AccessDeniedException"
+
+
+def other_machine(cluster: Cluster, tags: dict[str, str]) -> str:
+    """The id of an instance with these tags of corral, which runs no machine."""
+    ec2 = boxes.client(cluster.box, "ec2")
+    (reservation,) = ec2.describe_instances(InstanceIds=[cluster.head])["Reservations"]
+    head = reservation["Instances"][0]
+    given = [{"Key": f"corral:{name}", "Value": value} for name, value in {"base": "dev", **tags}.items()]
+    made = ec2.run_instances(
+        ImageId=head["ImageId"], InstanceType="m7i.large", SubnetId=head["SubnetId"], MinCount=1, MaxCount=1,
+        TagSpecifications=[{"ResourceType": "instance", "Tags": given}],
+    )  # fmt: skip
+    return str(made["Instances"][0]["InstanceId"])
+
+
+@pytest.mark.parametrize(
+    ("policy", "document", "tags", "code"),
+    [
+        ("user", "corral-shell", {"cluster": "dev", "queue": "train"}, "AccessDeniedException"),
+        ("user", "corral-shell", {}, "AccessDeniedException"),
+        ("admin", "corral-root-shell", {"cluster": "dev", "queue": "train"}, "TargetNotConnected"),
+        ("admin", "corral-root-shell", {}, "AccessDeniedException"),
+    ],
+)
+def test_a_user_reaches_heads_and_an_admin_all_machines_of_clusters(
+    cluster: Cluster, policy: str, document: str, tags: dict[str, str], code: str
+) -> None:
+    machine = other_machine(cluster, tags)
+    with pytest.raises(ClientError) as refused:
+        ssm_of(cluster, policy).start_session(Target=machine, DocumentName=document)
+    assert refused.value.response["Error"]["Code"] == code
+
+
+def test_a_reader_reads_recorded_histories_and_nothing_else_in_the_bucket(cluster: Cluster) -> None:
+    owner, bucket = boxes.client(cluster.box, "s3"), f"corral-dev-{ACCOUNT}-us-east-1"
+    owner.create_bucket(Bucket=bucket)
+    for key in ("lives/dev/1.json", "clusters/dev/deployed.json"):
+        owner.put_object(Bucket=bucket, Key=key, Body=b"{}")
+    s3 = client_of(cluster, "reader", "s3")
+    listed = s3.list_objects_v2(Bucket=bucket, Prefix="lives/dev/")["Contents"]
+    read = s3.get_object(Bucket=bucket, Key=listed[0]["Key"])["Body"].read()
+    with pytest.raises(ClientError, match="AccessDenied"):
+        s3.get_object(Bucket=bucket, Key="clusters/dev/deployed.json")
+    assert ([one["Key"] for one in listed], read) == (["lives/dev/1.json"], b"{}")
 
 
 @pytest.mark.parametrize("arguments", ["status; id", "apply --json", "drain-all --grace=0 --now", "status\nid", ""])

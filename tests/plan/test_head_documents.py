@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from corral.agent.__main__ import parser
 from corral.plan.iam.head_documents import CONTROL, DOCUMENTS, QUERY, ROOT_SHELL, SHELL, SSH, HeadDocument
 
 
@@ -28,6 +29,21 @@ def allows(document: HeadDocument, arguments: str) -> bool:
 )
 def test_a_document_allows_what_its_commands_send(document: HeadDocument, arguments: str) -> None:
     assert allows(document, arguments)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "status",
+        "events --since=0 --start=0",
+        "history --since=1 --start=2",
+        "apply --json",
+        "drain-all --grace=9 --now",
+    ],
+)
+def test_the_agent_has_the_commands_that_documents_allow(arguments: str) -> None:
+    words = arguments.split()
+    assert parser(words).parse_args(words).command == words[0]
 
 
 @pytest.mark.parametrize("document", [QUERY, CONTROL], ids=["query", "control"])

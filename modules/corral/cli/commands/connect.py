@@ -19,7 +19,7 @@ from corral.box.vpc.virtual_network import MachineError, Vpc
 from corral.cli.support.exit_codes import ExitCode, Failure
 from corral.cli.support.head_lookup import find_head
 from corral.cli.support.options import BoxDirectory, Environment, InBox, Project, examples, new_app
-from corral.cli.support.remote import is_role
+from corral.cli.support.remote import is_checked
 from corral.cli.support.target_account import resolve_box_dir
 from corral.inventory.scan import Session, open_session
 from corral.plan.iam.head_documents import COMMAND, ROOT_SHELL, RUN_AS_TAG, SHELL, HeadDocument
@@ -64,7 +64,7 @@ def connect(
     if not (directory := _target_box(box_dir)):
         _replace_by_session(head.id, summary.region, document.name, parameters)
     session = open_session(summary.region, quick=True)
-    if is_role(session):
+    if is_checked(session, directory):
         raise typer.Exit(_enter_session(session, head.id, document, parameters, directory))
     raise typer.Exit(_enter_machine(head.id, command or [], directory))
 

@@ -19,7 +19,7 @@ from corral.plan.iam.deployer_policy import HERE, STATE_ALIAS, VIA_SERVICE_KEY, 
 from corral.plan.iam.head_documents import QUERY, ROOT_SHELL, SHELL, SSH
 
 PLUGIN = "the session-manager-plugin calls it, which the box does without"
-IN_BUCKET = "for the history of a cluster that is down"
+DECRYPTION = "S3 decrypts histories with the caller's permissions, which the box does not check"
 _INSTANCES = ("arn:{partition}:ec2:{region}:{account}:instance/*",)
 _DOCUMENT = "arn:{partition}:ssm:{region}:{account}:document/"
 _IN_CLUSTER: Condition = {"StringLike": {resource_tag(CLUSTER_TAG, "ssm"): "*"}}
@@ -46,18 +46,18 @@ READER = (
     Grant(sid="Questions", actions=("ssm:SendCommand",), resources=(f"{_DOCUMENT}{QUERY.name}",)),
     Grant(
         sid="HistoryNames",
-        unseen={"s3:ListBucket": IN_BUCKET},
+        actions=("s3:ListBucket",),
         resources=("arn:{partition}:s3:::corral-*-{account}-{region}",),
         condition={"StringLike": {"s3:prefix": "lives/*"}},
     ),
     Grant(
         sid="Histories",
-        unseen={"s3:GetObject": IN_BUCKET},
+        actions=("s3:GetObject",),
         resources=("arn:{partition}:s3:::corral-*-{account}-{region}/lives/*",),
     ),
     Grant(
         sid="HistoryKeys",
-        unseen={"kms:Decrypt": IN_BUCKET},
+        unseen={"kms:Decrypt": DECRYPTION},
         resources=("arn:{partition}:kms:{region}:{account}:key/*",),
         condition={"StringEquals": {VIA_SERVICE_KEY: "s3.{region}.{domain}"}},
     ),
