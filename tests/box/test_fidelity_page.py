@@ -1,12 +1,17 @@
-"""The tests that the fidelity page names exist."""
+"""The tests that the fidelity page names exist, and each of its rules has a mark, which the page's head counts."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 TESTS = Path(__file__).parent
 PAGE = TESTS.parents[1] / "docs" / "fidelity.md"
+MARK = re.compile(r"(recorded|documented|likely): (.+)")
+ISSUE = re.compile(r"[\w.-]+/[\w.-]+#\d+")
+UNSEEN = re.compile(r"\(likely: [^)]+\)")
 
 
 def test_every_test_that_the_page_names_exists() -> None:
@@ -18,3 +23,37 @@ def test_every_test_that_the_page_names_exists() -> None:
         name for name, parts in pieces.items() if not any(all(part in test for part in parts) for test in written)
     ]
     assert (len(pieces) > 40, missing) == (True, [])
+
+
+def rules() -> Iterator[tuple[str, str]]:
+    """The rule and the source of each row of the page's tables of rules and of faults."""
+    inside = False
+    for line in PAGE.read_text().splitlines():
+        cells = [cell.strip() for cell in line.split("|")]
+        inside = (inside or cells[1:2] in (["rule"], ["fault"])) and line.startswith("|")
+        if inside and len(cells) == 5 and cells[1] not in ("rule", "fault", "---"):
+            yield cells[1], cells[2]
+
+
+def mark_of(source: str) -> str:
+    """The mark of a row; empty if it has none."""
+    found = MARK.match(source)
+    return found[1] if found else ""
+
+
+def test_every_rule_has_a_mark_and_a_source() -> None:
+    assert [rule for rule, source in rules() if not mark_of(source)] == []
+
+
+def test_the_head_of_the_page_counts_the_marks() -> None:
+    counted = re.findall(r"^\| `(\w+):` \| (\d+) \|", PAGE.read_text(), re.MULTILINE)
+    assert {mark: int(number) for mark, number in counted} == Counter(mark_of(source) for _, source in rules())
+
+
+def test_a_recorded_rule_names_where_the_answer_is() -> None:
+    assert [rule for rule, source in rules() if mark_of(source) == "recorded" and not ISSUE.search(source)] == []
+
+
+def test_a_likely_rule_names_the_part_that_nobody_has_seen_and_no_other_rule_has_one() -> None:
+    marked = {rule for rule, source in rules() if mark_of(source) == "likely"}
+    assert marked == {rule for rule, source in rules() if UNSEEN.search(source)}

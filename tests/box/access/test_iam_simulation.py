@@ -90,6 +90,17 @@ def test_the_result_of_an_action_has_a_generic_resource_name(iam: Any) -> None:
     assert (one["EvalResourceName"], one["EvalDecision"]) == (named, "explicitDeny")
 
 
+def test_the_decision_of_several_resources_is_the_most_restrictive(iam: Any) -> None:
+    (one,) = iam.simulate_principal_policy(
+        PolicySourceArn=ROLE, ActionNames=["s3:GetObject"], ResourceArns=[f"{BUCKET}/a", "arn:aws:s3:::other/a"]
+    )["EvaluationResults"]
+    assert [one["EvalDecision"], *(each["EvalResourceDecision"] for each in one["ResourceSpecificResults"])] == [
+        "implicitDeny",
+        "allowed",
+        "implicitDeny",
+    ]
+
+
 def test_a_condition_uses_the_given_context(iam: Any) -> None:
     key = "ec2:ResourceTag/corral:cluster"
     parameters = {"PolicySourceArn": ROLE, "ActionNames": ["ec2:TerminateInstances"]}

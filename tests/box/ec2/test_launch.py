@@ -313,7 +313,7 @@ def test_a_cluster_placement_group_does_not_span_zones(aws: Clients, launch_netw
         "Subnet"
     ]
     nics = [{**nic, "SubnetId": subnet["SubnetId"]} for nic in interfaces(launch_network)]
-    assert _refusal(aws, {**node_template(launch_network), "NetworkInterfaces": nics}) == "InvalidParameterValue"
+    assert _refusal(aws, {**node_template(launch_network), "NetworkInterfaces": nics}) == "InvalidPlacementGroup.InUse"
 
 
 def test_an_unknown_template_version_is_refused(aws: Clients, launch_network: LaunchNetwork) -> None:

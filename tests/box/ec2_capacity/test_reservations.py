@@ -385,7 +385,7 @@ def test_a_group_with_a_reservation_stays_in_its_zone_and_is_not_deleted(
     ec2.cancel_capacity_reservation(CapacityReservationId=held)
     ec2.delete_placement_group(GroupName=launch_network.placement)
     assert (refused, ec2.describe_placement_groups()["PlacementGroups"]) == (
-        ["InvalidParameterValue", "InvalidPlacementGroup.InUse"],
+        ["InvalidPlacementGroup.InUse", "InvalidPlacementGroup.InUse"],
         [],
     )
 

@@ -128,7 +128,8 @@ def _decision_name(decision: Decision) -> str:
 
 
 def _combined(decisions: Sequence[str]) -> str:
-    return next(one for one in ("explicitDeny", "allowed", "implicitDeny") if one in decisions)
+    """The most restrictive one. Source: IAM API reference, EvaluationResult."""
+    return next(one for one in ("explicitDeny", "implicitDeny", "allowed") if one in decisions)
 
 
 def _context(entries: Sequence[Mapping[str, Any]]) -> dict[str, str]:

@@ -162,13 +162,16 @@ class CapacityReservations:
         return [reservation for reservation in held if not reservation.is_over]
 
     def check_zone_of_group(self: Any, group: Any, zone: str) -> None:
-        """Raises ApiError if a cluster placement group already has instances or reservations in another zone."""
+        """Raises ApiError if a cluster placement group already has instances or reservations in another zone.
+
+        Source of code and text: bcbio/bcbio-nextgen-vm#45, hashicorp/terraform#16183.
+        """
         held = [reservation.zone for reservation in self.reservations_in_group(group.arn)]
         held += [instance.placement.zone for instance in self.all_instances() if _is_in(instance, group)]
         for other in held:
             if other != zone:
-                raise ApiError("InvalidParameterValue", f"Instances in the Placement Group '{group.name}' must be"
-                              f" launched in the {other} Availability Zone.")  # fmt: skip
+                raise ApiError("InvalidPlacementGroup.InUse", f"The placement group '{group.name}' is in use in another"
+                              f" availability zone: {other}")  # fmt: skip
 
     def iter_tagged_resources(self: Any) -> Iterator[Any]:
         """The tagged resources that still exist, with reservations and blocks."""
