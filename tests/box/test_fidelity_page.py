@@ -16,7 +16,7 @@ UNSEEN = re.compile(r"\(likely: [^)]+\)")
 
 def test_every_test_that_the_page_names_exists() -> None:
     written = {name for file in TESTS.rglob("test_*.py") for name in re.findall(r"def test_(\w+)", file.read_text())}
-    cells = [line.split("|")[3] for line in PAGE.read_text().splitlines() if line.count("|") == 4]
+    cells = [line.split("|")[-2] for line in PAGE.read_text().splitlines() if line.count("|") in (4, 5)]
     named = {name for cell in cells for name in re.findall(r"`(?:\w+: )?([\w.]+)`", cell) if "_" in name}
     pieces = {name: [piece for piece in name.split("...") if piece] for name in named if not name.startswith("box_")}
     missing = [
@@ -26,13 +26,16 @@ def test_every_test_that_the_page_names_exists() -> None:
 
 
 def rules() -> Iterator[tuple[str, str]]:
-    """The rule and the source of each row of the page's tables of rules and of faults."""
-    inside = False
+    """The rule and the source of each row of the page's tables of rules, of faults and of times."""
+    source = None
     for line in PAGE.read_text().splitlines():
         cells = [cell.strip() for cell in line.split("|")]
-        inside = (inside or cells[1:2] in (["rule"], ["fault"])) and line.startswith("|")
-        if inside and len(cells) == 5 and cells[1] not in ("rule", "fault", "---"):
-            yield cells[1], cells[2]
+        if cells[1:2] in (["rule"], ["fault"], ["what"]) and cells[-2] == "shown by":
+            source = cells.index("from") if "from" in cells else 2
+        elif not line.startswith("|"):
+            source = None
+        elif source and cells[1] != "---":
+            yield cells[1], cells[source]
 
 
 def mark_of(source: str) -> str:
