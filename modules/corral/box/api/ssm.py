@@ -20,7 +20,7 @@ from moto.ssm.models import Command, Document, Parameter, SimpleSystemManagerBac
 from moto.ssm.responses import SimpleSystemManagerResponse
 
 from corral.box.access.principals import principal_of, role_tags
-from corral.box.account import ACCOUNT
+from corral.box.account import ACCOUNT, PARTITION
 from corral.box.api.ssm_documents import RUN_AS_TAG, SessionStart, Values, script_of, session_of
 from corral.box.api_errors import ApiError
 from corral.box.images import IMAGES, image_id
@@ -29,6 +29,7 @@ from corral.box.vpc.virtual_network import MachineError, Vpc
 PUBLISHED = 1788220800.0  # 2026-09-01, the creation of the images
 _SHOWN = 24_000  # characters of output that GetCommandInvocation shows. Source: Systems Manager API reference
 
+_sessions: dict[str, tuple[str, SessionStart]] = {}  # the machine and the start of each, by id; not saved
 machine_directories: Callable[[], Mapping[str, Path]] = dict  # the daemon's: VPC directories by instance id
 
 
@@ -42,7 +43,7 @@ class BoxCommand(Command):
 
 
 class BoxSSM(SimpleSystemManagerBackend):
-    """The SSM of one account and region. `sessions`: the target and start of each, by id; they are not saved."""
+    """The SSM of one account and region."""
 
     _url_module = moto.ssm.urls
 
@@ -84,12 +85,12 @@ class BoxSSM(SimpleSystemManagerBackend):
         who = principal_of(caller)
         owner = who.arn.rpartition("/")[2] if who else "root"
         session = f"{owner}-{secrets.token_hex(9)[:17]}"
-        sessions[session] = (target, start)
+        _sessions[session] = (target, start)
         return session
 
     def _document(self, name: str, kind: str) -> Document:
         """The default version of the account's document; the box has none of AWS's. Raises ApiError without one."""
-        held = self._documents.get(name.rpartition("/")[2])
+        held = self._documents.get(name.removeprefix(f"arn:{PARTITION}:ssm:{self.region_name}:{ACCOUNT}:document/"))
         if held is None or (found := held.get_default_version()).document_type != kind:
             raise ApiError("InvalidDocument", f"Document with name {name} does not exist.")
         return found
@@ -104,9 +105,6 @@ class BoxSSM(SimpleSystemManagerBackend):
             }
             raise ApiError(code, texts[code])
         return directory
-
-
-sessions: dict[str, tuple[str, SessionStart]] = {}
 
 
 class BoxSSMResponse(SimpleSystemManagerResponse):
@@ -125,7 +123,7 @@ class BoxSSMResponse(SimpleSystemManagerResponse):
 
 def find_session(session_id: str) -> Mapping[str, str]:
     """The `instance`, the `user` and the `command` of a session; empty if there is none."""
-    if (found := sessions.get(session_id)) is None:
+    if (found := _sessions.get(session_id)) is None:
         return {}
     return {"instance": found[0], "user": found[1].user, "command": found[1].command}
 

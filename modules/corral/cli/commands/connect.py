@@ -99,7 +99,7 @@ def _enter_machine(instance_id: str, command: list[str], where: Path, user: str 
         raise Failure(f"the head {instance_id} does not run as a machine: {reason}", ExitCode.FAILED)
     vpc = Vpc(directory=vpc_directory)
     try:
-        if vpc.run(instance_id, ("getent", "passwd", user)).returncode:
+        if user != "root" and vpc.run(instance_id, ("getent", "passwd", user)).returncode:
             raise Failure(f"the head has no user {user}", ExitCode.FAILED)
         program = ["sh", "-c", _RUN, "corral", *command] if command else _shell()
         entered = as_user_command(vpc, instance_id, program, user)
