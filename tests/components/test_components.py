@@ -319,6 +319,8 @@ def test_lustre_is_linked_to_s3_without_an_empty_export_policy() -> None:
 
 
 LINK = "aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation"
+
+
 def test_a_link_may_import_for_a_day_and_a_file_system_may_take_two_hours() -> None:
     args = lustre_args(dev_cluster().own_lustre)
     timeouts = record(lambda: Lustre("lustre", args)).timeouts
