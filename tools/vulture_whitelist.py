@@ -54,6 +54,7 @@ _._get_instance_ids_from_targets  # BoxCommand: moto calls it of a command
 _._created_at  # moto's response contains it of a NAT gateway
 _.ip_address_type  # moto's response contains it of an endpoint
 _.available_ip_address_count  # moto's response contains it of a subnet
+_.life_cycle_state  # moto's response contains it of a mount target
 _.request_ip  # moto calls it to get an address of a subnet
 _.provisioned_throughput_in_mibps  # moto's response contains it of a file system
 _.automated_parameter_parsing  # moto reads it of a response

@@ -287,6 +287,25 @@ def test_a_pending_instance_runs_later(quick: Clients) -> None:
     assert until(lambda: state(quick, instance_id) == "running")
 
 
+def change_state(aws: Clients) -> Callable[[], str]:
+    """Queries the state of a new record of a new zone."""
+    route53 = aws("route53")
+    zone = route53.create_hosted_zone(Name="corral.internal", CallerReference="1")["HostedZone"]["Id"]
+    record = {"Name": "a.corral.internal", "Type": "A", "TTL": 60, "ResourceRecords": [{"Value": "10.0.0.1"}]}
+    batch = {"Changes": [{"Action": "CREATE", "ResourceRecordSet": record}]}
+    made = route53.change_resource_record_sets(HostedZoneId=zone, ChangeBatch=batch)["ChangeInfo"]["Id"]
+    return lambda: str(route53.get_change(Id=made)["ChangeInfo"]["Status"])
+
+
+def test_a_change_of_a_record_is_pending(patient: Clients) -> None:
+    assert change_state(patient)() == "PENDING"
+
+
+def test_a_change_of_a_record_is_in_sync_later(quick: Clients) -> None:
+    query = change_state(quick)
+    assert until(lambda: query() == "INSYNC")
+
+
 def nat_state(aws: Clients, gateway: str) -> str:
     (shown,) = aws("ec2").describe_nat_gateways(NatGatewayIds=[gateway])["NatGateways"]
     return str(shown["State"])
@@ -333,15 +352,36 @@ def test_a_mount_target_is_available_later(quick: Clients) -> None:
     assert until(lambda: query() == "available")
 
 
-def new_lustre(aws: Clients) -> str:
+def new_lustre(aws: Clients, **request: Any) -> str:
     """The id of a new Lustre file system in the default VPC."""
     made = aws("fsx").create_file_system(
         FileSystemType="LUSTRE",
         StorageCapacity=1200,
         SubnetIds=[aws("ec2").describe_subnets()["Subnets"][0]["SubnetId"]],
         LustreConfiguration={"DeploymentType": "SCRATCH_2"},
+        **request,
     )
     return str(made["FileSystem"]["FileSystemId"])
+
+
+def test_fsx_does_not_see_a_new_rule(patient: Clients) -> None:
+    with pytest.raises(ClientError, match="do not permit Lustre LNET network traffic on port 988"):
+        new_lustre(patient, SecurityGroupIds=[new_open_group(patient)])
+
+
+def test_fsx_sees_a_rule_later(quick: Clients) -> None:
+    group = new_open_group(quick)
+    assert until(lambda: code_of(lambda: new_lustre(quick, SecurityGroupIds=[group])) == "")
+
+
+def new_open_group(aws: Clients) -> str:
+    """The id of a new security group of the default VPC that is open to itself."""
+    ec2 = aws("ec2")
+    group = str(ec2.create_security_group(GroupName="lustre", Description="lustre")["GroupId"])
+    itself = [{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group}]}]
+    for authorize in (ec2.authorize_security_group_ingress, ec2.authorize_security_group_egress):
+        until(lambda authorize=authorize: code_of(partial(authorize, GroupId=group, IpPermissions=itself)) == "")
+    return group
 
 
 def lustre_state(aws: Clients, id: str) -> str:

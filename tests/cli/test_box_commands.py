@@ -66,6 +66,19 @@ def test_status_has_a_json_document(box: Path) -> None:
     assert (real["state"], real["dir"], real["port"]) == ("running", str(box), client.status(box).port)
 
 
+def test_status_shows_the_times_of_an_aws_like_box(tmp_path: Path) -> None:
+    where = ("--dir", str(tmp_path / "box"))
+    corral("box", "start", *where, "--behaviour", "aws-like", "--speed", "20", "--machines", "none")
+    shown = corral("box", "status", *where).stdout
+    corral("box", "stop", *where)
+    assert "  a new Lustre file system is creating for 18 s" in shown.splitlines()
+
+
+def test_a_speed_without_times_is_wrong_input(tmp_path: Path) -> None:
+    done = corral("box", "start", "--dir", str(tmp_path / "box"), "--speed", "20")
+    assert (done.returncode, "--speed 20 needs --behaviour aws-like" in done.stderr) == (2, True)
+
+
 def test_shell_that_evaluates_env_uses_the_box(box: Path) -> None:
     script = f'eval "$({" ".join(CORRAL)} box env --dir {box})" && echo "$AWS_ENDPOINT_URL|$PULUMI_BACKEND_URL"'
     shell = ["bash", "-euc", script]

@@ -38,6 +38,8 @@ NAT_CREATION = Delay(text="a new NAT gateway is pending", aws_s=120)
 NAT_DELETION = Delay(text="a NAT gateway is deleting", aws_s=60)
 TARGET_CREATION = Delay(text="a new EFS mount target is creating", aws_s=90)
 FSX_CREATION = Delay(text="a new Lustre file system is creating", aws_s=360, instant_s=0.3)
+DNS_CHANGE = Delay(text="a change of Route 53 is PENDING", aws_s=60)
+FSX_RULES = Delay(text="FSx does not see a new rule of a security group", aws_s=30)
 FSX_DELETION = Delay(text="a Lustre file system is deleting", aws_s=300, instant_s=0.3)
 LINK_CREATION = Delay(text="a new link of Lustre to S3 is creating", aws_s=300, instant_s=0.3)
 LINK_IMPORT = Delay(text="and for each million objects that it imports", aws_s=1000)
@@ -47,7 +49,8 @@ DELAYS = (
     *(TERMINATION, CLEANING, GPU_TERMINATION, STALE_TAGS),
     *(NEW_RESOURCE, NEW_TEMPLATE, NEW_PROFILE, KMS_TAGS),
     *(PENDING, BOOT, NAT_CREATION, NAT_DELETION, TARGET_CREATION),
-    *(FSX_CREATION, FSX_DELETION, LINK_CREATION, LINK_IMPORT, LINK_DELETION),
+    *(FSX_RULES, FSX_CREATION, FSX_DELETION, LINK_CREATION, LINK_IMPORT, LINK_DELETION),
+    DNS_CHANGE,
 )
 
 

@@ -8,7 +8,7 @@ import pytest
 from states import urn
 
 from corral.engine.engine_errors import EngineError, Interrupted
-from corral.engine.progress.diagnostics import clean_text, error_lines, resource_errors, unanswered_urns
+from corral.engine.progress.diagnostics import are_rules_late, clean_text, error_lines, resource_errors, unanswered_urns
 from corral.engine.progress.engine_events import Diagnostic, parse_urn
 from corral.engine.pulumi.error_report import damage_lines, raise_engine_error, report_damaged_state
 from corral.engine.pulumi.pulumi_cli import CliResult
@@ -87,6 +87,23 @@ def test_known_cause_has_its_sentence_and_exit_code(text: str, sentence: str, co
         raise_engine_error("base dev", failed(), [error(text)])
     assert raised.value.sentence.startswith(f"base dev: {sentence}")
     assert raised.value.code == code
+
+
+LATE = "CreateFileSystem InvalidNetworkSettings: groups do not permit Lustre LNET network traffic on port 988"
+
+
+@pytest.mark.parametrize(
+    ("events", "late"),
+    [
+        ([error(LATE), error("update failed", about=False)], True),
+        ([error(LATE), error("no such zone")], False),
+        ([error("no such zone")], False),
+        ([], False),
+    ],
+    ids=["alone", "with another", "another", "no errors"],
+)
+def test_rules_that_fsx_does_not_see_yet_are_late(events: list[Diagnostic], late: bool) -> None:
+    assert are_rules_late(events) == late
 
 
 CUT = "failed to load checkpoint: place 1: unexpected end of JSON input"

@@ -22,7 +22,7 @@ from corral.box.api.fsx_file_system import FileSystem
 from corral.box.api.fsx_groups import GroupRule, check_group_rules
 from corral.box.api.fsx_lustre import check_capacity, check_lustre, check_root_squash, count_servers
 from corral.box.api_errors import ApiError
-from corral.box.delays import FSX_DELETION, LINK_DELETION, Delay, seconds
+from corral.box.delays import FSX_DELETION, FSX_RULES, LINK_DELETION, Delay, seconds
 
 
 class BoxFSx(Associations, FSxBackend):
@@ -171,6 +171,8 @@ class BoxFSx(Associations, FSxBackend):
             raise ApiError("InvalidNetworkSettings", error.message) from error
         groups = [self.ec2.get_security_group_from_id(id) for id in ids]
         rules = [rule for group in groups for held in (group.ingress_rules, group.egress_rules) for rule in held]
+        oldest = time.time() - seconds(FSX_RULES)
+        rules = [rule for rule in rules if getattr(rule, "created", 0.0) <= oldest]
         efa = bool((request.get("LustreConfiguration") or {}).get("EfaEnabled"))
         check_group_rules(_group_rules(rules), ids, IPv4Network(subnet.cidr_block), efa=efa)
 

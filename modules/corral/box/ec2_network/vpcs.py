@@ -3,6 +3,7 @@
 # mypy: disallow-subclassing-any=False
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -40,7 +41,9 @@ class Vpcs:
         vpc = super().create_vpc(*arguments, is_default=is_default, **named)  # type: ignore[misc]
         group = self.get_default_security_group(vpc.id).id
         itself = [{"GroupId": group}]
-        self.authorize_security_group_ingress(group, "-1", None, None, [], source_groups=itself, vpc_id=vpc.id)
+        super().authorize_security_group_ingress(  # type: ignore[misc]
+            group, "-1", None, None, [], source_groups=itself, vpc_id=vpc.id
+        )
         return vpc
 
     def describe_vpcs(self: Any, vpc_ids: list[str] | None = None, filters: Any = None) -> Any:
@@ -70,6 +73,21 @@ class Vpcs:
         self.groups.pop(vpc_id, None)
         self.tags.pop(vpc_id, None)
         return vpc
+
+    def authorize_security_group_ingress(self: Any, *arguments: Any, **named: Any) -> Any:
+        """Add rules to a group, with the time of their creation."""
+        return self._dated(super().authorize_security_group_ingress(*arguments, **named))  # type: ignore[misc]
+
+    def authorize_security_group_egress(self: Any, *arguments: Any, **named: Any) -> Any:
+        """Add rules to a group, with the time of their creation."""
+        return self._dated(super().authorize_security_group_egress(*arguments, **named))  # type: ignore[misc]
+
+    @staticmethod
+    def _dated(answer: Any) -> Any:
+        _, group = answer
+        for rule in [*group.ingress_rules, *group.egress_rules]:
+            vars(rule).setdefault("created", time.time())
+        return answer
 
     def _delete_security_group(self: Any, vpc_id: str | None, group_id: str) -> None:
         for group in self.groups[vpc_id or self.default_vpc.id].values():

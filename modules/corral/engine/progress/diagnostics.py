@@ -72,6 +72,12 @@ FULL_DISK = _known_error(
 )
 LINKED_ROLES = "`corral bootstrap`, run by an administrator, creates the service-linked roles"
 DENIED = "ask whoever manages these policies to remove the denial"
+LATE_RULES = _known_error(
+    r"do not permit Lustre LNET network traffic|Insufficient security group permissions to create an EFA-enabled",
+    "FSx does not see the rules of the file system's security group yet",
+    "wait a minute",
+    CONTINUES,
+)
 KNOWN_ERRORS = (
     BOX_DOWN,
     FULL_DISK,
@@ -155,12 +161,7 @@ KNOWN_ERRORS = (
         "`corral check ENV --only identity` shows which",
         code=3,
     ),
-    _known_error(
-        r"do not permit Lustre LNET network traffic|Insufficient security group permissions to create an EFA-enabled",
-        "FSx does not see the rules of the file system's security group yet",
-        "wait a minute",
-        CONTINUES,
-    ),
+    LATE_RULES,
     _known_error(
         r"plugin .*aws.* not found|no resource plugin 'pulumi-resource-aws|could not find (?:latest )?.*plugin",
         "the `aws` provider plugin of Pulumi is not installed",
@@ -193,6 +194,12 @@ def resource_errors(diagnostics: Iterable[Diagnostic]) -> list[ResourceError]:
 def without_cancellations(found: Iterable[ResourceError]) -> list[ResourceError]:
     """The errors of resources, without those that only say that the engine was stopped."""
     return [one for one in found if one.about and not CANCELLED.search(one.text)]
+
+
+def are_rules_late(diagnostics: Iterable[Diagnostic]) -> bool:
+    """True if the only errors of resources are that FSx does not see new rules of a security group yet."""
+    found = without_cancellations(resource_errors(one for one in diagnostics if one.severity == "error"))
+    return bool(found) and all(LATE_RULES.pattern.search(one.text) for one in found)
 
 
 def unanswered_urns(diagnostics: Iterable[Diagnostic]) -> set[str]:

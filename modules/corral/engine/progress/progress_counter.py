@@ -76,6 +76,12 @@ class ProgressCounter:
         """The number of changes made or planned."""
         return sum(count for operation, count in self.counts.items() if operation.is_change and not operation.is_drift)
 
+    def forget_errors(self) -> None:
+        """Keep the counts alone, before an update that continues a failed one."""
+        self.diagnostics.clear()
+        self.failed.clear()
+        self.not_created.clear()
+
     def _plan(self, event: StepStarted) -> None:
         is_part = event.step_op in ("create-replacement", "delete-replaced")  # parts of what `replace` reports
         if event.planning and event.operation.is_change and (event.step_op == "replace" or not is_part):

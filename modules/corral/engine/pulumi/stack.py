@@ -19,7 +19,7 @@ from corral.engine.backend.backend_space import free_space_text, is_nearly_full
 from corral.engine.backend.bucket_backend import bucket_lock_holders
 from corral.engine.backend.stack_locks import LockHolder, file_lock_holders, lock_holders_in_error
 from corral.engine.engine_errors import EngineError
-from corral.engine.progress.diagnostics import DAMAGED, unanswered_urns
+from corral.engine.progress.diagnostics import DAMAGED, LATE_RULES, are_rules_late, unanswered_urns
 from corral.engine.progress.engine_events import Operation, parse_event
 from corral.engine.progress.progress_counter import ProgressCounter
 from corral.engine.progress.progress_display import ProgressDisplay
@@ -30,6 +30,7 @@ from corral.engine.pulumi.pulumi_cli import CliResult, PulumiCli, UpdateFiles
 NOT_FOUND = 6  # exit code of the CLI for a stack that does not exist (pkg/cmd/pulumi/cmd/exit_codes.go)
 PREVIEWING = "previewing"
 LONGEST_ARGUMENT = 128_000  # bytes; Linux takes 131,071 (MAX_ARG_STRLEN)
+RULES_S = 30  # users of Terraform wait so long for FSx to see new rules of a security group
 UNANSWERED = "corral:unanswered"  # a tag of the stack: importing a state drops its pending operations
 DISK_FULL = "the disk is full: free some space now; the engine retries a few times ({})"
 STACK_TYPE = frozenset({"pulumi:pulumi:Stack"})
@@ -154,6 +155,11 @@ class Stack:
         answer = CliResult(code=-1, stdout="", stderr="")
         try:
             answer = self._retry_after_repair(lambda: self._run_update(arguments, counter))
+            if answer.code and not answer.interrupts and are_rules_late(counter.diagnostics):
+                self.display.write(f"{self.title}: {LATE_RULES.sentence} - trying again in {RULES_S} s")
+                time.sleep(RULES_S)
+                counter.forget_errors()
+                answer = self._retry_after_repair(lambda: self._run_update(arguments, counter))
         finally:
             ended = "interrupted" if answer.interrupts else "FAILED" if answer.code else "done"
             self.display.end(ended)

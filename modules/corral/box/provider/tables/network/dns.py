@@ -11,7 +11,7 @@ from corral.box.provider.aws_clients import RegionClients
 from corral.box.provider.property_conversion import tag_list, tag_map
 from corral.box.provider.property_schema import block_set, boolean, integer, text, text_set
 from corral.box.provider.provider_errors import NotFound, not_found_on
-from corral.box.provider.resource import Resource, ResourceUpdate, State
+from corral.box.provider.resource import Resource, ResourceUpdate, State, Timeouts
 
 # --- zones
 
@@ -41,9 +41,9 @@ def _apply_zone(cloud: RegionClients, id: str, inputs: State) -> None:
     present = {vpc["VPCId"]: vpc for vpc in _describe_zone(cloud, id).get("VPCs", [])}
     wanted = {vpc["vpcId"]: _vpc(cloud, vpc) for vpc in inputs.get("vpcs") or ()}
     for vpc in sorted(wanted.keys() - present.keys()):
-        cloud.route53.associate_vpc_with_hosted_zone(HostedZoneId=id, VPC=wanted[vpc])
+        _await_change(cloud, cloud.route53.associate_vpc_with_hosted_zone(HostedZoneId=id, VPC=wanted[vpc]))
     for vpc in sorted(present.keys() - wanted.keys()):
-        cloud.route53.disassociate_vpc_from_hosted_zone(HostedZoneId=id, VPC=present[vpc])
+        _await_change(cloud, cloud.route53.disassociate_vpc_from_hosted_zone(HostedZoneId=id, VPC=present[vpc]))
     tags = tag_list(inputs.get("tagsAll"))
     if tags:
         cloud.route53.change_tags_for_resource(ResourceType="hostedzone", ResourceId=id, AddTags=tags)
@@ -87,7 +87,19 @@ def _empty_zone(cloud: RegionClients, id: str) -> None:
 
 
 def _change_records(cloud: RegionClients, zone: str, changes: list[dict[str, Any]]) -> None:
-    cloud.route53.change_resource_record_sets(HostedZoneId=zone, ChangeBatch={"Changes": changes})
+    batch = {"Changes": changes}
+    _await_change(cloud, cloud.route53.change_resource_record_sets(HostedZoneId=zone, ChangeBatch=batch))
+
+
+def _await_change(cloud: RegionClients, answer: Mapping[str, Any]) -> None:
+    """Wait until all of Route 53's servers have a change."""
+    change = answer["ChangeInfo"]["Id"]
+
+    def probe() -> bool | None:
+        return cloud.route53.get_change(Id=change)["ChangeInfo"]["Status"] == "INSYNC" or None
+
+    if answer["ChangeInfo"]["Status"] != "INSYNC":
+        cloud.until(probe, f"{change} INSYNC")
 
 
 def _retag_zone(cloud: RegionClients, id: str, state: State, put: Mapping[str, str], drop: list[str]) -> None:
@@ -97,6 +109,7 @@ def _retag_zone(cloud: RegionClients, id: str, state: State, put: Mapping[str, s
 
 ZONE = Resource(
     token="aws:route53/zone:Zone",
+    timeouts=Timeouts(create=1800, update=1800, delete=1800),
     props={
         "name": text(required=True, replaces=True),
         "comment": text(default=DEFAULT_DESCRIPTION),
@@ -178,6 +191,7 @@ def _delete_record(cloud: RegionClients, id: str, state: State) -> None:
 
 RECORD = Resource(
     token="aws:route53/record:Record",
+    timeouts=Timeouts(create=1800, update=1800, delete=1800),
     props={
         "zoneId": text(required=True, replaces=True),
         "name": text(required=True, replaces=True),
