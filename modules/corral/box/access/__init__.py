@@ -26,6 +26,8 @@ _UNKNOWN_KEY = {
     "s3": ("InvalidAccessKeyId", "The AWS Access Key Id you provided does not exist in our records.", 403),
     "": ("InvalidClientTokenId", "The security token included in the request is invalid.", 403),
 }
+# A key whose policy the caller could not replace. Source: aws-samples/rds-snapshot-export-to-s3-pipeline#8.
+_LOCKED_OUT = "The new key policy will not allow you to update the key policy in the future."
 _ALWAYS = "sts:GetCallerIdentity"  # allowed under any policy. Source: STS API reference
 
 
@@ -50,6 +52,8 @@ def authorize(who: Principal, environ: Mapping[str, Any], call: Call, body: byte
         decision = evaluate(who.policies, who.limits, required)
         if decision.allowed and required.action == "sts:AssumeRole":
             decision = _trusted(who, required)
+        if not decision.allowed and (call.action, required.action) == ("CreateKey", "kms:PutKeyPolicy"):
+            raise ApiError("MalformedPolicyDocumentException", _LOCKED_OUT)
         if not decision.allowed:
             raise _refused(who, required, decision, call)
 

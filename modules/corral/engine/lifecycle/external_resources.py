@@ -65,10 +65,10 @@ def enclosing_cidr(subnets: tuple[IPv4Network, ...]) -> IPv4Network:
 def create_stand_ins(
     session: EngineSession, stack: Stack, environment: Environment, base: BasePlan, cluster: ClusterPlan
 ) -> None:
-    """Creates the missing stand-ins in the box. Does nothing elsewhere."""
+    """Creates the missing stand-ins in the box, as the account's owner. Does nothing elsewhere."""
     if not session.in_box:
         return
-    for _, made in _kinds(stack_account(stack), environment, base, cluster):
+    for _, made in _kinds(stack_account(stack, session.owner), environment, base, cluster):
         for sentence in made:
             session.display.write(sentence)
 
