@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +17,8 @@ from corral.box.access.tagged_resources import tag_context
 from corral.box.account import ACCOUNT
 from corral.box.api.kms import TagChange, possible_tags
 from corral.box.client import BoxStatus
+from corral.inventory.deletion import delete_resources
+from corral.inventory.resources import AwsResource, ResourceKind
 from corral.plan.iam.deployer_policy import Policy, deployer_policies
 from corral.plan.iam.iam_policies import boundary_policy, trust_service
 from deployer_role import DEPLOYER, create_deployer
@@ -416,3 +419,9 @@ def test_a_deployer_decrypts_with_the_key_of_the_states_alone(deployer: Clients,
     deployer("kms").encrypt(KeyId=keys[0], Plaintext=b"secret")
     with pytest.raises(ClientError, match="not authorized to perform: kms:Encrypt"):
         deployer("kms").encrypt(KeyId=keys[1], Plaintext=b"secret")
+
+
+def test_a_cleanup_does_not_miss_a_volume_that_went_with_its_instance(box: BoxStatus, aws: Clients) -> None:
+    session = SimpleNamespace(client=as_deployer(box, aws))
+    gone = AwsResource(kind=ResourceKind.VOLUME, id="vol-0123456789abcdef0", tags={"corral:base": "dev"})
+    assert [one.refusal for one in delete_resources(session, [gone])] == [None]
