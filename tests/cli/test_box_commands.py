@@ -17,11 +17,13 @@ from pathlib import Path
 
 import boto3
 import pytest
-from calls import CORRAL, REPOSITORY, clean_environment, corral
+from calls import CORRAL, HOME, REPOSITORY, clean_environment, corral
 
+import boxes
 from boxes import inventory, running_box
 from corral.box import client, control
 from corral.engine.backend.stack_locks import hold_lock
+from deployer_role import DEPLOYER, create_deployer
 
 pytestmark = pytest.mark.box
 
@@ -90,6 +92,33 @@ def test_env_for_fish_sets_the_same_variables(box: Path) -> None:
     posix, fish = (corral("box", "env", "--dir", str(box), "--shell", shell).stdout for shell in ("posix", "fish"))
     names = [line.removeprefix("export ").split("=")[0] for line in posix.splitlines()]
     assert [line.split()[2] for line in fish.splitlines()] == names
+
+
+def test_env_of_a_role_has_the_credentials_of_a_session_of_it(box: Path) -> None:
+    create_deployer(boxes.client(client.status(box), "iam"))
+    settings = json.loads(corral("box", "env", "--dir", str(box), "--role", DEPLOYER, "--json").stdout)
+    names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+    session = boto3.Session(*(settings[name] for name in names), region_name="us-east-1")
+    identity = session.client("sts", endpoint_url=settings["AWS_ENDPOINT_URL"]).get_caller_identity()
+    assert (identity["Arn"], settings["CORRAL_BOX_ROLE"]) == (
+        "arn:aws:sts::123456789012:assumed-role/deployer/corral",
+        DEPLOYER,
+    )
+
+
+def test_env_of_a_role_that_does_not_exist_is_refused(box: Path) -> None:
+    done = corral("box", "env", "--dir", str(box), "--role", "nobody")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "corral: the box has no role 'nobody' - create it with `aws iam create-role`, see docs/bootstrap.md\n",
+    )
+
+
+def test_a_command_has_the_permissions_of_the_role_that_a_variable_names(box: Path) -> None:
+    create_deployer(boxes.client(client.status(box), "iam"), policies=())
+    done = corral("cleanup", "--box-dir", str(box), environment=clean_environment(HOME, CORRAL_BOX_ROLE=DEPLOYER))
+    named = "assumed-role/deployer/corral is not authorized to perform: ec2:DescribeInstances"
+    assert (done.returncode, named in done.stderr) == (3, True)
 
 
 def test_env_names_a_pulumi_home_that_holds_the_stand_in_provider(box: Path) -> None:

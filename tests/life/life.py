@@ -1,6 +1,7 @@
 """A copy of the project with a box for its environments, from their first up to their last down.
 
-Its commands are those that people type, with the real engine, daemon and provider.
+Its commands are those that people type, with the real engine, daemon and provider: as the account's owner, or as a role
+with exactly the policies that `corral bootstrap` creates. Clients of AWS are always the owner's.
 """
 
 from __future__ import annotations
@@ -21,10 +22,29 @@ from boxes import inventory
 from corral.box import account, client
 from corral.box.client import BoxStatus
 from corral.engine.pulumi.binary import find_pulumi
+from deployer_role import DEPLOYER, create_deployer
 from environments import PROJECT
 
 CORPUS = "corral-example-corpus"
 Inventory = Mapping[str, Sequence[str]]
+# Moves all changes of a key's tags five minutes back, in a box that does not run.
+SETTLE_TAGS = """
+import sys
+from dataclasses import replace
+from pathlib import Path
+from corral.box.api.kms import TAGS_SETTLE_S
+from corral.box.daemon import moto_overrides
+from corral.box.state import saved_state
+from corral.box.state.directory import StateDirectory
+
+moto_overrides.install()
+home = StateDirectory(Path(sys.argv[1]))
+saved_state.load(home)
+for _, _, _, backend in saved_state.backends():
+    for changes in getattr(backend, "tag_changes", {}).values():
+        changes[:] = [replace(one, at=one.at - TAGS_SETTLE_S) for one in changes]
+saved_state.save(home)
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,10 +58,13 @@ class Ended:
 
 @dataclass(kw_only=True)
 class Life:
-    """A copy of the project, a box, and records for later steps."""
+    """A copy of the project, a box, and records for later steps. `role`: whose commands they are, if not the
+    account owner's.
+    """
 
     directory: Path
     box: BoxStatus
+    role: str | None = None
     seen: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -66,8 +89,8 @@ class Life:
         return self.run([binary, "-C", str(self.box.dir / "stacks" / stack), "--non-interactive", *arguments])
 
     def run(self, command: Sequence[str]) -> Ended:
-        """Any command, with the box's environment."""
-        environment = {**os.environ, **client.environment(self.box.dir), "COLUMNS": "120"}
+        """Any command, with the box's environment and the role's credentials."""
+        environment = {**os.environ, **client.environment(self.box.dir, self.role), "COLUMNS": "120"}
         done = subprocess.run(
             command, cwd=self.project, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True
         )
@@ -78,8 +101,16 @@ class Life:
         return boxes.client(self.box, service)
 
     def inventory(self) -> Inventory:
-        """All that the box holds."""
-        return inventory(self.box.dir)
+        """All that the box holds, without the deployer's role and policies."""
+        return {
+            kind: ids for kind, ids in inventory(self.box.dir).items() if (kind, tuple(ids)) not in self.seen["own"]
+        }
+
+    def settle_tags(self) -> None:
+        """Let five minutes pass for the tags of keys, which count for permissions only then."""
+        client.stop(self.box.dir)
+        subprocess.run([sys.executable, "-c", SETTLE_TAGS, str(self.box.dir)], check=True)
+        self.box = boxes.start(self.box.dir)
 
     def head(self) -> Any:
         """The head as EC2 describes it."""
@@ -106,10 +137,16 @@ class Life:
         return versions["LaunchTemplateVersions"][0]
 
 
-def begin(directory: Path, box: BoxStatus) -> Life:
-    """The copy before the first up; the box holds the user's data bucket and nothing else."""
-    life = Life(directory=directory, box=box)
+def begin(directory: Path, box: BoxStatus, *, deployer_in: str | None = None) -> Life:
+    """The copy before the first up; the box holds the user's data bucket and nothing else.
+
+    `deployer_in`: the region of a deployer, whose role and policies it then has as well.
+    """
+    life = Life(directory=directory, box=box, role=DEPLOYER if deployer_in else None)
+    if deployer_in:
+        create_deployer(life.client("iam"), deployer_in)
     shutil.copytree(PROJECT / "stacks", life.project / "stacks", ignore=shutil.ignore_patterns("__pycache__"))
+    life.seen["own"] = {(kind, tuple(ids)) for kind, ids in inventory(box.dir).items()}
     life.client("s3").create_bucket(Bucket=CORPUS)
     life.seen["before"] = life.inventory()
     return life

@@ -1,6 +1,7 @@
 """The life of `dev`, from the first up to the lost state: the real engine, the box's daemon, plain `pulumi` in between.
 
-It is one scenario, since each part begins where the one before it ended; a failure names its step.
+A deployer runs all of it. It is one scenario, since each part begins where the one before it ended; a failure names its
+step.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ NOTHING = {"created": 0, "updated": 0, "replaced": 0, "deleted": 0}
 
 def test_dev_from_its_first_up_to_a_lost_state(tmp_path: Path) -> None:
     with boxes.running_box(tmp_path / "box") as box:
-        life = begin(tmp_path, box)
+        life = begin(tmp_path, box, deployer_in=account.REGION)
         come_up(life)
         deployed = from_json(Deployed, life.object_text("deployed.json"))
         machines = launch_two(life)
@@ -57,6 +58,7 @@ def test_dev_from_its_first_up_to_a_lost_state(tmp_path: Path) -> None:
         go_down(life, machines)
         come_up_by_pulumi(life)
         lose_the_state(life)
+        delete_the_data(life)
 
 
 def come_up(life: Life) -> None:
@@ -331,10 +333,10 @@ def come_up_by_pulumi(life: Life) -> None:
 
 def lose_the_state(life: Life) -> None:
     """The worst for an environment that is up: its state is lost, and a cleanup ends all that costs money."""
-    life.seen["living"] = life.corral("cleanup", "--box-dir", str(life.box.dir)).out
+    life.seen["living"] = life.corral("cleanup", "dev", "--box-dir", str(life.box.dir)).out
     life.seen["status"] = life.corral("status", "dev", "--box-dir", str(life.box.dir)).out
     shutil.rmtree(life.box.dir / "pulumi/.pulumi/stacks")
-    life.corral("cleanup", "--delete", "--yes", "--box-dir", str(life.box.dir))
+    life.corral("cleanup", "dev", "--delete", "--yes", "--box-dir", str(life.box.dir))
     with step("a cleanup leaves alone what is up"):
         assert "Orphans in us-east-1  none" in life.seen["living"]
     with step("the status shows where the head is"):
@@ -348,3 +350,11 @@ def lose_the_state(life: Life) -> None:
         assert objects["KeyCount"] == 0  # their old versions stay for as long as the bucket keeps any
     with step("the box kept the user's own bucket"):
         assert CORPUS in life.inventory()["s3/bucket"]
+
+
+def delete_the_data(life: Life) -> None:
+    """What was kept goes by its name, as soon as the tags of its key count."""
+    life.settle_tags()
+    life.corral("down", "dev", "--box", "--yes", "--delete-data", "dev")
+    with step("a deployer deletes the data of a base"):
+        assert set(life.inventory()) == {"kms/key", "s3/bucket"}  # a key that waits for its deletion, and CORPUS

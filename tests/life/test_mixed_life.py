@@ -1,4 +1,7 @@
-"""The shipped environment `mixed` in a box, from up to down: three kinds of machines in somebody else's VPC."""
+"""The shipped environment `mixed` in a box, from up to down: three kinds of machines in somebody else's VPC.
+
+A deployer runs it, whose policies are for its region.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ VPC = "vpc-0123456789abcdef0"
 
 def test_mixed_from_its_up_to_the_end_of_its_data(tmp_path: Path) -> None:
     with boxes.running_box(tmp_path / "box") as box:
-        life, ec2 = begin(tmp_path, box), boxes.client(box, "ec2", "us-west-2")
+        life, ec2 = begin(tmp_path, box, deployer_in="us-west-2"), boxes.client(box, "ec2", "us-west-2")
         with step("a VPC stands for the user's own"):
             line = f"created {VPC} in the box, as a stand-in for your VPC with 3 private subnets"
             assert line in life.corral("up", "mixed", "--box", "--yes").out.splitlines()
@@ -43,6 +46,7 @@ def test_mixed_from_its_up_to_the_end_of_its_data(tmp_path: Path) -> None:
             assert (len(held), [one["InterfaceType"] for one in interfaces]) == (4, ["nat_gateway"])
         with step("data that is deleted by name goes"):
             kept = {one["kind"]: one["id"] for one in down["retained"]}
+            life.settle_tags()
             life.done("down", "mixed", "--delete-data", "mixed")
             left = {id for ids in life.inventory().values() for id in ids}
             assert {kept["home file system"], kept["bucket"]} & left == set()

@@ -1,4 +1,7 @@
-"""The shipped environment `train` in a box: markets, kept Lustre, a second cluster on its base, a lost state."""
+"""The shipped environment `train` in a box: markets, kept Lustre, a second cluster on its base, a lost state.
+
+A deployer runs it.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ class Train:
 def train(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Train]:
     directory = tmp_path_factory.mktemp("train")
     with boxes.running_box(directory / "box") as box:
-        life = begin(directory, box)
+        life = begin(directory, box, deployer_in=account.REGION)
         printed = life.corral("up", "train", "--box", "--yes").out
         bucket = f"corral-train-{account.ACCOUNT}-us-east-1"
         answer = life.client("s3").get_object(Bucket=bucket, Key="clusters/train/deployed.json")
@@ -96,6 +99,7 @@ def test_what_train_keeps_outlives_its_clusters_and_its_state(train: Train) -> N
         again = life.done("up", "train")
         assert [changes(again[stack]) for stack in ("base", "cluster")] == [0, 0]
     with step("data that is deleted by name takes Lustre and its network along"):
+        life.settle_tags()
         life.done("down", "train", "--with-base", "--delete-data", "train")
         assert set(life.inventory()) == {"kms/key", "s3/bucket", "ec2/capacity-reservation", "ec2/capacity-block"}
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlencode
 
 from corral.box import provider
 from corral.box.account import REGION
@@ -41,6 +42,8 @@ from corral.box.state import lock
 from corral.box.state.directory import StateDirectory
 from corral.box.switches import NEW_BOX, Behaviour, Machines, Provider, Switches, parse_switches, switches_of
 from corral.catalog.aws.images import BOX_PROFILE, IMAGE_VARIABLE
+
+ROLE_VARIABLE = "CORRAL_BOX_ROLE"  # the role whose session the commands use; unset: the account's owner
 
 __all__ = ["BoxError", "BoxStatus", "environment", "reset", "start", "status", "stop"]
 
@@ -189,16 +192,18 @@ def running_address(dir: Path) -> BoxAddress:
     raise BoxError(f"no box runs in {now.dir} - start it with `corral box start`")
 
 
-def environment(dir: Path) -> Mapping[str, str]:
-    """The variables that point pulumi, aws and boto3 at the running box of the directory."""
+def environment(dir: Path, role: str | None = None) -> Mapping[str, str]:
+    """The variables that point pulumi, aws and boto3 at the running box of the directory.
+
+    `role`: a role of the account, in a new session (default: the account's owner). Raises BoxError.
+    """
     address = running_address(dir)
     home = StateDirectory(dir.absolute())
     system = system_of(home)
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     return {
         "AWS_ENDPOINT_URL": f"http://127.0.0.1:{address.port}",
-        "AWS_ACCESS_KEY_ID": address.secret.owner_key,
-        "AWS_SECRET_ACCESS_KEY": address.secret.owner_secret_key,
+        **_credentials(address, role),
         "AWS_REGION": REGION,
         "AWS_DEFAULT_REGION": REGION,
         "AWS_EC2_METADATA_DISABLED": "true",
@@ -212,6 +217,21 @@ def environment(dir: Path) -> Mapping[str, str]:
         "CORRAL_PYTHON": sys.executable,
         "PATH": path,
         **({} if system == HOST_SYSTEM else {IMAGE_VARIABLE: image_profile(system)}),
+    }
+
+
+def _credentials(address: BoxAddress, role: str | None) -> Mapping[str, str]:
+    if not role:
+        return {
+            "AWS_ACCESS_KEY_ID": address.secret.owner_key,
+            "AWS_SECRET_ACCESS_KEY": address.secret.owner_secret_key,
+        }
+    session = send_request(address, "POST", f"/_box/session?{urlencode({'role': role})}")
+    return {
+        "AWS_ACCESS_KEY_ID": session["access_key"],
+        "AWS_SECRET_ACCESS_KEY": session["secret_key"],
+        "AWS_SESSION_TOKEN": session["token"],
+        ROLE_VARIABLE: role,
     }
 
 

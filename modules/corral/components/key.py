@@ -37,8 +37,11 @@ class EncryptionKey(Component):
             enable_key_rotation=True,
             deletion_window_in_days=_WAITING_DAYS,
             policy=json.dumps(key_policy(args.account, plan.region)),
+            # A deployer may replace the policy of keys with corral's tag, which does not count yet at a key's creation,
+            # so KMS would refuse the key. The policy leaves it to the account's administrators in any case.
+            bypass_policy_lockout_safety_check=True,
             tags=self.tags("key", keep=KEEP_KEY),
-            opts=self.retained_options(args.retained_id),
+            opts=self.retained_options(args.retained_id, ignore_changes=["bypass_policy_lockout_safety_check"]),
         )
         aws.kms.Alias(
             self.child("alias"),

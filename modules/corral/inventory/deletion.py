@@ -25,7 +25,7 @@ _DELETE: dict[ResourceKind, Delete] = {
     ResourceKind.NAT_GATEWAY: lambda aws, it: aws.client("ec2").delete_nat_gateway(NatGatewayId=it.id),
     ResourceKind.ENDPOINT: lambda aws, it: aws.client("ec2").delete_vpc_endpoints(VpcEndpointIds=[it.id]),
     ResourceKind.INTERFACE: lambda aws, it: aws.client("ec2").delete_network_interface(NetworkInterfaceId=it.id),
-    ResourceKind.VOLUME: lambda aws, it: aws.client("ec2").delete_volume(VolumeId=it.id),
+    ResourceKind.VOLUME: dependency_cleanup.delete_volume,
     ResourceKind.ADDRESS: lambda aws, it: aws.client("ec2").release_address(AllocationId=it.id),
     ResourceKind.LAUNCH_TEMPLATE: lambda aws, it: aws.client("ec2").delete_launch_template(LaunchTemplateId=it.id),
     ResourceKind.PLACEMENT_GROUP: lambda aws, it: aws.client("ec2").delete_placement_group(GroupName=it.id),

@@ -4,9 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
+from botocore.exceptions import ClientError
+
 from corral.inventory.ec2_resources import tags_of
 from corral.inventory.resources import AwsResource
 from corral.model.tags import BASE_TAG
+
+
+def delete_volume(session: Any, volume: AwsResource) -> None:
+    """Delete the volume. Raises ClientError: NotFound if it went with its instance, also to a caller who is denied.
+
+    A permission for volumes with a tag does not cover a volume that does not exist.
+    """
+    ec2 = session.client("ec2")
+    try:
+        ec2.delete_volume(VolumeId=volume.id)
+    except ClientError:
+        ec2.describe_volumes(VolumeIds=[volume.id])
+        raise
 
 
 def delete_security_group(session: Any, group: AwsResource) -> None:

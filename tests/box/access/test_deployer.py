@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,8 +17,11 @@ from corral.box.access.tagged_resources import tag_context
 from corral.box.account import ACCOUNT
 from corral.box.api.kms import TagChange, possible_tags
 from corral.box.client import BoxStatus
-from corral.plan.iam.deployer_policy import deployer_policies
-from corral.plan.iam.iam_policies import trust_roles
+from corral.inventory.deletion import delete_resources
+from corral.inventory.resources import AwsResource, ResourceKind
+from corral.plan.iam.deployer_policy import Policy, deployer_policies
+from corral.plan.iam.iam_policies import boundary_policy, trust_service
+from deployer_role import DEPLOYER, create_deployer
 
 REGION = "us-east-1"
 TAGS = [{"Key": "corral:base", "Value": "dev"}]
@@ -29,23 +33,17 @@ def deployer(box: BoxStatus, aws: Clients) -> Clients:
     return as_deployer(box, aws)
 
 
-def as_deployer(box: BoxStatus, aws: Clients, denied: str | None = None) -> Clients:
-    """Makes clients of a role with the deployer's policies. `denied`: an action that the role lacks."""
+def as_deployer(
+    box: BoxStatus, aws: Clients, denied: str | None = None, policies: Sequence[Policy] | None = None
+) -> Clients:
+    """Makes clients of a role with the deployer's policies, or others. `denied`: an action that the role lacks."""
     iam = aws("iam")
-    trust = json.dumps(trust_roles([f"arn:aws:iam::{ACCOUNT}:root"]))
-    iam.create_role(RoleName="deployer", AssumeRolePolicyDocument=trust)
-    existing = {one["Path"] for one in iam.list_roles(PathPrefix="/aws-service-role/")["Roles"]}
-    for service in ("spot.amazonaws.com", "fsx.amazonaws.com", "elasticfilesystem.amazonaws.com"):
-        if f"/aws-service-role/{service}/" not in existing:  # as `corral bootstrap` does
-            iam.create_service_linked_role(AWSServiceName=service)
-    for policy in deployer_policies(account=ACCOUNT, region=REGION):
-        made = iam.create_policy(PolicyName=policy.name, PolicyDocument=json.dumps(policy.document))
-        iam.attach_role_policy(RoleName="deployer", PolicyArn=made["Policy"]["Arn"])
+    create_deployer(iam, policies=policies)
     if denied is not None:
         statement = {"Effect": "Deny", "Action": denied, "Resource": "*"}
         document = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
-        iam.put_role_policy(RoleName="deployer", PolicyName="less", PolicyDocument=document)
-    held = aws("sts").assume_role(RoleArn=role_arn("deployer"), RoleSessionName="up")["Credentials"]
+        iam.put_role_policy(RoleName=DEPLOYER, PolicyName="less", PolicyDocument=document)
+    held = aws("sts").assume_role(RoleArn=role_arn(DEPLOYER), RoleSessionName="up")["Credentials"]
     return lambda service, region=REGION: client(box, service, held["AccessKeyId"], region)
 
 
@@ -247,3 +245,183 @@ def test_a_deployer_does_not_delete_an_untagged_resource_of_ec2(
 def test_a_deployer_does_not_tag_what_is_not_corrals(deployer: Clients, launch_network: LaunchNetwork) -> None:
     with pytest.raises(ClientError, match="not authorized to perform: ec2:CreateTags"):
         deployer("ec2").create_tags(Resources=[launch_network.subnet], Tags=TAGS)
+
+
+BOUNDARY = f"arn:aws:iam::{ACCOUNT}:policy/guards-boundary-dev"
+TRUST = json.dumps(trust_service("ec2.amazonaws.com"))
+
+
+def without(sid: str, action: str) -> tuple[Policy, ...]:
+    """The deployer's policies, of which one statement no longer allows one action."""
+    return tuple(
+        Policy(
+            name=policy.name,
+            document={
+                **policy.document,
+                "Statement": [
+                    {**one, "Action": left}
+                    for one in policy.document["Statement"]
+                    if (left := [each for each in one["Action"] if (one["Sid"], each) != (sid, action)])
+                ],
+            },
+        )
+        for policy in deployer_policies(account=ACCOUNT, region=REGION)
+    )
+
+
+def role_in_profile(of: Clients) -> None:
+    """A role within corral's boundary, in an instance profile of its name."""
+    iam = of("iam")
+    if "guards-boundary-dev" not in {one["PolicyName"] for one in iam.list_policies(Scope="Local")["Policies"]}:
+        document = json.dumps(boundary_policy(REGION))
+        iam.create_policy(PolicyName="guards-boundary-dev", PolicyDocument=document, Tags=TAGS)
+    iam.create_role(RoleName="identity-x", AssumeRolePolicyDocument=TRUST, PermissionsBoundary=BOUNDARY, Tags=TAGS)
+    iam.create_instance_profile(InstanceProfileName="identity-x", Tags=TAGS)
+    iam.add_role_to_instance_profile(InstanceProfileName="identity-x", RoleName="identity-x")
+
+
+def log_group(of: Clients) -> None:
+    """A log group with a retention time and tags, as the provider creates it."""
+    of("logs").create_log_group(logGroupName="/corral/dev", tags={"corral:base": "dev"})
+    of("logs").put_retention_policy(logGroupName="/corral/dev", retentionInDays=30)
+
+
+def topic_and_alarm(of: Clients) -> None:
+    """A topic with a subscriber, and an alarm."""
+    topic = of("sns").create_topic(Name="watch-topic-1", Tags=TAGS)["TopicArn"]
+    of("sns").subscribe(TopicArn=topic, Protocol="email", Endpoint="ann@example.com")
+    of("cloudwatch").put_metric_alarm(
+        AlarmName="watch-head-1",
+        Namespace="AWS/EC2",
+        MetricName="StatusCheckFailed",
+        ComparisonOperator="GreaterThanThreshold",
+        EvaluationPeriods=1,
+        Threshold=0.0,
+        Period=60,
+        Statistic="Maximum",
+        Tags=TAGS,
+    )
+
+
+def secret_and_parameter(of: Clients) -> None:
+    """A secret under a key of the base, and a parameter."""
+    key = of("kms").create_key(Tags=key_tags(base="dev"))["KeyMetadata"]["Arn"]
+    of("secretsmanager").create_secret(Name="corral/dev/munge", KmsKeyId=key, Tags=TAGS)
+    of("ssm").put_parameter(Name="/corral/dev/image", Value="ami-1", Type="String")
+    of("ssm").add_tags_to_resource(ResourceType="Parameter", ResourceId="/corral/dev/image", Tags=TAGS)
+
+
+def zone_with_record(of: Clients) -> None:
+    """A private zone, and a name of corral's in it."""
+    vpc = of("ec2").describe_vpcs()["Vpcs"][0]["VpcId"]
+    name = "dev.corral.internal"
+    zone = of("route53").create_hosted_zone(
+        Name=name, CallerReference="1", VPC={"VPCRegion": REGION, "VPCId": vpc}, HostedZoneConfig={"PrivateZone": True}
+    )["HostedZone"]["Id"]
+    record(of, zone, f"head.{name}")
+
+
+def record(of: Clients, zone: str, *names: str) -> None:
+    """Records of a zone."""
+    changes = [
+        {
+            "Action": "UPSERT",
+            "ResourceRecordSet": {"Name": one, "Type": "A", "TTL": 60, "ResourceRecords": [{"Value": "10.0.0.1"}]},
+        }
+        for one in names
+    ]
+    of("route53").change_resource_record_sets(HostedZoneId=zone, ChangeBatch={"Changes": changes})
+
+
+MADE = (role_in_profile, log_group, topic_and_alarm, secret_and_parameter, zone_with_record)
+
+
+@pytest.mark.parametrize("make", MADE, ids=lambda make: make.__name__)
+def test_a_deployer_makes(deployer: Clients, make: Callable[[Clients], None]) -> None:
+    make(deployer)
+
+
+@pytest.mark.parametrize(
+    ("sid", "action", "make"),
+    [
+        ("BoundedRoles", "iam:CreateRole", role_in_profile),
+        ("Roles", "iam:PassRole", role_in_profile),
+        ("Roles", "iam:TagRole", role_in_profile),
+        ("Profiles", "iam:AddRoleToInstanceProfile", role_in_profile),
+        ("Boundaries", "iam:TagPolicy", role_in_profile),
+        ("Logs", "logs:TagResource", log_group),
+        ("Logs", "logs:PutRetentionPolicy", log_group),
+        ("Topics", "sns:Subscribe", topic_and_alarm),
+        ("Alarms", "cloudwatch:PutMetricAlarm", topic_and_alarm),
+        ("Alarms", "cloudwatch:TagResource", topic_and_alarm),
+        ("Secrets", "secretsmanager:TagResource", secret_and_parameter),
+        ("UseKeys", "kms:GenerateDataKey*", secret_and_parameter),
+        ("UseKeys", "kms:Decrypt", secret_and_parameter),
+        ("Parameters", "ssm:AddTagsToResource", secret_and_parameter),
+        ("DnsNames", "route53:ChangeResourceRecordSets", zone_with_record),
+        ("Lists", "route53:CreateHostedZone", zone_with_record),
+    ],
+)
+def test_a_grant_that_is_taken_away_is_missed(
+    box: BoxStatus, aws: Clients, sid: str, action: str, make: Callable[[Clients], None]
+) -> None:
+    deployer = as_deployer(box, aws, policies=without(sid, action))
+    with pytest.raises(ClientError, match=f"not authorized to perform: {action.removesuffix('*')} "):
+        make(deployer)
+
+
+def test_a_role_without_corrals_boundary_is_not_created(deployer: Clients) -> None:
+    with pytest.raises(ClientError, match="not authorized to perform: iam:CreateRole"):
+        deployer("iam").create_role(RoleName="identity-x", AssumeRolePolicyDocument=TRUST)
+
+
+def test_a_role_that_lost_its_boundary_gets_no_policy(deployer: Clients, aws: Clients) -> None:
+    role_in_profile(deployer)
+    aws("iam").delete_role_permissions_boundary(RoleName="identity-x")
+    with pytest.raises(ClientError, match="not authorized to perform: iam:PutRolePolicy"):
+        deployer("iam").put_role_policy(RoleName="identity-x", PolicyName="p", PolicyDocument="{}")
+
+
+@pytest.mark.parametrize(
+    ("service", "call", "parameters"),
+    [
+        ("iam", "get_role", {"RoleName": "admin"}),
+        ("iam", "delete_policy", {"PolicyArn": f"arn:aws:iam::{ACCOUNT}:policy/corral-deploy-us-east-1-network"}),
+        ("logs", "delete_log_group", {"logGroupName": "/aws/lambda/theirs"}),
+        ("sns", "create_topic", {"Name": "theirs"}),
+        ("cloudwatch", "delete_alarms", {"AlarmNames": ["theirs"]}),
+        ("secretsmanager", "delete_secret", {"SecretId": "theirs"}),
+        ("secretsmanager", "get_secret_value", {"SecretId": "corral/dev/munge"}),
+        ("ssm", "put_parameter", {"Name": "/theirs", "Value": "v", "Type": "String"}),
+        ("s3", "delete_object", {"Bucket": "theirs", "Key": "k"}),
+    ],
+)
+def test_a_deployer_does_not_touch(deployer: Clients, service: str, call: str, parameters: Any) -> None:
+    with pytest.raises(ClientError, match="not authorized to perform"):
+        getattr(deployer(service), call)(**parameters)
+
+
+def test_a_deployer_writes_only_names_of_corral(deployer: Clients, aws: Clients) -> None:
+    zone = aws("route53").create_hosted_zone(Name="example.com", CallerReference="1")["HostedZone"]["Id"]
+    with pytest.raises(ClientError, match="not authorized to perform: route53:ChangeResourceRecordSets"):
+        record(deployer, zone, "head.dev.corral.internal", "www.example.com")
+
+
+def test_a_key_whose_policy_its_creator_could_not_change_is_refused(deployer: Clients) -> None:
+    with pytest.raises(ClientError, match="will not allow you to update the key policy in the future"):
+        deployer("kms").create_key(Policy=json.dumps({"Version": "2012-10-17", "Statement": []}))
+
+
+def test_a_deployer_decrypts_with_the_key_of_the_states_alone(deployer: Clients, aws: Clients) -> None:
+    kms = aws("kms")
+    keys = [kms.create_key()["KeyMetadata"]["KeyId"] for _ in range(2)]
+    kms.create_alias(AliasName="alias/corral-state", TargetKeyId=keys[0])
+    deployer("kms").encrypt(KeyId=keys[0], Plaintext=b"secret")
+    with pytest.raises(ClientError, match="not authorized to perform: kms:Encrypt"):
+        deployer("kms").encrypt(KeyId=keys[1], Plaintext=b"secret")
+
+
+def test_a_cleanup_does_not_miss_a_volume_that_went_with_its_instance(box: BoxStatus, aws: Clients) -> None:
+    session = SimpleNamespace(client=as_deployer(box, aws))
+    gone = AwsResource(kind=ResourceKind.VOLUME, id="vol-0123456789abcdef0", tags={"corral:base": "dev"})
+    assert [one.refusal for one in delete_resources(session, [gone])] == [None]

@@ -21,7 +21,7 @@ def deny(action: Any = "*", resource: Any = "*", **more: Any) -> Mapping[str, An
     return {"Statement": {**allow(action, resource, **more)["Statement"][0], "Effect": "Deny"}}
 
 
-def get(**context: str) -> RequiredAction:
+def get(**context: Any) -> RequiredAction:
     return RequiredAction(action="s3:GetObject", resource=OBJECT, context=context)
 
 
@@ -117,9 +117,14 @@ def test_a_denial_decides_and_every_limit_must_allow(policies: Any, limits: Any,
         ("ForAnyValue:StringLike", {"k": "a.corral"}, True),
         ("ForAnyValue:StringLike", {"k": "b"}, False),
         ("ForAnyValue:StringLike", {}, False),
+        ("ForAllValues:StringLike", {"k": ("a.corral", "b")}, False),
+        ("ForAllValues:StringLike", {"k": ("a.corral", "b.corral")}, True),
+        ("ForAnyValue:StringLike", {"k": ("a.corral", "b")}, True),
+        ("ForAnyValue:StringLike", {"k": ("a", "b")}, False),
+        ("ForAnyValue:StringNotLike", {"k": ("a.corral", "b")}, True),
     ],
 )
-def test_of_several_values_all_or_any_must_hold(operator: str, context: dict[str, str], allowed: bool) -> None:
+def test_of_several_values_all_or_any_must_hold(operator: str, context: dict[str, Any], allowed: bool) -> None:
     assert evaluate([allow(Condition={operator: {"k": "*.corral"}})], [], get(**context)).allowed is allowed
 
 

@@ -38,6 +38,8 @@ _UNKNOWN_KEY = {
     "json": ("UnrecognizedClientException", "The security token included in the request is invalid", 403),
 }
 _QUERY = frozenset({"sts", "iam", "sns", "cloudwatch"})
+# A key whose policy the caller could not replace. Source: aws-samples/rds-snapshot-export-to-s3-pipeline#8.
+_LOCKED_OUT = "The new key policy will not allow you to update the key policy in the future."
 _ALWAYS = "sts:GetCallerIdentity"  # allowed under any policy. Source: STS API reference
 
 
@@ -71,6 +73,8 @@ def authorize(who: Principal | None, environ: Mapping[str, Any], call: Call, bod
             checked, decision = _decide(caller, organization, required)
             if decision.allowed and who is not None and required.action == "sts:AssumeRole":
                 decision = _trusted(who, required)
+            if not decision.allowed and (call.action, required.action) == ("CreateKey", "kms:PutKeyPolicy"):
+                raise ApiError("MalformedPolicyDocumentException", _LOCKED_OUT)
             if not decision.allowed:
                 raise _refused(caller, checked, decision, call)
     if may_create_role(call) and (role := missing_role(call, call_fields(environ, body))) is not None:

@@ -2,8 +2,9 @@
 
 Sources: Service Authorization Reference, "Dependent actions" of Amazon FSx and Amazon EFS; EFS API reference,
 CreateMountTarget, DeleteMountTarget, ModifyMountTargetSecurityGroups; FSx API reference,
-DeleteFileSystemLustreConfiguration. FSx creates the interfaces of its servers with its service-linked role: no
-permission of the caller.
+DeleteFileSystemLustreConfiguration; API references of IAM (AddRoleToInstanceProfile), KMS (CreateKey), Route 53
+(CreateHostedZone) and Secrets Manager (CreateSecret, UpdateSecret). FSx creates the interfaces of its servers with its
+service-linked role: no permission of the caller.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from corral.box.access.policy_evaluator import RequiredAction
-from corral.box.access.tagged_resources import TaggedResource, mount_target, tag_context
+from corral.box.access.tagged_resources import TaggedResource, kms_key, mount_target, tag_context
 from corral.box.account import ACCOUNT, PARTITION
 from corral.box.api_calls import Call
+from corral.model.partitions import partition_of, service_principal
 
 Fields = Mapping[str, Any]
 _Pairs = Iterator[tuple[str, TaggedResource]]  # actions, each with its resource
@@ -24,7 +26,7 @@ def dependent_actions(
     name: str, call: Call, fields: Fields, path: str, base: Mapping[str, str]
 ) -> Iterator[RequiredAction]:
     """The dependent actions of a call of this IAM action; none for an action without them."""
-    if (find := _DEPENDENT.get(name)) is not None:
+    if (find := DEPENDENT.get(name)) is not None:
         for action, resource in find(call, fields, path):
             yield RequiredAction(action=action, resource=resource.arn, context={**base, **resource.context})
 
@@ -71,6 +73,40 @@ def _mount_target(action: str) -> Callable[[Call, Fields, str], _Pairs]:
     return find
 
 
+def _new_key(call: Call, fields: Fields, _: str) -> _Pairs:
+    """The tags of a key, and its policy, which the caller has to be able to replace unless that check is skipped."""
+    key = TaggedResource(arn=f"arn:{partition_of(call.region).name}:kms:{call.region}:{ACCOUNT}:key/*")
+    if fields.get("Tags"):
+        yield "kms:TagResource", key
+    if fields.get("Policy") and not fields.get("BypassPolicyLockoutSafetyCheck"):
+        yield "kms:PutKeyPolicy", key
+
+
+def _encrypted_secret(call: Call, fields: Fields, _: str) -> _Pairs:
+    """The use of a key other than AWS's own."""
+    name, domain = str(fields.get("KmsKeyId") or ""), partition_of(call.region).dns_suffix
+    for key in kms_key(call.region, name) if name and name != "alias/aws/secretsmanager" else ():
+        through = {**key.context, "kms:viaservice": f"secretsmanager.{call.region}.{domain}"}
+        for action in ("kms:GenerateDataKey", "kms:Decrypt"):
+            yield action, TaggedResource(arn=key.arn, context=through)
+
+
+def _passed_role(call: Call, fields: Fields, _: str) -> _Pairs:
+    """The role of an instance profile: EC2 gets it (likely: no document names the service)."""
+    from moto.iam.models import iam_backends
+
+    for role in iam_backends[ACCOUNT]["aws"].roles.values():
+        if role.name == fields.get("RoleName"):
+            passing = {"iam:passedtoservice": service_principal("ec2", call.region)}
+            yield "iam:PassRole", TaggedResource(arn=role.arn, context=passing)
+
+
+def _zone_of_vpc(_: Call, fields: Fields, __: str) -> _Pairs:
+    """A private zone looks at its VPC, in the region of that."""
+    if (region := fields.get("VPCRegion")) is not None:
+        yield "ec2:DescribeVpcs", TaggedResource(arn="*", context={"aws:requestedregion": str(region)})
+
+
 def _tagged(call: Call, fields: Fields, service: str, resource: str) -> _Pairs:
     if fields.get("Tags"):
         yield (
@@ -91,7 +127,7 @@ def _ec2(call: Call) -> Any:
     return ec2_backends[ACCOUNT][call.region]
 
 
-_DEPENDENT: Mapping[str, Callable[[Call, Fields, str], _Pairs]] = {
+DEPENDENT: Mapping[str, Callable[[Call, Fields, str], _Pairs]] = {
     "fsx:CreateFileSystem": _new_lustre,
     "fsx:CreateDataRepositoryAssociation": _new_link,
     "fsx:DeleteFileSystem": _deleted_lustre,
@@ -99,4 +135,10 @@ _DEPENDENT: Mapping[str, Callable[[Call, Fields, str], _Pairs]] = {
     "elasticfilesystem:CreateMountTarget": _new_mount_target,
     "elasticfilesystem:DeleteMountTarget": _mount_target("ec2:DeleteNetworkInterface"),
     "elasticfilesystem:ModifyMountTargetSecurityGroups": _mount_target("ec2:ModifyNetworkInterfaceAttribute"),
+    "iam:AddRoleToInstanceProfile": _passed_role,
+    "kms:CreateKey": _new_key,
+    "route53:AssociateVPCWithHostedZone": _zone_of_vpc,
+    "route53:CreateHostedZone": _zone_of_vpc,
+    "secretsmanager:CreateSecret": _encrypted_secret,
+    "secretsmanager:UpdateSecret": _encrypted_secret,
 }

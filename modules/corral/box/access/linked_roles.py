@@ -17,9 +17,10 @@ from moto.iam.models import iam_backends
 
 from corral.box.access.policy_evaluator import RequiredAction
 from corral.box.access.required_actions_ec2 import is_spot_launch
-from corral.box.account import ACCOUNT, PARTITION, SERVICE_LINKED_ROLES
+from corral.box.account import ACCOUNT, PARTITION
 from corral.box.api_calls import Call
 from corral.box.api_errors import ApiError
+from corral.box.service_linked_roles import SERVICE_LINKED_ROLES
 from corral.model.partitions import linked_service
 
 SPOT, FILES = linked_service("spot"), linked_service("fsx")

@@ -14,16 +14,20 @@ from typing import Any
 
 Document = Mapping[str, Any]
 _QUANTITIES = ("", "ForAllValues", "ForAnyValue")
+Context = Mapping[str, str | tuple[str, ...]]
 _ELEMENTS = frozenset({"Sid", "Effect", "Action", "NotAction", "Resource", "NotResource", "Condition", "Principal"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequiredAction:
-    """An action on a resource. `resource`: an ARN or `*`. `context`: values by condition key in lower case."""
+    """An action on a resource. `resource`: an ARN or `*`. `context`: values by condition key in lower case.
+
+    A tuple has the values of a key that may have several.
+    """
 
     action: str
     resource: str = "*"
-    context: Mapping[str, str] = field(default_factory=dict)
+    context: Context = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,27 +131,25 @@ def _element_matches(statement: Document, element: str, text: str, *, ignore_cas
     return not _matches(_listed(statement[f"Not{element}"]), text, ignore_case=ignore_case)
 
 
-def _condition_holds(operator: str, key: str, values: Sequence[Any], context: Mapping[str, str]) -> bool:
-    """Whether one line of a condition holds. A missing key satisfies only negations and ...IfExists.
-
-    A key has at most one value here: ForAllValues and ForAnyValue differ only for a missing key.
-    """
+def _condition_holds(operator: str, key: str, values: Sequence[Any], context: Context) -> bool:
+    """Whether one line of a condition holds. A missing key satisfies only negations and ...IfExists."""
     quantity, _, plain = operator.rpartition(":")
     name = plain.removesuffix("IfExists")
-    found = context.get(key.lower())
-    if quantity and found is None and name != "Null":
+    found = _listed(context.get(key.lower(), ()))
+    if quantity and not found and name != "Null":
         return quantity == "ForAllValues"
     expected = [str(value).lower() if isinstance(value, bool) else str(value) for value in values]
     if any("${" in value for value in expected):
         raise NotImplementedError(f"the policy variable in {expected}")
     if name == "Null":
-        return (found is None) == (expected == ["true"])
+        return (not found) == (expected == ["true"])
     if name not in _OPERATORS or quantity not in _QUANTITIES:
         raise NotImplementedError(f"the condition operator {operator} in a policy")
     negated, compare = _OPERATORS[name]
-    if found is None:
+    if not found:
         return negated or name != plain
-    return any(compare(value, found) for value in expected) != negated
+    matches = [any(compare(value, one) for value in expected) != negated for one in found]
+    return any(matches) if quantity == "ForAnyValue" else all(matches)
 
 
 def _equal(value: str, found: str) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from corral.box.access.policy_evaluator import Context
 from corral.box.account import ACCOUNT, PARTITION
 from corral.box.api_calls import Call
 
@@ -20,10 +21,10 @@ _READS = ("Describe", "List")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaggedResource:
-    """A resource: its ARN, and its tags by condition key in lower case."""
+    """A resource: its ARN, and its tags and other facts by condition key in lower case."""
 
     arn: str
-    context: Mapping[str, str] = field(default_factory=dict)
+    context: Context = field(default_factory=dict)
 
 
 def tag_context(tags: Mapping[str, str], scopes: tuple[str, ...] = ("aws",)) -> dict[str, str]:
@@ -76,19 +77,26 @@ def _fsx(call: Call, fields: Fields, _: str) -> Iterator[TaggedResource]:
 
 def _kms(call: Call, fields: Fields, _: str) -> Iterator[TaggedResource]:
     """The key, once for each set of tags that may count, and the alias that the call creates, changes or deletes."""
-    from moto.kms.models import kms_backends
-
-    backend = kms_backends[ACCOUNT][call.region]
     if call.action == "ListAliases":
         return
     alias = fields.get("AliasName")
     if alias is not None:
         yield TaggedResource(arn=f"arn:{PARTITION}:kms:{call.region}:{ACCOUNT}:{alias}")
-    named = backend.get_alias_name(str(fields.get("TargetKeyId") or fields.get("KeyId") or alias or ""))
+    yield from kms_key(call.region, str(fields.get("TargetKeyId") or fields.get("KeyId") or alias or ""))
+
+
+def kms_key(region: str, name: str) -> Iterator[TaggedResource]:
+    """The key with this id, ARN or alias, once for each set of tags that may count; none if it does not exist."""
+    from moto.kms.models import kms_backends
+
+    backend = kms_backends[ACCOUNT][region]
+    named = backend.get_alias_name(name)
     key_id = backend.get_key_id_from_alias(named) if named.startswith("alias/") else named
     if key_id is not None and (key_id := backend.get_key_id(key_id)) in backend.keys:
+        aliases = tuple(sorted(backend.keys[key_id].aliases))
+        known: Context = {"kms:resourcealiases": aliases} if aliases else {}
         for tags in backend.tags_for_authorization(key_id):
-            yield TaggedResource(arn=backend.keys[key_id].arn, context=tag_context(tags))
+            yield TaggedResource(arn=backend.keys[key_id].arn, context={**tag_context(tags), **known})
 
 
 _BY_PREFIX: Mapping[str, Callable[[Call, Fields, str], Iterator[TaggedResource]]] = {

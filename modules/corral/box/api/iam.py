@@ -13,16 +13,13 @@ from moto.iam.aws_managed_policies import aws_managed_policies_data
 from moto.iam.models import AWSManagedPolicy, IAMBackend
 from moto.iam.responses import IamResponse
 
-from corral.box.account import SERVICE_LINKED_ROLES
 from corral.box.api.iam_simulation import SimulationActions
 from corral.box.api_errors import ApiError
-from corral.model.partitions import linked_service
+from corral.box.service_linked_roles import service_linked_role_name
 
 MAX_POLICY_LENGTH = 6_144  # characters of a managed policy
 TAG_PUNCTUATION = "_.:/=+-@"  # valid besides letters, digits and spaces. Source: IAM API reference, Tag
 MAX_ROLE_POLICIES_LENGTH = 10_240  # characters of all inline policies of a role
-
-WITH_SUFFIX = frozenset(map(linked_service, ("autoscaling", "s3.data-source.lustre.fsx")))
 
 
 class BoxIAM(IAMBackend):
@@ -95,7 +92,7 @@ class BoxIAM(IAMBackend):
 
     def create_service_linked_role(self, service_name: str, description: str, suffix: str) -> Any:
         """Create a service-linked role under AWS's name. Raises ApiError for a second one."""
-        name = _service_linked_role_name(service_name, suffix)
+        name = service_linked_role_name(service_name, suffix)
         if name is None:
             return super().create_service_linked_role(service_name, description, suffix)
         if any(role.name == name for role in self.roles.values()):
@@ -131,17 +128,6 @@ def install() -> None:
 
     moto.iam.urls.url_paths["{0}/$"] = BoxIamResponse.dispatch
     iam_backends.backend = BoxIAM
-
-
-def _service_linked_role_name(service: str, suffix: str | None) -> str | None:
-    """The name of the service's role; None for a service that is not in the table.
-
-    Raises ApiError for a suffix if the service has only one role.
-    """
-    name = SERVICE_LINKED_ROLES.get(service)
-    if suffix and name and service not in WITH_SUFFIX:
-        raise ApiError("InvalidInput", f"Custom suffix is not allowed for {service}")
-    return f"{name}_{suffix}" if name and suffix else name
 
 
 def _check_length(document: str) -> None:

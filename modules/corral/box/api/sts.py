@@ -1,19 +1,26 @@
-"""STS: keys that nobody can guess, GetCallerIdentity also for an instance's credentials, and encoded messages."""
+"""STS: keys that nobody can guess, GetCallerIdentity also for an instance's credentials, sessions, encoded messages."""
 
 # mypy: disallow-subclassing-any=False
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import moto.sts.urls
 from moto.core.responses import ActionResult
-from moto.sts.models import AssumedRole, STSBackend
+from moto.sts.models import AssumedRole, STSBackend, sts_backends
 from moto.sts.responses import TokenResponse
 
 from corral.box.access import decoded, principals
 from corral.box.access.principals import principal_of
-from corral.box.account import OWNER_ARN
+from corral.box.account import ACCOUNT, OWNER_ARN, REGION
 from corral.box.machines.imds_data import TEMPORARY
+
+SESSION_S = 12 * 3600  # the longest that a role can be set to. Source: STS API reference, AssumeRole
+
+
+class UnknownRole(Exception):
+    """The account has no role of this name; the text is a sentence for the user."""
 
 
 class BoxSTS(STSBackend):
@@ -48,9 +55,23 @@ class BoxTokenResponse(TokenResponse):
         return ActionResult({"DecodedMessage": decoded(str(self._get_param("EncodedMessage")))})
 
 
+def role_session(name: str) -> Mapping[str, str]:
+    """The credentials of a new session of this role: `access_key`, `secret_key`, `token`. Raises UnknownRole."""
+    from moto.iam.models import iam_backends
+
+    roles = iam_backends[ACCOUNT]["aws"].roles.values()
+    arn = next((role.arn for role in roles if role.name == name), None)
+    if arn is None:
+        raise UnknownRole(f"the box has no role {name!r} - create it with `aws iam create-role`, see docs/bootstrap.md")
+    session = sts_backends[ACCOUNT]["aws"].assume_role(REGION, "corral", arn, None, SESSION_S, None)
+    return {
+        "access_key": session.access_key_id,
+        "secret_key": session.secret_access_key,
+        "token": session.session_token,
+    }
+
+
 def install() -> None:
     """Replace moto's STS with the box's."""
-    from moto.sts.models import sts_backends
-
     moto.sts.urls.url_paths["{0}/$"] = BoxTokenResponse.dispatch
     sts_backends.backend = BoxSTS

@@ -21,6 +21,7 @@ from werkzeug.wrappers import Response
 from corral.box import access, api_errors, inventory
 from corral.box.api import pricing, service_quotas, ssm, tagging
 from corral.box.api.service_quotas import QuotaError
+from corral.box.api.sts import UnknownRole, role_session
 from corral.box.api_calls import Call, CallLog, find_error_code, identify_call, known_action
 from corral.box.api_errors import ApiError, HttpResponse
 from corral.box.daemon.daemon_process import INVALID_REQUEST
@@ -117,7 +118,7 @@ class WsgiApp:
     def _safe_control(self, method: str, path: str, parameters: Mapping[str, str]) -> HttpResponse:
         try:
             return self._control(method, path, parameters)
-        except (FaultError, QuotaError) as error:
+        except (FaultError, QuotaError, UnknownRole) as error:
             return _json(INVALID_REQUEST, {"problem": str(error)})
         except Exception as error:
             log.error("%s %s failed", method, path, exc_info=True)
@@ -151,6 +152,11 @@ class WsgiApp:
                     changed = service_quotas.set_quota(parameters)
                     self._cloud.changed()
                 return _json(200, changed)
+            case "POST", "session":
+                with self._cloud.lock:
+                    session = role_session(parameters.get("role", ""))
+                    self._cloud.changed()
+                return _json(200, session)
             case "POST", "reset":
                 self._cloud.reset()
                 return _json(200, {})

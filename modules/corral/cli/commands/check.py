@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +14,7 @@ from corral.cli.support.exit_codes import ExitCode, Failure, name_file_in_errors
 from corral.cli.support.options import AsJson, BoxDirectory, Environment, Html, InBox, Project, examples, new_app
 from corral.cli.support.output import show, show_json, show_lines, waiting
 from corral.cli.support.project import find_environment
-from corral.cli.support.target_account import use_account
+from corral.cli.support.target_account import box_owner, use_account
 from corral.report.account.check_view import check_document, check_view
 from corral.spec.yaml.stack_files import Environment as Spec
 from corral.spec.yaml.stack_files import read_environment
@@ -63,7 +64,7 @@ def check(
     if not only:
         refuse_overspending(spec)
     with waiting(f"checking whether the account can start {env}"):
-        session, request, refused = _prepare(spec, in_box=in_box)
+        session, request, refused = _prepare(spec, box_owner(box_dir) if in_box else None)
         made = run([one for one in known if one.name in chosen], session, request)
     findings = [
         *made,
@@ -109,12 +110,14 @@ def _chosen(known: list[str], skip: list[str], only: list[str]) -> frozenset[str
     return chosen
 
 
-def _prepare(spec: Spec, *, in_box: bool) -> tuple[Any, Any, list[str]]:
+def _prepare(spec: Spec, owner: Mapping[str, str] | None) -> tuple[Any, Any, list[str]]:
     """The session to query, the plans to check, and an error for each stand-in that the box refuses to create.
 
-    In the box, stand-ins for the user's own resources are created first, as the first `up` does.
+    In the box, stand-ins for the user's own resources are created first, as the first `up` does. `owner`: there, the
+    variables of the account's owner.
     """
     from corral.engine.lifecycle.external_resources import create_stand_ins_for_check
+    from corral.engine.pulumi.engine_account import Account
     from corral.engine.pulumi.projects import box_image
     from corral.inventory.scan import open_session
     from corral.plan.base import plan_base
@@ -122,8 +125,8 @@ def _prepare(spec: Spec, *, in_box: bool) -> tuple[Any, Any, list[str]]:
     from corral.preflight.preflight_findings import PreflightRequest
 
     base = plan_base(spec.base)
-    image = box_image(os.environ) if in_box else None
+    image = box_image(os.environ) if owner else None
     cluster = plan_cluster(spec.cluster, base, catalog=spec.catalog, image_profile=image)
     session: Any = open_session(base.region, quick=True)
-    refused = list(create_stand_ins_for_check(session, spec, base, cluster)) if in_box else []
+    refused = list(create_stand_ins_for_check(Account(owner, base.region), spec, base, cluster)) if owner else []
     return session, PreflightRequest(base=base, cluster=cluster, now=datetime.now(UTC)), refused

@@ -12,7 +12,7 @@ from corral.box import client
 from corral.cli.support.exit_codes import Failure
 from corral.cli.support.output import confirm, show_json
 from corral.cli.support.project import find_project
-from corral.cli.support.target_account import account_option, resolve_box_dir
+from corral.cli.support.target_account import account_option, box_role, resolve_box_dir
 
 if TYPE_CHECKING:
     from corral.engine.lifecycle.session import EngineSession
@@ -95,9 +95,16 @@ def start_session(options: CommonOptions) -> EngineSession:
         printer.write(f"starting the box in {box}")
         client.start(box)
     require_space(box)
-    variables = client.environment(box)
+    variables = client.environment(box, box_role())
     copy = sync_box_copy(stacks, box / "stacks", box_image(variables))
-    return open_engine_session(copy, printer, box=variables, wait=options.wait, account_option=options.account_option)
+    return open_engine_session(
+        copy,
+        printer,
+        box=variables,
+        owner=client.environment(box),
+        wait=options.wait,
+        account_option=options.account_option,
+    )
 
 
 def _target_box(options: CommonOptions) -> Path | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 
 from corral.box import client
@@ -22,9 +23,19 @@ def use_account(*, in_box: bool, box_directory: Path | None) -> None:
     for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
         os.environ.pop(name, None)  # settings of a real account must not reach the box
     try:
-        os.environ.update(client.environment(resolve_box_dir(box_directory)))
+        os.environ.update(client.environment(resolve_box_dir(box_directory), box_role()))
     except BoxError as error:
         raise Failure(str(error), ExitCode.CANNOT_START) from None
+
+
+def box_owner(box_directory: Path | None) -> Mapping[str, str]:
+    """The variables of the account's owner in the selected box, which must run."""
+    return client.environment(resolve_box_dir(box_directory))
+
+
+def box_role() -> str | None:
+    """The role in the box that CORRAL_BOX_ROLE selects; None for the account's owner."""
+    return os.environ.get(client.ROLE_VARIABLE) or None
 
 
 def account_option(*, in_box: bool, box_directory: Path | None) -> str:

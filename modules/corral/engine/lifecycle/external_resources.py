@@ -66,12 +66,15 @@ def enclosing_cidr(subnets: tuple[IPv4Network, ...]) -> IPv4Network:
 def create_stand_ins(
     session: EngineSession, stack: Stack, environment: Environment, base: BasePlan, cluster: ClusterPlan
 ) -> None:
-    """Creates the missing stand-ins in the box. Does nothing elsewhere. Reports each kind that the box refuses."""
+    """Creates the missing stand-ins in the box, as the account's owner. Does nothing elsewhere.
+
+    Reports each kind that the box refuses.
+    """
     from botocore.exceptions import ClientError
 
     if not session.in_box:
         return
-    for what, made in _kinds(stack_account(stack), environment, base, cluster):
+    for what, made in _kinds(stack_account(stack, session.owner), environment, base, cluster):
         try:
             for sentence in made:
                 session.display.write(sentence)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from errno import ENOSPC
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,8 @@ BASE, CLUSTER = "corral-base", "corral-cluster"
 class EngineSession:
     """What all stacks of a command share. `wait`: wait for other corral processes on the same stack.
 
-    `account_option`: the end of suggested command lines, see `Stack`.
+    `owner`: in the box, the variables of the account's owner. `account_option`: the end of suggested command lines, see
+    `Stack`.
     """
 
     engine: PulumiCli
@@ -44,6 +45,7 @@ class EngineSession:
     display: ProgressDisplay
     wait: bool = False
     in_box: bool = False
+    owner: Mapping[str, str] = field(default_factory=dict)
     account_option: str = ""
 
     @property
@@ -89,6 +91,7 @@ def open_engine_session(
     *,
     environ: Mapping[str, str] = os.environ,
     box: Mapping[str, str] | None = None,
+    owner: Mapping[str, str] | None = None,
     wait: bool = False,
     account_option: str = "",
 ) -> EngineSession:
@@ -109,6 +112,7 @@ def open_engine_session(
         display=display,
         wait=wait,
         in_box=box is not None,
+        owner=owner or {},
         account_option=account_option,
     )
 
@@ -141,10 +145,10 @@ def recover_stack(stack: Stack) -> dict[str, Any] | None:
     return stack.state()
 
 
-def stack_account(stack: Stack) -> Account:
-    """The account and region of the stack."""
+def stack_account(stack: Stack, caller: Mapping[str, str] | None = None) -> Account:
+    """The account and region of the stack. `caller`: the variables of another caller than the engine."""
     region = region_of(stack.directory / f"Pulumi.{stack.name}.yaml")
-    environment = stack.engine.environment
+    environment = caller or stack.engine.environment
     return Account(environment, region or environment.get("AWS_REGION") or "us-east-1")
 
 

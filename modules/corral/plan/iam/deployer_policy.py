@@ -117,7 +117,8 @@ OBJECTS = ("arn:{partition}:s3:::corral-*-{account}-{region}/*",)
 KEYS = ("arn:{partition}:kms:{region}:{account}:key/*",)
 VIA_SERVICE_KEY = "kms:ViaService"
 # The services that use a base's key for the deployer. Source: KMS Developer Guide, "kms:ViaService".
-KEY_USERS = tuple(f"{service}.{{region}}.{{domain}}" for service in ("ec2", "elasticfilesystem", "fsx", "s3"))
+_KEY_SERVICES = ("ec2", "elasticfilesystem", "fsx", "s3", "secretsmanager")
+KEY_USERS = tuple(f"{service}.{{region}}.{{domain}}" for service in _KEY_SERVICES)
 STORAGE = (
     Grant(
         sid="Buckets",

@@ -24,7 +24,7 @@ from corral.cli.support.exit_codes import ExitCode, Failure, print_error
 from corral.cli.support.options import AsJson, Yes, examples, new_app
 from corral.cli.support.output import confirm, show_json
 from corral.cli.support.project import find_project
-from corral.cli.support.target_account import resolve_box_dir
+from corral.cli.support.target_account import box_role, resolve_box_dir
 from corral.engine.backend.stack_locks import file_lock_holders, hold_lock, state_directory
 from corral.engine.engine_errors import EngineError
 from corral.engine.pulumi.binary import find_pulumi
@@ -138,17 +138,31 @@ def status(dir: Directory = None, json: AsJson = False) -> None:
 
 
 @app.command(
-    epilog=examples('eval "$(corral box env)"', "corral box env --shell fish | source", "corral box env --json")
+    epilog=examples(
+        'eval "$(corral box env)"',
+        "corral box env --shell fish | source",
+        "corral box env --json",
+        'eval "$(corral box env --role deployer)"',
+    )
 )
 def env(
     dir: Directory = None,
     shell: Annotated[
         Shell, typer.Option(show_default=False, help="Shell syntax to write (default: posix).")
     ] = Shell.POSIX,
+    role: Annotated[
+        str | None,
+        typer.Option(
+            "--role",
+            metavar="NAME",
+            show_default=False,
+            help="Role whose permissions apply (default: $CORRAL_BOX_ROLE, or none: any call is allowed).",
+        ),
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Print the variables that point pulumi, aws and boto3 at the box."""
-    variables = _ready_for_pulumi(client.environment(resolve_box_dir(dir)))
+    variables = _ready_for_pulumi(client.environment(resolve_box_dir(dir), role or box_role()))
     if json:
         show_json(dict(variables))
     else:

@@ -13,9 +13,8 @@ from corral.box.provider.resource import Resource, ResourceUpdate, State
 
 
 def _create_key(cloud: RegionClients, inputs: State) -> str:
-    request = to_request(
-        KEY.props, inputs, ("description", "policy", "keyUsage", "customerMasterKeySpec", "multiRegion")
-    )
+    names = ("description", "policy", "keyUsage", "customerMasterKeySpec", "multiRegion")
+    request = to_request(KEY.props, inputs, (*names, "bypassPolicyLockoutSafetyCheck"))
     tags = [{"TagKey": key, "TagValue": value} for key, value in (inputs.get("tagsAll") or {}).items()]
     return str(cloud.kms.create_key(**request, Tags=tags)["KeyMetadata"]["KeyId"])
 
@@ -80,6 +79,7 @@ KEY = Resource(
         "enableKeyRotation": boolean(default=False),
         "isEnabled": boolean(default=True),
         "deletionWindowInDays": integer(write_only=True),
+        "bypassPolicyLockoutSafetyCheck": boolean(write_only=True),
     },
     outputs={"arn": text(), "keyId": text()},
     create=_create_key,
