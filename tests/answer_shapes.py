@@ -48,6 +48,10 @@ BEYOND: Mapping[str, str] = {
         ),
         "AWS answers in lower case (PrivateLink guide; terraform-provider-aws, ec2/enum.go); the model has 'Available'",
     ),
+    "DescribeNetworkInterfacesResult.NetworkInterfaces[].InterfaceType is 'nat_gateway', "
+    "which NetworkInterfaceType lacks": (
+        "EC2 API, DescribeNetworkInterfaces, filter interface-type: nat_gateway; the model has 'natGateway'"
+    ),
     "DescribeInternetGatewaysResult.InternetGateways[].Attachments[].State is 'available', "
     "which AttachmentStatus lacks": ("EC2 API, InternetGatewayAttachment: the state of an attached one"),
     "ListHostedZonesResponse lacks Marker": "the first page of a list follows no marker",

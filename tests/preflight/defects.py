@@ -144,6 +144,8 @@ def kept_key(*, state: str) -> Defect:
             nobody = json.dumps({"Version": "2012-10-17", "Statement": []})
             kms.put_key_policy(**key, PolicyName="default", Policy=nobody)
         yield BoxSession(box=box)
+        if state == "PendingDeletion":  # in which a key keeps its tags
+            kms.cancel_key_deletion(**key)
         kms.untag_resource(**key, TagKeys=list(tags))
 
     return made

@@ -50,8 +50,8 @@ QUEUE = """\
         capacity:
           - market: on-demand
 """
-# The user's bucket, roles that services make for the account, keys in their waiting time.
-STAYS = re.compile(r"^s3/bucket corral-example-|^iam/role AWSServiceRole|scheduled for deletion")
+# The user's bucket and reservations, roles that services make for the account, keys in their waiting time.
+STAYS = re.compile(r"^s3/bucket corral-example-|^ec2/capacity-|^iam/role AWSServiceRole|scheduled for deletion")
 STEP_LIMIT_S = 1800  # the provider waits ten minutes for the end of a Lustre
 
 

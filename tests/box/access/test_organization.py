@@ -35,9 +35,9 @@ def test_the_accounts_owner_is_limited(box: BoxStatus, aws: Clients) -> None:
     organization(box, {"Effect": "Deny", "Action": "logs:*"})
     assert refusal(aws("logs").create_log_group, logGroupName="x") == (
         "AccessDeniedException",
-        f"User: {OWNER} is not authorized to perform: logs:CreateLogGroup on resource: * with an explicit deny in a"
-        " service control policy: arn:aws:organizations::210987654321:policy/o-box0example/service_control_policy/"
-        "p-a9d4034d",
+        f"User: {OWNER} is not authorized to perform: logs:CreateLogGroup on resource:"
+        " arn:aws:logs:us-east-1:123456789012:log-group:x:log-stream: with an explicit deny in a service control"
+        " policy: arn:aws:organizations::210987654321:policy/o-box0example/service_control_policy/p-a9d4034d",
     )
 
 

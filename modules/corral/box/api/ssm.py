@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import moto.ssm.models
 import moto.ssm.urls
 from moto.core.responses import ActionResult
 from moto.ec2.models import ec2_backends
@@ -40,6 +41,14 @@ class BoxCommand(Command):
         if self.targets:
             raise NotImplementedError("targets of a command")
         return []
+
+
+class BoxDocument(Document):
+    """A document for the systems that have a shell; moto names none."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.platform_types = ["Linux", "MacOS"]
 
 
 class BoxSSM(SimpleSystemManagerBackend):
@@ -132,6 +141,7 @@ def install() -> None:
     """Replace moto's SSM with the box's."""
     from moto.ssm.models import ssm_backends
 
+    moto.ssm.models.Document = BoxDocument
     ssm_backends.backend = BoxSSM
     moto.ssm.urls.url_paths = {"{0}/$": BoxSSMResponse.dispatch}
 

@@ -142,7 +142,7 @@ KNOWN_ERRORS = (
         r"unable to create Service-Linked-Role to access the S3 bucket",
         "FSx may not create its role for the S3 bucket with these credentials",
         "allow iam:CreateServiceLinkedRole, iam:AttachRolePolicy and iam:PutRolePolicy on the roles of"
-        " s3.data-source.lustre.fsx.amazonaws.com, as the policies of `corral bootstrap` do",
+        " FSx's service for S3 (s3.data-source.lustre.fsx), as the policies of `corral bootstrap` do",
         CONTINUES,
         code=CANNOT_START,
     ),
