@@ -25,7 +25,7 @@ CONFIRMED = ("up", "down", "bootstrap")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """Who follows the page, with `--box` and without `sudo`, as it says."""
+    """Who follows the page, with `--box`, as it says."""
 
     directory: Path
     box: Path
@@ -35,7 +35,7 @@ class Reader:
         command, dashes, inside = list(words), [], []
         if "--" in words:
             at = words.index("--")
-            command, dashes, inside = list(words[:at]), ["--"], [word for word in words[at + 1 :] if word != "sudo"]
+            command, dashes, inside = list(words[:at]), ["--"], list(words[at + 1 :])
         if command[0] not in LOCAL:
             command += ["--box", *(["--yes"] if command[0] in CONFIRMED and "--preview" not in command else [])]
         project = self.directory / "first-run"
