@@ -1,18 +1,23 @@
-"""A life of `dev` in an aws-like box: what `up`, the agent and `down` wait for, with AWS's times divided by twenty.
+"""A life of `dev` in an aws-like box, as a deployer: what `up`, the agent and `down` wait for and may do.
 
-One scenario, from the first up to a down that leaves nothing behind; a failure names its step.
+AWS's times are divided by twenty. One scenario, from the first up to a down that leaves nothing behind; a failure names
+its step.
 """
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from clusters import UP_IN_S, Cluster, left_over, settled
 
 import boxes
-from corral.box import control
+from corral.box import account, client, control
 from corral.box.api.fsx_groups import CLOSED
+from corral.box.client import BoxStatus
 from corral.box.vpc.capabilities import probe_host
 from life import begin, changes
 from steps import step
@@ -24,11 +29,18 @@ SPEED = 20
 def test_dev_in_an_aws_like_box(tmp_path: Path) -> None:
     assert probe_host().users, probe_host().problem
     with boxes.running_box(tmp_path / "box", machines=True, speed=SPEED) as box:
-        cluster = Cluster(life=begin(tmp_path, box), name="dev")
+        prepare_account(box)
+        cluster = Cluster(life=begin(tmp_path, box, deployer_in=account.REGION), name="dev")
         come_up(cluster)
         run_on_a_cold_node(cluster)
         lose_a_node(cluster)
         go_down(cluster)
+
+
+def prepare_account(box: BoxStatus) -> None:
+    """What an administrator does once: among others, the documents by which a deployer reaches a head."""
+    command = [sys.executable, "-m", "corral.cli", "bootstrap", "--box", "--yes"]
+    subprocess.run(command, env={**os.environ, **client.environment(box.dir)}, check=True, stdout=subprocess.DEVNULL)
 
 
 def come_up(cluster: Cluster) -> None:
