@@ -187,6 +187,15 @@ def test_a_secret_deleted_without_recovery_frees_its_name(aws: Clients) -> None:
     assert secrets.create_secret(Name="munge", SecretString="y")["Name"] == "munge"
 
 
+def test_the_changes_that_create_and_delete_a_zone_are_found(aws: Clients) -> None:
+    """AWS's own provider waits for both."""
+    route53 = aws("route53")
+    created = route53.create_hosted_zone(Name="found.example.", CallerReference="found")
+    deleted = route53.delete_hosted_zone(Id=created["HostedZone"]["Id"])
+    states = [route53.get_change(Id=one["ChangeInfo"]["Id"])["ChangeInfo"]["Status"] for one in (created, deleted)]
+    assert states == ["INSYNC", "INSYNC"]
+
+
 def test_a_zone_with_a_vpc_is_private(aws: Clients) -> None:
     vpc = aws("ec2").create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
     route53 = aws("route53")

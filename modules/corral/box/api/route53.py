@@ -24,7 +24,10 @@ from corral.box.delays import DNS_CHANGE, seconds
 
 _create_hosted_zone = Route53.create_hosted_zone
 _CHANGE = re.compile(r"C[0-9A-F]{1,16}")
-_CHANGING = ("change_resource_record_sets", "associate_vpc_with_hosted_zone", "disassociate_vpc_from_hosted_zone")
+_CHANGING = (
+    *("create_hosted_zone", "delete_hosted_zone", "change_resource_record_sets"),
+    *("associate_vpc_with_hosted_zone", "disassociate_vpc_from_hosted_zone"),
+)
 
 
 class BoxRoute53(Route53Backend):
