@@ -32,7 +32,7 @@ SETTLE_TAGS = """
 import sys
 from dataclasses import replace
 from pathlib import Path
-from corral.box.api.kms import TAGS_SETTLE_S
+from corral.box.delays import KMS_TAGS
 from corral.box.daemon import moto_overrides
 from corral.box.state import saved_state
 from corral.box.state.directory import StateDirectory
@@ -42,7 +42,7 @@ home = StateDirectory(Path(sys.argv[1]))
 saved_state.load(home)
 for _, _, _, backend in saved_state.backends():
     for changes in getattr(backend, "tag_changes", {}).values():
-        changes[:] = [replace(one, at=one.at - TAGS_SETTLE_S) for one in changes]
+        changes[:] = [replace(one, at=one.at - KMS_TAGS.aws_s) for one in changes]
 saved_state.save(home)
 """
 

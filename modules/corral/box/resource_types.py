@@ -83,7 +83,7 @@ KINDS: Mapping[str, Mapping[str, str]] = {
     },
     "kms": {"keys": "key"},
     "secretsmanager": {"secrets": "secret"},
-    "ssm": {"_parameters": "parameter"},
+    "ssm": {"_parameters": "parameter", "_documents": "document"},
     "sns": {"topics": "topic", "subscriptions": "subscription"},
     "logs": {"groups": "log-group"},
     "cloudwatch": {"alarms": "alarm", "dashboards": "dashboard"},
