@@ -232,11 +232,12 @@ def settled(cluster: Cluster) -> list[str]:
 def left_over(cluster: Cluster) -> list[str]:
     """What the box holds beyond what it held before the first up, and may not stay, once cluster and base are down."""
     before: dict[str, list[str]] = cluster.life.seen["before"]
+    own = {(kind, one) for kind, ids in cluster.life.seen["own"] for one in ids}  # of the account, e.g. its policies
     return [
         f"{kind} {one}"
         for kind, ids in inventory(cluster.life.box.dir).items()
         for one in sorted(set(ids) - set(before.get(kind, ())))
-        if kind not in _STAYS and not _KEPT.fullmatch(one)
+        if (kind, one) not in own and kind not in _STAYS and not _KEPT.fullmatch(one)
     ]
 
 

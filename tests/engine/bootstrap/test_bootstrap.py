@@ -14,6 +14,7 @@ from botocore.exceptions import ClientError
 
 import boxes
 from boxes import running_box
+from corral.box import control
 from corral.box.client import BoxStatus
 from corral.engine.bootstrap.bootstrap import (
     StepOutcome,
@@ -96,6 +97,11 @@ def test_everything_is_created_once(box: BoxStatus) -> None:
     prepared(Account(box), wanted("once"))
     second = prepared(Account(box), wanted("once"))
     assert outcomes(second) == dict.fromkeys(KEYS, "exists")
+
+
+def test_a_key_that_kms_does_not_find_yet_gets_its_alias_later(box: BoxStatus) -> None:
+    control.inject_fault(box.dir, "refuse", call="kms:CreateAlias", code="NotFoundException", hits_left="1")
+    assert outcomes(prepared(Account(box), wanted("late")))["key"] == "created"
 
 
 def test_dry_run_creates_nothing(box: BoxStatus) -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from corral.engine.bootstrap.step import Blocked, BootstrapTarget, Clients, Step
 from corral.model.tags import STATE_TAG
+
+# KMS may not find a new key at once. Source: KMS developer guide, "AWS KMS eventual consistency": some seconds.
+FOUND_WITHIN_S, PAUSE_S = 60.0, 1.0
 
 
 def _has_key(client: Clients, target: BootstrapTarget) -> bool:
@@ -31,12 +35,26 @@ def _create_key(client: Clients, target: BootstrapTarget) -> bool:
         )["KeyMetadata"]["KeyId"]
     )
     try:
-        kms.create_alias(AliasName=target.alias, TargetKeyId=key)
+        _create_alias(kms, target.alias, key)
     except kms.exceptions.AlreadyExistsException:
         if kms.describe_key(KeyId=target.alias)["KeyMetadata"]["KeyId"] != key:
             kms.schedule_key_deletion(KeyId=key, PendingWindowInDays=7)  # nothing was ever encrypted with it
         return False
     return True
+
+
+def _create_alias(kms: Any, alias: str, key: str) -> None:
+    """Gives the key its alias as soon as KMS finds the key."""
+    end = time.monotonic() + FOUND_WITHIN_S
+    while True:
+        try:
+            kms.create_alias(AliasName=alias, TargetKeyId=key)
+        except kms.exceptions.NotFoundException:
+            if time.monotonic() >= end:
+                raise
+            time.sleep(PAUSE_S)
+        else:
+            return
 
 
 def _key_without_alias(client: Clients, target: BootstrapTarget) -> str | None:
