@@ -30,7 +30,7 @@ TYPES: Mapping[str, tuple[type, ...]] = {
     "timestamp": (datetime,),
 }
 # Parts of any answer, beside the members of its shape.
-ENVELOPE = frozenset({"ResponseMetadata", "requestId", "RequestId", "__type"})
+ENVELOPE = frozenset({"ResponseMetadata", "requestId", "RequestId", "__type", "message"})
 # What is allowed beyond the model, and why.
 BEYOND: Mapping[str, str] = {
     **dict.fromkeys(
@@ -54,6 +54,15 @@ BEYOND: Mapping[str, str] = {
     ),
     "DescribeInternetGatewaysResult.InternetGateways[].Attachments[].State is 'available', "
     "which AttachmentStatus lacks": ("EC2 API, InternetGatewayAttachment: the state of an attached one"),
+    **dict.fromkeys(
+        (
+            "DescribeImagesResult.Images[].Platform is 'windows', which PlatformValues lacks",
+            "DescribeInstancesResult.Reservations[].Instances[].Platform is 'windows', which PlatformValues lacks",
+            "Reservation.Instances[].Platform is 'windows', which PlatformValues lacks",
+        ),
+        "AWS answers in lower case (EC2 API, DescribeInstances, filter platform); the model has 'Windows'",
+    ),
+    "DescribeImagesResult.Images[].Platform is 'Linux/UNIX', which PlatformValues lacks": "moto's own images",
     "ListHostedZonesResponse lacks Marker": "the first page of a list follows no marker",
     "CreateHostedZoneResponse lacks DelegationSet": "a private zone has no name servers of its own",
 }

@@ -117,7 +117,7 @@ def test_env_of_a_role_that_does_not_exist_is_refused(box: Path) -> None:
 def test_a_command_has_the_permissions_of_the_role_that_a_variable_names(box: Path) -> None:
     create_deployer(boxes.client(client.status(box), "iam"), policies=())
     done = corral("cleanup", "--box-dir", str(box), environment=clean_environment(HOME, CORRAL_BOX_ROLE=DEPLOYER))
-    named = "assumed-role/deployer/corral is not authorized to perform: ec2:DescribeInstances"
+    named = "assumed-role/deployer/corral do not allow ec2:DescribeInstances"
     assert (done.returncode, named in done.stderr) == (3, True)
 
 

@@ -32,6 +32,7 @@ ACCOUNT = "123456789012"
 REGIONS = {"cn-north-1": "aws-cn", "us-gov-west-1": "aws-us-gov"}
 ZONES = {"cn-north-1": "cnn1", "us-gov-west-1": "usgw1"}
 # Principals and linked roles that have the common suffix in every partition.
+SERVICES = ("ec2", "elasticfilesystem", "fsx", "s3", "secretsmanager")  # which use a base's key
 COMMON = {"spot.amazonaws.com", "s3.data-source.lustre.fsx.amazonaws.com"}
 
 
@@ -81,7 +82,7 @@ def test_the_other_names_in_a_policy_are_common_or_the_partitions(
 ) -> None:
     found = set(re.findall(r"[\w.-]+\.amazonaws\.com[\w.]*", json.dumps(list(policies(*plans)))))
     domain = {"cn-north-1": "amazonaws.com.cn", "us-gov-west-1": "amazonaws.com"}[region]
-    via_service = {f"{service}.{region}.{domain}" for service in ("ec2", "elasticfilesystem", "fsx", "s3")}
+    via_service = {f"{service}.{region}.{domain}" for service in SERVICES}
     assert found - COMMON == {f"ec2.{domain}", *via_service}
 
 

@@ -79,7 +79,7 @@ KEY = Resource(
         "enableKeyRotation": boolean(default=False),
         "isEnabled": boolean(default=True),
         "deletionWindowInDays": integer(write_only=True),
-        "bypassPolicyLockoutSafetyCheck": boolean(write_only=True),
+        "bypassPolicyLockoutSafetyCheck": boolean(write_only=True, default=False),
     },
     outputs={"arn": text(), "keyId": text()},
     create=_create_key,
