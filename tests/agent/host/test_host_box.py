@@ -93,7 +93,10 @@ def test_names_without_a_dot_are_looked_up_in_the_clusters_zone_first(before: st
 
 
 def test_sshd_reloads_its_settings(host: BoxHost, tmp_path: Path) -> None:
-    with subprocess.Popen(["env", "--default-signal=HUP", "sleep", "60"]) as sshd:  # nohup would make it ignored
+    def listen() -> None:  # nohup makes a whole test run ignore it
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+    with subprocess.Popen(["sleep", "60"], preexec_fn=listen) as sshd:
         (tmp_path / "sshd.pid").write_text(f"{sshd.pid}\n")
         host.reload_sshd()
     assert sshd.returncode == -signal.SIGHUP
