@@ -54,6 +54,12 @@ def form(service: str, action: str, **fields: str) -> list[str]:
             f"cloudwatch:DeleteAlarms arn:aws:cloudwatch:{REGION}:{ACCOUNT}:alarm:watch-head",
         ),
         (
+            "ssm",
+            "CreateDocument",
+            {"Name": "corral-query"},
+            f"ssm:CreateDocument arn:aws:ssm:{REGION}:{ACCOUNT}:document/corral-query",
+        ),
+        (
             "logs",
             "CreateLogGroup",
             {"logGroupName": "/corral/dev"},

@@ -26,16 +26,17 @@ def managed_node_resources(action: str, call: Call, fields: Mapping[str, Any]) -
     document = str(fields.get("DocumentName") or "")
     if action == "ssm:SendCommand":
         machines = fields.get("InstanceIds") or ("*",)  # targets by tag: on machines whose tags do not count
-        yield TaggedResource(arn=_document(call, document))
+        yield TaggedResource(arn=document_arn(call, document))
         yield from (_machine(call, str(one)) for one in machines)
     elif action == "ssm:StartSession":
         check = {_CHECK: "true" if document else "false"}
         yield _machine(call, str(fields.get("Target", "*")), check)
         if document:
-            yield TaggedResource(arn=_document(call, document), context=check)
+            yield TaggedResource(arn=document_arn(call, document), context=check)
 
 
-def _document(call: Call, name: str) -> str:
+def document_arn(call: Call, name: str) -> str:
+    """The ARN of the document with this name or ARN."""
     if name.startswith("arn:"):
         return name
     owner = "" if name.startswith(_OF_AWS) else ACCOUNT

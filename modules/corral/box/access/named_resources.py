@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from corral.box.access.managed_nodes import document_arn
 from corral.box.access.service_reference import is_listed, resource_arn, resource_types
 from corral.box.access.tagged_resources import TaggedResource, tag_context
 from corral.box.account import ACCOUNT
@@ -141,20 +142,9 @@ def _parameter(call: Call, fields: Fields, _: str) -> Iterator[TaggedResource]:
 
 
 def _document(call: Call, fields: Fields, _: str) -> Iterator[TaggedResource]:
-    """A document, of no account if it is AWS's. Source: Systems Manager User Guide, "Run Command" examples."""
-    for name in _values(fields, ("DocumentName",)):
-        owner = "" if name.startswith("AWS-") else ACCOUNT
-        yield TaggedResource(arn=resource_arn("ssm", "document", call.region, name, account=owner))
-
-
-def _managed_instance(call: Call, fields: Fields, _: str) -> Iterator[TaggedResource]:
-    """An instance of EC2 with its tags."""
-    from moto.ec2.models import ec2_backends
-
-    for name in _values(fields, ("InstanceIds", "InstanceId")):
-        tags = ec2_backends[ACCOUNT][call.region].tags.get(name, {})
-        arn = resource_arn("ssm", "instance", call.region, name)
-        yield TaggedResource(arn=arn, context=tag_context(tags, ("aws", "ssm")))
+    """A document by its name. Commands and sessions have their own resources: `managed_nodes`."""
+    for name in _values(fields, ("Name",)):
+        yield TaggedResource(arn=document_arn(call, name))
 
 
 def _budget(call: Call, fields: Fields, _: str) -> Iterator[TaggedResource]:
@@ -203,7 +193,6 @@ _FINDERS: Mapping[tuple[str, str], Finder] = {
     ("secretsmanager", "Secret"): _secret,
     ("sns", "topic"): _by_name("sns", "topic", "TopicArn", "Name"),
     ("ssm", "document"): _document,
-    ("ssm", "instance"): _managed_instance,
     ("ssm", "parameter"): _parameter,
     ("sts", "role"): _role,
 }
