@@ -24,9 +24,9 @@ class Component(pulumi.ComponentResource):
         """The Name tag of the child with this key; `keep`: the tag by which a later deployment finds it again."""
         return {"Name": f"{self._title}-{key}", **({KEEP_TAG: keep} if keep else {})}
 
-    def child_options(self) -> pulumi.ResourceOptions:
+    def child_options(self, **more: object) -> pulumi.ResourceOptions:
         """The options of an ordinary child."""
-        return pulumi.ResourceOptions(parent=self)
+        return pulumi.ResourceOptions(parent=self, **more)  # type: ignore[arg-type]
 
     def retained_options(self, import_id: str | None = None, **more: object) -> pulumi.ResourceOptions:
         """The options of a child that holds data: it survives every destroy, and an existing one is imported."""

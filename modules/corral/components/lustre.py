@@ -13,9 +13,9 @@ from corral.model.lustre import DataLinkPlan, LustrePlan
 from corral.model.tags import KEEP_LUSTRE_GROUP, KEEP_LUSTRE_PREFIX
 
 _LUSTRE_VERSION = "2.15"  # the newest that every client kernel of the image profiles can mount
-# The provider waits half an hour for a file system and ten minutes for a link, which does not suffice for large ones:
-# a link imports about a thousand objects a second (aws/aws-parallelcluster#4211). One that timed out is replaced by
-# the next `up`, and imports from the start.
+# The provider waits half an hour for a file system and ten minutes for a link, which does not suffice for large ones: a
+# file system with the older ImportPath took an hour for four million objects (aws/aws-parallelcluster#4211). What timed
+# out is replaced by the next `up`, and imports from the start.
 _SYSTEM_TIMEOUTS = pulumi.CustomTimeouts(create="2h", update="2h", delete="1h")
 _LINK_TIMEOUTS = pulumi.CustomTimeouts(create="24h", update="1h", delete="1h")
 # Source: FSx for Lustre User Guide, "File system access control with Amazon VPC".
@@ -50,6 +50,7 @@ class Lustre(Component):
     def _system(self, plan: LustrePlan, args: LustreArgs) -> aws.fsx.LustreFileSystem:
         persistent = plan.deployment.startswith("PERSISTENT")
         tags = self.tags(plan.name, keep=keep_tag_value(plan.name)) if plan.retained else self.tags(plan.name)
+        more = {"depends_on": args.group_rules, "custom_timeouts": _SYSTEM_TIMEOUTS}
         system = aws.fsx.LustreFileSystem(
             self.child(plan.name),
             deployment_type=plan.deployment,
@@ -68,10 +69,9 @@ class Lustre(Component):
             data_compression_type="NONE" if plan.compression == "none" else plan.compression,
             file_system_type_version=_LUSTRE_VERSION,
             tags=tags,
-            opts=pulumi.ResourceOptions.merge(
-                self.retained_options(args.retained_ids.get(plan.name)) if plan.retained else self.child_options(),
-                pulumi.ResourceOptions(depends_on=args.group_rules, custom_timeouts=_SYSTEM_TIMEOUTS),
-            ),
+            opts=self.retained_options(args.retained_ids.get(plan.name), **more)
+            if plan.retained
+            else self.child_options(**more),
         )
         for link in plan.data:
             self._link(plan, link, system)
@@ -88,7 +88,7 @@ class Lustre(Component):
             delete_data_in_filesystem=False,
             s3=_policies(link),
             tags=self.tags(key),
-            opts=pulumi.ResourceOptions(parent=self, custom_timeouts=_LINK_TIMEOUTS),
+            opts=self.child_options(custom_timeouts=_LINK_TIMEOUTS),
         )
 
 

@@ -133,8 +133,7 @@ def _deployer(request: PreflightRequest, facts: PermissionFacts) -> Iterator[Pre
                 yield _limited(about, AccessDenial(action=_listed(actions), policy_type=kind, caller=caller), policy)
         own = tuple(one for one in simulated.denied if one.policy_type is PolicyType.IDENTITY or one.missing_keys)
         if own or not simulated.denied:
-            attach = "attach the policies that `corral bootstrap` creates (docs/bootstrap.md)"
-            yield from _findings(about, caller, replace(simulated, denied=own), attach)
+            yield from _findings(about, caller, replace(simulated, denied=own), ADVICE[PolicyType.IDENTITY])
 
 
 def _limited(about: str, denial: AccessDenial, policy: str = "") -> PreflightFinding:

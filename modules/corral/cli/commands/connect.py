@@ -61,18 +61,20 @@ def connect(
     summary, head = find_head(env, project, in_box=box, box_directory=box_dir)
     document = ROOT_SHELL if root else SHELL
     parameters = {COMMAND: [shlex.join(command)]} if command else {}
-    if not (directory := _target_box(box_dir)):
+    if not (target := _target_box(box_dir)):
         _replace_by_session(head.id, summary.region, document.name, parameters)
     session = open_session(summary.region, quick=True)
-    if is_checked(session, directory):
-        raise typer.Exit(_enter_session(session, head.id, document, parameters, directory))
-    raise typer.Exit(_enter_machine(head.id, command or [], directory))
+    if is_checked(session, target):
+        raise typer.Exit(_enter_session(session, head.id, document, parameters, target.dir))
+    raise typer.Exit(_enter_machine(head.id, command or [], target.dir))
 
 
-def _target_box(box_dir: Path | None) -> Path | None:
-    """The state directory of the box that the AWS settings of this process point at; None for AWS itself."""
-    endpoint, where = os.environ.get("AWS_ENDPOINT_URL"), resolve_box_dir(box_dir)
-    return where if endpoint and endpoint == client.status(where).url else None
+def _target_box(box_dir: Path | None) -> client.BoxStatus | None:
+    """The box that the AWS settings of this process point at; None for AWS itself."""
+    if not (endpoint := os.environ.get("AWS_ENDPOINT_URL")):
+        return None
+    now = client.status(resolve_box_dir(box_dir))
+    return now if endpoint == now.url else None
 
 
 def _enter_session(

@@ -111,14 +111,16 @@ def head_at(instance_id: str, session: Any, endpoint: str | None, box: Path | No
 
     In the box its owner enters machines; a role goes through Systems Manager, which checks its permissions.
     """
-    if endpoint and box is not None and endpoint == client.status(box).url and not is_checked(session, box):
-        return BoxHead(instance_id=instance_id, box_dir=box)
+    if endpoint and box is not None:
+        now = client.status(box)
+        if endpoint == now.url and not is_checked(session, now):
+            return BoxHead(instance_id=instance_id, box_dir=box)
     return SsmHead(instance_id=instance_id, session=session)
 
 
-def is_checked(session: Any, box: Path) -> bool:
+def is_checked(session: Any, box: client.BoxStatus) -> bool:
     """True if the box has machines that answer Systems Manager, and the session's credentials are those of a role."""
-    if client.status(box).no_machines_reason is not None:
+    if box.no_machines_reason is not None:
         return False
     return ":assumed-role/" in str(session.client("sts").get_caller_identity()["Arn"])
 
