@@ -84,6 +84,7 @@ Speed = Annotated[
     int | None,
     typer.Option(
         "--speed",
+        metavar="NUMBER",
         min=1,
         max=MAX_SPEED,
         show_default=False,
