@@ -200,6 +200,13 @@ def first_image(ec2: Any) -> str:
     return str(ec2.describe_images(Owners=["amazon"])["Images"][0]["ImageId"])
 
 
+def new_alias(kms: Any) -> str:
+    """A new alias of a key that KMS finds."""
+    key = kms.create_key()["KeyMetadata"]["KeyId"]
+    until(lambda: code_of(partial(kms.create_alias, AliasName="alias/lab", TargetKeyId=key)) == "")
+    return "alias/lab"
+
+
 @pytest.mark.parametrize("code", NEW)
 def test_what_was_just_created_is_not_found(patient: Clients, code: str) -> None:
     service, create, use = NEW[code]
@@ -212,6 +219,16 @@ def test_what_was_just_created_is_found_later(quick: Clients, code: str) -> None
     service, create, use = NEW[code]
     made = create(quick(service))
     assert until(lambda: code_of(lambda: use(quick(service), made)) == "")
+
+
+def test_a_new_alias_of_a_key_is_not_found(patient: Clients) -> None:
+    alias = new_alias(patient("kms"))
+    assert code_of(partial(patient("kms").describe_key, KeyId=alias)) == "NotFoundException"
+
+
+def test_a_new_alias_of_a_key_is_found_later(quick: Clients) -> None:
+    alias = new_alias(quick("kms"))
+    assert until(lambda: code_of(partial(quick("kms").describe_key, KeyId=alias)) == "")
 
 
 def stand_in(box: BoxStatus, switches: Switches) -> RegionClients:

@@ -259,9 +259,9 @@ def give_notice(cluster: Cluster) -> None:
     began = time.time()
     fault(cluster, "spot-notice", target=cluster.job(job)["NodeList"], after="120s")
     with step("a notice reaches a job within some seconds"):
-        asked = home / f"asked-{job}"
+        signals = home / f"asked-{job}"
         # The shell creates the file, then `date` writes to it.
-        written = cluster.until(lambda: asked.exists() and asked.read_text())
+        written = cluster.until(lambda: signals.exists() and signals.read_text())
         signalled = float(str(written).split()[0])
         assert signalled - began < 15  # five between two looks, the rest for a busy machine
     cluster.on_head("scancel", str(job))

@@ -15,7 +15,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -28,6 +28,7 @@ from boxes import running_box
 from cli_session import copy_project
 from corral.box import client
 from corral.box.client import BoxStatus
+from deployer_role import DEPLOYER, create_deployer
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.box]
 BUCKET = "corral-state-123456789012-us-east-1"
@@ -43,6 +44,7 @@ class Admin:
     box: BoxStatus
     directory: Path
     settings: dict[str, str] = field(default_factory=dict)
+    role: str | None = None
 
     @property
     def project(self) -> Path:
@@ -50,11 +52,12 @@ class Admin:
 
     def corral(self, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
         """The command, run to its end, on the account and not on `--box`."""
-        of_box = {name: value for name, value in client.environment(self.box.dir).items() if name not in OF_THE_BOX}
+        of_box = client.environment(self.box.dir, self.role)
+        of_account = {name: value for name, value in of_box.items() if name not in OF_THE_BOX}
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("PULUMI_", "AWS_"))}
         own = {"CORRAL_STATE_DIR": str(self.directory / "state"), "PULUMI_BACKEND_URL": URL, "NO_COLOR": "1"}
         command = [sys.executable, "-m", "corral.cli", *arguments]
-        environ = {**kept, **of_box, **own, **self.settings, **settings}
+        environ = {**kept, **of_account, **own, **self.settings, **settings}
         return subprocess.run(command, cwd=self.project, env=environ, capture_output=True, text=True, check=False)
 
     def numbers(self) -> dict[str, tuple[int, int]]:
@@ -63,6 +66,12 @@ class Admin:
         assert done.returncode == 0, done.stderr
         found = json.loads(done.stdout)
         return {name: (found[name]["created"], found[name]["same"]) for name in ("base", "cluster")}
+
+    def encrypt(self) -> None:
+        """The secrets of `dev` are to be under the key that `corral bootstrap` has made."""
+        for stack in ("base", "cluster"):
+            path = self.project / "stacks" / stack / "Pulumi.dev.yaml"
+            path.write_text(f"secretsprovider: {PROVIDER}\n{path.read_text()}")
 
     def edit(self, stack: str, old: str, new: str, file: str = "Pulumi.dev.yaml") -> None:
         path = self.project / "stacks" / stack / file
@@ -86,9 +95,7 @@ def admin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Admin]:
         admin.edit("base", "range(4)", "range(1)", "__main__.py")
         assert admin.corral("bootstrap", "--yes").returncode == 0
         s3(admin).create_bucket(Bucket="corral-example-corpus")  # the data that `dev` refers to
-        for stack in ("base", "cluster"):
-            path = admin.project / "stacks" / stack / "Pulumi.dev.yaml"
-            path.write_text(f"secretsprovider: {PROVIDER}\n{path.read_text()}")
+        admin.encrypt()
         assert admin.numbers() == {"base": (6, 0), "cluster": (4, 0)}
         yield admin
 
@@ -143,6 +150,20 @@ def test_the_secrets_are_encrypted_with_the_key(admin: Admin) -> None:
 def test_cleanup_knows_the_stacks_of_the_bucket(admin: Admin) -> None:
     found = json.loads(admin.corral("cleanup", "--json").stdout)["regions"][0]
     assert (found["backend"], found["orphans"]) == (URL, [])
+
+
+@pytest.mark.long
+def test_a_deployer_keeps_states_in_the_bucket_and_secrets_under_the_key(tmp_path: Path) -> None:
+    with running_box(tmp_path / "box") as box:
+        deployer = Admin(box=box, directory=tmp_path / "one", role=DEPLOYER)
+        copy_project(deployer.project, small=False)
+        assert replace(deployer, role=None).corral("bootstrap", "--yes").returncode == 0
+        create_deployer(boxes.client(box, "iam"))
+        s3(deployer).create_bucket(Bucket="corral-example-corpus")
+        deployer.encrypt()
+        made = deployer.corral("up", "dev", "--yes")
+        gone = deployer.corral("down", "dev", "--yes", "--with-base")
+    assert (end(made), end(gone)) == ((0, ""), (0, ""))
 
 
 @pytest.mark.long

@@ -32,6 +32,7 @@ NEW_RESOURCE = Delay(text="EC2, IAM and KMS do not find what they have just crea
 NEW_TEMPLATE = Delay(text="a launch does not find a new launch template or version", aws_s=5)
 NEW_PROFILE = Delay(text="a launch does not find a new instance profile", aws_s=10)
 KMS_TAGS = Delay(text="permissions on a key may follow its tags before a change", aws_s=300, instant_s=300)
+KMS_ALIASES = Delay(text="permissions on a key may follow its aliases before a change", aws_s=300)
 PENDING = Delay(text="an instance that starts is pending", aws_s=15)
 BOOT = Delay(text="user data waits for the system to boot", aws_s=60)
 NAT_CREATION = Delay(text="a new NAT gateway is pending", aws_s=120)
@@ -47,7 +48,7 @@ LINK_DELETION = Delay(text="a link of Lustre to S3 is deleting", aws_s=60, insta
 
 DELAYS = (
     *(TERMINATION, CLEANING, GPU_TERMINATION, STALE_TAGS),
-    *(NEW_RESOURCE, NEW_TEMPLATE, NEW_PROFILE, KMS_TAGS),
+    *(NEW_RESOURCE, NEW_TEMPLATE, NEW_PROFILE, KMS_TAGS, KMS_ALIASES),
     *(PENDING, BOOT, NAT_CREATION, NAT_DELETION, TARGET_CREATION),
     *(FSX_RULES, FSX_CREATION, FSX_DELETION, LINK_CREATION, LINK_IMPORT, LINK_DELETION),
     DNS_CHANGE,

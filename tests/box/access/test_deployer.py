@@ -12,11 +12,13 @@ from botocore.exceptions import ClientError
 from test_access import client, role_arn
 
 from box.vpc_fixtures import Clients, LaunchNetwork
+from corral.box import delays
 from corral.box.access.policy_evaluator import RequiredAction, evaluate
 from corral.box.access.tagged_resources import tag_context
 from corral.box.account import ACCOUNT
-from corral.box.api.kms import TagChange, possible_tags
+from corral.box.api.kms import BoxKMS, LabelChange, possible_labels
 from corral.box.client import BoxStatus
+from corral.box.switches import Behaviour, Switches
 from corral.inventory.deletion import delete_resources
 from corral.inventory.resources import AwsResource, ResourceKind
 from corral.plan.iam.deployer_policy import Policy, deployer_policies
@@ -164,8 +166,11 @@ def kms_decision(action: str, **context: str) -> bool:
 def test_a_key_is_deleted_after_its_keep_tag_was_removed_and_not_after_its_base_tag(
     left: Mapping[str, str], allowed: list[bool]
 ) -> None:
-    changes = [TagChange(at=0, tags=KEPT), TagChange(at=1000, tags=left)]
-    found = [kms_decision("ScheduleKeyDeletion", **tag_context(tags)) for tags in possible_tags(changes, now=1001)]
+    changes = [LabelChange(at=0, labels=KEPT), LabelChange(at=1000, labels=left)]
+    found = [
+        kms_decision("ScheduleKeyDeletion", **tag_context(tags))
+        for tags in possible_labels(changes, 1001, none={}, settle_s=300)
+    ]
     assert found == allowed
 
 
@@ -181,7 +186,7 @@ def test_a_deployer_does_not_decrypt_with_any_key() -> None:
     assert not kms_decision("Decrypt", **{"aws:requestedregion": REGION})
 
 
-CREATED, UNTAGGED = TagChange(at=0, tags=KEPT), TagChange(at=1000, tags=BASE)
+CREATED, UNTAGGED = LabelChange(at=0, labels=KEPT), LabelChange(at=1000, labels=BASE)
 
 
 @pytest.mark.parametrize(
@@ -194,9 +199,25 @@ CREATED, UNTAGGED = TagChange(at=0, tags=KEPT), TagChange(at=1000, tags=BASE)
     ],
 )
 def test_the_tags_of_a_key_count_after_five_minutes(
-    changes: list[TagChange], now: float, expected: tuple[Mapping[str, str], ...]
+    changes: list[LabelChange[Mapping[str, str]]], now: float, expected: tuple[Mapping[str, str], ...]
 ) -> None:
-    assert possible_tags(changes, now) == expected
+    assert possible_labels(changes, now, none={}, settle_s=300) == expected
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "expected"),
+    [(Behaviour.AWS_LIKE, ((), ("alias/lab",), (), ("alias/team",))), (Behaviour.INSTANT, (("alias/team",),))],
+)
+def test_a_new_alias_of_a_key_counts_later_in_an_aws_like_box(
+    monkeypatch: pytest.MonkeyPatch, behaviour: Behaviour, expected: tuple[tuple[str, ...], ...]
+) -> None:
+    monkeypatch.setattr(delays, "switches", Switches(behaviour=behaviour))
+    kms = BoxKMS(REGION, ACCOUNT)
+    key = kms.create_key(None, None, "SYMMETRIC_DEFAULT", None, [])
+    kms.create_alias(key.id, "alias/lab")
+    kms.delete_alias("alias/lab")
+    kms.create_alias(key.id, "alias/team")
+    assert kms.aliases_for_authorization(key.id) == expected
 
 
 def specified(kind: str) -> list[dict[str, Any]]:

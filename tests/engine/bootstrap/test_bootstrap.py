@@ -104,6 +104,15 @@ def test_a_key_that_kms_does_not_find_yet_gets_its_alias_later(box: BoxStatus) -
     assert outcomes(prepared(Account(box), wanted("late")))["key"] == "created"
 
 
+def test_the_rotation_of_a_key_waits_until_kms_finds_its_alias(box: BoxStatus) -> None:
+    late = {"code": "NotFoundException", "hits_left": "2", "message": "Alias alias/slow is not found."}
+    steps = [one for one in bootstrap_steps() if one.service == "kms"]
+    missing = list(inspect_steps(Account(box), wanted("slow"), steps))
+    control.inject_fault(box.dir, "refuse", call="kms:DescribeKey", **late)
+    done = list(create_missing(Account(box), wanted("slow"), missing))
+    assert outcomes(done) == {"key": "created", "rotation": "created"}
+
+
 def test_dry_run_creates_nothing(box: BoxStatus) -> None:
     inspect_steps(Account(box), wanted("look"), bootstrap_steps())
     names = [one["Name"] for one in boxes.client(box, "s3").list_buckets()["Buckets"]]

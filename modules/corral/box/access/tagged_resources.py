@@ -6,8 +6,11 @@ targets are those on their file system.
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 from corral.box.access.policy_evaluator import Context
@@ -76,26 +79,38 @@ def _fsx(call: Call, fields: Fields, _: str) -> Iterator[TaggedResource]:
 
 
 def _kms(call: Call, fields: Fields, _: str) -> Iterator[TaggedResource]:
-    """The key, once for each set of tags that may count, and the alias that the call creates, changes or deletes."""
+    """The key, once for each set of labels that may count, and the alias that the call creates, changes or deletes."""
     if call.action == "ListAliases":
         return
     alias = fields.get("AliasName")
     if alias is not None:
         yield TaggedResource(arn=f"arn:{PARTITION}:kms:{call.region}:{ACCOUNT}:{alias}")
-    yield from kms_key(call.region, str(fields.get("TargetKeyId") or fields.get("KeyId") or alias or ""))
+    name = fields.get("TargetKeyId") or fields.get("KeyId") or alias or _encrypting_key(fields)
+    yield from kms_key(call.region, str(name))
+
+
+def _encrypting_key(fields: Fields) -> str:
+    """The id of the key of a ciphertext: calls such as Decrypt need not name a key. Empty if there is none."""
+    from moto.kms.utils import KEY_ID_LEN
+
+    with suppress(ValueError):
+        return b64decode(str(fields.get("CiphertextBlob", "")))[:KEY_ID_LEN].decode("ascii")
+    return ""
 
 
 def kms_key(region: str, name: str) -> Iterator[TaggedResource]:
-    """The key with this id, ARN or alias, once for each set of tags that may count; none if it does not exist."""
+    """The key with this id, ARN or alias, once for each set of tags and aliases that may count; none if it does not
+    exist.
+    """
     from moto.kms.models import kms_backends
 
     backend = kms_backends[ACCOUNT][region]
     named = backend.get_alias_name(name)
     key_id = backend.get_key_id_from_alias(named) if named.startswith("alias/") else named
     if key_id is not None and (key_id := backend.get_key_id(key_id)) in backend.keys:
-        aliases = tuple(sorted(backend.keys[key_id].aliases))
-        known: Context = {"kms:resourcealiases": aliases} if aliases else {}
-        for tags in backend.tags_for_authorization(key_id):
+        labels = product(backend.tags_for_authorization(key_id), backend.aliases_for_authorization(key_id))
+        for tags, aliases in labels:
+            known: Context = {"kms:resourcealiases": aliases} if aliases else {}
             yield TaggedResource(arn=backend.keys[key_id].arn, context={**tag_context(tags), **known})
 
 

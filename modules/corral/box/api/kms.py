@@ -1,4 +1,5 @@
-"""KMS: a change of a key's tags decides about permissions only after minutes; a key pending deletion is of no use.
+"""KMS: a change of a key's tags or aliases decides about permissions only after minutes; a key pending deletion is of
+no use.
 
 Sources: KMS developer guide, "ABAC for AWS KMS": up to five minutes, while calls show the change at once; "Key states
 of AWS KMS keys".
@@ -8,9 +9,10 @@ of AWS KMS keys".
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import moto.kms.urls
 from moto.core.responses import ActionResult
@@ -18,7 +20,7 @@ from moto.kms.models import KmsBackend, kms_backends
 from moto.kms.responses import KmsResponse
 
 from corral.box.api_errors import ApiError
-from corral.box.delays import KMS_TAGS, seconds
+from corral.box.delays import KMS_ALIASES, KMS_TAGS, seconds
 
 # What fails for a key pending deletion. Source: the table of "Key states of AWS KMS keys".
 _REFUSED_WHILE_PENDING = frozenset({
@@ -28,24 +30,28 @@ _REFUSED_WHILE_PENDING = frozenset({
 })  # fmt: skip
 
 
+Labels = TypeVar("Labels")  # of a key: its tags, or its aliases
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TagChange:
-    """All tags of a key after a change. `at`: seconds since the epoch."""
+class LabelChange(Generic[Labels]):
+    """All tags, or all aliases, of a key after a change. `at`: seconds since the epoch."""
 
     at: float
-    tags: Mapping[str, str]
+    labels: Labels
 
 
-def possible_tags(
-    changes: Sequence[TagChange], now: float, settle_s: float = KMS_TAGS.aws_s
-) -> tuple[Mapping[str, str], ...]:
-    """The sets of tags that may decide about a call at this time, the oldest first; a new key may have none.
+def possible_labels(
+    changes: Sequence[LabelChange[Labels]], now: float, *, none: Labels, settle_s: float
+) -> tuple[Labels, ...]:
+    """The tags, or the aliases, that may decide about a call at this time, the oldest first.
 
-    `changes`: in the order of time, from the key's creation on. `settle_s`: how long a change may not count yet.
+    `changes`: in the order of time, from the key's creation on. `none`: what a key has before the first.
+    `settle_s`: how long a change may not count yet.
     """
-    settled = [change.tags for change in changes if now - change.at >= settle_s]
-    recent = [change.tags for change in changes if now - change.at < settle_s]
-    return (settled[-1] if settled else {}, *recent)
+    settled = [change.labels for change in changes if now - change.at >= settle_s]
+    recent = [change.labels for change in changes if now - change.at < settle_s]
+    return (settled[-1] if settled else none, *recent)
 
 
 class BoxKMS(KmsBackend):
@@ -55,7 +61,8 @@ class BoxKMS(KmsBackend):
 
     def __init__(self, region_name: str, account_id: str) -> None:
         super().__init__(region_name, account_id)
-        self.tag_changes: dict[str, list[TagChange]] = {}
+        self.tag_changes: dict[str, list[LabelChange[Mapping[str, str]]]] = {}
+        self.alias_changes: dict[str, list[LabelChange[tuple[str, ...]]]] = {}
 
     def create_key(self, *arguments: Any, **named: Any) -> Any:
         """Create a key with its tags."""
@@ -73,10 +80,32 @@ class BoxKMS(KmsBackend):
         super().untag_resource(arn, tag_keys)
         self._record_tags(self.get_key_id(arn))
 
+    def create_alias(self, target_key_id: str, alias_name: str) -> Any:
+        """Give a key an alias."""
+        with self._aliases_recorded():
+            return super().create_alias(target_key_id, alias_name)
+
+    def update_alias(self, target_key_id: str, alias_name: str) -> Any:
+        """Move an alias to another key."""
+        with self._aliases_recorded():
+            return super().update_alias(target_key_id, alias_name)
+
+    def delete_alias(self, alias_name: str) -> None:
+        """Take an alias from its key."""
+        with self._aliases_recorded():
+            super().delete_alias(alias_name)
+
     def tags_for_authorization(self, key_id: str) -> tuple[Mapping[str, str], ...]:
         """The sets of tags that may decide about a call for this key."""
         changes = self.tag_changes.get(key_id)
-        return possible_tags(changes, time.time(), seconds(KMS_TAGS)) if changes else (self._tags(key_id),)
+        if not changes:
+            return (self._tags(key_id),)
+        return possible_labels(changes, time.time(), none={}, settle_s=seconds(KMS_TAGS))
+
+    def aliases_for_authorization(self, key_id: str) -> tuple[tuple[str, ...], ...]:
+        """The sets of aliases that may decide about a call for this key."""
+        changes = self.alias_changes.get(key_id, [])
+        return possible_labels(changes, time.time(), none=(), settle_s=seconds(KMS_ALIASES))
 
     def find_key(self, named: str | None) -> Any:
         """The key of this id, ARN or alias; None if there is none."""
@@ -85,7 +114,19 @@ class BoxKMS(KmsBackend):
         return self.keys.get(id or "")
 
     def _record_tags(self, key_id: str) -> None:
-        self.tag_changes.setdefault(key_id, []).append(TagChange(at=time.time(), tags=self._tags(key_id)))
+        self.tag_changes.setdefault(key_id, []).append(LabelChange(at=time.time(), labels=self._tags(key_id)))
+
+    @contextmanager
+    def _aliases_recorded(self) -> Iterator[None]:
+        """Record each key whose aliases differ afterwards."""
+        before = self._aliases()
+        yield
+        for key_id, aliases in self._aliases().items():
+            if aliases != before.get(key_id, ()):
+                self.alias_changes.setdefault(key_id, []).append(LabelChange(at=time.time(), labels=aliases))
+
+    def _aliases(self) -> dict[str, tuple[str, ...]]:
+        return {key_id: tuple(sorted(key.aliases)) for key_id, key in self.keys.items()}
 
     def _tags(self, key_id: str) -> dict[str, str]:
         return {tag["TagKey"]: tag["TagValue"] for tag in self.list_resource_tags(key_id)["Tags"]}

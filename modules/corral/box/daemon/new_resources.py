@@ -22,12 +22,15 @@ from corral.box.delays import NEW_RESOURCE, is_aws_like, seconds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewKind:
-    """A kind of resource. `name`: finds its name or id in the answer to its creation; then the error of other calls."""
+    """A kind of resource. `name`: finds its name or id in the answer to its creation, or, if `in_request`, in the request;
+    then the error of other calls.
+    """
 
     name: str
     code: str
     text: str
     status: int = 400
+    in_request: bool = False
 
 
 _KINDS: Mapping[tuple[str, str], NewKind] = {
@@ -68,6 +71,12 @@ _KINDS: Mapping[tuple[str, str], NewKind] = {
     ("iam", "CreateRole"): NewKind(
         name=r"<RoleName>([^<]+)<", code="NoSuchEntity", text="The role with name {} cannot be found.", status=404
     ),
+    ("kms", "CreateAlias"): NewKind(
+        name=r'"AliasName": ?"alias/([^"]+)"',
+        code="NotFoundException",
+        text="Alias alias/{} is not found.",
+        in_request=True,
+    ),
     ("kms", "CreateKey"): NewKind(
         name=r'"KeyId": ?"([^"]+)"', code="NotFoundException", text="Key '{}' does not exist"
     ),
@@ -101,11 +110,13 @@ class NewResources:
             if held and held.action != call.action:
                 raise ApiError(held.kind.code, held.kind.text.format(name), held.kind.status)
 
-    def add(self, call: Call, answer: bytes) -> None:
-        """Note what a call has created."""
+    def add(self, call: Call, body: bytes, answer: bytes) -> None:
+        """Note what a call with this body has created."""
         kind = _KINDS.get((call.service, call.action))
-        if kind and is_aws_like() and (found := re.search(kind.name, answer.decode("utf-8", "replace"))):
-            self._held[call.service, found[1]] = NewResource(kind=kind, action=call.action, at=time.time())
+        if kind and is_aws_like():
+            text = (body if kind.in_request else answer).decode("utf-8", "replace")
+            if found := re.search(kind.name, text):
+                self._held[call.service, found[1]] = NewResource(kind=kind, action=call.action, at=time.time())
 
 
 def _names(call: Call, body: bytes) -> Iterator[str]:

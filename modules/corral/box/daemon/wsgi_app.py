@@ -100,7 +100,7 @@ class WsgiApp:
             if _is_web_page(answer, call):
                 raise NotImplementedError(f"{environ['REQUEST_METHOD']} {environ.get('PATH_INFO')}")
             if answer.status_code < 400:
-                self._new.add(call, answer.get_data())
+                self._new.add(call, body, answer.get_data())
             return answer.status_code, dict(answer.headers), answer.get_data()
         except Exception as error:
             refused = api_errors.to_api_error(error, call)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 from corral.engine.bootstrap.step import Blocked, BootstrapTarget, Clients, Step
 from corral.model.tags import STATE_TAG
 
-# KMS may not find a new key at once. Source: KMS developer guide, "AWS KMS eventual consistency": some seconds.
+# KMS may not find a new key or alias for some seconds. Source: KMS developer guide, "AWS KMS eventual consistency".
 FOUND_WITHIN_S, PAUSE_S = 60.0, 1.0
 
 
@@ -35,26 +36,26 @@ def _create_key(client: Clients, target: BootstrapTarget) -> bool:
         )["KeyMetadata"]["KeyId"]
     )
     try:
-        _create_alias(kms, target.alias, key)
+        _once_found(kms, lambda: kms.create_alias(AliasName=target.alias, TargetKeyId=key))
+        is_ours = True
     except kms.exceptions.AlreadyExistsException:
-        if kms.describe_key(KeyId=target.alias)["KeyMetadata"]["KeyId"] != key:
-            kms.schedule_key_deletion(KeyId=key, PendingWindowInDays=7)  # nothing was ever encrypted with it
-        return False
-    return True
+        is_ours = False
+    aliased = _once_found(kms, lambda: kms.describe_key(KeyId=target.alias))["KeyMetadata"]["KeyId"]
+    if aliased != key:
+        kms.schedule_key_deletion(KeyId=key, PendingWindowInDays=7)  # nothing was ever encrypted with it
+    return is_ours
 
 
-def _create_alias(kms: Any, alias: str, key: str) -> None:
-    """Gives the key its alias as soon as KMS finds the key."""
+def _once_found(kms: Any, call: Callable[[], Any]) -> Any:
+    """The answer of the call as soon as KMS finds what it names."""
     end = time.monotonic() + FOUND_WITHIN_S
     while True:
         try:
-            kms.create_alias(AliasName=alias, TargetKeyId=key)
+            return call()
         except kms.exceptions.NotFoundException:
             if time.monotonic() >= end:
                 raise
             time.sleep(PAUSE_S)
-        else:
-            return
 
 
 def _key_without_alias(client: Clients, target: BootstrapTarget) -> str | None:
