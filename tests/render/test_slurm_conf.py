@@ -260,7 +260,7 @@ def test_whole_nodes_are_declared_in_the_form_of_the_oldest_node() -> None:
     assert (cpus.get("OverSubscribe"), cpus.get("Exclusive")) == ("EXCLUSIVE", None)
 
 
-@pytest.mark.parametrize("head", [text for text in map(release_text, RELEASES) if "24.11" <= text])
+@pytest.mark.parametrize("head", [release_text(release) for release in RELEASES if release >= (24, 11)])
 @pytest.mark.parametrize("back", [1, 2, 3])
 def test_the_oldest_nodes_of_a_head_know_every_key_that_it_writes(head: str, back: int) -> None:
     """A slurmd exits on an unknown key; a word that it does not know it ignores."""
