@@ -25,9 +25,11 @@ def test_a_kernel_of_ubuntu_24_has_a_client_within_the_ranges_of_the_guide(kerne
     assert any(one.is_for(kernel) for one in lustre_clients("ubuntu 24.04")) is is_there
 
 
-def test_every_profile_that_is_deployed_has_a_client() -> None:
-    systems = {one.system for one in image_profiles().values() if not one.box}
-    assert [system for system in systems if not lustre_clients(system)] == []
+def test_a_deployed_profile_has_an_archive_exactly_if_aws_has_a_client_for_it() -> None:
+    deployed = [one for one in image_profiles().values() if not one.box]
+    assert {one.name: bool(lustre_clients(one.system)) for one in deployed} == {
+        one.name: bool(one.lustre_archive) for one in deployed
+    }
 
 
 def test_the_clients_of_profiles_mount_what_corral_makes() -> None:

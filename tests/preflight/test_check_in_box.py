@@ -7,15 +7,22 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from defects import BoxSession
+from finding_lines import dev, finding_lines
 
 import boxes
 from corral.box import control
 from corral.box.client import BoxStatus
-from environments import PROJECT
+from corral.plan.cluster import plan_image
+from corral.preflight import image_check
+from corral.preflight.aws_query_cache import AwsQueryCache
+from corral.spec.models.image import ImageSpec
+from environments import PROJECT, dev_cluster
 
 pytestmark = pytest.mark.box
 ABSENT = ["skipped state -"]  # a check that does not apply to the box
@@ -48,6 +55,14 @@ def checked(box: BoxStatus, environment: str, *words: str) -> tuple[int, list[st
 @pytest.mark.parametrize("environment", ["dev", "train", "mixed"])
 def test_a_prepared_account_passes_every_check(box: BoxStatus, environment: str) -> None:
     assert checked(box, environment) == (0, ABSENT)
+
+
+def test_debians_image_is_found_by_its_parameter_and_fits(box: BoxStatus) -> None:
+    cluster = replace(dev_cluster(), image=plan_image(ImageSpec(profile="debian-13"), None), lustre=())
+    facts = image_check.fetch(AwsQueryCache(BoxSession(box=box)), dev(cluster))
+    assert finding_lines(image_check.evaluate(dev(cluster), facts)) == [
+        "ok head and nodes: ami-40893feee75fe2dc4, debian-13-amd64-20260901-2587, of 2026-09-01"
+    ]
 
 
 def test_findings_are_grouped_by_check_with_a_summary(box: BoxStatus) -> None:

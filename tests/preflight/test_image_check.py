@@ -8,7 +8,10 @@ from datetime import timedelta
 import pytest
 from finding_lines import NOW, bad, dev, finding_lines
 
+from corral.plan.cluster import plan_image
 from corral.preflight.image_check import Ec2Image, ImageFacts, evaluate
+from corral.preflight.preflight_findings import PreflightRequest
+from corral.spec.models.image import ImageSpec
 from environments import dev_cluster
 
 IMAGE = Ec2Image(
@@ -67,6 +70,34 @@ def test_defects_of_an_image_are_findings(changed: dict[str, object], expected: 
 @pytest.mark.parametrize("name", ["DLAMI (Ubuntu 24.04) 20260901", "ubuntu-noble-24.04-amd64", "ours-7"])
 def test_a_name_of_the_profiles_system_or_of_none_is_ok(name: str) -> None:
     assert bad(evaluate(dev(), facts(name=name))) == []
+
+
+DEBIAN = replace(IMAGE, name="debian-13-amd64-20261108-2651", root_device="/dev/xvda", root_gib=8, deprecated=None)
+
+
+def on_debian() -> PreflightRequest:
+    return dev(replace(dev_cluster(), image=plan_image(ImageSpec(profile="debian-13"), None), lustre=()))
+
+
+def test_debians_image_fits_its_profile() -> None:
+    found = ImageFacts(ids={"image": "ami-1"}, images={"ami-1": DEBIAN})
+    assert finding_lines(evaluate(on_debian(), found)) == [
+        "ok head and nodes: ami-1, debian-13-amd64-20261108-2651, of 2026-11-02"
+    ]
+
+
+def test_an_old_image_without_drivers_has_old_packages() -> None:
+    found = ImageFacts(ids={"image": "ami-1"}, images={"ami-1": replace(DEBIAN, created=NOW - timedelta(days=200))})
+    assert bad(evaluate(on_debian(), found)) == [
+        "warn head and nodes: ami-1 is 200 days old; its packages are outdated"
+    ]
+
+
+def test_a_debian_of_another_release_is_a_warning() -> None:
+    found = ImageFacts(ids={"image": "ami-1"}, images={"ami-1": replace(DEBIAN, name="debian-12-amd64-20260901-2101")})
+    assert bad(evaluate(on_debian(), found)) == [
+        "warn head and nodes: ami-1 is called 'debian-12-amd64-20260901-2101'; its profile is for debian 13"
+    ]
 
 
 def test_a_missing_image_is_a_finding() -> None:

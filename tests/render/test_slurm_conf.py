@@ -6,9 +6,9 @@ from importlib.resources import files
 
 import pytest
 
-from corral.catalog.slurm.conf_keys import ConfSection, slurm_keys
-from corral.catalog.slurm.releases import RELEASES, Release, release_text
-from corral.model.cluster import GresPlan, QueuePlan
+from corral.catalog.slurm.conf_keys import ConfSection, slurm_keys, unsupported_settings
+from corral.catalog.slurm.releases import RELEASES, Release, parse_release, release_text
+from corral.model.cluster import ClusterPlan, GresPlan, QueuePlan
 from corral.plan.cluster import plan_image
 from corral.render.host_conf import EC2, HostFacts, host_conf, host_settings
 from corral.render.nearest_release import ReleaseError, written_release
@@ -26,7 +26,7 @@ from corral.render.slurm_conf import (
 )
 from corral.spec.models.image import ImageSpec
 from corral.spec.rules.slurm_key_rules import RESERVED, SHARING, WRITTEN
-from render.plans import cpu, dev, train
+from render.plans import cpu, dev, image, train
 from render.slurm_files import records, settings
 from slurms import wide
 
@@ -248,6 +248,28 @@ def test_whole_nodes_are_declared_in_the_form_of_the_release(
 ) -> None:
     found = records(partition_line(replace(cpu(), exclusive=True), release))[0]
     assert (found.get("OverSubscribe"), found.get("Exclusive")) == form
+
+
+def mixed(head: str, nodes: str) -> ClusterPlan:
+    """A cluster whose head has one Slurm, and one of its two queues an older one."""
+    return replace(dev(replace(cpu(), exclusive=True), replace(train(), image=image(nodes))), image=image(head))
+
+
+def test_whole_nodes_are_declared_in_the_form_of_the_oldest_node() -> None:
+    (cpus, _) = [line for line in records(slurm_conf(mixed("26.05", "25.11"))) if "PartitionName" in line]
+    assert (cpus.get("OverSubscribe"), cpus.get("Exclusive")) == ("EXCLUSIVE", None)
+
+
+@pytest.mark.parametrize("head", [release_text(release) for release in RELEASES if release >= (24, 11)])
+@pytest.mark.parametrize("back", [1, 2, 3])
+def test_the_oldest_nodes_of_a_head_know_every_key_that_it_writes(head: str, back: int) -> None:
+    """A slurmd exits on an unknown key; a word that it does not know it ignores."""
+    nodes = RELEASES[RELEASES.index(parse_release(head)) - back]
+    text = slurm_conf(mixed(head, release_text(nodes)))
+    keys = {(ConfSection.CONF, key) for key in settings(text)}
+    keys |= {(ConfSection.PARTITION, key) for line in records(text) if "PartitionName" in line for key in line}
+    keys |= {(ConfSection.NODE, key) for line in records(text) if "NodeName" in line for key in line}
+    assert [key for section, key in sorted(keys) if unsupported_settings(nodes, section, key)] == []
 
 
 def test_a_queues_own_keys_stand_in_its_partition() -> None:

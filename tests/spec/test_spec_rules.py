@@ -166,6 +166,7 @@ def test_a_parsed_spec_cannot_be_changed() -> None:
 
 
 OWN = "ami-0123456789abcdef0"
+LUSTRE_REMOVED = (CLUSTER[CLUSTER.index("    storage:") : CLUSTER.index("    queues:")], "")
 
 
 def images_planned(
@@ -209,6 +210,34 @@ def test_nodes_may_have_an_older_slurm_than_the_head(tmp_path: Path, slurm: str)
     head = ("profile: ubuntu-24.04-dlami", f"id: {OWN}\n      slurm: 26.05")
     queue = ("nodes: {max: 8}", f"nodes: {{max: 8}}\n        image: {{id: ami-0123456789abcdef1, slurm: {slurm}}}")
     assert images_planned(tmp_path, head, queue)["image-ami-0123456789abcdef1"] == ("ubuntu-24.04-dlami", slurm)
+
+
+DLAMI_QUEUES = tuple(
+    (type_, f"{type_}\n        image: {{profile: ubuntu-24.04-dlami}}")
+    for type_ in ("instance_type: p4d.24xlarge", "instance_type: g5.xlarge")
+)
+
+
+def test_a_head_on_debian_may_have_queues_on_the_deep_learning_image(tmp_path: Path) -> None:
+    head, lustre = ("image:\n      profile: ubuntu-24.04-dlami", "image: {profile: debian-13}"), LUSTRE_REMOVED
+    assert images_planned(tmp_path, head, lustre, *DLAMI_QUEUES) == {
+        "image": ("debian-13", "24.11"),
+        "image-ubuntu-24.04-dlami": ("ubuntu-24.04-dlami", "23.11"),
+    }
+
+
+def test_an_own_image_of_debian_may_have_nvidia_efa_and_lustre(tmp_path: Path) -> None:
+    own = ("profile: ubuntu-24.04-dlami", f"profile: debian-13\n      id: {OWN}\n      kernel_modules: open")
+    assert images_planned(tmp_path, own) == {"image": ("debian-13", "24.11")}
+
+
+def test_without_efa_a_machine_that_has_it_boots_debian(tmp_path: Path) -> None:
+    image = ("profile: ubuntu-24.04-dlami", "profile: debian-13")
+    big = ("instance_type: p4d.24xlarge", "instance_type: c7i.48xlarge")
+    small = ("instance_type: g5.xlarge", "instance_type: c7i.xlarge")
+    assert images_planned(tmp_path, image, big, small, ("efa: on", 'efa: "off"'), LUSTRE_REMOVED) == {
+        "image": ("debian-13", "24.11")
+    }
 
 
 def test_tags_that_differ_by_case_alone_are_one_to_iam() -> None:

@@ -105,8 +105,11 @@ def _image(profile: ImageProfile) -> Mapping[str, str]:
         "profile": profile.name,
         "system": profile.system,
         "architecture": profile.architecture,
-        "drivers": ", ".join(profile.drivers),
+        "drivers": ", ".join(profile.drivers) or "-",
         "NVIDIA kernel modules": profile.kernel_modules or "-",
+        "EFA": "yes" if profile.efa else "-",
+        "Lustre client": "installed at boot" if profile.lustre_archive else "-",
+        "user": profile.default_user,
         "Python": profile.python,
         "Slurm": profile.slurm_version,
     }

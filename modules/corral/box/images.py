@@ -16,6 +16,7 @@ from corral.catalog.aws.images import BOX_PROFILE, find_image_profile
 
 AMAZON = "137112412989"
 CANONICAL = "099720109477"
+DEBIAN = "136693071363"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +30,7 @@ class MachineImage:
     name: str
     owner: str
     snapshot_gib: int
+    root_device_name: str = "/dev/sda1"
 
 
 BOX_IMAGE = MachineImage(
@@ -56,6 +58,13 @@ IMAGES = (
         owner=CANONICAL,
         snapshot_gib=8,  # Ubuntu's own images: NOT VERIFIED
     ),
+    MachineImage(
+        parameter=find_image_profile("debian-13").image_parameter,
+        name="debian-13-amd64-20260901-2587",
+        owner=DEBIAN,
+        snapshot_gib=find_image_profile("debian-13").snapshot_gib,
+        root_device_name=find_image_profile("debian-13").root_device_name,
+    ),
     BOX_IMAGE,
 )
 
@@ -82,6 +91,7 @@ class Images:
                 architecture="x86_64",
                 hypervisor="xen",
                 root_device_type="ebs",
+                root_device_name=image.root_device_name,
                 region_name=self.region_name + "a",
                 creation_date=datetime(2026, 9, 1, tzinfo=UTC),
             )

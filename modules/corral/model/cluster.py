@@ -24,7 +24,8 @@ class ImagePlan:
     """What the machines boot: a fixed image, or the SSM parameter that is resolved once and then pinned.
 
     `box`: the system of the machine that the box (the local AWS emulator) runs on, whatever the plan says. `packages`:
-    versions of the packages to add, by name. `lustre`: the archive of its Lustre client.
+    versions of the packages to add, by name. `lustre`: the archive of its Lustre client. `ssm_agent`: the URL of the
+    package of Systems Manager's agent, with the region and its domain to fill in; empty if the image has the agent.
     """
 
     profile: str
@@ -39,6 +40,7 @@ class ImagePlan:
     box: bool = False
     packages: Mapping[str, str] = field(default_factory=dict)
     lustre: ArchivePlan | None = None
+    ssm_agent: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

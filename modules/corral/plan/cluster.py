@@ -95,6 +95,7 @@ def plan_image(spec: ImageSpec, override: str | None) -> ImagePlan:
         box=profile.box,
         packages=profile.packages,
         lustre=ArchivePlan(line=profile.lustre_archive, key=profile.lustre_key) if profile.lustre_archive else None,
+        ssm_agent=profile.ssm_agent,
     )
 
 

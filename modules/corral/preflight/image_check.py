@@ -10,6 +10,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from corral.catalog.aws.images import find_image_profile
 from corral.catalog.aws.lustre_clients import lustre_clients
 from corral.inventory.ec2_resources import tags_of
 from corral.model.cluster import ClusterPlan, ImagePlan
@@ -19,7 +20,8 @@ from corral.preflight.preflight_findings import FindingBuilder, PreflightFinding
 
 _FINDINGS = FindingBuilder(check="images")
 # AWS publishes a Deep Learning AMI every two to four weeks and supports each for at most a year; newer frameworks
-# reject the drivers of an image that is half a year old. Source: DLAMI Developer Guide, "Support policy".
+# reject the drivers of an image that is half a year old. Debian publishes one with each point release, about every two
+# months. Sources: DLAMI Developer Guide, "Support policy"; Debian's wiki, PointReleases.
 OLD = timedelta(days=180)
 _SYSTEM = re.compile(r"(ubuntu|debian)\D{0,9}?(\d\d(?:\.\d\d)?)")  # in names such as "AMI (Ubuntu 24.04) 20260901"
 _NEWER = "`corral upgrade image ENV` installs the newest"
@@ -119,7 +121,8 @@ def _problems(about: str, plan: ImagePlan, found: Ec2Image, request: PreflightRe
         yield _FINDINGS.warn(about, f"{found.id} has been deprecated since {found.deprecated:%Y-%m-%d}", _NEWER)
     elif request.now - found.created > OLD:
         days = (request.now - found.created).days
-        yield _FINDINGS.warn(about, f"{found.id} is {days} days old; its drivers and EFA are outdated", _NEWER)
+        aged = "drivers and EFA" if find_image_profile(plan.profile).drivers else "packages"
+        yield _FINDINGS.warn(about, f"{found.id} is {days} days old; its {aged} are outdated", _NEWER)
 
 
 def _roots(cluster: ClusterPlan, image: ImagePlan) -> list[int]:

@@ -28,6 +28,7 @@ _TREE_HOPS = 3  # slurm.conf(5) of 24.11: 16 children reach 4368 nodes with thre
 def slurm_conf(plan: ClusterPlan) -> str:
     """The text of slurm.conf. Raises ReleaseError for a Slurm that is too old."""
     release = written_release(plan.image.slurm_version)
+    oldest = min(written_release(image.slurm_version) for image in plan.images.values())  # the nodes read it, too
     settings = {**cluster_settings(plan, release), **_defaults(plan.extra_slurm)}
     return fill(
         CONF_TEMPLATE,
@@ -36,7 +37,7 @@ def slurm_conf(plan: ClusterPlan) -> str:
         lines={key: slurm_line({key: value}) for key, value in settings.items()},
         extra=[slurm_line({key: with_required_flags(key, value)}) for key, value in plan.extra_slurm.items()],
         nodes=[node_line(queue) for queue in plan.queues],
-        partitions=[partition_line(queue, release) for queue in plan.queues],
+        partitions=[partition_line(queue, oldest) for queue in plan.queues],
     )
 
 

@@ -68,11 +68,11 @@ def uname(_: Sequence[str]) -> str:
     return f"{KERNEL}\n"
 
 
-def passwd(_: Sequence[str]) -> str:
-    return "ubuntu:x:1000:1001:Ubuntu:/home/ubuntu:/bin/bash\n"
+def passwd(command: Sequence[str]) -> str:
+    return f"{command[-1]}:x:1000:1001::/home/{command[-1]}:/bin/bash\n"
 
 
-def as_head(tmp_path: Path) -> Transcript:
+def as_head(tmp_path: Path, cluster: ClusterPlan = PLAN) -> Transcript:
     """A head boots for the first time."""
     root = tmp_path / "root"
     disk = root / "dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_vol1"
@@ -87,7 +87,7 @@ def as_head(tmp_path: Path) -> Transcript:
     answers = {"uname": uname, "getent": passwd, "mariadb-install-db": made}
     transcript = Transcript(root=root, answers=answers, reads=frozenset({"uname", "getent"}))
     host = Ec2Host(transcript, "us-east-1", root, size=MachineSize(vcpus=8, memory_mib=32 * 1024))
-    plan, about = fetch(store(tmp_path / "store", PLAN), Role.HEAD, None, root=root, host_in=lambda _: host)
+    plan, about = fetch(store(tmp_path / "store", cluster), Role.HEAD, None, root=root, host_in=lambda _: host)
     work_dir = {"data": state / "mariadb", "state_dir": state / "notes", "root": root}
     accounting = Accounting(transcript, Around(), listens=lambda: True, **work_dir)  # type: ignore[arg-type]
     boot_head(plan, about, host, Around(), accounting.start, root=root)
@@ -116,6 +116,11 @@ def as_node(tmp_path: Path) -> Transcript:
 
 def test_what_a_head_runs_and_writes(golden: Golden, tmp_path: Path) -> None:
     golden("boot/head.txt", as_head(tmp_path).text())
+
+
+def test_what_a_head_on_debian_runs_and_writes(golden: Golden, tmp_path: Path) -> None:
+    debian = replace(PLAN, image=plan_image(ImageSpec(profile="debian-13"), None), lustre=())
+    golden("boot/head-debian.txt", as_head(tmp_path, debian).text())
 
 
 def test_what_a_compute_machine_runs_and_writes(golden: Golden, tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ import pytest
 
 from corral.agent.host.packages import archives, head_packages, missing_packages, node_packages
 from corral.model.cluster import ArchivePlan, ClusterPlan, ImagePlan
+from corral.plan.cluster import plan_image
+from corral.spec.models.image import ImageSpec
 from render.plans import cpu, dev, image, train
 
 ARCHIVE = ArchivePlan(line="https://lustre.example/ubuntu noble main", key="https://lustre.example/key.asc")
@@ -70,6 +72,34 @@ def test_without_lustre_its_archive_is_not_used() -> None:
 
 def test_an_image_without_an_archive_of_lustre_is_taken_to_have_the_client() -> None:
     assert "lustre-client-modules" not in of_node(plan(own=image()))
+
+
+@pytest.mark.parametrize(
+    ("region", "url"),
+    [
+        (
+            "eu-west-1",
+            "https://s3.eu-west-1.amazonaws.com/amazon-ssm-eu-west-1/latest/debian_amd64/amazon-ssm-agent.deb",
+        ),
+        (
+            "cn-north-1",
+            "https://s3.cn-north-1.amazonaws.com.cn/amazon-ssm-cn-north-1/latest/debian_amd64/amazon-ssm-agent.deb",
+        ),
+    ],
+)
+def test_debian_gets_systems_managers_agent_from_the_regions_bucket(region: str, url: str) -> None:
+    debian = plan_image(ImageSpec(profile="debian-13"), None)
+    cluster = replace(plan(), image=debian, region=region)
+    assert [package.url for package in head_packages(cluster) if package.name == "amazon-ssm-agent"] == [url]
+
+
+def test_each_node_has_the_packages_of_its_own_image() -> None:
+    cluster = replace(plan(home=False), image=plan_image(ImageSpec(profile="debian-13"), None), lustre=())
+    cpu_on_debian, own = of_node(cluster, 1), of_node(replace(plan(own=pinned()), home=False, lustre=()))
+    assert (cpu_on_debian, own) == (
+        {"amazon-ssm-agent": "", "munge": "0.5.*", "slurm-client": "24.11.*", "slurmd": "24.11.*"},
+        {"mdadm": "4.3-*", "munge": "0.5.*", "slurm-client": "23.11.*", "slurmd": "23.11.*", "xfsprogs": ""},
+    )
 
 
 def test_the_slurm_is_that_which_slurm_conf_is_written_for() -> None:

@@ -132,11 +132,53 @@ def test_an_interrupted_apt_run_is_completed(tmp_path: Path) -> None:
         host.install(packages)
     host.install(packages)
     host.install(packages)
-    assert commands[5:] == [
+    assert commands[3:] == [
         "env DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 dpkg --configure --pending --force-confold",
+        f"{APT} update",
+        "uname --kernel-release",
         f"{INSTALL} munge=0.5.*",
         "apt-mark hold munge",
     ]
+
+
+AGENT = Package(
+    name="amazon-ssm-agent",
+    program="/usr/bin/amazon-ssm-agent",
+    url="https://ssm.example/agent.deb",
+    unit="amazon-ssm-agent",
+)
+OF_AGENT = [
+    "curl --fail --silent --show-error --location --retry 5 --create-dirs --output /opt/corral/amazon-ssm-agent.deb"
+    " https://ssm.example/agent.deb",
+    f"{INSTALL} /opt/corral/amazon-ssm-agent.deb",
+    "systemctl enable --now amazon-ssm-agent",
+]
+
+
+def test_systems_managers_agent_runs_before_apt_can_fail(tmp_path: Path) -> None:
+    commands: list[str] = []
+
+    def run(command: Sequence[str]) -> str:
+        commands.append(" ".join(command))
+        if command[-1] == "update":
+            raise HostError("E: no network")
+        return ""
+
+    with pytest.raises(HostError):
+        Ec2Host(run, "us-east-1", tmp_path, wait=lambda _: None).install((AGENT, MUNGE))
+    assert commands[:4] == [*OF_AGENT, f"{APT} update"]
+
+
+def test_an_image_that_lacks_the_agent_alone_needs_no_archive(host: Ec2Host, shell: Shell) -> None:
+    host.install((AGENT,))
+    assert shell.commands == OF_AGENT
+
+
+def test_apt_does_not_start_slurmd_which_has_no_configuration_yet(host: Ec2Host, tmp_path: Path) -> None:
+    host.install((Package(name="slurmd", program="/usr/sbin/slurmd"),))
+    assert (tmp_path / "etc/systemd/system/slurmd.service.d/corral.conf").read_text() == (
+        f"{HEADER}[Unit]\nConditionPathExists=/etc/slurm/slurm.conf\n"
+    )
 
 
 def test_upgrades_are_disabled_even_if_the_image_lacks_a_unit(tmp_path: Path) -> None:

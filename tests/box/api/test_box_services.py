@@ -29,6 +29,7 @@ def _code(refused: pytest.ExceptionInfo[ClientError]) -> str:
         "/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id",
         "/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-ubuntu-22.04/latest/ami-id",
         "/aws/service/canonical/ubuntu/server/24.04/stable/current/amd64/hvm/ebs-gp3/ami-id",
+        "/aws/service/debian/release/13/latest/amd64",
         "/corral-box/ami",
     ],
 )

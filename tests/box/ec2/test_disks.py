@@ -47,6 +47,12 @@ def test_a_root_volume_without_a_size_is_as_large_as_the_snapshot(aws: Clients, 
     assert root_gib(aws, instance) == 75
 
 
+def test_debians_image_has_its_own_name_for_the_root(aws: Clients, launch_network: LaunchNetwork) -> None:
+    image = aws("ssm").get_parameter(Name="/aws/service/debian/release/13/latest/amd64")["Parameter"]["Value"]
+    (instance,) = launch(aws, {**node_template(launch_network), "ImageId": image})
+    assert instance["RootDeviceName"] == "/dev/xvda"
+
+
 def test_the_image_of_the_box_takes_eight_gib(aws: Clients, launch_network: LaunchNetwork) -> None:
     disks = [{"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": 8, "VolumeType": "gp3"}}]
     (instance,) = launch(aws, {**node_template(launch_network), "BlockDeviceMappings": disks})

@@ -25,12 +25,15 @@ from corral.agent.host.packages import (
     UPDATERS,
     Package,
     archives,
+    file_commands,
     hold_command,
     install_command,
     key_commands,
     missing_packages,
+    of_archives,
 )
 from corral.agent.host.systemd_units import (
+    NOT_YET,
     PERSISTENCE_UNIT,
     PERSISTENCE_WITHIN_S,
     daemon_unit,
@@ -58,6 +61,7 @@ ManageForeignRoutingPolicyRules=no
 """
 # The packages that apt is installing: a program may exist before its package is complete.
 _HALF_INSTALLED = "/opt/corral/installing"
+_NODE_DAEMON = "slurmd"
 
 log = logging.getLogger("corral.agent")
 
@@ -108,20 +112,14 @@ class Ec2Host:
         if not missing:
             return
         began = time.monotonic()
-        for command in key_commands(missing):
-            self._run(command)
-        install(archives(missing), self._root)
-        self._update()
-        kernel = self._run(("uname", "--kernel-release")).strip()
         names = [package.name for package in missing]
         install((Placement(path=_HALF_INSTALLED, content=" ".join(names).encode()),), self._root)
-        try:
-            if again:
-                self._run(CONFIGURE)
-            self._run(install_command(missing, kernel))
-        except HostError as error:
-            raise HostError(f"{error}{_hint(missing)}") from error
-        self._run(hold_command(missing, kernel))
+        if again:
+            self._run(CONFIGURE)
+        for command in file_commands(missing):  # first: Systems Manager shows what stops the rest
+            self._run(command)
+        if apts := of_archives(missing):
+            self._install_from_archives(apts)
         half.unlink()
         log.info("install %s, which the image lacks: %.0f s", ", ".join(names), time.monotonic() - began)
 
@@ -228,6 +226,20 @@ class Ec2Host:
     def power_off(self) -> None:
         """Power off."""
         self._run(("systemctl", "poweroff"))
+
+    def _install_from_archives(self, packages: Sequence[Package]) -> None:
+        for command in key_commands(packages):
+            self._run(command)
+        install(archives(packages), self._root)
+        self._update()
+        kernel = self._run(("uname", "--kernel-release")).strip()
+        if any(package.name == _NODE_DAEMON for package in packages):
+            self._write_unit(f"{_NODE_DAEMON}.service.d/corral.conf", NOT_YET)
+        try:
+            self._run(install_command(packages, kernel))
+        except HostError as error:
+            raise HostError(f"{error}{_hint(packages)}") from error
+        self._run(hold_command(packages, kernel))
 
     def _update(self) -> None:
         """Fetch the package lists; retry while another process holds their lock."""

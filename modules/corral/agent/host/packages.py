@@ -1,7 +1,8 @@
 """The packages that a head or a node needs, and the apt commands that install those it lacks.
 
 Pure. A package whose program exists is not installed, so a complete image never runs apt.
-Sources: apt-get(8), apt_preferences(5); FSx for Lustre User Guide, "Installing the Lustre client".
+Sources: apt-get(8), apt_preferences(5); FSx for Lustre User Guide, "Installing the Lustre client"; Systems Manager User
+Guide, "Manually installing SSM Agent on Debian Server instances".
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -10,13 +11,24 @@ from pathlib import PurePosixPath
 
 from corral.agent.file_install import Placement
 from corral.model.cluster import ArchivePlan, ClusterPlan, ImagePlan, QueuePlan
+from corral.model.partitions import partition_of
 
 _HEADER = "# Managed by corral: written by `corral-agent boot`.\n"
-_LUSTRE = "lustre-client-modules"
+_LUSTRE, _AGENT = "lustre-client-modules", "amazon-ssm-agent"
+_FILE = "/opt/corral/{name}.deb"
+_CURL = ("curl", "--fail", "--silent", "--show-error", "--location", "--retry", "5", "--create-dirs")
 _KEY = "/etc/apt/keyrings/corral-{name}.asc"
 # At first boot Ubuntu's apt-daily may hold the dpkg lock.
 _APT = ("apt-get", "--quiet", "--option=DPkg::Lock::Timeout=300", "--option=Acquire::Retries=5")
 _NONINTERACTIVE = ("env", "DEBIAN_FRONTEND=noninteractive", "NEEDRESTART_SUSPEND=1")
+_INSTALL = (
+    *_NONINTERACTIVE,
+    *_APT,
+    "install",
+    "--yes",
+    "--no-install-recommends",
+    "--option=Dpkg::Options::=--force-confold",
+)
 UPDATE = (*_APT, "update")
 CONFIGURE = (
     *_NONINTERACTIVE,
@@ -39,6 +51,7 @@ class Package:
     """A package: `program` exists if it is installed; `version` may end with a star, and is empty for any.
 
     `archive`: its archive if not the system's own. `of_kernel`: it fits one kernel, whose release ends its name.
+    `url`: a .deb that no archive has; `unit`: the daemon that it brings.
     """
 
     name: str
@@ -46,6 +59,8 @@ class Package:
     version: str = ""
     archive: ArchivePlan | None = None
     of_kernel: bool = False
+    url: str = ""
+    unit: str = ""
 
 
 def head_packages(plan: ClusterPlan) -> tuple[Package, ...]:
@@ -79,12 +94,34 @@ def archives(packages: Sequence[Package]) -> tuple[Placement, ...]:
 
 def key_commands(packages: Sequence[Package]) -> tuple[tuple[str, ...], ...]:
     """The commands that fetch the archives' keys."""
-    curl = ("curl", "--fail", "--silent", "--show-error", "--location", "--retry", "5", "--create-dirs")
     return tuple(
-        (*curl, "--output", _KEY.format(name=package.name), package.archive.key)
+        (*_CURL, "--output", _KEY.format(name=package.name), package.archive.key)
         for package in packages
         if package.archive
     )
+
+
+def file_commands(packages: Sequence[Package]) -> tuple[tuple[str, ...], ...]:
+    """The commands that install the packages that no archive has, and start their daemons.
+
+    AWS signs its agent with a key that expires and is published as text on a page, so its bucket's certificate is what
+    proves the file, as it proves the keys of the archives.
+    """
+    return tuple(command for package in packages if package.url for command in _from_file(package))
+
+
+def _from_file(package: Package) -> tuple[tuple[str, ...], ...]:
+    file = _FILE.format(name=package.name)
+    return (
+        (*_CURL, "--output", file, package.url),
+        (*_INSTALL, file),
+        ("systemctl", "enable", "--now", package.unit),
+    )
+
+
+def of_archives(packages: Sequence[Package]) -> tuple[Package, ...]:
+    """The packages that apt fetches itself."""
+    return tuple(package for package in packages if not package.url)
 
 
 def install_command(packages: Sequence[Package], kernel: str) -> tuple[str, ...]:
@@ -92,8 +129,7 @@ def install_command(packages: Sequence[Package], kernel: str) -> tuple[str, ...]
 
     Recommended packages are left out: mdadm recommends a mail server. Existing configuration files stay.
     """
-    options = ("install", "--yes", "--no-install-recommends", "--option=Dpkg::Options::=--force-confold")
-    return (*_NONINTERACTIVE, *_APT, *options, *(_apt_argument(package, kernel) for package in packages))
+    return (*_INSTALL, *(_apt_argument(package, kernel) for package in packages))
 
 
 def hold_command(packages: Sequence[Package], kernel: str) -> tuple[str, ...]:
@@ -116,6 +152,9 @@ def _source(package: Package, archive: ArchivePlan) -> bytes:
 
 def _shared(plan: ClusterPlan, image: ImagePlan) -> Iterator[Package]:
     yield _other(image, "munge", "munged")
+    if image.ssm_agent:
+        url = image.ssm_agent.format(region=plan.region, domain=partition_of(plan.region).dns_suffix)
+        yield Package(name=_AGENT, program=f"/usr/bin/{_AGENT}", url=url, unit=_AGENT)
     commands = PurePosixPath(image.slurm_sbin).with_name("bin")
     yield Package(name="slurm-client", program=f"{commands}/scontrol", version=_slurm_version(image))
     if plan.home:

@@ -29,6 +29,10 @@ _DROP_IN = """[Unit]
 ConditionPathExists=
 RequiresMountsFor={directories}
 """
+# Debian 13's unit of slurmd has no condition, so apt would start it, without a configuration, and wait for 90 s.
+NOT_YET = """[Unit]
+ConditionPathExists=/etc/slurm/slurm.conf
+"""
 # Debian's units of slurmctld, slurmdbd and slurmd do not restart a crashed daemon. Those of munge (Restart=on-abort)
 # and MariaDB (on-abnormal) do so only after an abort, or after a signal or timeout. The box restarts like this unit.
 _RESTART = """

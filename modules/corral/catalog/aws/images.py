@@ -25,7 +25,9 @@ class ImageProfile:
     that it has drivers for. `kernel_modules`: the flavour of NVIDIA's; None if any GPU works. `box`: it exists only in
     the box, and no spec may name it. `packages`: the versions of packages that a boot installs, except Slurm's.
     `node_install_s`, `head_install_s`: how long that takes at boot, in seconds; 0 if nothing is missing.
-    `lustre_archive`, `lustre_key`: an apt archive with the Lustre client.
+    `lustre_archive`, `lustre_key`: an apt archive with the Lustre client; empty if there is none. `efa`: it has EFA's
+    driver. `ssm_agent`: the URL of the package of Systems Manager's agent, with the region and its domain to fill in;
+    empty if the image has the agent.
     """
 
     name: str
@@ -39,6 +41,7 @@ class ImageProfile:
     snapshot_gib: int
     architecture: str
     drivers: tuple[Vendor, ...]
+    efa: bool
     box: bool
     source: str
     kernel_modules: KernelModules | None = None
@@ -47,6 +50,7 @@ class ImageProfile:
     head_install_s: int = 0
     lustre_archive: str = ""
     lustre_key: str = ""
+    ssm_agent: str = ""
 
 
 @cache

@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from corral.catalog.accelerators.kernel_modules import KernelModules
 from corral.catalog.aws.images import ImageProfile, image_profiles
+from corral.catalog.aws.instance_types import Vendor
 from corral.catalog.slurm.releases import NEWEST, OLDEST, RELEASES, InvalidVersion, parse_release, release_text
 from corral.spec.models.base_model import SpecRecord
 from corral.spec.spec_errors import SpecProblem
@@ -44,18 +45,20 @@ class ImageSpec(SpecRecord):
     kernel_modules: Literal["open", "proprietary"] | None = Field(
         default=None,
         description="Flavour of NVIDIA's kernel modules in an image of your own: V100 requires proprietary ones, of"
-        " driver 580 or older, and B200 open ones. Default: the profile's.",
+        " driver 580 or older, and B200 open ones. Required where the profile has no NVIDIA driver. Default: the"
+        " profile's.",
     )
 
 
 def resolve_image(image: ImageSpec) -> ImageProfile | None:
-    """Return the profile of this image, with the Slurm release and kernel modules as declared; None for an unknown one.
+    """Return the profile of this image, with the Slurm release and drivers as declared; None for an unknown one.
 
     The profile of an image with its own Slurm release has the image's id as its name.
     """
     profile = image_profiles().get(image.profile)
     if profile and image.id and image.kernel_modules:
-        profile = replace(profile, kernel_modules=KernelModules(image.kernel_modules))
+        drivers = (*(vendor for vendor in profile.drivers if vendor is not Vendor.NVIDIA), Vendor.NVIDIA)
+        profile = replace(profile, drivers=drivers, kernel_modules=KernelModules(image.kernel_modules))
     if profile is None or image.id is None or image.slurm is None or release_problem(image.slurm):
         return profile
     return replace(profile, name=image.id, slurm_version=image.slurm)

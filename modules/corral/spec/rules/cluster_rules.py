@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 from corral.catalog.accelerators.kernel_modules import KernelModules, gpu_architecture
 from corral.catalog.aws.images import ImageProfile, image_profiles
-from corral.catalog.aws.instance_types import InstanceType
+from corral.catalog.aws.instance_types import InstanceType, Vendor
 from corral.catalog.aws.regions import regions
 from corral.catalog.loader.suggestions import suggestion
-from corral.catalog.slurm.releases import RELEASES, Release, parse_release
+from corral.catalog.slurm.releases import RELEASES, Release, parse_release, release_text
 from corral.spec.models.base import BaseSpec
 from corral.spec.models.cluster import ClusterSpecInput, HeadSpec, LifetimeSpec
 from corral.spec.models.durations import format_duration
@@ -34,6 +34,8 @@ def check(spec: ClusterSpecInput, context: ValidationContext) -> Iterator[SpecFi
     yield from _check_image(("image",), spec.image)
     yield from _check_images_of_queues(spec)
     yield from _check_machines(spec, context)
+    yield from _check_efa(spec, context)
+    yield from _check_lustre_client(spec, context)
     yield from _check_roots(spec)
     yield from lustre_rules.check(spec.storage.lustre, context)
     yield from queue_rules.check(spec.queues, context)
@@ -61,11 +63,16 @@ def image_problem(machine: InstanceType, profile: ImageProfile, *, own: bool = F
     product, vendor = machine.accelerator.product, machine.accelerator.vendor
     if vendor in profile.drivers:
         return _kernel_modules_problem(machine.name, product, profile.kernel_modules)
-    fitting = [row.name for row in image_profiles().values() if vendor in row.drivers and not row.box]
-    return SpecProblem(
-        f"{machine.name} has {product}, for which image {profile.name!r} has no driver",
-        f"use the image {' or '.join(fitting)}{', the profile to set with the id of your own image' if own else ''}",
-    )
+    fitting = _deployed(lambda row: vendor in row.drivers)
+    fix = f"use the image {fitting}{', the profile to set with the id of your own image' if own else ''}"
+    if vendor is Vendor.NVIDIA and not profile.drivers:
+        fix = f"use the image {fitting}, or set `kernel_modules` with the id of your own image that has the driver"
+    return SpecProblem(f"{machine.name} has {product}, for which image {profile.name!r} has no driver", fix)
+
+
+def _deployed(fits: Callable[[ImageProfile], bool]) -> str:
+    """Return the fitting profiles that a spec may name, as text."""
+    return " or ".join(row.name for row in image_profiles().values() if fits(row) and not row.box)
 
 
 def _kernel_modules_problem(name: str, product: str, flavour: KernelModules | None) -> SpecProblem | None:
@@ -153,10 +160,11 @@ def _mismatch(node: Release, head: Release) -> str | None:
     Source: Slurm, Upgrade Guide, Compatibility Window: three releases back from 24.11 on, two before.
     """
     if node > head:
-        return "nodes cannot be newer"
+        return f"nodes cannot be newer; give the cluster an image with Slurm {release_text(node)} or later"
     back = 3 if head >= (24, 11) else 2
-    if head in RELEASES and node < RELEASES[max(0, RELEASES.index(head) - back)]:
-        return f"nodes can be at most {back} releases older"
+    oldest = RELEASES[max(0, RELEASES.index(head) - back)] if head in RELEASES else node
+    if node < oldest:
+        return f"nodes can be at most {back} releases older; use {release_text(oldest)} or later"
     return None
 
 
@@ -169,6 +177,37 @@ def _check_machines(spec: ClusterSpecInput, context: ValidationContext) -> Itera
         machine, profile = context.catalog.instance_types.get(name), resolve_image(image)
         if machine and profile and (problem := image_problem(machine, profile, own=image.id is not None)):
             yield problem.at(loc)
+
+
+def _check_efa(spec: ClusterSpecInput, context: ValidationContext) -> Iterator[SpecFinding]:
+    """Yield queues with EFA on an image without its driver. Only users know what their own images have."""
+    for number, queue in enumerate(spec.queues):
+        image = queue.image or spec.image
+        machine, profile = context.catalog.instance_types.get(queue.instance_type), resolve_image(image)
+        if image.id or machine is None or profile is None or profile.efa:
+            continue
+        if machine.efa_maximum and queue.efa != "off" and image_problem(machine, profile) is None:
+            yield SpecFinding(
+                ("queues", number, "efa"),
+                f"{queue.efa!r}, but {machine.name} has EFA, for which image {profile.name!r} has no driver",
+                f"set 'off', or use the image {_deployed(lambda row: row.efa)} or your own that has the driver",
+            )
+
+
+def _check_lustre_client(spec: ClusterSpecInput, context: ValidationContext) -> Iterator[SpecFinding]:
+    """Yield images without a Lustre client, if any file system is mounted: every machine mounts all of them."""
+    kept = context.base.storage.lustre if context.base else ()
+    mounted = next(iter((*spec.storage.lustre, *kept)), None)
+    locs: list[tuple[Loc, ImageSpec | None]] = [(("image", "profile"), spec.image)]
+    locs += [(("queues", number, "image", "profile"), queue.image) for number, queue in enumerate(spec.queues)]
+    for loc, image in locs:
+        profile = image_profiles().get(image.profile) if mounted and image and image.id is None else None
+        if mounted and profile and not profile.box and not profile.lustre_archive:
+            yield SpecFinding(
+                loc,
+                f"{profile.name!r} has no Lustre client, and every machine mounts Lustre {mounted.name!r}",
+                f"use {_deployed(lambda row: bool(row.lustre_archive))}, or an image of your own that has a client",
+            )
 
 
 def _check_roots(spec: ClusterSpecInput) -> Iterator[SpecFinding]:

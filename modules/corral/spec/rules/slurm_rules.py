@@ -6,7 +6,8 @@ slurmctld exits on an unknown key.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 
 from corral.catalog.aws.images import ImageProfile
 from corral.catalog.loader.suggestions import did_you_mean
@@ -43,7 +44,7 @@ _KINDS = {ConfSection.CONF: "a key of slurm.conf", ConfSection.PARTITION: "a key
 
 
 def check(spec: ClusterSpecInput) -> Iterator[SpecFinding]:
-    """Yield findings about the extra keys of the cluster and of its queues. The head's Slurm reads both."""
+    """Yield findings about the extra keys of the cluster and of its queues. The Slurm of each machine reads both."""
     image = resolve_image(spec.image)
     own = spec.slurm.extra
     lines: list[tuple[Loc, ConfSection, Mapping[str, str]]] = [(("slurm", "extra"), ConfSection.CONF, own)]
@@ -53,8 +54,10 @@ def check(spec: ClusterSpecInput) -> Iterator[SpecFinding]:
         for loc, section, extra in lines
         for key, problem in (*_lines(section, extra, spec.image), *repeated(extra))
     ]
-    yield from wrong
     reported = {finding.loc for finding in wrong}
+    wrong += [finding for finding in _unknown_to_nodes(spec, lines) if finding.loc not in reported]
+    yield from wrong
+    reported |= {finding.loc for finding in wrong}
     nodes = sum(queue.nodes.max for queue in spec.queues)
     together = (*_fatal(own), *conflicts(own, _release(image), nodes))
     findings = (problem.at(("slurm", "extra", key)) for key, problem in together)
@@ -63,6 +66,23 @@ def check(spec: ClusterSpecInput) -> Iterator[SpecFinding]:
         findings = (problem.at(("queues", number, "extra", key)) for key, problem in queue_conflicts(queue))
         yield from (finding for finding in findings if finding.loc not in reported)
         yield from _check_accounts(("queues", number, "accounts"), queue)
+
+
+def _unknown_to_nodes(
+    spec: ClusterSpecInput, lines: Sequence[tuple[Loc, ConfSection, Mapping[str, str]]]
+) -> Iterator[SpecFinding]:
+    """Yield keys that a queue's Slurm does not know: slurmd reads the whole file, and exits. Tested on 22.05.
+
+    It ignores words that it does not know, so values do not matter.
+    """
+    found = (resolve_image(queue.image) for queue in spec.queues if queue.image)
+    images = {image.name: parse_release(image.slurm_version) for image in found if image}
+    for loc, section, extra in lines:
+        for key, (name, release) in product(extra, sorted(images.items())):
+            for row in unsupported_settings(release, section, key):
+                span = supported_releases(release, row)
+                what = f"is for {span}, and the nodes with image {name!r} have {release_text(release)}"
+                yield SpecFinding((*loc, key), what, _LEAVE)
 
 
 def _check_accounts(loc: Loc, queue: QueueSpec) -> Iterator[SpecFinding]:
