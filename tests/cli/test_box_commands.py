@@ -242,6 +242,17 @@ def test_each_active_fault_is_one_line(box: Path, words: tuple[str, ...], line: 
     assert fault(box, "list").stdout == f"{line}\n"
 
 
+def test_newer_images_are_published_at_once(box: Path) -> None:
+    done = fault(box, "new-image", "--snapshot-gib", "120")
+    assert (done.stdout, fault(box, "list").stdout) == ("newer images in us-east-1\n", "no active faults\n")
+
+
+def test_the_size_of_a_snapshot_is_a_number_of_gib(box: Path) -> None:
+    done = fault(box, "new-image", "--snapshot-gib", "large")
+    sentence = "corral: 'large' is not a snapshot's size - expected GiB from 1 to 16384"
+    assert (done.returncode, done.stderr.splitlines()[0]) == (2, sentence)
+
+
 def test_a_policy_of_an_organization_is_read_from_a_file(box: Path, tmp_path: Path) -> None:
     file = tmp_path / "no-p5.json"
     file.write_text('{"Statement": {"Effect": "Deny", "Action": "ec2:RunInstances", "Resource": "*"}}')

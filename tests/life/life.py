@@ -127,6 +127,10 @@ class Life:
         answer = self.client("s3").get_object(Bucket=bucket, Key=f"clusters/dev/{path}")
         return str(answer["Body"].read().decode())
 
+    def parameter(self, name: str) -> str:
+        """The value of a parameter of SSM."""
+        return str(self.client("ssm").get_parameter(Name=name)["Parameter"]["Value"])
+
     def template_of(self, offer: str) -> Any:
         """The launch template of this offer: its description and its data."""
         filters = [{"Name": "tag:Name", "Values": [f"corral-dev-{offer}"]}]

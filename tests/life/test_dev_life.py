@@ -18,7 +18,7 @@ import pytest
 
 import boxes
 from corral import render
-from corral.box import account
+from corral.box import account, control
 from corral.model.cluster import ClusterPlan
 from corral.model.deployed import BootFacts, Deployed
 from corral.model.enums import Role
@@ -53,6 +53,7 @@ def test_dev_from_its_first_up_to_a_lost_state(tmp_path: Path) -> None:
         look_at_files(life, dev_cluster(image_profile="box-debian-12"))
         grow(life)
         refuse_other_zones(life)
+        upgrade_to_a_large_image(life)
         upgrade_the_image(life)
         lose_the_head(life)
         go_down(life, machines)
@@ -211,11 +212,9 @@ def grow(life: Life) -> None:
     """The queue gets more nodes, and meanwhile the image profile a newer image."""
     file = life.project / "stacks/cluster/Pulumi.dev.yaml"
     life.seen["head"], life.seen["template"] = life.head(), life.template_of(SPOT)
-    images = [image["ImageId"] for image in life.client("ec2").describe_images(Owners=["amazon"])["Images"]]
-    pinned = life.client("ssm").get_parameter(Name="/corral/dev/image")["Parameter"]["Value"]
-    newest = next(image for image in images if image != pinned)
-    life.client("ssm").put_parameter(Name="/corral-box/ami", Value=newest, Type="String", Overwrite=True)
-    life.seen["images"] = (pinned, newest)
+    pinned = life.parameter("/corral/dev/image")
+    control.inject_fault(life.box.dir, "new-image")
+    life.seen["images"] = (pinned, life.parameter("/corral-box/ami"))
     file.write_text(file.read_text().replace("max: 4", "max: 6"))
     life.seen["preview"] = life.corral("up", "dev", "--box", "--preview").out
     life.seen["grow"] = json.loads(life.corral("up", "dev", "--box", "--yes", "--json").out)
@@ -269,11 +268,27 @@ def refuse_other_zones(life: Life) -> None:
         assert new == ["queues-train-on-demand-use1-az4", "queues-train-spot-use1-az4"]
 
 
+def upgrade_to_a_large_image(life: Life) -> None:
+    """The newest image needs a larger root volume than the machines have."""
+    control.inject_fault(life.box.dir, "new-image", snapshot_gib="4000")
+    refused = life.corral("upgrade", "image", "dev", "--box", "--yes", code=3)
+    with step("an image that does not fit is refused, with the root volume that it needs"):
+        large = life.parameter("/corral-box/ami")
+        why = f"head and nodes: the root of {large} needs 4000 GiB; an instance that boots it has 150"
+        assert refused.err.splitlines() == [
+            "corral: cluster dev: its machines cannot boot the newest images",
+            f"  {why} - set root_gib: 4000 or more",
+        ]
+    with step("an image that does not fit is not pinned"):
+        assert life.parameter("/corral/dev/image") == life.seen["images"][0]
+    control.inject_fault(life.box.dir, "new-image", snapshot_gib="8")
+
+
 def upgrade_the_image(life: Life) -> None:
-    """The templates move to the newer image."""
+    """The templates move to the newest image."""
     life.seen["upgrade"] = json.loads(life.corral("upgrade", "image", "dev", "--box", "--yes", "--json").out)
     with step("an upgrade moves the image of the templates"):
-        pinned, newest = life.seen["images"]
+        pinned, newest = life.seen["images"][0], life.parameter("/corral-box/ami")
         (move,) = life.seen["upgrade"]["moved"]
         assert (move["pinned"], move["newest"]) == (pinned, newest)
         assert life.template_of(SPOT)["LaunchTemplateData"]["ImageId"] == newest

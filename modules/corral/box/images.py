@@ -69,9 +69,26 @@ IMAGES = (
 )
 
 
-def image_id(image: MachineImage, region: str) -> str:
-    """The id of an image: different in each region, as on AWS, and the same in every box."""
-    return "ami-" + hashlib.sha256(f"{region}/{image.parameter}".encode()).hexdigest()[:17]
+def image_id(image: MachineImage, region: str, number: int = 1) -> str:
+    """The id of the parameter's image with this number: different in each region, and the same in every box."""
+    words = f"{region}/{image.parameter}" + (f"/{number}" if number > 1 else "")
+    return "ami-" + hashlib.sha256(words.encode()).hexdigest()[:17]
+
+
+class BoxAmi(Ami):  # type: ignore[misc]
+    """An image with the root volume of its snapshot; moto's have 15 GiB."""
+
+    @property
+    def block_device_mappings(self) -> list[dict[str, Any]]:
+        """The mapping of its root, as Ubuntu's, Debian's and the DLAMI's."""
+        root = {
+            "SnapshotId": self.ebs_snapshot.id,
+            "VolumeSize": self.ebs_snapshot.volume.size,
+            "DeleteOnTermination": True,
+            "VolumeType": "gp3",
+            "Encrypted": False,
+        }
+        return [{"DeviceName": self.root_device_name, "Ebs": root}]
 
 
 class Images:
@@ -79,21 +96,29 @@ class Images:
 
     def _load_amis(self: Any) -> None:
         for image in IMAGES:
-            made = Ami(
-                self,
-                image_id(image, self.region_name),
-                name=image.name,
-                description=image.name,
-                owner_id=image.owner,
-                owner_alias="amazon",
-                public=True,
-                virtualization_type="hvm",
-                architecture="x86_64",
-                hypervisor="xen",
-                root_device_type="ebs",
-                root_device_name=image.root_device_name,
-                region_name=self.region_name + "a",
-                creation_date=datetime(2026, 9, 1, tzinfo=UTC),
-            )
-            made.ebs_snapshot.volume.size = image.snapshot_gib
-            self.amis[made.id] = made
+            self.add_image(image, image_id(image, self.region_name), image.name, image.snapshot_gib)
+
+    def add_image(self: Any, image: MachineImage, id: str, name: str, snapshot_gib: int) -> None:
+        """Publish an image of this kind."""
+        made = BoxAmi(
+            self,
+            id,
+            name=name,
+            description=name,
+            owner_id=image.owner,
+            owner_alias="amazon",
+            public=True,
+            virtualization_type="hvm",
+            architecture="x86_64",
+            hypervisor="xen",
+            root_device_type="ebs",
+            root_device_name=image.root_device_name,
+            region_name=self.region_name + "a",
+            creation_date=datetime(2026, 9, 1, tzinfo=UTC),
+        )
+        made.ebs_snapshot.volume.size = snapshot_gib
+        self.amis[made.id] = made
+
+    def is_box_image(self: Any, id: str) -> bool:
+        """True if machines can boot the image."""
+        return id in self.amis and self.amis[id].name.startswith(BOX_IMAGE.name)

@@ -8,6 +8,9 @@ import pytest
 from botocore.exceptions import ClientError
 from vpc_fixtures import Clients, LaunchNetwork, described, launch, node_template
 
+from corral.box import control
+from corral.box.client import BoxStatus
+
 DLAMI = "/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id"
 
 
@@ -57,3 +60,12 @@ def test_the_image_of_the_box_takes_eight_gib(aws: Clients, launch_network: Laun
     disks = [{"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": 8, "VolumeType": "gp3"}}]
     (instance,) = launch(aws, {**node_template(launch_network), "BlockDeviceMappings": disks})
     assert root_gib(aws, instance) == 8
+
+
+def test_a_parameter_names_the_newest_image_and_the_one_before_remains(box: BoxStatus, aws: Clients) -> None:
+    first = aws("ssm").get_parameter(Name="/corral-box/ami")["Parameter"]["Value"]
+    control.inject_fault(box.dir, "new-image", snapshot_gib="9")
+    newest = aws("ssm").get_parameter(Name="/corral-box/ami")["Parameter"]["Value"]
+    found = aws("ec2").describe_images(ImageIds=[first, newest])["Images"]
+    sizes = {one["ImageId"]: one["BlockDeviceMappings"][0]["Ebs"]["VolumeSize"] for one in found}
+    assert sizes == {first: 8, newest: 9}

@@ -24,7 +24,7 @@ from corral.box.access.principals import principal_of, role_tags
 from corral.box.account import ACCOUNT, PARTITION
 from corral.box.api.ssm_documents import RUN_AS_TAG, SessionStart, Values, script_of, session_of
 from corral.box.api_errors import ApiError
-from corral.box.images import IMAGES, image_id
+from corral.box.images import IMAGES, MachineImage, image_id
 from corral.box.vpc.virtual_network import MachineError, Vpc
 
 PUBLISHED = 1788220800.0  # 2026-09-01, the creation of the images
@@ -59,20 +59,25 @@ class BoxSSM(SimpleSystemManagerBackend):
     def __init__(self, region_name: str, account_id: str) -> None:
         super().__init__(region_name, account_id)
         for image in IMAGES:
-            self._parameters[image.parameter].append(
-                Parameter(
-                    account_id=account_id,
-                    name=image.parameter,
-                    value=image_id(image, region_name),
-                    parameter_type="String",
-                    description=image.name,
-                    allowed_pattern=None,
-                    keyid=None,
-                    last_modified_date=PUBLISHED,
-                    version=1,
-                    data_type="aws:ec2:image",
-                )
+            self.publish_image(image, image_id(image, region_name), image.name, PUBLISHED)
+
+    def publish_image(self, image: MachineImage, id: str, name: str, at: float) -> None:
+        """Let the public parameter of this kind of image name this one, from `at` (seconds since the epoch) on."""
+        published = self._parameters[image.parameter]
+        published.append(
+            Parameter(
+                account_id=self.account_id,
+                name=image.parameter,
+                value=id,
+                parameter_type="String",
+                description=name,
+                allowed_pattern=None,
+                keyid=None,
+                last_modified_date=at,
+                version=len(published) + 1,
+                data_type="aws:ec2:image",
             )
+        )
 
     def send_command(self, **arguments: Any) -> Command:
         """A command that starts on each machine."""

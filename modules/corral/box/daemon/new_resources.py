@@ -22,8 +22,8 @@ from corral.box.delays import NEW_RESOURCE, is_aws_like, seconds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewKind:
-    """A kind of resource. `name`: finds its name or id in the answer to its creation, or, if `in_request`, in the request;
-    then the error of other calls.
+    """A kind of resource. `name`: finds its name or id in the answer to its creation, or in the request if
+    `in_request`; then the error of other calls.
     """
 
     name: str

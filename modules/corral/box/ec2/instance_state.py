@@ -12,14 +12,14 @@ from typing import Any
 from moto.ec2.models import ec2_backends
 
 from corral.box.account import ACCOUNT
-from corral.box.images import BOX_IMAGE, image_id
 
 machines_enabled = False  # whether the box has machines; set by `machine_supervisor`
 
 
 def can_be_machine(instance: Any) -> bool:
     """True if the instance is a machine in a box with machines: it has user data and the box's image."""
-    return bool(instance.user_data) and instance.image_id == image_id(BOX_IMAGE, instance.region_name)
+    images = ec2_backends[ACCOUNT][instance.region_name]
+    return bool(instance.user_data) and images.is_box_image(instance.image_id)
 
 
 def is_backed_by_machine(instance: Any) -> bool:

@@ -12,7 +12,7 @@ from moto.core.utils import utcnow
 
 from corral.box.access.policy_evaluator import unsupported_part
 from corral.box.api_calls import Call
-from corral.box.fault_api import describe, instance_actions
+from corral.box.fault_api import describe, instance_actions, new_images
 from corral.box.faults import api_faults, store
 from corral.box.faults.matching import FaultContext
 from corral.box.faults.parse import parse_delay, read_fault
@@ -47,10 +47,10 @@ class Faults:
 
     def create(self, kind: str, parameters: Mapping[str, str]) -> Mapping[str, Any]:
         """Add a fault or apply an instance action. Returns its document. Raises FaultError."""
-        if kind not in instance_actions.ACTIONS and kind not in KINDS:
+        if kind not in (*instance_actions.ACTIONS, *KINDS, new_images.KIND):
             raise FaultError(f"unknown fault {kind!r}")
         with self._cloud.lock:
-            made = _do(kind, parameters) if kind in instance_actions.ACTIONS else _add(kind, parameters)
+            made = _create(kind, parameters)
             self._cloud.changed()
         return made
 
@@ -84,6 +84,12 @@ class Faults:
                         self._cloud.changed()
             except Exception:  # the next step tries again
                 log.exception("failed to terminate due instances")
+
+
+def _create(kind: str, parameters: Mapping[str, str]) -> Mapping[str, Any]:
+    if kind == new_images.KIND:
+        return new_images.publish_images(parameters)
+    return _do(kind, parameters) if kind in instance_actions.ACTIONS else _add(kind, parameters)
 
 
 def _do(kind: str, parameters: Mapping[str, str]) -> Mapping[str, Any]:

@@ -42,6 +42,7 @@ def _run(options: CommonOptions, environment: str, *, yes: bool) -> None:
     spec = admit(options.source, environment)  # what the up afterwards would refuse, before any image is pinned
     confirm = None if yes else options.confirmation()
     session = start_session(options)
-    plan = plan_admitted(spec, session.image_profile).cluster
+    planned = plan_admitted(spec, session.image_profile)
     with report_damaged_state(session.engine.environment["PULUMI_BACKEND_URL"]):
-        options.show_result(upgrade_images(session, spec, plan, confirm=confirm).to_document())
+        done = upgrade_images(session, spec, planned.base, planned.cluster, confirm=confirm)
+        options.show_result(done.to_document())

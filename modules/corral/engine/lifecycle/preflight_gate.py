@@ -16,7 +16,7 @@ from corral.model.base import BasePlan
 from corral.model.cluster import ClusterPlan
 from corral.preflight.preflight_findings import PreflightFinding, PreflightRequest, PreflightVerdict
 
-NETWORK = "network"
+NETWORK, IMAGES = "network", "images"
 # An interrupted first deployment leaves groups without rules; the next one creates them.
 CREATED_BY_FIRST_UP = frozenset({"groups"})
 
@@ -39,6 +39,17 @@ def require_startable(stack: Stack, base: BasePlan, cluster: ClusterPlan, *, is_
     for one in findings:
         if one.verdict in (PreflightVerdict.WARN, PreflightVerdict.FAIL):
             stack.display.write(f"check {one.check}: {_line(one)}")
+
+
+def require_usable_images(stack: Stack, base: BasePlan, cluster: ClusterPlan) -> None:
+    """Raises EngineError if a machine of the cluster cannot boot the newest image of its profile."""
+    from corral.preflight.checks import CHECKS, run
+
+    chosen = [one for one in CHECKS if one.name == IMAGES]
+    findings = run(chosen, stack_account(stack), PreflightRequest(base=base, cluster=cluster, now=datetime.now(UTC)))
+    wrong = [_line(one) for one in findings if one.verdict is PreflightVerdict.FAIL]
+    if wrong:
+        raise EngineError(f"{stack.title}: its machines cannot boot the newest images", wrong, CANNOT_START)
 
 
 def _refusal(stack: Stack, base: BasePlan, cluster: ClusterPlan, found: Sequence[PreflightFinding]) -> EngineError:

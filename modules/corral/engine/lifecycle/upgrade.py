@@ -7,9 +7,11 @@ from dataclasses import asdict, dataclass
 
 from corral.engine.engine_errors import WRONG_INPUT, EngineError
 from corral.engine.lifecycle.expiry_check import check_expiry
+from corral.engine.lifecycle.preflight_gate import require_usable_images
 from corral.engine.lifecycle.session import CLUSTER, EngineSession, stack_account
 from corral.engine.lifecycle.up import Confirm, UpResult, up
 from corral.engine.pulumi.stack import Stack, resources
+from corral.model.base import BasePlan
 from corral.model.cluster import ClusterPlan
 from corral.spec.yaml.stack_files import Environment
 
@@ -38,11 +40,12 @@ class UpgradeResult:
 
 
 def upgrade_images(
-    session: EngineSession, environment: Environment, plan: ClusterPlan, *, confirm: Confirm | None
+    session: EngineSession, environment: Environment, base: BasePlan, plan: ClusterPlan, *, confirm: Confirm | None
 ) -> UpgradeResult:
     """Pins the newest image of each profile that the cluster uses, then deploys it.
 
-    Running instances keep their image; new ones boot the new one. Raises EngineError if the cluster is not up.
+    Running instances keep their image; new ones boot the new one. Raises EngineError if the cluster is not up, or if
+    its machines could not boot a newest image.
     """
     with session.stack(CLUSTER, plan.name) as cluster:
         state = cluster.state()
@@ -54,6 +57,7 @@ def upgrade_images(
         if not moves:
             session.display.write(f"{cluster.title} has the newest images")
             return UpgradeResult(moved=(), up=None)
+        require_usable_images(cluster, base, plan)
         for move in moves:
             session.display.write(f"  {move.key}  {move.profile}: {move.pinned} -> {move.newest}")
         if confirm is not None and not confirm(f"{cluster.title}: use these images for new instances?"):

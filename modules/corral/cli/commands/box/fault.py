@@ -273,6 +273,25 @@ def stale_tags(duration: Duration = None, dir: Directory = None) -> None:
     _add(dir, "stale-tags", {"duration": duration})
 
 
+@app.command(
+    "new-image",
+    epilog=examples("corral box fault new-image", "corral box fault new-image --snapshot-gib 120"),
+)
+def new_image(
+    snapshot_gib: Annotated[
+        str | None, typer.Option(metavar="GIB", help="Size of the root snapshots (default: as before).")
+    ] = None,
+    dir: Directory = None,
+) -> None:
+    """Publish newer machine images.
+
+    The public parameters name them; `corral upgrade image` moves a cluster to them. Cannot be cleared.
+    """
+    size = {"snapshot_gib": snapshot_gib} if snapshot_gib is not None else {}
+    done = control.inject_fault(resolve_box_dir(dir), "new-image", **size)
+    typer.echo(f"newer images in {', '.join(done['regions'])}")
+
+
 @app.command("disabled-region", epilog=examples("corral box fault disabled-region ap-east-1"))
 def disabled_region(
     region: Annotated[str, typer.Argument(metavar="REGION", help="Region that accounts have to enable.")],
