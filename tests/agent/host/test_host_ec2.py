@@ -8,11 +8,12 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from ipaddress import IPv4Address
 from pathlib import Path
 
 import pytest
 
-from corral.agent.host.base import HostError, autoscaler, run, slurmctld
+from corral.agent.host.base import HostError, autoscaler, run, slurmctld, slurmd
 from corral.agent.host.ec2 import Ec2Host
 from corral.agent.host.lustre_client import MachineSize
 from corral.agent.host.packages import Package
@@ -49,11 +50,39 @@ def attach(root: Path) -> None:
     (root / DISK.lstrip("/")).touch()
 
 
-def test_an_existing_metadata_rule_is_left_alone(host: Ec2Host, shell: Shell) -> None:
+def test_a_lost_metadata_rule_is_added_again(host: Ec2Host, shell: Shell) -> None:
     host.restrict_metadata()
     shell.commands.clear()
     host.restrict_metadata()
-    assert shell.commands == ["systemctl enable --now corral-fence"]
+    assert shell.commands == ["systemctl enable corral-fence", "systemctl restart corral-fence"]
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        ("", "10.64.0.26 dev-head\n"),
+        ("127.0.0.1 localhost\n", "127.0.0.1 localhost\n10.64.0.26 dev-head\n"),
+        ("127.0.1.1 dev-head\n# 10.1.1.1 dev-head\n", "# 10.1.1.1 dev-head\n10.64.0.26 dev-head\n"),
+        ("127.0.0.1 localhost dev-head # both\n", "127.0.0.1 localhost # both\n10.64.0.26 dev-head\n"),
+    ],
+)
+def test_a_head_has_its_name_at_its_address_alone(host: Ec2Host, tmp_path: Path, known: str, expected: str) -> None:
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/hosts").write_text(known)
+    host.set_name("dev-head", IPv4Address("10.64.0.26"))
+    host.set_name("dev-head", IPv4Address("10.64.0.26"))
+    assert (tmp_path / "etc/hosts").read_text() == expected
+
+
+def test_cloud_init_leaves_the_hosts_file_to_the_boot(host: Ec2Host, tmp_path: Path) -> None:
+    """Debian's cloud images write it at each boot (01_debian_cloud.cfg)."""
+    host.set_name("dev-head", IPv4Address("10.64.0.26"))
+    assert (tmp_path / "etc/cloud/cloud.cfg.d/60-corral.cfg").read_text() == f"{HEADER}manage_etc_hosts: false\n"
+
+
+def test_a_boot_does_not_wait_until_slurmd_has_reached_the_head(host: Ec2Host, shell: Shell) -> None:
+    host.start(slurmd("/usr/sbin"))
+    assert shell.commands[-1] == "systemctl restart --no-block slurmd"
 
 
 @pytest.mark.parametrize(
