@@ -23,6 +23,7 @@ from corral.model.urls import parse_repository
 from corral.plan.file_systems import plan_lustre
 from corral.plan.head import check_head_address, plan_head
 from corral.plan.iam.role_arns import check_job_role
+from corral.plan.lustre_efa import lustre_efa_interfaces
 from corral.plan.network_interfaces import plan_nics
 from corral.plan.offers import plan_offers, plan_placement_groups
 from corral.plan.static_node_check import check_static_nodes
@@ -152,6 +153,7 @@ def _queue(
         weight=spec.weight,
         accounts=spec.accounts,
         extra=dict(sorted(spec.extra.items())),
+        lustre_efa=lustre_efa_interfaces(machine) if efa else 0,
     )
 
 

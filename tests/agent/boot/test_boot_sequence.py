@@ -56,6 +56,9 @@ class Machine:
     def mount_home(self, file_system: str, path: Path) -> None:
         self.steps.append(f"mount {file_system} {path}")
 
+    def set_up_lustre_efa(self, interfaces: int, mounts: Sequence[Path]) -> None:
+        self.steps.append(f"{interfaces} EFA for {' '.join(map(str, mounts))}")
+
     def mount_lustre(self, dns_name: str, mount_name: str, path: Path) -> None:
         self.steps.append(f"mount {dns_name}/{mount_name} {path}")
 

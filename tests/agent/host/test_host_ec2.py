@@ -127,6 +127,31 @@ def test_lustre_is_tuned_after_the_mount_of_a_path_with_a_dash(host: Ec2Host, tm
     ]
 
 
+def test_lustre_without_efa_is_mounted_by_tcp(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "sys/class/infiniband/rdmap36s0/device").mkdir(parents=True)
+    (tmp_path / "sys/class/infiniband/rdmap36s0/device/driver").symlink_to("/sys/bus/pci/drivers/efa")
+
+    def run(command: Sequence[str]) -> str:
+        if command[0] == "ip":
+            return '[{"dst":"default","dev":"enp71s0"}]'
+        if command[1:] == ("start", "corral-lustre-efa"):
+            raise HostError(
+                "systemctl start corral-lustre-efa failed with 1: modprobe: FATAL: Module kefalnd not found"
+            )
+        return ""
+
+    Ec2Host(run, "us-east-1", tmp_path).set_up_lustre_efa(2, (Path("/scratch"),))
+    assert [message.partition(": systemctl")[0] for message in caplog.messages] == [
+        "Lustre: 1 of 2 EFA interfaces exist",
+        "Lustre uses TCP instead of EFA",
+    ]
+
+
+def test_a_machine_without_efa_devices_sets_up_nothing(host: Ec2Host, shell: Shell) -> None:
+    host.set_up_lustre_efa(8, (Path("/scratch"),))
+    assert shell.commands == []
+
+
 MUNGE = Package(name="munge", program="/usr/sbin/munged", version="0.5.*")
 LUSTRE = Package(
     name="lustre-client-modules",

@@ -82,6 +82,10 @@ class Host(Protocol):
         """Create this user's home from /etc/skel if it is missing. Raises HostError."""
         ...
 
+    def set_up_lustre_efa(self, interfaces: int, mounts: Sequence[Path]) -> None:
+        """Let Lustre use this many EFA interfaces, now and after every boot before these mounts. Without them: TCP."""
+        ...
+
     def mount_lustre(self, dns_name: str, mount_name: str, path: Path) -> None:
         """Mount a Lustre file system."""
         ...

@@ -96,6 +96,9 @@ class BoxHost:
         """Create this user's home from /etc/skel if it is missing. Raises HostError."""
         make_home(user, run)
 
+    def set_up_lustre_efa(self, interfaces: int, mounts: Sequence[Path]) -> None:
+        """Do nothing: a machine of the box has neither a Lustre client nor EFA."""
+
     def mount_lustre(self, dns_name: str, mount_name: str, path: Path) -> None:
         """Mount a Lustre file system."""
         _bind(self._file_systems / dns_name.split(".")[0], path)

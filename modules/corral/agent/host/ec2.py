@@ -19,7 +19,15 @@ from corral.agent.file_install import Placement, install
 from corral.agent.host.base import Daemon, HostError
 from corral.agent.host.home_dirs import make_home
 from corral.agent.host.instance_store import mount_instance_store
-from corral.agent.host.lustre_client import MODULES, MachineSize, module_options, tuning_unit
+from corral.agent.host.lustre_client import (
+    MODULES,
+    MachineSize,
+    default_interface,
+    efa_devices,
+    efa_unit,
+    module_options,
+    tuning_unit,
+)
 from corral.agent.host.packages import (
     CONFIGURE,
     UPDATE,
@@ -175,10 +183,26 @@ class Ec2Host:
         """Create this user's home from /etc/skel if it is missing. Raises HostError."""
         make_home(user, self._run, self._root)
 
+    def set_up_lustre_efa(self, interfaces: int, mounts: Sequence[Path]) -> None:
+        """Let Lustre use EFA interfaces before these mounts. On failure log a warning: the mounts use TCP."""
+        self._write_modules()
+        devices = efa_devices(self._root / "sys/class/infiniband", interfaces)
+        if len(devices) < interfaces:
+            log.warning("Lustre: %d of %d EFA interfaces exist", len(devices), interfaces)
+        if not devices:
+            return
+        primary = default_interface(self._run(("ip", "-json", "-4", "route", "show", "default")))
+        units = [f"{escaped(path)}.mount" for path in mounts]
+        self._write_unit("corral-lustre-efa.service", efa_unit(primary, devices, units))
+        self._run(("systemctl", "enable", "corral-lustre-efa"))
+        try:
+            self._run(("systemctl", "start", "corral-lustre-efa"))
+        except HostError as error:
+            log.warning("Lustre uses TCP instead of EFA: %s", error)
+
     def mount_lustre(self, dns_name: str, mount_name: str, path: Path) -> None:
         """Mount a Lustre file system and tune its client, now and after every boot."""
-        if options := module_options(self._size):
-            self._write(MODULES, options)
+        self._write_modules()
         mount = f"{escaped(path)}.mount"
         tuning = f"corral-lustre-{escaped(path)}.service"
         self._write_unit(tuning, tuning_unit(self._size, mount))
@@ -254,6 +278,10 @@ class Ec2Host:
                 self._wait(_UPDATE_STEP_S)
             else:
                 return
+
+    def _write_modules(self) -> None:
+        if options := module_options(self._size):
+            self._write(MODULES, options)
 
     def _mount(self, source: str, path: Path, kind: str, options: str) -> None:
         unit = f"{escaped(path)}.mount"
