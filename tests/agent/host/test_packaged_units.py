@@ -5,6 +5,7 @@ The units are in `packages`, with their sources. systemd itself reads them and r
 
 from __future__ import annotations
 
+import hashlib
 import re
 import shutil
 import subprocess
@@ -188,6 +189,14 @@ def test_debians_mariadb_is_the_same_but_for_its_version() -> None:
 def test_munge_makes_a_key_only_where_a_boot_has_written_none() -> None:
     texts = [written(system, "munge.postinst") for system in (OLD, NEW)]
     assert ["if [ -e /etc/munge/munge.key ]" in text and "mungekey -c" in text for text in texts] == [True, True]
+
+
+def test_no_file_has_been_changed() -> None:
+    listed = re.findall(r"^(\w{64})  (\S+/\S+)$", written(".", "README.md"), re.MULTILINE)
+    files = sorted(path for path in PACKAGES.glob("*/*"))
+    assert sorted((path, digest) for digest, path in listed) == [
+        (str(file.relative_to(PACKAGES)), hashlib.sha256(file.read_bytes()).hexdigest()) for file in files
+    ]
 
 
 def mounts(root: Path) -> Path:
