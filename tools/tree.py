@@ -10,6 +10,9 @@ SHEBANG = re.compile(rb"#!\s*/\S*?(?:/|/env\s+)(?:sh|bash|dash)\b")
 # Absolute paths below these belong to the machine that a file was written on.
 MACHINE_PATH = re.compile(rb"(?<![\w.{}$~-])/(?:work|root|home/[a-z]+)/[\w.-]")
 
+# Scripts of Debian's packages, as they are.
+FOREIGN = Path("tests/agent/host/packages")
+
 
 def main(arguments: list[str]) -> int:
     """List the shell scripts (shell), or return 0 if no file contains a machine's path (check)."""
@@ -36,7 +39,9 @@ def files() -> list[Path]:
 
 
 def is_shell(path: Path) -> bool:
-    """Return whether the file is a shell script, by its name or its first line."""
+    """Return whether the file is a shell script of this project, by its name or its first line."""
+    if path.is_relative_to(FOREIGN):
+        return False
     return path.suffix == ".sh" or bool(SHEBANG.match((ROOT / path).read_bytes()[:80]))
 
 

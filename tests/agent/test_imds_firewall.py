@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from corral.agent.host.systemd_units import firewall_unit
 from corral.agent.imds_firewall import SERVICE, rule
 from corral.box.vpc.capabilities import probe_host
 
@@ -38,3 +39,19 @@ def test_the_kernel_knows_whose_connection_it_is(user: int, error: int) -> None:
     namespaces = ("unshare", *probe_host().user_namespace_options, "--net")
     done = subprocess.run([*namespaces, "sh", "-c", script], capture_output=True, text=True, check=True)
     assert int(done.stdout) == error
+
+
+@pytest.mark.box
+@pytest.mark.parametrize("lost", ["true", "ip rule del priority 100"])
+def test_a_restarted_unit_leaves_one_rule(lost: str) -> None:
+    """Whether the rule is still there or was lost: of a stop, systemd ignores a failure of a command with a dash."""
+    assert probe_host().users, probe_host().problem
+    commands = dict(
+        line.split("=", 1) for line in firewall_unit(("$RULE",)).replace("'", "").splitlines() if "=" in line
+    )
+    start, stop = commands["ExecStart"], commands["ExecStop"]
+    assert stop.startswith("-")
+    script = f"RULE=$({sys.executable} -c '{RULE_HERE}'); {start}; {lost}; {stop[1:]} 2>&-; {start} && ip rule list"
+    namespaces = ("unshare", *probe_host().user_namespace_options, "--net")
+    done = subprocess.run([*namespaces, "sh", "-c", script], capture_output=True, text=True, check=True)
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["0:", "100:", "32766:", "32767:"]

@@ -10,7 +10,7 @@ from corral.model.base import BasePlan
 from corral.model.cluster import ClusterPlan, NodePlan
 from corral.model.serialization import from_json, to_json
 from corral.plan.base import plan_base
-from corral.plan.cluster import plan_cluster
+from corral.plan.cluster import plan_cluster, slurm_memory_mib
 from corral.plan.head import head_address
 from corral.plan.network_interfaces import plan_nics
 from corral.spec.spec_errors import SpecErrors
@@ -47,6 +47,25 @@ def test_slurm_gets_less_memory_than_the_machine_has() -> None:
     assert dev_cluster().queue("train").node == NodePlan(
         sockets=2, cores_per_socket=24, threads_per_core=2, real_memory_mib=1120665, gres=gres
     )
+
+
+# In bytes. Source: karpenter-provider-aws, zz_generated.memory_overhead.go at 15e8769: of each size the most.
+@pytest.mark.parametrize(
+    ("memory_mib", "kept_bytes"),
+    [
+        (4 * 1024, 453677056),  # c5.large
+        (5376, 478851072),  # c5n.large
+        (8 * 1024, 645001216),  # c5d.xlarge
+        (10752, 695332864),  # c5n.xlarge
+        (16 * 1024, 910217216),  # c5.2xlarge
+        (21504, 1128321024),  # c5n.2xlarge
+        (32 * 1024, 1558085632),  # c5.4xlarge
+        (72 * 1024, 3691573248),  # c5d.9xlarge
+        (384 * 1024, 15314132992),  # m5d.24xlarge
+    ],
+)
+def test_slurm_gets_no_memory_that_a_machine_keeps_for_itself(memory_mib: int, kept_bytes: int) -> None:
+    assert slurm_memory_mib(memory_mib) <= memory_mib - kept_bytes / 2**20
 
 
 def test_offers_keep_the_declared_order_of_pools_then_the_bases_order_of_zones() -> None:

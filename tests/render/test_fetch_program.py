@@ -174,12 +174,20 @@ def test_an_archive_with_another_hash_is_refused_and_left_packed(tmp_path: Path,
     assert (done.returncode, "has the hash" in done.stderr, (tmp_path / "home" / name).exists()) == (1, True, False)
 
 
-def packed(name: str) -> bytes:
+def packed(name: str, mode: int = 0o644) -> bytes:
     """An archive with this file alone."""
-    made = io.BytesIO()
+    made, member = io.BytesIO(), tarfile.TarInfo(name)
+    member.mode = mode
     with tarfile.open(fileobj=made, mode="w:gz") as archive:
-        archive.addfile(tarfile.TarInfo(name))
+        archive.addfile(member)
     return made.getvalue()
+
+
+def test_an_archive_is_unpacked_with_pythons_filter(tmp_path: Path, servers: Servers) -> None:
+    """Without one Python 3.12 and 3.13 print a warning to the console. This one takes away the others' write bit."""
+    library = packed("module.py", 0o666)
+    fetch(tmp_path, servers, replace(facts(), library_sha256=hashlib.sha256(library).hexdigest()), library=library)
+    assert (tmp_path / "home/library/module.py").stat().st_mode & 0o777 == 0o644
 
 
 def test_where_a_later_up_has_taken_the_agent_away_the_manifests_comes(tmp_path: Path, servers: Servers) -> None:

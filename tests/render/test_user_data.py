@@ -41,6 +41,30 @@ def test_shellcheck_finds_nothing(role: Role) -> None:
     assert done.stdout == ""
 
 
+def test_slurmd_does_not_wait_for_a_head_before_the_boot() -> None:
+    """Its unit reads the file; -V ends it at once. So an image's slurmd does not delay runcmd, or apt its own."""
+    assert written(Role.COMPUTE)["slurmd"] == "SLURMD_OPTIONS=-V\n"
+
+
+def test_a_head_has_no_slurmd_to_hold_off() -> None:
+    assert "slurmd" not in written(Role.HEAD)
+
+
+@pytest.mark.slurm
+def test_slurmd_with_these_options_ends_at_once(tmp_path: Path) -> None:
+    """As the unit starts it, apart from --systemd, which releases before 23.11 lack."""
+    done = subprocess.run(["slurmd", "-D", "-s", "-V"], capture_output=True, text=True, timeout=10, cwd=tmp_path)
+    assert (done.returncode, done.stdout.split()[0]) == (0, "slurm-wlm")
+
+
+@pytest.mark.slurm
+def test_cloud_init_writes_files_before_any_daemon_starts() -> None:
+    """Its stage `init` writes them, before sysinit.target; services start after it by default (systemd.service(5))."""
+    unit = Path("/lib/systemd/system/cloud-init.service").read_text()
+    modules = yaml.safe_load(Path("/etc/cloud/cloud.cfg").read_text())["cloud_init_modules"]
+    assert ("Before=sysinit.target\n" in unit, "write-files" in modules) == (True, True)
+
+
 def test_the_facts_come_back_as_they_were() -> None:
     assert from_json(BootFacts, written(Role.HEAD)["boot.json"]) == boot_facts()
 

@@ -3,7 +3,7 @@
 Only EC2 stores this mapping. It can be computed from DescribeInstances, so no database has to agree with it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from corral.agent import imds_client
 from corral.agent.errors import AgentError
@@ -17,10 +17,11 @@ class IdentityError(AgentError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeIdentity:
-    """A compute machine's node and its queue."""
+    """A compute machine's node and its queue. `zone_id`: empty if its metadata does not have it."""
 
     node: str
     queue: str
+    zone_id: str = ""
 
 
 def read_identity(service: str = imds_client.SERVICE) -> NodeIdentity:
@@ -28,7 +29,8 @@ def read_identity(service: str = imds_client.SERVICE) -> NodeIdentity:
     nodes, index = imds_client.instance_tag(NODES_TAG, service), imds_client.read("ami-launch-index", service)
     if nodes is None or index is None:
         raise IdentityError(f"this machine was not launched as a node: it has no tag {NODES_TAG}")
-    return identity_at(nodes, int(index))
+    zone = imds_client.read("placement/availability-zone-id", service)
+    return replace(identity_at(nodes, int(index)), zone_id=zone or "")
 
 
 def identity_at(nodes: str, launch_index: int) -> NodeIdentity:

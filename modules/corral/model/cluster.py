@@ -110,7 +110,8 @@ class QueuePlan:
     """A queue (a Slurm partition): nodes `<name>-[1-max_nodes]`, of which the first `min_nodes` always run.
 
     `image`: the image of its nodes if not the cluster's. `nvme_mount`: mount point of local disks, None for none.
-    `weight`, `accounts`, `extra`: optional settings in slurm.conf.
+    `weight`, `accounts`, `extra`: optional settings in slurm.conf. `lustre_efa`: how many EFA interfaces a node uses
+    for Lustre file systems with EFA in its zone.
     """
 
     name: str
@@ -132,6 +133,7 @@ class QueuePlan:
     weight: int | None = None
     accounts: tuple[str, ...] = ()
     extra: Mapping[str, str] = field(default_factory=dict)
+    lustre_efa: int = 0
 
     @property
     def static_nodes(self) -> tuple[str, ...]:
@@ -236,6 +238,10 @@ class ClusterPlan:
     def image_of(self, queue: QueuePlan) -> ImagePlan:
         """What the nodes of this queue boot."""
         return queue.image or self.image
+
+    def lustre_efa(self, queue: QueuePlan, zone_id: str) -> int:
+        """How many EFA interfaces a node in this zone uses for Lustre: EFA reaches no other zone."""
+        return queue.lustre_efa if any(system.efa and system.zone_id == zone_id for system in self.lustre) else 0
 
     def queue(self, name: str) -> QueuePlan:
         """The queue of this name. Raises KeyError if the cluster has none."""

@@ -23,6 +23,7 @@ from corral.model.urls import parse_repository
 from corral.plan.file_systems import plan_lustre
 from corral.plan.head import check_head_address, plan_head
 from corral.plan.iam.role_arns import check_job_role
+from corral.plan.lustre_efa import lustre_efa_interfaces
 from corral.plan.network_interfaces import plan_nics
 from corral.plan.offers import plan_offers, plan_placement_groups
 from corral.plan.static_node_check import check_static_nodes
@@ -31,7 +32,12 @@ from corral.spec.models.image import ImageSpec
 from corral.spec.models.queues import QueueSpec
 from corral.spec.spec_errors import SpecErrors
 
-_SYSTEM_SHARE = 0.05  # of EC2's memory figure; kernel and firmware reserve about 3 % of it, which slurmd cannot see
+# Of EC2's memory figure, kernel and firmware keep a part that slurmd cannot see: about 3 % of a large machine, up to
+# 11 % of one with 4 GiB. Source: measured capacities of EC2's types, in aws/karpenter-provider-aws,
+# pkg/providers/instancetype/zz_generated.memory_overhead.go at 15e8769.
+_SYSTEM_SHARE = 0.05
+_SMALL_SYSTEM_SHARE = 0.04
+_SMALL_SYSTEM_MIB = 320  # with the smaller share it exceeds 5 % below 32,000 MiB
 
 
 def plan_cluster(
@@ -106,9 +112,15 @@ def plan_node(instance_type: InstanceType) -> NodePlan:
         sockets=instance_type.sockets,
         cores_per_socket=instance_type.cores // instance_type.sockets,
         threads_per_core=instance_type.threads_per_core,
-        real_memory_mib=int(instance_type.memory_mib * (1 - _SYSTEM_SHARE)),
+        real_memory_mib=slurm_memory_mib(instance_type.memory_mib),
         gres=_gres(accelerator) if accelerator else None,
     )
+
+
+def slurm_memory_mib(memory_mib: int) -> int:
+    """The memory that Slurm may give to jobs on a machine of this size; less than slurmd will find."""
+    large = int(memory_mib * (1 - _SYSTEM_SHARE))
+    return min(large, int(memory_mib * (1 - _SMALL_SYSTEM_SHARE)) - _SMALL_SYSTEM_MIB)
 
 
 def _gres(accelerator: Accelerator) -> GresPlan:
@@ -142,6 +154,7 @@ def _queue(
         weight=spec.weight,
         accounts=spec.accounts,
         extra=dict(sorted(spec.extra.items())),
+        lustre_efa=lustre_efa_interfaces(machine) if efa else 0,
     )
 
 

@@ -94,6 +94,26 @@ def as_head(tmp_path: Path, cluster: ClusterPlan = PLAN) -> Transcript:
     return transcript
 
 
+def as_node_with_efa(tmp_path: Path) -> Transcript:
+    """A p5.48xlarge boots for the first time, in the zone of a Lustre file system with EFA."""
+    root = tmp_path / "root"
+    for number in range(79, 111):
+        device = root / f"sys/class/infiniband/rdmap{number}s0/device"
+        device.mkdir(parents=True)
+        (device / "driver").symlink_to("/sys/bus/pci/drivers/efa")
+    routes = '[{"dst":"default","gateway":"10.64.64.1","dev":"enp71s0","protocol":"dhcp","metric":100}]'
+    answers = {"uname": uname, "ip": lambda _: routes}
+    transcript = Transcript(root=root, answers=answers, reads=frozenset({"uname", "ip"}))
+    host = Ec2Host(transcript, "us-east-1", root, size=MachineSize(vcpus=192, memory_mib=2048 * 1024))
+    queue = replace(train(), instance_type="p5.48xlarge", lustre_efa=8, nvme_mount=None)
+    lustre = tuple(replace(system, efa=True) for system in PLAN.lustre)
+    cluster = replace(PLAN, queues=(queue,), lustre=lustre)
+    identity = NodeIdentity(node="train-1", queue="train", zone_id=lustre[0].zone_id)
+    plan, about = fetch(store(tmp_path / "store", cluster), Role.COMPUTE, "train", root=root, host_in=lambda _: host)
+    boot_node(plan, about, identity, host, Around(), Around(), root=root)
+    return transcript
+
+
 def as_node(tmp_path: Path) -> Transcript:
     """A p4d boots for the first time; then its unit runs at a later boot, with the disks as they were."""
     root = tmp_path / "root"
@@ -127,8 +147,12 @@ def test_what_a_compute_machine_runs_and_writes(golden: Golden, tmp_path: Path) 
     golden("boot/train.txt", as_node(tmp_path).text())
 
 
+def test_what_a_machine_with_lustre_over_efa_runs_and_writes(golden: Golden, tmp_path: Path) -> None:
+    golden("boot/lustre-efa.txt", as_node_with_efa(tmp_path).text())
+
+
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is missing: apt install systemd")
-@pytest.mark.parametrize("boot", [as_head, as_node])
+@pytest.mark.parametrize("boot", [as_head, as_node, as_node_with_efa])
 def test_systemd_finds_nothing_wrong_with_any_unit_of_a_boot(boot: Any, tmp_path: Path) -> None:
     """Each unit at its path, with an existing program; units of packages are bases for their drop-ins."""
     units = boot(tmp_path).root / "etc/systemd/system"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pwd
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
 
@@ -46,14 +47,17 @@ class Machine:
     def set_search_domain(self, zone: str) -> None:
         self.steps.append(f"search {zone}")
 
-    def set_name(self, name: str) -> None:
-        self.steps.append(f"name {name}")
+    def set_name(self, name: str, address: IPv4Address) -> None:
+        self.steps.append(f"name {name} at {address}")
 
     def mount_volume(self, volume_id: str, path: Path) -> None:
         self.steps.append(f"mount {volume_id} {path}")
 
     def mount_home(self, file_system: str, path: Path) -> None:
         self.steps.append(f"mount {file_system} {path}")
+
+    def set_up_lustre_efa(self, interfaces: int, mounts: Sequence[Path]) -> None:
+        self.steps.append(f"{interfaces} EFA for {' '.join(map(str, mounts))}")
 
     def mount_lustre(self, dns_name: str, mount_name: str, path: Path) -> None:
         self.steps.append(f"mount {dns_name}/{mount_name} {path}")
@@ -123,7 +127,7 @@ BARE = replace(dev(train(), cpu()), home=False, lustre=())
 def test_a_head_mounts_before_it_starts_and_has_the_key_before_munge(machine: Machine) -> None:
     assert as_head(machine, dev(), deployed()) == [
         "fence",
-        "name dev-head",
+        "name dev-head at 10.64.0.26",
         "search dev.corral.internal",
         "mount vol-1 /var/lib/corral",
         "mount fs-2 /home",
@@ -141,7 +145,7 @@ def test_a_head_mounts_before_it_starts_and_has_the_key_before_munge(machine: Ma
 def test_a_head_without_home_and_lustre_mounts_its_state_alone(machine: Machine) -> None:
     assert as_head(machine, BARE, replace(deployed(), home=None)) == [
         "fence",
-        "name dev-head",
+        "name dev-head at 10.64.0.26",
         "search dev.corral.internal",
         "mount vol-1 /var/lib/corral",
         "read munge-1",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -10,6 +11,7 @@ from agent.health_fixtures import H100, RECORDED, TRN1, findings_of, found
 from corral.agent.health.evaluate import Expected, evaluate, expected_of
 from corral.agent.health.probes import Tool, ToolOutput
 from corral.agent.health.xids import xid_meanings
+from corral.model.cluster import ClusterPlan
 from environments import PROJECT
 from render.plans import cpu, dev, train
 
@@ -123,6 +125,55 @@ def test_the_plan_defines_the_hardware_of_a_node() -> None:
     assert expected_of(dev(train()), "train") == Expected(
         gpus=8, neuron=0, efa=4, disks=8, mounts=("/home", "/scratch")
     )
+
+
+LNET = """net:
+    - net type: lo
+      local NI(s):
+        - nid: 0@lo
+          status: up
+    - net type: tcp
+      local NI(s):
+        - nid: 10.1.1.61@tcp
+          status: up
+          interfaces:
+              0: enp71s0
+    - net type: efa
+      local NI(s):
+        - nid: 1.61.92.0@efa
+          status: up
+          interfaces:
+              0: rdmap79s0
+        - nid: 2.61.92.0@efa
+          status: down
+          interfaces:
+              0: rdmap83s0
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted", "findings"),
+    [
+        (LNET, 1, []),
+        (LNET, 2, ["Lustre uses 1 of 2 EFA interfaces"]),
+        (LNET.partition("    - net type: efa")[0], 8, ["Lustre uses 0 of 8 EFA interfaces, but TCP"]),
+        ("show:\n    - net:\n", 8, ["lnetctl printed: show:"]),
+    ],
+)
+def test_lustre_without_efa_is_a_warning(text: str, wanted: int, findings: list[str]) -> None:
+    found = evaluate(Expected(lustre_efa=wanted), {Tool.LNET: ToolOutput(text=text)})
+    assert [(one.is_sick, one.message) for one in found] == [(False, message) for message in findings]
+
+
+def with_efa(zone_id: str) -> ClusterPlan:
+    """A cluster whose Lustre file system has EFA, in this zone."""
+    plan = dev(replace(train(), lustre_efa=2))
+    return replace(plan, lustre=tuple(replace(system, efa=True, zone_id=zone_id) for system in plan.lustre))
+
+
+@pytest.mark.parametrize(("zone_id", "wanted"), [("use1-az1", 2), ("use1-az2", 0), ("", 0)])
+def test_efa_for_lustre_is_expected_in_the_zone_of_its_file_system(zone_id: str, wanted: int) -> None:
+    assert expected_of(with_efa("use1-az1"), "train", zone_id).lustre_efa == wanted
 
 
 def test_a_queue_without_devices_has_mounts_and_a_clock() -> None:

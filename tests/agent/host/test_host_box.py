@@ -175,7 +175,7 @@ def test_a_daemon_that_was_stopped_stays_so(
 ) -> None:
     stopped = made(script)
     host.start(stopped)
-    until(lambda: not processes(stopped))
+    until(lambda: starts(tmp_path) and not processes(stopped))
     assert starts(tmp_path) == 1
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from ipaddress import IPv4Address
 from pathlib import Path
 
 import pytest
 
-from corral.agent.host.base import HostError, autoscaler, run, slurmctld
+from corral.agent.host.base import HostError, autoscaler, run, slurmctld, slurmd
 from corral.agent.host.ec2 import Ec2Host
 from corral.agent.host.lustre_client import MachineSize
 from corral.agent.host.packages import Package
@@ -49,11 +50,39 @@ def attach(root: Path) -> None:
     (root / DISK.lstrip("/")).touch()
 
 
-def test_an_existing_metadata_rule_is_left_alone(host: Ec2Host, shell: Shell) -> None:
+def test_a_lost_metadata_rule_is_added_again(host: Ec2Host, shell: Shell) -> None:
     host.restrict_metadata()
     shell.commands.clear()
     host.restrict_metadata()
-    assert shell.commands == ["systemctl enable --now corral-fence"]
+    assert shell.commands == ["systemctl enable corral-fence", "systemctl restart corral-fence"]
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        ("", "10.64.0.26 dev-head\n"),
+        ("127.0.0.1 localhost\n", "127.0.0.1 localhost\n10.64.0.26 dev-head\n"),
+        ("127.0.1.1 dev-head\n# 10.1.1.1 dev-head\n", "# 10.1.1.1 dev-head\n10.64.0.26 dev-head\n"),
+        ("127.0.0.1 localhost dev-head # both\n", "127.0.0.1 localhost # both\n10.64.0.26 dev-head\n"),
+    ],
+)
+def test_a_head_has_its_name_at_its_address_alone(host: Ec2Host, tmp_path: Path, known: str, expected: str) -> None:
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/hosts").write_text(known)
+    host.set_name("dev-head", IPv4Address("10.64.0.26"))
+    host.set_name("dev-head", IPv4Address("10.64.0.26"))
+    assert (tmp_path / "etc/hosts").read_text() == expected
+
+
+def test_cloud_init_leaves_the_hosts_file_to_the_boot(host: Ec2Host, tmp_path: Path) -> None:
+    """Debian's cloud images write it at each boot (01_debian_cloud.cfg)."""
+    host.set_name("dev-head", IPv4Address("10.64.0.26"))
+    assert (tmp_path / "etc/cloud/cloud.cfg.d/60-corral.cfg").read_text() == f"{HEADER}manage_etc_hosts: false\n"
+
+
+def test_a_boot_does_not_wait_until_slurmd_has_reached_the_head(host: Ec2Host, shell: Shell) -> None:
+    host.start(slurmd("/usr/sbin"))
+    assert shell.commands[-1] == "systemctl restart --no-block slurmd"
 
 
 @pytest.mark.parametrize(
@@ -96,6 +125,31 @@ def test_lustre_is_tuned_after_the_mount_of_a_path_with_a_dash(host: Ec2Host, tm
         r"After=data-fast\x2d1.mount",
         r"WantedBy=data-fast\x2d1.mount",
     ]
+
+
+def test_lustre_without_efa_is_mounted_by_tcp(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "sys/class/infiniband/rdmap36s0/device").mkdir(parents=True)
+    (tmp_path / "sys/class/infiniband/rdmap36s0/device/driver").symlink_to("/sys/bus/pci/drivers/efa")
+
+    def run(command: Sequence[str]) -> str:
+        if command[0] == "ip":
+            return '[{"dst":"default","dev":"enp71s0"}]'
+        if command[1:] == ("start", "corral-lustre-efa"):
+            raise HostError(
+                "systemctl start corral-lustre-efa failed with 1: modprobe: FATAL: Module kefalnd not found"
+            )
+        return ""
+
+    Ec2Host(run, "us-east-1", tmp_path).set_up_lustre_efa(2, (Path("/scratch"),))
+    assert [message.partition(": systemctl")[0] for message in caplog.messages] == [
+        "Lustre: 1 of 2 EFA interfaces exist",
+        "Lustre uses TCP instead of EFA",
+    ]
+
+
+def test_a_machine_without_efa_devices_sets_up_nothing(host: Ec2Host, shell: Shell) -> None:
+    host.set_up_lustre_efa(8, (Path("/scratch"),))
+    assert shell.commands == []
 
 
 MUNGE = Package(name="munge", program="/usr/sbin/munged", version="0.5.*")
@@ -172,13 +226,6 @@ def test_systems_managers_agent_runs_before_apt_can_fail(tmp_path: Path) -> None
 def test_an_image_that_lacks_the_agent_alone_needs_no_archive(host: Ec2Host, shell: Shell) -> None:
     host.install((AGENT,))
     assert shell.commands == OF_AGENT
-
-
-def test_apt_does_not_start_slurmd_which_has_no_configuration_yet(host: Ec2Host, tmp_path: Path) -> None:
-    host.install((Package(name="slurmd", program="/usr/sbin/slurmd"),))
-    assert (tmp_path / "etc/systemd/system/slurmd.service.d/corral.conf").read_text() == (
-        f"{HEADER}[Unit]\nConditionPathExists=/etc/slurm/slurm.conf\n"
-    )
 
 
 def test_upgrades_are_disabled_even_if_the_image_lacks_a_unit(tmp_path: Path) -> None:

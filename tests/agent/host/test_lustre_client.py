@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from corral.agent.host.lustre_client import MachineSize, module_options, parameters
+from corral.agent.host.lustre_client import (
+    MachineSize,
+    default_interface,
+    efa_devices,
+    module_options,
+    parameters,
+)
 
 
 @pytest.mark.parametrize(
@@ -25,3 +33,42 @@ def test_modifying_requests_are_fewer_than_all_and_set_after_them() -> None:
         "mdc.*.max_rpcs_in_flight=64",
         "mdc.*.max_mod_rpcs_in_flight=50",
     )
+
+
+def with_devices(root: Path, *names: str, driver: str = "efa") -> Path:
+    """Sysfs's class infiniband with these devices of a driver."""
+    directory = root / "infiniband"
+    (root / driver).mkdir(parents=True, exist_ok=True)
+    for name in names:
+        (directory / name / "device").mkdir(parents=True)
+        (directory / name / "device/driver").symlink_to(root / driver)
+    return directory
+
+
+P5 = tuple(f"rdmap{number}s0" for number in range(79, 111))  # 32 devices
+
+
+@pytest.mark.parametrize(
+    ("names", "count", "expected"),
+    [
+        (P5, 8, tuple(f"rdmap{number}s0" for number in (79, 83, 87, 91, 95, 99, 103, 107))),
+        (("rdmap36s0", "rdmap42s0", "rdmap9s0", "rdmap100s0"), 2, ("rdmap9s0", "rdmap100s0")),
+        (("rdmap36s0",), 2, ("rdmap36s0",)),
+        (("rdmap36s0",), 1, ("rdmap36s0",)),
+        ((), 8, ()),
+    ],
+)
+def test_efa_devices_are_those_that_awss_script_takes(
+    tmp_path: Path, names: tuple[str, ...], count: int, expected: tuple[str, ...]
+) -> None:
+    assert efa_devices(with_devices(tmp_path, *names), count) == expected
+
+
+def test_devices_of_other_drivers_are_left_out(tmp_path: Path) -> None:
+    with_devices(tmp_path, "mlx5_0", driver="mlx5_core")
+    assert efa_devices(with_devices(tmp_path, "rdmap36s0"), 8) == ("rdmap36s0",)
+
+
+def test_tcp_has_the_interface_of_the_preferred_default_route() -> None:
+    routes = '[{"dst":"default","dev":"enp72s0","metric":300},{"dst":"default","dev":"enp71s0","metric":100}]'
+    assert default_interface(routes) == "enp71s0"

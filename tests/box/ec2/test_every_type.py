@@ -68,7 +68,7 @@ EFA_INTERFACES = {
 }
 NODE_LINES = {
     "g5.xlarge": (
-        "NodeName=q-[1-2] Sockets=1 CoresPerSocket=2 ThreadsPerCore=2 RealMemory=15564 Gres=gpu:a10g:1"
+        "NodeName=q-[1-2] Sockets=1 CoresPerSocket=2 ThreadsPerCore=2 RealMemory=15408 Gres=gpu:a10g:1"
         " Feature=g5.xlarge Weight=1 State=CLOUD"
     ),
     "m7i.2xlarge": (
@@ -229,7 +229,7 @@ def node_lines(name: str) -> list[str]:
 
 
 def facts(machine: InstanceType) -> dict[str, Any]:
-    """The type's properties in slurm.conf, from the catalog's row; 5 % of the memory is the system's."""
+    """The type's properties in slurm.conf, from the catalog's row, without 5 % of the memory, or 4 % and 320 MiB."""
     accelerator = machine.accelerator
     kinds = {Vendor.NVIDIA: "gpu", Vendor.NEURON: "neuron"}
     gres = f"{kinds[accelerator.vendor]}:{accelerator.name}:{accelerator.count}" if accelerator else None
@@ -238,7 +238,7 @@ def facts(machine: InstanceType) -> dict[str, Any]:
         "Sockets": machine.sockets,
         "CoresPerSocket": machine.cores // machine.sockets,
         "ThreadsPerCore": machine.threads_per_core,
-        "RealMemory": machine.memory_mib * 95 // 100,
+        "RealMemory": min(machine.memory_mib * 95 // 100, machine.memory_mib * 96 // 100 - 320),
         **({"Gres": gres} if gres else {}),
         "Feature": f"{machine.name},efa" if machine.efa_maximum else machine.name,
         "Weight": 1,

@@ -81,15 +81,17 @@ def boot_node(
     """
     host.restrict_metadata()
     host.set_search_domain(plan.dns_zone)
+    queue = _queue(plan, identity.queue)
+    if interfaces := plan.lustre_efa(queue, identity.zone_id):
+        host.set_up_lustre_efa(interfaces, tuple(Path(system.mount) for system in plan.lustre))
     mount_shared(plan, deployed, host)
     install_key(await_munge_key(secrets, deployed.munge_secret), root)
     host.start(munge())
     host.start(credentials())
-    expected = expected_of(plan, identity.queue)
+    expected = expected_of(plan, identity.queue, identity.zone_id)
     if expected.gpus:
         host.enable_gpu_persistence()
     check_boot(expected, probe)
-    queue = _queue(plan, identity.queue)
     if queue.nvme_mount:
         host.mount_nvme(Path(queue.nvme_mount))
     options = ("--conf-server", f"{plan.head.address}:{_CONTROLLER_PORT}", "-N", identity.node)

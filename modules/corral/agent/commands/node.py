@@ -8,7 +8,7 @@ from pathlib import Path
 
 from corral.agent.health import check
 from corral.agent.health.evaluate import Expected, expected_of
-from corral.agent.node_identity import read_identity
+from corral.agent.node_identity import NodeIdentity, read_identity
 from corral.agent.runtime_context import add_records, boot_facts, client, host_in, plan_in, probe, records_in
 from corral.model.deployed import Deployed
 from corral.model.node_names import queue_of
@@ -57,7 +57,7 @@ def _watch(_: argparse.Namespace) -> None:
 
 def _health(chosen: argparse.Namespace) -> None:
     identity = read_identity()
-    expected = _expected(identity.queue, chosen.records)
+    expected = _expected(identity, chosen.records)
     if chosen.deep:
         check.check_without_job(identity.node)
     found = (check.deep if chosen.deep else check.quick)(expected, probe())
@@ -68,12 +68,12 @@ def _health(chosen: argparse.Namespace) -> None:
 
 def _prolog(chosen: argparse.Namespace) -> None:
     node = os.environ.get("SLURMD_NODENAME") or read_identity().node
-    check.prolog(node, _expected(queue_of(node), chosen.records), probe())
+    check.prolog(node, _expected(NodeIdentity(node=node, queue=queue_of(node)), chosen.records), probe())
 
 
 def _health_check(chosen: argparse.Namespace) -> None:
     identity = read_identity()
-    check.check_idle(identity.node, _expected(identity.queue, chosen.records), probe())
+    check.check_idle(identity.node, _expected(identity, chosen.records), probe())
 
 
 def _rank_order(_: argparse.Namespace) -> None:
@@ -89,8 +89,8 @@ def _credentials(chosen: argparse.Namespace) -> None:
     serve(role(client("sts", deployed.region), deployed.job_role))
 
 
-def _expected(queue: str, records: Path) -> Expected:
-    return expected_of(plan_in(records), queue)
+def _expected(identity: NodeIdentity, records: Path) -> Expected:
+    return expected_of(plan_in(records), identity.queue, identity.zone_id)
 
 
 _ACTS = {

@@ -12,13 +12,17 @@ from corral.model.enums import InterfaceType
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """The planned hardware of a queue's nodes. `mounts`: directories where a file system must be mounted."""
+    """The planned hardware of a queue's nodes. `mounts`: directories where a file system must be mounted.
+
+    `lustre_efa`: how many EFA interfaces Lustre must use.
+    """
 
     gpus: int = 0
     neuron: int = 0
     efa: int = 0
     disks: int = 0
     mounts: tuple[str, ...] = ()
+    lustre_efa: int = 0
 
     @property
     def tools(self) -> frozenset[Tool]:
@@ -26,13 +30,13 @@ class Expected:
         queried = {Tool.CLOCK}
         if self.gpus:
             queried |= {Tool.GPUS, Tool.ROWS, Tool.LINKS, Tool.KERNEL, Tool.DIAGNOSTIC}
-        for count, tool in ((self.neuron, Tool.NEURON), (self.efa, Tool.EFA), (self.disks, Tool.DISKS)):
-            queried |= {tool} if count else set()
+        devices = {Tool.NEURON: self.neuron, Tool.EFA: self.efa, Tool.DISKS: self.disks, Tool.LNET: self.lustre_efa}
+        queried |= {tool for tool, count in devices.items() if count}
         return frozenset(queried | ({Tool.MOUNTS} if self.mounts else set()))
 
 
-def expected_of(plan: ClusterPlan, queue_name: str) -> Expected:
-    """Return what the nodes of this queue must have. Raises KeyError for an unknown queue."""
+def expected_of(plan: ClusterPlan, queue_name: str, zone_id: str = "") -> Expected:
+    """Return what the nodes of this queue must have, in this zone if it is known. Raises KeyError: unknown queue."""
     queue = plan.queue(queue_name)
     gres = queue.node.gres
     counts = {gres.name: gres.count} if gres else {}
@@ -43,6 +47,7 @@ def expected_of(plan: ClusterPlan, queue_name: str) -> Expected:
         efa=sum(nic.interface_type is not InterfaceType.ENA for nic in queue.nics) if queue.efa else 0,
         disks=queue.nvme_count,
         mounts=(*home, *(system.mount for system in plan.lustre)),
+        lustre_efa=plan.lustre_efa(queue, zone_id),
     )
 
 
@@ -56,6 +61,7 @@ def evaluate(expected: Expected, answers: Mapping[Tool, ToolOutput]) -> tuple[He
         Tool.EFA: lambda text: system.evaluate_efa(expected.efa, system.read_efa(text)),
         Tool.DISKS: lambda text: system.evaluate_disks(expected.disks, system.read_disks(text)),
         Tool.MOUNTS: lambda text: system.evaluate_mounts(expected.mounts, system.read_mounts(text)),
+        Tool.LNET: lambda text: system.evaluate_lnet(expected.lustre_efa, system.read_lnet(text)),
         Tool.CLOCK: lambda text: system.evaluate_clock(system.read_clock(text)),
         Tool.KERNEL: lambda text: xids.evaluate_xids(xids.read_xids(text), names),
         Tool.LINKS: lambda text: nvlink.evaluate_links(nvlink.read_links(text)),

@@ -19,6 +19,7 @@ class FindingKind(StrEnum):
     NEURON_MISSING = "neuron-missing"
     EFA_MISSING = "efa-missing"
     MOUNT_MISSING = "mount-missing"
+    LUSTRE_EFA = "lustre-efa"
     DISK_MISSING = "disk-missing"
     CLOCK = "clock"
     TOOL = "tool"

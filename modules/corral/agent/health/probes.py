@@ -32,6 +32,7 @@ class Tool(Enum):
     EFA = ("infiniband.txt", "sysfs")
     DISKS = ("disks.txt", "sysfs")
     MOUNTS = ("mounts.txt", "/proc/mounts")
+    LNET = ("lnet.txt", "lnetctl")
     CLOCK = ("chronyc.txt", "chronyc")
     KERNEL = ("kernel.log", "journalctl")
     LINKS = ("nvlink.txt", "nvidia-smi nvlink")
@@ -48,11 +49,12 @@ class Tool(Enum):
         return self.value[1]
 
 
-QUICK = frozenset({Tool.GPUS, Tool.ROWS, Tool.NEURON, Tool.EFA, Tool.DISKS, Tool.MOUNTS, Tool.CLOCK})
+QUICK = frozenset({Tool.GPUS, Tool.ROWS, Tool.NEURON, Tool.EFA, Tool.DISKS, Tool.MOUNTS, Tool.LNET, Tool.CLOCK})
 _COMMANDS: Mapping[Tool, tuple[str, ...]] = {
     Tool.GPUS: ("nvidia-smi", f"--query-gpu={','.join(QUERY)}", "--format=csv"),
     Tool.ROWS: ("nvidia-smi", f"--query-remapped-rows={','.join(ROWS_QUERY)}", "--format=csv"),
     Tool.NEURON: ("neuron-ls", "--json-output"),
+    Tool.LNET: ("lnetctl", "net", "show"),
     Tool.CLOCK: ("chronyc", "tracking"),
     Tool.KERNEL: ("journalctl", "--dmesg", "--boot", "--output=short-iso", "--no-pager", "--grep=NVRM: Xid"),
     Tool.LINKS: ("nvidia-smi", "nvlink", "--status"),

@@ -1,7 +1,7 @@
-"""Parse and evaluate everything but GPUs: Neuron devices, EFA interfaces, disks, mounts and the clock.
+"""Parse and evaluate everything but GPUs: Neuron devices, EFA interfaces, disks, mounts, LNet and the clock.
 
 Sources: AWS Neuron documentation, "Neuron LS User Guide"; proc(5), mounts; chronyc(1), tracking; sysfs's classes
-infiniband (where the EFA driver puts its devices) and block.
+infiniband (where the EFA driver puts its devices) and block; Lustre manual, `lnetctl net show`.
 """
 
 import json
@@ -17,6 +17,7 @@ _DOWN = "1: DOWN"
 _EPHEMERAL = "Amazon EC2 NVMe Instance Storage"
 _OFFSET = re.compile(r"System time\s*: ([0-9.]+) seconds (slow|fast) of NTP time")
 _UNSYNCHRONISED = re.compile(r"Leap status\s*: Not synchronised")
+_EFA_UP = re.compile(r"nid: \S+@efa\n\s+status: up")
 _ESCAPED = re.compile(r"\\([0-7]{3})")
 
 
@@ -48,6 +49,13 @@ def read_mounts(text: str) -> frozenset[str]:
     """The mount points in /proc/mounts."""
     words = (line.split() for line in text.splitlines())
     return frozenset(_ESCAPED.sub(lambda code: chr(int(code[1], 8)), found[1]) for found in words if len(found) > 1)
+
+
+def read_lnet(text: str) -> int:
+    """How many EFA interfaces of LNet are up, by `lnetctl net show`. Raises ValueError for any other text."""
+    if not text.startswith("net:"):
+        raise ValueError(f"no networks in {text.strip()[:80]!r}")
+    return len(_EFA_UP.findall(text))
 
 
 def read_clock(text: str) -> float | None:
@@ -83,6 +91,13 @@ def evaluate_mounts(wanted: Iterable[str], found: frozenset[str]) -> Iterator[He
     for path in wanted:
         if path not in found:
             yield sick(FindingKind.MOUNT_MISSING, f"{path} is not mounted", f"{REPLACE}, or check the file system")
+
+
+def evaluate_lnet(wanted: int, up: int) -> Iterator[HealthFinding]:
+    """The warning for Lustre on fewer EFA interfaces: it is slower, but another machine would have the same image."""
+    if up < wanted:
+        instead = "" if up else ", but TCP"
+        yield warning(FindingKind.LUSTRE_EFA, f"Lustre uses {up} of {wanted} EFA interfaces{instead}")
 
 
 def evaluate_clock(fast_s: float | None) -> Iterator[HealthFinding]:

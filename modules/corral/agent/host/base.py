@@ -4,6 +4,7 @@ import shlex
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Protocol
 
@@ -30,7 +31,8 @@ class Daemon:
     `owned_dirs`: directories that belong to its user. `packaged`: its package ships the unit, and only one instance may
     run; a second instance of the agent's own daemons exits by itself. `foreground`: options that keep it in the
     foreground. `socket`: where it accepts connections, if the starter waits for that. `after`: units that start before
-    it at boot. `environment`: its variables, `NAME=value`.
+    it at boot. `environment`: its variables, `NAME=value`. `waits_for_head`: it is ready only once the head has
+    answered, so a boot does not wait for it.
     """
 
     unit: str
@@ -42,6 +44,7 @@ class Daemon:
     socket: str = ""
     after: tuple[str, ...] = ()
     environment: tuple[str, ...] = ()
+    waits_for_head: bool = False
 
 
 class Host(Protocol):
@@ -55,8 +58,8 @@ class Host(Protocol):
         """Install and hold the packages that the image lacks. Raises HostError."""
         ...
 
-    def set_name(self, name: str) -> None:
-        """Set the host name."""
+    def set_name(self, name: str, address: IPv4Address) -> None:
+        """Set the host name, which resolves to this address on the machine itself."""
         ...
 
     def restrict_metadata(self) -> None:
@@ -77,6 +80,10 @@ class Host(Protocol):
 
     def make_home(self, user: str) -> None:
         """Create this user's home from /etc/skel if it is missing. Raises HostError."""
+        ...
+
+    def set_up_lustre_efa(self, interfaces: int, mounts: Sequence[Path]) -> None:
+        """Let Lustre use this many EFA interfaces, now and after every boot before these mounts. Without them: TCP."""
         ...
 
     def mount_lustre(self, dns_name: str, mount_name: str, path: Path) -> None:
@@ -161,7 +168,9 @@ def slurmdbd(sbin: str) -> Daemon:
 def slurmd(sbin: str) -> Daemon:
     """Slurm's node daemon."""
     owned = ("/var/spool/slurmd", "/var/log/slurm")
-    return Daemon(unit="slurmd", command=(f"{sbin}/slurmd",), owned_dirs=owned, foreground=_FOREGROUND)
+    return Daemon(
+        unit="slurmd", command=(f"{sbin}/slurmd",), owned_dirs=owned, foreground=_FOREGROUND, waits_for_head=True
+    )
 
 
 def watcher() -> Daemon:

@@ -6,6 +6,7 @@ import shutil
 import signal
 import time
 from collections.abc import Sequence
+from ipaddress import IPv4Address
 from pathlib import Path
 
 from corral.agent import imds_firewall
@@ -62,10 +63,9 @@ class BoxHost:
     def install(self, packages: Sequence[Package]) -> None:
         """Do nothing: a machine has the programs of the box's own system."""
 
-    def set_name(self, name: str) -> None:
-        """Set the host name."""
+    def set_name(self, name: str, address: IPv4Address) -> None:
+        """Set the host name, which resolves to this address on the machine itself."""
         run(("hostname", name))
-        address = run(("hostname", "--all-ip-addresses")).split()[0]
         Path("/etc/hosts").write_text(f"127.0.0.1 localhost\n{address} {name}\n", encoding="utf-8")
 
     def restrict_metadata(self) -> None:
@@ -95,6 +95,9 @@ class BoxHost:
     def make_home(self, user: str) -> None:
         """Create this user's home from /etc/skel if it is missing. Raises HostError."""
         make_home(user, run)
+
+    def set_up_lustre_efa(self, interfaces: int, mounts: Sequence[Path]) -> None:
+        """Do nothing: a machine of the box has neither a Lustre client nor EFA."""
 
     def mount_lustre(self, dns_name: str, mount_name: str, path: Path) -> None:
         """Mount a Lustre file system."""

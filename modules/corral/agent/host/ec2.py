@@ -11,6 +11,7 @@ import os
 import shlex
 import time
 from collections.abc import Callable, Sequence
+from ipaddress import IPv4Address
 from pathlib import Path
 
 from corral.agent import imds_firewall
@@ -18,7 +19,15 @@ from corral.agent.file_install import Placement, install
 from corral.agent.host.base import Daemon, HostError
 from corral.agent.host.home_dirs import make_home
 from corral.agent.host.instance_store import mount_instance_store
-from corral.agent.host.lustre_client import MODULES, MachineSize, module_options, tuning_unit
+from corral.agent.host.lustre_client import (
+    MODULES,
+    MachineSize,
+    default_interface,
+    efa_devices,
+    efa_unit,
+    module_options,
+    tuning_unit,
+)
 from corral.agent.host.packages import (
     CONFIGURE,
     UPDATE,
@@ -33,7 +42,6 @@ from corral.agent.host.packages import (
     of_archives,
 )
 from corral.agent.host.systemd_units import (
-    NOT_YET,
     PERSISTENCE_UNIT,
     PERSISTENCE_WITHIN_S,
     daemon_unit,
@@ -51,6 +59,8 @@ _STEP_S = 1.0
 _UPDATES = 20  # apt-daily may hold the lists' lock at the first boot, and apt does not wait for it
 _UPDATE_STEP_S = 5.0
 _NFS = "nfsvers=4.1,rsize=1048576,wsize=1048576,hard,timeo=600,retrans=2,noresvport,_netdev"
+# With `nofail` no early boot waits for a lost volume: only the units that require the mount do (systemd.mount(5)).
+_EXT4 = "noatime,nofail"
 # No write per read, locks across machines, and a `df` that does not wait for a lost server.
 _LUSTRE = "noatime,flock,lazystatfs,_netdev"
 
@@ -61,7 +71,6 @@ ManageForeignRoutingPolicyRules=no
 """
 # The packages that apt is installing: a program may exist before its package is complete.
 _HALF_INSTALLED = "/opt/corral/installing"
-_NODE_DAEMON = "slurmd"
 
 log = logging.getLogger("corral.agent")
 
@@ -123,16 +132,25 @@ class Ec2Host:
         half.unlink()
         log.info("install %s, which the image lacks: %.0f s", ", ".join(names), time.monotonic() - began)
 
-    def set_name(self, name: str) -> None:
-        """Set the host name."""
+    def set_name(self, name: str, address: IPv4Address) -> None:
+        """Set the host name, which resolves to this address on the machine itself.
+
+        Otherwise systemd-resolved answers with all addresses of the machine, also the link-local one of IPv6, which
+        getaddrinfo may sort first. Debian's cloud images write /etc/hosts anew at each boot.
+        """
         self._run(("hostnamectl", "set-hostname", name))
+        self._write("/etc/cloud/cloud.cfg.d/60-corral.cfg", "manage_etc_hosts: false\n")
+        hosts = self._root / "etc/hosts"
+        known = hosts.read_text(encoding="utf-8") if hosts.exists() else ""
+        install((Placement(path="/etc/hosts", content=with_name(known, name, address).encode()),), self._root)
 
     def restrict_metadata(self) -> None:
         """Restrict the metadata service to root, now and after every boot."""
         if self._write("/etc/systemd/networkd.conf.d/60-corral.conf", _FOREIGN_RULES):
             self._run(("systemctl", "try-restart", "systemd-networkd"))
         self._write_unit("corral-fence.service", firewall_unit(imds_firewall.rule() or ()))
-        self._run(("systemctl", "enable", "--now", "corral-fence"))
+        self._run(("systemctl", "enable", "corral-fence"))
+        self._run(("systemctl", "restart", "corral-fence"))  # `start` does nothing if only the rule is lost
 
     def set_search_domain(self, zone: str) -> None:
         """Look up names without a dot in this zone too; EC2's zone from DHCP stays."""
@@ -151,7 +169,7 @@ class Ec2Host:
         # yet, and mkfs.ext4 asks before it overwrites a file system only on a terminal (e2fsprogs, mke2fs.c).
         if not self._run(("wipefs", "--noheadings", "--output=TYPE", device)).strip():
             self._run(("mkfs.ext4", "-q", "-L", "corral-state", device))
-        self._mount(device, path, "ext4", "noatime")
+        self._mount(device, path, "ext4", _EXT4)
 
     def mount_home(self, file_system: str, path: Path) -> None:
         """Mount an EFS file system by its id."""
@@ -161,10 +179,26 @@ class Ec2Host:
         """Create this user's home from /etc/skel if it is missing. Raises HostError."""
         make_home(user, self._run, self._root)
 
+    def set_up_lustre_efa(self, interfaces: int, mounts: Sequence[Path]) -> None:
+        """Let Lustre use EFA interfaces before these mounts. On failure log a warning: the mounts use TCP."""
+        self._write_modules()
+        devices = efa_devices(self._root / "sys/class/infiniband", interfaces)
+        if len(devices) < interfaces:
+            log.warning("Lustre: %d of %d EFA interfaces exist", len(devices), interfaces)
+        if not devices:
+            return
+        primary = default_interface(self._run(("ip", "-json", "-4", "route", "show", "default")))
+        units = [f"{escaped(path)}.mount" for path in mounts]
+        self._write_unit("corral-lustre-efa.service", efa_unit(primary, devices, units))
+        self._run(("systemctl", "enable", "corral-lustre-efa"))
+        try:
+            self._run(("systemctl", "start", "corral-lustre-efa"))
+        except HostError as error:
+            log.warning("Lustre uses TCP instead of EFA: %s", error)
+
     def mount_lustre(self, dns_name: str, mount_name: str, path: Path) -> None:
         """Mount a Lustre file system and tune its client, now and after every boot."""
-        if options := module_options(self._size):
-            self._write(MODULES, options)
+        self._write_modules()
         mount = f"{escaped(path)}.mount"
         tuning = f"corral-lustre-{escaped(path)}.service"
         self._write_unit(tuning, tuning_unit(self._size, mount))
@@ -190,7 +224,8 @@ class Ec2Host:
     def start(self, daemon: Daemon, options: Sequence[str] = ()) -> None:
         """Start the daemon's unit, now and at every boot. Debian's units read their options from /etc/default.
 
-        A running daemon is restarted: Debian's munge package starts munged with a key of its own.
+        A running daemon is restarted: Debian's munge package starts munged with a key of its own. If the head does not
+        answer, slurmd fails and is restarted by its unit, while this machine's watcher decides how long it waits.
         """
         for directory in daemon.owned_dirs:
             self._run(("install", "-d", f"--owner={daemon.user}", directory))
@@ -202,7 +237,8 @@ class Ec2Host:
         else:
             self._write_unit(f"{daemon.unit}.service", daemon_unit(daemon))
         self._run(("systemctl", "enable", daemon.unit))
-        self._run(("systemctl", "restart", daemon.unit))
+        wait = ("--no-block",) if daemon.waits_for_head else ()
+        self._run(("systemctl", "restart", *wait, daemon.unit))
 
     def restart(self, daemon: Daemon, mark: Path | None = None) -> None:
         """Restart the daemon's unit; with a mark, from a transient unit that outlives the daemon's."""
@@ -233,8 +269,6 @@ class Ec2Host:
         install(archives(packages), self._root)
         self._update()
         kernel = self._run(("uname", "--kernel-release")).strip()
-        if any(package.name == _NODE_DAEMON for package in packages):
-            self._write_unit(f"{_NODE_DAEMON}.service.d/corral.conf", NOT_YET)
         try:
             self._run(install_command(packages, kernel))
         except HostError as error:
@@ -253,6 +287,10 @@ class Ec2Host:
             else:
                 return
 
+    def _write_modules(self) -> None:
+        if options := module_options(self._size):
+            self._write(MODULES, options)
+
     def _mount(self, source: str, path: Path, kind: str, options: str) -> None:
         unit = f"{escaped(path)}.mount"
         self._write_unit(unit, mount_unit(source, path, kind, options))
@@ -265,6 +303,22 @@ class Ec2Host:
     def _write(self, path: str, text: str) -> tuple[str, ...]:
         """Write the file; return its path if it changed."""
         return install((Placement(path=path, content=f"{_HEADER}{text}".encode()),), self._root)
+
+
+def with_name(hosts: str, name: str, address: IPv4Address) -> str:
+    """Return /etc/hosts with this name at this address alone."""
+    lines = (_without(line, name) for line in hosts.splitlines())
+    return "\n".join((*(line for line in lines if line is not None), f"{address} {name}")) + "\n"
+
+
+def _without(line: str, name: str) -> str | None:
+    """A line of /etc/hosts without this name; None if it had no other."""
+    entry, mark, comment = line.partition("#")
+    address, *names = entry.split() or [""]
+    if name not in names:
+        return line
+    left = [other for other in names if other != name]
+    return " ".join((address, *left, *((mark + comment,) if mark else ()))) if left else None
 
 
 def _hint(packages: Sequence[Package]) -> str:

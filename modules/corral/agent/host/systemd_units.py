@@ -29,22 +29,20 @@ _DROP_IN = """[Unit]
 ConditionPathExists=
 RequiresMountsFor={directories}
 """
-# Debian 13's unit of slurmd has no condition, so apt would start it, without a configuration, and wait for 90 s.
-NOT_YET = """[Unit]
-ConditionPathExists=/etc/slurm/slurm.conf
-"""
 # Debian's units of slurmctld, slurmdbd and slurmd do not restart a crashed daemon. Those of munge (Restart=on-abort)
 # and MariaDB (on-abnormal) do so only after an abort, or after a signal or timeout. The box restarts like this unit.
 _RESTART = """
 [Service]
 {variables}Restart=on-failure
 RestartSec=5
-"""
-# A unit, unlike `mount`, mounts the file system again after a reboot.
+{limit}"""
+# From Slurm 23.11 on the packages' slurmd.service is Type=notify, and slurmd is ready once it has the configuration of
+# the head. By default systemd kills it after 90 s, and a head may be away for longer.
+_NO_LIMIT = "TimeoutStartSec=infinity\n"
+# A unit, unlike `mount`, mounts the file system again after a reboot. systemd itself orders a mount with `_netdev`
+# after the network. One of a local disk must not wait for it: it is ordered before local-fs.target (systemd.mount(5)).
 _MOUNT_UNIT = """[Unit]
 Description=corral: {path}
-After=network-online.target
-Wants=network-online.target
 
 [Mount]
 What={source}
@@ -66,7 +64,7 @@ Wants=network-pre.target
 Type=oneshot
 RemainAfterExit=yes
 ExecStart=/usr/sbin/ip rule add {rule}
-ExecStop=/usr/sbin/ip rule del {rule}
+ExecStop=-/usr/sbin/ip rule del {rule}
 
 [Install]
 WantedBy=sysinit.target
@@ -115,7 +113,9 @@ def packaged_drop_in(daemon: Daemon) -> str:
     """The addition to the unit of a daemon's package."""
     after = "".join(f"After={unit}.service\n" for unit in daemon.after)
     variables = "".join(f"Environment={variable}\n" for variable in daemon.environment)
-    return _DROP_IN.format(directories=" ".join(daemon.owned_dirs)) + after + _RESTART.format(variables=variables)
+    limit = _NO_LIMIT if daemon.waits_for_head else ""
+    service = _RESTART.format(variables=variables, limit=limit)
+    return _DROP_IN.format(directories=" ".join(daemon.owned_dirs)) + after + service
 
 
 def mount_unit(source: str, path: Path, kind: str, options: str) -> str:

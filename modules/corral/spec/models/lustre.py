@@ -67,7 +67,7 @@ class LustreSpec(SpecRecord):
     )
     efa: bool = Field(
         default=False,
-        description="Use EFA and GPUDirect on machines with EFA; PERSISTENT_2 only. Default: false.",
+        description="Use EFA on machines with EFA and Nitro v4 or higher, not trn2; PERSISTENT_2 only. Default: false.",
     )
     metadata_iops: int | None = Field(
         default=None, ge=1, description="Metadata IOPS; PERSISTENT_2 only. Default: set by FSx from the size."
