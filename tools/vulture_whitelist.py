@@ -64,6 +64,7 @@ _.get_permission  # moto calls it of a bucket
 _.get_instance_by_id  # moto calls it of its backend
 _.attach_network_interface  # moto calls it of its backend
 _._load_amis  # moto calls it of its backend
+_.block_device_mappings  # moto's response contains it of an image
 _.tags_per_page  # moto passes it by this name
 _.__class__  # an object of moto's becomes one of ours
 
