@@ -107,8 +107,9 @@ def test_a_small_network_is_the_limit_of_its_nodes() -> None:
     [
         ("p5.48xlarge", True, Interface.GDS),
         ("p5.48xlarge", False, Interface.EFA),
-        ("p4d.24xlarge", True, Interface.EFA),
+        ("p4d.24xlarge", True, Interface.PLAIN),
         ("trn2.48xlarge", False, Interface.PLAIN),
+        ("p6-b300.48xlarge", True, Interface.EFA),
         ("g5.xlarge", True, Interface.PLAIN),
     ],
 )

@@ -276,7 +276,7 @@ def upgrade_to_a_large_image(life: Life) -> None:
         large = life.parameter("/corral-box/ami")
         why = f"head and nodes: the root of {large} needs 4000 GiB; an instance that boots it has 150"
         assert refused.err.splitlines() == [
-            "corral: cluster dev: its machines cannot boot the newest images",
+            "corral: cluster dev: its machines cannot boot these images",
             f"  {why} - set root_gib: 4000 or more",
         ]
     with step("an image that does not fit is not pinned"):

@@ -164,7 +164,7 @@ def test_what_a_fresh_box_cannot_create_is_reported_next_to_the_findings(tmp_pat
         done = corral(fresh, "check", "train", "--box", "--only", "reservations", "--json")
     rows = {one["about"]: one["verdict"] for one in json.loads(done.stdout)["findings"]}
     assert (done.returncode, rows[f"queue train, {RESERVED}"]) == (3, "fail")
-    assert "the box cannot create reserved capacity that stand in for yours: Create" in done.stderr
+    assert "the box cannot create reserved capacity in place of yours: Create" in done.stderr
 
 
 def test_a_stopped_box_is_an_error(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from corral.catalog.aws.images import BOX_PROFILE, find_image_profile
 AMAZON = "137112412989"
 CANONICAL = "099720109477"
 DEBIAN = "136693071363"
+PUBLISHED = datetime(2026, 9, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +77,9 @@ def image_id(image: MachineImage, region: str, number: int = 1) -> str:
 
 
 class BoxAmi(Ami):  # type: ignore[misc]
-    """An image with the root volume of its snapshot; moto's have 15 GiB."""
+    """An image with the root volume of its snapshot; moto's have 15 GiB. `is_hosts_system`: machines can boot it."""
+
+    is_hosts_system = False
 
     @property
     def block_device_mappings(self) -> list[dict[str, Any]]:
@@ -96,9 +99,9 @@ class Images:
 
     def _load_amis(self: Any) -> None:
         for image in IMAGES:
-            self.add_image(image, image_id(image, self.region_name), image.name, image.snapshot_gib)
+            self.add_image(image, image_id(image, self.region_name), image.name, image.snapshot_gib, PUBLISHED)
 
-    def add_image(self: Any, image: MachineImage, id: str, name: str, snapshot_gib: int) -> None:
+    def add_image(self: Any, image: MachineImage, id: str, name: str, snapshot_gib: int, published: datetime) -> None:
         """Publish an image of this kind."""
         made = BoxAmi(
             self,
@@ -114,11 +117,12 @@ class Images:
             root_device_type="ebs",
             root_device_name=image.root_device_name,
             region_name=self.region_name + "a",
-            creation_date=datetime(2026, 9, 1, tzinfo=UTC),
+            creation_date=published,
         )
         made.ebs_snapshot.volume.size = snapshot_gib
+        made.is_hosts_system = image is BOX_IMAGE
         self.amis[made.id] = made
 
     def is_box_image(self: Any, id: str) -> bool:
         """True if machines can boot the image."""
-        return id in self.amis and self.amis[id].name.startswith(BOX_IMAGE.name)
+        return getattr(self.amis.get(id), "is_hosts_system", False)

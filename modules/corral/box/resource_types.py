@@ -38,7 +38,7 @@ BOOKKEEPING: Mapping[str, frozenset[str]] = {
     "route53": frozenset({"zones", "resource_tags", "delegation_sets"}),
     "efs": frozenset({"creation_tokens", "next_markers", "file_systems_by_token"}),
     "iam": frozenset({"access_keys", "inline_policies"}),
-    "kms": frozenset({"key_to_aliases", "tag_changes"}),
+    "kms": frozenset({"key_to_aliases", "alias_changes", "tag_changes"}),
     "sns": frozenset({"sms_messages", "opt_out_numbers", "sms_attributes"}),
     "cloudwatch": frozenset({"metric_data", "paged_metric_data"}),
     "logs": frozenset({"queries", "_resource_policies"}),
@@ -116,6 +116,8 @@ def is_default(service: str, attribute: str, value: Any) -> bool:
     if backend is not None and getattr(value, "vpc_id", None) == backend.default_vpc.id and attribute != "enis":
         return _came_with_vpc(attribute, value)
     match attribute:
+        case "amis":
+            return bool(value.owner_alias == "amazon")  # those of `images`, and published ones
         case "vpcs":
             return bool(value.is_default)
         case "snapshots":

@@ -29,7 +29,7 @@ def slurm_conf(plan: ClusterPlan) -> str:
     """The text of slurm.conf. Raises ReleaseError for a Slurm that is too old."""
     release = written_release(plan.image.slurm_version)
     oldest = min(written_release(image.slurm_version) for image in plan.images.values())  # the nodes read it, too
-    settings = {**cluster_settings(plan, release), **_defaults(plan.extra_slurm)}
+    settings = {**cluster_settings(plan, release, oldest), **_defaults(plan.extra_slurm)}
     return fill(
         CONF_TEMPLATE,
         slurm_version=plan.image.slurm_version,
@@ -41,8 +41,11 @@ def slurm_conf(plan: ClusterPlan) -> str:
     )
 
 
-def cluster_settings(plan: ClusterPlan, release: Release) -> Mapping[str, Value]:
-    """The settings of slurm.conf that follow from the plan or the release, by key. Omits None and empty."""
+def cluster_settings(plan: ClusterPlan, release: Release, oldest: Release) -> Mapping[str, Value]:
+    """The settings of slurm.conf that follow from the plan or the release, by key. Omits None and empty.
+
+    `oldest`: the release of the oldest nodes, which decides how messages reach them.
+    """
     return {
         "ClusterName": plan.name,
         "SlurmctldHost": f"{plan.head.host_name}({plan.head.address})",
@@ -51,8 +54,11 @@ def cluster_settings(plan: ClusterPlan, release: Release) -> Mapping[str, Value]
             "SlurmctldParameters",
             ("cloud_reg_addrs", "enable_configless", "idle_on_node_suspend", "rl_enable"),
         ),
-        "CommunicationParameters": known(release, "CommunicationParameters", ("NoAddrCache", "disable_http")),
-        "TreeWidth": tree_width(release, sum(queue.max_nodes for queue in plan.queues)),
+        "CommunicationParameters": (
+            *known(oldest, "CommunicationParameters", ("NoAddrCache",)),
+            *known(release, "CommunicationParameters", ("disable_http",)),
+        ),
+        "TreeWidth": tree_width(oldest, sum(queue.max_nodes for queue in plan.queues)),
         "PrivateData": known(release, "PrivateData", ("cloud",)),
         "ResumeProgram": f"{PROGRAMS}/resume",
         "ResumeFailProgram": f"{PROGRAMS}/resume-failed",

@@ -156,7 +156,7 @@ LNET = """net:
     [
         (LNET, 1, []),
         (LNET, 2, ["Lustre uses 1 of 2 EFA interfaces"]),
-        (LNET.partition("    - net type: efa")[0], 8, ["Lustre uses 0 of 8 EFA interfaces, but TCP"]),
+        (LNET.partition("    - net type: efa")[0], 8, ["Lustre uses 0 of 8 EFA interfaces; it uses TCP"]),
         ("show:\n    - net:\n", 8, ["lnetctl printed: show:"]),
     ],
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Address
 from pathlib import Path
 
@@ -54,7 +54,14 @@ def test_a_lost_metadata_rule_is_added_again(host: Ec2Host, shell: Shell) -> Non
     host.restrict_metadata()
     shell.commands.clear()
     host.restrict_metadata()
-    assert shell.commands == ["systemctl enable corral-fence", "systemctl restart corral-fence"]
+    looks = ["systemctl enable --now corral-fence", "ip rule list priority 100"]
+    assert shell.commands == [*looks, "systemctl restart corral-fence"]
+
+
+def test_a_metadata_rule_that_is_there_stays(host: Ec2Host, shell: Shell) -> None:
+    shell.prints["ip"] = "100: from all to 169.254.169.254 uidrange 1-4294967294 prohibit\n"
+    host.restrict_metadata()
+    assert "systemctl restart corral-fence" not in shell.commands
 
 
 @pytest.mark.parametrize(
@@ -202,8 +209,8 @@ AGENT = Package(
     unit="amazon-ssm-agent",
 )
 OF_AGENT = [
-    "curl --fail --silent --show-error --location --retry 5 --create-dirs --output /opt/corral/amazon-ssm-agent.deb"
-    " https://ssm.example/agent.deb",
+    "curl --fail --silent --show-error --location --create-dirs --retry 5 --retry-connrefused --retry-all-errors"
+    " --output /opt/corral/amazon-ssm-agent.deb https://ssm.example/agent.deb",
     f"{INSTALL} /opt/corral/amazon-ssm-agent.deb",
     "systemctl enable --now amazon-ssm-agent",
 ]
@@ -221,6 +228,15 @@ def test_systems_managers_agent_runs_before_apt_can_fail(tmp_path: Path) -> None
     with pytest.raises(HostError):
         Ec2Host(run, "us-east-1", tmp_path, wait=lambda _: None).install((AGENT, MUNGE))
     assert commands[:4] == [*OF_AGENT, f"{APT} update"]
+
+
+def test_a_node_boots_without_systems_managers_agent(tmp_path: Path) -> None:
+    def run(command: Sequence[str]) -> str:
+        if command[0] == "curl":
+            raise HostError("curl: (22) The requested URL returned error: 403")
+        return ""
+
+    Ec2Host(run, "us-east-1", tmp_path).install((replace(AGENT, required=False),))
 
 
 def test_an_image_that_lacks_the_agent_alone_needs_no_archive(host: Ec2Host, shell: Shell) -> None:

@@ -8,6 +8,7 @@ import pytest
 from botocore.exceptions import ClientError
 from vpc_fixtures import Clients, LaunchNetwork, described, launch, node_template
 
+import boxes
 from corral.box import control
 from corral.box.client import BoxStatus
 
@@ -69,3 +70,9 @@ def test_a_parameter_names_the_newest_image_and_the_one_before_remains(box: BoxS
     found = aws("ec2").describe_images(ImageIds=[first, newest])["Images"]
     sizes = {one["ImageId"]: one["BlockDeviceMappings"][0]["Ebs"]["VolumeSize"] for one in found}
     assert sizes == {first: 8, newest: 9}
+
+
+def test_newer_images_are_not_the_accounts(box: BoxStatus) -> None:
+    before = boxes.inventory(box.dir)
+    control.inject_fault(box.dir, "new-image")
+    assert boxes.inventory(box.dir) == before

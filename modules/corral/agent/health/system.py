@@ -96,7 +96,7 @@ def evaluate_mounts(wanted: Iterable[str], found: frozenset[str]) -> Iterator[He
 def evaluate_lnet(wanted: int, up: int) -> Iterator[HealthFinding]:
     """The warning for Lustre on fewer EFA interfaces: it is slower, but another machine would have the same image."""
     if up < wanted:
-        instead = "" if up else ", but TCP"
+        instead = "" if up else "; it uses TCP"
         yield warning(FindingKind.LUSTRE_EFA, f"Lustre uses {up} of {wanted} EFA interfaces{instead}")
 
 

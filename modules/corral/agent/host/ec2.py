@@ -125,8 +125,8 @@ class Ec2Host:
         install((Placement(path=_HALF_INSTALLED, content=" ".join(names).encode()),), self._root)
         if again:
             self._run(CONFIGURE)
-        for command in file_commands(missing):  # first: Systems Manager shows what stops the rest
-            self._run(command)
+        for package in missing:  # first: Systems Manager shows what stops the rest
+            self._install_from_file(package)
         if apts := of_archives(missing):
             self._install_from_archives(apts)
         half.unlink()
@@ -149,8 +149,9 @@ class Ec2Host:
         if self._write("/etc/systemd/networkd.conf.d/60-corral.conf", _FOREIGN_RULES):
             self._run(("systemctl", "try-restart", "systemd-networkd"))
         self._write_unit("corral-fence.service", firewall_unit(imds_firewall.rule() or ()))
-        self._run(("systemctl", "enable", "corral-fence"))
-        self._run(("systemctl", "restart", "corral-fence"))  # `start` does nothing if only the rule is lost
+        self._run(("systemctl", "enable", "--now", "corral-fence"))
+        if not self._run(("ip", "rule", "list", "priority", str(imds_firewall.PRIORITY))).strip():
+            self._run(("systemctl", "restart", "corral-fence"))  # for systemd it is active
 
     def set_search_domain(self, zone: str) -> None:
         """Look up names without a dot in this zone too; EC2's zone from DHCP stays."""
@@ -187,13 +188,13 @@ class Ec2Host:
             log.warning("Lustre: %d of %d EFA interfaces exist", len(devices), interfaces)
         if not devices:
             return
-        primary = default_interface(self._run(("ip", "-json", "-4", "route", "show", "default")))
         units = [f"{escaped(path)}.mount" for path in mounts]
-        self._write_unit("corral-lustre-efa.service", efa_unit(primary, devices, units))
-        self._run(("systemctl", "enable", "corral-lustre-efa"))
         try:
+            primary = default_interface(self._run(("ip", "-json", "-4", "route", "show", "default")))
+            self._write_unit("corral-lustre-efa.service", efa_unit(primary, devices, units))
+            self._run(("systemctl", "enable", "corral-lustre-efa"))
             self._run(("systemctl", "start", "corral-lustre-efa"))
-        except HostError as error:
+        except (HostError, ValueError, KeyError) as error:  # the last two: no default route
             log.warning("Lustre uses TCP instead of EFA: %s", error)
 
     def mount_lustre(self, dns_name: str, mount_name: str, path: Path) -> None:
@@ -262,6 +263,15 @@ class Ec2Host:
     def power_off(self) -> None:
         """Power off."""
         self._run(("systemctl", "poweroff"))
+
+    def _install_from_file(self, package: Package) -> None:
+        try:
+            for command in file_commands(package):
+                self._run(command)
+        except HostError as error:
+            if package.required:
+                raise
+            log.warning("%s is not installed: %s", package.name, error)
 
     def _install_from_archives(self, packages: Sequence[Package]) -> None:
         for command in key_commands(packages):

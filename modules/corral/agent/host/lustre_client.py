@@ -82,6 +82,8 @@ def _efa_unit_lines(interface: str, devices: Sequence[str], mounts: str) -> Iter
     yield from ("[Unit]", "Description=corral: Lustre over EFA", "After=network-online.target")
     yield from ("Wants=network-online.target", f"Before={mounts}", "")
     yield from ("[Service]", "Type=oneshot", "RemainAfterExit=yes")
+    # The mount of another file system starts a failed unit again; TCP must not go under one that is mounted.
+    yield "ExecCondition=/bin/sh -c '! grep -q \" lustre \" /proc/mounts'"
     yield from ("ExecStart=/usr/sbin/modprobe lnet", f"ExecStart=/usr/sbin/modprobe kefalnd ipif_name={interface}")
     yield from ("ExecStart=/usr/sbin/modprobe ksocklnd", "ExecStart=/usr/sbin/lnetctl lnet configure")
     yield "ExecStart=-/usr/sbin/lnetctl net del --net tcp"  # configured by another interface, or not at all
@@ -91,6 +93,7 @@ def _efa_unit_lines(interface: str, devices: Sequence[str], mounts: str) -> Iter
     yield from ("ExecStart=/usr/sbin/lnetctl set discovery 1", "ExecStart=/usr/sbin/modprobe lustre")
     yield from (
         "ExecStart=/usr/sbin/lnetctl udsp add --src efa --priority 0",
+        f"ExecStopPost=-/usr/sbin/lnetctl net add --net tcp --if {interface}",  # after a failure: the mounts use it
         "",
         "[Install]",
         f"WantedBy={mounts}",

@@ -16,7 +16,10 @@ from corral.model.partitions import partition_of
 _HEADER = "# Managed by corral: written by `corral-agent boot`.\n"
 _LUSTRE, _AGENT = "lustre-client-modules", "amazon-ssm-agent"
 _FILE = "/opt/corral/{name}.deb"
-_CURL = ("curl", "--fail", "--silent", "--show-error", "--location", "--retry", "5", "--create-dirs")
+_CURL = (
+    *("curl", "--fail", "--silent", "--show-error", "--location", "--create-dirs"),
+    *("--retry", "5", "--retry-connrefused", "--retry-all-errors"),
+)
 _KEY = "/etc/apt/keyrings/corral-{name}.asc"
 # At first boot Ubuntu's apt-daily may hold the dpkg lock.
 _APT = ("apt-get", "--quiet", "--option=DPkg::Lock::Timeout=300", "--option=Acquire::Retries=5")
@@ -51,7 +54,7 @@ class Package:
     """A package: `program` exists if it is installed; `version` may end with a star, and is empty for any.
 
     `archive`: its archive if not the system's own. `of_kernel`: it fits one kernel, whose release ends its name.
-    `url`: a .deb that no archive has; `unit`: the daemon that it brings.
+    `url`: a .deb that no archive has; `unit`: the daemon that it brings. `required`: without it, a boot fails.
     """
 
     name: str
@@ -61,19 +64,20 @@ class Package:
     of_kernel: bool = False
     url: str = ""
     unit: str = ""
+    required: bool = True
 
 
 def head_packages(plan: ClusterPlan) -> tuple[Package, ...]:
     """The head's packages, sorted by name."""
     image = plan.image
     daemons = (_slurm(image, "slurmctld"), _slurm(image, "slurmdbd"), _other(image, "mariadb-server", "mariadbd"))
-    return _sorted((*_shared(plan, image), *daemons))
+    return _sorted((*_shared(plan, image, is_head=True), *daemons))
 
 
 def node_packages(plan: ClusterPlan, queue: QueuePlan) -> tuple[Package, ...]:
     """The packages of this queue's nodes, sorted by name."""
     image = plan.image_of(queue)
-    return _sorted((*_shared(plan, image), _slurm(image, "slurmd"), *_disks(image, queue)))
+    return _sorted((*_shared(plan, image, is_head=False), _slurm(image, "slurmd"), *_disks(image, queue)))
 
 
 def missing_packages(wanted: Sequence[Package], has: Callable[[str], bool]) -> tuple[Package, ...]:
@@ -101,13 +105,13 @@ def key_commands(packages: Sequence[Package]) -> tuple[tuple[str, ...], ...]:
     )
 
 
-def file_commands(packages: Sequence[Package]) -> tuple[tuple[str, ...], ...]:
-    """The commands that install the packages that no archive has, and start their daemons.
+def file_commands(package: Package) -> tuple[tuple[str, ...], ...]:
+    """The commands that install a package that no archive has, and start its daemon; none for another.
 
     AWS signs its agent with a key that expires and is published as text on a page, so its bucket's certificate is what
     proves the file, as it proves the keys of the archives.
     """
-    return tuple(command for package in packages if package.url for command in _from_file(package))
+    return _from_file(package) if package.url else ()
 
 
 def _from_file(package: Package) -> tuple[tuple[str, ...], ...]:
@@ -150,11 +154,11 @@ def _source(package: Package, archive: ArchivePlan) -> bytes:
     return f"{_HEADER}deb [signed-by={_KEY.format(name=package.name)}] {archive.line}\n".encode()
 
 
-def _shared(plan: ClusterPlan, image: ImagePlan) -> Iterator[Package]:
+def _shared(plan: ClusterPlan, image: ImagePlan, *, is_head: bool) -> Iterator[Package]:
     yield _other(image, "munge", "munged")
     if image.ssm_agent:
         url = image.ssm_agent.format(region=plan.region, domain=partition_of(plan.region).dns_suffix)
-        yield Package(name=_AGENT, program=f"/usr/bin/{_AGENT}", url=url, unit=_AGENT)
+        yield Package(name=_AGENT, program=f"/usr/bin/{_AGENT}", url=url, unit=_AGENT, required=is_head)
     commands = PurePosixPath(image.slurm_sbin).with_name("bin")
     yield Package(name="slurm-client", program=f"{commands}/scontrol", version=_slurm_version(image))
     if plan.home:

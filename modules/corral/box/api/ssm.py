@@ -24,10 +24,9 @@ from corral.box.access.principals import principal_of, role_tags
 from corral.box.account import ACCOUNT, PARTITION
 from corral.box.api.ssm_documents import RUN_AS_TAG, SessionStart, Values, script_of, session_of
 from corral.box.api_errors import ApiError
-from corral.box.images import IMAGES, MachineImage, image_id
+from corral.box.images import IMAGES, PUBLISHED, MachineImage, image_id
 from corral.box.vpc.virtual_network import MachineError, Vpc
 
-PUBLISHED = 1788220800.0  # 2026-09-01, the creation of the images
 _SHOWN = 24_000  # characters of output that GetCommandInvocation shows. Source: Systems Manager API reference
 
 _sessions: dict[str, tuple[str, SessionStart]] = {}  # the machine and the start of each, by id; not saved
@@ -59,7 +58,7 @@ class BoxSSM(SimpleSystemManagerBackend):
     def __init__(self, region_name: str, account_id: str) -> None:
         super().__init__(region_name, account_id)
         for image in IMAGES:
-            self.publish_image(image, image_id(image, region_name), image.name, PUBLISHED)
+            self.publish_image(image, image_id(image, region_name), image.name, PUBLISHED.timestamp())
 
     def publish_image(self, image: MachineImage, id: str, name: str, at: float) -> None:
         """Let the public parameter of this kind of image name this one, from `at` (seconds since the epoch) on."""

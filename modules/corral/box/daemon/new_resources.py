@@ -72,9 +72,9 @@ _KINDS: Mapping[tuple[str, str], NewKind] = {
         name=r"<RoleName>([^<]+)<", code="NoSuchEntity", text="The role with name {} cannot be found.", status=404
     ),
     ("kms", "CreateAlias"): NewKind(
-        name=r'"AliasName": ?"alias/([^"]+)"',
+        name=r'"AliasName": ?"(alias/[^"]+)"',
         code="NotFoundException",
-        text="Alias alias/{} is not found.",
+        text="Alias {} is not found.",
         in_request=True,
     ),
     ("kms", "CreateKey"): NewKind(
@@ -97,7 +97,7 @@ class NewResources:
     """The resources that were created a short time ago, by service and name."""
 
     def __init__(self) -> None:
-        self._held: dict[tuple[str, str], NewResource] = {}
+        self._held: dict[tuple[str, str, str], NewResource] = {}
 
     def check(self, call: Call, body: bytes) -> None:
         """Raises ApiError if the call names a resource that AWS would not find yet."""
@@ -106,7 +106,7 @@ class NewResources:
         oldest = time.time() - seconds(NEW_RESOURCE)
         self._held = {name: held for name, held in self._held.items() if held.at > oldest}
         for name in _names(call, body) if self._held else ():
-            held = self._held.get((call.service, name))
+            held = self._held.get((call.service, call.region, name))
             if held and held.action != call.action:
                 raise ApiError(held.kind.code, held.kind.text.format(name), held.kind.status)
 
@@ -116,7 +116,9 @@ class NewResources:
         if kind and is_aws_like():
             text = (body if kind.in_request else answer).decode("utf-8", "replace")
             if found := re.search(kind.name, text):
-                self._held[call.service, found[1]] = NewResource(kind=kind, action=call.action, at=time.time())
+                self._held[call.service, call.region, found[1]] = NewResource(
+                    kind=kind, action=call.action, at=time.time()
+                )
 
 
 def _names(call: Call, body: bytes) -> Iterator[str]:
@@ -124,6 +126,8 @@ def _names(call: Call, body: bytes) -> Iterator[str]:
     text = body.decode("utf-8", "replace")
     if call.service == "kms":
         fields = json.loads(text or "{}")
-        yield from (str(value).rpartition("/")[2] for value in fields.values() if isinstance(value, str))
+        for value in fields.values():
+            if isinstance(value, str):
+                yield from (value.rpartition("/")[2], value.rpartition(":")[2])  # of a key, of an alias
     else:
         yield from (value for name, value in parse_qsl(text) if not name.startswith(_FILTER))

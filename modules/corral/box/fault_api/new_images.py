@@ -6,9 +6,9 @@ An image's snapshot grows from release to release: the same root volume no longe
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
-from moto.core.utils import utcnow
 from moto.ec2.models import ec2_backends
 from moto.ssm.models import ssm_backends
 
@@ -35,10 +35,10 @@ def publish_images(parameters: Mapping[str, str]) -> Mapping[str, Any]:
 
 
 def _publish(region: str, snapshot_gib: int | None) -> None:
-    ec2, ssm = ec2_backends[ACCOUNT][region], ssm_backends[ACCOUNT][region]
+    ec2, ssm, now = ec2_backends[ACCOUNT][region], ssm_backends[ACCOUNT][region], datetime.now(UTC)
     for image in IMAGES:
         latest = ssm.get_parameter(image.parameter)
         number, before = latest.version + 1, ec2.amis[latest.value]
         id, name = image_id(image, region, number), f"{image.name}-{number}"
-        ec2.add_image(image, id, name, snapshot_gib or before.ebs_snapshot.volume.size)
-        ssm.publish_image(image, id, name, utcnow().timestamp())
+        ec2.add_image(image, id, name, snapshot_gib or before.ebs_snapshot.volume.size, now)
+        ssm.publish_image(image, id, name, now.timestamp())

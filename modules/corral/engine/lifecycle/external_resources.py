@@ -119,7 +119,7 @@ def _bucket_names(account: Account) -> frozenset[str]:
 def _refused_text(what: str, error: Any) -> str:
     found = error.response["Error"]
     text = f"{error.operation_name}: {found.get('Code', '')}: {' '.join(str(found.get('Message', '')).split())}"
-    return f"the box cannot create {what} that stand in for yours: {text}"
+    return f"the box cannot create {what} in place of yours: {text}"
 
 
 def create_buckets(account: Account, names: Iterable[str]) -> Iterator[str]:

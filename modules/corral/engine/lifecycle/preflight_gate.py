@@ -42,14 +42,14 @@ def require_startable(stack: Stack, base: BasePlan, cluster: ClusterPlan, *, is_
 
 
 def require_usable_images(stack: Stack, base: BasePlan, cluster: ClusterPlan) -> None:
-    """Raises EngineError if a machine of the cluster cannot boot the newest image of its profile."""
+    """Raises EngineError if a machine of the cluster cannot boot its image: its own, or the newest of its profile."""
     from corral.preflight.checks import CHECKS, run
 
     chosen = [one for one in CHECKS if one.name == IMAGES]
     findings = run(chosen, stack_account(stack), PreflightRequest(base=base, cluster=cluster, now=datetime.now(UTC)))
     wrong = [_line(one) for one in findings if one.verdict is PreflightVerdict.FAIL]
     if wrong:
-        raise EngineError(f"{stack.title}: its machines cannot boot the newest images", wrong, CANNOT_START)
+        raise EngineError(f"{stack.title}: its machines cannot boot these images", wrong, CANNOT_START)
 
 
 def _refusal(stack: Stack, base: BasePlan, cluster: ClusterPlan, found: Sequence[PreflightFinding]) -> EngineError:

@@ -107,7 +107,7 @@ KNOWN_ERRORS = (
     _known_error(
         r"secrets \(code=\w+\): .*KMS: \w+,.*AccessDenied",
         "these credentials may not use the key that encrypts the stack's secrets",
-        "if `corral bootstrap` created the key within the last five minutes, wait and run it again",
+        "if `corral bootstrap` created the key less than five minutes ago, wait and repeat this command",
         "`corral bootstrap --print-policy` prints the permissions",
         code=3,
     ),

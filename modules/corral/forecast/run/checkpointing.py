@@ -15,6 +15,7 @@ from corral.forecast.data_loading import read_bytes_per_token
 from corral.forecast.lustre_size import LustreSize, lustre_for
 from corral.forecast.storage_speed import (
     Direction,
+    Interface,
     LustreChoice,
     Rate,
     StorageClients,
@@ -168,8 +169,9 @@ def _choice(system: LustrePlan) -> LustreChoice:
 
 def _clients(run: RunForecast, system: LustrePlan | None) -> StorageClients:
     machine = run.run.machine
-    with_efa = bool(system and system.efa and run.run.efa)
-    interface = interface_of(machine.family, machine.efa_maximum if with_efa else 0)
+    wanted = bool(system and system.efa and run.run.efa)
+    interface = interface_of(machine.family, machine.efa_maximum if wanted else 0)
+    with_efa = interface is not Interface.PLAIN
     # Traffic without EFA uses only the first card.
     gbps = machine.network_gbps if with_efa else machine.network_gbps / max(1, len(machine.network_cards))
     return StorageClients(nodes=run.run.nodes, network_gbps=gbps, interface=interface)

@@ -63,14 +63,14 @@ def image_problem(machine: InstanceType, profile: ImageProfile, *, own: bool = F
     product, vendor = machine.accelerator.product, machine.accelerator.vendor
     if vendor in profile.drivers:
         return _kernel_modules_problem(machine.name, product, profile.kernel_modules)
-    fitting = _deployed(lambda row: vendor in row.drivers)
+    fitting = _fitting_profiles(lambda row: vendor in row.drivers)
     fix = f"use the image {fitting}{', the profile to set with the id of your own image' if own else ''}"
     if vendor is Vendor.NVIDIA and not profile.drivers:
         fix = f"use the image {fitting}, or set `kernel_modules` with the id of your own image that has the driver"
     return SpecProblem(f"{machine.name} has {product}, for which image {profile.name!r} has no driver", fix)
 
 
-def _deployed(fits: Callable[[ImageProfile], bool]) -> str:
+def _fitting_profiles(fits: Callable[[ImageProfile], bool]) -> str:
     """Return the fitting profiles that a spec may name, as text."""
     return " or ".join(row.name for row in image_profiles().values() if fits(row) and not row.box)
 
@@ -190,7 +190,8 @@ def _check_efa(spec: ClusterSpecInput, context: ValidationContext) -> Iterator[S
             yield SpecFinding(
                 ("queues", number, "efa"),
                 f"{queue.efa!r}, but {machine.name} has EFA, for which image {profile.name!r} has no driver",
-                f"set 'off', or use the image {_deployed(lambda row: row.efa)} or your own that has the driver",
+                f"set 'off', or use the image {_fitting_profiles(lambda row: row.efa)}, or an image of your own"
+                " with the driver",
             )
 
 
@@ -206,7 +207,8 @@ def _check_lustre_client(spec: ClusterSpecInput, context: ValidationContext) -> 
             yield SpecFinding(
                 loc,
                 f"{profile.name!r} has no Lustre client, and every machine mounts Lustre {mounted.name!r}",
-                f"use {_deployed(lambda row: bool(row.lustre_archive))}, or an image of your own that has a client",
+                f"use {_fitting_profiles(lambda row: bool(row.lustre_archive))}, or an image of your own"
+                " that has a client",
             )
 
 
