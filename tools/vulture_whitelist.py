@@ -19,6 +19,7 @@ _.ctx  # click passes it by this name
 _.fmt  # botocore formats the error with it
 _.model_config  # pydantic reads it
 _.platform_types  # moto reads it
+_.extraction_filter  # tarfile reads it
 _.handle_starttag  # html.parser calls it
 _.handle_endtag  # html.parser calls it
 _.new_resource  # Pulumi's mocks call it
