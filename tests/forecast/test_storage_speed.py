@@ -79,7 +79,6 @@ def test_files_in_server_memory_are_read_at_the_network_rate() -> None:
         (Interface.PLAIN, False, 100),
         (Interface.EFA, False, 100),
         (Interface.EFA, True, 700),
-        (Interface.GDS, True, 1200),
         (Interface.PLAIN, True, 50),  # ten servers of 9,600 GiB, 5 Gbit/s each
     ],
 )
@@ -103,19 +102,18 @@ def test_a_small_network_is_the_limit_of_its_nodes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "gpu_direct", "interface"),
+    ("name", "interface"),
     [
-        ("p5.48xlarge", True, Interface.GDS),
-        ("p5.48xlarge", False, Interface.EFA),
-        ("p4d.24xlarge", True, Interface.PLAIN),
-        ("trn2.48xlarge", False, Interface.PLAIN),
-        ("p6-b300.48xlarge", True, Interface.EFA),
-        ("g5.xlarge", True, Interface.PLAIN),
+        ("p5.48xlarge", Interface.EFA),
+        ("p4d.24xlarge", Interface.PLAIN),
+        ("trn2.48xlarge", Interface.PLAIN),
+        ("p6-b300.48xlarge", Interface.EFA),
+        ("g5.xlarge", Interface.PLAIN),
     ],
 )
-def test_interface_to_a_file_system_with_efa(name: str, gpu_direct: bool, interface: Interface) -> None:
+def test_interface_to_a_file_system_with_efa(name: str, interface: Interface) -> None:
     machine = instance_types()[name]
-    assert interface_of(machine.family, machine.efa_maximum, gpu_direct=gpu_direct) is interface
+    assert interface_of(machine.family, machine.efa_maximum) is interface
 
 
 def test_llama_3_405b_in_a_minute_needs_98_400_gib() -> None:

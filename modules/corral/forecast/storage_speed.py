@@ -26,11 +26,10 @@ class Direction(StrEnum):
 
 
 class Interface(StrEnum):
-    """How a node reaches Lustre: over its plain network, EFA, or EFA with GPUDirect Storage."""
+    """How a node reaches Lustre: over its plain network or EFA."""
 
     PLAIN = "plain"
     EFA = "efa"
-    GDS = "gds"
 
 
 class Bottleneck(StrEnum):
@@ -77,12 +76,10 @@ class LustreChoice:
         return math.ceil(self.size_gib / self.deployment.steps(efa=self.efa)[1])
 
 
-def interface_of(family: str, efa_maximum: int, *, gpu_direct: bool = False) -> Interface:
+def interface_of(family: str, efa_maximum: int) -> Interface:
     """The interface through which machines of this family reach a file system with EFA."""
-    limits = lustre_client_limits()
-    if not efa_maximum or family in limits.no_efa_families:
-        return Interface.PLAIN
-    return Interface.GDS if gpu_direct and family in limits.gds_families else Interface.EFA
+    unable = lustre_client_limits().no_efa_families
+    return Interface.EFA if efa_maximum and family not in unable else Interface.PLAIN
 
 
 def lustre_rate(system: LustreChoice, clients: StorageClients, way: Direction, *, in_memory: bool = False) -> Rate:
@@ -107,7 +104,6 @@ def lustre_client_bytes_per_s(system: LustreChoice, clients: StorageClients) -> 
     most = {
         Interface.PLAIN: min(limits.plain_gbps, limits.server_gbps * system.servers),
         Interface.EFA: limits.efa_gbps,
-        Interface.GDS: limits.gds_gbps,
     }
     return min(clients.network_gbps, most[interface]) * _BYTES_PER_GBIT
 

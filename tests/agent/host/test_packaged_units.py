@@ -17,6 +17,8 @@ import pytest
 from corral.agent.host.base import mariadb, munge, slurmctld, slurmd, slurmdbd
 from corral.agent.host.ec2 import Ec2Host
 from corral.agent.host.lustre_client import MachineSize
+from corral.render.slurmdbd_conf import slurmdbd_conf
+from environments import dev_cluster
 
 pytestmark = pytest.mark.skipif(
     shutil.which("systemd-analyze") is None, reason="systemd-analyze is missing: apt install systemd"
@@ -128,18 +130,23 @@ def test_slurms_daemons_of_the_head_run_as_slurm_from_23_11_on(name: str) -> Non
 
 
 def test_slurm_may_write_where_slurmdbd_writes_its_process_id() -> None:
-    owned = [("/run/slurmdbd" in daemon.owned_dirs, daemon.user) for daemon in (slurmdbd("/usr/sbin"),)]
-    assert owned == [(True, "slurm")]
+    (file,) = re.findall(r"^PidFile=(.*)$", slurmdbd_conf(dev_cluster()), re.MULTILINE)
+    daemon = slurmdbd("/usr/sbin")
+    assert (str(Path(file).parent) in daemon.owned_dirs, daemon.user) == (True, "slurm")
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
 @pytest.mark.parametrize("name", ["slurmctld", "slurmdbd", "slurmd"])
-def test_a_daemon_has_the_options_that_a_boot_writes(system: str, name: str) -> None:
+def test_a_daemon_has_the_options_that_a_boot_writes(system: str, name: str, tmp_path: Path) -> None:
+    Ec2Host(lambda _: "", "us-east-1", tmp_path).start(DAEMONS[name], ("--option",))
+    (file,) = (tmp_path / "etc/default").iterdir()
+    (assignment,) = (line for line in file.read_text().splitlines() if not line.startswith("#"))
     lines = written(system, f"{name}.service").splitlines()
     (start,) = (line for line in lines if line.startswith("ExecStart="))
-    assert (f"EnvironmentFile=-/etc/default/{name}" in lines, start.split()[-1]) == (
-        True,
-        f"${name.upper()}_OPTIONS",
+    read = [line for line in lines if line.startswith("EnvironmentFile=")]
+    assert (read, start.split()[-1]) == (
+        [f"EnvironmentFile=-/etc/default/{file.name}"],
+        f"${assignment.partition('=')[0]}",
     )
 
 

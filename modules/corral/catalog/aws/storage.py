@@ -18,8 +18,6 @@ class LustreClientLimits:
     plain_gbps: float
     server_gbps: float
     efa_gbps: float
-    gds_gbps: float
-    gds_families: tuple[str, ...]
     no_efa_families: tuple[str, ...]
     source: str
 
@@ -77,8 +75,7 @@ class TextRates:
 def lustre_client_limits() -> LustreClientLimits:
     """Return the limits of FSx for Lustre clients."""
     row = read_toml("storage.toml")["lustre_client"]
-    lists = {key: tuple(row[key]) for key in ("gds_families", "no_efa_families")}
-    return LustreClientLimits(**{**row, **lists})
+    return LustreClientLimits(**{**row, "no_efa_families": tuple(row["no_efa_families"])})
 
 
 @cache
