@@ -143,16 +143,18 @@ def _never(simulation: Simulation) -> Iterator[str]:
     for job in simulation.slurm.jobs:
         if job.began is None or not simulation.slurm.is_efa(job.queue):
             continue
-        # Also those that have ended since: they were there when the others were chosen.
-        machines = [
-            one
-            for one in simulation.ec2.machines
-            if one.node in job.nodes and (one.ended_at is None or one.ended_at > job.placed)
-        ]
-        new = {one.offer for one in machines if one.launched_at >= job.placed}
+        machines = [one for one in simulation.ec2.machines if one.node in job.nodes]
+        launched = [one for one in machines if one.launched_at >= job.placed]
+        new = {one.offer for one in launched}
         if len(new) > 1:
             yield f"job {job.id} got machines of several offers"
-        had = {simulation.zones[one.offer] for one in machines if one.launched_at < job.placed}
+        # Also those that have ended since: they were there when the others were chosen.
+        chosen = min((one.launched_at for one in launched), default=job.placed)
+        had = {
+            simulation.zones[one.offer]
+            for one in machines
+            if one.launched_at < job.placed and (one.ended_at is None or one.ended_at > chosen)
+        }
         if len(had) == 1 and had != {simulation.zones[one] for one in new} | had:
             yield f"job {job.id} got machines of another zone than it had"
 
