@@ -181,12 +181,12 @@ def timeline(demo: DemoSession) -> None:
     """Draw the events of the head and the accounting of Slurm, before both are deleted."""
     demo.corral("timeline", "dev", "--box", "--html", str(PAGE))
     page = PAGE.read_text(encoding="utf-8")
-    told = re.findall(r"[^<>\"]*reclaimed[^<>\"]*", page)  # a failure says what it shows instead
+    texts = re.findall(r"[^<>\"]*reclaimed[^<>\"]*", page)  # a failure says what it shows instead
     expect(
         {
             f"the page {PAGE} shows the job": "jax" in page,
-            f"the page {PAGE} says that {demo.interrupted_node} is reclaimed: {told}": any(
-                f"{demo.interrupted_node} is reclaimed" in text for text in told
+            f"the page {PAGE} says that {demo.interrupted_node} is reclaimed: {texts}": any(
+                f"{demo.interrupted_node} is reclaimed" in text for text in texts
             ),
         }
     )
