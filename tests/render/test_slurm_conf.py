@@ -272,6 +272,15 @@ def test_the_oldest_nodes_of_a_head_know_every_key_that_it_writes(head: str, bac
     assert [key for section, key in sorted(keys) if unsupported_settings(nodes, section, key)] == []
 
 
+@pytest.mark.parametrize(
+    ("nodes", "expected"), [("22.05", ("65533", "NoAddrCache")), ("23.11", (None, None))], ids=["old", "as the head"]
+)
+def test_messages_reach_nodes_that_are_older_than_their_head(nodes: str, expected: tuple[str | None, ...]) -> None:
+    """Before 23.11 nodes do not know each other's addresses and cannot forward messages."""
+    found = settings(slurm_conf(mixed("23.11", nodes)))
+    assert (found.get("TreeWidth"), found.get("CommunicationParameters")) == expected
+
+
 def test_a_queues_own_keys_stand_in_its_partition() -> None:
     assert records(partition_line(replace(cpu(), extra={"PriorityTier": "3"}), NEW))[0]["PriorityTier"] == "3"
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from corral.catalog.aws.lustre import LustreDeployment
-from corral.catalog.aws.storage import efs_limits, lustre_client_limits
+from corral.catalog.aws.storage import efs_limits, has_lustre_efa, lustre_client_limits
 
 GIB = 2**30
 _BYTES_PER_GBIT = 1e9 / 8
@@ -78,8 +78,7 @@ class LustreChoice:
 
 def interface_of(family: str, efa_maximum: int) -> Interface:
     """The interface through which machines of this family reach a file system with EFA."""
-    unable = lustre_client_limits().no_efa_families
-    return Interface.EFA if efa_maximum and family not in unable else Interface.PLAIN
+    return Interface.EFA if has_lustre_efa(family, efa_maximum) else Interface.PLAIN
 
 
 def lustre_rate(system: LustreChoice, clients: StorageClients, way: Direction, *, in_memory: bool = False) -> Rate:

@@ -4,7 +4,7 @@ Source of the numbers: FSx for Lustre User Guide, "Configuring EFA clients", Ste
 """
 
 from corral.catalog.aws.instance_types import InstanceType
-from corral.catalog.aws.storage import lustre_client_limits
+from corral.catalog.aws.storage import has_lustre_efa
 
 _DEFAULTS = {
     "p5.48xlarge": 8,
@@ -18,6 +18,6 @@ _SEVERAL_CARDS = 2
 
 def lustre_efa_interfaces(machine: InstanceType) -> int:
     """AWS's default for this type; 0 if FSx does not support it."""
-    if machine.family in lustre_client_limits().no_efa_families:
+    if not has_lustre_efa(machine.family, machine.efa_maximum):
         return 0
     return min(machine.efa_maximum, _DEFAULTS.get(machine.name, _SEVERAL_CARDS))

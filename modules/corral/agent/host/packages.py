@@ -111,10 +111,8 @@ def file_commands(package: Package) -> tuple[tuple[str, ...], ...]:
     AWS signs its agent with a key that expires and is published as text on a page, so its bucket's certificate is what
     proves the file, as it proves the keys of the archives.
     """
-    return _from_file(package) if package.url else ()
-
-
-def _from_file(package: Package) -> tuple[tuple[str, ...], ...]:
+    if not package.url:
+        return ()
     file = _FILE.format(name=package.name)
     return (
         (*_CURL, "--output", file, package.url),

@@ -94,7 +94,7 @@ class NewResource:
 
 
 class NewResources:
-    """The resources that were created a short time ago, by service and name."""
+    """The resources that were created a short time ago, by service, region and name."""
 
     def __init__(self) -> None:
         self._held: dict[tuple[str, str, str], NewResource] = {}

@@ -78,6 +78,11 @@ def lustre_client_limits() -> LustreClientLimits:
     return LustreClientLimits(**{**row, "no_efa_families": tuple(row["no_efa_families"])})
 
 
+def has_lustre_efa(family: str, efa_maximum: int) -> bool:
+    """Return whether FSx supports EFA between a Lustre file system and machines of this family."""
+    return efa_maximum > 0 and family not in lustre_client_limits().no_efa_families
+
+
 @cache
 def efs_limits() -> EfsLimits:
     """Return the limits of EFS."""

@@ -6,7 +6,7 @@ not prevent a change. A wrong network always stops the deployment: machines in i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from corral.engine.engine_errors import CANNOT_START, EngineError
@@ -26,13 +26,10 @@ def require_startable(stack: Stack, base: BasePlan, cluster: ClusterPlan, *, is_
 
     `network_only`: check only an existing VPC. `is_up`: the cluster is already deployed.
     """
-    from corral.preflight.checks import CHECKS, run
-
     left_out = frozenset() if is_up else CREATED_BY_FIRST_UP
-    chosen = [one for one in CHECKS if (one.name == NETWORK or not network_only) and one.name not in left_out]
     if network_only and base.adopted_vpc is None:
         return
-    findings = run(chosen, stack_account(stack), PreflightRequest(base=base, cluster=cluster, now=datetime.now(UTC)))
+    findings = _run(lambda name: (name == NETWORK or not network_only) and name not in left_out, stack, base, cluster)
     stopping = [one for one in findings if one.verdict is PreflightVerdict.FAIL and (one.check == NETWORK or not is_up)]
     if stopping:
         raise _refusal(stack, base, cluster, stopping)
@@ -43,13 +40,20 @@ def require_startable(stack: Stack, base: BasePlan, cluster: ClusterPlan, *, is_
 
 def require_usable_images(stack: Stack, base: BasePlan, cluster: ClusterPlan) -> None:
     """Raises EngineError if a machine of the cluster cannot boot its image: its own, or the newest of its profile."""
-    from corral.preflight.checks import CHECKS, run
-
-    chosen = [one for one in CHECKS if one.name == IMAGES]
-    findings = run(chosen, stack_account(stack), PreflightRequest(base=base, cluster=cluster, now=datetime.now(UTC)))
+    findings = _run(lambda name: name == IMAGES, stack, base, cluster)
     wrong = [_line(one) for one in findings if one.verdict is PreflightVerdict.FAIL]
     if wrong:
         raise EngineError(f"{stack.title}: its machines cannot boot these images", wrong, CANNOT_START)
+
+
+def _run(
+    chosen: Callable[[str], bool], stack: Stack, base: BasePlan, cluster: ClusterPlan
+) -> Sequence[PreflightFinding]:
+    """The findings of the checks with these names, now."""
+    from corral.preflight.checks import CHECKS, run
+
+    request = PreflightRequest(base=base, cluster=cluster, now=datetime.now(UTC))
+    return run([one for one in CHECKS if chosen(one.name)], stack_account(stack), request)
 
 
 def _refusal(stack: Stack, base: BasePlan, cluster: ClusterPlan, found: Sequence[PreflightFinding]) -> EngineError:
