@@ -24,6 +24,7 @@ KNOWN_SEEDS = (
     300012917,  # a node that was to be replaced went DOWN first
     129700787,  # a resume that had been given up was served again after its suspend, as the autoscaler had been killed
     740001054,  # EC2 throttled an end for so long that the next job began first; nothing was wrong but the invariant
+    217967015,  # a crash left a request; another offer served it after all first machines had ended: the invariant
     5002529,  # a person drained a node while its launch failed, and the reason of the failure replaced theirs
 )
 

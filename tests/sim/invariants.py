@@ -145,8 +145,9 @@ def _never(simulation: Simulation) -> Iterator[str]:
             continue
         machines = [one for one in simulation.ec2.machines if one.node in job.nodes]
         launched = [one for one in machines if one.launched_at >= job.placed]
-        new = {one.offer for one in launched}
-        if len(new) > 1:
+        # Not those that had ended before it began: a crash may leave a request to be served by another offer.
+        runs_on = {one.offer for one in launched if one.ended_at is None or one.ended_at > job.began}
+        if len(runs_on) > 1:
             yield f"job {job.id} got machines of several offers"
         # Also those that have ended since: they were there when the others were chosen.
         chosen = min((one.launched_at for one in launched), default=job.placed)
@@ -155,7 +156,7 @@ def _never(simulation: Simulation) -> Iterator[str]:
             for one in machines
             if one.launched_at < job.placed and (one.ended_at is None or one.ended_at > chosen)
         }
-        if len(had) == 1 and had != {simulation.zones[one] for one in new} | had:
+        if len(had) == 1 and had != {simulation.zones[one.offer] for one in launched} | had:
             yield f"job {job.id} got machines of another zone than it had"
 
 
