@@ -21,7 +21,7 @@ help: ## list the targets
 	@echo 'make TARGET - each target lists what it will install, and installs it once:'
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' $(MAKEFILE_LIST) | awk -F '|' '{ printf "%-12s %s\n", $$1, $$2 }'
 
-.PHONY: demo test test-all test-fast slurm-matrix sim mutations official provider-update lint format bench bench-life
+.PHONY: demo test test-all test-fast slurm-matrix sim mutations official vm-life provider-update lint format bench bench-life
 demo: ## run a cluster from plan to teardown on this machine, in the box
 	$(PREPARE) venv debian pulumi
 	@$(VENV)/python tools/demo $(ARGS)
@@ -56,6 +56,10 @@ official: ## live the shipped environments through AWS's own provider, compare, 
 	$(PREPARE) venv debian pulumi official-provider
 	@$(VENV)/python -m tools.official_run $(ARGS)
 
+vm-life: ## live a cluster on virtual machines, and write docs/vm-life.md (root, 4 GiB of memory, 1 GB once)
+	$(PREPARE) venv debian pulumi virtual-machines
+	@$(VENV)/python -m tools.vm_life
+
 provider-update: ## show what a newer provider changes for our types (VERSION=V: 15 minutes of Go; ARGS='NEW.json')
 	$(PREPARE) venv
 	@PYTHONPATH=tools/prepare $(VENV)/python -m tools.provider_update $(VERSION) $(ARGS)
@@ -69,7 +73,7 @@ lint: ## check style, types, unused code, shell scripts, the lock files
 	$(VENV)/mypy tools/demo
 	MYPYPATH=modules:tools/prepare $(VENV)/mypy benchmarks
 	$(VENV)/mypy tools/lock.py tools/tree.py tools/catalog_data.py tools/fail_on_skip.py tools/service_reference.py
-	MYPYPATH=modules:tests $(VENV)/mypy --follow-imports=silent $(addprefix -p tools.,docs mutations official_run slurm_head slurm_matrix)
+	MYPYPATH=modules:tests $(VENV)/mypy --follow-imports=silent $(addprefix -p tools.,docs mutations official_run slurm_head slurm_matrix vm_life)
 	MYPYPATH=modules:tools/prepare $(VENV)/mypy --follow-imports=silent -p tools.provider_update
 	$(VENV)/vulture modules/corral stacks tools/vulture_whitelist.py # the product alone: code that only tests call belongs to them
 	$(VENV)/vulture modules/corral stacks tests tools benchmarks examples

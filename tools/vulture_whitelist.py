@@ -7,8 +7,15 @@ _.trailing_metadata  # grpc reads it of a status
 _.disable_nagle_algorithm  # socketserver reads it
 _.log_request  # http.server calls it
 _.log_message  # http.server calls it
+_.close_connection  # http.server reads it
+_.copyfile  # http.server calls it
+_.daemon_threads  # socketserver reads it
+_.do_CONNECT  # http.server calls it
+_.do_DELETE  # http.server calls it
 _.do_GET  # http.server calls it
 _.do_HEAD  # http.server calls it
+_.do_OPTIONS  # http.server calls it
+_.do_POST  # http.server calls it
 _.do_PUT  # http.server calls it
 _.address_string  # http.server calls it
 _.rcode  # dnslib writes it into the answer
@@ -24,6 +31,8 @@ _.handle_starttag  # html.parser calls it
 _.handle_endtag  # html.parser calls it
 _.new_resource  # Pulumi's mocks call it
 _.answers_of_the_model  # pytest calls it for every test
+
+# Called by the box for its virtual machines, from its next change on.
 
 # Methods of Pulumi's protocols, called by the engine.
 _.GetPluginInfo  # ResourceProvider
@@ -146,6 +155,9 @@ _.pytest_sessionfinish  # hook
 _.pytest_terminal_summary  # hook
 _.labels  # a field of a record that goes to JSON and back
 _.describe_things  # a call of a client that answers none of them
+
+# Called by no process yet.
+serve_dhcp  # the VPC's process will start it
 
 # Replacements for ParallelCluster's AWS calls, in benchmarks.
 _.get_instance_type_info  # ParallelCluster calls it

@@ -20,9 +20,11 @@ from vpc_fixtures import LaunchNetwork, create_launch_network, interfaces
 
 from corral.box.account import ACCOUNT
 from corral.box.daemon.moto_overrides import install
+from corral.box.ec2 import instance_state
 from corral.box.machines.desired_machines import desired_machines, dns_names, existing_resources
 from corral.box.machines.imds_data import instance_metadata
 from corral.box.secret import BoxSecret
+from corral.catalog.aws.images import BOX_PROFILE
 
 REGION = "us-east-1"
 SCRIPT = "#!/bin/sh\n"
@@ -84,6 +86,7 @@ def build() -> dict[str, Any]:
     other = ec2.create_subnet(VpcId=launch_network.vpc, CidrBlock="10.64.2.0/24", AvailabilityZone="us-east-1a")[
         "Subnet"
     ]
+    ec2.associate_vpc_cidr_block(VpcId=launch_network.vpc, CidrBlock="10.65.0.0/16")
     ubuntu = "/aws/service/canonical/ubuntu/server/24.04/stable/current/amd64/hvm/ebs-gp3/ami-id"
     ids = {
         "plain": launch(launch_network, "plain"),
@@ -131,12 +134,15 @@ def build() -> dict[str, Any]:
         for name in ("empty-profile", "lost-profile")
     }
     exists = existing_resources()
+    reservation = ec2.describe_instances(InstanceIds=[ids["plain"]])["Reservations"][0]["ReservationId"]
     return {
         "wanted": {
-            named[one["instance_id"]]: {**one, "volumes": [named[id] for id in one["volumes"]]} for one in wanted
+            named[one["instance_id"]]: {**one, "volumes": {named[id]: size for id, size in one["volumes"].items()}}
+            for one in wanted
         },
         "names": dict(dns_names(launch_network.vpc)),
         "metadata": metadata,
+        "reservation": reservation,
         "instances": sorted(named[id] for id in exists.instances),
         "listed": sorted(named[id] for id in exists.listed - exists.instances),
     }
@@ -156,5 +162,6 @@ def plain(value: Any) -> str:
 
 if __name__ == "__main__":
     install()
+    instance_state.bootable_images = frozenset((BOX_PROFILE,))
     with mock_aws():
         json.dump(build(), sys.stdout, default=plain)

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Mapping
 
 from bootstrap import fetch_uv, find_python, find_uv
-from debian_packages import ALL, BROWSER, SHELLCHECK, DebianPackages
+from debian_packages import ALL, BROWSER, SHELLCHECK, VIRTUAL_MACHINES, DebianPackages
 from official_provider import OfficialProvider
 from pulumi_cli import PulumiCli
 from python_environment import parallelcluster_environment, project_environment
@@ -23,6 +23,7 @@ STEPS: Mapping[str, Callable[[], Step]] = {
     "venv": project_environment,
     "shellcheck": lambda: DebianPackages(SHELLCHECK),
     "debian": lambda: DebianPackages(ALL, "Slurm, munge, MariaDB, sshd, cloud-init, shellcheck, tmux"),
+    "virtual-machines": lambda: DebianPackages(VIRTUAL_MACHINES),
     "browser": lambda: DebianPackages(BROWSER),
     "pulumi": PulumiCli,
     "official-provider": OfficialProvider,

@@ -16,6 +16,7 @@ from steps import ROOT, CannotPrepareError, Step, output_of, say
 
 SHELLCHECK = {"shellcheck": "shellcheck"}
 BROWSER = {"chromium": "chromium"}  # any chromium on PATH will do: Ubuntu has it only as a snap
+VIRTUAL_MACHINES = {"mmdebstrap": "mmdebstrap", "openssh-client": "ssh"}  # QEMU and the image come from these
 ALL = {  # package: one of its programs, to look for on systems other than Debian
     "cloud-init": "cloud-init",
     "mariadb-server": "mariadbd",
@@ -28,6 +29,7 @@ ALL = {  # package: one of its programs, to look for on systems other than Debia
     "slurmd": "slurmd",
     "slurmdbd": "slurmdbd",
     "tmux": "tmux",
+    "udhcpc": "udhcpc",
     "uidmap": "newuidmap",
 }
 # A user's PATH often lacks the sbin directories, where Debian puts the daemons.

@@ -66,11 +66,16 @@ def _serve(home: StateDirectory, held: int, ready: int, switches: Switches) -> i
     from corral.box.daemon.moto_overrides import install
     from corral.box.daemon.wsgi_app import WsgiApp
     from corral.box.ec2.instance_state import finish_transitions
+    from corral.box.machines.machine_disks import MachineDisks
+    from corral.box.machines.machine_host import MachineHost
     from corral.box.machines.machine_supervisor import MachineSupervisor
+    from corral.box.machines.namespace_host import NamespaceHost
     from corral.box.machines.rootfs import system_of
     from corral.box.secret import create_secret
     from corral.box.state import saved_state
     from corral.box.state.backend import CloudState
+    from corral.box.vm.preparation import read_support
+    from corral.box.vm.virtual_host import VirtualHost
     from corral.box.vpc.capabilities import HostSupport, probe_host
 
     install()
@@ -97,7 +102,11 @@ def _serve(home: StateDirectory, held: int, ready: int, switches: Switches) -> i
     without = HostSupport(users=None, problem="the box was started with --machines none")
     support = without if switches.machines is Machines.NONE else probe_host()
     facts |= {"no_machines_reason": support.problem or None}
-    machines = MachineSupervisor(cloud, app, secret, support, home.machines, system_of(home))
+    disks = MachineDisks(home.machines, support.as_machine_root)
+    host: MachineHost = NamespaceHost(disks, support, system_of(home))
+    if switches.machines is Machines.VM:
+        host = VirtualHost(disks, read_support(home.virtual_support))
+    machines = MachineSupervisor(cloud, app, secret, support, disks, host)
     if support.users:
         machines.open()
         app.machine_directories = ssm.machine_directories = machines.machine_directories

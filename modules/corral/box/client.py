@@ -11,7 +11,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -41,7 +41,7 @@ from corral.box.secret import BoxSecret, read_secret
 from corral.box.state import lock
 from corral.box.state.directory import StateDirectory
 from corral.box.switches import NEW_BOX, Behaviour, Machines, Provider, Switches, parse_switches, switches_of
-from corral.catalog.aws.images import BOX_PROFILE, IMAGE_VARIABLE
+from corral.catalog.aws.images import BOX_PROFILE, IMAGE_VARIABLE, VM_PROFILE
 
 ROLE_VARIABLE = "CORRAL_BOX_ROLE"  # the role whose session the commands use; unset: the account's owner
 
@@ -76,11 +76,13 @@ def start(
     behaviour: Behaviour | None = None,
     speed: int | None = None,
     system: Path | None = None,
+    report: Callable[[str], None] = lambda line: None,
 ) -> BoxStatus:
     """Start a box from the saved state, unless one already runs. Returns its status.
 
     A switch that is None keeps its value of the last start. `system`: the root directory of the machines' system
-    (default: CORRAL_BOX_SYSTEM, or the one in use). Raises BoxError if the box runs with other switches.
+    (default: CORRAL_BOX_SYSTEM, or the one in use). `report`: gets a line for
+    each step that takes minutes. Raises BoxError if the box runs with other switches.
     """
     if sys.platform != "linux":
         raise BoxError(f"the box needs Linux, this is {sys.platform} - use WSL or a Linux machine")
@@ -101,6 +103,11 @@ def start(
     if now.state == "running":
         return now
     require_disk_space(home)
+    _require_machines(home, now.switches.machines, wanted.machines)
+    if wanted.machines is Machines.VM:
+        from corral.box.vm.preparation import prepare
+
+        prepare(home.virtual_support, report)
     _set_system(home, system or system_from_environment(os.environ))
     answer = spawn(home, wanted)
     if answer == "ready":
@@ -199,7 +206,6 @@ def environment(dir: Path, role: str | None = None) -> Mapping[str, str]:
     """
     address = running_address(dir)
     home = StateDirectory(dir.absolute())
-    system = system_of(home)
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     return {
         "AWS_ENDPOINT_URL": f"http://127.0.0.1:{address.port}",
@@ -216,8 +222,16 @@ def environment(dir: Path, role: str | None = None) -> Mapping[str, str]:
         "CORRAL_STACKS": str(home.stacks),
         "CORRAL_PYTHON": sys.executable,
         "PATH": path,
-        **({} if system == HOST_SYSTEM else {IMAGE_VARIABLE: image_profile(system)}),
+        **_image(home),
     }
+
+
+def _image(home: StateDirectory) -> Mapping[str, str]:
+    """The variable that selects the image of the box's machines, unless it is that of the host's system."""
+    if _switches(home).machines is Machines.VM:
+        return {IMAGE_VARIABLE: VM_PROFILE}
+    system = system_of(home)
+    return {} if system == HOST_SYSTEM else {IMAGE_VARIABLE: image_profile(system)}
 
 
 def _credentials(address: BoxAddress, role: str | None) -> Mapping[str, str]:
@@ -252,6 +266,15 @@ def _require_provider(home: StateDirectory, held: Provider, wanted: Provider) ->
         raise BoxError(
             f"the stacks in {home.path} were deployed with --provider {held}, not {wanted} - run `corral box reset`, or"
             " choose another directory with --dir"
+        )
+
+
+def _require_machines(home: StateDirectory, held: Machines, wanted: Machines) -> None:
+    """Raises BoxError if machines of another kind have disks, which neither can read."""
+    if held is not wanted and Machines.VM in (held, wanted) and any((home.machines / "disks").glob("i-*")):
+        raise BoxError(
+            f"the machines in {home.path} are of --machines {held}, not {wanted} - run `corral down`, or choose another"
+            " directory with --dir"
         )
 
 

@@ -1,6 +1,6 @@
 """The machine images of every region, and the public SSM parameters that name them.
 
-Only the box's own image has content: its machines run the host's system.
+Only two have content: the box's own, whose machines run the host's system, and Debian 13's, for virtual machines.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from moto.ec2.models.amis import Ami
 
-from corral.catalog.aws.images import BOX_PROFILE, find_image_profile
+from corral.catalog.aws.images import BOX_PROFILE, VM_PROFILE, find_image_profile
 
 AMAZON = "137112412989"
 CANONICAL = "099720109477"
@@ -24,7 +24,8 @@ PUBLISHED = datetime(2026, 9, 1, tzinfo=UTC)
 class MachineImage:
     """One image, and the SSM parameter with its id.
 
-    `snapshot_gib`: the size of its root snapshot and the default size of its root volume.
+    `snapshot_gib`: the size of its root snapshot and the default size of its root volume. `profile`: the catalog's
+    profile of an image that machines can boot.
     """
 
     parameter: str
@@ -32,6 +33,7 @@ class MachineImage:
     owner: str
     snapshot_gib: int
     root_device_name: str = "/dev/sda1"
+    profile: str | None = None
 
 
 BOX_IMAGE = MachineImage(
@@ -39,7 +41,8 @@ BOX_IMAGE = MachineImage(
     name="corral-box",
     owner=AMAZON,
     snapshot_gib=find_image_profile(BOX_PROFILE).snapshot_gib,
-)  # the only one with content: the host's system
+    profile=BOX_PROFILE,
+)  # the host's system
 IMAGES = (
     MachineImage(
         parameter="/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id",
@@ -60,11 +63,12 @@ IMAGES = (
         snapshot_gib=8,  # Ubuntu's own images: NOT VERIFIED
     ),
     MachineImage(
-        parameter=find_image_profile("debian-13").image_parameter,
+        parameter=find_image_profile(VM_PROFILE).image_parameter,
         name="debian-13-amd64-20260901-2587",
         owner=DEBIAN,
-        snapshot_gib=find_image_profile("debian-13").snapshot_gib,
-        root_device_name=find_image_profile("debian-13").root_device_name,
+        snapshot_gib=find_image_profile(VM_PROFILE).snapshot_gib,
+        root_device_name=find_image_profile(VM_PROFILE).root_device_name,
+        profile=VM_PROFILE,
     ),
     BOX_IMAGE,
 )
@@ -77,9 +81,12 @@ def image_id(image: MachineImage, region: str, number: int = 1) -> str:
 
 
 class BoxAmi(Ami):  # type: ignore[misc]
-    """An image with the root volume of its snapshot; moto's have 15 GiB. `is_hosts_system`: machines can boot it."""
+    """An image with the root volume of its snapshot; moto's have 15 GiB.
 
-    is_hosts_system = False
+    `profile`: the catalog's profile, if machines can boot it.
+    """
+
+    profile: str | None = None
 
     @property
     def block_device_mappings(self) -> list[dict[str, Any]]:
@@ -120,9 +127,9 @@ class Images:
             creation_date=published,
         )
         made.ebs_snapshot.volume.size = snapshot_gib
-        made.is_hosts_system = image is BOX_IMAGE
+        made.profile = image.profile
         self.amis[made.id] = made
 
-    def is_box_image(self: Any, id: str) -> bool:
-        """True if machines can boot the image."""
-        return getattr(self.amis.get(id), "is_hosts_system", False)
+    def image_profile(self: Any, id: str) -> str | None:
+        """The catalog's profile of an image that machines can boot."""
+        return getattr(self.amis.get(id), "profile", None)

@@ -24,6 +24,7 @@ class Machines(StrEnum):
 
     NONE = "none"
     NAMESPACE = "namespace"
+    VM = "vm"
 
 
 class Behaviour(StrEnum):

@@ -5,7 +5,9 @@ What a whole boot runs and writes is in tests/golden/boot, line by line. Here is
 
 from __future__ import annotations
 
+import contextlib
 import shutil
+import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Address
@@ -54,7 +56,7 @@ def test_a_lost_metadata_rule_is_added_again(host: Ec2Host, shell: Shell) -> Non
     host.restrict_metadata()
     shell.commands.clear()
     host.restrict_metadata()
-    looks = ["systemctl enable --now corral-fence", "ip rule list priority 100"]
+    looks = ["systemctl enable --no-reload --now corral-fence", "ip rule list priority 100"]
     assert shell.commands == [*looks, "systemctl restart corral-fence"]
 
 
@@ -109,7 +111,7 @@ def test_a_volume_that_an_earlier_head_left_is_mounted_as_it_is(host: Ec2Host, s
     assert shell.commands == [
         f"wipefs --noheadings --output=TYPE {DISK}",
         "systemctl daemon-reload",
-        "systemctl enable --now var-lib-corral.mount",
+        "systemctl enable --no-reload --now var-lib-corral.mount",
     ]
 
 
@@ -122,7 +124,7 @@ def test_a_volume_that_is_never_attached_is_named_by_its_device(host: Ec2Host, s
 def test_mounting_again_rewrites_nothing(host: Ec2Host, shell: Shell) -> None:
     host.mount_home("fs-1", Path("/home"))
     host.mount_home("fs-1", Path("/home"))
-    assert shell.commands[2:] == ["systemctl enable --now home.mount"]
+    assert shell.commands[2:] == ["systemctl enable --no-reload --now home.mount"]
 
 
 def test_lustre_is_tuned_after_the_mount_of_a_path_with_a_dash(host: Ec2Host, tmp_path: Path) -> None:
@@ -168,10 +170,35 @@ LUSTRE = Package(
     of_kernel=True,
 )
 APT = "apt-get --quiet --option=DPkg::Lock::Timeout=300 --option=Acquire::Retries=5"
+UPDATE = f"{APT} --option=Acquire::Languages=none update"
 INSTALL = (
     f"env DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 {APT} install --yes --no-install-recommends"
     " --option=Dpkg::Options::=--force-confold"
 )
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_no_package_starts_its_daemon_while_apt_installs_it(tmp_path: Path, fails: bool) -> None:
+    policy, codes = tmp_path / "usr/sbin/policy-rc.d", list[int]()
+
+    def run(command: Sequence[str]) -> str:
+        if "install" in command:
+            codes.append(subprocess.run([policy, "munge", "start"], check=False).returncode)
+            if fails:
+                raise HostError("the mirror is away")
+        return ""
+
+    with contextlib.suppress(HostError):
+        Ec2Host(run, "us-east-1", tmp_path).install((MUNGE,))
+    assert (codes, policy.exists()) == ([101], False)
+
+
+def test_an_images_own_policy_of_starts_stays(tmp_path: Path) -> None:
+    policy = tmp_path / "usr/sbin/policy-rc.d"
+    policy.parent.mkdir(parents=True)
+    policy.write_text("#!/bin/sh\nexit 0\n")
+    Ec2Host(lambda command: "", "us-east-1", tmp_path).install((MUNGE,))
+    assert policy.read_text() == "#!/bin/sh\nexit 0\n"
 
 
 def test_an_interrupted_apt_run_is_completed(tmp_path: Path) -> None:
@@ -195,7 +222,7 @@ def test_an_interrupted_apt_run_is_completed(tmp_path: Path) -> None:
     host.install(packages)
     assert commands[3:] == [
         "env DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 dpkg --configure --pending --force-confold",
-        f"{APT} update",
+        UPDATE,
         "uname --kernel-release",
         f"{INSTALL} munge=0.5.*",
         "apt-mark hold munge",
@@ -227,7 +254,7 @@ def test_systems_managers_agent_runs_before_apt_can_fail(tmp_path: Path) -> None
 
     with pytest.raises(HostError):
         Ec2Host(run, "us-east-1", tmp_path, wait=lambda _: None).install((AGENT, MUNGE))
-    assert commands[:4] == [*OF_AGENT, f"{APT} update"]
+    assert commands[:4] == [*OF_AGENT, UPDATE]
 
 
 def test_a_node_boots_without_systems_managers_agent(tmp_path: Path) -> None:
@@ -253,12 +280,8 @@ def test_upgrades_are_disabled_even_if_the_image_lacks_a_unit(tmp_path: Path) ->
 
     Ec2Host(run, "us-east-1", tmp_path).stop_updates()
     assert commands == [
-        "systemctl stop --no-block apt-daily.timer",
-        "systemctl mask apt-daily.timer",
-        "systemctl stop --no-block apt-daily-upgrade.timer",
-        "systemctl mask apt-daily-upgrade.timer",
-        "systemctl stop --no-block unattended-upgrades.service",
-        "systemctl mask unattended-upgrades.service",
+        "systemctl stop --no-block apt-daily.timer apt-daily-upgrade.timer unattended-upgrades.service",
+        "systemctl mask apt-daily.timer apt-daily-upgrade.timer unattended-upgrades.service",
     ]
 
 

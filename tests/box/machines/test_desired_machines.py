@@ -32,7 +32,7 @@ def test_a_stopped_instance_retains_its_data_and_a_terminated_one_does_not(cloud
 
 
 def test_the_root_disk_is_not_among_the_volumes(cloud: Any) -> None:
-    assert cloud["wanted"]["plain"]["volumes"] == ["volume"]
+    assert cloud["wanted"]["plain"]["volumes"] == {"volume": 1}
 
 
 @pytest.mark.parametrize(
@@ -72,6 +72,20 @@ def test_the_metadata_of_a_p5_have_one_interface_with_an_address_and_32_without(
     cards = cloud["metadata"]["p5"]["interfaces"]
     shape = [(card["card"], card["device"], card["address"] is None) for card in cards]
     assert shape == [(0, 0, False), *((number, 1, True) for number in range(32))]
+
+
+def test_the_metadata_of_an_interface_have_its_subnet_and_its_groups(cloud: Any) -> None:
+    cards = cloud["metadata"]["p5"]["interfaces"]
+    shape = {(card["subnet_network"], *card["groups"].values()) for card in cards}
+    assert shape == {("10.64.1.0/24", "nodes")}
+
+
+def test_metadata_has_all_ranges_of_the_vpc(cloud: Any) -> None:
+    assert cloud["metadata"]["plain"]["vpc_networks"] == ["10.64.0.0/16", "10.65.0.0/16"]
+
+
+def test_metadata_has_the_reservation_of_the_launch(cloud: Any) -> None:
+    assert cloud["metadata"]["plain"]["reservation_id"] == cloud["reservation"]
 
 
 def test_metadata_has_tags_if_the_launch_requests_them(cloud: Any) -> None:

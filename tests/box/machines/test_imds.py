@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from ipaddress import IPv4Network
 
 import pytest
 
@@ -21,13 +22,22 @@ from corral.box.machines.imds import (
 LIFETIME, TOKEN = "x-aws-ec2-metadata-token-ttl-seconds", "x-aws-ec2-metadata-token"
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 PRIMARY = MetadataInterface(
-    mac="02:00:00:00:00:01", interface_id="eni-1", subnet_id="subnet-1", card=0, device=0, address="10.64.1.11"
+    mac="02:00:00:00:00:01",
+    interface_id="eni-1",
+    subnet_id="subnet-1",
+    subnet_network=IPv4Network("10.64.1.0/24"),
+    groups={"sg-1": "nodes", "sg-2": "ssh"},
+    card=0,
+    device=0,
+    address="10.64.1.11",
 )
 EFA_ONLY = tuple(
     MetadataInterface(
         mac=f"02:00:00:00:01:{number:02x}",
         interface_id=f"eni-{number}",
         subnet_id="subnet-1",
+        subnet_network=IPv4Network("10.64.1.0/24"),
+        groups={"sg-1": "nodes"},
         card=number,
         device=1,
         address=None,
@@ -38,14 +48,19 @@ PLAIN = InstanceMetadata(
     instance_id="i-1",
     instance_type="m7i.2xlarge",
     image_id="ami-1",
+    reservation_id="r-1",
     account="123456789012",
     region="us-east-1",
     zone_name="us-east-1a",
     zone_id="use1-az1",
+    vpc_id="vpc-1",
+    vpc_networks=(IPv4Network("10.64.0.0/16"), IPv4Network("10.65.0.0/16")),
     address="10.64.1.11",
     host_name="ip-10-64-1-11.ec2.internal",
     launch_index=0,
     lifecycle="on-demand",
+    virtualization="hvm",
+    root_device="/dev/sda1",
     interfaces=(PRIMARY,),
     tags=None,
     user_data=None,
@@ -69,7 +84,11 @@ FULL = replace(
 OF_ALL = {
     "ami-id": "ami-1",
     "ami-launch-index": "0",
+    "ami-manifest-path": "(unknown)",
+    "block-device-mapping/ami": "/dev/sda1",
+    "block-device-mapping/root": "/dev/sda1",
     "hostname": "ip-10-64-1-11.ec2.internal",
+    "instance-action": "none",
     "instance-id": "i-1",
     "instance-life-cycle": "on-demand",
     "instance-type": "m7i.2xlarge",
@@ -78,13 +97,34 @@ OF_ALL = {
     "mac": "02:00:00:00:00:01",
     "network/interfaces/macs/02:00:00:00:00:01/device-number": "0",
     "network/interfaces/macs/02:00:00:00:00:01/interface-id": "eni-1",
+    "network/interfaces/macs/02:00:00:00:00:01/local-hostname": "ip-10-64-1-11.ec2.internal",
     "network/interfaces/macs/02:00:00:00:00:01/local-ipv4s": "10.64.1.11",
+    "network/interfaces/macs/02:00:00:00:00:01/mac": "02:00:00:00:00:01",
+    "network/interfaces/macs/02:00:00:00:00:01/network-card": "0",
+    "network/interfaces/macs/02:00:00:00:00:01/owner-id": "123456789012",
+    "network/interfaces/macs/02:00:00:00:00:01/security-group-ids": "sg-1\nsg-2",
+    "network/interfaces/macs/02:00:00:00:00:01/security-groups": "nodes\nssh",
     "network/interfaces/macs/02:00:00:00:00:01/subnet-id": "subnet-1",
+    "network/interfaces/macs/02:00:00:00:00:01/subnet-ipv4-cidr-block": "10.64.1.0/24",
+    "network/interfaces/macs/02:00:00:00:00:01/vpc-id": "vpc-1",
+    "network/interfaces/macs/02:00:00:00:00:01/vpc-ipv4-cidr-block": "10.64.0.0/16",
+    "network/interfaces/macs/02:00:00:00:00:01/vpc-ipv4-cidr-blocks": "10.64.0.0/16\n10.65.0.0/16",
     "placement/availability-zone": "us-east-1a",
     "placement/availability-zone-id": "use1-az1",
     "placement/region": "us-east-1",
+    "profile": "default-hvm",
+    "reservation-id": "r-1",
+    "security-groups": "nodes\nssh",
     "services/domain": "amazonaws.com",
+    "services/partition": "aws",
 }
+# Source: flaws.cloud's instance in 2024, as its write-ups show it.
+VERSIONS = [
+    *("1.0", "2007-01-19", "2007-03-01", "2007-08-29", "2007-10-10", "2007-12-15", "2008-02-01", "2008-09-01"),
+    *("2009-04-04", "2011-01-01", "2011-05-01", "2012-01-12", "2014-02-25", "2014-11-05", "2015-10-20", "2016-04-19"),
+    *("2016-06-30", "2016-09-02", "2018-03-28", "2018-08-17", "2018-09-24", "2019-10-01", "2020-10-27", "2021-01-03"),
+    *("2021-03-23", "2021-07-15", "2022-07-09", "2022-09-24", "2024-04-11", "latest"),
+]
 OF_SOME = {
     "ami-launch-index": "3",
     "events/recommendations/rebalance": '{"noticeTime": "2026-11-21T12:00:00Z"}',
@@ -199,9 +239,12 @@ def test_a_method_fits_its_path(method: str, path: str, status: int) -> None:
 @pytest.mark.parametrize(
     ("path", "names"),
     [
-        ("", ["latest"]),
+        ("", VERSIONS),
+        ("/", VERSIONS),
         ("latest", ["dynamic", "meta-data", "user-data"]),
         ("latest/", ["dynamic", "meta-data", "user-data"]),
+        ("2021-03-23", ["dynamic", "meta-data", "user-data"]),
+        ("2021-03-23/meta-data/iam/", ["security-credentials/"]),
         ("latest/dynamic/", ["instance-identity/"]),
         ("latest/meta-data/placement", ["availability-zone", "availability-zone-id", "group-name", "region"]),
         ("latest/meta-data/iam/", ["security-credentials/"]),
@@ -218,7 +261,10 @@ def test_the_list_of_metadata_has_one_name_per_line() -> None:
     assert listed(PLAIN, "latest/meta-data/") == [
         "ami-id",
         "ami-launch-index",
+        "ami-manifest-path",
+        "block-device-mapping/",
         "hostname",
+        "instance-action",
         "instance-id",
         "instance-life-cycle",
         "instance-type",
@@ -227,6 +273,9 @@ def test_the_list_of_metadata_has_one_name_per_line() -> None:
         "mac",
         "network/",
         "placement/",
+        "profile",
+        "reservation-id",
+        "security-groups",
         "services/",
     ]
 
@@ -286,6 +335,17 @@ def test_a_missing_document_is_not_found(path: str) -> None:
     assert get(PLAIN, f"latest/{path}")[0] == 404
 
 
+@pytest.mark.parametrize("version", ["2009-04-04", "2016-09-02", "2018-09-24", "2021-03-23"])
+@pytest.mark.parametrize("path", ["meta-data/instance-id", "user-data", "dynamic/instance-identity/document"])
+def test_a_dated_version_has_the_latest_documents(version: str, path: str) -> None:
+    assert get(FULL, f"{version}/{path}") == get(FULL, f"latest/{path}")
+
+
+@pytest.mark.parametrize("path", ["2021-03-24/meta-data/instance-id", "2021-03-24", "late", "meta-data/instance-id"])
+def test_an_unknown_version_is_not_found(path: str) -> None:
+    assert get(FULL, path)[0] == 404
+
+
 def test_an_instance_without_tags_has_no_list_of_them() -> None:
     assert get(replace(PLAIN, tags={}), "latest/meta-data/tags/instance/")[0] == 404
 
@@ -300,6 +360,14 @@ def test_an_efa_only_interface_has_no_address() -> None:
     assert {name: get(P5, f"{path}/{name}")[2].decode() for name in listed(P5, f"{path}/")} == {
         "device-number": "1",
         "interface-id": "eni-31",
+        "mac": "02:00:00:00:01:1f",
         "network-card": "31",
+        "owner-id": "123456789012",
+        "security-group-ids": "sg-1",
+        "security-groups": "nodes",
         "subnet-id": "subnet-1",
+        "subnet-ipv4-cidr-block": "10.64.1.0/24",
+        "vpc-id": "vpc-1",
+        "vpc-ipv4-cidr-block": "10.64.0.0/16",
+        "vpc-ipv4-cidr-blocks": "10.64.0.0/16\n10.65.0.0/16",
     }

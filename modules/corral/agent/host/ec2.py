@@ -10,7 +10,7 @@ import logging
 import os
 import shlex
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from ipaddress import IPv4Address
 from pathlib import Path
 
@@ -30,6 +30,8 @@ from corral.agent.host.lustre_client import (
 )
 from corral.agent.host.packages import (
     CONFIGURE,
+    NO_STARTS,
+    POLICY,
     UPDATE,
     UPDATERS,
     Package,
@@ -63,6 +65,9 @@ _NFS = "nfsvers=4.1,rsize=1048576,wsize=1048576,hard,timeo=600,retrans=2,noresvp
 _EXT4 = "noatime,nofail"
 # No write per read, locks across machines, and a `df` that does not wait for a lost server.
 _LUSTRE = "noatime,flock,lazystatfs,_netdev"
+
+# systemd has read the unit already: reading all units again takes a tenth of a second, and a boot enables a dozen.
+_ENABLE = ("systemctl", "enable", "--no-reload")
 
 _HEADER = "# Managed by corral: written by `corral-agent boot`.\n"
 # By default systemd-networkd removes foreign rules whenever it starts (networkd.conf(5)).
@@ -106,11 +111,10 @@ class Ec2Host:
 
     def stop_updates(self) -> None:
         """Disable automatic package upgrades; a running upgrade continues."""
-        for unit in UPDATERS:
-            with contextlib.suppress(HostError):  # the image may lack the unit
-                self._run(("systemctl", "stop", "--no-block", unit))
-            with contextlib.suppress(HostError):
-                self._run(("systemctl", "mask", unit))
+        with contextlib.suppress(HostError):  # the image may lack one; the others stop all the same
+            self._run(("systemctl", "stop", "--no-block", *UPDATERS))
+        with contextlib.suppress(HostError):
+            self._run(("systemctl", "mask", *UPDATERS))
 
     def install(self, packages: Sequence[Package]) -> None:
         """Install and hold the packages that the image lacks, in their versions. Raises HostError."""
@@ -124,7 +128,8 @@ class Ec2Host:
         names = [package.name for package in missing]
         install((Placement(path=_HALF_INSTALLED, content=" ".join(names).encode()),), self._root)
         if again:
-            self._run(CONFIGURE)
+            with self._without_starts():
+                self._run(CONFIGURE)
         for package in missing:  # first: Systems Manager shows what stops the rest
             self._install_from_file(package)
         if apts := of_archives(missing):
@@ -149,7 +154,7 @@ class Ec2Host:
         if self._write("/etc/systemd/networkd.conf.d/60-corral.conf", _FOREIGN_RULES):
             self._run(("systemctl", "try-restart", "systemd-networkd"))
         self._write_unit("corral-fence.service", firewall_unit(imds_firewall.rule() or ()))
-        self._run(("systemctl", "enable", "--now", "corral-fence"))
+        self._run((*_ENABLE, "--now", "corral-fence"))
         if not self._run(("ip", "rule", "list", "priority", str(imds_firewall.PRIORITY))).strip():
             self._run(("systemctl", "restart", "corral-fence"))  # for systemd it is active
 
@@ -192,7 +197,7 @@ class Ec2Host:
         try:
             primary = default_interface(self._run(("ip", "-json", "-4", "route", "show", "default")))
             self._write_unit("corral-lustre-efa.service", efa_unit(primary, devices, units))
-            self._run(("systemctl", "enable", "corral-lustre-efa"))
+            self._run((*_ENABLE, "corral-lustre-efa"))
             self._run(("systemctl", "start", "corral-lustre-efa"))
         except (HostError, ValueError, KeyError) as error:  # the last two: no default route
             log.warning("Lustre uses TCP instead of EFA: %s", error)
@@ -203,19 +208,19 @@ class Ec2Host:
         mount = f"{escaped(path)}.mount"
         tuning = f"corral-lustre-{escaped(path)}.service"
         self._write_unit(tuning, tuning_unit(self._size, mount))
-        self._run(("systemctl", "enable", tuning))
+        self._run((*_ENABLE, tuning))
         self._mount(f"{dns_name}@tcp:/{mount_name}", path, "lustre", _LUSTRE)
 
     def mount_nvme(self, path: Path) -> None:
         """Mount the instance store as one world-writable file system, now and after every boot. Raises HostError."""
         mount_instance_store(self._run, path, self._root)
         self._write_unit("corral-nvme.service", instance_store_unit(path))
-        self._run(("systemctl", "enable", "corral-nvme"))
+        self._run((*_ENABLE, "corral-nvme"))
 
     def enable_gpu_persistence(self) -> None:
         """Enable GPU persistence mode. On failure log a warning; the health check reports the cause."""
         self._write_unit("corral-persistence.service", PERSISTENCE_UNIT)
-        self._run(("systemctl", "enable", "corral-persistence"))
+        self._run((*_ENABLE, "corral-persistence"))
         # The timeout ends systemctl only: nvidia-smi may hang in the kernel, where no signal reaches it.
         try:
             self._run(("timeout", str(PERSISTENCE_WITHIN_S), "systemctl", "start", "corral-persistence"))
@@ -237,7 +242,7 @@ class Ec2Host:
             self._write_unit(f"{daemon.unit}.service.d/corral.conf", packaged_drop_in(daemon))
         else:
             self._write_unit(f"{daemon.unit}.service", daemon_unit(daemon))
-        self._run(("systemctl", "enable", daemon.unit))
+        self._run((*_ENABLE, daemon.unit))
         wait = ("--no-block",) if daemon.waits_for_head else ()
         self._run(("systemctl", "restart", *wait, daemon.unit))
 
@@ -279,11 +284,25 @@ class Ec2Host:
         install(archives(packages), self._root)
         self._update()
         kernel = self._run(("uname", "--kernel-release")).strip()
-        try:
-            self._run(install_command(packages, kernel))
-        except HostError as error:
-            raise HostError(f"{error}{_hint(packages)}") from error
+        with self._without_starts():
+            try:
+                self._run(install_command(packages, kernel))
+            except HostError as error:
+                raise HostError(f"{error}{_hint(packages)}") from error
         self._run(hold_command(packages, kernel))
+
+    @contextlib.contextmanager
+    def _without_starts(self) -> Iterator[None]:
+        """No package starts a daemon meanwhile. An image's own policy stays; that of an interrupted boot does not."""
+        policy = self._root / POLICY.lstrip("/")
+        is_images_own = policy.exists() and policy.read_text(encoding="utf-8") != NO_STARTS
+        if not is_images_own:
+            install((Placement(path=POLICY, content=NO_STARTS.encode(), mode=0o755),), self._root)
+        try:
+            yield
+        finally:
+            if not is_images_own:
+                policy.unlink()
 
     def _update(self) -> None:
         """Fetch the package lists; retry while another process holds their lock."""
@@ -304,7 +323,7 @@ class Ec2Host:
     def _mount(self, source: str, path: Path, kind: str, options: str) -> None:
         unit = f"{escaped(path)}.mount"
         self._write_unit(unit, mount_unit(source, path, kind, options))
-        self._run(("systemctl", "enable", "--now", unit))
+        self._run((*_ENABLE, "--now", unit))
 
     def _write_unit(self, name: str, text: str) -> None:
         if self._write(f"/etc/systemd/system/{name}", text):

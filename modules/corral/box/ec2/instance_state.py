@@ -13,18 +13,14 @@ from moto.ec2.models import ec2_backends
 
 from corral.box.account import ACCOUNT
 
-machines_enabled = False  # whether the box has machines; set by `machine_supervisor`
-
-
-def can_be_machine(instance: Any) -> bool:
-    """True if the instance is a machine in a box with machines: it has user data and the box's image."""
-    images = ec2_backends[ACCOUNT][instance.region_name]
-    return bool(instance.user_data) and images.is_box_image(instance.image_id)
+# The profiles of the images that machines boot; empty in a box without machines. `machine_supervisor` sets it.
+bootable_images: frozenset[str] = frozenset()
 
 
 def is_backed_by_machine(instance: Any) -> bool:
-    """True if the instance's processes decide when it runs and ends."""
-    return machines_enabled and can_be_machine(instance)
+    """True if the instance is a machine, whose processes decide when it runs and ends."""
+    images = ec2_backends[ACCOUNT][instance.region_name]
+    return bool(instance.user_data) and images.image_profile(instance.image_id) in bootable_images
 
 
 def ending_instances() -> frozenset[str]:

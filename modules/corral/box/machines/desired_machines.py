@@ -14,10 +14,11 @@ from moto.fsx.models import fsx_backends
 from moto.route53.models import route53_backends
 
 from corral.box.account import ACCOUNT
-from corral.box.ec2.instance_state import can_be_machine
+from corral.box.ec2.instance_state import is_backed_by_machine
 from corral.box.faults import store
 from corral.box.faults.records import Fault, Freeze, NetworkCut
 from corral.box.machines.imds_data import user_data_of
+from corral.model.partitions import partition_of
 from corral.model.tags import NODES_TAG
 
 _ENDED = ("shutting-down", "terminated")
@@ -25,19 +26,23 @@ _ENDED = ("shutting-down", "terminated")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DesiredMachine:
-    """An instance that should run as a machine. `host_name`: with its domain. `volumes`: without the root volume.
+    """An instance that should run as a machine. `host_name`: with its domain.
 
-    `devices`: names below /dev. `is_node`: whether it was launched for a Slurm node.
+    `volumes`: the sizes of its volumes in GiB by id, without the root volume, whose size is `root_gib`. `devices`:
+    names below /dev. `is_node`: whether it was launched for a Slurm node.
     """
 
     instance_id: str
+    instance_type: str
     region: str
     vpc_id: str
     network: IPv4Network
     address: IPv4Address
+    mac: str
     host_name: str
     user_data: bytes
-    volumes: tuple[str, ...]
+    root_gib: int
+    volumes: Mapping[str, int]
     devices: tuple[str, ...]
     boot_wait: str
     reboots: int
@@ -51,16 +56,19 @@ def desired_machines() -> Iterator[DesiredMachine]:
     frozen, disconnected = _targets_of(Freeze), _targets_of(NetworkCut)
     for region, backend in list(ec2_backends[ACCOUNT].items()):
         for instance in running_instances(backend):
-            if can_be_machine(instance) and (user_data := user_data_of(instance)):
+            if is_backed_by_machine(instance) and (user_data := user_data_of(instance)):
                 yield DesiredMachine(
                     instance_id=instance.id,
+                    instance_type=instance.instance_type,
                     region=region,
                     vpc_id=instance.vpc_id,
                     network=IPv4Network(backend.get_vpc(instance.vpc_id).cidr_block),
                     address=IPv4Address(instance.private_ip),
+                    mac=instance.primary.mac_address,
                     host_name=instance.private_dns_name,
                     user_data=user_data,
-                    volumes=tuple(sorted(_volumes(backend, instance))),
+                    root_gib=_root_gib(backend, instance),
+                    volumes=dict(sorted(_volumes(backend, instance))),
                     devices=tuple(_devices(instance.instance_type)),
                     boot_wait=instance.boot_wait,
                     reboots=instance.reboots,
@@ -106,8 +114,32 @@ def existing_resources() -> ExistingResources:
 
 
 def dns_names(vpc_id: str) -> Mapping[str, list[str]]:
-    """The addresses by DNS name in a VPC: EC2's host names, and the records of its private zones."""
-    return {**_own_names(vpc_id), **_zone_names(vpc_id)}
+    """The addresses by DNS name in a VPC: EC2's host names, EFS's names, and the records of its private zones."""
+    return {**_own_names(vpc_id), **_file_system_names(vpc_id), **_zone_names(vpc_id)}
+
+
+def mount_targets(vpc_id: str) -> Mapping[str, str]:
+    """The EFS file systems that have a mount target in the VPC, by the target's address."""
+    return {target.ip_address: target.file_system_id for _, target in _mount_targets(vpc_id)}
+
+
+def _file_system_names(vpc_id: str) -> Mapping[str, list[str]]:
+    """`fs-0123.efs.us-east-1.amazonaws.com`. Each zone has its own target; without zones the first one serves all.
+
+    Source: EFS User Guide, "Mounting on Amazon EC2 with a DNS name".
+    """
+    found: dict[str, list[str]] = {}
+    for region, target in _mount_targets(vpc_id):
+        name = f"{target.file_system_id}.efs.{region}.{partition_of(region).dns_suffix}"
+        found.setdefault(name, [target.ip_address])
+    return found
+
+
+def _mount_targets(vpc_id: str) -> Iterator[tuple[str, Any]]:
+    for region, backend in list(efs_backends[ACCOUNT].items()):
+        for target in backend.mount_targets_by_id.values():
+            if target.vpc_id == vpc_id:
+                yield region, target
 
 
 def _own_names(vpc_id: str) -> Mapping[str, list[str]]:
@@ -133,9 +165,15 @@ def _zone_names(vpc_id: str) -> Mapping[str, list[str]]:
     }
 
 
-def _volumes(backend: Any, instance: Any) -> Iterator[str]:
+def _volumes(backend: Any, instance: Any) -> Iterator[tuple[str, int]]:
     root = instance.root_device_name
-    return (held.volume_id for device, held in instance.block_device_mapping.items() if device != root)
+    held = (one.volume_id for device, one in instance.block_device_mapping.items() if device != root)
+    return ((volume_id, backend.volumes[volume_id].size) for volume_id in held)
+
+
+def _root_gib(backend: Any, instance: Any) -> int:
+    held = instance.block_device_mapping[instance.root_device_name]
+    return int(backend.volumes[held.volume_id].size)
 
 
 def _devices(instance_type: str) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from datetime import datetime, timedelta
+from ipaddress import IPv4Network
 from typing import Any
 
 from moto.core.utils import utcnow
@@ -24,14 +25,19 @@ def instance_metadata(backend: Any, instance: Any, secret: BoxSecret) -> Instanc
         instance_id=instance.id,
         instance_type=instance.instance_type,
         image_id=instance.image_id,
+        reservation_id=_reservation_id(backend, instance),
         account=instance.owner_id,
         region=instance.region_name,
         zone_name=instance.placement.zone,
         zone_id=subnet._availability_zone.zone_id,
+        vpc_id=subnet.vpc_id,
+        vpc_networks=_networks(backend.get_vpc(subnet.vpc_id)),
         address=instance.private_ip,
         host_name=instance.private_dns_name,
         launch_index=int(instance.ami_launch_index),
         lifecycle=instance.lifecycle or "on-demand",
+        virtualization=instance.virtualization_type,
+        root_device=instance.root_device_name,
         interfaces=tuple(_card(nic) for _, nic in sorted(instance.nics.items())),
         tags=dict(backend.tags.get(instance.id, {})) if shows_tags else None,
         user_data=user_data_of(instance),
@@ -47,11 +53,22 @@ def user_data_of(instance: Any) -> bytes | None:
     return base64.b64decode(str(instance.user_data)) if instance.user_data else None
 
 
+def _reservation_id(backend: Any, instance: Any) -> str:
+    return next(str(held.id) for held in backend.reservations.values() if instance in held.instances)
+
+
+def _networks(vpc: Any) -> tuple[IPv4Network, ...]:
+    """The VPC's ranges in the order of their association; its own is the first."""
+    return tuple(IPv4Network(held["cidr_block"]) for held in vpc.get_cidr_block_association_set())
+
+
 def _card(nic: Any) -> MetadataInterface:
     return MetadataInterface(
         mac=nic.mac_address,
         interface_id=nic.id,
         subnet_id=nic.subnet.id,
+        subnet_network=IPv4Network(nic.subnet.cidr_block),
+        groups={group.id: group.name for group in nic.group_set},
         card=nic.network_card_index,
         device=nic.device_index,
         address=nic.private_ip_address,

@@ -22,18 +22,19 @@ from corral.box.account import ACCOUNT
 from corral.box.daemon.daemon_process import BoxError
 from corral.box.ec2 import console as ec2_console
 from corral.box.ec2 import instance_state
-from corral.box.machines.cloud_init import INIT, UserDataError
+from corral.box.machines.cloud_init import UserDataError
 from corral.box.machines.desired_machines import (
     DesiredMachine,
     desired_machines,
     dns_names,
     existing_resources,
+    mount_targets,
     running_instances,
 )
 from corral.box.machines.imds import InstanceMetadata
 from corral.box.machines.imds_data import instance_metadata
 from corral.box.machines.machine_disks import MachineDisks
-from corral.box.machines.rootfs import HOST_SYSTEM
+from corral.box.machines.machine_host import MachineHost
 from corral.box.machines.running_vpc import RunningVpc, open_vpc
 from corral.box.machines.vpc_endpoint import Application
 from corral.box.secret import BoxSecret
@@ -55,7 +56,7 @@ log = logging.getLogger(__name__)
 class MachineSupervisor:
     """All machines of a box. They run between `open` and `close`.
 
-    `system`: the root directory of the machines' system. `_claimed`: the instances that run or start as machines, with
+    `host`: what kind of machines they are. `_claimed`: the instances that run or start as machines, with
     their VPCs. `_reboots`: the reboots of each when it was started. `_ended`: machines killed by the supervisor.
     """
 
@@ -65,15 +66,16 @@ class MachineSupervisor:
         app: Application,
         secret: BoxSecret,
         support: HostSupport,
-        directory: Path,
-        system: Path = HOST_SYSTEM,
+        disks: MachineDisks,
+        host: MachineHost,
     ) -> None:
         self._cloud = cloud
         self._app = app
         self._secret = secret
         self._support = support
-        self._disks = MachineDisks(directory, support, system)
-        self._sockets_link = directory / "sockets"
+        self._disks = disks
+        self._host = host
+        self._sockets_link = disks.directory / "sockets"
         self._vpcs: dict[str, RunningVpc] = {}
         self._claimed: dict[str, str] = {}
         self._reboots: dict[str, int] = {}
@@ -89,7 +91,7 @@ class MachineSupervisor:
         self._disks.create_directories()
         self._link_sockets()
         ec2_console.directory = self._disks.consoles
-        instance_state.machines_enabled = True
+        instance_state.bootable_images = self._host.bootable_images
         self._cloud.watchers.append(self._changed.set)
         self._changed.set()
         self._thread.start()
@@ -127,7 +129,7 @@ class MachineSupervisor:
 
     def _run(self) -> None:
         try:
-            self._disks.prepare_etc()
+            self._host.prepare()
         except (OSError, BoxError) as error:
             log.error("no machine can start: %s", error)  # each launch reports it
         while self._changed.wait() and not self._closed.is_set():
@@ -142,11 +144,13 @@ class MachineSupervisor:
             wanted = {one.instance_id: one for one in desired_machines()}
             exists, ending = existing_resources(), instance_state.ending_instances()
             names = {vpc_id: dns_names(vpc_id) for vpc_id in exists.vpcs}
+            targets = {vpc_id: mount_targets(vpc_id) for vpc_id in exists.vpcs}
         for vpc_id, running in list(self._vpcs.items()):
             if not running.is_running() or vpc_id not in exists.vpcs:
                 self._close_vpc(vpc_id)
             else:
                 running.vpc.set_dns_names(names[vpc_id])
+                self._host.serve_file_systems(running.vpc, targets[vpc_id])
                 self._reconcile_vpc(running, wanted)
         self._claimed = {name: vpc_id for name, vpc_id in self._claimed.items() if name in wanted}
         for one in wanted.values():
@@ -175,8 +179,8 @@ class MachineSupervisor:
             else:
                 running.apply_faults(wanted[name])
         for name in {*machines, *running.volumes}:
-            volumes = wanted[name].volumes if name in wanted else ()
-            running.attach_volumes(name, volumes, self._disks.volume)
+            volumes = wanted[name].volumes if name in wanted else {}
+            running.attach_volumes(name, volumes, self._host.volume)
 
     def _kill(self, running: RunningVpc, name: str) -> None:
         self._ended.add(name)
@@ -204,11 +208,9 @@ class MachineSupervisor:
         try:
             if self._closed.is_set() or one.instance_id not in self._claimed:
                 return
-            self._disks.create(one)
+            self._host.create_disk(one)
             self._ended.discard(one.instance_id)
-            mounts = {"box/file-systems": self._disks.file_systems}
-            disk, vpc = self._disks.disk(one.instance_id), self._vpcs[one.vpc_id].vpc
-            vpc.start(one.instance_id, one.host_name, one.address, disk, INIT, mounts, self._disks.system)
+            self._host.start(self._vpcs[one.vpc_id].vpc, one)
             self._mark_running(one)
         except Exception as error:  # an instance without its machine must not seem to run
             if not self._closed.is_set():
@@ -234,7 +236,7 @@ class MachineSupervisor:
             return
         sockets = self._sockets_link.readlink() / one.vpc_id
         find_metadata = self._metadata_lookup(one.region, one.vpc_id)
-        running = open_vpc(sockets, one, self._support, find_metadata, self._app)
+        running = open_vpc(sockets, one, self._support, find_metadata, self._app, self._host)
         running.vpc.set_dns_names(names)
         self._vpcs[one.vpc_id] = running
         threading.Thread(target=self._watch_exits, args=(running,), daemon=True).start()

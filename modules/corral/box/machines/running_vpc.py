@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-
-from werkzeug.serving import BaseWSGIServer
+from socketserver import BaseServer
 
 from corral.box.machines.desired_machines import DesiredMachine
 from corral.box.machines.imds import InstanceMetadata, MetadataService
+from corral.box.machines.machine_host import MachineHost
 from corral.box.machines.vpc_endpoint import Application, serve_vpc
 from corral.box.vpc.capabilities import HostSupport
 from corral.box.vpc.virtual_network import MachineError, Vpc, VpcProcess, start_vpc
@@ -23,7 +23,7 @@ class RunningVpc:
 
     region: str
     process: VpcProcess
-    server: BaseWSGIServer
+    servers: Sequence[BaseServer]
     volumes: dict[str, set[str]] = field(default_factory=dict)
     frozen: set[str] = field(default_factory=set)
     disconnected: set[str] = field(default_factory=set)
@@ -57,13 +57,16 @@ class RunningVpc:
         self.frozen.discard(name)
         self.disconnected.discard(name)
 
-    def attach_volumes(self, name: str, wanted: Collection[str], directory: Callable[[str], Path]) -> None:
-        """Attach and detach volumes so that the machine has the wanted ones. `directory`: that of a volume's id."""
+    def attach_volumes(self, name: str, wanted: Mapping[str, int], create: Callable[[str, int], Path]) -> None:
+        """Attach and detach volumes so that the machine has the wanted ones: their sizes in GiB, by id.
+
+        `create`: returns what a volume of an id and size holds.
+        """
         attached = self.volumes.setdefault(name, set())
-        for volume in sorted(set(wanted) - attached):
-            self.vpc.attach_volume(name, volume, directory(volume))
+        for volume in sorted(wanted.keys() - attached):
+            self.vpc.attach_volume(name, volume, create(volume, wanted[volume]))
             attached.add(volume)
-        for volume in sorted(attached - set(wanted)):
+        for volume in sorted(attached - wanted.keys()):
             self.vpc.detach_volume(name, volume)
             attached.discard(volume)
         if not attached:
@@ -72,8 +75,9 @@ class RunningVpc:
     def close(self) -> None:
         """Kill its machines and itself, as a power cut does."""
         self.process.close()
-        self.server.shutdown()
-        self.server.server_close()
+        for server in self.servers:
+            server.shutdown()
+            server.server_close()
 
 
 def open_vpc(
@@ -82,12 +86,13 @@ def open_vpc(
     support: HostSupport,
     find_metadata: Callable[[str], InstanceMetadata | None],
     app: Application,
+    host: MachineHost,
 ) -> RunningVpc:
     """Start the VPC of a machine with its endpoint. `sockets`: its directory, whose path must be short.
 
-    Raises MachineError and OSError.
+    `host`: the kind of its machines. Raises MachineError and OSError.
     """
-    process = start_vpc(sockets, one.network, support)
+    process = start_vpc(sockets, one.network, support, is_virtual=host.is_virtual)
     server = serve_vpc(sockets, MetadataService(find=find_metadata), app)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    return RunningVpc(region=one.region, process=process, server=server)
+    return RunningVpc(region=one.region, process=process, servers=(server, *host.start_servers(sockets)))

@@ -17,6 +17,7 @@ from corral.box.daemon.http import RequestHandler
 from corral.box.daemon.request_guard import CALLED
 from corral.box.daemon.wsgi_app import PHRASES
 from corral.box.machines.imds import MetadataResponse, MetadataService
+from corral.box.vpc.relay import read_proxy_line
 from corral.box.vpc.vpc_state import DAEMON_SOCKET, METADATA_ADDRESS
 
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
@@ -30,7 +31,7 @@ class VpcRequestHandler(RequestHandler):
     def setup(self) -> None:
         """Read the caller and the called address from the first line."""
         super().setup()
-        self.caller, self.called = _read_proxy_line(self.rfile.readline(108))
+        self.caller, self.called = read_proxy_line(self.rfile.readline(108))
 
     def address_string(self) -> str:
         """The caller's address, which the Unix socket lacks."""
@@ -74,11 +75,3 @@ def _answer_metadata(
     status, named, body = answer
     start_response(f"{status} {PHRASES[status]}", [*named.items(), ("Content-Length", str(len(body)))])
     return [b"" if environ["REQUEST_METHOD"] == "HEAD" else body]
-
-
-def _read_proxy_line(line: bytes) -> tuple[str, str]:
-    """The caller's and the called address. Source: HAProxy's proxy-protocol.txt, section 2.1."""
-    words = line.decode("ascii", "replace").split()
-    if len(words) != 6 or words[:2] != ["PROXY", "TCP4"]:
-        raise ConnectionError(f"{line!r} is not a PROXY line")
-    return words[2], words[3]

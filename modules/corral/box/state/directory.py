@@ -55,6 +55,11 @@ class StateDirectory:
         return self.path / "system"
 
     @property
+    def virtual_support(self) -> Path:
+        """What virtual machines run with on this host; missing without them."""
+        return self.path / "virtual-support.json"
+
+    @property
     def log(self) -> Path:
         """The daemon's log."""
         return self.path / "box.log"

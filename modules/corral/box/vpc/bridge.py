@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from ipaddress import IPv4Address
 
-from corral.box.vpc.vpc_state import METADATA_ADDRESS, NamespaceMachine, VpcState
+from corral.box.vpc.vpc_state import METADATA_ADDRESS, RunningMachine, VpcState
 
 # Fixed: otherwise the bridge takes the lowest address of its ports, and each start or end of a machine cuts the others
 # off from the metadata service until their ARP entries expire, half a minute later.
@@ -26,12 +26,17 @@ def create_bridge(vpc: VpcState) -> None:
     )
 
 
+def add_address(vpc: VpcState, address: str) -> None:
+    """Give the bridge a further address, unless it has it."""
+    _ip(f"address replace {address}/{vpc.network.prefixlen} dev br0")
+
+
 def add_link(link: str, address: str, pid: int) -> None:
     """Link the namespace of a process to the bridge, as its eth0. The bridge answers ARP requests for its address.
 
     The MAC address is derived from the IP address, so that a machine keeps it when it reboots, as an instance on EC2
     does. With another one, its neighbours would send to the old address for most of a minute. The bridge answers as
-    long as the link exists, also for a disconnected machine; see `disconnect`.
+    long as the link exists, also for a disconnected machine; see `pin_neighbours`.
     """
     mac = _mac(address)
     _ip(
@@ -48,23 +53,39 @@ def remove_link(link: str) -> None:
     _ip(f"link delete {link}")
 
 
-def disconnect(vpc: VpcState, machine: NamespaceMachine) -> None:
-    """Drop all packets from and to the machine. Its card keeps its carrier, as if EC2 dropped the packets.
+def add_tap(link: str, address: str, mac: str, owner: int) -> None:
+    """Add a tap of this name to the bridge, for a program of this user that is a machine's network card."""
+    _ip(
+        f"tuntap add dev {link} mode tap user {owner}",
+        f"link set {link} master br0 up",
+        f"neigh replace {address} lladdr {mac} dev br0 nud permanent",
+    )
 
-    Both sides keep the MAC addresses of their neighbours: the others get them from the bridge, the machine from its
-    permanent entries. Otherwise ARP fails after three requests, one a second, with "no route to host", also for a
-    connection that starts just before the network is back.
+
+def block_port(link: str) -> None:
+    """Drop all packets from and to a link. Its card keeps its carrier, as if EC2 dropped the packets."""
+    _bridge("link", "set", "dev", link, "state", _DISABLED)
+
+
+def open_port(link: str) -> None:
+    """Undo `block_port`."""
+    _bridge("link", "set", "dev", link, "state", _FORWARDING)
+
+
+def pin_neighbours(vpc: VpcState, machine: RunningMachine) -> None:
+    """Keep the MAC addresses of a machine's neighbours while its port is blocked.
+
+    The others get them from the bridge, the machine from its permanent entries. Otherwise ARP fails after three
+    requests, one a second, with "no route to host", also for a connection that starts just before the network is back.
     """
     with vpc.lock:
         others = [one.address for one in vpc.machines.values() if one.address != machine.address]
     known = {vpc.router: _BRIDGE_MAC, vpc.resolver: _BRIDGE_MAC} | {address: _mac(address) for address in others}
     _ip(*(f"neigh replace {at} lladdr {mac} dev eth0 nud permanent" for at, mac in known.items()), inside=machine)
-    _bridge("link", "set", "dev", machine.link, "state", _DISABLED)
 
 
-def reconnect(machine: NamespaceMachine) -> None:
-    """Undo `disconnect`."""
-    _bridge("link", "set", "dev", machine.link, "state", _FORWARDING)
+def unpin_neighbours(machine: RunningMachine) -> None:
+    """Undo `pin_neighbours`."""
     _ip("neigh flush dev eth0 nud permanent", inside=machine)
 
 
@@ -72,7 +93,7 @@ def _mac(address: str) -> str:
     return "02:01:" + IPv4Address(address).packed.hex(":")
 
 
-def _ip(*lines: str, inside: NamespaceMachine | None = None) -> None:
+def _ip(*lines: str, inside: RunningMachine | None = None) -> None:
     namespace = [] if inside is None else ["nsenter", f"--net=/proc/{inside.pid}/ns/net"]
     subprocess.run([*namespace, "ip", "-batch", "-"], input="\n".join(lines).encode(), check=True, capture_output=True)
 

@@ -23,12 +23,12 @@ from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any
 
-from corral.box.vpc.bridge import create_bridge, disconnect, reconnect
-from corral.box.vpc.machine_processes import run_command, signal_all, start_machine
+from corral.box.vpc import namespace_machines, virtual_machines
+from corral.box.vpc.bridge import add_address, create_bridge
 from corral.box.vpc.machine_users import create_machine_users
 from corral.box.vpc.relay import HTTP, connect_to_machine, relay_to_daemon
 from corral.box.vpc.resolver import serve_dns
-from corral.box.vpc.volume_mounts import attach_volume, detach_volume, share_volume_directory
+from corral.box.vpc.running_machines import MachineKind, run_command
 from corral.box.vpc.vpc_state import CONTROL_SOCKET, METADATA_ADDRESS, Request, VpcState
 
 _LINE = 65536
@@ -37,11 +37,12 @@ _LINE = 65536
 def main() -> int:
     """Serve until standard input ends; everything in the namespaces ends with this process."""
     directory, network = Path(sys.argv[1]), IPv4Network(sys.argv[2])
+    kind: MachineKind = virtual_machines if sys.argv[3:] == ["vm"] else namespace_machines
     vpc = VpcState(directory=directory, network=network, users=create_machine_users())
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
         signal.signal(number, signal.SIG_DFL)  # the parent may ignore them, and machines would inherit that
     create_bridge(vpc)
-    share_volume_directory(vpc)
+    kind.prepare(vpc)
     for address in (METADATA_ADDRESS, vpc.router):
         listener = socket.create_server((address, HTTP), backlog=512)
         _in_background(
@@ -53,7 +54,7 @@ def main() -> int:
     path.unlink(missing_ok=True)
     control.bind(str(path))
     control.listen(512)
-    _in_background(_accept, control, lambda caller, _: _serve(vpc, caller))
+    _in_background(_accept, control, lambda caller, _: _serve(kind, vpc, caller))
     print("ready", flush=True)  # noqa: T201 - the parent waits for this line
     sys.stdin.buffer.read()
     return 0
@@ -69,7 +70,7 @@ def _accept(listener: socket.socket, serve: Callable[[socket.socket, Any], None]
         _in_background(serve, caller, peer)
 
 
-def _serve(vpc: VpcState, caller: socket.socket) -> None:
+def _serve(kind: MachineKind, vpc: VpcState, caller: socket.socket) -> None:
     """Answer one request."""
     with caller:
         line, descriptors, _, _ = socket.recv_fds(caller, _LINE, 3)
@@ -86,9 +87,9 @@ def _serve(vpc: VpcState, caller: socket.socket) -> None:
                     _follow(vpc, caller)
                     return
                 case "run":
-                    response = run_command(vpc.machine(request["name"]), request, descriptors, caller)
+                    response = run_command(kind, vpc, request, descriptors, caller)
                 case _:
-                    response = _act(vpc, request)
+                    response = _act(kind, vpc, request)
         except (OSError, ValueError, KeyError, subprocess.SubprocessError) as error:
             response = {"problem": f"{type(error).__name__}: {error}"}
         finally:
@@ -98,27 +99,29 @@ def _serve(vpc: VpcState, caller: socket.socket) -> None:
             caller.sendall(json.dumps(response).encode() + b"\n")
 
 
-def _act(vpc: VpcState, request: Request) -> Mapping[str, Any]:
+def _act(kind: MachineKind, vpc: VpcState, request: Request) -> Mapping[str, Any]:
     match request["action"]:
         case "start":
-            start_machine(vpc, request)
+            kind.start_machine(vpc, request)
         case "list":
             with vpc.lock:
                 return {name: machine.address for name, machine in vpc.machines.items()}
         case "kill":
             os.kill(vpc.machine(request["name"]).pid, signal.SIGKILL)
         case "disconnect":
-            disconnect(vpc, vpc.machine(request["name"]))
+            kind.disconnect(vpc, vpc.machine(request["name"]))
         case "reconnect":
-            reconnect(vpc.machine(request["name"]))
+            kind.reconnect(vpc.machine(request["name"]))
         case "freeze":
-            signal_all(vpc.machine(request["name"]).pid, signal.SIGSTOP)
+            kind.freeze(vpc.machine(request["name"]))
         case "thaw":
-            signal_all(vpc.machine(request["name"]).pid, signal.SIGCONT)
+            kind.thaw(vpc.machine(request["name"]))
         case "attach-volume":
-            attach_volume(vpc, request["name"], request["label"], request["source"])
+            kind.attach_volume(vpc, request["name"], request["label"], request["source"])
         case "detach-volume":
-            detach_volume(vpc, request["name"], request["label"])
+            kind.detach_volume(vpc, request["name"], request["label"])
+        case "serve":
+            _serve_at(vpc, request)
         case "set-names":
             vpc.names.update(request["names"])  # first, so that a retained name always resolves
             for name in vpc.names.keys() - request["names"].keys():
@@ -126,6 +129,19 @@ def _act(vpc: VpcState, request: Request) -> Mapping[str, Any]:
         case unknown:
             raise ValueError(f"unknown request {unknown!r}")
     return {}
+
+
+def _serve_at(vpc: VpcState, request: Request) -> None:
+    """Run a server at an address of its own, unless it runs."""
+    held = vpc.servers.get(request["address"])
+    if held is not None and held.poll() is None:
+        return
+    add_address(vpc, request["address"])
+    log = vpc.directory / f"{request['address']}.log"
+    with log.open("ab") as output:
+        vpc.servers[request["address"]] = subprocess.Popen(
+            request["command"], stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=request["environment"]
+        )
 
 
 def _follow(vpc: VpcState, caller: socket.socket) -> None:

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 from types import MappingProxyType
@@ -28,6 +28,26 @@ _VAR = ("cache", "lib", "log", "spool", "tmp")
 
 class MachineError(Exception):
     """A machine that does not start or does not exist; the text is a sentence for the user."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VirtualMachineStart:
+    """A virtual machine to start. `command`: QEMU's, with {link} and {monitor} for what only the VPC knows.
+
+    `directory`: that of its log. `key`: the ssh key of its root. `boot_wait`: how long it stands still before it boots,
+    an argument of sleep. `volumes`: the files of its volumes, by label.
+    """
+
+    name: str
+    host_name: str
+    address: IPv4Address
+    mac: str
+    directory: Path
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+    key: Path
+    boot_wait: str
+    volumes: Mapping[str, Path]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +73,12 @@ class Vpc:
         bound = [f"{source}=/{target}" for target, source in sorted(mounts.items())]
         machine = {"name": name, "host_name": host_name, "address": str(address), "directory": str(disk)}
         self._request({"action": "start", **machine, "system": str(system), "init": list(init), "mounts": bound})
+
+    def start_virtual(self, machine: VirtualMachineStart) -> None:
+        """Start a virtual machine; the VPC was started for them. Raises MachineError."""
+        start = {**asdict(machine), "address": str(machine.address), "directory": str(machine.directory)}
+        volumes = {label: str(source) for label, source in machine.volumes.items()}
+        self._request({"action": "start", **start, "key": str(machine.key), "volumes": volumes})
 
     def machines(self) -> Mapping[str, IPv4Address]:
         """The addresses of the running machines by name."""
@@ -85,6 +111,12 @@ class Vpc:
     def thaw(self, name: str) -> None:
         """Continue the machine's processes."""
         self._request({"action": "thaw", "name": name})
+
+    def serve(self, address: str, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        """Give the VPC an address, and run a server there, unless it runs. The command is the server's own."""
+        self._request(
+            {"action": "serve", "address": address, "command": list(command), "environment": dict(environment)}
+        )
 
     def set_dns_names(self, names: Mapping[str, Sequence[str]]) -> None:
         """Replace the resolver's names: addresses by name in lower case."""
@@ -153,14 +185,15 @@ class VpcProcess:
         self.process.wait()
 
 
-def start_vpc(directory: Path, network: IPv4Network, support: HostSupport) -> VpcProcess:
+def start_vpc(directory: Path, network: IPv4Network, support: HostSupport, *, is_virtual: bool = False) -> VpcProcess:
     """Start a VPC with this range and no machines. Its sockets are in the directory, whose path must be short.
 
-    Raises MachineError.
+    `is_virtual`: its machines are virtual ones. Raises MachineError.
     """
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     namespaces = ["--net", "--mount", "--propagation=private", "--pid", "--fork", "--kill-child", "--mount-proc"]
     command = [sys.executable, "-m", "corral.box.vpc.namespace_init", str(directory), str(network)]
+    command += ["vm"] if is_virtual else []
     with (directory / "vpc.log").open("ab") as log:
         process = subprocess.Popen(
             ["unshare", *support.user_namespace_options, *namespaces, *command],

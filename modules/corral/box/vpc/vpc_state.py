@@ -11,17 +11,18 @@ from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any
 
+from corral.box.vpc.dhcp import Lease
 from corral.box.vpc.machine_users import MachineUsers
 
 METADATA_ADDRESS = "169.254.169.254"
-CONTROL_SOCKET, DAEMON_SOCKET = "control.sock", "daemon.sock"
+CONTROL_SOCKET, DAEMON_SOCKET, PACKAGES_SOCKET = "control.sock", "daemon.sock", "packages.sock"
 
 Request = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NamespaceMachine:
-    """A running machine. `process` waits for `pid`, the machine's first process, in this process's PID namespace."""
+class RunningMachine:
+    """A running machine. `process` ends with it; a kill of `pid` ends it. `link`: its port of the bridge."""
 
     process: subprocess.Popen[bytes]
     pid: int
@@ -31,14 +32,19 @@ class NamespaceMachine:
 
 @dataclass(slots=True, kw_only=True)
 class VpcState:
-    """The state of the VPC. `names`: addresses by DNS name. `volumes`: the attached volumes, by their links."""
+    """The state of the VPC. `names`: addresses by DNS name. `volumes`: the attached volumes, by their links.
+
+    `leases`: the addresses of virtual machines, by MAC address. `servers`: those at addresses of their own.
+    """
 
     directory: Path
     network: IPv4Network
     users: MachineUsers | None = None  # if this process is the host's root
-    machines: dict[str, NamespaceMachine] = field(default_factory=dict)
+    machines: dict[str, RunningMachine] = field(default_factory=dict)
     names: dict[str, list[str]] = field(default_factory=dict)
     volumes: set[Path] = field(default_factory=set)
+    leases: dict[str, Lease] = field(default_factory=dict)
+    servers: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     listeners: list[socket.socket] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
     links: int = 0
@@ -53,7 +59,15 @@ class VpcState:
         """The address of the VPC's resolver. Source: VPC User Guide, "Amazon DNS": the base of the range plus two."""
         return str(self.network.network_address + 2)
 
-    def machine(self, name: str) -> NamespaceMachine:
+    def new_link(self, name: str) -> str:
+        """An unused name of a link, for a machine that starts. Raises ValueError if it runs."""
+        with self.lock:
+            if name in self.machines:
+                raise ValueError(f"machine {name!r} already runs")
+            self.links += 1
+            return f"v{self.links}"
+
+    def machine(self, name: str) -> RunningMachine:
         """The running machine of this name. Raises ValueError if there is none."""
         with self.lock:
             found = self.machines.get(name)

@@ -14,6 +14,7 @@ from corral.catalog.loader.data_files import read_toml
 from corral.catalog.loader.suggestions import UnknownName
 
 BOX_PROFILE = "box-debian-12"  # the image of all machines in the box, whatever the spec declares
+VM_PROFILE = "debian-13"  # the image of all virtual machines in the box
 IMAGE_VARIABLE = "CORRAL_BOX_IMAGE"  # selects another profile, for a box whose machines run another system
 
 

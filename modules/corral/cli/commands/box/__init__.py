@@ -65,8 +65,8 @@ MachinesSwitch = Annotated[
     typer.Option(
         "--machines",
         show_default=False,
-        help="What instances are: records only, or local machines with their own network and disk (default: as at the"
-        " last start, first namespace).",
+        help="What instances are: records only, local machines with their own network and disk, or virtual machines"
+        " with their own kernel and systemd (default: as at the last start, first namespace).",
     ),
 ]
 
@@ -117,7 +117,16 @@ def start(
 ) -> None:
     """Start the box. It resumes from its saved state, and keeps its switches."""
     where = resolve_box_dir(dir)
-    _print_status(client.start(where, provider=provider, machines=machines, behaviour=behaviour, speed=speed))
+    _print_status(
+        client.start(
+            where,
+            provider=provider,
+            machines=machines,
+            behaviour=behaviour,
+            speed=speed,
+            report=lambda line: typer.echo(line, err=True),
+        )
+    )
 
 
 @app.command(epilog=examples("corral box stop"))

@@ -1,27 +1,30 @@
-"""The processes of a VPC's machines: start a machine, run commands in it, signal all of its processes."""
+"""Machines in namespaces of their own: start a machine, run commands in it, signal all of its processes."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-import select
 import signal
-import socket
 import subprocess
-import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from corral.box.vpc.bridge import add_link, remove_link
+from corral.box.vpc.bridge import add_link, block_port, open_port, pin_neighbours, unpin_neighbours
 from corral.box.vpc.machine_users import FIRST_UID, give_to_machines
-from corral.box.vpc.volume_mounts import volume_directory
-from corral.box.vpc.vpc_state import NamespaceMachine, Request, VpcState
+from corral.box.vpc.running_machines import add_machine
+from corral.box.vpc.volume_mounts import attach_volume as attach_volume
+from corral.box.vpc.volume_mounts import detach_volume as detach_volume
+from corral.box.vpc.volume_mounts import share_volume_directory, volume_directory
+from corral.box.vpc.vpc_state import Request, RunningMachine, VpcState
 
 _START_TIMEOUT_S = 30
 _ROOT_SCRIPT, _SCRIPT = (str(Path(__file__).with_name(name)) for name in ("machine_root.sh", "machine.sh"))
+
+
+def prepare(vpc: VpcState) -> None:
+    """Prepare the VPC for volumes."""
+    share_volume_directory(vpc)
 
 
 def start_machine(vpc: VpcState, request: Request) -> None:
@@ -30,11 +33,7 @@ def start_machine(vpc: VpcState, request: Request) -> None:
     slurmctld considers a node booted only if its boot time is later than the request, so machines need their own clock.
     `unshare` takes whole seconds: a machine seems up to 1 s older than it is.
     """
-    with vpc.lock:
-        if request["name"] in vpc.machines:
-            raise ValueError(f"machine {request['name']!r} already runs")
-        vpc.links += 1
-        link = f"v{vpc.links}"
+    link = vpc.new_link(request["name"])
     address = f"{request['address']}/{vpc.network.prefixlen}"
     volumes = f"{volume_directory(vpc, request['name'])}=/box/volumes"
     if vpc.users is not None:
@@ -72,22 +71,17 @@ def start_machine(vpc: VpcState, request: Request) -> None:
     except BaseException:
         process.kill()  # no half-started machines
         raise
-    with vpc.lock:
-        vpc.machines[request["name"]] = machine
-    threading.Thread(target=_report_exit, args=(vpc, request["name"], machine), daemon=True).start()
+    add_machine(vpc, request["name"], machine)
 
 
-def run_command(
-    machine: NamespaceMachine, request: Request, descriptors: list[int], caller: socket.socket
-) -> Mapping[str, Any]:
-    """Run a command in a machine with the caller's standard input, output and error. Returns its exit code.
-
-    If the caller disconnects, the command gets SIGHUP, as at the end of a terminal.
-    """
+def start_command(
+    vpc: VpcState, machine: RunningMachine, request: Request, descriptors: Sequence[int]
+) -> subprocess.Popen[bytes]:
+    """Start a command in a machine, with these descriptors as standard input, output and error."""
     namespaces = ["--mount", "--net", "--uts", "--ipc", "--pid", "--time"]
     user = [] if _shares_user_namespace(machine.pid) else ["--user"]
     stdin, stdout, stderr = descriptors
-    process = subprocess.Popen(
+    return subprocess.Popen(
         ["nsenter", f"--target={machine.pid}", *user, *namespaces, "--root", "--wd", "--", *request["command"]],
         stdin=stdin,
         stdout=stdout,
@@ -95,18 +89,31 @@ def run_command(
         env=request["environment"],
         start_new_session=True,
     )
-    for descriptor in descriptors:
-        os.close(descriptor)
-    descriptors.clear()
-    ended = os.pidfd_open(process.pid)
-    if ended not in select.select([caller.fileno(), ended], [], [])[0]:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGHUP)
-    os.close(ended)
-    return {"code": process.wait()}
 
 
-def signal_all(pid: int, number: signal.Signals) -> None:
+def freeze(machine: RunningMachine) -> None:
+    """Stop every process of a machine; its kernel still answers."""
+    _signal_all(machine.pid, signal.SIGSTOP)
+
+
+def thaw(machine: RunningMachine) -> None:
+    """Continue the machine's processes."""
+    _signal_all(machine.pid, signal.SIGCONT)
+
+
+def disconnect(vpc: VpcState, machine: RunningMachine) -> None:
+    """Drop all packets from and to the machine. Its card keeps its carrier, as if EC2 dropped the packets."""
+    pin_neighbours(vpc, machine)
+    block_port(machine.link)
+
+
+def reconnect(machine: RunningMachine) -> None:
+    """Undo `disconnect`."""
+    open_port(machine.link)
+    unpin_neighbours(machine)
+
+
+def _signal_all(pid: int, number: signal.Signals) -> None:
     """Send a signal to every process in a machine's PID namespace, also to those that start meanwhile."""
     namespace = (Path("/proc") / str(pid) / "ns/pid").readlink()
     signalled: set[str] = set()
@@ -120,7 +127,7 @@ def signal_all(pid: int, number: signal.Signals) -> None:
                     os.kill(int(name), number)
 
 
-def _connect(process: subprocess.Popen[bytes], link: str, address: str) -> NamespaceMachine:
+def _connect(process: subprocess.Popen[bytes], link: str, address: str) -> RunningMachine:
     """Link the machine to the network. `machine.sh` reports when its namespaces exist, and when its network is up."""
     assert process.stdin is not None and process.stdout is not None
     if process.stdout.readline() != b"here\n":
@@ -132,25 +139,11 @@ def _connect(process: subprocess.Popen[bytes], link: str, address: str) -> Names
     with process.stdout:
         if process.stdout.readline() != b"up\n":
             raise ValueError(f"its network does not start: it ended with {process.wait(_START_TIMEOUT_S)}")
-    return NamespaceMachine(process=process, pid=pid, link=link, address=address)
+    return RunningMachine(process=process, pid=pid, link=link, address=address)
 
 
 def _child(pid: int) -> int:
     return int(Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()[0])
-
-
-def _report_exit(vpc: VpcState, name: str, machine: NamespaceMachine) -> None:
-    """Wait for a machine's exit, remove its link, and report the exit to all listeners."""
-    code = machine.process.wait()
-    with contextlib.suppress(OSError, subprocess.SubprocessError):  # the kernel may have removed it
-        remove_link(machine.link)
-    with vpc.lock:
-        del vpc.machines[name]
-        listeners = list(vpc.listeners)
-    line = json.dumps({"ended": name, "code": code}).encode() + b"\n"
-    for listener in listeners:
-        with contextlib.suppress(OSError):
-            listener.sendall(line)
 
 
 def _shares_user_namespace(pid: int) -> bool:

@@ -1,0 +1,133 @@
+"""A box whose instances are virtual machines, on a host whose tools are a script: a real daemon without QEMU."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from machine_fixtures import MachineBox, until
+from vpc_fixtures import create_launch_network
+
+import boxes
+from corral.box import client
+from corral.box.client import BoxError
+from corral.box.state.directory import StateDirectory
+from corral.box.switches import Machines
+from corral.box.vm import preparation
+from corral.catalog.aws.images import VM_PROFILE, find_image_profile
+from corral.cli import main
+
+pytestmark = pytest.mark.box
+# The loader of the tools: it logs the program with its arguments, and as QEMU it ends at once.
+LOADER = """#!/bin/sh
+echo "$*" >>{root}/calls
+case "$*" in *qemu-system*) echo 'qemu: no machine here' >&2; exit 1 ;; esac
+"""
+
+
+def write_support(tools: Path, record: Path, report: Callable[[str], None]) -> None:
+    """Do as `preparation.prepare`, with these tools and without an image."""
+    report("Fetch QEMU")
+    document = {"tools": str(tools), "image": "/image", "accelerator": "tcg"}
+    record.write_text(json.dumps(document))
+
+
+@pytest.fixture(scope="module")
+def tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The tools' root; `preparation.prepare` finds them there."""
+    root = tmp_path_factory.mktemp("tools")
+    for name in ("qemu-img", "qemu-system-x86_64", "ganesha.nfsd"):
+        (root / "usr/bin").mkdir(parents=True, exist_ok=True)
+        (root / "usr/bin" / name).touch()
+    (root / "lib64").mkdir()
+    (root / "lib64/ld-linux-x86-64.so.2").write_text(LOADER.format(root=root))
+    (root / "lib64/ld-linux-x86-64.so.2").chmod(0o755)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(preparation, "prepare", partial(write_support, root))
+        yield root
+
+
+@pytest.fixture(scope="module")
+def virtual_box(tools: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MachineBox]:
+    """A running box of virtual machines, which all tests of this module share."""
+    directory = tmp_path_factory.mktemp("virtual") / "box"
+    box = client.start(directory, machines=Machines.VM)
+    try:
+        yield MachineBox(box=box, launch_network=create_launch_network(partial(boxes.client, box)))
+    finally:
+        client.stop(directory)
+
+
+def launch(virtual_box: MachineBox, **request: Any) -> str:
+    """The id of a new instance of the image of virtual machines."""
+    parameter = find_image_profile(VM_PROFILE).image_parameter
+    image = virtual_box.aws("ssm").get_parameter(Name=parameter)["Parameter"]["Value"]
+    return virtual_box.launch("#!/bin/sh\n", ImageId=image, **request)
+
+
+def reason(virtual_box: MachineBox, instance_id: str) -> str:
+    """The reason of an instance's end, once it has ended."""
+    until(lambda: virtual_box.state(instance_id) == "terminated")
+    return str(virtual_box.described(instance_id)["StateReason"]["Message"])
+
+
+def test_type_that_is_too_large_ends_the_instance_with_the_limits(virtual_box: MachineBox) -> None:
+    assert reason(virtual_box, launch(virtual_box, InstanceType="m7i.24xlarge")) == (
+        "Server.InternalError: m7i.24xlarge has 96 vCPUs and 384 GiB; virtual machines of the box have up to 16 and"
+        " 32 GiB - choose a smaller type, or `--machines namespace`"
+    )
+
+
+def test_qemu_that_does_not_start_ends_the_instance_with_its_last_line(virtual_box: MachineBox) -> None:
+    assert reason(virtual_box, launch(virtual_box)) == (
+        "Server.InternalError: ValueError: QEMU does not start: qemu: no machine here"
+    )
+
+
+def test_disk_has_the_size_of_the_root_volume(virtual_box: MachineBox, tools: Path) -> None:
+    mapping = [{"DeviceName": "/dev/xvda", "Ebs": {"VolumeSize": 21}}]
+    instance_id = launch(virtual_box, BlockDeviceMappings=mapping)
+    reason(virtual_box, instance_id)
+    disks = virtual_box.box.dir / "machines/disks"
+    (line,) = [line for line in (tools / "calls").read_text().splitlines() if f"{instance_id}.new" in line]
+    assert line.partition("qemu-img create ")[2] == (
+        f"-q -f qcow2 -b /image/root.qcow2 -F qcow2 {disks}/{instance_id}.new/root.qcow2 21G"
+    )
+
+
+def test_environment_names_the_image_of_virtual_machines(virtual_box: MachineBox) -> None:
+    assert client.environment(virtual_box.box.dir)["CORRAL_BOX_IMAGE"] == "debian-13"
+
+
+@pytest.mark.parametrize(
+    ("held", "wanted"),
+    [(Machines.NAMESPACE, Machines.VM), (Machines.VM, Machines.NAMESPACE), (Machines.VM, Machines.NONE)],
+)
+def test_box_with_machines_of_another_kind_does_not_start(
+    state_directory: Path, tools: Path, held: Machines, wanted: Machines
+) -> None:
+    home = StateDirectory(state_directory)
+    (home.machines / "disks/i-0123").mkdir(parents=True)
+    home.switches.write_text(json.dumps({"machines": held}))
+    text = rf"are of --machines {held}, not {wanted} - run `corral down`, or choose another directory with --dir$"
+    with pytest.raises(BoxError, match=text):
+        client.start(state_directory, machines=wanted)
+
+
+def test_box_without_machines_changes_their_kind(state_directory: Path, tools: Path) -> None:
+    client.start(state_directory, machines=Machines.NAMESPACE)
+    client.stop(state_directory)
+    assert client.start(state_directory, machines=Machines.VM).switches.machines is Machines.VM
+
+
+def test_start_prints_the_steps_of_the_preparation(
+    state_directory: Path, tools: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["corral", "box", "start", "--machines", "vm", "--dir", str(state_directory)])
+    with pytest.raises(SystemExit):
+        main()
+    assert capsys.readouterr().err == "Fetch QEMU\n"
