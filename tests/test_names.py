@@ -89,6 +89,7 @@ ALLOWED: Mapping[str, str] = {
     # A whole cluster from up to down, as in `make bench-life`.
     "benchmarks.md: `make bench-life`: a cluster in the box": "the target's name",
     "Makefile: bench-life": "the same",
+    "Makefile: vm-life": "the same, on virtual machines",
     "life_cycle_state": "the field of EFS",
     "tests/life/clusters.py: life": "a cluster from up to down",
     "tests/life/test_dev_life.py: life": "the same",

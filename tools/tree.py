@@ -7,8 +7,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 SHEBANG = re.compile(rb"#!\s*/\S*?(?:/|/env\s+)(?:sh|bash|dash)\b")
-# Absolute paths below these belong to the machine that a file was written on.
-MACHINE_PATH = re.compile(rb"(?<![\w.{}$~-])/(?:work|root|home/[a-z]+)/[\w.-]")
+# Absolute paths below these belong to the machine that a file was written on, but for those of every Debian image.
+MACHINE_PATH = re.compile(rb"(?<![\w.{}$~-])/(?:work|root(?!/\.aws\b)|home/(?!admin/)[a-z]+)/[\w.-]")
 
 # Scripts of Debian's packages, as they are.
 FOREIGN = Path("tests/agent/host/packages")

@@ -32,8 +32,6 @@ _.handle_endtag  # html.parser calls it
 _.new_resource  # Pulumi's mocks call it
 _.answers_of_the_model  # pytest calls it for every test
 
-# Called by the box for its virtual machines, from its next change on.
-
 # Methods of Pulumi's protocols, called by the engine.
 _.GetPluginInfo  # ResourceProvider
 _.Attach  # ResourceProvider
@@ -155,9 +153,6 @@ _.pytest_sessionfinish  # hook
 _.pytest_terminal_summary  # hook
 _.labels  # a field of a record that goes to JSON and back
 _.describe_things  # a call of a client that answers none of them
-
-# Called by no process yet.
-serve_dhcp  # the VPC's process will start it
 
 # Replacements for ParallelCluster's AWS calls, in benchmarks.
 _.get_instance_type_info  # ParallelCluster calls it

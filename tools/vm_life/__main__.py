@@ -39,7 +39,7 @@ class Failed(Exception):
 
 
 @dataclass(kw_only=True)
-class Life:
+class ClusterRun:
     """The run: its directories, and the seconds and findings of its steps."""
 
     directory: Path
@@ -140,89 +140,89 @@ class Life:
 def main() -> int:
     """Return 0 if each step found what it should, 1 if one did not."""
     with tempfile.TemporaryDirectory(prefix="corral-vm-life-") as directory:
-        life = Life(directory=Path(directory))
-        shutil.copytree(CHECKOUT / "stacks", life.directory / "stacks", ignore=shutil.ignore_patterns("__pycache__"))
+        run = ClusterRun(directory=Path(directory))
+        shutil.copytree(CHECKOUT / "stacks", run.directory / "stacks", ignore=shutil.ignore_patterns("__pycache__"))
         for project in ("base", "cluster"):
             file = f"Pulumi.{project}.yaml"
-            shutil.copyfile(ENVIRONMENT / file, life.directory / "stacks" / project / "Pulumi.vm.yaml")
+            shutil.copyfile(ENVIRONMENT / file, run.directory / "stacks" / project / "Pulumi.vm.yaml")
         try:
-            client.start(life.box, machines=Machines.VM, report=print)
-            live(life)
+            client.start(run.box, machines=Machines.VM, report=print)
+            take_steps(run)
         except Failed as error:
             print(f"\nstopped: {error}", file=sys.stderr)
             return 1
         finally:
-            page = "\n".join(report(life))
-            client.stop(life.box)
+            page = "\n".join(report(run))
+            client.stop(run.box)
     print(f"\n{page}")
     PAGE.write_text(page + "\n", encoding="utf-8")
     return 0
 
 
-def live(life: Life) -> None:
+def take_steps(run: ClusterRun) -> None:
     """All steps, in order."""
-    before = life.inventory()
-    with life.step("`corral up`"):
-        life.corral("up", "vm", "--box", "--yes")
-    with life.step("the head boots from its user data: packages, EBS, NFS, MariaDB, slurmctld") as found:
-        life.wait_until(lambda: life.on_head("scontrol", "ping").returncode == 0, "slurmctld answers on the head")
-        found.append(life.head("scontrol", "--version"))
-    with life.step("srun over two nodes, which boot for it") as found:
-        lines = life.head("srun", "--nodes=2", "hostname").split()
+    before = run.inventory()
+    with run.step("`corral up`"):
+        run.corral("up", "vm", "--box", "--yes")
+    with run.step("the head boots from its user data: packages, EBS, NFS, MariaDB, slurmctld") as found:
+        run.wait_until(lambda: run.on_head("scontrol", "ping").returncode == 0, "slurmctld answers on the head")
+        found.append(run.head("scontrol", "--version"))
+    with run.step("srun over two nodes, which boot for it") as found:
+        lines = run.head("srun", "--nodes=2", "hostname").split()
         _expect(sorted(lines) == ["cpu-1", "cpu-2"], f"two nodes answer: {lines}")
         found.append(" and ".join(sorted(lines)))
-    with life.step("users cannot reach the metadata service") as found:
-        code = life.on_head("srun", "curl", "--silent", "--max-time", "5", "http://169.254.169.254/").returncode
+    with run.step("users cannot reach the metadata service") as found:
+        code = run.on_head("srun", "curl", "--silent", "--max-time", "5", "http://169.254.169.254/").returncode
         _expect(code != 0, "curl in a job fails")
         found.append(f"curl in a job ends with {code}")
-    with life.step("/home is shared") as found:
-        life.head("srun", "--nodelist=cpu-1", "sh", "-c", "hostname > ~/shared")
-        text = life.head("srun", "--nodelist=cpu-2", "cat", "/home/admin/shared")
+    with run.step("/home is shared") as found:
+        run.head("srun", "--nodelist=cpu-1", "sh", "-c", "hostname > ~/shared")
+        text = run.head("srun", "--nodelist=cpu-2", "cat", "/home/admin/shared")
         _expect(text == "cpu-1", f"cpu-2 reads what cpu-1 has written: {text!r}")
         found.append("cpu-2 and the head read what cpu-1 has written")
-    with life.step("a job's memory is limited, and only that job is killed") as found:
+    with run.step("a job's memory is limited, and only that job is killed") as found:
         hog = "import time; held = bytearray(900 << 20); time.sleep(5)"
-        quiet = life.head("sbatch", "--parsable", "--mem=300M", "-c1", "-wcpu-1", "--wrap", "sleep 30")
-        greedy = life.head("sbatch", "--parsable", "--mem=300M", "-c1", "-wcpu-1", "--wrap", f"python3 -c '{hog}'")
-        ends = life.job_ends(greedy)["JobState"], life.job_ends(quiet)["JobState"]
+        quiet = run.head("sbatch", "--parsable", "--mem=300M", "-c1", "-wcpu-1", "--wrap", "sleep 30")
+        greedy = run.head("sbatch", "--parsable", "--mem=300M", "-c1", "-wcpu-1", "--wrap", f"python3 -c '{hog}'")
+        ends = run.job_ends(greedy)["JobState"], run.job_ends(quiet)["JobState"]
         _expect(ends == ("OUT_OF_MEMORY", "COMPLETED"), f"the hog and its neighbour end as {ends}")
         found.append("OUT_OF_MEMORY; its neighbour on the node: COMPLETED")
-    with life.step("tasks of two jobs on a node never share a core") as found:
+    with run.step("tasks of two jobs on a node never share a core") as found:
         show = "grep Cpus_allowed_list /proc/self/status; sleep 10"
         jobs = [
-            life.head(
+            run.head(
                 "sbatch", "--parsable", "-n1", "-wcpu-1", "--mem=200M", "-o", f"/home/admin/cores-{n}", "--wrap", show
             )
             for n in range(2)
         ]
         for job in jobs:
-            life.job_ends(job)
-        cores = [life.head("cat", f"/home/admin/cores-{n}").split()[-1] for n in range(2)]
+            run.job_ends(job)
+        cores = [run.head("cat", f"/home/admin/cores-{n}").split()[-1] for n in range(2)]
         found.append(f"cores {cores[0]} and {cores[1]}")
-    with life.step("a node powers off from within, and its job is requeued") as found:
-        job = life.head("sbatch", "--parsable", "--requeue", "-N1", "--wrap", "sleep 20")
-        life.wait_until(lambda: life.on_head("squeue", "-h", "-j", job, "-tR", "-o%N").stdout.strip() != "", "it runs")
-        node = life.head("squeue", "-h", "-j", job, "-o%N")
-        life.inside(life.instances(f"corral-vm-{node}")[0], "systemctl", "poweroff")
-        ended = life.job_ends(job)
+    with run.step("a node powers off from within, and its job is requeued") as found:
+        job = run.head("sbatch", "--parsable", "--requeue", "-N1", "--wrap", "sleep 20")
+        run.wait_until(lambda: run.on_head("squeue", "-h", "-j", job, "-tR", "-o%N").stdout.strip() != "", "it runs")
+        node = run.head("squeue", "-h", "-j", job, "-o%N")
+        run.inside(run.instances(f"corral-vm-{node}")[0], "systemctl", "poweroff")
+        ended = run.job_ends(job)
         _expect((ended["JobState"], ended["Restarts"]) == ("COMPLETED", "1"), f"the job ends as {ended['JobState']}")
         found.append(f"{node} ended; the job completed after one restart")
-    with life.step("the head reboots") as found:
-        life.inside(life.head_id(), "systemctl", "reboot")
+    with run.step("the head reboots") as found:
+        run.inside(run.head_id(), "systemctl", "reboot")
         sleep(30)
-        life.wait_until(lambda: life.on_head("scontrol", "ping").returncode == 0, "slurmctld answers on the head")
-        found.append("slurmctld answers, with " + life.head("sacct", "-nX", "-o", "jobid").splitlines()[0].strip())
-    with life.step("`corral down --delete-data`") as found:
-        life.corral("down", "vm", "--box", "--yes", "--delete-data")
-        life.wait_until(lambda: not control.machines(life.box), "all machines have ended")
-        left = {kind: ids for kind, ids in life.inventory().items() if ids != before.get(kind)}
+        run.wait_until(lambda: run.on_head("scontrol", "ping").returncode == 0, "slurmctld answers on the head")
+        found.append("slurmctld answers, with " + run.head("sacct", "-nX", "-o", "jobid").splitlines()[0].strip())
+    with run.step("`corral down --delete-data`") as found:
+        run.corral("down", "vm", "--box", "--yes", "--delete-data")
+        run.wait_until(lambda: not control.machines(run.box), "all machines have ended")
+        left = {kind: ids for kind, ids in run.inventory().items() if ids != before.get(kind)}
         _expect(not left, f"nothing is left: {left}")
         found.append("the inventory is that before")
 
 
-def report(life: Life) -> Iterator[str]:
+def report(run: ClusterRun) -> Iterator[str]:
     """The lines of the page."""
-    support = read_support(life.box / "virtual-support.json")
+    support = read_support(run.box / "virtual-support.json")
     packages = dict(line.split() for line in support.image.packages.read_text(encoding="utf-8").splitlines())
     kernel = next(name for name in packages if re.fullmatch(r"linux-image-\d.*", name))
     yield "# A life on virtual machines"
@@ -233,7 +233,7 @@ def report(life: Life) -> Iterator[str]:
     yield ""
     yield "| step | seconds | found |"
     yield "| --- | ---: | --- |"
-    for title, seconds, finding in life.steps:
+    for title, seconds, finding in run.steps:
         yield f"| {title} | {seconds:.0f} | {finding} |"
 
 

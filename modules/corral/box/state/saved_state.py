@@ -24,7 +24,7 @@ from moto.s3.models import FakeKey
 from corral.box.state.directory import StateDirectory
 from corral.box.state.saved_objects import LargeObjects, load_contents
 
-FORMAT = 5  # of the file; raised when a class of the box changes its fields
+FORMAT = 6  # of the file; raised when a class of the box changes its fields
 SKIPPED = {"moto_api"}  # moto's own control panel, not a part of AWS
 
 

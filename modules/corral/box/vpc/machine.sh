@@ -1,6 +1,6 @@
 #!/bin/sh
 # The first process of a machine, in its own namespaces: it enters the root directory, sets the address and becomes the
-# machine's init. corral.box.vpc.machine_processes starts it in the directory of machine_root.sh, and adds the network
+# machine's init. corral.box.vpc.namespace_machines starts it in the directory of machine_root.sh, and adds the network
 # card between "here" and "go".
 #
 #   machine.sh HOST_NAME[.DOMAIN] ADDRESS/PREFIX ROUTER RESOLVER -- INIT...

@@ -1,6 +1,6 @@
 #!/bin/sh
 # The root directory of a machine, in a mount namespace: the disk, the system, devices. It runs as the VPC's user, who
-# may read the disk, and then starts machine.sh there as the machine's root. corral.box.vpc.machine_processes starts it.
+# may read the disk, and then starts machine.sh there as the machine's root. corral.box.vpc.namespace_machines starts it.
 #
 #   machine_root.sh DIRECTORY SYSTEM UID [SOURCE=TARGET...] -- COMMAND...
 #

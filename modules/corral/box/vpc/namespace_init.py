@@ -1,6 +1,6 @@
 """The process of a VPC, the first in its namespaces: `python -m corral.box.vpc.namespace_init DIRECTORY NETWORK`.
 
-It owns the network of all machines (`bridge`), starts and kills machines (`machine_processes`), relays their requests
+It owns the network of all machines (`bridge`), starts and kills machines (`running_machines`), relays their requests
 to the daemon (`relay`), serves DNS (`resolver`), and runs until its standard input ends. A connection on
 DIRECTORY/control.sock carries one request and one response, a line of JSON each; the directory's permissions protect
 it. A connection with the request `events` gets a line for each machine that exits; the daemon decides what follows.
