@@ -21,7 +21,7 @@ help: ## list the targets
 	@echo 'make TARGET - each target lists what it will install, and installs it once:'
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' $(MAKEFILE_LIST) | awk -F '|' '{ printf "%-12s %s\n", $$1, $$2 }'
 
-.PHONY: demo test test-all test-fast slurm-matrix sim mutations official vm-life provider-update lint format bench bench-life
+.PHONY: demo test test-all test-fast slurm-matrix sim mutations official vm-life vm-faults provider-update lint format bench bench-life
 demo: ## run a cluster from plan to teardown on this machine, in the box
 	$(PREPARE) venv debian pulumi
 	@$(VENV)/python tools/demo $(ARGS)
@@ -56,9 +56,13 @@ official: ## live the shipped environments through AWS's own provider, compare, 
 	$(PREPARE) venv debian pulumi official-provider
 	@$(VENV)/python -m tools.official_run $(ARGS)
 
-vm-life: ## live a cluster on virtual machines, and write docs/vm-life.md (root, 4 GiB of memory, 1 GB once)
+vm-life: ## run a cluster on virtual machines, and write docs/vm-life.md (root, 4 GiB of memory, 1 GB once)
 	$(PREPARE) venv debian pulumi virtual-machines
-	@$(VENV)/python -m tools.vm_life
+	@$(VENV)/python -m tools.vm_life $(ARGS)
+
+vm-faults: ## break a cluster of virtual machines, fault by fault, and write docs/vm-faults.md (some: ARGS='disk-node')
+	$(PREPARE) venv debian pulumi virtual-machines
+	@$(VENV)/python -m tools.vm_faults $(ARGS)
 
 provider-update: ## show what a newer provider changes for our types (VERSION=V: 15 minutes of Go; ARGS='NEW.json')
 	$(PREPARE) venv

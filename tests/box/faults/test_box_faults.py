@@ -432,6 +432,11 @@ def test_the_end_date_of_an_ending_block_is_half_an_hour_later(
         ("throttle", {"call": "root53:ListTagsForResource"}, "unknown service 'root53' - did you mean 'route53'?"),
         ("no-capacity", {"target": ""}, "--target is empty - name a queue or node, or omit it"),
         ("refuse", {"code": ""}, "'' is not an error code - write e.g. VcpuLimitExceeded"),
+        (
+            "mirror-error",
+            {},
+            "only virtual machines read a package mirror - stop the box, and start it with --machines vm",
+        ),
     ],
 )
 def test_invalid_parameters_are_named(

@@ -13,7 +13,7 @@ from machine_fixtures import MachineBox, until
 from vpc_fixtures import create_launch_network
 
 import boxes
-from corral.box import client
+from corral.box import client, control
 from corral.box.client import BoxError
 from corral.box.state.directory import StateDirectory
 from corral.box.switches import Machines
@@ -97,6 +97,12 @@ def test_disk_has_the_size_of_the_root_volume(virtual_box: MachineBox, tools: Pa
     assert line.partition("qemu-img create ")[2] == (
         f"-q -f qcow2 -b /image/root.qcow2 -F qcow2 {disks}/{instance_id}.new/root.qcow2 21G"
     )
+
+
+def test_a_mirror_error_counts_launches(virtual_box: MachineBox) -> None:
+    control.inject_fault(virtual_box.box.dir, "mirror-error", hits_left="1")
+    launch(virtual_box)
+    assert control.faults(virtual_box.box.dir) == []
 
 
 def test_environment_names_the_image_of_virtual_machines(virtual_box: MachineBox) -> None:

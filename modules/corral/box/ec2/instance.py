@@ -26,6 +26,7 @@ class BoxInstance(Instance):
     scheduled_termination: ScheduledTermination | None = None  # by a fault
     visible_from: datetime | None = None  # if EC2 shows it later than it was created
     boot_wait: str = "0"  # delay of the user data, an argument of sleep
+    has_mirror_errors: bool = False
     reboots: int = 0
     cleaned_at: datetime | None = None  # until then it is stopping or shutting-down
     runs_from: datetime | None = None  # until then it is pending, also if its machine has started

@@ -19,6 +19,7 @@ from corral.box.faults.records import (
     FailAfterLaunch,
     HangBoot,
     LaunchFailure,
+    MirrorError,
     NoCapacity,
     SlowBoot,
     SlowTermination,
@@ -74,6 +75,7 @@ def apply_launch_faults(instance: Any, launch: LaunchPlan, now: datetime) -> Non
     if hidden := late.after if late else duration(NEW_RESOURCE):
         instance.visible_from = now + hidden
         vars(instance.ec2_backend).setdefault("late_instances", set()).add(instance.id)
+    instance.has_mirror_errors = bool(store.consume(MirrorError, occasion, now))
     if failure := store.consume(FailAfterLaunch, occasion, now):
         code, text = REASONS[failure.reason]
         instance.scheduled_termination = ScheduledTermination(at=now + failure.after, code=code, text=text)

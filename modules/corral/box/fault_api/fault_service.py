@@ -12,12 +12,14 @@ from moto.core.utils import utcnow
 
 from corral.box.access.policy_evaluator import unsupported_part
 from corral.box.api_calls import Call
+from corral.box.ec2 import instance_state
 from corral.box.fault_api import describe, instance_actions, new_images
 from corral.box.faults import api_faults, store
 from corral.box.faults.matching import FaultContext
 from corral.box.faults.parse import parse_delay, read_fault
-from corral.box.faults.records import KINDS, FaultError, ServiceControlPolicy, fault_kind
+from corral.box.faults.records import KINDS, FaultError, MirrorError, ServiceControlPolicy, fault_kind
 from corral.box.state.backend import CloudState
+from corral.catalog.aws.images import VM_PROFILE
 
 _STEP_S = 0.5
 _ALL = "all"
@@ -105,6 +107,8 @@ def _add(kind: str, parameters: Mapping[str, str]) -> Mapping[str, Any]:
     fault = read_fault(kind, parameters, now)
     if isinstance(fault, ServiceControlPolicy) and (part := unsupported_part(json.loads(fault.policy))):
         raise FaultError(f"the box does not know {part} in a policy")
+    if isinstance(fault, MirrorError) and VM_PROFILE not in instance_state.bootable_images:
+        raise FaultError("only virtual machines read a package mirror - stop the box, and start it with --machines vm")
     store.save((*store.faults(), fault))
     shown = describe.fault_document(fault, now)
     return {**shown, "instances": [], "line": describe.fault_line(shown)}

@@ -88,6 +88,11 @@ class HangBoot(Fault):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MirrorError(Fault):
+    """The package mirror answers a new virtual machine with errors, as long as it runs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DelayedVisibility(Fault):
     """EC2 does not show a new instance for this time; calls that name it fail."""
 
@@ -143,6 +148,7 @@ KINDS: Mapping[str, type[Fault]] = {
     "refuse": Refuse,
     "slow-boot": SlowBoot,
     "hang-boot": HangBoot,
+    "mirror-error": MirrorError,
     "delayed-visibility": DelayedVisibility,
     "slow-termination": SlowTermination,
     "request-tags-only": RequestTagsOnly,

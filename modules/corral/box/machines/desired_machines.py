@@ -45,6 +45,7 @@ class DesiredMachine:
     volumes: Mapping[str, int]
     devices: tuple[str, ...]
     boot_wait: str
+    has_mirror_errors: bool
     reboots: int
     is_node: bool
     is_frozen: bool
@@ -71,6 +72,7 @@ def desired_machines() -> Iterator[DesiredMachine]:
                     volumes=dict(sorted(_volumes(backend, instance))),
                     devices=tuple(_devices(instance.instance_type)),
                     boot_wait=instance.boot_wait,
+                    has_mirror_errors=instance.has_mirror_errors,
                     reboots=instance.reboots,
                     is_node=NODES_TAG in backend.tags.get(instance.id, {}),
                     is_frozen=instance.id in frozen,

@@ -51,6 +51,7 @@ class VirtualHost:
         self._support = support
         self._key = disks.directory / "key"
         self._served: dict[Path, Mapping[str, str]] = {}
+        self._without_mirror: set[tuple[Path, str]] = set()  # VPCs, and addresses of their machines
 
     def prepare(self) -> None:
         """Create the ssh key of the box's own commands in machines. Raises BoxError."""
@@ -78,6 +79,8 @@ class VirtualHost:
 
     def start(self, vpc: Vpc, one: DesiredMachine) -> None:
         """Start the machine. Raises MachineError."""
+        known = (vpc.directory, str(one.address))
+        (self._without_mirror.add if one.has_mirror_errors else self._without_mirror.discard)(known)
         disk = self._disks.disk(one.instance_id)
         emulator = Emulator(
             program=self._support.tools.qemu(),
@@ -114,7 +117,11 @@ class VirtualHost:
         """Start the package mirror of a VPC with its sockets in this directory."""
         cache = cache_directory(os.environ) / "vm" / "packages"
         cache.mkdir(parents=True, exist_ok=True)
-        server = serve_packages(directory / PACKAGES_SOCKET, host_mirrors(), cache)
+
+        def refuses(address: str, _url: str) -> bool:
+            return (directory, address) in self._without_mirror
+
+        server = serve_packages(directory / PACKAGES_SOCKET, host_mirrors(), cache, refuses=refuses)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         return (server,)
 

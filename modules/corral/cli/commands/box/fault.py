@@ -200,6 +200,24 @@ def hang_boot(
     _add(dir, "hang-boot", words)
 
 
+@app.command("mirror-error", epilog=examples("corral box fault mirror-error --target train --count 2"))
+def mirror_error(
+    type: Type = None,
+    zone: Zone = None,
+    market: Market = None,
+    target: Target = None,
+    count: Count = None,
+    duration: Duration = None,
+    dir: Directory = None,
+) -> None:
+    """Let the package mirror answer new instances with errors.
+
+    Virtual machines only (--machines vm), for as long as they run. --count counts instances.
+    """
+    words = {"type": type, "zone": zone, "market": market, "target": target, "hits_left": count, "duration": duration}
+    _add(dir, "mirror-error", words)
+
+
 @app.command(
     "delayed-visibility",
     epilog=examples(

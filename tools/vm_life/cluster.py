@@ -1,0 +1,165 @@
+"""A cluster on virtual machines, as the steps see it: corral's commands, its machines, its jobs, AWS in the box."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
+
+from corral.box import client, control
+from corral.box.daemon.daemon_process import send_request
+from corral.box.vpc.virtual_network import MachineError, Vpc
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+ENVIRONMENT = Path(__file__).with_name("environment")
+ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")
+_LIMIT_S = 1800  # a head takes ten minutes on two busy cores that emulate it
+_STEP_S = 2.0
+
+
+class Failed(Exception):
+    """A step found something else than it should; the text names both."""
+
+
+def expect(holds: bool, claim: str) -> None:
+    """Raise Failed with the claim if it does not hold."""
+    if not holds:
+        raise Failed(f"expected that {claim}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class VirtualCluster:
+    """The environment `vm` of the project in `directory`, in a box of its own."""
+
+    directory: Path
+
+    @property
+    def box(self) -> Path:
+        """The box's state directory."""
+        return self.directory / "box"
+
+    @property
+    def cluster_file(self) -> Path:
+        """The cluster's spec."""
+        return self.directory / "stacks" / "cluster" / "Pulumi.vm.yaml"
+
+    def corral(self, *words: str) -> str:
+        """The output of a corral command that succeeds. Raises Failed."""
+        environment = {**os.environ, "CORRAL_BOX_DIR": str(self.box)}
+        command = [sys.executable, "-m", "corral.cli", *words]
+        done = subprocess.run(command, cwd=self.directory, env=environment, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise Failed(f"corral {shlex.join(words)} ended with {done.returncode}: {done.stdout}{done.stderr}")
+        return done.stdout
+
+    def head(self, *command: str) -> str:
+        """The output of a command that the image's user runs on the head. Raises Failed if it fails."""
+        done = self.on_head(*command)
+        if done.returncode:
+            raise Failed(f"{shlex.join(command)} ended with {done.returncode}: {done.stdout}{done.stderr}")
+        return done.stdout.strip()
+
+    def on_head(self, *command: str) -> subprocess.CompletedProcess[str]:
+        """A command that the image's user runs on the head; without a head it fails."""
+        heads = self.instances("head")
+        if not heads:
+            return subprocess.CompletedProcess(command, 1, "", "no head runs")
+        return self.as_root(heads[0], "runuser", "-u", "admin", "--", *command)
+
+    def as_root(self, instance: str, *command: str) -> subprocess.CompletedProcess[str]:
+        """A command that root runs on an instance; on one without a machine it fails."""
+        directory = control.machines(self.box).get(instance)
+        if not directory:
+            return subprocess.CompletedProcess(command, 1, "", f"{instance} is no machine")
+        try:
+            return Vpc(directory=directory).run(instance, command)
+        except MachineError as error:  # it ends or boots
+            return subprocess.CompletedProcess(command, 1, "", str(error))
+
+    def root_output(self, instance: str, *command: str) -> str:
+        """The output of a command that root runs on an instance. Raises Failed if it fails."""
+        done = self.as_root(instance, *command)
+        if done.returncode:
+            raise Failed(f"{shlex.join(command)} on {instance} ended with {done.returncode}: {done.stderr}")
+        return done.stdout
+
+    def submit(self, script: str, *options: str) -> str:
+        """Submit a batch job; its id. The script is one line of shell."""
+        return self.head("sbatch", "--parsable", *options, "--wrap", script)
+
+    def job(self, job: str) -> Mapping[str, str]:
+        """The fields of a job; none while slurmctld does not answer."""
+        line = self.on_head("scontrol", "--oneliner", "show", "job", job).stdout
+        return {name: value for name, _, value in (word.partition("=") for word in line.split())}
+
+    def runs_on(self, job: str) -> str:
+        """The node of a job, once it runs."""
+        self.wait_until(lambda: self.job(job).get("JobState") == "RUNNING", f"job {job} runs")
+        return self.job(job)["NodeList"]
+
+    def job_end(self, job: str) -> Mapping[str, str]:
+        """The fields of a job, once it has ended."""
+        self.wait_until(lambda: self.job(job).get("JobState") in ENDED, f"job {job} ends")
+        return self.job(job)
+
+    def slurmctld_answers(self) -> bool:
+        """True if a head runs and its slurmctld answers."""
+        return self.on_head("scontrol", "ping").returncode == 0
+
+    def instance(self, name: str) -> str:
+        """The id of the running instance of the head or of a node. Raises Failed unless there is one."""
+        found = self.instances(name)
+        expect(len(found) == 1, f"one instance is {name}: {found}")
+        return found[0]
+
+    def instances(self, name: str) -> Sequence[str]:
+        """The ids of the running instances of the head or of a node, sorted."""
+        filters = [
+            {"Name": "instance-state-name", "Values": ["pending", "running"]},
+            {"Name": "tag:Name", "Values": [f"corral-vm-{name}"]},
+        ]
+        found = self._ec2().describe_instances(Filters=filters)["Reservations"]
+        return sorted(one["InstanceId"] for held in found for one in held["Instances"])
+
+    def reboot(self, instance: str) -> None:
+        """Reboot an instance by EC2's API, which cuts its power."""
+        self._ec2().reboot_instances(InstanceIds=[instance])
+
+    def inventory(self) -> Mapping[str, Any]:
+        """Everything that the box holds, by kind."""
+        return send_request(client.running_address(self.box), "GET", "/_box/inventory")
+
+    def wait_until(self, holds: Callable[[], bool], claim: str) -> None:
+        """Wait until the condition holds. Raises Failed."""
+        deadline = monotonic() + _LIMIT_S
+        while not holds():
+            if monotonic() > deadline:
+                raise Failed(f"not within {_LIMIT_S} s: {claim}")
+            sleep(_STEP_S)
+
+    def _ec2(self) -> Any:
+        import boto3
+
+        names = client.environment(self.box)
+        return boto3.client(
+            "ec2",
+            endpoint_url=names["AWS_ENDPOINT_URL"],
+            region_name=names["AWS_REGION"],
+            aws_access_key_id=names["AWS_ACCESS_KEY_ID"],
+            aws_secret_access_key=names["AWS_SECRET_ACCESS_KEY"],
+        )
+
+
+def new_cluster(directory: Path) -> VirtualCluster:
+    """A project of the environment `vm` in a directory, which is created if it is missing."""
+    shutil.copytree(CHECKOUT / "stacks", directory / "stacks", ignore=shutil.ignore_patterns("__pycache__"))
+    for project in ("base", "cluster"):
+        shutil.copyfile(ENVIRONMENT / f"Pulumi.{project}.yaml", directory / "stacks" / project / "Pulumi.vm.yaml")
+    return VirtualCluster(directory=directory)

@@ -1,0 +1,193 @@
+"""The steps of the cluster: each acts, checks what it claims, and returns what it found, in a few words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import sleep
+
+from tools.vm_life.cluster import VirtualCluster, expect
+
+_HOG = "python3 -c 'import time; held = bytearray(900 << 20); time.sleep(5)'"
+_CORES = "grep Cpus_allowed_list /proc/self/status; sleep 15"
+# Counts to 40. On SIGUSR1 it writes how far it is, and requeues itself, as the job templates do.
+_TRAINING = """n=$(cat ~/saved 2>/dev/null || echo 0); echo "$SLURMD_NODENAME from $n" >>~/training
+save() { echo $n >~/saved; echo "$SLURMD_NODENAME saved $n" >>~/training; scontrol requeue $SLURM_JOB_ID; }
+trap save USR1
+while [ $n -lt 40 ]; do sleep 1; n=$((n + 1)); done; echo "$SLURMD_NODENAME ended at $n" >>~/training"""
+_REBOOT_S = 30  # until systemd has stopped slurmctld, under load
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One step. `title`: what happens, as a row of the page. `act`: does it; raises Failed."""
+
+    title: str
+    act: Callable[[VirtualCluster], str]
+
+
+def _up(cluster: VirtualCluster) -> str:
+    cluster.corral("up", "vm", "--box", "--yes")
+    return f"head {cluster.instance('head')}"
+
+
+def _head_boots(cluster: VirtualCluster) -> str:
+    cluster.wait_until(cluster.slurmctld_answers, "slurmctld answers on the head")
+    return cluster.head("scontrol", "--version")
+
+
+def _job_on_two_nodes(cluster: VirtualCluster) -> str:
+    output = cluster.head("srun", "--nodes=2", "sh", "-c", "echo $SLURMD_NODENAME $(uname -r)")
+    lines = sorted(output.splitlines())
+    expect([line.split()[0] for line in lines] == ["cpu-1", "cpu-2"], f"cpu-1 and cpu-2 answer: {lines}")
+    return "; ".join(lines)
+
+
+def _no_metadata_for_users(cluster: VirtualCluster) -> str:
+    curl = ("curl", "--silent", "--max-time", "5", "http://169.254.169.254/latest/meta-data/instance-id")
+    code = cluster.on_head("srun", "-wcpu-1", *curl).returncode
+    expect(code == 7, f"curl of a job cannot connect (7): {code}")
+    node = cluster.instance("cpu-1")
+    expect(cluster.root_output(node, "sh", "-c", _with_token(curl)) == node, "root of the node reads its own id")
+    return "curl of a job ends with 7; root reads the node's id"
+
+
+def _with_token(curl: Sequence[str]) -> str:
+    token = "curl -s -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 60' http://169.254.169.254/latest/api/token"
+    return f'{" ".join(curl)} -H "X-aws-ec2-metadata-token: $({token})"'
+
+
+def _shared_home(cluster: VirtualCluster) -> str:
+    cluster.head("srun", "-wcpu-1", "sh", "-c", "echo $SLURMD_NODENAME >~/written")
+    read = cluster.head("srun", "-wcpu-2", "cat", "/home/admin/written")
+    expect(read == "cpu-1", f"cpu-2 reads what cpu-1 has written: {read!r}")
+    kind = cluster.root_output(cluster.instance("cpu-2"), "stat", "--file-system", "--format=%T", "/home").strip()
+    expect(kind == "nfs", f"/home is on NFS: {kind}")
+    return "cpu-2 reads what cpu-1 has written, by NFS"
+
+
+def _ssh(cluster: VirtualCluster) -> str:
+    to_node = cluster.head("ssh", "-oBatchMode=yes", "cpu-1", "hostname")
+    between = cluster.head("srun", "-wcpu-1", "ssh", "-oBatchMode=yes", "cpu-2", "hostname")
+    names = [cluster.root_output(cluster.instance(node), "hostname").strip() for node in ("cpu-1", "cpu-2")]
+    expect([to_node, between] == names, f"head to cpu-1 and cpu-1 to cpu-2 reach {names}: {to_node}, {between}")
+    return f"head to cpu-1 is {to_node}, cpu-1 to cpu-2 is {between}"
+
+
+def _memory_limit(cluster: VirtualCluster) -> str:
+    limits = ("--mem=300M", "-n1", "-wcpu-1")
+    neighbour = cluster.submit("sleep 40", *limits)
+    cluster.runs_on(neighbour)
+    hog = cluster.submit(_HOG, *limits)
+    ends = cluster.job_end(hog)["JobState"], cluster.job_end(neighbour)["JobState"]
+    expect(ends == ("OUT_OF_MEMORY", "COMPLETED"), f"the hog and its neighbour end as {ends}")
+    return "OUT_OF_MEMORY; its neighbour on the node: COMPLETED"
+
+
+def _cores(cluster: VirtualCluster) -> str:
+    files = [f"/home/admin/cores-{number}" for number in (1, 2)]
+    jobs = [cluster.submit(_CORES, "-n1", "-wcpu-1", "--mem=200M", "-o", file) for file in files]
+    for job in jobs:
+        cluster.job_end(job)
+    starts = [cluster.job(job)["StartTime"] for job in jobs]
+    lists = [cluster.head("cat", file).split()[-1] for file in files]
+    expect(not cpus(lists[0]) & cpus(lists[1]), f"the jobs share no CPU: {lists}")
+    expect(all(len(cpus(text)) == 2 for text in lists), f"each job has both threads of one core: {lists}")
+    return f"CPUs {lists[0]} and {lists[1]}; started {starts[0]} and {starts[1]}"
+
+
+def _spot_notice(cluster: VirtualCluster) -> str:
+    job = cluster.submit(_TRAINING, "-n1", "--requeue")
+    node = cluster.runs_on(job)
+    sleep(5)
+    cluster.corral("box", "fault", "spot-notice", node)
+    ended = cluster.job_end(job)
+    lines = cluster.head("cat", "/home/admin/training").splitlines()
+    expect((ended["JobState"], ended["Restarts"]) == ("COMPLETED", "1"), f"the job ends after one restart: {ended}")
+    expect(len(lines) == 4, f"the job begins, saves, begins and ends: {lines}")
+    first, saved, second, last = (line.split() for line in lines)
+    expect(first[1:] == ["from", "0"] and saved[1] == "saved" and 0 < int(saved[2]) < 40, f"it saves a part: {lines}")
+    expect(second[1:] == ["from", saved[2]] and last[1:] == ["ended", "at", "40"], f"it continues: {lines}")
+    return "; ".join(lines)
+
+
+def _power_off_from_within(cluster: VirtualCluster) -> str:
+    job = cluster.submit("sleep 20", "-n1", "--requeue")
+    node = cluster.runs_on(job)
+    before = cluster.instance(node)
+    cluster.as_root(before, "systemctl", "poweroff")
+    ended = cluster.job_end(job)
+    expect((ended["JobState"], ended["Restarts"]) == ("COMPLETED", "1"), f"the job ends after one restart: {ended}")
+    expect(before not in cluster.instances(node), f"{before} has ended")
+    return f"{node} ended; the job completed on {ended['NodeList']} after one restart"
+
+
+def _apply(cluster: VirtualCluster) -> str:
+    job = cluster.submit("sleep 45", "-n1")
+    cluster.runs_on(job)
+    text = cluster.cluster_file.read_text(encoding="utf-8")
+    cluster.cluster_file.write_text(text.replace("max: 4", "max: 6"), encoding="utf-8")
+    cluster.corral("up", "vm", "--box", "--yes")
+    cluster.wait_until(lambda: cluster.on_head("sinfo", "-ho%D").stdout.split() == ["6"], "the queue has 6 nodes")
+    ended = cluster.job_end(job)
+    expect((ended["JobState"], ended["Restarts"]) == ("COMPLETED", "0"), f"the job goes on: {ended}")
+    return "the queue has 6 nodes instead of 4; the job went on"
+
+
+def _head_reboots(cluster: VirtualCluster) -> str:
+    job = cluster.submit("sleep 60", "-n1")
+    cluster.runs_on(job)
+    head = cluster.instance("head")
+    boot = cluster.root_output(head, "cat", "/proc/sys/kernel/random/boot_id")
+    cluster.as_root(head, "systemctl", "reboot")
+    sleep(_REBOOT_S)
+    cluster.wait_until(cluster.slurmctld_answers, "slurmctld answers on the head")
+    expect(cluster.root_output(head, "cat", "/proc/sys/kernel/random/boot_id") != boot, "the kernel is a new one")
+    ended = cluster.job_end(job)
+    expect((ended["JobState"], ended["Restarts"]) == ("COMPLETED", "0"), f"the job goes on: {ended}")
+    return "the job that ran completed without a restart"
+
+
+def _head_is_lost(cluster: VirtualCluster) -> str:
+    job = cluster.submit("sleep 60", "-n1")
+    cluster.runs_on(job)
+    lost = cluster.instance("head")
+    cluster.corral("box", "fault", "kill-head", "vm")
+    cluster.wait_until(lambda: not cluster.instances("head"), f"{lost} has ended")
+    cluster.corral("up", "vm", "--box", "--yes")
+    cluster.wait_until(cluster.slurmctld_answers, "slurmctld answers on the new head")
+    expect(cluster.instance("head") != lost, "another instance is the head")
+    ended = cluster.job_end(job)
+    expect((ended["JobState"], ended["Restarts"]) == ("COMPLETED", "0"), f"the job goes on: {ended}")
+    known = cluster.head("sacct", "-nXP", "-ojobid,state").splitlines()
+    expect(f"{job}|COMPLETED" in known and known[0].startswith("1|"), f"accounting knows all jobs: {known}")
+    return f"the job that ran completed without a restart; sacct knows {len(known)} jobs"
+
+
+def cpus(text: str) -> frozenset[int]:
+    """The numbers of a CPU list as in /proc: `0-1,4`."""
+    ranges = ((part.split("-")[0], part.split("-")[-1]) for part in text.split(","))
+    return frozenset(number for low, high in ranges for number in range(int(low), int(high) + 1))
+
+
+UP = Step(title="`corral up`", act=_up)
+HEAD = Step(title="the head boots from its user data: packages, EBS, NFS, MariaDB, slurmctld", act=_head_boots)
+NODES = Step(title="srun over two nodes, which boot for it", act=_job_on_two_nodes)
+STEPS = (
+    Step(title="users cannot reach the metadata service", act=_no_metadata_for_users),
+    Step(title="/home is shared", act=_shared_home),
+    Step(title="a user connects by ssh from the head to a node and between nodes", act=_ssh),
+    Step(title="a job's memory is limited, and only that job is killed", act=_memory_limit),
+    Step(title="two jobs on a node share no core", act=_cores),
+    Step(title="a spot notice: the job saves, is requeued and continues", act=_spot_notice),
+    Step(title="a node powers off from within, and its job is requeued", act=_power_off_from_within),
+    Step(title="`corral up` applies another configuration under a running job", act=_apply),
+    Step(title="the head reboots under a running job", act=_head_reboots),
+    Step(title="the head is lost under a running job, and `corral up` replaces it", act=_head_is_lost),
+)
+
+
+def down(cluster: VirtualCluster) -> str:
+    """Delete everything; nothing is left running."""
+    cluster.corral("down", "vm", "--box", "--yes", "--delete-data", "vm")
+    return "everything is deleted"
