@@ -1,7 +1,8 @@
 """A program with QEMU's monitor and no machine: `qemu_fixture.py DIRECTORY LINK MONITOR [OPTION...]`.
 
-It opens the tap, and writes its arguments and the monitor's commands to files in the directory. Files there change it:
-`end` holds the last line of a QEMU that ends at once, `busy` how many times it refuses to close a disk.
+It opens the tap and those of options `ifname=LINK`, and writes its arguments and the monitor's commands to files in the
+directory. Files there change it: `end` holds the last line of a QEMU that ends at once, `busy` how many times it
+refuses to close a disk.
 """
 
 from __future__ import annotations
@@ -56,8 +57,10 @@ def main() -> int:
     if (DIRECTORY / "end").exists():
         sys.stderr.write((DIRECTORY / "end").read_text())
         return 1
-    tap = os.open("/dev/net/tun", os.O_RDWR)  # its port of the bridge has a carrier while it is open
-    fcntl.ioctl(tap, TUNSETIFF, struct.pack("16sH", sys.argv[2].encode(), IFF_TAP | IFF_NO_PI))
+    links = [sys.argv[2], *(word.partition("=")[2] for word in sys.argv[4:] if word.startswith("ifname="))]
+    for link in links:
+        tap = os.open("/dev/net/tun", os.O_RDWR)  # its port of the bridge has a carrier while it is open
+        fcntl.ioctl(tap, TUNSETIFF, struct.pack("16sH", link.encode(), IFF_TAP | IFF_NO_PI))
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(MONITOR)
         listener.listen()

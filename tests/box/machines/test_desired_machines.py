@@ -56,6 +56,11 @@ def test_a_machine_has_the_network_address_and_name_of_its_instance(cloud: Any) 
     )
 
 
+@pytest.mark.parametrize(("name", "addresses"), [("plain", ["10.64.1.4"]), ("p5", ["10.64.1.9"])])
+def test_interfaces_with_an_address_are_network_cards(cloud: Any, name: str, addresses: list[str]) -> None:
+    assert list(cloud["wanted"][name]["cards"].values()) == addresses
+
+
 def test_only_the_private_zones_of_the_vpc_resolve_in_it(cloud: Any) -> None:
     own = {name: found for name, found in cloud["names"].items() if name.startswith("ip-")}
     assert {name: found for name, found in cloud["names"].items() if name not in own} == {

@@ -21,7 +21,7 @@ MACHINE = VirtualMachineSpec(
     instance_type="m6id.xlarge",
     region="us-east-1",
     router=IPv4Address("10.64.0.1"),
-    mac="02:01:0a:40:01:0b",
+    macs=("02:01:0a:40:01:0b",),
     hardware=VirtualHardware(
         vcpus=4, threads=2, memory_mib=16384, stores=(Path("/disk/store0.img"), Path("/disk/store1.img"))
     ),
@@ -122,7 +122,7 @@ def test_root_disk_has_the_first_pci_address() -> None:
     addresses = [field for value in values("-device") for field in value.split(",") if field.startswith("addr=")]
     assert (devices("nvme")[0], addresses) == (
         "nvme,drive=root,serial=vol0123456789abcdef0,bus=pcie.0,addr=4",
-        ["addr=4", "addr=5"],
+        ["addr=4", "addr=0x5"],
     )
 
 
@@ -159,9 +159,18 @@ def test_volumes_have_eight_ports() -> None:
 
 def test_network_card_is_the_tap_with_the_interfaces_mac_address() -> None:
     assert (values("-netdev"), devices("virtio-net-pci")) == (
-        ["tap,id=card0,ifname={link},script=no,downscript=no"],
-        ["virtio-net-pci,netdev=card0,mac=02:01:0a:40:01:0b,bus=pcie.0,addr=5,romfile="],
+        ["tap,id=card0,ifname={link0},script=no,downscript=no"],
+        ["virtio-net-pci,netdev=card0,mac=02:01:0a:40:01:0b,bus=pcie.0,addr=0x5,romfile="],
     )
+
+
+def test_each_interface_is_a_network_card() -> None:
+    machine = replace(MACHINE, macs=("02:01:0a:40:01:0b", "02:01:0a:40:02:0c"))
+    cards = [word for word in qemu_command(machine, EMULATOR) if "card1" in word]
+    assert cards == [
+        "tap,id=card1,ifname={link1},script=no,downscript=no",
+        "virtio-net-pci,netdev=card1,mac=02:01:0a:40:02:0c,bus=pcie.0,addr=0x11,romfile=",
+    ]
 
 
 def test_console_is_appended_to_its_file() -> None:

@@ -23,6 +23,8 @@ from corral.box.vpc.virtual_network import MachineError, VirtualMachineStart, Vp
 pytestmark = pytest.mark.box
 QEMU = Path(__file__).parents[1] / "qemu_fixture.py"
 NETWORK, ADDRESS, MAC = IPv4Network("10.64.0.0/16"), IPv4Address("10.64.1.11"), "02:01:0a:40:01:0b"
+OTHER_MAC, OTHER = "02:01:0a:40:02:0c", IPv4Address("10.64.2.12")
+CARDS = {MAC: ADDRESS, OTHER_MAC: OTHER}
 IS_ROOT_OF_HOST = os.geteuid() == 0 and is_in_initial_user_namespace()
 IN_S = 60  # many times what anything here takes
 
@@ -43,11 +45,9 @@ class Machine:
         self.vpc.start_virtual(
             VirtualMachineStart(
                 name="one",
-                host_name="ip-10-64-1-11.ec2.internal",
-                address=ADDRESS,
-                mac=MAC,
+                cards=CARDS,
                 directory=self.directory,
-                command=(sys.executable, str(QEMU), str(self.directory), "{link}", "{monitor}", "ifname={link}"),
+                command=(sys.executable, str(QEMU), str(self.directory), "{link0}", "{monitor}", "ifname={link1}"),
                 environment={"PATH": "/usr/bin:/bin"},
                 key=self.directory / "key",
                 boot_wait=boot_wait,
@@ -134,7 +134,7 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
 
 def test_command_gets_its_tap_and_its_monitor(machine: Machine) -> None:
     machine.start()
-    assert machine.arguments[:3] == ["v1", f"{machine.vpc.directory}/one.qmp", "ifname=v1"]
+    assert machine.arguments[:3] == ["v1", f"{machine.vpc.directory}/one.qmp", "ifname=v2"]
 
 
 def test_qemu_of_the_hosts_root_runs_as_another_user(machine: Machine) -> None:
@@ -148,9 +148,20 @@ def test_tap_is_a_port_of_the_bridge(machine: Machine) -> None:
     assert (link["master"], link["linkinfo"]["info_data"]["type"]) == ("br0", "tap")
 
 
+def test_each_card_has_its_tap(machine: Machine) -> None:
+    machine.start()
+    ports = json.loads(machine.in_vpc("bridge", "-json", "link", "show"))
+    assert [port["ifname"] for port in ports] == ["v1", "v2"]
+
+
 def test_bridge_knows_the_machines_mac_address(machine: Machine) -> None:
     machine.start()
     assert machine.in_vpc("ip", "neigh", "show", str(ADDRESS)) == f"{ADDRESS} dev br0 lladdr {MAC} PERMANENT \n"
+
+
+def test_bridge_knows_the_mac_address_of_the_second_card(machine: Machine) -> None:
+    machine.start()
+    assert machine.in_vpc("ip", "neigh", "show", str(OTHER)) == f"{OTHER} dev br0 lladdr {OTHER_MAC} PERMANENT \n"
 
 
 def test_started_machine_is_listed_with_its_address(machine: Machine) -> None:
@@ -283,7 +294,7 @@ def test_rebooted_machine_gets_a_new_link(machine: Machine) -> None:
     machine.vpc.kill("one")
     until(lambda: not machine.vpc.machines())
     machine.start()
-    assert machine.arguments[0] == "v2"
+    assert machine.arguments[0] == "v3"
 
 
 def test_second_machine_of_the_same_name_is_refused(machine: Machine) -> None:

@@ -28,8 +28,9 @@ _ENDED = ("shutting-down", "terminated")
 class DesiredMachine:
     """An instance that should run as a machine. `host_name`: with its domain.
 
-    `volumes`: the sizes of its volumes in GiB by id, without the root volume, whose size is `root_gib`. `devices`:
-    names below /dev. `is_node`: whether it was launched for a Slurm node.
+    `cards`: the addresses of its network cards by MAC address, the primary one first. `volumes`: the
+    sizes of its volumes in GiB by id, without the root volume, whose size is `root_gib`. `devices`: names below /dev.
+    `is_node`: whether it was launched for a Slurm node.
     """
 
     instance_id: str
@@ -38,7 +39,7 @@ class DesiredMachine:
     vpc_id: str
     network: IPv4Network
     address: IPv4Address
-    mac: str
+    cards: Mapping[str, IPv4Address]
     host_name: str
     user_data: bytes
     root_gib: int
@@ -65,7 +66,7 @@ def desired_machines() -> Iterator[DesiredMachine]:
                     vpc_id=instance.vpc_id,
                     network=IPv4Network(backend.get_vpc(instance.vpc_id).cidr_block),
                     address=IPv4Address(instance.private_ip),
-                    mac=instance.primary.mac_address,
+                    cards=_cards(instance),
                     host_name=instance.private_dns_name,
                     user_data=user_data,
                     root_gib=_root_gib(backend, instance),
@@ -171,6 +172,12 @@ def _volumes(backend: Any, instance: Any) -> Iterator[tuple[str, int]]:
     root = instance.root_device_name
     held = (one.volume_id for device, one in instance.block_device_mapping.items() if device != root)
     return ((volume_id, backend.volumes[volume_id].size) for volume_id in held)
+
+
+def _cards(instance: Any) -> Mapping[str, IPv4Address]:
+    """The interfaces with an address; an EFA-only one has none, and is no card of the machine's network."""
+    nics = [instance.primary, *(nic for _, nic in sorted(instance.nics.items()) if nic is not instance.primary)]
+    return {nic.mac_address: IPv4Address(nic.private_ip_address) for nic in nics if nic.private_ip_address}
 
 
 def _root_gib(backend: Any, instance: Any) -> int:

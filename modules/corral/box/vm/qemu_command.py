@@ -41,7 +41,7 @@ class VirtualMachineSpec:
     instance_type: str
     region: str
     router: IPv4Address
-    mac: str
+    macs: tuple[str, ...]
     hardware: VirtualHardware
     root_disk: Path
     console: Path
@@ -58,7 +58,7 @@ class Emulator:
 
 
 def qemu_command(machine: VirtualMachineSpec, emulator: Emulator) -> tuple[str, ...]:
-    """The command line, with {link} for the machine's tap and {monitor} for the socket of QEMU's monitor.
+    """The command line, with {link0}, {link1} ... for the cards' taps, and {monitor} for the monitor's socket.
 
     The machine stands still until the monitor lets it run.
     """
@@ -72,8 +72,7 @@ def qemu_command(machine: VirtualMachineSpec, emulator: Emulator) -> tuple[str, 
         *("-kernel", str(emulator.kernel), "-append", _KERNEL_OPTIONS),
         *_firmware(machine),
         *_disk("root", machine.root_disk, "qcow2", f"vol{machine.instance_id[2:]}", "bus=pcie.0,addr=4"),
-        *("-netdev", "tap,id=card0,ifname={link},script=no,downscript=no"),
-        *("-device", f"virtio-net-pci,netdev=card0,mac={machine.mac},bus=pcie.0,addr=5,romfile="),
+        *(word for number, mac in enumerate(machine.macs) for word in _card(number, mac)),
         *("-device", "virtio-rng-pci"),
         *("-chardev", f"file,id=console,path={_quoted(machine.console)},append=on", "-serial", "chardev:console"),
         *("-qmp", "unix:{monitor},server=on,wait=off"),
@@ -92,6 +91,13 @@ PROCESSORS = {"kvm": "host", "tcg": "EPYC-v4"}
 ACCELERATORS = {"kvm": "kvm", "tcg": "tcg,thread=multi"}
 # NVMe never times out, as in EC2's images (EBS User Guide, "NVMe I/O operation timeout").
 _KERNEL_OPTIONS = f"root=PARTUUID={ROOT_UUID} rw console=ttyS0 nvme_core.io_timeout=4294967295 panic=-1"
+
+
+def _card(number: int, mac: str) -> Iterator[str]:
+    """A network card. The first one is at the address that is its name in every kernel: enp0s5."""
+    yield from ("-netdev", f"tap,id=card{number},ifname={{link{number}}},script=no,downscript=no")
+    at = f"bus=pcie.0,addr={5 if number == 0 else 0x10 + number:#x}"
+    yield from ("-device", f"virtio-net-pci,netdev=card{number},mac={mac},{at},romfile=")
 
 
 def _processors(hardware: VirtualHardware) -> str:

@@ -92,7 +92,7 @@ class VirtualHost:
             instance_type=one.instance_type,
             region=one.region,
             router=one.network[1],
-            mac=one.mac,
+            macs=tuple(one.cards),
             hardware=_hardware(one.instance_type, disk),
             root_disk=disk / "root.qcow2",
             console=self._disks.consoles / one.instance_id,
@@ -101,9 +101,7 @@ class VirtualHost:
         vpc.start_virtual(
             VirtualMachineStart(
                 name=one.instance_id,
-                host_name=one.host_name,
-                address=one.address,
-                mac=one.mac,
+                cards=one.cards,
                 directory=disk,
                 command=qemu_command(spec, emulator),
                 environment=self._support.tools.environment,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Sequence
 from ipaddress import IPv4Address
 
 from corral.box.vpc.vpc_state import METADATA_ADDRESS, RunningMachine, VpcState
@@ -62,14 +63,16 @@ def add_tap(link: str, address: str, mac: str, owner: int) -> None:
     )
 
 
-def block_port(link: str) -> None:
-    """Drop all packets from and to a link. Its card keeps its carrier, as if EC2 dropped the packets."""
-    _bridge("link", "set", "dev", link, "state", _DISABLED)
+def block_ports(links: Sequence[str]) -> None:
+    """Drop all packets from and to these links. Their cards keep their carrier, as if EC2 dropped the packets."""
+    for link in links:
+        _bridge("link", "set", "dev", link, "state", _DISABLED)
 
 
-def open_port(link: str) -> None:
-    """Undo `block_port`."""
-    _bridge("link", "set", "dev", link, "state", _FORWARDING)
+def open_ports(links: Sequence[str]) -> None:
+    """Undo `block_ports`."""
+    for link in links:
+        _bridge("link", "set", "dev", link, "state", _FORWARDING)
 
 
 def pin_neighbours(vpc: VpcState, machine: RunningMachine) -> None:

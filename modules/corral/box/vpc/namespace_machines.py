@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from corral.box.vpc.bridge import add_link, block_port, open_port, pin_neighbours, unpin_neighbours
+from corral.box.vpc.bridge import add_link, block_ports, open_ports, pin_neighbours, unpin_neighbours
 from corral.box.vpc.machine_users import FIRST_UID, give_to_machines
 from corral.box.vpc.running_machines import add_machine
 from corral.box.vpc.volume_mounts import attach_volume as attach_volume
@@ -33,7 +33,7 @@ def start_machine(vpc: VpcState, request: Request) -> None:
     slurmctld considers a node booted only if its boot time is later than the request, so machines need their own clock.
     `unshare` takes whole seconds: a machine seems up to 1 s older than it is.
     """
-    link = vpc.new_link(request["name"])
+    (link,) = vpc.new_links(request["name"])
     address = f"{request['address']}/{vpc.network.prefixlen}"
     volumes = f"{volume_directory(vpc, request['name'])}=/box/volumes"
     if vpc.users is not None:
@@ -104,12 +104,12 @@ def thaw(machine: RunningMachine) -> None:
 def disconnect(vpc: VpcState, machine: RunningMachine) -> None:
     """Drop all packets from and to the machine. Its card keeps its carrier, as if EC2 dropped the packets."""
     pin_neighbours(vpc, machine)
-    block_port(machine.link)
+    block_ports(machine.links)
 
 
 def reconnect(machine: RunningMachine) -> None:
     """Undo `disconnect`."""
-    open_port(machine.link)
+    open_ports(machine.links)
     unpin_neighbours(machine)
 
 
@@ -139,7 +139,7 @@ def _connect(process: subprocess.Popen[bytes], link: str, address: str) -> Runni
     with process.stdout:
         if process.stdout.readline() != b"up\n":
             raise ValueError(f"its network does not start: it ended with {process.wait(_START_TIMEOUT_S)}")
-    return RunningMachine(process=process, pid=pid, link=link, address=address)
+    return RunningMachine(process=process, pid=pid, links=(link,), address=address)
 
 
 def _child(pid: int) -> int:

@@ -77,10 +77,11 @@ def run_command(
 
 
 def _report_exit(vpc: VpcState, name: str, machine: RunningMachine) -> None:
-    """Wait for a machine's exit, remove its link, and report the exit to all listeners."""
+    """Wait for a machine's exit, remove its links, and report the exit to all listeners."""
     code = machine.process.wait()
-    with contextlib.suppress(OSError, subprocess.SubprocessError):  # the kernel may have removed it
-        remove_link(machine.link)
+    for link in machine.links:
+        with contextlib.suppress(OSError, subprocess.SubprocessError):  # the kernel may have removed it
+            remove_link(link)
     with vpc.lock:
         del vpc.machines[name]
         listeners = list(vpc.listeners)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 from pathlib import Path
 
-from corral.box.vpc.bridge import add_tap, block_port, open_port, remove_link
+from corral.box.vpc.bridge import add_tap, block_ports, open_ports, remove_link
 from corral.box.vpc.dhcp import DhcpSettings, Lease, serve_dhcp
 from corral.box.vpc.machine_users import FIRST_UID
 from corral.box.vpc.qmp import QmpCommand, QmpError, execute
@@ -63,15 +63,16 @@ def prepare(vpc: VpcState) -> None:
 
 
 def start_machine(vpc: VpcState, request: Request) -> None:
-    """Start a machine: create its tap, start QEMU, plug the volumes, and let it boot after `boot_wait` seconds."""
-    name, link = request["name"], vpc.new_link(request["name"])
+    """Start a machine: create its taps, start QEMU, plug the volumes, and let it boot after `boot_wait` seconds."""
+    name, cards = request["name"], request["cards"]
+    links = vpc.new_links(name, len(cards))
     monitor = vpc.directory / f"{name}.qmp"
     monitor.unlink(missing_ok=True)
-    add_tap(link, request["address"], request["mac"], os.geteuid())
-    vpc.leases[request["mac"]] = Lease(
-        address=IPv4Address(request["address"]), host_name=request["host_name"].partition(".")[0]
-    )
-    command = [part.replace("{link}", link).replace("{monitor}", str(monitor)) for part in request["command"]]
+    for link, (mac, address) in zip(links, cards.items(), strict=True):
+        add_tap(link, address, mac, os.geteuid())
+        vpc.leases[mac] = Lease(address=IPv4Address(address), host_name=f"ip-{address.replace('.', '-')}")
+    values = {"monitor": str(monitor), **{f"link{number}": link for number, link in enumerate(links)}}
+    command = [_filled(part, values) for part in request["command"]]
     if vpc.users is not None:  # QEMU opens its files as root, and then has no rights on the host
         command += ["-run-with", f"user={FIRST_UID}:{FIRST_UID}"]
     with (Path(request["directory"]) / "qemu.log").open("ab") as log:
@@ -86,8 +87,8 @@ def start_machine(vpc: VpcState, request: Request) -> None:
     machine = VirtualMachine(
         process=process,
         pid=process.pid,
-        link=link,
-        address=request["address"],
+        links=links,
+        address=next(iter(cards.values())),
         monitor=monitor,
         key=Path(request["key"]),
     )
@@ -98,7 +99,8 @@ def start_machine(vpc: VpcState, request: Request) -> None:
     except BaseException:
         process.kill()  # no half-started machines
         process.wait()
-        remove_link(link)
+        for link in links:
+            remove_link(link)
         raise
     add_machine(vpc, name, machine)
     if request["boot_wait"] != _FOREVER:
@@ -135,12 +137,12 @@ def thaw(machine: RunningMachine) -> None:
 
 def disconnect(vpc: VpcState, machine: RunningMachine) -> None:
     """Drop all packets from and to the machine. Its card keeps its carrier, as if EC2 dropped the packets."""
-    block_port(machine.link)
+    block_ports(machine.links)
 
 
 def reconnect(machine: RunningMachine) -> None:
     """Undo `disconnect`."""
-    open_port(machine.link)
+    open_ports(machine.links)
 
 
 def attach_volume(vpc: VpcState, machine: str, label: str, source: str) -> None:
@@ -201,6 +203,13 @@ def _plug(machine: VirtualMachine, label: str, source: str) -> None:
     finally:
         os.close(file)
     machine.slots[label] = slot
+
+
+def _filled(part: str, values: Mapping[str, str]) -> str:
+    """A part of the command with the values of the names that stand in it in braces."""
+    for name, value in values.items():
+        part = part.replace(f"{{{name}}}", value)
+    return part
 
 
 def _node_name(label: str) -> str:

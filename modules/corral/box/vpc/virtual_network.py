@@ -32,16 +32,15 @@ class MachineError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VirtualMachineStart:
-    """A virtual machine to start. `command`: QEMU's, with {link} and {monitor} for what only the VPC knows.
+    """A virtual machine to start. `cards`: the addresses of its network cards by MAC address, the first one's first.
 
-    `directory`: that of its log. `key`: the ssh key of its root. `boot_wait`: how long it stands still before it boots,
-    an argument of sleep. `volumes`: the files of its volumes, by label.
+    `command`: QEMU's, with {link0}, {link1} ... for the taps of the cards, and {monitor}. `directory`: that of its
+    log. `key`: the ssh key of its root. `boot_wait`: how long it stands still before it boots, an argument of sleep.
+    `volumes`: the files of its volumes, by label.
     """
 
     name: str
-    host_name: str
-    address: IPv4Address
-    mac: str
+    cards: Mapping[str, IPv4Address]
     directory: Path
     command: tuple[str, ...]
     environment: Mapping[str, str]
@@ -76,7 +75,8 @@ class Vpc:
 
     def start_virtual(self, machine: VirtualMachineStart) -> None:
         """Start a virtual machine; the VPC was started for them. Raises MachineError."""
-        start = {**asdict(machine), "address": str(machine.address), "directory": str(machine.directory)}
+        cards = {mac: str(address) for mac, address in machine.cards.items()}
+        start = {**asdict(machine), "cards": cards, "directory": str(machine.directory)}
         volumes = {label: str(source) for label, source in machine.volumes.items()}
         self._request({"action": "start", **start, "key": str(machine.key), "volumes": volumes})
 

@@ -22,11 +22,11 @@ Request = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningMachine:
-    """A running machine. `process` ends with it; a kill of `pid` ends it. `link`: its port of the bridge."""
+    """A running machine. `process` ends with it; a kill of `pid` ends it. `links`: its ports of the bridge."""
 
     process: subprocess.Popen[bytes]
     pid: int
-    link: str
+    links: tuple[str, ...]
     address: str
 
 
@@ -59,13 +59,13 @@ class VpcState:
         """The address of the VPC's resolver. Source: VPC User Guide, "Amazon DNS": the base of the range plus two."""
         return str(self.network.network_address + 2)
 
-    def new_link(self, name: str) -> str:
-        """An unused name of a link, for a machine that starts. Raises ValueError if it runs."""
+    def new_links(self, name: str, count: int = 1) -> tuple[str, ...]:
+        """So many unused names of links, for a machine that starts. Raises ValueError if it runs."""
         with self.lock:
             if name in self.machines:
                 raise ValueError(f"machine {name!r} already runs")
-            self.links += 1
-            return f"v{self.links}"
+            self.links += count
+            return tuple(f"v{number}" for number in range(self.links - count + 1, self.links + 1))
 
     def machine(self, name: str) -> RunningMachine:
         """The running machine of this name. Raises ValueError if there is none."""
