@@ -127,7 +127,7 @@ def mount_targets(vpc_id: str) -> Mapping[str, str]:
 
 
 def _file_system_names(vpc_id: str) -> Mapping[str, list[str]]:
-    """`fs-0123.efs.us-east-1.amazonaws.com`. Each zone has its own target; without zones the first one serves all.
+    """`fs-0123.efs.REGION.DOMAIN`. Each zone has its own target; without zones the first one serves all.
 
     Source: EFS User Guide, "Mounting on Amazon EC2 with a DNS name".
     """
