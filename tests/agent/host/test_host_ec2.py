@@ -193,14 +193,6 @@ def test_no_package_starts_its_daemon_while_apt_installs_it(tmp_path: Path, fail
     assert (codes, policy.exists()) == ([101], False)
 
 
-def test_an_images_own_policy_of_starts_stays(tmp_path: Path) -> None:
-    policy = tmp_path / "usr/sbin/policy-rc.d"
-    policy.parent.mkdir(parents=True)
-    policy.write_text("#!/bin/sh\nexit 0\n")
-    Ec2Host(lambda command: "", "us-east-1", tmp_path).install((MUNGE,))
-    assert policy.read_text() == "#!/bin/sh\nexit 0\n"
-
-
 def test_an_interrupted_apt_run_is_completed(tmp_path: Path) -> None:
     """A program may be there though its package is not configured; what the image had is not apt's."""
     (tmp_path / "usr/sbin").mkdir(parents=True)

@@ -10,7 +10,7 @@ import logging
 import os
 import shlex
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from ipaddress import IPv4Address
 from pathlib import Path
 
@@ -28,10 +28,9 @@ from corral.agent.host.lustre_client import (
     module_options,
     tuning_unit,
 )
+from corral.agent.host.package_hooks import without_hooks
 from corral.agent.host.packages import (
     CONFIGURE,
-    NO_STARTS,
-    POLICY,
     UPDATE,
     UPDATERS,
     Package,
@@ -128,7 +127,7 @@ class Ec2Host:
         names = [package.name for package in missing]
         install((Placement(path=_HALF_INSTALLED, content=" ".join(names).encode()),), self._root)
         if again:
-            with self._without_starts():
+            with without_hooks(self._root):
                 self._run(CONFIGURE)
         for package in missing:  # first: Systems Manager shows what stops the rest
             self._install_from_file(package)
@@ -284,25 +283,12 @@ class Ec2Host:
         install(archives(packages), self._root)
         self._update()
         kernel = self._run(("uname", "--kernel-release")).strip()
-        with self._without_starts():
+        with without_hooks(self._root):
             try:
                 self._run(install_command(packages, kernel))
             except HostError as error:
                 raise HostError(f"{error}{_hint(packages)}") from error
         self._run(hold_command(packages, kernel))
-
-    @contextlib.contextmanager
-    def _without_starts(self) -> Iterator[None]:
-        """No package starts a daemon meanwhile. An image's own policy stays; that of an interrupted boot does not."""
-        policy = self._root / POLICY.lstrip("/")
-        is_images_own = policy.exists() and policy.read_text(encoding="utf-8") != NO_STARTS
-        if not is_images_own:
-            install((Placement(path=POLICY, content=NO_STARTS.encode(), mode=0o755),), self._root)
-        try:
-            yield
-        finally:
-            if not is_images_own:
-                policy.unlink()
 
     def _update(self) -> None:
         """Fetch the package lists; retry while another process holds their lock."""

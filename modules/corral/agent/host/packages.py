@@ -34,10 +34,6 @@ _INSTALL = (
 )
 # Translated descriptions of packages are as large as the lists themselves, and no boot reads them.
 UPDATE = (*_APT, "--option=Acquire::Languages=none", "update")
-# With this program no package starts its daemon when it is installed: the boot starts it, once it has its files.
-# Source: deb-systemd-invoke(1p), invoke-rc.d(8).
-POLICY = "/usr/sbin/policy-rc.d"
-NO_STARTS = f"#!/bin/sh\n{_HEADER}exit 101\n"
 CONFIGURE = (
     *_NONINTERACTIVE,
     "dpkg",
