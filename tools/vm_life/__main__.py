@@ -2,12 +2,13 @@
 
 A head and two nodes boot Debian 13 from nothing but their user data. Each step prints its seconds and what it found;
 a step that finds something else ends the run with 1. Needs root, 4 GiB of free memory and a Debian mirror. With
-ARGS='--keep DIRECTORY' the box's files stay there.
+ARGS='--keep DIRECTORY' the box stays there, and another run with it continues.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import tempfile
@@ -34,10 +35,14 @@ def main() -> int:
     """Return 0 if each step found what it should, 1 if one did not."""
     arguments = argparse.ArgumentParser(prog="make vm-life")
     arguments.add_argument(
-        "--keep", metavar="DIRECTORY", type=Path, help="keep the project and the box in a new directory"
+        "--keep",
+        metavar="DIRECTORY",
+        type=Path,
+        help="keep the box in this directory, and continue there",
     )
     with _directory(arguments.parse_args().keep) as directory:
-        cluster = new_cluster(directory)
+        is_new = not (directory / "stacks").exists()
+        cluster = new_cluster(directory) if is_new else VirtualCluster(directory=directory)
         try:
             client.start(cluster.box, machines=Machines.VM, report=print)
             result = run(cluster)
@@ -55,7 +60,10 @@ def main() -> int:
 
 def run(cluster: VirtualCluster) -> RunResult:
     """Take all steps, in order. Raises Failed."""
-    before = cluster.inventory()
+    first = cluster.directory / "inventory.json"
+    if not first.exists():
+        first.write_text(json.dumps(cluster.inventory()), encoding="utf-8")
+    before = json.loads(first.read_text(encoding="utf-8"))
     results = [take(step, cluster) for step in (UP, HEAD)]
     boots = [_boot(cluster, "head")]
     results.append(take(NODES, cluster))
@@ -123,7 +131,7 @@ def _resident(instance: str) -> int:
 @contextmanager
 def _directory(kept: Path | None) -> Iterator[Path]:
     if kept:
-        kept.mkdir(parents=True)
+        kept.mkdir(parents=True, exist_ok=True)
         yield kept
         return
     with tempfile.TemporaryDirectory(prefix="corral-vm-") as temporary:

@@ -16,6 +16,8 @@ from typing import Any
 from corral.box import client, control
 from corral.box.daemon.daemon_process import send_request
 from corral.box.vpc.virtual_network import MachineError, Vpc
+from corral.model.node_names import expand
+from corral.model.tags import NODES_TAG
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 ENVIRONMENT = Path(__file__).with_name("environment")
@@ -121,12 +123,9 @@ class VirtualCluster:
 
     def instances(self, name: str) -> Sequence[str]:
         """The ids of the running instances of the head or of a node, sorted."""
-        filters = [
-            {"Name": "instance-state-name", "Values": ["pending", "running"]},
-            {"Name": "tag:Name", "Values": [f"corral-vm-{name}"]},
-        ]
+        filters = [{"Name": "instance-state-name", "Values": ["pending", "running"]}]
         found = self._ec2().describe_instances(Filters=filters)["Reservations"]
-        return sorted(one["InstanceId"] for held in found for one in held["Instances"])
+        return sorted(one["InstanceId"] for held in found for one in held["Instances"] if _slurm_name(one) == name)
 
     def reboot(self, instance: str) -> None:
         """Reboot an instance by EC2's API, which cuts its power."""
@@ -155,6 +154,12 @@ class VirtualCluster:
             aws_access_key_id=names["AWS_ACCESS_KEY_ID"],
             aws_secret_access_key=names["AWS_SECRET_ACCESS_KEY"],
         )
+
+
+def _slurm_name(instance: Mapping[str, Any]) -> str:
+    """`head`, or the node that an instance was launched for."""
+    nodes = next((tag["Value"] for tag in instance["Tags"] if tag["Key"] == NODES_TAG), None)
+    return expand(nodes)[instance["AmiLaunchIndex"]] if nodes else "head"
 
 
 def new_cluster(directory: Path) -> VirtualCluster:

@@ -32,7 +32,7 @@ DAEMONS = {
     "mariadb": mariadb(),
     "slurmctld": slurmctld("/usr/sbin", "/var/lib/corral/slurmctld"),
     "slurmdbd": slurmdbd("/usr/sbin"),
-    "slurmd": slurmd("/usr/sbin"),
+    "slurmd": slurmd("/usr/sbin", ("/home",)),
 }
 # Ubuntu's own units of these were not found: Debian 12 and 13 have an older and a newer package with the same ones.
 LIKE_DEBIAN = ("munge", "mariadb")
@@ -94,6 +94,14 @@ def test_no_daemon_waits_for_a_file_of_its_package(system: str, name: str, tmp_p
 def test_a_head_that_is_away_does_not_end_slurmd(system: str, tmp_path: Path) -> None:
     """systemd's default is 90 s, in which a unit of Type=notify must be ready; slurmd is ready once it has a head."""
     assert on(system, "slurmd", tmp_path).values("TimeoutStartSec") == ["infinity"]
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_slurmd_does_not_start_without_its_file_systems(system: str, tmp_path: Path) -> None:
+    """systemd tries a mount that failed once more at each start of a unit that wants it."""
+    unit = on(system, "slurmd", tmp_path)
+    assert "/usr/bin/mountpoint --quiet /home" in unit.values("Command Line")[0]
+    assert ("home.mount" in unit.values("Wants"), "home.mount" in unit.values("After")) == (True, True)
 
 
 @pytest.mark.parametrize(

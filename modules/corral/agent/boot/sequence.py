@@ -95,7 +95,7 @@ def boot_node(
     if queue.nvme_mount:
         host.mount_nvme(Path(queue.nvme_mount))
     options = ("--conf-server", f"{plan.head.address}:{_CONTROLLER_PORT}", "-N", identity.node)
-    host.start(slurmd(plan.image_of(queue).slurm_sbin), options)
+    host.start(slurmd(plan.image_of(queue).slurm_sbin, _shared_mounts(plan, deployed)), options)
     host.start(watcher())
     log.info("boot %s of cluster %s: started munge and slurmd", identity.node, plan.name)
 
@@ -107,6 +107,10 @@ def mount_shared(plan: ClusterPlan, deployed: Deployed, host: Host) -> None:
     for system in plan.lustre:
         made = deployed.lustre[system.name]
         host.mount_lustre(made.dns_name, made.mount_name, Path(system.mount))
+
+
+def _shared_mounts(plan: ClusterPlan, deployed: Deployed) -> tuple[str, ...]:
+    return (*((str(HOME),) if deployed.home else ()), *(system.mount for system in plan.lustre))
 
 
 def install_key(key: bytes, root: Path) -> None:

@@ -32,7 +32,8 @@ class Daemon:
     run; a second instance of the agent's own daemons exits by itself. `foreground`: options that keep it in the
     foreground. `socket`: where it accepts connections, if the starter waits for that. `after`: units that start before
     it at boot. `environment`: its variables, `NAME=value`. `waits_for_head`: it is ready only once the head has
-    answered, so a boot does not wait for it.
+    answered, so a boot does not wait for it. `mounts`: file systems without which it does not start: systemd mounts them
+    and starts it again until they are there.
     """
 
     unit: str
@@ -45,6 +46,7 @@ class Daemon:
     after: tuple[str, ...] = ()
     environment: tuple[str, ...] = ()
     waits_for_head: bool = False
+    mounts: tuple[str, ...] = ()
 
 
 class Host(Protocol):
@@ -165,11 +167,16 @@ def slurmdbd(sbin: str) -> Daemon:
     )
 
 
-def slurmd(sbin: str) -> Daemon:
-    """Slurm's node daemon."""
+def slurmd(sbin: str, mounts: tuple[str, ...] = ()) -> Daemon:
+    """Slurm's node daemon. `mounts`: the file systems that jobs expect."""
     owned = ("/var/spool/slurmd", "/var/log/slurm")
     return Daemon(
-        unit="slurmd", command=(f"{sbin}/slurmd",), owned_dirs=owned, foreground=_FOREGROUND, waits_for_head=True
+        unit="slurmd",
+        command=(f"{sbin}/slurmd",),
+        owned_dirs=owned,
+        foreground=_FOREGROUND,
+        waits_for_head=True,
+        mounts=mounts,
     )
 
 

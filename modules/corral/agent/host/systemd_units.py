@@ -33,9 +33,16 @@ RequiresMountsFor={directories}
 # and MariaDB (on-abnormal) do so only after an abort, or after a signal or timeout. The box restarts like this unit.
 _RESTART = """
 [Service]
-{variables}Restart=on-failure
+{variables}{checks}Restart=on-failure
 RestartSec=5
 {limit}"""
+# A mount that fails at a boot is not tried again (systemd.mount(5)), and without it jobs would run on an empty /home. The
+# check fails then, and each restart wants the mount anew. With Requires=, an administrator's `umount` would end the
+# daemon.
+_MOUNTS = """Wants={units}
+After={units}
+"""
+_MOUNT_CHECK = "ExecStartPre=/usr/bin/mountpoint --quiet {path}\n"
 # From Slurm 23.11 on the packages' slurmd.service is Type=notify, and slurmd is ready once it has the configuration of
 # the head. By default systemd kills it after 90 s, and a head may be away for longer.
 _NO_LIMIT = "TimeoutStartSec=infinity\n"
@@ -112,9 +119,12 @@ def daemon_unit(daemon: Daemon) -> str:
 def packaged_drop_in(daemon: Daemon) -> str:
     """The addition to the unit of a daemon's package."""
     after = "".join(f"After={unit}.service\n" for unit in daemon.after)
+    if daemon.mounts:
+        after += _MOUNTS.format(units=" ".join(f"{escaped(Path(path))}.mount" for path in daemon.mounts))
+    checks = "".join(_MOUNT_CHECK.format(path=path) for path in daemon.mounts)
     variables = "".join(f"Environment={variable}\n" for variable in daemon.environment)
     limit = _NO_LIMIT if daemon.waits_for_head else ""
-    service = _RESTART.format(variables=variables, limit=limit)
+    service = _RESTART.format(variables=variables, checks=checks, limit=limit)
     return _DROP_IN.format(directories=" ".join(daemon.owned_dirs)) + after + service
 
 
