@@ -69,11 +69,11 @@ class VirtualCluster:
         return done.stdout.strip()
 
     def on_head(self, *command: str) -> subprocess.CompletedProcess[str]:
-        """A command that the image's user runs on the head; without a head it fails."""
+        """A command that the image's user runs on the head after a login; without a head it fails."""
         heads = self.instances("head")
         if not heads:
             return subprocess.CompletedProcess(command, 1, "", "no head runs")
-        return self.as_root(heads[0], "runuser", "-u", "admin", "--", *command)
+        return self.as_root(heads[0], "runuser", "--login", "admin", "--command", shlex.join(command))
 
     def as_root(self, instance: str, *command: str) -> subprocess.CompletedProcess[str]:
         """A command that root runs on an instance; on one without a machine it fails."""
