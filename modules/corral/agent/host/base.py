@@ -32,8 +32,8 @@ class Daemon:
     run; a second instance of the agent's own daemons exits by itself. `foreground`: options that keep it in the
     foreground. `socket`: where it accepts connections, if the starter waits for that. `after`: units that start before
     it at boot. `environment`: its variables, `NAME=value`. `waits_for_head`: it is ready only once the head has
-    answered, so a boot does not wait for it. `mounts`: file systems without which it does not start: systemd mounts them
-    and starts it again until they are there.
+    answered, so a boot does not wait for it. `mounts`: file systems without which it does not start: systemd
+    mounts them, and starts it again until they are there.
     """
 
     unit: str

@@ -36,9 +36,9 @@ _RESTART = """
 {variables}{checks}Restart=on-failure
 RestartSec=5
 {limit}"""
-# A mount that fails at a boot is not tried again (systemd.mount(5)), and without it jobs would run on an empty /home. The
-# check fails then, and each restart wants the mount anew. With Requires=, an administrator's `umount` would end the
-# daemon.
+# A mount that fails at a boot is not tried again (systemd.mount(5)), and without it jobs would run on an empty /home.
+# The check fails then, and each restart wants the mount anew. With Requires=, an administrator's `umount` would end
+# the daemon.
 _MOUNTS = """Wants={units}
 After={units}
 """
