@@ -111,7 +111,6 @@ def _full_disk_of_node(cluster: VirtualCluster) -> str:
     ended = cluster.job_end(running)
     cluster.root_output(node, "rm", "-f", "/var/full")
     expect(ended["JobState"] == "COMPLETED", f"the running job goes on: {ended}")
-    cluster.on_head("true")
     after = _job_on(cluster, "cpu-1")
     return f"running job COMPLETED; the next one {states}; node {health}; after cleaning {after}"
 

@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+HEADER = "# Managed by corral: written by `corral-agent boot`.\n"  # of files that a boot makes up itself
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:

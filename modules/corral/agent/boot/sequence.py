@@ -84,7 +84,7 @@ def boot_node(
     queue = _queue(plan, identity.queue)
     if interfaces := plan.lustre_efa(queue, identity.zone_id):
         host.set_up_lustre_efa(interfaces, tuple(Path(system.mount) for system in plan.lustre))
-    mount_shared(plan, deployed, host)
+    mounts = mount_shared(plan, deployed, host)
     install_key(await_munge_key(secrets, deployed.munge_secret), root)
     host.start(munge())
     host.start(credentials())
@@ -95,22 +95,22 @@ def boot_node(
     if queue.nvme_mount:
         host.mount_nvme(Path(queue.nvme_mount))
     options = ("--conf-server", f"{plan.head.address}:{_CONTROLLER_PORT}", "-N", identity.node)
-    host.start(slurmd(plan.image_of(queue).slurm_sbin, _shared_mounts(plan, deployed)), options)
+    host.start(slurmd(plan.image_of(queue).slurm_sbin, mounts), options)
     host.start(watcher())
     log.info("boot %s of cluster %s: started munge and slurmd", identity.node, plan.name)
 
 
-def mount_shared(plan: ClusterPlan, deployed: Deployed, host: Host) -> None:
-    """Mount the file systems that all machines of the cluster share."""
+def mount_shared(plan: ClusterPlan, deployed: Deployed, host: Host) -> tuple[str, ...]:
+    """Mount the file systems that all machines of the cluster share. Returns where."""
+    mounts: list[str] = []
     if deployed.home:
         host.mount_home(deployed.home, HOME)
+        mounts.append(str(HOME))
     for system in plan.lustre:
         made = deployed.lustre[system.name]
         host.mount_lustre(made.dns_name, made.mount_name, Path(system.mount))
-
-
-def _shared_mounts(plan: ClusterPlan, deployed: Deployed) -> tuple[str, ...]:
-    return (*((str(HOME),) if deployed.home else ()), *(system.mount for system in plan.lustre))
+        mounts.append(system.mount)
+    return tuple(mounts)
 
 
 def install_key(key: bytes, root: Path) -> None:

@@ -15,7 +15,7 @@ from ipaddress import IPv4Address
 from pathlib import Path
 
 from corral.agent import imds_firewall
-from corral.agent.file_install import Placement, install
+from corral.agent.file_install import HEADER, Placement, install
 from corral.agent.host.base import Daemon, HostError
 from corral.agent.host.home_dirs import make_home
 from corral.agent.host.instance_store import mount_instance_store
@@ -68,7 +68,6 @@ _LUSTRE = "noatime,flock,lazystatfs,_netdev"
 # systemd has read the unit already: reading all units again takes a tenth of a second, and a boot enables a dozen.
 _ENABLE = ("systemctl", "enable", "--no-reload")
 
-_HEADER = "# Managed by corral: written by `corral-agent boot`.\n"
 # By default systemd-networkd removes foreign rules whenever it starts (networkd.conf(5)).
 _FOREIGN_RULES = """[Network]
 ManageForeignRoutingPolicyRules=no
@@ -317,7 +316,7 @@ class Ec2Host:
 
     def _write(self, path: str, text: str) -> tuple[str, ...]:
         """Write the file; return its path if it changed."""
-        return install((Placement(path=path, content=f"{_HEADER}{text}".encode()),), self._root)
+        return install((Placement(path=path, content=f"{HEADER}{text}".encode()),), self._root)
 
 
 def with_name(hosts: str, name: str, address: IPv4Address) -> str:

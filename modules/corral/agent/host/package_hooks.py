@@ -13,9 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from corral.agent.file_install import Placement, install
+from corral.agent.file_install import HEADER, Placement, install
 
-_HEADER = "# Managed by corral: written by `corral-agent boot`.\n"
 _SAVED = ".corral-saved"
 
 
@@ -33,8 +32,8 @@ class _Switch:
 
 
 _SWITCHES = (
-    _Switch(path="/usr/sbin/policy-rc.d", text=f"#!/bin/sh\n{_HEADER}exit 101\n", mode=0o755, of_image=False),
-    _Switch(path="/etc/initramfs-tools/update-initramfs.conf", text=f"{_HEADER}update_initramfs=no\n"),
+    _Switch(path="/usr/sbin/policy-rc.d", text=f"#!/bin/sh\n{HEADER}exit 101\n", mode=0o755, of_image=False),
+    _Switch(path="/etc/initramfs-tools/update-initramfs.conf", text=f"{HEADER}update_initramfs=no\n"),
     _Switch(path="/var/lib/man-db/auto-update", text=None),
 )
 

@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from corral.agent.file_install import Placement
+from corral.agent.file_install import HEADER, Placement
 from corral.model.cluster import ArchivePlan, ClusterPlan, ImagePlan, QueuePlan
 from corral.model.partitions import partition_of
 
-_HEADER = "# Managed by corral: written by `corral-agent boot`.\n"
 _LUSTRE, _AGENT = "lustre-client-modules", "amazon-ssm-agent"
 _FILE = "/opt/corral/{name}.deb"
 _CURL = (
@@ -44,7 +43,7 @@ CONFIGURE = (
 # Source: the units of the packages apt and unattended-upgrades in Ubuntu 24.04.
 UPDATERS = ("apt-daily.timer", "apt-daily-upgrade.timer", "unattended-upgrades.service")
 # The Lustre client fits one kernel: after a kernel upgrade the next boot could not mount Lustre.
-_KERNEL_PIN = f"""{_HEADER}Package: linux-aws* linux-headers-* linux-image-* linux-modules-*
+_KERNEL_PIN = f"""{HEADER}Package: linux-aws* linux-headers-* linux-image-* linux-modules-*
 Pin: release *
 Pin-Priority: -1
 """
@@ -150,7 +149,7 @@ def _name(package: Package, kernel: str) -> str:
 
 
 def _source(package: Package, archive: ArchivePlan) -> bytes:
-    return f"{_HEADER}deb [signed-by={_KEY.format(name=package.name)}] {archive.line}\n".encode()
+    return f"{HEADER}deb [signed-by={_KEY.format(name=package.name)}] {archive.line}\n".encode()
 
 
 def _shared(plan: ClusterPlan, image: ImagePlan, *, is_head: bool) -> Iterator[Package]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from socketserver import BaseServer
 
+from corral.box.machines.aws_settings import aws_config, shell_profile
 from corral.box.machines.cloud_init import INIT, parse_user_data, write_boot_files
 from corral.box.machines.desired_machines import DesiredMachine
 from corral.box.machines.image_setup import write_image_settings, write_sshd_script
@@ -84,11 +85,10 @@ class NamespaceHost:
 
 
 def _write_aws_settings(disk: Path, one: DesiredMachine) -> None:
-    endpoint = f"http://{one.network[1]}"
+    router = one.network[1]
     config = disk / "root" / ".aws" / "config"
     config.parent.mkdir()
-    config.write_text(f"[default]\nregion = {one.region}\nendpoint_url = {endpoint}\n", encoding="utf-8")
-    profile = disk / "etc" / "profile.d" / "box.sh"  # for users other than root
+    config.write_text(aws_config(one.region, router), encoding="utf-8")
+    profile = disk / "etc" / "profile.d" / "box.sh"
     profile.parent.mkdir(exist_ok=True)
-    exports = f"export AWS_ENDPOINT_URL={endpoint} AWS_DEFAULT_REGION={one.region}\n"
-    profile.write_text(exports, encoding="utf-8")
+    profile.write_text(shell_profile(one.region, router), encoding="utf-8")

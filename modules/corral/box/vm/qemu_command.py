@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address
 from pathlib import Path
 
+from corral.box.machines.aws_settings import aws_config, shell_profile
 from corral.box.vpc.relay import PACKAGES
 from corral.box.vpc.virtual_machines import SLOTS
 
@@ -120,16 +121,13 @@ def _firmware(machine: VirtualMachineSpec) -> Iterator[str]:
 
 
 def _credentials(machine: VirtualMachineSpec) -> Mapping[str, str]:
-    endpoint = f"http://{machine.router}"
-    config = f"[default]\nregion = {machine.region}\nendpoint_url = {endpoint}\n"
-    profile = f"export AWS_ENDPOINT_URL={endpoint} AWS_DEFAULT_REGION={machine.region}\n"
     proxy = f'Acquire::http::Proxy "http://{machine.router}:{PACKAGES}";\n'
     return {
         "tmpfiles.extra": "".join(
             (
                 "d /root/.aws 0700 root root -\n",
-                _file("/root/.aws/config", "0600", config),
-                _file("/etc/profile.d/box.sh", "0644", profile),
+                _file("/root/.aws/config", "0600", aws_config(machine.region, machine.router)),
+                _file("/etc/profile.d/box.sh", "0644", shell_profile(machine.region, machine.router)),
                 _file("/etc/apt/apt.conf.d/99box", "0644", proxy),
             )
         ),

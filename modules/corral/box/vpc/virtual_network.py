@@ -274,7 +274,10 @@ def _read(connection: socket.socket) -> Mapping[str, Any]:
     """The first line of the response, without reading further."""
     line = b""
     while not line.endswith(b"\n"):
-        byte = connection.recv(1)
+        try:
+            byte = connection.recv(1)
+        except ConnectionResetError:  # it was killed before it read the request
+            byte = b""
         if not byte:
             raise MachineError("the VPC has ended")
         line += byte
