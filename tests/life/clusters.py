@@ -25,6 +25,9 @@ ENVIRONMENTS = Path(__file__).parent / "environments"
 UP_IN_S, SOON_S = 180.0, 240.0  # many times what an idle machine takes
 # Appends a line each time that the job runs to its end.
 RESULT = 'echo "$SLURM_JOB_ID ${SLURM_RESTART_COUNT:-0} $SLURM_JOB_NODELIST" >> /home/results'
+# Work that the first machine cannot end before it is gone: one that is cut off works on, and in the box it still
+# writes to the shared home.
+LONG_THEN_SHORT = '[ "$SLURM_RESTART_COUNT" ] || sleep 600'
 _ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "BOOT_FAIL", "OUT_OF_MEMORY", "DEADLINE")
 AUTOSCALER = "corral.agent autoscaler"
 # Instead of Slurm's timeouts of minutes, in own.conf as an owner sets them. MessageTimeout: until a silent machine

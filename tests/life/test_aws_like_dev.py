@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from clusters import UP_IN_S, Cluster, left_over, settled
+from clusters import LONG_THEN_SHORT, UP_IN_S, Cluster, left_over, settled
 
 import boxes
 from corral.box import account, client, control
@@ -69,7 +69,7 @@ def run_on_a_cold_node(cluster: Cluster) -> None:
 
 def lose_a_node(cluster: Cluster) -> None:
     """The instance of a running job's node is terminated; it is cleaned for long."""
-    job = cluster.submit("sleep 20", "--nodes=1", "--requeue")
+    job = cluster.submit(LONG_THEN_SHORT, "--nodes=1", "--requeue")
     node = cluster.runs(job)
     lost = cluster.instance_of(node)
     cluster.life.client("ec2").terminate_instances(InstanceIds=[lost])

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clusters import QUICK, Cluster, hurt_cluster, left_over, settled, tag
+from clusters import LONG_THEN_SHORT, QUICK, Cluster, hurt_cluster, left_over, settled, tag
 
 from corral.box import control
 from steps import step
@@ -131,7 +131,7 @@ def launches(cluster: Cluster) -> list[Any]:
 def lose_machines(cluster: Cluster) -> None:
     """Under three jobs a machine is killed, one stands still and one is cut off."""
     kinds = ("kill", "freeze", "network-cut")
-    jobs = {kind: cluster.submit("sleep 60", "--partition=wide", *ALONE) for kind in kinds}
+    jobs = {kind: cluster.submit(LONG_THEN_SHORT, "--partition=wide", *ALONE) for kind in kinds}
     for kind, job in jobs.items():
         fault(cluster, kind, target=cluster.runs(job))
     with step("a job that loses its machine starts again and ends once"):

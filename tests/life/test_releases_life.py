@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from clusters import Cluster, hurt_cluster, settled
+from clusters import LONG_THEN_SHORT, Cluster, hurt_cluster, settled
 from tools.slurm_matrix.roots import slurm_roots
 
 from corral.box import control
@@ -89,7 +89,7 @@ def lose_a_spot_machine(cluster: Cluster) -> None:
 
 def lose_a_machine(cluster: Cluster) -> None:
     """The machine of a job is killed without a word."""
-    job = cluster.submit("sleep 20", *WIDE)
+    job = cluster.submit(LONG_THEN_SHORT, *WIDE)
     before = cluster.instance_of(cluster.runs(job))
     control.inject_fault(cluster.life.box.dir, "kill", target=before)
     with step("a job whose machine dies starts again and ends once"):
