@@ -9,25 +9,24 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import IPv4Address, IPv4Interface
 
 from corral.box.vpc.dhcp import DhcpSettings, Lease, serve_dhcp
 
 SETTINGS = DhcpSettings(
-    router=IPv4Address("10.64.0.1"),
-    network=IPv4Network("10.64.0.0/16"),
     resolver=IPv4Address("10.64.0.2"),
     domain_name="ec2.internal",
     mtu=1400,
 )
 LEASES = {
-    "02:01:0a:40:01:0b": Lease(address=IPv4Address("10.64.1.11"), host_name="ip-10-64-1-11"),
-    "02:01:0a:40:01:0c": Lease(address=IPv4Address("10.64.1.12"), host_name="ip-10-64-1-12"),
+    "02:01:0a:40:01:0b": Lease(address=IPv4Interface("10.64.1.11/24"), host_name="ip-10-64-1-11"),
+    "02:01:0a:40:01:0c": Lease(address=IPv4Interface("10.64.1.12/24"), host_name="ip-10-64-1-12"),
 }
 BRIDGE = """
 link set lo up
 link add br0 address 02:00:00:00:00:01 type bridge
 address add 10.64.0.1/16 dev br0
+address add 10.64.1.1/16 dev br0
 address add 10.64.0.2/16 dev br0
 link set br0 up
 """

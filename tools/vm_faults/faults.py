@@ -290,7 +290,7 @@ def _cut_at_each(cluster: VirtualCluster, machine: str, steps: Sequence[tuple[st
                 break  # over before it was seen
         else:
             seen.append(f"{number} {title}")
-            cluster.reboot(machine)
+            cluster.cut_power(machine)
     return "power cut at: " + ", ".join(seen)
 
 

@@ -56,8 +56,10 @@ def test_a_machine_has_the_network_address_and_name_of_its_instance(cloud: Any) 
     )
 
 
-@pytest.mark.parametrize(("name", "addresses"), [("plain", ["10.64.1.4"]), ("p5", ["10.64.1.9"])])
-def test_interfaces_with_an_address_are_network_cards(cloud: Any, name: str, addresses: list[str]) -> None:
+@pytest.mark.parametrize(("name", "addresses"), [("plain", ["10.64.1.4/24"]), ("p5", ["10.64.1.9/24"])])
+def test_interfaces_with_an_address_are_network_cards_of_their_subnets(
+    cloud: Any, name: str, addresses: list[str]
+) -> None:
     assert list(cloud["wanted"][name]["cards"].values()) == addresses
 
 

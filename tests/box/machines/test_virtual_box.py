@@ -84,7 +84,7 @@ def test_type_that_is_too_large_ends_the_instance_with_the_limits(virtual_box: M
 
 def test_qemu_that_does_not_start_ends_the_instance_with_its_last_line(virtual_box: MachineBox) -> None:
     assert reason(virtual_box, launch(virtual_box)) == (
-        "Server.InternalError: ValueError: QEMU does not start: qemu: no machine here"
+        "Server.InternalError: QEMU does not start: qemu: no machine here"
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from http.client import HTTPConnection
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -31,7 +31,7 @@ MACHINE = DesiredMachine(
     vpc_id="vpc-0123",
     network=IPv4Network("10.64.0.0/16"),
     address=IPv4Address(CALLER),
-    cards={"02:00:00:00:00:01": IPv4Address(CALLER)},
+    cards={"02:00:00:00:00:01": IPv4Interface(f"{CALLER}/24")},
     host_name="ip-10-64-1-7.ec2.internal",
     user_data=b"#!/bin/sh\n",
     root_gib=8,

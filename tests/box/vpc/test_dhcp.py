@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import IPv4Address, IPv4Interface
 from pathlib import Path
 
 import pytest
@@ -20,25 +20,20 @@ from corral.box.vpc.dhcp import DhcpSettings, Lease, receiver_of, reply_to
 FIXTURE = Path(__file__).parents[1] / "dhcp_client_fixture.py"
 PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"  # a user's often lacks the client's directory
 MAC, OWN, OTHER = "02010a40010b", "0a40010b", "0a400163"
-SETTINGS = DhcpSettings(
-    router=IPv4Address("10.64.0.1"),
-    network=IPv4Network("10.64.0.0/16"),
-    resolver=IPv4Address("10.64.0.2"),
-    domain_name="ec2.internal",
-)
-LEASES = {"02:01:0a:40:01:0b": Lease(address=IPv4Address("10.64.1.11"), host_name="ip-10-64-1-11")}
+SETTINGS = DhcpSettings(resolver=IPv4Address("10.64.0.2"), domain_name="ec2.internal")
+LEASES = {"02:01:0a:40:01:0b": Lease(address=IPv4Interface("10.64.1.11/24"), host_name="ip-10-64-1-11")}
 COOKIE = "63825363"
 # Messages of the client: those with a server choose an offer, those with an address alone follow a reboot.
 DISCOVER, REQUEST, DECLINE, RELEASE, INFORM = (f"3501{kind:02x}" for kind in (1, 3, 4, 7, 8))
-OURS, THEIRS = "36040a400001", "36040a4000fe"
+OURS, THEIRS = "36040a400101", "36040a4001fe"
 CONFIGURATION = {
-    54: "0a400001",
-    1: "ffff0000",
-    3: "0a400001",
+    54: "0a400101",
+    1: "ffffff00",
+    3: "0a400101",
     6: "0a400002",
     12: b"ip-10-64-1-11".hex(),
     15: b"ec2.internal".hex(),
-    28: "0a40ffff",
+    28: "0a4001ff",
 }
 TIMES = {51: "00000e10", 58: "00000708", 59: "00000c4e"}
 # The first message of udhcpc 1.35.0, and the offer.
@@ -49,8 +44,8 @@ DISCOVER_OF_UDHCPC = (
 )  # fmt: skip
 OFFER = (
     "020106007aae0347" + "0000" * 2 + "00000000" + OWN + "00000000" * 2 + MAC + "00" * 10 + "00" * 192 + COOKIE
-    + "350102" + "36040a400001" + "330400000e10" + "3a0400000708" + "3b0400000c4e" + "0104ffff0000" + "03040a400001"
-    + "06040a400002" + "0c0d" + b"ip-10-64-1-11".hex() + "0f0c" + b"ec2.internal".hex() + "1c040a40ffff"
+    + "350102" + "36040a400101" + "330400000e10" + "3a0400000708" + "3b0400000c4e" + "0104ffffff00" + "03040a400101"
+    + "06040a400002" + "0c0d" + b"ip-10-64-1-11".hex() + "0f0c" + b"ec2.internal".hex() + "1c040a4001ff"
     + "3d0701" + MAC + "ff"
 )  # fmt: skip
 
@@ -107,7 +102,7 @@ def test_a_request_for_the_address_of_the_machine_is_acknowledged(options: str, 
 )
 def test_a_request_for_another_address_is_refused(options: str, address: str) -> None:
     answer = reply(message(options, address=address))
-    assert (answer[12:20].hex(), options_of(answer)) == ("00000000" * 2, {53: "06", 54: "0a400001"})
+    assert (answer[12:20].hex(), options_of(answer)) == ("00000000" * 2, {53: "06", 54: "0a400101"})
 
 
 def test_an_inform_gets_the_configuration_without_a_lease() -> None:
@@ -146,13 +141,7 @@ def test_a_machine_that_ended_gets_no_reply() -> None:
 
 
 def test_the_mtu_is_sent_if_there_is_one() -> None:
-    settings = DhcpSettings(
-        router=SETTINGS.router,
-        network=SETTINGS.network,
-        resolver=SETTINGS.resolver,
-        domain_name="ec2.internal",
-        mtu=9001,
-    )
+    settings = DhcpSettings(resolver=SETTINGS.resolver, domain_name="ec2.internal", mtu=9001)
     assert options_of(reply(message(DISCOVER), settings))[26] == "2329"
 
 
@@ -214,7 +203,7 @@ needs_client = pytest.mark.skipif(
 @needs_client
 def test_a_client_of_the_system_gets_its_lease_and_renews_it(script: Path) -> None:
     lease = (
-        "ip=10.64.1.11 mask=16 router=10.64.0.1 dns=10.64.0.2 domain=ec2.internal hostname=ip-10-64-1-11 mtu=1400"
+        "ip=10.64.1.11 mask=24 router=10.64.1.1 dns=10.64.0.2 domain=ec2.internal hostname=ip-10-64-1-11 mtu=1400"
         " lease=3600"
     )
     assert lines_of_client("02:01:0a:40:01:0b", script, 20)[1:] == [f"bound {lease}", f"renew {lease}"]

@@ -11,19 +11,21 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import IPv4Interface, IPv4Network
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from corral.box.vpc import virtual_machines
 from corral.box.vpc.capabilities import is_in_initial_user_namespace, probe_host
+from corral.box.vpc.virtual_machines import VirtualMachine
 from corral.box.vpc.virtual_network import MachineError, VirtualMachineStart, Vpc, VpcProcess, start_vpc
 
 pytestmark = pytest.mark.box
 QEMU = Path(__file__).parents[1] / "qemu_fixture.py"
-NETWORK, ADDRESS, MAC = IPv4Network("10.64.0.0/16"), IPv4Address("10.64.1.11"), "02:01:0a:40:01:0b"
-OTHER_MAC, OTHER = "02:01:0a:40:02:0c", IPv4Address("10.64.2.12")
+NETWORK, ADDRESS, MAC = IPv4Network("10.64.0.0/16"), IPv4Interface("10.64.1.11/24"), "02:01:0a:40:01:0b"
+OTHER_MAC, OTHER = "02:01:0a:40:02:0c", IPv4Interface("10.64.2.12/24")
 CARDS = {MAC: ADDRESS, OTHER_MAC: OTHER}
 IS_ROOT_OF_HOST = os.geteuid() == 0 and is_in_initial_user_namespace()
 IN_S = 60  # many times what anything here takes
@@ -40,14 +42,14 @@ class Machine:
     def vpc(self) -> Vpc:
         return self.process.vpc
 
-    def start(self, boot_wait: str = "infinity", volumes: tuple[str, ...] = ()) -> None:
+    def start(self, boot_wait: str = "infinity", volumes: tuple[str, ...] = (), program: str = sys.executable) -> None:
         files = {label: self.volume(label) for label in volumes}
         self.vpc.start_virtual(
             VirtualMachineStart(
                 name="one",
                 cards=CARDS,
                 directory=self.directory,
-                command=(sys.executable, str(QEMU), str(self.directory), "{link0}", "{monitor}", "ifname={link1}"),
+                command=(program, str(QEMU), str(self.directory), "{link0}", "{monitor}", "ifname={link1}"),
                 environment={"PATH": "/usr/bin:/bin"},
                 key=self.directory / "key",
                 boot_wait=boot_wait,
@@ -156,17 +158,28 @@ def test_each_card_has_its_tap(machine: Machine) -> None:
 
 def test_bridge_knows_the_machines_mac_address(machine: Machine) -> None:
     machine.start()
-    assert machine.in_vpc("ip", "neigh", "show", str(ADDRESS)) == f"{ADDRESS} dev br0 lladdr {MAC} PERMANENT \n"
+    assert machine.in_vpc("ip", "neigh", "show", str(ADDRESS.ip)) == f"{ADDRESS.ip} dev br0 lladdr {MAC} PERMANENT \n"
 
 
 def test_bridge_knows_the_mac_address_of_the_second_card(machine: Machine) -> None:
     machine.start()
-    assert machine.in_vpc("ip", "neigh", "show", str(OTHER)) == f"{OTHER} dev br0 lladdr {OTHER_MAC} PERMANENT \n"
+    assert machine.in_vpc("ip", "neigh", "show", str(OTHER.ip)) == f"{OTHER.ip} dev br0 lladdr {OTHER_MAC} PERMANENT \n"
+
+
+def test_bridge_is_the_router_of_each_cards_subnet(machine: Machine) -> None:
+    machine.start()
+    (bridge,) = json.loads(machine.in_vpc("ip", "-json", "-4", "address", "show", "br0"))
+    assert {"10.64.1.1", "10.64.2.1"} <= {one["local"] for one in bridge["addr_info"]}
+
+
+def test_router_sends_no_redirects(machine: Machine) -> None:
+    names = ("net.ipv4.conf.all.send_redirects", "net.ipv4.conf.br0.send_redirects")
+    assert machine.in_vpc("sysctl", "-n", *names) == "0\n0\n"
 
 
 def test_started_machine_is_listed_with_its_address(machine: Machine) -> None:
     machine.start()
-    assert machine.vpc.machines() == {"one": ADDRESS}
+    assert machine.vpc.machines() == {"one": ADDRESS.ip}
 
 
 def test_volumes_are_plugged_before_the_machine_boots(machine: Machine) -> None:
@@ -265,7 +278,46 @@ def test_machine_whose_qemu_ended_at_once_can_be_started_again(machine: Machine)
         machine.start()
     (machine.directory / "end").unlink()
     machine.start()
-    assert machine.vpc.machines() == {"one": ADDRESS}
+    assert machine.vpc.machines() == {"one": ADDRESS.ip}
+
+
+def test_qemu_that_is_missing_leaves_no_link(machine: Machine) -> None:
+    with pytest.raises(MachineError, match="No such file or directory: '/missing'"):
+        machine.start(program="/missing")
+    assert machine.link() == {}
+
+
+def test_shutdown_presses_the_power_button(machine: Machine) -> None:
+    machine.start("0")
+    until(lambda: "cont" in machine.names())
+    machine.vpc.shut_down("one")
+    assert (machine.names()[-1], machine.vpc.machines()) == ("system_powerdown", {"one": ADDRESS.ip})
+
+
+def test_machine_that_has_not_begun_to_boot_is_killed_instead(machine: Machine) -> None:
+    machine.start("infinity")
+    machine.vpc.shut_down("one")
+    assert until(lambda: not machine.vpc.machines())
+
+
+def test_machine_that_does_not_power_off_in_time_is_killed(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.start("0")
+    until(lambda: "cont" in machine.names())
+    monkeypatch.setattr(virtual_machines, "_SHUT_DOWN_S", 0.1)
+    process = subprocess.Popen(["sleep", "600"])
+    running = VirtualMachine(
+        process=process,
+        pid=process.pid,
+        links=(),
+        address=str(ADDRESS.ip),
+        monitor=machine.vpc.directory / "one.qmp",
+        key=tmp_path,
+    )
+    running.boots.set()
+    virtual_machines.shut_down(running)
+    assert process.wait(IN_S) == -signal.SIGKILL
 
 
 def test_end_of_a_killed_machine_is_reported(machine: Machine) -> None:
@@ -339,7 +391,7 @@ def test_vpc_gives_the_machine_its_address_by_dhcp(machine: Machine) -> None:
         machine.in_vpc("ip", "link", "add", "client", "type", "veth", "peer", "name", "eth0", "netns", str(process.pid))
         machine.in_vpc("ip", "link", "set", "client", "master", "br0", "up")
         output = process.communicate("linked\n")[0]
-    assert "lease of 10.64.1.11 obtained from 10.64.0.1" in output
+    assert "lease of 10.64.1.11 obtained from 10.64.1.1" in output
 
 
 def servers(machine: Machine) -> list[int]:

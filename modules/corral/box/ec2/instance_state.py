@@ -28,6 +28,11 @@ def ending_instances() -> frozenset[str]:
     return frozenset(instance.id for instance in _instances() if instance.is_ending and not instance.cleaned_at)
 
 
+def shutting_down_instances() -> frozenset[str]:
+    """The ids of the instances whose systems AWS shuts down, not of those that a failure ends."""
+    return frozenset(instance.id for instance in _instances() if instance.is_ending)
+
+
 def mark_ended(gone: Collection[str]) -> None:
     """Stop or terminate the ending ones among these."""
     for instance in _instances():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from typing import Any
 
 from moto.ec2.models import ec2_backends
@@ -28,8 +28,9 @@ _ENDED = ("shutting-down", "terminated")
 class DesiredMachine:
     """An instance that should run as a machine. `host_name`: with its domain.
 
-    `cards`: the addresses of its network cards by MAC address, the primary one first. `volumes`: the
-    sizes of its volumes in GiB by id, without the root volume, whose size is `root_gib`. `devices`: names below /dev.
+    `cards`: the addresses of its network cards with their subnets, by MAC address, the primary one first.
+    `volumes`: the sizes of its volumes in GiB by id, without the root volume, whose size is `root_gib`.
+    `devices`: names below /dev.
     `is_node`: whether it was launched for a Slurm node.
     """
 
@@ -39,7 +40,7 @@ class DesiredMachine:
     vpc_id: str
     network: IPv4Network
     address: IPv4Address
-    cards: Mapping[str, IPv4Address]
+    cards: Mapping[str, IPv4Interface]
     host_name: str
     user_data: bytes
     root_gib: int
@@ -174,10 +175,14 @@ def _volumes(backend: Any, instance: Any) -> Iterator[tuple[str, int]]:
     return ((volume_id, backend.volumes[volume_id].size) for volume_id in held)
 
 
-def _cards(instance: Any) -> Mapping[str, IPv4Address]:
+def _cards(instance: Any) -> Mapping[str, IPv4Interface]:
     """The interfaces with an address; an EFA-only one has none, and is no card of the machine's network."""
     nics = [instance.primary, *(nic for _, nic in sorted(instance.nics.items()) if nic is not instance.primary)]
-    return {nic.mac_address: IPv4Address(nic.private_ip_address) for nic in nics if nic.private_ip_address}
+    return {
+        nic.mac_address: IPv4Interface((nic.private_ip_address, IPv4Network(nic.subnet.cidr_block).prefixlen))
+        for nic in nics
+        if nic.private_ip_address
+    }
 
 
 def _root_gib(backend: Any, instance: Any) -> int:

@@ -57,7 +57,8 @@ class MachineSupervisor:
     """All machines of a box. They run between `open` and `close`.
 
     `host`: what kind of machines they are. `_claimed`: the instances that run or start as machines, with
-    their VPCs. `_reboots`: the reboots of each when it was started. `_ended`: machines killed by the supervisor.
+    their VPCs. `_reboots`: the reboots of each when it was started. `_ended`: machines that the supervisor
+    kills or shuts down; `_rebooting`: those among them that start again.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class MachineSupervisor:
         self._reboots: dict[str, int] = {}
         self._starting: set[str] = set()
         self._ended: set[str] = set()
+        self._rebooting: set[str] = set()
         self._changed = threading.Event()
         self._closed = threading.Event()
         self._pool = ThreadPoolExecutor(_CONCURRENT_STARTS, thread_name_prefix="machine")
@@ -143,6 +145,7 @@ class MachineSupervisor:
         with self._cloud.lock:
             wanted = {one.instance_id: one for one in desired_machines()}
             exists, ending = existing_resources(), instance_state.ending_instances()
+            shutting_down = instance_state.shutting_down_instances()
             names = {vpc_id: dns_names(vpc_id) for vpc_id in exists.vpcs}
             targets = {vpc_id: mount_targets(vpc_id) for vpc_id in exists.vpcs}
         for vpc_id, running in list(self._vpcs.items()):
@@ -151,7 +154,10 @@ class MachineSupervisor:
             else:
                 running.vpc.set_dns_names(names[vpc_id])
                 self._host.serve_file_systems(running.vpc, targets[vpc_id])
-                self._reconcile_vpc(running, wanted)
+                self._reconcile_vpc(running, wanted, shutting_down)
+        for name in self._rebooting - self._present():
+            self._rebooting.discard(name)
+            self._claimed.pop(name, None)  # it restarts with its disk
         self._claimed = {name: vpc_id for name, vpc_id in self._claimed.items() if name in wanted}
         for one in wanted.values():
             if one.instance_id not in self._claimed:
@@ -168,19 +174,32 @@ class MachineSupervisor:
         starting = frozenset(self._starting)  # read first: a machine that starts meanwhile is in the other set
         return starting.union(*(one.vpc.machines() for one in self._vpcs.values() if one.is_running()))
 
-    def _reconcile_vpc(self, running: RunningVpc, wanted: Mapping[str, DesiredMachine]) -> None:
+    def _reconcile_vpc(
+        self, running: RunningVpc, wanted: Mapping[str, DesiredMachine], shutting_down: frozenset[str]
+    ) -> None:
         machines = running.vpc.machines()
         for name in machines:
-            if name not in wanted:
+            if name in shutting_down:
+                self._shut_down(running, name)
+            elif name not in wanted:
                 self._kill(running, name)
             elif name in self._claimed and wanted[name].reboots != self._reboots.get(name):
-                self._kill(running, name)
-                del self._claimed[name]  # it restarts with its disk
+                self._rebooting.add(name)
+                self._shut_down(running, name)
             else:
                 running.apply_faults(wanted[name])
-        for name in {*machines, *running.volumes}:
+        for name in {*machines, *running.volumes} - (machines.keys() & shutting_down):
             volumes = wanted[name].volumes if name in wanted else {}
             running.attach_volumes(name, volumes, self._host.volume)
+
+    def _shut_down(self, running: RunningVpc, name: str) -> None:
+        if name in running.frozen:  # it cannot
+            self._kill(running, name)
+        elif name not in self._ended:
+            self._ended.add(name)
+            running.forget_faults(name)
+            with contextlib.suppress(MachineError):  # it has exited meanwhile
+                running.vpc.shut_down(name)
 
     def _kill(self, running: RunningVpc, name: str) -> None:
         self._ended.add(name)
@@ -196,8 +215,7 @@ class MachineSupervisor:
             return
         self._claimed[one.instance_id] = one.vpc_id
         self._reboots[one.instance_id] = one.reboots
-        waits = one.is_node or one.reboots  # a rebooted machine must exit first
-        threading.Timer(LAUNCH_DELAY_S if waits else 0, self._start_later, (one,)).start()
+        threading.Timer(LAUNCH_DELAY_S if one.is_node else 0, self._start_later, (one,)).start()
 
     def _start_later(self, one: DesiredMachine) -> None:
         if not self._closed.is_set():

@@ -61,10 +61,14 @@ class VirtualHost:
                 raise BoxError("ssh-keygen not found, or it cannot write a key - install openssh-client")
 
     def create_disk(self, one: DesiredMachine) -> None:
-        """Create the machine's disk, unless it exists, with the size of its root volume, and its instance stores."""
+        """Create the machine's disk, unless it exists, with the size of its root volume, and its instance stores.
+
+        Raises MachineError.
+        """
         disk = self._disks.disk(one.instance_id)
         if disk.exists():
             return
+        _hardware(one.instance_type, disk)  # first, so that no disk is left behind
         draft = disk.with_suffix(".new")
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir()

@@ -13,7 +13,7 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import IPv4Address, IPv4Interface
 
 _SERVER_PORT, _CLIENT_PORT = 67, 68
 _DATAGRAM = 4096
@@ -63,18 +63,21 @@ _Options = Mapping[int, bytes]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """The address of a machine, and its host name without the domain."""
+    """The address of a machine with its subnet, and its host name without the domain."""
 
-    address: IPv4Address
+    address: IPv4Interface
     host_name: str
+
+    @property
+    def router(self) -> IPv4Address:
+        """The subnet's router, which is also its DHCP server. Source: VPC User Guide, "Subnet sizing for IPv4"."""
+        return self.address.network[1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DhcpSettings:
-    """What all machines get. `network`: their subnet; `router`: also the server itself. `mtu` None sends none."""
+    """What all machines get. `mtu` None sends none."""
 
-    router: IPv4Address
-    network: IPv4Network
     resolver: IPv4Address
     domain_name: str
     lease_s: int = 3600  # as on EC2
@@ -128,17 +131,17 @@ def reply_to(request: bytes, leases: Mapping[str, Lease], settings: DhcpSettings
     if parsed is None or lease is None:
         return b""
     named = parsed.options.get(_Option.SERVER)
-    if named not in (None, settings.router.packed):
+    if named not in (None, lease.router.packed):
         return b""  # the client chose another server
     match parsed.kind:
         case _MessageType.DISCOVER:
             return _lease(parsed, _MessageType.OFFER, lease, settings)
-        case _MessageType.REQUEST if _requested(parsed) == lease.address.packed:
+        case _MessageType.REQUEST if _requested(parsed) == lease.address.ip.packed:
             return _lease(parsed, _MessageType.ACK, lease, settings)
         case _MessageType.REQUEST:
-            return _reply(parsed, _MessageType.NAK, _NO_ADDRESS, {}, settings)
-        case _MessageType.INFORM if parsed.address == lease.address.packed:
-            return _reply(parsed, _MessageType.ACK, _NO_ADDRESS, _configuration(lease, settings), settings)
+            return _reply(parsed, _MessageType.NAK, lease, _NO_ADDRESS, {})
+        case _MessageType.INFORM if parsed.address == lease.address.ip.packed:
+            return _reply(parsed, _MessageType.ACK, lease, _NO_ADDRESS, _configuration(lease, settings))
     return b""
 
 
@@ -155,18 +158,18 @@ def _lease(request: _Request, kind: _MessageType, lease: Lease, settings: DhcpSe
         _Option.REBINDING_TIME: settings.lease_s * 7 // 8,
     }
     options = {option: struct.pack("!I", seconds) for option, seconds in times.items()}
-    return _reply(request, kind, lease.address.packed, {**options, **_configuration(lease, settings)}, settings)
+    return _reply(request, kind, lease, lease.address.ip.packed, {**options, **_configuration(lease, settings)})
 
 
 def _configuration(lease: Lease, settings: DhcpSettings) -> _Options:
     mtu: _Options = {} if settings.mtu is None else {_Option.MTU: struct.pack("!H", settings.mtu)}
     return {
-        _Option.SUBNET_MASK: settings.network.netmask.packed,
-        _Option.ROUTER: settings.router.packed,
+        _Option.SUBNET_MASK: lease.address.netmask.packed,
+        _Option.ROUTER: lease.router.packed,
         _Option.RESOLVER: settings.resolver.packed,
         _Option.HOST_NAME: lease.host_name.encode(),
         _Option.DOMAIN_NAME: settings.domain_name.encode(),
-        _Option.BROADCAST_ADDRESS: settings.network.broadcast_address.packed,
+        _Option.BROADCAST_ADDRESS: lease.address.network.broadcast_address.packed,
         **mtu,
     }
 
@@ -202,7 +205,7 @@ def _options(field: bytes) -> _Options | None:
     return found
 
 
-def _reply(request: _Request, kind: _MessageType, given: bytes, options: _Options, settings: DhcpSettings) -> bytes:
+def _reply(request: _Request, kind: _MessageType, lease: Lease, given: bytes, options: _Options) -> bytes:
     client = request.address if kind is _MessageType.ACK else _NO_ADDRESS  # RFC 2131, table 3
     header = _HEADER.pack(
         _REPLY, *_ETHERNET, 0, request.xid, bytes(2), request.flags, client, given, _NO_ADDRESS, _NO_ADDRESS,
@@ -211,7 +214,7 @@ def _reply(request: _Request, kind: _MessageType, given: bytes, options: _Option
     identifier = {code: value for code, value in request.options.items() if code == _Option.CLIENT}  # RFC 6842
     all_options: _Options = {
         _Option.MESSAGE_TYPE: bytes((kind,)),
-        _Option.SERVER: settings.router.packed,
+        _Option.SERVER: lease.router.packed,
         **options,
         **identifier,
     }

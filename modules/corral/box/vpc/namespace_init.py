@@ -90,7 +90,9 @@ def _serve(kind: MachineKind, vpc: VpcState, caller: socket.socket) -> None:
                     response = run_command(kind, vpc, request, descriptors, caller)
                 case _:
                     response = _act(kind, vpc, request)
-        except (OSError, ValueError, KeyError, subprocess.SubprocessError) as error:
+        except ValueError as error:
+            response = {"problem": str(error)}
+        except (OSError, KeyError, subprocess.SubprocessError) as error:
             response = {"problem": f"{type(error).__name__}: {error}"}
         finally:
             for descriptor in descriptors:
@@ -108,6 +110,8 @@ def _act(kind: MachineKind, vpc: VpcState, request: Request) -> Mapping[str, Any
                 return {name: machine.address for name, machine in vpc.machines.items()}
         case "kill":
             os.kill(vpc.machine(request["name"]).pid, signal.SIGKILL)
+        case "shut-down":
+            kind.shut_down(vpc.machine(request["name"]))
         case "disconnect":
             kind.disconnect(vpc, vpc.machine(request["name"]))
         case "reconnect":

@@ -31,6 +31,9 @@ class MachineKind(Protocol):
     ) -> subprocess.Popen[bytes]:
         """Start a command in a machine, with these descriptors as standard input, output and error."""
 
+    def shut_down(self, machine: RunningMachine) -> None:
+        """Shut a machine down as EC2 does, or kill one that does not end by itself. Returns before it has ended."""
+
     def freeze(self, machine: RunningMachine) -> None:
         """Stop everything in a machine."""
 

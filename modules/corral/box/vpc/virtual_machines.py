@@ -16,10 +16,10 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from ipaddress import IPv4Address
+from ipaddress import IPv4Address, IPv4Interface
 from pathlib import Path
 
-from corral.box.vpc.bridge import add_tap, block_ports, open_ports, remove_link
+from corral.box.vpc.bridge import add_address, add_tap, block_ports, open_ports, remove_link
 from corral.box.vpc.dhcp import DhcpSettings, Lease, serve_dhcp
 from corral.box.vpc.machine_users import FIRST_UID
 from corral.box.vpc.qmp import QmpCommand, QmpError, execute
@@ -29,8 +29,12 @@ from corral.box.vpc.vpc_state import PACKAGES_SOCKET, Request, RunningMachine, V
 
 SLOTS = 8  # for volumes, on PCI Express ports that `qemu_command` creates
 _DOMAIN = "ec2.internal"
+# EC2's router tells no machine of a shorter way, and there is none on EC2.
+_ROUTING = {"ip_forward": "1", "conf/all/send_redirects": "0", "conf/br0/send_redirects": "0"}
 _MONITOR_S = 30  # until QEMU has opened its disks
 _STEP_S = 0.02
+# EC2 waits a few minutes. Source: EC2 User Guide, "Reboot your Amazon EC2 instance"; "How instance stop works".
+_SHUT_DOWN_S = 240.0
 _RELEASE_STEP_S = 1.0
 _FOREVER = "infinity"  # as sleep(1) has it
 _SSH = (
@@ -41,22 +45,22 @@ _SSH = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VirtualMachine(RunningMachine):
-    """A running virtual machine. `pid` is QEMU's. `slots`: the PCI Express ports of its volumes, by label."""
+    """A running virtual machine. `pid` is QEMU's. `slots`: the PCI Express ports of its volumes, by label.
+
+    `boots`: set once its processors run.
+    """
 
     monitor: Path
     key: Path
     slots: dict[str, int] = field(default_factory=dict)
+    boots: threading.Event = field(default_factory=threading.Event)
 
 
 def prepare(vpc: VpcState) -> None:
     """Serve DHCP and the package mirror in the VPC, and route between its subnets."""
-    Path("/proc/sys/net/ipv4/ip_forward").write_text("1", encoding="ascii")
-    settings = DhcpSettings(
-        router=IPv4Address(vpc.router),
-        network=vpc.network,
-        resolver=IPv4Address(vpc.resolver),
-        domain_name=_DOMAIN,
-    )
+    for name, value in _ROUTING.items():
+        Path("/proc/sys/net/ipv4", name).write_text(value, encoding="ascii")
+    settings = DhcpSettings(resolver=IPv4Address(vpc.resolver), domain_name=_DOMAIN)
     threading.Thread(target=serve_dhcp, args=("br0", settings, vpc.leases), daemon=True).start()
     listener = socket.create_server((vpc.router, PACKAGES), backlog=64)
     threading.Thread(target=_serve_packages, args=(vpc, listener), daemon=True).start()
@@ -64,44 +68,38 @@ def prepare(vpc: VpcState) -> None:
 
 def start_machine(vpc: VpcState, request: Request) -> None:
     """Start a machine: create its taps, start QEMU, plug the volumes, and let it boot after `boot_wait` seconds."""
-    name, cards = request["name"], request["cards"]
+    name = request["name"]
+    cards = {mac: IPv4Interface(address) for mac, address in request["cards"].items()}
     links = vpc.new_links(name, len(cards))
     monitor = vpc.directory / f"{name}.qmp"
     monitor.unlink(missing_ok=True)
     for link, (mac, address) in zip(links, cards.items(), strict=True):
-        add_tap(link, address, mac, os.geteuid())
-        vpc.leases[mac] = Lease(address=IPv4Address(address), host_name=f"ip-{address.replace('.', '-')}")
+        lease = Lease(address=address, host_name=f"ip-{str(address.ip).replace('.', '-')}")
+        add_address(vpc, str(lease.router))
+        add_tap(link, str(address.ip), mac, os.geteuid())
+        vpc.leases[mac] = lease
     values = {"monitor": str(monitor), **{f"link{number}": link for number, link in enumerate(links)}}
     command = [_filled(part, values) for part in request["command"]]
     if vpc.users is not None:  # QEMU opens its files as root, and then has no rights on the host
         command += ["-run-with", f"user={FIRST_UID}:{FIRST_UID}"]
-    with (Path(request["directory"]) / "qemu.log").open("ab") as log:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-            env=request["environment"],
+    log = Path(request["directory"]) / "qemu.log"
+    with contextlib.ExitStack() as undo:  # no half-started machines
+        for link in links:
+            undo.callback(remove_link, link)
+        process = _start_qemu(command, request["environment"], log)
+        undo.callback(_kill, process)
+        machine = VirtualMachine(
+            process=process,
+            pid=process.pid,
+            links=links,
+            address=str(next(iter(cards.values())).ip),
+            monitor=monitor,
+            key=Path(request["key"]),
         )
-    machine = VirtualMachine(
-        process=process,
-        pid=process.pid,
-        links=links,
-        address=next(iter(cards.values())),
-        monitor=monitor,
-        key=Path(request["key"]),
-    )
-    try:
-        _await_monitor(machine, Path(request["directory"]) / "qemu.log")
+        _await_monitor(machine, log)
         for label, source in request["volumes"].items():
             _plug(machine, label, source)
-    except BaseException:
-        process.kill()  # no half-started machines
-        process.wait()
-        for link in links:
-            remove_link(link)
-        raise
+        undo.pop_all()
     add_machine(vpc, name, machine)
     if request["boot_wait"] != _FOREVER:
         threading.Timer(float(request["boot_wait"]), _boot, (machine,)).start()
@@ -123,6 +121,21 @@ def start_command(
         stderr=stderr,
         start_new_session=not terminal,
     )
+
+
+def shut_down(machine: RunningMachine) -> None:
+    """Press the machine's power button, and kill it if it does not power off in time, or has not begun to boot."""
+    assert isinstance(machine, VirtualMachine)
+    if not machine.boots.is_set():
+        machine.process.kill()
+        return
+    timer = threading.Timer(_SHUT_DOWN_S, machine.process.kill)
+    timer.daemon = True
+    timer.start()
+    try:
+        execute(machine.monitor, QmpCommand("system_powerdown"))
+    except QmpError:  # it has ended meanwhile, or nothing works any more
+        machine.process.kill()
 
 
 def freeze(machine: RunningMachine) -> None:
@@ -205,6 +218,23 @@ def _plug(machine: VirtualMachine, label: str, source: str) -> None:
     machine.slots[label] = slot
 
 
+def _start_qemu(command: Sequence[str], environment: Mapping[str, str], log: Path) -> subprocess.Popen[bytes]:
+    with log.open("ab") as output:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+            env=environment,
+        )
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()
+
+
 def _filled(part: str, values: Mapping[str, str]) -> str:
     """A part of the command with the values of the names that stand in it in braces."""
     for name, value in values.items():
@@ -230,6 +260,7 @@ def _await_monitor(machine: VirtualMachine, log: Path) -> None:
 
 
 def _boot(machine: VirtualMachine) -> None:
+    machine.boots.set()
     with contextlib.suppress(QmpError):  # it has ended meanwhile
         execute(machine.monitor, QmpCommand("cont"))
 

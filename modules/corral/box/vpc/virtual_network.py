@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -32,7 +32,8 @@ class MachineError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VirtualMachineStart:
-    """A virtual machine to start. `cards`: the addresses of its network cards by MAC address, the first one's first.
+    """A virtual machine to start. `cards`: the addresses of its network cards with their subnets, by MAC address, the
+    first one's first.
 
     `command`: QEMU's, with {link0}, {link1} ... for the taps of the cards, and {monitor}. `directory`: that of its
     log. `key`: the ssh key of its root. `boot_wait`: how long it stands still before it boots, an argument of sleep.
@@ -40,7 +41,7 @@ class VirtualMachineStart:
     """
 
     name: str
-    cards: Mapping[str, IPv4Address]
+    cards: Mapping[str, IPv4Interface]
     directory: Path
     command: tuple[str, ...]
     environment: Mapping[str, str]
@@ -87,6 +88,10 @@ class Vpc:
     def kill(self, name: str) -> None:
         """Kill a machine, as a power cut does. Raises MachineError if none of this name runs."""
         self._request({"action": "kill", "name": name})
+
+    def shut_down(self, name: str) -> None:
+        """Shut a machine down as EC2 does; it may run on for minutes. Raises MachineError if none of this name runs."""
+        self._request({"action": "shut-down", "name": name})
 
     def disconnect(self, name: str) -> None:
         """Drop all packets from and to the machine; its card keeps its carrier. Raises MachineError."""
