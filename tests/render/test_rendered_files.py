@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
+from corral.model.cluster import QueuePlan
 from corral.model.enums import Role
 from corral.plan.base import plan_base
 from corral.plan.cluster import plan_cluster
@@ -84,3 +86,21 @@ def test_job_script_of_machines_without_accelerators(golden: Golden) -> None:
 @pytest.mark.parametrize(("memory_mib", "pool_mib"), [(1024, 512), (8192, 2048), (65536, 4096)])
 def test_the_database_has_a_quarter_of_the_heads_memory_within_bounds(memory_mib: int, pool_mib: int) -> None:
     assert buffer_pool_mib(memory_mib) == pool_mib
+
+
+@pytest.mark.parametrize(
+    ("profile", "image_id", "queue", "poses"),
+    [
+        ("debian-13", None, train(), True),
+        ("debian-13", "ami-0123456789abcdef0", train(), False),
+        ("debian-13", None, cpu(), False),
+        ("ubuntu-24.04-dlami", None, train(), False),
+    ],
+    ids=["in-the-box", "own-image", "no-accelerator", "image-with-drivers"],
+)
+def test_nodes_pose_whose_image_has_no_driver_for_their_accelerators(
+    profile: str, image_id: str | None, queue: QueuePlan, poses: bool
+) -> None:
+    plan = dev(queue)
+    plan = replace(plan, image=replace(plan.image, profile=profile, image_id=image_id))
+    assert ("SlurmdParameters=config_overrides" in cluster_files(plan)["slurm/host.conf"]) == poses

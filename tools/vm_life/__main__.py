@@ -15,12 +15,14 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from time import monotonic
 
 from tools.vm_life.boot_times import BootTimes, record
 from tools.vm_life.cluster import CHECKOUT, Failed, VirtualCluster, expect, new_cluster
 from tools.vm_life.page import RunResult, StepResult, boot_picture, page
+from tools.vm_life.recordings import record as record_outputs
 from tools.vm_life.steps import HEAD, NODES, STEPS, UP, Step, down
 
 from corral.box import client, control
@@ -28,6 +30,7 @@ from corral.box.switches import Machines
 from corral.box.vm.preparation import read_support
 
 PAGE = CHECKOUT / "docs" / "vm-life.md"
+RECORDED = CHECKOUT / "tests" / "agent" / "recorded_vm"
 _MIB = 2**20
 
 
@@ -71,6 +74,8 @@ def run(cluster: VirtualCluster) -> RunResult:
     memory = [_memory(cluster, name) for name in ("head", "cpu-1", "cpu-2")]
     slurm = cluster.head("scontrol", "--version")
     results.extend(take(step, cluster) for step in STEPS)
+    support = read_support(cluster.box / "virtual-support.json")
+    _record_outputs(cluster, support.image.disk.parent.name)
 
     def delete(cluster: VirtualCluster) -> str:
         down(cluster)
@@ -80,7 +85,6 @@ def run(cluster: VirtualCluster) -> RunResult:
         return "the inventory is that before `corral up`"
 
     results.append(take(Step(title="`corral down --delete-data`", act=delete), cluster))
-    support = read_support(cluster.box / "virtual-support.json")
     versions = dict(line.split() for line in support.image.packages.read_text(encoding="utf-8").splitlines())
     return RunResult(
         date=f"{datetime.now(UTC):%Y-%m-%d}",
@@ -92,6 +96,18 @@ def run(cluster: VirtualCluster) -> RunResult:
         boots=boots,
         memory=memory,
     )
+
+
+def _record_outputs(cluster: VirtualCluster, image: str) -> None:
+    """Write what commands print on the head and on a node that runs a job, as test data."""
+    job = cluster.submit("sleep 600", "-n1")
+    name = cluster.runs_on(job)
+    head, node = (cluster.instance(one) for one in ("head", name))
+    files = record_outputs(
+        RECORDED, partial(cluster.root_output, head), partial(cluster.root_output, node), name, image
+    )
+    cluster.head("scancel", job)
+    print(f"written: {len(files)} files in {RECORDED.relative_to(CHECKOUT)}", flush=True)
 
 
 def take(step: Step, cluster: VirtualCluster) -> StepResult:

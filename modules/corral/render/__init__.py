@@ -5,7 +5,9 @@ is imported here and in `report` only.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
+from corral.catalog.aws.images import find_image_profile
 from corral.model.cluster import ClusterPlan
 from corral.model.deployed import BootFacts, Deployed
 from corral.model.enums import Role
@@ -14,7 +16,7 @@ from corral.model.timeouts import RESUME_TIMEOUT_S
 from corral.render import agent_bundle as bundle
 from corral.render.authorized_keys import ssh_files
 from corral.render.boto3_bundle import library_bundle
-from corral.render.host_conf import BOX, EC2, host_conf
+from corral.render.host_conf import BOX, EC2, HostFacts, host_conf
 from corral.render.job_scripts import job_files
 from corral.render.nccl import nccl_files
 from corral.render.slurm_conf import cgroup_conf, check_own_keys, gres_conf, slurm_conf
@@ -32,7 +34,7 @@ def cluster_files(plan: ClusterPlan) -> Mapping[str, str]:
         "cluster.json": to_json(plan),
         "slurm/cgroup.conf": cgroup_conf(),
         "slurm/gres.conf": gres_conf(plan),
-        "slurm/host.conf": host_conf(BOX if plan.image.box else EC2),
+        "slurm/host.conf": host_conf(_hosts(plan)),
         "slurm/slurm.conf": slurm_conf(plan),
         **accounting_files(plan),
         **nccl_files(plan),
@@ -40,6 +42,16 @@ def cluster_files(plan: ClusterPlan) -> Mapping[str, str]:
         **ssh_files(plan),
     }
     return dict(sorted(texts.items()))
+
+
+def _hosts(plan: ClusterPlan) -> HostFacts:
+    """The facts about the cluster's hosts. Only in the box can nodes have accelerators and an image without drivers."""
+    posed = (
+        queue.node.gres and image.image_id is None and not find_image_profile(image.profile).drivers
+        for queue in plan.queues
+        for image in (plan.image_of(queue),)
+    )
+    return BOX if plan.image.box else replace(EC2, poses=any(posed))
 
 
 def user_data(plan: ClusterPlan, role: Role, boot: BootFacts) -> str:

@@ -26,8 +26,10 @@ def tool(directory: Path, name: str, script: str) -> None:
 
 
 def probe(tools: Path) -> SystemProbe:
-    (tools.parent / "mounts").write_text("fs-1 /home nfs4 rw 0 0\n")
-    return SystemProbe(sysfs=tools.parent / "sys", mounts=tools.parent / "mounts", path=f"{tools}:/usr/bin:/bin")
+    mounts = tools.parent / "proc/self/mounts"
+    mounts.parent.mkdir(parents=True)
+    mounts.write_text("fs-1 /home nfs4 rw 0 0\n")
+    return SystemProbe(root=tools.parent, path=f"{tools}:/usr/bin:/bin")
 
 
 def test_a_tool_is_queried_with_its_arguments(tools: Path) -> None:
@@ -57,18 +59,19 @@ def test_tools_that_hang_take_five_seconds_in_all(tools: Path) -> None:
 
 
 def test_efa_devices_are_read_from_sysfs_with_their_state(tools: Path) -> None:
-    port = tools.parent / "sys/infiniband/rdmap79s0/ports/1"
+    port = tools.parent / "sys/class/infiniband/rdmap79s0/ports/1"
     port.mkdir(parents=True)
     (port / "state").write_text("4: ACTIVE\n")
     assert probe(tools).query(Tool.EFA, 1) == ToolOutput(text="rdmap79s0 4: ACTIVE")
 
 
-def test_disks_are_read_from_sysfs_with_their_model(tools: Path) -> None:
-    for name in ("nvme1n1", "nvme1n1p1"):
-        (tools.parent / "sys/block" / name).mkdir(parents=True)
-    (tools.parent / "sys/block/nvme1n1/device").mkdir()
-    (tools.parent / "sys/block/nvme1n1/device/model").write_text("Amazon EC2 NVMe Instance Storage\n")
-    assert probe(tools).query(Tool.DISKS, 1) == ToolOutput(text="nvme1n1 Amazon EC2 NVMe Instance Storage")
+def test_disks_are_those_that_a_boot_mounts(tools: Path) -> None:
+    links = tools.parent / "dev/disk/by-id"
+    links.mkdir(parents=True)
+    for name in ("Instance_Storage_AWS1", "Instance_Storage_AWS1-ns-1"):
+        (links / f"nvme-Amazon_EC2_NVMe_{name}").symlink_to("../../nvme1n1")
+    (links / "nvme-Amazon_Elastic_Block_Store_vol01").symlink_to("../../nvme0n1")
+    assert probe(tools).query(Tool.DISKS, 1) == ToolOutput(text="/dev/nvme1n1")
 
 
 def test_the_machines_own_mounts_are_read() -> None:

@@ -234,3 +234,14 @@ def test_files_point_at_the_box() -> None:
         ),
         "/etc/apt/apt.conf.d/99box 0644 root:root": 'Acquire::http::Proxy "http://10.64.0.1:3142";\n',
     }
+
+
+def test_accelerators_are_device_files_with_their_tool() -> None:
+    machine = replace(MACHINE, devices=("nvidia0", "nvidia1"))
+    words = [value for value in values("-smbios", qemu_command(machine, EMULATOR)) if "tmpfiles.extra=" in value]
+    lines = base64.b64decode(words[0].partition("tmpfiles.extra=")[2]).decode().splitlines()
+    assert [line.split(" ")[:2] for line in lines[-3:]] == [
+        ["c", "/dev/nvidia0"],
+        ["c", "/dev/nvidia1"],
+        ["f~", "/usr/bin/nvidia-smi"],
+    ]

@@ -76,6 +76,13 @@ def start(host: VirtualHost, machine: DesiredMachine, directory: Path) -> None:
     host.start(cast(Any, SimpleNamespace(directory=directory, start_virtual=lambda start: None)), machine)
 
 
+def command_of(host: VirtualHost, machine: DesiredMachine, directory: Path) -> list[str]:
+    """QEMU's command line for a machine."""
+    started: list[Any] = []
+    host.start(cast(Any, SimpleNamespace(directory=directory, start_virtual=started.append)), machine)
+    return list(started[0].command)
+
+
 def status(proxy: str) -> int:
     """The status of a file of the mirror."""
     connection = HTTPConnection(urlsplit(proxy).netloc, timeout=20)
@@ -97,3 +104,9 @@ def test_another_machine_at_its_address_reaches_the_mirror(host: VirtualHost, pr
 def test_a_machine_of_another_vpc_reaches_the_mirror(host: VirtualHost, proxy: str, tmp_path: Path) -> None:
     start(host, MACHINE, tmp_path / "other")
     assert status(proxy) == 502
+
+
+def test_small_machine_poses_as_a_type_with_accelerators(host: VirtualHost, tmp_path: Path) -> None:
+    command = command_of(host, replace(MACHINE, instance_type="p4d.24xlarge", devices=("nvidia0",)), tmp_path)
+    shape = command[command.index("-smp") + 1], command[command.index("-m") + 1]
+    assert shape == ("2,sockets=1,cores=1,threads=2", "2048")

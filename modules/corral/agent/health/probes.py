@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import Protocol
 
 from corral.agent.health.gpus import QUERY, ROWS_QUERY
+from corral.agent.host.instance_store import instance_store_disks
 
 QUICK_S = 4.0  # per tool; the whole quick check takes less than five seconds
 _LEVEL_1_S = 45.0  # slurmd ends a HealthCheckProgram after 60 seconds
 _LEVEL_2_S = 600.0  # level 2 takes minutes. Source: DCGM user guide, "DCGM Diagnostics", table of run levels
 _REAPED_S = 0.1  # a program that can be killed has ended by then
-_SYSFS = Path("/sys/class")
-_MOUNTS = Path("/proc/self/mounts")
 
 
 class Tool(Enum):
@@ -30,7 +29,7 @@ class Tool(Enum):
     ROWS = ("remapped-rows.csv", "nvidia-smi")
     NEURON = ("neuron-ls.json", "neuron-ls")
     EFA = ("infiniband.txt", "sysfs")
-    DISKS = ("disks.txt", "sysfs")
+    DISKS = ("disks.txt", "udev")
     MOUNTS = ("mounts.txt", "/proc/mounts")
     LNET = ("lnet.txt", "lnetctl")
     CLOCK = ("chronyc.txt", "chronyc")
@@ -80,14 +79,14 @@ class Probe(Protocol):
 
 
 class SystemProbe:
-    """The machine itself. `path`: the PATH for its tools (default: the environment's)."""
+    """The machine itself. `path`: the PATH for its tools (default: the environment's). `root`: stands for /."""
 
-    def __init__(self, sysfs: Path = _SYSFS, mounts: Path = _MOUNTS, path: str | None = None) -> None:
-        self._mounts = mounts
+    def __init__(self, root: Path = Path("/"), path: str | None = None) -> None:
+        self._mounts = root / "proc/self/mounts"
         self._path = path
         self._listings: Mapping[Tool, Callable[[], Iterable[str]]] = {
-            Tool.EFA: lambda: _ports(sysfs / "infiniband"),
-            Tool.DISKS: lambda: _models(sysfs / "block"),
+            Tool.EFA: lambda: _ports(root / "sys/class/infiniband"),
+            Tool.DISKS: lambda: instance_store_disks(root),
         }
 
     def query(self, tool: Tool, level: int) -> ToolOutput | None:
@@ -167,11 +166,3 @@ def _ports(directory: Path) -> Iterable[str]:
             yield f"{device.name} {(device / 'ports/1/state').read_text(encoding='utf-8').strip()}"
         except OSError:
             yield device.name
-
-
-def _models(directory: Path) -> Iterable[str]:
-    for disk in sorted(directory.glob("nvme*")):
-        try:
-            yield f"{disk.name} {(disk / 'device/model').read_text(encoding='utf-8').strip()}"
-        except OSError:
-            continue

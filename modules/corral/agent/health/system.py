@@ -1,7 +1,7 @@
 """Parse and evaluate everything but GPUs: Neuron devices, EFA interfaces, disks, mounts, LNet and the clock.
 
-Sources: AWS Neuron documentation, "Neuron LS User Guide"; proc(5), mounts; chronyc(1), tracking; sysfs's classes
-infiniband (where the EFA driver puts its devices) and block; Lustre manual, `lnetctl net show`.
+Sources: AWS Neuron documentation, "Neuron LS User Guide"; proc(5), mounts; chronyc(1), tracking; sysfs's class
+infiniband (where the EFA driver puts its devices); Lustre manual, `lnetctl net show`.
 """
 
 import json
@@ -14,7 +14,6 @@ CLOCK_OFF_S = (
     5.0  # signed requests and munge tolerate minutes; a clock synchronised with EC2's time source is far more exact
 )
 _DOWN = "1: DOWN"
-_EPHEMERAL = "Amazon EC2 NVMe Instance Storage"
 _OFFSET = re.compile(r"System time\s*: ([0-9.]+) seconds (slow|fast) of NTP time")
 _UNSYNCHRONISED = re.compile(r"Leap status\s*: Not synchronised")
 _EFA_UP = re.compile(r"nid: \S+@efa\n\s+status: up")
@@ -40,9 +39,8 @@ def read_efa(text: str) -> tuple[str, ...]:
 
 
 def read_disks(text: str) -> tuple[str, ...]:
-    """The instance store disks, from lines `NAME MODEL` of sysfs's class block."""
-    lines = (line.partition(" ") for line in text.splitlines())
-    return tuple(name for name, _, model in lines if model.strip() == _EPHEMERAL)
+    """The instance store disks, a device path a line."""
+    return tuple(text.split())
 
 
 def read_mounts(text: str) -> frozenset[str]:

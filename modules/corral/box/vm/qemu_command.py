@@ -17,6 +17,7 @@ from ipaddress import IPv4Address
 from pathlib import Path
 
 from corral.box.machines.aws_settings import aws_config, shell_profile
+from corral.box.vm.accelerator_stand_ins import device_lines, tools
 from corral.box.vpc.relay import PACKAGES
 from corral.box.vpc.virtual_machines import SLOTS
 
@@ -36,7 +37,10 @@ class VirtualHardware:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VirtualMachineSpec:
-    """One machine. `root_disk`: a qcow2 file. `public_key`: that of its root, for the box's own commands."""
+    """One machine. `root_disk`: a qcow2 file. `public_key`: that of its root, for the box's own commands.
+
+    `devices`: the names of its accelerators' device files.
+    """
 
     instance_id: str
     instance_type: str
@@ -47,6 +51,7 @@ class VirtualMachineSpec:
     root_disk: Path
     console: Path
     public_key: str
+    devices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +134,8 @@ def _credentials(machine: VirtualMachineSpec) -> Mapping[str, str]:
                 _file("/root/.aws/config", "0600", aws_config(machine.region, machine.router)),
                 _file("/etc/profile.d/box.sh", "0644", shell_profile(machine.region, machine.router)),
                 _file("/etc/apt/apt.conf.d/99box", "0644", proxy),
+                *device_lines(machine.devices),
+                *(_file(path, "0755", text) for path, text in tools(machine.devices)),
             )
         ),
         "ssh.authorized_keys.root": machine.public_key,

@@ -28,6 +28,8 @@ from corral.catalog.aws.images import VM_PROFILE
 from corral.model.cache import cache_directory
 
 MAX_VCPUS, MAX_MEMORY_MIB = 16, 32 * 1024  # of a machine; its memory is the host's as far as it is used
+# A type with accelerators is posed by a small machine: Slurm takes its word (`render.host_conf`).
+_POSED_VCPUS, _POSED_MEMORY_MIB = 2, 2048
 _VOLUME_FILE = "disk.img"
 
 
@@ -68,7 +70,7 @@ class VirtualHost:
         disk = self._disks.disk(one.instance_id)
         if disk.exists():
             return
-        _hardware(one.instance_type, disk)  # first, so that no disk is left behind
+        _hardware(one, disk)  # first, so that no disk is left behind
         draft = disk.with_suffix(".new")
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir()
@@ -97,10 +99,11 @@ class VirtualHost:
             region=one.region,
             router=one.network[1],
             macs=tuple(one.cards),
-            hardware=_hardware(one.instance_type, disk),
+            hardware=_hardware(one, disk),
             root_disk=disk / "root.qcow2",
             console=self._disks.consoles / one.instance_id,
             public_key=self._key.with_suffix(".pub").read_text(encoding="ascii"),
+            devices=one.devices,
         )
         vpc.start_virtual(
             VirtualMachineStart(
@@ -151,13 +154,15 @@ class VirtualHost:
         self._served[vpc.directory] = targets
 
 
-def _hardware(instance_type: str, disk: Path) -> VirtualHardware:
-    """The hardware of an instance type, with the files of its instance stores. Raises MachineError."""
-    facts: Mapping[str, Any] = INSTANCE_TYPES[instance_type]
+def _hardware(one: DesiredMachine, disk: Path) -> VirtualHardware:
+    """The hardware of the machine's type, with the files of its instance stores. Raises MachineError."""
+    facts: Mapping[str, Any] = INSTANCE_TYPES[one.instance_type]
     vcpus, memory = facts["VCpuInfo"]["DefaultVCpus"], facts["MemoryInfo"]["SizeInMiB"]
+    if one.devices:
+        vcpus, memory = min(vcpus, _POSED_VCPUS), min(memory, _POSED_MEMORY_MIB)
     if vcpus > MAX_VCPUS or memory > MAX_MEMORY_MIB:
         raise MachineError(
-            f"{instance_type} has {vcpus} vCPUs and {memory >> 10} GiB; virtual machines of the box have up to"
+            f"{one.instance_type} has {vcpus} vCPUs and {memory >> 10} GiB; virtual machines of the box have up to"
             f" {MAX_VCPUS} and {MAX_MEMORY_MIB >> 10} GiB - choose a smaller type, or `--machines namespace`"
         )
     stores = sorted(disk.glob("store*.img"))
