@@ -15,7 +15,7 @@ from readme_claims import plain, readme_claims
 
 TESTS = Path(__file__).parent
 REPOSITORY = TESTS.parent
-FIDELITY = REPOSITORY / "docs/fidelity.md"
+FIDELITY, MACHINES = (REPOSITORY / f"docs/{name}.md" for name in ("fidelity", "virtual-machines"))
 CLAIMS = readme_claims((REPOSITORY / "README.md").read_text())
 # Section and first words: why no test can show it.
 NO_CLAIM: Mapping[tuple[str, str], str] = {
@@ -81,18 +81,18 @@ def test_listed_test_exists_in_its_tier(tier: str, name: str) -> None:
     assert (TIERS[1] if all(long) else TIERS[0]) == tier
 
 
-def fidelity_names() -> list[str]:
-    """The tests that docs/fidelity.md names, each with its file; "..." is the rest of a name."""
+def names_in(page: Path) -> list[str]:
+    """The tests that a page names, each with its file; "..." is the rest of a name."""
     found, file = [], ""
-    for folder, name in re.findall(r"`(?:([a-z_]+): )?([a-z0-9_]+(?:_\.\.\.)?)`", FIDELITY.read_text()):
+    for folder, name in re.findall(r"`(?:([a-z0-9_]+): )?([a-z0-9_]+(?:_\.\.\.)?)`", page.read_text()):
         file = folder or file
         if folder or name.endswith("_..."):
             found.append(f"{file}: {name}")
     return sorted(set(found))
 
 
-@pytest.mark.parametrize("name", fidelity_names())
-def test_test_that_docs_fidelity_names_exists(name: str) -> None:
+@pytest.mark.parametrize("name", [*names_in(FIDELITY), *names_in(MACHINES)])
+def test_test_that_a_page_names_exists(name: str) -> None:
     file, _, start = name.partition(": ")
     tests = [test for path in TESTS.rglob(f"test_{file}.py") for test in marked(str(path.relative_to(TESTS))[:-3])]
     known = [re.sub(r"\W+", "_", test) for test in tests]
