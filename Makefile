@@ -77,7 +77,7 @@ lint: ## check style, types, unused code, shell scripts, the lock files
 	$(VENV)/mypy tools/demo
 	MYPYPATH=modules:tools/prepare $(VENV)/mypy benchmarks
 	$(VENV)/mypy tools/lock.py tools/tree.py tools/catalog_data.py tools/fail_on_skip.py tools/service_reference.py
-	MYPYPATH=modules:tests $(VENV)/mypy --follow-imports=silent $(addprefix -p tools.,docs mutations official_run slurm_head slurm_matrix vm_life)
+	MYPYPATH=modules:tests $(VENV)/mypy --follow-imports=silent $(addprefix -p tools.,docs mutations official_run slurm_head slurm_matrix vm_faults vm_life)
 	MYPYPATH=modules:tools/prepare $(VENV)/mypy --follow-imports=silent -p tools.provider_update
 	$(VENV)/vulture modules/corral stacks tools/vulture_whitelist.py # the product alone: code that only tests call belongs to them
 	$(VENV)/vulture modules/corral stacks tests tools benchmarks examples

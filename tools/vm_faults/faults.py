@@ -51,7 +51,7 @@ class Fault:
 
 def two_nodes(cluster: VirtualCluster) -> None:
     """Wait until both nodes run and are free."""
-    cluster.wait_until(cluster.slurmctld_answers, "slurmctld answers")
+    cluster.await_slurmctld()
     cluster.wait_until(
         lambda: cluster.on_head("srun", "-N2", "--immediate=600", "true").returncode == 0, "two nodes run"
     )
@@ -67,7 +67,7 @@ def _units_of_head(cluster: VirtualCluster) -> str:
     job = cluster.submit("sleep 120", "-n1")
     cluster.runs_on(job)
     seconds = _kill_each(cluster, cluster.instance("head"), _HEAD_UNITS)
-    cluster.wait_until(cluster.slurmctld_answers, "slurmctld answers")
+    cluster.await_slurmctld()
     ended = cluster.job_end(job)
     expect((ended["JobState"], ended["Restarts"]) == ("COMPLETED", "0"), f"the running job goes on: {ended}")
     cluster.wait_until(
@@ -121,7 +121,7 @@ def _full_disk_of_head(cluster: VirtualCluster) -> str:
     state = _job_on(cluster, "cpu-1")
     cluster.root_output(head, "rm", "-f", "/var/full")
     expect(state == "COMPLETED", f"a job that begins on a full disk ends: {state}")
-    expect(cluster.slurmctld_answers(), "slurmctld answers")
+    cluster.await_slurmctld()
     return "a job that began then COMPLETED"
 
 
@@ -262,7 +262,7 @@ def _cuts_of_head(cluster: VirtualCluster) -> str:
     cluster.wait_until(lambda: not cluster.instances("head"), "the head has ended")
     cluster.corral("up", "vm", "--box", "--yes")
     cut = _cut_at_each(cluster, cluster.instance("head"), _HEAD_STEPS)
-    cluster.wait_until(cluster.slurmctld_answers, "slurmctld answers on the head")
+    cluster.await_slurmctld()
     ended = cluster.job_end(job)
     expect((ended["JobState"], ended["Restarts"]) == ("COMPLETED", "0"), f"the job goes on: {ended}")
     return cut

@@ -24,7 +24,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 ENVIRONMENT = Path(__file__).with_name("environment")
 ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")
 _LIMIT_S = 1800  # a head takes ten minutes on two busy cores that emulate it
-_STEP_S = 2.0
+_STEP_S, _MAX_STEP_S = 2.0, 15.0
 
 
 class Failed(Exception):
@@ -112,9 +112,13 @@ class VirtualCluster:
         self.wait_until(lambda: self.job(job).get("JobState") in ENDED, f"job {job} ends")
         return self.job(job)
 
-    def slurmctld_answers(self) -> bool:
-        """True if a head runs and its slurmctld answers."""
-        return self.on_head("scontrol", "ping").returncode == 0
+    def await_slurmctld(self) -> None:
+        """Wait until a head runs whose slurmctld answers. Raises Failed."""
+        self.wait_until(self._slurmctld_answers, "slurmctld answers on the head")
+
+    def _slurmctld_answers(self) -> bool:
+        heads = self.instances("head")
+        return bool(heads) and self.as_root(heads[0], "scontrol", "ping").returncode == 0
 
     def instance(self, name: str) -> str:
         """The id of the running instance of the head or of a node. Raises Failed unless there is one."""
@@ -138,12 +142,16 @@ class VirtualCluster:
         return send_request(client.running_address(self.box), "GET", "/_box/inventory")
 
     def wait_until(self, holds: Callable[[], bool], claim: str) -> None:
-        """Wait until the condition holds. Raises Failed."""
-        deadline = monotonic() + _LIMIT_S
+        """Wait until the condition holds. Raises Failed.
+
+        What lasts long is looked at seldom: a look is a session, which costs an emulated machine a second of its time.
+        """
+        began = monotonic()
+        deadline = began + _LIMIT_S
         while not holds():
             if monotonic() > deadline:
                 raise Failed(f"not within {_LIMIT_S} s: {claim}")
-            sleep(_STEP_S)
+            sleep(min(_MAX_STEP_S, _STEP_S + (monotonic() - began) / 10))
 
     def _ec2(self) -> Any:
         import boto3

@@ -32,7 +32,7 @@ def _up(cluster: VirtualCluster) -> str:
 
 
 def _head_boots(cluster: VirtualCluster) -> str:
-    cluster.wait_until(cluster.slurmctld_answers, "slurmctld answers on the head")
+    cluster.await_slurmctld()
     return cluster.head("scontrol", "--version")
 
 
@@ -141,7 +141,7 @@ def _head_reboots(cluster: VirtualCluster) -> str:
     boot = cluster.root_output(head, "cat", "/proc/sys/kernel/random/boot_id")
     cluster.as_root(head, "systemctl", "reboot")
     sleep(_REBOOT_S)
-    cluster.wait_until(cluster.slurmctld_answers, "slurmctld answers on the head")
+    cluster.await_slurmctld()
     expect(cluster.root_output(head, "cat", "/proc/sys/kernel/random/boot_id") != boot, "the kernel is a new one")
     ended = cluster.job_end(job)
     expect((ended["JobState"], ended["Restarts"]) == ("COMPLETED", "0"), f"the job goes on: {ended}")
@@ -155,7 +155,7 @@ def _head_is_lost(cluster: VirtualCluster) -> str:
     cluster.corral("box", "fault", "kill-head", "vm")
     cluster.wait_until(lambda: not cluster.instances("head"), f"{lost} has ended")
     cluster.corral("up", "vm", "--box", "--yes")
-    cluster.wait_until(cluster.slurmctld_answers, "slurmctld answers on the new head")
+    cluster.await_slurmctld()
     expect(cluster.instance("head") != lost, "another instance is the head")
     ended = cluster.job_end(job)
     expect((ended["JobState"], ended["Restarts"]) == ("COMPLETED", "0"), f"the job goes on: {ended}")
