@@ -15,6 +15,9 @@ _TRAINING = """n=$(cat ~/saved 2>/dev/null || echo 0); echo "$SLURMD_NODENAME fr
 save() { echo $n >~/saved; echo "$SLURMD_NODENAME saved $n" >>~/training; scontrol requeue $SLURM_JOB_ID; }
 trap save USR1
 while [ $n -lt 40 ]; do sleep 1; n=$((n + 1)); done; echo "$SLURMD_NODENAME ended at $n" >>~/training"""
+# Who may open a device of nobody gets "No such device or address", another "Operation not permitted".
+_OPEN_GPUS = "for n in 0 1 2 3 4 5 6 7; do (: </dev/nvidia$n) 2>&1; done; df --output=size -BG /nvme | tail -1"
+_GPU_OUTPUT = "/home/admin/gpu"
 _REBOOT_S = 30  # until systemd has stopped slurmctld, under load
 
 
@@ -74,6 +77,24 @@ def _ssh(cluster: VirtualCluster) -> str:
     return f"head to cpu-1 is {to_node}, cpu-1 to cpu-2 is {between}"
 
 
+def _request_gpu(cluster: VirtualCluster) -> str:
+    cluster.submit(_OPEN_GPUS, "--partition=gpu", "--gpus=1", "--job-name=gpu", "-o", _GPU_OUTPUT)
+    return "its p4d.24xlarge boots while the next steps run"
+
+
+def _one_gpu(cluster: VirtualCluster) -> str:
+    job = cluster.head("squeue", "--noheader", "--states=all", "--name=gpu", "--format=%A")
+    ended = cluster.job_end(job)
+    expect(ended["JobState"] == "COMPLETED", f"the job ends: {ended}")
+    *opened, store = cluster.head("cat", _GPU_OUTPUT).splitlines()
+    allowed, denied = (sum(text in line for line in opened) for text in ("No such device", "not permitted"))
+    expect((allowed, denied) == (1, 7), f"the job may open one of eight GPUs: {opened}")
+    expect(int(store.strip().removesuffix("G")) > 7000, f"/nvme has the instance stores: {store}")
+    declared = cluster.head("scontrol", "--oneliner", "show", "node", "gpu-1")
+    expect(" CPUTot=96 " in declared and " Gres=gpu:a100:8" in declared, f"gpu-1 is a p4d: {declared}")
+    return f"it may open 1 of 8 devices; /nvme has {store.strip()}; the node has 96 CPUs for Slurm"
+
+
 def _memory_limit(cluster: VirtualCluster) -> str:
     limits = ("--mem=300M", "-n1", "-wcpu-1")
     neighbour = cluster.submit("sleep 40", *limits)
@@ -128,7 +149,9 @@ def _apply(cluster: VirtualCluster) -> str:
     text = cluster.cluster_file.read_text(encoding="utf-8")
     cluster.cluster_file.write_text(text.replace("max: 4", "max: 6"), encoding="utf-8")
     cluster.corral("up", "vm", "--box", "--yes")
-    cluster.wait_until(lambda: cluster.on_head("sinfo", "-ho%D").stdout.split() == ["6"], "the queue has 6 nodes")
+    cluster.wait_until(
+        lambda: cluster.on_head("sinfo", "-hpcpu", "-o%D").stdout.split() == ["6"], "the queue has 6 nodes"
+    )
     ended = cluster.job_end(job)
     expect((ended["JobState"], ended["Restarts"]) == ("COMPLETED", "0"), f"the job goes on: {ended}")
     return "the queue has 6 nodes instead of 4; the job went on"
@@ -174,12 +197,14 @@ UP = Step(title="`corral up`", act=_up)
 HEAD = Step(title="the head boots from its user data: packages, EBS, NFS, MariaDB, slurmctld", act=_head_boots)
 NODES = Step(title="srun over two nodes, which boot for it", act=_job_on_two_nodes)
 STEPS = (
+    Step(title="a job requests a GPU", act=_request_gpu),
     Step(title="users cannot reach the metadata service", act=_no_metadata_for_users),
     Step(title="/home is shared", act=_shared_home),
     Step(title="a user connects by ssh from the head to a node and between nodes", act=_ssh),
     Step(title="a job's memory is limited, and only that job is killed", act=_memory_limit),
     Step(title="two jobs on a node share no core", act=_cores),
     Step(title="a spot notice: the job saves, is requeued and continues", act=_spot_notice),
+    Step(title="the job with a GPU: a small machine poses as its p4d.24xlarge", act=_one_gpu),
     Step(title="a node powers off from within, and its job is requeued", act=_power_off_from_within),
     Step(title="`corral up` applies another configuration under a running job", act=_apply),
     Step(title="the head reboots under a running job", act=_head_reboots),
