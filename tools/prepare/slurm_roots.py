@@ -21,6 +21,8 @@ BUILD = ROOT / "tools" / "slurm_matrix" / "build_root.sh"
 # A root without one of these is from an earlier version of the script, and is built again.
 PARTS = ("etc/corral-slurm", "usr/sbin/slurmdbd", "usr/sbin/mariadbd", "usr/bin/python3")
 TARGETS = ["apt-get", "indextargets", "--format", "$(ORIGIN)|$(LABEL)|$(REPO_URI)", "Created-By: Packages"]
+# Without package lists apt knows no origin, and lists nothing but with this option; only the URL is left to judge by.
+URLS = ["apt-get", "indextargets", "--no-release-info", "--format", "||$(REPO_URI)", "Created-By: Packages"]
 
 
 class SlurmRoots(Step):
@@ -75,8 +77,7 @@ def absent() -> list[str]:
 def debian_mirror() -> str:
     """Return CORRAL_DEBIAN_MIRROR, or the Debian mirror of apt's sources."""
     named = os.environ.get("CORRAL_DEBIAN_MIRROR")
-    rows = [line.split("|") for line in (output_of(TARGETS) or "").splitlines()]
-    # Without package lists, apt does not know the origin of a source; only the URL is left to judge by.
+    rows = [line.split("|") for line in (output_of(TARGETS) or output_of(URLS) or "").splitlines()]
     fitting = [uri for origin, label, uri in rows if (origin, label) == ("Debian", "Debian")]
     fitting += [uri for origin, _, uri in rows if not origin and uri.rstrip("/").endswith("/debian")]
     if not (named or fitting):

@@ -26,6 +26,7 @@ from package_mirrors import (
     trusted_context,
 )
 
+from corral.box.vm import package_cache
 from corral.box.vm.debian_mirrors import Mirror
 from corral.box.vpc.vpc_state import DAEMON_SOCKET
 
@@ -205,6 +206,22 @@ def test_old_part_of_a_killed_process_is_deleted(proxy: str, cache: Path) -> Non
     os.utime(cache / "old.part", (0, 0))
     get(proxy, f"{ARCHIVE}/pool/main/{SMALL_DEB}")
     assert [(cache / name).exists() for name in ("new.part", "old.part")] == [True, False]
+
+
+def test_full_cache_drops_the_files_that_were_used_longest_ago(
+    proxy: str, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    get(proxy, LARGE_URL)
+    (large,) = cache.iterdir()
+    size = large.stat().st_size
+    monkeypatch.setattr(package_cache, "LIMIT", 2 * size)
+    for name, used in (("unused", 1), ("used", 2)):
+        (cache / name).write_bytes(bytes(size // 2))
+        os.utime(cache / name, (used, used))
+    os.utime(large, (0, 0))
+    get(proxy, LARGE_URL)  # from now on it is the newest
+    get(proxy, f"{ARCHIVE}/pool/main/{SMALL_DEB}")
+    assert [(cache / name).exists() for name in (large.name, "used", "unused")] == [True, True, False]
 
 
 def test_mirror_that_is_away_is_an_error_at_once(proxy: str, mirror: TestMirror) -> None:

@@ -24,6 +24,7 @@ from corral.box.vm.debian_mirrors import MirrorFile
 BLOCK = 65536  # bytes
 _PART = ".part"  # the suffix of a download
 _PART_KEPT_S = 24 * 3600  # longer than any download: the process that wrote it has ended
+LIMIT = 2 << 30  # bytes; the packages of a head and its nodes take 150 MB
 
 Fetch = Callable[[str, MirrorFile, Mapping[str, str]], BaseHTTPResponse]
 
@@ -128,6 +129,7 @@ class PackageCache:
         path = self._directory / name
         with self._lock:
             if path.is_file():
+                os.utime(path)  # it was used last
                 size = path.stat().st_size
                 return _Download(path=path, length=size, received=size)
             if name not in self._running:
@@ -170,12 +172,24 @@ class PackageCache:
         try:
             self._directory.mkdir(parents=True, exist_ok=True)
             self._delete_old_parts()
+            self._make_room(length)
             with NamedTemporaryFile(dir=self._directory, suffix=_PART, delete=False) as part:
                 at_end.callback(Path(part.name).unlink, missing_ok=True)
                 os.posix_fallocate(part.fileno(), 0, length)
         except OSError as error:
             raise _NotCachedError from error
         return Path(part.name)
+
+    def _make_room(self, length: int) -> None:
+        """Delete the files that were used longest ago, until a file of this length fits below the limit."""
+        files = [file for file in self._directory.iterdir() if file.is_file() and file.suffix != _PART]
+        found = {file: file.stat() for file in files}
+        size = sum(one.st_size for one in found.values()) + length
+        for file in sorted(files, key=lambda file: found[file].st_mtime):
+            if size <= LIMIT:
+                return
+            file.unlink(missing_ok=True)
+            size -= found[file].st_size
 
     def _delete_old_parts(self) -> None:
         """Delete what processes left that were killed."""
