@@ -42,7 +42,13 @@ class Machine:
     def vpc(self) -> Vpc:
         return self.process.vpc
 
-    def start(self, boot_wait: str = "infinity", volumes: tuple[str, ...] = (), program: str = sys.executable) -> None:
+    def start(
+        self,
+        boot_wait: str = "infinity",
+        volumes: tuple[str, ...] = (),
+        program: str = sys.executable,
+        console: Path | None = None,
+    ) -> None:
         files = {label: self.volume(label) for label in volumes}
         self.vpc.start_virtual(
             VirtualMachineStart(
@@ -54,6 +60,7 @@ class Machine:
                 key=self.directory / "key",
                 boot_wait=boot_wait,
                 volumes=files,
+                watched_console=console,
             )
         )
 
@@ -298,6 +305,15 @@ def test_machine_that_has_not_begun_to_boot_is_killed_instead(machine: Machine) 
     machine.start("infinity")
     machine.vpc.shut_down("one")
     assert until(lambda: not machine.vpc.machines())
+
+
+def test_emulated_kernel_that_stands_still_is_reset_once(machine: Machine, tmp_path: Path) -> None:
+    console = tmp_path / "console"
+    console.write_text("Linux version 6.12\nrcu: INFO: rcu_preempt detected stalls on CPUs/tasks:\n")
+    machine.start("0", console=console)
+    until(lambda: "system_reset" in machine.names())
+    time.sleep(11)  # longer than between two looks
+    assert machine.names().count("system_reset") == 1
 
 
 def test_machine_that_does_not_power_off_in_time_is_killed(

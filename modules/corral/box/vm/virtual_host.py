@@ -87,7 +87,7 @@ class VirtualHost:
         """Start the machine. Raises MachineError."""
         known = (vpc.directory, str(one.address))
         (self._without_mirror.add if one.has_mirror_errors else self._without_mirror.discard)(known)
-        disk = self._disks.disk(one.instance_id)
+        disk, console = self._disks.disk(one.instance_id), self._disks.consoles / one.instance_id
         emulator = Emulator(
             program=self._support.tools.qemu(),
             accelerator=self._support.accelerator,
@@ -101,7 +101,7 @@ class VirtualHost:
             macs=tuple(one.cards),
             hardware=_hardware(one, disk),
             root_disk=disk / "root.qcow2",
-            console=self._disks.consoles / one.instance_id,
+            console=console,
             public_key=self._key.with_suffix(".pub").read_text(encoding="ascii"),
             devices=one.devices,
         )
@@ -115,6 +115,7 @@ class VirtualHost:
                 key=self._key,
                 boot_wait=one.boot_wait,
                 volumes={volume: self.volume(volume, size) for volume, size in one.volumes.items()},
+                watched_console=console if emulator.accelerator == "tcg" else None,
             )
         )
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Interface
 from pathlib import Path
 
+from corral.box.vpc.boot_watch import watch_boots
 from corral.box.vpc.bridge import add_address, add_tap, block_ports, open_ports, remove_link
 from corral.box.vpc.dhcp import DhcpSettings, Lease, serve_dhcp
 from corral.box.vpc.machine_users import FIRST_UID
@@ -101,6 +102,8 @@ def start_machine(vpc: VpcState, request: Request) -> None:
             _plug(machine, label, source)
         undo.pop_all()
     add_machine(vpc, name, machine)
+    if console := request["watched_console"]:
+        threading.Thread(target=watch_boots, args=(process, monitor, Path(console)), daemon=True).start()
     if request["boot_wait"] != _FOREVER:
         threading.Timer(float(request["boot_wait"]), _boot, (machine,)).start()
 

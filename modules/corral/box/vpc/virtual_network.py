@@ -37,7 +37,7 @@ class VirtualMachineStart:
 
     `command`: QEMU's, with {link0}, {link1} ... for the taps of the cards, and {monitor}. `directory`: that of its
     log. `key`: the ssh key of its root. `boot_wait`: how long it stands still before it boots, an argument of sleep.
-    `volumes`: the files of its volumes, by label.
+    `volumes`: the files of its volumes, by label. `watched_console`: its console's file if its kernel may stand still.
     """
 
     name: str
@@ -48,6 +48,7 @@ class VirtualMachineStart:
     key: Path
     boot_wait: str
     volumes: Mapping[str, Path]
+    watched_console: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +80,9 @@ class Vpc:
         cards = {mac: str(address) for mac, address in machine.cards.items()}
         start = {**asdict(machine), "cards": cards, "directory": str(machine.directory)}
         volumes = {label: str(source) for label, source in machine.volumes.items()}
-        self._request({"action": "start", **start, "key": str(machine.key), "volumes": volumes})
+        console = str(machine.watched_console) if machine.watched_console else None
+        files = {"key": str(machine.key), "volumes": volumes, "watched_console": console}
+        self._request({"action": "start", **start, **files})
 
     def machines(self) -> Mapping[str, IPv4Address]:
         """The addresses of the running machines by name."""
