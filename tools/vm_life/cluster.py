@@ -23,6 +23,7 @@ from corral.model.tags import NODES_TAG
 CHECKOUT = Path(__file__).resolve().parents[2]
 ENVIRONMENT = Path(__file__).with_name("environment")
 ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")
+_SLURMCTLD = 6817  # its port
 _LIMIT_S = 1800  # a head takes ten minutes on two busy cores that emulate it
 _STEP_S, _MAX_STEP_S = 2.0, 15.0
 
@@ -118,7 +119,19 @@ class VirtualCluster:
 
     def _slurmctld_answers(self) -> bool:
         heads = self.instances("head")
-        return bool(heads) and self.as_root(heads[0], "scontrol", "ping").returncode == 0
+        return bool(heads) and self._listens(heads[0], _SLURMCTLD) and self.on_head("scontrol", "ping").returncode == 0
+
+    def _listens(self, instance: str, port: int) -> bool:
+        """True if a port of an instance accepts connections: other than a command, it costs the machine nothing."""
+        directory = control.machines(self.box).get(instance)
+        if not directory:
+            return False
+        vpc = Vpc(directory=directory)
+        try:
+            vpc.connect(vpc.machines()[instance], port).close()
+        except (MachineError, KeyError):  # it ends or boots
+            return False
+        return True
 
     def instance(self, name: str) -> str:
         """The id of the running instance of the head or of a node. Raises Failed unless there is one."""
@@ -144,7 +157,7 @@ class VirtualCluster:
     def wait_until(self, holds: Callable[[], bool], claim: str) -> None:
         """Wait until the condition holds. Raises Failed.
 
-        What lasts long is looked at seldom: a look is a session, which costs an emulated machine a second of its time.
+        What lasts long is looked at seldom: most looks are sessions, which cost an emulated machine five seconds each.
         """
         began = monotonic()
         deadline = began + _LIMIT_S
