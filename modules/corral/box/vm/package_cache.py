@@ -172,7 +172,7 @@ class PackageCache:
         try:
             self._directory.mkdir(parents=True, exist_ok=True)
             self._delete_old_parts()
-            self._make_room(length)
+            self._make_space(length)
             with NamedTemporaryFile(dir=self._directory, suffix=_PART, delete=False) as part:
                 at_end.callback(Path(part.name).unlink, missing_ok=True)
                 os.posix_fallocate(part.fileno(), 0, length)
@@ -180,8 +180,8 @@ class PackageCache:
             raise _NotCachedError from error
         return Path(part.name)
 
-    def _make_room(self, length: int) -> None:
-        """Delete the files that were used longest ago, until a file of this length fits below the limit."""
+    def _make_space(self, length: int) -> None:
+        """Delete the files that were used longest ago until a file of this length fits below the limit."""
         files = [file for file in self._directory.iterdir() if file.is_file() and file.suffix != _PART]
         found = {file: file.stat() for file in files}
         size = sum(one.st_size for one in found.values()) + length
