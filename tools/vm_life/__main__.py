@@ -22,7 +22,7 @@ from time import monotonic
 from tools.vm_life.boot_times import BootTimes, record
 from tools.vm_life.cluster import CHECKOUT, Failed, VirtualCluster, expect, new_cluster
 from tools.vm_life.page import RunResult, StepResult, boot_picture, page
-from tools.vm_life.recordings import record as record_outputs
+from tools.vm_life.recordings import record_outputs
 from tools.vm_life.steps import HEAD, NODES, STEPS, UP, Step, down
 
 from corral.box import client, control

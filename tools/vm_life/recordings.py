@@ -15,26 +15,24 @@ NODE: Mapping[str, str] = {
     "routes.json": "ip -json -4 route show default",
     "rules.txt": "ip rule show",
     "lsblk.json": "lsblk --json --paths --output=NAME,TYPE,MOUNTPOINTS /dev/nvme0n1",
-    "wipefs.txt": "wipefs --noheadings --output=TYPE /dev/nvme0n1p1",
     "disks.txt": "ls /dev/disk/by-id",
     "mounts.txt": "cat /proc/mounts",
-    "passwd.txt": "getent passwd admin",
     "kernel.log": "journalctl --dmesg --boot --output=short-iso --no-pager --grep='NVRM: Xid'; true",
     "slurmd-hardware.txt": "slurmd -C",
     "slurmd-unit.txt": "systemctl show --property=Type,Restart,TimeoutStartUSec,Wants,After,MainPID slurmd",
-    "clock.txt": "timedatectl show",
 }
 HEAD: Mapping[str, str] = {
     "node.txt": "scontrol --oneliner show node %s",
     "nodes.txt": "scontrol --oneliner show nodes",
-    "partitions.txt": "scontrol --oneliner show partition",
     "jobs.txt": "squeue --all --noheader --states=RUNNING,SUSPENDED,COMPLETING --Format=JobID:24,BatchFlag:8,State:16",
     "hosts.txt": "getent hosts $(hostname)",
 }
 _PACKAGES = ("systemd", "cloud-init", "slurmd", "slurmctld", "util-linux", "iproute2", "munge", "mariadb-server")
 
 
-def record(directory: Path, head: Callable[..., str], node: Callable[..., str], name: str, image: str) -> Sequence[str]:
+def record_outputs(
+    directory: Path, head: Callable[..., str], node: Callable[..., str], name: str, image: str
+) -> Sequence[str]:
     """Write the outputs of both machines, and their versions. Returns the names of the files.
 
     `head`, `node`: run a command as root there and return its output. `name`: the node's. `image`: the name of the

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from machine_fixtures import MachineBox, until
-from vpc_fixtures import create_launch_network
+from virtual_boxes import create_tools, launch, prepared_with, running_virtual_box
 
-import boxes
-from corral.box import client, control
-from corral.box.switches import Machines
-from corral.box.vm import preparation
-from corral.catalog.aws.images import VM_PROFILE, find_image_profile
+from corral.box import control
 
 pytestmark = pytest.mark.box
 QEMU = Path(__file__).parents[1] / "qemu_fixture.py"
@@ -35,45 +31,26 @@ exec {python} {qemu} {root}/$name ${{link%%,*}} ${{monitor%%,*}}
 """
 
 
-def write_support(tools: Path, record: Path, report: Callable[[str], None]) -> None:
-    """Do as `preparation.prepare`, with these tools and without an image."""
-    record.write_text(json.dumps({"tools": str(tools), "image": str(tools / "image"), "accelerator": "tcg"}))
-
-
 @pytest.fixture(scope="module")
-def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The tools' root. A directory there for each machine has the commands of its monitor."""
     root = tmp_path_factory.mktemp("tools")
-    for name in ("qemu-img", "qemu-system-x86_64", "ganesha.nfsd"):
-        (root / "usr/bin").mkdir(parents=True, exist_ok=True)
-        (root / "usr/bin" / name).touch()
-    (root / "lib64").mkdir()
-    loader = root / "lib64/ld-linux-x86-64.so.2"
-    loader.write_text(LOADER.format(root=root, python=sys.executable, qemu=QEMU))
-    loader.chmod(0o755)
-    root.chmod(0o777)  # QEMU of the host's root runs as another user
-    return root
+    create_tools(root, LOADER.format(root=root, python=sys.executable, qemu=QEMU))
+    with prepared_with(root):
+        yield root
 
 
 @pytest.fixture(scope="module")
 def virtual_box(tools: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MachineBox]:
     """A running box of virtual machines, which all tests of this module share."""
-    directory = tmp_path_factory.mktemp("virtual") / "box"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(preparation, "prepare", partial(write_support, tools))
-        box = client.start(directory, machines=Machines.VM)
-    try:
-        yield MachineBox(box=box, launch_network=create_launch_network(partial(boxes.client, box)))
-    finally:
-        client.stop(directory)
+    with running_virtual_box(tmp_path_factory.mktemp("virtual") / "box") as running:
+        yield running
 
 
 @pytest.fixture
 def machine(virtual_box: MachineBox, tools: Path) -> str:
     """A new machine that boots."""
-    parameter = find_image_profile(VM_PROFILE).image_parameter
-    image = virtual_box.aws("ssm").get_parameter(Name=parameter)["Parameter"]["Value"]
-    launched = virtual_box.launch("#!/bin/sh\n", ImageId=image)
+    launched = launch(virtual_box)
     assert until(lambda: "cont" in monitored(tools, launched))
     assert until(lambda: virtual_box.state(launched) == "running")
     return launched
@@ -89,16 +66,22 @@ def is_pressed(tools: Path, machine: str) -> bool:
     return "system_powerdown" in monitored(tools, machine)
 
 
+def qemus(tools: Path, machine: str) -> Iterator[Path]:
+    """The directory in /proc of a machine's QEMU, while it runs."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            if str(tools / machine).encode() in (process / "cmdline").read_bytes().split(b"\0"):
+                yield process
+
+
 def power_off(tools: Path, machine: str) -> None:
     """End a machine's QEMU, as its system does at the end of a shutdown."""
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                words = (entry / "cmdline").read_bytes().split(b"\0")
-            except OSError:  # it has ended meanwhile
-                continue
-            if str(tools / machine).encode() in words:
-                os.kill(int(entry.name), signal.SIGKILL)
+    for process in qemus(tools, machine):
+        os.kill(int(process.name), signal.SIGKILL)
+
+
+def is_stopped(process: Path) -> bool:
+    return (process / "stat").read_text().rpartition(")")[2].split()[0] == "T"
 
 
 @pytest.mark.parametrize(
@@ -145,18 +128,7 @@ def test_killed_machine_ends_at_once(virtual_box: MachineBox, tools: Path, machi
 
 def test_frozen_machine_that_is_terminated_ends_at_once(virtual_box: MachineBox, tools: Path, machine: str) -> None:
     control.inject_fault(virtual_box.box.dir, "freeze", target=machine)
-    until(lambda: any(is_stopped(entry, tools / machine) for entry in Path("/proc").iterdir()))
+    until(lambda: any(map(is_stopped, qemus(tools, machine))))
     virtual_box.aws("ec2").terminate_instances(InstanceIds=[machine])
     ended = until(lambda: virtual_box.state(machine) == "terminated")
     assert (ended, is_pressed(tools, machine)) == (True, False)
-
-
-def is_stopped(process: Path, directory: Path) -> bool:
-    """Whether this is the stopped QEMU of the machine with this directory."""
-    try:
-        return (
-            str(directory).encode() in (process / "cmdline").read_bytes().split(b"\0")
-            and (process / "stat").read_text().rpartition(")")[2].split()[0] == "T"
-        )
-    except OSError:  # it has ended meanwhile, or is no process
-        return False

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from machine_fixtures import MachineBox, until
-from vpc_fixtures import create_launch_network
+from virtual_boxes import create_tools, launch, prepared_with, running_virtual_box
 
-import boxes
 from corral.box import client, control
 from corral.box.client import BoxError
 from corral.box.state.directory import StateDirectory
 from corral.box.switches import Machines
-from corral.box.vm import preparation
-from corral.catalog.aws.images import VM_PROFILE, find_image_profile
 from corral.cli import main
 
 pytestmark = pytest.mark.box
@@ -29,44 +24,20 @@ case "$*" in *qemu-system*) echo 'qemu: no machine here' >&2; exit 1 ;; esac
 """
 
 
-def write_support(tools: Path, record: Path, report: Callable[[str], None]) -> None:
-    """Do as `preparation.prepare`, with these tools and without an image."""
-    report("Fetch QEMU")
-    document = {"tools": str(tools), "image": "/image", "accelerator": "tcg"}
-    record.write_text(json.dumps(document))
-
-
 @pytest.fixture(scope="module")
 def tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The tools' root; `preparation.prepare` finds them there."""
     root = tmp_path_factory.mktemp("tools")
-    for name in ("qemu-img", "qemu-system-x86_64", "ganesha.nfsd"):
-        (root / "usr/bin").mkdir(parents=True, exist_ok=True)
-        (root / "usr/bin" / name).touch()
-    (root / "lib64").mkdir()
-    (root / "lib64/ld-linux-x86-64.so.2").write_text(LOADER.format(root=root))
-    (root / "lib64/ld-linux-x86-64.so.2").chmod(0o755)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(preparation, "prepare", partial(write_support, root))
+    create_tools(root, LOADER.format(root=root))
+    with prepared_with(root):
         yield root
 
 
 @pytest.fixture(scope="module")
 def virtual_box(tools: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MachineBox]:
     """A running box of virtual machines, which all tests of this module share."""
-    directory = tmp_path_factory.mktemp("virtual") / "box"
-    box = client.start(directory, machines=Machines.VM)
-    try:
-        yield MachineBox(box=box, launch_network=create_launch_network(partial(boxes.client, box)))
-    finally:
-        client.stop(directory)
-
-
-def launch(virtual_box: MachineBox, **request: Any) -> str:
-    """The id of a new instance of the image of virtual machines."""
-    parameter = find_image_profile(VM_PROFILE).image_parameter
-    image = virtual_box.aws("ssm").get_parameter(Name=parameter)["Parameter"]["Value"]
-    return virtual_box.launch("#!/bin/sh\n", ImageId=image, **request)
+    with running_virtual_box(tmp_path_factory.mktemp("virtual") / "box") as running:
+        yield running
 
 
 def reason(virtual_box: MachineBox, instance_id: str) -> str:

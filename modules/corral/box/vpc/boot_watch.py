@@ -1,7 +1,7 @@
 """Emulated kernels that stand still before their first process, and are reset.
 
 QEMU's emulation sometimes loses the timer interrupt of a second processor: its APIC has it in service, and no code runs
-for it (seen with QEMU 10.0.11, once in some fifty boots). The kernel then reports a stall each minute, for ever.
+for it (seen once so far, with QEMU 10.0). The kernel then reports a stall each minute, for ever.
 """
 
 from __future__ import annotations
