@@ -82,6 +82,9 @@ class Machine:
         drop_ins = self.root / "etc/ssh/sshd_config.d"
         self.steps.append(f"reload sshd, having {sorted(file.name for file in drop_ins.iterdir())}")
 
+    def write_units(self, daemons: Sequence[Daemon]) -> None:
+        self.steps.append(f"units {' '.join(daemon.unit for daemon in daemons)}")
+
     def start(self, daemon: Daemon, options: Sequence[str] = ()) -> None:
         self.steps.append(" ".join(("start", *daemon.command, *options)))
         self.files_at_start[daemon.unit] = sorted(str(file.relative_to(self.root)) for file in self.root.rglob("*"))
@@ -133,6 +136,7 @@ def test_a_head_mounts_before_it_starts_and_has_the_key_before_munge(machine: Ma
         "mount fs-2 /home",
         "mount fs-1.fsx.us-east-1.amazonaws.com/abc /scratch",
         "home of ubuntu",
+        "units munge corral-credentials corral-agent mariadb slurmdbd slurmctld",
         "read munge-1",
         "start /usr/sbin/munged",
         "start /opt/corral/bin/corral-agent credentials",
@@ -148,6 +152,7 @@ def test_a_head_without_home_and_lustre_mounts_its_state_alone(machine: Machine)
         "name dev-head at 10.64.0.26",
         "search dev.corral.internal",
         "mount vol-1 /var/lib/corral",
+        "units munge corral-credentials corral-agent mariadb slurmdbd slurmctld",
         "read munge-1",
         "start /usr/sbin/munged",
         "start /opt/corral/bin/corral-agent credentials",
@@ -163,6 +168,7 @@ def test_a_node_mounts_before_it_starts_and_has_the_key_before_munge(machine: Ma
         "search dev.corral.internal",
         "mount fs-2 /home",
         "mount fs-1.fsx.us-east-1.amazonaws.com/abc /scratch",
+        "units munge corral-credentials slurmd corral-watch",
         "read munge-1",
         "start /usr/sbin/munged",
         "start /opt/corral/bin/corral-agent credentials",
@@ -176,6 +182,7 @@ def test_a_node_of_a_queue_without_accelerators_without_home_mounts_nothing(mach
     assert as_node(machine, BARE, replace(deployed(), home=None), "cpu-1", "cpu") == [
         "fence",
         "search dev.corral.internal",
+        "units munge corral-credentials slurmd corral-watch",
         "read munge-1",
         "start /usr/sbin/munged",
         "start /opt/corral/bin/corral-agent credentials",
@@ -229,7 +236,9 @@ def test_a_machine_that_is_sick_does_not_start_its_slurmd(machine: Machine, tmp_
         boot_node(
             dev(), deployed(), identity, machine, machine, BoxProbe(tmp_path, NO_REQUESTS), root=machine.root / "root"
         )
-    assert [step for step in machine.steps if "slurmd" in step or "GPUs" in step] == ["wake GPUs"]
+    assert [step for step in machine.steps if step.startswith("start /usr/sbin/slurmd") or "GPUs" in step] == [
+        "wake GPUs"
+    ]
 
 
 def test_munge_finds_its_key_when_it_starts(machine: Machine) -> None:

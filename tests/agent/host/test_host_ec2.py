@@ -171,10 +171,10 @@ LUSTRE = Package(
 )
 APT = "apt-get --quiet --option=DPkg::Lock::Timeout=300 --option=Acquire::Retries=5"
 UPDATE = f"{APT} --option=Acquire::Languages=none update"
-INSTALL = (
-    f"env DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 {APT} install --yes --no-install-recommends"
-    " --option=Dpkg::Options::=--force-confold"
+ENV = (
+    "env DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 PATH=/opt/corral/stand-ins:/usr/sbin:/usr/bin:/sbin:/bin"
 )
+INSTALL = f"{ENV} {APT} install --yes --no-install-recommends --option=Dpkg::Options::=--force-confold"
 
 
 @pytest.mark.parametrize("fails", [False, True])
@@ -191,6 +191,14 @@ def test_no_package_starts_its_daemon_while_apt_installs_it(tmp_path: Path, fail
     with contextlib.suppress(HostError):
         Ec2Host(run, "us-east-1", tmp_path).install((MUNGE,))
     assert (codes, policy.exists()) == ([101], False)
+
+
+def test_units_are_read_once_for_all_daemons(host: Ec2Host, shell: Shell) -> None:
+    daemons = (slurmctld("/usr/sbin", "/var/lib/corral/slurmctld"), autoscaler())
+    host.write_units(daemons)
+    for daemon in daemons:
+        host.start(daemon)
+    assert [command for command in shell.commands if "daemon-reload" in command] == ["systemctl daemon-reload"]
 
 
 def test_an_interrupted_apt_run_is_completed(tmp_path: Path) -> None:
@@ -213,10 +221,12 @@ def test_an_interrupted_apt_run_is_completed(tmp_path: Path) -> None:
     host.install(packages)
     host.install(packages)
     assert commands[3:] == [
-        "env DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 dpkg --configure --pending --force-confold",
+        f"{ENV} dpkg --configure --pending --force-confold",
+        "systemctl daemon-reload",
         UPDATE,
         "uname --kernel-release",
         f"{INSTALL} munge=0.5.*",
+        "systemctl daemon-reload",
         "apt-mark hold munge",
     ]
 
@@ -273,7 +283,7 @@ def test_upgrades_are_disabled_even_if_the_image_lacks_a_unit(tmp_path: Path) ->
     Ec2Host(run, "us-east-1", tmp_path).stop_updates()
     assert commands == [
         "systemctl stop --no-block apt-daily.timer apt-daily-upgrade.timer unattended-upgrades.service",
-        "systemctl mask apt-daily.timer apt-daily-upgrade.timer unattended-upgrades.service",
+        "systemctl mask --no-reload apt-daily.timer apt-daily-upgrade.timer unattended-upgrades.service",
     ]
 
 

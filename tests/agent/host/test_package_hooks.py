@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from corral.agent.host.package_hooks import without_hooks
 
+SYSTEMCTL = "opt/corral/stand-ins/systemctl"
 POLICY, INITRAMFS, MANUALS = (
     "usr/sbin/policy-rc.d",
     "etc/initramfs-tools/update-initramfs.conf",
@@ -42,6 +44,17 @@ def test_no_initramfs_is_written(tmp_path: Path) -> None:
         assert (tmp_path / INITRAMFS).read_text().splitlines()[-1] == "update_initramfs=no"
 
 
+@pytest.mark.parametrize(
+    ("arguments", "passed"), [("--system daemon-reload", False), ("daemon-reload", False), ("start munge", True)]
+)
+def test_packages_do_not_let_systemd_read_all_units(tmp_path: Path, arguments: str, passed: bool) -> None:
+    with without_hooks(tmp_path):
+        program = tmp_path / "copy"  # calls another systemctl
+        program.write_text((tmp_path / SYSTEMCTL).read_text().replace("/usr/bin/systemctl", "echo"))
+    done = subprocess.run(["sh", str(program), *arguments.split()], capture_output=True, check=True, text=True)
+    assert done.stdout == (f"{arguments}\n" if passed else "")
+
+
 def test_no_manual_is_indexed(tmp_path: Path) -> None:
     image(tmp_path, MANUALS)
     with without_hooks(tmp_path):
@@ -50,7 +63,7 @@ def test_no_manual_is_indexed(tmp_path: Path) -> None:
 
 def test_an_image_without_these_packages_gets_none_of_their_files(tmp_path: Path) -> None:
     with without_hooks(tmp_path):
-        assert list(files(tmp_path)) == [POLICY]
+        assert set(files(tmp_path)) == {POLICY, SYSTEMCTL}
 
 
 @pytest.mark.parametrize("names", [(), (POLICY,), (INITRAMFS,), (MANUALS,), (POLICY, INITRAMFS, MANUALS)])

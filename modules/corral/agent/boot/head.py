@@ -9,7 +9,7 @@ from corral.agent.autoscaler.request_queue import prepare_spool
 from corral.agent.boot.munge_key import make_munge_key
 from corral.agent.boot.sequence import install_key, mount_shared
 from corral.agent.config.apply import carry_over
-from corral.agent.host.base import Host, autoscaler, credentials, munge, slurmctld
+from corral.agent.host.base import Host, autoscaler, credentials, mariadb, munge, slurmctld, slurmdbd
 from corral.model.cluster import ClusterPlan
 from corral.model.deployed import Deployed
 
@@ -39,6 +39,9 @@ def boot_head(
     mount_shared(plan, deployed, host)
     if deployed.home:
         host.make_home(plan.image.default_user)
+    sbin = plan.image.slurm_sbin
+    controller = slurmctld(sbin, str(_SLURMCTLD_STATE))
+    host.write_units((munge(), credentials(), autoscaler(), mariadb(), slurmdbd(sbin), controller))
     install_key(make_munge_key(secrets, deployed.munge_secret), root)
     host.start(munge())
     prepare_spool(root)
@@ -47,5 +50,5 @@ def boot_head(
     carry_over(root, root / STATE.relative_to("/"))
     # At its first start slurmctld reads the TRES list from slurmdbd, and exits if it cannot.
     start_accounting(plan, host, _SLURMCTLD_STATE)
-    host.start(slurmctld(plan.image.slurm_sbin, str(_SLURMCTLD_STATE)))
+    host.start(controller)
     log.info("boot head of cluster %s: started munge, autoscaler, accounting and slurmctld", plan.name)

@@ -85,6 +85,8 @@ def boot_node(
     if interfaces := plan.lustre_efa(queue, identity.zone_id):
         host.set_up_lustre_efa(interfaces, tuple(Path(system.mount) for system in plan.lustre))
     mounts = mount_shared(plan, deployed, host)
+    worker = slurmd(plan.image_of(queue).slurm_sbin, mounts)
+    host.write_units((munge(), credentials(), worker, watcher()))
     install_key(await_munge_key(secrets, deployed.munge_secret), root)
     host.start(munge())
     host.start(credentials())
@@ -95,7 +97,7 @@ def boot_node(
     if queue.nvme_mount:
         host.mount_nvme(Path(queue.nvme_mount))
     options = ("--conf-server", f"{plan.head.address}:{_CONTROLLER_PORT}", "-N", identity.node)
-    host.start(slurmd(plan.image_of(queue).slurm_sbin, mounts), options)
+    host.start(worker, options)
     host.start(watcher())
     log.info("boot %s of cluster %s: started munge and slurmd", identity.node, plan.name)
 

@@ -100,6 +100,10 @@ class Host(Protocol):
         """Enable GPU persistence mode, now and after every boot. Without it each nvidia-smi call reloads the state."""
         ...
 
+    def write_units(self, daemons: Sequence[Daemon]) -> None:
+        """Write the units of daemons that are started later at once: each reading of systemd's units takes time."""
+        ...
+
     def start(self, daemon: Daemon, options: Sequence[str] = ()) -> None:
         """Start the daemon with these options; a running one may be restarted. Raises HostError."""
         ...

@@ -111,6 +111,9 @@ class BoxHost:
     def enable_gpu_persistence(self) -> None:
         """Do nothing: a GPU of the box is only a name."""
 
+    def write_units(self, daemons: Sequence[Daemon]) -> None:
+        """Do nothing: there is no systemd here."""
+
     def start(self, daemon: Daemon, options: Sequence[str] = ()) -> None:
         """Start the daemon with these options unless it runs. Raises HostError.
 

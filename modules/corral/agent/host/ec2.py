@@ -57,6 +57,7 @@ from corral.model.partitions import partition_of
 _BY_ID = "/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_{serial}"
 _ATTACHED_IN_S = 120  # a volume is attached after its machine has started
 _STEP_S = 1.0
+_UNITS = "/etc/systemd/system"
 _UPDATES = 20  # apt-daily may hold the lists' lock at the first boot, and apt does not wait for it
 _UPDATE_STEP_S = 5.0
 _NFS = "nfsvers=4.1,rsize=1048576,wsize=1048576,hard,timeo=600,retrans=2,noresvport,_netdev"
@@ -67,6 +68,9 @@ _LUSTRE = "noatime,flock,lazystatfs,_netdev"
 
 # systemd has read the unit already: reading all units again takes a tenth of a second, and a boot enables a dozen.
 _ENABLE = ("systemctl", "enable", "--no-reload")
+# Otherwise the SysV script of the same package is enabled too, which reads all units twice (docs/ENVIRONMENT.md).
+_ENABLE_PACKAGED = ("env", "SYSTEMCTL_SKIP_SYSV=1", *_ENABLE)
+_RELOAD = ("systemctl", "daemon-reload")
 
 # By default systemd-networkd removes foreign rules whenever it starts (networkd.conf(5)).
 _FOREIGN_RULES = """[Network]
@@ -112,7 +116,7 @@ class Ec2Host:
         with contextlib.suppress(HostError):  # the image may lack one; the others stop all the same
             self._run(("systemctl", "stop", "--no-block", *UPDATERS))
         with contextlib.suppress(HostError):
-            self._run(("systemctl", "mask", *UPDATERS))
+            self._run(("systemctl", "mask", "--no-reload", *UPDATERS))
 
     def install(self, packages: Sequence[Package]) -> None:
         """Install and hold the packages that the image lacks, in their versions. Raises HostError."""
@@ -128,6 +132,7 @@ class Ec2Host:
         if again:
             with without_hooks(self._root):
                 self._run(CONFIGURE)
+            self._run(_RELOAD)
         for package in missing:  # first: Systems Manager shows what stops the rest
             self._install_from_file(package)
         if apts := of_archives(missing):
@@ -225,6 +230,11 @@ class Ec2Host:
         except HostError as error:
             log.warning("GPUs: %s", error)
 
+    def write_units(self, daemons: Sequence[Daemon]) -> None:
+        """Write the units of these daemons, or additions to those of their packages."""
+        if install(tuple(map(_unit_of, daemons)), self._root):
+            self._run(_RELOAD)
+
     def start(self, daemon: Daemon, options: Sequence[str] = ()) -> None:
         """Start the daemon's unit, now and at every boot. Debian's units read their options from /etc/default.
 
@@ -236,11 +246,8 @@ class Ec2Host:
         if options:
             variable = f"{daemon.unit.upper()}_OPTIONS"
             self._write(f"/etc/default/{daemon.unit}", f"{variable}={shlex.quote(shlex.join(options))}\n")
-        if daemon.packaged:
-            self._write_unit(f"{daemon.unit}.service.d/corral.conf", packaged_drop_in(daemon))
-        else:
-            self._write_unit(f"{daemon.unit}.service", daemon_unit(daemon))
-        self._run((*_ENABLE, daemon.unit))
+        self.write_units((daemon,))  # a boot has written it already
+        self._run((*(_ENABLE_PACKAGED if daemon.packaged else _ENABLE), daemon.unit))
         wait = ("--no-block",) if daemon.waits_for_head else ()
         self._run(("systemctl", "restart", *wait, daemon.unit))
 
@@ -287,6 +294,7 @@ class Ec2Host:
                 self._run(install_command(packages, kernel))
             except HostError as error:
                 raise HostError(f"{error}{_hint(packages)}") from error
+        self._run(_RELOAD)
         self._run(hold_command(packages, kernel))
 
     def _update(self) -> None:
@@ -311,12 +319,19 @@ class Ec2Host:
         self._run((*_ENABLE, "--now", unit))
 
     def _write_unit(self, name: str, text: str) -> None:
-        if self._write(f"/etc/systemd/system/{name}", text):
-            self._run(("systemctl", "daemon-reload"))
+        if self._write(f"{_UNITS}/{name}", text):
+            self._run(_RELOAD)
 
     def _write(self, path: str, text: str) -> tuple[str, ...]:
         """Write the file; return its path if it changed."""
         return install((Placement(path=path, content=f"{HEADER}{text}".encode()),), self._root)
+
+
+def _unit_of(daemon: Daemon) -> Placement:
+    """A daemon's unit, or the addition to that of its package."""
+    unit = f"{_UNITS}/{daemon.unit}.service"
+    path, text = (f"{unit}.d/corral.conf", packaged_drop_in(daemon)) if daemon.packaged else (unit, daemon_unit(daemon))
+    return Placement(path=path, content=f"{HEADER}{text}".encode())
 
 
 def with_name(hosts: str, name: str, address: IPv4Address) -> str:

@@ -1,8 +1,9 @@
 """What packages do beside installing their files, switched off while a boot installs them.
 
 A package starts its daemon, which has no configuration yet. It rebuilds the initramfs, which no package of a boot
-changes: the root volume needs no new module. It rebuilds the index of manuals, which a timer does each day. An image's
-own settings come back, also after a boot that was interrupted.
+changes: the root volume needs no new module. It rebuilds the index of manuals, which a timer does each day. It lets
+systemd read all units again, several times: the boot does it once, when all packages are there. An image's own settings
+come back, also after a boot that was interrupted.
 Sources: deb-systemd-invoke(1p), invoke-rc.d(8); update-initramfs.conf(5); the postinst of Debian's man-db.
 """
 
@@ -15,7 +16,13 @@ from pathlib import Path
 
 from corral.agent.file_install import HEADER, Placement, install
 
+STAND_INS = "/opt/corral/stand-ins"  # first in the PATH of packages' scripts
 _SAVED = ".corral-saved"
+_SYSTEMCTL = f"""#!/bin/sh
+{HEADER}# Packages' scripts find this first: the boot reads the units itself, once.
+case "$*" in *daemon-reload*) exit 0 ;; esac
+exec /usr/bin/systemctl "$@"
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +42,7 @@ _SWITCHES = (
     _Switch(path="/usr/sbin/policy-rc.d", text=f"#!/bin/sh\n{HEADER}exit 101\n", mode=0o755, of_image=False),
     _Switch(path="/etc/initramfs-tools/update-initramfs.conf", text=f"{HEADER}update_initramfs=no\n"),
     _Switch(path="/var/lib/man-db/auto-update", text=None),
+    _Switch(path=f"{STAND_INS}/systemctl", text=_SYSTEMCTL, mode=0o755, of_image=False),
 )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from corral.agent.file_install import HEADER, Placement
+from corral.agent.host.package_hooks import STAND_INS
 from corral.model.cluster import ArchivePlan, ClusterPlan, ImagePlan, QueuePlan
 from corral.model.partitions import partition_of
 
@@ -22,7 +23,10 @@ _CURL = (
 _KEY = "/etc/apt/keyrings/corral-{name}.asc"
 # At first boot Ubuntu's apt-daily may hold the dpkg lock.
 _APT = ("apt-get", "--quiet", "--option=DPkg::Lock::Timeout=300", "--option=Acquire::Retries=5")
-_NONINTERACTIVE = ("env", "DEBIAN_FRONTEND=noninteractive", "NEEDRESTART_SUSPEND=1")
+_NONINTERACTIVE = (
+    *("env", "DEBIAN_FRONTEND=noninteractive", "NEEDRESTART_SUSPEND=1"),
+    f"PATH={STAND_INS}:/usr/sbin:/usr/bin:/sbin:/bin",
+)
 _INSTALL = (
     *_NONINTERACTIVE,
     *_APT,
