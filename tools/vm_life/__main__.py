@@ -19,11 +19,12 @@ from functools import partial
 from pathlib import Path
 from time import monotonic
 
-from tools.vm_life.boot_times import BootTimes, record
+from tools.vm_life.boot_times import record
 from tools.vm_life.cluster import CHECKOUT, Failed, VirtualCluster, expect, new_cluster
-from tools.vm_life.page import RunResult, StepResult, boot_picture, page
+from tools.vm_life.page import RunResult, boot_picture, page
+from tools.vm_life.progress import MachineResult, Progress, StepResult
 from tools.vm_life.recordings import record_outputs
-from tools.vm_life.steps import HEAD, NODES, STEPS, UP, Step, down
+from tools.vm_life.steps import STEPS, Step, down
 
 from corral.box import client, control
 from corral.box.switches import Machines
@@ -55,26 +56,24 @@ def main() -> int:
         finally:
             client.stop(cluster.box)
     picture = PAGE.with_suffix(".svg")
-    picture.write_text(boot_picture(result.boots), encoding="utf-8")
+    picture.write_text(boot_picture([machine.boot for machine in result.found.machines]), encoding="utf-8")
     PAGE.write_text("\n".join(page(result, picture.name)) + "\n", encoding="utf-8")
     print(f"\nwritten: {PAGE.relative_to(CHECKOUT)}, {picture.relative_to(CHECKOUT)}")
     return 0
 
 
 def run(cluster: VirtualCluster) -> RunResult:
-    """Take all steps, in order. Raises Failed."""
+    """Take all steps, in order, but those that an earlier run in this directory took. Raises Failed."""
     first = cluster.directory / "inventory.json"
     if not first.exists():
         first.write_text(json.dumps(cluster.inventory()), encoding="utf-8")
     before = json.loads(first.read_text(encoding="utf-8"))
-    results = [take(step, cluster) for step in (UP, HEAD)]
-    boots = [_boot(cluster, "head")]
-    results.append(take(NODES, cluster))
-    boots.extend(_boot(cluster, name) for name in ("cpu-1", "cpu-2"))
-    memory = [_memory(cluster, name) for name in ("head", "cpu-1", "cpu-2")]
-    slurm = cluster.head("scontrol", "--version")
-    results.extend(take(step, cluster) for step in STEPS)
+    progress = Progress(file=cluster.directory / "results.json")
     support = read_support(cluster.box / "virtual-support.json")
+    for step in STEPS:
+        if not progress.has(step.title):
+            progress.add(take(step, cluster), [_machine(cluster, name) for name in step.booted])
+    slurm = cluster.head("scontrol", "--version")
     _record_outputs(cluster, support.image.disk.parent.name)
 
     def delete(cluster: VirtualCluster) -> str:
@@ -84,17 +83,14 @@ def run(cluster: VirtualCluster) -> RunResult:
         expect(not left, f"nothing is left: {left}")
         return "the inventory is that before `corral up`"
 
-    results.append(take(Step(title="`corral down --delete-data`", act=delete), cluster))
-    versions = dict(line.split() for line in support.image.packages.read_text(encoding="utf-8").splitlines())
+    progress.add(take(Step(title="`corral down --delete-data`", act=delete), cluster), ())
     return RunResult(
         date=f"{datetime.now(UTC):%Y-%m-%d}",
         cores=os.cpu_count() or 1,
         accelerator=support.accelerator,
-        packages=versions,
+        packages=dict(line.split() for line in support.image.packages.read_text(encoding="utf-8").splitlines()),
         slurm=slurm,
-        steps=results,
-        boots=boots,
-        memory=memory,
+        found=progress.found,
     )
 
 
@@ -120,16 +116,12 @@ def take(step: Step, cluster: VirtualCluster) -> StepResult:
     return result
 
 
-def _boot(cluster: VirtualCluster, name: str) -> BootTimes:
+def _machine(cluster: VirtualCluster, name: str) -> MachineResult:
+    """How a machine has booted, and what it uses of memory."""
     instance = cluster.instance(name)
-    return record(name, lambda *command: cluster.root_output(instance, *command))
-
-
-def _memory(cluster: VirtualCluster, name: str) -> tuple[str, int, int]:
-    """What the guest uses, and what its QEMU has of the host's memory, in MiB."""
-    instance = cluster.instance(name)
+    boot = record(name, lambda *command: cluster.root_output(instance, *command))
     guest = int(cluster.root_output(instance, "sh", "-c", "free -m | awk '/^Mem/ {print $3}'"))
-    return name, guest, _resident(instance)
+    return MachineResult(boot=boot, guest_mib=guest, process_mib=_resident(instance))
 
 
 def _resident(instance: str) -> int:

@@ -8,18 +8,10 @@ from dataclasses import dataclass
 from html import escape
 
 from tools.vm_life.boot_times import BootPart, BootTimes
+from tools.vm_life.progress import Found
 
 _WIDTH, _LEFT, _ROW, _TICK_S = 720, 110, 20, 60.0
 _INSTALLED = ("linux-image-cloud-amd64", "systemd", "cloud-init", "openssh-server")
-
-
-@dataclass(frozen=True, kw_only=True)
-class StepResult:
-    """A step that was taken. `found`: in a few words."""
-
-    title: str
-    seconds: float
-    found: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,9 +23,7 @@ class RunResult:
     accelerator: str
     packages: Mapping[str, str]
     slurm: str
-    steps: Sequence[StepResult]
-    boots: Sequence[BootTimes]
-    memory: Sequence[tuple[str, int, int]]  # machine, MiB that its guest uses, MiB that its QEMU has
+    found: Found
 
 
 def page(result: RunResult, picture: str) -> Iterator[str]:
@@ -49,9 +39,9 @@ def page(result: RunResult, picture: str) -> Iterator[str]:
     yield "## Steps"
     yield "| step | seconds | found |"
     yield "|---|---:|---|"
-    for step in result.steps:
+    for step in result.found.steps:
         yield f"| {step.title} | {step.seconds:,.0f} | {step.found.replace('|', ', ')} |"
-    yield f"| all | {sum(step.seconds for step in result.steps):,.0f} | |"
+    yield f"| all | {sum(step.seconds for step in result.found.steps):,.0f} | |"
     yield ""
     yield "## Boots"
     yield "From the start of the kernel, as systemd and apt recorded it. With the accelerator tcg, cores are"
@@ -61,18 +51,19 @@ def page(result: RunResult, picture: str) -> Iterator[str]:
     yield ""
     yield "| machine | part | began at (s) | took (s) |"
     yield "|---|---|---:|---:|"
-    for boot in result.boots:
+    boots = [machine.boot for machine in result.found.machines]
+    for boot in boots:
         for part in boot.parts:
             yield f"| {boot.machine} | {part.name} | {part.began_s:,.0f} | {part.ended_s - part.began_s:,.1f} |"
     yield ""
-    for boot in result.boots:
+    for boot in boots:
         yield f"{boot.machine}: {boot.analyzed or 'systemd has no summary'}. Slowest units: {', '.join(boot.blamed)}."
         yield ""
     yield "## Memory"
     yield "| machine | its guest uses (MiB) | its QEMU has (MiB) |"
     yield "|---|---:|---:|"
-    for machine, guest, process in result.memory:
-        yield f"| {machine} | {guest:,} | {process:,} |"
+    for machine in result.found.machines:
+        yield f"| {machine.boot.machine} | {machine.guest_mib:,} | {machine.process_mib:,} |"
 
 
 def boot_picture(boots: Sequence[BootTimes]) -> str:
