@@ -111,8 +111,12 @@ def test_volume_stays_until_the_system_has_shut_down(virtual_box: MachineBox, to
     power_off(tools, machine)
 
 
-def test_reboot_cuts_the_power_and_starts_the_machine_again(virtual_box: MachineBox, tools: Path, machine: str) -> None:
+def test_reboot_presses_the_power_button_and_starts_the_machine_again(
+    virtual_box: MachineBox, tools: Path, machine: str
+) -> None:
     virtual_box.aws("ec2").reboot_instances(InstanceIds=[machine])
+    until(lambda: is_pressed(tools, machine))
+    power_off(tools, machine)
     until(lambda: monitored(tools, machine).count("cont") == 2)
     assert (monitored(tools, machine).count("cont"), virtual_box.state(machine)) == (2, "running")
 

@@ -58,7 +58,7 @@ class MachineSupervisor:
 
     `host`: what kind of machines they are. `_claimed`: the instances that run or start as machines, with
     their VPCs. `_reboots`: the reboots of each when it was started. `_ended`: machines that the supervisor
-    kills or shuts down.
+    kills or shuts down; `_rebooting`: those among them that start again.
     """
 
     def __init__(
@@ -82,6 +82,7 @@ class MachineSupervisor:
         self._reboots: dict[str, int] = {}
         self._starting: set[str] = set()
         self._ended: set[str] = set()
+        self._rebooting: set[str] = set()
         self._changed = threading.Event()
         self._closed = threading.Event()
         self._pool = ThreadPoolExecutor(_CONCURRENT_STARTS, thread_name_prefix="machine")
@@ -154,6 +155,9 @@ class MachineSupervisor:
                 running.vpc.set_dns_names(names[vpc_id])
                 self._host.serve_file_systems(running.vpc, targets[vpc_id])
                 self._reconcile_vpc(running, wanted, shutting_down)
+        for name in self._rebooting - self._present():
+            self._rebooting.discard(name)
+            self._claimed.pop(name, None)  # it restarts with its disk
         self._claimed = {name: vpc_id for name, vpc_id in self._claimed.items() if name in wanted}
         for one in wanted.values():
             if one.instance_id not in self._claimed:
@@ -180,8 +184,8 @@ class MachineSupervisor:
             elif name not in wanted:
                 self._kill(running, name)
             elif name in self._claimed and wanted[name].reboots != self._reboots.get(name):
-                self._kill(running, name)
-                del self._claimed[name]  # it restarts with its disk
+                self._rebooting.add(name)
+                self._shut_down(running, name)
             else:
                 running.apply_faults(wanted[name])
         for name in {*machines, *running.volumes} - (machines.keys() & shutting_down):
@@ -211,8 +215,7 @@ class MachineSupervisor:
             return
         self._claimed[one.instance_id] = one.vpc_id
         self._reboots[one.instance_id] = one.reboots
-        waits = one.is_node or one.reboots  # a rebooted machine must exit first
-        threading.Timer(LAUNCH_DELAY_S if waits else 0, self._start_later, (one,)).start()
+        threading.Timer(LAUNCH_DELAY_S if one.is_node else 0, self._start_later, (one,)).start()
 
     def _start_later(self, one: DesiredMachine) -> None:
         if not self._closed.is_set():
