@@ -171,10 +171,12 @@ LUSTRE = Package(
 )
 APT = "apt-get --quiet --option=DPkg::Lock::Timeout=300 --option=Acquire::Retries=5"
 UPDATE = f"{APT} --option=Acquire::Languages=none update"
-ENV = (
-    "env DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 PATH=/opt/corral/stand-ins:/usr/sbin:/usr/bin:/sbin:/bin"
+ENV = "env DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1"
+PATH = "/opt/corral/stand-ins:/usr/sbin:/usr/bin:/sbin:/bin"
+INSTALL = (
+    f"{ENV} {APT} install --yes --no-install-recommends --option=Dpkg::Options::=--force-confold"
+    f" --option=DPkg::Path={PATH}"
 )
-INSTALL = f"{ENV} {APT} install --yes --no-install-recommends --option=Dpkg::Options::=--force-confold"
 
 
 @pytest.mark.parametrize("fails", [False, True])
@@ -221,7 +223,7 @@ def test_an_interrupted_apt_run_is_completed(tmp_path: Path) -> None:
     host.install(packages)
     host.install(packages)
     assert commands[3:] == [
-        f"{ENV} dpkg --configure --pending --force-confold",
+        f"{ENV} PATH={PATH} dpkg --configure --pending --force-confold",
         "systemctl daemon-reload",
         UPDATE,
         "uname --kernel-release",

@@ -23,10 +23,8 @@ _CURL = (
 _KEY = "/etc/apt/keyrings/corral-{name}.asc"
 # At first boot Ubuntu's apt-daily may hold the dpkg lock.
 _APT = ("apt-get", "--quiet", "--option=DPkg::Lock::Timeout=300", "--option=Acquire::Retries=5")
-_NONINTERACTIVE = (
-    *("env", "DEBIAN_FRONTEND=noninteractive", "NEEDRESTART_SUSPEND=1"),
-    f"PATH={STAND_INS}:/usr/sbin:/usr/bin:/sbin:/bin",
-)
+_NONINTERACTIVE = ("env", "DEBIAN_FRONTEND=noninteractive", "NEEDRESTART_SUSPEND=1")
+_SCRIPTS_PATH = f"{STAND_INS}:/usr/sbin:/usr/bin:/sbin:/bin"  # of packages' scripts
 _INSTALL = (
     *_NONINTERACTIVE,
     *_APT,
@@ -34,11 +32,13 @@ _INSTALL = (
     "--yes",
     "--no-install-recommends",
     "--option=Dpkg::Options::=--force-confold",
+    f"--option=DPkg::Path={_SCRIPTS_PATH}",  # apt sets the PATH of dpkg, whatever its own is
 )
 # Translated descriptions of packages are as large as the lists themselves, and no boot reads them.
 UPDATE = (*_APT, "--option=Acquire::Languages=none", "update")
 CONFIGURE = (
     *_NONINTERACTIVE,
+    f"PATH={_SCRIPTS_PATH}",
     "dpkg",
     "--configure",
     "--pending",
