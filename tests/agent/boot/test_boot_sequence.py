@@ -47,6 +47,9 @@ class Machine:
     def set_search_domain(self, zone: str) -> None:
         self.steps.append(f"search {zone}")
 
+    def restrict_users(self) -> None:
+        self.steps.append("restrict users")
+
     def set_name(self, name: str, address: IPv4Address) -> None:
         self.steps.append(f"name {name} at {address}")
 

@@ -6,6 +6,7 @@ What a whole boot runs and writes is in tests/golden/boot, line by line. Here is
 from __future__ import annotations
 
 import contextlib
+import re
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -64,6 +65,36 @@ def test_a_metadata_rule_that_is_there_stays(host: Ec2Host, shell: Shell) -> Non
     shell.prints["ip"] = "100: from all to 169.254.169.254 uidrange 1-4294967294 prohibit\n"
     host.restrict_metadata()
     assert "systemctl restart corral-fence" not in shell.commands
+
+
+def test_people_leave_the_groups_whose_members_become_root(host: Ec2Host, shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/passwd").write_text("ubuntu:x:1000:1000::/home/ubuntu:/bin/bash\n")
+    (tmp_path / "etc/group").write_text("sudo:x:27:ubuntu\naudio:x:29:ubuntu\ndocker:x:990:ubuntu\n")
+    host.restrict_users()
+    assert shell.commands == ["gpasswd --delete ubuntu sudo", "gpasswd --delete ubuntu docker"]
+
+
+def test_an_image_whose_sudo_reads_other_rules_last_does_not_boot(host: Ec2Host, tmp_path: Path) -> None:
+    (tmp_path / "etc/sudoers.d").mkdir(parents=True)
+    (tmp_path / "etc/sudoers").write_text("@includedir /etc/sudoers.d\n%team ALL=(ALL) NOPASSWD: ALL\n")
+    with pytest.raises(HostError, match=r"sudo may let users become root: it reads /etc/sudoers: %team ALL=\(ALL\)"):
+        host.restrict_users()
+
+
+def test_an_image_without_sudo_boots(host: Ec2Host, shell: Shell) -> None:
+    host.restrict_users()
+    assert shell.commands == []
+
+
+@pytest.mark.parametrize("kind", ["home", "lustre"])
+def test_root_of_another_node_leaves_no_program_that_runs_as_root(host: Ec2Host, tmp_path: Path, kind: str) -> None:
+    if kind == "home":
+        host.mount_home("fs-1", Path("/shared"))
+    else:
+        host.mount_lustre("fs-2.fsx", "abc", Path("/shared"))
+    options = re.search(r"Options=(.*)", (tmp_path / "etc/systemd/system/shared.mount").read_text())
+    assert options and {"nosuid", "nodev"} <= set(options[1].split(","))
 
 
 @pytest.mark.parametrize(

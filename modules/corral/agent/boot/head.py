@@ -33,6 +33,7 @@ def boot_head(
     `start_accounting`: accounting.Accounting.start.
     """
     host.restrict_metadata()
+    host.restrict_users()
     host.set_name(plan.head.host_name, plan.head.address)
     host.set_search_domain(plan.dns_zone)
     host.mount_volume(deployed.state_volume, STATE)

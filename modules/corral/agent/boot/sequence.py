@@ -80,6 +80,7 @@ def boot_node(
     Raises HealthError if the machine is not fit for jobs.
     """
     host.restrict_metadata()
+    host.restrict_users()
     host.set_search_domain(plan.dns_zone)
     queue = _queue(plan, identity.queue)
     if interfaces := plan.lustre_efa(queue, identity.zone_id):

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from corral.agent.credentials import URI
 from corral.agent.file_install import Placement
+from corral.agent.user_rights import user_rights
 from corral.model.enums import Role
 from corral.model.manifest import MANIFEST
 
@@ -59,7 +60,7 @@ def placements_for(files: Mapping[str, bytes], role: Role, queue: str | None) ->
     `files`: content by path below the cluster's prefix.
     """
     own = _head(files) if role is Role.HEAD else _compute(files, queue)
-    return (*_shared(files), *own)
+    return (*_shared(files), *user_rights(role), *own)
 
 
 def is_needed(name: str, role: Role) -> bool:

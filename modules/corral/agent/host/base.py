@@ -68,6 +68,10 @@ class Host(Protocol):
         """Restrict the metadata service to root, now and after every boot."""
         ...
 
+    def restrict_users(self) -> None:
+        """Take people out of the groups whose members become root. Raises HostError if sudo lets users become root."""
+        ...
+
     def set_search_domain(self, zone: str) -> None:
         """Look up names without a dot in this zone first."""
         ...

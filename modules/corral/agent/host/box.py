@@ -74,6 +74,9 @@ class BoxHost:
         if rule and not run(("ip", "rule", "list", "priority", str(imds_firewall.PRIORITY))).strip():
             run(("ip", "rule", "add", *rule))
 
+    def restrict_users(self) -> None:
+        """Do nothing: a machine of the box has no sudo, and its users are the host's."""
+
     def set_search_domain(self, zone: str) -> None:
         """Look up names without a dot in this zone first."""
         resolv = Path("/etc/resolv.conf")

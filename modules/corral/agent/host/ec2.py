@@ -52,6 +52,7 @@ from corral.agent.host.systemd_units import (
     mount_unit,
     packaged_drop_in,
 )
+from corral.agent.user_rights import SUDOERS, overriding_sudoers, root_memberships
 from corral.model.partitions import partition_of
 
 _BY_ID = "/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_{serial}"
@@ -60,15 +61,17 @@ _STEP_S = 1.0
 _UNITS = "/etc/systemd/system"
 _UPDATES = 20  # apt-daily may hold the lists' lock at the first boot, and apt does not wait for it
 _UPDATE_STEP_S = 5.0
-_NFS = "nfsvers=4.1,rsize=1048576,wsize=1048576,hard,timeo=600,retrans=2,noresvport,_netdev"
+# Root of one node owns what it writes there: no other machine may run that as root.
+_SHARED = "nosuid,nodev"
+_NFS = f"nfsvers=4.1,rsize=1048576,wsize=1048576,hard,timeo=600,retrans=2,noresvport,_netdev,{_SHARED}"
 # With `nofail` no early boot waits for a lost volume: only the units that require the mount do (systemd.mount(5)).
 _EXT4 = "noatime,nofail"
 # No write per read, locks across machines, and a `df` that does not wait for a lost server.
-_LUSTRE = "noatime,flock,lazystatfs,_netdev"
+_LUSTRE = f"noatime,flock,lazystatfs,_netdev,{_SHARED}"
 
 # systemd has read the unit already: reading all units again takes a tenth of a second, and a boot enables a dozen.
 _ENABLE = ("systemctl", "enable", "--no-reload")
-# Otherwise the SysV script of the same package is enabled too, which reads all units twice (docs/ENVIRONMENT.md).
+# Otherwise the package's SysV script is enabled too, which reads all units twice (systemd, docs/ENVIRONMENT.md).
 _ENABLE_PACKAGED = ("env", "SYSTEMCTL_SKIP_SYSV=1", *_ENABLE)
 _RELOAD = ("systemctl", "daemon-reload")
 
@@ -148,8 +151,7 @@ class Ec2Host:
         """
         self._run(("hostnamectl", "set-hostname", name))
         self._write("/etc/cloud/cloud.cfg.d/60-corral.cfg", "manage_etc_hosts: false\n")
-        hosts = self._root / "etc/hosts"
-        known = hosts.read_text(encoding="utf-8") if hosts.exists() else ""
+        known = self._read("etc/hosts")
         install((Placement(path="/etc/hosts", content=with_name(known, name, address).encode()),), self._root)
 
     def restrict_metadata(self) -> None:
@@ -160,6 +162,18 @@ class Ec2Host:
         self._run((*_ENABLE, "--now", "corral-fence"))
         if not self._run(("ip", "rule", "list", "priority", str(imds_firewall.PRIORITY))).strip():
             self._run(("systemctl", "restart", "corral-fence"))  # for systemd it is active
+
+    def restrict_users(self) -> None:
+        """Take people out of the groups whose members become root. Raises HostError if sudo lets users become root."""
+        for user, group in root_memberships(self._read("etc/passwd"), self._read("etc/group")):
+            self._run(("gpasswd", "--delete", user, group))
+        drop_ins = self._root / "etc/sudoers.d"
+        names = [file.name for file in drop_ins.iterdir()] if drop_ins.exists() else []
+        sudoers = self._read("etc/sudoers")
+        if sudoers and (later := overriding_sudoers(sudoers, names)):
+            raise HostError(
+                f"sudo may let users become root: it reads {'; '.join(later)} after {SUDOERS} - change it in the image"
+            )
 
     def set_search_domain(self, zone: str) -> None:
         """Look up names without a dot in this zone too; EC2's zone from DHCP stays."""
@@ -308,6 +322,10 @@ class Ec2Host:
                 self._wait(_UPDATE_STEP_S)
             else:
                 return
+
+    def _read(self, path: str) -> str:
+        file = self._root / path
+        return file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
 
     def _write_modules(self) -> None:
         if options := module_options(self._size):
