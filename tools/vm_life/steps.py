@@ -8,6 +8,8 @@ from time import sleep
 
 from tools.vm_life.cluster import VirtualCluster, expect
 
+from corral.agent.user_rights import ROOT_GROUPS, SUDOERS
+
 _HOG = "python3 -c 'import time; held = bytearray(900 << 20); time.sleep(5)'"
 _CORES = "grep Cpus_allowed_list /proc/self/status; sleep 15"
 # Counts to 40. On SIGUSR1 it writes how far it is, and requeues itself, as the job templates do.
@@ -20,6 +22,23 @@ _OPEN_GPUS = "for n in 0 1 2 3 4 5 6 7; do (: </dev/nvidia$n) 2>&1; done; df --o
 _GPU_OUTPUT = "/home/admin/gpu"
 _RELOADS = "journalctl --boot --no-pager --output=cat | grep --count 'Reload requested'"
 _MAX_RELOADS = 10  # each takes six emulated seconds; without our care there were 34
+# What a user can do that leads to root, a line each.
+_WAYS_TO_ROOT = """sudo -n true 2>/dev/null && echo sudo
+for group in $(id -Gn); do case " %s " in *" $group "*) echo "group $group" ;; esac; done
+find /boot /etc /opt /root /usr /var/lib/corral -xdev -writable ! -type l 2>/dev/null
+find / -xdev -perm /6000 -type f 2>/dev/null | while read -r file; do
+    dpkg-query --search "$file" >/dev/null 2>&1 || echo "setuid $file"
+done
+find /run -type s -writable ! -path '/run/user/*' 2>/dev/null
+for user in root slurm; do mariadb --user=$user --execute='SELECT 1' >/dev/null 2>&1 && echo "MariaDB as $user"; done
+true"""
+# Whose programs ask who connects: the journal, D-Bus, munge, MariaDB.
+_OPEN_SOCKETS = frozenset(
+    (
+        *(f"/run/systemd/journal/{name}" for name in ("dev-log", "socket", "stdout")),
+        *("/run/dbus/system_bus_socket", "/run/munge/munge.socket.2", "/run/mysqld/mysqld.sock"),
+    )
+)
 _REBOOT_S = 30  # until systemd has stopped slurmctld, under load
 
 
@@ -66,6 +85,21 @@ def _no_metadata_for_users(cluster: VirtualCluster) -> str:
 def _with_token(curl: Sequence[str]) -> str:
     token = "curl -s -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 60' http://169.254.169.254/latest/api/token"
     return f'{" ".join(curl)} -H "X-aws-ec2-metadata-token: $({token})"'
+
+
+def _no_way_to_root(cluster: VirtualCluster) -> str:
+    script = _WAYS_TO_ROOT % " ".join(sorted(ROOT_GROUPS))
+    for name, output in (
+        ("the head", cluster.head("sh", "-c", script)),
+        ("cpu-1", cluster.head("srun", "-wcpu-1", "sh", "-c", script)),
+    ):
+        ways = set(output.splitlines()) - _OPEN_SOCKETS
+        expect(not ways, f"no user becomes root on {name}: {sorted(ways)}")
+    head = cluster.instance("head")
+    control = f"mv {SUDOERS} /root/rule; runuser -u admin -- sudo -n id -u; mv /root/rule {SUDOERS}"
+    allowed = cluster.root_output(head, "sh", "-c", control).strip()
+    expect(allowed == "0", f"without corral's rule the image's user becomes root: {allowed!r}")
+    return "sudo, groups, files, setuid programs, sockets, MariaDB: none; without corral's rule for sudo, one"
 
 
 def _shared_home(cluster: VirtualCluster) -> str:
@@ -214,6 +248,7 @@ STEPS = (
     # Early: a posed node that boots beside a third one does not register within ResumeTimeout on two emulated cores.
     Step(title="a job requests a GPU", act=_request_gpu),
     Step(title="users cannot reach the metadata service", act=_no_metadata_for_users),
+    Step(title="no user becomes root, on the head or in a job", act=_no_way_to_root),
     Step(title="/home is shared", act=_shared_home),
     Step(title="a user connects by ssh from the head to a node and between nodes", act=_ssh),
     Step(title="the job with a GPU: a small machine poses as its p4d.24xlarge", act=_one_gpu, booted=("gpu-1",)),

@@ -133,6 +133,7 @@ BARE = replace(dev(train(), cpu()), home=False, lustre=())
 def test_a_head_mounts_before_it_starts_and_has_the_key_before_munge(machine: Machine) -> None:
     assert as_head(machine, dev(), deployed()) == [
         "fence",
+        "restrict users",
         "name dev-head at 10.64.0.26",
         "search dev.corral.internal",
         "mount vol-1 /var/lib/corral",
@@ -152,6 +153,7 @@ def test_a_head_mounts_before_it_starts_and_has_the_key_before_munge(machine: Ma
 def test_a_head_without_home_and_lustre_mounts_its_state_alone(machine: Machine) -> None:
     assert as_head(machine, BARE, replace(deployed(), home=None)) == [
         "fence",
+        "restrict users",
         "name dev-head at 10.64.0.26",
         "search dev.corral.internal",
         "mount vol-1 /var/lib/corral",
@@ -168,6 +170,7 @@ def test_a_head_without_home_and_lustre_mounts_its_state_alone(machine: Machine)
 def test_a_node_mounts_before_it_starts_and_has_the_key_before_munge(machine: Machine) -> None:
     assert as_node(machine, dev(train(), cpu()), deployed(), "train-3", "train") == [
         "fence",
+        "restrict users",
         "search dev.corral.internal",
         "mount fs-2 /home",
         "mount fs-1.fsx.us-east-1.amazonaws.com/abc /scratch",
@@ -184,6 +187,7 @@ def test_a_node_mounts_before_it_starts_and_has_the_key_before_munge(machine: Ma
 def test_a_node_of_a_queue_without_accelerators_without_home_mounts_nothing(machine: Machine) -> None:
     assert as_node(machine, BARE, replace(deployed(), home=None), "cpu-1", "cpu") == [
         "fence",
+        "restrict users",
         "search dev.corral.internal",
         "units munge corral-credentials slurmd corral-watch",
         "read munge-1",
@@ -223,7 +227,8 @@ def test_packages_come_before_the_files_that_belong_to_their_users(machine: Mach
 
 def test_a_running_sshd_reloads_its_settings_once(machine: Machine, tmp_path: Path) -> None:
     reloads = [fetched(machine, tmp_path)[2:].copy(), fetched(machine, tmp_path)[5:]]
-    assert reloads == [["reload sshd, having ['50-corral-credentials.conf']"], []]
+    settings = "['50-corral-credentials.conf', '70-corral-homes.conf']"
+    assert reloads == [[f"reload sshd, having {settings}"], []]
 
 
 def test_a_node_starts_the_slurmd_of_its_queues_own_image(machine: Machine) -> None:

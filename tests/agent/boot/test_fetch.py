@@ -19,6 +19,7 @@ PROGRAMS = {
     "etc/profile.d/corral-ssh.sh",
     "etc/ssh/ssh_config.d/60-corral.conf",
     "etc/ssh/sshd_config.d/50-corral-credentials.conf",
+    "etc/sudoers.d/zzzz-corral",
 }
 RECORDS = {"etc/corral/cluster.json", "etc/corral/deployed.json"}
 
@@ -42,12 +43,13 @@ def test_a_head_has_slurms_files_the_users_own_and_the_job_scripts(bucket: Path,
     fetch(DirectoryStore(bucket), Role.HEAD, None, root=tmp_path / "root")
     slurm = {f"etc/slurm/{name}.conf" for name in ("slurm", "host", "gres", "cgroup", "own", "slurmdbd")}
     slurm |= {"etc/slurm/first-job.conf", "etc/slurm/topology-plugin.conf", "etc/mysql/mariadb.conf.d/60-corral.cnf"}
+    closed = {"etc/ssh/sshd_config.d/70-corral-homes.conf"}
     scripts = {
         "train": "accelerate deepspeed jax lightning megatron nccl-tests sweep torchrun",
         "cpu": "accelerate jax lightning sweep torchrun",
     }
     jobs = {f"opt/corral/jobs/{queue}/{name}.sbatch" for queue, names in scripts.items() for name in names.split()}
-    assert installed(tmp_path / "root") == RECORDS | PROGRAMS | slurm | jobs
+    assert installed(tmp_path / "root") == RECORDS | PROGRAMS | slurm | closed | jobs
 
 
 def test_a_compute_machine_with_efa_has_the_settings_of_nccl(bucket: Path, tmp_path: Path) -> None:
