@@ -15,7 +15,7 @@ from readme_claims import plain, readme_claims
 
 TESTS = Path(__file__).parent
 REPOSITORY = TESTS.parent
-FIDELITY, MACHINES = (REPOSITORY / f"docs/{name}.md" for name in ("fidelity", "virtual-machines"))
+FIDELITY, MACHINES, SECURITY = (REPOSITORY / f"docs/{name}.md" for name in ("fidelity", "virtual-machines", "security"))
 CLAIMS = readme_claims((REPOSITORY / "README.md").read_text())
 # Section and first words: why no test can show it.
 NO_CLAIM: Mapping[tuple[str, str], str] = {
@@ -91,7 +91,7 @@ def names_in(page: Path) -> list[str]:
     return sorted(set(found))
 
 
-@pytest.mark.parametrize("name", [*names_in(FIDELITY), *names_in(MACHINES)])
+@pytest.mark.parametrize("name", [*names_in(FIDELITY), *names_in(MACHINES), *names_in(SECURITY)])
 def test_test_that_a_page_names_exists(name: str) -> None:
     file, _, start = name.partition(": ")
     tests = [test for path in TESTS.rglob(f"test_{file}.py") for test in marked(str(path.relative_to(TESTS))[:-3])]

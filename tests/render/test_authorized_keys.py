@@ -61,8 +61,8 @@ def test_sshd_of_a_head_reads_the_keys_of_no_shared_home(tmp_path: Path, user: s
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
     settings.write_text(f"Include {tmp_path}/etc/ssh/sshd_config.d/*.conf\nHostKey {key}\n")
     # sshd prints its settings only if it could start, for which it wants a directory of the system.
-    asked = f"/usr/sbin/sshd -T -f {settings} -C user={user},host=head,addr=10.64.0.9"
-    script = f"mount -t tmpfs none /run && mkdir /run/sshd && exec {asked}"
+    query = f"/usr/sbin/sshd -T -f {settings} -C user={user},host=head,addr=10.64.0.9"
+    script = f"mount -t tmpfs none /run && mkdir /run/sshd && exec {query}"
     printed = subprocess.run(["unshare", "-rm", "sh", "-c", script], capture_output=True, text=True, check=True)
     assert f"authorizedkeysfile {files}" in printed.stdout.splitlines()
 
