@@ -56,7 +56,7 @@ def test_a_lost_metadata_rule_is_added_again(host: Ec2Host, shell: Shell) -> Non
     host.restrict_metadata()
     shell.commands.clear()
     host.restrict_metadata()
-    looks = ["systemctl enable --no-reload --now corral-fence", "ip rule list priority 100"]
+    looks = ["systemctl enable --no-reload --now corral-fence", "ip -4 rule list priority 100"]
     assert shell.commands == [*looks, "systemctl restart corral-fence"]
 
 
@@ -64,6 +64,19 @@ def test_a_metadata_rule_that_is_there_stays(host: Ec2Host, shell: Shell) -> Non
     shell.prints["ip"] = "100: from all to 169.254.169.254 uidrange 1-4294967294 prohibit\n"
     host.restrict_metadata()
     assert "systemctl restart corral-fence" not in shell.commands
+
+
+def test_a_lost_metadata_rule_of_ipv6_is_added_again(tmp_path: Path) -> None:
+    (tmp_path / "proc/net").mkdir(parents=True)
+    (tmp_path / "proc/net/if_inet6").touch()
+    commands: list[str] = []
+
+    def run(command: Sequence[str]) -> str:
+        commands.append(" ".join(command))
+        return "100: the rule\n" if command[:2] == ("ip", "-4") else ""
+
+    Ec2Host(run, "us-east-1", tmp_path).restrict_metadata()
+    assert commands[-2:] == ["ip -6 rule list priority 100", "systemctl restart corral-fence"]
 
 
 @pytest.mark.parametrize(
