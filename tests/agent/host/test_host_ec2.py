@@ -251,7 +251,8 @@ AGENT = Package(
     unit="amazon-ssm-agent",
 )
 OF_AGENT = [
-    "curl --fail --silent --show-error --location --create-dirs --retry 5 --retry-connrefused --retry-all-errors"
+    "curl --fail --silent --show-error --location --create-dirs --proto =https --proto-redir =https"
+    " --retry 5 --retry-connrefused --retry-all-errors"
     " --output /opt/corral/amazon-ssm-agent.deb https://ssm.example/agent.deb",
     f"{INSTALL} /opt/corral/amazon-ssm-agent.deb",
     "systemctl enable --now amazon-ssm-agent",
