@@ -19,6 +19,7 @@ _.do_POST  # http.server calls it
 _.do_PUT  # http.server calls it
 _.address_string  # http.server calls it
 _.rcode  # dnslib writes it into the answer
+_.find_class  # pickle calls it
 _.reducer_override  # pickle calls it
 _.list_commands  # click calls it
 _.get_help  # click calls it

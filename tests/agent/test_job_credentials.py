@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import subprocess
-from contextlib import ExitStack
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from threading import Event, Lock, Thread
+from threading import Event, Thread
 
 import pytest
+from botocore.exceptions import MetadataRetrievalError
+from botocore.utils import ContainerMetadataFetcher
 
 from box.vpc_fixtures import Clients
 from corral.agent.config.file_placements import placements_for
 from corral.agent.credentials import (
     CredentialsError,
     CredentialsRequest,
+    CredentialsServer,
     JobRole,
     JobRoleCredentials,
-    credentials_server,
+    listen,
     owner_of,
+    read_request,
     respond,
     role,
     session_name,
@@ -67,7 +74,17 @@ def sts() -> Sts:
 
 @pytest.fixture
 def held(sts: Sts) -> JobRole:
-    return JobRole(sts, lambda: sts.now, {}, Lock())
+    return JobRole(assume=sts, clock=lambda: sts.now)
+
+
+def given(role: JobRole, session: str) -> JobRoleCredentials:
+    """The credentials that the role gives for this session."""
+    return asyncio.run(role.of(session))
+
+
+def answer(request: CredentialsRequest, role: JobRole) -> tuple[int, Mapping[str, str]]:
+    """The status and the document of the response."""
+    return asyncio.run(respond(request, role))
 
 
 def question(path: str = "/credentials", host: str = "127.0.0.1:250", user: int | None = 2000) -> CredentialsRequest:
@@ -75,7 +92,7 @@ def question(path: str = "/credentials", host: str = "127.0.0.1:250", user: int 
 
 
 def test_a_person_gets_the_job_role_in_the_shape_that_sdks_read(held: JobRole) -> None:
-    assert respond(question(), held) == (
+    assert answer(question(), held) == (
         200,
         {"AccessKeyId": "key-1", "SecretAccessKey": "s", "Token": "t", "Expiration": "2026-11-21T13:00:00Z"},
     )
@@ -97,49 +114,104 @@ def test_a_person_gets_the_job_role_in_the_shape_that_sdks_read(held: JobRole) -
     ids=["root", "by name", "a high number", "nobody here", "munge", "nobody", "a web page", "no host", "elsewhere"],
 )
 def test_who_gets_the_job_role(requested: CredentialsRequest, status: int, held: JobRole) -> None:
-    assert respond(requested, held)[0] == status
+    assert answer(requested, held)[0] == status
 
 
 def test_credentials_are_requested_once_while_they_last(held: JobRole, sts: Sts) -> None:
-    held.of("ada")
+    given(held, "ada")
     sts.now += timedelta(minutes=50)
-    held.of("ada")
+    given(held, "ada")
     assert sts.requested == ["ada"]
 
 
 def test_credentials_are_requested_again_ten_minutes_before_their_end(held: JobRole, sts: Sts) -> None:
-    held.of("ada")
+    given(held, "ada")
     sts.now += timedelta(minutes=50, seconds=1)
-    assert held.of("ada").access_key == "key-2"
+    assert given(held, "ada").access_key == "key-2"
 
 
-def test_concurrent_requests_assume_the_role_once() -> None:
-    sts, second = Sts(), Event()
+@dataclass(kw_only=True)
+class SlowSts(Sts):
+    """Does not answer for these sessions until it is released."""
 
-    def slowly(session: str) -> JobRoleCredentials:
-        """Return once another thread has requested the role, or after a second."""
-        given = sts(session)
-        second.set() if len(sts.requested) > 1 else second.wait(1)
-        return given
+    slow: set[str]
+    released: Event = field(default_factory=Event)
 
-    held = JobRole(slowly, lambda: NOON, {}, Lock())
-    threads = [Thread(target=held.of, args=("ada",)) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    def __call__(self, session: str) -> JobRoleCredentials:
+        if session in self.slow:
+            self.released.wait(60)
+        return super().__call__(session)
+
+
+@pytest.fixture
+def slow_sts() -> Iterator[SlowSts]:
+    """An STS that does not answer for ada."""
+    sts = SlowSts(slow={"ada"})
+    yield sts
+    sts.released.set()
+
+
+def test_a_user_for_whom_sts_is_slow_keeps_no_other_user_waiting(slow_sts: SlowSts) -> None:
+    role = JobRole(assume=slow_sts, clock=lambda: NOON, wait_s=60)
+
+    async def both() -> JobRoleCredentials:
+        waiting = asyncio.create_task(role.of("ada"))
+        found = await asyncio.wait_for(role.of("bob"), 10)
+        slow_sts.released.set()
+        await waiting
+        return found
+
+    assert asyncio.run(both()).access_key == "key-1"
+
+
+def test_while_sts_is_slow_credentials_that_are_still_valid_are_given(slow_sts: SlowSts) -> None:
+    slow_sts.slow = set()
+    role = JobRole(assume=slow_sts, clock=lambda: slow_sts.now, wait_s=0.05)
+    given(role, "ada")
+    slow_sts.slow = {"ada"}
+    slow_sts.now += timedelta(minutes=55)
+    assert given(role, "ada").access_key == "key-1"
+
+
+def test_while_sts_fails_credentials_that_are_still_valid_are_given(held: JobRole, sts: Sts) -> None:
+    given(held, "ada")
+    sts.fails = True
+    sts.now += timedelta(minutes=55)
+    assert given(held, "ada").access_key == "key-1"
+
+
+def test_credentials_that_have_expired_are_not_given(held: JobRole, sts: Sts) -> None:
+    given(held, "ada")
+    sts.fails = True
+    sts.now += timedelta(minutes=60)
+    with pytest.raises(CredentialsError, match=r"^STS does not answer$"):
+        given(held, "ada")
+
+
+def test_a_request_waits_for_sts_only_so_long(slow_sts: SlowSts) -> None:
+    with pytest.raises(CredentialsError, match=r"^STS has not answered within 0\.05 s$"):
+        given(JobRole(assume=slow_sts, clock=lambda: NOON, wait_s=0.05), "ada")
+
+
+def test_concurrent_requests_assume_the_role_once(sts: Sts) -> None:
+    role = JobRole(assume=sts, clock=lambda: NOON)
+
+    async def eight() -> None:
+        await asyncio.gather(*(role.of("ada") for _ in range(8)))
+
+    asyncio.run(eight())
     assert sts.requested == ["ada"]
 
 
 def test_each_user_has_a_session_of_their_own(held: JobRole, sts: Sts) -> None:
-    respond(question(user=4001), held)
-    respond(question(user=4002), held)
+    answer(question(user=4001), held)
+    answer(question(user=4002), held)
     assert sts.requested == ["uid-4001", "uid-4002"]
 
 
 def test_a_role_that_cannot_be_assumed_is_a_document_that_sdks_show(held: JobRole, sts: Sts) -> None:
     sts.fails = True
-    assert respond(question(), held) == (503, {"message": "STS does not answer"})
+    assert answer(question(), held) == (503, {"message": "STS does not answer"})
 
 
 @pytest.mark.parametrize(
@@ -165,27 +237,94 @@ def test_a_program_with_ipv6_sockets_is_identified_too(sts: Sts) -> None:
     assert owner_of(40000, TABLE_6) == 2001
 
 
+@pytest.mark.parametrize(
+    "head",
+    [b"", b"POST /credentials HTTP/1.1", b"GET", b"GET / HTTP/1.0\r\n" + b"A: b\r\n" * 200],
+    ids=["nothing", "another method", "no path", "200 headers"],
+)
+def test_what_is_not_a_get_request_is_not_read(head: bytes) -> None:
+    assert read_request(head, 2000) is None
+
+
+@contextmanager
+def serving(role: JobRole, listener: socket.socket, read_s: float = 60, connections: int = 512) -> Iterator[None]:
+    """A block during which the endpoint answers."""
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(CredentialsServer(role, listener, read_s, connections).serve_forever())
+
+    def run() -> None:
+        with suppress(asyncio.CancelledError):
+            loop.run_until_complete(task)
+
+    thread = Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        loop.call_soon_threadsafe(task.cancel)
+        thread.join()
+        for rest in asyncio.all_tasks(loop):
+            rest.cancel()
+            with suppress(asyncio.CancelledError):
+                loop.run_until_complete(rest)
+        loop.close()
+
+
+def connected(stack: ExitStack, listener: socket.socket, count: int) -> list[socket.socket]:
+    """Clients of the endpoint that have sent nothing."""
+    return [stack.enter_context(socket.create_connection(listener.getsockname(), 10)) for _ in range(count)]
+
+
 def test_two_hundred_concurrent_requests_are_all_answered(held: JobRole) -> None:
-    server = credentials_server(held, port=0)  # accepts connections, and serves none yet
-    with server, ExitStack() as stack:
-        clients = [stack.enter_context(socket.create_connection(server.server_address[:2], 2)) for _ in range(200)]
-        Thread(target=server.serve_forever, daemon=True).start()
-        for client in clients:
-            client.settimeout(60)
-            client.sendall(b"GET / HTTP/1.0\r\n\r\n")
-        answered = [client.recv(12) for client in clients]
-        server.shutdown()
+    with listen(port=0) as listener, ExitStack() as stack:
+        clients = connected(stack, listener, 200)  # nobody serves them yet
+        with serving(held, listener):
+            for client in clients:
+                client.settimeout(60)
+                client.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            answered = [client.recv(12) for client in clients]
     assert answered == [b"HTTP/1.0 404"] * 200
 
 
+def test_three_hundred_silent_connections_take_no_thread_and_no_answer_from_others(held: JobRole) -> None:
+    with listen(port=0) as listener, serving(held, listener, connections=50), ExitStack() as stack:
+        before = threading.active_count()
+        connected(stack, listener, 300)
+        (honest,) = connected(stack, listener, 1)
+        honest.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        assert (honest.recv(12), threading.active_count() - before) == (b"HTTP/1.0 404", 0)
+
+
+def test_a_request_that_does_not_arrive_in_time_is_not_awaited(held: JobRole) -> None:
+    with listen(port=0) as listener, serving(held, listener, read_s=0.1), ExitStack() as stack:
+        (client,) = connected(stack, listener, 1)
+        client.sendall(b"GET / HTTP/1.0\r\n")
+        assert client.recv(12) == b""
+
+
+def test_a_request_without_an_end_is_refused(held: JobRole) -> None:
+    with listen(port=0) as listener, serving(held, listener), ExitStack() as stack:
+        (client,) = connected(stack, listener, 1)
+        client.sendall(b"x" * (16 * 1024 + 1))
+        assert client.recv(12) == b"HTTP/1.0 400"
+
+
+def test_an_aws_sdk_reads_the_answer(held: JobRole) -> None:
+    with listen(port=0) as listener, serving(held, listener):
+        url = "http://{}:{}/credentials".format(*listener.getsockname())
+        with pytest.raises(MetadataRetrievalError) as refused:
+            ContainerMetadataFetcher(sleep=lambda _: None).retrieve_full_uri(url)
+    assert "invalid Host header" in str(refused.value)
+
+
 def test_the_box_gives_credentials_of_the_job_role(aws: Clients) -> None:
-    held = role(aws("sts"), JOB).of("ada")
+    held = given(role(aws("sts"), JOB), "ada")
     assert held.expires - datetime.now(UTC) > timedelta(minutes=59)
 
 
 def test_a_role_that_sts_refuses_is_named(aws: Clients) -> None:
     with pytest.raises(CredentialsError, match=r"^cannot assume the job role nonsense: "):
-        role(aws("sts"), "nonsense").of("ada")
+        given(role(aws("sts"), "nonsense"), "ada")
 
 
 @pytest.fixture

@@ -193,11 +193,12 @@ def test_a_machine_that_powers_off_is_gone(queues: Recorder) -> None:
     assert template(queues)["instanceInitiatedShutdownBehavior"] == "terminate"
 
 
-def test_only_version_two_of_the_metadata_service_answers_and_tags_are_in_it(queues: Recorder) -> None:
+def test_only_version_two_of_the_metadata_service_answers_by_ipv4_and_tags_are_in_it(queues: Recorder) -> None:
     assert template(queues)["metadataOptions"] == {
         "httpEndpoint": "enabled",
         "httpTokens": "required",
         "httpPutResponseHopLimit": 1,
+        "httpProtocolIpv6": "disabled",
         "instanceMetadataTags": "enabled",
     }
 

@@ -40,6 +40,7 @@ from corral.box.machines.rootfs import HOST_SYSTEM, image_profile, system_from_e
 from corral.box.secret import BoxSecret, read_secret
 from corral.box.state import lock
 from corral.box.state.directory import StateDirectory
+from corral.box.state.ownership import ownership_problem
 from corral.box.switches import NEW_BOX, Behaviour, Machines, Provider, Switches, parse_switches, switches_of
 from corral.catalog.aws.images import BOX_PROFILE, IMAGE_VARIABLE, VM_PROFILE
 
@@ -86,7 +87,7 @@ def start(
     """
     if sys.platform != "linux":
         raise BoxError(f"the box needs Linux, this is {sys.platform} - use WSL or a Linux machine")
-    home = StateDirectory(dir.absolute())
+    home = _own(dir)
     now = status(dir)
     given = {"provider": provider, "machines": machines, "behaviour": behaviour}
     try:
@@ -125,7 +126,7 @@ def require_disk_space_to_boot(dir: Path) -> None:
 
 def stop(dir: Path) -> bool:
     """Stop the box of the directory. True if one ran. Raises BoxError if it could not save its state."""
-    home = StateDirectory(dir.absolute())
+    home = _own(dir)
     pid = _holder(home)
     if not pid:
         _remove(home.record)
@@ -144,7 +145,7 @@ def stop(dir: Path) -> bool:
 
 def has_state(dir: Path) -> bool:
     """True if a box runs in the directory, or if it has a saved cloud or a stack's state."""
-    home = StateDirectory(dir.absolute())
+    home = _own(dir)
     try:
         return bool(_holder(home)) or os.path.lexists(home.cloud) or any(home.stack_states.rglob("*.json"))
     except OSError as error:
@@ -153,7 +154,7 @@ def has_state(dir: Path) -> bool:
 
 def status(dir: Path) -> BoxStatus:
     """The status of the box of the directory; `crashed` if it ended without a stop."""
-    home = StateDirectory(dir.absolute())
+    home = _own(dir)
     record, switches = _record(home), _switches(home)
     if record is None:
         return BoxStatus(state="stopped", dir=home.path, switches=switches)
@@ -176,7 +177,7 @@ def status(dir: Path) -> BoxStatus:
 
 def reset(dir: Path) -> None:
     """Delete everything in the cloud, with the Pulumi states and stack copies that describe it."""
-    home = StateDirectory(dir.absolute())
+    home = _own(dir)
     now = status(dir)
     if now.state == "running" and now.port:
         send_request(BoxAddress(now.port, _secret(home)), "POST", "/_box/reset")
@@ -205,7 +206,7 @@ def environment(dir: Path, role: str | None = None) -> Mapping[str, str]:
     `role`: a role of the account, in a new session (default: the account's owner). Raises BoxError.
     """
     address = running_address(dir)
-    home = StateDirectory(dir.absolute())
+    home = _own(dir)
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     return {
         "AWS_ENDPOINT_URL": f"http://127.0.0.1:{address.port}",
@@ -247,6 +248,18 @@ def _credentials(address: BoxAddress, role: str | None) -> Mapping[str, str]:
         "AWS_SESSION_TOKEN": session["token"],
         ROLE_VARIABLE: role,
     }
+
+
+def _own(dir: Path) -> StateDirectory:
+    """The state directory, which may be missing. Raises BoxError if another user may have written it."""
+    home = StateDirectory(dir.absolute())
+    try:
+        problem = ownership_problem(home.path, home.path.stat())
+    except OSError:
+        return home  # its use reports it
+    if problem:
+        raise BoxError(problem)
+    return home
 
 
 def _prepare(home: StateDirectory, switches: Switches) -> None:

@@ -6,7 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from corral.agent.host.packages import archives, head_packages, missing_packages, node_packages
+from corral.agent.host.packages import (
+    Package,
+    archives,
+    file_commands,
+    head_packages,
+    key_commands,
+    missing_packages,
+    node_packages,
+)
 from corral.model.cluster import ArchivePlan, ClusterPlan, ImagePlan
 from corral.plan.cluster import plan_image
 from corral.spec.models.image import ImageSpec
@@ -91,6 +99,13 @@ def test_debian_gets_systems_managers_agent_from_the_regions_bucket(region: str,
     debian = plan_image(ImageSpec(profile="debian-13"), None)
     cluster = replace(plan(), image=debian, region=region)
     assert [package.url for package in head_packages(cluster) if package.name == "amazon-ssm-agent"] == [url]
+
+
+def test_no_redirection_leads_a_download_away_from_https() -> None:
+    agent = Package(name="agent", program="/usr/bin/agent", url="https://ssm.example/agent.deb", unit="agent")
+    downloads = (*key_commands(head_packages(plan())), file_commands(agent)[0])
+    https = ("--proto", "=https", "--proto-redir", "=https")
+    assert [https == command[6:10] for command in downloads] == [True, True]
 
 
 def test_each_node_has_the_packages_of_its_own_image() -> None:

@@ -57,7 +57,7 @@ def test_a_lost_metadata_rule_is_added_again(host: Ec2Host, shell: Shell) -> Non
     host.restrict_metadata()
     shell.commands.clear()
     host.restrict_metadata()
-    looks = ["systemctl enable --no-reload --now corral-fence", "ip rule list priority 100"]
+    looks = ["systemctl enable --no-reload --now corral-fence", "ip -4 rule list priority 100"]
     assert shell.commands == [*looks, "systemctl restart corral-fence"]
 
 
@@ -95,6 +95,19 @@ def test_root_of_another_node_leaves_no_program_that_runs_as_root(host: Ec2Host,
         host.mount_lustre("fs-2.fsx", "abc", Path("/shared"))
     options = re.search(r"Options=(.*)", (tmp_path / "etc/systemd/system/shared.mount").read_text())
     assert options and {"nosuid", "nodev"} <= set(options[1].split(","))
+
+
+def test_a_lost_metadata_rule_of_ipv6_is_added_again(tmp_path: Path) -> None:
+    (tmp_path / "proc/net").mkdir(parents=True)
+    (tmp_path / "proc/net/if_inet6").touch()
+    commands: list[str] = []
+
+    def run(command: Sequence[str]) -> str:
+        commands.append(" ".join(command))
+        return "100: the rule\n" if command[:2] == ("ip", "-4") else ""
+
+    Ec2Host(run, "us-east-1", tmp_path).restrict_metadata()
+    assert commands[-2:] == ["ip -6 rule list priority 100", "systemctl restart corral-fence"]
 
 
 @pytest.mark.parametrize(
@@ -271,7 +284,8 @@ AGENT = Package(
     unit="amazon-ssm-agent",
 )
 OF_AGENT = [
-    "curl --fail --silent --show-error --location --create-dirs --retry 5 --retry-connrefused --retry-all-errors"
+    "curl --fail --silent --show-error --location --create-dirs --proto =https --proto-redir =https"
+    " --retry 5 --retry-connrefused --retry-all-errors"
     " --output /opt/corral/amazon-ssm-agent.deb https://ssm.example/agent.deb",
     f"{INSTALL} /opt/corral/amazon-ssm-agent.deb",
     "systemctl enable --now amazon-ssm-agent",

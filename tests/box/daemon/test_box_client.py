@@ -12,6 +12,7 @@ import stat
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -136,6 +137,23 @@ def test_reset_of_a_stopped_box_empties_the_saved_cloud(state_directory: Path) -
     client.reset(state_directory)
     boxes.start(state_directory)
     assert inventory(state_directory) == {}
+
+
+@pytest.mark.parametrize("command", [boxes.start, client.stop, client.status, client.reset, client.environment])
+def test_a_directory_that_others_can_write_is_refused_before_anything_is_read(
+    state_directory: Path, command: Callable[[Path], object]
+) -> None:
+    state_directory.mkdir()
+    (state_directory / "box.json").mkdir()  # would be an error of its own
+    state_directory.chmod(0o770)
+    with pytest.raises(BoxError) as refused:
+        command(state_directory)
+    (state_directory / "box.json").rmdir()
+    state_directory.chmod(0o700)
+    assert str(refused.value) == (
+        f"{state_directory} can be written by its group, and a box would run what it holds - if nobody else has changed"
+        f" it, run `chmod go-w {state_directory}`"
+    )
 
 
 def test_a_state_saved_by_another_moto_is_refused_in_one_sentence(state_directory: Path) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import pickle
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +20,8 @@ from corral.box import client
 from corral.box.client import BoxError
 from corral.box.state import backend, saved_state
 from corral.box.state.directory import StateDirectory
+from corral.box.state.ownership import ownership_problem
+from corral.box.state.saved_objects import LargeObjects
 
 HEADER = json.dumps(saved_state.versions()).encode() + b"\n"
 
@@ -117,6 +122,71 @@ def test_a_directory_instead_of_the_state_is_reported(tmp_path: Path) -> None:
     assert "/cloud.pickle is damaged (it is a directory): " in load_error(StateDirectory(tmp_path))
 
 
+class Exploit:
+    """An object whose pickle runs a command when it is read."""
+
+    def __init__(self, command: str) -> None:
+        self._command = command
+
+    def __reduce__(self) -> Any:
+        return os.system, (self._command,)
+
+
+def test_a_pickle_that_runs_a_command_is_damaged(tmp_path: Path) -> None:
+    (tmp_path / "cloud.pickle").write_bytes(HEADER + pickle.dumps(Exploit(f"touch {tmp_path}/run")))
+    refused = "is damaged (it holds no saved cloud: posix.system does not belong in one)"
+    assert (refused in load_error(StateDirectory(tmp_path)), (tmp_path / "run").exists()) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("moto.core.utils", "inspect.os.system"),
+        ("moto.core.utils", "camelcase_to_underscores"),
+        ("builtins", "eval"),
+    ],
+    ids=["what a module imports", "a function of moto", "a builtin"],
+)
+def test_a_pickle_names_classes_only(tmp_path: Path, module: str, name: str) -> None:
+    named = b"\x80\x04\x8c" + bytes([len(module)]) + module.encode() + b"\x8c" + bytes([len(name)]) + name.encode()
+    (tmp_path / "cloud.pickle").write_bytes(HEADER + named + b"\x93.")
+    assert f"{module}.{name} does not belong in one" in load_error(StateDirectory(tmp_path))
+
+
+def test_what_cannot_be_loaded_again_is_not_saved(tmp_path: Path) -> None:
+    with pytest.raises(pickle.PicklingError, match=r"^pathlib\.PosixPath does not belong in a saved cloud$"):
+        saved_state.CloudPickler(io.BytesIO(), LargeObjects(tmp_path)).dump(tmp_path)
+
+
+def test_a_state_that_others_can_write_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "cloud.pickle").write_bytes(HEADER + b"whatever")
+    (tmp_path / "cloud.pickle").chmod(0o620)
+    assert load_error(StateDirectory(tmp_path)) == (
+        f"{tmp_path}/cloud.pickle can be written by its group, and a box would run what it holds - if nobody else has"
+        f" changed it, run `chmod go-w {tmp_path}/cloud.pickle`"
+    )
+
+
+def test_a_state_in_a_directory_that_others_can_write_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "cloud.pickle").write_bytes(HEADER + b"whatever")
+    tmp_path.chmod(0o777)
+    assert load_error(StateDirectory(tmp_path)) == (
+        f"{tmp_path} can be written by every user, and a box would run what it holds - if nobody else has changed"
+        f" it, run `chmod go-w {tmp_path}`"
+    )
+
+
+def test_a_state_of_another_user_is_named_with_its_owner(tmp_path: Path) -> None:
+    theirs = os.stat_result((0o40700, 1, 1, 2, 4_000_000_001, 0, 0, 0, 0, 0))
+    assert (ownership_problem(tmp_path, theirs) or "").startswith(
+        f"{tmp_path} belongs to user 4000000001, and a box of "
+    )
+
+
+def test_a_state_of_this_user_alone_is_read(tmp_path: Path) -> None:
+    assert ownership_problem(tmp_path, tmp_path.stat()) is None
+
+
 def test_a_state_of_another_moto_is_reported_with_both_versions(tmp_path: Path) -> None:
     header = json.dumps({**saved_state.versions(), "moto": "4.0.0"}).encode()
     (tmp_path / "cloud.pickle").write_bytes(header + b"\n")
@@ -171,7 +241,7 @@ def test_a_box_that_cannot_save_at_its_end_reports_the_loss(state_directory: Pat
 
 def on_small_disk(directory: Path, size: str, command: str) -> str:
     """What the shell command prints with a disk of this size at the directory, `$1`."""
-    mount = f'mount -t tmpfs -o size={size} none "$1" && {command}'
+    mount = f'mount -t tmpfs -o size={size},mode=700 none "$1" && {command}'
     call = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", mount, "sh", str(directory)]
     return subprocess.run(call, capture_output=True, text=True, check=False).stderr
 

@@ -8,9 +8,12 @@ import os
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import sys
+import tempfile
 import threading
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -18,6 +21,7 @@ import pytest
 import yaml
 from calls import CORRAL, REPOSITORY, clean_environment, corral
 
+from corral.cli.support.crash_report import write_crash_report
 from corral.cli.support.exit_codes import EXIT_CODES, exit_code_of
 from corral.cli.support.options import seconds_of
 
@@ -162,9 +166,8 @@ def test_full_disk(tmp_path: Path) -> None:
 
 
 def test_up_starts_nothing_if_machines_would_fill_the_disk(tmp_path: Path) -> None:
-    call = (
-        f'mount -t tmpfs -o size=24m none "$1" && {sys.executable} -m corral.cli up dev --yes --box-dir "$1"; ls "$1"'
-    )
+    up = f"{sys.executable} -m corral.cli up dev --yes"
+    call = f'mount -t tmpfs -o size=24m,mode=700 none "$1" && {up} --box-dir "$1"; ls "$1"'
     command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", call, "sh", str(tmp_path)]
     done = subprocess.run(
         command, cwd=REPOSITORY, env=clean_environment(tmp_path), capture_output=True, text=True, check=False
@@ -381,6 +384,29 @@ def test_internal_error_is_one_line_and_writes_a_crash_report(
     message = f"corral: internal error: ZeroDivisionError: division by zero - please report it with {file}\n"
     assert (code, capsys.readouterr().err) == (1, message)
     assert "Traceback" in file.read_text()
+
+
+def test_a_crash_report_does_not_follow_a_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CORRAL_STATE_DIR", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    for second in range(60):
+        stamp = datetime.now(UTC) + timedelta(seconds=second)
+        (tmp_path / f"crash-{stamp:%Y%m%dT%H%M%S}-{os.getpid()}.txt").symlink_to(tmp_path / "precious")
+    sentence = write_crash_report(ZeroDivisionError())
+    written = Path(sentence.rpartition(" ")[2])
+    assert (stat.S_IMODE(written.stat().st_mode), (tmp_path / "precious").exists()) == (0o600, False)
+
+
+def test_a_crash_report_is_not_written_where_others_can_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    monkeypatch.setenv("CORRAL_STATE_DIR", str(shared))
+    monkeypatch.setenv("TMPDIR", str(shared))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    written = Path(write_crash_report(ZeroDivisionError()).rpartition(" ")[2])
+    assert (written.parent.parent, stat.S_IMODE(written.parent.stat().st_mode)) == (shared, 0o700)
 
 
 @pytest.mark.parametrize("name", EXIT_CODES)

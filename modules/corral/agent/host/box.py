@@ -70,9 +70,11 @@ class BoxHost:
 
     def restrict_metadata(self) -> None:
         """Restrict the metadata service to root; the boot program calls this again at every boot."""
-        rule = imds_firewall.rule(Path("/proc/self/uid_map").read_text(encoding="ascii"))
-        if rule and not run(("ip", "rule", "list", "priority", str(imds_firewall.PRIORITY))).strip():
-            run(("ip", "rule", "add", *rule))
+        uid_map = Path("/proc/self/uid_map").read_text(encoding="ascii")
+        for service in imds_firewall.reachable_addresses():
+            rule = imds_firewall.rule(service, uid_map)
+            if rule and not run(service.list_command).strip():
+                run(("ip", service.family, "rule", "add", *rule))
 
     def restrict_users(self) -> None:
         """Do nothing: a machine of the box has no sudo, and its users are the host's."""

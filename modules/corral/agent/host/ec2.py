@@ -158,9 +158,11 @@ class Ec2Host:
         """Restrict the metadata service to root, now and after every boot."""
         if self._write("/etc/systemd/networkd.conf.d/60-corral.conf", _FOREIGN_RULES):
             self._run(("systemctl", "try-restart", "systemd-networkd"))
-        self._write_unit("corral-fence.service", firewall_unit(imds_firewall.rule() or ()))
+        rules = [imds_firewall.rule(one) or () for one in (imds_firewall.IPV4, imds_firewall.IPV6)]
+        self._write_unit("corral-fence.service", firewall_unit(*rules))
         self._run((*_ENABLE, "--now", "corral-fence"))
-        if not self._run(("ip", "rule", "list", "priority", str(imds_firewall.PRIORITY))).strip():
+        reachable = imds_firewall.reachable_addresses(self._root)
+        if not all(self._run(one.list_command).strip() for one in reachable):
             self._run(("systemctl", "restart", "corral-fence"))  # for systemd it is active
 
     def restrict_users(self) -> None:

@@ -18,6 +18,7 @@ _LUSTRE, _AGENT = "lustre-client-modules", "amazon-ssm-agent"
 _FILE = "/opt/corral/{name}.deb"
 _CURL = (
     *("curl", "--fail", "--silent", "--show-error", "--location", "--create-dirs"),
+    *("--proto", "=https", "--proto-redir", "=https"),  # no redirection leads to a server without a certificate
     *("--retry", "5", "--retry-connrefused", "--retry-all-errors"),
 )
 _KEY = "/etc/apt/keyrings/corral-{name}.asc"
@@ -101,7 +102,12 @@ def archives(packages: Sequence[Package]) -> tuple[Placement, ...]:
 
 
 def key_commands(packages: Sequence[Package]) -> tuple[tuple[str, ...], ...]:
-    """The commands that fetch the archives' keys."""
+    """The commands that fetch the archives' keys.
+
+    AWS publishes no fingerprint of its key of the Lustre client's archive (FSx for Lustre User Guide, "Installing the
+    Lustre client", 2026-11), so the certificate of the key's bucket is what proves it. apt itself follows no
+    redirection from HTTPS to HTTP.
+    """
     return tuple(
         (*_CURL, "--output", _KEY.format(name=package.name), package.archive.key)
         for package in packages

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from corral.agent.host.base import Daemon
+from corral.agent.imds_firewall import INTERFACES_IPV6
 
 _DAEMON_UNIT = """[Unit]
 Description={unit}
@@ -70,8 +71,10 @@ Wants=network-pre.target
 [Service]
 Type=oneshot
 RemainAfterExit=yes
-ExecStart=/usr/sbin/ip rule add {rule}
-ExecStop=-/usr/sbin/ip rule del {rule}
+ExecStart=/usr/sbin/ip -4 rule add {ipv4}
+ExecStart=/bin/sh -c '! test -e {interfaces_ipv6} || exec /usr/sbin/ip -6 rule add {ipv6}'
+ExecStop=-/usr/sbin/ip -4 rule del {ipv4}
+ExecStop=-/usr/sbin/ip -6 rule del {ipv6}
 
 [Install]
 WantedBy=sysinit.target
@@ -133,9 +136,9 @@ def mount_unit(source: str, path: Path, kind: str, options: str) -> str:
     return _MOUNT_UNIT.format(source=source, path=path, kind=kind, options=options)
 
 
-def firewall_unit(rule: Sequence[str]) -> str:
-    """The unit that adds this routing rule."""
-    return _FIREWALL_UNIT.format(rule=shlex.join(rule))
+def firewall_unit(ipv4: Sequence[str], ipv6: Sequence[str]) -> str:
+    """The unit that adds these routing rules, that of IPv6 if the kernel has it."""
+    return _FIREWALL_UNIT.format(ipv4=shlex.join(ipv4), ipv6=shlex.join(ipv6), interfaces_ipv6=INTERFACES_IPV6)
 
 
 def instance_store_unit(path: Path) -> str:

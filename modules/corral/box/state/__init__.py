@@ -1,4 +1,5 @@
 """The emulated cloud's state: the lock that every call holds, and its files in the box's directory.
 
-`backend` is what the daemon holds, `directory` names the files, `saved_state` writes and reads them.
+`backend` is what the daemon holds, `directory` names the files, `ownership` says whose they must be, `saved_state`
+writes and reads them.
 """

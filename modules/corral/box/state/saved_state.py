@@ -13,6 +13,7 @@ import threading
 import types
 from collections import defaultdict
 from collections.abc import Iterator
+from enum import Enum
 from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
@@ -22,10 +23,35 @@ from moto.core.base_backend import BackendDict
 from moto.s3.models import FakeKey
 
 from corral.box.state.directory import StateDirectory
+from corral.box.state.ownership import ownership_problem
 from corral.box.state.saved_objects import LargeObjects, load_contents
 
-FORMAT = 6  # of the file; raised when a class of the box changes its fields
+FORMAT = 7  # of the file; raised when a class of the box changes its fields
 SKIPPED = {"moto_api"}  # moto's own control panel, not a part of AWS
+
+# What a saved cloud may name: classes of these modules, and the rest by name. A pickle calls what it names.
+_MODULES = (
+    "moto.",
+    "corral.model.",
+    *(f"corral.box.{name}" for name in ("api.", "ec2.", "ec2_capacity.", "ec2_network.", "faults.", "images")),
+)
+_NAMES = frozenset(
+    {
+        *(f"builtins.{one}" for one in ("bool", "bytearray", "bytes", "complex", "dict", "float", "frozenset", "int")),
+        *(f"builtins.{one}" for one in ("iter", "list", "object", "range", "set", "slice", "str", "tuple")),
+        *(f"collections.{one}" for one in ("ChainMap", "Counter", "OrderedDict", "UserDict", "defaultdict", "deque")),
+        *(f"datetime.{one}" for one in ("date", "datetime", "time", "timedelta", "timezone")),
+        *(f"ipaddress.IPv{version}{kind}" for version in (4, 6) for kind in ("Address", "Interface", "Network")),
+        *(f"threading.{one}" for one in ("Condition", "Event", "Lock", "RLock")),
+        *("_thread.allocate_lock", "_thread.lock"),  # threading.Lock's own name until and from Python 3.13
+        *("dateutil.tz.tz.tzlocal", "dateutil.tz.tz.tzoffset", "dateutil.tz.tz.tzutc"),
+        *("decimal.Decimal", "fractions.Fraction", "random.Random", "re._compile", "uuid.UUID", "uuid.SafeUUID"),
+        "weakref.WeakValueDictionary",
+        *("moto.lakeformation.models.default_settings", "moto.xray.models.SegmentCollection._new_trace_item"),
+        *(f"{__name__}.{one}" for one in ("_load_key", "_method", "_nested_dict", "_nested_dict_factory")),
+        *(f"{__name__}._rebuild_dict", "corral.box.state.saved_objects._without_content"),
+    }
+)
 
 
 class UnreadableState(Exception):
@@ -82,7 +108,10 @@ def load(home: StateDirectory) -> None:
     Raises UnreadableState with the file, the loss and the remedy.
     """
     try:
-        content = home.cloud.read_bytes()
+        _require_own(home.path, home.path.stat())
+        with home.cloud.open("rb") as file:
+            _require_own(home.cloud, os.fstat(file.fileno()))
+            content = file.read()
     except FileNotFoundError:
         return
     except IsADirectoryError:
@@ -92,7 +121,7 @@ def load(home: StateDirectory) -> None:
     header, _, body = content.partition(b"\n")
     _check_versions(home, content, header)
     try:
-        for name, account, region, backend in pickle.loads(body):
+        for name, account, region, backend in CloudUnpickler(io.BytesIO(body)).load():
             _restore(name, account, region, backend)
     except Exception as error:
         raise _damaged(home, home.cloud, _what_is_wrong(error)) from error
@@ -113,6 +142,12 @@ def write_atomically(data: bytes, path: Path) -> None:
         with contextlib.suppress(OSError):
             draft.unlink()
         raise
+
+
+def _require_own(path: Path, status: os.stat_result) -> None:
+    """Raises UnreadableState if another user may have written it."""
+    if problem := ownership_problem(path, status):
+        raise UnreadableState(problem)
 
 
 def _check_versions(home: StateDirectory, content: bytes, header: bytes) -> None:
@@ -170,8 +205,25 @@ def _restore(name: str, account: str, region: str, backend: Any) -> None:
         collection.bucket_accounts.update(dict.fromkeys(backend.buckets, (backend.partition, account)))
 
 
+class CloudUnpickler(pickle.Unpickler):
+    """An unpickler that refuses what no saved cloud names. It narrows what a foreign file can do, and is no sandbox."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """The class or function. Raises UnpicklingError if it does not belong in a saved cloud."""
+        if f"{module}.{name}" in _NAMES:
+            return super().find_class(module, name)
+        if module.startswith(_MODULES):  # a dotted name may lead to what a module has imported
+            found = super().find_class(module, name)
+            if isinstance(found, type) and found.__module__.startswith(_MODULES):
+                return found
+        raise pickle.UnpicklingError(f"{module}.{name} does not belong in one")
+
+
 class CloudPickler(pickle.Pickler):
-    """A pickler for the locks, private keys, lambdas and paging generators in moto's backends."""
+    """A pickler for the locks, private keys, lambdas and paging generators in moto's backends.
+
+    What the unpickler would refuse fails here already: otherwise the loss would show at the next start.
+    """
 
     def __init__(self, file: IO[bytes], contents: LargeObjects) -> None:
         super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
@@ -185,6 +237,12 @@ class CloudPickler(pickle.Pickler):
             return threading.Lock, ()
         if isinstance(obj, type(threading.RLock())):
             return threading.RLock, ()
+        if isinstance(obj, threading.Condition):
+            return threading.Condition, (vars(obj)["_lock"],)
+        if isinstance(obj, Enum):
+            return type(obj), (obj.value,)  # Python 3.11.2, Debian 12's, names it by `getattr`
+        if isinstance(obj, types.MethodType):
+            return _method, (obj.__self__, obj.__name__)
         if isinstance(obj, types.GeneratorType):
             return iter, ((),)  # the rest of a listing: the next page starts over
         if isinstance(obj, types.FunctionType) and "<" in obj.__qualname__:
@@ -193,7 +251,20 @@ class CloudPickler(pickle.Pickler):
             return _rebuild_dict, (type(obj), vars(obj), obj.default_factory, dict(obj))
         if hasattr(obj, "private_bytes") and hasattr(obj, "public_key"):
             return _load_key, (_key_bytes(obj),)
+        if isinstance(obj, type | types.FunctionType | types.BuiltinFunctionType) and not _belongs(obj):
+            raise pickle.PicklingError(f"{obj.__module__}.{obj.__qualname__} does not belong in a saved cloud")
         return NotImplemented
+
+
+def _belongs(obj: Any) -> bool:
+    is_class = isinstance(obj, type) and obj.__module__.startswith(_MODULES)
+    return is_class or f"{obj.__module__}.{obj.__qualname__}" in _NAMES
+
+
+def _method(owner: Any, name: str) -> Any:
+    if not type(owner).__module__.startswith(_MODULES):
+        raise pickle.UnpicklingError(f"{type(owner).__qualname__}.{name} does not belong in one")
+    return getattr(owner, name)
 
 
 def _nested_dict() -> Any:

@@ -10,6 +10,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from corral import __version__
+from corral.box.state.ownership import ownership_problem
+
+# Fails if the name exists, also as a link: others may foresee it.
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def write_crash_report(error: BaseException) -> str:
@@ -25,15 +29,28 @@ def write_crash_report(error: BaseException) -> str:
 def _write(error: BaseException) -> Path | None:
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     text = f"corral {__version__}, Python {sys.version}\n{' '.join(sys.argv)}\n\n{_trace(error)}"
-    for directory in (_state_directory(), Path(tempfile.gettempdir())):
+    for private_directory in (_own_state_directory, _new_directory):
         try:
-            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            file = directory / f"crash-{stamp}-{os.getpid()}.txt"
-            file.write_text(text)
-            return file
-        except (OSError, RuntimeError):
+            path = private_directory() / f"crash-{stamp}-{os.getpid()}.txt"
+            with os.fdopen(os.open(path, _NEW, 0o600), "w", encoding="utf-8", errors="backslashreplace") as file:
+                file.write(text)
+        except OSError:
             continue
+        return path
     return None
+
+
+def _own_state_directory() -> Path:
+    """The user's state directory. Raises OSError also if others may write it."""
+    directory = _state_directory()
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if problem := ownership_problem(directory, directory.stat()):
+        raise PermissionError(problem)
+    return directory
+
+
+def _new_directory() -> Path:
+    return Path(tempfile.mkdtemp(prefix="corral-crash-"))
 
 
 def _state_directory() -> Path:
