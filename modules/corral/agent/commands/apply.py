@@ -61,8 +61,7 @@ def _apply_locked(chosen: argparse.Namespace, store: Store, host: Host) -> bool:
             return False
         # The newer agent continues: only it can read the newer configuration.
         if not chosen.renewed and _update_agent(chosen, store):
-            arguments = [sys.executable, "-m", "corral.agent", "apply", _RENEWED, *(["--json"] if chosen.json else [])]
-            os.execv(sys.executable, [*arguments, "--facts", str(chosen.facts)])
+            os.execv(sys.executable, [*sys.orig_argv, _RENEWED])
         context = ApplyContext(
             host=host, run=run, used=lambda: read_in_use(run), journal=EventLog(EVENTS), renewed=chosen.renewed
         )
