@@ -1,7 +1,7 @@
 """The head's report of jobs, queues, offers and nodes, from outputs recorded with Slurm 22.05.
 
-`recorded_names` has what squeue and sacct print of fourteen jobs whose names are an attacker's; MariaDB had replaced some
-of their characters by question marks.
+`recorded_names` has what squeue and sacct print of fourteen jobs whose names are an attacker's; MariaDB has replaced
+some of their characters by question marks.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def test_nodes_are_grouped_by_queue_and_state() -> None:
 
 @pytest.fixture
 def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Programs that print the files next to them; without a file they fail. sacct's names are in a file of their own."""
+    """Programs that print the files next to them, sacct's names from another one; without a file they fail."""
     for name in ("sacct", "squeue"):
         (tmp_path / name).write_text(
             f'#!/bin/sh\ncase "$*" in *JobName*) cat {tmp_path}/names.out 2>/dev/null; exit;; esac\n'
@@ -317,5 +317,5 @@ def test_runs_that_cannot_be_read_are_counted(slurm: Path) -> None:
 
 def test_rows_of_another_width_are_an_error(slurm: Path) -> None:
     (slurm / "squeue.out").write_text(line(RUNNING)[:-1] + "\n")
-    with pytest.raises(SlurmError, match="^Slurm's output has no rows of 2180 bytes$"):
+    with pytest.raises(SlurmError, match=r"^Slurm's output has no rows of 2180 bytes$"):
         active_jobs()

@@ -1,4 +1,4 @@
-"""Text that somebody else wrote, such as the name of a job, made safe to show on a terminal, a page or in a document."""
+"""Text that users wrote, such as the name of a job, made safe to show on a terminal, on a page and in a document."""
 
 LENGTH = 80  # characters; Slurm takes names of a thousand
 

@@ -20,7 +20,6 @@ from corral.report.timeline.event_lines import ClusterEvent, read_events
 from corral.report.timeline.history_list import history_line, matching_histories
 from corral.report.timeline.timeline import Timeline, build_timeline
 
-
 _NODES_LENGTH = 10_000  # characters of a folded list of nodes, more than any has
 
 
