@@ -45,8 +45,11 @@ RUNNING = (
 )
 DELAYED = ("2", "ada", "train", "PENDING", "1", "", "1795304415", "1795300815", "BeginTime", "(null)", "0", "a|b c")
 RUN = "1|1|root|train|REQUEUED|1795300797|1795300820|1795300845|train-[1-2]"
-# What job 2 of the recorded ones is called, as squeue and sacct once printed it, and its escape.
+# The name of job 2 of the recorded ones, and what sacct prints between separators if the name is among the fields.
 FORGED = r"a\n999|victim|train|COMPLETED|1795300797|1795300820|1795300845|train-1|forged"
+BETWEEN_SEPARATORS = """2|root|cpu|COMPLETED|1795666041|1795666041|1795666046|cpu-1|a
+999|victim|train|COMPLETED|1795300797|1795300820|1795300845|train-1|forged
+"""
 
 
 def row(cells: tuple[str, ...], changes: Mapping[int, str] | None = None) -> list[str]:
@@ -250,9 +253,13 @@ def test_without_slurmctld_the_runs_of_slurmdbd_are_listed_with_a_problem(slurm:
 
 @pytest.fixture
 def attacked(slurm: Path) -> Path:
-    """The programs print what Slurm's do of names that an attacker chose."""
+    """The programs print what Slurm's do of names that an attacker chose, also between separators."""
     for name, recorded in {"squeue": "squeue", "sacct": "sacct-runs", "names": "sacct-names"}.items():
         (slurm / f"{name}.out").write_bytes((RECORDED / recorded).read_bytes())
+    (slurm / "between.out").write_text(BETWEEN_SEPARATORS)
+    script = (slurm / "sacct").read_text()
+    between = f'case "$*" in *parsable2*JobName*) cat {slurm}/between.out; exit;; esac\n'
+    (slurm / "sacct").write_text(script.replace("case", f"{between}case", 1))
     return slurm
 
 
