@@ -99,7 +99,7 @@ def active_jobs(closed: Mapping[str, ClosedQueue] = _OPEN, now: float = 0.0) -> 
 
 
 def read_active_job(row: Sequence[str], closed: Mapping[str, ClosedQueue] = _OPEN, now: float = 0.0) -> HeadJob:
-    """A job from a row of squeue. Raises ValueError if a number is none."""
+    """A job from a row of squeue. Raises ValueError if its number of nodes is not one number."""
     cells = dict(zip(_WIDTHS, row, strict=True))
     waits = cells["State"] == "PENDING"
     reason, until = _waiting(cells, closed, now) if waits else ("", None)
