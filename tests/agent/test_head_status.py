@@ -1,4 +1,8 @@
-"""The head's report of jobs, queues, offers and nodes, from outputs recorded with Slurm 22.05."""
+"""The head's report of jobs, queues, offers and nodes, from outputs recorded with Slurm 22.05.
+
+`recorded_names` has what squeue and sacct print of fourteen jobs whose names are an attacker's; MariaDB has replaced
+some of their characters by question marks.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +16,19 @@ from corral.agent.autoscaler.requeue_release import ClosedQueue
 from corral.agent.cluster.launch_errors import LaunchErrorKind
 from corral.agent.cluster.models import SlurmNode
 from corral.agent.cluster.state import AutoscalerState, Backoff
-from corral.agent.head_status import job_run_page, node_groups, offers_backing_off, parse_sacct_line, parse_squeue_line
+from corral.agent.head_status import (
+    active_jobs,
+    job_run_page,
+    node_groups,
+    offers_backing_off,
+    parse_sacct_line,
+    read_active_job,
+)
+from corral.agent.slurm import SlurmError
 from corral.model.head_report import JobRun, JobRunPage, NodeGroup, OfferBackoff
 
-WIDTHS = (48, 64, 200, 24, 10, 400, 20, 20, 60, 1000, 80, 12)
+RECORDED = Path(__file__).with_name("recorded_names")
+WIDTHS = (48, 64, 200, 24, 10, 400, 20, 20, 60, 1000, 12, 321)
 RUNNING = (
     "1",
     "root",
@@ -27,20 +40,28 @@ RUNNING = (
     "1795300797",
     "None",
     "(null)",
-    "wrap",
     "0",
+    "wrap",
 )
-DELAYED = ("2", "ada", "train", "PENDING", "1", "", "1795304415", "1795300815", "BeginTime", "(null)", "a|b c", "0")
-RUN = "1|root|train|REQUEUED|1795300797|1795300820|1795300845|train-[1-2]|a|b"
+DELAYED = ("2", "ada", "train", "PENDING", "1", "", "1795304415", "1795300815", "BeginTime", "(null)", "0", "a|b c")
+RUN = "1|1|root|train|REQUEUED|1795300797|1795300820|1795300845|train-[1-2]"
+# The name of job 2 of the recorded ones, and what sacct prints between separators if the name is among the fields.
+FORGED = r"a\n999|victim|train|COMPLETED|1795300797|1795300820|1795300845|train-1|forged"
+BETWEEN_SEPARATORS = """2|root|cpu|COMPLETED|1795666041|1795666041|1795666046|cpu-1|a
+999|victim|train|COMPLETED|1795300797|1795300820|1795300845|train-1|forged
+"""
+
+
+def row(cells: tuple[str, ...], changes: Mapping[int, str] | None = None) -> list[str]:
+    return [(changes or {}).get(index, cell) for index, cell in enumerate(cells)]
 
 
 def line(cells: tuple[str, ...], changes: Mapping[int, str] | None = None) -> str:
-    changed = [(changes or {}).get(index, cell) for index, cell in enumerate(cells)]
-    return "".join(cell.ljust(width) for cell, width in zip(changed, WIDTHS, strict=True))
+    return "".join(cell.ljust(width) for cell, width in zip(row(cells, changes), WIDTHS, strict=True))
 
 
 def test_a_running_job_has_nodes_and_its_start() -> None:
-    job = parse_squeue_line(line(RUNNING))
+    job = read_active_job(row(RUNNING))
     assert (job.state, job.nodes, job.since, job.reason, job.is_pending) == (
         "running",
         "train-[1-2]",
@@ -51,7 +72,7 @@ def test_a_running_job_has_nodes_and_its_start() -> None:
 
 
 def test_a_waiting_job_has_its_submission_and_its_earliest_start() -> None:
-    job = parse_squeue_line(line(DELAYED))
+    job = read_active_job(row(DELAYED))
     assert (job.name, job.nodes, job.since, job.until) == ("a|b c", "", 1795300815, 1795304415)
 
 
@@ -66,17 +87,17 @@ def test_a_waiting_job_has_its_submission_and_its_earliest_start() -> None:
     ],
 )  # fmt: skip
 def test_why_a_job_waits_is_in_plain_words(reason: str, comment: str, why: str) -> None:
-    assert parse_squeue_line(line(DELAYED, {8: reason, 9: comment})).reason == why
+    assert read_active_job(row(DELAYED, {8: reason, 9: comment})).reason == why
 
 
 OPENS = 1795301400
 SHUT = {"train": ClosedQueue(until=datetime.fromtimestamp(OPENS), reason="a, b: InsufficientInstanceCapacity")}
-JUST_REQUEUED = {6: "1795300935", 11: "1"}
+JUST_REQUEUED = {6: "1795300935", 10: "1"}
 
 
 def waits(changes: Mapping[int, str]) -> tuple[str, int | None]:
     """Why and until when a job waits, 20 s after it was requeued, while no offer of train has capacity."""
-    job = parse_squeue_line(line(DELAYED, changes), SHUT, 1795300835.0)
+    job = read_active_job(row(DELAYED, changes), SHUT, 1795300835.0)
     return job.reason, job.until
 
 
@@ -87,7 +108,7 @@ def test_a_job_that_was_just_requeued_waits_for_what_the_offers_of_its_queue_wai
 @pytest.mark.parametrize(
     "changes",
     [
-        {**JUST_REQUEUED, 11: "0"},  # submitted with --begin
+        {**JUST_REQUEUED, 10: "0"},  # submitted with --begin
         {**JUST_REQUEUED, 6: "1795304415"},  # its user set a begin time
         {**JUST_REQUEUED, 2: "train,cpu"},  # cpu can have machines
     ],
@@ -101,7 +122,7 @@ def test_the_autoscalers_comment_on_a_requeued_job_is_shown() -> None:
 
 
 def test_a_run_is_read_from_saccts_line() -> None:
-    assert parse_sacct_line(RUN) == JobRun(
+    assert parse_sacct_line(RUN, {("1", "1795300797"): "a|b"}) == JobRun(
         job_id="1",
         user="root",
         name="a|b",
@@ -115,7 +136,7 @@ def test_a_run_is_read_from_saccts_line() -> None:
 
 
 def test_a_run_that_was_cancelled_before_it_began_has_no_start() -> None:
-    run = parse_sacct_line("7|ada|train|CANCELLED by 1000|1795300797|None|1795300845|None assigned|x")
+    run = parse_sacct_line("7|7|ada|train|CANCELLED by 1000|1795300797|None|1795300845|None assigned", {})
     assert (run.state, run.nodes, run.started) == ("cancelled", "", None)
 
 
@@ -143,12 +164,14 @@ def test_nodes_are_grouped_by_queue_and_state() -> None:
 
 @pytest.fixture
 def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Programs that print the files next to them; without a file they fail."""
+    """Programs that print the files next to them, sacct's names from another one; without a file they fail."""
     for name in ("sacct", "squeue"):
         (tmp_path / name).write_text(
-            f'#!/bin/sh\ncat {tmp_path}/{name}.out 2>/dev/null || {{ echo "no {name}" >&2; exit 1; }}'
+            f'#!/bin/sh\ncase "$*" in *JobName*) cat {tmp_path}/names.out 2>/dev/null; exit;; esac\n'
+            f'cat {tmp_path}/{name}.out 2>/dev/null || {{ echo "no {name}" >&2; exit 1; }}'
         )
         (tmp_path / name).chmod(0o755)
+    (tmp_path / "names.out").touch()
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     return tmp_path
 
@@ -190,7 +213,7 @@ def test_a_job_that_slurmdbd_does_not_know_yet_is_a_run(slurm: Path) -> None:
 
 def test_a_restart_that_slurmdbd_does_not_know_yet_is_a_run(slurm: Path) -> None:
     (slurm / "sacct.out").write_text(RUN + "\n")
-    (slurm / "squeue.out").write_text(line(RUNNING, {6: "1795300890", 11: "1"}) + "\n")
+    (slurm / "squeue.out").write_text(line(RUNNING, {6: "1795300890", 10: "1"}) + "\n")
     assert [(run.state, run.started, run.ended) for run in job_run_page(0, 1795300900).runs] == [
         ("requeued", 1795300820, 1795300845),
         ("running", 1795300890, None),
@@ -213,7 +236,7 @@ def test_without_slurmdbd_present_jobs_are_listed_with_a_problem(slurm: Path) ->
 
 
 def test_pages_of_runs_follow_each_other(slurm: Path) -> None:
-    (slurm / "sacct.out").write_text("".join(f"{number}{RUN[1:]}\n" for number in (1, 2, 3)))
+    (slurm / "sacct.out").write_text("".join(f"{number}|{number}{RUN[3:]}\n" for number in (1, 2, 3)))
     (slurm / "squeue.out").write_text("")
     pages = [job_run_page(0, 1795300900, start, limit=2) for start in (0, 2)]
     assert [([run.job_id for run in page.runs], page.next) for page in pages] == [(["1", "2"], 2), (["3"], None)]
@@ -226,3 +249,80 @@ def test_without_slurmctld_the_runs_of_slurmdbd_are_listed_with_a_problem(slurm:
         ["1"],
         "waiting and just started jobs may be missing",
     )
+
+
+@pytest.fixture
+def attacked(slurm: Path) -> Path:
+    """The programs print what Slurm's do of names that an attacker chose, also between separators."""
+    for name, recorded in {"squeue": "squeue", "sacct": "sacct-runs", "names": "sacct-names"}.items():
+        (slurm / f"{name}.out").write_bytes((RECORDED / recorded).read_bytes())
+    (slurm / "between.out").write_text(BETWEEN_SEPARATORS)
+    script = (slurm / "sacct").read_text()
+    between = f'case "$*" in *parsable2*JobName*) cat {slurm}/between.out; exit;; esac\n'
+    (slurm / "sacct").write_text(script.replace("case", f"{between}case", 1))
+    return slurm
+
+
+def test_every_present_job_has_its_own_name_in_printable_characters(attacked: Path) -> None:
+    assert {job.job_id: job.name for job in active_jobs()[0]} == {
+        "1": "train me",
+        "2": FORGED,
+        "3": r"a\x0bb",
+        "4": r"a\u2028b",
+        "5": "a\N{REPLACEMENT CHARACTER}b",
+        "6": r"\x1b[31mred\x1b[0m",
+        "7": r"a\u202eb",
+        "8": "é" * 60,
+        "9": "a|b",
+        "10": r"a\tb",
+        "11": r"a\rb",
+        "12": r"a\n",
+        "13": "x" * 79 + "…",
+        "14_[1-35:2%2]": "wrap",
+    }
+
+
+def test_no_name_is_a_present_job_of_another_user(attacked: Path) -> None:
+    assert {job.user for job in active_jobs()[0]} == {"root"}
+
+
+def test_every_run_has_its_own_name_in_printable_characters(attacked: Path) -> None:
+    assert {run.job_id: run.name for run in job_run_page(0, 1795300900).runs} == {
+        "1": "train me",
+        "2": FORGED,
+        "3": r"a\x0bb",
+        "4": "a?b",
+        "5": "a?b",
+        "6": r"\x1b[31mred\x1b[0m",
+        "7": "a?b",
+        "8": "é" * 60,
+        "9": "a|b",
+        "10": r"a\tb",
+        "11": r"a\rb",
+        "12": r"a\n",
+        "13": "x" * 79 + "…",
+        "14_[1-35:2%2]": "wrap",
+    }
+
+
+def test_no_name_is_a_run_of_another_user(attacked: Path) -> None:
+    assert {run.user for run in job_run_page(0, 1795300900).runs} == {"root"}
+
+
+def test_present_jobs_that_cannot_be_read_are_counted(slurm: Path) -> None:
+    (slurm / "squeue.out").write_text(line(RUNNING, {4: "1-2"}) + "\n" + line(DELAYED) + "\n")
+    found, unreadable = active_jobs()
+    assert ([job.job_id for job in found], unreadable) == (["2"], 1)
+
+
+def test_runs_that_cannot_be_read_are_counted(slurm: Path) -> None:
+    (slurm / "sacct.out").write_text(f"{RUN}\n{RUN}|more\n")
+    (slurm / "squeue.out").write_text("")
+    found = job_run_page(0, 1795300900)
+    assert (len(found.runs), found.problem) == (1, "runs of jobs are missing: 1, which Slurm prints in an unknown form")
+
+
+def test_rows_of_another_width_are_an_error(slurm: Path) -> None:
+    (slurm / "squeue.out").write_text(line(RUNNING)[:-1] + "\n")
+    with pytest.raises(SlurmError, match=r"^Slurm's output has no rows of 2180 bytes$"):
+        active_jobs()

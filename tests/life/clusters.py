@@ -29,7 +29,7 @@ RESULT = 'echo "$SLURM_JOB_ID ${SLURM_RESTART_COUNT:-0} $SLURM_JOB_NODELIST" >> 
 # writes to the shared home.
 LONG_THEN_SHORT = '[ "$SLURM_RESTART_COUNT" ] || sleep 600'
 _ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "BOOT_FAIL", "OUT_OF_MEMORY", "DEADLINE")
-AUTOSCALER = "corral.agent autoscaler"
+AUTOSCALER = r"corral.agent(/entry_point\.py)? autoscaler"  # the daemon, and the shell that restarts it
 # Instead of Slurm's timeouts of minutes, in own.conf as an owner sets them. MessageTimeout: until a silent machine
 # counts as one that does not answer.
 IMPATIENT = "ResumeTimeout=240\\nSuspendTimeout=10\\nSlurmdTimeout=20\\nMessageTimeout=10\\n"

@@ -46,8 +46,6 @@ def test_a_stored_gzip_holds_the_data(data: bytes) -> None:
 
 def test_unpacked_it_runs_without_any_site_package(tmp_path: Path) -> None:
     subprocess.run(["tar", "-xz", "-C", str(tmp_path)], input=agent_bundle(), check=True)
-    command = ["/usr/bin/python3", "-S", "-m", "corral.agent", "--help"]
-    done = subprocess.run(
-        command, cwd="/", env={"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=True
-    )
+    command = ["/usr/bin/python3", "-I", "-S", str(tmp_path / "corral/agent/entry_point.py"), "--help"]
+    done = subprocess.run(command, cwd="/", capture_output=True, text=True, check=True)
     assert done.stdout.split()[:2] == ["usage:", "corral-agent"]

@@ -15,6 +15,7 @@ from tools.slurm_matrix.comparison import differences
 from tools.slurm_matrix.roots import SYSTEM, slurm_roots
 
 import slurms
+from corral.agent.slurm import fixed_rows
 from corral.catalog.slurm.conf_keys import ConfSection, ConfSetting, slurm_changes
 from corral.catalog.slurm.releases import OLDEST, parse_release
 from corral.render import cluster_files
@@ -48,6 +49,8 @@ SAMPLES = {
     "FrontendName": "x",
     "SallocDefaultCommand": "x",
 }
+# The last one is longer than its column, which is counted in bytes.
+NAMES = ("fit", "a\n9|root|train", "a\u2028b\x0b", "\x1b[31mred", "é" * 30)
 BEGINNINGS = {
     ConfSection.CONF: "Include own.conf",
     ConfSection.NODE: "NodeName=train-[1-4] ",
@@ -112,6 +115,17 @@ def test_a_release_ends_over_a_key_that_is_none_of_slurm_conf(line: str, release
     mistyped = {**files, "slurm/slurm.conf": files["slurm/slurm.conf"] + f"{line}\n"}
     with pytest.raises(SlurmError, match="unrecognized key"), running_slurmctld(mistyped, tmp_path, ROOTS[release]):
         pass
+
+
+@each_release
+def test_a_name_of_a_job_ends_no_column(release: str, tmp_path: Path) -> None:
+    plan = dev(train(), cpu(), slurm_version=release)
+    with running_slurmctld(cluster_files(plan), tmp_path, ROOTS[release]) as controller:
+        for name in NAMES:
+            slurms.must(controller.run("sbatch", "--hold", f"--job-name={name}", "--wrap=hostname"))
+        listed = controller.run("squeue", "--noheader", "--sort=i", "--Format=JobArrayID:48,RestartCnt:12,Name:40")
+        rows = [*fixed_rows(slurms.must(listed).encode(), (48, 12, 40))]
+    assert [name for _, _, name in rows] == [*NAMES[:-1], "é" * 20]
 
 
 def takes(row: ConfSetting, release: str, directory: Path) -> bool:

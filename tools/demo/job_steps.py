@@ -26,7 +26,7 @@ from session import DemoSession, ReferenceRun, Unexpected, expect
 from stack_steps import TEMPLATE
 
 PROGRAM = Path(__file__).parents[2] / "examples/train/train.py"
-DAEMONS = ("munged", "slurmctld", "slurmdbd", "corral.agent autoscaler")  # what a head runs
+DAEMONS = ("munged", "slurmctld", "slurmdbd", "entry_point.py autoscaler")  # what a head runs
 JAX = ("jax", "jaxlib", "ml_dtypes", "numpy", "numpy.libs", "opt_einsum", "scipy", "scipy.libs")
 STEPS = 40  # of the training
 SAVED_S = 6  # slurmctld saves a change after five seconds at most

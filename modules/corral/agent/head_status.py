@@ -1,21 +1,24 @@
 """The reports of the head for `corral status`, `timeline` and `down`, read from Slurm and the autoscaler's state.
 
-Read-only. The reports are records of `model.head_report`, readable by any corral of the same version.
+Read-only. The reports are records of `model.head_report`, readable by any corral of the same version. The name of a job
+is its user's text: it is read from a column of fixed width, so that no part of it can pass as another job (decision
+162), and made printable here.
 """
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
+from typing import TypeVar
 
 from corral.agent.autoscaler.requeue_release import LONGEST_DELAY, ClosedQueue, closed_queues, opens_at
 from corral.agent.cluster.models import SlurmNode
 from corral.agent.cluster.partition_state import not_open
 from corral.agent.cluster.state import AutoscalerState
 from corral.agent.events import EVENTS, read_lines
-from corral.agent.slurm import SlurmError, query
+from corral.agent.slurm import SlurmError, fixed_rows, lines, query
 from corral.model.cluster import QueuePlan
 from corral.model.head_report import (
     AutoscalerStatus,
@@ -28,19 +31,26 @@ from corral.model.head_report import (
     OfferBackoff,
 )
 from corral.model.node_names import fold, queue_of
+from corral.model.printable import LENGTH, printable
 
 PAGE_SIZE = 400  # jobs, runs or events per report: Session Manager returns 24,000 characters of a command's output
 _EARLIEST = 1.0  # sacct takes the second before, 0, for no start time, and starts at the last midnight
 _SECONDS = {"SLURM_TIME_FORMAT": "%s"}
-_WIDTHS = (
-    ("JobArrayID", 48), ("UserName", 64), ("Partition", 200), ("State", 24), ("NumNodes", 10), ("NodeList", 400),
-    ("StartTime", 20), ("SubmitTime", 20), ("Reason", 60), ("admin_comment", 1000), ("Name", 80),
-    ("RestartCnt", 12),
-)  # fmt: skip
-_JOBS = "--Format=" + ",".join(f"{name}:{width}" for name, width in _WIDTHS)
-_RUNS = "JobID,User,Partition,State,Submit,Start,End,NodeList,JobName"
+_NAME_BYTES = 4 * LENGTH + 1  # more than is shown; a character has at most four
+# Widths in bytes.
+_WIDTHS: Mapping[str, int] = {
+    "JobArrayID": 48, "UserName": 64, "Partition": 200, "State": 24, "NumNodes": 10, "NodeList": 400,
+    "StartTime": 20, "SubmitTime": 20, "Reason": 60, "admin_comment": 1000, "RestartCnt": 12, "Name": _NAME_BYTES,
+}  # fmt: skip
+_JOBS = "--Format=" + ",".join(f"{name}:{width}" for name, width in _WIDTHS.items())
+_RUNS = "--format=JobIDRaw,JobID,User,Partition,State,Submit,Start,End,NodeList"  # nothing that users write
+# Left-aligned; a blank follows each column.
+_NAME_WIDTHS: Mapping[str, int] = {"JobIDRaw": 12, "Submit": 20, "JobName": _NAME_BYTES}
+_NAMES = "--format=" + ",".join(f"{name}%-{width}" for name, width in _NAME_WIDTHS.items())
 _NOTHING = ("", "(null)", "None", "None assigned", "N/A", "Unknown")
 _OPEN: Mapping[str, ClosedQueue] = {}
+Row = TypeVar("Row")
+Found = TypeVar("Found")
 # Slurm's reasons why a job is pending, in plain words. Source: squeue(1), "JOB REASON CODES".
 _REASONS: Mapping[str, str] = {
     "BeginTime": "its begin time has not come",
@@ -64,7 +74,7 @@ def head_state(
     autoscaler: AutoscalerStatus,
 ) -> HeadStatus:
     """The present state of the cluster. Raises SlurmError."""
-    found = active_jobs(closed_queues(queues, autoscaler_state.backoffs, now), now)
+    found, unreadable = active_jobs(closed_queues(queues, autoscaler_state.backoffs, now), now)
     return HeadStatus(
         at=int(now),
         jobs=found[:PAGE_SIZE],
@@ -74,41 +84,35 @@ def head_state(
         disabled_queues=not_open([queue.name for queue in queues]),
         nodes=node_groups(nodes),
         autoscaler=autoscaler,
+        unreadable_jobs=unreadable,
     )
 
 
-def active_jobs(closed: Mapping[str, ClosedQueue] = _OPEN, now: float = 0.0) -> tuple[HeadJob, ...]:
-    """The jobs that have not ended, running ones first, then by number. Raises SlurmError.
+def active_jobs(closed: Mapping[str, ClosedQueue] = _OPEN, now: float = 0.0) -> tuple[tuple[HeadJob, ...], int]:
+    """The jobs that have not ended, running ones first, then by number; and how many others are unreadable.
 
-    `closed`: the queues that can get no machines now.
+    `closed`: the queues that can get no machines now. Raises SlurmError.
     """
-    lines = query("squeue", "--noheader", "--all", _JOBS, environment=_SECONDS).splitlines()
-    return tuple(
-        sorted(
-            (parse_squeue_line(line, closed, now) for line in lines),
-            key=lambda job: (job.is_pending, _number(job.job_id)),
-        )
-    )
+    rows = fixed_rows(query("squeue", "--noheader", "--all", _JOBS, environment=_SECONDS), [*_WIDTHS.values()])
+    found, unreadable = _readable(rows, lambda row: read_active_job(row, closed, now))
+    return tuple(sorted(found, key=lambda job: (job.is_pending, _number(job.job_id)))), unreadable
 
 
-def parse_squeue_line(line: str, closed: Mapping[str, ClosedQueue] = _OPEN, now: float = 0.0) -> HeadJob:
-    """A job from a line of squeue: columns of fixed widths, because names may contain any character."""
-    cells, start = dict[str, str](), 0
-    for name, width in _WIDTHS:
-        cells[name] = line[start : start + width].strip()
-        start += width
+def read_active_job(row: Sequence[str], closed: Mapping[str, ClosedQueue] = _OPEN, now: float = 0.0) -> HeadJob:
+    """A job from a row of squeue. Raises ValueError if its number of nodes is not one number."""
+    cells = dict(zip(_WIDTHS, row, strict=True))
     waits = cells["State"] == "PENDING"
     reason, until = _waiting(cells, closed, now) if waits else ("", None)
     return HeadJob(
         job_id=cells["JobArrayID"],
         user=cells["UserName"],
-        name=cells["Name"],
+        name=printable(cells["Name"]),
         queue=cells["Partition"],
         state=cells["State"].lower(),
         nodes="" if cells["NodeList"] in _NOTHING else cells["NodeList"],
         node_count=int(cells["NumNodes"]),
         since=_moment(cells["SubmitTime"] if waits else cells["StartTime"]) or 0,
-        reason=reason,
+        reason=printable(reason, _WIDTHS["admin_comment"]),
         until=until,
     )
 
@@ -146,41 +150,65 @@ def job_run_page(since: float, now: float, start: int = 0, limit: int = PAGE_SIZ
     If slurmdbd does not answer, from slurmctld, which forgets ended jobs. Raises SlurmError if neither answers.
     """
     begins = datetime.fromtimestamp(max(_EARLIEST, since)).strftime("%Y-%m-%dT%H:%M:%S")
-    options = ("--duplicates", "--allocations", "--parsable2", "--noheader", "--allusers", f"--starttime={begins}")
+    sacct = ("sacct", "--duplicates", "--allocations", "--noheader", "--allusers", f"--starttime={begins}")
     try:
-        text = query("sacct", *options, f"--format={_RUNS}", environment=_SECONDS)
+        recorded = lines(query(*sacct, "--parsable2", _RUNS, environment=_SECONDS).decode(errors="replace"))
+        names = _names(query(*sacct, _NAMES, environment=_SECONDS))
     except SlurmError as error:
         return JobRunPage(
-            runs=tuple(_as_run(job, now) for job in active_jobs()),
+            runs=tuple(_as_run(job, now) for job in active_jobs()[0]),
             next=None,
             problem=f"ended jobs are missing: {error}",
         )
-    found = sorted((parse_sacct_line(line) for line in text.splitlines()), key=lambda run: (run.submitted, run.job_id))
+    runs, unreadable = _readable(recorded, lambda line: parse_sacct_line(line, names))
+    found = sorted(runs, key=lambda run: (run.submitted, run.job_id))
     more = start + limit
     if len(found) > more:
         return JobRunPage(runs=tuple(found[start:more]), next=more)
     try:
-        unrecorded = tuple(_unrecorded(found, active_jobs(), now))
+        present, not_present = active_jobs()
     except SlurmError as error:
         problem = f"waiting and just started jobs may be missing: {error}"
         return JobRunPage(runs=tuple(found[start:more]), next=None, problem=problem)
-    return JobRunPage(runs=(*found[start:more], *unrecorded), next=None)
+    missing = unreadable + not_present
+    return JobRunPage(
+        runs=(*found[start:more], *_unrecorded(found, present, now)),
+        next=None,
+        problem=f"runs of jobs are missing: {missing}, which Slurm prints in an unknown form" if missing else "",
+    )
 
 
-def parse_sacct_line(line: str) -> JobRun:
-    """A run from a line of sacct. The name is last, because it may contain the separator."""
-    job, user, queue, state, submitted, started, ended, nodes, name = line.split("|", 8)
+def _names(output: bytes) -> Mapping[tuple[str, str], str]:
+    """The names of runs by job id and time of submission. Raises SlurmError."""
+    rows = fixed_rows(output, [width + 1 for width in _NAME_WIDTHS.values()])
+    return {(job, submitted): printable(name) for job, submitted, name in rows}
+
+
+def parse_sacct_line(line: str, names: Mapping[tuple[str, str], str]) -> JobRun:
+    """A run from a line of sacct, and its name, empty if unknown. Raises ValueError for another line."""
+    raw, job, user, queue, state, submitted, started, ended, nodes = line.split("|")
     return JobRun(
         job_id=job,
         user=user,
-        name=name,
+        name=names.get((raw, submitted), ""),
         queue=queue,
-        state=state.split()[0].lower(),  # `CANCELLED by 1000`
+        state=state.partition(" ")[0].lower(),  # `CANCELLED by 1000`
         nodes="" if nodes in _NOTHING else nodes,
         submitted=_moment(submitted) or 0,
         started=_moment(started),
         ended=_moment(ended),
     )
+
+
+def _readable(rows: Iterable[Row], read: Callable[[Row], Found]) -> tuple[Sequence[Found], int]:
+    """What `read` makes of the rows, and the number of those that it cannot read."""
+    found, unreadable = list[Found](), 0
+    for row in rows:
+        try:
+            found.append(read(row))
+        except ValueError:
+            unreadable += 1
+    return found, unreadable
 
 
 def _unrecorded(runs: Sequence[JobRun], present: Sequence[HeadJob], now: float) -> Iterator[JobRun]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from corral.agent.slurm import HAVE_NODES, JOB_FORMAT, requeue_job, signal_script, squeue
+from corral.agent.slurm import HAVE_NODES, JOB_FORMAT, lines, requeue_job, signal_script, squeue
 
 
 class Phase(StrEnum):
@@ -36,8 +36,8 @@ def running_jobs() -> tuple[NodeJob, ...]:
     return _read(squeue("--all", HAVE_NODES, JOB_FORMAT))
 
 
-def _read(lines: str) -> tuple[NodeJob, ...]:
-    found = (line.split() for line in lines.splitlines() if line.strip())
+def _read(listed: str) -> tuple[NodeJob, ...]:
+    found = (line.split() for line in lines(listed))
     jobs = (NodeJob(job_id=job, batch=flag == "1", phase=_phase(state)) for job, flag, state in found)
     return tuple(sorted(jobs, key=_number))
 

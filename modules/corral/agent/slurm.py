@@ -5,8 +5,9 @@ import logging
 import os
 import re
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import accumulate, pairwise
 from types import MappingProxyType
 
 from corral.agent.cluster.models import SlurmNode
@@ -114,7 +115,7 @@ def _jobs_on(nodes: Sequence[str]) -> list[tuple[str, bool, str]]:
     found: dict[str, tuple[str, bool, str]] = {}
     for batch in _batches(nodes):
         listed = squeue(f"--nodelist={fold(batch)}", HAVE_NODES, JOB_FORMAT)
-        for job, is_batch, state in (line.split() for line in listed.splitlines()):
+        for job, is_batch, state in (line.split() for line in lines(listed)):
             if state != "COMPLETING":
                 found[job] = (job, is_batch == "1", state)
     return sorted(found.values(), key=lambda one: int(one[0]))
@@ -152,7 +153,7 @@ def notify_waiting(jobs: Sequence[int], text: str) -> None:
     if not jobs:
         return
     listed = ",".join(str(job) for job in jobs)
-    for line in squeue(f"--jobs={listed}", "--Format=JobID:24,BatchFlag:8").splitlines():
+    for line in lines(squeue(f"--jobs={listed}", "--Format=JobID:24,BatchFlag:8")):
         job, is_batch = line.split()
         if is_batch == "0":
             with contextlib.suppress(SlurmError):  # its user has left
@@ -172,8 +173,8 @@ def node(name: str) -> SlurmNode:
 
 def nodes() -> tuple[SlurmNode, ...]:
     """All nodes as slurmctld reports them. Raises SlurmError."""
-    lines = scontrol("--oneliner", "show", "nodes").splitlines()
-    return tuple(read_node(line) for line in lines if line.startswith(_NAME))
+    found = lines(scontrol("--oneliner", "show", "nodes"))
+    return tuple(read_node(line) for line in found if line.startswith(_NAME))
 
 
 def read_node(line: str) -> SlurmNode:
@@ -228,12 +229,35 @@ def set_addresses(addresses: Mapping[str, str]) -> None:
 
 def scontrol(*arguments: str) -> str:
     """Run scontrol, and return its output. Raises SlurmError."""
-    return _run("scontrol", *arguments)
+    return _text(_run("scontrol", *arguments))
 
 
 def squeue(*arguments: str) -> str:
-    """Run squeue, and return its lines without the heading. Raises SlurmError."""
-    return _run("squeue", "--noheader", *arguments)
+    """Run squeue, and return its lines without the heading. Raises SlurmError.
+
+    Only for fields that no user writes: a name may contain a newline. `fixed_rows` reads the others.
+    """
+    return _text(_run("squeue", "--noheader", *arguments))
+
+
+def lines(output: str) -> list[str]:
+    """The lines of a command's output. Only a newline ends one: Slurm's texts may contain other line separators."""
+    return [line for line in output.split("\n") if line]
+
+
+def fixed_rows(output: bytes, widths: Sequence[int]) -> Iterator[list[str]]:
+    """The cells of each row, of columns with these widths in bytes. Raises SlurmError if the output has no such rows.
+
+    Slurm cuts and pads each column, so no text ends a column or a row, whatever a user wrote: lines and separators can
+    be forged. Source: squeue's _print_str, print_fields_str of Slurm; seen with 22.05.
+    """
+    size = sum(widths) + 1
+    for start in range(0, len(output), size):
+        row = output[start : start + size]
+        if len(row) < size or not row.endswith(b"\n"):
+            raise SlurmError(f"Slurm's output has no rows of {size} bytes")
+        ends = list(accumulate(widths, initial=0))
+        yield [_text(row[begin:end].strip(b" ")) for begin, end in pairwise(ends)]
 
 
 def responds(timeout_s: float) -> bool:
@@ -245,7 +269,7 @@ def responds(timeout_s: float) -> bool:
     return True
 
 
-def query(*command: str, environment: Mapping[str, str]) -> str:
+def query(*command: str, environment: Mapping[str, str]) -> bytes:
     """Run one of Slurm's programs with additional environment variables, and return its output. Raises SlurmError."""
     return _run(*command, more=environment)
 
@@ -255,24 +279,20 @@ def scancel(*arguments: str) -> None:
     _run("scancel", *arguments)
 
 
-def _run(*command: str, more: Mapping[str, str] = MappingProxyType({}), timeout_s: float = _TIMEOUT_S) -> str:
+def _run(*command: str, more: Mapping[str, str] = MappingProxyType({}), timeout_s: float = _TIMEOUT_S) -> bytes:
     environment = {**os.environ, **more}
     try:
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",  # scripts, names and comments are users' bytes
-            check=False,
-            timeout=timeout_s,
-            env=environment,
-        )
+        done = subprocess.run(command, capture_output=True, check=False, timeout=timeout_s, env=environment)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise SlurmError(f"{' '.join(command)}: {error}") from error
     if done.returncode:
-        output = "; ".join((done.stderr or done.stdout).strip().splitlines())
+        output = "; ".join(lines(_text(done.stderr or done.stdout).strip()))
         raise SlurmError(f"{' '.join(command)} failed: {output}")
     return done.stdout
+
+
+def _text(output: bytes) -> str:
+    return output.decode(errors="replace")  # scripts, names and comments are users' bytes
 
 
 def _batches(nodes: Sequence[str]) -> list[Sequence[str]]:

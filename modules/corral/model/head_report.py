@@ -72,7 +72,10 @@ class AutoscalerStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadStatus:
-    """The state of a head at a time. `jobs`: the first ones, running before pending; the counts are of all."""
+    """The state of a head at a time. `jobs`: the first ones, running before pending; the counts are of all.
+
+    `unreadable_jobs`: number of jobs that are in none of them, because Slurm prints them in an unknown form.
+    """
 
     at: int
     jobs: tuple[HeadJob, ...]
@@ -82,6 +85,7 @@ class HeadStatus:
     disabled_queues: tuple[str, ...]
     nodes: tuple[NodeGroup, ...]
     autoscaler: AutoscalerStatus
+    unreadable_jobs: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

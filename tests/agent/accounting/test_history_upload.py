@@ -19,7 +19,8 @@ from corral.model.history import StoredHistory, unpack
 
 BEGAN = 1795343310  # 2026-11-22 10:28:30 UTC
 KEY = "lives/dev/2026-11-22T10-28-30Z.json.gz"
-RUN = f"1|root|train|COMPLETED|{BEGAN + 5}|{BEGAN + 9}|{BEGAN + 60}|train-1|fit\n"
+RUN = f"1|1|root|train|COMPLETED|{BEGAN + 5}|{BEGAN + 9}|{BEGAN + 60}|train-1\n"
+NAME = f"{1:<12} {BEGAN + 5:<20} {'fit':<321} \n"
 
 
 @dataclass(kw_only=True)
@@ -55,11 +56,13 @@ class Head:
 def head(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Head:
     for name in ("sacct", "squeue"):
         (tmp_path / name).write_text(
-            f'#!/bin/sh\ncat {tmp_path}/{name}.out 2>/dev/null || {{ echo "no {name}" >&2; exit 1; }}'
+            f'#!/bin/sh\ncase "$*" in *JobName*) cat {tmp_path}/names.out; exit;; esac\n'
+            f'cat {tmp_path}/{name}.out 2>/dev/null || {{ echo "no {name}" >&2; exit 1; }}'
         )
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     (tmp_path / "sacct.out").write_text(RUN)
+    (tmp_path / "names.out").write_text(NAME)
     (tmp_path / "squeue.out").write_text("")
     EventLog(tmp_path / "events.jsonl").log_event(Event.AUTOSCALER_STARTED, "it begins", at=BEGAN)
     return Head(work_dir=tmp_path)

@@ -16,7 +16,7 @@ from render.plans import boot_facts, dev
 AGAIN = "var/lib/cloud/scripts/per-boot/corral-again"
 # Succeeds as soon as it has failed as often as the file says; fetching is its first part.
 PYTHON = """#!/bin/sh
-case "$1" in *fetch.py) exit 0 ;; esac
+case "$2" in *fetch.py) exit 0 ;; esac
 left=$(cat {root}/fails)
 echo "reason $left"
 [ "$left" = 0 ] || { echo $((left - 1)) >{root}/fails; exit 1; }

@@ -139,6 +139,11 @@ def test_a_daemon_has_variables_of_its_own(host: BoxHost, tmp_path: Path, made: 
     until(lambda: text(tmp_path / "out") == "/run/here\n")
 
 
+def test_a_daemon_starts_in_the_root_directory(host: BoxHost, tmp_path: Path, made: Make) -> None:
+    host.start(made('echo "$OLDPWD" >out'))
+    until(lambda: text(tmp_path / "out") == "/\n")
+
+
 def test_a_daemon_stays_and_writes_to_its_log(host: BoxHost, tmp_path: Path, made: Make) -> None:
     os.mkfifo(tmp_path / "pipe")
     host.start(made("echo ready; read line <pipe; echo $line"))

@@ -31,6 +31,15 @@ def test_start_returns_when_the_box_serves(state_directory: Path) -> None:
     assert (status.state, boxes.client(status, "sts").get_caller_identity()["Account"]) == ("running", "123456789012")
 
 
+def test_a_box_runs_no_module_of_the_working_directory(
+    state_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere/argparse.py").write_text("raise SystemExit('a module of somebody else')\n")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert boxes.start(state_directory).state == "running"
+
+
 def test_a_second_start_finds_the_running_box(state_directory: Path) -> None:
     first = boxes.start(state_directory)
     assert boxes.start(state_directory) == first
@@ -227,7 +236,7 @@ def test_the_provider_plugin_runs_this_python(state_directory: Path) -> None:
     (plugin,) = state_directory.glob("pulumi-home/plugins/*/pulumi-resource-aws")
     assert (os.access(plugin, os.X_OK), plugin.read_text().splitlines()[-1]) == (
         True,
-        f"exec '{sys.executable}' -m corral.box.provider \"$@\"",
+        f"exec '{sys.executable}' -P -m corral.box.provider \"$@\"",
     )
 
 

@@ -18,7 +18,7 @@ from corral.agent.autoscaler.launch_planner import available_at, why_unavailable
 from corral.agent.cluster.partition_state import not_open
 from corral.agent.cluster.state import Backoff
 from corral.agent.events import Event, EventLog
-from corral.agent.slurm import SlurmError, scontrol, squeue
+from corral.agent.slurm import SlurmError, lines, scontrol, squeue
 from corral.model.cluster import QueuePlan
 
 SETTLED = timedelta(seconds=3)  # 2 s was enough in every test, 0.1 s killed the job
@@ -95,8 +95,7 @@ def closed_queues(
 
 def waiting_jobs() -> tuple[RequeuedJob, ...]:
     """The pending jobs that wait for their begin time. Times are local. Raises SlurmError."""
-    lines = squeue("--states=PENDING", f"--Format={_FIELDS}").splitlines()
-    found = (line.split() for line in lines)
+    found = (line.split() for line in lines(squeue("--states=PENDING", f"--Format={_FIELDS}")))
     return tuple(
         RequeuedJob(
             job_id=job,

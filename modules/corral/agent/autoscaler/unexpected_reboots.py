@@ -13,7 +13,7 @@ from datetime import datetime
 
 from corral.agent.cluster.models import SlurmNode
 from corral.agent.events import Event, EventLog
-from corral.agent.slurm import SlurmError, scancel, scontrol, squeue
+from corral.agent.slurm import SlurmError, lines, scancel, scontrol, squeue
 from corral.model.node_names import expand, fold
 
 log = logging.getLogger("corral.agent")
@@ -64,7 +64,7 @@ def _is_before(started: datetime, booted: str) -> bool:
 
 def _runs(nodes: Sequence[str]) -> Iterator[RunningJob]:
     """The jobs running on these nodes, not those waiting for a boot. Raises SlurmError."""
-    for line in squeue(f"--nodelist={fold(nodes)}", "--states=running", "--format=%A %T %S %N").splitlines():
+    for line in lines(squeue(f"--nodelist={fold(nodes)}", "--states=running", "--format=%A %T %S %N")):
         job, state, started, held = line.split()
         if state == "RUNNING":
             yield RunningJob(job_id=job, started=datetime.fromisoformat(started), nodes=expand(held))

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from corral.agent.slurm import scontrol
+from corral.agent.slurm import lines, scontrol
 
 # States in which a partition starts no job. A draining one accepts no new jobs, but starts those it has.
 # Source: scontrol(1), "SPECIFICATIONS FOR UPDATE COMMAND, PARTITIONS", State.
@@ -21,6 +21,6 @@ def not_open(queues: Sequence[str]) -> tuple[str, ...]:
 
 
 def _states() -> Mapping[str, str]:
-    lines = scontrol("--oneliner", "show", "partition").splitlines()
-    found = (dict(part.split("=", 1) for part in line.split() if "=" in part) for line in lines)
+    shown = lines(scontrol("--oneliner", "show", "partition"))
+    found = (dict(part.split("=", 1) for part in line.split() if "=" in part) for line in shown)
     return {one["PartitionName"]: one["State"] for one in found if {"PartitionName", "State"} <= one.keys()}

@@ -25,7 +25,7 @@ from corral.agent.events import EVENTS, EventLog
 from corral.agent.host.base import Host, run
 from corral.agent.process_lock import exclusive
 from corral.agent.runtime_context import add_facts, boot_facts, host_in, store_of
-from corral.agent.slurm import read_node
+from corral.agent.slurm import lines, read_node
 
 _RENEWED = "--renewed"
 _OTHER_ENDS_IN_S = 120.0
@@ -61,8 +61,7 @@ def _apply_locked(chosen: argparse.Namespace, store: Store, host: Host) -> bool:
             return False
         # The newer agent continues: only it can read the newer configuration.
         if not chosen.renewed and _update_agent(chosen, store):
-            arguments = [sys.executable, "-m", "corral.agent", "apply", _RENEWED, *(["--json"] if chosen.json else [])]
-            os.execv(sys.executable, [*arguments, "--facts", str(chosen.facts)])
+            os.execv(sys.executable, [*sys.orig_argv, _RENEWED])
         context = ApplyContext(
             host=host, run=run, used=lambda: read_in_use(run), journal=EventLog(EVENTS), renewed=chosen.renewed
         )
@@ -100,7 +99,7 @@ def _update_agent(chosen: argparse.Namespace, store: Store) -> bool:
 
 def read_in_use(run: Callable[[Sequence[str]], str]) -> InUse:
     """The nodes that have a machine or soon will, and the queues that have jobs. Raises HostError."""
-    nodes = (read_node(line) for line in run(("scontrol", "--all", "--oneliner", "show", "nodes")).splitlines() if line)
+    nodes = (read_node(line) for line in lines(run(("scontrol", "--all", "--oneliner", "show", "nodes"))))
     queues = run(("squeue", "--all", "--noheader", "--format=%P")).replace(",", "\n").split()
     return InUse(
         nodes=frozenset(node.name for node in nodes if "POWERED_DOWN" not in node.states),

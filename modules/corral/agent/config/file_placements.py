@@ -8,7 +8,8 @@ from corral.agent.user_rights import user_rights
 from corral.model.enums import Role
 from corral.model.manifest import MANIFEST
 
-_AGENT = "PYTHONPATH=/opt/corral/agent:/opt/corral/library exec /usr/bin/python3 -m corral.agent"
+# Isolated (-I): root may start it in a directory in which a user has left an argparse.py (decision 162).
+_AGENT = "exec /usr/bin/python3 -I /opt/corral/agent/corral/agent/entry_point.py"
 # slurmctld waits for these three, so they run a single file without the agent's imports.
 _RESUME_PROGRAM = "exec /usr/bin/python3 -I -S /opt/corral/agent/corral/agent/autoscaler/resume_program.py"
 # Slurm starts programs by path without arguments, so each agent command that Slurm calls has its own file.

@@ -11,6 +11,7 @@ from corral.agent.host.base import Daemon
 
 _STEP_S = 0.1
 _SUPERVISOR = "corral-supervise"
+_ENTRY_POINT = b"/corral/agent/entry_point.py"  # on the command line of each of the agent's own daemons
 # Restart=always, RestartSec=5
 _ALWAYS = ("/bin/sh", "-c", 'while :; do "$@"; sleep 5; done', _SUPERVISOR)
 # Restart=on-failure, RestartSec=5. Exit code 0 and four signals are not failures (systemd.service(5), "Restart=").
@@ -30,10 +31,10 @@ def supervise(command: Sequence[str], *, on_failure: bool) -> Sequence[str]:
 
 
 def start_detached(command: Sequence[str], log: Path) -> None:
-    """Start a command that outlives this process, with its output in the log."""
+    """Start a command that outlives this process, in `/` as systemd does, with its output in the log."""
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as out:
-        subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True)
+        subprocess.Popen(command, cwd="/", stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True)
 
 
 def listens(socket: str, within_s: float) -> bool:
@@ -61,7 +62,8 @@ def _is(daemon: Daemon, entry: Path) -> bool:
             # line is its supervisor, or a wrapper that will exec it.
             program = Path(daemon.command[0])
             return daemon.command[0].encode() in words or _program(entry) in (program.name, program.resolve().name)
-        return daemon.command[-1].encode() in words and (b"corral.agent" in words or _SUPERVISOR.encode() in words)
+        by_agent = _SUPERVISOR.encode() in words or any(word.endswith(_ENTRY_POINT) for word in words)
+        return by_agent and daemon.command[-1].encode() in words
     except OSError:  # the process has ended
         return False
 

@@ -121,7 +121,7 @@ class ClusterShutdown:
             return self._ends_at or known
 
     def _query_slurm(self, now: float) -> ClusterActivity:
-        self._jobs = len(slurm.squeue("--all", "--format=%i").splitlines())
+        self._jobs = len(slurm.lines(slurm.squeue("--all", "--format=%i")))
         if self._jobs:
             self._used_at = now
         return self._activity(now)

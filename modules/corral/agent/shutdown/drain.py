@@ -13,7 +13,7 @@ from enum import Enum, auto
 from corral.agent.cluster.partition_state import not_open
 from corral.agent.events import Event, EventLog
 from corral.agent.node_jobs import NodeJob, Phase, request_checkpoint, requeue, running_jobs
-from corral.agent.slurm import SlurmError, open_queue, scancel, scontrol, squeue, stop_queue
+from corral.agent.slurm import SlurmError, lines, open_queue, scancel, scontrol, squeue, stop_queue
 from corral.model.head_report import DrainResult
 
 GRACE_S = 120.0  # as long as a spot notice, for which jobs are prepared
@@ -115,4 +115,4 @@ def _cancelled(job: NodeJob) -> _Ending | None:
 
 def _waiting() -> int:
     """How many jobs wait; waiting elements of an array count as one, as in squeue."""
-    return len(squeue("--all", "--states=pending", "--format=%i").splitlines())
+    return len(lines(squeue("--all", "--states=pending", "--format=%i")))

@@ -97,7 +97,7 @@ def paths_of(nodes: Sequence[str]) -> Mapping[str, Switches]:
 def read_paths(text: str) -> Mapping[str, Switches]:
     """The switches above each node, by `scontrol --oneliner show node`; other comments are ignored."""
     found = {}
-    for line in text.splitlines():
+    for line in slurm.lines(text):
         name, comment = _NAME.search(line), _COMMENT.search(line)
         if name and comment and SWITCHES.fullmatch(comment[1]):
             found[name[1]] = tuple(comment[1].split("/"))

@@ -38,7 +38,8 @@ class InvalidRequest(BoxError):
 def spawn(home: StateDirectory, switches: Switches) -> str:
     """Start the daemon. Returns `ready`, `busy` or the reason why it cannot start, as it writes it to a pipe."""
     read_end, write_end = os.pipe()
-    command = [sys.executable, "-m", "corral.box", "--dir", str(home.path), "--ready", str(write_end)]
+    # -P: not from modules in the working directory, which may be somebody else's.
+    command = [sys.executable, "-P", "-m", "corral.box", "--dir", str(home.path), "--ready", str(write_end)]
     command += [word for name, value in switches.document().items() for word in (f"--{name}", value)]
     try:
         with os.fdopen(open_log(home.log), "ab") as log:

@@ -18,7 +18,7 @@ from corral.model.cache import cache_directory
 PLUGIN = "pulumi-resource-aws"
 STAND_IN = """#!/bin/sh
 # The stand-in `aws` provider of the box.
-exec '{python}' -m corral.box.provider "$@"
+exec '{python}' -P -m corral.box.provider "$@"
 """
 # S3 Control is called at ACCOUNT.HOST, which does not resolve where HOST is an address. Go's HTTP client never sends
 # requests to 127.0.0.1 through a proxy, so the box is the proxy of these alone. See decision 106.

@@ -200,7 +200,7 @@ def start_vpc(directory: Path, network: IPv4Network, support: HostSupport, *, is
     """
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     namespaces = ["--net", "--mount", "--propagation=private", "--pid", "--fork", "--kill-child", "--mount-proc"]
-    command = [sys.executable, "-m", "corral.box.vpc.namespace_init", str(directory), str(network)]
+    command = [sys.executable, "-P", "-m", "corral.box.vpc.namespace_init", str(directory), str(network)]
     command += ["vm"] if is_virtual else []
     with (directory / "vpc.log").open("ab") as log:
         process = subprocess.Popen(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,12 @@ from corral.cli.support.head_lookup import open_head
 from corral.cli.support.output import waiting
 from corral.cli.support.remote import HeadConnection, HeadUnreachable, fetch_events, fetch_history
 from corral.model.head_report import JobRun
+from corral.model.printable import printable
 from corral.report.timeline.event_lines import ClusterEvent, read_events
 from corral.report.timeline.history_list import history_line, matching_histories
 from corral.report.timeline.timeline import Timeline, build_timeline
+
+_NODES_LENGTH = 10_000  # characters of a folded list of nodes, more than any has
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,11 +59,10 @@ def _from_head(name: str, head: HeadConnection, since: datetime | None, long_s: 
             events, history = read_events(fetch_events(head, 0)), fetch_history(head, began)
         except HeadUnreachable as error:
             raise Failure(str(error), ExitCode.FAILED) from None
+    runs = printable_runs(history.runs)
     start, end = datetime.fromtimestamp(began, UTC), datetime.fromtimestamp(int(now) + 1, UTC)
-    timeline = build_timeline(
-        name, events, history.runs, head_since=since, start=start, end=end, problem=history.problem
-    )
-    return ClusterHistory(timeline=timeline, events=events, runs=history.runs)
+    timeline = build_timeline(name, events, runs, head_since=since, start=start, end=end, problem=history.problem)
+    return ClusterHistory(timeline=timeline, events=events, runs=runs)
 
 
 def _from_bucket(summary: EnvironmentSummary, session: Any, word: str | None, long_s: float | None) -> ClusterHistory:
@@ -78,18 +81,34 @@ def _from_bucket(summary: EnvironmentSummary, session: Any, word: str | None, lo
             stored = read_history(session, found[0])
         except UnreadableHistory as error:
             raise Failure(str(error), ExitCode.FAILED) from None
-    end, events = stored.stored_at + 1, read_events(stored.events)
+    end, events, runs = stored.stored_at + 1, read_events(stored.events), printable_runs(stored.runs)
     timeline = build_timeline(
         name,
         events,
-        stored.runs,
+        runs,
         head_since=None if stored.head_since is None else datetime.fromtimestamp(stored.head_since, UTC),
         start=datetime.fromtimestamp(0.0 if long_s is None else max(0.0, end - long_s), UTC),
         end=datetime.fromtimestamp(end, UTC),
         problem=stored.problem,
     )
     source = history_line(name, found[0], is_selected=word is not None)
-    return ClusterHistory(timeline=timeline, events=events, runs=stored.runs, source=source)
+    return ClusterHistory(timeline=timeline, events=events, runs=runs, source=source)
+
+
+def printable_runs(runs: Iterable[JobRun]) -> tuple[JobRun, ...]:
+    """The runs with texts that can be shown: an earlier agent recorded names, and what they forged, as they were."""
+    return tuple(
+        replace(
+            run,
+            job_id=printable(run.job_id),
+            user=printable(run.user),
+            name=printable(run.name),
+            queue=printable(run.queue),
+            state=printable(run.state),
+            nodes=printable(run.nodes, _NODES_LENGTH),
+        )
+        for run in runs
+    )
 
 
 def _no_history(summary: EnvironmentSummary, word: str | None) -> str:

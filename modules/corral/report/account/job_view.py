@@ -40,6 +40,7 @@ def slurm_document(state: HeadStatus | None) -> Document | None:
         "running": state.running,
         "waiting": state.waiting,
         "jobs": [_job(job) for job in state.jobs],
+        "unreadable_jobs": state.unreadable_jobs,
         "backoffs": [
             {"offer": one.offer, "until": _iso(one.until), "kind": one.kind, "reason": one.reason}
             for one in state.backoffs
@@ -81,6 +82,8 @@ def job_state(job: HeadJob, now: datetime) -> str:
 
 def _facts(state: HeadStatus) -> Iterator[tuple[str, str]]:
     yield "jobs", f"{count(state.running)} running, {count(state.waiting)} waiting"
+    if state.unreadable_jobs:
+        yield "not shown", f"{count(state.unreadable_jobs)} jobs, which Slurm prints in an unknown form"
     now = datetime.fromtimestamp(state.at, UTC)
     if problem := autoscaler_problem(state):
         yield "autoscaler", problem
