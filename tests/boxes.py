@@ -12,12 +12,15 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
+from bucket_owners import unowned_calls
 from corral.box import client as box_client
+from corral.box.account import ACCOUNT
 from corral.box.client import BoxStatus
 from corral.box.daemon.daemon_process import send_request
 from corral.box.secret import read_secret
 from corral.box.state.directory import StateDirectory
 from corral.box.switches import Behaviour, Machines
+from corral.model.bucket_owner import expect_owner
 
 RETRIES = Config(retries={"mode": "standard", "total_max_attempts": 8})  # enough to stay below EC2's request rates
 
@@ -28,6 +31,8 @@ def running_box(
 ) -> Iterator[BoxStatus]:
     """Run a box in the directory, and stop it in any case. Its instances are only records unless `machines`.
 
+    Fails if one of its machines called S3 without the owner of the bucket.
+
     `system`: the root directory of the machines (default: that of this system). `speed`: that of an aws-like box
     (default: an instant one).
     """
@@ -36,6 +41,7 @@ def running_box(
         yield status
     finally:
         box_client.stop(directory)
+    assert unowned_calls(StateDirectory(directory).calls) == []
 
 
 def start(
@@ -60,11 +66,12 @@ def _session(directory: Path) -> Any:
 
 @cache
 def _client(directory: Path, url: str, service: str, region: str) -> Any:
-    return _session(directory).client(service, endpoint_url=url, region_name=region, config=RETRIES)
+    made = _session(directory).client(service, endpoint_url=url, region_name=region, config=RETRIES)
+    return expect_owner(made, lambda: ACCOUNT) if service == "s3" else made
 
 
 def client(status: BoxStatus, service: str, region: str = "us-east-1") -> Any:
-    """A boto3 client of the box, which ignores the environment variables."""
+    """A boto3 client of the box, which ignores the environment variables. S3's names the account, as corral's do."""
     return _client(status.dir, str(status.url), service, region)
 
 

@@ -6,13 +6,18 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from corral.engine.bootstrap.step import BootstrapTarget, Clients, Step
+from corral.engine.bootstrap.step import Blocked, BootstrapTarget, Clients, Step
 from corral.model.partitions import partition_of
 from corral.plan.iam.iam_policies import artefacts_policy
 
 OLD_VERSIONS_DAYS = 90  # states are small, and a quarter is long enough to notice a lost one
 UPLOADS_DAYS = 7  # S3's advice for abandoned uploads
 RULE = "corral-old-states"
+# S3 answers the same for a missing permission and for a bucket of another account.
+OTHERS = (
+    "these credentials may not list it (s3:ListBucket), or it does not belong to account {account};"
+    " if another account has the name, do not use it: `--name NAME` chooses another one"
+)
 _PRIVATE = dict.fromkeys(("BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictPublicBuckets"), True)
 
 
@@ -25,7 +30,13 @@ def bucket_location(region: str) -> dict[str, dict[str, str]]:
 
 
 def _has_bucket(client: Clients, target: BootstrapTarget) -> bool:
-    client("s3").head_bucket(Bucket=target.bucket)
+    s3 = client("s3")
+    try:
+        s3.head_bucket(Bucket=target.bucket)
+    except s3.exceptions.ClientError as error:
+        if error.response["Error"]["Code"] != "403":
+            raise
+        raise Blocked(OTHERS.format(account=target.account)) from None
     return True
 
 
