@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
@@ -23,6 +25,22 @@ from corral.box.switches import Behaviour, Machines
 from corral.model.bucket_owner import expect_owner
 
 RETRIES = Config(retries={"mode": "standard", "total_max_attempts": 8})  # enough to stay below EC2's request rates
+
+# Creates a bucket of another account in a box that does not run; moto lets every account read it.
+TAKE_BUCKET = """
+import sys
+from pathlib import Path
+from corral.box.daemon import moto_overrides
+from corral.box.state import saved_state
+from corral.box.state.directory import StateDirectory
+from moto.s3.models import s3_backends
+
+moto_overrides.install()
+home = StateDirectory(Path(sys.argv[1]))
+saved_state.load(home)
+s3_backends["999999999999"]["aws"].create_bucket(sys.argv[2], "us-east-1")
+saved_state.save(home)
+"""
 
 
 @contextmanager
@@ -51,6 +69,13 @@ def start(
     switch = Machines.NAMESPACE if machines else Machines.NONE
     behaviour = Behaviour.AWS_LIKE if speed else None
     return box_client.start(directory, machines=switch, system=system, behaviour=behaviour, speed=speed)
+
+
+def take_bucket(directory: Path, name: str) -> BoxStatus:
+    """Give the bucket to another account, which opens it to all; restarts the box in the directory."""
+    box_client.stop(directory)
+    subprocess.run([sys.executable, "-c", TAKE_BUCKET, str(directory), name], check=True)
+    return start(directory)
 
 
 def owner_keys(status: BoxStatus) -> Mapping[str, str]:

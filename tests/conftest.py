@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from answer_shapes import watch_answers
-from bucket_owners import watch_owners
+from bucket_owners import UNOWNED, watch_owners
 from sim import SEED_VARIABLE, first_seed
 
 # Folders whose files take minutes.
@@ -17,8 +17,6 @@ GOLDEN = Path(__file__).parent / "golden"
 Golden = Callable[[str, str], None]
 # What the answers of AWS since the last test, or corral's reads of them, have that botocore's model lacks.
 DEPARTURES: list[str] = []
-# The calls of corral on buckets since the last test that did not say whose they must be.
-UNOWNED: list[str] = []
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -29,7 +27,7 @@ def pytest_configure() -> None:
     """Draw the seed of this run's simulations before there are workers, so that all have the same."""
     first_seed()
     watch_answers(DEPARTURES)
-    watch_owners(UNOWNED)
+    watch_owners()
 
 
 def pytest_report_header() -> str:

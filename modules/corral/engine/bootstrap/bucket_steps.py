@@ -7,17 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 from corral.engine.bootstrap.step import Blocked, BootstrapTarget, Clients, Step
+from corral.model.bucket_owner import ANY_OWNER
 from corral.model.partitions import partition_of
 from corral.plan.iam.iam_policies import artefacts_policy
 
 OLD_VERSIONS_DAYS = 90  # states are small, and a quarter is long enough to notice a lost one
 UPLOADS_DAYS = 7  # S3's advice for abandoned uploads
 RULE = "corral-old-states"
-# S3 answers the same for a missing permission and for a bucket of another account.
-OTHERS = (
-    "these credentials may not list it (s3:ListBucket), or it does not belong to account {account};"
-    " if another account has the name, do not use it: `--name NAME` chooses another one"
-)
+FOREIGN = "belongs to another account than {account}: do not use it - choose another name with --name"
 _PRIVATE = dict.fromkeys(("BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictPublicBuckets"), True)
 
 
@@ -34,9 +31,18 @@ def _has_bucket(client: Clients, target: BootstrapTarget) -> bool:
     try:
         s3.head_bucket(Bucket=target.bucket)
     except s3.exceptions.ClientError as error:
-        if error.response["Error"]["Code"] != "403":
-            raise
-        raise Blocked(OTHERS.format(account=target.account)) from None
+        if error.response["Error"]["Code"] == "403" and _is_open(s3, target):
+            raise Blocked(FOREIGN.format(account=target.account)) from None
+        raise
+    return True
+
+
+def _is_open(s3: Any, target: BootstrapTarget) -> bool:
+    """Whether the bucket is open to these credentials. If it is closed, S3 answers as for a missing permission."""
+    try:
+        s3.head_bucket(Bucket=target.bucket, ExpectedBucketOwner=ANY_OWNER)
+    except s3.exceptions.ClientError:
+        return False
     return True
 
 
