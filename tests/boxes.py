@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
@@ -12,14 +14,33 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
+from bucket_owners import unowned_calls
 from corral.box import client as box_client
+from corral.box.account import ACCOUNT
 from corral.box.client import BoxStatus
 from corral.box.daemon.daemon_process import send_request
 from corral.box.secret import read_secret
 from corral.box.state.directory import StateDirectory
 from corral.box.switches import Behaviour, Machines
+from corral.model.bucket_owner import expect_owner
 
 RETRIES = Config(retries={"mode": "standard", "total_max_attempts": 8})  # enough to stay below EC2's request rates
+
+# Creates a bucket of another account in a box that does not run; moto lets every account read it.
+TAKE_BUCKET = """
+import sys
+from pathlib import Path
+from corral.box.daemon import moto_overrides
+from corral.box.state import saved_state
+from corral.box.state.directory import StateDirectory
+from moto.s3.models import s3_backends
+
+moto_overrides.install()
+home = StateDirectory(Path(sys.argv[1]))
+saved_state.load(home)
+s3_backends["999999999999"]["aws"].create_bucket(sys.argv[2], "us-east-1")
+saved_state.save(home)
+"""
 
 
 @contextmanager
@@ -27,6 +48,8 @@ def running_box(
     directory: Path, *, machines: bool = False, system: Path | None = None, speed: int | None = None
 ) -> Iterator[BoxStatus]:
     """Run a box in the directory, and stop it in any case. Its instances are only records unless `machines`.
+
+    Fails if one of its machines called S3 without the owner of the bucket.
 
     `system`: the root directory of the machines (default: that of this system). `speed`: that of an aws-like box
     (default: an instant one).
@@ -36,6 +59,7 @@ def running_box(
         yield status
     finally:
         box_client.stop(directory)
+    assert unowned_calls(StateDirectory(directory).calls) == []
 
 
 def start(
@@ -45,6 +69,13 @@ def start(
     switch = Machines.NAMESPACE if machines else Machines.NONE
     behaviour = Behaviour.AWS_LIKE if speed else None
     return box_client.start(directory, machines=switch, system=system, behaviour=behaviour, speed=speed)
+
+
+def take_bucket(directory: Path, name: str) -> BoxStatus:
+    """Give the bucket to another account, which opens it to all; restarts the box in the directory."""
+    box_client.stop(directory)
+    subprocess.run([sys.executable, "-c", TAKE_BUCKET, str(directory), name], check=True)
+    return start(directory)
 
 
 def owner_keys(status: BoxStatus) -> Mapping[str, str]:
@@ -60,11 +91,12 @@ def _session(directory: Path) -> Any:
 
 @cache
 def _client(directory: Path, url: str, service: str, region: str) -> Any:
-    return _session(directory).client(service, endpoint_url=url, region_name=region, config=RETRIES)
+    made = _session(directory).client(service, endpoint_url=url, region_name=region, config=RETRIES)
+    return expect_owner(made, lambda: ACCOUNT) if service == "s3" else made
 
 
 def client(status: BoxStatus, service: str, region: str = "us-east-1") -> Any:
-    """A boto3 client of the box, which ignores the environment variables."""
+    """A boto3 client of the box, which ignores the environment variables. S3's names the account, as corral's do."""
     return _client(status.dir, str(status.url), service, region)
 
 

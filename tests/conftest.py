@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from answer_shapes import watch_answers
+from bucket_owners import UNOWNED, watch_owners
 from sim import SEED_VARIABLE, first_seed
 
 # Folders whose files take minutes.
@@ -26,6 +27,7 @@ def pytest_configure() -> None:
     """Draw the seed of this run's simulations before there are workers, so that all have the same."""
     first_seed()
     watch_answers(DEPARTURES)
+    watch_owners()
 
 
 def pytest_report_header() -> str:
@@ -49,6 +51,15 @@ def answers_of_the_model() -> Iterator[None]:
     yield
     found = sorted(set(DEPARTURES))
     DEPARTURES.clear()
+    assert found == []
+
+
+@pytest.fixture(autouse=True)
+def owners_of_buckets() -> Iterator[None]:
+    """Fail a test in which corral called S3 without the owner of the bucket."""
+    yield
+    found = sorted(set(UNOWNED))
+    UNOWNED.clear()
     assert found == []
 
 

@@ -6,8 +6,12 @@ import boto3
 import pytest
 from moto import mock_aws
 
+from box.vpc_fixtures import Clients
 from corral.agent.config_store import StoreError
 from corral.agent.s3 import BucketStore
+from corral.box import client
+from corral.box.account import ACCOUNT
+from corral.box.client import BoxStatus
 from render.plans import boot_facts
 
 
@@ -22,7 +26,7 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[BucketStore]:
         client.create_bucket(Bucket=boot_facts().bucket)
         for key in ("clusters/dev/slurm/slurm.conf", "clusters/dev/cluster.json", "clusters/dev-2/cluster.json"):
             client.put_object(Bucket=boot_facts().bucket, Key=key, Body=key.encode())
-        yield BucketStore(boot_facts())
+        yield BucketStore(boot_facts(), ACCOUNT)
 
 
 def test_names_are_those_of_the_cluster_alone(store: BucketStore) -> None:
@@ -36,3 +40,11 @@ def test_an_object_is_read_by_its_name(store: BucketStore) -> None:
 def test_a_missing_object_is_named(store: BucketStore) -> None:
     with pytest.raises(StoreError, match="cannot read s3://corral-dev-123456789012-us-east-1/clusters/dev/x: "):
         store.read("x")
+
+
+def test_a_bucket_of_another_account_is_not_read(aws: Clients, box: BoxStatus, monkeypatch: pytest.MonkeyPatch) -> None:
+    aws("s3").create_bucket(Bucket=boot_facts().bucket)
+    for name, value in client.environment(box.dir).items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(StoreError, match="AccessDenied"):
+        BucketStore(boot_facts(), "999999999999").names()

@@ -17,10 +17,12 @@ from corral.agent.config_store import StoreError
 from corral.agent.credentials import CredentialsError, role
 from corral.agent.dns import DnsError, Zone
 from corral.agent.errors import AgentError
-from corral.agent.s3 import BucketStore
+from corral.agent.s3 import BucketStore, bucket_client
 from corral.model.deployed import BootFacts
 from corral.model.history import FORMAT, StoredHistory
 from half_answers import HALF_A_BODY, half_answers
+
+ACCOUNT = "123456789012"
 
 
 def client(service: str, url: str) -> Any:
@@ -31,15 +33,15 @@ def read_secret(url: str, _: Path) -> object:
     return make_munge_key(client("secretsmanager", url), "corral/dev/munge")
 
 
-def fetch_backup(url: str, directory: Path) -> object:
-    return BucketBackupStore(client("s3", url), "base", "dev").fetch(directory / "backup.sql.gz")
+def fetch_backup(_: str, directory: Path) -> object:
+    return BucketBackupStore(bucket_client("us-east-1", ACCOUNT), "base", "dev").fetch(directory / "backup.sql.gz")
 
 
-def store_history(url: str, _: Path) -> object:
+def store_history(_: str, __: Path) -> object:
     history = StoredHistory(
         format=FORMAT, cluster="dev", began=1, stored_at=2, head_since=None, events=(), runs=(), problem=""
     )
-    return BucketHistoryStore(client("s3", url), "base").store(history)
+    return BucketHistoryStore(bucket_client("us-east-1", ACCOUNT), "base").store(history)
 
 
 def assume_job_role(url: str, _: Path) -> object:
@@ -50,12 +52,13 @@ def prune_zone(url: str, _: Path) -> object:
     return Zone(client("route53", url), "Z1", "dev.corral").prune(dict)
 
 
-def list_files(url: str, _: Path) -> object:
+def list_files(_: str, __: Path) -> object:
     return BucketStore(
         BootFacts(
             cluster="dev", region="us-east-1", bucket="base", prefix="dev", bundle_key="", bundle_sha256="",
             library_key="", library_sha256="",
-        )
+        ),
+        ACCOUNT,
     ).names()  # fmt: skip
 
 

@@ -6,13 +6,14 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from corral.agent.imds_client import MetadataError, instance_tag, read
+from corral.agent.imds_client import MetadataError, account_number, instance_tag, read
 from corral.agent.node_identity import NodeIdentity, read_identity
 
 KNOWN = {
     "/latest/meta-data/tags/instance/corral:queue": "train",
     "/latest/meta-data/tags/instance/corral:nodes": "train-[1-2,7]",
     "/latest/meta-data/ami-launch-index": "2",
+    "/latest/dynamic/instance-identity/document": '{"accountId": "123456789012", "region": "us-east-1"}',
 }
 BUSY: list[str] = []  # each once
 
@@ -53,6 +54,10 @@ def service() -> Iterator[str]:
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
         thread.join()
+
+
+def test_the_account_is_that_of_the_identity_document(service: str) -> None:
+    assert account_number(service) == "123456789012"
 
 
 def test_a_tag_is_read_with_a_token(service: str) -> None:

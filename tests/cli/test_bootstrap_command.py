@@ -155,7 +155,8 @@ def test_all_missing_permissions_are_reported_at_once() -> None:
         "corral: the credentials lack iam:GetPolicy, iam:ListRoles, kms:DescribeKey, s3:GetBucketPolicy,"
         " s3:GetBucketPublicAccessBlock, s3:GetBucketVersioning, s3:GetEncryptionConfiguration,"
         " s3:GetLifecycleConfiguration, s3:ListBucket, ssm:GetDocument - request them, or have an administrator run"
-        " this command\n",
+        " this command; if they are an administrator's, another account owns the bucket: choose another name with"
+        " --name\n",
     )
 
 

@@ -15,6 +15,7 @@ from botocore.exceptions import ReadTimeoutError
 
 from corral.inventory.endpoint_check import QUICK, TRIES, NotAws, not_aws, watched
 from corral.inventory.scan import open_session
+from corral.model.bucket_owner import ANY_OWNER
 
 PORTAL = b"<!DOCTYPE html>\n<html><body>Sign in to HotelWifi</body></html>"
 
@@ -94,7 +95,8 @@ def test_what_may_be_an_answer_of_aws(protocol: str, body: bytes, status: int, e
 def test_a_page_in_a_bucket_is_a_file_as_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
     with serving(PORTAL) as (url, _):
         monkeypatch.setenv("AWS_ENDPOINT_URL", url)
-        found = open_session("us-east-1").client("s3").get_object(Bucket="corpus", Key="index.html")
+        s3 = open_session("us-east-1").client("s3")
+        found = s3.get_object(Bucket="corpus", Key="index.html", ExpectedBucketOwner=ANY_OWNER)
         assert found["Body"].read() == PORTAL
 
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
 from moto import mock_aws
 
 from corral.inventory.live_stacks import UnreadableBackend, read_live_stacks
 from corral.inventory.orphans import LiveStacks
+from corral.inventory.scan import open_session
 
 VPC = {"urn": "u1", "custom": True, "type": "aws:ec2/vpc:Vpc", "id": "vpc-1"}
 KEY = {"urn": "u2", "custom": True, "type": "aws:kms/key:Key", "id": "k", "protect": True}
@@ -104,7 +104,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "testing")
     with mock_aws():
-        session = boto3.Session(region_name="us-east-1")
+        session = open_session("us-east-1")
         session.client("s3").create_bucket(Bucket="states")
         yield session
 

@@ -230,13 +230,20 @@ def test_a_bucket_that_does_not_answer_is_reported(admin: Admin) -> None:
 
 
 class Refusing(BaseHTTPRequestHandler):
-    """Answers every call as S3 does when it refuses, with this error code."""
+    """Answers every call of S3 as it does when it refuses, with this error code; STS names the account."""
 
     code = ""
 
+    def do_POST(self) -> None:
+        account = "<Account>123456789012</Account>"
+        self.answer(200, f"<Answer><GetCallerIdentityResult>{account}</GetCallerIdentityResult></Answer>")
+
     def do_GET(self) -> None:
-        body = f"<Error><Code>{self.code}</Code><Message>no</Message></Error>".encode()
-        self.send_response(403)
+        self.answer(403, f"<Error><Code>{self.code}</Code><Message>no</Message></Error>")
+
+    def answer(self, status: int, text: str) -> None:
+        body = text.encode()
+        self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -253,8 +260,8 @@ class Refusing(BaseHTTPRequestHandler):
         ("InvalidAccessKeyId", "AWS does not accept these credentials (InvalidAccessKeyId)"),
         (
             "AccessDenied",
-            f"these credentials may not list the state bucket {BUCKET} (s3:ListBucket), or it belongs to another"
-            " account",
+            f"these credentials may not list the state bucket {BUCKET} (s3:ListBucket), or it does not belong to"
+            " account 123456789012",
         ),
     ],
 )

@@ -15,7 +15,9 @@ import boto3
 
 import boxes
 from corral.box import control
+from corral.box.account import ACCOUNT
 from corral.box.client import BoxStatus
+from corral.model.bucket_owner import expect_owner
 
 RESERVED = "cr-0fedcba9876543210"
 CORPUS, RESULTS = "corral-example-corpus", "corral-example-results"
@@ -35,7 +37,8 @@ class BoxSession:
         """A client of the box with these keys."""
         if not self.keys:
             return boxes.client(self.box, service, region)
-        return boto3.client(service, endpoint_url=self.box.url, region_name=region, **self.keys)
+        client: Any = boto3.Session(**self.keys, region_name=region).client(service, endpoint_url=self.box.url)
+        return expect_owner(client, lambda: ACCOUNT) if service == "s3" else client
 
 
 Defect = Callable[[BoxStatus], AbstractContextManager[BoxSession]]

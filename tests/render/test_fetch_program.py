@@ -31,10 +31,11 @@ ROLE = {"AccessKeyId": "AKIA", "SecretAccessKey": "secret/+", "Token": "session=
 
 @dataclass(kw_only=True)
 class Servers:
-    """Objects by path, the requested paths, and how often the bucket refuses first."""
+    """Objects by path, the requested paths, the expected owners, and how often the bucket refuses first."""
 
     objects: dict[str, bytes] = field(default_factory=dict)
     paths: list[str] = field(default_factory=list)
+    owners: list[str] = field(default_factory=list)
     wrongly_signed: list[str] = field(default_factory=list)
     refuses: int = 0
     url: str = ""
@@ -43,12 +44,14 @@ class Servers:
         documents = {
             "/latest/meta-data/iam/security-credentials/": b"head-role",
             "/latest/meta-data/iam/security-credentials/head-role": json.dumps(ROLE).encode(),
+            "/latest/dynamic/instance-identity/document": b'{"accountId": "210987654321"}',
         }
         if path == "/latest/api/token":
             return (200, b"token") if method == "PUT" else (405, b"")
         if path in documents:
             return (200, documents[path]) if headers.get("x-aws-ec2-metadata-token") == "token" else (401, b"")
         self.paths.append(path)
+        self.owners.append(headers["x-amz-expected-bucket-owner"])
         if self.refuses:
             self.refuses -= 1
             return 403, b"<Code>AccessDenied</Code>"
@@ -63,7 +66,7 @@ class Servers:
         )
         request = AWSRequest("GET", f"{self.url}{path}", {"X-Amz-Content-SHA256": "UNSIGNED-PAYLOAD"})
         request.context["timestamp"] = headers["x-amz-date"]
-        for name in ("x-amz-date", "x-amz-security-token"):
+        for name in ("x-amz-date", "x-amz-expected-bucket-owner", "x-amz-security-token"):
             request.headers[name] = headers[name]
         words = signer.string_to_sign(request, signer.canonical_request(request))
         signer._inject_signature_to_request(request, signer.signature(words, request))
@@ -139,6 +142,11 @@ def test_the_agent_runs_with_the_library_that_was_fetched_and_nothing_else(tmp_p
 def test_requests_have_botocores_signature(tmp_path: Path, servers: Servers) -> None:
     fetch(tmp_path, servers, facts())
     assert (len(servers.paths), servers.wrongly_signed) == (2, [])
+
+
+def test_a_request_expects_the_instances_account_as_the_buckets_owner(tmp_path: Path, servers: Servers) -> None:
+    fetch(tmp_path, servers, facts())
+    assert servers.owners == ["210987654321", "210987654321"]
 
 
 def test_what_is_there_already_is_not_fetched_again(tmp_path: Path, servers: Servers) -> None:

@@ -1,8 +1,9 @@
 """Read a machine's metadata from EC2's instance metadata service, version 2 (IMDSv2).
 
-Source: EC2 User Guide, "Use the Instance Metadata Service to access instance metadata".
+Source: EC2 User Guide, "Use the Instance Metadata Service to access instance metadata", "Instance identity documents".
 """
 
+import json
 import logging
 import time
 import urllib.error
@@ -35,18 +36,28 @@ def instance_tag(key: str, service: str = SERVICE, pauses_s: Sequence[float] = P
     return read(f"tags/instance/{key}", service, pauses_s)
 
 
+def account_number(service: str = SERVICE, pauses_s: Sequence[float] = PAUSES_S) -> str:
+    """The account that the instance belongs to. Raises MetadataError."""
+    document = _read("dynamic/instance-identity/document", service, pauses_s)
+    if document is None:
+        raise MetadataError(f"the metadata service at {service} has no identity document")
+    return str(json.loads(document)["accountId"])
+
+
 def read(name: str, service: str = SERVICE, pauses_s: Sequence[float] = PAUSES_S) -> str | None:
     """Return the instance's metadata of this name; None if there is none. Raises MetadataError.
 
     `pauses_s`: the pause before each retry after a timeout or a server error.
     """
+    return _read(f"meta-data/{name}", service, pauses_s)
+
+
+def _read(path: str, service: str, pauses_s: Sequence[float]) -> str | None:
     lifetime = {"X-aws-ec2-metadata-token-ttl-seconds": str(_TOKEN_TTL_S)}
     token = _request_with_retries(f"{service}/latest/api/token", "PUT", lifetime, pauses_s)
     if token is None:
         raise MetadataError(f"the metadata service at {service} gives no token")
-    return _request_with_retries(
-        f"{service}/latest/meta-data/{name}", "GET", {"X-aws-ec2-metadata-token": token}, pauses_s
-    )
+    return _request_with_retries(f"{service}/latest/{path}", "GET", {"X-aws-ec2-metadata-token": token}, pauses_s)
 
 
 def _request_with_retries(url: str, method: str, headers: dict[str, str], pauses_s: Sequence[float]) -> str | None:

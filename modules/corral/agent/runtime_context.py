@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from corral.agent import imds_client
 from corral.agent.config_store import DirectoryStore, Store, StoreError
 from corral.agent.health.probes import BoxProbe, Probe, SystemProbe
 from corral.agent.host.base import BOX, Host, run
@@ -90,9 +91,13 @@ def boot_facts(file: Path = FACTS) -> BootFacts:
 
 
 def store_of(chosen: argparse.Namespace) -> Store:
-    """The directory of --store, or the bucket named by --facts. Raises StoreError."""
+    """The directory of --store, or the bucket named by --facts. Raises StoreError, MetadataError.
+
+    The bucket must be the instance's own account's. The facts do not name it: a running head keeps those that it was
+    launched with, and its records may be of an older agent.
+    """
     if chosen.store:
         return DirectoryStore(chosen.store)
     from corral.agent.s3 import BucketStore
 
-    return BucketStore(boot_facts(chosen.facts))
+    return BucketStore(boot_facts(chosen.facts), imds_client.account_number())

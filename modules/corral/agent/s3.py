@@ -1,19 +1,26 @@
-"""Read a cluster's files from S3. boto3 is imported on construction, so other commands do not load it."""
+"""The base's bucket: clients for it, and a cluster's files in it. boto3 is imported only when a client is created."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from corral.agent.aws_errors import aws_errors_as
 from corral.agent.config_store import StoreError
+from corral.model.bucket_owner import expect_owner
 from corral.model.deployed import BootFacts
 
 
+def bucket_client(region: str, account: str) -> Any:
+    """An S3 client for buckets of this account alone."""
+    import boto3
+
+    return expect_owner(boto3.client("s3", region_name=region), lambda: account)
+
+
 class BucketStore:
-    """The objects below the cluster's prefix, read with the machine's own role."""
+    """The objects below the cluster's prefix, read with the machine's own role. `account`: the bucket's owner."""
 
-    def __init__(self, facts: BootFacts) -> None:
-        import boto3
-
-        self._client = boto3.client("s3", region_name=facts.region)
+    def __init__(self, facts: BootFacts, account: str) -> None:
+        self._client = bucket_client(facts.region, account)
         self._bucket = facts.bucket
         self._prefix = f"{facts.prefix}/"
 

@@ -98,11 +98,10 @@ class CallLog:
         self.latest: deque[dict[str, Any]] = deque(maxlen=RECENT_CALLS)
         self._file: TextIO = os.fdopen(open_log(path), "a", encoding="utf-8", buffering=1)
 
-    def add(self, call: Call, status: int, error: str | None) -> None:
-        """Log an answered call."""
+    def add(self, call: Call, status: int, details: Mapping[str, str | None]) -> None:
+        """Log an answered call, with those of the details that are not None."""
         entry = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), **asdict(call), "status": status}
-        if error:
-            entry["error"] = error
+        entry |= {name: value for name, value in details.items() if value is not None}
         self.latest.append(entry)
         try:
             self._file.write(json.dumps(entry) + "\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 import boto3
@@ -13,14 +14,18 @@ from corral.inventory.ec2_resources import read_ec2
 from corral.inventory.endpoint_check import QUICK, watched
 from corral.inventory.resources import AwsResource, ResourceKind
 from corral.inventory.tagged import read_file_systems, read_iam, read_tagged, read_zones
-from corral.inventory.untagged import read_aliases, read_budgets
+from corral.inventory.untagged import account_of, read_aliases, read_budgets
+from corral.model.bucket_owner import expect_owner
 from corral.model.tags import BASE_TAG
 
 _ORDER = {kind: number for number, kind in enumerate(ResourceKind)}
 
 
 class Session:
-    """A boto3 session that creates each client once: creating one takes longer than most calls."""
+    """A boto3 session that creates each client once: creating one takes longer than most calls.
+
+    Its S3 client reaches buckets of the session's account alone.
+    """
 
     def __init__(self, region: str | None, *, quick: bool) -> None:
         self._quick = quick
@@ -32,13 +37,21 @@ class Session:
         """The session's region."""
         return self._boto3.region_name
 
+    @cached_property
+    def _account(self) -> str:
+        return account_of(self)
+
     def client(self, service: str, region_name: str | None = None) -> Any:
         """The client of this service; region defaults to the session's."""
         key = (service, region_name)
         if key not in self._clients:
             make: Any = self._boto3.client
-            client = make(service, region_name=region_name, config=QUICK if self._quick else None)
-            self._clients[key] = watched(client, quick=self._quick)
+            client = watched(
+                make(service, region_name=region_name, config=QUICK if self._quick else None), quick=self._quick
+            )
+            if service == "s3":
+                expect_owner(client, lambda: self._account)
+            self._clients[key] = client
         return self._clients[key]
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from botocore.exceptions import ClientError
 
+from corral.model.bucket_owner import ANY_OWNER
 from corral.model.cluster import ClusterPlan
 from corral.model.urls import bucket_of
 from corral.preflight.aws_query_cache import AwsQueryCache
@@ -32,7 +33,7 @@ class BucketFacts:
 
 
 def fetch(aws: AwsQueryCache, request: PreflightRequest) -> BucketFacts:
-    """One request for each bucket."""
+    """One request for each bucket, whoever owns it: corral reads and writes none of its objects."""
     return BucketFacts(found={name: _bucket(aws, name) for name in linked(request.cluster)})
 
 
@@ -70,7 +71,7 @@ def evaluate(request: PreflightRequest, facts: BucketFacts) -> Iterator[Prefligh
 
 def _bucket(aws: AwsQueryCache, name: str) -> BucketAccess:
     try:
-        answer = aws.call("s3", "head_bucket", Bucket=name)
+        answer = aws.call("s3", "head_bucket", Bucket=name, ExpectedBucketOwner=ANY_OWNER)
     except ClientError as error:
         code = str(error.response["Error"].get("Code", ""))
         headers = error.response["ResponseMetadata"].get("HTTPHeaders", {})

@@ -15,6 +15,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from corral.model.bucket_owner import ANY_OWNER
 from corral.model.partitions import partition_of
 from corral.model.tags import BASE_TAG, KEEP_KEY, KEEP_TAG
 from corral.preflight.aws_query_cache import AwsQueryCache
@@ -157,7 +158,7 @@ def _of_buckets(aws: AwsQueryCache, request: PreflightRequest) -> Mapping[str, s
     found = {}
     for name in linked(request.cluster):
         try:
-            answer = aws.call("s3", "get_bucket_encryption", Bucket=name)
+            answer = aws.call("s3", "get_bucket_encryption", Bucket=name, ExpectedBucketOwner=ANY_OWNER)
         except ClientError:
             continue  # no rule, missing or not readable: the check of buckets reports it
         for rule in answer["ServerSideEncryptionConfiguration"]["Rules"]:

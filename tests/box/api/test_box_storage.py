@@ -376,6 +376,45 @@ def test_a_bucket_with_old_versions_in_it_is_not_deleted(aws: Clients, box: Any)
     assert _code(refused) == "BucketNotEmpty"
 
 
+@pytest.mark.parametrize(
+    ("operation", "parameters"),
+    [
+        ("list_objects_v2", {}),
+        ("put_object", {"Key": "a", "Body": b"1"}),
+        ("get_object", {"Key": "a"}),
+        ("head_object", {"Key": "a"}),
+        ("delete_object", {"Key": "a"}),
+        ("create_multipart_upload", {"Key": "a"}),
+        ("put_bucket_versioning", {"VersioningConfiguration": {"Status": "Enabled"}}),
+        ("head_bucket", {}),
+        ("delete_bucket", {}),
+    ],
+)
+def test_a_call_that_expects_another_owner_of_the_bucket_is_refused(
+    aws: Clients, box: Any, operation: str, parameters: dict[str, Any]
+) -> None:
+    aws("s3").create_bucket(Bucket="mine")
+    with pytest.raises(ClientError) as refused:
+        getattr(aws("s3"), operation)(Bucket="mine", ExpectedBucketOwner="999999999999", **parameters)
+    assert refused.value.response["ResponseMetadata"]["HTTPStatusCode"] == 403
+
+
+def test_a_copy_that_expects_another_owner_of_its_source_is_refused(aws: Clients, box: Any) -> None:
+    s3 = aws("s3")
+    s3.create_bucket(Bucket="mine")
+    s3.put_object(Bucket="mine", Key="a", Body=b"1")
+    with pytest.raises(ClientError) as refused:
+        s3.copy_object(Bucket="mine", Key="b", CopySource="mine/a", ExpectedSourceBucketOwner="999999999999")
+    assert _code(refused) == "AccessDenied"
+
+
+def test_an_expected_owner_that_is_no_account_is_refused(aws: Clients, box: Any) -> None:
+    aws("s3").create_bucket(Bucket="mine")
+    with pytest.raises(ClientError) as refused:
+        aws("s3").get_object(Bucket="mine", Key="a", ExpectedBucketOwner="me")
+    assert _code(refused) == "InvalidBucketOwnerAWSAccountID"
+
+
 def test_the_head_of_an_object_has_its_size(aws: Clients, box: Any) -> None:
     s3 = aws("s3")
     s3.create_bucket(Bucket="sizes")

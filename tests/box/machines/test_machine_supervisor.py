@@ -15,13 +15,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import boto3
 import pytest
 from botocore.exceptions import ClientError
 from machine_fixtures import MachineBox, running_machine_box, until
 
 import boxes
 from corral.box import client
+from corral.box.machines.imds_data import access_key
+from corral.box.secret import read_secret
 from corral.box.state.directory import StateDirectory
 from corral.box.vpc.capabilities import Users, probe_host
 from corral.render import agent_library
@@ -49,7 +53,8 @@ open("/var/identity", "w").write(" ".join([*found, str(len(head.read()))]))
 WITH_BOTO3 = """
 import boto3
 session = boto3.Session()
-boto3.client("s3").put_object(Bucket="artefacts", Key="from-a-machine", Body=b"hello")
+s3 = boto3.client("s3")
+s3.put_object(Bucket="artefacts", Key="from-a-machine", Body=b"hello", ExpectedBucketOwner="123456789012")
 print(session.get_credentials().method, session.region_name)
 """
 FILES = {
@@ -98,6 +103,17 @@ def test_the_credentials_of_the_role_are_good_for_the_api(machine_box: MachineBo
     done = machine_box.run(settled, "env", "PYTHONPATH=/opt/library", "/usr/bin/python3", "-c", WITH_BOTO3)
     kept = machine_box.aws("s3").get_object(Bucket="artefacts", Key="from-a-machine")["Body"].read()
     assert (done.stderr, done.stdout, kept) == ("", "iam-role us-east-1\n", b"hello")
+
+
+def test_a_call_of_a_machine_is_logged_with_its_instance_and_the_expected_owner(
+    machine_box: MachineBox, settled: str
+) -> None:
+    key = access_key(read_secret(StateDirectory(machine_box.box.dir)), settled, "nodes")
+    keys = {"aws_access_key_id": key, "aws_secret_access_key": "x", "aws_session_token": "x"}
+    s3: Any = boto3.Session(**keys, region_name="us-east-1").client("s3", endpoint_url=machine_box.box.url)
+    s3.put_object(Bucket="artefacts", Key="owned", Body=b"", ExpectedBucketOwner="123456789012")
+    logged = json.loads((machine_box.box.dir / "calls.jsonl").read_text().splitlines()[-1])
+    assert (logged["action"], logged["instance"], logged["expected_owner"]) == ("PutObject", settled, "123456789012")
 
 
 def test_the_host_name_of_a_machine_is_that_of_its_address(machine_box: MachineBox, settled: str) -> None:

@@ -236,6 +236,17 @@ def test_steps_after_a_denied_step_are_skipped(box: BoxStatus) -> None:
     assert [done[key] for key in BUCKET_AND_LATER] == ["denied", *["skipped"] * 5]
 
 
+def test_a_bucket_of_another_account_is_not_used(tmp_path: Path) -> None:
+    with running_box(tmp_path / "box") as box:
+        taken = boxes.take_bucket(box.dir, "taken-123456789012-us-east-1")
+        bucket, *later = prepared(Account(taken), wanted("taken"))[: len(BUCKET_AND_LATER)]
+    assert (bucket.outcome, bucket.reason, {one.outcome for one in later}) == (
+        StepOutcome.FAILED,
+        "belongs to another account than 123456789012: do not use it - choose another name with --name",
+        {StepOutcome.SKIPPED},
+    )
+
+
 def test_conflicting_change_is_retried(box: BoxStatus) -> None:
     busy = {"PutBucketVersioning": "OperationAborted"}
     account, name = Account(box, busy), wanted("busy")

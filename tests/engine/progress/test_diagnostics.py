@@ -65,6 +65,12 @@ def test_same_error_is_reported_once_without_engine_messages() -> None:
         ("groups do not permit Lustre LNET network traffic on port 988", "FSx does not see the rules", 1),
         ("api error InvalidClientTokenId: invalid", "AWS does not accept these credentials", 3),
         (
+            "creating S3 Bucket (corral-dev): operation error S3: CreateBucket, https response error StatusCode: 409,"
+            " RequestID: 1, HostID: 2, BucketAlreadyExists: ",
+            "another account has a bucket of the name",
+            1,
+        ),
+        (
             "AuthFailure.ServiceLinkedRoleCreationNotPermitted: The provided credentials do not have permission",
             "the account has no service-linked role of spot instances",
             3,

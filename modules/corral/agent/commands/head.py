@@ -35,6 +35,7 @@ from corral.agent.runtime_context import (
     records_in,
     store_of,
 )
+from corral.agent.s3 import BucketStore, bucket_client
 from corral.agent.shutdown.cluster_shutdown import ClusterShutdown
 from corral.agent.shutdown.lifetime import MIN_UPTIME_S
 from corral.agent.topology.ec2_topology import Ec2Topology
@@ -87,7 +88,7 @@ def _autoscaler(chosen: argparse.Namespace) -> None:
     services = Services(
         zone=Zone(client_without_retries("route53", deployed.region), deployed.hosted_zone, plan.dns_zone),
         topology=Ec2Topology(ec2_client),
-        configuration=_config_poller() if booted else None,
+        configuration=_config_poller(deployed.account) if booted else None,
         shutdown=_shutdown(ec2, deployed, chosen, shipping),
         shipping=shipping,
         tree=TopologySync(plan=plan_in, host=host_in(deployed.region), run=run) if booted else None,
@@ -132,7 +133,7 @@ def _tried(what: str, act: Callable[[argparse.Namespace], None], chosen: argpars
 def _upload_history(chosen: argparse.Namespace) -> None:
     plan, deployed = records_in(chosen.records)
     ec2 = Ec2(client("ec2", deployed.region), plan.name)
-    store = BucketHistoryStore(client("s3", deployed.region), deployed.bucket)
+    store = BucketHistoryStore(bucket_client(deployed.region, deployed.account), deployed.bucket)
     upload_history(store, plan.name, chosen.state_dir, partial(ec2.launched_at, str(plan.head.address)))
 
 
@@ -153,16 +154,14 @@ def _shutdown(ec2: Ec2, deployed: Deployed, chosen: argparse.Namespace, shipping
         publish=publish,
         save=partial(run, (_AGENT, "backup")),
         ship=shipping,
-        newest=_newest_end,
+        newest=partial(_newest_end, deployed.account),
         min_uptime_s=chosen.min_uptime,
     )
 
 
-def _newest_end() -> str | None:
+def _newest_end(account: str) -> str | None:
     """The end of the cluster in the bucket: `corral extend` may just have moved it."""
-    from corral.agent.s3 import BucketStore
-
-    return from_json(Deployed, BucketStore(boot_facts()).read("deployed.json").decode()).ends_at
+    return from_json(Deployed, BucketStore(boot_facts(), account).read("deployed.json").decode()).ends_at
 
 
 def _shipping(deployed: Deployed, state: Path) -> LogShipper:
@@ -174,12 +173,10 @@ def _shipping(deployed: Deployed, state: Path) -> LogShipper:
     )
 
 
-def _config_poller() -> ConfigPoller:
-    from corral.agent.s3 import BucketStore
-
-    tag = partial(BucketStore(boot_facts()).tag, MANIFEST)
+def _config_poller(account: str) -> ConfigPoller:
+    tag = partial(BucketStore(boot_facts(), account).tag, MANIFEST)
     return ConfigPoller(tag=tag, apply=partial(run, (_AGENT, "apply")))
 
 
 def _backup_store(plan: ClusterPlan, deployed: Deployed) -> BackupStore:
-    return BucketBackupStore(client("s3", deployed.region), deployed.bucket, plan.name)
+    return BucketBackupStore(bucket_client(deployed.region, deployed.account), deployed.bucket, plan.name)

@@ -44,7 +44,7 @@ def _watch(_: argparse.Namespace) -> None:
         """The end of the cluster in the bucket: `corral extend` may have moved it after this machine was launched."""
         from corral.agent.s3 import BucketStore
 
-        return from_json(Deployed, BucketStore(facts).read("deployed.json").decode()).ends_at
+        return from_json(Deployed, BucketStore(facts, deployed.account).read("deployed.json").decode()).ends_at
 
     monitor = HeadMonitor(
         head_answers=partial(answers, str(plan.head.address)),

@@ -72,6 +72,11 @@ def principal_of(key: str) -> Principal | None:
     return _session(found[1], found[0])
 
 
+def instance_of(key: str) -> str | None:
+    """The id of the instance with this access key, once it has made a call; None for another principal."""
+    return _known[key][0] if key in _known else None
+
+
 def user_of(key: str) -> Principal:
     """The account's owner, or the user with this access key, as an administrator: the box limits neither's policies."""
     user = iam_backends[ACCOUNT]["aws"].get_user_from_access_key_id(key)

@@ -1,17 +1,21 @@
-"""S3: no TLS conditions in bucket policies, which moto treats as true, and tags at the creation of a bucket."""
+"""S3: no TLS conditions in bucket policies, which moto treats as true, tags at the creation of a bucket, its owner."""
 
 # mypy: disallow-subclassing-any=False
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import unquote
 from xml.etree.ElementTree import fromstring
 
 import moto.s3.urls
 from moto.iam.access_control import IAMPolicy, PermissionResult
 from moto.s3.models import FakeBucket, S3Backend
 from moto.s3.responses import S3Response
+
+from corral.box.api_errors import ApiError
 
 WITHOUT_TLS: Mapping[str, Mapping[str, str]] = {"Bool": {"aws:SecureTransport": "false"}}
 
@@ -56,6 +60,31 @@ def bucket_tags(body: bytes | str) -> Mapping[str, str]:
     """The tags in the body of a CreateBucket request. Source: S3 API reference, CreateBucketConfiguration."""
     tags = fromstring(body).iterfind("{*}Tags/{*}Tag") if body else ()
     return {tag.findtext("{*}Key", ""): tag.findtext("{*}Value", "") for tag in tags}
+
+
+def require_owner(environ: Mapping[str, Any]) -> None:
+    """Raises ApiError if a request expects another owner of its bucket, or of the one that it copies from.
+
+    Source: S3 User Guide, "Verifying bucket ownership with bucket owner condition"; awsdocs/amazon-s3-userguide#5 (the
+    text), grafana/loki#15382 (not an account).
+    """
+    _require_owner(environ.get("HTTP_X_AMZ_EXPECTED_BUCKET_OWNER"), environ.get("PATH_INFO", ""))
+    source = environ.get("HTTP_X_AMZ_COPY_SOURCE", "")
+    _require_owner(environ.get("HTTP_X_AMZ_SOURCE_EXPECTED_BUCKET_OWNER"), source)
+
+
+def _require_owner(expected: str | None, path: str) -> None:
+    from moto.s3.models import s3_backends
+
+    if expected is None:
+        return
+    if not re.fullmatch(r"\d{12}", expected):
+        text = "The value of the expected bucket owner parameter must be an AWS Account ID."
+        raise ApiError("InvalidBucketOwnerAWSAccountID", text, 400)
+    bucket = unquote(path).lstrip("/").partition("/")[0]
+    _, owner = s3_backends.bucket_accounts.get(bucket, (None, expected))
+    if owner != expected:
+        raise ApiError("AccessDenied", "Access Denied", 403)
 
 
 def install() -> None:

@@ -19,7 +19,8 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_ba
 from werkzeug.wrappers import Response
 
 from corral.box import access, api_errors, inventory
-from corral.box.api import pricing, service_quotas, ssm, tagging
+from corral.box.access.principals import instance_of
+from corral.box.api import pricing, s3, service_quotas, ssm, tagging
 from corral.box.api.service_quotas import QuotaError
 from corral.box.api.sts import UnknownRole, role_session
 from corral.box.api_calls import Call, CallLog, find_error_code, identify_call, known_action
@@ -80,7 +81,12 @@ class WsgiApp:
             answer = self._answer(environ, call, body)
             if call.changes and answer[0] < 400:
                 self._cloud.changed()
-        self._calls.add(call, answer[0], find_error_code(answer[2]) if answer[0] >= 400 else None)
+        details = {
+            "error": find_error_code(answer[2]) if answer[0] >= 400 else None,
+            "instance": instance_of(call.caller),
+            "expected_owner": environ.get("HTTP_X_AMZ_EXPECTED_BUCKET_OWNER"),
+        }
+        self._calls.add(call, answer[0], details)
         return answer
 
     def _answer(self, environ: dict[str, Any], call: Call, body: bytes) -> HttpResponse:
@@ -91,6 +97,8 @@ class WsgiApp:
             if call.action and not known_action(call):
                 raise ApiError("InvalidAction", f"The action {call.action} is not valid for {call.service}.")
             access.authorize(who, environ, call, body)
+            if call.service == "s3":
+                s3.require_owner(environ)
             self.faults.raise_api_faults(call)
             self._new.check(call, body)
             if call.service == pricing.NAME:

@@ -47,6 +47,7 @@ Account = Annotated[
     ),
 ]
 ACCOUNT_DIGITS = 12
+LIST_BUCKET = "s3:ListBucket"  # S3 answers the same for this missing permission and for a bucket of another account
 LONGEST_NAME = 63 - len("-123456789012-ap-southeast-2")  # of a bucket. Source: S3 User Guide, bucket naming rules
 
 
@@ -130,6 +131,8 @@ def _code(done: Sequence[StepResult]) -> int:
 
     if lacking := missing_permissions(done):
         hint = "request them, or have an administrator run this command"
+        if LIST_BUCKET in lacking:
+            hint += "; if they are an administrator's, another account owns the bucket: choose another name with --name"
         raise Failure(f"the credentials lack {', '.join(lacking)} - {hint}", ExitCode.CANNOT_START)
     failed = [one for one in done if one.outcome in (StepOutcome.FAILED, StepOutcome.SKIPPED)]
     return ExitCode.FAILED if failed else ExitCode.DONE

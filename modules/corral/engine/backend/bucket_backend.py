@@ -1,6 +1,6 @@
-"""Checks a state backend in S3 before the engine starts: is it usable, and who holds the lock of a stack?
+"""Checks a state backend in S3 before the engine starts: is it usable and the account's, who holds a stack's lock?
 
-The engine would find the same later, but reports it in the words of its libraries.
+The engine would find the same later, but reports it in the words of its libraries. It cannot tell whose the bucket is.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ from urllib.parse import parse_qs, urlsplit
 
 from corral.engine.backend.stack_locks import LockHolder
 from corral.engine.engine_errors import CANNOT_START, WRONG_INPUT, EngineError
+from corral.model.bucket_owner import expect_owner
+from corral.model.partitions import PARTITIONS
 
 TIMEOUT_S = 10  # S3 answers in 0.1 s
 SIGN_IN = "sign in again"
 BOOTSTRAP = "`corral bootstrap` creates one and prints what to set"
 POLICY = "`corral bootstrap --print-policy` prints the permissions"
 SEE_URL = "check PULUMI_BACKEND_URL"
+OTHER_OWNER = "if another account has the bucket, do not use it: `corral bootstrap --name NAME` creates one of your own"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +52,7 @@ def parse_bucket_url(url: str) -> BackendBucket | None:
 
 
 def require_bucket(url: str, environ: Mapping[str, str]) -> None:
-    """Raises EngineError if the backend is a bucket that does not exist or cannot be listed."""
+    """Raises EngineError if the backend is a bucket that does not exist, cannot be listed or is another account's."""
     bucket = parse_bucket_url(url)
     if bucket is None:
         return
@@ -58,7 +61,7 @@ def require_bucket(url: str, environ: Mapping[str, str]) -> None:
     from botocore.exceptions import BotoCoreError, ClientError
 
     try:
-        _client(bucket, environ).list_objects_v2(Bucket=bucket.name, Prefix=_below(bucket, ".pulumi/"), MaxKeys=1)
+        _s3(bucket, environ).list_objects_v2(Bucket=bucket.name, Prefix=_below(bucket, ".pulumi/"), MaxKeys=1)
     except ClientError as error:
         raise _refused(bucket, error, environ) from None
     except BotoCoreError as error:
@@ -73,7 +76,7 @@ def bucket_lock_holders(url: str, environ: Mapping[str, str], project: str, stac
     bucket = parse_bucket_url(url)
     if bucket is None:
         return ()
-    s3 = _client(bucket, environ)
+    s3 = _s3(bucket, environ)
     prefix = _below(bucket, f".pulumi/locks/organization/{project}/{stack}/")
     pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket.name, Prefix=prefix)
     keys = [item["Key"] for page in pages for item in page.get("Contents", ()) if item["Key"].endswith(".json")]
@@ -90,7 +93,7 @@ def has_stack_in_bucket(url: str, environ: Mapping[str, str], project: str, stac
 
     prefix = _below(bucket, f".pulumi/stacks/{project}/{stack}.json")
     try:
-        found = _client(bucket, environ).list_objects_v2(Bucket=bucket.name, Prefix=prefix).get("Contents", ())
+        found = _s3(bucket, environ).list_objects_v2(Bucket=bucket.name, Prefix=prefix).get("Contents", ())
     except (BotoCoreError, ClientError):
         return False
     return any(item["Key"] in (prefix, f"{prefix}.gz") for item in found)
@@ -118,8 +121,7 @@ def _refused(bucket: BackendBucket, error: Any, environ: Mapping[str, str]) -> E
         case "NoSuchBucket":
             return EngineError(f"{who} does not exist", (BOOTSTRAP, SEE_URL), CANNOT_START)
         case "AccessDenied" | "AllAccessDisabled" | "403":
-            sentence = f"these credentials may not list {who} (s3:ListBucket), or it belongs to another account"
-            return EngineError(sentence, (POLICY, SEE_URL), CANNOT_START)
+            return _not_listed(bucket, environ)
         case "ExpiredToken" | "TokenRefreshRequired" | "ExpiredTokenException":
             return EngineError("the AWS credentials have expired", (SIGN_IN,), CANNOT_START)
         case "RequestTimeTooSkewed":
@@ -133,6 +135,15 @@ def _refused(bucket: BackendBucket, error: Any, environ: Mapping[str, str]) -> E
     return EngineError(f"{who} cannot be listed: {code}: {message}", (SEE_URL,), CANNOT_START)
 
 
+def _not_listed(bucket: BackendBucket, environ: Mapping[str, str]) -> EngineError:
+    """S3 answers the same for a missing permission and for a bucket of another account."""
+    sentence = f"these credentials may not list the state bucket {bucket.name} (s3:ListBucket)"
+    if not _is_aws(bucket):
+        return EngineError(sentence, (SEE_URL,), CANNOT_START)
+    hints = (POLICY, OTHER_OWNER, SEE_URL)
+    return EngineError(f"{sentence}, or it does not belong to account {_owner(bucket, environ)}", hints, CANNOT_START)
+
+
 def _region_hint(bucket: BackendBucket, error: Any) -> str:
     """The URL to set, with the region that AWS reports."""
     headers = error.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
@@ -144,7 +155,23 @@ def _below(bucket: BackendBucket, path: str) -> str:
     return f"{bucket.prefix}/{path}" if bucket.prefix else path
 
 
-def _client(bucket: BackendBucket, environ: Mapping[str, str]) -> Any:
+def _s3(bucket: BackendBucket, environ: Mapping[str, str]) -> Any:
+    """An S3 client for buckets of the account of these credentials alone; for any bucket of an S3 that is not AWS's."""
+    s3 = _client("s3", bucket, environ)
+    return expect_owner(s3, lambda: _owner(bucket, environ)) if _is_aws(bucket) else s3
+
+
+def _owner(bucket: BackendBucket, environ: Mapping[str, str]) -> str:
+    return str(_client("sts", bucket, environ).get_caller_identity()["Account"])
+
+
+def _is_aws(bucket: BackendBucket) -> bool:
+    """Whether the bucket is in AWS's S3: another one, which the URL names, has no accounts of AWS."""
+    host = urlsplit(bucket.endpoint or "").hostname or ""
+    return not bucket.endpoint or host.endswith(tuple(f".{one.dns_suffix}" for one in PARTITIONS))
+
+
+def _client(service: str, bucket: BackendBucket, environ: Mapping[str, str]) -> Any:
     import boto3
     from botocore.config import Config
 
@@ -158,5 +185,7 @@ def _client(bucket: BackendBucket, environ: Mapping[str, str]) -> Any:
     )
     region = bucket.region or environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION") or "us-east-1"
     quick = Config(connect_timeout=TIMEOUT_S, read_timeout=TIMEOUT_S, retries={"total_max_attempts": 2})
-    endpoint = bucket.endpoint or environ.get("AWS_ENDPOINT_URL_S3") or environ.get("AWS_ENDPOINT_URL")
-    return watched(session.client("s3", region_name=region, endpoint_url=endpoint, config=quick), quick=False)
+    named = bucket.endpoint if service == "s3" else None
+    endpoint = named or environ.get(f"AWS_ENDPOINT_URL_{service.upper()}") or environ.get("AWS_ENDPOINT_URL")
+    make: Any = session.client
+    return watched(make(service, region_name=region, endpoint_url=endpoint, config=quick), quick=False)

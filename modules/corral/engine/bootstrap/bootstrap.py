@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -75,8 +75,18 @@ def bootstrap_steps() -> tuple[Step, ...]:
 
 
 def inspect_steps(session: Any, target: BootstrapTarget, steps: Sequence[Step]) -> tuple[StepResult, ...]:
-    """The result of looking for each step's resource, in order. Changes nothing."""
-    return tuple(_inspect(session, target, step) for step in steps)
+    """The result of looking for each step's resource, in order. Changes nothing.
+
+    Skips what needs a resource that cannot be used: each would be another denied call about the same cause.
+    """
+    found: list[StepResult] = []
+    unusable: set[str | None] = set()
+    for step in steps:
+        one = _skipped(step) if step.needs in unusable else _inspect(session, target, step)
+        if one.outcome is StepOutcome.FAILED:
+            unusable.add(step.key)
+        found.append(one)
+    return tuple(found)
 
 
 def create_missing(
@@ -87,7 +97,7 @@ def create_missing(
     for found in inspected:
         done = found
         if found.outcome is StepOutcome.MISSING and found.step.needs in failed:
-            done = replace(found, outcome=StepOutcome.SKIPPED, reason=f"needs the {found.step.needs}")
+            done = _skipped(found.step)
         elif found.outcome is StepOutcome.MISSING:
             done = _create(session, target, found.step, pause)
         if not done.exists:
@@ -98,6 +108,10 @@ def create_missing(
 def missing_permissions(results: Sequence[StepResult]) -> tuple[str, ...]:
     """The permissions that denied steps lack, unique and sorted."""
     return tuple(sorted({one.reason for one in results if one.outcome is StepOutcome.DENIED}))
+
+
+def _skipped(step: Step) -> StepResult:
+    return StepResult(step=step, outcome=StepOutcome.SKIPPED, reason=f"needs the {step.needs}")
 
 
 def _inspect(session: Any, target: BootstrapTarget, step: Step) -> StepResult:

@@ -6,13 +6,15 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from corral.engine.bootstrap.step import BootstrapTarget, Clients, Step
+from corral.engine.bootstrap.step import Blocked, BootstrapTarget, Clients, Step
+from corral.model.bucket_owner import ANY_OWNER
 from corral.model.partitions import partition_of
 from corral.plan.iam.iam_policies import artefacts_policy
 
 OLD_VERSIONS_DAYS = 90  # states are small, and a quarter is long enough to notice a lost one
 UPLOADS_DAYS = 7  # S3's advice for abandoned uploads
 RULE = "corral-old-states"
+FOREIGN = "belongs to another account than {account}: do not use it - choose another name with --name"
 _PRIVATE = dict.fromkeys(("BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictPublicBuckets"), True)
 
 
@@ -25,7 +27,22 @@ def bucket_location(region: str) -> dict[str, dict[str, str]]:
 
 
 def _has_bucket(client: Clients, target: BootstrapTarget) -> bool:
-    client("s3").head_bucket(Bucket=target.bucket)
+    s3 = client("s3")
+    try:
+        s3.head_bucket(Bucket=target.bucket)
+    except s3.exceptions.ClientError as error:
+        if error.response["Error"]["Code"] == "403" and _is_open(s3, target):
+            raise Blocked(FOREIGN.format(account=target.account)) from None
+        raise
+    return True
+
+
+def _is_open(s3: Any, target: BootstrapTarget) -> bool:
+    """Whether the bucket is open to these credentials. If it is closed, S3 answers as for a missing permission."""
+    try:
+        s3.head_bucket(Bucket=target.bucket, ExpectedBucketOwner=ANY_OWNER)
+    except s3.exceptions.ClientError:
+        return False
     return True
 
 

@@ -119,6 +119,11 @@ KNOWN_ERRORS = (
         code=3,
     ),
     _known_error(
+        r"\bBucketAlreadyExists\b",
+        "another account has a bucket of the name that the base's bucket would have",
+        "names of buckets are global: give the base another name, that of its file stacks/base/Pulumi.NAME.yaml",
+    ),
+    _known_error(
         r"no valid credential sources|unable to locate credentials|NoCredentialProviders|get credentials"
         r"|failed to refresh cached credentials|no EC2 IMDS role",
         "no AWS credentials were found",

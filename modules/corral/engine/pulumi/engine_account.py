@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
+
+from corral.model.bucket_owner import expect_owner
 
 
 class Account:
-    """boto3 clients of one account and region; the inventory accepts it as a session."""
+    """boto3 clients of one account and region; the inventory accepts it as a session.
+
+    Its S3 client reaches buckets of the account alone.
+    """
 
     def __init__(self, environment: Mapping[str, str], region: str) -> None:
         import boto3
@@ -28,4 +33,11 @@ class Account:
         from corral.inventory.endpoint_check import watched
 
         arguments: dict[str, Any] = {"region_name": region_name or self.region_name, "endpoint_url": self._endpoint}
-        return watched(self._session.client(service, **arguments), quick=False)
+        client = watched(self._session.client(service, **arguments), quick=False)
+        return expect_owner(client, lambda: self._number) if service == "s3" else client
+
+    @cached_property
+    def _number(self) -> str:
+        from corral.inventory.untagged import account_of
+
+        return account_of(self)
