@@ -409,8 +409,19 @@ def test_pins_have_names_that_people_can_type() -> None:
     }
 
 
+def watch() -> Recorder:
+    return record(lambda: Watch("watch", WatchArgs(plan=dev_cluster(), account="123456789012", key_arn="arn:key")))
+
+
+def test_the_topic_has_a_policy_of_its_own_in_place_of_awss() -> None:
+    topic = watch().of_type("aws:sns/topic:Topic")["watch-topic"]
+    (statement,) = json.loads(str(topic["policy"]))["Statement"]
+    arn = "arn:aws:sns:us-east-1:123456789012:watch-topic-dev"
+    assert (topic["name"], statement["Resource"]) == ("watch-topic-dev", [arn])
+
+
 def test_the_munge_secret_is_created_without_a_value() -> None:
-    recorder = record(lambda: Watch("watch", WatchArgs(plan=dev_cluster(), key_arn="arn:key")))
+    recorder = watch()
     assert [typ for typ, _ in recorder.resources.values() if "SecretVersion" in typ] == []
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from corral.engine.engine_errors import WRONG_INPUT, EngineError
+from corral.engine.lifecycle.backend_check import states_as_data
 from corral.engine.lifecycle.expiry_check import check_expiry
 from corral.engine.lifecycle.external_resources import create_stand_ins
 from corral.engine.lifecycle.preflight_gate import require_startable
@@ -20,6 +21,7 @@ from corral.engine.progress.property_diff import diff_lines
 from corral.engine.pulumi.stack import PREVIEWING, Stack, StackResult, outputs, stack_result
 from corral.model.base import BasePlan
 from corral.model.cluster import ClusterPlan
+from corral.spec.spec_errors import SpecErrors
 from corral.spec.yaml.stack_files import Environment
 from corral.stacks.admission import plan_admitted
 
@@ -110,7 +112,9 @@ def no_terminal_error() -> EngineError:
 
 
 def _plans(session: EngineSession, environment: Environment) -> tuple[BasePlan, ClusterPlan]:
-    """Both plans, as the Pulumi programs compute them. Raises ReleaseError as they do."""
+    """Both plans, as the Pulumi programs compute them. Raises ReleaseError as they do, and SpecErrors."""
+    if errors := states_as_data(session.engine.environment["PULUMI_BACKEND_URL"], environment):
+        raise SpecErrors(errors)
     planned = plan_admitted(environment, session.image_profile)
     return planned.base, planned.cluster
 

@@ -18,9 +18,9 @@ from corral.plan.iam.deployer_policy import (
     POLICIES,
     RECORD_NAMES_KEY,
     STATE_ALIAS,
-    VIA_SERVICE_KEY,
     Grant,
 )
+from corral.plan.iam.iam_policies import VIA_SERVICE_KEY
 
 FAMILIES: Mapping[str, tuple[str, ...]] = {
     "ec2:Describe*": (

@@ -14,6 +14,7 @@ from typing import Any
 from corral.model.partitions import linked_service, partition_of
 from corral.model.tags import BASE_TAG, CLUSTER_TAG, resource_tag
 from corral.plan.iam.head_documents import CONTROL, QUERY
+from corral.plan.iam.iam_policies import VIA_SERVICE_KEY
 
 STATE_ALIAS = "alias/corral-state"
 STATE_BUCKET = "corral-state-{account}-{region}"
@@ -115,7 +116,6 @@ NETWORK = (
 BUCKETS = ("arn:{partition}:s3:::corral-*-{account}-{region}",)
 OBJECTS = ("arn:{partition}:s3:::corral-*-{account}-{region}/*",)
 KEYS = ("arn:{partition}:kms:{region}:{account}:key/*",)
-VIA_SERVICE_KEY = "kms:ViaService"
 # The services that use a base's key for the deployer. Source: KMS Developer Guide, "kms:ViaService".
 _KEY_SERVICES = ("ec2", "elasticfilesystem", "fsx", "s3", "secretsmanager")
 KEY_USERS = tuple(f"{service}.{{region}}.{{domain}}" for service in _KEY_SERVICES)

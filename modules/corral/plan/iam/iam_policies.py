@@ -5,16 +5,18 @@ while launching, terminations only of instances that carry the cluster's tag. So
 "Actions, resources, and condition keys" of each service.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from corral.model.accounting_paths import accounting_backup_key
+from corral.model.deployed import LOG_STREAM
 from corral.model.history import history_prefix
 from corral.model.partitions import linked_service, partition_of, service_principal
 from corral.model.tags import CLUSTER_TAG, resource_tag
 
 Statement = Mapping[str, Any]
+VIA_SERVICE_KEY = "kms:ViaService"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +39,9 @@ class ClusterArns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobArns:
-    """The ARNs in the job role's policy. `writable`, `readable`: ARNs of buckets, or of prefixes in them."""
+    """The ARNs in the job role's policy. `writable`, `readable`: ARNs of buckets, or of prefixes without last slash."""
 
+    region: str
     bucket: str
     key: str
     cluster: str
@@ -99,7 +102,7 @@ def compute_policy(arns: ClusterArns) -> Mapping[str, Any]:
             _allow("Files", ["s3:GetObject"], [prefix]),
             _allow("Bundle", ["s3:ListBucket"], [arns.bucket], {"StringLike": {"s3:prefix": [f"{arns.prefix}/*"]}}),
             _allow("Munge", ["secretsmanager:GetSecretValue"], [arns.munge_secret]),
-            _allow("Key", ["kms:Decrypt"], [arns.key]),
+            _allow("Key", ["kms:Decrypt"], [arns.key], _through(arns.region, "s3", "secretsmanager")),
             _allow("Jobs", ["sts:AssumeRole"], [arns.job_role]),
             *_answering(arns),
         ]
@@ -112,24 +115,42 @@ def job_policy(arns: JobArns) -> Mapping[str, Any]:
     Source of the actions of a pull: ECR User Guide, "Repository policy examples" and "Private registry authentication".
     """
     own = {"StringLike": {"s3:prefix": [f"checkpoints/{arns.cluster}/*"]}}
-    writable = [f"{arns.bucket}/checkpoints/{arns.cluster}/*", *(f"{bucket}/*" for bucket in arns.writable)]
-    listed = sorted({bucket.split("/")[0] for bucket in (*arns.writable, *arns.readable)})
-    read = [_allow("Read", ["s3:GetObject"], [f"{bucket}/*" for bucket in arns.readable])]
-    look = [_allow("Buckets", ["s3:ListBucket", "s3:GetBucketLocation"], listed)]
+    writable = [f"{arns.bucket}/checkpoints/{arns.cluster}/*", *(f"{place}/*" for place in arns.writable)]
+    read = [_allow("Read", ["s3:GetObject"], [f"{place}/*" for place in arns.readable])]
     secrets = [_allow("Secrets", ["secretsmanager:GetSecretValue"], arns.secrets)]
     layers = ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"]
     pull = [_allow("Login", ["ecr:GetAuthorizationToken"], ["*"]), _allow("Pull", layers, arns.repositories)]
+    through = _through(arns.region, "s3", "secretsmanager")
+    # Machines run what they read there as root, so no declared bucket may ever open it to jobs.
+    code = {"Sid": "NoCode", "Effect": "Deny", "Action": "s3:*", "Resource": [f"{arns.bucket}/clusters/*"]}
     return document(
         [
             _allow("Objects", ["s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"], writable),
             *(read if arns.readable else []),
             _allow("Checkpoints", ["s3:ListBucket"], [arns.bucket], own),
-            _allow("Key", ["kms:Decrypt", "kms:GenerateDataKey"], [arns.key]),
-            *(look if listed else []),
+            _allow("Key", ["kms:Decrypt", "kms:GenerateDataKey"], [arns.key], through),
+            *_listing((*arns.writable, *arns.readable)),
             *(secrets if arns.secrets else []),
             *(pull if arns.repositories else []),
+            code,
         ]
     )
+
+
+def _listing(places: Sequence[str]) -> Iterator[Statement]:
+    """Allow to list these buckets and prefixes. Buckets with the same prefixes share a statement."""
+    prefixes: dict[str, set[str]] = {}
+    for place in sorted(places):
+        bucket, _, prefix = place.partition("/")
+        prefixes.setdefault(bucket, set()).add(f"{prefix}/*" if prefix else "")
+    buckets: dict[tuple[str, ...], list[str]] = {}
+    for bucket, found in prefixes.items():
+        buckets.setdefault(() if "" in found else tuple(sorted(found)), []).append(bucket)
+    for number, (below, names) in enumerate(sorted(buckets.items())):
+        condition = {"StringLike": {"s3:prefix": list(below)}} if below else None
+        yield _allow(f"List{number}", ["s3:ListBucket"], names, condition)
+    if prefixes:
+        yield _allow("Where", ["s3:GetBucketLocation"], list(prefixes))
 
 
 def secret_arn(region: str, account: str, name: str) -> str:
@@ -142,6 +163,19 @@ def artefacts_policy(bucket: str) -> Mapping[str, Any]:
     insecure = {"Bool": {"aws:SecureTransport": "false"}}
     everyone = {"Sid": "TlsOnly", "Effect": "Deny", "Principal": "*", "Action": "s3:*"}
     return document([{**everyone, "Resource": [bucket, f"{bucket}/*"], "Condition": insecure}])
+
+
+def topic_policy(region: str, account: str, topic: str) -> Mapping[str, Any]:
+    """Return the policy of a cluster's topic: only alarms of the account may publish without a policy of their own.
+
+    SNS's default policy admits everybody of whom `AWS:SourceOwner` is the account, a key that AWS does not document
+    (awsdocs/iam-user-guide#111). Source: SNS Developer Guide, "Example cases for Amazon SNS access control".
+    """
+    aws = partition_of(region).name
+    alarms = f"arn:{aws}:cloudwatch:{region}:{account}:alarm:watch-*"
+    condition = {"StringEquals": {"aws:SourceAccount": account}, "ArnLike": {"aws:SourceArn": alarms}}
+    principal = {"Service": service_principal("cloudwatch", region)}
+    return document([{**_allow("Alarms", ["sns:Publish"], [topic], condition), "Principal": principal}])
 
 
 def key_policy(account: str, region: str) -> Mapping[str, Any]:
@@ -194,8 +228,18 @@ def _launching(arns: ClusterArns) -> tuple[Statement, ...]:
             "TagWhileLaunching", ["ec2:CreateTags"], launched, {"StringEquals": {"ec2:CreateAction": "RunInstances"}}
         ),
         _allow("PassCompute", ["iam:PassRole"], [arns.compute_role], _passed_to(service_principal("ec2", arns.region))),
-        _allow("UseKey", [*key_use, "kms:GenerateDataKey"], [arns.key]),
-        _allow("GrantKey", ["kms:CreateGrant"], [arns.key], {"Bool": {"kms:GrantIsForAWSResource": "true"}}),
+        _allow(
+            "UseKey",
+            [*key_use, "kms:GenerateDataKey"],
+            [arns.key],
+            _through(arns.region, "ec2", "s3", "secretsmanager"),
+        ),
+        _allow(
+            "GrantKey",
+            ["kms:CreateGrant"],
+            [arns.key],
+            {**_through(arns.region, "ec2"), "Bool": {"kms:GrantIsForAWSResource": "true"}},
+        ),
     )
 
 
@@ -226,7 +270,7 @@ def _head_files(arns: ClusterArns) -> tuple[Statement, ...]:
 
 def _reporting(arns: ClusterArns) -> tuple[Statement, ...]:
     return (
-        _allow("Log", ["logs:CreateLogStream", "logs:PutLogEvents"], [f"{arns.log_group}:*"]),
+        _allow("Log", ["logs:CreateLogStream", "logs:PutLogEvents"], [f"{arns.log_group}:log-stream:{LOG_STREAM}"]),
         _allow("Tell", ["sns:Publish"], [arns.topic]),
     )
 
@@ -245,6 +289,15 @@ def _answering(arns: ClusterArns) -> tuple[Statement, ...]:
         _allow("BeManaged", ["ssm:UpdateInstanceInformation"], [instances]),
         _allow("Shell", channels, ["*"]),
     )
+
+
+def _through(region: str, *services: str) -> Mapping[str, Any]:
+    """Allow the use of a key by these services for the role, and not by the role's own calls of KMS.
+
+    Source: KMS Developer Guide, "kms:ViaService".
+    """
+    domain = partition_of(region).dns_suffix
+    return {"StringEquals": {VIA_SERVICE_KEY: [f"{service}.{region}.{domain}" for service in services]}}
 
 
 def _passed_to(service: str) -> Mapping[str, Any]:
