@@ -21,6 +21,7 @@ from corral.components.files import Archive, Files, FilesArgs
 from corral.components.head import Head, HeadArgs
 from corral.components.home import Home, HomeArgs
 from corral.components.identity import Identity, IdentityArgs
+from corral.components.key import EncryptionKey, EncryptionKeyArgs
 from corral.components.lustre import Lustre, LustreArgs, LustreGroup, LustreGroupArgs
 from corral.components.pins_and_alarms import Pins, PinsArgs, Watch, WatchArgs
 from corral.components.queues import Queues, QueuesArgs
@@ -409,11 +410,20 @@ def test_pins_have_names_that_people_can_type() -> None:
     }
 
 
+def test_the_alias_that_proves_the_key_outlives_the_base_and_is_found_again() -> None:
+    args = EncryptionKeyArgs(plan=dev_base(), account="123456789012", retained_id="key-1")
+    seen = record(lambda: EncryptionKey("key", args))
+    assert (seen.retained, seen.imports) == (
+        {"key-key", "key-alias"},
+        {"key-key": "key-1", "key-alias": "alias/corral-dev"},
+    )
+
+
 def watch() -> Recorder:
     return record(lambda: Watch("watch", WatchArgs(plan=dev_cluster(), account="123456789012", key_arn="arn:key")))
 
 
-def test_the_topic_has_a_policy_of_its_own_in_place_of_awss() -> None:
+def test_the_topic_has_a_policy_of_its_own_and_not_awss() -> None:
     topic = watch().of_type("aws:sns/topic:Topic")["watch-topic"]
     (statement,) = json.loads(str(topic["policy"]))["Statement"]
     arn = "arn:aws:sns:us-east-1:123456789012:watch-topic-dev"

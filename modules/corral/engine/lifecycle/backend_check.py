@@ -74,8 +74,8 @@ def states_as_data(url: str, environment: Environment) -> tuple[SpecError, ...]:
     if states is None:
         return ()
     base, cluster = environment.base, environment.cluster
-    places = [(cluster.file, f"jobs.buckets[{number}].s3", one.s3) for number, one in enumerate(cluster.jobs.buckets)]
-    places += [
+    entries = [(cluster.file, f"jobs.buckets[{number}].s3", one.s3) for number, one in enumerate(cluster.jobs.buckets)]
+    entries += [
         (spec.file, f"storage.lustre[{number}].data[{entry}].s3", link.s3)
         for spec in (base, cluster)
         for number, system in enumerate(spec.storage.lustre)
@@ -83,7 +83,7 @@ def states_as_data(url: str, environment: Environment) -> tuple[SpecError, ...]:
     ]
     return tuple(
         SpecError(file=file, path=path, message=f"{s3!r} is the bucket of the states", fix="use another bucket")
-        for file, path, s3 in places
+        for file, path, s3 in entries
         if bucket_of(s3) == states.name
     )
 

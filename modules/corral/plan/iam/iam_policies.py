@@ -115,8 +115,8 @@ def job_policy(arns: JobArns) -> Mapping[str, Any]:
     Source of the actions of a pull: ECR User Guide, "Repository policy examples" and "Private registry authentication".
     """
     own = {"StringLike": {"s3:prefix": [f"checkpoints/{arns.cluster}/*"]}}
-    writable = [f"{arns.bucket}/checkpoints/{arns.cluster}/*", *(f"{place}/*" for place in arns.writable)]
-    read = [_allow("Read", ["s3:GetObject"], [f"{place}/*" for place in arns.readable])]
+    writable = [f"{arns.bucket}/checkpoints/{arns.cluster}/*", *(f"{arn}/*" for arn in arns.writable)]
+    read = [_allow("Read", ["s3:GetObject"], [f"{arn}/*" for arn in arns.readable])]
     secrets = [_allow("Secrets", ["secretsmanager:GetSecretValue"], arns.secrets)]
     layers = ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"]
     pull = [_allow("Login", ["ecr:GetAuthorizationToken"], ["*"]), _allow("Pull", layers, arns.repositories)]
@@ -137,11 +137,11 @@ def job_policy(arns: JobArns) -> Mapping[str, Any]:
     )
 
 
-def _listing(places: Sequence[str]) -> Iterator[Statement]:
+def _listing(arns: Sequence[str]) -> Iterator[Statement]:
     """Allow to list these buckets and prefixes. Buckets with the same prefixes share a statement."""
     prefixes: dict[str, set[str]] = {}
-    for place in sorted(places):
-        bucket, _, prefix = place.partition("/")
+    for arn in sorted(arns):
+        bucket, _, prefix = arn.partition("/")
         prefixes.setdefault(bucket, set()).add(f"{prefix}/*" if prefix else "")
     buckets: dict[tuple[str, ...], list[str]] = {}
     for bucket, found in prefixes.items():
