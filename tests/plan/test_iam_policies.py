@@ -268,9 +268,36 @@ def test_the_head_launches_into_reservations_that_its_templates_name_and_no_othe
     ]
 
 
-def test_no_role_can_change_identities_whatever_its_policy() -> None:
-    allowed = {a for s in boundary_policy("us-east-1")["Statement"] if s["Effect"] == "Allow" for a in s["Action"]}
-    assert {a for a in allowed if a.startswith("iam:")} == {"iam:PassRole"}
+BOUNDARY = boundary_policy("us-east-1", "123456789012")
+ROLE = "arn:aws:iam::123456789012:role"
+HERE = {"aws:requestedregion": "us-east-1"}
+
+
+@pytest.mark.parametrize(
+    ("action", "resource", "context", "allowed"),
+    [
+        ("iam:PassRole", f"{ROLE}/corral/identity-compute-1", {"iam:passedtoservice": "ec2.amazonaws.com"}, True),
+        ("iam:PassRole", f"{ROLE}/corral/identity-compute-1", {"iam:passedtoservice": "lambda.amazonaws.com"}, False),
+        ("iam:PassRole", f"{ROLE}/admin", {"iam:passedtoservice": "ec2.amazonaws.com"}, False),
+        ("sts:AssumeRole", f"{ROLE}/corral/identity-job-1", {}, True),
+        ("sts:AssumeRole", f"{ROLE}/admin", {}, False),
+        ("ec2:RunInstances", f"{EC2}:instance/*", {}, True),
+        ("ec2:AssociateIamInstanceProfile", f"{EC2}:instance/i-1", {}, False),
+        ("ec2:TerminateInstances", f"{EC2}:instance/i-1", {"ec2:resourcetag/corral:cluster": "dev"}, True),
+        ("ec2:TerminateInstances", f"{EC2}:instance/i-1", {}, False),
+        ("s3:GetObject", "arn:aws:s3:::corpus/1", {}, True),
+        ("s3:PutBucketPolicy", "arn:aws:s3:::corpus", {}, False),
+        ("s3:GetObject", "arn:aws:s3:::corral-state-123456789012-us-east-1/.pulumi/1", {}, False),
+        ("ssm:SendCommand", f"{EC2}:instance/i-1", {}, False),
+        ("kms:Decrypt", ARNS.key, {"kms:viaservice": "s3.us-east-1.amazonaws.com"}, True),
+        ("kms:Decrypt", ARNS.key, {}, False),
+        ("kms:PutKeyPolicy", ARNS.key, {}, False),
+    ],
+)
+def test_no_role_does_more_than_heads_nodes_and_jobs_need(
+    action: str, resource: str, context: dict[str, str], allowed: bool
+) -> None:
+    assert is_allowed(BOUNDARY, action, resource, **HERE, **context) == allowed
 
 
 def test_whoever_the_key_lets_in_by_a_star_is_held_to_one_role_of_the_account() -> None:

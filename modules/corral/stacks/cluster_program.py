@@ -34,7 +34,7 @@ def program() -> None:
     pins = Pins("pins", PinsArgs(plan=plan, image_ids=image_ids(plan, aws), ends_at=ends_at(plan)), opts)
     account = settings.account_id(aws)
     watch = Watch("watch", WatchArgs(plan=plan, account=account, key_arn=base.key_arn), opts)
-    identity = Identity("identity", IdentityArgs(plan=plan, boundary=base.boundary), opts)
+    identity = Identity("identity", IdentityArgs(plan=plan, account=account), opts)
     security_args = SecurityArgs(
         plan=plan, vpc_id=base.vpc_id, home_group=base.home_group, lustre_group=base.lustre_group
     )

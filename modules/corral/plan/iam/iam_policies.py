@@ -16,7 +16,15 @@ from corral.model.partitions import linked_service, partition_of, service_princi
 from corral.model.tags import CLUSTER_TAG, resource_tag
 
 Statement = Mapping[str, Any]
+IAM_PATH = "/corral/"  # of the roles, profiles and boundary, so that policies name nothing of anybody else
 VIA_SERVICE_KEY = "kms:ViaService"
+RECORD_NAMES_KEY = "route53:ChangeResourceRecordSetsNormalizedRecordNames"
+_KEY_USE = ("kms:Decrypt", "kms:DescribeKey", "kms:GenerateDataKeyWithoutPlaintext", "kms:ReEncrypt*")
+_SEEN = ("ec2:DescribeCapacityReservations", "ec2:DescribeInstances", "ec2:DescribeInstanceTopology")
+_OBJECTS = ("s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload")
+_LAYERS = ("ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer")
+_LOGGING = ("logs:CreateLogStream", "logs:PutLogEvents")
+_CHANNELS = tuple(f"ssmmessages:{verb}{kind}Channel" for verb in ("Create", "Open") for kind in ("Control", "Data"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,15 +74,57 @@ def trust_roles(arns: Sequence[str]) -> Mapping[str, Any]:
     return document([{"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"AWS": list(arns)}}])
 
 
-def boundary_policy(region: str) -> Mapping[str, Any]:
-    """Return the permissions boundary of all roles on a base: no identity changes, nothing outside its region."""
-    services = ["ec2", "s3", "kms", "fsx", "ssm", "ssmmessages", "ec2messages", "logs", "cloudwatch", "sns"]
-    services += ["secretsmanager", "route53", "elasticfilesystem", "ecr"]
-    elsewhere = {"StringNotEquals": {"aws:RequestedRegion": [region, partition_of(region).iam_region]}}
+def boundary_arn(region: str, account: str) -> str:
+    """Return the ARN of the permissions boundary of all roles of the region, which `corral bootstrap` creates."""
+    return f"arn:{partition_of(region).name}:iam::{account}:policy{IAM_PATH}{boundary_name(region)}"
+
+
+def boundary_name(region: str) -> str:
+    """Return the name of the region's boundary, at corral's path."""
+    return f"guards-boundary-{region}"
+
+
+def own_roles(region: str, account: str) -> str:
+    """Return the pattern of the ARNs of all roles of clusters."""
+    return f"arn:{partition_of(region).name}:iam::{account}:role{IAM_PATH}identity-*"
+
+
+def boundary_policy(region: str, account: str) -> Mapping[str, Any]:
+    """Return the permissions boundary of all roles of the region: what heads, nodes and jobs need, of any cluster.
+
+    It names no cluster, and users declare buckets, secrets and repositories, so these are open. Deployers cannot change
+    it, and create no role without it: a deployer's role can do no more than this.
+    """
+    partition, here = partition_of(region), f"{region}:{account}"
+    arn = f"arn:{partition.name}"
+    elsewhere = {"StringNotEquals": {"aws:RequestedRegion": [region, partition.iam_region]}}
+    objects = [*_OBJECTS, "s3:ListBucket", "s3:GetBucketLocation"]
+    states = f"{arn}:s3:::corral-state-{account}-*"
+    launch = ["ec2:RunInstances", *_SEEN]
+    grants = {**_through(region, "ec2"), "Bool": {"kms:GrantIsForAWSResource": "true"}}
+    pull = ["ecr:GetAuthorizationToken", *_LAYERS]
+    zones, names = f"{arn}:route53:::hostedzone/*", {"ForAllValues:StringLike": {RECORD_NAMES_KEY: "*.corral.internal"}}
     return document(
         [
-            _allow("Services", [f"{service}:*" for service in services], ["*"]),
-            _allow("Identity", ["iam:PassRole", "sts:AssumeRole", "sts:GetCallerIdentity"], ["*"]),
+            _allow("Launch", launch, ["*"]),
+            _allow("Tag", ["ec2:CreateTags"], ["*"], {"StringEquals": {"ec2:CreateAction": "RunInstances"}}),
+            _allow("End", ["ec2:TerminateInstances"], ["*"], {"Null": {resource_tag(CLUSTER_TAG, "ec2"): "false"}}),
+            _allow("Objects", objects, ["*"]),
+            _allow("Keys", [*_KEY_USE, "kms:GenerateDataKey"], ["*"], _through(region, "ec2", "s3", "secretsmanager")),
+            _allow("Grants", ["kms:CreateGrant"], ["*"], grants),
+            _allow("Secrets", ["secretsmanager:GetSecretValue"], ["*"]),
+            _allow("Munge", ["secretsmanager:PutSecretValue"], [f"{arn}:secretsmanager:{here}:secret:corral/*"]),
+            _allow("Pull", pull, ["*"]),
+            _allow("Zones", ["route53:ListResourceRecordSets"], [zones]),
+            _allow("Names", ["route53:ChangeResourceRecordSets"], [zones], names),
+            _allow("Log", _LOGGING, [f"{arn}:logs:{here}:log-group:/corral/*"]),
+            _allow("Tell", ["sns:Publish"], [f"{arn}:sns:{here}:watch-*"]),
+            _allow("Shell", ["ssm:UpdateInstanceInformation", *_CHANNELS], ["*"]),
+            _allow(
+                "Pass", ["iam:PassRole"], [own_roles(region, account)], _passed_to(service_principal("ec2", region))
+            ),
+            _allow("Assume", ["sts:AssumeRole"], [own_roles(region, account)]),
+            {"Sid": "NoStates", "Effect": "Deny", "Action": ["s3:*"], "Resource": [states]},
             # Route 53 has one region; everything else stays in the cluster's.
             {"Sid": "Region", "Effect": "Deny", "NotAction": ["route53:*"], "Resource": ["*"], "Condition": elsewhere},
         ]
@@ -118,14 +168,13 @@ def job_policy(arns: JobArns) -> Mapping[str, Any]:
     writable = [f"{arns.bucket}/checkpoints/{arns.cluster}/*", *(f"{arn}/*" for arn in arns.writable)]
     read = [_allow("Read", ["s3:GetObject"], [f"{arn}/*" for arn in arns.readable])]
     secrets = [_allow("Secrets", ["secretsmanager:GetSecretValue"], arns.secrets)]
-    layers = ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"]
-    pull = [_allow("Login", ["ecr:GetAuthorizationToken"], ["*"]), _allow("Pull", layers, arns.repositories)]
+    pull = [_allow("Login", ["ecr:GetAuthorizationToken"], ["*"]), _allow("Pull", _LAYERS, arns.repositories)]
     through = _through(arns.region, "s3", "secretsmanager")
     # Machines run what they read there as root, so no declared bucket may ever open it to jobs.
     code = {"Sid": "NoCode", "Effect": "Deny", "Action": "s3:*", "Resource": [f"{arns.bucket}/clusters/*"]}
     return document(
         [
-            _allow("Objects", ["s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"], writable),
+            _allow("Objects", _OBJECTS, writable),
             *(read if arns.readable else []),
             _allow("Checkpoints", ["s3:ListBucket"], [arns.bucket], own),
             _allow("Key", ["kms:Decrypt", "kms:GenerateDataKey"], [arns.key], through),
@@ -219,7 +268,6 @@ def _launching(arns: ClusterArns) -> tuple[Statement, ...]:
     # Subnets, reservations and capacity blocks can be shared by another account, which their ARNs name then.
     used += [f"arn:{aws}:ec2:{arns.region}:*:{kind}/*" for kind in ("subnet", "capacity-reservation")]
     used += [f"arn:{aws}:ec2:{arns.region}::image/*", f"{ec2}:image/*", f"arn:{aws}:ec2:{arns.region}::snapshot/*"]
-    key_use = ["kms:Decrypt", "kms:DescribeKey", "kms:GenerateDataKeyWithoutPlaintext", "kms:ReEncrypt*"]
     return (
         _allow("OwnTemplates", ["ec2:RunInstances"], [templates], own),
         _allow("LaunchFromTemplates", ["ec2:RunInstances"], used, from_templates),
@@ -230,7 +278,7 @@ def _launching(arns: ClusterArns) -> tuple[Statement, ...]:
         _allow("PassCompute", ["iam:PassRole"], [arns.compute_role], _passed_to(service_principal("ec2", arns.region))),
         _allow(
             "UseKey",
-            [*key_use, "kms:GenerateDataKey"],
+            [*_KEY_USE, "kms:GenerateDataKey"],
             [arns.key],
             _through(arns.region, "ec2", "s3", "secretsmanager"),
         ),
@@ -246,10 +294,9 @@ def _launching(arns: ClusterArns) -> tuple[Statement, ...]:
 def _ending(arns: ClusterArns) -> tuple[Statement, ...]:
     instances = f"arn:{partition_of(arns.region).name}:ec2:{arns.region}:{arns.account}:instance/*"
     own = {"StringEquals": {resource_tag(CLUSTER_TAG, "ec2"): arns.cluster}}
-    reads = ["ec2:DescribeCapacityReservations", "ec2:DescribeInstances", "ec2:DescribeInstanceTopology"]
     return (
         _allow("EndOwn", ["ec2:TerminateInstances"], [instances], own),
-        _allow("See", reads, ["*"]),
+        _allow("See", _SEEN, ["*"]),
     )
 
 
@@ -270,7 +317,7 @@ def _head_files(arns: ClusterArns) -> tuple[Statement, ...]:
 
 def _reporting(arns: ClusterArns) -> tuple[Statement, ...]:
     return (
-        _allow("Log", ["logs:CreateLogStream", "logs:PutLogEvents"], [f"{arns.log_group}:log-stream:{LOG_STREAM}"]),
+        _allow("Log", _LOGGING, [f"{arns.log_group}:log-stream:{LOG_STREAM}"]),
         _allow("Tell", ["sns:Publish"], [arns.topic]),
     )
 
@@ -284,10 +331,9 @@ def _answering(arns: ClusterArns) -> tuple[Statement, ...]:
     ec2messages, ssmmessages, and other API operations"; Service Authorization Reference, AWS Systems Manager.
     """
     instances = f"arn:{partition_of(arns.region).name}:ec2:{arns.region}:{arns.account}:instance/*"
-    channels = [f"ssmmessages:{verb}{kind}Channel" for verb in ("Create", "Open") for kind in ("Control", "Data")]
     return (
         _allow("BeManaged", ["ssm:UpdateInstanceInformation"], [instances]),
-        _allow("Shell", channels, ["*"]),
+        _allow("Shell", _CHANNELS, ["*"]),
     )
 
 
