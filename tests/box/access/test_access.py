@@ -231,7 +231,8 @@ def test_a_job_is_denied(account: Account, service: str, call: Any, code: str, m
 def test_a_refusal_names_the_session_that_called(account: Account) -> None:
     with pytest.raises(ClientError) as caught:
         account.as_role("job")("ec2").describe_instances()
-    named = f"User: arn:aws:sts::{ACCOUNT}:assumed-role/job/test is not authorized to perform: ec2:DescribeInstances"
+    session = f"arn:aws:sts::{ACCOUNT}:assumed-role/identity-job/test"
+    named = f"User: {session} is not authorized to perform: ec2:DescribeInstances"
     assert named in caught.value.response["Error"]["Message"]
 
 
@@ -268,7 +269,7 @@ def test_a_job_does_not_pull_from_another_repository(account: Account) -> None:
 
 def test_a_head_assumes_the_job_role(account: Account) -> None:
     held = account.as_role("head")("sts").assume_role(RoleArn=role_arn("job"), RoleSessionName="ada")
-    assert held["AssumedRoleUser"]["Arn"] == f"arn:aws:sts::{ACCOUNT}:assumed-role/job/ada"
+    assert held["AssumedRoleUser"]["Arn"] == f"arn:aws:sts::{ACCOUNT}:assumed-role/identity-job/ada"
 
 
 def test_a_role_that_does_not_trust_the_caller_is_not_assumed(account: Account) -> None:
@@ -284,17 +285,17 @@ def test_a_role_that_does_not_trust_the_caller_is_not_assumed(account: Account) 
 
 def test_get_caller_identity_is_always_allowed(account: Account) -> None:
     arn = account.as_role("lonely")("sts").get_caller_identity()["Arn"]
-    assert arn == f"arn:aws:sts::{ACCOUNT}:assumed-role/lonely/test"
+    assert arn == f"arn:aws:sts::{ACCOUNT}:assumed-role/identity-lonely/test"
 
 
 def test_an_instance_calls_in_the_role_of_its_profile(box: BoxStatus, account: Account) -> None:
     account.aws("iam").create_instance_profile(InstanceProfileName="head")
     account.aws("iam").add_role_to_instance_profile(InstanceProfileName="head", RoleName="identity-head")
     instance = launch(account.aws("ec2"), account.own, IamInstanceProfile={"Name": "head"})
-    arn = client(box, "sts", access_key(read_secret(StateDirectory(box.dir)), instance, "head")).get_caller_identity()[
-        "Arn"
-    ]
-    assert arn == f"arn:aws:sts::{ACCOUNT}:assumed-role/head/{instance}"
+    arn = client(
+        box, "sts", access_key(read_secret(StateDirectory(box.dir)), instance, "identity-head")
+    ).get_caller_identity()["Arn"]
+    assert arn == f"arn:aws:sts::{ACCOUNT}:assumed-role/identity-head/{instance}"
 
 
 def test_a_launch_with_a_role_needs_pass_role(account: Account) -> None:

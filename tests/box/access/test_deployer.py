@@ -445,7 +445,7 @@ def test_a_role_of_a_deployer_is_held_by_the_boundary_whatever_its_own_policy(
         RoleName="identity-x", Path="/corral/", AssumeRolePolicyDocument=trust, PermissionsBoundary=BOUNDARY, Tags=TAGS
     )
     deployer("iam").put_role_policy(RoleName="identity-x", PolicyName="own", PolicyDocument=WIDE)
-    held = aws("sts").assume_role(RoleArn=f"arn:aws:iam::{ACCOUNT}:role/corral/identity-x", RoleSessionName="x")
+    held = aws("sts").assume_role(RoleArn=f"arn:aws:iam::{ACCOUNT}:role/corral/identity-x", RoleSessionName="xx")
     key = held["Credentials"]["AccessKeyId"]
     instances = client(box, "ec2", key).describe_instances()["Reservations"]
     with pytest.raises(ClientError, match="not authorized to perform: iam:CreateUser"):

@@ -311,6 +311,13 @@ def test_policy_has_the_printed_text_and_the_tag(box: BoxStatus) -> None:
     )
 
 
+def test_the_boundary_of_roles_is_at_corrals_path_for_every_state_backend(box: BoxStatus) -> None:
+    for name in ("owned", "lab"):
+        prepared(Account(box), wanted(name))
+    found = boxes.client(box, "iam").list_policies(Scope="Local", PathPrefix="/corral/")["Policies"]
+    assert [one["Arn"] for one in found] == ["arn:aws:iam::123456789012:policy/corral/guards-boundary-us-east-1"]
+
+
 def test_changed_policy_is_reported_before_it_is_updated(box: BoxStatus) -> None:
     boxes.client(box, "iam").create_policy(PolicyName="dated-deploy-us-east-1-network", PolicyDocument=OLD)
     found = {one.step.key: one for one in inspect_steps(Account(box), wanted("dated"), bootstrap_steps())}[
