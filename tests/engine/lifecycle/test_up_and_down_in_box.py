@@ -46,7 +46,7 @@ def first_up(cli: CliSession) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
         lines = [line.split()[:3] for line in done.stdout.splitlines() if line.startswith("  created")]
         assert ["created", "aws:ec2:Vpc", "vpc"] in lines
-        assert len(lines) == 21
+        assert len(lines) == 22
         assert cli.hashes() == before
 
 
