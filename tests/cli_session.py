@@ -64,9 +64,10 @@ class CliSession:
         )
 
     def left(self) -> dict[str, list[str]]:
-        """The resources in the box, without the bucket of user data that the first up creates."""
-        found = inventory(self.box)
-        return {kind: ids for kind, ids in found.items() if (kind, ids) != ("s3/bucket", ["corral-example-corpus"])}
+        """The resources in the box, without the user's bucket and the boundary of roles that the first up creates."""
+        boundary = ["arn:aws:iam::123456789012:policy/corral/guards-boundary-us-east-1"]
+        stand_ins = (("s3/bucket", ["corral-example-corpus"]), ("iam/policy", boundary))
+        return {kind: ids for kind, ids in inventory(self.box).items() if (kind, ids) not in stand_ins}
 
     def pulumi(self, stack: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run plain `pulumi` to its end, as a user does with the variables of the box."""

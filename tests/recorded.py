@@ -15,12 +15,15 @@ class Recorder(pulumi.runtime.Mocks):
     """Returns an id and an ARN for every resource, and records the inputs as the engine would see them.
 
     `dependencies`: by name, the names of the resources that are created first. `timeouts`: by name, how long the
-    provider waits for the creation and for the deletion of a resource, if the program says so.
+    provider waits for the creation and for the deletion of a resource, if the program says so. `retained`: the names of
+    those that a destroy leaves; `imports`: by name, the ids of those that exist already.
     """
 
     resources: dict[str, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)
     dependencies: dict[str, set[str]] = field(default_factory=dict)
     timeouts: dict[str, tuple[str, str]] = field(default_factory=dict)
+    retained: set[str] = field(default_factory=set)
+    imports: dict[str, str] = field(default_factory=dict)
 
     def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str, dict[str, Any]]:
         """The state of a new resource: its inputs, an ARN, and the computed fields that corral's programs read."""
@@ -43,7 +46,7 @@ class Recorder(pulumi.runtime.Mocks):
 
 
 class RecordingMonitor(mocks.MockMonitor):
-    """Pulumi's monitor of mocks, which passes neither dependencies nor timeouts on."""
+    """Pulumi's monitor of mocks, which does not pass all options of a resource on."""
 
     def __init__(self, recorder: Recorder) -> None:
         super().__init__(recorder)
@@ -54,6 +57,10 @@ class RecordingMonitor(mocks.MockMonitor):
         self._recorder.dependencies[request.name] = {urn.rpartition("::")[2] for urn in request.dependencies}
         if request.customTimeouts.create:
             self._recorder.timeouts[request.name] = (request.customTimeouts.create, request.customTimeouts.delete)
+        if request.retainOnDelete:
+            self._recorder.retained.add(request.name)
+        if request.importId:
+            self._recorder.imports[request.name] = request.importId
         return super().RegisterResource(request)
 
 

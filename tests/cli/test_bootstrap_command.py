@@ -165,6 +165,7 @@ def test_policies_are_printed_for_an_account_without_calls() -> None:
         corral("bootstrap", "--print-policy", "--account", "111122223333", "--region", "eu-west-1").stdout
     )
     assert list(found) == [
+        "guards-boundary-eu-west-1",
         "corral-deploy-eu-west-1-network",
         "corral-deploy-eu-west-1-storage",
         "corral-deploy-eu-west-1-identity",

@@ -15,17 +15,19 @@ import pytest
 from corral.box.provider.property_validation import Autonaming, check_inputs
 from corral.box.provider.tables import RESOURCES
 from corral.components.bucket import Artefacts, ArtefactsArgs
-from corral.components.budget_and_boundary import Guards, GuardsArgs
+from corral.components.budget import Guards, GuardsArgs
 from corral.components.dns_zone import Names, NamesArgs
 from corral.components.files import Archive, Files, FilesArgs
 from corral.components.head import Head, HeadArgs
 from corral.components.home import Home, HomeArgs
 from corral.components.identity import Identity, IdentityArgs
+from corral.components.key import EncryptionKey, EncryptionKeyArgs
 from corral.components.lustre import Lustre, LustreArgs, LustreGroup, LustreGroupArgs
 from corral.components.pins_and_alarms import Pins, PinsArgs, Watch, WatchArgs
 from corral.components.queues import Queues, QueuesArgs
 from corral.components.security import Security, SecurityArgs
 from corral.components.vpc import Network, NetworkArgs
+from corral.model.base import BudgetPlan
 from corral.model.cluster import ClusterPlan
 from corral.model.lustre import DataLinkPlan, LustrePlan
 from corral.plan.cluster import plan_cluster
@@ -120,7 +122,9 @@ def test_home_has_a_mount_target_in_every_zone() -> None:
 
 
 def test_the_budget_counts_what_carries_the_bases_tag() -> None:
-    budget = record(lambda: Guards("guards", GuardsArgs(plan=dev_base()))).of_type("aws:budgets/budget:Budget")
+    plan = BudgetPlan(usd_per_month=100, notify=("ann@example.com",))
+    guards = record(lambda: Guards("guards", GuardsArgs(base="dev", budget=plan)))
+    budget = guards.of_type("aws:budgets/budget:Budget")
     filters = budget["guards-budget"]["costFilters"]
     assert filters == [{"name": "TagKeyValue", "values": ["user:corral:base$dev"]}]
 
@@ -258,23 +262,24 @@ def test_a_head_that_is_powered_off_is_terminated(head: Recorder) -> None:
 
 
 def test_no_policy_of_aws_is_attached_to_a_role() -> None:
-    args = IdentityArgs(plan=dev_cluster(), boundary="arn:boundary")
+    args = IdentityArgs(plan=dev_cluster(), account="123456789012")
     types = {typ for typ, _ in record(lambda: Identity("identity", args)).resources.values()}
     assert types == {"aws:iam/role:Role", "aws:iam/instanceProfile:InstanceProfile", "corral:aws:Identity"}
 
 
-def test_every_role_stands_below_the_bases_boundary() -> None:
-    args = IdentityArgs(plan=dev_cluster(), boundary="arn:boundary")
+def test_every_role_is_at_corrals_path_below_the_regions_boundary() -> None:
+    args = IdentityArgs(plan=dev_cluster(), account="123456789012")
     roles = record(lambda: Identity("identity", args)).of_type("aws:iam/role:Role")
-    assert {name: role["permissionsBoundary"] for name, role in roles.items()} == {
-        "identity-head": "arn:boundary",
-        "identity-compute": "arn:boundary",
-        "identity-job": "arn:boundary",
+    boundary = "arn:aws:iam::123456789012:policy/corral/guards-boundary-us-east-1"
+    assert {name: (role["path"], role["permissionsBoundary"]) for name, role in roles.items()} == {
+        "identity-head": ("/corral/", boundary),
+        "identity-compute": ("/corral/", boundary),
+        "identity-job": ("/corral/", boundary),
     }
 
 
 def test_only_the_clusters_machines_can_take_on_the_job_role() -> None:
-    args = IdentityArgs(plan=dev_cluster(), boundary="arn:boundary")
+    args = IdentityArgs(plan=dev_cluster(), account="123456789012")
     job = record(lambda: Identity("identity", args)).of_type("aws:iam/role:Role")["identity-job"]
     trusted = json.loads(job["assumeRolePolicy"])["Statement"][0]["Principal"]
     assert trusted == {"AWS": ["arn:identity-head", "arn:identity-compute"]}
@@ -410,8 +415,28 @@ def test_pins_have_names_that_people_can_type() -> None:
     }
 
 
+def test_the_alias_that_proves_the_key_outlives_the_base_and_is_found_again() -> None:
+    args = EncryptionKeyArgs(plan=dev_base(), account="123456789012", retained_id="key-1")
+    seen = record(lambda: EncryptionKey("key", args))
+    assert (seen.retained, seen.imports) == (
+        {"key-key", "key-alias"},
+        {"key-key": "key-1", "key-alias": "alias/corral-dev"},
+    )
+
+
+def watch() -> Recorder:
+    return record(lambda: Watch("watch", WatchArgs(plan=dev_cluster(), account="123456789012", key_arn="arn:key")))
+
+
+def test_the_topic_has_a_policy_of_its_own_and_not_awss() -> None:
+    topic = watch().of_type("aws:sns/topic:Topic")["watch-topic"]
+    (statement,) = json.loads(str(topic["policy"]))["Statement"]
+    arn = "arn:aws:sns:us-east-1:123456789012:watch-topic-dev"
+    assert (topic["name"], statement["Resource"]) == ("watch-topic-dev", [arn])
+
+
 def test_the_munge_secret_is_created_without_a_value() -> None:
-    recorder = record(lambda: Watch("watch", WatchArgs(plan=dev_cluster(), key_arn="arn:key")))
+    recorder = watch()
     assert [typ for typ, _ in recorder.resources.values() if "SecretVersion" in typ] == []
 
 

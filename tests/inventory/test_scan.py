@@ -46,7 +46,6 @@ KINDS = [
     "role",
     "policy",
     "budget",
-    "key alias",
     "files of a cluster",
     "home file system",
     "bucket",

@@ -33,9 +33,12 @@ AUTOSCALER = r"corral.agent(/entry_point\.py)? autoscaler"  # the daemon, and th
 # Instead of Slurm's timeouts of minutes, in own.conf as an owner sets them. MessageTimeout: until a silent machine
 # counts as one that does not answer.
 IMPATIENT = "ResumeTimeout=240\\nSuspendTimeout=10\\nSlurmdTimeout=20\\nMessageTimeout=10\\n"
-# What outlives `down --with-base`: the user's data, with accounting dump and histories, and paid blocks.
-_STAYS = frozenset({"efs/file-system", "kms/key", "s3/bucket", "ec2/capacity-block", "ec2/capacity-reservation"})
-_KEPT = re.compile(r".*/(accounting/[\w-]+\.sql|lives/[\w-]+/[\dTZ-]+\.json)\.gz")
+# What outlives `down --with-base`: the user's data, with accounting dump and histories, its key with the alias that
+# proves it, paid blocks, and the account's boundary of roles.
+_STAYS = frozenset(
+    {"efs/file-system", "kms/alias", "kms/key", "s3/bucket", "ec2/capacity-block", "ec2/capacity-reservation"}
+)
+_KEPT = re.compile(r".*/((accounting/[\w-]+\.sql|lives/[\w-]+/[\dTZ-]+\.json)\.gz|corral/guards-boundary-[\w-]+)")
 Found = TypeVar("Found")
 
 

@@ -21,6 +21,8 @@ import boxes
 from boxes import inventory
 from corral.box import account, client
 from corral.box.client import BoxStatus
+from corral.engine.bootstrap.iam_steps import create_boundary
+from corral.engine.bootstrap.step import BootstrapTarget
 from corral.engine.pulumi.binary import find_pulumi
 from deployer_role import DEPLOYER, create_deployer
 from environments import PROJECT
@@ -142,13 +144,14 @@ class Life:
 
 
 def begin(directory: Path, box: BoxStatus, *, deployer_in: str | None = None) -> Life:
-    """The copy before the first up; the box holds the user's data bucket and nothing else.
+    """The copy before the first up; the box holds the user's data bucket, the boundary of roles and nothing else.
 
     `deployer_in`: the region of a deployer, whose role and policies it then has as well.
     """
     life = Life(directory=directory, box=box, role=DEPLOYER if deployer_in else None)
     if deployer_in:
         create_deployer(life.client("iam"), deployer_in)
+    create_boundary(life.client, BootstrapTarget(account=account.ACCOUNT, region=deployer_in or account.REGION))
     shutil.copytree(PROJECT / "stacks", life.project / "stacks", ignore=shutil.ignore_patterns("__pycache__"))
     life.seen["own"] = {(kind, tuple(ids)) for kind, ids in inventory(box.dir).items()}
     life.client("s3").create_bucket(Bucket=CORPUS)

@@ -75,7 +75,7 @@ def test_the_page_is_followed_in_the_box(tmp_path: Path) -> None:
             after = inventory(box.dir)
             left = {kind: len(ids) - len(before.get(kind, ())) for kind, ids in after.items()}
             assert {kind: number for kind, number in left.items() if number} == {
-                "iam/policy": 6,
+                "iam/policy": 7,
                 "kms/alias": 1,
                 "kms/key": 2,
                 "s3/bucket": 1,

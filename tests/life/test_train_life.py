@@ -88,7 +88,7 @@ def test_what_train_keeps_outlives_its_clusters_and_its_state(train: Train) -> N
         assert [len(kept.get(kind, ())) for kind in kinds] == [1, 1, 1, 0, 0]
     with step("kept Lustre is listed"):
         assert {one["kind"]: one["name"] for one in down["retained"]}["lustre file system"] == "corral-train-data"
-    with step("what was kept is adopted by its tags when the state is lost"):
+    with step("what was kept is adopted by its tags and its key when the state is lost"):
         for lost in ("pulumi", "stacks"):
             shutil.rmtree(life.box.dir / lost)
         (life.box.dir / "pulumi").mkdir()

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from corral.plan.iam.deployer_policy import deployer_policies, permission
+from corral.plan.iam.deployer_policy import Policy, deployer_policies, permission
+from corral.plan.iam.iam_policies import boundary_policy
 from deployer_actions import LONGEST, allows, seen_actions, size, unseen_actions
 
 POLICIES = deployer_policies(account="123456789012", region="ap-southeast-2")
@@ -66,7 +67,6 @@ def test_whole_families_of_actions_are_only_read() -> None:
         "ec2:Describe*",
         "elasticfilesystem:Describe*",
         "fsx:Describe*",
-        "iam:GetPolicy*",
         "iam:GetRole*",
         "iam:List*",
         "kms:GenerateDataKey*",
@@ -90,9 +90,10 @@ def test_a_tag_is_only_put_on_what_is_being_made_or_has_corrals_tag() -> None:
 
 
 def test_roles_are_only_made_below_a_boundary_of_corrals() -> None:
-    assert STATEMENTS["BoundedRoles"]["Condition"] == {
-        "ArnLike": {"iam:PermissionsBoundary": "arn:aws:iam::123456789012:policy/guards-boundary-*"}
-    }
+    boundary = "arn:aws:iam::123456789012:policy/corral/guards-boundary-ap-southeast-2"
+    assert [STATEMENTS[sid]["Condition"]["StringEquals"] for sid in ("CreateRoles", "BoundedRoles")] == [
+        {"iam:PermissionsBoundary": boundary}
+    ] * 2
 
 
 def test_the_states_can_be_written_and_their_history_cannot_be_removed() -> None:
@@ -130,7 +131,35 @@ def test_a_call_needs_the_permission(service: str, operation: str, action: str) 
 
 
 @pytest.mark.parametrize(
-    "action", ["iam:CreateUser", "iam:CreateAccessKey", "s3:ListAllMyBuckets", "secretsmanager:GetSecretValue"]
+    "action",
+    [
+        "iam:AttachUserPolicy",
+        "iam:CreateAccessKey",
+        "iam:CreatePolicy",
+        "iam:CreatePolicyVersion",
+        "iam:CreateUser",
+        "iam:DeleteRolePermissionsBoundary",
+        "iam:SetDefaultPolicyVersion",
+        "iam:UpdateAssumeRolePolicy",
+        "s3:ListAllMyBuckets",
+        "secretsmanager:GetSecretValue",
+    ],
 )
 def test_actions_that_no_command_needs_are_not_allowed(action: str) -> None:
     assert not allows(POLICIES, action)
+
+
+@pytest.mark.parametrize(
+    ("region", "service"), [("ap-southeast-2", "ec2.amazonaws.com"), ("cn-north-1", "ec2.amazonaws.com.cn")]
+)
+def test_roles_of_clusters_alone_are_passed_and_to_ec2_alone(region: str, service: str) -> None:
+    (*_, identity) = deployer_policies(account="123456789012", region=region)
+    passing = [one for one in identity.document["Statement"] if "iam:PassRole" in one["Action"]]
+    assert [(one["Resource"][0].partition("::")[2], one["Condition"]) for one in passing] == [
+        ("123456789012:role/corral/identity-*", {"StringEquals": {"iam:PassedToService": service}})
+    ]
+
+
+def test_the_boundary_fits_into_a_managed_policy() -> None:
+    region = "ap-southeast-2"
+    assert size(Policy(name="boundary", document=boundary_policy(region, "123456789012"))) <= LONGEST

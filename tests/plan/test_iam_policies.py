@@ -1,10 +1,12 @@
 """The roles' policies, statement by statement: what they allow, on what, under which condition."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from corral.box.access.policy_evaluator import RequiredAction, evaluate
 from corral.plan.iam.iam_policies import (
     ClusterArns,
     JobArns,
@@ -14,6 +16,7 @@ from corral.plan.iam.iam_policies import (
     job_policy,
     key_policy,
     secret_arn,
+    topic_policy,
 )
 
 EC2 = "arn:aws:ec2:us-east-1:123456789012"
@@ -35,6 +38,7 @@ ARNS = ClusterArns(
 
 
 JOBS = JobArns(
+    region="us-east-1",
     bucket="arn:aws:s3:::corral-dev",
     key="arn:key",
     cluster="dev",
@@ -113,8 +117,11 @@ def test_the_head_passes_only_the_compute_role_and_only_to_ec2() -> None:
     )
 
 
-def test_the_head_grants_the_key_to_aws_services_only() -> None:
-    assert statement(head_policy(ARNS), "GrantKey")["Condition"] == {"Bool": {"kms:GrantIsForAWSResource": "true"}}
+def test_the_head_grants_the_key_to_aws_services_and_through_ec2_only() -> None:
+    assert statement(head_policy(ARNS), "GrantKey")["Condition"] == {
+        "StringEquals": {"kms:ViaService": ["ec2.us-east-1.amazonaws.com"]},
+        "Bool": {"kms:GrantIsForAWSResource": "true"},
+    }
 
 
 def test_only_what_takes_no_resource_reaches_every_resource() -> None:
@@ -175,8 +182,60 @@ def test_a_job_only_reads_a_bucket_that_is_not_declared_for_writing() -> None:
     }
 
 
-def test_a_job_lists_the_buckets_that_are_declared() -> None:
-    assert statement(job_policy(JOBS), "Buckets")["Resource"] == ["arn:aws:s3:::corpus", "arn:aws:s3:::results"]
+def test_a_job_lists_whole_buckets_and_declared_prefixes() -> None:
+    listing = [s for s in job_policy(JOBS)["Statement"] if "s3:ListBucket" in s["Action"]]
+    assert [(s["Resource"], s.get("Condition")) for s in listing] == [
+        (["arn:aws:s3:::corral-dev"], {"StringLike": {"s3:prefix": ["checkpoints/dev/*"]}}),
+        (["arn:aws:s3:::corpus"], None),
+        (["arn:aws:s3:::results"], {"StringLike": {"s3:prefix": ["run-7/*"]}}),
+    ]
+
+
+def is_allowed(policy: Any, action: str, resource: str, **context: str) -> bool:
+    """Whether this policy alone allows the action. `context`: of condition keys in lower case."""
+    return evaluate([policy], (), RequiredAction(action=action, resource=resource, context=context)).allowed
+
+
+@pytest.mark.parametrize(("key", "allowed"), [("checkpoints/dev/1", True), ("clusters/dev/cluster.json", False)])
+def test_a_job_never_reaches_what_machines_run_whatever_buckets_are_declared(key: str, allowed: bool) -> None:
+    policy = job_policy(replace(JOBS, writable=(JOBS.bucket,)))
+    assert is_allowed(policy, "s3:PutObject", f"{JOBS.bucket}/{key}") == allowed
+
+
+@pytest.mark.parametrize(("stream", "allowed"), [("events", True), ("other", False)])
+def test_the_head_writes_its_own_stream_of_the_log_group_and_no_other(stream: str, allowed: bool) -> None:
+    resource = f"{ARNS.log_group}:log-stream:{stream}"
+    assert is_allowed(head_policy(ARNS), "logs:PutLogEvents", resource) == allowed
+
+
+@pytest.mark.parametrize("action", ["logs:CreateLogStream", "logs:PutLogEvents", "sns:Publish"])
+def test_a_compute_machine_neither_logs_nor_notifies(action: str) -> None:
+    assert action not in {one for s in compute_policy(ARNS)["Statement"] for one in s["Action"]}
+
+
+def test_only_alarms_of_the_account_publish_by_the_topics_own_policy() -> None:
+    found = topic_policy("us-east-1", "123456789012", ARNS.topic)["Statement"]
+    assert [(s["Principal"], s["Action"], s["Condition"]["StringEquals"]) for s in found] == [
+        ({"Service": "cloudwatch.amazonaws.com"}, ["sns:Publish"], {"aws:SourceAccount": "123456789012"})
+    ]
+
+
+USERS_OF_THE_KEY = [
+    (head_policy(ARNS), ["ec2", "s3", "secretsmanager"]),
+    (compute_policy(ARNS), ["s3", "secretsmanager"]),
+    (job_policy(replace(JOBS, key=ARNS.key)), ["s3", "secretsmanager"]),
+]
+
+
+@pytest.mark.parametrize(("policy", "services"), USERS_OF_THE_KEY, ids=["head", "compute", "job"])
+def test_a_role_uses_the_key_through_the_services_that_hold_its_data_alone(policy: Any, services: list[str]) -> None:
+    via = {one: {"kms:viaservice": f"{one}.us-east-1.amazonaws.com"} for one in (*services, "athena")}
+    found = {one: is_allowed(policy, "kms:Decrypt", ARNS.key, **context) for one, context in via.items()}
+    assert {**found, "itself": is_allowed(policy, "kms:Decrypt", ARNS.key)} == {
+        **dict.fromkeys(services, True),
+        "athena": False,
+        "itself": False,
+    }
 
 
 def test_a_job_reads_the_secrets_that_the_spec_names_and_no_others() -> None:
@@ -198,8 +257,8 @@ def test_a_job_pulls_images_of_the_declared_repositories_and_pushes_none() -> No
 
 
 def test_a_job_without_declared_buckets_and_secrets_has_its_checkpoints_alone() -> None:
-    policy = job_policy(JobArns(bucket="arn:aws:s3:::corral-dev", key="arn:key", cluster="dev"))
-    assert [s["Sid"] for s in policy["Statement"]] == ["Objects", "Checkpoints", "Key"]
+    policy = job_policy(JobArns(region="us-east-1", bucket="arn:aws:s3:::corral-dev", key="arn:key", cluster="dev"))
+    assert [s["Sid"] for s in policy["Statement"]] == ["Objects", "Checkpoints", "Key", "NoCode"]
 
 
 def test_the_head_launches_into_reservations_that_its_templates_name_and_no_others() -> None:
@@ -209,9 +268,36 @@ def test_the_head_launches_into_reservations_that_its_templates_name_and_no_othe
     ]
 
 
-def test_no_role_can_change_identities_whatever_its_policy() -> None:
-    allowed = {a for s in boundary_policy("us-east-1")["Statement"] if s["Effect"] == "Allow" for a in s["Action"]}
-    assert {a for a in allowed if a.startswith("iam:")} == {"iam:PassRole"}
+BOUNDARY = boundary_policy("us-east-1", "123456789012")
+ROLE = "arn:aws:iam::123456789012:role"
+HERE = {"aws:requestedregion": "us-east-1"}
+
+
+@pytest.mark.parametrize(
+    ("action", "resource", "context", "allowed"),
+    [
+        ("iam:PassRole", f"{ROLE}/corral/identity-compute-1", {"iam:passedtoservice": "ec2.amazonaws.com"}, True),
+        ("iam:PassRole", f"{ROLE}/corral/identity-compute-1", {"iam:passedtoservice": "lambda.amazonaws.com"}, False),
+        ("iam:PassRole", f"{ROLE}/admin", {"iam:passedtoservice": "ec2.amazonaws.com"}, False),
+        ("sts:AssumeRole", f"{ROLE}/corral/identity-job-1", {}, True),
+        ("sts:AssumeRole", f"{ROLE}/admin", {}, False),
+        ("ec2:RunInstances", f"{EC2}:instance/*", {}, True),
+        ("ec2:AssociateIamInstanceProfile", f"{EC2}:instance/i-1", {}, False),
+        ("ec2:TerminateInstances", f"{EC2}:instance/i-1", {"ec2:resourcetag/corral:cluster": "dev"}, True),
+        ("ec2:TerminateInstances", f"{EC2}:instance/i-1", {}, False),
+        ("s3:GetObject", "arn:aws:s3:::corpus/1", {}, True),
+        ("s3:PutBucketPolicy", "arn:aws:s3:::corpus", {}, False),
+        ("s3:GetObject", "arn:aws:s3:::corral-state-123456789012-us-east-1/.pulumi/1", {}, False),
+        ("ssm:SendCommand", f"{EC2}:instance/i-1", {}, False),
+        ("kms:Decrypt", ARNS.key, {"kms:viaservice": "s3.us-east-1.amazonaws.com"}, True),
+        ("kms:Decrypt", ARNS.key, {}, False),
+        ("kms:PutKeyPolicy", ARNS.key, {}, False),
+    ],
+)
+def test_no_role_does_more_than_heads_nodes_and_jobs_need(
+    action: str, resource: str, context: dict[str, str], allowed: bool
+) -> None:
+    assert is_allowed(BOUNDARY, action, resource, **HERE, **context) == allowed
 
 
 def test_whoever_the_key_lets_in_by_a_star_is_held_to_one_role_of_the_account() -> None:

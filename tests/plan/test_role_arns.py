@@ -15,6 +15,7 @@ from corral.plan.iam.role_arns import job_arns
 from corral.spec.loader import parse_base, parse_cluster
 from corral.spec.spec_errors import SpecErrors
 from corral.spec.validation_context import ValidationContext
+from environments import dev_cluster
 
 
 def planned(buckets: int, secrets: int) -> ClusterPlan:
@@ -38,13 +39,13 @@ def test_more_buckets_and_secrets_than_a_roles_policy_holds_are_refused() -> Non
         planned(buckets=75, secrets=60)
     assert str(caught.value) == (
         "c.yaml: jobs: 75 buckets, including those linked to Lustre, 60 secrets and 0 repositories make a policy of"
-        " 10,859 characters; AWS allows 10,240 for a role - declare fewer of them, or a bucket in place of its prefixes"
+        " 13,565 characters; AWS allows 10,240 for a role - declare fewer of them, or a bucket in place of its prefixes"
     )
 
 
 def test_the_policy_of_what_is_planned_is_one_that_iam_takes() -> None:
     """The most buckets that pass, with the longest names that a base's bucket and key can have."""
-    arns = job_arns(planned(132, 0), "123456789012", f"arn:aws:s3:::{'b' * 63}", f"arn:aws:kms:us-east-1:{'0' * 53}")
+    arns = job_arns(planned(88, 0), "123456789012", f"arn:aws:s3:::{'b' * 63}", f"arn:aws:kms:us-east-1:{'0' * 53}")
     assert len("".join(json.dumps(job_policy(arns)).split())) <= 10_240
 
 
@@ -58,5 +59,11 @@ def test_a_repository_is_the_clusters_accounts_unless_it_names_another() -> None
 
 
 def test_one_bucket_more_than_these_is_refused() -> None:
-    with pytest.raises(SpecErrors, match="133 buckets"):
-        planned(133, 0)
+    with pytest.raises(SpecErrors, match="89 buckets"):
+        planned(89, 0)
+
+
+def test_a_job_reaches_the_linked_prefix_of_a_bucket_and_not_the_whole() -> None:
+    (system, *_) = dev_cluster().lustre
+    plan = replace(planned(0, 0), lustre=(replace(system, data=(replace(system.data[0], s3="s3://corpus/tokens/"),)),))
+    assert job_arns(plan, "1" * 12, "arn:bucket", "arn:key").writable == ("arn:aws:s3:::corpus/tokens",)

@@ -101,7 +101,7 @@ def statement(principal: Any, action: Any = "kms:*", effect: str = "Allow") -> d
         (statement({"AWS": ROOT}, effect="Deny"), "nobody"),
         (statement({"AWS": "arn:aws:iam::999999999999:root"}), "nobody"),
         (statement({"Service": "logs.us-east-1.amazonaws.com"}), "nobody"),
-        (statement({"AWS": f"arn:aws:iam::{ACCOUNT}:role/identity-job-1"}), "roles"),
+        (statement({"AWS": f"arn:aws:iam::{ACCOUNT}:role/corral/identity-job-1"}), "roles"),
         (statement("*"), "roles"),
     ],
 )

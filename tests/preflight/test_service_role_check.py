@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from finding_lines import bad, dev, on_demand
 
@@ -9,11 +11,12 @@ from corral.preflight.service_role_check import ServiceRoleFacts, evaluate
 
 EFS = "elasticfilesystem.amazonaws.com"
 NAMES = frozenset({"spot.amazonaws.com", "fsx.amazonaws.com", EFS})
-ALL = ServiceRoleFacts(existing=NAMES)
+BOUNDARY = "arn:aws:iam::123456789012:policy/corral/guards-boundary-us-east-1"
+ALL = ServiceRoleFacts(existing=NAMES, boundary=(BOUNDARY, True))
 
 
 def without(service: str, may_create: bool | None = None) -> ServiceRoleFacts:
-    return ServiceRoleFacts(existing=NAMES - {service}, creatable={service: may_create})
+    return replace(ALL, existing=NAMES - {service}, creatable={service: may_create})
 
 
 def test_an_account_with_all_of_them_is_ok() -> None:
@@ -53,3 +56,21 @@ def test_the_first_file_system_creates_a_missing_role_if_the_caller_may(
     may_create: bool | None, lines: list[str]
 ) -> None:
     assert bad(evaluate(dev(), without(EFS, may_create))) == lines
+
+
+@pytest.mark.parametrize(
+    ("is_current", "lines"),
+    [
+        (True, []),
+        (
+            False,
+            [
+                f"fail boundary: {BOUNDARY} does not exist or is not this release's; no role of a cluster is created"
+                " without it"
+            ],
+        ),
+        (None, [f"warn boundary: {BOUNDARY} cannot be read with these credentials"]),
+    ],
+)
+def test_the_boundary_of_roles_is_required(is_current: bool | None, lines: list[str]) -> None:
+    assert bad(evaluate(dev(), replace(ALL, boundary=(BOUNDARY, is_current)))) == lines

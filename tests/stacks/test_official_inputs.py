@@ -73,7 +73,7 @@ def outputs_of(environment: str) -> Mapping[str, Any]:
     """What the base of the environment exports."""
     plan = plan_base(read_environment(PROJECT, environment).base)
     zones = [zone.zone_id for zone in plan.zones]
-    words = ("vpc", "bucket", "bucket_arn", "key_arn", "boundary", "home", "home_group", "lustre_group")
+    words = ("vpc", "bucket", "bucket_arn", "key_arn", "home", "home_group", "lustre_group")
     return {
         **{word: word for word in words},
         "subnets": {zone: f"subnet-{zone}" for zone in zones},

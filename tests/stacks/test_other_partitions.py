@@ -63,7 +63,7 @@ def plans(region: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[BasePl
 def policies(base: BasePlan, cluster: ClusterPlan) -> Iterator[Any]:
     """The policies of roles and deployer, and the calls that preflight simulates."""
     arns = planned_arns(cluster, ACCOUNT)
-    yield from (head_policy(arns), compute_policy(arns), boundary_policy(cluster.region))
+    yield from (head_policy(arns), compute_policy(arns), boundary_policy(cluster.region, ACCOUNT))
     yield job_policy(job_arns(cluster, ACCOUNT, arns.bucket, arns.key))
     target = BootstrapTarget(account=ACCOUNT, region=cluster.region)
     yield from (policy.document for policy in target.policies.values())
@@ -104,7 +104,7 @@ def test_the_machines_files_name_no_other_partition(plans: tuple[BasePlan, Clust
 
 def test_the_roles_trust_the_partitions_ec2(plans: tuple[BasePlan, ClusterPlan], region: str) -> None:
     own = {"cn-north-1": "ec2.amazonaws.com.cn", "us-gov-west-1": "ec2.amazonaws.com"}
-    seen = record(lambda: Identity("identity", IdentityArgs(plan=plans[1], boundary="arn:boundary")))
+    seen = record(lambda: Identity("identity", IdentityArgs(plan=plans[1], account=ACCOUNT)))
     trust = seen.of_type("aws:iam/role:Role")["identity-head"]["assumeRolePolicy"]
     assert json.loads(trust)["Statement"][0]["Principal"] == {"Service": own[region]}
 

@@ -17,9 +17,9 @@ from corral.agent.aws_errors import aws_errors_as
 from corral.agent.errors import AgentError
 from corral.agent.events import EVENTS, rotated
 from corral.agent.file_install import Placement, install
+from corral.model.deployed import LOG_STREAM
 from corral.model.serialization import from_json, to_line
 
-STREAM = "events"
 SHIP_EVERY_S = 30.0
 SHIPPED = EVENTS.with_name("shipped.json")
 # Limits of one request. Source: CloudWatch Logs API reference, PutLogEvents.
@@ -95,7 +95,7 @@ class LogShipper:
 
     def _put(self, batch: Sequence[LogLine]) -> None:
         events = [{"timestamp": line.at_ms, "message": line.text} for line in batch]
-        stream = {"logGroupName": self.group, "logStreamName": STREAM}
+        stream = {"logGroupName": self.group, "logStreamName": LOG_STREAM}
         with aws_errors_as(ShippingError, f"ship events to the log group {self.group}"):
             try:
                 self.client.put_log_events(**stream, logEvents=events)

@@ -1,4 +1,4 @@
-"""The cluster's roles: head, compute and job, each with one inline policy and the base's boundary."""
+"""The cluster's roles: head, compute and job, each with one inline policy and the region's boundary."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ import pulumi_aws as aws
 from corral.components.component import Component
 from corral.model.cluster import ClusterPlan
 from corral.model.partitions import service_principal
-from corral.plan.iam.iam_policies import trust_roles, trust_service
+from corral.plan.iam.iam_policies import IAM_PATH, boundary_arn, trust_roles, trust_service
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityArgs:
-    """`boundary`: the ARN of the base's permissions boundary."""
+    """`account`: who owns the roles."""
 
     plan: ClusterPlan
-    boundary: pulumi.Input[str]
+    account: str
 
 
 class Identity(Component):
@@ -29,7 +29,7 @@ class Identity(Component):
 
     def __init__(self, name: str, args: IdentityArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("Identity", name, f"corral-{args.plan.name}", opts)
-        self._boundary = args.boundary
+        self._boundary = boundary_arn(args.plan.region, args.account)
         machine = json.dumps(trust_service(service_principal("ec2", args.plan.region)))
         self.head = self._role("head", machine)
         self.compute = self._role("compute", machine)
@@ -47,13 +47,19 @@ class Identity(Component):
     def _role(self, key: str, trust: pulumi.Input[str]) -> aws.iam.Role:
         return aws.iam.Role(
             self.child(key),
+            path=IAM_PATH,
             assume_role_policy=trust,
             permissions_boundary=self._boundary,
             tags=self.tags(key),
-            opts=self.child_options(),
+            # Deployers may not rewrite whom a role trusts.
+            opts=self.child_options(replace_on_changes=["assumeRolePolicy"]),
         )
 
     def _profile(self, key: str, role: aws.iam.Role) -> aws.iam.InstanceProfile:
         return aws.iam.InstanceProfile(
-            self.child(f"{key}-profile"), role=role.name, tags=self.tags(key), opts=self.child_options()
+            self.child(f"{key}-profile"),
+            path=IAM_PATH,
+            role=role.name,
+            tags=self.tags(key),
+            opts=self.child_options(),
         )

@@ -43,10 +43,12 @@ class EncryptionKey(Component):
             tags=self.tags("key", keep=KEEP_KEY),
             opts=self.retained_options(args.retained_id, ignore_changes=["bypass_policy_lockout_safety_check"]),
         )
+        # It outlives the base with the key: it proves later that this key and what it encrypts are the base's own.
+        alias = f"alias/corral-{plan.name}"
         aws.kms.Alias(
             self.child("alias"),
-            name=f"alias/corral-{plan.name}",
+            name=alias,
             target_key_id=self.key.key_id,
-            opts=self.child_options(),
+            opts=self.retained_options(alias if args.retained_id else None),
         )
         self.register_outputs({"key": self.key.arn})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -10,6 +11,8 @@ import pulumi_aws as aws
 
 from corral.components.component import Component
 from corral.model.cluster import ClusterPlan, declared_images
+from corral.plan.iam.iam_policies import topic_policy
+from corral.plan.iam.role_arns import topic_arn
 
 _LOG_DAYS = 30  # long enough to look into last week's run, short enough not to cost
 _FAILED_CHECKS = 2  # one-minute status checks of EC2 in a row
@@ -60,9 +63,10 @@ class Pins(Component):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchArgs:
-    """The plan of the cluster, and who gets its notifications."""
+    """The plan of the cluster, and who gets its notifications. `account`: who owns the topic."""
 
     plan: ClusterPlan
+    account: str
     key_arn: pulumi.Input[str]
 
 
@@ -89,7 +93,14 @@ class Watch(Component):
             tags=self.tags("log"),
             opts=self.child_options(),
         )
-        self.topic = aws.sns.Topic(self.child("topic"), tags=self.tags("topic"), opts=self.child_options())
+        topic = topic_arn(plan, args.account)
+        self.topic = aws.sns.Topic(
+            self.child("topic"),
+            name=topic.rpartition(":")[2],  # its policy names it
+            policy=json.dumps(topic_policy(plan.region, args.account, topic)),
+            tags=self.tags("topic"),
+            opts=self.child_options(),
+        )
         for email in plan.notify:
             aws.sns.TopicSubscription(
                 self.child(f"mail-{email}"),

@@ -93,6 +93,8 @@ def _delete_home(session: Any, home: AwsResource, pause: Callable[[], None]) -> 
 
 def _delete_key(session: Any, key: AwsResource, pause: Callable[[], None]) -> None:
     kms = session.client("kms")
+    for alias in kms.list_aliases(KeyId=key.id)["Aliases"]:  # its name must be free for the next key
+        kms.delete_alias(AliasName=alias["AliasName"])
     kms.untag_resource(KeyId=key.id, TagKeys=[KEEP_TAG])
     kms.schedule_key_deletion(KeyId=key.id, PendingWindowInDays=KEY_WAITS_DAYS)
 

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from corral.inventory.resources import AwsResource, ResourceKind
-from corral.model.tags import BASE_TAG
+from corral.model.tags import BASE_TAG, KEEP_TAG
 
 _PREFIX = "corral-"
 
 
 def read_aliases(session: Any) -> Iterator[AwsResource]:
-    """The aliases of bases' keys, without aliases of the same form on other keys."""
+    """The aliases of bases' keys, without those of keys that outlive a base, and of the same form on other keys."""
     kms = session.client("kms")
     for page in kms.get_paginator("list_aliases").paginate():
         for item in page["Aliases"]:
@@ -41,7 +41,12 @@ def account_of(session: Any) -> str:
 
 
 def _key_of(kms: Any, key: str) -> str | None:
-    """The base of this key, by its tag or its Name: earlier releases removed the tag of a key pending deletion."""
+    """The base of this key, by its tag or its Name: earlier releases removed the tag of a key pending deletion.
+
+    None if the key outlives its base.
+    """
     tags = {tag["TagKey"]: tag["TagValue"] for tag in kms.list_resource_tags(KeyId=key)["Tags"]}
     name = tags.get("Name", "")
+    if KEEP_TAG in tags:
+        return None
     return tags.get(BASE_TAG) or (name.removeprefix(_PREFIX).removesuffix("-key") if name.endswith("-key") else None)

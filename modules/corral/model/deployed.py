@@ -6,6 +6,8 @@ Serialised, this is deployed.json, which machines read next to cluster.json.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+LOG_STREAM = "events"  # in the cluster's log group: the head writes no other
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BootFacts:

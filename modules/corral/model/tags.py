@@ -54,6 +54,11 @@ def has_tag_filter(tag: str) -> Mapping[str, object]:
     return {"Name": "tag-key", "Values": [tag]}
 
 
+def request_tag(tag: str) -> str:
+    """IAM's condition key for a tag that a request sets."""
+    return f"aws:RequestTag/{tag}"
+
+
 def resource_tag(tag: str, service: str = "aws") -> str:
     """IAM's condition key for a tag of the resource; some services have a key of their own."""
     return f"{service}:resourceTag/{tag}" if service == "ssm" else f"{service}:ResourceTag/{tag}"

@@ -115,7 +115,7 @@ def _own_policy(about: str, key: Key) -> Iterator[PreflightFinding]:
     """corral's roles are allowed only the base's key, so the policy of any other key must allow them."""
     if key.is_aws or not key.state:
         return
-    fix = "allow the account's roles identity-* in the key's policy, or encrypt with another key"
+    fix = "allow the account's roles corral/identity-* in the key's policy, or encrypt with another key"
     if key.reach is None:
         yield _FINDINGS.warn(about, f"the policy of its key {key.id} cannot be read; it must allow corral's roles", fix)
     elif key.reach is Reach.NOBODY:
@@ -133,7 +133,7 @@ def reach_of(policy: Mapping[str, Any], account: str) -> Reach:
         if statement.get("Effect") == "Allow" and _OPENS & set(_list(statement.get("Action", ())))
         for one in _principals(statement)
     }
-    if "*" in principals or any(":role/identity-" in one for one in principals):
+    if "*" in principals or any(":role/corral/identity-" in one for one in principals):
         return Reach.ROLES
     root = any(one == account or one.endswith(f":iam::{account}:root") for one in principals)
     return Reach.ACCOUNT if root else Reach.NOBODY

@@ -23,9 +23,8 @@ from corral.model.enums import Market
 from corral.model.partitions import partition_of
 from corral.plan.iam.api_permissions import Calls
 from corral.plan.iam.deployer_calls import deployer_calls
-from corral.plan.iam.deployer_policy import RECORD_NAMES_KEY
 from corral.plan.iam.head_calls import REGION, head_calls, planned_arns
-from corral.plan.iam.iam_policies import ClusterArns, boundary_policy, head_policy
+from corral.plan.iam.iam_policies import RECORD_NAMES_KEY, ClusterArns, boundary_policy, head_policy
 from corral.preflight.aws_query_cache import AwsQueryCache
 from corral.preflight.preflight_findings import FindingBuilder, PreflightFinding, PreflightRequest
 
@@ -85,7 +84,7 @@ def fetch(aws: AwsQueryCache, request: PreflightRequest) -> PermissionFacts:
     arns = planned_arns(request.cluster, account)
     policies = {
         "PolicyInputList": [json.dumps(head_policy(arns))],
-        "PermissionsBoundaryPolicyInputList": [json.dumps(boundary_policy(arns.region))],
+        "PermissionsBoundaryPolicyInputList": [json.dumps(boundary_policy(arns.region, account))],
     }
     up = deployer_calls(request.base, request.cluster, account)
     deployer = _simulated(aws, "simulate_principal_policy", {"PolicySourceArn": caller}, up)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pulumi
 
 from corral.components.bucket import Artefacts, ArtefactsArgs
-from corral.components.budget_and_boundary import Guards, GuardsArgs
+from corral.components.budget import Guards, GuardsArgs
 from corral.components.home import Home, HomeArgs
 from corral.components.key import EncryptionKey, EncryptionKeyArgs
 from corral.components.lustre import Lustre, LustreArgs, LustreGroup, LustreGroupArgs, keep_tag_value
@@ -46,7 +46,8 @@ def program() -> None:
         ),
         opts,
     ).bucket
-    guards = Guards("guards", GuardsArgs(plan=plan), opts)
+    if plan.budget:
+        Guards("guards", GuardsArgs(base=plan.name, budget=plan.budget), opts)
     subnets = network.subnets
     if plan.home:
         home = Home(
@@ -71,7 +72,6 @@ def program() -> None:
     pulumi.export("bucket", bucket.bucket)
     pulumi.export("bucket_arn", bucket.arn)
     pulumi.export("key_arn", key.arn)
-    pulumi.export("boundary", guards.boundary.arn)
 
 
 def _export_lustre(

@@ -32,8 +32,9 @@ def program() -> None:
     base, opts = BaseOutputs(plan), pulumi.ResourceOptions(providers=[aws])
 
     pins = Pins("pins", PinsArgs(plan=plan, image_ids=image_ids(plan, aws), ends_at=ends_at(plan)), opts)
-    watch = Watch("watch", WatchArgs(plan=plan, key_arn=base.key_arn), opts)
-    identity = Identity("identity", IdentityArgs(plan=plan, boundary=base.boundary), opts)
+    account = settings.account_id(aws)
+    watch = Watch("watch", WatchArgs(plan=plan, account=account, key_arn=base.key_arn), opts)
+    identity = Identity("identity", IdentityArgs(plan=plan, account=account), opts)
     security_args = SecurityArgs(
         plan=plan, vpc_id=base.vpc_id, home_group=base.home_group, lustre_group=base.lustre_group
     )
@@ -63,7 +64,7 @@ def program() -> None:
         opts,
     )
     components = ClusterComponents(
-        plan=plan, account=settings.account_id(aws), base=base, pins=pins, watch=watch, identity=identity,
+        plan=plan, account=account, base=base, pins=pins, watch=watch, identity=identity,
         group=group, names=names, lustre=lustre, queues=queues,
     )  # fmt: skip
     head_args = HeadArgs(

@@ -60,7 +60,7 @@ def retained_ids(base: str, through: aws.Provider) -> Mapping[str, str]:
     """Return the ids of resources that an earlier deployment of this base retained, by keep tag.
 
     If the state still holds these resources, the ids are the same and nothing changes. Deleted resources, which the
-    tagging API lists for hours, are left out: an import of one would fail.
+    tagging API lists for hours, are left out: an import of one would fail. So are those that only carry the tags.
     Raises pulumi.RunError if two resources have the same value.
     """
     found = aws.resourcegroupstaggingapi.get_resources(
@@ -71,7 +71,7 @@ def retained_ids(base: str, through: aws.Provider) -> Mapping[str, str]:
         opts=pulumi.InvokeOptions(provider=through),
     )
     retained: dict[str, str] = {}
-    for mapping in _existing(found.resource_tag_mapping_lists):
+    for mapping in _own(base, found.resource_tag_mapping_lists):
         word, name = mapping.tags[KEEP_TAG], _id_of(mapping.resource_arn)
         if retained.setdefault(word, name) != name:
             raise pulumi.RunError(
@@ -80,14 +80,17 @@ def retained_ids(base: str, through: aws.Provider) -> Mapping[str, str]:
     return retained
 
 
-def _existing(mappings: Sequence[Any]) -> list[Any]:
+def _own(base: str, mappings: Sequence[Any]) -> list[Any]:
     if not mappings:
         return []  # a first deployment does without boto3
     from corral.inventory.existing import exists
+    from corral.inventory.kept_proof import kept_problem
     from corral.inventory.scan import open_session
 
     session = open_session(region())
-    return [mapping for mapping in mappings if exists(session, mapping.resource_arn)]
+    arns = {one.resource_arn for one in mappings if exists(session, one.resource_arn)}
+    own = {arn for arn in arns if kept_problem(session, base, arn) is None}
+    return [one for one in mappings if one.resource_arn in own]
 
 
 def _value(text: str) -> Any:

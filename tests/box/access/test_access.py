@@ -45,14 +45,22 @@ class Account:
 
 
 def role_arn(name: str) -> str:
-    return f"arn:aws:iam::{ACCOUNT}:role/{name}"
+    return f"arn:aws:iam::{ACCOUNT}:role/corral/identity-{name}"
+
+
+def create_role(iam: Any, name: str, trust: Mapping[str, Any], **limits: str) -> None:
+    """A role at corral's path."""
+    text = json.dumps(trust)
+    iam.create_role(RoleName=f"identity-{name}", Path="/corral/", AssumeRolePolicyDocument=text, **limits)
 
 
 @pytest.fixture
 def account(box: BoxStatus, aws: Clients) -> Account:
     launch_network = create_launch_network(aws)
     iam = aws("iam")
-    boundary = iam.create_policy(PolicyName="most", PolicyDocument=json.dumps(boundary_policy(REGION)))["Policy"]["Arn"]
+    boundary = iam.create_policy(PolicyName="most", PolicyDocument=json.dumps(boundary_policy(REGION, ACCOUNT)))[
+        "Policy"
+    ]["Arn"]
     zone = aws("route53").create_hosted_zone(Name="dev.corral.internal", CallerReference="1")["HostedZone"]["Id"]
     secret = aws("secretsmanager").create_secret(Name="corral/dev/munge", SecretString="key")["ARN"]
     aws("s3").create_bucket(Bucket=BUCKET)
@@ -69,12 +77,13 @@ def account(box: BoxStatus, aws: Clients) -> Account:
         "munge_secret": secret,
         "hosted_zone": f"arn:aws:route53:::{zone.lstrip('/')}",
         "log_group": f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:/corral/dev",
-        "topic": f"arn:aws:sns:{REGION}:{ACCOUNT}:dev",
+        "topic": f"arn:aws:sns:{REGION}:{ACCOUNT}:watch-topic-dev",
     }
     policies = {
         "head": head_policy(ClusterArns(**named)),
         "job": job_policy(
             JobArns(
+                region=REGION,
                 bucket=bucket,
                 key=key,
                 cluster="dev",
@@ -84,9 +93,9 @@ def account(box: BoxStatus, aws: Clients) -> Account:
     }
     trust = {"head": trust_service("ec2.amazonaws.com"), "job": trust_roles([role_arn("head")])}
     for name, policy in policies.items():
-        iam.create_role(RoleName=name, AssumeRolePolicyDocument=json.dumps(trust[name]), PermissionsBoundary=boundary)
-        iam.put_role_policy(RoleName=name, PolicyName="own", PolicyDocument=json.dumps(policy))
-    iam.create_role(RoleName="lonely", AssumeRolePolicyDocument=json.dumps(trust["head"]))
+        create_role(iam, name, trust[name], PermissionsBoundary=boundary)
+        iam.put_role_policy(RoleName=f"identity-{name}", PolicyName="own", PolicyDocument=json.dumps(policy))
+    create_role(iam, "lonely", trust["head"])
     return Account(
         aws=aws,
         launch_network=launch_network,
@@ -222,7 +231,8 @@ def test_a_job_is_denied(account: Account, service: str, call: Any, code: str, m
 def test_a_refusal_names_the_session_that_called(account: Account) -> None:
     with pytest.raises(ClientError) as caught:
         account.as_role("job")("ec2").describe_instances()
-    named = f"User: arn:aws:sts::{ACCOUNT}:assumed-role/job/test is not authorized to perform: ec2:DescribeInstances"
+    session = f"arn:aws:sts::{ACCOUNT}:assumed-role/identity-job/test"
+    named = f"User: {session} is not authorized to perform: ec2:DescribeInstances"
     assert named in caught.value.response["Error"]["Message"]
 
 
@@ -259,12 +269,12 @@ def test_a_job_does_not_pull_from_another_repository(account: Account) -> None:
 
 def test_a_head_assumes_the_job_role(account: Account) -> None:
     held = account.as_role("head")("sts").assume_role(RoleArn=role_arn("job"), RoleSessionName="ada")
-    assert held["AssumedRoleUser"]["Arn"] == f"arn:aws:sts::{ACCOUNT}:assumed-role/job/ada"
+    assert held["AssumedRoleUser"]["Arn"] == f"arn:aws:sts::{ACCOUNT}:assumed-role/identity-job/ada"
 
 
 def test_a_role_that_does_not_trust_the_caller_is_not_assumed(account: Account) -> None:
     account.aws("iam").put_role_policy(
-        RoleName="lonely",
+        RoleName="identity-lonely",
         PolicyName="all",
         PolicyDocument=json.dumps(document([{"Effect": "Allow", "Action": "*", "Resource": "*"}])),
     )
@@ -275,22 +285,22 @@ def test_a_role_that_does_not_trust_the_caller_is_not_assumed(account: Account) 
 
 def test_get_caller_identity_is_always_allowed(account: Account) -> None:
     arn = account.as_role("lonely")("sts").get_caller_identity()["Arn"]
-    assert arn == f"arn:aws:sts::{ACCOUNT}:assumed-role/lonely/test"
+    assert arn == f"arn:aws:sts::{ACCOUNT}:assumed-role/identity-lonely/test"
 
 
 def test_an_instance_calls_in_the_role_of_its_profile(box: BoxStatus, account: Account) -> None:
     account.aws("iam").create_instance_profile(InstanceProfileName="head")
-    account.aws("iam").add_role_to_instance_profile(InstanceProfileName="head", RoleName="head")
+    account.aws("iam").add_role_to_instance_profile(InstanceProfileName="head", RoleName="identity-head")
     instance = launch(account.aws("ec2"), account.own, IamInstanceProfile={"Name": "head"})
-    arn = client(box, "sts", access_key(read_secret(StateDirectory(box.dir)), instance, "head")).get_caller_identity()[
-        "Arn"
-    ]
-    assert arn == f"arn:aws:sts::{ACCOUNT}:assumed-role/head/{instance}"
+    arn = client(
+        box, "sts", access_key(read_secret(StateDirectory(box.dir)), instance, "identity-head")
+    ).get_caller_identity()["Arn"]
+    assert arn == f"arn:aws:sts::{ACCOUNT}:assumed-role/identity-head/{instance}"
 
 
 def test_a_launch_with_a_role_needs_pass_role(account: Account) -> None:
     account.aws("iam").create_instance_profile(InstanceProfileName="lonely")
-    account.aws("iam").add_role_to_instance_profile(InstanceProfileName="lonely", RoleName="lonely")
+    account.aws("iam").add_role_to_instance_profile(InstanceProfileName="lonely", RoleName="identity-lonely")
     profile = {"Name": "lonely"}
     code, message = refusal(lambda: launch(account.as_role("head")("ec2"), account.own, IamInstanceProfile=profile))
     assert (code, message) == ("UnauthorizedOperation", f"iam:PassRole on resource: {role_arn('lonely')}")
@@ -303,7 +313,9 @@ def test_a_caller_without_a_role_may_do_everything(account: Account) -> None:
 def test_a_role_that_may_simulate_only_itself_cannot_simulate_others(account: Account) -> None:
     own = [{"Effect": "Allow", "Action": "iam:SimulatePrincipalPolicy", "Resource": role_arn("lonely")}]
     account.aws("iam").put_role_policy(
-        RoleName="lonely", PolicyName="own", PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": own})
+        RoleName="identity-lonely",
+        PolicyName="own",
+        PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": own}),
     )
     iam = account.as_role("lonely")("iam")
     result = iam.simulate_principal_policy(PolicySourceArn=role_arn("lonely"), ActionNames=["ec2:RunInstances"])

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-from test_access import client, role_arn
+from test_access import client
 
 from box.vpc_fixtures import Clients, LaunchNetwork
 from corral.box import delays
@@ -19,10 +19,12 @@ from corral.box.account import ACCOUNT
 from corral.box.api.kms import BoxKMS, LabelChange, possible_labels
 from corral.box.client import BoxStatus
 from corral.box.switches import Behaviour, Switches
+from corral.engine.bootstrap.iam_steps import create_boundary
+from corral.engine.bootstrap.step import BootstrapTarget
 from corral.inventory.deletion import delete_resources
 from corral.inventory.resources import AwsResource, ResourceKind
 from corral.plan.iam.deployer_policy import Policy, deployer_policies
-from corral.plan.iam.iam_policies import boundary_policy, trust_service
+from corral.plan.iam.iam_policies import boundary_arn, trust_roles, trust_service
 from deployer_role import DEPLOYER, create_deployer
 
 REGION = "us-east-1"
@@ -41,11 +43,14 @@ def as_deployer(
     """Makes clients of a role with the deployer's policies, or others. `denied`: an action that the role lacks."""
     iam = aws("iam")
     create_deployer(iam, policies=policies)
+    create_boundary(aws, BootstrapTarget(account=ACCOUNT, region=REGION))
     if denied is not None:
         statement = {"Effect": "Deny", "Action": denied, "Resource": "*"}
         document = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
         iam.put_role_policy(RoleName=DEPLOYER, PolicyName="less", PolicyDocument=document)
-    held = aws("sts").assume_role(RoleArn=role_arn(DEPLOYER), RoleSessionName="up")["Credentials"]
+    held = aws("sts").assume_role(RoleArn=f"arn:aws:iam::{ACCOUNT}:role/{DEPLOYER}", RoleSessionName="up")[
+        "Credentials"
+    ]
     return lambda service, region=REGION: client(box, service, held["AccessKeyId"], region)
 
 
@@ -268,7 +273,7 @@ def test_a_deployer_does_not_tag_what_is_not_corrals(deployer: Clients, launch_n
         deployer("ec2").create_tags(Resources=[launch_network.subnet], Tags=TAGS)
 
 
-BOUNDARY = f"arn:aws:iam::{ACCOUNT}:policy/guards-boundary-dev"
+BOUNDARY = boundary_arn(REGION, ACCOUNT)
 TRUST = json.dumps(trust_service("ec2.amazonaws.com"))
 
 
@@ -290,14 +295,18 @@ def without(sid: str, action: str) -> tuple[Policy, ...]:
     )
 
 
+def role(of: Clients, name: str = "identity-x", path: str = "/corral/", boundary: str = BOUNDARY) -> None:
+    """A role within a boundary, by default as corral creates it."""
+    of("iam").create_role(
+        RoleName=name, Path=path, AssumeRolePolicyDocument=TRUST, PermissionsBoundary=boundary, Tags=TAGS
+    )
+
+
 def role_in_profile(of: Clients) -> None:
     """A role within corral's boundary, in an instance profile of its name."""
+    role(of)
     iam = of("iam")
-    if "guards-boundary-dev" not in {one["PolicyName"] for one in iam.list_policies(Scope="Local")["Policies"]}:
-        document = json.dumps(boundary_policy(REGION))
-        iam.create_policy(PolicyName="guards-boundary-dev", PolicyDocument=document, Tags=TAGS)
-    iam.create_role(RoleName="identity-x", AssumeRolePolicyDocument=TRUST, PermissionsBoundary=BOUNDARY, Tags=TAGS)
-    iam.create_instance_profile(InstanceProfileName="identity-x", Tags=TAGS)
+    iam.create_instance_profile(InstanceProfileName="identity-x", Path="/corral/", Tags=TAGS)
     iam.add_role_to_instance_profile(InstanceProfileName="identity-x", RoleName="identity-x")
 
 
@@ -365,11 +374,10 @@ def test_a_deployer_makes(deployer: Clients, make: Callable[[Clients], None]) ->
 @pytest.mark.parametrize(
     ("sid", "action", "make"),
     [
-        ("BoundedRoles", "iam:CreateRole", role_in_profile),
-        ("Roles", "iam:PassRole", role_in_profile),
+        ("CreateRoles", "iam:CreateRole", role_in_profile),
+        ("PassRoles", "iam:PassRole", role_in_profile),
         ("Roles", "iam:TagRole", role_in_profile),
         ("Profiles", "iam:AddRoleToInstanceProfile", role_in_profile),
-        ("Boundaries", "iam:TagPolicy", role_in_profile),
         ("Logs", "logs:TagResource", log_group),
         ("Logs", "logs:PutRetentionPolicy", log_group),
         ("Topics", "sns:Subscribe", topic_and_alarm),
@@ -393,7 +401,56 @@ def test_a_grant_that_is_taken_away_is_missed(
 
 def test_a_role_without_corrals_boundary_is_not_created(deployer: Clients) -> None:
     with pytest.raises(ClientError, match="not authorized to perform: iam:CreateRole"):
-        deployer("iam").create_role(RoleName="identity-x", AssumeRolePolicyDocument=TRUST)
+        deployer("iam").create_role(RoleName="identity-x", Path="/corral/", AssumeRolePolicyDocument=TRUST, Tags=TAGS)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"path": "/"}, {"name": "other"}, {"boundary": f"arn:aws:iam::{ACCOUNT}:policy/corral/guards-boundary-wide"}],
+    ids=["path", "name", "boundary"],
+)
+def test_a_role_of_another_path_name_or_boundary_is_not_created(deployer: Clients, other: dict[str, str]) -> None:
+    role(deployer)  # as corral creates it
+    with pytest.raises(ClientError, match="not authorized to perform: iam:CreateRole"):
+        role(deployer, **{"name": "identity-y", **other})
+
+
+WIDE = json.dumps({"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]})
+ESCALATIONS: Sequence[tuple[str, Mapping[str, Any]]] = [
+    ("create_policy", {"PolicyName": "guards-boundary-wide", "Path": "/corral/", "PolicyDocument": WIDE}),
+    ("create_policy_version", {"PolicyArn": BOUNDARY, "PolicyDocument": WIDE, "SetAsDefault": True}),
+    ("set_default_policy_version", {"PolicyArn": BOUNDARY, "VersionId": "v1"}),
+    ("delete_policy", {"PolicyArn": BOUNDARY}),
+    ("delete_role_permissions_boundary", {"RoleName": "identity-x"}),
+    ("update_assume_role_policy", {"RoleName": "identity-x", "PolicyDocument": TRUST}),
+    ("attach_role_policy", {"RoleName": "identity-x", "PolicyArn": "arn:aws:iam::aws:policy/AdministratorAccess"}),
+]
+
+
+@pytest.mark.parametrize(("call", "parameters"), ESCALATIONS, ids=[call for call, _ in ESCALATIONS])
+def test_a_deployer_does_not_widen_what_its_roles_may(
+    deployer: Clients, call: str, parameters: Mapping[str, Any]
+) -> None:
+    role(deployer)
+    deployer("iam").put_role_policy(RoleName="identity-x", PolicyName="own", PolicyDocument=WIDE)
+    with pytest.raises(ClientError, match="not authorized to perform"):
+        getattr(deployer("iam"), call)(**parameters)
+
+
+def test_a_role_of_a_deployer_is_held_by_the_boundary_whatever_its_own_policy(
+    box: BoxStatus, deployer: Clients, aws: Clients
+) -> None:
+    trust = json.dumps(trust_roles([f"arn:aws:iam::{ACCOUNT}:root"]))
+    deployer("iam").create_role(
+        RoleName="identity-x", Path="/corral/", AssumeRolePolicyDocument=trust, PermissionsBoundary=BOUNDARY, Tags=TAGS
+    )
+    deployer("iam").put_role_policy(RoleName="identity-x", PolicyName="own", PolicyDocument=WIDE)
+    held = aws("sts").assume_role(RoleArn=f"arn:aws:iam::{ACCOUNT}:role/corral/identity-x", RoleSessionName="xx")
+    key = held["Credentials"]["AccessKeyId"]
+    instances = client(box, "ec2", key).describe_instances()["Reservations"]
+    with pytest.raises(ClientError, match="not authorized to perform: iam:CreateUser"):
+        client(box, "iam", key).create_user(UserName="admin")
+    assert instances == []
 
 
 def test_a_role_that_lost_its_boundary_gets_no_policy(deployer: Clients, aws: Clients) -> None:

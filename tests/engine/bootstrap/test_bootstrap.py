@@ -31,7 +31,8 @@ from corral.plan.iam.deployer_policy import deployer_policies, permission
 KEYS = [
     *("bucket", "private", "versions", "encryption", "tls", "lifecycle", "key", "rotation"),
     *("spot.amazonaws.com", "fsx.amazonaws.com", "elasticfilesystem.amazonaws.com"),
-    *("policy-network", "policy-storage", "policy-identity", "policy-reader", "policy-user", "policy-admin"),
+    *("policy-boundary", "policy-network", "policy-storage", "policy-identity"),
+    *("policy-reader", "policy-user", "policy-admin"),
     *("corral-query", "corral-control", "corral-shell", "corral-root-shell", "corral-ssh"),
 ]
 BUCKET_AND_LATER = ["bucket", "private", "versions", "encryption", "tls", "lifecycle"]
@@ -320,6 +321,14 @@ def test_policy_has_the_printed_text_and_the_tag(box: BoxStatus) -> None:
         printed[1].document,
         [{"Key": "corral:state", "Value": "lab"}],
     )
+
+
+def test_the_boundary_of_roles_is_at_corrals_path_for_every_state_backend(box: BoxStatus) -> None:
+    for name in ("owned", "lab"):
+        prepared(Account(box), wanted(name))
+    found = boxes.client(box, "iam").list_policies(Scope="Local", PathPrefix="/corral/")["Policies"]
+    arns = [one["Arn"] for one in found if one["Arn"].endswith("us-east-1")]
+    assert arns == ["arn:aws:iam::123456789012:policy/corral/guards-boundary-us-east-1"]
 
 
 def test_changed_policy_is_reported_before_it_is_updated(box: BoxStatus) -> None:

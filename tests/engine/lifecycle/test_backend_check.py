@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from corral.engine.backend.stack_locks import LockHolder
-from corral.engine.lifecycle.backend_check import BackendStatus, evaluate, state_check
+from corral.engine.lifecycle.backend_check import BackendStatus, evaluate, state_check, states_as_data
 from corral.preflight.checks import run
 from corral.preflight.preflight_findings import PreflightRequest
-from environments import dev_base, dev_cluster
+from corral.spec.yaml.stack_files import read_environment
+from environments import PROJECT, dev_base, dev_cluster
 
 WANTED = PreflightRequest(base=dev_base(), cluster=dev_cluster(), now=datetime(2026, 11, 22, tzinfo=UTC))
 
@@ -54,3 +55,9 @@ def test_holder_of_a_stack_lock_is_reported() -> None:
         "cluster dev",
         "locked by Pulumi: process 4711 of ann on laptop, since 2026-11-22 09:30 UTC",
     )
+
+
+@pytest.mark.parametrize(("bucket", "paths"), [("corral-example-corpus", ["storage.lustre[0].data[0].s3"]), ("x", [])])
+def test_a_file_system_is_not_linked_to_the_bucket_of_the_states(bucket: str, paths: list[str]) -> None:
+    errors = states_as_data(f"s3://{bucket}?region=us-east-1", read_environment(PROJECT, "dev"))
+    assert [one.path for one in errors] == paths

@@ -14,6 +14,7 @@ from corral.engine.lifecycle.external_resources import (
     ReservedCapacity,
     create_buckets,
     create_capacity,
+    create_role_boundary,
     create_spot_role,
     reserved_capacity,
 )
@@ -126,3 +127,8 @@ def test_a_new_account_gets_the_role_of_spot(box: BoxStatus) -> None:
 def test_an_account_with_roles_of_services_keeps_what_it_lacks(box: BoxStatus) -> None:
     account(box).client("iam").create_service_linked_role(AWSServiceName="fsx.amazonaws.com")
     assert (list(create_spot_role(account(box))), linked_roles(box)) == ([], ["AWSServiceRoleForAmazonFSx"])
+
+
+def test_a_box_gets_the_boundary_of_roles_once(box: BoxStatus) -> None:
+    made = [list(create_role_boundary(account(box))) for _ in range(2)]
+    assert made == [["created the policy guards-boundary-us-east-1 in the box, as `corral bootstrap` does"], []]

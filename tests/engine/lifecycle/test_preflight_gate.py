@@ -14,7 +14,7 @@ from corral.box import client, control
 from corral.box.client import BoxStatus
 from corral.engine.engine_errors import EngineError
 from corral.engine.lifecycle import preflight_gate
-from corral.engine.lifecycle.external_resources import create_buckets, create_spot_role
+from corral.engine.lifecycle.external_resources import create_buckets, create_role_boundary, create_spot_role
 from corral.engine.lifecycle.preflight_gate import require_startable
 from corral.engine.pulumi.engine_account import Account
 from environments import dev_base, dev_cluster
@@ -46,6 +46,7 @@ def box(started: BoxStatus) -> BoxStatus:
     account = Account(boxes.process_environment(started), "us-east-1")
     list(create_buckets(account, ["corral-example-corpus"]))
     list(create_spot_role(account))
+    list(create_role_boundary(account))
     return started
 
 

@@ -194,3 +194,11 @@ def test_other_resources_are_not_changed(client: Any) -> None:
     group = new_group(client)
     finish_creation({"type": "aws:ec2/vpc:Vpc"}, [group], client)
     assert outward(client, group) == ["0.0.0.0/0"]
+
+
+@pytest.mark.parametrize(("key", "ids"), [("arn:key", ["vol-1"]), ("arn:other", [])])
+def test_a_volume_with_the_same_tags_under_another_key_is_not_the_lost_one(key: str, ids: list[str]) -> None:
+    inputs = {"tagsAll": TAGS, "kmsKeyId": "arn:key"}
+    tags = [{"Key": name, "Value": value} for name, value in TAGS.items()]
+    volume = {"VolumeId": "vol-1", "State": "available", "KmsKeyId": key, "Tags": tags}
+    assert found("aws:ebs/volume:Volume", inputs, Volumes=[volume]) == ids

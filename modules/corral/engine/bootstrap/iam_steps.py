@@ -1,4 +1,4 @@
-"""Service-linked roles and the policies of deployers, readers, users and admins: how to check and how to create each.
+"""Service-linked roles, the boundary, and policies of deployers, readers, users and admins: to check and to create.
 
 No step grants a permission: it creates the policies, and an administrator attaches them.
 """
@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from corral.engine.bootstrap.step import BootstrapTarget, Clients, Outdated, Step
+from corral.engine.bootstrap.step import BOUNDARY, BootstrapTarget, Clients, Outdated, Step
 from corral.model.partitions import linked_service
 from corral.model.tags import STATE_TAG
 from corral.plan.iam.access_policies import ACCESS
@@ -29,7 +29,7 @@ SERVICES: Mapping[str, str] = {
 def iam_steps() -> tuple[Step, ...]:
     """A step for each service-linked role, then one for each policy."""
     roles = (_service_step(name, use) for name, use in SERVICES.items())
-    return (*roles, *(_policy_step(topic) for topic in (*POLICIES, *ACCESS)))
+    return (*roles, *(_policy_step(topic) for topic in (BOUNDARY, *POLICIES, *ACCESS)))
 
 
 def _service_step(service: str, use: str) -> Step:
@@ -72,12 +72,17 @@ def _has_policy(client: Clients, arn: str, policy: Policy) -> bool:
     return True
 
 
+def create_boundary(client: Clients, target: BootstrapTarget) -> bool:
+    """Creates the boundary of the region's roles, or updates it; False if it is current."""
+    return _create_policy(client, target, BOUNDARY)
+
+
 def _create_policy(client: Clients, target: BootstrapTarget, topic: str) -> bool:
     iam, policy, arn = client("iam"), target.policies[topic], target.policy_arn(topic)
     text = json.dumps(policy.document, separators=(",", ":"))
     tags = [{"Key": STATE_TAG, "Value": target.name}]
     try:
-        iam.create_policy(PolicyName=policy.name, PolicyDocument=text, Tags=tags)
+        iam.create_policy(PolicyName=policy.name, Path=policy.path, PolicyDocument=text, Tags=tags)
         return True
     except iam.exceptions.EntityAlreadyExistsException:
         return _update_policy(iam, arn, policy, text)

@@ -9,7 +9,9 @@ from typing import Any
 from corral.model.partitions import partition_of
 from corral.plan.iam.access_policies import ACCESS, access_policies
 from corral.plan.iam.deployer_policy import POLICIES, Policy, deployer_policies
+from corral.plan.iam.iam_policies import IAM_PATH, boundary_name, boundary_policy
 
+BOUNDARY = "boundary"  # the topic of the boundary's policy
 Clients = Callable[[str], Any]  # a boto3 client of the account and region, by service
 
 
@@ -51,14 +53,21 @@ class BootstrapTarget:
 
     @property
     def policies(self) -> Mapping[str, Policy]:
-        """The policies by topic: those of a deployer, then those of a reader, a user and an admin."""
+        """The policies by topic: the boundary of all roles, those of a deployer, then of a reader, a user and an admin.
+
+        The boundary has the same name and content for every state backend of the region.
+        """
+        limit = Policy(
+            name=boundary_name(self.region), document=boundary_policy(self.region, self.account), path=IAM_PATH
+        )
         deployers = deployer_policies(account=self.account, region=self.region, alias=self.alias, bucket=self.bucket)
         others = access_policies(account=self.account, region=self.region, alias=self.alias)
-        return dict(zip((*POLICIES, *ACCESS), (*deployers, *others), strict=True))
+        return {BOUNDARY: limit, **dict(zip((*POLICIES, *ACCESS), (*deployers, *others), strict=True))}
 
     def policy_arn(self, topic: str) -> str:
         """The ARN of the policy of this topic."""
-        return f"arn:{partition_of(self.region).name}:iam::{self.account}:policy/{self.policies[topic].name}"
+        policy = self.policies[topic]
+        return f"arn:{partition_of(self.region).name}:iam::{self.account}:policy{policy.path}{policy.name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

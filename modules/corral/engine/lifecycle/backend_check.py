@@ -11,13 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from corral.engine.backend import file_backend
-from corral.engine.backend.bucket_backend import bucket_lock_holders, require_bucket
+from corral.engine.backend.bucket_backend import bucket_lock_holders, parse_bucket_url, require_bucket
 from corral.engine.backend.stack_locks import LockHolder
 from corral.engine.engine_errors import EngineError
 from corral.engine.lifecycle.session import BASE, CLUSTER
 from corral.engine.pulumi.environment import backend_url
+from corral.model.urls import bucket_of
 from corral.preflight.checks import Check
 from corral.preflight.preflight_findings import FindingBuilder, PreflightFinding, PreflightRequest
+from corral.spec.spec_errors import SpecError
+from corral.spec.yaml.stack_files import Environment
 
 NAME = "state"
 _FINDING = FindingBuilder(check=NAME)
@@ -60,6 +63,29 @@ def evaluate(request: PreflightRequest, states: BackendStatus) -> Iterator[Prefl
         since = f"{holder.since:%Y-%m-%d %H:%M} UTC"
         text = f"locked by Pulumi: process {holder.pid} of {holder.user} on {holder.host}, since {since}"
         yield _FINDING.fail(title, text, "wait; if that process is gone for good, run `pulumi cancel`")
+
+
+def states_as_data(url: str, environment: Environment) -> tuple[SpecError, ...]:
+    """An error for each entry by which jobs or file systems would reach the state bucket of this backend URL.
+
+    The spec's rules refuse a bucket of `corral bootstrap` by its name; this one may have any.
+    """
+    states = parse_bucket_url(url)
+    if states is None:
+        return ()
+    base, cluster = environment.base, environment.cluster
+    entries = [(cluster.file, f"jobs.buckets[{number}].s3", one.s3) for number, one in enumerate(cluster.jobs.buckets)]
+    entries += [
+        (spec.file, f"storage.lustre[{number}].data[{entry}].s3", link.s3)
+        for spec in (base, cluster)
+        for number, system in enumerate(spec.storage.lustre)
+        for entry, link in enumerate(system.data)
+    ]
+    return tuple(
+        SpecError(file=file, path=path, message=f"{s3!r} is the bucket of the states", fix="use another bucket")
+        for file, path, s3 in entries
+        if bucket_of(s3) == states.name
+    )
 
 
 def _not_there(directory: Path, makeable: bool) -> PreflightFinding:

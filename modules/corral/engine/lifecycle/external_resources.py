@@ -12,6 +12,8 @@ from ipaddress import IPv4Network
 from typing import Any
 
 from corral.engine.bootstrap.bucket_steps import bucket_location
+from corral.engine.bootstrap.iam_steps import create_boundary
+from corral.engine.bootstrap.step import BOUNDARY, BootstrapTarget
 from corral.engine.lifecycle.session import EngineSession, stack_account
 from corral.engine.pulumi.engine_account import Account
 from corral.engine.pulumi.stack import Stack
@@ -109,6 +111,7 @@ def _kinds(
     yield _BUCKETS, create_buckets(account, linked(cluster))
     yield "the VPC", _create_vpc(account, base)
     yield "the service-linked role of spot", create_spot_role(account)
+    yield "the permissions boundary", create_role_boundary(account)
     yield "reserved capacity", create_capacity(account, reserved_capacity(environment.cluster))
 
 
@@ -140,6 +143,14 @@ def create_spot_role(account: Account) -> Iterator[str]:
     if not iam.list_roles(PathPrefix="/aws-service-role/")["Roles"]:
         iam.create_service_linked_role(AWSServiceName=spot)
         yield f"created the service-linked role of {spot} in the box, as `corral bootstrap` does"
+
+
+def create_role_boundary(account: Account) -> Iterator[str]:
+    """Creates the boundary of clusters' roles, as `corral bootstrap` does. Yields a line for it."""
+    owner = str(account.client("sts").get_caller_identity()["Account"])
+    target = BootstrapTarget(account=owner, region=account.region_name)
+    if create_boundary(account.client, target):
+        yield f"created the policy {target.policies[BOUNDARY].name} in the box, as `corral bootstrap` does"
 
 
 def create_capacity(account: Account, wanted: Sequence[ReservedCapacity]) -> Iterator[str]:

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from corral.engine.engine_errors import WRONG_INPUT, EngineError
+from corral.engine.lifecycle.backend_check import states_as_data
 from corral.engine.lifecycle.expiry_check import check_expiry
 from corral.engine.lifecycle.external_resources import create_stand_ins
+from corral.engine.lifecycle.kept_guard import refuse_unproven_data
 from corral.engine.lifecycle.preflight_gate import require_startable
 from corral.engine.lifecycle.removal_guard import EnvironmentChange, refuse_removals_in_use
 from corral.engine.lifecycle.renamed_stacks import renamed_stacks_line, stacks_without_file
@@ -20,6 +22,7 @@ from corral.engine.progress.property_diff import diff_lines
 from corral.engine.pulumi.stack import PREVIEWING, Stack, StackResult, outputs, stack_result
 from corral.model.base import BasePlan
 from corral.model.cluster import ClusterPlan
+from corral.spec.spec_errors import SpecErrors
 from corral.spec.yaml.stack_files import Environment
 from corral.stacks.admission import plan_admitted
 
@@ -52,7 +55,8 @@ def up(
 
     `confirm` is called before each stack that would change; None skips it. `check`: run the preflight checks; those of
     an existing VPC always run. Before any change, raises AdmissionError if the cluster has expired, and EngineError if
-    a placement group or subnet in use would be deleted; `terminate_instances` terminates the instances of such groups.
+    a placement group or subnet in use would be deleted, or data to adopt is not the base's own; `terminate_instances`
+    terminates the instances of such groups.
     """
     with session.stack(CLUSTER, environment.cluster.name) as cluster:
         with session.stack(BASE, environment.base.name) as below:
@@ -63,6 +67,7 @@ def up(
                 EnvironmentChange(*plans, below, cluster, below_now, cluster_now),
                 terminate_instances=terminate_instances,
             )
+            refuse_unproven_data(below, below_now)
             _report_renamed_stacks(session, [(below, below_now), (cluster, cluster_now)])
             create_stand_ins(session, below, environment, *plans)
             is_up = bool(outputs(cluster_now))
@@ -110,7 +115,9 @@ def no_terminal_error() -> EngineError:
 
 
 def _plans(session: EngineSession, environment: Environment) -> tuple[BasePlan, ClusterPlan]:
-    """Both plans, as the Pulumi programs compute them. Raises ReleaseError as they do."""
+    """Both plans, as the Pulumi programs compute them. Raises ReleaseError as they do, and SpecErrors."""
+    if errors := states_as_data(session.engine.environment["PULUMI_BACKEND_URL"], environment):
+        raise SpecErrors(errors)
     planned = plan_admitted(environment, session.image_profile)
     return planned.base, planned.cluster
 

@@ -123,24 +123,25 @@ def _by_ec2_tags(client: Client, inputs: Properties, operation: str, key: str, i
     ec2 = client("ec2")
     pages = ec2.get_paginator(operation).paginate() if ec2.can_paginate(operation) else [getattr(ec2, operation)()]
     found = [one for page in pages for one in page[key] if one.get("State") not in ENDED]
-    return sorted(one[id_key] for one in found if _carries(_pairs(one.get("Tags") or one.get("TagSet") or []), inputs))
+    return sorted(one[id_key] for one in found if _is_requested(one, inputs))
 
 
-def _carries(found: Mapping[str, str], inputs: Properties) -> bool:
-    """True if all requested tags are present. A resource requested without tags cannot be recognised."""
+def _is_requested(found: Mapping[str, Any], inputs: Properties) -> bool:
+    """True if all requested tags are present, and the requested key encrypts it: tags are not enough for data.
+
+    A resource requested without tags cannot be recognised.
+    """
     wanted = inputs.get("tagsAll") or inputs.get("tags") or {}
-    return bool(wanted) and wanted.items() <= found.items()
-
-
-def _pairs(tags: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    return {tag["Key"]: tag["Value"] for tag in tags}
+    tags = {tag["Key"]: tag["Value"] for tag in found.get("Tags") or found.get("TagSet") or ()}
+    has_key = "kmsKeyId" not in inputs or found.get("KmsKeyId") == inputs["kmsKeyId"]
+    return bool(wanted) and wanted.items() <= tags.items() and has_key
 
 
 def _instances(client: Client, inputs: Properties) -> list[str]:
     pages = client("ec2").get_paginator("describe_instances").paginate()
     listed = [one for page in pages for reservation in page["Reservations"] for one in reservation["Instances"]]
     found = [one for one in listed if one["State"]["Name"] not in ENDED]
-    return sorted(one["InstanceId"] for one in found if _carries(_pairs(one.get("Tags", [])), inputs))
+    return sorted(one["InstanceId"] for one in found if _is_requested(one, inputs))
 
 
 def _table_associations(client: Client, inputs: Properties) -> list[str]:
@@ -177,7 +178,7 @@ def _same_traffic(rule: Mapping[str, Any], inputs: Properties) -> bool:
 
 def _efs(client: Client, inputs: Properties) -> list[str]:
     found = client("efs").describe_file_systems()["FileSystems"]
-    return [one["FileSystemId"] for one in found if _carries(_pairs(one.get("Tags", [])), inputs)]
+    return [one["FileSystemId"] for one in found if _is_requested(one, inputs)]
 
 
 def _mount_targets(client: Client, inputs: Properties) -> list[str]:
@@ -188,7 +189,7 @@ def _mount_targets(client: Client, inputs: Properties) -> list[str]:
 def _lustre(client: Client, inputs: Properties) -> list[str]:
     found = client("fsx").describe_file_systems()["FileSystems"]
     alive = [one for one in found if one["Lifecycle"] != "DELETING"]
-    return [one["FileSystemId"] for one in alive if _carries(_pairs(one.get("Tags", [])), inputs)]
+    return [one["FileSystemId"] for one in alive if _is_requested(one, inputs)]
 
 
 def _lustre_links(client: Client, inputs: Properties) -> list[str]:

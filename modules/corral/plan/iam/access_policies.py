@@ -15,8 +15,9 @@ from collections.abc import Mapping
 
 from corral.model.partitions import partition_of
 from corral.model.tags import CLUSTER_TAG, QUEUE_TAG, resource_tag
-from corral.plan.iam.deployer_policy import HERE, STATE_ALIAS, VIA_SERVICE_KEY, Condition, Grant, Policy, statement_of
+from corral.plan.iam.deployer_policy import HERE, STATE_ALIAS, Condition, Grant, Policy, statement_of
 from corral.plan.iam.head_documents import QUERY, ROOT_SHELL, SHELL, SSH
+from corral.plan.iam.iam_policies import VIA_SERVICE_KEY
 
 PLUGIN = "the session-manager-plugin calls it, which the box does without"
 DECRYPTION = "S3 decrypts histories with the caller's permissions, which the box does not check"

@@ -10,17 +10,16 @@ from collections.abc import Iterator, Mapping
 
 from corral.model.base import BasePlan
 from corral.model.cluster import ClusterPlan
-from corral.model.partitions import partition_of
-from corral.model.tags import BASE_TAG, CLUSTER_TAG, resource_tag
+from corral.model.partitions import partition_of, service_principal
+from corral.model.tags import BASE_TAG, CLUSTER_TAG, request_tag, resource_tag
 from corral.plan.iam.api_permissions import Calls
 from corral.plan.iam.deployer_policy import (
     KEY_USERS,
     POLICIES,
-    RECORD_NAMES_KEY,
     STATE_ALIAS,
-    VIA_SERVICE_KEY,
     Grant,
 )
+from corral.plan.iam.iam_policies import RECORD_NAMES_KEY, VIA_SERVICE_KEY, boundary_arn
 
 FAMILIES: Mapping[str, tuple[str, ...]] = {
     "ec2:Describe*": (
@@ -46,7 +45,6 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
         "elasticfilesystem:DescribeMountTargets",
     ),
     "fsx:Describe*": ("fsx:DescribeDataRepositoryAssociations", "fsx:DescribeFileSystems"),
-    "iam:GetPolicy*": ("iam:GetPolicy", "iam:GetPolicyVersion"),
     "iam:GetRole*": ("iam:GetRole", "iam:GetRolePolicy"),
     "iam:List*": ("iam:ListAttachedRolePolicies", "iam:ListInstanceProfilesForRole", "iam:ListRolePolicies"),
     "kms:GenerateDataKey*": ("kms:GenerateDataKey", "kms:GenerateDataKeyWithoutPlaintext"),
@@ -97,14 +95,15 @@ def _context(base: BasePlan, cluster: ClusterPlan, account: str) -> Mapping[str,
 
     Includes all keys in corral's policies, since IAM reports missing keys even for actions that do not use them.
     """
-    aws = partition_of(base.region).name
     return {
         "aws:RequestedRegion": base.region,
         resource_tag(BASE_TAG): base.name,
         "ec2:CreateAction": "CreateVpc",
         "kms:ResourceAliases": STATE_ALIAS,
         VIA_SERVICE_KEY: KEY_USERS[0].format(region=base.region, domain=partition_of(base.region).dns_suffix),
-        "iam:PermissionsBoundary": f"arn:{aws}:iam::{account}:policy/guards-boundary-{base.name}",
+        "iam:PermissionsBoundary": boundary_arn(base.region, account),
+        "iam:PassedToService": service_principal("ec2", base.region),
+        request_tag(BASE_TAG): base.name,
         resource_tag(CLUSTER_TAG, "ssm"): cluster.name,
         RECORD_NAMES_KEY: cluster.dns_zone,
     }

@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from corral.model.partitions import linked_service, partition_of
-from corral.model.tags import BASE_TAG, CLUSTER_TAG, resource_tag
+from corral.model.partitions import linked_service, partition_of, service_principal
+from corral.model.tags import BASE_TAG, CLUSTER_TAG, request_tag, resource_tag
 from corral.plan.iam.head_documents import CONTROL, QUERY
+from corral.plan.iam.iam_policies import RECORD_NAMES_KEY, VIA_SERVICE_KEY
 
 STATE_ALIAS = "alias/corral-state"
 STATE_BUCKET = "corral-state-{account}-{region}"
@@ -21,12 +22,12 @@ STATE_BUCKET = "corral-state-{account}-{region}"
 Condition = Mapping[str, Mapping[str, Any]]
 HERE: Condition = {"StringEquals": {"aws:RequestedRegion": "{region}"}}
 OURS: Condition = {"Null": {resource_tag(BASE_TAG): "false"}}
-BOUNDED: Condition = {"ArnLike": {"iam:PermissionsBoundary": "arn:{partition}:iam::{account}:policy/guards-boundary-*"}}
+_BOUNDARY = "arn:{partition}:iam::{account}:policy/corral/guards-boundary-{region}"
+BOUNDED: Condition = {"StringEquals": {"iam:PermissionsBoundary": _BOUNDARY}}
 
 TAGS = "AWS requires it to create tagged resources, and the provider to change tags"
 CHANGES = "the provider updates resources in place when the spec changes"
 PROVIDER = "the official provider calls it, the box's provider does not"
-AWS_POLICY = "for a role that also has an AWS managed policy, such as Session Manager's"
 ON_HEAD = "the owner of the box runs programs on machines without Systems Manager"
 FOR_FSX = "not called directly: AWS checks it when FSx creates a file system"
 FOR_SERVICE = "not called directly: AWS checks it when another call passes the resource to a service"
@@ -45,10 +46,11 @@ class Grant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """A managed policy: its name, and its document."""
+    """A managed policy: its name, its document, and its path in IAM."""
 
     name: str
     document: Mapping[str, Any]
+    path: str = "/"
 
 
 def _all(service: str, names: str) -> tuple[str, ...]:
@@ -115,7 +117,6 @@ NETWORK = (
 BUCKETS = ("arn:{partition}:s3:::corral-*-{account}-{region}",)
 OBJECTS = ("arn:{partition}:s3:::corral-*-{account}-{region}/*",)
 KEYS = ("arn:{partition}:kms:{region}:{account}:key/*",)
-VIA_SERVICE_KEY = "kms:ViaService"
 # The services that use a base's key for the deployer. Source: KMS Developer Guide, "kms:ViaService".
 _KEY_SERVICES = ("ec2", "elasticfilesystem", "fsx", "s3", "secretsmanager")
 KEY_USERS = tuple(f"{service}.{{region}}.{{domain}}" for service in _KEY_SERVICES)
@@ -222,31 +223,39 @@ STORAGE = (
         condition={**HERE, **OURS},
     ),
 )
-ROLES = ("arn:{partition}:iam::{account}:role/identity-*",)
+ROLES = ("arn:{partition}:iam::{account}:role/corral/identity-*",)
 _LINKED_ROLES = f"role/aws-service-role/{linked_service('s3.data-source.lustre.fsx')}"
 S3_ROLES = (f"arn:{{partition}}:iam::{{account}}:{_LINKED_ROLES}/*",)
 LINKED = "FSx creates a role for each file system with S3 links, with the caller's permissions"
 IDENTITY = (
     Grant(
+        sid="CreateRoles",
+        actions=("iam:CreateRole",),
+        resources=ROLES,
+        condition={**BOUNDED, "Null": {request_tag(BASE_TAG): "false"}},
+    ),
+    Grant(
         sid="BoundedRoles",
-        actions=_all("iam", "CreateRole PutRolePolicy"),
-        unseen={
-            **_each("iam", "AttachRolePolicy", AWS_POLICY),
-            **_each("iam", "PutRolePermissionsBoundary", CHANGES),
-        },
+        actions=("iam:PutRolePolicy",),
+        unseen=_each("iam", "PutRolePermissionsBoundary", CHANGES),
         resources=ROLES,
         condition=BOUNDED,
     ),
-    Grant(
+    Grant(  # not UpdateAssumeRolePolicy: a changed trust replaces the role
         sid="Roles",
         actions=_all("iam", "DeleteRole DeleteRolePolicy GetRole* List*"),
         unseen={
-            **_each("iam", "DetachRolePolicy", AWS_POLICY),
+            **_each("iam", "DetachRolePolicy", "a cleanup detaches what others attached"),
             **_each("iam", "TagRole UntagRole", TAGS),
-            **_each("iam", "UpdateAssumeRolePolicy UpdateRole UpdateRoleDescription", CHANGES),
-            **_each("iam", "PassRole", FOR_SERVICE),
+            **_each("iam", "UpdateRole UpdateRoleDescription", CHANGES),
         },
         resources=ROLES,
+    ),
+    Grant(
+        sid="PassRoles",
+        unseen=_each("iam", "PassRole", FOR_SERVICE),
+        resources=ROLES,
+        condition={"StringEquals": {"iam:PassedToService": "{ec2}"}},
     ),
     Grant(
         sid="Profiles",
@@ -259,17 +268,9 @@ IDENTITY = (
             **_each("iam", "TagInstanceProfile UntagInstanceProfile", TAGS),
             **_each("iam", "ListInstanceProfileTags", PROVIDER),
         },
-        resources=("arn:{partition}:iam::{account}:instance-profile/identity-*",),
+        resources=("arn:{partition}:iam::{account}:instance-profile/corral/identity-*",),
     ),
-    Grant(
-        sid="Boundaries",
-        actions=_all("iam", "CreatePolicy DeletePolicy GetPolicy* ListPolicyTags ListPolicyVersions"),
-        unseen={
-            **_each("iam", "CreatePolicyVersion DeletePolicyVersion", CHANGES),
-            **_each("iam", "TagPolicy UntagPolicy", TAGS),
-        },
-        resources=("arn:{partition}:iam::{account}:policy/guards-boundary-*",),
-    ),
+    Grant(sid="Boundary", actions=("iam:GetPolicy", "iam:GetPolicyVersion"), resources=(_BOUNDARY,)),
     Grant(
         sid="Names",
         actions=_all("iam", "ListInstanceProfiles ListPolicies ListRoles SimulateCustomPolicy SimulatePrincipalPolicy"),
@@ -281,7 +282,6 @@ IDENTITY = (
     ),
 )
 ZONES = ("arn:{partition}:route53:::hostedzone/*",)
-RECORD_NAMES_KEY = "route53:ChangeResourceRecordSetsNormalizedRecordNames"
 GUARDS = (
     Grant(
         sid="Parameters",
@@ -428,7 +428,7 @@ def deployer_policies(*, account: str, region: str, alias: str = STATE_ALIAS, bu
     """
     partition = partition_of(region)
     facts = {"partition": partition.name, "domain": partition.dns_suffix, "region": region, "account": account}
-    facts |= {"alias": alias}
+    facts |= {"alias": alias, "ec2": service_principal("ec2", region)}
     state = bucket or STATE_BUCKET.format(**facts)
     facts |= {"state": state}
     name = "corral" if alias == STATE_ALIAS else alias.removeprefix("alias/")

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from corral.model.accounting_paths import accounting_backup_key
 from corral.model.cluster import ClusterPlan
+from corral.model.deployed import LOG_STREAM
 from corral.model.history import history_prefix
 from corral.model.partitions import partition_of, service_principal
 from corral.model.tags import CLUSTER_TAG, resource_tag
 from corral.plan.iam.api_permissions import Calls
-from corral.plan.iam.iam_policies import ClusterArns
+from corral.plan.iam.iam_policies import VIA_SERVICE_KEY, ClusterArns
+from corral.plan.iam.role_arns import topic_arn
 
 _ANY_ID = "0" * 17
 _ANY_KEY = "00000000-0000-0000-0000-000000000000"
@@ -29,12 +31,12 @@ def planned_arns(plan: ClusterPlan, account: str) -> ClusterArns:
         prefix=plan.prefix,
         bucket=f"arn:{aws}:s3:::corral-{plan.base}-{account}-{plan.region}",
         key=f"arn:{aws}:kms:{here}:key/{_ANY_KEY}",
-        compute_role=f"arn:{aws}:iam::{account}:role/identity-compute-0000000",
-        job_role=f"arn:{aws}:iam::{account}:role/identity-job-0000000",
+        compute_role=f"arn:{aws}:iam::{account}:role/corral/identity-compute-0000000",
+        job_role=f"arn:{aws}:iam::{account}:role/corral/identity-job-0000000",
         munge_secret=f"arn:{aws}:secretsmanager:{here}:secret:corral/{name}/munge-000000",
         hosted_zone=f"arn:{aws}:route53:::hostedzone/Z0000000000000",
         log_group=f"arn:{aws}:logs:{here}:log-group:/corral/{name}",
-        topic=f"arn:{aws}:sns:{here}:watch-topic-0000000",
+        topic=topic_arn(plan, account),
     )
 
 
@@ -47,6 +49,7 @@ def _machines(arns: ClusterArns) -> tuple[Calls, ...]:
     aws = partition_of(arns.region).name
     ec2 = f"arn:{aws}:ec2:{arns.region}:{arns.account}"
     here = {REGION: arns.region}
+    via_ec2 = {**here, VIA_SERVICE_KEY: f"ec2.{arns.region}.{partition_of(arns.region).dns_suffix}"}
     template = f"{ec2}:launch-template/lt-{_ANY_ID}"
     launched = {**here, "ec2:LaunchTemplate": template}
     used = ("subnet/subnet-", "security-group/sg-", "placement-group/group-", "capacity-reservation/cr-")
@@ -72,11 +75,11 @@ def _machines(arns: ClusterArns) -> tuple[Calls, ...]:
             resources=(arns.compute_role,),
             context={**here, "iam:PassedToService": service_principal("ec2", arns.region)},
         ),
-        Calls(actions=tuple(f"kms:{verb}" for verb in key_use.split()), resources=(arns.key,), context=here),
+        Calls(actions=tuple(f"kms:{verb}" for verb in key_use.split()), resources=(arns.key,), context=via_ec2),
         Calls(
             actions=("kms:CreateGrant",),
             resources=(arns.key,),
-            context={**here, "kms:GrantIsForAWSResource": "true"},
+            context={**via_ec2, "kms:GrantIsForAWSResource": "true"},
         ),
         Calls(
             actions=("ec2:TerminateInstances",),
@@ -122,7 +125,7 @@ def _others(arns: ClusterArns) -> tuple[Calls, ...]:
         Calls(actions=("sts:AssumeRole",), resources=(arns.job_role,), context=here),
         Calls(
             actions=("logs:CreateLogStream", "logs:PutLogEvents"),
-            resources=(f"{arns.log_group}:log-stream:head",),
+            resources=(f"{arns.log_group}:log-stream:{LOG_STREAM}",),
             context=here,
         ),
         Calls(actions=("sns:Publish",), resources=(arns.topic,), context=here),

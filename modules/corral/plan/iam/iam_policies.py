@@ -5,16 +5,26 @@ while launching, terminations only of instances that carry the cluster's tag. So
 "Actions, resources, and condition keys" of each service.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from corral.model.accounting_paths import accounting_backup_key
+from corral.model.deployed import LOG_STREAM
 from corral.model.history import history_prefix
 from corral.model.partitions import linked_service, partition_of, service_principal
 from corral.model.tags import CLUSTER_TAG, resource_tag
 
 Statement = Mapping[str, Any]
+IAM_PATH = "/corral/"  # of the roles, profiles and boundary, so that policies name nothing of anybody else
+VIA_SERVICE_KEY = "kms:ViaService"
+RECORD_NAMES_KEY = "route53:ChangeResourceRecordSetsNormalizedRecordNames"
+_KEY_USE = ("kms:Decrypt", "kms:DescribeKey", "kms:GenerateDataKeyWithoutPlaintext", "kms:ReEncrypt*")
+_SEEN = ("ec2:DescribeCapacityReservations", "ec2:DescribeInstances", "ec2:DescribeInstanceTopology")
+_OBJECTS = ("s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload")
+_LAYERS = ("ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer")
+_LOGGING = ("logs:CreateLogStream", "logs:PutLogEvents")
+_CHANNELS = tuple(f"ssmmessages:{verb}{kind}Channel" for verb in ("Create", "Open") for kind in ("Control", "Data"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +47,9 @@ class ClusterArns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobArns:
-    """The ARNs in the job role's policy. `writable`, `readable`: ARNs of buckets, or of prefixes in them."""
+    """The ARNs in the job role's policy. `writable`, `readable`: ARNs of buckets, or of prefixes without last slash."""
 
+    region: str
     bucket: str
     key: str
     cluster: str
@@ -63,15 +74,57 @@ def trust_roles(arns: Sequence[str]) -> Mapping[str, Any]:
     return document([{"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"AWS": list(arns)}}])
 
 
-def boundary_policy(region: str) -> Mapping[str, Any]:
-    """Return the permissions boundary of all roles on a base: no identity changes, nothing outside its region."""
-    services = ["ec2", "s3", "kms", "fsx", "ssm", "ssmmessages", "ec2messages", "logs", "cloudwatch", "sns"]
-    services += ["secretsmanager", "route53", "elasticfilesystem", "ecr"]
-    elsewhere = {"StringNotEquals": {"aws:RequestedRegion": [region, partition_of(region).iam_region]}}
+def boundary_arn(region: str, account: str) -> str:
+    """Return the ARN of the permissions boundary of all roles of the region, which `corral bootstrap` creates."""
+    return f"arn:{partition_of(region).name}:iam::{account}:policy{IAM_PATH}{boundary_name(region)}"
+
+
+def boundary_name(region: str) -> str:
+    """Return the name of the region's boundary, at corral's path."""
+    return f"guards-boundary-{region}"
+
+
+def own_roles(region: str, account: str) -> str:
+    """Return the pattern of the ARNs of all roles of clusters."""
+    return f"arn:{partition_of(region).name}:iam::{account}:role{IAM_PATH}identity-*"
+
+
+def boundary_policy(region: str, account: str) -> Mapping[str, Any]:
+    """Return the permissions boundary of all roles of the region: what heads, nodes and jobs need, of any cluster.
+
+    It names no cluster, and users declare buckets, secrets and repositories, so these are open. Deployers cannot change
+    it, and create no role without it: a deployer's role can do no more than this.
+    """
+    partition, here = partition_of(region), f"{region}:{account}"
+    arn = f"arn:{partition.name}"
+    elsewhere = {"StringNotEquals": {"aws:RequestedRegion": [region, partition.iam_region]}}
+    objects = [*_OBJECTS, "s3:ListBucket", "s3:GetBucketLocation"]
+    states = f"{arn}:s3:::corral-state-{account}-*"
+    launch = ["ec2:RunInstances", *_SEEN]
+    grants = {**_through(region, "ec2"), "Bool": {"kms:GrantIsForAWSResource": "true"}}
+    pull = ["ecr:GetAuthorizationToken", *_LAYERS]
+    zones, names = f"{arn}:route53:::hostedzone/*", {"ForAllValues:StringLike": {RECORD_NAMES_KEY: "*.corral.internal"}}
     return document(
         [
-            _allow("Services", [f"{service}:*" for service in services], ["*"]),
-            _allow("Identity", ["iam:PassRole", "sts:AssumeRole", "sts:GetCallerIdentity"], ["*"]),
+            _allow("Launch", launch, ["*"]),
+            _allow("Tag", ["ec2:CreateTags"], ["*"], {"StringEquals": {"ec2:CreateAction": "RunInstances"}}),
+            _allow("End", ["ec2:TerminateInstances"], ["*"], {"Null": {resource_tag(CLUSTER_TAG, "ec2"): "false"}}),
+            _allow("Objects", objects, ["*"]),
+            _allow("Keys", [*_KEY_USE, "kms:GenerateDataKey"], ["*"], _through(region, "ec2", "s3", "secretsmanager")),
+            _allow("Grants", ["kms:CreateGrant"], ["*"], grants),
+            _allow("Secrets", ["secretsmanager:GetSecretValue"], ["*"]),
+            _allow("Munge", ["secretsmanager:PutSecretValue"], [f"{arn}:secretsmanager:{here}:secret:corral/*"]),
+            _allow("Pull", pull, ["*"]),
+            _allow("Zones", ["route53:ListResourceRecordSets"], [zones]),
+            _allow("Names", ["route53:ChangeResourceRecordSets"], [zones], names),
+            _allow("Log", _LOGGING, [f"{arn}:logs:{here}:log-group:/corral/*"]),
+            _allow("Tell", ["sns:Publish"], [f"{arn}:sns:{here}:watch-*"]),
+            _allow("Shell", ["ssm:UpdateInstanceInformation", *_CHANNELS], ["*"]),
+            _allow(
+                "Pass", ["iam:PassRole"], [own_roles(region, account)], _passed_to(service_principal("ec2", region))
+            ),
+            _allow("Assume", ["sts:AssumeRole"], [own_roles(region, account)]),
+            {"Sid": "NoStates", "Effect": "Deny", "Action": ["s3:*"], "Resource": [states]},
             # Route 53 has one region; everything else stays in the cluster's.
             {"Sid": "Region", "Effect": "Deny", "NotAction": ["route53:*"], "Resource": ["*"], "Condition": elsewhere},
         ]
@@ -99,7 +152,7 @@ def compute_policy(arns: ClusterArns) -> Mapping[str, Any]:
             _allow("Files", ["s3:GetObject"], [prefix]),
             _allow("Bundle", ["s3:ListBucket"], [arns.bucket], {"StringLike": {"s3:prefix": [f"{arns.prefix}/*"]}}),
             _allow("Munge", ["secretsmanager:GetSecretValue"], [arns.munge_secret]),
-            _allow("Key", ["kms:Decrypt"], [arns.key]),
+            _allow("Key", ["kms:Decrypt"], [arns.key], _through(arns.region, "s3", "secretsmanager")),
             _allow("Jobs", ["sts:AssumeRole"], [arns.job_role]),
             *_answering(arns),
         ]
@@ -112,24 +165,41 @@ def job_policy(arns: JobArns) -> Mapping[str, Any]:
     Source of the actions of a pull: ECR User Guide, "Repository policy examples" and "Private registry authentication".
     """
     own = {"StringLike": {"s3:prefix": [f"checkpoints/{arns.cluster}/*"]}}
-    writable = [f"{arns.bucket}/checkpoints/{arns.cluster}/*", *(f"{bucket}/*" for bucket in arns.writable)]
-    listed = sorted({bucket.split("/")[0] for bucket in (*arns.writable, *arns.readable)})
-    read = [_allow("Read", ["s3:GetObject"], [f"{bucket}/*" for bucket in arns.readable])]
-    look = [_allow("Buckets", ["s3:ListBucket", "s3:GetBucketLocation"], listed)]
+    writable = [f"{arns.bucket}/checkpoints/{arns.cluster}/*", *(f"{arn}/*" for arn in arns.writable)]
+    read = [_allow("Read", ["s3:GetObject"], [f"{arn}/*" for arn in arns.readable])]
     secrets = [_allow("Secrets", ["secretsmanager:GetSecretValue"], arns.secrets)]
-    layers = ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"]
-    pull = [_allow("Login", ["ecr:GetAuthorizationToken"], ["*"]), _allow("Pull", layers, arns.repositories)]
+    pull = [_allow("Login", ["ecr:GetAuthorizationToken"], ["*"]), _allow("Pull", _LAYERS, arns.repositories)]
+    through = _through(arns.region, "s3", "secretsmanager")
+    # Machines run what they read there as root, so no declared bucket may ever open it to jobs.
+    code = {"Sid": "NoCode", "Effect": "Deny", "Action": "s3:*", "Resource": [f"{arns.bucket}/clusters/*"]}
     return document(
         [
-            _allow("Objects", ["s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"], writable),
+            _allow("Objects", _OBJECTS, writable),
             *(read if arns.readable else []),
             _allow("Checkpoints", ["s3:ListBucket"], [arns.bucket], own),
-            _allow("Key", ["kms:Decrypt", "kms:GenerateDataKey"], [arns.key]),
-            *(look if listed else []),
+            _allow("Key", ["kms:Decrypt", "kms:GenerateDataKey"], [arns.key], through),
+            *_listing((*arns.writable, *arns.readable)),
             *(secrets if arns.secrets else []),
             *(pull if arns.repositories else []),
+            code,
         ]
     )
+
+
+def _listing(arns: Sequence[str]) -> Iterator[Statement]:
+    """Allow to list these buckets and prefixes. Buckets with the same prefixes share a statement."""
+    prefixes: dict[str, set[str]] = {}
+    for arn in sorted(arns):
+        bucket, _, prefix = arn.partition("/")
+        prefixes.setdefault(bucket, set()).add(f"{prefix}/*" if prefix else "")
+    buckets: dict[tuple[str, ...], list[str]] = {}
+    for bucket, found in prefixes.items():
+        buckets.setdefault(() if "" in found else tuple(sorted(found)), []).append(bucket)
+    for number, (below, names) in enumerate(sorted(buckets.items())):
+        condition = {"StringLike": {"s3:prefix": list(below)}} if below else None
+        yield _allow(f"List{number}", ["s3:ListBucket"], names, condition)
+    if prefixes:
+        yield _allow("Where", ["s3:GetBucketLocation"], list(prefixes))
 
 
 def secret_arn(region: str, account: str, name: str) -> str:
@@ -142,6 +212,19 @@ def artefacts_policy(bucket: str) -> Mapping[str, Any]:
     insecure = {"Bool": {"aws:SecureTransport": "false"}}
     everyone = {"Sid": "TlsOnly", "Effect": "Deny", "Principal": "*", "Action": "s3:*"}
     return document([{**everyone, "Resource": [bucket, f"{bucket}/*"], "Condition": insecure}])
+
+
+def topic_policy(region: str, account: str, topic: str) -> Mapping[str, Any]:
+    """Return the policy of a cluster's topic: only alarms of the account may publish without a policy of their own.
+
+    SNS's default policy admits everybody of whom `AWS:SourceOwner` is the account, a key that AWS does not document
+    (awsdocs/iam-user-guide#111). Source: SNS Developer Guide, "Example cases for Amazon SNS access control".
+    """
+    aws = partition_of(region).name
+    alarms = f"arn:{aws}:cloudwatch:{region}:{account}:alarm:watch-*"
+    condition = {"StringEquals": {"aws:SourceAccount": account}, "ArnLike": {"aws:SourceArn": alarms}}
+    principal = {"Service": service_principal("cloudwatch", region)}
+    return document([{**_allow("Alarms", ["sns:Publish"], [topic], condition), "Principal": principal}])
 
 
 def key_policy(account: str, region: str) -> Mapping[str, Any]:
@@ -185,7 +268,6 @@ def _launching(arns: ClusterArns) -> tuple[Statement, ...]:
     # Subnets, reservations and capacity blocks can be shared by another account, which their ARNs name then.
     used += [f"arn:{aws}:ec2:{arns.region}:*:{kind}/*" for kind in ("subnet", "capacity-reservation")]
     used += [f"arn:{aws}:ec2:{arns.region}::image/*", f"{ec2}:image/*", f"arn:{aws}:ec2:{arns.region}::snapshot/*"]
-    key_use = ["kms:Decrypt", "kms:DescribeKey", "kms:GenerateDataKeyWithoutPlaintext", "kms:ReEncrypt*"]
     return (
         _allow("OwnTemplates", ["ec2:RunInstances"], [templates], own),
         _allow("LaunchFromTemplates", ["ec2:RunInstances"], used, from_templates),
@@ -194,18 +276,27 @@ def _launching(arns: ClusterArns) -> tuple[Statement, ...]:
             "TagWhileLaunching", ["ec2:CreateTags"], launched, {"StringEquals": {"ec2:CreateAction": "RunInstances"}}
         ),
         _allow("PassCompute", ["iam:PassRole"], [arns.compute_role], _passed_to(service_principal("ec2", arns.region))),
-        _allow("UseKey", [*key_use, "kms:GenerateDataKey"], [arns.key]),
-        _allow("GrantKey", ["kms:CreateGrant"], [arns.key], {"Bool": {"kms:GrantIsForAWSResource": "true"}}),
+        _allow(
+            "UseKey",
+            [*_KEY_USE, "kms:GenerateDataKey"],
+            [arns.key],
+            _through(arns.region, "ec2", "s3", "secretsmanager"),
+        ),
+        _allow(
+            "GrantKey",
+            ["kms:CreateGrant"],
+            [arns.key],
+            {**_through(arns.region, "ec2"), "Bool": {"kms:GrantIsForAWSResource": "true"}},
+        ),
     )
 
 
 def _ending(arns: ClusterArns) -> tuple[Statement, ...]:
     instances = f"arn:{partition_of(arns.region).name}:ec2:{arns.region}:{arns.account}:instance/*"
     own = {"StringEquals": {resource_tag(CLUSTER_TAG, "ec2"): arns.cluster}}
-    reads = ["ec2:DescribeCapacityReservations", "ec2:DescribeInstances", "ec2:DescribeInstanceTopology"]
     return (
         _allow("EndOwn", ["ec2:TerminateInstances"], [instances], own),
-        _allow("See", reads, ["*"]),
+        _allow("See", _SEEN, ["*"]),
     )
 
 
@@ -226,7 +317,7 @@ def _head_files(arns: ClusterArns) -> tuple[Statement, ...]:
 
 def _reporting(arns: ClusterArns) -> tuple[Statement, ...]:
     return (
-        _allow("Log", ["logs:CreateLogStream", "logs:PutLogEvents"], [f"{arns.log_group}:*"]),
+        _allow("Log", _LOGGING, [f"{arns.log_group}:log-stream:{LOG_STREAM}"]),
         _allow("Tell", ["sns:Publish"], [arns.topic]),
     )
 
@@ -240,11 +331,19 @@ def _answering(arns: ClusterArns) -> tuple[Statement, ...]:
     ec2messages, ssmmessages, and other API operations"; Service Authorization Reference, AWS Systems Manager.
     """
     instances = f"arn:{partition_of(arns.region).name}:ec2:{arns.region}:{arns.account}:instance/*"
-    channels = [f"ssmmessages:{verb}{kind}Channel" for verb in ("Create", "Open") for kind in ("Control", "Data")]
     return (
         _allow("BeManaged", ["ssm:UpdateInstanceInformation"], [instances]),
-        _allow("Shell", channels, ["*"]),
+        _allow("Shell", _CHANNELS, ["*"]),
     )
+
+
+def _through(region: str, *services: str) -> Mapping[str, Any]:
+    """Allow the use of a key by these services for the role, and not by the role's own calls of KMS.
+
+    Source: KMS Developer Guide, "kms:ViaService".
+    """
+    domain = partition_of(region).dns_suffix
+    return {"StringEquals": {VIA_SERVICE_KEY: [f"{service}.{region}.{domain}" for service in services]}}
 
 
 def _passed_to(service: str) -> Mapping[str, Any]:

@@ -1,10 +1,9 @@
-"""The ARNs that a planned cluster's jobs may access, and a check of the policy against IAM's size limit."""
+"""The ARNs that a planned cluster's jobs may access, that of its topic, and a check of the policy's size."""
 
 import json
 
 from corral.model.cluster import ClusterPlan
 from corral.model.partitions import partition_of
-from corral.model.urls import bucket_of
 from corral.plan.iam.iam_policies import JobArns, job_policy, secret_arn
 from corral.spec.spec_errors import SpecError
 
@@ -23,9 +22,10 @@ def job_arns(plan: ClusterPlan, account: str, bucket: str, key: str) -> JobArns:
     """
     aws = partition_of(plan.region).name
     s3 = f"arn:{aws}:s3:::"
-    linked = {f"{s3}{bucket_of(link.s3)}" for system in plan.lustre for link in system.data}
+    linked = {link.s3.replace("s3://", s3, 1).rstrip("/") for system in plan.lustre for link in system.data}
     write_access = {one.s3.replace("s3://", s3, 1): one.write for one in plan.jobs.buckets}
     return JobArns(
+        region=plan.region,
         bucket=bucket,
         key=key,
         cluster=plan.name,
@@ -37,6 +37,11 @@ def job_arns(plan: ClusterPlan, account: str, bucket: str, key: str) -> JobArns:
         ),
         secrets=tuple(secret_arn(plan.region, account, name) for name in sorted(set(plan.jobs.secrets.values()))),
     )
+
+
+def topic_arn(plan: ClusterPlan, account: str) -> str:
+    """Return the ARN of the cluster's topic."""
+    return f"arn:{partition_of(plan.region).name}:sns:{plan.region}:{account}:watch-topic-{plan.name}"
 
 
 def check_job_role(plan: ClusterPlan, *, file: str) -> tuple[SpecError, ...]:

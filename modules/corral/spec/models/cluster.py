@@ -66,7 +66,7 @@ class JobsSpec(SpecRecord):
         default=(),
         description="Buckets that jobs may access with their role, in the cluster's region or in us-east-1; the role"
         " has no access to other regions. Buckets, secrets and registries share the role's policy, which holds about"
-        " 130 of them. Default: none.",
+        " 90 of them. Default: none.",
     )
     registries: tuple[str, ...] = Field(
         default=(),

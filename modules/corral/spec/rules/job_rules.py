@@ -13,7 +13,6 @@ from corral.spec.rules.tag_rules import looks_secret
 from corral.spec.spec_errors import Loc, SpecFinding, SpecProblem
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_PATTERNS = frozenset("*?$")  # wildcards and variables in an ARN of a policy. Source: IAM User Guide, "Resource"
 _SECRET = re.compile(r"[A-Za-z0-9/_+=.@-]{1,512}")  # Secrets Manager API reference, CreateSecret, Name
 _OURS = ("AWS_", "SLURM", "NCCL_", "FI_", "LD_", "PATH", "HOME", "USER", "SHELL", "MASTER_", "CORRAL_")
 
@@ -36,9 +35,6 @@ def check(jobs: JobsSpec, region: str) -> Iterator[SpecFinding]:
 def _check_bucket(loc: Loc, bucket: BucketSpec, earlier: tuple[BucketSpec, ...]) -> Iterator[SpecFinding]:
     if problem := s3_problem(bucket.s3):
         yield problem.at(loc)
-    elif _PATTERNS & set(bucket.s3):
-        wide = "which IAM policies expand"
-        yield SpecFinding(loc, f"{bucket.s3!r} contains *, ? or $, {wide}", "use a prefix without them")
     elif any(bucket.s3.rstrip("/") == other.s3.rstrip("/") for other in earlier):
         yield SpecFinding(loc, f"{bucket.s3!r} is listed twice", "keep one")
 

@@ -15,6 +15,9 @@ _LONGEST = 28  # characters: corral-<base>-<account>-<region> must fit into the 
 _RESERVED = ("all", "default", "none")  # keywords that Slurm accepts instead of a partition or node name
 ZONE_NAME = re.compile(r"(?P<region>[a-z]{2}(-[a-z]+)+-\d+)[a-g]")
 _S3_URL = re.compile(r"s3://(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(/(?P<prefix>[^/\s][^\s]*)?)?")
+_PATTERNS = frozenset("*?$")  # wildcards and variables in an ARN of a policy. Source: IAM User Guide, "Resource"
+# Of a base, or of states: corral-BASE-ACCOUNT-REGION. They hold what machines run as root.
+_OWN_BUCKET = re.compile(r"corral-[a-z0-9-]+-\d{12}-[a-z]{2}(-[a-z]+)+-\d+")
 _LOCAL_ZONE = re.compile(r"[a-z]+\d+-[a-z]+\d+-az\d+|[a-z]{2}(-[a-z]+)+-\d+-[a-z]+-\d+[a-z]")
 
 
@@ -48,10 +51,15 @@ def name_problem(name: str) -> SpecProblem | None:
 
 
 def s3_problem(url: str) -> SpecProblem | None:
-    """Return why this is not a URL of a bucket or prefix; None if it is."""
+    """Return why jobs and file systems cannot use this bucket or prefix; None if they can."""
     found = _S3_URL.fullmatch(url)
     if found is None or ".." in found["bucket"]:
         return SpecProblem(f"{url!r} is not an S3 URL", "write it like s3://bucket/prefix")
+    if _PATTERNS & set(url):
+        return SpecProblem(f"{url!r} contains *, ? or $, which IAM policies expand", "use a prefix without them")
+    if _OWN_BUCKET.fullmatch(found["bucket"]):
+        text = f"{url!r} is a bucket of corral's own, which holds what machines run, or states"
+        return SpecProblem(text, "use a bucket of yours; jobs reach their checkpoints without an entry")
     return None
 
 

@@ -1,17 +1,15 @@
-"""Guards of a base: the budget, and the permissions boundary of its roles."""
+"""The guard of a base: its budget."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 import pulumi
 import pulumi_aws as aws
 
 from corral.components.component import Component
-from corral.model.base import BasePlan, BudgetPlan
+from corral.model.base import BudgetPlan
 from corral.model.tags import BASE_TAG
-from corral.plan.iam.iam_policies import boundary_policy
 
 _WARN_PERCENT = 80  # of the budget, by AWS's forecast for the month
 _SPENT_PERCENT = 100  # of the budget, actual cost
@@ -19,26 +17,19 @@ _SPENT_PERCENT = 100  # of the budget, actual cost
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardsArgs:
-    """The plan of the base, and its account."""
+    """The name of the base, and its budget."""
 
-    plan: BasePlan
+    base: str
+    budget: BudgetPlan
 
 
 class Guards(Component):
-    """A permissions boundary for every role on the base, and a budget that sends mail."""
+    """A budget that sends mail."""
 
     def __init__(self, name: str, args: GuardsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("Guards", name, f"corral-{args.plan.name}", opts)
-        self.boundary = aws.iam.Policy(
-            self.child("boundary"),
-            description=f"The most that a role on corral base {args.plan.name} can do",
-            policy=json.dumps(boundary_policy(args.plan.region)),
-            tags=self.tags("boundary"),
-            opts=self.child_options(),
-        )
-        if args.plan.budget:
-            self._budget(args.plan.name, args.plan.budget)
-        self.register_outputs({"boundary": self.boundary.arn})
+        super().__init__("Guards", name, f"corral-{args.base}", opts)
+        self._budget(args.base, args.budget)
+        self.register_outputs({})
 
     def _budget(self, base: str, budget: BudgetPlan) -> None:
         aws.budgets.Budget(
