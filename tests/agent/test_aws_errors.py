@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,7 @@ def store_history(_: str, __: Path) -> object:
 
 
 def assume_job_role(url: str, _: Path) -> object:
-    return role(client("sts", url), "arn:aws:iam::123456789012:role/dev-job").of("ada")
+    return asyncio.run(role(client("sts", url), "arn:aws:iam::123456789012:role/dev-job").of("ada"))
 
 
 def prune_zone(url: str, _: Path) -> object:

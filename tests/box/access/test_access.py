@@ -45,7 +45,11 @@ class Account:
 
 
 def role_arn(name: str) -> str:
-    return f"arn:aws:iam::{ACCOUNT}:role/corral/identity-{name}"
+    return f"arn:aws:iam::{ACCOUNT}:role/{name}"
+
+
+def identity_arn(name: str) -> str:
+    return role_arn(f"corral/identity-{name}")
 
 
 def create_role(iam: Any, name: str, trust: Mapping[str, Any], **limits: str) -> None:
@@ -72,8 +76,8 @@ def account(box: BoxStatus, aws: Clients) -> Account:
         "prefix": "clusters/dev",
         "bucket": bucket,
         "key": key,
-        "compute_role": role_arn("compute"),
-        "job_role": role_arn("job"),
+        "compute_role": identity_arn("compute"),
+        "job_role": identity_arn("job"),
         "munge_secret": secret,
         "hosted_zone": f"arn:aws:route53:::{zone.lstrip('/')}",
         "log_group": f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:/corral/dev",
@@ -91,7 +95,7 @@ def account(box: BoxStatus, aws: Clients) -> Account:
             )
         ),
     }
-    trust = {"head": trust_service("ec2.amazonaws.com"), "job": trust_roles([role_arn("head")])}
+    trust = {"head": trust_service("ec2.amazonaws.com"), "job": trust_roles([identity_arn("head")])}
     for name, policy in policies.items():
         create_role(iam, name, trust[name], PermissionsBoundary=boundary)
         iam.put_role_policy(RoleName=f"identity-{name}", PolicyName="own", PolicyDocument=json.dumps(policy))
@@ -107,7 +111,7 @@ def account(box: BoxStatus, aws: Clients) -> Account:
 
 
 def _clients(box: BoxStatus, sts: Any, role: str) -> Clients:
-    held = sts.assume_role(RoleArn=role_arn(role), RoleSessionName="test")["Credentials"]
+    held = sts.assume_role(RoleArn=identity_arn(role), RoleSessionName="test")["Credentials"]
     return lambda service, region=REGION: client(box, service, held["AccessKeyId"], region)
 
 
@@ -217,9 +221,9 @@ def test_a_head_does_nothing_in_another_region(account: Account) -> None:
         ),
         (
             "sts",
-            lambda sts: sts.assume_role(RoleArn=role_arn("head"), RoleSessionName="up"),
+            lambda sts: sts.assume_role(RoleArn=identity_arn("head"), RoleSessionName="up"),
             "AccessDenied",
-            f"sts:AssumeRole on resource: {role_arn('head')}",
+            f"sts:AssumeRole on resource: {identity_arn('head')}",
         ),
     ],
     ids=["instances", "the cluster's files", "their names", "the head's role"],
@@ -268,7 +272,7 @@ def test_a_job_does_not_pull_from_another_repository(account: Account) -> None:
 
 
 def test_a_head_assumes_the_job_role(account: Account) -> None:
-    held = account.as_role("head")("sts").assume_role(RoleArn=role_arn("job"), RoleSessionName="ada")
+    held = account.as_role("head")("sts").assume_role(RoleArn=identity_arn("job"), RoleSessionName="ada")
     assert held["AssumedRoleUser"]["Arn"] == f"arn:aws:sts::{ACCOUNT}:assumed-role/identity-job/ada"
 
 
@@ -279,8 +283,8 @@ def test_a_role_that_does_not_trust_the_caller_is_not_assumed(account: Account) 
         PolicyDocument=json.dumps(document([{"Effect": "Allow", "Action": "*", "Resource": "*"}])),
     )
     sts = account.as_role("lonely")("sts")
-    code, message = refusal(lambda: sts.assume_role(RoleArn=role_arn("job"), RoleSessionName="xx"))
-    assert (code, message) == ("AccessDenied", f"sts:AssumeRole on resource: {role_arn('job')}")
+    code, message = refusal(lambda: sts.assume_role(RoleArn=identity_arn("job"), RoleSessionName="xx"))
+    assert (code, message) == ("AccessDenied", f"sts:AssumeRole on resource: {identity_arn('job')}")
 
 
 def test_get_caller_identity_is_always_allowed(account: Account) -> None:
@@ -303,7 +307,7 @@ def test_a_launch_with_a_role_needs_pass_role(account: Account) -> None:
     account.aws("iam").add_role_to_instance_profile(InstanceProfileName="lonely", RoleName="identity-lonely")
     profile = {"Name": "lonely"}
     code, message = refusal(lambda: launch(account.as_role("head")("ec2"), account.own, IamInstanceProfile=profile))
-    assert (code, message) == ("UnauthorizedOperation", f"iam:PassRole on resource: {role_arn('lonely')}")
+    assert (code, message) == ("UnauthorizedOperation", f"iam:PassRole on resource: {identity_arn('lonely')}")
 
 
 def test_a_caller_without_a_role_may_do_everything(account: Account) -> None:
@@ -311,19 +315,19 @@ def test_a_caller_without_a_role_may_do_everything(account: Account) -> None:
 
 
 def test_a_role_that_may_simulate_only_itself_cannot_simulate_others(account: Account) -> None:
-    own = [{"Effect": "Allow", "Action": "iam:SimulatePrincipalPolicy", "Resource": role_arn("lonely")}]
+    own = [{"Effect": "Allow", "Action": "iam:SimulatePrincipalPolicy", "Resource": identity_arn("lonely")}]
     account.aws("iam").put_role_policy(
         RoleName="identity-lonely",
         PolicyName="own",
         PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": own}),
     )
     iam = account.as_role("lonely")("iam")
-    result = iam.simulate_principal_policy(PolicySourceArn=role_arn("lonely"), ActionNames=["ec2:RunInstances"])
-    other = {"PolicySourceArn": role_arn("head"), "ActionNames": ["ec2:RunInstances"]}
+    result = iam.simulate_principal_policy(PolicySourceArn=identity_arn("lonely"), ActionNames=["ec2:RunInstances"])
+    other = {"PolicySourceArn": identity_arn("head"), "ActionNames": ["ec2:RunInstances"]}
     assert (
         result["EvaluationResults"][0]["EvalDecision"],
         refusal(lambda: iam.simulate_principal_policy(**other)),
     ) == (
         "implicitDeny",
-        ("AccessDenied", f"iam:SimulatePrincipalPolicy on resource: {role_arn('head')}"),
+        ("AccessDenied", f"iam:SimulatePrincipalPolicy on resource: {identity_arn('head')}"),
     )

@@ -59,7 +59,7 @@ def test_a_region_can_be_denied(box: BoxStatus, aws: Clients) -> None:
 
 
 def test_a_role_can_be_exempt(box: BoxStatus, account: Account) -> None:  # noqa: F811
-    exempt = {"ArnNotLike": {"aws:PrincipalArn": "arn:aws:iam::*:role/head"}}
+    exempt = {"ArnNotLike": {"aws:PrincipalArn": "arn:aws:iam::*:role/corral/identity-head"}}
     organization(box, {"Effect": "Deny", "Action": "ec2:DescribeInstances", "Condition": exempt})
     found = account.as_role("head")("ec2").describe_instances()["Reservations"]
     assert (found, refusal(account.aws("ec2").describe_instances)[0]) == ([], "UnauthorizedOperation")
