@@ -251,19 +251,18 @@ def test_without_slurmctld_the_runs_of_slurmdbd_are_listed_with_a_problem(slurm:
     )
 
 
-@pytest.fixture
-def attacked(slurm: Path) -> Path:
-    """The programs print what Slurm's do of names that an attacker chose, also between separators."""
+def attack(slurm: Path) -> None:
+    """Let the programs print what Slurm's do of names that an attacker chose, also between separators."""
     for name, recorded in {"squeue": "squeue", "sacct": "sacct-runs", "names": "sacct-names"}.items():
         (slurm / f"{name}.out").write_bytes((RECORDED / recorded).read_bytes())
     (slurm / "between.out").write_text(BETWEEN_SEPARATORS)
     script = (slurm / "sacct").read_text()
     between = f'case "$*" in *parsable2*JobName*) cat {slurm}/between.out; exit;; esac\n'
     (slurm / "sacct").write_text(script.replace("case", f"{between}case", 1))
-    return slurm
 
 
-def test_every_present_job_has_its_own_name_in_printable_characters(attacked: Path) -> None:
+def test_every_present_job_has_its_own_name_in_printable_characters(slurm: Path) -> None:
+    attack(slurm)
     assert {job.job_id: job.name for job in active_jobs()[0]} == {
         "1": "train me",
         "2": FORGED,
@@ -282,11 +281,13 @@ def test_every_present_job_has_its_own_name_in_printable_characters(attacked: Pa
     }
 
 
-def test_no_name_is_a_present_job_of_another_user(attacked: Path) -> None:
+def test_no_name_is_a_present_job_of_another_user(slurm: Path) -> None:
+    attack(slurm)
     assert {job.user for job in active_jobs()[0]} == {"root"}
 
 
-def test_every_run_has_its_own_name_in_printable_characters(attacked: Path) -> None:
+def test_every_run_has_its_own_name_in_printable_characters(slurm: Path) -> None:
+    attack(slurm)
     assert {run.job_id: run.name for run in job_run_page(0, 1795300900).runs} == {
         "1": "train me",
         "2": FORGED,
@@ -305,7 +306,8 @@ def test_every_run_has_its_own_name_in_printable_characters(attacked: Path) -> N
     }
 
 
-def test_no_name_is_a_run_of_another_user(attacked: Path) -> None:
+def test_no_name_is_a_run_of_another_user(slurm: Path) -> None:
+    attack(slurm)
     assert {run.user for run in job_run_page(0, 1795300900).runs} == {"root"}
 
 

@@ -96,7 +96,7 @@ def _no_way_to_root(cluster: VirtualCluster) -> str:
         ways = set(output.splitlines()) - _OPEN_SOCKETS
         expect(not ways, f"no user becomes root on {name}: {sorted(ways)}")
     head = cluster.instance("head")
-    control = f"mv {SUDOERS} /root/rule; runuser -u admin -- sudo -n id -u; mv /root/rule {SUDOERS}"
+    control = f"mv {SUDOERS} /run/rule; runuser -u admin -- sudo -n id -u; mv /run/rule {SUDOERS}"
     allowed = cluster.root_output(head, "sh", "-c", control).strip()
     expect(allowed == "0", f"without corral's rule the image's user becomes root: {allowed!r}")
     return "sudo, groups, files, setuid programs, sockets, MariaDB: none; without corral's rule for sudo, one"
