@@ -34,13 +34,13 @@ def test_dev_survives_kills_at_any_moment(tmp_path: Path) -> None:
             for victim in (ALL, ENGINE, COMMAND, ALL):
                 cut_down(cli, "up", "created", dice.randint(1, 14), victim)
             must(cli, "up", "dev", "--yes")
-            assert redeploy_counts(cli) == {"base": (0, 0, 32), "cluster": (0, 0, 55)}
+            assert redeploy_counts(cli) == {"base": (0, 0, 31), "cluster": (0, 0, 55)}
         must(cli, "status", "dev")
         with step("a down that was killed again and again is continued and leaves what is kept"):
             for victim in (COMMAND, ALL, ENGINE):
                 cut_down(cli, "down", "deleted", dice.randint(1, 14), victim, "--with-base")
             must(cli, "down", "dev", "--with-base", "--yes")
-            assert set(cli.left()) == {"efs/file-system", "kms/key", "s3/bucket"}
+            assert set(cli.left()) == {"efs/file-system", "kms/alias", "kms/key", "s3/bucket"}
         with step("after that the data goes by its name"):
             must(cli, "cleanup")
             must(cli, "down", "dev", "--yes", "--delete-data", "dev")
