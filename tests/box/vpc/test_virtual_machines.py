@@ -119,7 +119,7 @@ def command_line(pid: int) -> list[str]:
 def is_first(pid: int, directory: Path) -> bool:
     """Whether a process is the first one in the namespaces of the VPC in this directory."""
     words = command_line(pid)
-    return "corral.box.vpc.namespace_init" in words[:3] and str(directory) in words
+    return "corral.box.vpc.namespace_init" in words[:4] and str(directory) in words
 
 
 def until(found: Callable[[], bool]) -> bool:
