@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import boto3
 import pytest
 from botocore.config import Config
 
+from agent.event_loops import awaited
 from corral.agent.accounting.backup import BackupError, BucketBackupStore
 from corral.agent.accounting.history_upload import BucketHistoryStore, HistoryError
 from corral.agent.boot.munge_key import SecretError, make_munge_key
@@ -46,7 +46,7 @@ def store_history(_: str, __: Path) -> object:
 
 
 def assume_job_role(url: str, _: Path) -> object:
-    return asyncio.run(role(client("sts", url), "arn:aws:iam::123456789012:role/dev-job").of("ada"))
+    return awaited(role(client("sts", url), "arn:aws:iam::123456789012:role/dev-job").of("ada"))
 
 
 def prune_zone(url: str, _: Path) -> object:

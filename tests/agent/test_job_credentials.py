@@ -17,6 +17,7 @@ import pytest
 from botocore.exceptions import MetadataRetrievalError
 from botocore.utils import ContainerMetadataFetcher
 
+from agent.event_loops import awaited
 from box.vpc_fixtures import Clients
 from corral.agent.config.file_placements import placements_for
 from corral.agent.credentials import (
@@ -79,12 +80,12 @@ def held(sts: Sts) -> JobRole:
 
 def given(role: JobRole, session: str) -> JobRoleCredentials:
     """The credentials that the role gives for this session."""
-    return asyncio.run(role.of(session))
+    return awaited(role.of(session))
 
 
 def answer(request: CredentialsRequest, role: JobRole) -> tuple[int, Mapping[str, str]]:
     """The status and the document of the response."""
-    return asyncio.run(respond(request, role))
+    return awaited(respond(request, role))
 
 
 def question(path: str = "/credentials", host: str = "127.0.0.1:250", user: int | None = 2000) -> CredentialsRequest:
@@ -161,7 +162,7 @@ def test_a_user_for_whom_sts_is_slow_keeps_no_other_user_waiting(slow_sts: SlowS
         await waiting
         return found
 
-    assert asyncio.run(both()).access_key == "key-1"
+    assert awaited(both()).access_key == "key-1"
 
 
 def test_while_sts_is_slow_credentials_that_are_still_valid_are_given(slow_sts: SlowSts) -> None:
@@ -199,7 +200,7 @@ def test_concurrent_requests_assume_the_role_once(sts: Sts) -> None:
     async def eight() -> None:
         await asyncio.gather(*(role.of("ada") for _ in range(8)))
 
-    asyncio.run(eight())
+    awaited(eight())
     assert sts.requested == ["ada"]
 
 
