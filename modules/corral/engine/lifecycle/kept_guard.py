@@ -8,6 +8,7 @@ from typing import Any
 from corral.engine.engine_errors import REFUSED, EngineError
 from corral.engine.lifecycle.session import stack_account
 from corral.engine.pulumi.stack import Stack
+from corral.model.tags import KEEP_TAG
 
 
 def refuse_unproven_data(stack: Stack, state: Mapping[str, Any] | None) -> None:
@@ -25,7 +26,7 @@ def refuse_unproven_data(stack: Stack, state: Mapping[str, Any] | None) -> None:
     texts = [f"{arn}: {problem}" for arn, problem in found]
     sentence = f"{stack.title}: tagged as data of an earlier {stack.title}, but not its own: {'; '.join(texts)}"
     hints = (
-        "if this is not yours, find out who tagged it and remove its tag corral:keep",
+        f"if this is not yours, find out who tagged it and remove its tag {KEEP_TAG}",
         f"if its key is yours: aws kms create-alias --alias-name alias/corral-{stack.name} --target-key-id KEY",
     )
     raise EngineError(sentence, hints, REFUSED)
