@@ -104,6 +104,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "testing")
     with mock_aws():
+        monkeypatch.setattr("corral.inventory.scan.account_of", lambda _: "123456789012")
         session = open_session("us-east-1")
         session.client("s3").create_bucket(Bucket="states")
         yield session

@@ -17,6 +17,7 @@ PARSERS = {"parse_base", "parse_cluster", "try_parse_base", "try_parse_cluster"}
 # What `corral up` alone sees to, by the function that refuses, with words of its row in docs/cli.md.
 OF_CORRAL_UP_ALONE = {
     "refuse_removals_in_use": "placement group",
+    "refuse_unproven_data": "does not prove",
     "require_disk_space": "space for machines",
     "require_startable": "`corral check`",
 }
