@@ -68,7 +68,7 @@ _LUSTRE = "noatime,flock,lazystatfs,_netdev"
 
 # systemd has read the unit already: reading all units again takes a tenth of a second, and a boot enables a dozen.
 _ENABLE = ("systemctl", "enable", "--no-reload")
-# Otherwise the SysV script of the same package is enabled too, which reads all units twice (docs/ENVIRONMENT.md).
+# Otherwise the package's SysV script is enabled too, which reads all units twice (systemd, docs/ENVIRONMENT.md).
 _ENABLE_PACKAGED = ("env", "SYSTEMCTL_SKIP_SYSV=1", *_ENABLE)
 _RELOAD = ("systemctl", "daemon-reload")
 
