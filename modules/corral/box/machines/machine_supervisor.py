@@ -155,9 +155,10 @@ class MachineSupervisor:
                 running.vpc.set_dns_names(names[vpc_id])
                 self._host.serve_file_systems(running.vpc, targets[vpc_id])
                 self._reconcile_vpc(running, wanted, shutting_down)
-        for name in self._rebooting - self._present():
-            self._rebooting.discard(name)
-            self._claimed.pop(name, None)  # it restarts with its disk
+        if self._rebooting:  # who is present is asked of each VPC's process
+            for name in self._rebooting - self._present():
+                self._rebooting.discard(name)
+                self._claimed.pop(name, None)  # it restarts with its disk
         self._claimed = {name: vpc_id for name, vpc_id in self._claimed.items() if name in wanted}
         for one in wanted.values():
             if one.instance_id not in self._claimed:
