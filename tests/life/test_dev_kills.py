@@ -22,8 +22,8 @@ from steps import step
 pytestmark = [pytest.mark.pulumi, pytest.mark.box, pytest.mark.long]
 SEED = 20261121
 COMMAND, ENGINE, ALL = "the command", "the engine", "everything"
-# The box's own convenience makes the bucket that stands for the user's data: engine/lifecycle/external_resources.py.
-ONLY_IN_THE_BOX = {"s3:ListAllMyBuckets"}
+# What the box makes by itself, the bucket of the user's data and the boundary: engine/lifecycle/external_resources.py.
+ONLY_IN_THE_BOX = {"iam:CreatePolicy", "s3:ListAllMyBuckets"}
 
 
 def test_dev_survives_kills_at_any_moment(tmp_path: Path) -> None:
