@@ -8,6 +8,7 @@ from corral.agent.health.probes import BoxProbe, Probe, Tool, ToolOutput, read_a
 
 RECORDED = Path(__file__).parent / "recorded"
 H100 = Expected(gpus=8, efa=32, disks=8, mounts=("/home", "/scratch"))
+ONE_H100 = Expected(gpus=1)  # the real machine of the directories `h100*`
 TRN1 = Expected(neuron=16)
 
 

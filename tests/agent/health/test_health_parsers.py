@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from agent.health_fixtures import H100, RECORDED, TRN1, findings_of, found
+from agent.health_fixtures import H100, ONE_H100, RECORDED, TRN1, findings_of, found
 from corral.agent.health.evaluate import Expected, evaluate, expected_of
+from corral.agent.health.gpus import QUERY, ROWS_QUERY, Gpu, RemappedRows, read_gpus, read_remapped_rows
 from corral.agent.health.probes import Tool, ToolOutput
-from corral.agent.health.xids import xid_meanings
+from corral.agent.health.xids import read_xids, xid_meanings
 from corral.model.cluster import ClusterPlan
 from environments import PROJECT
 from render.plans import cpu, dev, train
@@ -65,6 +66,58 @@ def test_a_gpu_off_the_bus_is_named_by_its_number_in_the_kernels_log() -> None:
 
 def test_the_fault_of_a_program_is_not_the_machines() -> None:
     assert found("xid-of-the-program") == []
+
+
+def test_faults_of_programs_on_a_real_gpu_are_not_the_machines() -> None:
+    assert found("h100-program-faults", ONE_H100) == []
+
+
+def test_faults_of_programs_on_a_real_gpu_are_read() -> None:
+    log = (RECORDED / "h100-program-faults/kernel.log").read_text()
+    assert [(one.bus_id, one.number) for one in read_xids(log)] == [("00:06", 31), ("00:06", 13), ("00:06", 43)]
+
+
+@pytest.mark.parametrize("machine", ["h100", "h100-loaded"])
+def test_a_real_gpu_is_healthy_idle_and_at_its_power_limit(machine: str) -> None:
+    assert found(machine, ONE_H100) == []
+
+
+@pytest.mark.parametrize(("machine", "temperature_c"), [("h100", 40), ("h100-loaded", 66)])
+def test_a_real_gpu_is_read(machine: str, temperature_c: int) -> None:
+    assert read_gpus((RECORDED / machine / "nvidia-smi.csv").read_text()) == (
+        Gpu(index=0, bus_id="00:06", uncorrected=0, slowed_by_heat=False, temperature_c=temperature_c),
+    )
+
+
+def test_remapped_rows_of_a_real_gpu_are_read() -> None:
+    text = (RECORDED / "h100/remapped-rows.csv").read_text()
+    assert read_remapped_rows(text) == (RemappedRows(bus_id="00:06", pending=False, failed=False),)
+
+
+def test_a_machine_whose_driver_has_no_gpu_is_sick() -> None:
+    assert found("h100-no-gpu", ONE_H100) == ["sick: nvidia-smi printed: No devices were found: replace the machine"]
+
+
+@pytest.mark.parametrize(
+    ("file", "query"), [("help-query-gpu.txt", QUERY), ("help-query-remapped-rows.txt", ROWS_QUERY)]
+)
+def test_a_real_nvidia_smi_knows_every_name_that_is_queried(file: str, query: tuple[str, ...]) -> None:
+    known = re.findall(r'"([a-z._]+)"', (RECORDED / "h100" / file).read_text())
+    assert [name for name in query if name not in known] == []
+
+
+def test_an_older_drivers_name_of_a_column_is_read_as_the_newer_one() -> None:
+    newer = (RECORDED / "slowed-by-heat/nvidia-smi.csv").read_text()
+    older = newer.replace("clocks_event_reasons", "clocks_throttle_reasons")
+    assert [[gpu.index for gpu in read_gpus(text) if gpu.slowed_by_heat] for text in (newer, older)] == [[1], [1]]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "No devices were found\n", "0, 00000000:53:00.0, 0, Not Active, 28\n", "index, pci.bus_id\n0, 1\n"]
+)
+def test_a_text_without_the_heading_is_not_read(text: str) -> None:
+    with pytest.raises(ValueError, match=r"^no heading of 5 columns in "):
+        read_gpus(text)
 
 
 def test_a_row_that_was_remapped_is_a_warning() -> None:

@@ -4,12 +4,13 @@ Source: `nvidia-smi --help-query-gpu`, `nvidia-smi --help-query-remapped-rows`; 
 """
 
 import csv
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from corral.agent.health.findings import FindingKind, HealthFinding, sick
 
-# All drivers know the name `clocks_throttle_reasons`; newer ones also know clocks_event_reasons.
+# All drivers accept the name `clocks_throttle_reasons`. Newer ones call it clocks_event_reasons, also in the heading.
 QUERY = (
     "index",
     "pci.bus_id",
@@ -18,6 +19,7 @@ QUERY = (
     "temperature.gpu",
 )
 ROWS_QUERY = ("gpu_bus_id", "remapped_rows.pending", "remapped_rows.failure")
+_NAME = re.compile(r"[a-z][a-z0-9_.]*( \[|$)")  # of a column, with its unit if it has one: `power.draw [W]`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,13 +102,13 @@ def short_bus_id(text: str) -> str:
     return ":".join(text.lower().partition(".")[0].split(":")[-2:])
 
 
-def _table(text: str, columns: Iterable[str]) -> Iterator[Mapping[str, str]]:
+def _table(text: str, columns: Sequence[str]) -> Iterator[Mapping[str, str]]:
+    """The rows by the names of the query. nvidia-smi keeps the query's order, but prints its driver's own names."""
     lines = [line for line in text.splitlines() if "," in line]
     rows = list(csv.reader(lines, skipinitialspace=True))
-    heading = [name.partition(" [")[0] for name in rows[0]] if rows else []
-    if missing := [name for name in columns if name not in heading]:
-        raise ValueError(f"no column {missing[0]} in {text.strip()[:80]!r}")
-    return (dict(zip(heading, row, strict=True)) for row in rows[1:])
+    if not rows or len(rows[0]) != len(columns) or not all(_NAME.match(cell) for cell in rows[0]):
+        raise ValueError(f"no heading of {len(columns)} columns in {text.strip()[:80]!r}")
+    return (dict(zip(columns, row, strict=True)) for row in rows[1:])
 
 
 def _number(text: str) -> int | None:

@@ -19,7 +19,7 @@ for word in sys.argv[1:]:
     option, _, columns = word.partition("=")
     names = columns.split(",")
     if option in ("--query-gpu", "--query-remapped-rows"):
-        print(", ".join(names))
+        print(", ".join(names).replace("clocks_throttle_reasons", "clocks_event_reasons"))  # as drivers from 535 on do
         for number in range({count}):
             known = {{"index": number, "pci.bus_id": BUS.format(number + 1), "gpu_bus_id": BUS.format(number + 1)}}
             words = {{"slowdown": "Not Active", "pending": "No", "failure": "No"}}

@@ -13,8 +13,10 @@ _FP32 = 4  # bytes
 _LOGITS = 3  # copies at the peak; with two, the result for torchtitan's eager 8B on 128 is 23 % too low
 _PLAIN, _GATED = 4, 6  # bytes that an MLP stores per unit of its inner width
 _LIVE_LAYERS = 2  # the current layer and the one gathered ahead (ZeRO, arXiv:1910.02054: one or two)
+# Both UNVERIFIED: no source has them. On one H100, without NCCL, the context took 0.7 GiB, and the allocator held 2 to
+# 12 % more than was in use (docs/forecast.md, "Measured runs").
 RESERVE_GIB = 6.0  # device context, NCCL buffers
-FRAGMENTED = 0.05  # of the memory in use: fragmentation of the allocator. Both UNVERIFIED: no source has them
+FRAGMENTED = 0.05  # of the memory in use: fragmentation of the allocator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
