@@ -420,7 +420,7 @@ def serve(machine: Machine) -> None:
     program = "import socket, sys, time; s = socket.create_server((sys.argv[2], 2049)); time.sleep(600)"
     command = [sys.executable, "-c", program, str(machine.directory / "served"), "10.64.1.77"]
     machine.vpc.serve("10.64.1.77", command, {"PATH": "/usr/bin:/bin"})
-    assert until(lambda: "10.64.1.77:2049" in machine.in_vpc("ss", "-ltnH"))
+    assert until(lambda: "10.64.1.77:2049" in machine.in_vpc("ss", "-ltnH") and servers(machine) != [])
 
 
 def test_server_has_an_address_of_its_own(machine: Machine) -> None:
