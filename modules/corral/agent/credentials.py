@@ -26,6 +26,7 @@ from typing import Any
 from corral.agent.aws_errors import aws_errors_as
 from corral.agent.errors import AgentError
 from corral.agent.process_lock import exclusive
+from corral.agent.user_rights import is_person
 
 # Only root can bind a port below 1024, so no user can pose as this endpoint. Lustre's sockets use ports from 512 on
 # (LNet, `socklnd`), old NFS clients from 665 on.
@@ -45,8 +46,6 @@ _CONNECTIONS = 512  # below systemd's default limit of 1024 open files
 # Connections that wait for `accept`: several for each of a node's CPUs, as all its programs may start within a second.
 # With five, the default, the kernel drops the others, and they retry after one and three seconds.
 _BACKLOG = 1024
-_FIRST_PERSON = 1000  # below are the system's own users. Source: login.defs of Debian and Red Hat, UID_MIN
-_NOBODY = 65534
 
 log = logging.getLogger("corral.agent")
 
@@ -132,7 +131,7 @@ async def respond(request: CredentialsRequest, role: JobRole) -> tuple[int, Mapp
         return 404, {"message": f"no such path {request.path} - the job role's credentials are at {PATH}"}
     if request.host not in (f"{HOST}:{PORT}", f"localhost:{PORT}"):
         return 403, {"message": f"invalid Host header {request.host!r}: the request may come from a web page"}
-    if request.user is None or not _is_person(request.user):
+    if request.user is None or not (request.user == 0 or is_person(request.user)):
         return 403, {"message": "the job role is for root and people, not for system users"}
     try:
         held = await role.of(session_name(request.user))
@@ -270,10 +269,6 @@ def _response(status: int, document: Mapping[str, str]) -> bytes:
         f"Content-Length: {len(body)}",
     )
     return "\r\n".join(lines).encode() + _END + body
-
-
-def _is_person(user: int) -> bool:
-    return user == 0 or (user >= _FIRST_PERSON and user != _NOBODY)
 
 
 def _assume(client: Any, arn: str, session: str) -> JobRoleCredentials:

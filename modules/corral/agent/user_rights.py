@@ -22,7 +22,7 @@ _ROOT_GROUPS = (
     "adm disk docker incus incus-admin kmem libvirt lxd microk8s podman root shadow staff sudo systemd-journal wheel"
 )
 ROOT_GROUPS = frozenset(_ROOT_GROUPS.split())
-_FIRST_USER, _NOBODY = 1000, 65534  # of people: UID_MIN of Debian's login.defs
+_FIRST_USER, _NOBODY = 1000, 65534  # of people. Source: login.defs of Debian and Red Hat, UID_MIN
 SUDOERS = "/etc/sudoers.d/zzzz-corral"
 # Session Manager's own user exists for whom IAM lets in, and its agent grants it sudo.
 _SUDO = f"{HEADER}# Read last, so it wins: nobody but root and Session Manager's user uses sudo.\n"
@@ -43,9 +43,14 @@ def user_rights(role: Role) -> tuple[Placement, ...]:
     return (sudo, keys) if role is Role.HEAD else (sudo,)
 
 
+def is_person(uid: int) -> bool:
+    """Whether this is the id of a person, and not root's or one of the system's own users."""
+    return _FIRST_USER <= uid != _NOBODY
+
+
 def root_memberships(passwd: str, group: str) -> tuple[tuple[str, str], ...]:
     """The memberships of people in groups whose members become root, from /etc/passwd and /etc/group: (user, group)."""
-    people = {fields[0] for fields in _entries(passwd, 7) if _is_person(fields[2])}
+    people = {fields[0] for fields in _entries(passwd, 7) if fields[2].isdecimal() and is_person(int(fields[2]))}
     return tuple(
         (member, fields[0])
         for fields in _entries(group, 4)
@@ -75,10 +80,6 @@ def overriding_sudoers(sudoers: str, names: Iterable[str]) -> tuple[str, ...]:
 def _is_rule(line: str) -> bool:
     """True unless the line is a comment: `#include` and a user by number, `#1000`, are none."""
     return not line.lstrip().startswith("#") or bool(re.match(r"\s*#(include|\d)", line))
-
-
-def _is_person(uid: str) -> bool:
-    return uid.isdecimal() and _FIRST_USER <= int(uid) != _NOBODY
 
 
 def _entries(text: str, fields: int) -> Sequence[list[str]]:

@@ -9,7 +9,7 @@ import pulumi
 import pulumi_aws as aws
 
 from corral.components.component import Component
-from corral.model.base import BasePlan
+from corral.model.base import BasePlan, key_alias
 from corral.model.tags import KEEP_KEY
 from corral.plan.iam.iam_policies import key_policy
 
@@ -44,7 +44,7 @@ class EncryptionKey(Component):
             opts=self.retained_options(args.retained_id, ignore_changes=["bypass_policy_lockout_safety_check"]),
         )
         # It outlives the base with the key: it proves later that this key and what it encrypts are the base's own.
-        alias = f"alias/corral-{plan.name}"
+        alias = key_alias(plan.name)
         aws.kms.Alias(
             self.child("alias"),
             name=alias,

@@ -16,6 +16,7 @@ from botocore.exceptions import ClientError
 
 from corral.inventory.existing import exists
 from corral.inventory.untagged import account_of
+from corral.model.base import key_alias
 from corral.model.tags import BASE_TAG, KEEP_TAG
 
 
@@ -47,20 +48,16 @@ def _base_key(session: Any, base: str) -> str | None:
     """The ARN of the key that the base's alias names; None if there is no alias."""
     kms = session.client("kms")
     try:
-        return str(kms.describe_key(KeyId=_alias(base))["KeyMetadata"]["Arn"])
+        return str(kms.describe_key(KeyId=key_alias(base))["KeyMetadata"]["Arn"])
     except kms.exceptions.NotFoundException:
         return None
-
-
-def _alias(base: str) -> str:
-    return f"alias/corral-{base}"
 
 
 def _key(session: Any, base: str, rest: str) -> str | None:
     named = _base_key(session, base)
     if named is not None and named.endswith(f":{rest}"):
         return None
-    return f"{_alias(base)} names {named or 'no key'}"
+    return f"{key_alias(base)} names {named or 'no key'}"
 
 
 def _bucket(session: Any, base: str, rest: str) -> str | None:
@@ -92,7 +89,7 @@ def _lustre(session: Any, base: str, rest: str) -> str | None:
 def _other_key(session: Any, base: str, key: str | None) -> str | None:
     own = _base_key(session, base)
     if own is None:
-        return f"{_alias(base)} names no key"
+        return f"{key_alias(base)} names no key"
     return None if key == own else f"it is encrypted with {key or 'a key of AWS'}, not with {own}"
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from corral.inventory.resources import AwsResource, ResourceKind
+from corral.model.base import KEY_ALIASES
 from corral.model.tags import BASE_TAG, KEEP_TAG
 
 _PREFIX = "corral-"
@@ -16,7 +17,7 @@ def read_aliases(session: Any) -> Iterator[AwsResource]:
     kms = session.client("kms")
     for page in kms.get_paginator("list_aliases").paginate():
         for item in page["Aliases"]:
-            base = item["AliasName"].removeprefix(f"alias/{_PREFIX}")
+            base = item["AliasName"].removeprefix(KEY_ALIASES)
             if base != item["AliasName"] and "TargetKeyId" in item and _key_of(kms, item["TargetKeyId"]) == base:
                 yield AwsResource(
                     kind=ResourceKind.ALIAS, id=item["AliasName"], tags={BASE_TAG: base, "Name": item["AliasName"]}
@@ -36,7 +37,7 @@ def read_budgets(session: Any) -> Iterator[AwsResource]:
 
 
 def account_of(session: Any) -> str:
-    """The account id of the caller."""
+    """The account number of the session's credentials. Raises ClientError if AWS refuses them."""
     return str(session.client("sts").get_caller_identity()["Account"])
 
 

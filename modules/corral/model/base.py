@@ -6,6 +6,13 @@ from ipaddress import IPv4Network
 
 from corral.model.lustre import LustrePlan
 
+KEY_ALIASES = "alias/corral-"
+
+
+def key_alias(base: str) -> str:
+    """Return the alias of the key that encrypts this base's data."""
+    return f"{KEY_ALIASES}{base}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZonePlan:

@@ -20,12 +20,12 @@ from corral.engine.bootstrap.bootstrap import (
     StepOutcome,
     StepResult,
     bootstrap_steps,
-    caller_account,
     create_missing,
     inspect_steps,
     missing_permissions,
 )
 from corral.engine.bootstrap.step import BootstrapTarget
+from corral.inventory.untagged import account_of
 from corral.plan.iam.deployer_policy import deployer_policies, permission
 
 KEYS = [
@@ -91,7 +91,7 @@ def wanted(name: str, region: str = "us-east-1") -> BootstrapTarget:
 
 
 def test_the_account_is_the_credentials_own(box: BoxStatus) -> None:
-    assert caller_account(Account(box)) == "123456789012"
+    assert account_of(Account(box)) == "123456789012"
 
 
 def test_everything_is_created_once(box: BoxStatus) -> None:
@@ -430,7 +430,7 @@ def test_every_call_of_bootstrap_is_on_the_page(box: BoxStatus) -> None:
     full(box, "paged-deploy-us-east-1-network")
     log = Path(box.dir) / "calls.jsonl"
     before = len(log.read_text().splitlines())
-    caller_account(Account(box))
+    account_of(Account(box))
     prepared(Account(box, region="eu-north-1"), wanted("paged", "eu-north-1"))
     prepared(Account(box), wanted("paged"))
     calls = [json.loads(line) for line in log.read_text().splitlines()[before:]]

@@ -85,12 +85,13 @@ def bootstrap(
 
 
 def _prepare(region: str, name: str, *, dry_run: bool, yes: bool, json: bool) -> int:
-    from corral.engine.bootstrap.bootstrap import StepOutcome, bootstrap_steps, caller_account, inspect_steps
+    from corral.engine.bootstrap.bootstrap import StepOutcome, bootstrap_steps, inspect_steps
     from corral.engine.bootstrap.step import BootstrapTarget
     from corral.inventory.scan import open_session
+    from corral.inventory.untagged import account_of
 
     session = open_session(region)
-    target = BootstrapTarget(account=caller_account(session), region=region, name=name)
+    target = BootstrapTarget(account=account_of(session), region=region, name=name)
     with waiting(f"looking at account {target.account} in {region}"):
         inspected = inspect_steps(session, target, bootstrap_steps())
     missing = [one for one in inspected if one.outcome is StepOutcome.MISSING]
@@ -192,10 +193,10 @@ def _print_policy(region: str, name: str, account: str | None) -> int:
     from corral.engine.bootstrap.step import BootstrapTarget
 
     if account is None:
-        from corral.engine.bootstrap.bootstrap import caller_account
         from corral.inventory.scan import open_session
+        from corral.inventory.untagged import account_of
 
-        account = caller_account(open_session(region))
+        account = account_of(open_session(region))
     target = BootstrapTarget(account=account, region=region, name=name)
     show_json({policy.name: policy.document for policy in target.policies.values()})
     return ExitCode.DONE

@@ -64,11 +64,6 @@ class StepResult:
         return self.outcome in (StepOutcome.CREATED, StepOutcome.EXISTS)
 
 
-def caller_account(session: Any) -> str:
-    """The account number of the session's credentials. Raises ClientError if AWS refuses them."""
-    return str(session.client("sts").get_caller_identity()["Account"])
-
-
 def bootstrap_steps() -> tuple[Step, ...]:
     """All steps, each after those that it needs."""
     return (*BUCKET_STEPS, *KEY_STEPS, *iam_steps(), *DOCUMENT_STEPS)

@@ -17,6 +17,7 @@ from corral.engine.bootstrap.step import BOUNDARY, BootstrapTarget
 from corral.engine.lifecycle.session import EngineSession, stack_account
 from corral.engine.pulumi.engine_account import Account
 from corral.engine.pulumi.stack import Stack
+from corral.inventory.untagged import account_of
 from corral.model.base import BasePlan
 from corral.model.cluster import ClusterPlan
 from corral.model.enums import Market
@@ -147,8 +148,7 @@ def create_spot_role(account: Account) -> Iterator[str]:
 
 def create_role_boundary(account: Account) -> Iterator[str]:
     """Creates the boundary of clusters' roles, as `corral bootstrap` does. Yields a line for it."""
-    owner = str(account.client("sts").get_caller_identity()["Account"])
-    target = BootstrapTarget(account=owner, region=account.region_name)
+    target = BootstrapTarget(account=account_of(account), region=account.region_name)
     if create_boundary(account.client, target):
         yield f"created the policy {target.policies[BOUNDARY].name} in the box, as `corral bootstrap` does"
 

@@ -8,6 +8,7 @@ from typing import Any
 from corral.engine.engine_errors import REFUSED, EngineError
 from corral.engine.lifecycle.session import stack_account
 from corral.engine.pulumi.stack import Stack
+from corral.model.base import key_alias
 from corral.model.tags import KEEP_TAG
 
 
@@ -27,6 +28,6 @@ def refuse_unproven_data(stack: Stack, state: Mapping[str, Any] | None) -> None:
     sentence = f"{stack.title}: tagged as data of an earlier {stack.title}, but not its own: {'; '.join(texts)}"
     hints = (
         f"if this is not yours, find out who tagged it and remove its tag {KEEP_TAG}",
-        f"if its key is yours: aws kms create-alias --alias-name alias/corral-{stack.name} --target-key-id KEY",
+        f"if its key is yours: aws kms create-alias --alias-name {key_alias(stack.name)} --target-key-id KEY",
     )
     raise EngineError(sentence, hints, REFUSED)
