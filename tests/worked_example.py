@@ -150,7 +150,7 @@ class RoundPrices:
             Service.EFS_GIB_MONTH: 0.3,
             Service.S3_GIB_MONTH: 0.02,
             "lustre-scratch-2-gib-month": 0.146,
-            Service.KMS_KEY_MONTH: 7.3,
+            Service.KMS_KEY_MONTH: 3.65,
             Service.HOSTED_ZONE_MONTH: 0.73,
             Service.SECRET_MONTH: 0.73,
         }

@@ -17,20 +17,16 @@ from render.plans import boot_facts
 
 @pytest.fixture
 def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[BucketStore]:
-    """The store of cluster `dev` in a bucket that also holds a cluster `dev-2`."""
+    """The store of cluster `dev` in a bucket of S3."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "testing")
     monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
     with mock_aws():
         client = boto3.client("s3", region_name="us-east-1")
         client.create_bucket(Bucket=boot_facts().bucket)
-        for key in ("clusters/dev/slurm/slurm.conf", "clusters/dev/cluster.json", "clusters/dev-2/cluster.json"):
+        for key in ("clusters/dev/slurm/slurm.conf", "clusters/dev/cluster.json"):
             client.put_object(Bucket=boot_facts().bucket, Key=key, Body=key.encode())
         yield BucketStore(boot_facts(), ACCOUNT)
-
-
-def test_names_are_those_of_the_cluster_alone(store: BucketStore) -> None:
-    assert store.names() == ["cluster.json", "slurm/slurm.conf"]
 
 
 def test_an_object_is_read_by_its_name(store: BucketStore) -> None:
@@ -47,4 +43,4 @@ def test_a_bucket_of_another_account_is_not_read(aws: Clients, box: BoxStatus, m
     for name, value in client.environment(box.dir).items():
         monkeypatch.setenv(name, value)
     with pytest.raises(StoreError, match="AccessDenied"):
-        BucketStore(boot_facts(), "999999999999").names()
+        BucketStore(boot_facts(), "999999999999").read("cluster.json")

@@ -53,14 +53,14 @@ def prune_zone(url: str, _: Path) -> object:
     return Zone(client("route53", url), "Z1", "dev.corral").prune(dict)
 
 
-def list_files(_: str, __: Path) -> object:
+def read_file(_: str, __: Path) -> object:
     return BucketStore(
         BootFacts(
             cluster="dev", region="us-east-1", bucket="base", prefix="dev", bundle_key="", bundle_sha256="",
-            library_key="", library_sha256="",
+            library_key="", library_sha256="", public_key="",
         ),
         ACCOUNT,
-    ).names()  # fmt: skip
+    ).read("deployed.json")  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def list_files(_: str, __: Path) -> object:
         (fetch_backup, BackupError, "cannot read s3://base/"),
         (assume_job_role, CredentialsError, "cannot assume the job role arn:aws:iam::123456789012:role/dev-job: "),
         (prune_zone, DnsError, "cannot update the names in zone Z1: "),
-        (list_files, StoreError, "cannot read s3://base/dev/: "),
+        (read_file, StoreError, "cannot read s3://base/dev/deployed.json: "),
     ],
 )
 def test_half_an_answer_is_the_error_of_its_module(

@@ -21,7 +21,7 @@ from corral.components.files import Archive, Files, FilesArgs
 from corral.components.head import Head, HeadArgs
 from corral.components.home import Home, HomeArgs
 from corral.components.identity import Identity, IdentityArgs
-from corral.components.key import EncryptionKey, EncryptionKeyArgs
+from corral.components.key import EncryptionKey, EncryptionKeyArgs, SigningKey
 from corral.components.lustre import Lustre, LustreArgs, LustreGroup, LustreGroupArgs
 from corral.components.pins_and_alarms import Pins, PinsArgs, Watch, WatchArgs
 from corral.components.queues import Queues, QueuesArgs
@@ -99,7 +99,9 @@ def test_the_heads_range_is_kept_from_automatic_assignment(network: Recorder) ->
 
 
 def test_the_bucket_is_closed_versioned_and_encrypted_with_the_bases_key() -> None:
-    args = ArtefactsArgs(plan=dev_base(), name="corral-dev", key_arn="arn:key", retained_id=None)
+    args = ArtefactsArgs(
+        plan=dev_base(), name="corral-dev", account="123456789012", key_arn="arn:key", retained_id=None
+    )
     recorder = record(lambda: Artefacts("artefacts", args))
     settings = {name: inputs for name, (_, inputs) in recorder.resources.items()}
     rule = settings["artefacts-encryption"]["rules"][0]["applyServerSideEncryptionByDefault"]
@@ -424,6 +426,18 @@ def test_the_alias_that_proves_the_key_outlives_the_base_and_is_found_again() ->
     )
 
 
+def test_manifests_are_signed_by_a_key_of_their_own_that_goes_with_the_base() -> None:
+    seen = record(lambda: SigningKey("signing", dev_base(), "123456789012"))
+    key = seen.of_type("aws:kms/key:Key")["signing-key"]
+    alias = seen.of_type("aws:kms/alias:Alias")["signing-alias"]
+    assert (key["customerMasterKeySpec"], key["keyUsage"], alias["name"], seen.retained) == (
+        "RSA_2048",
+        "SIGN_VERIFY",
+        "alias/corral-signing/dev",
+        set(),
+    )
+
+
 def watch() -> Recorder:
     return record(lambda: Watch("watch", WatchArgs(plan=dev_cluster(), account="123456789012", key_arn="arn:key")))
 
@@ -447,6 +461,7 @@ def files() -> Mapping[str, Mapping[str, object]]:
         texts={"slurm/slurm.conf": "x"},
         agent=Archive(name="agent", content=b"a"),
         library=Archive(name="library", content=b"l"),
+        sign=lambda bucket, manifest: f"signed for {bucket}: {manifest.bundle}",
     )
     return record(lambda: Files("files", args)).of_type("aws:s3/bucketObjectv2:BucketObjectv2")
 

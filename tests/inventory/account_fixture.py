@@ -134,6 +134,11 @@ def _around(session: Any) -> None:
         ComparisonOperator="GreaterThanOrEqualToThreshold",
         Tags=pairs(CLUSTER, "alarm"),
     )
+    kms = session.client("kms")
+    key_tags = {**BASE, "Name": "corral-dev-signing-key"}
+    tags = [{"TagKey": key, "TagValue": value} for key, value in key_tags.items()]
+    made = kms.create_key(KeyUsage="SIGN_VERIFY", KeySpec="RSA_2048", Tags=tags)["KeyMetadata"]["KeyId"]
+    kms.create_alias(AliasName="alias/corral-signing/dev", TargetKeyId=made)
     route53 = session.client("route53")
     zone = route53.create_hosted_zone(Name="dev.corral.internal", CallerReference="1")["HostedZone"]["Id"]
     route53.change_tags_for_resource(

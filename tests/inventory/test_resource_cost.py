@@ -22,7 +22,7 @@ from worked_example import RoundPrices
         (AwsResource(kind=ResourceKind.HOME, id="f", size_gib=100), Usd(30, 30)),
         (AwsResource(kind=ResourceKind.BUCKET, id="b", size_gib=100), Usd(2, 2)),
         (AwsResource(kind=ResourceKind.LUSTRE, id="f", size_gib=1200, type="SCRATCH_2"), Usd(175.2, 175.2)),
-        (AwsResource(kind=ResourceKind.KEY, id="k"), Usd(7.3, 7.3)),
+        (AwsResource(kind=ResourceKind.KEY, id="k"), Usd(3.65, 3.65)),
         (AwsResource(kind=ResourceKind.SUBNET, id="s"), Usd(0, 0)),
         (AwsResource(kind=ResourceKind.OTHER, id="o"), None),
     ],

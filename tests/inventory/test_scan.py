@@ -46,6 +46,8 @@ KINDS = [
     "role",
     "policy",
     "budget",
+    "key alias",
+    "signing key",
     "files of a cluster",
     "home file system",
     "bucket",

@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,13 @@ class Ended:
     code: int
     out: str
     err: str
+
+
+def settle_tags(box: BoxStatus) -> BoxStatus:
+    """The box five minutes later, when the tags of keys count for permissions."""
+    client.stop(box.dir)
+    subprocess.run([sys.executable, "-c", SETTLE_TAGS, str(box.dir)], check=True)
+    return boxes.start(box.dir)
 
 
 @dataclass(kw_only=True)
@@ -103,16 +111,31 @@ class Life:
         return boxes.client(self.box, service)
 
     def inventory(self) -> Inventory:
-        """All that the box holds, without the deployer's role and policies."""
-        return {
+        """All that the box holds, without the deployer's role and policies.
+
+        Keys that sign are a kind of their own, without those that wait for their deletion: each base has another one.
+        """
+        found = {
             kind: ids for kind, ids in inventory(self.box.dir).items() if (kind, tuple(ids)) not in self.seen["own"]
         }
+        states = {key: self._signing_state(key) for key in found.get("kms/key", ())}
+        keys = {
+            "kms/key": [key for key, state in states.items() if not state],
+            "kms/signing-key": [key for key, state in states.items() if state and state != "PendingDeletion"],
+        }
+        return {kind: ids for kind, ids in {**found, **keys}.items() if ids}
+
+    def _signing_state(self, key: str) -> str:
+        """The state of a key that signs; empty for another."""
+        kms = self.client("kms")
+        with suppress(kms.exceptions.NotFoundException):  # it is in another region
+            found = kms.describe_key(KeyId=key.partition(" ")[0])["KeyMetadata"]  # its state may follow
+            return str(found["KeyState"]) if found["KeyUsage"] == "SIGN_VERIFY" else ""
+        return ""
 
     def settle_tags(self) -> None:
         """Let five minutes pass for the tags of keys, which count for permissions only then."""
-        client.stop(self.box.dir)
-        subprocess.run([sys.executable, "-c", SETTLE_TAGS, str(self.box.dir)], check=True)
-        self.box = boxes.start(self.box.dir)
+        self.box = settle_tags(self.box)
 
     def head(self) -> Any:
         """The head as EC2 describes it."""

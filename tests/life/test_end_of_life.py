@@ -86,8 +86,8 @@ def come_up_again(cluster: Cluster, job: int, ends_at: str) -> None:
 def stand_idle(cluster: Cluster) -> None:
     """Nobody uses it for as long as it may be idle: some seconds, which no spec could say."""
     s3, logs = cluster.life.client("s3"), cluster.life.client("logs")
-    in_bucket = (s3, BUCKET, f"clusters/{cluster.name}", "cluster.json")
-    rewrite(*in_bucket, lambda plan: plan["lifetime"].update(idle_s=5))
+    file = (BUCKET, f"clusters/{cluster.name}", "cluster.json")
+    rewrite(cluster.life, cluster.name, *file, lambda plan: plan["lifetime"].update(idle_s=5))
     cluster.on_head("/opt/corral/bin/corral-agent", "apply")
     cluster.until(lambda: not cluster.machines())
     with step("two heads of one cluster keep one history"):

@@ -71,13 +71,13 @@ def test_the_page_is_followed_in_the_box(tmp_path: Path) -> None:
             if words[-1] == "/home/first.out":
                 with step("two machines ran the job"):
                     assert len(set(done.stdout.split())) == 2
-        with step("nothing is left but what bootstrap has made, and the key that waits for its deletion"):
+        with step("nothing is left but what bootstrap has made, and the two keys that wait for their deletion"):
             after = inventory(box.dir)
             left = {kind: len(ids) - len(before.get(kind, ())) for kind, ids in after.items()}
             assert {kind: number for kind, number in left.items() if number} == {
                 "iam/policy": 7,
                 "kms/alias": 1,
-                "kms/key": 2,
+                "kms/key": 3,
                 "s3/bucket": 1,
                 "ssm/document": 5,
             }

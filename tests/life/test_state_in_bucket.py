@@ -29,6 +29,7 @@ from cli_session import copy_project
 from corral.box import client
 from corral.box.client import BoxStatus
 from deployer_role import DEPLOYER, create_deployer
+from life import settle_tags
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.box]
 BUCKET = "corral-state-123456789012-us-east-1"
@@ -162,6 +163,7 @@ def test_a_deployer_keeps_states_in_the_bucket_and_secrets_under_the_key(tmp_pat
         s3(deployer).create_bucket(Bucket="corral-example-corpus")
         deployer.encrypt()
         made = deployer.corral("up", "dev", "--yes")
+        deployer = replace(deployer, box=settle_tags(box))  # a deployer deletes the signing key by its tag
         gone = deployer.corral("down", "dev", "--yes", "--with-base")
     assert (end(made), end(gone)) == ((0, ""), (0, ""))
 

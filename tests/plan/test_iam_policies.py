@@ -10,6 +10,7 @@ from corral.box.access.policy_evaluator import RequiredAction, evaluate
 from corral.plan.iam.iam_policies import (
     ClusterArns,
     JobArns,
+    artefacts_policy,
     boundary_policy,
     compute_policy,
     head_policy,
@@ -159,6 +160,26 @@ def test_a_compute_machine_reads_its_clusters_files_and_one_secret() -> None:
         ["arn:aws:s3:::corral-dev/clusters/dev/*"],
         ["arn:aws:secretsmanager:us-east-1:123456789012:secret:corral/dev/munge-abc"],
     )
+
+
+def test_machines_write_no_code() -> None:
+    policy = artefacts_policy("arn:aws:s3:::corral-dev", "us-east-1", "123456789012")
+    assert statement(policy, "MachinesWriteNoCode") == {
+        "Sid": "MachinesWriteNoCode",
+        "Effect": "Deny",
+        "Principal": "*",
+        "Action": ["s3:DeleteObject*", "s3:PutObject*"],
+        "Resource": ["arn:aws:s3:::corral-dev/clusters/*"],
+        "Condition": {"ArnLike": {"aws:PrincipalArn": "arn:aws:iam::123456789012:role/corral/*"}},
+    }
+
+
+def test_a_head_reads_the_files_of_its_cluster_and_writes_none() -> None:
+    written = [s["Resource"] for s in head_policy(ARNS)["Statement"] if "s3:PutObject" in s["Action"]]
+    assert written == [
+        ["arn:aws:s3:::corral-dev/accounting/dev.sql.gz"],
+        ["arn:aws:s3:::corral-dev/lives/dev/*"],
+    ]
 
 
 def test_a_compute_machine_cannot_call_ec2() -> None:

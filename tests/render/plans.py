@@ -20,6 +20,17 @@ from corral.model.enums import InterfaceType, Market
 from corral.model.lustre import DataLinkPlan, LustrePlan
 
 ZONES = ("use1-az1", "use1-az2")
+# A base's key for signatures, of the size of those that KMS makes.
+PUBLIC_KEY = """-----BEGIN PUBLIC KEY-----
+MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEAsSpAsZfeuKh53Rmm5rPg
+CeG3m0VNnMWBGFo0bUr9vgRiazIlx7qOjl5l4Fuk2RDc0cmMwBCb9O54ffD/m0N6
+3DVIR7I5CRA54KUSZlI1IIVi1Ey/cP4D+KWKM6r5QZK2rRGz7hWgFhnrkaANdW/G
+TtQhxhpOXvyBz4MxZFs/KLUcsZYGzU7E11RkQ0l9e+aPXMxXeb9jJyPCyTVLaFdr
+hy8rrhoTnEzitLSHYPuKO9QndBu9W8DVRheVsZgE+Q29iZmPs5fDnhW98i9YERks
+wGD84+e9B/9OqdxzP0s+pApOsE9d+3IPp3N0ha9qUW8PHxMq9cNNBA5UX2vPS8bW
+PQIDAQAB
+-----END PUBLIC KEY-----
+"""
 
 
 def image(slurm_version: str = "23.11") -> ImagePlan:
@@ -151,6 +162,7 @@ def boot_facts() -> BootFacts:
         bundle_sha256="0123456789abcdef" * 4,
         library_key="clusters/dev/library/fedcba9876543210.tar.gz",
         library_sha256="fedcba9876543210" * 4,
+        public_key=PUBLIC_KEY,
     )
 
 

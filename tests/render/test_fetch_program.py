@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tarfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -22,26 +22,33 @@ from botocore.credentials import Credentials
 
 from corral.model.deployed import BootFacts
 from corral.model.enums import Role
+from corral.model.manifest import Manifest
 from corral.model.serialization import to_json
 from corral.render import agent_bundle, agent_library, user_data
 from render.plans import boot_facts, dev
+from signing_keys import SigningKey
 
 ROLE = {"AccessKeyId": "AKIA", "SecretAccessKey": "secret/+", "Token": "session=="}
 
 
 @dataclass(kw_only=True)
 class Servers:
-    """Objects by path, the requested paths, the expected owners, and how often the bucket refuses first."""
+    """Objects by path, the requested paths, the expected owners, and how often the bucket refuses first.
+
+    `documents`: more of the metadata service.
+    """
 
     objects: dict[str, bytes] = field(default_factory=dict)
     paths: list[str] = field(default_factory=list)
     owners: list[str] = field(default_factory=list)
     wrongly_signed: list[str] = field(default_factory=list)
+    documents: dict[str, bytes] = field(default_factory=dict)
     refuses: int = 0
     url: str = ""
 
     def answer(self, method: str, path: str, headers: dict[str, str]) -> tuple[int, bytes]:
         documents = {
+            **self.documents,
             "/latest/meta-data/iam/security-credentials/": b"head-role",
             "/latest/meta-data/iam/security-credentials/head-role": json.dumps(ROLE).encode(),
             "/latest/dynamic/instance-identity/document": b'{"accountId": "210987654321"}',
@@ -50,6 +57,8 @@ class Servers:
             return (200, b"token") if method == "PUT" else (405, b"")
         if path in documents:
             return (200, documents[path]) if headers.get("x-aws-ec2-metadata-token") == "token" else (401, b"")
+        if path.startswith("/latest/"):
+            return 404, b""
         self.paths.append(path)
         self.owners.append(headers["x-amz-expected-bucket-owner"])
         if self.refuses:
@@ -125,7 +134,7 @@ def fetch(
         program.replace("http://169.254.169.254", servers.url).replace("sleep(1)", "sleep(0)")
     )
     command = [sys.executable, "-S", str(home / "fetch.py"), str(home)]
-    return subprocess.run(command, env={"HOME": str(tmp_path)}, capture_output=True, text=True)
+    return subprocess.run(command, env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}, capture_output=True, text=True)
 
 
 def test_the_agent_runs_with_the_library_that_was_fetched_and_nothing_else(tmp_path: Path, servers: Servers) -> None:
@@ -198,23 +207,79 @@ def test_an_archive_is_unpacked_with_pythons_filter(tmp_path: Path, servers: Ser
     assert (tmp_path / "home/library/module.py").stat().st_mode & 0o777 == 0o644
 
 
-def test_where_a_later_up_has_taken_the_agent_away_the_manifests_comes(tmp_path: Path, servers: Servers) -> None:
+@pytest.fixture(scope="module")
+def key(tmp_path_factory: pytest.TempPathFactory) -> SigningKey:
+    return SigningKey(tmp_path_factory.mktemp("key"))
+
+
+def manifest_of(newer: BootFacts) -> Manifest:
+    return Manifest(
+        version=1000,
+        files={},
+        bundle=newer.bundle_key.removeprefix("clusters/dev/"),
+        bundle_sha256=newer.bundle_sha256,
+        library=newer.library_key.removeprefix("clusters/dev/"),
+        library_sha256=newer.library_sha256,
+    )
+
+
+def without_agent(
+    tmp_path: Path, servers: Servers, key: SigningKey, manifest: bytes
+) -> subprocess.CompletedProcess[str]:
+    """What fetch.py did when the agent that it was launched with is gone, and this is manifest.json."""
+    known = replace(facts(), bundle_key="clusters/dev/agent/old.tar.gz", public_key=key.public)
+    servers.objects[f"/{known.bucket}/clusters/dev/manifest.json"] = manifest
+    servers.objects[f"/{known.bucket}/{facts().bundle_key}"] = agent_bundle()
+    return fetch(tmp_path, servers, known, held=False)
+
+
+@pytest.mark.parametrize(
+    "signed",
+    [
+        lambda key, other, manifest: other.document(manifest),
+        lambda key, other, manifest: key.document(manifest, "clusters/prod"),
+        lambda key, other, manifest: key.document(manifest).replace(b"1000", b"1001"),
+    ],
+    ids=["by another key", "for another cluster", "then changed"],
+)
+def test_a_manifest_that_is_not_signed_for_the_cluster_ends_the_boot(
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    servers: Servers,
+    key: SigningKey,
+    signed: Callable[[SigningKey, SigningKey, Manifest], bytes],
+) -> None:
+    other = SigningKey(tmp_path_factory.mktemp("other"))
+    done = without_agent(tmp_path, servers, key, signed(key, other, manifest_of(facts())))
+    assert (done.returncode, (tmp_path / "home/agent").exists(), done.stderr) == (
+        1,
+        False,
+        "the manifest of clusters/dev is not signed by the key of its base, or an old one was put back\n",
+    )
+
+
+@pytest.mark.parametrize(("version", "code"), [("1000", 0), ("1001", 1)])
+def test_a_manifest_older_than_the_heads_ends_the_boot(
+    tmp_path: Path, servers: Servers, key: SigningKey, version: str, code: int
+) -> None:
+    servers.documents["/latest/meta-data/tags/instance/corral:manifest"] = version.encode()
+    assert without_agent(tmp_path, servers, key, key.document(manifest_of(facts()))).returncode == code
+
+
+def test_where_a_later_up_has_taken_the_agent_away_the_manifests_comes(
+    tmp_path: Path, servers: Servers, key: SigningKey
+) -> None:
     newer = facts()
     old = packed("old.py")
     launched = replace(
         newer,
+        public_key=key.public,
         bundle_key="clusters/dev/agent/old.tar.gz",
         bundle_sha256="0" * 64,
         library_key="clusters/dev/library/old.tar.gz",
         library_sha256=hashlib.sha256(old).hexdigest(),
     )
-    manifest = {
-        "bundle": newer.bundle_key.removeprefix("clusters/dev/"),
-        "bundle_sha256": newer.bundle_sha256,
-        "library": newer.library_key.removeprefix("clusters/dev/"),
-        "library_sha256": newer.library_sha256,
-    }
-    servers.objects[f"/{newer.bucket}/clusters/dev/manifest.json"] = json.dumps(manifest).encode()
+    servers.objects[f"/{newer.bucket}/clusters/dev/manifest.json"] = key.document(manifest_of(newer))
     servers.objects[f"/{newer.bucket}/{newer.bundle_key}"] = agent_bundle()
     servers.objects[f"/{newer.bucket}/{newer.library_key}"] = agent_library()
     done = fetch(tmp_path, servers, launched, held=False, library=old)

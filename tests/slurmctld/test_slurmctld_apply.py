@@ -6,7 +6,6 @@ head, with a directory as its store.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,17 +17,15 @@ import pytest
 from tools.slurm_head.controller import Controller, without_accounting
 
 import slurms
+from agent.stores import uploaded
 from corral.agent.commands.apply import read_in_use
 from corral.agent.config.apply import ApplyContext, ApplyOutcome, apply_config
 from corral.agent.config.file_placements import placements_for
 from corral.agent.config.slurm_validation import why_refused
-from corral.agent.config_store import DirectoryStore
 from corral.agent.events import EventLog
 from corral.agent.host.base import Daemon, HostError
 from corral.model.cluster import ClusterPlan
 from corral.model.enums import Role
-from corral.model.manifest import Manifest
-from corral.model.serialization import to_json
 from corral.render import cluster_files
 from corral.render.host_conf import host_conf
 from render.plans import cpu, dev, train
@@ -72,18 +69,15 @@ class Cluster:
     agents: bytes = b""  # corral's ResumeProgram, which another replaces
 
     def upload(self, *queues: object, own: str = "", **changes: object) -> None:
-        """Write the files of `corral up` for these queues."""
+        """Write the files of `corral up` for these queues. `own`: lines that the user adds on the head."""
         plan = replace(dev(*queues, slurm_version=RELEASE), **changes)  # type: ignore[arg-type]
         files = files_of(plan)
         bucket = self.directory / "bucket"
-        hashes = {path: hashlib.sha256(text.encode()).hexdigest() for path, text in files.items()}
-        manifest = Manifest(files=hashes, bundle="a", bundle_sha256="0", library="l", library_sha256="0")
-        files["manifest.json"] = to_json(manifest)
-        if own:
-            files["own/slurm.conf"] = own
         for path, text in files.items():
             (bucket / path).parent.mkdir(parents=True, exist_ok=True)
             (bucket / path).write_text(text)
+        if own:
+            (self.directory / "etc/slurm/own.conf").write_text(own)
 
     def apply(self) -> ApplyOutcome:
         resume = self.directory / "opt/corral/bin/resume"
@@ -99,7 +93,7 @@ class Cluster:
             refusal=partial(why_refused, root=self.directory),
         )
         try:
-            return apply_config(DirectoryStore(self.directory / "bucket"), head)
+            return apply_config(uploaded(self.directory / "bucket"), head)
         finally:
             resume.write_bytes(own)
 
@@ -242,14 +236,16 @@ def test_without_its_old_line_a_job_would_be_killed(cluster: Cluster) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("own", "why"),
+    ("extra", "why"),
     [
-        ("Nonsense=1\n", "_parse_next_key: Parsing error at unrecognized key: Nonsense"),
-        ("JobSubmitPlugins=lua\n", "fatal: failed to initialize job_submit plugin"),
+        ({"Nonsense": "1"}, "_parse_next_key: Parsing error at unrecognized key: Nonsense"),
+        ({"JobSubmitPlugins": "lua"}, "fatal: failed to initialize job_submit plugin"),
     ],
 )
-def test_a_configuration_that_slurmctld_would_not_start_with_is_refused(cluster: Cluster, own: str, why: str) -> None:
-    cluster.upload(train(6), cpu(), own=own)
+def test_a_configuration_that_slurmctld_would_not_start_with_is_refused(
+    cluster: Cluster, extra: dict[str, str], why: str
+) -> None:
+    cluster.upload(train(6), cpu(), extra_slurm=extra)
     outcome = cluster.apply()
     assert (str(outcome.result), why in outcome.reason, cluster.queues(), cluster.host.restarted) == (
         "refused",

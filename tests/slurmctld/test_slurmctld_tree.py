@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,16 +12,14 @@ import pytest
 from tools.slurm_head.controller import Controller, without_accounting
 
 import slurms
+from agent.stores import uploaded
 from corral.agent.commands.apply import read_in_use
 from corral.agent.config.apply import ApplyContext, apply_config
 from corral.agent.config.topology_sync import MIN_INTERVAL_S, TopologySync
-from corral.agent.config_store import DirectoryStore
 from corral.agent.events import EventLog
 from corral.agent.host.base import Daemon, HostError
 from corral.agent.topology.rank_order import Switches
 from corral.model.cluster import ClusterPlan
-from corral.model.manifest import Manifest
-from corral.model.serialization import to_json
 from corral.render import cluster_files
 from corral.render.host_conf import host_conf
 from render.plans import cpu, dev, train
@@ -189,10 +186,6 @@ def test_a_node_that_a_later_up_brings_gets_jobs(known: Cluster) -> None:
     bucket = known.directory / "bucket"
     files = {**cluster_files(plan(of_cpu=3)), "slurm/host.conf": host_conf(slurms.SMALL_HOST), "deployed.json": "{}"}
     files = dict(without_accounting(files))
-    hashes = {path: hashlib.sha256(text.encode()).hexdigest() for path, text in files.items()}
-    files["manifest.json"] = to_json(
-        Manifest(files=hashes, bundle="agent/x", bundle_sha256="0", library="library/x", library_sha256="0")
-    )
     for path, text in files.items():
         (bucket / path).parent.mkdir(parents=True, exist_ok=True)
         (bucket / path).write_text(text)
@@ -205,5 +198,5 @@ def test_a_node_that_a_later_up_brings_gets_jobs(known: Cluster) -> None:
         state=known.directory / "var/lib/corral",
         refusal=lambda *_: "",
     )
-    apply_config(DirectoryStore(bucket), head)
+    apply_config(uploaded(bucket), head)
     assert known.nodes_of("--partition=cpu", "--nodelist=cpu-3") == "cpu-3"

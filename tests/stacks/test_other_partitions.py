@@ -27,6 +27,7 @@ from corral.plan.iam.role_arns import job_arns
 from corral.spec.yaml.stack_files import read_environment
 from environments import PROJECT
 from recorded import record
+from render.plans import PUBLIC_KEY
 
 ACCOUNT = "123456789012"
 REGIONS = {"cn-north-1": "aws-cn", "us-gov-west-1": "aws-us-gov"}
@@ -96,6 +97,7 @@ def test_the_machines_files_name_no_other_partition(plans: tuple[BasePlan, Clust
         bundle_sha256="0" * 64,
         library_key="library",
         library_sha256="0" * 64,
+        public_key=PUBLIC_KEY,
     )
     texts = [render.user_data(plans[1], role, facts) for role in Role]
     texts += render.cluster_files(plans[1]).values()

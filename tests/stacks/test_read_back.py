@@ -31,6 +31,7 @@ from corral.model.deployed import BootFacts
 from corral.model.enums import Role
 from environments import dev_base, dev_cluster
 from recorded import Recorder, record
+from render.plans import PUBLIC_KEY
 
 OFFERS = ("train-spot-use1-az1", "train-spot-use1-az2", "train-on-demand-use1-az1", "train-on-demand-use1-az2")
 FACTS = BootFacts(
@@ -42,6 +43,7 @@ FACTS = BootFacts(
     bundle_sha256="0" * 64,
     library_key="clusters/dev/library/x.tar.gz",
     library_sha256="0" * 64,
+    public_key=PUBLIC_KEY,
 )
 
 
@@ -126,7 +128,14 @@ def files() -> FilesArgs:
     """The files of `dev`."""
     texts = render.cluster_files(dev_cluster())
     agent, library = Archive(name="agent", content=b"x"), Archive(name="library", content=b"y")
-    return FilesArgs(plan=dev_cluster(), bucket="corral-dev", texts=texts, agent=agent, library=library)
+    return FilesArgs(
+        plan=dev_cluster(),
+        bucket="corral-dev",
+        texts=texts,
+        agent=agent,
+        library=library,
+        sign=lambda *_: "manifest",
+    )
 
 
 def ec2() -> Any:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from corral.agent import imds_client
 from corral.agent.errors import AgentError
 from corral.model.node_names import name_at, queue_of
-from corral.model.tags import NODES_TAG
+from corral.model.tags import MANIFEST_TAG, NODES_TAG
 
 
 class IdentityError(AgentError):
@@ -31,6 +31,11 @@ def read_identity(service: str = imds_client.SERVICE) -> NodeIdentity:
         raise IdentityError(f"this machine was not launched as a node: it has no tag {NODES_TAG}")
     zone = imds_client.read("placement/availability-zone-id", service)
     return replace(identity_at(nodes, int(index)), zone_id=zone or "")
+
+
+def manifest_version(service: str = imds_client.SERVICE) -> int:
+    """Return the version of the manifest that the head had when it launched this machine; 0 if it named none."""
+    return int(imds_client.instance_tag(MANIFEST_TAG, service) or 0)
 
 
 def identity_at(nodes: str, launch_index: int) -> NodeIdentity:

@@ -4,11 +4,13 @@ import argparse
 from pathlib import Path
 
 from corral.agent import imds_client
-from corral.agent.config_store import DirectoryStore, Store, StoreError
+from corral.agent.config.signed_manifest import signed_manifest
+from corral.agent.config_store import DirectoryStore, ManifestStore, StoreError
 from corral.agent.health.probes import BoxProbe, Probe, SystemProbe
 from corral.agent.host.base import BOX, Host, run
 from corral.model.cluster import ClusterPlan
 from corral.model.deployed import BootFacts, Deployed
+from corral.model.manifest import Manifest
 from corral.model.serialization import from_json
 
 FACTS = Path("/opt/corral/boot.json")
@@ -90,14 +92,30 @@ def boot_facts(file: Path = FACTS) -> BootFacts:
         raise StoreError(f"{file} does not contain valid boot facts: {error}") from error
 
 
-def store_of(chosen: argparse.Namespace) -> Store:
+def store_of(chosen: argparse.Namespace, seen: int) -> ManifestStore:
     """The directory of --store, or the bucket named by --facts. Raises StoreError, MetadataError.
+
+    `seen`: the highest version of a manifest that is known. A directory's manifest has no signature: root named it.
 
     The bucket must be the instance's own account's. The facts do not name it: a running head keeps those that it was
     launched with, and its records may be of an older agent.
     """
     if chosen.store:
-        return DirectoryStore(chosen.store)
+        return ManifestStore(DirectoryStore(chosen.store), lambda content: from_json(Manifest, content.decode()))
+    return bucket_store(boot_facts(chosen.facts), imds_client.account_number(), seen)
+
+
+def bucket_store(facts: BootFacts, account: str, seen: int) -> ManifestStore:
+    """The files that a manifest in the bucket names, if it is signed by the base's key and not older than `seen`."""
     from corral.agent.s3 import BucketStore
 
-    return BucketStore(boot_facts(chosen.facts), imds_client.account_number())
+    def believe(content: bytes) -> Manifest:
+        return signed_manifest(content, facts.prefix, facts.public_key, seen)
+
+    return ManifestStore(BucketStore(facts, account), believe)
+
+
+def newest_end(facts: BootFacts, account: str, seen: int) -> str | None:
+    """The end of the cluster in the bucket: `corral extend` may have moved it. Raises StoreError."""
+    store = bucket_store(facts, account, seen)
+    return from_json(Deployed, store.read(store.manifest(), ("deployed.json",))["deployed.json"].decode()).ends_at

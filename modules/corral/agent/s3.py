@@ -1,6 +1,5 @@
 """The base's bucket: clients for it, and a cluster's files in it. boto3 is imported only when a client is created."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from corral.agent.aws_errors import aws_errors_as
@@ -23,13 +22,6 @@ class BucketStore:
         self._client = bucket_client(facts.region, account)
         self._bucket = facts.bucket
         self._prefix = f"{facts.prefix}/"
-
-    def names(self) -> Sequence[str]:
-        """The key of every object below the prefix, without the prefix, sorted. Raises StoreError."""
-        with aws_errors_as(StoreError, f"read s3://{self._bucket}/{self._prefix}"):
-            pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=self._prefix)
-            keys = [found["Key"] for page in pages for found in page.get("Contents", ())]
-        return sorted(key.removeprefix(self._prefix) for key in keys)
 
     def read(self, name: str) -> bytes:
         """The bytes of one of these objects. Raises StoreError."""

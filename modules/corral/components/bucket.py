@@ -18,10 +18,11 @@ _OLD_VERSIONS_DAYS = 30  # how long an overwritten or deleted object can be brou
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtefactsArgs:
-    """`name`: globally unique. `retained_id`: the bucket from an earlier deployment of this base."""
+    """`name`: globally unique. `account`: its owner. `retained_id`: the bucket of an earlier deployment of the base."""
 
     plan: BasePlan
     name: str
+    account: str
     key_arn: pulumi.Input[str]
     retained_id: str | None
 
@@ -37,12 +38,12 @@ class Artefacts(Component):
             tags=self.tags("artefacts", keep=KEEP_ARTEFACTS),
             opts=self.retained_options(args.retained_id),
         )
-        self._private()
+        self._private(args)
         self._encrypted(args.key_arn)
         self._versioned()
         self.register_outputs({"bucket": self.bucket.id})
 
-    def _private(self) -> None:
+    def _private(self, args: ArtefactsArgs) -> None:
         closed = aws.s3.BucketPublicAccessBlock(
             self.child("private"),
             bucket=self.bucket.id,
@@ -61,7 +62,7 @@ class Artefacts(Component):
         aws.s3.BucketPolicy(
             self.child("policy"),
             bucket=self.bucket.id,
-            policy=self.bucket.arn.apply(lambda arn: json.dumps(artefacts_policy(arn))),
+            policy=self.bucket.arn.apply(lambda arn: json.dumps(artefacts_policy(arn, args.plan.region, args.account))),
             opts=self.retained_options(depends_on=[closed]),
         )
 

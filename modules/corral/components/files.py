@@ -6,7 +6,7 @@ import base64
 import hashlib
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ import pulumi_aws as aws
 from corral.components.component import Component
 from corral.model.cluster import ClusterPlan
 from corral.model.manifest import MANIFEST, Manifest
-from corral.model.serialization import to_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,13 +39,17 @@ class Archive:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilesArgs:
-    """`texts`: by path below the cluster's prefix. `agent`, `library`: what machines run."""
+    """`texts`: by path below the cluster's prefix. `agent`, `library`: what machines run.
+
+    `sign`: manifest.json for the bucket of this name and a manifest whose version does not count yet.
+    """
 
     plan: ClusterPlan
     bucket: pulumi.Input[str]
     texts: Mapping[str, pulumi.Input[str]]
     agent: Archive
     library: Archive
+    sign: Callable[[str, Manifest], str]
 
 
 class Files(Component):
@@ -64,21 +67,21 @@ class Files(Component):
         self.register_outputs({"count": len(args.texts) + 3})
 
     def _manifest(self) -> pulumi.Output[str]:
-        agent, library = self._args.agent, self._args.library
+        agent, library, sign = self._args.agent, self._args.library, self._args.sign
 
-        def text(texts: Mapping[str, str]) -> str:
-            hashes = {path: hashlib.sha256(held.encode()).hexdigest() for path, held in texts.items()}
-            return to_json(
-                Manifest(
-                    files=hashes,
-                    bundle=agent.path,
-                    bundle_sha256=agent.sha256,
-                    library=library.path,
-                    library_sha256=library.sha256,
-                )
+        def text(found: Sequence[Any]) -> str:
+            bucket, texts = found
+            manifest = Manifest(
+                version=0,
+                files={path: hashlib.sha256(held.encode()).hexdigest() for path, held in sorted(texts.items())},
+                bundle=agent.path,
+                bundle_sha256=agent.sha256,
+                library=library.path,
+                library_sha256=library.sha256,
             )
+            return sign(bucket, manifest)
 
-        return pulumi.Output.all(**self._args.texts).apply(text)
+        return pulumi.Output.all(self._args.bucket, pulumi.Output.all(**self._args.texts)).apply(text)
 
     def _object(
         self, key: str, path: str, after: Sequence[pulumi.Resource] = (), **content: Any

@@ -1,4 +1,5 @@
-"""The KMS key of a base. Everything at rest is encrypted with it, so it is retained as long as the data."""
+"""The KMS keys of a base: everything at rest is encrypted with one, which is retained as long as the data, and the
+manifests of its clusters are signed with the other."""
 
 from __future__ import annotations
 
@@ -10,8 +11,9 @@ import pulumi_aws as aws
 
 from corral.components.component import Component
 from corral.model.base import BasePlan, key_alias
+from corral.model.signing import SIGNING_KEY_WAITS_DAYS, signing_alias
 from corral.model.tags import KEEP_KEY
-from corral.plan.iam.iam_policies import key_policy
+from corral.plan.iam.iam_policies import key_policy, signing_key_policy
 
 _WAITING_DAYS = 30  # KMS's maximum: deleting the key by mistake makes all data unreadable
 
@@ -50,5 +52,35 @@ class EncryptionKey(Component):
             name=alias,
             target_key_id=self.key.key_id,
             opts=self.retained_options(alias if args.retained_id else None),
+        )
+        self.register_outputs({"key": self.key.arn})
+
+
+class SigningKey(Component):
+    """The key that signs manifests, with an alias that its users name.
+
+    Signatures of RSA with PKCS #1 v1.5 are always the same for the same text, so an `up` without changes has none.
+    """
+
+    def __init__(self, name: str, plan: BasePlan, account: str, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("SigningKey", name, f"corral-{plan.name}", opts)
+        self.key = aws.kms.Key(
+            self.child("key"),
+            description=f"corral base {plan.name}: signs what machines run",
+            customer_master_key_spec="RSA_2048",
+            key_usage="SIGN_VERIFY",
+            deletion_window_in_days=SIGNING_KEY_WAITS_DAYS,
+            policy=json.dumps(signing_key_policy(account, plan.region)),
+            bypass_policy_lockout_safety_check=True,  # as for the other key
+            tags=self.tags("signing-key"),
+            opts=pulumi.ResourceOptions.merge(
+                self.child_options(), pulumi.ResourceOptions(ignore_changes=["bypass_policy_lockout_safety_check"])
+            ),
+        )
+        aws.kms.Alias(
+            self.child("alias"),
+            name=signing_alias(plan.name),
+            target_key_id=self.key.key_id,
+            opts=self.child_options(),
         )
         self.register_outputs({"key": self.key.arn})

@@ -50,6 +50,7 @@ _DELETE: dict[ResourceKind, Delete] = {
     ),
     ResourceKind.FILES: lambda aws, it: buckets.delete_files(aws, it.id),
     ResourceKind.ALIAS: lambda aws, it: aws.client("kms").delete_alias(AliasName=it.id),
+    ResourceKind.SIGNING_KEY: dependency_cleanup.delete_signing_key,
 }
 
 

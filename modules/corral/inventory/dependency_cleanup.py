@@ -8,6 +8,7 @@ from botocore.exceptions import ClientError
 
 from corral.inventory.ec2_resources import tags_of
 from corral.inventory.resources import AwsResource
+from corral.model.signing import SIGNING_KEY_WAITS_DAYS
 from corral.model.tags import BASE_TAG
 
 
@@ -92,3 +93,10 @@ def delete_role(session: Any, role: AwsResource) -> None:
     for name in iam.list_role_policies(RoleName=role.id)["PolicyNames"]:
         iam.delete_role_policy(RoleName=role.id, PolicyName=name)
     iam.delete_role(RoleName=role.id)
+
+
+def delete_signing_key(session: Any, key: AwsResource) -> None:
+    """Schedule the deletion of the key, unless it is."""
+    kms = session.client("kms")
+    if kms.describe_key(KeyId=key.id)["KeyMetadata"]["KeyState"] != "PendingDeletion":
+        kms.schedule_key_deletion(KeyId=key.id, PendingWindowInDays=SIGNING_KEY_WAITS_DAYS)

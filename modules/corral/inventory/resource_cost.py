@@ -15,6 +15,7 @@ _MONTHLY = {
     ResourceKind.SECRET: Service.SECRET_MONTH,
     ResourceKind.ALARM: Service.ALARM_MONTH,
     ResourceKind.KEY: Service.KMS_KEY_MONTH,
+    ResourceKind.SIGNING_KEY: Service.KMS_KEY_MONTH,
 }
 _BY_SIZE = {
     ResourceKind.VOLUME: Service.GP3_GIB_MONTH,

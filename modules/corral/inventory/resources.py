@@ -38,6 +38,7 @@ class ResourceKind(StrEnum):
     POLICY = "policy"
     BUDGET = "budget"
     ALIAS = "key alias"
+    SIGNING_KEY = "signing key"
     FILES = "files of a cluster"
     HOME = "home file system"
     BUCKET = "bucket"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from corral.catalog.aws.lustre import lustre_choices
@@ -39,16 +40,21 @@ def read_tagged(session: Any) -> Iterator[AwsResource]:
             if item["ResourceARN"].split(":")[2] in _READ_ELSEWHERE:
                 continue
             resource = _from_arn(item["ResourceARN"], item["Tags"])
-            if resource.kind is ResourceKind.KEY and _is_deleted(kms, resource.id):
-                continue
-            yield resource
+            if resource.kind is not ResourceKind.KEY:
+                yield resource
+            elif (kind := _kind_of_key(kms, resource.id)) is not None:
+                yield replace(resource, kind=kind)
 
 
-def _is_deleted(kms: Any, key: str) -> bool:
+def _kind_of_key(kms: Any, key: str) -> ResourceKind | None:
+    """Whether the key signs or encrypts; None if it is deleted, or waits for its deletion."""
     try:
-        return bool(kms.describe_key(KeyId=key)["KeyMetadata"]["KeyState"] == "PendingDeletion")
+        found = kms.describe_key(KeyId=key)["KeyMetadata"]
     except kms.exceptions.NotFoundException:
-        return True
+        return None
+    if found["KeyState"] == "PendingDeletion":
+        return None
+    return ResourceKind.SIGNING_KEY if found.get("KeyUsage") == "SIGN_VERIFY" else ResourceKind.KEY
 
 
 def read_file_systems(session: Any) -> Iterator[AwsResource]:

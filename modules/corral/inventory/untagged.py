@@ -7,6 +7,7 @@ from typing import Any
 
 from corral.inventory.resources import AwsResource, ResourceKind
 from corral.model.base import KEY_ALIASES
+from corral.model.signing import SIGNING_ALIASES
 from corral.model.tags import BASE_TAG, KEEP_TAG
 
 _PREFIX = "corral-"
@@ -17,7 +18,7 @@ def read_aliases(session: Any) -> Iterator[AwsResource]:
     kms = session.client("kms")
     for page in kms.get_paginator("list_aliases").paginate():
         for item in page["Aliases"]:
-            base = item["AliasName"].removeprefix(KEY_ALIASES)
+            base = item["AliasName"].removeprefix(SIGNING_ALIASES).removeprefix(KEY_ALIASES)
             if base != item["AliasName"] and "TargetKeyId" in item and _key_of(kms, item["TargetKeyId"]) == base:
                 yield AwsResource(
                     kind=ResourceKind.ALIAS, id=item["AliasName"], tags={BASE_TAG: base, "Name": item["AliasName"]}

@@ -11,7 +11,10 @@ LOG_STREAM = "events"  # in the cluster's log group: the head writes no other
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BootFacts:
-    """What a machine needs to find everything else: keys and hashes of the agent and its library."""
+    """What a machine needs to find everything else, and to believe it: keys and hashes of the agent and its library.
+
+    `public_key`: of the key that signs the manifests, in PEM.
+    """
 
     cluster: str
     region: str
@@ -21,6 +24,7 @@ class BootFacts:
     bundle_sha256: str
     library_key: str
     library_sha256: str
+    public_key: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

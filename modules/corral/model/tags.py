@@ -13,6 +13,7 @@ KEEP_TAG = "corral:keep"  # on what outlives its stack: one of the values below
 QUEUE_TAG = "corral:queue"  # on what a launch template launches: the queue's name; a head has none
 OFFER_TAG = "corral:offer"  # the key of the offer whose template launched it
 NODES_TAG = "corral:nodes"  # the node names of one launch, folded; the launch index picks one
+MANIFEST_TAG = "corral:manifest"  # on nodes: the version of the manifest that their head has; no older one is believed
 STATE_TAG = "corral:state"  # on the state's key and the deployer's policies: the name of the bootstrap
 KERNEL_TAG = "corral:kernel"  # on a user's image: the kernel that it boots, which EC2 does not report
 FIXED_ID_TAG = "corral-box:id"  # in the box, the resource that a call creates gets this id

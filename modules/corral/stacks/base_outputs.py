@@ -23,7 +23,7 @@ class BaseOutputs:
         self.subnets = self._by_zone(plan, "subnets")
         self.zone_names = self._by_zone(plan, "zone_names")
         self.vpc_id, self.bucket, self.bucket_arn = self._id("vpc"), self._id("bucket"), self._id("bucket_arn")
-        self.key_arn = self._id("key_arn")
+        self.key_arn, self.public_key = self._id("key_arn"), self._id("public_key")
         self.home = self._id("home") if plan.home else None
         self.home_group = self._id("home_group") if plan.home else None
         retained = [system.name for system in plan.lustre if system.retained]

@@ -9,7 +9,7 @@ import pulumi
 from corral.components.bucket import Artefacts, ArtefactsArgs
 from corral.components.budget import Guards, GuardsArgs
 from corral.components.home import Home, HomeArgs
-from corral.components.key import EncryptionKey, EncryptionKeyArgs
+from corral.components.key import EncryptionKey, EncryptionKeyArgs, SigningKey
 from corral.components.lustre import Lustre, LustreArgs, LustreGroup, LustreGroupArgs, keep_tag_value
 from corral.components.vpc import AdoptedNetwork, Network, NetworkArgs
 from corral.model.base import BasePlan
@@ -41,11 +41,13 @@ def program() -> None:
         ArtefactsArgs(
             plan=plan,
             name=f"corral-{name}-{account}-{region}",
+            account=account,
             key_arn=key.arn,
             retained_id=retained.get(KEEP_ARTEFACTS),
         ),
         opts,
     ).bucket
+    signing_key = SigningKey("signing", plan, account, opts).key
     if plan.budget:
         Guards("guards", GuardsArgs(base=plan.name, budget=plan.budget), opts)
     subnets = network.subnets
@@ -72,6 +74,7 @@ def program() -> None:
     pulumi.export("bucket", bucket.bucket)
     pulumi.export("bucket_arn", bucket.arn)
     pulumi.export("key_arn", key.arn)
+    pulumi.export("public_key", settings.public_key(signing_key.key_id, aws))
 
 
 def _export_lustre(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pulumi
 
 from corral import render
@@ -16,6 +18,7 @@ from corral.components.security import Security, SecurityArgs
 from corral.model.enums import Role
 from corral.stacks import settings
 from corral.stacks.base_outputs import BaseOutputs
+from corral.stacks.manifest_signing import sign_next
 from corral.stacks.outputs import AgentCode, ClusterComponents
 from corral.stacks.stack_inputs import ends_at, image_ids, read_plan, require_not_expired
 
@@ -59,7 +62,7 @@ def program() -> None:
             group=group,
             key_arn=base.key_arn,
             subnets=base.subnets,
-            user_data=code.user_data(plan, Role.COMPUTE, base.bucket),
+            user_data=code.user_data(plan, Role.COMPUTE, base),
         ),
         opts,
     )
@@ -75,12 +78,19 @@ def program() -> None:
         key_arn=base.key_arn,
         subnet_id=base.subnets[plan.head.zone_id],
         zone_name=base.zone_names[plan.head.zone_id],
-        user_data=code.user_data(plan, Role.HEAD, base.bucket),
+        user_data=code.user_data(plan, Role.HEAD, base),
         needs=components.grant_roles(),
     )
     head = Head("head", head_args, opts)
     watch.alarm_on_head(plan, head.instance.id)
     texts: dict[str, pulumi.Input[str]] = {**plans.files, "deployed.json": components.deployed_json(head)}
-    files = FilesArgs(plan=plan, bucket=base.bucket, texts=texts, agent=code.agent, library=code.library)
+    files = FilesArgs(
+        plan=plan,
+        bucket=base.bucket,
+        texts=texts,
+        agent=code.agent,
+        library=code.library,
+        sign=partial(sign_next, settings.region(), plan.base, plan.prefix),
+    )
     Files("files", files, opts)
     components.export(head)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,10 +32,11 @@ class AgentCode:
     agent: Archive
     library: Archive
 
-    def user_data(self, plan: ClusterPlan, role: Role, bucket: pulumi.Output[str]) -> pulumi.Output[str]:
+    def user_data(self, plan: ClusterPlan, role: Role, base: BaseOutputs) -> pulumi.Output[str]:
         """Return the user data of a machine in this role."""
 
-        def text(bucket_name: str) -> str:
+        def text(found: Sequence[str]) -> str:
+            bucket_name, public_key = found
             facts = BootFacts(
                 cluster=plan.name,
                 region=plan.region,
@@ -45,10 +46,11 @@ class AgentCode:
                 bundle_sha256=self.agent.sha256,
                 library_key=f"{plan.prefix}/{self.library.path}",
                 library_sha256=self.library.sha256,
+                public_key=public_key,
             )
             return render.user_data(plan, role, facts)
 
-        return bucket.apply(text)
+        return pulumi.Output.all(base.bucket, base.public_key).apply(text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

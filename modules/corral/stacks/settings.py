@@ -80,6 +80,13 @@ def retained_ids(base: str, through: aws.Provider) -> Mapping[str, str]:
     return retained
 
 
+def public_key(key_id: pulumi.Output[str], through: aws.Provider) -> pulumi.Output[str]:
+    """Return the public half of a KMS key, in PEM."""
+    found = aws.kms.get_public_key_output(key_id=key_id, opts=pulumi.InvokeOutputOptions(provider=through))
+    pem: pulumi.Output[str] = found.public_key_pem
+    return pem
+
+
 def _own(base: str, mappings: Sequence[Any]) -> list[Any]:
     if not mappings:
         return []  # a first deployment does without boto3

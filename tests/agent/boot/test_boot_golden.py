@@ -12,11 +12,12 @@ from typing import Any, TypeAlias
 
 import pytest
 
+from agent.stores import uploaded
 from agent.transcripts import Disks, Transcript
 from corral.agent.accounting.database import Accounting
 from corral.agent.boot.head import boot_head
 from corral.agent.boot.sequence import boot_node, fetch
-from corral.agent.config_store import DirectoryStore
+from corral.agent.config_store import ManifestStore
 from corral.agent.host.ec2 import Ec2Host
 from corral.agent.host.instance_store import mount_instance_store
 from corral.agent.host.lustre_client import MachineSize
@@ -56,12 +57,12 @@ class Around:
         return None
 
 
-def store(work_dir: Path, plan: ClusterPlan) -> DirectoryStore:
+def store(work_dir: Path, plan: ClusterPlan) -> ManifestStore:
     """The cluster's files in a directory."""
     for name, text in {**cluster_files(plan), "deployed.json": deployed_json(deployed())}.items():
         (work_dir / name).parent.mkdir(parents=True, exist_ok=True)
         (work_dir / name).write_text(text)
-    return DirectoryStore(work_dir)
+    return uploaded(work_dir)
 
 
 def uname(_: Sequence[str]) -> str:
@@ -90,7 +91,7 @@ def as_head(tmp_path: Path, cluster: ClusterPlan = PLAN) -> Transcript:
     plan, about = fetch(store(tmp_path / "store", cluster), Role.HEAD, None, root=root, host_in=lambda _: host)
     work_dir = {"data": state / "mariadb", "state_dir": state / "notes", "root": root}
     accounting = Accounting(transcript, Around(), listens=lambda: True, **work_dir)  # type: ignore[arg-type]
-    boot_head(plan, about, host, Around(), accounting.start, root=root)
+    boot_head(plan, about, host, Around(), accounting.start, lambda: None, root=root)
     return transcript
 
 

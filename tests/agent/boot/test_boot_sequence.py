@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from agent.stores import uploaded
 from corral.agent.boot.head import boot_head
 from corral.agent.boot.sequence import boot_node, fetch
-from corral.agent.config_store import DirectoryStore
 from corral.agent.health.check import HealthError
 from corral.agent.health.probes import BoxProbe, Probe
 from corral.agent.host.base import Daemon, Host
@@ -95,6 +95,9 @@ class Machine:
     def start_accounting(self, plan: ClusterPlan, _: Host, state_dir: Path) -> None:
         self.steps.append(f"accounting of {plan.name}, {state_dir}")
 
+    def check_manifest(self) -> None:
+        self.steps.append("check manifest")
+
     def get_secret_value(self, SecretId: str) -> Any:
         self.steps.append(f"read {SecretId.rsplit(':', 1)[1]}")
         return {"SecretBinary": b"key"}
@@ -117,7 +120,7 @@ NO_REQUESTS: Probe = NoRequests()
 
 def as_head(machine: Machine, plan: ClusterPlan, made: Deployed) -> list[str]:
     """What a head of this cluster does."""
-    boot_head(plan, made, machine, machine, machine.start_accounting, root=machine.root)
+    boot_head(plan, made, machine, machine, machine.start_accounting, machine.check_manifest, root=machine.root)
     return machine.steps
 
 
@@ -137,6 +140,7 @@ def test_a_head_mounts_before_it_starts_and_has_the_key_before_munge(machine: Ma
         "name dev-head at 10.64.0.26",
         "search dev.corral.internal",
         "mount vol-1 /var/lib/corral",
+        "check manifest",
         "mount fs-2 /home",
         "mount fs-1.fsx.us-east-1.amazonaws.com/abc /scratch",
         "home of ubuntu",
@@ -157,6 +161,7 @@ def test_a_head_without_home_and_lustre_mounts_its_state_alone(machine: Machine)
         "name dev-head at 10.64.0.26",
         "search dev.corral.internal",
         "mount vol-1 /var/lib/corral",
+        "check manifest",
         "units munge corral-credentials corral-agent mariadb slurmdbd slurmctld",
         "read munge-1",
         "start /usr/sbin/munged",
@@ -214,7 +219,7 @@ def fetched(machine: Machine, tmp_path: Path) -> list[str]:
         (store / name).parent.mkdir(parents=True, exist_ok=True)
         (store / name).write_text(text)
     machine.root = tmp_path / "root"
-    fetch(DirectoryStore(store), Role.HEAD, None, root=machine.root, host_in=lambda _: machine)
+    fetch(uploaded(store), Role.HEAD, None, root=machine.root, host_in=lambda _: machine)
     return machine.steps
 
 

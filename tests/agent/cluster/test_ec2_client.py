@@ -83,6 +83,11 @@ def test_the_tags_of_the_template_stay(aws: Clients, ec2: Ec2, template: Deploye
     assert tags(aws) == [{"corral:cluster": "dev", "corral:offer": "open", "corral:nodes": "train-1"}]
 
 
+def test_nodes_know_the_version_of_the_heads_manifest(aws: Clients, template: DeployedTemplate) -> None:
+    Ec2(aws("ec2"), "dev", lambda: 1700000000).launch(template, ["train-1"], "token", at_least=1)
+    assert tags(aws)[0]["corral:manifest"] == "1700000000"
+
+
 def test_the_same_token_gives_the_same_instances(aws: Clients, ec2: Ec2, template: DeployedTemplate) -> None:
     first, second = (ec2.launch(template, ["train-1"], "token", at_least=1) for _ in range(2))
     assert (first[0].instance_id == second[0].instance_id, len(tags(aws))) == (True, 1)

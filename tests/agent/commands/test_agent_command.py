@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from agent.stores import manifest_of
 from corral.agent.__main__ import COMMANDS, main
 from corral.agent.autoscaler.request_queue import pending_requests
 from corral.model.head_report import ACCOUNTING_NOT_SAVED, HISTORY_NOT_SAVED
+from corral.model.serialization import to_json
 from corral.render import cluster_files, deployed_json
 from render.plans import deployed, dev
 
@@ -28,6 +30,7 @@ def test_install_can_use_a_directory_instead_of_the_bucket(tmp_path: Path) -> No
     for name, text in files.items():
         (tmp_path / "bucket" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "bucket" / name).write_text(text)
+    (tmp_path / "bucket/manifest.json").write_text(to_json(manifest_of(tmp_path / "bucket")))
     done = agent("install", "--role", "head", "--store", str(tmp_path / "bucket"), "--root", str(tmp_path / "root"))
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "root/etc/slurm/slurm.conf").read_text() == files["slurm/slurm.conf"]
@@ -100,7 +103,7 @@ def test_no_command_is_an_error_of_usage() -> None:
 
 def test_an_empty_store_is_one_sentence(tmp_path: Path) -> None:
     done = agent("install", "--role", "head", "--store", str(tmp_path), "--root", str(tmp_path / "root"))
-    assert (done.returncode, len(done.stderr.splitlines()), "cluster.json is missing" in done.stderr) == (1, 1, True)
+    assert (done.returncode, len(done.stderr.splitlines()), "manifest.json" in done.stderr) == (1, 1, True)
 
 
 def test_missing_facts_are_one_sentence(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Apply without Slurm: incomplete uploads wait, refused files are not installed, failed ones are rolled back."""
 
-import hashlib
 import json
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from agent.stores import VERSION, manifest_of, unsigned
 from corral.agent.__main__ import main
 from corral.agent.boot.sequence import fetch
 from corral.agent.commands import apply as apply_command
@@ -16,12 +17,10 @@ from corral.agent.config import apply_journal
 from corral.agent.config.apply import ApplyContext, ApplyOutcome, ApplyResult, apply_config, carry_over
 from corral.agent.config.diff import ApplyStep
 from corral.agent.config.merge import InUse
-from corral.agent.config_store import DirectoryStore
 from corral.agent.events import EventLog
 from corral.agent.host.base import Daemon, HostError
 from corral.model.cluster import ClusterPlan
 from corral.model.enums import Role
-from corral.model.manifest import Manifest
 from corral.model.serialization import to_json
 from corral.render import cluster_files, deployed_json
 from render.plans import boot_facts, cpu, deployed, dev, train
@@ -48,11 +47,11 @@ class Head:
     def upload(self, plan: ClusterPlan, **others: str) -> None:
         texts = {**cluster_files(plan), "deployed.json": deployed_json(deployed()), **others}
         texts = {path: text for path, text in texts.items() if not path.startswith("accounting/")}
-        hashes = {path: hashlib.sha256(text.encode()).hexdigest() for path, text in texts.items()}
-        manifest = Manifest(files=hashes, bundle="a", bundle_sha256="0", library="l", library_sha256="0")
-        for path, text in {**texts, "manifest.json": to_json(manifest)}.items():
+        shutil.rmtree(self.bucket, ignore_errors=True)
+        for path, text in texts.items():
             (self.bucket / path).parent.mkdir(parents=True, exist_ok=True)
             (self.bucket / path).write_text(text)
+        (self.bucket / "manifest.json").write_text(to_json(manifest_of(self.bucket)))
 
     def restart(self, daemon: Daemon, mark: Path | None = None) -> None:
         self.down -= 1
@@ -91,7 +90,7 @@ class Head:
             renewed=renewed,
             answers_in_s=0,
         )
-        return apply_config(DirectoryStore(self.bucket), context)
+        return apply_config(unsigned(self.bucket), context)
 
     def slurm_conf(self) -> str:
         return (self.root / "etc/slurm/slurm.conf").read_text()
@@ -101,7 +100,7 @@ class Head:
 def head(tmp_path: Path) -> Head:
     head = Head(tmp_path)
     head.upload(dev(train(4), cpu(), slurm_version="22.05"))
-    fetch(DirectoryStore(head.bucket), Role.HEAD, None, root=head.root)
+    fetch(unsigned(head.bucket), Role.HEAD, None, root=head.root)
     head.down = -1
     return head
 
@@ -117,6 +116,19 @@ def test_a_queue_that_grows_restarts_slurmctld_and_reports_the_nodes(head: Head)
         (ApplyStep.RESTART_SLURMCTLD, ApplyStep.RECONFIGURE),
         ["restart slurmctld", "scontrol reconfigure"],
     )
+
+
+def test_the_version_that_was_applied_is_remembered(head: Head) -> None:
+    head.apply()
+    assert (head.root / "var/lib/corral/manifest-version").read_text() == f"{VERSION}\n"
+
+
+def test_a_new_head_has_the_users_own_lines(head: Head) -> None:
+    (head.root / "etc/slurm/own.conf").write_text("KillWait=60\n")
+    head.apply()
+    (head.root / "etc/slurm/own.conf").write_text("# of a new head\n")
+    carry_over(head.root, head.root / "var/lib/corral")
+    assert (head.root / "etc/slurm/own.conf").read_text() == "KillWait=60\n"
 
 
 def test_an_upload_in_progress_is_not_applied(head: Head) -> None:
@@ -241,7 +253,6 @@ def test_an_interrupted_install_is_reverted_if_it_is_no_longer_declared(head: He
     before = head.slurm_conf()
     killed_while_it_installs(head, dev(train(2), cpu(), slurm_version="22.05"))
     head.upload(dev(train(4), cpu(), slurm_version="22.05"))
-    (head.bucket / "ssh/authorized_keys").unlink()
     assert (head.apply().result, head.slurm_conf() == before, head.did) == (ApplyResult.NOTHING, True, [])
 
 
@@ -281,7 +292,7 @@ def test_an_unreadable_journal_means_every_step(head: Head) -> None:
 
 def test_a_head_that_rebooted_in_an_apply_still_reconfigures(head: Head) -> None:
     killed_while_it_installs(head, dev(train(6), cpu(), slurm_version="22.05"))
-    fetch(DirectoryStore(head.bucket), Role.HEAD, None, root=head.root)
+    fetch(unsigned(head.bucket), Role.HEAD, None, root=head.root)
     carry_over(head.root, head.root / "var/lib/corral")
     head.apply()
     assert (head.did, "train-[1-6]" in head.slurm_conf()) == (
@@ -298,7 +309,7 @@ def test_only_root_can_read_the_journal(head: Head) -> None:
 def test_a_new_head_keeps_what_the_lost_one_had_in_use(head: Head) -> None:
     head.upload(dev(train(2), cpu(), slurm_version="22.05"))
     head.apply("train-3")
-    fetch(DirectoryStore(head.bucket), Role.HEAD, None, root=head.root)
+    fetch(unsigned(head.bucket), Role.HEAD, None, root=head.root)
     carry_over(head.root, head.root / "var/lib/corral")
     assert [line.split()[0] for line in head.slurm_conf().splitlines() if line.startswith("NodeName=train")] == [
         "NodeName=train-[1-2]",

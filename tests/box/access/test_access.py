@@ -20,6 +20,7 @@ from corral.box.state.directory import StateDirectory
 from corral.plan.iam.iam_policies import (
     ClusterArns,
     JobArns,
+    artefacts_policy,
     boundary_policy,
     document,
     head_policy,
@@ -153,6 +154,38 @@ def refusal(call: Callable[[], Any]) -> tuple[str, str]:
     error = caught.value.response["Error"]
     message = error["Message"].partition("is not authorized to perform: ")[2]
     return error["Code"], message.partition(" because ")[0].partition(" with ")[0]
+
+
+@pytest.fixture
+def wide(account: Account) -> Any:
+    """S3 of a machine's role whose own policy allows everything, beside the policy of a base's bucket."""
+    iam, everything = account.aws("iam"), {"Effect": "Allow", "Action": "*", "Resource": "*"}
+    create_role(iam, "wide", trust_service("ec2.amazonaws.com"))
+    iam.put_role_policy(RoleName="identity-wide", PolicyName="own", PolicyDocument=json.dumps(document([everything])))
+    policy = artefacts_policy(f"arn:aws:s3:::{BUCKET}", REGION, ACCOUNT)
+    account.aws("s3").put_bucket_policy(Bucket=BUCKET, Policy=json.dumps(policy))
+    return account.as_role("wide")("s3")
+
+
+def test_a_machine_does_not_write_what_machines_run_whatever_its_role_allows(wide: Any) -> None:
+    assert refusal(lambda: wide.put_object(Bucket=BUCKET, Key="clusters/dev/manifest.json", Body=b"x")) == (
+        "AccessDenied",
+        f"s3:PutObject on resource: arn:aws:s3:::{BUCKET}/clusters/dev/manifest.json",
+    )
+
+
+def test_a_machine_does_not_delete_what_machines_run_whatever_its_role_allows(wide: Any) -> None:
+    assert refusal(lambda: wide.delete_object(Bucket=BUCKET, Key="clusters/dev/manifest.json"))[0] == "AccessDenied"
+
+
+def test_a_machine_writes_elsewhere_in_the_bucket(wide: Any) -> None:
+    wide.put_object(Bucket=BUCKET, Key="checkpoints/dev/1", Body=b"x")
+    assert wide.get_object(Bucket=BUCKET, Key="checkpoints/dev/1")["Body"].read() == b"x"
+
+
+def test_who_deploys_writes_what_machines_run(wide: Any, account: Account) -> None:
+    account.aws("s3").put_object(Bucket=BUCKET, Key="clusters/dev/manifest.json", Body=b"x")
+    assert wide.get_object(Bucket=BUCKET, Key="clusters/dev/manifest.json")["Body"].read() == b"x"
 
 
 def test_a_head_launches_from_its_clusters_templates(account: Account) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -306,3 +308,26 @@ def test_a_key_pending_deletion_is_described_and_restored(aws: Clients) -> None:
     before = kms.describe_key(KeyId=key)["KeyMetadata"]["KeyState"]
     kms.cancel_key_deletion(KeyId=key)
     assert (before, kms.describe_key(KeyId=key)["KeyMetadata"]["KeyState"]) == ("PendingDeletion", "Disabled")
+
+
+def test_a_key_encrypts_unless_it_has_another_use(aws: Clients) -> None:
+    assert aws("kms").create_key()["KeyMetadata"]["KeyUsage"] == "ENCRYPT_DECRYPT"
+
+
+def test_a_signature_is_one_that_openssl_verifies(aws: Clients, tmp_path: Path) -> None:
+    kms = aws("kms")
+    key = kms.create_key(KeySpec="RSA_2048", KeyUsage="SIGN_VERIFY")["KeyMetadata"]["KeyId"]
+    signed = kms.sign(KeyId=key, Message=b"text\n", MessageType="RAW", SigningAlgorithm="RSASSA_PKCS1_V1_5_SHA_256")
+    (tmp_path / "signature").write_bytes(signed["Signature"])
+    (tmp_path / "key.der").write_bytes(kms.get_public_key(KeyId=key)["PublicKey"])
+    command = ["openssl", "dgst", "-sha256", "-verify", "key.der", "-keyform", "DER", "-signature", "signature"]
+    done = subprocess.run(command, cwd=tmp_path, input=b"text\n", capture_output=True, check=False)
+    assert done.stdout == b"Verified OK\n"
+
+
+def test_a_message_of_more_than_4096_bytes_is_not_signed(aws: Clients) -> None:
+    kms = aws("kms")
+    key = kms.create_key(KeySpec="RSA_2048", KeyUsage="SIGN_VERIFY")["KeyMetadata"]["KeyId"]
+    with pytest.raises(ClientError) as refused:
+        kms.sign(KeyId=key, Message=b"x" * 4097, SigningAlgorithm="RSASSA_PKCS1_V1_5_SHA_256")
+    assert _code(refused) == "ValidationException"

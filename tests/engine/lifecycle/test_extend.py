@@ -66,6 +66,12 @@ def held(cli: CliSession, path: str) -> bytes:
     return bytes(found["Body"].read())
 
 
+def files_named(cli: CliSession) -> dict[str, str]:
+    """The hashes in the cluster's manifest."""
+    files: dict[str, str] = json.loads(json.loads(held(cli, "manifest.json"))["manifest"])["files"]
+    return files
+
+
 def extend_nothing(cli: CliSession) -> None:
     """Extend before the first up."""
     with step("a cluster that is not up has no end to move"):
@@ -110,7 +116,7 @@ def extend_to_a_time(cli: CliSession) -> None:
         text = f"{end:%Y-%m-%dT%H:%M:%SZ}"
         assert (parameter(cli), json.loads(held(cli, "deployed.json"))["ends_at"]) == (text, text)
     with step("the manifest names the new file"):
-        named = json.loads(held(cli, "manifest.json"))["files"]["deployed.json"]
+        named = files_named(cli)["deployed.json"]
         assert named == hashlib.sha256(held(cli, "deployed.json")).hexdigest()
     with step("extend changes no file of the project"):
         assert cli.hashes() == hashes
@@ -119,13 +125,13 @@ def extend_to_a_time(cli: CliSession) -> None:
 def up_shortly_before_the_end(cli: CliSession) -> None:
     """Move the end to ten minutes from now."""
     expect(cli, "extend", "dev", "10m", "--yes")
-    deployed, files = held(cli, "deployed.json"), json.loads(held(cli, "manifest.json"))["files"]
+    deployed, files = held(cli, "deployed.json"), files_named(cli)
     shown = expect(cli, "up", "dev", "--yes")
     with step("an up shortly before the end shows how to extend"):
         assert f"to extend it: corral extend dev 4h --box-dir {cli.box}" in shown
     with step("the next up writes the same files"):
         assert held(cli, "deployed.json") == deployed
-        assert json.loads(held(cli, "manifest.json"))["files"] == files
+        assert files_named(cli) == files
 
 
 def expire(cli: CliSession) -> None:

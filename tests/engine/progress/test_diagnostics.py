@@ -8,7 +8,14 @@ import pytest
 from states import urn
 
 from corral.engine.engine_errors import EngineError, Interrupted
-from corral.engine.progress.diagnostics import are_rules_late, clean_text, error_lines, resource_errors, unanswered_urns
+from corral.engine.progress.diagnostics import (
+    are_rules_late,
+    clean_text,
+    error_lines,
+    find_denied_calls,
+    resource_errors,
+    unanswered_urns,
+)
 from corral.engine.progress.engine_events import Diagnostic, parse_urn
 from corral.engine.pulumi.error_report import damage_lines, raise_engine_error, report_damaged_state
 from corral.engine.pulumi.pulumi_cli import CliResult
@@ -33,6 +40,18 @@ def failed(stderr: str = "", code: int = 255, interrupts: int = 0) -> CliResult:
 
 def test_python_traceback_is_reduced_to_its_last_line() -> None:
     assert clean_text(PYTHON) == "the program failed:\nKeyError: 3"
+
+
+def test_a_young_key_that_a_deployer_may_not_delete_yet_has_a_hint_to_wait() -> None:
+    denied = (
+        "User: arn:aws:sts::1:assumed-role/d/s is not authorized to perform: {} on resource: arn:aws:kms:r:1:key/k"
+        " because no identity-based policy allows the {} action"
+    )
+    texts = [denied.format(action, action) for action in ("kms:ScheduleKeyDeletion", "kms:TagResource")]
+    assert [[hint[:21] for hint in found.hints] for text in texts if (found := find_denied_calls([text]))] == [
+        ["if the base was creat", "attach the policies t", "then run the same com"],
+        ["attach the policies t", "then run the same com"],
+    ]
 
 
 def test_go_traceback_is_omitted() -> None:

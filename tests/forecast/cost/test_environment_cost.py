@@ -39,7 +39,7 @@ def test_every_idle_resource_has_its_hourly_cost() -> None:
         "NAT gateway": (0.05, 0.05),
         "public address of the NAT gateway": (0.005, 0.005),
         "interface endpoints x zones": (0.04, 0.04),
-        "KMS key": (0.01, 0.01),
+        "KMS keys": (0.01, 0.01),
         "head, m7i.2xlarge": (0.4, 0.4),
         "head's volumes": (0.02, 0.02),
         "Lustre scratch, SCRATCH_2": (0.24, 0.24),
@@ -84,7 +84,7 @@ def test_reserved_capacity_without_a_count_is_named() -> None:
 
 
 def test_only_the_key_is_retained_at_a_fixed_price() -> None:
-    assert cents(COST.retained_usd_per_month.usd) == (7.3, 7.3)
+    assert cents(COST.retained_usd_per_month.usd) == (3.65, 3.65)
 
 
 def test_stored_data_is_retained_and_traffic_is_not() -> None:
@@ -257,7 +257,7 @@ def test_type_without_a_price_is_named() -> None:
 
 def test_base_without_endpoints_has_no_charge_for_them() -> None:
     plain = forecast_cost(replace(BASE, interface_endpoints=()), CLUSTER, PRICES)
-    assert [item.what for item in plain.base] == ["NAT gateway", "public address of the NAT gateway", "KMS key"]
+    assert [item.what for item in plain.base] == ["NAT gateway", "public address of the NAT gateway", "KMS keys"]
 
 
 def test_a_capacity_block_costs_its_own_price() -> None:

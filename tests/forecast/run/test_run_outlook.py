@@ -94,7 +94,7 @@ def test_head_network_and_file_system_are_in_the_cost(small: RunOutlook) -> None
     names = [charge.what.partition(" (")[0] for charge in small.markets[0].charges]
     assert names[2:5] + names[8:11] == [
         "head, m7i.4xlarge", "head's volumes", "private DNS zone",
-        "public address of the NAT gateway", "KMS key", "Lustre data, PERSISTENT_2 SSD 250",
+        "public address of the NAT gateway", "KMS keys", "Lustre data, PERSISTENT_2 SSD 250",
     ]  # fmt: skip
 
 

@@ -129,7 +129,7 @@ def test_lustre_of_the_base_is_retained_and_shown_with_its_cost() -> None:
     assert "retained bucket, key, home, Lustre data, with the network of Lustre, by every" in text
     assert "Lustre data, PERSISTENT_2 SSD 250 (19,200 GiB): 1,920.00 USD a month, up or down" in text
     assert (
-        "when down 1,927.30 a month, including Lustre data, PERSISTENT_2 SSD 250 (19,200 GiB) for 1,920.00,"
+        "when down 1,923.65 a month, including Lustre data, PERSISTENT_2 SSD 250 (19,200 GiB) for 1,920.00,"
         " plus the data stored in bucket and home"
     ) in text
 
@@ -138,7 +138,7 @@ def test_retained_lustre_without_a_price_is_shown_as_unknown() -> None:
     text = plan_text(RoundPrices())
     assert "Lustre data, PERSISTENT_2 SSD 250 (19,200 GiB): at an unknown price, up or down" in text
     assert (
-        "when down at least 7.30 a month (no known price for Lustre data, PERSISTENT_2 SSD 250 (19,200 GiB)),"
+        "when down at least 3.65 a month (no known price for Lustre data, PERSISTENT_2 SSD 250 (19,200 GiB)),"
         " plus the data stored in bucket and home"
     ) in text
 

@@ -25,18 +25,21 @@ def boot_head(
     host: Host,
     secrets: Any,
     start_accounting: Callable[[ClusterPlan, Host, Path], None],
+    check_manifest: Callable[[], None],
     *,
     root: Path = Path("/"),
 ) -> None:
     """Start the cluster's controller on this machine, with the state that an earlier head left.
 
-    `start_accounting`: accounting.Accounting.start.
+    `start_accounting`: accounting.Accounting.start. `check_manifest`: raises StoreError if the manifest is older than
+    one that an earlier head has seen, which the state volume knows.
     """
     host.restrict_metadata()
     host.restrict_users()
     host.set_name(plan.head.host_name, plan.head.address)
     host.set_search_domain(plan.dns_zone)
     host.mount_volume(deployed.state_volume, STATE)
+    check_manifest()
     mount_shared(plan, deployed, host)
     if deployed.home:
         host.make_home(plan.image.default_user)

@@ -5,13 +5,14 @@ which nodes do not load.
 """
 
 import logging
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from corral.agent.boot.munge_key import await_munge_key
 from corral.agent.config.file_placements import is_needed, placements_for
-from corral.agent.config_store import Store
+from corral.agent.config_store import IncompleteUpload, ManifestStore
 from corral.agent.errors import AgentError
 from corral.agent.file_install import Placement, install
 from corral.agent.health.check import check_boot
@@ -28,6 +29,8 @@ from corral.model.serialization import from_json
 
 HOME = Path("/home")
 _CONTROLLER_PORT = 6817
+_READS = 20
+_READ_STEP_S = 3.0
 
 log = logging.getLogger("corral.agent")
 
@@ -37,19 +40,20 @@ class BootError(AgentError):
 
 
 def fetch(
-    store: Store,
+    store: ManifestStore,
     role: Role,
     queue: str | None,
     *,
     root: Path = Path("/"),
     host_in: Callable[[str], Host] | None = None,
+    wait: Callable[[float], None] = time.sleep,
 ) -> tuple[ClusterPlan, Deployed]:
     """Install the cluster's files on this machine and return its records. Idempotent.
 
     With `host_in`, the host of a region, packages are installed first: they create the users that own files.
     Raises BootError if the store has no complete cluster, or lacks this queue.
     """
-    files = {name: store.read(name) for name in store.names() if is_needed(name, role)}
+    files = _read(store, role, wait)
     plan, deployed = _records(files)
     if role is Role.COMPUTE and queue not in {known.name for known in plan.queues}:
         names = ", ".join(known.name for known in plan.queues)
@@ -119,6 +123,19 @@ def mount_shared(plan: ClusterPlan, deployed: Deployed, host: Host) -> tuple[str
 def install_key(key: bytes, root: Path) -> None:
     """Install the munge key where munged reads it."""
     install((Placement(path="/etc/munge/munge.key", content=key, mode=0o400, owner="munge"),), root)
+
+
+def _read(store: ManifestStore, role: Role, wait: Callable[[float], None]) -> Mapping[str, bytes]:
+    """The files of the machine. An upload that is in progress ends within seconds."""
+    for left in reversed(range(_READS)):
+        manifest = store.manifest()
+        try:
+            return store.read(manifest, (name for name in manifest.files if is_needed(name, role)))
+        except IncompleteUpload:
+            if not left:
+                raise
+            wait(_READ_STEP_S)
+    raise AssertionError("the last read returns or raises")
 
 
 def _packages(plan: ClusterPlan, queue: str | None) -> tuple[Package, ...]:

@@ -5,7 +5,7 @@ Calls stay within EC2's request limits: a token bucket per limit.
 
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from types import MappingProxyType
@@ -18,7 +18,7 @@ from corral.agent.errors import AgentError
 from corral.agent.node_identity import IdentityError, identity_at
 from corral.model.deployed import DeployedTemplate
 from corral.model.node_names import fold, number_of, queue_of
-from corral.model.tags import CLUSTER_TAG, NODES_TAG, OFFER_TAG, has_tag_filter, tag_filter
+from corral.model.tags import CLUSTER_TAG, MANIFEST_TAG, NODES_TAG, OFFER_TAG, has_tag_filter, tag_filter
 from corral.model.token_bucket import TokenBucket, full_bucket
 
 TERMINATED_AT_ONCE = 1000  # instances per call
@@ -41,11 +41,12 @@ class Ec2Error(AgentError):
 
 
 class Ec2:
-    """The EC2 calls of one cluster."""
+    """The EC2 calls of one cluster. `manifest`: the version of the head's manifest; nodes believe no older one."""
 
-    def __init__(self, client: Any, cluster: str) -> None:
+    def __init__(self, client: Any, cluster: str, manifest: Callable[[], int] = lambda: 0) -> None:
         self._client = client
         self._cluster = cluster
+        self._manifest = manifest
         self._launched, self._launches = _LAUNCHED, _LAUNCHES
         self._terminated, self._terminations = _TERMINATED, _TERMINATIONS
 
@@ -60,10 +61,12 @@ class Ec2:
     ) -> tuple[Instance, ...]:
         """Launch instances for the first of the nodes, as many as EC2 has capacity for, but at least `at_least`.
 
-        `tags`: by kind of resource; the instances get one for their nodes, too. The same token returns the same
-        instances, including ended ones. Raises Ec2Error.
+        `tags`: by kind of resource; the instances get those of their nodes and manifest, too. The same token returns
+        the same instances, including ended ones. Raises Ec2Error.
         """
-        all_tags = {**tags, "instance": {**tags["instance"], NODES_TAG: fold(nodes)}}
+        manifest = self._manifest()
+        own = {NODES_TAG: fold(nodes)} | ({MANIFEST_TAG: str(manifest)} if manifest else {})
+        all_tags = {**tags, "instance": {**tags["instance"], **own}}
         self._launched = _spent(self._launched, len(nodes))
         self._launches = _spent(self._launches, 1)
         with _explained():

@@ -15,11 +15,11 @@ from corral.agent.config.apply import (
     ApplyOutcome,
     ApplyResult,
     apply_config,
-    read_manifest,
 )
 from corral.agent.config.merge import InUse
 from corral.agent.config.self_update import update_agent
-from corral.agent.config_store import Store
+from corral.agent.config.signed_manifest import seen_version
+from corral.agent.config_store import ManifestStore
 from corral.agent.errors import AgentError
 from corral.agent.events import EVENTS, EventLog
 from corral.agent.host.base import Host, run
@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
 def _apply(chosen: argparse.Namespace) -> None:
     LOCK.parent.mkdir(parents=True, exist_ok=True)
     # From the boot facts: an older agent wrote the records, which this one may not be able to read.
-    store, host = store_of(chosen), host_in(boot_facts(chosen.facts).region)
+    store, host = store_of(chosen, seen_version()), host_in(boot_facts(chosen.facts).region)
     until = time.monotonic() + _OTHER_ENDS_IN_S
     while not _apply_locked(chosen, store, host):
         if time.monotonic() > until:
@@ -54,7 +54,7 @@ def _apply(chosen: argparse.Namespace) -> None:
         time.sleep(1)
 
 
-def _apply_locked(chosen: argparse.Namespace, store: Store, host: Host) -> bool:
+def _apply_locked(chosen: argparse.Namespace, store: ManifestStore, host: Host) -> bool:
     """Apply under the lock. False if another apply holds it."""
     with exclusive(LOCK) as first:
         if not first:
@@ -91,10 +91,10 @@ def as_text(outcome: ApplyOutcome) -> str:
     return f"{text}; still in use: {', '.join(outcome.pending_removal)}" if outcome.pending_removal else text
 
 
-def _update_agent(chosen: argparse.Namespace, store: Store) -> bool:
+def _update_agent(chosen: argparse.Namespace, store: ManifestStore) -> bool:
     if chosen.store:
         return False
-    return update_agent(store, boot_facts(chosen.facts), read_manifest(store))
+    return update_agent(store, boot_facts(chosen.facts), store.manifest())
 
 
 def read_in_use(run: Callable[[Sequence[str]], str]) -> InUse:

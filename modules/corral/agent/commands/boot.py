@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from corral.agent.boot.sequence import boot_node, fetch
-from corral.agent.node_identity import read_identity
+from corral.agent.node_identity import manifest_version, read_identity
 from corral.agent.runtime_context import add_facts, client, host_in, probe, store_of
 from corral.model.enums import Role
 from corral.model.tags import QUEUE_TAG
@@ -29,7 +29,7 @@ def _boot(chosen: argparse.Namespace) -> None:
         boot(chosen)
         return
     identity = read_identity()
-    plan, deployed = fetch(store_of(chosen), Role.COMPUTE, identity.queue, host_in=host_in)
+    plan, deployed = fetch(store_of(chosen, manifest_version()), Role.COMPUTE, identity.queue, host_in=host_in)
     secrets = client("secretsmanager", deployed.region)
     boot_node(plan, deployed, identity, host_in(deployed.region), secrets, probe())
 
@@ -39,4 +39,4 @@ def _install(chosen: argparse.Namespace) -> None:
 
     role = Role(chosen.role)
     queue = None if role is Role.HEAD else chosen.queue or instance_tag(QUEUE_TAG)
-    fetch(store_of(chosen), role, queue, root=chosen.root)
+    fetch(store_of(chosen, 0), role, queue, root=chosen.root)

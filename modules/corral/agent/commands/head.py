@@ -16,6 +16,7 @@ from corral.agent.cluster.boto_parsing import parse_used_fields
 from corral.agent.cluster.ec2_client import Ec2
 from corral.agent.commands.slurm_hooks import add_queue_options
 from corral.agent.config.poller import ConfigPoller
+from corral.agent.config.signed_manifest import remember_version, seen_version
 from corral.agent.config.topology_sync import TopologySync
 from corral.agent.config.watcher import RecordsWatcher
 from corral.agent.dns import Zone
@@ -31,6 +32,7 @@ from corral.agent.runtime_context import (
     client,
     client_without_retries,
     host_in,
+    newest_end,
     plan_in,
     records_in,
     store_of,
@@ -44,7 +46,6 @@ from corral.model.deployed import Deployed
 from corral.model.enums import Role
 from corral.model.head_report import ACCOUNTING_NOT_SAVED, HISTORY_NOT_SAVED
 from corral.model.manifest import MANIFEST
-from corral.model.serialization import from_json
 
 _AGENT = "/opt/corral/bin/corral-agent"
 
@@ -73,16 +74,20 @@ def add_state_dir(parser: argparse.ArgumentParser) -> None:
 
 def boot(chosen: argparse.Namespace) -> None:
     """Boot this machine as the head of its cluster."""
-    plan, deployed = fetch(store_of(chosen), Role.HEAD, None, host_in=host_in)
-    secrets = client("secretsmanager", deployed.region)
-    boot_head(plan, deployed, host_in(deployed.region), secrets, Accounting(run, _backup_store(plan, deployed)).start)
+    plan, deployed = fetch(store_of(chosen, seen_version()), Role.HEAD, None, host_in=host_in)
+
+    def check_manifest() -> None:
+        remember_version(store_of(chosen, seen_version()).manifest().version)
+
+    secrets, accounting = client("secretsmanager", deployed.region), Accounting(run, _backup_store(plan, deployed))
+    boot_head(plan, deployed, host_in(deployed.region), secrets, accounting.start, check_manifest)
 
 
 def _autoscaler(chosen: argparse.Namespace) -> None:
     records = RecordsWatcher(directory=chosen.records)  # before the first read, so that no change is missed
     plan, deployed = records_in(chosen.records)
     ec2_client = parse_used_fields(client_without_retries("ec2", deployed.region))
-    ec2 = Ec2(ec2_client, plan.name)
+    ec2 = Ec2(ec2_client, plan.name, seen_version)
     booted = chosen.records == RECORDS and FACTS.exists()  # otherwise the records are not those of a booted head
     shipping = _shipping(deployed, chosen.state_dir)
     services = Services(
@@ -154,14 +159,9 @@ def _shutdown(ec2: Ec2, deployed: Deployed, chosen: argparse.Namespace, shipping
         publish=publish,
         save=partial(run, (_AGENT, "backup")),
         ship=shipping,
-        newest=partial(_newest_end, deployed.account),
+        newest=lambda: newest_end(boot_facts(), deployed.account, seen_version()),
         min_uptime_s=chosen.min_uptime,
     )
-
-
-def _newest_end(account: str) -> str | None:
-    """The end of the cluster in the bucket: `corral extend` may just have moved it."""
-    return from_json(Deployed, BucketStore(boot_facts(), account).read("deployed.json").decode()).ends_at
 
 
 def _shipping(deployed: Deployed, state: Path) -> LogShipper:

@@ -8,11 +8,18 @@ from pathlib import Path
 
 from corral.agent.health import check
 from corral.agent.health.evaluate import Expected, expected_of
-from corral.agent.node_identity import NodeIdentity, read_identity
-from corral.agent.runtime_context import add_records, boot_facts, client, host_in, plan_in, probe, records_in
-from corral.model.deployed import Deployed
+from corral.agent.node_identity import NodeIdentity, manifest_version, read_identity
+from corral.agent.runtime_context import (
+    add_records,
+    boot_facts,
+    client,
+    host_in,
+    newest_end,
+    plan_in,
+    probe,
+    records_in,
+)
 from corral.model.node_names import queue_of
-from corral.model.serialization import from_json
 
 
 def add_arguments(parser: argparse.ArgumentParser, command: str) -> None:
@@ -40,16 +47,11 @@ def _watch(_: argparse.Namespace) -> None:
     plan, deployed = records_in()
     facts = boot_facts()
 
-    def newest() -> str | None:
-        """The end of the cluster in the bucket: `corral extend` may have moved it after this machine was launched."""
-        from corral.agent.s3 import BucketStore
-
-        return from_json(Deployed, BucketStore(facts, deployed.account).read("deployed.json").decode()).ends_at
-
+    seen = manifest_version()
     monitor = HeadMonitor(
         head_answers=partial(answers, str(plan.head.address)),
         working=has_step,
-        ends_at=partial(latest_end, newest, deployed.ends_at),
+        ends_at=partial(latest_end, partial(newest_end, facts, deployed.account, seen), deployed.ends_at),
         power_off=host_in(deployed.region).power_off,
     )
     watch(read_identity(), monitor.check)

@@ -18,15 +18,15 @@ from corral.agent.config.apply_journal import PendingApply
 from corral.agent.config.diff import SLURM, ApplyStep, SlurmConf, required_steps
 from corral.agent.config.file_placements import is_needed, placements_for
 from corral.agent.config.merge import ConfTexts, InUse, merge_conf
+from corral.agent.config.signed_manifest import remember_version
 from corral.agent.config.topology_conf import topology_conf_for
-from corral.agent.config_store import Store
+from corral.agent.config_store import IncompleteUpload, ManifestStore
 from corral.agent.errors import AgentError
 from corral.agent.events import Event, EventLog
 from corral.agent.file_install import Placement, install
 from corral.agent.host.base import Daemon, Host, HostError, autoscaler, credentials, mariadb, slurmctld, slurmdbd
 from corral.model.cluster import ClusterPlan
 from corral.model.enums import Role
-from corral.model.manifest import MANIFEST, Manifest
 from corral.model.node_names import fold
 from corral.model.serialization import from_json
 
@@ -87,17 +87,14 @@ class ApplyContext:
         return self.root / apply_journal.HOME.relative_to("/")
 
 
-def apply_config(store: Store, context: ApplyContext) -> ApplyOutcome:
+def apply_config(store: ManifestStore, context: ApplyContext) -> ApplyOutcome:
     """Apply the configuration in the store to this head. Raises AgentError if it cannot be read or applied."""
-    manifest = read_manifest(store)
-    names = [name for name in (*manifest.files, *_own(store)) if is_needed(name, Role.HEAD)]
-    files = {name: store.read(name) for name in names}
-    missing = [name for name in files if name in manifest.files and _hash(files[name]) != manifest.files[name]]
-    if missing:
-        return ApplyOutcome(
-            result=ApplyResult.INCOMPLETE,
-            reason=f"{missing[0]} differs from {MANIFEST}; an upload may be in progress - try again",
-        )
+    manifest = store.manifest()
+    try:
+        files = store.read(manifest, (name for name in manifest.files if is_needed(name, Role.HEAD)))
+    except IncompleteUpload as error:
+        return ApplyOutcome(result=ApplyResult.INCOMPLETE, reason=str(error))
+    remember_version(manifest.version, context.root)
     plan = from_json(ClusterPlan, files["cluster.json"].decode())
     if context.renewed:
         apply_journal.mark_renewed(context.home)
@@ -122,6 +119,7 @@ def carry_over(root: Path = Path("/"), state: Path = Path("/var/lib/corral")) ->
     What is in use is not known yet, so all former nodes and queues stay; the next apply removes the free ones.
     """
     held = state / APPLIED
+    install(_own(held, Path("/etc/slurm")), root)
     if not (root / "etc/slurm/slurm.conf").exists():
         return
     new = _texts(root)
@@ -134,11 +132,6 @@ def carry_over(root: Path = Path("/"), state: Path = Path("/var/lib/corral")) ->
     home = root / apply_journal.HOME.relative_to("/")
     if left := apply_journal.read(home):  # files have changed meanwhile, and the nodes must still receive them
         apply_journal.write(replace(left, back=(), installed=True), home)
-
-
-def read_manifest(store: Store) -> Manifest:
-    """The manifest in the store. Raises StoreError."""
-    return from_json(Manifest, store.read(MANIFEST).decode())
 
 
 def _install(
@@ -255,11 +248,6 @@ def await_slurmctld(run: Run, answers_in_s: float = _ANSWERS_IN_S, clock: Callab
         time.sleep(_STEP_S)
 
 
-def _own(store: Store) -> Sequence[str]:
-    """The user's own files in the bucket, which the manifest does not list."""
-    return [name for name in store.names() if name.startswith("own/")]
-
-
 def _texts(root: Path) -> ConfTexts:
     slurm, gres = (root / "etc/slurm" / name for name in ("slurm.conf", "gres.conf"))
     return ConfTexts(slurm=slurm.read_text(encoding="utf-8"), gres=gres.read_text(encoding="utf-8"))
@@ -281,7 +269,13 @@ def _placed(texts: ConfTexts, directory: str = "/etc/slurm") -> tuple[Placement,
 
 
 def _remember(context: ApplyContext, texts: ConfTexts) -> None:
-    install(_placed(texts, str(context.state / APPLIED)))
+    install((*_placed(texts, str(context.state / APPLIED)), *_own(context.root / "etc/slurm", context.state / APPLIED)))
+
+
+def _own(source: Path, target: Path) -> tuple[Placement, ...]:
+    """The user's own lines of slurm.conf, which no manifest names, from one directory to another."""
+    file = source / "own.conf"
+    return (Placement(path=str(target / "own.conf"), content=file.read_bytes()),) if file.exists() else ()
 
 
 def _conf(root: Path, changed: Sequence[Placement] = ()) -> SlurmConf:

@@ -6,7 +6,6 @@ from corral.agent.credentials import URI
 from corral.agent.file_install import Placement
 from corral.agent.user_rights import user_rights
 from corral.model.enums import Role
-from corral.model.manifest import MANIFEST
 
 # Isolated (-I): root may start it in a directory in which a user has left an argparse.py (decision 162).
 _AGENT = "exec /usr/bin/python3 -I /opt/corral/agent/corral/agent/entry_point.py"
@@ -45,7 +44,6 @@ SetEnv {_JOB_ROLE}
 """
 _OWN = b"# Your own lines of slurm.conf; corral never changes this file. After a change: scontrol reconfigure\n"
 FIRST_JOB = "/etc/slurm/first-job.conf"
-_OWN_OBJECT = "own/slurm.conf"
 TOPOLOGY_PLUGIN = "/etc/slurm/topology-plugin.conf"
 NO_TOPOLOGY = b"# Managed by corral: do not edit. Slurm has no topology of this cluster.\n"
 _FIRST_JOB = b"# Managed by corral: do not edit. The first job id (default: 1).\n"
@@ -65,9 +63,7 @@ def placements_for(files: Mapping[str, bytes], role: Role, queue: str | None) ->
 
 
 def is_needed(name: str, role: Role) -> bool:
-    """True if a machine in this role installs the file. Nodes fetch Slurm's files from slurmctld."""
-    if name.startswith(("agent/", "library/")) or name == MANIFEST:
-        return False
+    """True if a machine in this role installs a file of the manifest. Nodes fetch Slurm's files from slurmctld."""
     return role is Role.HEAD or "/" not in name or name.startswith(("nccl/", "neuron/"))
 
 
@@ -102,7 +98,7 @@ def _head(files: Mapping[str, bytes]) -> tuple[Placement, ...]:
     slurm = _below(files, "slurm/", "/etc/slurm")
     jobs = _below(files, "jobs/", "/opt/corral/jobs")
     ssh = tuple(Placement(path=_SSH[name], content=files[name]) for name in _SSH if name in files)
-    return (*slurm, _own_lines(files), _first_job(), _topology(), *_accounting(files), *jobs, *ssh)
+    return (*slurm, _own_lines(), _first_job(), _topology(), *_accounting(files), *jobs, *ssh)
 
 
 def _first_job() -> Placement:
@@ -123,10 +119,8 @@ def _accounting(files: Mapping[str, bytes]) -> Iterator[Placement]:
         yield Placement(path="/etc/slurm/slurmdbd.conf", content=files[name], mode=0o600, owner="slurm")
 
 
-def _own_lines(files: Mapping[str, bytes]) -> Placement:
-    """The user's own lines of slurm.conf: the copy in the bucket, or the head's own file, which is left alone."""
-    if _OWN_OBJECT in files:
-        return Placement(path="/etc/slurm/own.conf", content=files[_OWN_OBJECT])
+def _own_lines() -> Placement:
+    """The user's own lines of slurm.conf, which are left alone."""
     return Placement(path="/etc/slurm/own.conf", content=_OWN, only_if_missing=True)
 
 

@@ -2,7 +2,6 @@
 
 import ctypes
 import dataclasses
-import hashlib
 import io
 import os
 import shutil
@@ -10,7 +9,7 @@ import tarfile
 from pathlib import Path
 
 from corral.agent.config.apply_journal import HOME, mark_renewed
-from corral.agent.config_store import Store, StoreError
+from corral.agent.config_store import ManifestStore
 from corral.agent.file_install import Placement, install
 from corral.model.deployed import BootFacts
 from corral.model.manifest import Manifest
@@ -20,7 +19,7 @@ CONTENT = ".sha256"  # the hash of a directory's archive; templates/boot/fetch.p
 _EXCHANGE, _HERE = 2, -100  # renameat2(2): RENAME_EXCHANGE, AT_FDCWD
 
 
-def update_agent(store: Store, facts: BootFacts, manifest: Manifest, home: Path = HOME) -> bool:
+def update_agent(store: ManifestStore, facts: BootFacts, manifest: Manifest, home: Path = HOME) -> bool:
     """Update the agent; True if its code has changed. Raises StoreError if an archive differs from the manifest.
 
     The boot facts then name the new archives, which a rebooted head fetches. The restart is marked first, because
@@ -44,18 +43,15 @@ def update_agent(store: Store, facts: BootFacts, manifest: Manifest, home: Path 
     return True
 
 
-def _put(store: Store, name: str, sha256: str, directory: Path) -> None:
-    content = store.read(name)
-    found = hashlib.sha256(content).hexdigest()
-    if found != sha256:
-        raise StoreError(f"{name} has hash {found}, expected {sha256}")
+def _put(store: ManifestStore, name: str, sha256: str, directory: Path) -> None:
+    content = store.read_archive(name, sha256)
     new = directory.with_suffix(".new")
     shutil.rmtree(new, ignore_errors=True)
     with tarfile.open(fileobj=io.BytesIO(content)) as archive:
         # Trusted: the hash matches. Python 3.12 and 3.13 warn without a filter; 3.11 may not know the attribute.
         archive.extraction_filter = getattr(tarfile, "data_filter", None)
         archive.extractall(new)
-    (new / CONTENT).write_text(found, encoding="ascii")
+    (new / CONTENT).write_text(sha256, encoding="ascii")
     swap_directories(new, directory)
     shutil.rmtree(new, ignore_errors=True)
 

@@ -1,8 +1,8 @@
 """IAM authorization: `principals` finds the caller, `required_actions` the actions, `policy_evaluator` decides.
 
 Calls with the keys of the account's owner or of a user are allowed, unless a service control policy denies them. A
-role's policies, its permissions boundary, its session policy and service control policies count; policies of buckets,
-keys, secrets and topics do not.
+role's policies, its permissions boundary, its session policy, service control policies and denials by buckets' policies
+count; policies of keys, secrets and topics do not.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from corral.box.access.bucket_policies import bucket_denial
 from corral.box.access.linked_roles import MissingRole, may_create_role, missing_role
 from corral.box.access.organization import Limit, organization_limits, policy_arn
 from corral.box.access.policy_evaluator import Decision, RequiredAction, allows_assuming, evaluate
@@ -91,7 +92,8 @@ def _require_creatable(who: Principal, organization: Limits, role: MissingRole, 
 def _decide(who: Principal, organization: Limits, required: RequiredAction) -> tuple[RequiredAction, Decision]:
     """The action with the caller in its context, and whether it is allowed."""
     required = replace(required, context={"aws:principalarn": who.role_arn, **required.context})
-    return required, evaluate(who.policies, (*organization, *who.limits), required)
+    denial = bucket_denial(who.role_arn, required)
+    return required, denial or evaluate(who.policies, (*organization, *who.limits), required)
 
 
 def _trusted(who: Principal, required: RequiredAction) -> Decision:

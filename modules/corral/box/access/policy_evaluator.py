@@ -87,13 +87,25 @@ def missing_context_keys(documents: Iterable[Document], required: RequiredAction
 
 def allows_assuming(document: Document, role: str, account: str) -> bool:
     """True if a role's trust policy lets this other role of the account assume it."""
-    known = {role, account, f"{role.partition(':iam::')[0]}:iam::{account}:root", "*"}
     return any(
         statement["Effect"] == "Allow"
         and _matches(_listed(statement["Action"]), "sts:AssumeRole", ignore_case=True)
-        and known & set(_listed(_principals(statement)))
+        and _names_role(statement, role, account)
         for statement in _listed(document.get("Statement", ()))
     )
+
+
+def is_denied_to(role: str, account: str, document: Document, required: RequiredAction) -> bool:
+    """True if a resource's policy denies the action to this role of the account."""
+    return any(
+        statement["Effect"] == "Deny" and _names_role(statement, role, account) and _applies(statement, required)
+        for statement in _listed(document.get("Statement", ()))
+    )
+
+
+def _names_role(statement: Document, role: str, account: str) -> bool:
+    known = {role, account, f"{role.partition(':iam::')[0]}:iam::{account}:root", "*"}
+    return bool(known & set(_listed(_principals(statement))))
 
 
 def _principals(statement: Document) -> Any:

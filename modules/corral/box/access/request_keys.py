@@ -1,7 +1,8 @@
 """The condition keys that a request sets, besides those of its resources. Pure.
 
 Sources: Service Authorization Reference, condition keys of each service; IAM User Guide, "AWS global condition context
-keys"; Route 53 Developer Guide, "Using IAM policy conditions for fine-grained access control".
+keys"; Route 53 Developer Guide, "Using IAM policy conditions for fine-grained access control"; KMS Developer Guide,
+"kms:RequestAlias".
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ _TAG_KEYS = ("TagKeys", "tagKeys", "ResourceTagKeys")
 # Of a form: Tags.member.1.Key, TagSpecification.1.Tag.1.Key
 _FORM_TAG = re.compile(r"(?P<tag>(?:Tags\.member|TagSpecification\.\d+\.Tag|Tag)\.\d+)\.Key")
 _FORM_KEY = re.compile(r"TagKeys\.member\.\d+")
+_ALIAS = re.compile(r"alias/.*")
 _NAME_CHARACTERS = re.compile(r"[^a-z0-9_.-]")
 
 
@@ -39,6 +41,8 @@ def request_keys(prefix: str, fields: Fields, body: bytes = b"") -> dict[str, st
     keys |= {f"aws:requesttag/{key}".lower(): value for key, value in tags.items()}
     if named := (*tags, *_removed(fields)):
         keys["aws:tagkeys"] = named
+    if prefix == "kms" and (alias := _ALIAS.search(str(fields.get("KeyId", "")))):
+        keys["kms:requestalias"] = alias[0]
     if prefix == "route53" and body[:1] == b"<":
         keys |= _record_keys(body)
     return keys

@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeVar
 
 import moto.kms.urls
 from moto.core.responses import ActionResult
+from moto.kms.exceptions import ValidationException
 from moto.kms.models import KmsBackend, kms_backends
 from moto.kms.responses import KmsResponse
 
@@ -30,6 +31,7 @@ _REFUSED_WHILE_PENDING = frozenset({
 })  # fmt: skip
 
 
+_LONGEST_MESSAGE = 4096  # bytes. Source: KMS API reference, Sign
 Labels = TypeVar("Labels")  # of a key: its tags, or its aliases
 
 
@@ -65,8 +67,9 @@ class BoxKMS(KmsBackend):
         self.alias_changes: dict[str, list[LabelChange[tuple[str, ...]]]] = {}
 
     def create_key(self, *arguments: Any, **named: Any) -> Any:
-        """Create a key with its tags."""
+        """Create a key with its tags; unless it has another use, it encrypts (KMS API Reference, CreateKey)."""
         key = super().create_key(*arguments, **named)
+        key.key_usage = key.key_usage or "ENCRYPT_DECRYPT"
         self._record_tags(key.id)
         return key
 
@@ -144,6 +147,15 @@ class BoxKmsResponse(KmsResponse):
                     refused = ApiError("KMSInvalidStateException", f"{key.arn} is pending deletion.")
                     return self.serialized(ActionResult(refused))
         return super().call_action()
+
+    def sign(self) -> str:
+        """Sign a message. Raises ValidationException for one that is too long."""
+        if len(self._get_param("Message")) > _LONGEST_MESSAGE:
+            raise ValidationException(
+                "1 validation error detected: Value at 'message' failed to satisfy constraint: Member must have length"
+                f" less than or equal to {_LONGEST_MESSAGE}"
+            )
+        return str(super().sign())
 
 
 def install() -> None:

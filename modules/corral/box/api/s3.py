@@ -1,4 +1,4 @@
-"""S3: no TLS conditions in bucket policies, which moto treats as true, tags at the creation of a bucket, its owner."""
+"""S3: conditions in bucket policies, which moto treats as true, tags at the creation of a bucket, its owner."""
 
 # mypy: disallow-subclassing-any=False
 from __future__ import annotations
@@ -17,17 +17,15 @@ from moto.s3.responses import S3Response
 
 from corral.box.api_errors import ApiError
 
-WITHOUT_TLS: Mapping[str, Mapping[str, str]] = {"Bool": {"aws:SecureTransport": "false"}}
-
 
 class BoxBucket(FakeBucket):
-    """A bucket whose policy may require TLS: in the box, loopback counts as TLS."""
+    """A bucket whose policy may have conditions: they are judged by `access`, which knows the caller."""
 
     def get_permission(self, action: str, resource: str) -> Any:
         """The bucket policy's decision about this action."""
         policy = json.loads(self.policy) if self.policy else {"Statement": []}
         statements = policy["Statement"] if isinstance(policy["Statement"], list) else [policy["Statement"]]
-        applicable = [statement for statement in statements if statement.get("Condition") != WITHOUT_TLS]
+        applicable = [statement for statement in statements if "Condition" not in statement]
         if not applicable:
             return PermissionResult.NEUTRAL
         return IAMPolicy(json.dumps({**policy, "Statement": applicable})).is_action_permitted(action, resource)

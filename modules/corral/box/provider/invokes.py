@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -55,6 +56,24 @@ def _caller(cloud: RegionClients, given: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _public_key(cloud: RegionClients, given: Mapping[str, Any]) -> dict[str, Any]:
+    found = cloud.kms.get_public_key(KeyId=given["keyId"])
+    encoded = base64.b64encode(found["PublicKey"]).decode()
+    lines = [encoded[at : at + 64] for at in range(0, len(encoded), 64)]
+    return {
+        "id": found["KeyId"],
+        "arn": found["KeyId"],
+        "keyId": given["keyId"],
+        "customerMasterKeySpec": found["CustomerMasterKeySpec"],
+        "keyUsage": found["KeyUsage"],
+        "encryptionAlgorithms": found.get("EncryptionAlgorithms", []),
+        "signingAlgorithms": found.get("SigningAlgorithms", []),
+        "publicKey": encoded,
+        "publicKeyPem": "\n".join(("-----BEGIN PUBLIC KEY-----", *lines, "-----END PUBLIC KEY-----", "")),
+        "region": cloud.region,
+    }
+
+
 def _subnet(cloud: RegionClients, given: Mapping[str, Any]) -> dict[str, Any]:
     (found,) = cloud.ec2.describe_subnets(SubnetIds=[given["id"]])["Subnets"]
     return {
@@ -97,6 +116,7 @@ FUNCTIONS: Mapping[str, tuple[frozenset[str], Callable[[RegionClients, Mapping[s
         frozenset({"path", "recursive", "withDecryption", "region"}),
         _parameters_below,
     ),
+    "aws:kms/getPublicKey:getPublicKey": (frozenset({"keyId", "grantTokens", "region"}), _public_key),
     "aws:ec2/getSubnet:getSubnet": (frozenset({"id", "region"}), _subnet),
     "aws:index/getCallerIdentity:getCallerIdentity": (frozenset(), _caller),
     "aws:resourcegroupstaggingapi/getResources:getResources": (

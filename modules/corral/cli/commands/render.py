@@ -26,6 +26,7 @@ from corral.report.plan.render_changes import changes_document, changes_view, di
 from corral.spec.yaml.stack_files import read_environment
 
 app = new_app()
+PUBLIC_KEY = "PUBLIC KEY"  # placeholder: KMS makes it
 ACCOUNT = "ACCOUNT"  # placeholder: only AWS knows the account's number
 README = """Rendered by `corral render {name}`: the files that `corral up {name}` would deploy.
 
@@ -90,6 +91,7 @@ def _boot_facts(plan: ClusterPlan) -> BootFacts:
         bundle_sha256=agent,
         library_key=f"{plan.prefix}/library/{library[:16]}.tar.gz",
         library_sha256=library,
+        public_key=PUBLIC_KEY,
     )
 
 

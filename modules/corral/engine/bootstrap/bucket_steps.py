@@ -9,7 +9,7 @@ from typing import Any
 from corral.engine.bootstrap.step import Blocked, BootstrapTarget, Clients, Step
 from corral.model.bucket_owner import ANY_OWNER
 from corral.model.partitions import partition_of
-from corral.plan.iam.iam_policies import artefacts_policy
+from corral.plan.iam.iam_policies import tls_only
 
 OLD_VERSIONS_DAYS = 90  # states are small, and a quarter is long enough to notice a lost one
 UPLOADS_DAYS = 7  # S3's advice for abandoned uploads
@@ -104,7 +104,7 @@ def _require_tls(client: Clients, target: BootstrapTarget) -> bool:
 
 
 def _tls_statements(target: BootstrapTarget) -> list[Any]:
-    return list(artefacts_policy(f"arn:{partition_of(target.region).name}:s3:::{target.bucket}")["Statement"])
+    return [tls_only(f"arn:{partition_of(target.region).name}:s3:::{target.bucket}")]
 
 
 def _statements(client: Clients, target: BootstrapTarget) -> list[Any]:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -22,6 +23,7 @@ from corral.inventory.scan import read_expiry
 from corral.model.manifest import MANIFEST
 from corral.spec.models.durations import format_duration
 from corral.spec.rules.cluster_rules import LONGEST_TTL
+from corral.stacks.manifest_signing import read_signed, sign, successor
 
 _DEPLOYED = "deployed.json"
 _STORED = "%Y-%m-%dT%H:%M:%SZ"
@@ -76,20 +78,23 @@ def extend(
     return ExtendResult(cluster=name, former=former, ends_at=end, head=outcome)
 
 
-def rewrite(s3: Any, bucket: str, prefix: str, path: str, change: Callable[[dict[str, Any]], object]) -> None:
+def rewrite(
+    account: Any, base: str, bucket: str, prefix: str, path: str, change: Callable[[dict[str, Any]], object]
+) -> None:
     """Changes a JSON file of a cluster and its hash in the manifest, as a deployment does: the manifest last."""
-    hashed = ""
-
-    def enter(manifest: dict[str, Any]) -> None:
-        manifest["files"][path] = hashed
-
-    for key, step in ((f"{prefix}/{path}", change), (f"{prefix}/{MANIFEST}", enter)):
-        found = s3.get_object(Bucket=bucket, Key=key)
-        document = json.loads(found["Body"].read())
-        step(document)
-        content = (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode()  # like model.serialization
-        s3.put_object(Bucket=bucket, Key=key, Body=content, ContentType=found["ContentType"])
-        hashed = hashlib.sha256(content).hexdigest()
+    s3 = account.client("s3")
+    found = s3.get_object(Bucket=bucket, Key=f"{prefix}/{path}")
+    document = json.loads(found["Body"].read())
+    change(document)
+    content = (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode()  # like model.serialization
+    s3.put_object(Bucket=bucket, Key=f"{prefix}/{path}", Body=content, ContentType=found["ContentType"])
+    former = read_signed(s3, bucket, prefix)
+    if former is None:
+        return  # the first deployment has not come so far, and will write it
+    files = {**former.files, path: hashlib.sha256(content).hexdigest()}
+    manifest = successor(replace(former, files=files), former, int(time.time()))
+    signed = sign(account.client("kms"), base, prefix, manifest)
+    s3.put_object(Bucket=bucket, Key=f"{prefix}/{MANIFEST}", Body=signed.encode(), ContentType=found["ContentType"])
 
 
 def _refuse_end(end: datetime, now: datetime, name: str, account_option: str) -> None:
@@ -124,10 +129,11 @@ def _move(cluster: Stack, state: Mapping[str, Any] | None, end: datetime) -> Non
     text, of, account = end.strftime(_STORED), outputs(state), stack_account(cluster)
     account.client("ssm").put_parameter(Name=f"/corral/{cluster.name}/ends-at", Value=text, Overwrite=True)
     if "bucket" in of and "prefix" in of:
-        s3 = account.client("s3")
         # An incomplete first deployment has written no files yet; the next one will.
-        with suppress(s3.exceptions.NoSuchKey):
-            rewrite(s3, of["bucket"], of["prefix"], _DEPLOYED, lambda found: found.update(ends_at=text))
+        with suppress(account.client("s3").exceptions.NoSuchKey):
+            rewrite(
+                account, of["base"], of["bucket"], of["prefix"], _DEPLOYED, lambda found: found.update(ends_at=text)
+            )
 
 
 def _was(former: datetime, now: datetime) -> str:

@@ -71,6 +71,8 @@ FULL_DISK = _known_error(
     r"no space left on device|disk quota exceeded", "the disk is full", "free some space", CONTINUES
 )
 LINKED_ROLES = "`corral bootstrap`, run by an administrator, creates the service-linked roles"
+# Source: KMS Developer Guide, "ABAC for AWS KMS": permissions follow a key's tags within five minutes.
+YOUNG_KEY = "if the base was created less than five minutes ago, wait: KMS does not count the tags of its keys yet"
 DENIED = "ask whoever manages these policies to remove the denial"
 LATE_RULES = _known_error(
     r"do not permit Lustre LNET network traffic|Insufficient security group permissions to create an EFA-enabled",
@@ -263,4 +265,5 @@ def find_denied_calls(texts: Iterable[str]) -> DeniedCalls | None:
     advice = DENIED if kind is PolicyType.IDENTITY and merged.explicit else ADVICE[kind]
     if kind is PolicyType.IDENTITY and actions == ["iam:CreateServiceLinkedRole"]:
         advice = LINKED_ROLES
-    return DeniedCalls(merged.cause, (*policies, advice, CONTINUES))
+    young = (YOUNG_KEY,) if kind is PolicyType.IDENTITY and "kms:ScheduleKeyDeletion" in actions else ()
+    return DeniedCalls(merged.cause, (*policies, *young, advice, CONTINUES))

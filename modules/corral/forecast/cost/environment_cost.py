@@ -50,7 +50,7 @@ def _base_items(base: BasePlan, prices: PriceList) -> Iterator[Item]:
         yield _hourly("public address of the NAT gateway", 1, Service.PUBLIC_IPV4_HOUR, prices)
     if endpoints := len(base.interface_endpoints) * len(base.zones):
         yield _hourly("interface endpoints x zones", endpoints, Service.INTERFACE_ENDPOINT_HOUR, prices)
-    yield _monthly("KMS key", 1, Service.KMS_KEY_MONTH, prices)
+    yield _monthly("KMS keys", 2, Service.KMS_KEY_MONTH, prices)
     for system in base.lustre:
         yield from _lustre(system, prices)
 

@@ -11,11 +11,13 @@ from collections.abc import Iterator, Mapping
 from corral.model.base import BasePlan
 from corral.model.cluster import ClusterPlan
 from corral.model.partitions import partition_of, service_principal
+from corral.model.signing import signing_alias
 from corral.model.tags import BASE_TAG, CLUSTER_TAG, request_tag, resource_tag
 from corral.plan.iam.api_permissions import Calls
 from corral.plan.iam.deployer_policy import (
     KEY_USERS,
     POLICIES,
+    REQUEST_ALIAS_KEY,
     STATE_ALIAS,
     Grant,
 )
@@ -100,6 +102,7 @@ def _context(base: BasePlan, cluster: ClusterPlan, account: str) -> Mapping[str,
         resource_tag(BASE_TAG): base.name,
         "ec2:CreateAction": "CreateVpc",
         "kms:ResourceAliases": STATE_ALIAS,
+        REQUEST_ALIAS_KEY: signing_alias(base.name),
         VIA_SERVICE_KEY: KEY_USERS[0].format(region=base.region, domain=partition_of(base.region).dns_suffix),
         "iam:PermissionsBoundary": boundary_arn(base.region, account),
         "iam:PassedToService": service_principal("ec2", base.region),

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from corral.model.partitions import linked_service, partition_of, service_principal
+from corral.model.signing import SIGNING_ALIASES
 from corral.model.tags import BASE_TAG, CLUSTER_TAG, request_tag, resource_tag
 from corral.plan.iam.head_documents import CONTROL, QUERY
 from corral.plan.iam.iam_policies import RECORD_NAMES_KEY, VIA_SERVICE_KEY
@@ -117,6 +118,7 @@ NETWORK = (
 BUCKETS = ("arn:{partition}:s3:::corral-*-{account}-{region}",)
 OBJECTS = ("arn:{partition}:s3:::corral-*-{account}-{region}/*",)
 KEYS = ("arn:{partition}:kms:{region}:{account}:key/*",)
+REQUEST_ALIAS_KEY = "kms:RequestAlias"
 # The services that use a base's key for the deployer. Source: KMS Developer Guide, "kms:ViaService".
 _KEY_SERVICES = ("ec2", "elasticfilesystem", "fsx", "s3", "secretsmanager")
 KEY_USERS = tuple(f"{service}.{{region}}.{{domain}}" for service in _KEY_SERVICES)
@@ -155,7 +157,8 @@ STORAGE = (
         sid="Keys",
         actions=_all(
             "kms",
-            "CreateKey DescribeKey EnableKeyRotation GetKeyPolicy GetKeyRotationStatus ListAliases ListResourceTags",
+            "CreateKey DescribeKey EnableKeyRotation GetKeyPolicy GetKeyRotationStatus GetPublicKey ListAliases"
+            " ListResourceTags",
         ),
         unseen=_each("kms", "TagResource", TAGS),
         condition=HERE,
@@ -165,6 +168,12 @@ STORAGE = (
         unseen=_each("kms", "CreateGrant Decrypt GenerateDataKey* ReEncrypt*", FOR_SERVICE),
         resources=KEYS,
         condition={"StringEquals": {VIA_SERVICE_KEY: KEY_USERS}},
+    ),
+    Grant(  # by the name in the request, which counts at once, unlike the tag of a new key
+        sid="SignManifests",
+        actions=("kms:Sign",),
+        resources=KEYS,
+        condition={"StringLike": {REQUEST_ALIAS_KEY: f"{SIGNING_ALIASES}*"}},
     ),
     Grant(
         sid="OwnKeys",

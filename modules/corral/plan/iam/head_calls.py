@@ -92,16 +92,10 @@ def _machines(arns: ClusterArns) -> tuple[Calls, ...]:
 
 def _files(arns: ClusterArns) -> tuple[Calls, ...]:
     here, dump = {REGION: arns.region}, accounting_backup_key(arns.cluster)
-    own = (f"{arns.bucket}/{arns.prefix}/cluster.json", f"{arns.bucket}/{dump}")
-    history = f"{arns.bucket}/{history_prefix(arns.cluster)}life.json.gz"
+    backup, history = f"{arns.bucket}/{dump}", f"{arns.bucket}/{history_prefix(arns.cluster)}life.json.gz"
     return (
-        Calls(actions=("s3:GetObject", "s3:PutObject"), resources=own, context=here),
-        Calls(actions=("s3:PutObject",), resources=(history,), context=here),
-        Calls(
-            actions=("s3:ListBucket",),
-            resources=(arns.bucket,),
-            context={**here, "s3:prefix": f"{arns.prefix}/"},
-        ),
+        Calls(actions=("s3:GetObject",), resources=(f"{arns.bucket}/{arns.prefix}/cluster.json", backup), context=here),
+        Calls(actions=("s3:PutObject",), resources=(backup, history), context=here),
         Calls(actions=("s3:ListBucket",), resources=(arns.bucket,), context={**here, "s3:prefix": dump}),
     )
 

@@ -150,7 +150,6 @@ def compute_policy(arns: ClusterArns) -> Mapping[str, Any]:
     return document(
         [
             _allow("Files", ["s3:GetObject"], [prefix]),
-            _allow("Bundle", ["s3:ListBucket"], [arns.bucket], {"StringLike": {"s3:prefix": [f"{arns.prefix}/*"]}}),
             _allow("Munge", ["secretsmanager:GetSecretValue"], [arns.munge_secret]),
             _allow("Key", ["kms:Decrypt"], [arns.key], _through(arns.region, "s3", "secretsmanager")),
             _allow("Jobs", ["sts:AssumeRole"], [arns.job_role]),
@@ -207,11 +206,28 @@ def secret_arn(region: str, account: str, name: str) -> str:
     return f"arn:{partition_of(region).name}:secretsmanager:{region}:{account}:secret:{name}-??????"
 
 
-def artefacts_policy(bucket: str) -> Mapping[str, Any]:
-    """Return the bucket's policy: deny unencrypted requests."""
+def tls_only(bucket: str) -> Statement:
+    """Return the statement of a bucket's policy that denies unencrypted requests."""
     insecure = {"Bool": {"aws:SecureTransport": "false"}}
     everyone = {"Sid": "TlsOnly", "Effect": "Deny", "Principal": "*", "Action": "s3:*"}
-    return document([{**everyone, "Resource": [bucket, f"{bucket}/*"], "Condition": insecure}])
+    return {**everyone, "Resource": [bucket, f"{bucket}/*"], "Condition": insecure}
+
+
+def artefacts_policy(bucket: str, region: str, account: str) -> Mapping[str, Any]:
+    """Return the policy of a base's bucket: deny unencrypted requests, and machines writing what machines run as root.
+
+    Whatever a role's own policies allow: heads write accounting and histories, jobs checkpoints.
+    """
+    machines = {"ArnLike": {"aws:PrincipalArn": f"arn:{partition_of(region).name}:iam::{account}:role/corral/*"}}
+    code = {
+        "Sid": "MachinesWriteNoCode",
+        "Effect": "Deny",
+        "Principal": "*",
+        "Action": ["s3:DeleteObject*", "s3:PutObject*"],
+        "Resource": [f"{bucket}/clusters/*"],
+        "Condition": machines,
+    }
+    return document([tls_only(bucket), code])
 
 
 def topic_policy(region: str, account: str, topic: str) -> Mapping[str, Any]:
@@ -251,6 +267,12 @@ def key_policy(account: str, region: str) -> Mapping[str, Any]:
             {**_allow("SpotGrants", ["kms:CreateGrant"], ["*"], for_resource), "Principal": {"AWS": "*"}},
         ]
     )
+
+
+def signing_key_policy(account: str, region: str) -> Mapping[str, Any]:
+    """Return the policy of the key that signs manifests: IAM's policies of the account say who signs."""
+    root = f"arn:{partition_of(region).name}:iam::{account}:root"
+    return document([{**_allow("Account", ["kms:*"], ["*"]), "Principal": {"AWS": root}}])
 
 
 def _launching(arns: ClusterArns) -> tuple[Statement, ...]:
@@ -301,13 +323,12 @@ def _ending(arns: ClusterArns) -> tuple[Statement, ...]:
 
 
 def _head_files(arns: ClusterArns) -> tuple[Statement, ...]:
-    prefix = f"{arns.bucket}/{arns.prefix}/*"
-    dump = accounting_backup_key(arns.cluster)
-    listed = {"StringLike": {"s3:prefix": [f"{arns.prefix}/*", dump]}}
+    files, dump = f"{arns.bucket}/{arns.prefix}/*", accounting_backup_key(arns.cluster)
     zone = ["route53:ChangeResourceRecordSets", "route53:ListResourceRecordSets"]
     return (
-        _allow("Files", ["s3:GetObject", "s3:PutObject"], [prefix, f"{arns.bucket}/{dump}"]),
-        _allow("List", ["s3:ListBucket"], [arns.bucket], listed),
+        _allow("Files", ["s3:GetObject"], [files]),
+        _allow("Accounting", ["s3:GetObject", "s3:PutObject"], [f"{arns.bucket}/{dump}"]),
+        _allow("List", ["s3:ListBucket"], [arns.bucket], {"StringEquals": {"s3:prefix": dump}}),
         _allow("Lives", ["s3:PutObject"], [f"{arns.bucket}/{history_prefix(arns.cluster)}*"]),
         _allow("Munge", ["secretsmanager:GetSecretValue", "secretsmanager:PutSecretValue"], [arns.munge_secret]),
         _allow("Names", zone, [arns.hosted_zone]),
