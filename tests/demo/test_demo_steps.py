@@ -15,7 +15,8 @@ PLAN = """Queue train  p4d.24xlarge, train-[1-4]
   idle cluster  0.66 an hour, on top of the base
   all nodes     10.57 - 88.54 an hour, including base and cluster
 """
-BUCKET, KEY = ("s3/bucket", "corral-example-corpus"), ("kms/key", "1234 (scheduled for deletion)")
+BUCKET = ("s3/bucket", "corral-example-corpus")
+KEYS = [("kms/key", f"{number} (scheduled for deletion)") for number in (1234, 5678)]
 NICS = [{"NetworkCardIndex": 0, "DeviceIndex": 0, "InterfaceType": "interface"}]
 ROWS = [
     {"name": "train-3", "marks": [{"kind": "notice", "at": "2026-01-01T10:00:00Z"}]},
@@ -97,18 +98,18 @@ def test_one_machine_where_two_were_asked_for_ends_the_demo(stacks: ModuleType) 
 
 
 def test_a_resource_that_is_left_ends_the_demo(stacks: ModuleType) -> None:
-    stacks.delete_data(Told(held=[BUCKET, KEY]))
-    left = "only a key that is scheduled for deletion should be left"
-    ends(stacks.delete_data, Told(held=[BUCKET, KEY, ("ec2/volume", "vol-1")]), left)
+    stacks.delete_data(Told(held=[BUCKET, *KEYS]))
+    left = "only two keys that are scheduled for deletion should be left"
+    ends(stacks.delete_data, Told(held=[BUCKET, *KEYS, ("ec2/volume", "vol-1")]), left)
 
 
 def test_a_key_that_is_not_deleted_ends_the_demo(stacks: ModuleType) -> None:
-    left = "only a key that is scheduled for deletion should be left"
-    ends(stacks.delete_data, Told(held=[BUCKET, ("kms/key", "1234")]), left)
+    left = "only two keys that are scheduled for deletion should be left"
+    ends(stacks.delete_data, Told(held=[BUCKET, KEYS[0], ("kms/key", "5678")]), left)
 
 
 def test_data_of_the_user_that_is_gone_ends_the_demo(stacks: ModuleType) -> None:
-    ends(stacks.delete_data, Told(held=[KEY]), "everything that was there before is still there; missing: .*corpus")
+    ends(stacks.delete_data, Told(held=KEYS), "everything that was there before is still there; missing: .*corpus")
 
 
 def test_a_history_without_an_event_that_the_head_told_ends_the_demo(jobs: ModuleType) -> None:

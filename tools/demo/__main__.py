@@ -69,7 +69,7 @@ def main() -> int:
     demo.title("Summary")
     for title, seconds in durations:
         print(f"  {seconds:6.1f} s  {title}")
-    print(f"  {monotonic() - start:6.1f} s  in total. Only a key is left, which is scheduled for deletion.")
+    print(f"  {monotonic() - start:6.1f} s  in total. Only two keys are left, which are scheduled for deletion.")
     print(f"\nThe timeline as a page: {job_steps.PAGE}")
     return 0
 
