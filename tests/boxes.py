@@ -42,6 +42,25 @@ s3_backends["999999999999"]["aws"].create_bucket(sys.argv[2], "us-east-1")
 saved_state.save(home)
 """
 
+# Moves all changes of a key's tags five minutes back, in a box that does not run.
+SETTLE_TAGS = """
+import sys
+from dataclasses import replace
+from pathlib import Path
+from corral.box.delays import KMS_TAGS
+from corral.box.daemon import moto_overrides
+from corral.box.state import saved_state
+from corral.box.state.directory import StateDirectory
+
+moto_overrides.install()
+home = StateDirectory(Path(sys.argv[1]))
+saved_state.load(home)
+for _, _, _, backend in saved_state.backends():
+    for changes in getattr(backend, "tag_changes", {}).values():
+        changes[:] = [replace(one, at=one.at - KMS_TAGS.aws_s) for one in changes]
+saved_state.save(home)
+"""
+
 
 @contextmanager
 def running_box(
@@ -109,3 +128,10 @@ def inventory(directory: Path) -> Mapping[str, list[str]]:
     """The resources in the running box that a new account does not have: sorted ids by service and kind."""
     address = box_client.running_address(directory)
     return {kind: list(ids) for kind, ids in send_request(address, "GET", "/_box/inventory").items()}
+
+
+def settle_tags(box: BoxStatus) -> BoxStatus:
+    """The box five minutes later, when the tags of keys count for permissions."""
+    box_client.stop(box.dir)
+    subprocess.run([sys.executable, "-c", SETTLE_TAGS, str(box.dir)], check=True)
+    return start(box.dir)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from answer_shapes import watch_answers
+from answer_shapes import DEPARTURES, watch_answers
 from bucket_owners import UNOWNED, watch_owners
 from sim import SEED_VARIABLE, first_seed
 
@@ -15,8 +15,6 @@ from sim import SEED_VARIABLE, first_seed
 SLOW = {"life", "slurmctld"}
 GOLDEN = Path(__file__).parent / "golden"
 Golden = Callable[[str, str], None]
-# What the answers of AWS since the last test, or corral's reads of them, have that botocore's model lacks.
-DEPARTURES: list[str] = []
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

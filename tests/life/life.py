@@ -30,24 +30,6 @@ from environments import PROJECT
 
 CORPUS = "corral-example-corpus"
 Inventory = Mapping[str, Sequence[str]]
-# Moves all changes of a key's tags five minutes back, in a box that does not run.
-SETTLE_TAGS = """
-import sys
-from dataclasses import replace
-from pathlib import Path
-from corral.box.delays import KMS_TAGS
-from corral.box.daemon import moto_overrides
-from corral.box.state import saved_state
-from corral.box.state.directory import StateDirectory
-
-moto_overrides.install()
-home = StateDirectory(Path(sys.argv[1]))
-saved_state.load(home)
-for _, _, _, backend in saved_state.backends():
-    for changes in getattr(backend, "tag_changes", {}).values():
-        changes[:] = [replace(one, at=one.at - KMS_TAGS.aws_s) for one in changes]
-saved_state.save(home)
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,13 +39,6 @@ class Ended:
     code: int
     out: str
     err: str
-
-
-def settle_tags(box: BoxStatus) -> BoxStatus:
-    """The box five minutes later, when the tags of keys count for permissions."""
-    client.stop(box.dir)
-    subprocess.run([sys.executable, "-c", SETTLE_TAGS, str(box.dir)], check=True)
-    return boxes.start(box.dir)
 
 
 @dataclass(kw_only=True)
@@ -135,7 +110,7 @@ class Life:
 
     def settle_tags(self) -> None:
         """Let five minutes pass for the tags of keys, which count for permissions only then."""
-        self.box = settle_tags(self.box)
+        self.box = boxes.settle_tags(self.box)
 
     def head(self) -> Any:
         """The head as EC2 describes it."""

@@ -18,7 +18,9 @@ from pathlib import Path
 
 import pytest
 import training
+from canaries import canaries, locations
 from clusters import UP_IN_S, Cluster
+from job_attacks import ATTACKER, ON_A_NODE, ON_THE_HEAD, ROOT, VICTIM, script
 
 import boxes
 from corral.agent.credentials import URI
@@ -43,9 +45,10 @@ AS_ADA = ("setpriv", "--reuid=2000", "--regid=2000", "--clear-groups")
 # Two tenths of a second a step; the notice is seen within five seconds.
 TRAINING = ("--steps", "80", "--every", "30", "--nap", "0.2", "--layers", "1")
 ENDLESS = 20_000  # steps of a tenth of a second: longer than the test
-# The jobs by their numbers: srun on cold nodes, the training that loses a machine, then those of two users.
-COLD, TRAINED, RUNNING, WAITING = 1, 2, 5, 6
-ROWS = ["head", "train-1", "train-2", "train-3", "1 sh", "2 jax", "3 cross.sh", "4 wrap", "5 jax", "6 later"]
+# The jobs by their numbers: srun on cold nodes, the training that loses a machine, then those of users.
+COLD, TRAINED, RUNNING, WAITING = 1, 2, 7, 8
+ROWS = ["head", "train-1", "train-2", "train-3", "1 sh", "2 jax", "3 cross.sh"]
+ROWS += ["4 wrap", "5 wrap", "6 wrap", "7 jax", "8 later"]
 
 
 def test_machines_from_their_first_job_to_a_down_under_jobs(tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -59,11 +62,14 @@ def test_machines_from_their_first_job_to_a_down_under_jobs(tmp_path_factory: py
         go_by_ssh(cluster)
         power_a_node_down(cluster)
         run_as_a_user(cluster)
+        attack_as_a_user(cluster)
         look_at_jobs(cluster)
         lose_the_head(cluster)
         refuse_to_go_down(cluster)
+        secrets = look_for_secrets(cluster)
         go_down(cluster)
         look_at_what_is_gone(cluster)
+        look_for_secrets_of_what_is_gone(cluster, secrets)
 
 
 def boot_the_head(cluster: Cluster) -> None:
@@ -192,6 +198,35 @@ def run_as_a_user(cluster: Cluster) -> None:
         assert output.read_text().splitlines() == ["job ada", "metadata 13"]  # 13 is "permission denied"
 
 
+def attack_as_a_user(cluster: Cluster) -> None:
+    """Ada tries what only the image's user or root may, on the node of a job of his and on the head."""
+    as_user(cluster, "echo mine >secret && chmod 600 secret && touch running")
+    to_file = f"--wrap='echo $$ >/home/{IMAGES_USER}/running; exec sleep 600'"
+    job = as_user(cluster, f"sbatch --parsable --chdir=/ --output=/dev/null --nodelist=train-2 {to_file}")
+    process = cluster.until(lambda: as_user(cluster, "cat running"))
+    node = cluster.instance_of("train-2")
+    variables = {
+        "JOB": job,
+        "PID": process,
+        "FILE": f"/home/{IMAGES_USER}/secret",
+        "USER": IMAGES_USER,
+        "NODE": "train-2",
+        "ADDRESS": cluster.node("train-2")["NodeAddr"],
+    }
+    for where, machine, acts in (("a node", node, ON_A_NODE), ("the head", cluster.head(), ON_THE_HEAD)):
+        with step(f"a user's acts fail on {where}"):
+            assert cluster.on(machine, *AS_ADA, "sh", "-c", script(acts, variables)).splitlines() == []
+        users = {ROOT: (), VICTIM: ("su", IMAGES_USER, "-c"), ATTACKER: (*AS_ADA, "sh", "-c")}
+        done = [
+            cluster.on(machine, *(users[by] or ("sh", "-c")), script(acts, variables, by=by)).splitlines()
+            for by in users
+        ]
+        with step(f"the same acts succeed on {where} for who may"):
+            assert sorted(name for names in done for name in names) == sorted(act.name for act in acts)
+    cluster.on_head("scancel", job)
+    cluster.until(lambda: not cluster.on_head("squeue", "--noheader"))
+
+
 def look_at_jobs(cluster: Cluster) -> None:
     """A training job runs on the node that is left, another waits, and people look."""
     shutil.copy(PROGRAMS / "steps.py", cluster.home())
@@ -212,7 +247,11 @@ def look_at_jobs(cluster: Cluster) -> None:
         assert re.findall(r"^  (head|train-\d|\d+ [\w.]+) ", shown, re.MULTILINE) == ROWS
     with step("the runs of before midnight are among all runs"):
         history = cluster.on_head("env", f"TZ={midnight_now()}", "/opt/corral/bin/corral-agent", "history")
-        assert sorted({int(run["job_id"]) for run in json.loads(history)["runs"]}) == [1, 2, 3, 4, RUNNING, WAITING]
+        assert sorted({int(run["job_id"]) for run in json.loads(history)["runs"]}) == [
+            *range(1, RUNNING),
+            RUNNING,
+            WAITING,
+        ]
     with step("the page of the timeline has the job"):
         assert f"job {RUNNING} (jax) of root" in page.read_text()
 
@@ -252,6 +291,25 @@ def refuse_to_go_down(cluster: Cluster) -> None:
         assert f"corral: cluster dev: 1 job runs: nothing was changed\n{listed}" in refused
     with step("a refused down leaves the queue open"):
         assert cluster.on_head("sinfo", "--noheader", "--format=%a").split()[0] == "up"
+
+
+def look_for_secrets(cluster: Cluster) -> Mapping[str, bytes]:
+    """The secrets of the cluster, which are where they belong."""
+    life, secrets = cluster.life, canaries(cluster, cluster.instance_of("train-2"))
+    shown = [
+        life.corral(*command, "dev", "--box").out for command in (("status",), ("status", "--events"), ("timeline",))
+    ]
+    nowhere: dict[str, list[str]] = {name: [] for name in secrets}
+    with step("the secrets of a running cluster are where they belong"):
+        assert locations(cluster, secrets, shown) == nowhere | {"munge key": ["machine: /etc/munge/munge.key"]}
+    return secrets
+
+
+def look_for_secrets_of_what_is_gone(cluster: Cluster, secrets: Mapping[str, bytes]) -> None:
+    """The same after the last command."""
+    shown = [cluster.life.corral("timeline", "dev", "--box", *form).out for form in ((), ("--json",))]
+    with step("a cluster that is gone leaves its secrets nowhere"):
+        assert locations(cluster, secrets, shown) == {name: [] for name in secrets}
 
 
 def go_down(cluster: Cluster) -> None:

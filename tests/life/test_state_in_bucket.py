@@ -24,12 +24,11 @@ from typing import Any
 import pytest
 
 import boxes
-from boxes import running_box
+from boxes import running_box, settle_tags
 from cli_session import copy_project
 from corral.box import client
 from corral.box.client import BoxStatus
 from deployer_role import DEPLOYER, create_deployer
-from life import settle_tags
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.box]
 BUCKET = "corral-state-123456789012-us-east-1"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from corral.model.printable import printable
+from corral.model.printable import printable, printable_document
 
 
 @pytest.mark.parametrize(
@@ -24,3 +24,8 @@ from corral.model.printable import printable
 )
 def test_text_becomes_one_printable_line(text: str, shown: str) -> None:
     assert printable(text) == shown
+
+
+def test_all_texts_of_a_document_become_printable_and_stay_as_long() -> None:
+    found = printable_document({"\x1bkey": ["\x9b1m" + "x" * 100, {"n": 1, "none": None}]})
+    assert found == {r"\x1bkey": [r"\x9b1m" + "x" * 100, {"n": 1, "none": None}]}

@@ -81,12 +81,48 @@ def test_only_what_carries_corrals_tag_is_changed_or_ended(sid: str) -> None:
     assert STATEMENTS[sid]["Condition"]["Null"] == {"aws:ResourceTag/corral:base": "false"}
 
 
-def test_a_tag_is_only_put_on_what_is_being_made_or_has_corrals_tag() -> None:
-    tagging = [sid for sid, one in STATEMENTS.items() if "ec2:CreateTags" in one["Action"]]
-    assert [STATEMENTS[sid]["Condition"]["Null"] for sid in tagging] == [
-        {"ec2:CreateAction": "false"},
-        {"aws:ResourceTag/corral:base": "false"},
+@pytest.mark.parametrize(
+    ("action", "new"),
+    [
+        ("ec2:CreateTags", {"ec2:CreateAction": "false"}),
+        ("elasticfilesystem:TagResource", {"elasticfilesystem:CreateAction": "false"}),
+        ("kms:TagResource", {"kms:ResourceAliases": "true"}),
+    ],
+)
+def test_a_tag_is_only_put_on_what_is_being_made_or_has_corrals_tag(action: str, new: Any) -> None:
+    tagging = [one for one in STATEMENTS.values() if action in one["Action"]]
+    assert [one["Condition"]["Null"] for one in tagging] == [new, {"aws:ResourceTag/corral:base": "false"}]
+
+
+@pytest.mark.parametrize(
+    "action", ["ec2:AuthorizeSecurityGroupIngress", "ec2:AuthorizeSecurityGroupEgress", "ec2:CreateRoute"]
+)
+def test_only_corrals_networks_are_opened(action: str) -> None:
+    opening = [one for one in STATEMENTS.values() if action in one["Action"]]
+    rules = "arn:aws:ec2:ap-southeast-2:123456789012:security-group-rule/*"
+    assert [one["Condition"]["Null"] for one in opening if one["Resource"] != [rules]] == [
+        {"aws:ResourceTag/corral:base": "false"}
     ]
+
+
+def test_the_states_of_another_bootstrap_are_out_of_reach() -> None:
+    """Their bucket and alias have names like those of a base's."""
+    policies = deployer_policies(account="1", region="eu-west-1", alias="alias/mine", bucket="mine-1-eu-west-1")
+    statements = {one["Sid"]: one for one in policies[1].document["Statement"]}
+    bucket, keys = "arn:aws:s3:::corral-state-1-eu-west-1", "arn:aws:kms:eu-west-1:1:alias"
+    assert [statements[sid]["Resource"] for sid in ("OtherStates", "StateKeyStays")] == [
+        [bucket, f"{bucket}/*"],
+        [f"{keys}/corral-state", f"{keys}/mine"],
+    ]
+
+
+def test_the_name_of_the_state_key_is_not_a_deployers_to_give() -> None:
+    assert STATEMENTS["StateKeyStays"] == {
+        "Sid": "StateKeyStays",
+        "Effect": "Deny",
+        "Action": ["kms:*Alias"],
+        "Resource": ["arn:aws:kms:ap-southeast-2:123456789012:alias/corral-state"],
+    }
 
 
 def test_roles_are_only_made_below_a_boundary_of_corrals() -> None:

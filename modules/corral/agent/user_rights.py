@@ -60,6 +60,16 @@ def root_memberships(passwd: str, group: str) -> tuple[tuple[str, str], ...]:
     )
 
 
+def primary_memberships(passwd: str, group: str) -> tuple[tuple[str, str], ...]:
+    """The same where it is a person's own group in /etc/passwd, of which nobody can be taken out."""
+    named = {fields[2]: fields[0] for fields in _entries(group, 4) if fields[0] in ROOT_GROUPS}
+    return tuple(
+        (fields[0], named[fields[3]])
+        for fields in _entries(passwd, 7)
+        if fields[3] in named and fields[2].isdecimal() and is_person(int(fields[2]))
+    )
+
+
 def overriding_sudoers(sudoers: str, names: Iterable[str]) -> tuple[str, ...]:
     """What sudo reads after corral's rule, which would then not be the last: lines of /etc/sudoers, files of sudoers.d.
 

@@ -34,7 +34,12 @@ def from_json(kind: type[Record], text: str, *, lenient: bool = False) -> Record
     `lenient`: accept JSON of another version; missing fields get their defaults, unknown ones are dropped. Raises
     ValueError if the text is not JSON, or if fields are missing, unknown or of another type.
     """
-    record: Record = _parse(kind, json.loads(text), kind.__name__, lenient)
+    return from_document(kind, json.loads(text), lenient=lenient)
+
+
+def from_document(kind: type[Record], document: Any, *, lenient: bool = False) -> Record:
+    """The same of JSON that is already read."""
+    record: Record = _parse(kind, document, kind.__name__, lenient)
     return record
 
 

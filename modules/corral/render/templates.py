@@ -17,7 +17,7 @@ def _environment() -> Environment:
     return Environment(
         loader=FunctionLoader(_source),
         undefined=StrictUndefined,
-        autoescape=False,
+        autoescape=False,  # noqa: S701
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,

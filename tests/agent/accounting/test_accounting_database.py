@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import pwd
 import shutil
 import subprocess
@@ -214,6 +215,16 @@ def test_a_damaged_backup_fails_the_boot_and_the_database_stays_incomplete(head:
     with pytest.raises(HostError, match="not in gzip format"):
         head.boot()
     assert not head.database.is_complete()
+
+
+@pytest.mark.slurm
+@pytest.mark.parametrize("command", [r"\! touch {file}", "system touch {file}", r"SELECT 1; \! touch {file}"])
+def test_a_backup_runs_no_command_on_the_head(head: Head, tmp_path: Path, command: str) -> None:
+    file = tmp_path / "touched"
+    head.shelf.file.write_bytes(gzip.compress(f"SELECT 1;\n{command.format(file=file)}\n".encode()))
+    with pytest.raises(HostError, match=r"ERROR .*at line 2"):
+        head.boot()
+    assert not file.exists()
 
 
 @pytest.mark.slurm

@@ -75,6 +75,14 @@ def test_people_leave_the_groups_whose_members_become_root(host: Ec2Host, shell:
     assert shell.commands == ["gpasswd --delete ubuntu sudo", "gpasswd --delete ubuntu docker"]
 
 
+def test_an_image_in_which_a_primary_group_becomes_root_does_not_boot(host: Ec2Host, tmp_path: Path) -> None:
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/passwd").write_text("root:x:0:0::/root:/bin/sh\nada:x:1000:990::/home/ada:/bin/bash\n")
+    (tmp_path / "etc/group").write_text("root:x:0:\ndocker:x:990:\n")
+    with pytest.raises(HostError, match="users have a primary group whose members become root: ada docker - "):
+        host.restrict_users()
+
+
 def test_an_image_whose_sudo_reads_other_rules_last_does_not_boot(host: Ec2Host, tmp_path: Path) -> None:
     (tmp_path / "etc/sudoers.d").mkdir(parents=True)
     (tmp_path / "etc/sudoers").write_text("@includedir /etc/sudoers.d\n%team ALL=(ALL) NOPASSWD: ALL\n")

@@ -159,3 +159,23 @@ def test_an_unknown_element_is_refused_by_name(document: Any, name: str) -> None
 def test_a_role_trusts_its_principals(principal: Any, trusted: bool) -> None:
     statement = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": principal}
     assert allows_assuming({"Statement": [statement]}, ROLE, ACCOUNT) is trusted
+
+
+def test_a_role_that_is_denied_by_the_trust_policy_is_not_trusted() -> None:
+    statements = [
+        {"Effect": effect, "Action": "sts:AssumeRole", "Principal": {"AWS": ROLE}} for effect in ("Allow", "Deny")
+    ]
+    assert not allows_assuming({"Statement": statements}, ROLE, ACCOUNT)
+
+
+@pytest.mark.parametrize(
+    ("element", "name"),
+    [
+        ({"Principal": {"AWS": ROLE}, "Condition": {"Bool": {"aws:MultiFactorAuthPresent": "true"}}}, "a condition"),
+        ({"NotPrincipal": {"AWS": ROLE}}, "NotPrincipal"),
+    ],
+)
+def test_a_trust_policy_with_more_than_principals_is_refused_by_name(element: Any, name: str) -> None:
+    statement = {"Effect": "Allow", "Action": "sts:AssumeRole", **element}
+    with pytest.raises(NotImplementedError, match=name):
+        allows_assuming({"Statement": [statement]}, ROLE, ACCOUNT)

@@ -6,6 +6,7 @@ import base64
 import gzip
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -278,3 +279,10 @@ def test_drain_shows_the_outcome_of_the_jobs(done: DrainResult, message: str) ->
 def test_failed_uploads_of_a_drain_are_read_from_its_log() -> None:
     log = f"2026-11-22 corral-agent INFO life: written\n{HISTORY_NOT_SAVED}: why\n{ACCOUNTING_NOT_SAVED}: because"
     assert unsaved(log) == (f"{HISTORY_NOT_SAVED}: why", f"{ACCOUNTING_NOT_SAVED}: because")
+
+
+def test_what_a_head_reports_does_not_reach_the_terminal_unescaped() -> None:
+    """Root of a node sets a drain reason; root of a head decides all that it reports."""
+    answer = to_json(replace(STATE, jobs=(replace(RUNNING, reason="\x1b]0;mine\x07"),)))
+    head = RecordedHead(CommandResult(code=0, out=answer, err=""))
+    assert fetch_state(head, 1.0).jobs[0].reason == r"\x1b]0;mine\x07"

@@ -33,7 +33,7 @@ class Daemon:
     foreground. `socket`: where it accepts connections, if the starter waits for that. `after`: units that start before
     it at boot. `environment`: its variables, `NAME=value`. `waits_for_head`: it is ready only once the head has
     answered, so a boot does not wait for it. `mounts`: file systems without which it does not start: systemd
-    mounts them, and starts it again until they are there.
+    mounts them, and starts it again until they are there. `limits`: what systemd takes from one of the agent's own.
     """
 
     unit: str
@@ -47,6 +47,38 @@ class Daemon:
     environment: tuple[str, ...] = ()
     waits_for_head: bool = False
     mounts: tuple[str, ...] = ()
+    limits: tuple[str, ...] = ()
+
+
+# What none of the agent's own daemons needs, nor a tool that they run, such as nvidia-smi, dcgmi, scontrol and ip
+# (systemd.exec(5)). ProtectClock= and PrivateDevices= would hide the GPUs' device files.
+_LIMITS = (
+    "NoNewPrivileges=yes",
+    "LockPersonality=yes",
+    "RestrictNamespaces=yes",
+    "RestrictRealtime=yes",
+    "RestrictSUIDSGID=yes",
+    "ProtectControlGroups=yes",
+    "ProtectHostname=yes",
+    "RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK",
+    "SystemCallArchitectures=native",
+)
+# Every user of a node talks to this one, and it runs no program: root's number for the metadata service, and a port
+# below 1024, are all that it has of root.
+_CREDENTIALS_LIMITS = (
+    *_LIMITS,
+    "CapabilityBoundingSet=CAP_NET_BIND_SERVICE",
+    "PrivateDevices=yes",
+    "PrivateTmp=yes",
+    "ProtectClock=yes",
+    "ProtectHome=read-only",  # an AWS configuration of root's holds
+    "ProtectKernelLogs=yes",
+    "ProtectKernelModules=yes",
+    "ProtectKernelTunables=yes",
+    "ProtectSystem=full",
+    "SystemCallFilter=@system-service",
+    "UMask=0077",
+)
 
 
 class Host(Protocol):
@@ -190,17 +222,26 @@ def slurmd(sbin: str, mounts: tuple[str, ...] = ()) -> Daemon:
 
 def watcher() -> Daemon:
     """The agent's node watcher."""
-    return Daemon(unit="corral-watch", command=("/opt/corral/bin/corral-agent", "node-watch"), packaged=False)
+    return Daemon(
+        unit="corral-watch", command=("/opt/corral/bin/corral-agent", "node-watch"), packaged=False, limits=_LIMITS
+    )
 
 
 def credentials() -> Daemon:
     """The agent's endpoint for the job role's credentials."""
-    return Daemon(unit="corral-credentials", command=("/opt/corral/bin/corral-agent", "credentials"), packaged=False)
+    return Daemon(
+        unit="corral-credentials",
+        command=("/opt/corral/bin/corral-agent", "credentials"),
+        packaged=False,
+        limits=_CREDENTIALS_LIMITS,
+    )
 
 
 def autoscaler() -> Daemon:
     """The agent's autoscaler, on the head."""
-    return Daemon(unit="corral-agent", command=("/opt/corral/bin/corral-agent", "autoscaler"), packaged=False)
+    return Daemon(
+        unit="corral-agent", command=("/opt/corral/bin/corral-agent", "autoscaler"), packaged=False, limits=_LIMITS
+    )
 
 
 def run(command: Sequence[str]) -> str:

@@ -52,7 +52,7 @@ from corral.agent.host.systemd_units import (
     mount_unit,
     packaged_drop_in,
 )
-from corral.agent.user_rights import SUDOERS, overriding_sudoers, root_memberships
+from corral.agent.user_rights import SUDOERS, overriding_sudoers, primary_memberships, root_memberships
 from corral.model.partitions import partition_of
 
 _BY_ID = "/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_{serial}"
@@ -167,7 +167,11 @@ class Ec2Host:
 
     def restrict_users(self) -> None:
         """Take people out of the groups whose members become root. Raises HostError if sudo lets users become root."""
-        for user, group in root_memberships(self._read("etc/passwd"), self._read("etc/group")):
+        passwd, groups = self._read("etc/passwd"), self._read("etc/group")
+        if primary := primary_memberships(passwd, groups):
+            named = ", ".join(f"{user} {group}" for user, group in primary)
+            raise HostError(f"users have a primary group whose members become root: {named} - change it in the image")
+        for user, group in root_memberships(passwd, groups):
             self._run(("gpasswd", "--delete", user, group))
         drop_ins = self._root / "etc/sudoers.d"
         names = [file.name for file in drop_ins.iterdir()] if drop_ins.exists() else []

@@ -20,7 +20,7 @@ RequiresMountsFor=/var/lib/corral
 ExecStart={command}
 Restart=always
 RestartSec=5
-
+{limits}
 [Install]
 WantedBy=multi-user.target
 """
@@ -116,7 +116,8 @@ WantedBy=multi-user.target
 
 def daemon_unit(daemon: Daemon) -> str:
     """The unit of one of the agent's own daemons, which no package ships."""
-    return _DAEMON_UNIT.format(unit=daemon.unit, command=shlex.join(daemon.command))
+    limits = "".join(f"{limit}\n" for limit in daemon.limits)
+    return _DAEMON_UNIT.format(unit=daemon.unit, command=shlex.join(daemon.command), limits=limits)
 
 
 def packaged_drop_in(daemon: Daemon) -> str:

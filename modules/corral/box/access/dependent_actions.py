@@ -10,6 +10,7 @@ service-linked role: no permission of the caller.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from corral.box.access.policy_evaluator import RequiredAction
@@ -51,7 +52,8 @@ def _deleted_lustre(call: Call, fields: Fields, _: str) -> _Pairs:
 
 
 def _new_home(call: Call, fields: Fields, _: str) -> _Pairs:
-    yield from _tagged(call, fields, "elasticfilesystem", "file-system/*")
+    for action, resource in _tagged(call, fields, "elasticfilesystem", "file-system/*"):
+        yield action, replace(resource, context={"elasticfilesystem:createaction": call.action})
 
 
 def _new_mount_target(call: Call, fields: Fields, _: str) -> _Pairs:

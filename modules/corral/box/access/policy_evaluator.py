@@ -86,13 +86,19 @@ def missing_context_keys(documents: Iterable[Document], required: RequiredAction
 
 
 def allows_assuming(document: Document, role: str, account: str) -> bool:
-    """True if a role's trust policy lets this other role of the account assume it."""
-    return any(
-        statement["Effect"] == "Allow"
-        and _matches(_listed(statement["Action"]), "sts:AssumeRole", ignore_case=True)
-        and _names_role(statement, role, account)
+    """True if a role's trust policy lets this other role of the account assume it.
+
+    Raises NotImplementedError for a condition.
+    """
+    about = [
+        statement
         for statement in _listed(document.get("Statement", ()))
-    )
+        if _matches(_listed(statement["Action"]), "sts:AssumeRole", ignore_case=True)
+        and _names_role(statement, role, account)
+    ]
+    if any("Condition" in statement for statement in about):
+        raise NotImplementedError("a condition in a trust policy")
+    return bool(about) and all(statement["Effect"] == "Allow" for statement in about)
 
 
 def is_denied_to(role: str, account: str, document: Document, required: RequiredAction) -> bool:
@@ -109,6 +115,8 @@ def _names_role(statement: Document, role: str, account: str) -> bool:
 
 
 def _principals(statement: Document) -> Any:
+    if "NotPrincipal" in statement:
+        raise NotImplementedError("NotPrincipal in a policy")
     principal = statement.get("Principal", {})
     return principal if principal == "*" else principal.get("AWS", ())
 

@@ -51,6 +51,8 @@ _KINDS = {
     "vpce": "vpc-endpoint",
 }
 _READS = ("Describe", "Get")  # about all resources: ids are filters
+# Actions on route tables, whatever else their parameters name.
+_ON_TABLES = frozenset({"CreateRoute", "DeleteRoute", "ReplaceRoute"})
 _ID = re.compile(r"[A-Za-z]+Id(?:\.\d+)?")  # an id in the request itself, not in a rule or a route
 
 
@@ -77,7 +79,9 @@ def _change(call: Call, fields: Fields, base: Context, backend: Any) -> Iterator
     named = [str(value) for key, value in fields.items() if _ID.fullmatch(key)]
     groups = backend.placement_groups.values() if call.action == "DeletePlacementGroup" else ()
     named += [group.id for group in groups if group.name == fields.get("GroupName")]
-    known = [one for one in named if one.partition("-")[0] in _KINDS]
+    named += [table for table in (_associated_table(fields, backend),) if table is not None]
+    kinds = {"rtb"} if call.action in _ON_TABLES else _KINDS.keys()
+    known = [one for one in named if one.partition("-")[0] in kinds]
     for one in known:
         arn = f"{here}:{_KINDS[one.partition('-')[0]]}/{one}"
         yield RequiredAction(action=action, resource=arn, context={**base, **_resource_tags(backend, one)})
@@ -86,6 +90,12 @@ def _change(call: Call, fields: Fields, base: Context, backend: Any) -> Iterator
     for kind in sorted(_tagged(fields, {})):
         tagging = {**base, "ec2:createaction": call.action}
         yield RequiredAction(action="ec2:CreateTags", resource=f"{here}:{kind}/*", context=tagging)
+
+
+def _associated_table(fields: Fields, backend: Any) -> str | None:
+    """The route table of the association that a request names."""
+    name = fields.get("AssociationId")
+    return next((one.id for one in backend.route_tables.values() if name in one.all_associations_ids), None)
 
 
 def _launch(call: Call, fields: Fields, base: Context, backend: Any) -> Iterator[RequiredAction]:
@@ -109,7 +119,7 @@ def _launch(call: Call, fields: Fields, base: Context, backend: Any) -> Iterator
         found = {**context, **own} if kind == "instance" else context
         yield RequiredAction(action="ec2:RunInstances", resource=f"{here}:{kind}/*", context=found)
     for kind in sorted(_tagged(fields, data)):
-        tagging = {**base, "ec2:createaction": "RunInstances"}
+        tagging = {**base, "ec2:createaction": "RunInstances", **_requested_tags(kind, fields, data)}
         yield RequiredAction(action="ec2:CreateTags", resource=f"{here}:{kind}/*", context=tagging)
     if (role := _passed(fields, data)) is not None:
         passing = {**base, "iam:passedtoservice": service_principal("ec2", call.region)}
@@ -165,6 +175,21 @@ def _tagged(fields: Fields, data: Mapping[str, Any]) -> set[str]:
         str(value) for key, value in fields.items() if key.startswith("TagSpec") and key.endswith("ResourceType")
     }
     return requested | {str(one["ResourceType"]) for one in data.get("TagSpecifications", ())}
+
+
+def _requested_tags(kind: str, fields: Fields, data: Mapping[str, Any]) -> dict[str, str]:
+    """The tags of a new resource of this kind as condition keys: the template's, and those of the request instead."""
+    tags = {
+        str(tag["Key"]): str(tag["Value"])
+        for one in data.get("TagSpecifications", ())
+        for tag in one.get("Tags", ())
+        if one["ResourceType"] == kind
+    }
+    for name in fields:
+        number, _, rest = name.removeprefix("TagSpecification.").partition(".")
+        if rest.endswith(".Key") and fields.get(f"TagSpecification.{number}.ResourceType") == kind:
+            tags[str(fields[name])] = str(fields.get(f"{name.removesuffix('Key')}Value", ""))
+    return {f"aws:requesttag/{key}".lower(): value for key, value in tags.items()}
 
 
 def _passed(fields: Fields, data: Mapping[str, Any]) -> str | None:

@@ -12,7 +12,7 @@ from moto.ec2.utils import add_tag_specification, random_eni_attach_id, random_i
 
 from corral.box.api_errors import ApiError
 
-NO_ADDRESS = "0.0.0.0"  # placeholder for moto's constructor; removed right after
+NO_ADDRESS = "0.0.0.0"  # noqa: S104 - placeholder for moto's constructor; removed right after
 
 
 class BoxAttachment:

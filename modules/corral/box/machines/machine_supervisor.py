@@ -120,7 +120,7 @@ class MachineSupervisor:
         """Create a directory with a short path for sockets; its link survives a kill."""
         self._remove_sockets()
         short = len(tempfile.gettempdir()) <= _MAX_TEMPORARY
-        self._sockets_link.symlink_to(tempfile.mkdtemp(prefix=_SOCKETS, dir=None if short else "/tmp"))
+        self._sockets_link.symlink_to(tempfile.mkdtemp(prefix=_SOCKETS, dir=None if short else "/tmp"))  # noqa: S108
 
     def _remove_sockets(self) -> None:
         link = self._sockets_link

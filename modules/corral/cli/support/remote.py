@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,8 @@ from corral.box import client, control
 from corral.box.daemon.daemon_process import BoxError
 from corral.box.vpc.virtual_network import MachineError, Vpc
 from corral.model.head_report import DrainResult, EventPage, HeadStatus, JobRunPage
-from corral.model.serialization import from_json
+from corral.model.printable import printable_document
+from corral.model.serialization import from_document
 from corral.plan.iam.head_documents import AGENT
 
 TIMEOUT_S = 15.0
@@ -166,7 +168,8 @@ def _query(head: HeadConnection, kind: type[Record], words: Sequence[str], withi
 def _read(kind: type[Record], answer: CommandResult, what: str) -> Record:
     if answer.out.strip():
         try:
-            return from_json(kind, answer.out)
+            # Whoever is root of the head decides what it reports, and it is shown on a terminal.
+            return from_document(kind, printable_document(json.loads(answer.out)))
         except ValueError as error:
             raise HeadUnreachable(f"the head's agent has another version; `corral up` updates it ({error})") from None
     if answer.code == UNKNOWN_COMMAND:

@@ -19,6 +19,7 @@ from corral.plan.iam.deployer_policy import (
     POLICIES,
     REQUEST_ALIAS_KEY,
     STATE_ALIAS,
+    UNNAMED,
     Grant,
 )
 from corral.plan.iam.iam_policies import RECORD_NAMES_KEY, VIA_SERVICE_KEY, boundary_arn
@@ -68,16 +69,20 @@ _OF_LINKS = "LinkedRoles"
 
 
 def deployer_calls(base: BasePlan, cluster: ClusterPlan, account: str) -> tuple[Calls, ...]:
-    """Return the calls for this environment, one per set of resources; none for file systems that it does not have."""
+    """Return the calls for this environment; none for file systems that it does not have.
+
+    There is one for each set of resources, and one for those that no key has named yet.
+    """
     context = _context(base, cluster, account)
-    actions: dict[tuple[str, ...], set[str]] = {}
+    unnamed = {key: value for key, value in context.items() if key not in UNNAMED["Null"]}
+    actions: dict[tuple[tuple[str, ...], bool], set[str]] = {}
     for grant in (grant for grants in POLICIES.values() for grant in grants):
         if _is_needed(grant, base, cluster):
             wanted = {action for action in _actions(grant) if _is_made(action, base, cluster)}
-            actions.setdefault(_resources(grant, base, account), set()).update(wanted)
+            actions.setdefault((_resources(grant, base, account), grant.condition == UNNAMED), set()).update(wanted)
     return tuple(
-        Calls(actions=tuple(sorted(names)), resources=resources, context=context)
-        for resources, names in sorted(actions.items())
+        Calls(actions=tuple(sorted(names)), resources=resources, context=unnamed if is_new else context)
+        for (resources, is_new), names in sorted(actions.items())
         if names
     )
 
@@ -101,6 +106,7 @@ def _context(base: BasePlan, cluster: ClusterPlan, account: str) -> Mapping[str,
         "aws:RequestedRegion": base.region,
         resource_tag(BASE_TAG): base.name,
         "ec2:CreateAction": "CreateVpc",
+        "elasticfilesystem:CreateAction": "CreateFileSystem",
         "kms:ResourceAliases": STATE_ALIAS,
         REQUEST_ALIAS_KEY: signing_alias(base.name),
         VIA_SERVICE_KEY: KEY_USERS[0].format(region=base.region, domain=partition_of(base.region).dns_suffix),

@@ -24,6 +24,7 @@ Condition = Mapping[str, Mapping[str, Any]]
 HERE: Condition = {"StringEquals": {"aws:RequestedRegion": "{region}"}}
 OURS: Condition = {"Null": {resource_tag(BASE_TAG): "false"}}
 _BOUNDARY = "arn:{partition}:iam::{account}:policy/corral/guards-boundary-{region}"
+UNNAMED: Condition = {"Null": {"kms:ResourceAliases": "true"}}
 BOUNDED: Condition = {"StringEquals": {"iam:PermissionsBoundary": _BOUNDARY}}
 
 TAGS = "AWS requires it to create tagged resources, and the provider to change tags"
@@ -74,10 +75,9 @@ NETWORK = (
         sid="Make",
         actions=_all(
             "ec2",
-            "AllocateAddress AssociateRouteTable AuthorizeSecurityGroupEgress AuthorizeSecurityGroupIngress"
-            " CreateInternetGateway CreateLaunchTemplate CreateNatGateway CreateNetworkInterface CreatePlacementGroup"
-            " CreateRoute CreateRouteTable CreateSecurityGroup CreateSubnet CreateSubnetCidrReservation CreateVolume"
-            " CreateVpc CreateVpcEndpoint DeleteSubnetCidrReservation DisassociateRouteTable RunInstances",
+            "AllocateAddress CreateInternetGateway CreateLaunchTemplate CreateNatGateway CreateNetworkInterface"
+            " CreatePlacementGroup CreateRouteTable CreateSecurityGroup CreateSubnet CreateVolume CreateVpc"
+            " CreateVpcEndpoint DeleteSubnetCidrReservation RunInstances",
         ),
         condition=HERE,
     ),
@@ -90,10 +90,12 @@ NETWORK = (
         sid="ChangeOwn",
         actions=_all(
             "ec2",
-            "AttachInternetGateway AttachVolume DeleteInternetGateway DeleteLaunchTemplate DeleteNatGateway"
-            " DeletePlacementGroup DeleteRoute DeleteRouteTable DeleteSecurityGroup DeleteSubnet"
-            " DeleteVolume DeleteVpc DeleteVpcEndpoints DetachInternetGateway DetachVolume ModifyVpcAttribute"
-            " ReleaseAddress RevokeSecurityGroupEgress RevokeSecurityGroupIngress StopInstances TerminateInstances",
+            "AssociateRouteTable AttachInternetGateway AttachVolume AuthorizeSecurityGroupEgress"
+            " AuthorizeSecurityGroupIngress CreateRoute CreateSubnetCidrReservation DeleteInternetGateway"
+            " DeleteLaunchTemplate DeleteNatGateway DeletePlacementGroup DeleteRoute DeleteRouteTable"
+            " DeleteSecurityGroup DeleteSubnet DeleteVolume DeleteVpc DeleteVpcEndpoints DetachInternetGateway"
+            " DetachVolume DisassociateRouteTable ModifyVpcAttribute ReleaseAddress RevokeSecurityGroupEgress"
+            " RevokeSecurityGroupIngress StopInstances TerminateInstances",
         ),
         unseen={
             **_each("ec2", "CreateTags DeleteTags", TAGS),
@@ -108,6 +110,13 @@ NETWORK = (
             **_each("ec2", "DetachNetworkInterface DisassociateAddress", PROVIDER),
         },
         condition={**HERE, **OURS},
+    ),
+    Grant(  # a new rule has no tag yet; its group has
+        sid="NewRules",
+        unseen=_each(
+            "ec2", "AuthorizeSecurityGroupEgress AuthorizeSecurityGroupIngress", "AWS checks the rule as well"
+        ),
+        resources=("arn:{partition}:ec2:{region}:{account}:security-group-rule/*",),
     ),
     Grant(  # EFS deletes the interface of a mount target with the caller's permissions, and it carries no tag
         sid="EndInterfaces",
@@ -160,8 +169,14 @@ STORAGE = (
             "CreateKey DescribeKey EnableKeyRotation GetKeyPolicy GetKeyRotationStatus GetPublicKey ListAliases"
             " ListResourceTags",
         ),
-        unseen=_each("kms", "TagResource", TAGS),
         condition=HERE,
+    ),
+    Grant(  # a tag or a name makes a key one of corral's: only of keys that nobody has named yet
+        sid="NewKeys",
+        actions=("kms:CreateAlias",),
+        unseen=_each("kms", "TagResource", TAGS),
+        resources=KEYS,
+        condition=UNNAMED,
     ),
     Grant(
         sid="UseKeys",
@@ -178,7 +193,10 @@ STORAGE = (
     Grant(
         sid="OwnKeys",
         actions=_all("kms", "ScheduleKeyDeletion UntagResource"),
-        unseen=_each("kms", "PutKeyPolicy UpdateKeyDescription", CHANGES),
+        unseen={
+            **_each("kms", "PutKeyPolicy UpdateAlias UpdateKeyDescription", CHANGES),
+            **_each("kms", "TagResource", TAGS),
+        },
         resources=KEYS,
         condition=OURS,
     ),
@@ -186,8 +204,9 @@ STORAGE = (
         sid="Aliases",
         actions=("kms:CreateAlias", "kms:DeleteAlias"),
         unseen=_each("kms", "UpdateAlias", CHANGES),
-        resources=("arn:{partition}:kms:{region}:{account}:alias/corral-*", *KEYS),
+        resources=("arn:{partition}:kms:{region}:{account}:alias/corral-*",),
     ),
+    Grant(sid="EndAliases", actions=("kms:DeleteAlias",), resources=KEYS),
     Grant(
         sid="StateKey",
         unseen=_each("kms", "Decrypt Encrypt", "Pulumi's secrets; the box encrypts its states with a passphrase"),
@@ -197,11 +216,13 @@ STORAGE = (
     Grant(
         sid="Homes",
         actions=("elasticfilesystem:CreateFileSystem", "elasticfilesystem:Describe*"),
-        unseen={
-            **_each("elasticfilesystem", "TagResource", TAGS),
-            **_each("elasticfilesystem", "ListTagsForResource", PROVIDER),
-        },
+        unseen=_each("elasticfilesystem", "ListTagsForResource", PROVIDER),
         condition=HERE,
+    ),
+    Grant(
+        sid="TagNewHomes",
+        unseen=_each("elasticfilesystem", "TagResource", TAGS),
+        condition={**HERE, "Null": {"elasticfilesystem:CreateAction": "false"}},
     ),
     Grant(
         sid="OwnHomes",
@@ -212,7 +233,7 @@ STORAGE = (
                 "ModifyMountTargetSecurityGroups PutLifecycleConfiguration UpdateFileSystem",
                 CHANGES,
             ),
-            **_each("elasticfilesystem", "UntagResource", TAGS),
+            **_each("elasticfilesystem", "TagResource UntagResource", TAGS),
         },
         condition={**HERE, **OURS},
     ),
@@ -355,12 +376,15 @@ GUARDS = (
     ),
     Grant(
         sid="Budgets",
-        actions=("budgets:ModifyBudget", "budgets:ViewBudget"),
+        actions=("budgets:ModifyBudget",),
         unseen={
             **_each("budgets", "TagResource UntagResource", TAGS),
             **_each("budgets", "ListTagsForResource", PROVIDER),
         },
-        resources=("arn:{partition}:budgets::{account}:budget/*",),
+        resources=("arn:{partition}:budgets::{account}:budget/corral-*",),
+    ),
+    Grant(
+        sid="SeeBudgets", actions=("budgets:ViewBudget",), resources=("arn:{partition}:budgets::{account}:budget/*",)
     ),
     Grant(
         sid="DnsNames",
@@ -455,7 +479,7 @@ def permission(service: str, operation: str) -> str:
 def _document(topic: str, grants: Sequence[Grant], facts: Mapping[str, str]) -> Mapping[str, Any]:
     statements = [statement_of(grant, facts) for grant in grants]
     if topic == "storage":
-        statements += _state_statements(facts["state"], facts["partition"])
+        statements += _state_statements(facts)
     return {"Version": "2012-10-17", "Statement": statements}
 
 
@@ -478,11 +502,18 @@ def _values(value: str | Sequence[str], facts: Mapping[str, str]) -> str | list[
     return value.format(**facts) if isinstance(value, str) else [one.format(**facts) for one in value]
 
 
-def _state_statements(bucket: str, partition: str) -> list[dict[str, Any]]:
-    arn = f"arn:{partition}:s3:::{bucket}"
+def _state_statements(facts: Mapping[str, str]) -> list[dict[str, Any]]:
+    arn = "arn:{partition}:s3:::{state}".format(**facts)
+    names = sorted({STATE_ALIAS, facts["alias"]})
+    aliases = ["arn:{partition}:kms:{region}:{account}:".format(**facts) + name for name in names]
     objects = ["s3:DeleteObject", "s3:GetObject", "s3:GetObjectTagging", "s3:PutObject", "s3:PutObjectTagging"]
+    default = f"arn:{{partition}}:s3:::{STATE_BUCKET}".format(**facts)
+    others = {"Sid": "OtherStates", "Effect": "Deny", "Action": ["s3:*"], "Resource": [default, f"{default}/*"]}
     return [
+        *([others] if default != arn else []),  # its name is like that of a base's bucket, too
         {"Sid": "State", "Effect": "Allow", "Action": ["s3:GetBucketLocation", "s3:ListBucket"], "Resource": [arn]},
         {"Sid": "States", "Effect": "Allow", "Action": objects, "Resource": [f"{arn}/*"]},
         {"Sid": "StateStays", "Effect": "Deny", "Action": list(PROTECTED), "Resource": [arn, f"{arn}/*"]},
+        # Deployers decrypt with the key of this name, so they may not choose the key.
+        {"Sid": "StateKeyStays", "Effect": "Deny", "Action": ["kms:*Alias"], "Resource": aliases},
     ]

@@ -13,7 +13,7 @@ from corral.model.accounting_paths import accounting_backup_key
 from corral.model.deployed import LOG_STREAM
 from corral.model.history import history_prefix
 from corral.model.partitions import linked_service, partition_of, service_principal
-from corral.model.tags import CLUSTER_TAG, resource_tag
+from corral.model.tags import CLUSTER_TAG, request_tag, resource_tag
 
 Statement = Mapping[str, Any]
 IAM_PATH = "/corral/"  # of the roles, profiles and boundary, so that policies name nothing of anybody else
@@ -295,7 +295,14 @@ def _launching(arns: ClusterArns) -> tuple[Statement, ...]:
         _allow("LaunchFromTemplates", ["ec2:RunInstances"], used, from_templates),
         _allow("LaunchNew", ["ec2:RunInstances"], launched, new),
         _allow(
-            "TagWhileLaunching", ["ec2:CreateTags"], launched, {"StringEquals": {"ec2:CreateAction": "RunInstances"}}
+            "TagWhileLaunching",
+            ["ec2:CreateTags"],
+            launched,
+            {
+                "StringEquals": {"ec2:CreateAction": "RunInstances"},
+                # Another cluster's autoscaler, or its people, would take the machine for one of theirs.
+                "StringEqualsIfExists": {request_tag(CLUSTER_TAG): arns.cluster},
+            },
         ),
         _allow("PassCompute", ["iam:PassRole"], [arns.compute_role], _passed_to(service_principal("ec2", arns.region))),
         _allow(

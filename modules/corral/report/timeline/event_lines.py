@@ -15,6 +15,8 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
+from corral.model.printable import printable_document
+
 _NO_CAPACITY = re.compile(r"\b(Insufficient\w*Capacity): .*?(?=;|, tried again|$)")
 _MARKED = {"refused": "red", "launch-failed": "red", "terminated": "yellow", "marked-down": "yellow", "stopped": "red"}
 _MARKED |= {"notice": "yellow", "drained": "yellow"}
@@ -52,7 +54,7 @@ def shorten(text: str) -> str:
 
 def _read(line: str) -> ClusterEvent | None:
     try:
-        held = json.loads(line)
+        held = printable_document(json.loads(line))
         at = datetime.strptime(held["at"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
         kind, text = str(held["event"]), str(held["text"])
     except (ValueError, KeyError, TypeError):

@@ -1,0 +1,75 @@
+"""What a job of an ordinary user tries against other users, Slurm and the machine, and who may do the same.
+
+Each act is a shell command that succeeds for somebody, so that none fails for another reason than its user.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from corral.agent.autoscaler.resume_program import SPOOL
+from corral.agent.credentials import PORT
+
+ROOT, VICTIM, ATTACKER = "root", "victim", "attacker"
+TOKEN = "curl -sf -m 5 -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 60' http://169.254.169.254/latest/api/token"
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """A command of the attacker's. `allowed`: the same for who may. Both exit with 0 if they reach what they want.
+
+    The variables JOB, PID, FILE are the victim's running job, its process and a file of theirs; NODE and ADDRESS are
+    the node of the job; USER is the victim.
+    """
+
+    name: str
+    command: str
+    by: str = ROOT
+    allowed: str = ""
+
+
+ON_A_NODE = (
+    Act("metadata service", TOKEN),
+    Act("munge key", "cat /etc/munge/munge.key"),
+    Act("file of another user", "cat $FILE", VICTIM),
+    Act("signal to a process of another user", "kill -0 $PID", VICTIM),
+    Act("environment of a process of another user", "cat /proc/$PID/environ", VICTIM),
+    Act("memory of a process of another user", "cat /proc/$PID/maps", VICTIM),
+    Act("environment of slurmd", "cat /proc/$(pgrep -o -x slurmd)/environ"),
+    Act("script of a job of another user", "cat $(find /var/spool -name slurm_script | head -1) </dev/null | grep ."),
+    Act("signal to a job of another user", "scancel --signal=CONT $JOB", VICTIM),
+    Act("change of a job of another user", "scontrol update jobid=$JOB comment=mine", VICTIM),
+    Act("job under the name of another user", "sbatch --uid=$USER --chdir=/ --output=/dev/null --wrap=true"),
+    Act("comment of a node", "scontrol update nodename=$NODE comment=mine"),
+    Act("configuration of Slurm", "scontrol reconfigure"),
+    Act("program that root runs", "touch /opt/corral/mine && rm /opt/corral/mine"),
+    Act("unit that root runs", "touch /etc/systemd/system/mine && rm /etc/systemd/system/mine"),
+)
+ON_THE_HEAD = (
+    Act("metadata service of the head", TOKEN),
+    Act("requests for machines", f"touch {SPOOL}/mine && rm {SPOOL}/mine"),
+    Act("state of slurmctld", "cat /var/lib/corral/slurmctld/job_state"),
+    Act("configuration of slurmdbd", "cat /etc/slurm/slurmdbd.conf"),
+    Act("events of the cluster", ": >>/var/lib/corral/events.jsonl"),
+    Act("account of one's own", "sacctmgr -i create account mine && sacctmgr -i delete account mine"),
+    Act(
+        "credentials endpoint of a node",
+        f"curl -sf -m 5 http://$ADDRESS:{PORT}/credentials",
+        ATTACKER,
+        f"curl -sf -m 5 http://127.0.0.1:{PORT}/credentials",
+    ),
+)
+
+
+def script(acts: Sequence[Act], variables: Mapping[str, str], *, by: str = "") -> str:
+    """A shell script that prints the name of each act that succeeds: the attacker's, or those that `by` may do."""
+    settings = [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
+    chosen = [act for act in acts if by in ("", act.by)]
+    commands = [(act.name, act.allowed if by and act.allowed else act.command) for act in chosen]
+    lines = [
+        f"timeout 30 sh -c {shlex.quote(command)} >/dev/null 2>&1 && echo {shlex.quote(name)}"
+        for name, command in commands
+    ]
+    return "\n".join([*settings, *lines, "true"])
