@@ -43,6 +43,10 @@ def test_the_host_key_of_a_node_is_not_stored(root: Path, host: str, known: str)
     assert found.replace(str(Path.home()), "~") == known
 
 
+def test_the_keys_of_a_login_do_not_travel_to_a_node(root: Path) -> None:
+    assert option(root, "train-17", "forwardagent") == "no"
+
+
 def log_in(root: Path, home: Path) -> None:
     """What a login of an ordinary user with this home runs, as all files of /etc/profile.d."""
     profile = root / "etc/profile.d/corral-ssh.sh"

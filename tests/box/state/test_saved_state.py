@@ -142,10 +142,11 @@ def test_a_pickle_that_runs_a_command_is_damaged(tmp_path: Path) -> None:
     ("module", "name"),
     [
         ("moto.core.utils", "inspect.os.system"),
+        ("moto.core.responses", "ChainMap"),
         ("moto.core.utils", "camelcase_to_underscores"),
         ("builtins", "eval"),
     ],
-    ids=["what a module imports", "a function of moto", "a builtin"],
+    ids=["what a module imports", "a class that a module imports", "a function of moto", "a builtin"],
 )
 def test_a_pickle_names_classes_only(tmp_path: Path, module: str, name: str) -> None:
     named = b"\x80\x04\x8c" + bytes([len(module)]) + module.encode() + b"\x8c" + bytes([len(name)]) + name.encode()
