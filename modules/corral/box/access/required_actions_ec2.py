@@ -79,7 +79,8 @@ def _change(call: Call, fields: Fields, base: Context, backend: Any) -> Iterator
     named = [str(value) for key, value in fields.items() if _ID.fullmatch(key)]
     groups = backend.placement_groups.values() if call.action == "DeletePlacementGroup" else ()
     named += [group.id for group in groups if group.name == fields.get("GroupName")]
-    named += [table for table in (_associated_table(fields, backend),) if table is not None]
+    tables = backend.route_tables.values() if "AssociationId" in fields else ()
+    named += [table.id for table in tables if fields["AssociationId"] in table.all_associations_ids]
     kinds = {"rtb"} if call.action in _ON_TABLES else _KINDS.keys()
     known = [one for one in named if one.partition("-")[0] in kinds]
     for one in known:
@@ -90,12 +91,6 @@ def _change(call: Call, fields: Fields, base: Context, backend: Any) -> Iterator
     for kind in sorted(_tagged(fields, {})):
         tagging = {**base, "ec2:createaction": call.action}
         yield RequiredAction(action="ec2:CreateTags", resource=f"{here}:{kind}/*", context=tagging)
-
-
-def _associated_table(fields: Fields, backend: Any) -> str | None:
-    """The route table of the association that a request names."""
-    name = fields.get("AssociationId")
-    return next((one.id for one in backend.route_tables.values() if name in one.all_associations_ids), None)
 
 
 def _launch(call: Call, fields: Fields, base: Context, backend: Any) -> Iterator[RequiredAction]:

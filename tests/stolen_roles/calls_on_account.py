@@ -1,0 +1,271 @@
+"""Calls on the account: roles and users, commands and shells on machines, logs, topics, alarms, budgets and tags."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from stolen_account import ADMIN
+from stolen_call import (
+    ADMINISTRATOR_ACCESS,
+    ALARM,
+    BOUNDARY,
+    CLUSTER_TAGS,
+    DEPLOYER,
+    EC2,
+    IAM,
+    LOGS,
+    NO_TAGS,
+    NOBODY,
+    POLICY,
+    READERS,
+    SNS,
+    SSM,
+    TRUST,
+    Run,
+    StolenCall,
+    both,
+    near,
+    own,
+    theirs,
+)
+
+from corral.box.account import ACCOUNT, REGION
+
+
+def calls_on_account() -> Iterator[StolenCall]:
+    """All of these."""
+    yield from _identity()
+    yield from _shells()
+    yield from _watching()
+
+
+def _identity() -> Iterator[StolenCall]:
+    of_a_cluster, of_others = f"{IAM}:role/corral/{{head_role}}", f"{IAM}:role/{{head_role}}"
+    bounded = {"iam:PermissionsBoundary": BOUNDARY}
+    changes: tuple[tuple[str, Run, tuple[str, ...], Mapping[str, str]], ...] = (
+        ("GetRolePolicy", lambda n: n.aws("iam").get_role_policy(RoleName=n.head_role, PolicyName="x"), DEPLOYER, {}),
+        (
+            "PutRolePolicy",
+            lambda n: n.aws("iam").put_role_policy(RoleName=n.head_role, PolicyName="x", PolicyDocument=POLICY),
+            DEPLOYER,
+            bounded,
+        ),
+        (
+            "AttachRolePolicy",
+            lambda n: n.aws("iam").attach_role_policy(RoleName=n.head_role, PolicyArn=ADMINISTRATOR_ACCESS),
+            NOBODY,
+            {**bounded, "iam:PolicyARN": ADMINISTRATOR_ACCESS},
+        ),
+        (
+            "UpdateAssumeRolePolicy",
+            lambda n: n.aws("iam").update_assume_role_policy(RoleName=n.head_role, PolicyDocument=TRUST),
+            NOBODY,
+            {},
+        ),
+        (
+            "PutRolePermissionsBoundary",
+            lambda n: n.aws("iam").put_role_permissions_boundary(
+                RoleName=n.head_role, PermissionsBoundary=ADMINISTRATOR_ACCESS
+            ),
+            NOBODY,
+            {"iam:PermissionsBoundary": ADMINISTRATOR_ACCESS},
+        ),
+        (
+            "DeleteRolePermissionsBoundary",
+            lambda n: n.aws("iam").delete_role_permissions_boundary(RoleName=n.head_role),
+            NOBODY,
+            bounded,
+        ),
+        (
+            "UpdateRole",
+            lambda n: n.aws("iam").update_role(RoleName=n.head_role, MaxSessionDuration=43200),
+            DEPLOYER,
+            {},
+        ),
+        ("DeleteRole", lambda n: n.aws("iam").delete_role(RoleName=n.head_role), DEPLOYER, {}),
+    )
+    for name, run, may, keys in changes:
+        yield near(f"iam:{name}", of_a_cluster, run, may, keys=keys)
+        yield theirs(f"iam:{name}", of_others, run, keys=keys)
+    mine = f"{IAM}:role/corral/identity-mine"
+    trusted = {"RoleName": "identity-mine", "AssumeRolePolicyDocument": TRUST}
+    tags = [{"Key": "corral:base", "Value": "dev"}]
+    asked = {"aws:RequestTag/corral:base": "dev", "aws:TagKeys": "corral:base"}
+    create = lambda **more: lambda n: n.aws("iam").create_role(**trusted, Tags=tags, **more)  # noqa: E731
+    yield near("iam:CreateRole", mine, create(Path="/corral/"), keys=asked)
+    bound = {**asked, "iam:PermissionsBoundary": ADMINISTRATOR_ACCESS}
+    run = create(Path="/corral/", PermissionsBoundary=ADMINISTRATOR_ACCESS)
+    yield near("iam:CreateRole", mine, run, keys=bound)
+    elsewhere = {**asked, "iam:PermissionsBoundary": BOUNDARY}
+    yield near("iam:CreateRole", f"{IAM}:role/identity-mine", create(PermissionsBoundary=BOUNDARY), keys=elsewhere)
+    boundary = BOUNDARY
+    account: tuple[tuple[str, str, Run], ...] = (
+        (
+            "CreatePolicyVersion",
+            boundary,
+            lambda n: n.aws("iam").create_policy_version(PolicyArn=boundary, PolicyDocument=POLICY, SetAsDefault=True),
+        ),
+        (
+            "SetDefaultPolicyVersion",
+            boundary,
+            lambda n: n.aws("iam").set_default_policy_version(PolicyArn=boundary, VersionId="v1"),
+        ),
+        ("CreateUser", f"{IAM}:user/thief", lambda n: n.aws("iam").create_user(UserName="thief")),
+        ("CreateAccessKey", f"{IAM}:user/grace", lambda n: n.aws("iam").create_access_key(UserName="grace")),
+        (
+            "AttachUserPolicy",
+            f"{IAM}:user/grace",
+            lambda n: n.aws("iam").attach_user_policy(UserName="grace", PolicyArn=ADMINISTRATOR_ACCESS),
+        ),
+        (
+            "CreatePolicy",
+            f"{IAM}:policy/mine",
+            lambda n: n.aws("iam").create_policy(PolicyName="mine", PolicyDocument=POLICY),
+        ),
+        ("ListUsers", "*", lambda n: n.aws("iam").list_users()),
+        ("GetAccountAuthorizationDetails", "*", lambda n: n.aws("iam").get_account_authorization_details()),
+    )
+    for name, resource, run in account:
+        yield theirs(f"iam:{name}", resource, run)
+    yield near(
+        "sts:AssumeRole",
+        f"{IAM}:role/corral/{{job_role}}",
+        lambda n: n.aws("sts").assume_role(RoleArn=f"{IAM}:role/corral/{n.job_role}", RoleSessionName="thief"),
+        ("near-head", "near-compute"),
+    )
+    yield theirs(
+        "sts:AssumeRole",
+        f"{IAM}:role/ops",
+        lambda n: n.aws("sts").assume_role(RoleArn=f"{IAM}:role/ops", RoleSessionName="thief"),
+    )
+
+
+def _shells() -> Iterator[StolenCall]:
+    def send(machine: str, document: str) -> Run:
+        return lambda n: n.aws("ssm").send_command(
+            InstanceIds=[n.known[machine]],
+            DocumentName=document,
+            Parameters={"commands": ["id"]} if document == "AWS-RunShellScript" else {},
+        )
+
+    def shell(machine: str, document: str = "") -> Run:
+        named = {"DocumentName": document} if document else {}
+        return lambda n: n.aws("ssm").start_session(Target=n.known[machine], **named)
+
+    head = CLUSTER_TAGS
+    node = {**head, "corral:queue": "train"}
+    anything = f"arn:aws:ssm:{REGION}::document/AWS-RunShellScript"
+    for build in (own, near, theirs):
+        yield build("ssm:SendCommand", anything, send("head", "AWS-RunShellScript"))
+    instance, worker = f"{EC2}:instance/{{head}}", f"{EC2}:instance/{{node}}"
+    document = f"{SSM}:document/"
+    yield near("ssm:SendCommand", instance, send("head", "corral-query"), READERS, head)
+    yield near("ssm:SendCommand", worker, send("node", "corral-query"), DEPLOYER, node)
+    yield theirs("ssm:SendCommand", instance, send("head", "corral-query"))
+    yield near("ssm:SendCommand", f"{document}corral-control", send("head", "corral-control"), DEPLOYER)
+    checked = {"ssm:SessionDocumentAccessCheck": "true"}
+    yield near("ssm:StartSession", instance, shell("head", "corral-shell"), ("user", ADMIN), head, keys=checked)
+    yield near("ssm:StartSession", worker, shell("node", "corral-shell"), (ADMIN,), node, keys=checked)
+    yield theirs("ssm:StartSession", instance, shell("head", "corral-shell"), keys=checked)
+    yield near(
+        "ssm:StartSession", f"{document}corral-root-shell", shell("head", "corral-root-shell"), (ADMIN,), keys=checked
+    )
+    unchecked = {"ssm:SessionDocumentAccessCheck": "false"}
+    yield near("ssm:StartSession", instance, shell("head"), NOBODY, head, keys=unchecked)
+    documents: tuple[tuple[str, Run], ...] = (
+        (
+            "UpdateDocument",
+            lambda n: n.aws("ssm").update_document(Name="corral-query", Content="{}", DocumentVersion="$LATEST"),
+        ),
+        ("DeleteDocument", lambda n: n.aws("ssm").delete_document(Name="corral-query")),
+        (
+            "ModifyDocumentPermission",
+            lambda n: n.aws("ssm").modify_document_permission(
+                Name="corral-query", PermissionType="Share", AccountIdsToAdd=["all"]
+            ),
+        ),
+    )
+    for name, run in documents:
+        yield near(f"ssm:{name}", f"{document}corral-query", run)
+
+
+def _watching() -> Iterator[StolenCall]:
+    stream = f"{LOGS}:{{log_group}}:log-stream:events"
+    event = [{"timestamp": 1, "message": "all is well"}]
+
+    def write(name: str) -> Run:
+        return lambda n: n.aws("logs").put_log_events(logGroupName=n.log_group, logStreamName=name, logEvents=event)
+
+    yield near("logs:PutLogEvents", stream, write("events"), ("near-head",))
+    yield theirs("logs:PutLogEvents", stream, write("events"))
+    yield own("logs:PutLogEvents", stream, write("events"), ("head",))
+    yield own("logs:PutLogEvents", f"{LOGS}:{{log_group}}:log-stream:other", write("other"))
+    group = f"{LOGS}:{{log_group}}"
+    groups: tuple[tuple[str, Run, tuple[str, ...]], ...] = (
+        ("FilterLogEvents", lambda n: n.aws("logs").filter_log_events(logGroupName=n.log_group), NOBODY),
+        (
+            "PutSubscriptionFilter",
+            lambda n: n.aws("logs").put_subscription_filter(
+                logGroupName=n.log_group, filterName="x", filterPattern="", destinationArn=f"{SNS}:x"
+            ),
+            NOBODY,
+        ),
+        (
+            "PutRetentionPolicy",
+            lambda n: n.aws("logs").put_retention_policy(logGroupName=n.log_group, retentionInDays=1),
+            DEPLOYER,
+        ),
+        ("DeleteLogGroup", lambda n: n.aws("logs").delete_log_group(logGroupName=n.log_group), DEPLOYER),
+    )
+    for name, run, may in groups:
+        yield from both(f"logs:{name}", group, run, may, NO_TAGS)
+    topic = f"{SNS}:{{topic}}"
+    arn = lambda n: f"{SNS}:{n.topic}"  # noqa: E731
+    topics: tuple[tuple[str, Run, tuple[str, ...]], ...] = (
+        ("Publish", lambda n: n.aws("sns").publish(TopicArn=arn(n), Message="1"), ("near-head",)),
+        (
+            "Subscribe",
+            lambda n: n.aws("sns").subscribe(TopicArn=arn(n), Protocol="email", Endpoint="thief@example.org"),
+            DEPLOYER,
+        ),
+        (
+            "SetTopicAttributes",
+            lambda n: n.aws("sns").set_topic_attributes(TopicArn=arn(n), AttributeName="Policy", AttributeValue=POLICY),
+            DEPLOYER,
+        ),
+        (
+            "AddPermission",
+            lambda n: n.aws("sns").add_permission(
+                TopicArn=arn(n), Label="x", AWSAccountId=["999999999999"], ActionName=["Publish"]
+            ),
+            NOBODY,
+        ),
+        ("DeleteTopic", lambda n: n.aws("sns").delete_topic(TopicArn=arn(n)), DEPLOYER),
+    )
+    for name, run, may in topics:
+        yield from both(f"sns:{name}", topic, run, may, NO_TAGS)
+    yield own("sns:Publish", topic, lambda n: n.aws("sns").publish(TopicArn=arn(n), Message="1"), ("head",))
+    alarm = f"{ALARM}:{{alarm}}"
+    alarms: tuple[tuple[str, Run, tuple[str, ...]], ...] = (
+        ("DisableAlarmActions", lambda n: n.aws("cloudwatch").disable_alarm_actions(AlarmNames=[n.alarm]), NOBODY),
+        (
+            "SetAlarmState",
+            lambda n: n.aws("cloudwatch").set_alarm_state(AlarmName=n.alarm, StateValue="OK", StateReason="x"),
+            NOBODY,
+        ),
+        ("DeleteAlarms", lambda n: n.aws("cloudwatch").delete_alarms(AlarmNames=[n.alarm]), DEPLOYER),
+    )
+    for name, run, may in alarms:
+        yield from both(f"cloudwatch:{name}", alarm, run, may, NO_TAGS)
+    budget = f"arn:aws:budgets::{ACCOUNT}:budget/{{budget}}"
+    drop: Run = lambda n: n.aws("budgets").delete_budget(AccountId=ACCOUNT, BudgetName=n.budget)  # noqa: E731
+    yield near("budgets:ModifyBudget", budget, drop, DEPLOYER)
+    yield theirs("budgets:ModifyBudget", budget, drop)
+    yield near("tag:GetResources", "*", lambda n: n.aws("resourcegroupstaggingapi").get_resources(), READERS)
+    yield near(
+        "tag:TagResources",
+        "*",
+        lambda n: n.aws("resourcegroupstaggingapi").tag_resources(
+            ResourceARNList=[f"arn:aws:s3:::{n.bucket}"], Tags={"corral:base": "mine"}
+        ),
+    )

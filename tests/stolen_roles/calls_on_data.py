@@ -1,0 +1,243 @@
+"""Calls on what clusters keep: objects and buckets, keys, secrets, parameters and images."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from stolen_account import STATES, Names
+from stolen_call import (
+    DEPLOYER,
+    HEAD,
+    IAM,
+    KMS,
+    NO_TAGS,
+    NOBODY,
+    POLICY,
+    READERS,
+    SSM,
+    Run,
+    StolenCall,
+    both,
+    near,
+    own,
+    theirs,
+)
+
+from corral.box.account import ACCOUNT, REGION
+
+
+def calls_on_data() -> Iterator[StolenCall]:
+    """All of these."""
+    yield from _objects()
+    yield from _keys()
+    yield from _secrets()
+
+
+def _objects() -> Iterator[StolenCall]:
+    def get(key: str, bucket: str = "") -> Run:
+        return lambda n: n.aws("s3").get_object(Bucket=bucket or n.bucket, Key=key.format(**n.known))
+
+    def put(key: str, bucket: str = "") -> Run:
+        return lambda n: n.aws("s3").put_object(Bucket=bucket or n.bucket, Key=key.format(**n.known), Body=b"1")
+
+    def delete(key: str, bucket: str = "") -> Run:
+        return lambda n: n.aws("s3").delete_object(Bucket=bucket or n.bucket, Key=key.format(**n.known))
+
+    manifest, bucket = "{code}/manifest.json", "arn:aws:s3:::{bucket}"
+    readers, jobs = ("near-compute", "near-head", "deployer"), ("near-job", "deployer")
+    rows: tuple[tuple[str, str, Callable[[str], Run], tuple[str, ...]], ...] = (
+        ("s3:GetObject", manifest, get, readers),
+        ("s3:PutObject", manifest, put, DEPLOYER),
+        ("s3:DeleteObject", manifest, delete, DEPLOYER),
+    )
+    for action, key, make, may in rows:
+        yield near(action, f"{bucket}/{key}", make(key), may)
+        yield theirs(action, f"{bucket}/{key}", make(key))
+    yield own("s3:PutObject", f"{bucket}/{manifest}", put(manifest), DEPLOYER)
+    yield own("s3:DeleteObject", f"{bucket}/{manifest}", delete(manifest), DEPLOYER)
+    saved = "checkpoints/near/step-1"
+    yield near("s3:GetObject", f"{bucket}/{saved}", get(saved), jobs)
+    yield near("s3:PutObject", f"{bucket}/{saved}", put(saved), jobs)
+    yield near("s3:DeleteObject", f"{bucket}/{saved}", delete(saved), jobs)
+    yield near(
+        "s3:ListBucket",
+        bucket,
+        lambda n: n.aws("s3").list_objects_v2(Bucket=n.bucket, Prefix="checkpoints/near/"),
+        jobs,
+        keys={"s3:prefix": "checkpoints/near/"},
+    )
+    yield near("s3:ListBucket", bucket, lambda n: n.aws("s3").list_objects_v2(Bucket=n.bucket), DEPLOYER)
+    yield theirs("s3:ListBucket", bucket, lambda n: n.aws("s3").list_objects_v2(Bucket=n.bucket))
+    dump, life = "accounting/near.sql.gz", "lives/near/20261126T000000Z.json.gz"
+    yield near("s3:GetObject", f"{bucket}/{dump}", get(dump), HEAD)
+    yield near("s3:PutObject", f"{bucket}/{dump}", put(dump), HEAD)
+    yield near("s3:GetObject", f"{bucket}/{life}", get(life), READERS)
+    yield near("s3:PutObject", f"{bucket}/{life}", put(life), HEAD)
+    yield theirs("s3:GetObject", "arn:aws:s3:::corral-example-corpus/other", get("other", "corral-example-corpus"))
+    yield theirs("s3:PutObject", "arn:aws:s3:::corral-example-corpus/other", put("other", "corral-example-corpus"))
+    yield near("s3:ListAllMyBuckets", "*", lambda n: n.aws("s3").list_buckets())
+    state = f"arn:aws:s3:::{STATES}"
+    kept = ".pulumi/stacks/corral-cluster/near.json"
+    yield near("s3:GetObject", f"{state}/{kept}", get(kept, STATES), DEPLOYER)
+    yield near("s3:PutObject", f"{state}/{kept}", put(kept, STATES), DEPLOYER)
+    yield near(
+        "s3:DeleteObjectVersion",
+        f"{state}/{kept}",
+        lambda n: n.aws("s3").delete_object(Bucket=STATES, Key=kept, VersionId="null"),
+    )
+    yield from _buckets(bucket, state)
+
+
+def _buckets(bucket: str, state: str) -> Iterator[StolenCall]:
+    settings: tuple[tuple[str, Callable[[str], Run]], ...] = (
+        (
+            "s3:PutBucketPolicy",
+            lambda named: lambda n: n.aws("s3").put_bucket_policy(Bucket=named or n.bucket, Policy=POLICY),
+        ),
+        (
+            "s3:PutBucketVersioning",
+            lambda named: (
+                lambda n: n.aws("s3").put_bucket_versioning(
+                    Bucket=named or n.bucket, VersioningConfiguration={"Status": "Suspended"}
+                )
+            ),
+        ),
+        (
+            "s3:PutBucketPublicAccessBlock",
+            lambda named: (
+                lambda n: n.aws("s3").put_public_access_block(
+                    Bucket=named or n.bucket, PublicAccessBlockConfiguration={"BlockPublicPolicy": False}
+                )
+            ),
+        ),
+        ("s3:DeleteBucket", lambda named: lambda n: n.aws("s3").delete_bucket(Bucket=named or n.bucket)),
+    )
+    for action, make in settings:
+        yield near(action, bucket, make(""), DEPLOYER)
+        yield theirs(action, bucket, make(""))
+        yield theirs(action, state, make(STATES))
+    yield near("s3:GetBucketPolicy", bucket, lambda n: n.aws("s3").get_bucket_policy(Bucket=n.bucket), DEPLOYER)
+    for build in (near, theirs):
+        yield build("s3:PutBucketAcl", bucket, lambda n: n.aws("s3").put_bucket_acl(Bucket=n.bucket, ACL="public-read"))
+
+
+def _keys() -> Iterator[StolenCall]:
+    key = f"{KMS}:key/{{key}}"
+    text = b"x" * 64
+    uses: tuple[tuple[str, Run], ...] = (
+        ("Decrypt", lambda n: n.aws("kms").decrypt(KeyId=n.key, CiphertextBlob=text)),
+        ("Encrypt", lambda n: n.aws("kms").encrypt(KeyId=n.key, Plaintext=b"1")),
+        ("GenerateDataKey", lambda n: n.aws("kms").generate_data_key(KeyId=n.key, KeySpec="AES_256")),
+        (
+            "CreateGrant",
+            lambda n: n.aws("kms").create_grant(
+                KeyId=n.key, GranteePrincipal=f"{IAM}:role/ops", Operations=["Decrypt"]
+            ),
+        ),
+        ("DisableKey", lambda n: n.aws("kms").disable_key(KeyId=n.key)),
+    )
+    of_the_base = {"aws:ResourceTag/corral:base": "dev", "kms:ResourceAliases": "alias/corral-dev"}
+    of_others = {"kms:ResourceAliases": "alias/payroll"}
+    for name, run in uses:
+        yield near(f"kms:{name}", key, run, keys=of_the_base)
+        yield theirs(f"kms:{name}", key, run, keys=of_others)
+    changes: tuple[tuple[str, Run], ...] = (
+        ("PutKeyPolicy", lambda n: n.aws("kms").put_key_policy(KeyId=n.key, PolicyName="default", Policy=POLICY)),
+        (
+            "TagResource",
+            lambda n: n.aws("kms").tag_resource(KeyId=n.key, Tags=[{"TagKey": "corral:base", "TagValue": "dev"}]),
+        ),
+        ("ScheduleKeyDeletion", lambda n: n.aws("kms").schedule_key_deletion(KeyId=n.key)),
+    )
+    for name, run in changes:
+        yield near(f"kms:{name}", key, run, DEPLOYER, keys=of_the_base)
+        yield theirs(f"kms:{name}", key, run, keys=of_others)
+    signing = f"{KMS}:key/{{signing_key}}"
+
+    def sign(n: Names) -> Any:
+        return n.aws("kms").sign(
+            KeyId=n.signing_alias, Message=b"1", MessageType="RAW", SigningAlgorithm="RSASSA_PKCS1_V1_5_SHA_256"
+        )
+
+    for build, alias, may in ((near, "alias/corral-signing/dev", DEPLOYER), (theirs, "alias/releases", NOBODY)):
+        yield build("kms:Sign", signing, sign, may, keys={"kms:RequestAlias": alias, "kms:ResourceAliases": alias})
+    yield theirs(  # a second name would make the key one that deployers sign with
+        "kms:CreateAlias",
+        signing,
+        lambda n: n.aws("kms").create_alias(AliasName="alias/corral-signing/mine", TargetKeyId=n.signing_key),
+        keys={"kms:ResourceAliases": "alias/releases"},
+    )
+    yield theirs(
+        "kms:UpdateAlias",
+        signing,
+        lambda n: n.aws("kms").update_alias(AliasName="alias/corral-signing/dev", TargetKeyId=n.signing_key),
+        keys={"kms:ResourceAliases": "alias/releases"},
+    )
+    yield theirs(  # the key of this name decrypts for deployers
+        "kms:UpdateAlias",
+        f"{KMS}:alias/corral-state",
+        lambda n: n.aws("kms").update_alias(AliasName="alias/corral-state", TargetKeyId=n.key),
+    )
+    yield theirs(
+        "kms:DeleteAlias",
+        f"{KMS}:alias/corral-state",
+        lambda n: n.aws("kms").delete_alias(AliasName="alias/corral-state"),
+    )
+    yield theirs(
+        "kms:DeleteAlias", f"{KMS}:alias/payroll", lambda n: n.aws("kms").delete_alias(AliasName="alias/payroll")
+    )
+    yield near("kms:ListKeys", "*", lambda n: n.aws("kms").list_keys())
+
+
+def _secrets() -> Iterator[StolenCall]:
+    readers = ("near-head", "near-compute")
+    rows: tuple[tuple[str, Run, tuple[str, ...]], ...] = (
+        ("GetSecretValue", lambda n: n.aws("secretsmanager").get_secret_value(SecretId=n.secret), readers),
+        (
+            "PutSecretValue",
+            lambda n: n.aws("secretsmanager").put_secret_value(SecretId=n.secret, SecretString="2"),
+            ("near-head",),
+        ),
+        ("DescribeSecret", lambda n: n.aws("secretsmanager").describe_secret(SecretId=n.secret), DEPLOYER),
+        (
+            "PutResourcePolicy",
+            lambda n: n.aws("secretsmanager").put_resource_policy(SecretId=n.secret, ResourcePolicy=POLICY),
+            NOBODY,
+        ),
+        (
+            "UpdateSecret",
+            lambda n: n.aws("secretsmanager").update_secret(SecretId=n.secret, Description="mine"),
+            DEPLOYER,
+        ),
+        (
+            "DeleteSecret",
+            lambda n: n.aws("secretsmanager").delete_secret(SecretId=n.secret, RecoveryWindowInDays=7),
+            DEPLOYER,
+        ),
+    )
+    for name, run, may in rows:
+        yield from both(f"secretsmanager:{name}", "{secret}", run, may, NO_TAGS)
+    yield near("secretsmanager:ListSecrets", "*", lambda n: n.aws("secretsmanager").list_secrets())
+    parameter = f"{SSM}:parameter{{parameter}}"
+    parameters: tuple[tuple[str, Run, tuple[str, ...]], ...] = (
+        ("GetParameter", lambda n: n.aws("ssm").get_parameter(Name=n.parameter, WithDecryption=True), READERS),
+        (
+            "PutParameter",
+            lambda n: n.aws("ssm").put_parameter(Name=n.parameter, Value="2099-01-01", Type="String", Overwrite=True),
+            DEPLOYER,
+        ),
+        ("DeleteParameter", lambda n: n.aws("ssm").delete_parameter(Name=n.parameter), DEPLOYER),
+    )
+    for name, run, may in parameters:
+        yield from both(f"ssm:{name}", parameter, run, may, NO_TAGS)
+    yield near("ecr:BatchGetImage", f"arn:aws:ecr:{REGION}:{ACCOUNT}:repository/payroll", _pull)
+    yield near(
+        "ecr:DeleteRepository",
+        f"arn:aws:ecr:{REGION}:{ACCOUNT}:repository/payroll",
+        lambda n: n.aws("ecr").delete_repository(repositoryName="payroll"),
+    )
+
+
+def _pull(n: Names) -> Any:
+    return n.aws("ecr").batch_get_image(repositoryName="payroll", imageIds=[{"imageTag": "x"}])
