@@ -249,6 +249,12 @@ TAGGED = "<C><Tags><Tag><Key>k</Key><Value>v</Value></Tag></Tags></C>"
             "",
             ["s3:PutObject arn:aws:s3:::b/k", "s3:GetObject arn:aws:s3:::c/k"],
         ),
+        (
+            "UploadPartCopy",
+            {"PATH_INFO": "/b/k", "HTTP_X_AMZ_COPY_SOURCE": "/c/k"},
+            "",
+            ["s3:PutObject arn:aws:s3:::b/k", "s3:GetObject arn:aws:s3:::c/k"],
+        ),
         ("ListObjectVersions", {"PATH_INFO": "/b"}, "", ["s3:ListBucketVersions arn:aws:s3:::b"]),
         ("PutBucketEncryption", {"PATH_INFO": "/b"}, "", ["s3:PutEncryptionConfiguration arn:aws:s3:::b"]),
         ("ListBuckets", {"PATH_INFO": "/"}, "", ["s3:ListAllMyBuckets *"]),

@@ -67,9 +67,15 @@ def test_a_box_that_starts_again_has_the_same_keys(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("secret", ["", "5e" * 32])
-@pytest.mark.parametrize("path", ["stop", "reset", "fault/kill", "quota"])
-def test_a_control_request_without_the_secret_is_refused(box: BoxStatus, path: str, secret: str) -> None:
-    status, text, _ = answered(box, "POST", f"/_box/{path}", **{HEADER: secret})
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        *(("POST", path) for path in ("stop", "reset", "fault/kill", "quota")),
+        *(("GET", path) for path in ("health", "inventory", "machines", "session", "calls", "faults", "quotas")),
+    ],
+)
+def test_a_control_request_without_the_secret_is_refused(box: BoxStatus, method: str, path: str, secret: str) -> None:
+    status, text, _ = answered(box, method, f"/_box/{path}", **{HEADER: secret})
     assert (status, json.loads(text)["problem"]) == (
         403,
         "a control request needs the box's secret in the header X-Corral-Box",
