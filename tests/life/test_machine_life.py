@@ -20,7 +20,7 @@ import pytest
 import training
 from canaries import canaries, locations
 from clusters import UP_IN_S, Cluster
-from job_attacks import ATTACKER, ON_A_NODE, ON_THE_HEAD, ROOT, VICTIM, script
+from tools.vm_life.job_attacks import ATTACKER, ON_A_NODE, ON_THE_HEAD, ROOT, VICTIM, script
 
 import boxes
 from corral.agent.credentials import URI

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from time import sleep
 
 from tools.vm_life.cluster import VirtualCluster, expect
+from tools.vm_life.job_attacks import ATTACKER, ON_A_NODE, ON_THE_HEAD, ROOT, VICTIM, script
 
 from corral.agent.credentials import URI
 from corral.agent.user_rights import ROOT_GROUPS, SUDOERS
@@ -38,6 +39,17 @@ true"""
 _OPEN_SOCKETS = re.compile(
     r"/run/(dbus|dhcpcd|ssh-unix-local|systemd|user|uuidd)/.*|/run/(munge/munge\.socket\.2|mysqld/mysqld\.sock)"
 )
+# The IPv6 address of the metadata service, in a network namespace behind a pair of interfaces.
+_IPV6_SERVER = """set -e
+ip netns add imds
+ip link add imds0 type veth peer name imds1 netns imds
+ip -6 address add fd00:ec2::1/64 dev imds0 nodad
+ip link set imds0 up
+ip -n imds -6 address add fd00:ec2::254/64 dev imds1 nodad
+ip -n imds link set imds1 up
+systemd-run --quiet --collect --unit=imds-ipv6 ip netns exec imds python3 -m http.server --bind fd00:ec2::254 80
+for second in $(seq 60); do curl --silent --globoff -o /dev/null 'http://[fd00:ec2::254]/' && exit; sleep 1; done"""
+_IPV6_CURL = ("curl", "--silent", "--globoff", "--max-time", "5", "--output", "/dev/null", "http://[fd00:ec2::254]/")
 _REBOOT_S = 30  # until systemd has stopped slurmctld, under load
 
 
@@ -79,7 +91,12 @@ def _no_metadata_for_users(cluster: VirtualCluster) -> str:
     expect(code == 7, f"curl of a job cannot connect (7): {code}")
     node = cluster.instance("cpu-1")
     expect(cluster.root_output(node, "sh", "-c", _with_token(curl)) == node, "root of the node reads its own id")
-    return "curl of a job ends with 7; root reads the node's id"
+    # The service has no IPv6 address, as the launch template says: a server of ours gets it for a moment.
+    cluster.root_output(node, "sh", "-c", _IPV6_SERVER)
+    codes = [cluster.on_head("srun", "-wcpu-1", *_IPV6_CURL).returncode, cluster.as_root(node, *_IPV6_CURL).returncode]
+    cluster.root_output(node, "sh", "-c", "systemctl stop imds-ipv6; ip netns delete imds")
+    expect(codes == [7, 0], f"curl of a job cannot connect to the IPv6 address (7), root's can (0): {codes}")
+    return "curl of a job ends with 7, by IPv4 and IPv6; root reads the node's id"
 
 
 def _with_token(curl: Sequence[str]) -> str:
@@ -122,6 +139,41 @@ def _no_way_to_root(cluster: VirtualCluster) -> str:
     allowed = cluster.root_output(head, "sh", "-c", control).strip()
     expect(allowed == "0", f"without corral's rule the image's user becomes root: {allowed!r}")
     return "sudo, groups, files, setuid programs, sockets, MariaDB: none; without corral's rule for sudo, one"
+
+
+def _no_way_to_others(cluster: VirtualCluster) -> str:
+    """A user's job on a node where another's runs, and a user on the head, try what only others may."""
+    machines = {"cpu-1": cluster.instance("cpu-1"), "head": cluster.instance("head")}
+    for instance in machines.values():
+        cluster.root_output(instance, "sh", "-c", "id ada 2>/dev/null || useradd --uid=2000 --no-create-home ada")
+    cluster.head("sh", "-c", "echo mine >~/secret && chmod 600 ~/secret && rm -f ~/running")
+    process = "cat /home/admin/running"
+    job = cluster.submit("echo $$ >~/running; exec sleep 1200", "-n1", "-wcpu-1", "--mem=200M", "-o", "/dev/null")
+    cluster.wait_until(lambda: bool(cluster.on_head("sh", "-c", process).stdout), f"job {job} runs")
+    variables = {
+        "JOB": job,
+        "PID": cluster.head("sh", "-c", process),
+        "FILE": "/home/admin/secret",
+        "USER": "admin",
+        "NODE": "cpu-1",
+        "ADDRESS": cluster.head("getent", "hosts", "cpu-1").split()[0],
+    }
+    as_ada = ("setpriv", "--reuid=2000", "--regid=2000", "--clear-groups")
+    job_of_ada = (*as_ada, "srun", "-n1", "-wcpu-1", "--mem=200M", "--chdir=/")
+    users = {ROOT: (), VICTIM: ("setpriv", "--reuid=1000", "--regid=1000", "--clear-groups"), ATTACKER: as_ada}
+    for name, acts in (("cpu-1", ON_A_NODE), ("head", ON_THE_HEAD)):
+        prefix = job_of_ada if name == "cpu-1" else as_ada
+        reached = cluster.root_output(machines["head"], *prefix, "sh", "-c", script(acts, variables)).splitlines()
+        expect(not reached, f"an ordinary user reaches nothing of others on {name}: {reached}")
+        done = [
+            cluster.root_output(machines[name], *user, "sh", "-c", script(acts, variables, by=by)).splitlines()
+            for by, user in users.items()
+        ]
+        missing = {act.name for act in acts} - {one for lines in done for one in lines}
+        expect(not missing, f"who may do so reaches everything on {name}, but not: {sorted(missing)}")
+    cluster.head("scancel", job)
+    count = len(ON_A_NODE) + len(ON_THE_HEAD)
+    return f"{count} acts of a user's job and on the head fail; each succeeds for who may"
 
 
 def _shared_home(cluster: VirtualCluster) -> str:
@@ -278,6 +330,7 @@ STEPS = (
     Step(title="users cannot reach the metadata service", act=_no_metadata_for_users),
     Step(title="the agent's daemons run with few rights", act=_limited_daemons),
     Step(title="no user becomes root, on the head or in a job", act=_no_way_to_root),
+    Step(title="a user's job reaches nothing of others", act=_no_way_to_others),
     Step(title="/home is shared", act=_shared_home),
     Step(title="a user connects by ssh from the head to a node and between nodes", act=_ssh),
     Step(title="the job with a GPU: a small machine poses as its p4d.24xlarge", act=_one_gpu, booted=("gpu-1",)),

@@ -276,6 +276,12 @@ def test_the_directories_of_a_daemon_are_made(host: BoxHost, tmp_path: Path, mad
     assert [(tmp_path / path).is_dir() for path in ("a/b", "c")] == [True, True]
 
 
+def test_a_private_directory_is_closed_to_others(host: BoxHost, tmp_path: Path, made: Make) -> None:
+    (tmp_path / "a").mkdir(mode=0o755)
+    host.start(replace(made(":"), owned_dirs=(str(tmp_path / "b"),), private_dirs=(str(tmp_path / "a"),)))
+    assert [(tmp_path / path).stat().st_mode & 0o777 for path in ("a", "b")] == [0o700, 0o755]
+
+
 @pytest.mark.slurm
 def test_a_daemon_of_another_user_is_started_as_that_user(host: BoxHost, tmp_path: Path) -> None:
     host.start(Daemon(unit="x", command=("/usr/bin/id",), user="munge", foreground=("-nu",)))

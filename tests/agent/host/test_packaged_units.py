@@ -140,7 +140,7 @@ def test_slurms_daemons_of_the_head_run_as_slurm_from_23_11_on(name: str) -> Non
 def test_slurm_may_write_where_slurmdbd_writes_its_process_id() -> None:
     (file,) = re.findall(r"^PidFile=(.*)$", slurmdbd_conf(dev_cluster()), re.MULTILINE)
     daemon = slurmdbd("/usr/sbin")
-    assert (str(Path(file).parent) in daemon.owned_dirs, daemon.user) == (True, "slurm")
+    assert (str(Path(file).parent) in daemon.modes, daemon.user) == (True, "slurm")
 
 
 @pytest.mark.parametrize("system", SYSTEMS)

@@ -2,7 +2,7 @@
 
 import shlex
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -28,18 +28,20 @@ class HostError(AgentError):
 class Daemon:
     """A daemon: its systemd unit and the command that starts it.
 
-    `owned_dirs`: directories that belong to its user. `packaged`: its package ships the unit, and only one instance may
-    run; a second instance of the agent's own daemons exits by itself. `foreground`: options that keep it in the
-    foreground. `socket`: where it accepts connections, if the starter waits for that. `after`: units that start before
-    it at boot. `environment`: its variables, `NAME=value`. `waits_for_head`: it is ready only once the head has
-    answered, so a boot does not wait for it. `mounts`: file systems without which it does not start: systemd
-    mounts them, and starts it again until they are there. `limits`: what systemd takes from one of the agent's own.
+    `owned_dirs`: directories that belong to its user; `private_dirs`: those that nobody else may enter. `packaged`: its
+    package ships the unit, and only one instance may run; a second instance of the agent's own daemons exits by itself.
+    `foreground`: options that keep it in the foreground. `socket`: where it accepts connections, if the starter waits
+    for that. `after`: units that start before it at boot. `environment`: its variables, `NAME=value`.
+    `waits_for_head`: it is ready only once the head has answered, so a boot does not wait for it. `mounts`: file
+    systems without which it does not start: systemd mounts them, and starts it again until they are there. `limits`:
+    what systemd takes from one of the agent's own.
     """
 
     unit: str
     command: tuple[str, ...]
     user: str = "root"
     owned_dirs: tuple[str, ...] = ()
+    private_dirs: tuple[str, ...] = ()
     packaged: bool = True
     foreground: tuple[str, ...] = ()
     socket: str = ""
@@ -48,6 +50,11 @@ class Daemon:
     waits_for_head: bool = False
     mounts: tuple[str, ...] = ()
     limits: tuple[str, ...] = ()
+
+    @property
+    def modes(self) -> Mapping[str, int]:
+        """The modes of its directories, by path."""
+        return dict.fromkeys(self.private_dirs, 0o700) | dict.fromkeys(self.owned_dirs, 0o755)
 
 
 # What none of the agent's own daemons needs, nor a tool that they run, such as nvidia-smi, dcgmi, scontrol and ip
@@ -162,13 +169,14 @@ class Host(Protocol):
 
 def munge() -> Daemon:
     """munged, which authenticates Slurm's messages."""
-    owned = ("/etc/munge", "/var/lib/munge", "/var/log/munge", "/run/munge")
+    private = ("/etc/munge", "/var/lib/munge", "/var/log/munge")
     foreground, socket = ("--foreground",), "/run/munge/munge.socket.2"
     return Daemon(
         unit="munge",
         command=("/usr/sbin/munged",),
         user="munge",
-        owned_dirs=owned,
+        owned_dirs=("/run/munge",),
+        private_dirs=private,
         foreground=foreground,
         socket=socket,
     )
@@ -176,17 +184,26 @@ def munge() -> Daemon:
 
 def slurmctld(sbin: str, state_dir: str) -> Daemon:
     """Slurm's controller; `state_dir` is its StateSaveLocation."""
-    owned = (state_dir, "/var/log/slurm")
-    command, after = (f"{sbin}/slurmctld",), ("slurmdbd",)
     return Daemon(
-        unit="slurmctld", command=command, user="slurm", owned_dirs=owned, foreground=_FOREGROUND, after=after
+        unit="slurmctld",
+        command=(f"{sbin}/slurmctld",),
+        user="slurm",
+        owned_dirs=("/var/log/slurm",),
+        private_dirs=(state_dir,),
+        foreground=_FOREGROUND,
+        after=("slurmdbd",),
     )
 
 
 def mariadb() -> Daemon:
     """slurmdbd's database server."""
-    owned = (DATABASE_DIR, "/run/mysqld")
-    return Daemon(unit="mariadb", command=("/usr/sbin/mariadbd",), user="mysql", owned_dirs=owned)
+    return Daemon(
+        unit="mariadb",
+        command=("/usr/sbin/mariadbd",),
+        user="mysql",
+        owned_dirs=("/run/mysqld",),
+        private_dirs=(DATABASE_DIR,),
+    )
 
 
 def slurmdbd(sbin: str) -> Daemon:

@@ -129,9 +129,10 @@ class BoxHost:
             return
         if not Path(daemon.command[0]).exists():
             raise HostError(f"cannot start {daemon.unit}: {daemon.command[0]} does not exist")
-        for directory in daemon.owned_dirs:
+        for directory, mode in daemon.modes.items():
             Path(directory).mkdir(parents=True, exist_ok=True)
             shutil.chown(directory, daemon.user)
+            Path(directory).chmod(mode)
         if self._has_one_user and daemon.unit == "slurmdbd":
             run(("mariadb", "--no-defaults", "--user=root", f"--socket={DATABASE_SOCKET}", "-e", _NO_PASSWORD))
         variables = ("env", *daemon.environment) if daemon.environment else ()

@@ -261,8 +261,8 @@ class Ec2Host:
         A running daemon is restarted: Debian's munge package starts munged with a key of its own. If the head does not
         answer, slurmd fails and is restarted by its unit, while this machine's watcher decides how long it waits.
         """
-        for directory in daemon.owned_dirs:
-            self._run(("install", "-d", f"--owner={daemon.user}", directory))
+        for directory, mode in daemon.modes.items():
+            self._run(("install", "-d", f"--owner={daemon.user}", f"--mode={mode:o}", directory))
         if options:
             variable = f"{daemon.unit.upper()}_OPTIONS"
             self._write(f"/etc/default/{daemon.unit}", f"{variable}={shlex.quote(shlex.join(options))}\n")

@@ -129,7 +129,7 @@ def packaged_drop_in(daemon: Daemon) -> str:
     variables = "".join(f"Environment={variable}\n" for variable in daemon.environment)
     limit = _NO_LIMIT if daemon.waits_for_head else ""
     service = _RESTART.format(variables=variables, checks=checks, limit=limit)
-    return _DROP_IN.format(directories=" ".join(daemon.owned_dirs)) + after + service
+    return _DROP_IN.format(directories=" ".join(daemon.modes)) + after + service
 
 
 def mount_unit(source: str, path: Path, kind: str, options: str) -> str:

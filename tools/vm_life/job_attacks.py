@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from corral.agent.autoscaler.resume_program import SPOOL
 from corral.agent.credentials import PORT
+from corral.model.accounting_paths import DATABASE_DIR
 
 ROOT, VICTIM, ATTACKER = "root", "victim", "attacker"
 TOKEN = "curl -sf -m 5 -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 60' http://169.254.169.254/latest/api/token"
@@ -33,6 +34,7 @@ class Act:
 ON_A_NODE = (
     Act("metadata service", TOKEN),
     Act("munge key", "cat /etc/munge/munge.key"),
+    Act("directory of the munge key", "ls /etc/munge"),
     Act("file of another user", "cat $FILE", VICTIM),
     Act("signal to a process of another user", "kill -0 $PID", VICTIM),
     Act("environment of a process of another user", "cat /proc/$PID/environ", VICTIM),
@@ -50,7 +52,8 @@ ON_A_NODE = (
 ON_THE_HEAD = (
     Act("metadata service of the head", TOKEN),
     Act("requests for machines", f"touch {SPOOL}/mine && rm {SPOOL}/mine"),
-    Act("state of slurmctld", "cat /var/lib/corral/slurmctld/job_state"),
+    Act("state of slurmctld", "ls /var/lib/corral/slurmctld"),
+    Act("files of the database", f"ls {DATABASE_DIR}"),
     Act("configuration of slurmdbd", "cat /etc/slurm/slurmdbd.conf"),
     Act("events of the cluster", ": >>/var/lib/corral/events.jsonl"),
     Act("account of one's own", "sacctmgr -i create account mine && sacctmgr -i delete account mine"),
