@@ -31,6 +31,8 @@ from stolen_call import (
 
 from corral.box.account import ACCOUNT, REGION
 
+_METRIC = {"metricName": "x", "metricNamespace": "x", "metricValue": "1"}
+
 
 def calls_on_account() -> Iterator[StolenCall]:
     """All of these."""
@@ -42,6 +44,8 @@ def calls_on_account() -> Iterator[StolenCall]:
 def _identity() -> Iterator[StolenCall]:
     of_a_cluster, of_others = f"{IAM}:role/corral/{{head_role}}", f"{IAM}:role/{{head_role}}"
     bounded = {"iam:PermissionsBoundary": BOUNDARY}
+    tags = [{"Key": "corral:base", "Value": "dev"}]
+    asked = {"aws:RequestTag/corral:base": "dev", "aws:TagKeys": "corral:base"}
     changes: tuple[tuple[str, Run, tuple[str, ...], Mapping[str, str]], ...] = (
         ("GetRolePolicy", lambda n: n.aws("iam").get_role_policy(RoleName=n.head_role, PolicyName="x"), DEPLOYER, {}),
         (
@@ -76,6 +80,13 @@ def _identity() -> Iterator[StolenCall]:
             NOBODY,
             bounded,
         ),
+        ("TagRole", lambda n: n.aws("iam").tag_role(RoleName=n.head_role, Tags=tags), DEPLOYER, asked),
+        (
+            "DetachRolePolicy",
+            lambda n: n.aws("iam").detach_role_policy(RoleName=n.head_role, PolicyArn=ADMINISTRATOR_ACCESS),
+            DEPLOYER,
+            {**bounded, "iam:PolicyARN": ADMINISTRATOR_ACCESS},
+        ),
         (
             "UpdateRole",
             lambda n: n.aws("iam").update_role(RoleName=n.head_role, MaxSessionDuration=43200),
@@ -89,8 +100,6 @@ def _identity() -> Iterator[StolenCall]:
         yield theirs(f"iam:{name}", of_others, run, keys=keys)
     mine = f"{IAM}:role/corral/identity-mine"
     trusted = {"RoleName": "identity-mine", "AssumeRolePolicyDocument": TRUST}
-    tags = [{"Key": "corral:base", "Value": "dev"}]
-    asked = {"aws:RequestTag/corral:base": "dev", "aws:TagKeys": "corral:base"}
     create = lambda **more: lambda n: n.aws("iam").create_role(**trusted, Tags=tags, **more)  # noqa: E731
     yield near("iam:CreateRole", mine, create(Path="/corral/"), keys=asked)
     bound = {**asked, "iam:PermissionsBoundary": ADMINISTRATOR_ACCESS}
@@ -109,6 +118,28 @@ def _identity() -> Iterator[StolenCall]:
             "SetDefaultPolicyVersion",
             boundary,
             lambda n: n.aws("iam").set_default_policy_version(PolicyArn=boundary, VersionId="v1"),
+        ),
+        (
+            "CreateLoginProfile",
+            f"{IAM}:user/grace",
+            lambda n: n.aws("iam").create_login_profile(UserName="grace", Password="Thief-2026-Thief"),
+        ),
+        (
+            "PutUserPolicy",
+            f"{IAM}:user/grace",
+            lambda n: n.aws("iam").put_user_policy(UserName="grace", PolicyName="x", PolicyDocument=POLICY),
+        ),
+        (
+            "CreateSAMLProvider",
+            f"{IAM}:saml-provider/thief",
+            lambda n: n.aws("iam").create_saml_provider(Name="thief", SAMLMetadataDocument="x" * 1000),
+        ),
+        (
+            "CreateOpenIDConnectProvider",
+            f"{IAM}:oidc-provider/thief.example",
+            lambda n: n.aws("iam").create_open_id_connect_provider(
+                Url="https://thief.example", ThumbprintList=["0" * 40]
+            ),
         ),
         ("CreateUser", f"{IAM}:user/thief", lambda n: n.aws("iam").create_user(UserName="thief")),
         ("CreateAccessKey", f"{IAM}:user/grace", lambda n: n.aws("iam").create_access_key(UserName="grace")),
@@ -202,6 +233,13 @@ def _watching() -> Iterator[StolenCall]:
     yield own("logs:PutLogEvents", f"{LOGS}:{{log_group}}:log-stream:other", write("other"))
     group = f"{LOGS}:{{log_group}}"
     groups: tuple[tuple[str, Run, tuple[str, ...]], ...] = (
+        (
+            "PutMetricFilter",
+            lambda n: n.aws("logs").put_metric_filter(
+                logGroupName=n.log_group, filterName="x", filterPattern="", metricTransformations=[_METRIC]
+            ),
+            NOBODY,
+        ),
         ("FilterLogEvents", lambda n: n.aws("logs").filter_log_events(logGroupName=n.log_group), NOBODY),
         (
             "PutSubscriptionFilter",
@@ -219,6 +257,13 @@ def _watching() -> Iterator[StolenCall]:
     )
     for name, run, may in groups:
         yield from both(f"logs:{name}", group, run, may, NO_TAGS)
+    yield from both(
+        "logs:DeleteLogStream",
+        stream,
+        lambda n: n.aws("logs").delete_log_stream(logGroupName=n.log_group, logStreamName="events"),
+        NOBODY,
+        NO_TAGS,
+    )
     topic = f"{SNS}:{{topic}}"
     arn = lambda n: f"{SNS}:{n.topic}"  # noqa: E731
     topics: tuple[tuple[str, Run, tuple[str, ...]], ...] = (

@@ -117,6 +117,27 @@ def _buckets(bucket: str, state: str) -> Iterator[StolenCall]:
         yield near(action, bucket, make(""), DEPLOYER)
         yield theirs(action, bucket, make(""))
         yield theirs(action, state, make(STATES))
+    changes: tuple[tuple[str, Run], ...] = (
+        (
+            "s3:PutEncryptionConfiguration",
+            lambda n: n.aws("s3").delete_bucket_encryption(Bucket=n.bucket),
+        ),
+        (
+            "s3:PutBucketNotification",
+            lambda n: n.aws("s3").put_bucket_notification_configuration(Bucket=n.bucket, NotificationConfiguration={}),
+        ),
+        (
+            "s3:PutReplicationConfiguration",
+            lambda n: n.aws("s3").delete_bucket_replication(Bucket=n.bucket),
+        ),
+        (
+            "s3:ListBucketVersions",
+            lambda n: n.aws("s3").list_object_versions(Bucket=n.bucket),
+        ),
+    )
+    for action, run in changes:
+        yield near(action, bucket, run)
+        yield theirs(action, bucket, run)
     yield near("s3:GetBucketPolicy", bucket, lambda n: n.aws("s3").get_bucket_policy(Bucket=n.bucket), DEPLOYER)
     for build in (near, theirs):
         yield build("s3:PutBucketAcl", bucket, lambda n: n.aws("s3").put_bucket_acl(Bucket=n.bucket, ACL="public-read"))
@@ -135,6 +156,9 @@ def _keys() -> Iterator[StolenCall]:
                 KeyId=n.key, GranteePrincipal=f"{IAM}:role/ops", Operations=["Decrypt"]
             ),
         ),
+        ("ListGrants", lambda n: n.aws("kms").list_grants(KeyId=n.key)),
+        ("GetKeyPolicy", lambda n: n.aws("kms").get_key_policy(KeyId=n.key, PolicyName="default")),
+        ("DisableKeyRotation", lambda n: n.aws("kms").disable_key_rotation(KeyId=n.key)),
         ("DisableKey", lambda n: n.aws("kms").disable_key(KeyId=n.key)),
     )
     of_the_base = {"aws:ResourceTag/corral:base": "dev", "kms:ResourceAliases": "alias/corral-dev"}
@@ -201,6 +225,16 @@ def _secrets() -> Iterator[StolenCall]:
         ),
         ("DescribeSecret", lambda n: n.aws("secretsmanager").describe_secret(SecretId=n.secret), DEPLOYER),
         (
+            "GetResourcePolicy",
+            lambda n: n.aws("secretsmanager").get_resource_policy(SecretId=n.secret),
+            NOBODY,
+        ),
+        (
+            "RotateSecret",
+            lambda n: n.aws("secretsmanager").rotate_secret(SecretId=n.secret),
+            NOBODY,
+        ),
+        (
             "PutResourcePolicy",
             lambda n: n.aws("secretsmanager").put_resource_policy(SecretId=n.secret, ResourcePolicy=POLICY),
             NOBODY,
@@ -226,6 +260,11 @@ def _secrets() -> Iterator[StolenCall]:
             "PutParameter",
             lambda n: n.aws("ssm").put_parameter(Name=n.parameter, Value="2099-01-01", Type="String", Overwrite=True),
             DEPLOYER,
+        ),
+        (
+            "GetParameterHistory",
+            lambda n: n.aws("ssm").get_parameter_history(Name=n.parameter, WithDecryption=True),
+            NOBODY,
         ),
         ("DeleteParameter", lambda n: n.aws("ssm").delete_parameter(Name=n.parameter), DEPLOYER),
     )

@@ -83,6 +83,23 @@ def _machines() -> Iterator[StolenCall]:
     yield from both(
         "ec2:GetPasswordData", instance, lambda n: n.aws("ec2").get_password_data(InstanceId=n.head), NOBODY
     )
+    yield from both(
+        "ec2:SendDiagnosticInterrupt",
+        instance,
+        lambda n: n.aws("ec2").send_diagnostic_interrupt(InstanceId=n.head),
+        NOBODY,
+    )
+    yield from both(
+        "ec2:CreateReplaceRootVolumeTask",
+        instance,
+        lambda n: n.aws("ec2").create_replace_root_volume_task(InstanceId=n.head),
+        NOBODY,
+    )
+    yield from both(
+        "ec2:DeleteTags",
+        instance,
+        lambda n: n.aws("ec2").delete_tags(Resources=[n.head], Tags=[{"Key": "corral:cluster"}]),
+    )
     yield near(
         "ec2:DescribeInstances", "*", lambda n: n.aws("ec2").describe_instances(), ("head", "near-head", *READERS)
     )
@@ -143,8 +160,18 @@ def _launches() -> Iterator[StolenCall]:
         template,
         lambda n: n.aws("ec2").modify_launch_template(LaunchTemplateId=n.template, DefaultVersion="1"),
     )
+    yield from both(
+        "ec2:DeleteLaunchTemplate",
+        template,
+        lambda n: n.aws("ec2").delete_launch_template(LaunchTemplateId=n.template),
+    )
     spending: tuple[tuple[str, Run], ...] = (
         ("ec2:RequestSpotInstances", lambda n: n.aws("ec2").request_spot_instances(InstanceCount=1)),
+        (
+            "ec2:ImportKeyPair",
+            lambda n: n.aws("ec2").import_key_pair(KeyName="mine", PublicKeyMaterial=b"ssh-ed25519 AAAA thief"),
+        ),
+        ("ec2:EnableSerialConsoleAccess", lambda n: n.aws("ec2").enable_serial_console_access()),
         ("ec2:CreateKeyPair", lambda n: n.aws("ec2").create_key_pair(KeyName="thief")),
         (
             "ec2:CreateCapacityReservation",
@@ -187,6 +214,22 @@ def _disks() -> Iterator[StolenCall]:
         "elasticfilesystem:PutFileSystemPolicy",
         home,
         lambda n: n.aws("efs").put_file_system_policy(FileSystemId=n.home, Policy=POLICY),
+        NOBODY,
+        tags=BASE_TAGS,
+    )
+    yield from both(
+        "elasticfilesystem:DeleteFileSystemPolicy",
+        home,
+        lambda n: n.aws("efs").delete_file_system_policy(FileSystemId=n.home),
+        NOBODY,
+        tags=BASE_TAGS,
+    )
+    yield from both(
+        "elasticfilesystem:CreateAccessPoint",
+        home,
+        lambda n: n.aws("efs").create_access_point(
+            FileSystemId=n.home, ClientToken="x", PosixUser={"Uid": 0, "Gid": 0}
+        ),
         NOBODY,
         tags=BASE_TAGS,
     )
@@ -239,6 +282,11 @@ def _network() -> Iterator[StolenCall]:
         lambda n: n.aws("ec2").authorize_security_group_egress(GroupId=n.group, IpPermissions=[rule]),
     )
     yield from both(
+        "ec2:RevokeSecurityGroupIngress",
+        group,
+        lambda n: n.aws("ec2").revoke_security_group_ingress(GroupId=n.group, IpPermissions=[rule]),
+    )
+    yield from both(
         "ec2:RevokeSecurityGroupEgress",
         group,
         lambda n: n.aws("ec2").revoke_security_group_egress(GroupId=n.group, IpPermissions=[rule]),
@@ -284,6 +332,18 @@ def _network() -> Iterator[StolenCall]:
         lambda n: n.aws("ec2").create_vpc_peering_connection(VpcId=n.vpc, PeerOwnerId="999999999999"),
         NOBODY,
         tags=BASE_TAGS,
+    )
+    yield from both(
+        "ec2:CreateFlowLogs",
+        f"{EC2}:vpc/{{vpc}}",
+        lambda n: n.aws("ec2").create_flow_logs(
+            ResourceIds=[n.vpc], ResourceType="VPC", LogDestinationType="s3", LogDestination="arn:aws:s3:::thief"
+        ),
+        NOBODY,
+        tags=BASE_TAGS,
+    )
+    yield from both(
+        "ec2:DeleteRouteTable", table, lambda n: n.aws("ec2").delete_route_table(RouteTableId=n.table), tags=BASE_TAGS
     )
     yield from both(
         "ec2:DeleteSubnet",

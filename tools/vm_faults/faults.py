@@ -17,6 +17,9 @@ _HEAD_UNITS = ("munge", "mariadb", "slurmdbd", "slurmctld", "corral-agent")
 _AGAIN_S = 120.0  # RestartSec is 5 s; on emulated cores a daemon needs half a minute to start
 _AWAY_S = 60.0
 _WRITER = "i=0; while [ $i -lt 60 ]; do i=$((i + 1)); echo $i >>~/lines || exit 1; sleep 1; done"
+# By ssh, so that no limit of a job holds it.
+_HOG = """python3 -c 'held = []
+while True: held.append(b"x" * (64 << 20))'"""
 # A boot in order, and how root sees on the machine that it has come so far.
 _HEAD_STEPS = (
     ("cloud-init runs", "test -e /run/cloud-init/instance-data.json"),
@@ -165,6 +168,22 @@ def _clock_of_node(cluster: VirtualCluster) -> str:
     expect(ended["JobState"] == "COMPLETED", f"the running job goes on: {ended}")
     cluster.wait_until(lambda: _job_on(cluster, "cpu-1") == "COMPLETED", "cpu-1 takes jobs again")
     return f"running job COMPLETED; a job that began then: {state}; taken again once the clock was right"
+
+
+def _memory_of_node(cluster: VirtualCluster) -> str:
+    node = cluster.instance("cpu-1")
+    running = cluster.submit("sleep 90", "-n1", "-wcpu-1", "--mem=200M")
+    cluster.runs_on(running)
+    daemons = {unit: _main_pid(cluster, node, unit) for unit in _NODE_UNITS}
+    code = cluster.on_head("ssh", "-oBatchMode=yes", "cpu-1", _HOG).returncode
+    expect(code in (137, 255), f"the kernel kills the process or its session: {code}")
+    after = {unit: _main_pid(cluster, node, unit) for unit in _NODE_UNITS}
+    ended = cluster.job_end(running)
+    expect(after == daemons, f"no daemon is killed: {daemons}, then {after}")
+    expect((ended["JobState"], ended["Restarts"]) == ("COMPLETED", "0"), f"the running job goes on: {ended}")
+    next_job = _job_on(cluster, "cpu-1")
+    expect(next_job == "COMPLETED", f"the node takes jobs: {next_job}")
+    return f"ssh ended with {code}; the daemons and the running job went on; the next one COMPLETED"
 
 
 def _home_away(cluster: VirtualCluster) -> str:
@@ -330,6 +349,12 @@ FAULTS = (
         title="a node's clock is ten minutes ahead",
         expected="the running job goes on; no other begins until the clock is right",
         act=_clock_of_node,
+    ),
+    Fault(
+        name="memory-node",
+        title="a user's process outside of a job takes all memory of a node",
+        expected="the kernel kills it alone; the daemons and the running job go on",
+        act=_memory_of_node,
     ),
     Fault(
         name="home-away",
