@@ -87,6 +87,12 @@ def test_a_service_that_stays_busy_is_an_error(service: str) -> None:
         read("ami-launch-index", service, pauses_s=(0.0,))
 
 
+def test_no_opener_of_urllib_is_built(service: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From Python 3.12 on each reads all certificates of the system: seconds on an emulated machine, at every poll."""
+    monkeypatch.delattr("urllib.request.OpenerDirector")
+    assert read("ami-launch-index", service) == "2"
+
+
 def test_a_machine_knows_which_node_it_is(service: str) -> None:
     assert read_identity(service) == NodeIdentity(node="train-7", queue="train")
 

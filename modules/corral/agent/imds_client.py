@@ -3,12 +3,13 @@
 Source: EC2 User Guide, "Use the Instance Metadata Service to access instance metadata", "Instance identity documents".
 """
 
+import contextlib
 import json
 import logging
 import time
-import urllib.error
-import urllib.request
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from http.client import HTTPConnection, HTTPException
 
 from corral.agent.errors import AgentError
 
@@ -53,35 +54,37 @@ def read(name: str, service: str = SERVICE, pauses_s: Sequence[float] = PAUSES_S
 
 
 def _read(path: str, service: str, pauses_s: Sequence[float]) -> str | None:
-    lifetime = {"X-aws-ec2-metadata-token-ttl-seconds": str(_TOKEN_TTL_S)}
-    token = _request_with_retries(f"{service}/latest/api/token", "PUT", lifetime, pauses_s)
-    if token is None:
-        raise MetadataError(f"the metadata service at {service} gives no token")
-    return _request_with_retries(f"{service}/latest/{path}", "GET", {"X-aws-ec2-metadata-token": token}, pauses_s)
-
-
-def _request_with_retries(url: str, method: str, headers: dict[str, str], pauses_s: Sequence[float]) -> str | None:
     for pause_s in pauses_s:
         try:
-            return _request(url, method, headers)
+            return _read_once(path, service)
         except _LaterError as error:
             log.info("%s; retrying", error)
             time.sleep(pause_s)
-    return _request(url, method, headers)
+    return _read_once(path, service)
 
 
-def _request(url: str, method: str, headers: dict[str, str]) -> str | None:
-    request = urllib.request.Request(url, method=method, headers=headers)  # noqa: S310 - its address is a constant
-    # Bypass any proxy in the environment: the service is link-local.
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+def _read_once(path: str, service: str) -> str | None:
+    """By http.client, which ignores proxies. From Python 3.12 on, each opener of urllib reads all certificates."""
+    lifetime = {"X-aws-ec2-metadata-token-ttl-seconds": str(_TOKEN_TTL_S)}
+    with contextlib.closing(HTTPConnection(service.removeprefix("http://"), timeout=_TIMEOUT_S)) as connection:
+        token = _request(connection, "PUT", service, "latest/api/token", lifetime)
+        if token is None:
+            raise MetadataError(f"the metadata service at {service} gives no token")
+        return _request(connection, "GET", service, f"latest/{path}", {"X-aws-ec2-metadata-token": token})
+
+
+def _request(
+    connection: HTTPConnection, method: str, service: str, path: str, headers: Mapping[str, str]
+) -> str | None:
     try:
-        with opener.open(request, timeout=_TIMEOUT_S) as answer:
-            return str(answer.read(), "utf-8")
-    except urllib.error.HTTPError as error:
-        with error:
-            if error.code == 404:
-                return None
-            kind = _LaterError if error.code in _LATER else MetadataError
-            raise kind(f"the metadata service answered {error.code} to {method} {url}") from error
-    except OSError as error:
-        raise _LaterError(f"the metadata service did not answer {method} {url}: {error}") from error
+        connection.request(method, f"/{path}", headers=dict(headers))
+        answer = connection.getresponse()
+        text = str(answer.read(), "utf-8")
+    except (OSError, HTTPException) as error:
+        raise _LaterError(f"the metadata service did not answer {method} {service}/{path}: {error}") from error
+    if answer.status == HTTPStatus.NOT_FOUND:
+        return None
+    if answer.status != HTTPStatus.OK:
+        kind = _LaterError if answer.status in _LATER else MetadataError
+        raise kind(f"the metadata service answered {answer.status} to {method} {service}/{path}")
+    return text
