@@ -41,6 +41,9 @@ _FOREVER = "infinity"  # as sleep(1) has it
 _SSH = (
     *("ssh", "-q", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "BatchMode=yes"),
     *("-o", "ConnectTimeout=30", "-o", "LogLevel=ERROR"),
+    # One connection for many commands: each login costs an emulated machine ten seconds. It ends with the machine.
+    *("-o", "ControlMaster=auto", "-o", "ControlPersist=60"),
+    *("-o", "ServerAliveInterval=15", "-o", "ServerAliveCountMax=8"),
 )
 
 
@@ -117,8 +120,9 @@ def start_command(
     terminal = ("-t",) if os.isatty(stdin) else ()
     settings = [f"{name}={value}" for name, value in _passed(request["environment"]).items()]
     command = shlex.join(["env", *settings, *request["command"]])
+    shared = ("-o", f"ControlPath={machine.monitor.with_suffix('.ssh')}")
     return subprocess.Popen(
-        [*_SSH, *terminal, "-i", str(machine.key), f"root@{machine.address}", command],
+        [*_SSH, *shared, *terminal, "-i", str(machine.key), f"root@{machine.address}", command],
         stdin=stdin,
         stdout=stdout,
         stderr=stderr,
