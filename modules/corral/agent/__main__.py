@@ -19,6 +19,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "resume-failed": ("slurm_hooks", "report that nodes did not come up (Slurm's ResumeFailProgram)"),
     "suspend": ("slurm_hooks", "request that nodes be terminated (Slurm's SuspendProgram)"),
     "node-watch": ("node", "watch for spot notices and a lost head (daemon of nodes)"),
+    "node-shutdown": ("node", "requeue the jobs of a machine that shuts down (systemd calls it)"),
     "nvme": ("instance_store", "mount the instance store as one file system (at each boot of a node)"),
     "health": ("node", "check whether this node is fit for jobs"),
     "prolog": ("node", "check this node before a job, drain it if unfit (Slurm's Prolog)"),

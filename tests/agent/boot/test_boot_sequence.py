@@ -71,6 +71,9 @@ class Machine:
     def make_home(self, user: str) -> None:
         self.steps.append(f"home of {user}")
 
+    def requeue_at_shutdown(self) -> None:
+        self.steps.append("requeue at shutdown")
+
     def enable_gpu_persistence(self) -> None:
         self.steps.append("wake GPUs")
 
@@ -185,6 +188,7 @@ def test_a_node_mounts_before_it_starts_and_has_the_key_before_munge(machine: Ma
         "start /opt/corral/bin/corral-agent credentials",
         "wake GPUs",
         "start /usr/sbin/slurmd --conf-server 10.64.0.26:6817 -N train-3",
+        "requeue at shutdown",
         "start /opt/corral/bin/corral-agent node-watch",
     ]
 
@@ -199,15 +203,17 @@ def test_a_node_of_a_queue_without_accelerators_without_home_mounts_nothing(mach
         "start /usr/sbin/munged",
         "start /opt/corral/bin/corral-agent credentials",
         "start /usr/sbin/slurmd --conf-server 10.64.0.26:6817 -N cpu-1",
+        "requeue at shutdown",
         "start /opt/corral/bin/corral-agent node-watch",
     ]
 
 
 def test_a_node_has_its_instance_store_before_jobs_can_start(machine: Machine) -> None:
     plan = dev(replace(train(), nvme_mount="/nvme"))
-    assert as_node(machine, plan, deployed(), "train-1", "train")[-3:] == [
+    assert as_node(machine, plan, deployed(), "train-1", "train")[-4:] == [
         "mount own disks /nvme",
         "start /usr/sbin/slurmd --conf-server 10.64.0.26:6817 -N train-1",
+        "requeue at shutdown",
         "start /opt/corral/bin/corral-agent node-watch",
     ]
 

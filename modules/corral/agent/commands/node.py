@@ -1,4 +1,4 @@
-"""The commands of `corral-agent` on a node: `node-watch`, health checks, `rank-order`, and `credentials` everywhere."""
+"""The commands of `corral-agent` on a node, and `credentials`, which all machines run."""
 
 import argparse
 import os
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser, command: str) -> None:
             help="check NVLinks, Xids and DCGM level 2, for minutes; requires a node without jobs",
         )
         parser.add_argument("--json", action="store_true", help="print one JSON document")
-    if command not in ("node-watch", "rank-order"):
+    if command not in ("node-watch", "node-shutdown", "rank-order"):
         add_records(parser)
     parser.set_defaults(act=_ACTS[command])
 
@@ -55,6 +55,12 @@ def _watch(_: argparse.Namespace) -> None:
         power_off=host_in(deployed.region).power_off,
     )
     watch(read_identity(), monitor.check)
+
+
+def _shutdown(_: argparse.Namespace) -> None:
+    from corral.agent.shutdown.machine_shutdown import requeue_jobs
+
+    requeue_jobs(read_identity().node)
 
 
 def _health(chosen: argparse.Namespace) -> None:
@@ -97,6 +103,7 @@ def _expected(identity: NodeIdentity, records: Path) -> Expected:
 
 _ACTS = {
     "node-watch": _watch,
+    "node-shutdown": _shutdown,
     "health": _health,
     "prolog": _prolog,
     "health-check": _health_check,

@@ -139,6 +139,10 @@ class Host(Protocol):
         """Mount the instance store as one world-writable file system, now and after every boot. Raises HostError."""
         ...
 
+    def requeue_at_shutdown(self) -> None:
+        """Requeue the machine's jobs when it shuts down, before their processes end."""
+        ...
+
     def enable_gpu_persistence(self) -> None:
         """Enable GPU persistence mode, now and after every boot. Without it each nvidia-smi call reloads the state."""
         ...

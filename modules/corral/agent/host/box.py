@@ -113,6 +113,9 @@ class BoxHost:
         path.mkdir(parents=True, exist_ok=True)
         path.chmod(0o1777)
 
+    def requeue_at_shutdown(self) -> None:
+        """Do nothing: a machine of the box ends as after a power cut."""
+
     def enable_gpu_persistence(self) -> None:
         """Do nothing: a GPU of the box is only a name."""
 

@@ -45,6 +45,10 @@ from corral.agent.host.packages import (
 from corral.agent.host.systemd_units import (
     PERSISTENCE_UNIT,
     PERSISTENCE_WITHIN_S,
+    SHUTDOWN,
+    SHUTDOWN_UNIT,
+    STEPS_DROP_IN,
+    STEPS_SCOPE,
     daemon_unit,
     escaped,
     firewall_unit,
@@ -239,6 +243,13 @@ class Ec2Host:
         mount_instance_store(self._run, path, self._root)
         self._write_unit("corral-nvme.service", instance_store_unit(path))
         self._run((*_ENABLE, "corral-nvme"))
+
+    def requeue_at_shutdown(self) -> None:
+        """Requeue the machine's jobs when it shuts down, before their processes end. slurmd has been started."""
+        self._write(f"{_UNITS}/{STEPS_SCOPE}.d/corral.conf", STEPS_DROP_IN)
+        self._write_unit(SHUTDOWN, SHUTDOWN_UNIT)
+        self._run((*_ENABLE, SHUTDOWN))
+        self._run(("systemctl", "start", "--no-block", SHUTDOWN))  # it starts after slurmd, which waits for the head
 
     def enable_gpu_persistence(self) -> None:
         """Enable GPU persistence mode. On failure log a warning; the health check reports the cause."""

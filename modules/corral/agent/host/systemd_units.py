@@ -114,6 +114,30 @@ WantedBy=multi-user.target
 """
 
 
+SHUTDOWN = "corral-shutdown.service"
+# Stopped before what it starts after: network, munge and slurmd still work when it talks to slurmctld.
+SHUTDOWN_UNIT = """[Unit]
+Description=corral: requeue the jobs of a machine that shuts down
+After=network-online.target munge.service slurmd.service
+Wants=network-online.target
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStop=/opt/corral/bin/corral-agent node-shutdown
+TimeoutStopSec=60
+
+[Install]
+WantedBy=multi-user.target
+"""
+# slurmd puts the processes of jobs into this scope. Without an order systemd ends them at once, together with all else.
+# Source: Slurm's "Control Group v2 plugin", and src/plugins/cgroup/v2 of 24.11.
+STEPS_SCOPE = "slurmstepd.scope"
+STEPS_DROP_IN = f"""[Unit]
+Before={SHUTDOWN}
+"""
+
+
 def daemon_unit(daemon: Daemon) -> str:
     """The unit of one of the agent's own daemons, which no package ships."""
     limits = "".join(f"{limit}\n" for limit in daemon.limits)
