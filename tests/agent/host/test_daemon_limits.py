@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from corral.agent.config.slurm_validation import NAMESPACES
 from corral.agent.host.base import Daemon, autoscaler, credentials, watcher
 from corral.agent.host.systemd_units import daemon_unit
 
 pytestmark = pytest.mark.skipif(
     shutil.which("systemd-analyze") is None, reason="systemd-analyze is missing: apt install systemd"
 )
-# The exposure that each may have, in tenths; without limits it is 96. With systemd 252: 24, 76, 76.
+# The exposure that each may have, in tenths; without limits it is 96. With systemd 252: 25, 76, 79.
 DAEMONS = ((credentials(), 30), (watcher(), 80), (autoscaler(), 80))
 NAMES = ("credentials", "watcher", "autoscaler")
 
@@ -35,6 +36,13 @@ def test_a_daemon_is_less_exposed_than_without_its_limits(daemon: Daemon, most: 
     security = ("security", "--offline=true", "--no-pager", f"--threshold={most}")
     free = replace(daemon, limits=())
     assert [analyzed(security, one, tmp_path).returncode for one in (daemon, free)] == [0, 1]
+
+
+def test_the_autoscaler_may_validate_a_configuration_in_namespaces() -> None:
+    """It refused each later `corral up` on a virtual machine: "unshare failed: Operation not permitted"."""
+    limits = dict(limit.split("=") for limit in autoscaler().limits)
+    created = {option.removeprefix("--").replace("mount", "mnt") for option in NAMESPACES[1:5]}
+    assert (set(limits["RestrictNamespaces"].split()), "ProtectHostname" in limits) == (created, False)
 
 
 @pytest.mark.parametrize("daemon", [one for one, _ in DAEMONS], ids=NAMES)

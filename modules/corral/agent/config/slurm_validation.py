@@ -14,7 +14,7 @@ from pathlib import Path
 from corral.agent.host.base import HostError
 from corral.model.cluster import ClusterPlan
 
-_NAMESPACES = ("unshare", "--net", "--uts", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
+NAMESPACES = ("unshare", "--net", "--uts", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 _SCRIPT = """
 set -eu
 conf=$1 host=$2 address=$3 user=$4 sbin=$5
@@ -57,7 +57,7 @@ def why_refused(
         Path(name).chmod(0o755)
         own = (str(directory), plan.head.host_name, str(plan.head.address), "slurm", plan.image.slurm_sbin)
         try:
-            run((*_NAMESPACES, "/bin/sh", "-c", _SCRIPT, "validate", *own))
+            run((*NAMESPACES, "/bin/sh", "-c", _SCRIPT, "validate", *own))
         except HostError as error:
             return _reason(str(error))
     return ""

@@ -62,18 +62,19 @@ class Daemon:
 _LIMITS = (
     "NoNewPrivileges=yes",
     "LockPersonality=yes",
-    "RestrictNamespaces=yes",
     "RestrictRealtime=yes",
     "RestrictSUIDSGID=yes",
     "ProtectControlGroups=yes",
-    "ProtectHostname=yes",
     "RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK",
     "SystemCallArchitectures=native",
 )
+_NODE_LIMITS = (*_LIMITS, "RestrictNamespaces=yes", "ProtectHostname=yes")
+# The autoscaler runs `apply`, which starts a second slurmctld in namespaces of its own (`slurm_validation`).
+_HEAD_LIMITS = (*_LIMITS, "RestrictNamespaces=mnt net pid uts")
 # Every user of a node talks to this one, and it runs no program: root's number for the metadata service, and a port
 # below 1024, are all that it has of root.
 _CREDENTIALS_LIMITS = (
-    *_LIMITS,
+    *_NODE_LIMITS,
     "CapabilityBoundingSet=CAP_NET_BIND_SERVICE",
     "PrivateDevices=yes",
     "PrivateTmp=yes",
@@ -244,7 +245,7 @@ def slurmd(sbin: str, mounts: tuple[str, ...] = ()) -> Daemon:
 def watcher() -> Daemon:
     """The agent's node watcher."""
     return Daemon(
-        unit="corral-watch", command=("/opt/corral/bin/corral-agent", "node-watch"), packaged=False, limits=_LIMITS
+        unit="corral-watch", command=("/opt/corral/bin/corral-agent", "node-watch"), packaged=False, limits=_NODE_LIMITS
     )
 
 
@@ -261,7 +262,7 @@ def credentials() -> Daemon:
 def autoscaler() -> Daemon:
     """The agent's autoscaler, on the head."""
     return Daemon(
-        unit="corral-agent", command=("/opt/corral/bin/corral-agent", "autoscaler"), packaged=False, limits=_LIMITS
+        unit="corral-agent", command=("/opt/corral/bin/corral-agent", "autoscaler"), packaged=False, limits=_HEAD_LIMITS
     )
 
 
