@@ -129,18 +129,6 @@ def _identity() -> Iterator[StolenCall]:
             f"{IAM}:user/grace",
             lambda n: n.aws("iam").put_user_policy(UserName="grace", PolicyName="x", PolicyDocument=POLICY),
         ),
-        (
-            "CreateSAMLProvider",
-            f"{IAM}:saml-provider/thief",
-            lambda n: n.aws("iam").create_saml_provider(Name="thief", SAMLMetadataDocument="x" * 1000),
-        ),
-        (
-            "CreateOpenIDConnectProvider",
-            f"{IAM}:oidc-provider/thief.example",
-            lambda n: n.aws("iam").create_open_id_connect_provider(
-                Url="https://thief.example", ThumbprintList=["0" * 40]
-            ),
-        ),
         ("CreateUser", f"{IAM}:user/thief", lambda n: n.aws("iam").create_user(UserName="thief")),
         ("CreateAccessKey", f"{IAM}:user/grace", lambda n: n.aws("iam").create_access_key(UserName="grace")),
         (

@@ -117,27 +117,22 @@ def _buckets(bucket: str, state: str) -> Iterator[StolenCall]:
         yield near(action, bucket, make(""), DEPLOYER)
         yield theirs(action, bucket, make(""))
         yield theirs(action, state, make(STATES))
-    changes: tuple[tuple[str, Run], ...] = (
+    changes: tuple[tuple[str, Run, tuple[str, ...]], ...] = (
         (
             "s3:PutEncryptionConfiguration",
             lambda n: n.aws("s3").delete_bucket_encryption(Bucket=n.bucket),
+            DEPLOYER,
         ),
         (
             "s3:PutBucketNotification",
             lambda n: n.aws("s3").put_bucket_notification_configuration(Bucket=n.bucket, NotificationConfiguration={}),
+            NOBODY,
         ),
-        (
-            "s3:PutReplicationConfiguration",
-            lambda n: n.aws("s3").delete_bucket_replication(Bucket=n.bucket),
-        ),
-        (
-            "s3:ListBucketVersions",
-            lambda n: n.aws("s3").list_object_versions(Bucket=n.bucket),
-        ),
+        ("s3:PutReplicationConfiguration", lambda n: n.aws("s3").delete_bucket_replication(Bucket=n.bucket), NOBODY),
+        ("s3:ListBucketVersions", lambda n: n.aws("s3").list_object_versions(Bucket=n.bucket), DEPLOYER),
     )
-    for action, run in changes:
-        yield near(action, bucket, run)
-        yield theirs(action, bucket, run)
+    for action, run, may in changes:
+        yield from both(action, bucket, run, may, NO_TAGS)
     yield near("s3:GetBucketPolicy", bucket, lambda n: n.aws("s3").get_bucket_policy(Bucket=n.bucket), DEPLOYER)
     for build in (near, theirs):
         yield build("s3:PutBucketAcl", bucket, lambda n: n.aws("s3").put_bucket_acl(Bucket=n.bucket, ACL="public-read"))
@@ -157,7 +152,6 @@ def _keys() -> Iterator[StolenCall]:
             ),
         ),
         ("ListGrants", lambda n: n.aws("kms").list_grants(KeyId=n.key)),
-        ("GetKeyPolicy", lambda n: n.aws("kms").get_key_policy(KeyId=n.key, PolicyName="default")),
         ("DisableKeyRotation", lambda n: n.aws("kms").disable_key_rotation(KeyId=n.key)),
         ("DisableKey", lambda n: n.aws("kms").disable_key(KeyId=n.key)),
     )
@@ -166,6 +160,10 @@ def _keys() -> Iterator[StolenCall]:
     for name, run in uses:
         yield near(f"kms:{name}", key, run, keys=of_the_base)
         yield theirs(f"kms:{name}", key, run, keys=of_others)
+    # A deployer reads the policy of any key: KMS knows no tags of a key that is new.
+    for build, keys in ((near, of_the_base), (theirs, of_others)):
+        read: Run = lambda n: n.aws("kms").get_key_policy(KeyId=n.key, PolicyName="default")  # noqa: E731
+        yield build("kms:GetKeyPolicy", key, read, DEPLOYER, keys=keys)
     changes: tuple[tuple[str, Run], ...] = (
         ("PutKeyPolicy", lambda n: n.aws("kms").put_key_policy(KeyId=n.key, PolicyName="default", Policy=POLICY)),
         (
@@ -227,7 +225,7 @@ def _secrets() -> Iterator[StolenCall]:
         (
             "GetResourcePolicy",
             lambda n: n.aws("secretsmanager").get_resource_policy(SecretId=n.secret),
-            NOBODY,
+            DEPLOYER,
         ),
         (
             "RotateSecret",
