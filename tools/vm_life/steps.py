@@ -251,7 +251,8 @@ def _spot_notice(cluster: VirtualCluster) -> str:
 
 
 def _power_off_from_within(cluster: VirtualCluster) -> str:
-    job = cluster.submit("sleep 20", "-n1", "--requeue")
+    # Longer than an emulated machine needs to shut down, the first time.
+    job = cluster.submit('test -n "$SLURM_RESTART_COUNT" || sleep 600', "-n1", "--requeue")
     node = cluster.runs_on(job)
     before = cluster.instance(node)
     cluster.as_root(before, "systemctl", "poweroff")

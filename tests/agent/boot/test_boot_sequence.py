@@ -71,7 +71,7 @@ class Machine:
     def make_home(self, user: str) -> None:
         self.steps.append(f"home of {user}")
 
-    def requeue_at_shutdown(self) -> None:
+    def requeue_at_shutdown(self, node: str) -> None:
         self.steps.append("requeue at shutdown")
 
     def enable_gpu_persistence(self) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from corral.agent import slurm
-from corral.agent.host.systemd_units import SHUTDOWN, SHUTDOWN_UNIT, STEPS_DROP_IN
+from corral.agent.host.systemd_units import SHUTDOWN, SHUTDOWN_UNIT, STEPS_DROP_IN, steps_scopes
 from corral.agent.shutdown.machine_shutdown import requeue_jobs
 
 Calls = list[tuple[Sequence[str], str]]
@@ -42,6 +42,11 @@ def test_a_node_that_somebody_drained_keeps_their_reason(calls: Calls, monkeypat
 def test_jobs_end_after_they_are_requeued() -> None:
     """systemd stops in the reverse order of starts, and ends what has no order at once."""
     assert f"Before={SHUTDOWN}" in STEPS_DROP_IN.splitlines()
+
+
+def test_the_scope_of_jobs_is_that_of_debians_slurmd() -> None:
+    """As `systemctl list-units` showed it on a virtual machine."""
+    assert "cpu-2_slurmstepd.scope" in steps_scopes("cpu-2")
 
 
 def test_slurmd_and_munge_still_run_while_jobs_are_requeued() -> None:

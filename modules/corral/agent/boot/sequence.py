@@ -103,7 +103,7 @@ def boot_node(
         host.mount_nvme(Path(queue.nvme_mount))
     options = ("--conf-server", f"{plan.head.address}:{_CONTROLLER_PORT}", "-N", identity.node)
     host.start(worker, options)
-    host.requeue_at_shutdown()
+    host.requeue_at_shutdown(identity.node)
     host.start(watcher())
     log.info("boot %s of cluster %s: started munge and slurmd", identity.node, plan.name)
 

@@ -140,8 +140,8 @@ class Host(Protocol):
         """Mount the instance store as one world-writable file system, now and after every boot. Raises HostError."""
         ...
 
-    def requeue_at_shutdown(self) -> None:
-        """Requeue the machine's jobs when it shuts down, before their processes end."""
+    def requeue_at_shutdown(self, node: str) -> None:
+        """Requeue the jobs of this node when the machine shuts down, before their processes end."""
         ...
 
     def enable_gpu_persistence(self) -> None:

@@ -113,7 +113,7 @@ class BoxHost:
         path.mkdir(parents=True, exist_ok=True)
         path.chmod(0o1777)
 
-    def requeue_at_shutdown(self) -> None:
+    def requeue_at_shutdown(self, node: str) -> None:
         """Do nothing: a machine of the box ends as after a power cut."""
 
     def enable_gpu_persistence(self) -> None:

@@ -48,13 +48,13 @@ from corral.agent.host.systemd_units import (
     SHUTDOWN,
     SHUTDOWN_UNIT,
     STEPS_DROP_IN,
-    STEPS_SCOPE,
     daemon_unit,
     escaped,
     firewall_unit,
     instance_store_unit,
     mount_unit,
     packaged_drop_in,
+    steps_scopes,
 )
 from corral.agent.user_rights import SUDOERS, overriding_sudoers, primary_memberships, root_memberships
 from corral.model.partitions import partition_of
@@ -244,9 +244,10 @@ class Ec2Host:
         self._write_unit("corral-nvme.service", instance_store_unit(path))
         self._run((*_ENABLE, "corral-nvme"))
 
-    def requeue_at_shutdown(self) -> None:
-        """Requeue the machine's jobs when it shuts down, before their processes end. slurmd has been started."""
-        self._write(f"{_UNITS}/{STEPS_SCOPE}.d/corral.conf", STEPS_DROP_IN)
+    def requeue_at_shutdown(self, node: str) -> None:
+        """Requeue the jobs of this node when the machine shuts down, before their processes end. slurmd has started."""
+        for scope in steps_scopes(node):
+            self._write(f"{_UNITS}/{scope}.d/corral.conf", STEPS_DROP_IN)
         self._write_unit(SHUTDOWN, SHUTDOWN_UNIT)
         self._run((*_ENABLE, SHUTDOWN))
         self._run(("systemctl", "start", "--no-block", SHUTDOWN))  # it starts after slurmd, which waits for the head

@@ -130,12 +130,18 @@ TimeoutStopSec=60
 [Install]
 WantedBy=multi-user.target
 """
-# slurmd puts the processes of jobs into this scope. Without an order systemd ends them at once, together with all else.
-# Source: Slurm's "Control Group v2 plugin", and src/plugins/cgroup/v2 of 24.11.
-STEPS_SCOPE = "slurmstepd.scope"
 STEPS_DROP_IN = f"""[Unit]
 Before={SHUTDOWN}
 """
+
+
+def steps_scopes(node: str) -> tuple[str, ...]:
+    """The scopes of the processes of jobs: slurmd's, and that of a slurmd built for several on a machine, as Debian's.
+
+    systemd ends a scope without an order at once, together with all else. Source: Slurm's "Control Group v2 plugin",
+    and a machine with Debian's slurmd 24.11.
+    """
+    return ("slurmstepd.scope", f"{node}_slurmstepd.scope")
 
 
 def daemon_unit(daemon: Daemon) -> str:
