@@ -20,7 +20,7 @@ import pytest
 import training
 from canaries import canaries, locations
 from clusters import UP_IN_S, Cluster
-from tools.vm_life.job_attacks import ATTACKER, ON_A_NODE, ON_THE_HEAD, ROOT, VICTIM, script
+from tools.vm_life.job_attacks import AS_ADA, ATTACKER, ON_A_NODE, ON_THE_HEAD, ROOT, VICTIM, script
 
 import boxes
 from corral.agent.credentials import URI
@@ -41,7 +41,6 @@ other=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | tail -1)
 getent hosts "$other"
 ssh "$other" 'hostname; id -un; env | grep AWS_CONTAINER'
 """
-AS_ADA = ("setpriv", "--reuid=2000", "--regid=2000", "--clear-groups")
 # Two tenths of a second a step; the notice is seen within five seconds.
 TRAINING = ("--steps", "80", "--every", "30", "--nap", "0.2", "--layers", "1")
 ENDLESS = 20_000  # steps of a tenth of a second: longer than the test

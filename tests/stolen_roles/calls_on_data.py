@@ -161,9 +161,9 @@ def _keys() -> Iterator[StolenCall]:
         yield near(f"kms:{name}", key, run, keys=of_the_base)
         yield theirs(f"kms:{name}", key, run, keys=of_others)
     # A deployer reads the policy of any key: KMS knows no tags of a key that is new.
-    for build, keys in ((near, of_the_base), (theirs, of_others)):
-        read: Run = lambda n: n.aws("kms").get_key_policy(KeyId=n.key, PolicyName="default")  # noqa: E731
-        yield build("kms:GetKeyPolicy", key, read, DEPLOYER, keys=keys)
+    read: Run = lambda n: n.aws("kms").get_key_policy(KeyId=n.key, PolicyName="default")  # noqa: E731
+    yield near("kms:GetKeyPolicy", key, read, DEPLOYER, keys=of_the_base)
+    yield theirs("kms:GetKeyPolicy", key, read, DEPLOYER, keys=of_others)
     changes: tuple[tuple[str, Run], ...] = (
         ("PutKeyPolicy", lambda n: n.aws("kms").put_key_policy(KeyId=n.key, PolicyName="default", Policy=POLICY)),
         (

@@ -14,6 +14,7 @@ from corral.agent.credentials import PORT
 from corral.model.accounting_paths import DATABASE_DIR
 
 ROOT, VICTIM, ATTACKER = "root", "victim", "attacker"
+AS_ADA = ("setpriv", "--reuid=2000", "--regid=2000", "--clear-groups")  # the attacker, whom useradd has made
 TOKEN = "curl -sf -m 5 -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 60' http://169.254.169.254/latest/api/token"
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from time import sleep
 
 from tools.vm_life.cluster import VirtualCluster, expect
-from tools.vm_life.job_attacks import ATTACKER, ON_A_NODE, ON_THE_HEAD, ROOT, VICTIM, script
+from tools.vm_life.job_attacks import AS_ADA, ATTACKER, ON_A_NODE, ON_THE_HEAD, ROOT, VICTIM, script
 
 from corral.agent.credentials import URI
 from corral.agent.user_rights import ROOT_GROUPS, SUDOERS
@@ -158,11 +158,10 @@ def _no_way_to_others(cluster: VirtualCluster) -> str:
         "NODE": "cpu-1",
         "ADDRESS": cluster.head("getent", "hosts", "cpu-1").split()[0],
     }
-    as_ada = ("setpriv", "--reuid=2000", "--regid=2000", "--clear-groups")
-    job_of_ada = (*as_ada, "srun", "-n1", "-wcpu-1", "--mem=200M", "--chdir=/")
-    users = {ROOT: (), VICTIM: ("setpriv", "--reuid=1000", "--regid=1000", "--clear-groups"), ATTACKER: as_ada}
+    job_of_ada = (*AS_ADA, "srun", "-n1", "-wcpu-1", "--mem=200M", "--chdir=/")
+    users = {ROOT: (), VICTIM: ("setpriv", "--reuid=1000", "--regid=1000", "--clear-groups"), ATTACKER: AS_ADA}
     for name, acts in (("cpu-1", ON_A_NODE), ("head", ON_THE_HEAD)):
-        prefix = job_of_ada if name == "cpu-1" else as_ada
+        prefix = job_of_ada if name == "cpu-1" else AS_ADA
         reached = cluster.root_output(machines["head"], *prefix, "sh", "-c", script(acts, variables)).splitlines()
         expect(not reached, f"an ordinary user reaches nothing of others on {name}: {reached}")
         done = [

@@ -57,6 +57,11 @@ def _reasons(names: Sequence[str], reason: str) -> Mapping[str, Sequence[str]]:
     return found
 
 
+def release(name: str, reason: str) -> None:
+    """Power this node down at once; a drain by hand keeps its reason. Raises SlurmError."""
+    power_down([name], "" if node(name).drained_by_hand else reason)
+
+
 def replace(nodes: Sequence[str], reason: str) -> None:
     """Power these nodes down as soon as no job uses them. An empty reason keeps theirs. Raises SlurmError."""
     settings = (f"reason={reason}",) if reason else ()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from corral.agent import slurm
+from corral.agent.__main__ import COMMANDS
 from corral.agent.host.systemd_units import SHUTDOWN, SHUTDOWN_UNIT, STEPS_DROP_IN, steps_scopes
 from corral.agent.shutdown.machine_shutdown import requeue_jobs
 
@@ -47,6 +48,11 @@ def test_jobs_end_after_they_are_requeued() -> None:
 def test_the_scope_of_jobs_is_that_of_debians_slurmd() -> None:
     """As `systemctl list-units` showed it on a virtual machine."""
     assert "cpu-2_slurmstepd.scope" in steps_scopes("cpu-2")
+
+
+def test_systemd_runs_a_command_of_the_agent() -> None:
+    (stop,) = (line for line in SHUTDOWN_UNIT.splitlines() if line.startswith("ExecStop="))
+    assert stop.split()[1] in COMMANDS
 
 
 def test_slurmd_and_munge_still_run_while_jobs_are_requeued() -> None:

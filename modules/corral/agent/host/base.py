@@ -174,14 +174,13 @@ class Host(Protocol):
 
 def munge() -> Daemon:
     """munged, which authenticates Slurm's messages."""
-    private = ("/etc/munge", "/var/lib/munge", "/var/log/munge")
     foreground, socket = ("--foreground",), "/run/munge/munge.socket.2"
     return Daemon(
         unit="munge",
         command=("/usr/sbin/munged",),
         user="munge",
         owned_dirs=("/run/munge",),
-        private_dirs=private,
+        private_dirs=("/etc/munge", "/var/lib/munge", "/var/log/munge"),
         foreground=foreground,
         socket=socket,
     )

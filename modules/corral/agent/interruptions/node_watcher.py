@@ -119,8 +119,7 @@ def _do(step: SpotStep, jobs: tuple[NodeJob, ...], identity: NodeIdentity, recla
         case SpotStep.REQUEUE:
             return replace(reclaim.progress, requeued=reclaim.progress.requeued | _each(jobs, node_jobs.requeue))
         case SpotStep.RELEASE:
-            keeps_reason = slurm.node(identity.node).drained_by_hand
-            slurm.power_down([identity.node], "" if keeps_reason else "corral: reclaimed by the spot market")
+            slurm.release(identity.node, "corral: reclaimed by the spot market")
             return replace(reclaim.progress, released=True)
 
 

@@ -22,5 +22,4 @@ def requeue_jobs(node: str, working: Callable[[], bool] = has_step) -> None:
     if not working():
         return
     log.warning("%s shuts down under a job: requeue", node)
-    keeps_reason = slurm.node(node).drained_by_hand
-    slurm.power_down([node], "" if keeps_reason else "corral: the machine shuts down")
+    slurm.release(node, "corral: the machine shuts down")
