@@ -140,3 +140,8 @@ def test_connect_on_aws_starts_a_session(
     done = corral("connect", "dev", *command, environment=account)
     message = f"ssm start-session --region us-east-1 --target {records[1]} {more}"
     assert (done.stdout.strip(), done.returncode) == (message, 9)
+
+
+def test_a_person_whom_the_environment_does_not_declare_has_no_ssh_config() -> None:
+    done = corral("ssh-config", "dev", "--user", "ada")
+    assert (done.returncode, done.stderr) == (2, "corral: access.users of dev has no 'ada' - declare them there\n")

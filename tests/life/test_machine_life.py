@@ -26,6 +26,7 @@ import boxes
 from corral.agent.credentials import URI
 from corral.box import account, control
 from corral.box.vpc.capabilities import probe_host
+from corral.model.users import derived_id
 from life import begin
 from steps import step
 
@@ -41,6 +42,17 @@ other=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | tail -1)
 getent hosts "$other"
 ssh "$other" 'hostname; id -un; env | grep AWS_CONTAINER'
 """
+KNOWN = (
+    "-o",
+    "StrictHostKeyChecking=no",
+    "-o",
+    "UserKnownHostsFile=/dev/null",
+    "-o",
+    "LogLevel=ERROR",
+    "-o",
+    "BatchMode=yes",
+)
+ADA = "        ada: {{uid: 2000, groups: [vision], ssh_keys: ['{key}']}}\n"
 # Two tenths of a second a step; the notice is seen within five seconds.
 TRAINING = ("--steps", "80", "--every", "30", "--nap", "0.2", "--layers", "1")
 ENDLESS = 20_000  # steps of a tenth of a second: longer than the test
@@ -48,6 +60,7 @@ ENDLESS = 20_000  # steps of a tenth of a second: longer than the test
 COLD, TRAINED, RUNNING, WAITING = 1, 2, 7, 8
 ROWS = ["head", "train-1", "train-2", "train-3", "1 sh", "2 jax", "3 cross.sh"]
 ROWS += ["4 wrap", "5 wrap", "6 wrap", "7 jax", "8 later"]
+OF_ADA = ("train-4", "9 wrap")  # her last job, and the node that booted for it
 
 
 def test_machines_from_their_first_job_to_a_down_under_jobs(tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -65,6 +78,7 @@ def test_machines_from_their_first_job_to_a_down_under_jobs(tmp_path_factory: py
         look_at_jobs(cluster)
         lose_the_head(cluster)
         refuse_to_go_down(cluster)
+        remove_a_person(cluster)
         secrets = look_for_secrets(cluster)
         go_down(cluster)
         look_at_what_is_gone(cluster)
@@ -75,8 +89,9 @@ def boot_the_head(cluster: Cluster) -> None:
     """The first up, with a key of the user's in the spec."""
     directory = cluster.life.directory
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(directory / "key")], check=True)
-    with (cluster.life.project / "stacks/cluster/Pulumi.dev.yaml").open("a") as spec:
-        spec.write(f"    access:\n      ssh_keys: ['{(directory / 'key.pub').read_text().strip()}']\n")
+    key = (directory / "key.pub").read_text().strip()
+    with spec_of(cluster).open("a") as spec:
+        spec.write(f"    access:\n      ssh_keys: ['{key}']\n      users:\n{ADA.format(key=key)}        bob: {{}}\n")
     cluster.life.done("up", "dev")
     with step("the head runs slurmctld with the cluster's nodes"):
         nodes = cluster.until(lambda: cluster.on_head("sinfo", "--noheader", "--format=%R %D %t"), UP_IN_S)
@@ -84,6 +99,11 @@ def boot_the_head(cluster: Cluster) -> None:
     with step("connect runs a command on the head"):
         done = cluster.life.corral("connect", "dev", "--box", "--", "sh", "-c", "hostname; exit 3", code=None)
         assert (done.code, done.out) == (3, "dev-head\n")
+
+
+def spec_of(cluster: Cluster) -> Path:
+    """The file of the environment."""
+    return cluster.life.project / "stacks/cluster/Pulumi.dev.yaml"
 
 
 def run_on_cold_nodes(cluster: Cluster) -> None:
@@ -165,8 +185,7 @@ def go_by_ssh(cluster: Cluster) -> None:
             [other, IMAGES_USER, f"AWS_CONTAINER_CREDENTIALS_FULL_URI={URI}"],
         )
     with step("a key of the spec opens the head as the image's user"):
-        known = ("-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR")
-        to_head = ("ssh", "-i", "/home/key", *known, f"{IMAGES_USER}@{HEAD}", "hostname")
+        to_head = ("ssh", "-i", "/home/key", *KNOWN, f"{IMAGES_USER}@{HEAD}", "hostname")
         machines = control.machines(cluster.life.box.dir)
         assert [cluster.on(machine, *to_head) for machine in machines] == ["dev-head"] * 3
 
@@ -186,8 +205,12 @@ def power_a_node_down(cluster: Cluster) -> None:
 def run_as_a_user(cluster: Cluster) -> None:
     """A job of an ordinary user, which brings nothing from where it was submitted."""
     shutil.copy(PROGRAMS / "who_am_i.py", cluster.home())
-    for machine in control.machines(cluster.life.box.dir):
-        cluster.on(machine, "useradd", "--uid=2000", "--no-create-home", "ada")
+    with step("people have the same ids on the head and on nodes, and homes that others cannot enter"):
+        ids = [cluster.on(machine, "id", "ada") for machine in control.machines(cluster.life.box.dir)]
+        vision = derived_id("vision")
+        known = {re.sub(r",?\d+\(corral-users\)", "", one) for one in ids}
+        assert known == {f"uid=2000(ada) gid=2000(ada) groups=2000(ada),{vision}(vision)"}
+        assert cluster.on_head("stat", "--format=%a %u %g", "/home/ada") == "750 2000 2000"
     output = cluster.home() / "ada.out"
     output.touch()
     output.chmod(0o666)
@@ -292,6 +315,40 @@ def refuse_to_go_down(cluster: Cluster) -> None:
         assert cluster.on_head("sinfo", "--noheader", "--format=%a").split()[0] == "up"
 
 
+def remove_a_person(cluster: Cluster) -> None:
+    """Ada leaves under a running and a waiting job; bob stays, and never saw them."""
+    opens = ("ssh", "-i", "/home/key", *KNOWN, f"ada@{HEAD}", "id", "-un")
+    with step("a person's key opens the head, made anew since, as themselves"):
+        assert cluster.on_head(*opens) == "ada"
+    sleep = ("sbatch", "--parsable", "--chdir=/", "--output=/dev/null", "--wrap=sleep 600")
+    runs, waits = (int(cluster.on_head(*AS_ADA, *sleep, *more)) for more in ((), ("--begin=now+1hour",)))
+    cluster.runs(runs)
+    with step("people see their own jobs alone"):
+        assert cluster.on_head(*AS_ADA, "squeue", "--noheader", "--format=%A", "--sort=i").split() == [
+            str(runs),
+            str(waits),
+        ]
+        assert cluster.on_head("su", "-", "bob", "-c", "squeue --noheader") == ""
+    spec = spec_of(cluster)
+    spec.write_text("".join(line for line in spec.read_text().splitlines(keepends=True) if " ada: " not in line))
+    cluster.life.done("up", "dev")
+    with step("who is removed is locked on the head and on nodes"):
+        for machine in (cluster.head(), cluster.instance_of("train-2")):
+            cluster.until(
+                lambda machine=machine: cluster.on(machine, "getent", "shadow", "ada").split(":")[7:8] == ["1"]
+            )
+        assert cluster.on_head(*opens) == ""
+    with step("their running job goes on, the waiting one is cancelled"):
+        cluster.until(lambda: cluster.job(waits).get("JobState") == "CANCELLED")
+        assert cluster.job(runs)["JobState"] == "RUNNING"
+    with step("who stays is not touched"):
+        assert cluster.on_head("su", "-", "bob", "-c", "id -un") == "bob"
+    with step("the removal is an event"):
+        listed = cluster.life.corral("status", "dev", "--box", "--events").out
+        assert re.findall(r"(user-\w+) +(.*)", listed)[-1] == ("user-removed", "ada, uid 2000")
+    cluster.on_head("scancel", str(runs))
+
+
 def look_for_secrets(cluster: Cluster) -> Mapping[str, bytes]:
     """The secrets of the cluster, which are where they belong."""
     life, secrets = cluster.life, canaries(cluster, cluster.instance_of("train-2"))
@@ -360,7 +417,8 @@ def look_at_what_is_gone(cluster: Cluster) -> None:
         assert [one["Key"] for one in listed] == [f"lives/dev/{began}.json.gz"]
     gone = life.corral("timeline", "dev", "--box").out
     with step("the timeline of a cluster that is gone has the jobs that ran"):
-        assert re.findall(r"^  (head|train-\d|\d+ [\w.]+) .*?[█─┄]", gone, re.MULTILINE) == ROWS
+        rows = re.findall(r"^  (head|train-\d|\d+ [\w.]+) .*?[█─┄]", gone, re.MULTILINE)
+        assert sorted(rows) == sorted((*ROWS, *OF_ADA))
     with step("the timeline of a cluster that is gone reports that"):
         assert "\n  dev has no head now: the history that began " in gone
     usage = json.loads(life.corral("timeline", "dev", "--box", "--json").out)["usage"]

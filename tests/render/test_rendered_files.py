@@ -20,6 +20,9 @@ from render.plans import boot_facts, cpu, deployed, dev, train
 
 Golden = Callable[[str, str], None]
 FILES = (
+    "access/authorized_keys",
+    "access/sshd.conf",
+    "access/sudoers",
     "accounting/mariadb.cnf",
     "accounting/slurmdbd.conf",
     "cluster.json",
@@ -37,6 +40,7 @@ FILES = (
     "slurm/gres.conf",
     "slurm/host.conf",
     "slurm/slurm.conf",
+    "slurm/users.conf",
 )
 
 

@@ -9,7 +9,9 @@ import pytest
 from corral.catalog.slurm.conf_keys import ConfSection, slurm_keys, unsupported_settings
 from corral.catalog.slurm.releases import RELEASES, Release, parse_release, release_text
 from corral.model.cluster import ClusterPlan, GresPlan, QueuePlan
+from corral.model.users import AccessPlan, UserPlan
 from corral.plan.cluster import plan_image
+from corral.render import cluster_files
 from corral.render.host_conf import EC2, HostFacts, host_conf, host_settings
 from corral.render.nearest_release import ReleaseError, written_release
 from corral.render.slurm_conf import (
@@ -193,6 +195,7 @@ def test_includes_are_relative_so_that_slurmctld_sends_them_to_nodes() -> None:
         "Include host.conf",
         "Include first-job.conf",
         "Include topology-plugin.conf",
+        "Include users.conf",
         "Include own.conf",
     ]
 
@@ -506,3 +509,17 @@ def test_own_keys_that_this_slurm_lacks_are_refused_all_at_once() -> None:
 )
 def test_every_key_that_a_spec_refuses_as_corrals_is_one_of_slurm(section: ConfSection, others: set[str]) -> None:
     assert {key for key in (*WRITTEN[section], *RESERVED[section]) if key.lower() not in slurm_keys(section)} == others
+
+
+@pytest.mark.parametrize(
+    ("access", "hidden"),
+    [
+        (AccessPlan(), ""),
+        (AccessPlan(users=(UserPlan(name="ada", uid=2001),)), "PrivateData=jobs,usage"),
+        (AccessPlan(users=(UserPlan(name="ada", uid=2001),), shows_jobs=True), ""),
+    ],
+)
+def test_people_see_their_own_jobs_in_squeue_and_sacct(access: AccessPlan, hidden: str) -> None:
+    files = cluster_files(replace(dev(), access=access))
+    for name in ("slurm/slurm.conf", "accounting/slurmdbd.conf"):
+        assert [line for line in files[name].splitlines() if line.startswith("PrivateData=")] == [hidden] * bool(hidden)

@@ -49,8 +49,14 @@ def _rows(record: Mapping[str, Any], definitions: Mapping[str, Any], path: str) 
 
 
 def _record_of(field: Mapping[str, Any], definitions: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
-    """The record that a field or its items hold, and the suffix of its path."""
-    item, suffix = (field["items"], "[]") if "items" in field else (field, "")
+    """The record that a field, its items or its values hold, and the suffix of its path."""
+    values = field.get("additionalProperties")
+    if "items" in field:
+        item, suffix = field["items"], "[]"
+    elif isinstance(values, Mapping) and "$ref" in values:
+        item, suffix = values, ".NAME"
+    else:
+        item, suffix = field, ""
     item = next((choice for choice in item.get("anyOf", ()) if "$ref" in choice), item)
     reference = str(item.get("$ref", "")).rpartition("/")[2]
     target = definitions.get(reference, {})
@@ -60,6 +66,8 @@ def _record_of(field: Mapping[str, Any], definitions: Mapping[str, Any]) -> tupl
 def _kind(field: Mapping[str, Any], target: Mapping[str, Any]) -> str:
     if target:
         words = [f"{choice['const']} or " for choice in field.get("anyOf", ()) if "const" in choice]
+        if "additionalProperties" in field:
+            return "map"
         return "list" if "items" in field else "".join((*words, "record"))
     if "items" in field:
         return f"list of {_kind(field['items'], {})}"

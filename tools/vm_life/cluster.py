@@ -54,6 +54,11 @@ class VirtualCluster:
         """The cluster's spec."""
         return self.directory / "stacks" / "cluster" / "Pulumi.vm.yaml"
 
+    @property
+    def key(self) -> Path:
+        """The private key of ada, one of the cluster's people."""
+        return self.directory / "key"
+
     def corral(self, *words: str) -> str:
         """The output of a corral command that succeeds. Raises Failed."""
         environment = {**os.environ, "CORRAL_BOX_DIR": str(self.box)}
@@ -109,9 +114,19 @@ class VirtualCluster:
         return self.job(job)["NodeList"]
 
     def job_end(self, job: str) -> Mapping[str, str]:
-        """The fields of a job, once it has ended."""
-        self.wait_until(lambda: self.job(job).get("JobState") in ENDED, f"job {job} ends")
-        return self.job(job)
+        """JobState, Restarts, NodeList and RunTime of a job, once it has ended."""
+        self.wait_until(lambda: bool(self._end_of(job)), f"job {job} ends")
+        return self._end_of(job)
+
+    def _end_of(self, job: str) -> Mapping[str, str]:
+        """The fields of a job that has ended; none until then. slurmctld forgets a job after five minutes."""
+        fields = self.job(job)
+        if not fields:
+            line = self.on_head("sacct", "-nXP", f"--jobs={job}", "-ostate,restarts,nodelist,elapsed").stdout.strip()
+            fields = dict(zip(("JobState", "Restarts", "NodeList", "RunTime"), line.split("|"), strict=False))
+        # sacct names who cancelled a job: "CANCELLED by 1000".
+        state = fields.get("JobState", "").partition(" ")[0]
+        return {**fields, "JobState": state} if state in ENDED else {}
 
     def await_slurmctld(self) -> None:
         """Wait until a head runs whose slurmctld answers. Raises Failed."""
@@ -186,8 +201,13 @@ def _slurm_name(instance: Mapping[str, Any]) -> str:
 
 
 def new_cluster(directory: Path) -> VirtualCluster:
-    """A project of the environment `vm` in a directory, which is created if it is missing."""
+    """A project of the environment `vm` in a directory, which is created if it is missing, with a key of ada's."""
     shutil.copytree(CHECKOUT / "stacks", directory / "stacks", ignore=shutil.ignore_patterns("__pycache__"))
     for project in ("base", "cluster"):
         shutil.copyfile(ENVIRONMENT / f"Pulumi.{project}.yaml", directory / "stacks" / project / "Pulumi.vm.yaml")
-    return VirtualCluster(directory=directory)
+    cluster = VirtualCluster(directory=directory)
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "ada", "-f", str(cluster.key)], check=True)
+    public = cluster.key.with_suffix(".pub").read_text(encoding="utf-8").strip()
+    text = cluster.cluster_file.read_text(encoding="utf-8")
+    cluster.cluster_file.write_text(text.replace("KEY-OF-ADA", public), encoding="utf-8")
+    return cluster

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from time import sleep
+from functools import partial
+from time import monotonic, sleep
 
 from tools.vm_life.cluster import VirtualCluster, expect
 from tools.vm_life.job_attacks import AS_ADA, ATTACKER, ON_A_NODE, ON_THE_HEAD, ROOT, VICTIM, script
@@ -50,6 +52,10 @@ ip -n imds link set imds1 up
 systemd-run --quiet --collect --unit=imds-ipv6 ip netns exec imds python3 -m http.server --bind fd00:ec2::254 80
 for second in $(seq 60); do curl --silent --globoff -o /dev/null 'http://[fd00:ec2::254]/' && exit; sleep 1; done"""
 _IPV6_CURL = ("curl", "--silent", "--globoff", "--max-time", "5", "--output", "/dev/null", "http://[fd00:ec2::254]/")
+_SSH = (
+    *["ssh", "-i", "/run/ada-key", "-oBatchMode=yes", "-oStrictHostKeyChecking=no", "-oUserKnownHostsFile=/dev/null"],
+    "ada@127.0.0.1",
+)
 _REBOOT_S = 30  # until systemd has stopped slurmctld, under load
 
 
@@ -261,6 +267,60 @@ def _power_off_from_within(cluster: VirtualCluster) -> str:
     return f"{node} ended; the job completed on {ended['NodeList']} after one restart"
 
 
+def _people(cluster: VirtualCluster) -> str:
+    """The declared people on a head and a node: ids, sudo, and ssh with a key of the environment's file."""
+    head, node = cluster.instance("head"), cluster.instance("cpu-1")
+    ids = [cluster.root_output(machine, "id", "-u", "ada").strip() for machine in (head, node)]
+    expect(ids == ["2000", "2000"], f"ada has the same id on both: {ids}")
+    cluster.root_output(head, "sh", "-c", f"umask 77; printf %s {shlex.quote(cluster.key.read_text())} >/run/ada-key")
+    expect(_as_ada(cluster, "id", "-un") == "ada", "ada's key opens the head")
+    may = [
+        cluster.as_root(machine, "runuser", "-u", user, "--", "sudo", "-n", "id", "-u").stdout.strip()
+        for machine, user in ((head, "grace"), (head, "ada"), (node, "grace"))
+    ]
+    expect(may == ["0", "", ""], f"an administrator uses sudo on the head alone: {may}")
+    hidden = cluster.as_root(head, "runuser", "-u", "grace", "--", "ls", "/home/ada").returncode
+    expect(hidden != 0, "others do not see ada's home")
+    return "ada has one id and her own home; grace uses sudo on the head, not on a node"
+
+
+def _person_leaves(cluster: VirtualCluster) -> str:
+    """Ada is removed under a job of hers, with a process on the head and another on the job's node."""
+    head = cluster.instance("head")
+    job = _as_ada(cluster, "sbatch", "--parsable", "-n1", "-wcpu-1", "--mem=200M", "--wrap='sleep 240'")
+    cluster.runs_on(job)
+    processes = [(machine, _left_running(cluster, machine)) for machine in (head, cluster.instance("cpu-1"))]
+    text = cluster.cluster_file.read_text(encoding="utf-8")
+    kept = "".join(line for line in text.splitlines(keepends=True) if "ada:" not in line)
+    cluster.cluster_file.write_text(kept, encoding="utf-8")
+    cluster.corral("up", "vm", "--box", "--yes")
+    began = monotonic()
+    for machine, process in processes:
+        gone = partial(_has_left, cluster, machine, process)
+        cluster.wait_until(gone, f"ada is locked on {machine}, and her process {process} has ended")
+    seconds = monotonic() - began
+    refused = cluster.as_root(head, *_SSH, "id", "-un").stdout
+    expect(not refused, f"ada's key opens nothing: {refused!r}")
+    ended = cluster.job_end(job)
+    expect(ended["JobState"] == "COMPLETED", f"her job ends as declared: {ended}")
+    return f"locked on the head and a node {seconds:.0f} s after `corral up`; processes ended, her job completed"
+
+
+def _as_ada(cluster: VirtualCluster, *command: str) -> str:
+    return cluster.root_output(cluster.instance("head"), *_SSH, *command).strip()
+
+
+def _left_running(cluster: VirtualCluster, machine: str) -> str:
+    """A process of ada's outside of any job; its id."""
+    start = ("runuser", "-u", "ada", "--", "sh", "-c", "setsid sleep 3600 >/dev/null 2>&1 & echo $!")
+    return cluster.root_output(machine, *start).strip()
+
+
+def _has_left(cluster: VirtualCluster, machine: str, process: str) -> bool:
+    look = f"getent shadow ada | cut -d: -f8; test -e /proc/{process} && echo running"
+    return cluster.as_root(machine, "sh", "-c", look).stdout.split() == ["1"]
+
+
 def _apply(cluster: VirtualCluster) -> str:
     job = cluster.submit("sleep 45", "-n1")
     cluster.runs_on(job)
@@ -338,6 +398,8 @@ STEPS = (
     Step(title="two jobs on a node share no core", act=_cores),
     Step(title="a spot notice: the job saves, is requeued and continues", act=_spot_notice),
     Step(title="a node powers off from within, and its job is requeued", act=_power_off_from_within),
+    Step(title="people: their ids, homes, keys and sudo", act=_people),
+    Step(title="a person is removed by `corral up`", act=_person_leaves),
     Step(title="`corral up` applies another configuration under a running job", act=_apply),
     Step(title="the head reboots under a running job", act=_head_reboots),
     Step(title="the head is lost under a running job, and `corral up` replaces it", act=_head_is_lost),

@@ -37,6 +37,10 @@ from corral.agent.shutdown.cluster_shutdown import POLL_EVERY_S as ENDING_EVERY_
 from corral.agent.shutdown.cluster_shutdown import ClusterShutdown
 from corral.agent.topology.ec2_topology import Ec2Topology
 from corral.agent.topology.rank_order import update_topology_comments
+from corral.agent.users.logins import POLL_EVERY_S as LOGINS_EVERY_S
+from corral.agent.users.logins import LoginsTask
+from corral.agent.users.removed_jobs import POLL_EVERY_S as REMOVED_JOBS_EVERY_S
+from corral.agent.users.removed_jobs import RemovedJobsTask
 from corral.model.cluster import ClusterPlan
 from corral.model.deployed import Deployed
 from corral.model.enums import Market
@@ -64,6 +68,8 @@ class Services:
     shutdown: ClusterShutdown | None = None
     tree: TopologySync | None = None
     shipping: LogShipper | None = None
+    removed_jobs: RemovedJobsTask | None = None
+    logins: LoginsTask | None = None
 
 
 def run_autoscaler(
@@ -148,6 +154,9 @@ def tasks_of(autoscaler: Autoscaler, ec2: Ec2, services: Services, interval_s: f
         # Late, so that the first tree contains more than a few machines.
         services.tree
         and BackgroundTask(name="topology.conf", every_s=TREE_EVERY_S, act=services.tree, first_s=TREE_MIN_INTERVAL_S),
+        services.removed_jobs
+        and BackgroundTask(name="jobs of removed people", every_s=REMOVED_JOBS_EVERY_S, act=services.removed_jobs),
+        services.logins and BackgroundTask(name="logins", every_s=LOGINS_EVERY_S, act=services.logins),
         services.shipping and BackgroundTask(name="event shipping", every_s=SHIP_EVERY_S, act=services.shipping),
         BackgroundTask(name="capacity block times", every_s=min(_BLOCKS_EVERY_S, 4 * interval_s), act=read_blocks),
         BackgroundTask(name="accounting backup", every_s=_BACKUP_EVERY_S, act=back_up_if_due, first_s=_BACKUP_EVERY_S),

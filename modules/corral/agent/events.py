@@ -47,12 +47,17 @@ class Event(StrEnum):
     NOTICE = "notice"
     DRAINED = "drained"
     DRAINING = "draining"
+    USER_ADDED = "user-added"
+    USER_REMOVED = "user-removed"
+    USER_REFUSED = "user-refused"
+    LOGIN = "login"
+    SUDO = "sudo"
 
 
 _WARNINGS = frozenset(
     {
         *(Event.REFUSED, Event.LAUNCH_FAILED, Event.TERMINATED, Event.MARKED_DOWN, Event.STOPPED),
-        *(Event.NOTICE, Event.DRAINED, Event.REBOOTED),
+        *(Event.NOTICE, Event.DRAINED, Event.REBOOTED, Event.USER_REFUSED),
     }
 )
 

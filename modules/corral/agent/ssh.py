@@ -1,7 +1,7 @@
 """Set up `ssh train-17` between the cluster's machines: client settings, and a key for each user.
 
 sshd is the image's own. It may start before its settings are installed, so `Host.reload_sshd` reloads them.
-Pure: the plan in, placements out. `render.authorized_keys` has the keys that open the head from outside.
+Pure: the plan in, placements out. `render.access` has the keys that open the head from outside.
 """
 
 from collections.abc import Iterable

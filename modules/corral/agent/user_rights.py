@@ -25,8 +25,10 @@ ROOT_GROUPS = frozenset(_ROOT_GROUPS.split())
 _FIRST_USER, _NOBODY = 1000, 65534  # of people. Source: login.defs of Debian and Red Hat, UID_MIN
 SUDOERS = "/etc/sudoers.d/zzzz-corral"
 # Session Manager's own user exists for whom IAM lets in, and its agent grants it sudo.
-_SUDO = f"{HEADER}# Read last, so it wins: nobody but root and Session Manager's user uses sudo.\n"
+_SUDO = f"{HEADER}# It wins over what is read before: nobody but root and Session Manager's user uses sudo.\n"
 _RULE = "ALL, !root, !ssm-user ALL=(ALL:ALL) !ALL\n"
+ADMINS = f"{SUDOERS}-admins"  # read after the rule, on the head alone
+KEYS = "/etc/ssh/corral_users"  # a file for each person, on the head
 _INCLUDE = re.compile(r"[@#]includedir\s+/etc/sudoers\.d/?\s*")
 # Root of a node may write homes as any user. sshd uses the first block that matches: that of the declared keys is
 # read before this one. Root's keys are on the machine itself.
@@ -76,7 +78,9 @@ def overriding_sudoers(sudoers: str, names: Iterable[str]) -> tuple[str, ...]:
     if include is None:
         return (f"/etc/sudoers: no line '@includedir {SUDOERS.rpartition('/')[0]}'",)
     own = SUDOERS.rpartition("/")[2]
-    later = sorted(name for name in names if name > own and "." not in name and not name.endswith("~"))
+    later = sorted(
+        name for name in names if own < name != ADMINS.rpartition("/")[2] and "." not in name and not name.endswith("~")
+    )
     return (
         *(f"/etc/sudoers: {line}" for line in lines[include + 1 :] if _is_rule(line)),
         *(f"/etc/sudoers.d/{name}" for name in later),

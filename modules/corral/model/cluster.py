@@ -9,6 +9,7 @@ from ipaddress import IPv4Address
 
 from corral.model.enums import InterfaceType, Market
 from corral.model.lustre import LustrePlan
+from corral.model.users import AccessPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,7 +224,7 @@ class ClusterPlan:
     tags: Mapping[str, str] = field(default_factory=dict)
     jobs: JobsPlan = field(default_factory=JobsPlan)
     extra_slurm: Mapping[str, str] = field(default_factory=dict)
-    ssh_keys: tuple[str, ...] = ()
+    access: AccessPlan = field(default_factory=AccessPlan)
 
     @property
     def own_lustre(self) -> tuple[LustrePlan, ...]:

@@ -27,6 +27,7 @@ from corral.plan.lustre_efa import lustre_efa_interfaces
 from corral.plan.network_interfaces import plan_nics
 from corral.plan.offers import plan_offers, plan_placement_groups
 from corral.plan.static_node_check import check_static_nodes
+from corral.plan.users import plan_access
 from corral.spec.models.cluster import ClusterSpec, JobsSpec, LifetimeSpec
 from corral.spec.models.image import ImageSpec
 from corral.spec.models.queues import QueueSpec
@@ -74,7 +75,7 @@ def plan_cluster(
         tags=cluster_tags(spec.tags, base.name, spec.name),
         jobs=_jobs(spec.jobs),
         extra_slurm=dict(sorted(spec.slurm.extra.items())),
-        ssh_keys=spec.access.ssh_keys,
+        access=plan_access(spec.access),
     )
     if errors := (*check_static_nodes(spec, plan, base), *check_job_role(plan, file=spec.file)):
         raise SpecErrors(errors)

@@ -14,7 +14,7 @@ from corral.model.enums import Role
 from corral.model.serialization import to_json
 from corral.model.timeouts import RESUME_TIMEOUT_S
 from corral.render import agent_bundle as bundle
-from corral.render.authorized_keys import ssh_files
+from corral.render.access import access_files
 from corral.render.boto3_bundle import library_bundle
 from corral.render.host_conf import BOX, EC2, HostFacts, host_conf
 from corral.render.job_scripts import job_files
@@ -36,10 +36,10 @@ def cluster_files(plan: ClusterPlan) -> Mapping[str, str]:
         "slurm/gres.conf": gres_conf(plan),
         "slurm/host.conf": host_conf(_hosts(plan)),
         "slurm/slurm.conf": slurm_conf(plan),
+        **access_files(plan),
         **accounting_files(plan),
         **nccl_files(plan),
         **job_files(plan),
-        **ssh_files(plan),
     }
     return dict(sorted(texts.items()))
 

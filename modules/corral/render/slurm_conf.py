@@ -7,6 +7,7 @@ from corral.catalog.slurm.releases import Release, parse_release, release_text
 from corral.model.cluster import ClusterPlan, GresPlan, QueuePlan
 from corral.model.node_names import fold
 from corral.model.timeouts import RESUME_TIMEOUT_S
+from corral.model.users import AccessPlan
 from corral.render.conf_line import Value, slurm_line
 from corral.render.nearest_release import ReleaseError, release_remark, written_release
 from corral.render.templates import fill
@@ -59,7 +60,7 @@ def cluster_settings(plan: ClusterPlan, release: Release, oldest: Release) -> Ma
             *known(release, "CommunicationParameters", ("disable_http",)),
         ),
         "TreeWidth": tree_width(oldest, sum(queue.max_nodes for queue in plan.queues)),
-        "PrivateData": known(release, "PrivateData", ("cloud",)),
+        "PrivateData": (*known(release, "PrivateData", ("cloud",)), *private_data(plan.access)),
         "ResumeProgram": f"{PROGRAMS}/resume",
         "ResumeFailProgram": f"{PROGRAMS}/resume-failed",
         "SuspendProgram": f"{PROGRAMS}/suspend",
@@ -73,6 +74,11 @@ def cluster_settings(plan: ClusterPlan, release: Release, oldest: Release) -> Ma
         "AccountingStorageEnforce": ("associations",) if any(queue.accounts for queue in plan.queues) else None,
         "AccountingStorageTRES": [f"gres/{name}" for name in gres_types(plan.queues)],
     }
+
+
+def private_data(access: AccessPlan) -> tuple[str, ...]:
+    """What people do not see of each other, for slurmctld and slurmdbd; root and Slurm's operators see everything."""
+    return ("jobs", "usage") if access.users and not access.shows_jobs else ()
 
 
 def check_own_keys(plan: ClusterPlan) -> None:

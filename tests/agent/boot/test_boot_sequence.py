@@ -19,9 +19,11 @@ from corral.agent.health.probes import BoxProbe, Probe
 from corral.agent.host.base import Daemon, Host
 from corral.agent.host.packages import Package
 from corral.agent.node_identity import NodeIdentity
+from corral.agent.users.accounts import AccountChange
 from corral.model.cluster import ClusterPlan
 from corral.model.deployed import Deployed
 from corral.model.enums import Role
+from corral.model.users import AccessPlan, UserPlan
 from corral.render import cluster_files, deployed_json
 from render.plans import cpu, deployed, dev, image, train
 
@@ -70,6 +72,10 @@ class Machine:
 
     def make_home(self, user: str) -> None:
         self.steps.append(f"home of {user}")
+
+    def sync_users(self, access: AccessPlan) -> tuple[AccountChange, ...]:
+        self.steps.append(" ".join(("accounts", *(user.name for user in access.users))))
+        return ()
 
     def requeue_at_shutdown(self, node: str) -> None:
         self.steps.append("requeue at shutdown")
@@ -146,6 +152,7 @@ def test_a_head_mounts_before_it_starts_and_has_the_key_before_munge(machine: Ma
         "check manifest",
         "mount fs-2 /home",
         "mount fs-1.fsx.us-east-1.amazonaws.com/abc /scratch",
+        "accounts",
         "home of ubuntu",
         "units munge corral-credentials corral-agent mariadb slurmdbd slurmctld",
         "read munge-1",
@@ -165,6 +172,7 @@ def test_a_head_without_home_and_lustre_mounts_its_state_alone(machine: Machine)
         "search dev.corral.internal",
         "mount vol-1 /var/lib/corral",
         "check manifest",
+        "accounts",
         "units munge corral-credentials corral-agent mariadb slurmdbd slurmctld",
         "read munge-1",
         "start /usr/sbin/munged",
@@ -182,6 +190,7 @@ def test_a_node_mounts_before_it_starts_and_has_the_key_before_munge(machine: Ma
         "search dev.corral.internal",
         "mount fs-2 /home",
         "mount fs-1.fsx.us-east-1.amazonaws.com/abc /scratch",
+        "accounts",
         "units munge corral-credentials slurmd corral-watch",
         "read munge-1",
         "start /usr/sbin/munged",
@@ -198,6 +207,7 @@ def test_a_node_of_a_queue_without_accelerators_without_home_mounts_nothing(mach
         "fence",
         "restrict users",
         "search dev.corral.internal",
+        "accounts",
         "units munge corral-credentials slurmd corral-watch",
         "read munge-1",
         "start /usr/sbin/munged",
@@ -238,7 +248,7 @@ def test_packages_come_before_the_files_that_belong_to_their_users(machine: Mach
 
 def test_a_running_sshd_reloads_its_settings_once(machine: Machine, tmp_path: Path) -> None:
     reloads = [fetched(machine, tmp_path)[2:].copy(), fetched(machine, tmp_path)[5:]]
-    settings = "['50-corral-credentials.conf', '70-corral-homes.conf']"
+    settings = "['50-corral-credentials.conf', '60-corral.conf', '70-corral-homes.conf']"
     assert reloads == [[f"reload sshd, having {settings}"], []]
 
 
@@ -288,3 +298,21 @@ def test_a_head_that_boots_again_keeps_the_requests(machine: Machine) -> None:
     (machine.root / "var/lib/corral/notes/1-1.json").touch()
     as_head(machine, dev(), deployed())
     assert (machine.root / "var/lib/corral/notes/1-1.json").exists()
+
+
+PEOPLE = AccessPlan(users=(UserPlan(name="ada", uid=2001), UserPlan(name="bob", uid=2002)))
+
+
+@pytest.mark.parametrize(("home", "homes"), [("fs-0123", []), (None, ["home of ada", "home of bob"])])
+def test_a_node_makes_homes_only_where_machines_share_none(
+    machine: Machine, home: str | None, homes: list[str]
+) -> None:
+    steps = as_node(machine, replace(BARE, access=PEOPLE), replace(deployed(), home=home), "cpu-1", "cpu")
+    assert "accounts ada bob" in steps
+    assert [step for step in steps if step.startswith("home of")] == homes
+
+
+def test_a_head_makes_the_homes_of_all(machine: Machine) -> None:
+    steps = as_head(machine, replace(dev(), access=PEOPLE), deployed())
+    start = steps.index("accounts ada bob")
+    assert steps[start + 1 : start + 4] == ["home of ubuntu", "home of ada", "home of bob"]

@@ -42,15 +42,16 @@ def installed(root: Path) -> set[str]:
 
 def test_a_head_has_slurms_files_the_users_own_and_the_job_scripts(bucket: Path, tmp_path: Path) -> None:
     fetch(uploaded(bucket), Role.HEAD, None, root=tmp_path / "root")
-    slurm = {f"etc/slurm/{name}.conf" for name in ("slurm", "host", "gres", "cgroup", "own", "slurmdbd")}
+    slurm = {f"etc/slurm/{name}.conf" for name in ("slurm", "host", "gres", "cgroup", "own", "slurmdbd", "users")}
     slurm |= {"etc/slurm/first-job.conf", "etc/slurm/topology-plugin.conf", "etc/mysql/mariadb.conf.d/60-corral.cnf"}
-    closed = {"etc/ssh/sshd_config.d/70-corral-homes.conf"}
+    access = {f"etc/ssh/sshd_config.d/{name}.conf" for name in ("60-corral", "70-corral-homes")}
+    access |= {"etc/ssh/corral_authorized_keys", "etc/sudoers.d/zzzz-corral-admins"}
     scripts = {
         "train": "accelerate deepspeed jax lightning megatron nccl-tests sweep torchrun",
         "cpu": "accelerate jax lightning sweep torchrun",
     }
     jobs = {f"opt/corral/jobs/{queue}/{name}.sbatch" for queue, names in scripts.items() for name in names.split()}
-    assert installed(tmp_path / "root") == RECORDS | PROGRAMS | slurm | closed | jobs
+    assert installed(tmp_path / "root") == RECORDS | PROGRAMS | slurm | access | jobs
 
 
 def test_a_compute_machine_with_efa_has_the_settings_of_nccl(bucket: Path, tmp_path: Path) -> None:

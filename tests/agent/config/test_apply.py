@@ -19,11 +19,16 @@ from corral.agent.config.diff import ApplyStep
 from corral.agent.config.merge import InUse
 from corral.agent.events import EventLog
 from corral.agent.host.base import Daemon, HostError
+from corral.agent.users.accounts import AccountAction, AccountChange
+from corral.agent.users.removed_jobs import known_people
 from corral.model.cluster import ClusterPlan
 from corral.model.enums import Role
 from corral.model.serialization import to_json
+from corral.model.users import AccessPlan, UserPlan
 from corral.render import cluster_files, deployed_json
 from render.plans import boot_facts, cpu, deployed, dev, train
+
+ADA = UserPlan(name="ada", uid=2001, ssh_keys=("ssh-ed25519 AAAA ada",))
 
 
 class Killed(BaseException):
@@ -43,6 +48,7 @@ class Head:
         self.refusal = ""
         self.killed_in = ""
         self.home = self.root / "opt/corral"
+        self.accounts: tuple[AccountChange, ...] = ()
 
     def upload(self, plan: ClusterPlan, **others: str) -> None:
         texts = {**cluster_files(plan), "deployed.json": deployed_json(deployed()), **others}
@@ -61,6 +67,13 @@ class Head:
 
     def reload_sshd(self) -> None:
         self.do("reload sshd")
+
+    def sync_users(self, access: AccessPlan) -> tuple[AccountChange, ...]:
+        self.do(" ".join(("accounts", *(user.name for user in access.users))))
+        return self.accounts
+
+    def make_home(self, user: str) -> None:
+        self.do(f"home {user}")
 
     def do(self, what: str) -> None:
         self.did.append(what)
@@ -175,10 +188,38 @@ def test_a_newer_agents_daemons_restart_last_and_the_autoscaler_at_the_end(head:
     assert head.did == ["restart corral-credentials", "restart corral-agent"]
 
 
-def test_sshd_reloads_for_the_first_ssh_keys(head: Head) -> None:
-    head.upload(replace(dev(train(4), cpu(), slurm_version="22.05"), ssh_keys=("ssh-ed25519 AAAA ann",)))
+def with_access(access: AccessPlan) -> ClusterPlan:
+    """The head's plan with these people and keys."""
+    return replace(dev(train(4), cpu(), slurm_version="22.05"), access=access)
+
+
+def test_the_last_key_that_is_removed_opens_the_head_no_more(head: Head) -> None:
+    keys = head.root / "etc/ssh/corral_authorized_keys"
+    head.upload(with_access(AccessPlan(ssh_keys=("ssh-ed25519 AAAA ann",))))
     head.apply()
-    assert head.did == ["reload sshd"]
+    assert keys.read_text().splitlines()[1:] == ["ssh-ed25519 AAAA ann"]
+    head.upload(with_access(AccessPlan()))
+    head.apply()
+    assert keys.read_text().splitlines()[1:] == []
+    assert head.did == []  # sshd reads keys at each login
+
+
+def test_people_have_accounts_before_nodes_hear_of_them(head: Head) -> None:
+    head.upload(with_access(AccessPlan(users=(ADA,))))
+    head.apply()
+    assert head.did == ["accounts ada", "home ada", "scontrol reconfigure"]
+
+
+def test_a_person_who_was_removed_is_an_event_and_has_no_keys(head: Head) -> None:
+    head.upload(with_access(AccessPlan(users=(ADA,))))
+    head.apply()
+    assert "ssh-ed25519 AAAA ada" in (head.root / "etc/ssh/corral_users/ada").read_text()
+    head.upload(with_access(AccessPlan()))
+    head.accounts = (AccountChange(action=AccountAction.LOCK, name="ada", uid=2001),)
+    head.apply()
+    assert not (head.root / "etc/ssh/corral_users/ada").exists()
+    assert json.loads((head.root / "events.jsonl").read_text().splitlines()[-2])["text"] == "ada, uid 2001"
+    assert known_people(head.root) == {"ada": 2001}
 
 
 def killed(head: Head, what: str, *nodes: str, renewed: bool = False) -> list[str]:
@@ -229,9 +270,9 @@ def test_daemons_restart_once(head: Head) -> None:
 
 def killed_while_it_installs(head: Head, plan: ClusterPlan) -> None:
     """Slurm's files are the new ones; the last file of all cannot be written as long as a directory has its name."""
-    last = head.root / "etc/ssh/corral_authorized_keys"
+    last = head.root / "etc/ssh/corral_users/eve"
     last.mkdir(parents=True)
-    head.upload(plan, **{"ssh/authorized_keys": "ssh-ed25519 AAAA"})
+    head.upload(plan, **{"access/keys/eve": "ssh-ed25519 AAAA"})
     with pytest.raises(IsADirectoryError):
         head.apply()
     last.rmdir()
@@ -282,6 +323,7 @@ def test_an_unreadable_journal_means_every_step(head: Head) -> None:
     (head.home / "apply.json").write_text("{")
     head.apply()
     assert head.did == [
+        "accounts",
         "reload sshd",
         "restart mariadb",
         "restart slurmdbd",

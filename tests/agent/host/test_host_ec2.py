@@ -462,3 +462,11 @@ def test_the_process_that_restarts_the_autoscaler_may_end_with_it(host: Ec2Host,
     host.restart(autoscaler(), tmp_path / "renewed")
     script = f"systemctl restart corral-agent && rm -f {tmp_path}/renewed"
     assert shell.commands == [f"systemd-run --quiet --collect --wait /bin/sh -c {script}"]
+
+
+def test_lines_of_programs_are_read_from_the_journal_once(host: Ec2Host, shell: Shell) -> None:
+    host.journal(("/usr/sbin/sshd", "/usr/bin/sudo"))
+    assert shell.commands == [
+        "journalctl --quiet --output=json --cursor-file=/opt/corral/journal-cursor"
+        " _EXE=/usr/sbin/sshd + _EXE=/usr/bin/sudo"
+    ]

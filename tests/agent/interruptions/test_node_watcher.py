@@ -103,7 +103,7 @@ def test_a_document_that_is_no_notice_does_not_end_the_watch(
             raise Over
 
     with pytest.raises(Over):
-        watch(HERE, lambda: beats.append(1), sleep, tmp_path / "lock")
+        watch(HERE, lambda: beats.append(1), lambda: None, sleep, tmp_path / "lock")
     assert len(beats) == 3
 
 
@@ -115,5 +115,5 @@ def test_the_first_head_check_is_delayed_by_the_nodes_number(tmp_path: Path, mon
         raise Over
 
     with pytest.raises(Over):
-        watch(HERE, beat, slept.append, tmp_path / "lock")
+        watch(HERE, beat, lambda: None, slept.append, tmp_path / "lock")
     assert sum(slept) == pytest.approx(18.54, abs=0.01)

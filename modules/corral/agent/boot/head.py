@@ -9,7 +9,10 @@ from corral.agent.autoscaler.request_queue import prepare_spool
 from corral.agent.boot.munge_key import make_munge_key
 from corral.agent.boot.sequence import install_key, mount_shared
 from corral.agent.config.apply import carry_over
+from corral.agent.events import EVENTS, EventLog
 from corral.agent.host.base import Host, autoscaler, credentials, mariadb, munge, slurmctld, slurmdbd
+from corral.agent.users.removed_jobs import remember_people
+from corral.agent.users.sync import log_changes, make_homes, remove_keys
 from corral.model.cluster import ClusterPlan
 from corral.model.deployed import Deployed
 
@@ -41,8 +44,12 @@ def boot_head(
     host.mount_volume(deployed.state_volume, STATE)
     check_manifest()
     mount_shared(plan, deployed, host)
+    log_changes(host.sync_users(plan.access), EventLog(root / EVENTS.relative_to("/")))
+    remember_people(plan.access, root)
+    remove_keys(plan.access, root)
     if deployed.home:
         host.make_home(plan.image.default_user)
+    make_homes(plan.access, host.make_home)
     sbin = plan.image.slurm_sbin
     controller = slurmctld(sbin, str(_SLURMCTLD_STATE))
     host.write_units((munge(), credentials(), autoscaler(), mariadb(), slurmdbd(sbin), controller))

@@ -22,6 +22,7 @@ from corral.agent.host.base import Host, credentials, munge, slurmd, watcher
 from corral.agent.host.packages import Package, head_packages, node_packages
 from corral.agent.node_identity import NodeIdentity
 from corral.agent.ssh import ssh_client, sshd_reads
+from corral.agent.users.sync import make_homes
 from corral.model.cluster import ClusterPlan, QueuePlan
 from corral.model.deployed import Deployed
 from corral.model.enums import Role
@@ -90,6 +91,9 @@ def boot_node(
     if interfaces := plan.lustre_efa(queue, identity.zone_id):
         host.set_up_lustre_efa(interfaces, tuple(Path(system.mount) for system in plan.lustre))
     mounts = mount_shared(plan, deployed, host)
+    host.sync_users(plan.access)
+    if not deployed.home:
+        make_homes(plan.access, host.make_home)
     worker = slurmd(plan.image_of(queue).slurm_sbin, mounts)
     host.write_units((munge(), credentials(), worker, watcher()))
     install_key(await_munge_key(secrets, deployed.munge_secret), root)

@@ -22,7 +22,7 @@ from corral.agent.config.watcher import RecordsWatcher
 from corral.agent.dns import Zone
 from corral.agent.errors import AgentError
 from corral.agent.events import EVENTS, EventLog
-from corral.agent.host.base import run
+from corral.agent.host.base import Host, run
 from corral.agent.log_shipper import SHIPPED, LogShipper
 from corral.agent.runtime_context import (
     FACTS,
@@ -41,6 +41,8 @@ from corral.agent.s3 import BucketStore, bucket_client
 from corral.agent.shutdown.cluster_shutdown import ClusterShutdown
 from corral.agent.shutdown.lifetime import MIN_UPTIME_S
 from corral.agent.topology.ec2_topology import Ec2Topology
+from corral.agent.users.logins import PROGRAMS, LoginsTask
+from corral.agent.users.removed_jobs import RemovedJobsTask
 from corral.model.cluster import ClusterPlan
 from corral.model.deployed import Deployed
 from corral.model.enums import Role
@@ -96,6 +98,8 @@ def _autoscaler(chosen: argparse.Namespace) -> None:
         configuration=_config_poller(deployed.account) if booted else None,
         shutdown=_shutdown(ec2, deployed, chosen, shipping),
         shipping=shipping,
+        logins=_logins(host_in(deployed.region), chosen.state_dir) if booted else None,
+        removed_jobs=RemovedJobsTask(access=lambda: plan_in(chosen.records).access, run=run) if booted else None,
         tree=TopologySync(plan=plan_in, host=host_in(deployed.region), run=run) if booted else None,
     )
     run_autoscaler(
@@ -162,6 +166,10 @@ def _shutdown(ec2: Ec2, deployed: Deployed, chosen: argparse.Namespace, shipping
         newest=lambda: newest_end(boot_facts(), deployed.account, seen_version()),
         min_uptime_s=chosen.min_uptime,
     )
+
+
+def _logins(host: Host, state: Path) -> LoginsTask:
+    return LoginsTask(read=partial(host.journal, PROGRAMS), journal=EventLog(state / EVENTS.name))
 
 
 def _shipping(deployed: Deployed, state: Path) -> LogShipper:

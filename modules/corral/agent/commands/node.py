@@ -8,6 +8,7 @@ from pathlib import Path
 
 from corral.agent.health import check
 from corral.agent.health.evaluate import Expected, expected_of
+from corral.agent.host.base import Host
 from corral.agent.node_identity import NodeIdentity, manifest_version, read_identity
 from corral.agent.runtime_context import (
     add_records,
@@ -20,6 +21,7 @@ from corral.agent.runtime_context import (
     records_in,
 )
 from corral.model.node_names import queue_of
+from corral.model.users import AccessPlan
 
 
 def add_arguments(parser: argparse.ArgumentParser, command: str) -> None:
@@ -43,18 +45,27 @@ def add_arguments(parser: argparse.ArgumentParser, command: str) -> None:
 def _watch(_: argparse.Namespace) -> None:
     from corral.agent.interruptions.node_watcher import watch
     from corral.agent.shutdown.head_liveness import HeadMonitor, answers, has_step, latest_end
+    from corral.agent.users.followed_users import FollowedUsers
 
     plan, deployed = records_in()
-    facts = boot_facts()
-
+    facts, host = boot_facts(), host_in(deployed.region)
     seen = manifest_version()
     monitor = HeadMonitor(
         head_answers=partial(answers, str(plan.head.address)),
         working=has_step,
         ends_at=partial(latest_end, partial(newest_end, facts, deployed.account, seen), deployed.ends_at),
-        power_off=host_in(deployed.region).power_off,
+        power_off=host.power_off,
     )
-    watch(read_identity(), monitor.check)
+    watch(read_identity(), monitor.check, FollowedUsers(act=partial(_sync, host, deployed.home)).poll)
+
+
+def _sync(host: Host, home: str | None, access: AccessPlan) -> None:
+    """Give the node the cluster's people, and homes of its own where machines share none."""
+    from corral.agent.users.sync import make_homes
+
+    host.sync_users(access)
+    if not home:
+        make_homes(access, host.make_home)
 
 
 def _shutdown(_: argparse.Namespace) -> None:

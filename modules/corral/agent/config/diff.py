@@ -11,10 +11,11 @@ from enum import StrEnum
 
 from corral.agent.config.merge import nodes_of, queues_of
 from corral.agent.ssh import sshd_reads
+from corral.model.users import USERS_CONF
 
 SLURM = (
     *("slurm.conf", "host.conf", "own.conf", "gres.conf", "cgroup.conf", "first-job.conf"),
-    *("topology.conf", "topology-plugin.conf"),
+    *("topology.conf", "topology-plugin.conf", USERS_CONF),
 )
 # From 23.11 on `scontrol reconfigure` starts new processes, which apply everything but the settings of open sockets.
 _RECONFIGURES_FROM = (23, 11)
@@ -45,6 +46,7 @@ _FREE = ("Weight", "Feature")  # of a node; a reconfigure is enough
 class ApplyStep(StrEnum):
     """The steps, in the order in which they are taken."""
 
+    SYNC_USERS = "change accounts"
     RELOAD_SSHD = "reload sshd"
     RESTART_MARIADB = "restart mariadb"
     RESTART_SLURMDBD = "restart slurmdbd"
@@ -67,6 +69,8 @@ def required_steps(
     """The steps that these changed paths require. `agent`: the agent's code has changed."""
     paths = set(changed)
     found = []
+    if f"/etc/slurm/{USERS_CONF}" in paths:
+        found.append(ApplyStep.SYNC_USERS)
     if sshd_reads(paths):
         found.append(ApplyStep.RELOAD_SSHD)
     if any(path.startswith("/etc/mysql/") for path in paths):

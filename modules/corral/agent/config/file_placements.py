@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from corral.agent.credentials import URI
 from corral.agent.file_install import Placement
-from corral.agent.user_rights import user_rights
+from corral.agent.user_rights import ADMINS, KEYS, user_rights
 from corral.model.enums import Role
 
 # Isolated (-I): root may start it in a directory in which a user has left an argparse.py (decision 162).
@@ -47,9 +47,10 @@ FIRST_JOB = "/etc/slurm/first-job.conf"
 TOPOLOGY_PLUGIN = "/etc/slurm/topology-plugin.conf"
 NO_TOPOLOGY = b"# Managed by corral: do not edit. Slurm has no topology of this cluster.\n"
 _FIRST_JOB = b"# Managed by corral: do not edit. The first job id (default: 1).\n"
-_SSH = {
-    "ssh/authorized_keys": "/etc/ssh/corral_authorized_keys",
-    "ssh/sshd.conf": "/etc/ssh/sshd_config.d/60-corral.conf",
+_ACCESS = {
+    "access/authorized_keys": ("/etc/ssh/corral_authorized_keys", 0o644),
+    "access/sshd.conf": ("/etc/ssh/sshd_config.d/60-corral.conf", 0o644),
+    "access/sudoers": (ADMINS, 0o440),
 }
 
 
@@ -94,11 +95,14 @@ def _job_role() -> tuple[Placement, ...]:
 
 
 def _head(files: Mapping[str, bytes]) -> tuple[Placement, ...]:
-    """The head's files: Slurm configuration, which nodes fetch from slurmctld, sample jobs and SSH keys."""
+    """The head's files: Slurm configuration, which nodes fetch from slurmctld, sample jobs, keys and administrators."""
     slurm = _below(files, "slurm/", "/etc/slurm")
     jobs = _below(files, "jobs/", "/opt/corral/jobs")
-    ssh = tuple(Placement(path=_SSH[name], content=files[name]) for name in _SSH if name in files)
-    return (*slurm, _own_lines(), _first_job(), _topology(), *_accounting(files), *jobs, *ssh)
+    keys = _below(files, "access/keys/", KEYS)
+    access = tuple(
+        Placement(path=path, content=files[name], mode=mode) for name, (path, mode) in _ACCESS.items() if name in files
+    )
+    return (*slurm, _own_lines(), _first_job(), _topology(), *_accounting(files), *jobs, *access, *keys)
 
 
 def _first_job() -> Placement:

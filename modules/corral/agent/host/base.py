@@ -10,7 +10,9 @@ from typing import Protocol
 
 from corral.agent.errors import AgentError
 from corral.agent.host.packages import Package
+from corral.agent.users.accounts import AccountChange
 from corral.model.accounting_paths import DATABASE_DIR, DATABASE_SOCKET
+from corral.model.users import AccessPlan
 
 BOX = Path("/box")  # exists only on machines of the box, the local AWS emulator
 _FOREGROUND = ("-D",)  # Slurm's daemons, as Debian's units start them
@@ -125,7 +127,18 @@ class Host(Protocol):
         ...
 
     def make_home(self, user: str) -> None:
-        """Create this user's home from /etc/skel if it is missing. Raises HostError."""
+        """Create this user's home from /etc/skel if it is missing. Raises AgentError."""
+        ...
+
+    def sync_users(self, access: AccessPlan) -> tuple[AccountChange, ...]:
+        """Give this machine the accounts of the cluster's people; lock those of removed ones. Returns the changes."""
+        ...
+
+    def journal(self, programs: Sequence[str]) -> str:
+        """The lines that these programs wrote into the system's journal since the last call, as JSON. Raises HostError.
+
+        The first call of a machine returns all of them.
+        """
         ...
 
     def set_up_lustre_efa(self, interfaces: int, mounts: Sequence[Path]) -> None:

@@ -13,9 +13,12 @@ from corral.agent import imds_firewall
 from corral.agent.file_install import Placement, install
 from corral.agent.host.base import BOX, Daemon, HostError, run
 from corral.agent.host.daemon_supervisor import listens, processes, start_detached, supervise
-from corral.agent.host.home_dirs import make_home
 from corral.agent.host.packages import Package
+from corral.agent.users.accounts import AccountChange
+from corral.agent.users.homes import make_home
+from corral.agent.users.sync import sync_accounts
 from corral.model.accounting_paths import DATABASE_SOCKET, DATABASE_USER
+from corral.model.users import AccessPlan
 
 _ATTACHED_IN_S = 120  # a volume is attached after its machine has started
 _STEP_S = 0.1
@@ -98,8 +101,19 @@ class BoxHost:
         _bind(self._file_systems / file_system, path)
 
     def make_home(self, user: str) -> None:
-        """Create this user's home from /etc/skel if it is missing. Raises HostError."""
+        """Create this user's home from /etc/skel if it is missing. Raises AgentError."""
         make_home(user, run)
+
+    def sync_users(self, access: AccessPlan) -> tuple[AccountChange, ...]:
+        """Give this machine the accounts of the cluster's people; lock those of removed ones. Returns the changes.
+
+        A machine with a single user has nobody else.
+        """
+        return () if self._has_one_user else sync_accounts(access, run)
+
+    def journal(self, programs: Sequence[str]) -> str:
+        """Nothing: a machine of the box has no journal."""
+        return ""
 
     def set_up_lustre_efa(self, interfaces: int, mounts: Sequence[Path]) -> None:
         """Do nothing: a machine of the box has neither a Lustre client nor EFA."""

@@ -17,7 +17,6 @@ from pathlib import Path
 from corral.agent import imds_firewall
 from corral.agent.file_install import HEADER, Placement, install
 from corral.agent.host.base import Daemon, HostError
-from corral.agent.host.home_dirs import make_home
 from corral.agent.host.instance_store import mount_instance_store
 from corral.agent.host.lustre_client import (
     MODULES,
@@ -57,7 +56,11 @@ from corral.agent.host.systemd_units import (
     steps_scopes,
 )
 from corral.agent.user_rights import SUDOERS, overriding_sudoers, primary_memberships, root_memberships
+from corral.agent.users.accounts import AccountChange
+from corral.agent.users.homes import make_home
+from corral.agent.users.sync import sync_accounts
 from corral.model.partitions import partition_of
+from corral.model.users import AccessPlan
 
 _BY_ID = "/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_{serial}"
 _ATTACHED_IN_S = 120  # a volume is attached after its machine has started
@@ -85,6 +88,8 @@ ManageForeignRoutingPolicyRules=no
 """
 # The packages that apt is installing: a program may exist before its package is complete.
 _HALF_INSTALLED = "/opt/corral/installing"
+
+_CURSOR = "/opt/corral/journal-cursor"  # on the root disk, as the journal
 
 log = logging.getLogger("corral.agent")
 
@@ -209,8 +214,20 @@ class Ec2Host:
         self._mount(f"{file_system}.efs.{self._region}.{partition_of(self._region).dns_suffix}:/", path, "nfs4", _NFS)
 
     def make_home(self, user: str) -> None:
-        """Create this user's home from /etc/skel if it is missing. Raises HostError."""
+        """Create this user's home from /etc/skel if it is missing. Raises AgentError."""
         make_home(user, self._run, self._root)
+
+    def sync_users(self, access: AccessPlan) -> tuple[AccountChange, ...]:
+        """Give this machine the accounts of the cluster's people; lock those of removed ones. Returns the changes."""
+        return sync_accounts(access, self._run, self._root)
+
+    def journal(self, programs: Sequence[str]) -> str:
+        """The lines that these programs wrote into the system's journal since the last call, as JSON. Raises HostError.
+
+        The first call of a machine returns all of them.
+        """
+        matches = " + ".join(f"_EXE={program}" for program in programs).split()
+        return self._run(("journalctl", "--quiet", "--output=json", f"--cursor-file={_CURSOR}", *matches))
 
     def set_up_lustre_efa(self, interfaces: int, mounts: Sequence[Path]) -> None:
         """Let Lustre use EFA interfaces before these mounts. On failure log a warning: the mounts use TCP."""

@@ -1,6 +1,6 @@
 """The daemon of a node that polls the metadata service for spot notices and follows `spot`. `corral-agent node-watch`.
 
-It also checks the head's liveness, see `shutdown.head_liveness`.
+It also checks the head's liveness, see `shutdown.head_liveness`, and follows the cluster's people, see `users`.
 """
 
 import logging
@@ -40,10 +40,14 @@ class Reclaim:
 def watch(
     identity: NodeIdentity,
     check_head: Callable[[], object],
+    follow_users: Callable[[], object],
     sleep: Callable[[float], None] = time.sleep,
     lock: Path = LOCK,
 ) -> None:
-    """Watch until the machine ends. Returns at once if another watcher runs. `check_head`: HeadMonitor.check."""
+    """Watch until the machine ends. Returns at once if another watcher runs.
+
+    `check_head`: HeadMonitor.check. `follow_users`: FollowedUsers.poll.
+    """
     lock.parent.mkdir(parents=True, exist_ok=True)
     with exclusive(lock) as first:
         if not first:
@@ -56,6 +60,7 @@ def watch(
             try:
                 reclaim = check_notice(identity, reclaim, datetime.now(UTC))
                 handled = handled if reclaim else check_rebalance(identity, handled)
+                follow_users()
             except (AgentError, OSError, ValueError) as error:
                 log.error("node-watch %s: %s", identity.node, error)
             except Exception:  # an unexpected error must not end the only process that sees a notice

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from pydantic import Field
 
+from corral.spec.models.access import AccessSpec
 from corral.spec.models.addresses import Address
 from corral.spec.models.base import Tags
 from corral.spec.models.base_model import SpecRecord
@@ -91,15 +92,6 @@ class SlurmSpec(SpecRecord):
     )
 
 
-class AccessSpec(SpecRecord):
-    """Who has access. Machines have no public address: shells and SSH go through Session Manager."""
-
-    ssh_keys: tuple[str, ...] = Field(
-        default=(),
-        description="Public keys for SSH to the head as the image's user: ssh-ed25519 AAAA.... Default: none.",
-    )
-
-
 class ClusterSpecInput(SpecRecord):
     """The `corral-cluster:spec` of stacks/cluster/Pulumi.<name>.yaml."""
 
@@ -112,7 +104,7 @@ class ClusterSpecInput(SpecRecord):
     queues: tuple[QueueSpec, ...] = Field(min_length=1, description="The Slurm partitions; the first is the default.")
     jobs: JobsSpec = Field(default_factory=JobsSpec, description="What every job may access. Default: nothing more.")
     slurm: SlurmSpec = Field(default_factory=SlurmSpec, description="Your own lines in slurm.conf. Default: none.")
-    access: AccessSpec = Field(default_factory=AccessSpec, description="SSH access, in addition to Session Manager.")
+    access: AccessSpec = Field(default_factory=AccessSpec, description="People, and keys for SSH.")
     lifetime: LifetimeSpec = Field(
         default_factory=LifetimeSpec, description="When the cluster shuts itself down. Default: never."
     )

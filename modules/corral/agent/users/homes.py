@@ -1,10 +1,10 @@
-"""Create the default user's home on the shared /home, which hides the image's own."""
+"""Create people's homes on the shared /home, which hides the image's own."""
 
 import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from corral.agent.host.base import HostError
+from corral.agent.errors import AgentError
 
 _SKELETON = "/etc/skel"
 
@@ -12,17 +12,20 @@ log = logging.getLogger("corral.agent")
 
 
 def make_home(user: str, run: Callable[[Sequence[str]], str], root: Path = Path("/")) -> None:
-    """Create the user's home from /etc/skel if it is missing. Raises HostError.
+    """Create the user's home from /etc/skel if it is missing. Raises AgentError.
 
-    `run`: runs a command and returns its output, or raises HostError. `root`: the directory that stands for /.
+    `run`: runs a command and returns its output, or raises AgentError. `root`: the directory that stands for /.
     """
     try:
         entry = run(("getent", "passwd", user)).strip().split(":")
-    except HostError:
-        log.warning("home: the image has no user %s", user)
+    except AgentError:
+        log.warning("home: the machine has no user %s", user)
         return
     owner, home = ":".join(entry[2:4]), entry[5]
-    if (root / home.lstrip("/")).exists():
+    existing = root / home.lstrip("/")
+    if existing.exists():
+        if existing.stat().st_uid != int(entry[2]):
+            log.error("home: %s belongs to uid %d, and %s is %s", home, existing.stat().st_uid, user, entry[2])
         return
     new = str(Path(home).with_name(f".corral-{user}"))  # renamed when complete
     run(("rm", "--recursive", "--force", new))

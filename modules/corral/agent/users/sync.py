@@ -1,0 +1,121 @@
+"""Give this machine the accounts of the cluster's people, and lock those of people who were removed.
+
+A head also has their keys and makes their homes. Idempotent: a boot, an apply and a node's watcher call it.
+"""
+
+import logging
+import os
+import signal
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from corral.agent.errors import AgentError
+from corral.agent.events import Event, EventLog
+from corral.agent.user_rights import KEYS
+from corral.agent.users.accounts import AccountAction, AccountChange, AccountFiles, account_changes
+from corral.model.users import AccessPlan
+
+_KILLS = 10  # a process may fork while it is looked for
+_STEP_DAEMON = "slurmstepd"
+_EVENTS = {AccountAction.ADD: Event.USER_ADDED, AccountAction.LOCK: Event.USER_REMOVED}
+
+log = logging.getLogger("corral.agent")
+Run = Callable[[Sequence[str]], str]
+
+
+def sync_accounts(access: AccessPlan, run: Run, root: Path = Path("/")) -> tuple[AccountChange, ...]:
+    """Change the accounts of this machine. Returns the changes; one that failed is refused, with the error."""
+    changes = tuple(account_changes(access, _account_files(root)))
+    return tuple(_done(change, run, root) for change in changes)
+
+
+def remove_keys(access: AccessPlan, root: Path = Path("/")) -> None:
+    """Remove the keys of people who were removed from where sshd of a head reads them."""
+    directory = root / KEYS.lstrip("/")
+    declared = {user.name for user in access.users}
+    for file in directory.iterdir() if directory.exists() else ():
+        if file.name not in declared:
+            file.unlink()
+
+
+def make_homes(access: AccessPlan, make: Callable[[str], object]) -> None:
+    """Make the homes that are missing. One that fails is logged: the others are made all the same."""
+    for user in access.users:
+        try:
+            make(user.name)
+        except AgentError as error:
+            log.error("home of %s: %s", user.name, error)
+
+
+def log_changes(changes: Iterable[AccountChange], journal: EventLog) -> None:
+    """Log an event for each person who was added, removed or refused."""
+    for change in changes:
+        if change.action is AccountAction.REFUSE:
+            journal.log_event(Event.USER_REFUSED, f"{change.name}: {change.reason}", user=change.name)
+        elif change.uid and change.action in _EVENTS:
+            journal.log_event(_EVENTS[change.action], f"{change.name}, uid {change.uid}", user=change.name)
+
+
+def _account_files(root: Path) -> AccountFiles:
+    passwd, group, shadow = (_read(root / "etc" / name) for name in ("passwd", "group", "shadow"))
+    return AccountFiles(passwd=passwd, group=group, shadow=shadow)
+
+
+def _read(file: Path) -> str:
+    return file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
+
+
+def _done(change: AccountChange, run: Run, root: Path) -> AccountChange:
+    try:
+        for command in change.commands:
+            run(command)
+    except AgentError as error:
+        change = replace(change, action=AccountAction.REFUSE, reason=str(error))
+    if change.action is AccountAction.LOCK:
+        end_processes(change.uid, root / "proc")
+    level = logging.ERROR if change.action is AccountAction.REFUSE else logging.INFO
+    log.log(level, "account %s: %s%s", change.name, change.action, f", {change.reason}" if change.reason else "")
+    return change
+
+
+def end_processes(uid: int, processes: Path = Path("/proc"), kill: Callable[[int, int], None] = os.kill) -> None:
+    """Kill a person's processes but those of jobs, which Slurm ends."""
+    for _ in range(_KILLS):
+        found = tuple(_outside_jobs(uid, processes))
+        if not found:
+            return
+        for process in found:
+            try:
+                kill(process, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+
+
+def _outside_jobs(uid: int, processes: Path) -> Iterator[int]:
+    for entry in processes.iterdir():
+        if entry.name.isdigit() and _owner(entry) == uid and not _is_of_job(entry, processes):
+            yield int(entry.name)
+
+
+def _owner(process: Path) -> int | None:
+    try:
+        return process.stat().st_uid
+    except OSError:  # it has ended
+        return None
+
+
+def _is_of_job(process: Path, processes: Path) -> bool:
+    """True if the process is in a job's cgroup, or descends from a step's daemon."""
+    try:
+        if "/job_" in (process / "cgroup").read_text(encoding="utf-8"):
+            return True
+        while process.name != "0":
+            if (process / "comm").read_text(encoding="utf-8", errors="replace").startswith(_STEP_DAEMON):
+                return True
+            # "pid (comm) state ppid": a name may contain spaces and brackets.
+            stat = (process / "stat").read_text(encoding="utf-8", errors="replace")
+            process = processes / stat.rpartition(")")[2].split()[1]
+    except OSError:
+        return True  # it has ended; nothing to kill
+    return False

@@ -1,0 +1,112 @@
+"""Accounts and keys of a machine, the processes of removed people, and the events."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from corral.agent.events import EventLog
+from corral.agent.host.base import HostError
+from corral.agent.users.accounts import AccountAction
+from corral.agent.users.sync import end_processes, log_changes, make_homes, remove_keys, sync_accounts
+from corral.model.users import AccessPlan, UserPlan
+
+ADA = UserPlan(name="ada", uid=2001)
+ACCESS = AccessPlan(users=(ADA,))
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Path:
+    """A machine with root alone."""
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/passwd").write_text("root:x:0:0:root:/root:/bin/bash\n")
+    (tmp_path / "etc/group").write_text("root:x:0:\n")
+    (tmp_path / "etc/shadow").write_text("root:*:20000:0:99999:7:::\n")
+    return tmp_path
+
+
+def test_a_command_that_fails_refuses_one_person_and_no_other(machine: Path) -> None:
+    ran: list[Sequence[str]] = []
+
+    def run(command: Sequence[str]) -> str:
+        ran.append(command)
+        if command[-1] == "ada" and command[0] == "useradd":
+            raise HostError("useradd failed with 10: cannot lock /etc/group")
+        return ""
+
+    access = AccessPlan(users=(ADA, UserPlan(name="bob", uid=2002)))
+    changes = sync_accounts(access, run, machine)
+    assert [(change.name, change.action) for change in changes] == [
+        ("corral-users", AccountAction.ADD),
+        ("ada", AccountAction.REFUSE),
+        ("bob", AccountAction.ADD),
+    ]
+    assert changes[1].reason == "useradd failed with 10: cannot lock /etc/group"
+    assert ran[-1][-1] == "bob"
+
+
+def test_events_name_who_was_added_and_who_was_refused(machine: Path) -> None:
+    access = AccessPlan(users=(ADA, UserPlan(name="eve", uid=0)))
+    log_changes(sync_accounts(access, lambda _: "", machine), EventLog(machine / "events.jsonl"))
+    lines = [json.loads(line) for line in (machine / "events.jsonl").read_text().splitlines()]
+    assert [(line["event"], line["text"], line["user"]) for line in lines] == [
+        ("user-added", "ada, uid 2001", "ada"),
+        ("user-refused", "eve: its id 0 is that of the user root on this machine", "eve"),
+    ]
+
+
+def test_only_keys_of_people_who_are_there_stay(tmp_path: Path) -> None:
+    keys = tmp_path / "etc/ssh/corral_users"
+    keys.mkdir(parents=True)
+    for name in ("ada", "bob"):
+        (keys / name).write_text("ssh-ed25519 AAAA\n")
+    remove_keys(ACCESS, tmp_path)
+    assert [file.name for file in keys.iterdir()] == ["ada"]
+
+
+def test_a_home_that_fails_keeps_no_other_back() -> None:
+    made = []
+
+    def make(name: str) -> None:
+        if name == "ada":
+            raise HostError("no space left on device")
+        made.append(name)
+
+    make_homes(AccessPlan(users=(ADA, UserPlan(name="bob", uid=2002))), make)
+    assert made == ["bob"]
+
+
+def process(root: Path, pid: int, *, parent: int, name: str = "bash", cgroup: str = "/user.slice") -> None:
+    """A process in a directory that stands for /proc, of the user who runs the test."""
+    directory = root / str(pid)
+    directory.mkdir()
+    (directory / "cgroup").write_text(f"0::{cgroup}\n")
+    (directory / "comm").write_text(f"{name}\n")
+    (directory / "stat").write_text(f"{pid} ({name} :) x) S {parent} 1 1\n")
+
+
+def test_processes_of_jobs_are_left_to_slurm(tmp_path: Path) -> None:
+    process(tmp_path, 1, parent=0, name="systemd")
+    process(tmp_path, 10, parent=1, name="slurmstepd")
+    process(tmp_path, 11, parent=10)
+    process(tmp_path, 12, parent=1, cgroup="/system.slice/slurmstepd.scope/job_7/step_0/user/task_0")
+    process(tmp_path, 13, parent=1, name="tmux: server")
+    killed = set()
+    end_processes(os.getuid(), tmp_path, lambda pid, number: killed.add((pid, number)))
+    assert killed == {(1, signal.SIGKILL), (13, signal.SIGKILL)}  # all files here are the user's, also those of 1
+
+
+def test_a_real_process_of_a_person_ends() -> None:
+    with subprocess.Popen(["setpriv", "--reuid=2001", "--clear-groups", "sleep", "60"]) as sleeping:
+        until = time.monotonic() + 10
+        while Path(f"/proc/{sleeping.pid}").stat().st_uid != 2001 and time.monotonic() < until:
+            time.sleep(0.01)
+        end_processes(2001)
+        assert sleeping.wait(10) == -signal.SIGKILL
