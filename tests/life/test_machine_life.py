@@ -424,7 +424,7 @@ def look_at_what_is_gone(cluster: Cluster) -> None:
     usage = json.loads(life.corral("timeline", "dev", "--box", "--json").out)["usage"]
     with step("what a cluster that is gone used is listed by the markets of its launches"):
         pools = [(one["queue"], one["instance_type"], one["market"], one["machines"]) for one in usage["pools"]]
-        assert pools == [("train", "p4d.24xlarge", "spot", 3)]
+        assert pools == [("train", "p4d.24xlarge", "spot", 4)]
     with step("what the jobs of a cluster that is gone used is listed"):
         jobs = {one["job_id"]: (one["nodes"], one["runs"], one["node_hours"] > 0) for one in usage["jobs"]}
         assert (jobs[str(TRAINED)], jobs[str(RUNNING)]) == ((2, 2, True), (1, 1, True))
