@@ -320,7 +320,7 @@ def remove_a_person(cluster: Cluster) -> None:
     opens = ("ssh", "-i", "/home/key", *KNOWN, f"ada@{HEAD}", "id", "-un")
     with step("a person's key opens the head, made anew since, as themselves"):
         assert cluster.on_head(*opens) == "ada"
-    sleep = ("sbatch", "--parsable", "--chdir=/", "--output=/dev/null", "--wrap=sleep 600")
+    sleep = ("sbatch", "--parsable", "--chdir=/", "--output=/dev/null", "--nodelist=train-4", "--wrap=sleep 600")
     runs, waits = (int(cluster.on_head(*AS_ADA, *sleep, *more)) for more in ((), ("--begin=now+1hour",)))
     cluster.runs(runs)
     with step("people see their own jobs alone"):
