@@ -77,7 +77,10 @@ def cluster_settings(plan: ClusterPlan, release: Release, oldest: Release) -> Ma
 
 
 def private_data(access: AccessPlan) -> tuple[str, ...]:
-    """What people do not see of each other, for slurmctld and slurmdbd; root and Slurm's operators see everything."""
+    """What people do not see of each other in slurmctld; root and Slurm's operators see everything.
+
+    Not in slurmdbd: whoever has no account there would not see even their own jobs (decision 180).
+    """
     return ("jobs", "usage") if access.users and not access.shows_jobs else ()
 
 

@@ -7,7 +7,6 @@ from corral.model.accounting_paths import DATABASE, DATABASE_DIR, DATABASE_PID_F
 from corral.model.cluster import ClusterPlan
 from corral.render.conf_line import Value, slurm_line
 from corral.render.host_conf import EC2
-from corral.render.slurm_conf import private_data
 from corral.render.templates import fill
 
 # slurmdbd warns below half of what Slurm recommends: 1 GiB in 22.05 (as_mysql, _check_database_variables;
@@ -29,7 +28,6 @@ def slurmdbd_conf(plan: ClusterPlan) -> str:
         "SlurmUser": EC2.slurm_user,
         "StorageUser": DATABASE_USER,
         "StorageLoc": DATABASE,
-        "PrivateData": private_data(plan.access),
     }
     return fill("slurm/slurmdbd.conf.j2", lines={key: slurm_line({key: value}) for key, value in settings.items()})
 
