@@ -396,10 +396,11 @@ STEPS = (
     Step(title="the job with a GPU: a small machine poses as its p4d.24xlarge", act=_one_gpu, booted=("gpu-1",)),
     Step(title="a job's memory is limited, and only that job is killed", act=_memory_limit),
     Step(title="two jobs on a node share no core", act=_cores),
-    Step(title="a spot notice: the job saves, is requeued and continues", act=_spot_notice),
-    Step(title="a node powers off from within, and its job is requeued", act=_power_off_from_within),
+    # Before cpu-1 is reclaimed.
     Step(title="people: their ids, homes, keys and sudo", act=_people),
     Step(title="a person is removed by `corral up`", act=_person_leaves),
+    Step(title="a spot notice: the job saves, is requeued and continues", act=_spot_notice),
+    Step(title="a node powers off from within, and its job is requeued", act=_power_off_from_within),
     Step(title="`corral up` applies another configuration under a running job", act=_apply),
     Step(title="the head reboots under a running job", act=_head_reboots),
     Step(title="the head is lost under a running job, and `corral up` replaces it", act=_head_is_lost),
