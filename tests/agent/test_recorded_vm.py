@@ -16,6 +16,7 @@ from corral.agent.health.xids import read_xids
 from corral.agent.host.instance_store import BlockDevice, instance_store_disks, top_devices
 from corral.agent.host.lustre_client import default_interface
 from corral.agent.slurm import read_node
+from corral.agent.users.logins import login_events
 from corral.plan.cluster import slurm_memory_mib
 
 RECORDED = Path(__file__).with_name("recorded_vm")
@@ -93,3 +94,8 @@ def test_jobs_with_nodes_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_heads_name_is_at_its_own_address() -> None:
     assert text("head/hosts.txt").split() == ["10.64.0.22", "vm-head"]
+
+
+def test_logins_and_uses_of_sudo_are_read_from_the_journal() -> None:
+    who = {(event.event, event.facts["user"]) for event in login_events(text("head/logins.json"))}
+    assert {("login", "ada"), ("login", "root"), ("sudo", "grace"), ("sudo", "admin")} <= who

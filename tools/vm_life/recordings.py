@@ -10,8 +10,9 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from corral.agent.users.logins import PROGRAMS
+from corral.agent.users.logins import FIELDS, PROGRAMS
 
+_WRITERS = " + ".join(f"_EXE={program}" for program in PROGRAMS)
 # Shell commands by file name. %s: the name of the node.
 NODE: Mapping[str, str] = {
     "routes.json": "ip -json -4 route show default",
@@ -28,7 +29,7 @@ HEAD: Mapping[str, str] = {
     "nodes.txt": "scontrol --oneliner show nodes",
     "jobs.txt": "squeue --all --noheader --states=RUNNING,SUSPENDED,COMPLETING --Format=JobID:24,BatchFlag:8,State:16",
     "hosts.txt": "getent hosts $(hostname)",
-    "logins.json": f"journalctl --quiet --output=json {' + '.join(f'_EXE={one}' for one in PROGRAMS)} | tail -n 200",
+    "logins.json": f"journalctl --quiet --output=json --output-fields={FIELDS} {_WRITERS} | tail -n 200",
 }
 _PACKAGES = ("systemd", "cloud-init", "slurmd", "slurmctld", "util-linux", "iproute2", "munge", "mariadb-server")
 

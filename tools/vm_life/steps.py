@@ -288,7 +288,8 @@ def _person_leaves(cluster: VirtualCluster) -> str:
     """Ada is removed under a job of hers, with a process on the head and another on the job's node."""
     head = cluster.instance("head")
     job = _as_ada(cluster, "sbatch", "--parsable", "-n1", "-wcpu-1", "--mem=200M", "--wrap='sleep 240'")
-    cluster.runs_on(job)
+    shown = ("scontrol", "--oneliner", "show", "job", job)  # by root: others do not see her job
+    cluster.wait_until(lambda: "JobState=RUNNING" in cluster.as_root(head, *shown).stdout, f"job {job} runs")
     processes = [(machine, _left_running(cluster, machine)) for machine in (head, cluster.instance("cpu-1"))]
     text = cluster.cluster_file.read_text(encoding="utf-8")
     kept = "".join(line for line in text.splitlines(keepends=True) if "ada:" not in line)
@@ -312,7 +313,7 @@ def _as_ada(cluster: VirtualCluster, *command: str) -> str:
 
 def _left_running(cluster: VirtualCluster, machine: str) -> str:
     """A process of ada's outside of any job; its id."""
-    start = ("runuser", "-u", "ada", "--", "sh", "-c", "setsid sleep 3600 >/dev/null 2>&1 & echo $!")
+    start = ("runuser", "-u", "ada", "--", "sh", "-c", "setsid sleep 3600 </dev/null >/dev/null 2>&1 & echo $!")
     return cluster.root_output(machine, *start).strip()
 
 

@@ -465,8 +465,8 @@ def test_the_process_that_restarts_the_autoscaler_may_end_with_it(host: Ec2Host,
 
 
 def test_lines_of_programs_are_read_from_the_journal_once(host: Ec2Host, shell: Shell) -> None:
-    host.journal(("/usr/sbin/sshd", "/usr/bin/sudo"))
+    host.journal(("/usr/sbin/sshd", "/usr/bin/sudo"), "MESSAGE,_EXE")
     assert shell.commands == [
-        "journalctl --quiet --output=json --cursor-file=/opt/corral/journal-cursor"
+        "journalctl --quiet --output=json --output-fields=MESSAGE,_EXE --cursor-file=/opt/corral/journal-cursor"
         " _EXE=/usr/sbin/sshd + _EXE=/usr/bin/sudo"
     ]

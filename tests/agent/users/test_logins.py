@@ -11,9 +11,10 @@ from corral.agent.events import Event, EventLog
 from corral.agent.users.logins import LoginsTask, login_events
 
 
-def line(message: object, program: str) -> str:
-    """A line of `journalctl --output=json`."""
-    return json.dumps({"MESSAGE": message, "_EXE": program, "__REALTIME_TIMESTAMP": "1790000000500000", "_UID": "0"})
+def line(message: object, program: str, *, uid: str = "0", rights: str = "1ffffffffff") -> str:
+    """A line of `journalctl --output=json`. `rights`: the capabilities of the process that wrote it."""
+    trusted = {"_EXE": program, "_UID": uid, "_CAP_EFFECTIVE": rights}
+    return json.dumps({"MESSAGE": message, "__REALTIME_TIMESTAMP": "1790000000500000", **trusted})
 
 
 @pytest.mark.parametrize(
@@ -84,3 +85,21 @@ def test_events_have_the_time_of_the_journal(tmp_path: Path) -> None:
     LoginsTask(read=lambda: line("Accepted publickey for ada from ::1 port 1 ssh2", "/usr/sbin/sshd"), journal=log)()
     (written,) = (json.loads(one) for one in (tmp_path / "events.jsonl").read_text().splitlines())
     assert (written["at"], written["event"], written["user"]) == ("2026-09-21T14:13:20Z", "login", "ada")
+
+
+LOGIN = "Accepted publickey for grace from ::1 port 1 ssh2"
+SUDO = "grace : PWD=/ ; USER=root ; COMMAND=/usr/bin/id"
+
+
+@pytest.mark.parametrize(
+    ("message", "program", "uid", "rights"),
+    [
+        (LOGIN, "/usr/lib/openssh/sshd-session", "2000", "0"),
+        (LOGIN, "/usr/lib/openssh/sshd-session", "2000", "1ffffffffff"),
+        (SUDO, "/usr/bin/sudo", "2000", "0"),
+    ],
+)
+def test_a_program_that_a_user_runs_under_a_debugger_forges_no_event(
+    message: str, program: str, uid: str, rights: str
+) -> None:
+    assert list(login_events(line(message, program, uid=uid, rights=rights))) == []

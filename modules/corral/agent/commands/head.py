@@ -41,7 +41,7 @@ from corral.agent.s3 import BucketStore, bucket_client
 from corral.agent.shutdown.cluster_shutdown import ClusterShutdown
 from corral.agent.shutdown.lifetime import MIN_UPTIME_S
 from corral.agent.topology.ec2_topology import Ec2Topology
-from corral.agent.users.logins import PROGRAMS, LoginsTask
+from corral.agent.users.logins import FIELDS, PROGRAMS, LoginsTask
 from corral.agent.users.removed_jobs import RemovedJobsTask
 from corral.model.cluster import ClusterPlan
 from corral.model.deployed import Deployed
@@ -169,7 +169,7 @@ def _shutdown(ec2: Ec2, deployed: Deployed, chosen: argparse.Namespace, shipping
 
 
 def _logins(host: Host, state: Path) -> LoginsTask:
-    return LoginsTask(read=partial(host.journal, PROGRAMS), journal=EventLog(state / EVENTS.name))
+    return LoginsTask(read=partial(host.journal, PROGRAMS, FIELDS), journal=EventLog(state / EVENTS.name))
 
 
 def _shipping(deployed: Deployed, state: Path) -> LogShipper:

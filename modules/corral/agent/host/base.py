@@ -134,7 +134,7 @@ class Host(Protocol):
         """Give this machine the accounts of the cluster's people; lock those of removed ones. Returns the changes."""
         ...
 
-    def journal(self, programs: Sequence[str]) -> str:
+    def journal(self, programs: Sequence[str], fields: str) -> str:
         """The lines that these programs wrote into the system's journal since the last call, as JSON. Raises HostError.
 
         The first call of a machine returns all of them.

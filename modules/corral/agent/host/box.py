@@ -111,7 +111,7 @@ class BoxHost:
         """
         return () if self._has_one_user else sync_accounts(access, run)
 
-    def journal(self, programs: Sequence[str]) -> str:
+    def journal(self, programs: Sequence[str], fields: str) -> str:
         """Nothing: a machine of the box has no journal."""
         return ""
 

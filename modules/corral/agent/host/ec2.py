@@ -221,13 +221,22 @@ class Ec2Host:
         """Give this machine the accounts of the cluster's people; lock those of removed ones. Returns the changes."""
         return sync_accounts(access, self._run, self._root)
 
-    def journal(self, programs: Sequence[str]) -> str:
+    def journal(self, programs: Sequence[str], fields: str) -> str:
         """The lines that these programs wrote into the system's journal since the last call, as JSON. Raises HostError.
 
         The first call of a machine returns all of them.
         """
         matches = " + ".join(f"_EXE={program}" for program in programs).split()
-        return self._run(("journalctl", "--quiet", "--output=json", f"--cursor-file={_CURSOR}", *matches))
+        return self._run(
+            (
+                "journalctl",
+                "--quiet",
+                "--output=json",
+                f"--output-fields={fields}",
+                f"--cursor-file={_CURSOR}",
+                *matches,
+            )
+        )
 
     def set_up_lustre_efa(self, interfaces: int, mounts: Sequence[Path]) -> None:
         """Let Lustre use EFA interfaces before these mounts. On failure log a warning: the mounts use TCP."""

@@ -1,6 +1,7 @@
 """Who logs in to the head by ssh and who uses sudo there, from the system's journal, as events.
 
-The journal names the program that wrote a line by the path that the kernel knows, so no user writes one in its name.
+The journal names the program that wrote a line, its user and its capabilities as the kernel knows them. Users may start
+these programs too, under a debugger for instance, but then these have no capabilities.
 Sessions of Systems Manager run no login program: CloudTrail has them, with the IAM principal (StartSession).
 Pure, but for `LoginsTask`. Sources: systemd.journal-fields(7), "Trusted Journal Fields"; sshd's auth_log() in auth.c of
 OpenSSH; sudo's log format, sudoers(5), "LOG FORMAT".
@@ -20,6 +21,7 @@ _ACCEPTED = re.compile(r"Accepted \S+ for (?P<user>\S+) from (?P<address>\S+) po
 _SUDO = re.compile(
     r" *(?P<user>\S+) : (?P<refusal>[^=]+ ; )?(TTY=\S+ ; )?PWD=.*? ; USER=(?P<target>\S+) ;.*? COMMAND=(?P<command>.*)"
 )
+FIELDS = "MESSAGE,_EXE,_UID,_CAP_EFFECTIVE"
 _COMMAND = 120  # characters of a command that an event keeps
 
 
@@ -40,10 +42,11 @@ def login_events(journal: str) -> Iterator[LoginEvent]:
         message, at = entry.get("MESSAGE"), int(entry["__REALTIME_TIMESTAMP"]) / 1e6
         if not isinstance(message, str):  # bytes that are no text
             continue
+        is_privileged = int(entry.get("_CAP_EFFECTIVE", "0"), 16) != 0
         if entry["_EXE"] == PROGRAMS[-1]:
-            if found := _SUDO.fullmatch(message):
+            if is_privileged and (found := _SUDO.fullmatch(message)):
                 yield _sudo(found, at)
-        elif found := _ACCEPTED.fullmatch(message):
+        elif is_privileged and entry["_UID"] == "0" and (found := _ACCEPTED.fullmatch(message)):
             yield _login(found, at)
 
 
