@@ -55,7 +55,7 @@ def root_memberships(passwd: str, group: str) -> tuple[tuple[str, str], ...]:
     people = {fields[0] for fields in _people(passwd)}
     return tuple(
         (member, fields[0])
-        for fields in _entries(group, 4)
+        for fields in entries(group, 4)
         if fields[0] in ROOT_GROUPS
         for member in fields[3].split(",")
         if member in people
@@ -64,7 +64,7 @@ def root_memberships(passwd: str, group: str) -> tuple[tuple[str, str], ...]:
 
 def primary_memberships(passwd: str, group: str) -> tuple[tuple[str, str], ...]:
     """The same where it is a person's own group in /etc/passwd, of which nobody can be taken out."""
-    named = {fields[2]: fields[0] for fields in _entries(group, 4) if fields[0] in ROOT_GROUPS}
+    named = {fields[2]: fields[0] for fields in entries(group, 4) if fields[0] in ROOT_GROUPS}
     return tuple((fields[0], named[fields[3]]) for fields in _people(passwd) if fields[3] in named)
 
 
@@ -93,8 +93,9 @@ def _is_rule(line: str) -> bool:
 
 
 def _people(passwd: str) -> Sequence[list[str]]:
-    return [found for found in _entries(passwd, 7) if found[2].isdecimal() and is_person(int(found[2]))]
+    return [found for found in entries(passwd, 7) if found[2].isdecimal() and is_person(int(found[2]))]
 
 
-def _entries(text: str, fields: int) -> Sequence[list[str]]:
+def entries(text: str, fields: int) -> Sequence[list[str]]:
+    """The lines of /etc/passwd, /etc/group or /etc/shadow with this number of fields, split at the colons."""
     return [found for line in text.split("\n") if len(found := line.split(":")) == fields]

@@ -80,7 +80,8 @@ def parse_users_conf(text: str) -> AccessPlan:
     found: dict[str, list[list[str]]] = {"entries": [], "removed-jobs": [], "group": [], "user": []}
     for kind, *words in (line.split(" ")[1:] for line in text.splitlines() if line.startswith(f"{_WORD} ")):
         found[kind].append(words)
-    if [[str(len(found["group"]) + len(found["user"]))]] != found["entries"]:
+    count = str(len(found["group"]) + len(found["user"]))
+    if found["entries"] != [[count]] or not found["removed-jobs"]:
         raise ValueError("users.conf is incomplete")
     return AccessPlan(
         users=tuple(UserPlan(name=name, uid=int(uid), groups=tuple(groups)) for name, uid, *groups in found["user"]),

@@ -11,8 +11,7 @@ from corral.agent.boot.sequence import install_key, mount_shared
 from corral.agent.config.apply import carry_over
 from corral.agent.events import EVENTS, EventLog
 from corral.agent.host.base import Host, autoscaler, credentials, mariadb, munge, slurmctld, slurmdbd
-from corral.agent.users.removed_jobs import remember_people
-from corral.agent.users.sync import log_changes, make_homes, remove_keys
+from corral.agent.users.sync import make_homes, record_changes
 from corral.model.cluster import ClusterPlan
 from corral.model.deployed import Deployed
 
@@ -44,9 +43,7 @@ def boot_head(
     host.mount_volume(deployed.state_volume, STATE)
     check_manifest()
     mount_shared(plan, deployed, host)
-    log_changes(host.sync_users(plan.access), EventLog(root / EVENTS.relative_to("/")))
-    remember_people(plan.access, root)
-    remove_keys(plan.access, root)
+    record_changes(host.sync_users(plan.access), plan.access, EventLog(root / EVENTS.relative_to("/")), root)
     if deployed.home:
         host.make_home(plan.image.default_user)
     make_homes(plan.access, host.make_home)

@@ -25,8 +25,7 @@ from corral.agent.errors import AgentError
 from corral.agent.events import Event, EventLog
 from corral.agent.file_install import Placement, install
 from corral.agent.host.base import Daemon, Host, HostError, autoscaler, credentials, mariadb, slurmctld, slurmdbd
-from corral.agent.users.removed_jobs import remember_people
-from corral.agent.users.sync import log_changes, make_homes, remove_keys
+from corral.agent.users.sync import make_homes, record_changes
 from corral.model.cluster import ClusterPlan
 from corral.model.enums import Role
 from corral.model.node_names import fold
@@ -217,9 +216,8 @@ def _roll_back(begun: PendingApply, reason: str, plan: ClusterPlan, context: App
 def _do(step: ApplyStep, plan: ClusterPlan, context: ApplyContext) -> None:
     match step:
         case ApplyStep.SYNC_USERS:
-            log_changes(context.host.sync_users(plan.access), context.journal)
-            remember_people(plan.access, context.root)
-            remove_keys(plan.access, context.root)
+            changes = context.host.sync_users(plan.access)
+            record_changes(changes, plan.access, context.journal, context.root)
             make_homes(plan.access, context.host.make_home)
         case ApplyStep.RELOAD_SSHD:
             context.host.reload_sshd()

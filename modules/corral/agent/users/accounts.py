@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from corral.agent.user_rights import entries
 from corral.model.users import USERS_GROUP, AccessPlan, GroupPlan, UserPlan
 
 HOMES = "/home"
@@ -138,22 +139,18 @@ def _usermod(name: str, *options: str) -> Command:
 
 
 def _accounts(files: AccountFiles) -> Mapping[str, _Account]:
-    expiry = {fields[0]: fields[7] for fields in _entries(files.shadow, 9)}
-    members = [(fields[0], frozenset(fields[3].split(","))) for fields in _entries(files.group, 4)]
+    expiry = {fields[0]: fields[7] for fields in entries(files.shadow, 9)}
+    members = [(fields[0], frozenset(fields[3].split(","))) for fields in entries(files.group, 4)]
     return {
         name: _Account(
             uid=int(uid),
             groups=frozenset(group for group, people in members if name in people),
             is_locked=expiry.get(name) == _EXPIRED,
         )
-        for name, _, uid, *_ in _entries(files.passwd, 7)
+        for name, _, uid, *_ in entries(files.passwd, 7)
         if uid.isdecimal()  # not a line of NIS
     }
 
 
 def _groups(text: str) -> Mapping[str, int]:
-    return {fields[0]: int(fields[2]) for fields in _entries(text, 4) if fields[2].isdecimal()}
-
-
-def _entries(text: str, fields: int) -> Iterator[list[str]]:
-    return (found for line in text.split("\n") if len(found := line.split(":")) == fields)
+    return {fields[0]: int(fields[2]) for fields in entries(text, 4) if fields[2].isdecimal()}

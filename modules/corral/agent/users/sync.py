@@ -14,6 +14,7 @@ from corral.agent.errors import AgentError
 from corral.agent.events import Event, EventLog
 from corral.agent.user_rights import KEYS
 from corral.agent.users.accounts import AccountAction, AccountChange, AccountFiles, account_changes
+from corral.agent.users.removed_jobs import remember_people
 from corral.model.users import AccessPlan
 
 _KILLS = 10  # a process may fork while it is looked for
@@ -28,6 +29,13 @@ def sync_accounts(access: AccessPlan, run: Run, root: Path = Path("/")) -> tuple
     """Change the accounts of this machine. Returns the changes; one that failed is refused, with the error."""
     changes = tuple(account_changes(access, _account_files(root)))
     return tuple(_done(change, run, root) for change in changes)
+
+
+def record_changes(changes: Iterable[AccountChange], access: AccessPlan, journal: EventLog, root: Path) -> None:
+    """What a head does after its accounts have changed: log events, remember everybody, remove keys of others."""
+    log_changes(changes, journal)
+    remember_people(access, root)
+    remove_keys(access, root)
 
 
 def remove_keys(access: AccessPlan, root: Path = Path("/")) -> None:
