@@ -88,3 +88,7 @@ def test_users_connect_between_nodes_with_the_keys_in_their_homes() -> None:
 
 def _content(role: Role, path: str) -> str:
     return next(placement.content for placement in user_rights(role) if placement.path == path).decode()
+
+
+def test_the_administrators_of_the_environment_are_no_other_rule() -> None:
+    assert overriding_sudoers(SUDOERS, ["zzzz-corral", "zzzz-corral-admins"]) == ()

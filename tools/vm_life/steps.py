@@ -13,6 +13,7 @@ from tools.vm_life.cluster import VirtualCluster, expect
 from tools.vm_life.job_attacks import AS_ADA, ATTACKER, ON_A_NODE, ON_THE_HEAD, ROOT, VICTIM, script
 
 from corral.agent.credentials import URI
+from corral.agent.events import EVENTS
 from corral.agent.user_rights import ROOT_GROUPS, SUDOERS
 
 _HOG = "python3 -c 'import time; held = bytearray(900 << 20); time.sleep(5)'"
@@ -281,7 +282,14 @@ def _people(cluster: VirtualCluster) -> str:
     expect(may == ["0", "", ""], f"an administrator uses sudo on the head alone: {may}")
     hidden = cluster.as_root(head, "runuser", "-u", "grace", "--", "ls", "/home/ada").returncode
     expect(hidden != 0, "others do not see ada's home")
-    return "ada has one id and her own home; grace uses sudo on the head, not on a node"
+    for event, user in (("login", "ada"), ("sudo", "grace")):
+        cluster.wait_until(partial(_has_event, cluster, event, user), f"{event} of {user} is an event")
+    return "ada has one id and her own home; grace uses sudo on the head, not on a node; both are events"
+
+
+def _has_event(cluster: VirtualCluster, event: str, user: str) -> bool:
+    pattern = f'"event": "{event}".*"user": "{user}"'
+    return cluster.as_root(cluster.instance("head"), "grep", "--quiet", pattern, str(EVENTS)).returncode == 0
 
 
 def _person_leaves(cluster: VirtualCluster) -> str:

@@ -117,3 +117,13 @@ def test_the_first_head_check_is_delayed_by_the_nodes_number(tmp_path: Path, mon
     with pytest.raises(Over):
         watch(HERE, beat, lambda: None, slept.append, tmp_path / "lock")
     assert sum(slept) == pytest.approx(18.54, abs=0.01)
+
+
+def test_the_watch_follows_the_clusters_people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(imds_client, "read", lambda _: None)
+
+    def follow() -> None:
+        raise Over
+
+    with pytest.raises(Over):
+        watch(HERE, lambda: None, follow, lambda _: None, tmp_path / "lock")
