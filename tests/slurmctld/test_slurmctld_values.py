@@ -6,6 +6,7 @@ before it exits. Every other wrong value ends a slurmctld of its own within 0.1 
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -236,9 +237,9 @@ def prepare(directory: Path, number: int, section: ConfSection, extra: Mapping[s
     (directory / "state").mkdir(parents=True)
     for name in ("slurm.conf", "gres.conf", "cgroup.conf"):
         (directory / name).write_text(files[f"slurm/{name}"])
-    (directory / "own.conf").touch()
-    (directory / "first-job.conf").touch()
-    (directory / "topology-plugin.conf").touch()
+    for included in re.findall(r"(?m)^Include (\S+)$", files["slurm/slurm.conf"]):
+        # Slurm waits a minute for an included file that is missing.
+        (directory / included).touch()
     inside = f"/mnt/tries/{number:02}"
     moved = {
         "SlurmctldPort": 20000 + number,
