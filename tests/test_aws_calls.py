@@ -39,6 +39,7 @@ OTHERS: Mapping[str, tuple[str, ...]] = {
         *("agent.cluster.partition_state: PartitionName", "agent.cluster.partition_state: State"),
         *("agent.config.merge: Nodes", "agent.head_status: State", "agent.head_status: Reason"),
         *("agent.head_status: StartTime", "agent.head_status: JobArrayID", "agent.head_status: UserName"),
+        "agent.head_status: Account",
         *("agent.head_status: Name", "agent.head_status: Partition", "agent.head_status: RestartCnt"),
         *("agent.head_status: NodeList", "agent.head_status: NumNodes", "agent.head_status: SubmitTime"),
     ),

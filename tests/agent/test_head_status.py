@@ -1,7 +1,7 @@
 """The head's report of jobs, queues, offers and nodes, from outputs recorded with Slurm 22.05.
 
-`recorded_names` has what squeue and sacct print of fourteen jobs whose names are an attacker's; MariaDB has replaced
-some of their characters by question marks.
+`recorded_names` has what squeue and sacct print of fourteen jobs whose names and accounts are an attacker's; MariaDB
+has replaced some of their characters by question marks. Slurm keeps any account of a user without associations.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from corral.agent.cluster.launch_errors import LaunchErrorKind
 from corral.agent.cluster.models import SlurmNode
 from corral.agent.cluster.state import AutoscalerState, Backoff
 from corral.agent.head_status import (
+    RunNames,
     active_jobs,
     job_run_page,
     node_groups,
@@ -28,7 +29,7 @@ from corral.agent.slurm import SlurmError
 from corral.model.head_report import JobRun, JobRunPage, NodeGroup, OfferBackoff
 
 RECORDED = Path(__file__).with_name("recorded_names")
-WIDTHS = (48, 64, 200, 24, 10, 400, 20, 20, 60, 1000, 12, 321)
+WIDTHS = (48, 64, 200, 24, 10, 400, 20, 20, 60, 1000, 12, 321, 321)
 RUNNING = (
     "1",
     "root",
@@ -41,10 +42,14 @@ RUNNING = (
     "None",
     "(null)",
     "0",
+    "ml",
     "wrap",
 )
-DELAYED = ("2", "ada", "train", "PENDING", "1", "", "1795304415", "1795300815", "BeginTime", "(null)", "0", "a|b c")
-RUN = "1|1|root|train|REQUEUED|1795300797|1795300820|1795300845|train-[1-2]"
+DELAYED = ("2", "ada", "train", "PENDING", "1", "", "1795304415", "1795300815", "BeginTime", "(null)", "0", "", "a|b c")
+RUN = (
+    "1|1|root|train|REQUEUED|1795300797|1795300820|1795300845|train-[1-2]|192"
+    "|billing=192,cpu=192,gres/gpu:a100=16,gres/gpu=16,mem=2T,node=2"
+)
 # The name of job 2 of the recorded ones, and what sacct prints between separators if the name is among the fields.
 FORGED = r"a\n999|victim|train|COMPLETED|1795300797|1795300820|1795300845|train-1|forged"
 BETWEEN_SEPARATORS = """2|root|cpu|COMPLETED|1795666041|1795666041|1795666046|cpu-1|a
@@ -122,7 +127,7 @@ def test_the_autoscalers_comment_on_a_requeued_job_is_shown() -> None:
 
 
 def test_a_run_is_read_from_saccts_line() -> None:
-    assert parse_sacct_line(RUN, {("1", "1795300797"): "a|b"}) == JobRun(
+    assert parse_sacct_line(RUN, {("1", "1795300797"): RunNames("ml", "a|b")}) == JobRun(
         job_id="1",
         user="root",
         name="a|b",
@@ -132,12 +137,15 @@ def test_a_run_is_read_from_saccts_line() -> None:
         submitted=1795300797,
         started=1795300820,
         ended=1795300845,
+        account="ml",
+        cpus=192,
+        gpus=16,
     )
 
 
 def test_a_run_that_was_cancelled_before_it_began_has_no_start() -> None:
-    run = parse_sacct_line("7|7|ada|train|CANCELLED by 1000|1795300797|None|1795300845|None assigned", {})
-    assert (run.state, run.nodes, run.started) == ("cancelled", "", None)
+    run = parse_sacct_line("7|7|ada|train|CANCELLED by 1000|1795300797|None|1795300845|None assigned|0|", {})
+    assert (run.state, run.nodes, run.started, run.cpus, run.gpus) == ("cancelled", "", None, 0, 0)
 
 
 def test_only_present_backoffs_are_listed() -> None:
@@ -283,7 +291,7 @@ def test_every_present_job_has_its_own_name_in_printable_characters(slurm: Path)
 
 def test_no_name_is_a_present_job_of_another_user(slurm: Path) -> None:
     attack(slurm)
-    assert {job.user for job in active_jobs()[0]} == {"root"}
+    assert {job.user for job in active_jobs()[0]} == {"nobody"}
 
 
 def test_every_run_has_its_own_name_in_printable_characters(slurm: Path) -> None:
@@ -302,13 +310,35 @@ def test_every_run_has_its_own_name_in_printable_characters(slurm: Path) -> None
         "11": r"a\rb",
         "12": r"a\n",
         "13": "x" * 79 + "…",
+        "14_1": "wrap",
         "14_[1-35:2%2]": "wrap",
     }
 
 
+def test_every_run_has_its_own_account_in_printable_characters(slurm: Path) -> None:
+    attack(slurm)
+    assert {run.job_id: run.account for run in job_run_page(0, 1795300900).runs if run.account} == {
+        "1": "ml",
+        "2": FORGED.lower(),
+        "3": r"a\x0bb",
+        "4": "a?b",
+        "5": "a?b",
+        "6": r"\x1b[31mred\x1b[0m",
+        "8": "é" * 60,
+        "9": "a|b",
+        "12": r"a\n",
+        "13": "x" * 79 + "…",
+    }
+
+
+def test_a_recorded_run_has_its_gpus(slurm: Path) -> None:
+    attack(slurm)
+    assert [(run.cpus, run.gpus) for run in job_run_page(0, 1795300900).runs][:2] == [(1, 2), (1, 0)]
+
+
 def test_no_name_is_a_run_of_another_user(slurm: Path) -> None:
     attack(slurm)
-    assert {run.user for run in job_run_page(0, 1795300900).runs} == {"root"}
+    assert {run.user for run in job_run_page(0, 1795300900).runs} == {"nobody"}
 
 
 def test_present_jobs_that_cannot_be_read_are_counted(slurm: Path) -> None:
@@ -326,5 +356,5 @@ def test_runs_that_cannot_be_read_are_counted(slurm: Path) -> None:
 
 def test_rows_of_another_width_are_an_error(slurm: Path) -> None:
     (slurm / "squeue.out").write_text(line(RUNNING)[:-1] + "\n")
-    with pytest.raises(SlurmError, match=r"^Slurm's output has no rows of 2180 bytes$"):
+    with pytest.raises(SlurmError, match=r"^Slurm's output has no rows of 2501 bytes$"):
         active_jobs()

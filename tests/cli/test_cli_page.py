@@ -55,11 +55,13 @@ from corral.report.run.accelerator_table import accelerators_document
 from corral.report.run.rent_vs_buy_view import buy_document
 from corral.report.run.validation_view import validation_document
 from corral.report.usage.forecast_vs_actual import ForecastComparison, ForecastRow
+from corral.report.usage.usage_by import GroupBy, usage_table
+from corral.report.usage.usage_by_views import usage_table_document
 from corral.report.usage.usage_json import timeline_document
 from corral.spec.spec_errors import SpecError
 from corral.spec.yaml.buy_files import read_purchase
 from corral.spec.yaml.stack_files import read_environment
-from small_history import history_timeline, history_usage
+from small_history import RUNS, history_timeline, history_usage
 from worked_example import BASE, CLUSTER, RoundPrices
 
 PAGE = (REPOSITORY / "docs" / "cli.md").read_text()
@@ -122,6 +124,11 @@ def timeline() -> Any:
         job_id="7", name="fit", completed=True, nodes=2, planned=16, markets=("spot",), rows=(row,)
     )
     return timeline_document(history_timeline(), history_usage(), against)
+
+
+def usage() -> Any:
+    run = replace(RUNS[0], cpus=192, gpus=16)
+    return usage_table_document("train", usage_table((history_usage(runs=(run,)),), GroupBy.JOB), [])
 
 
 def cleanup() -> Any:
@@ -207,6 +214,7 @@ REAL: dict[str, Callable[[], Any]] = {
     "corral.down/2": down,
     "corral.status/2": status,
     "corral.timeline/2": timeline,
+    "corral.usage/1": usage,
     "corral.extend/1": extend,
     "corral.cleanup/2": cleanup,
     "corral.box/4": box,

@@ -1,17 +1,18 @@
 """The reports of the head for `corral status`, `timeline` and `down`, read from Slurm and the autoscaler's state.
 
-Read-only. The reports are records of `model.head_report`, readable by any corral of the same version. The name of a job
-is its user's text: it is read from a column of fixed width, so that no part of it can pass as another job (decision
-162), and made printable here.
+Read-only. The reports are records of `model.head_report`, readable by any corral of the same version. Names and
+accounts of jobs are their users' text: they are read from columns of fixed width, so that no part of them can pass as
+another job (decision 162), and made printable here.
 """
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from corral.agent.autoscaler.requeue_release import LONGEST_DELAY, ClosedQueue, closed_queues, opens_at
 from corral.agent.cluster.models import SlurmNode
@@ -40,15 +41,17 @@ _NAME_BYTES = 4 * LENGTH + 1  # more than is shown; a character has at most four
 # Widths in bytes.
 _WIDTHS: Mapping[str, int] = {
     "JobArrayID": 48, "UserName": 64, "Partition": 200, "State": 24, "NumNodes": 10, "NodeList": 400,
-    "StartTime": 20, "SubmitTime": 20, "Reason": 60, "admin_comment": 1000, "RestartCnt": 12, "Name": _NAME_BYTES,
+    "StartTime": 20, "SubmitTime": 20, "Reason": 60, "admin_comment": 1000, "RestartCnt": 12, "Account": _NAME_BYTES,
+    "Name": _NAME_BYTES,
 }  # fmt: skip
 _JOBS = "--Format=" + ",".join(f"{name}:{width}" for name, width in _WIDTHS.items())
-_RUNS = "--format=JobIDRaw,JobID,User,Partition,State,Submit,Start,End,NodeList"  # nothing that users write
+_RUNS = "--format=JobIDRaw,JobID,User,Partition,State,Submit,Start,End,NodeList,AllocCPUS,AllocTRES"  # no users' text
 # Left-aligned; a blank follows each column.
-_NAME_WIDTHS: Mapping[str, int] = {"JobIDRaw": 12, "Submit": 20, "JobName": _NAME_BYTES}
+_NAME_WIDTHS: Mapping[str, int] = {"JobIDRaw": 12, "Submit": 20, "Account": _NAME_BYTES, "JobName": _NAME_BYTES}
 _NAMES = "--format=" + ",".join(f"{name}%-{width}" for name, width in _NAME_WIDTHS.items())
 _NOTHING = ("", "(null)", "None", "None assigned", "N/A", "Unknown")
 _OPEN: Mapping[str, ClosedQueue] = {}
+_GPUS = re.compile(r"(?:^|,)gres/gpu=(\d+)")  # of AllocTRES, which also counts each type of GPU
 Row = TypeVar("Row")
 Found = TypeVar("Found")
 # Slurm's reasons why a job is pending, in plain words. Source: squeue(1), "JOB REASON CODES".
@@ -114,6 +117,7 @@ def read_active_job(row: Sequence[str], closed: Mapping[str, ClosedQueue] = _OPE
         since=_moment(cells["SubmitTime"] if waits else cells["StartTime"]) or 0,
         reason=printable(reason, _WIDTHS["admin_comment"]),
         until=until,
+        account="" if cells["Account"] in _NOTHING else printable(cells["Account"]),
     )
 
 
@@ -178,25 +182,37 @@ def job_run_page(since: float, now: float, start: int = 0, limit: int = PAGE_SIZ
     )
 
 
-def _names(output: bytes) -> Mapping[tuple[str, str], str]:
-    """The names of runs by job id and time of submission. Raises SlurmError."""
+class RunNames(NamedTuple):
+    """What users write about a run."""
+
+    account: str
+    name: str
+
+
+def _names(output: bytes) -> Mapping[tuple[str, str], RunNames]:
+    """The accounts and names of runs by job id and time of submission. Raises SlurmError."""
     rows = fixed_rows(output, [width + 1 for width in _NAME_WIDTHS.values()])
-    return {(job, submitted): printable(name) for job, submitted, name in rows}
+    return {(job, submitted): RunNames(*map(printable, names)) for job, submitted, *names in rows}
 
 
-def parse_sacct_line(line: str, names: Mapping[tuple[str, str], str]) -> JobRun:
-    """A run from a line of sacct, and its name, empty if unknown. Raises ValueError for another line."""
-    raw, job, user, queue, state, submitted, started, ended, nodes = line.split("|")
+def parse_sacct_line(line: str, names: Mapping[tuple[str, str], RunNames]) -> JobRun:
+    """A run from a line of sacct, with its account and name, empty if unknown. Raises ValueError for another line."""
+    raw, job, user, queue, state, submitted, started, ended, nodes, cpus, tres = line.split("|")
+    account, name = names.get((raw, submitted), RunNames("", ""))
+    gpus = _GPUS.search(tres)
     return JobRun(
         job_id=job,
         user=user,
-        name=names.get((raw, submitted), ""),
+        name=name,
         queue=queue,
         state=state.partition(" ")[0].lower(),  # `CANCELLED by 1000`
         nodes="" if nodes in _NOTHING else nodes,
         submitted=_moment(submitted) or 0,
         started=_moment(started),
         ended=_moment(ended),
+        account=account,
+        cpus=_moment(cpus) or 0,
+        gpus=int(gpus[1]) if gpus else 0,
     )
 
 
@@ -234,6 +250,7 @@ def _as_run(job: HeadJob, now: float) -> JobRun:
         submitted=min(job.since, int(now)),
         started=None if job.is_pending else job.since,
         ended=None,
+        account=job.account,
     )
 
 

@@ -16,7 +16,7 @@ class HeadJob:
     """A job that has not ended. `state`: Slurm's, in small letters. `nodes`: folded, empty while it has none.
 
     `since`: when it began to run, or was submitted. `reason`: why it is pending, empty for a running one. `until`:
-    its earliest start, None if unknown.
+    its earliest start, None if unknown. `account`: Slurm's, empty for none.
     """
 
     job_id: str
@@ -29,6 +29,7 @@ class HeadJob:
     since: int
     reason: str
     until: int | None
+    account: str = ""
 
     @property
     def is_pending(self) -> bool:
@@ -102,7 +103,10 @@ class DrainResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRun:
-    """One run of a job: a requeued one has several. `started`, `ended`: None if not yet."""
+    """One run of a job: a requeued one has several. `started`, `ended`: None if not yet.
+
+    `account`: Slurm's, empty for none. `cpus`, `gpus`: of all its nodes; without CPUs neither is known.
+    """
 
     job_id: str
     user: str
@@ -113,6 +117,9 @@ class JobRun:
     submitted: int
     started: int | None
     ended: int | None
+    account: str = ""
+    cpus: int = 0
+    gpus: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

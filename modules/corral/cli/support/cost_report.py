@@ -1,4 +1,4 @@
-"""For `corral timeline`: the cost of a cluster's history at the environment's current prices, and a run's forecast."""
+"""The cost of a cluster's history at the environment's current prices, and a run's forecast."""
 
 from __future__ import annotations
 

@@ -6,16 +6,18 @@ name, otherwise from the offer's name.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from corral.forecast.cost.cost_model import STATIC, CostForecast, Item
 from corral.forecast.cost.cost_range import Usd
 from corral.forecast.cost.pool_capacity import offer_usd_per_hour
 from corral.forecast.cost.price_source import PriceList
-from corral.model.cluster import ClusterPlan, OfferPlan
+from corral.model.cluster import ClusterPlan, NodePlan, OfferPlan
 from corral.model.enums import Market
 from corral.report.timeline.event_lines import ClusterEvent
+
+_SECONDS_PER_HOUR = 3600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +34,10 @@ class MachineRate:
     def named(self) -> str:
         """Type and market for display."""
         return f"{self.instance_type} {self.market}".strip()
+
+    def usd(self, seconds: float) -> Usd | None:
+        """The cost of so many seconds; None if the price is unknown."""
+        return self.usd_per_hour.times(seconds / _SECONDS_PER_HOUR) if self.usd_per_hour else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +61,10 @@ class Rates:
             usd = offer_usd_per_hour(offer, type, self.prices) or usd
         source = price.source_of(market) if price and market else None
         return MachineRate(queue=queue, instance_type=type, market=market or "", usd_per_hour=usd, source=source)
+
+    def nodes(self) -> Mapping[str, NodePlan]:
+        """The nodes of each queue."""
+        return {queue.name: queue.node for queue in self.cluster.queues}
 
     def other_items(self) -> Iterator[Item]:
         """The charges that do not depend on nodes: head, file systems, network."""

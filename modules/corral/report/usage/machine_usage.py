@@ -14,7 +14,6 @@ from corral.report.timeline.event_nodes import expanded
 from corral.report.timeline.node_boot_times import Boot, boots
 from corral.report.usage.machine_rates import MachineRate, Rates
 
-_SECONDS_PER_HOUR = 3600
 # Events that end an instance, or its jobs, unplanned.
 INTERRUPTING = ("notice", "marked-down", "rebooted")
 Period = tuple[datetime, datetime]
@@ -58,7 +57,7 @@ class MachineUsage:
 
     def usd(self, seconds: float) -> Usd | None:
         """The cost of so many seconds; None if the price is unknown."""
-        return self.rate.usd_per_hour.times(seconds / _SECONDS_PER_HOUR) if self.rate.usd_per_hour else None
+        return self.rate.usd(seconds)
 
 
 def machine_usage(

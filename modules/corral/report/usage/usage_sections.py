@@ -35,7 +35,7 @@ def usage_sections(usage: Usage, shown: Timeline) -> Iterator[Section]:
         yield _interruptions(usage)
     if usage.jobs:
         table = Table(caption="Jobs", columns=usage_text.JOB_COLUMNS, rows=tuple(usage_text.job_rows(usage.jobs)))
-        lead = "Jobs with all their runs; a machine that two jobs share counts for each."
+        lead = "Jobs with all their runs; jobs on a machine at the same time divide it."
         yield Section(anchor="jobs", title="Jobs", lead=lead, tables=(table,))
 
 

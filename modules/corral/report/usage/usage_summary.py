@@ -15,6 +15,7 @@ from corral.report.usage.interruption_cost import Interruption, find_interruptio
 from corral.report.usage.job_usage import JobCost, job_costs
 from corral.report.usage.machine_rates import MachineRate, Rates
 from corral.report.usage.machine_usage import MachineUsage, machine_usage
+from corral.report.usage.time_slices import TimeSlice, time_slices
 
 _SECONDS_PER_HOUR = 3600
 
@@ -46,7 +47,10 @@ class PoolCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Usage between two times. `other`: charges other than nodes for the whole period, by name."""
+    """Usage between two times. `other`: charges other than nodes for the whole period, by name.
+
+    `slices`: the time of all machines, divided. `runs`: of jobs, corrected.
+    """
 
     start: datetime
     end: datetime
@@ -55,6 +59,8 @@ class Usage:
     other: tuple[tuple[str, Usd | None], ...]
     interruptions: tuple[Interruption, ...]
     jobs: tuple[JobCost, ...]
+    slices: tuple[TimeSlice, ...]
+    runs: tuple[JobRun, ...]
 
     @property
     def hours(self) -> float:
@@ -114,6 +120,7 @@ def compute_usage(
     node_events = by_node(events)
     seen = corrected_runs(runs, node_events, end)
     found = machine_usage(node_events, seen, rates, start=start, end=end)
+    slices = tuple(time_slices(found, seen, rates.nodes(), end))
     hours = (end - start).total_seconds() / _SECONDS_PER_HOUR
     return Usage(
         start=start,
@@ -124,7 +131,9 @@ def compute_usage(
             (one.named, one.usd_per_hour.times(hours) if one.usd_per_hour else None) for one in rates.other_items()
         ),
         interruptions=find_interruptions(found, seen, end=end, interval_s=interval_s),
-        jobs=job_costs(found, seen, start=start, end=end),
+        jobs=job_costs(slices, seen, start=start, end=end),
+        slices=slices,
+        runs=seen,
     )
 
 
