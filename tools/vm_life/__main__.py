@@ -24,7 +24,7 @@ from tools.vm_life.boot_times import record
 from tools.vm_life.cluster import CHECKOUT, Failed, VirtualCluster, expect, new_cluster
 from tools.vm_life.page import RunResult, boot_picture, page
 from tools.vm_life.progress import MachineResult, Progress, StepResult
-from tools.vm_life.recordings import record_outputs
+from tools.vm_life.recordings import LOGINS_FILE, record_outputs
 from tools.vm_life.steps import STEPS, Step, down
 
 from corral.box import client, control
@@ -125,7 +125,12 @@ def _record_outputs(cluster: VirtualCluster, image: str) -> None:
     name = cluster.runs_on(job)
     head, node = (cluster.instance(one) for one in ("head", name))
     files = record_outputs(
-        RECORDED, partial(cluster.root_output, head), partial(cluster.root_output, node), name, image
+        RECORDED,
+        partial(cluster.root_output, head),
+        partial(cluster.root_output, node),
+        name,
+        image,
+        cluster.directory / LOGINS_FILE,
     )
     cluster.head("scancel", job)
     print(f"written: {len(files)} files in {RECORDED.relative_to(CHECKOUT)}", flush=True)

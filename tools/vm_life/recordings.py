@@ -29,18 +29,20 @@ HEAD: Mapping[str, str] = {
     "nodes.txt": "scontrol --oneliner show nodes",
     "jobs.txt": "squeue --all --noheader --states=RUNNING,SUSPENDED,COMPLETING --Format=JobID:24,BatchFlag:8,State:16",
     "hosts.txt": "getent hosts $(hostname)",
-    "logins.json": f"journalctl --quiet --output=json --output-fields={FIELDS} {_WRITERS} | tail -n 200",
 }
+# Recorded when people have just used the head, which is lost later, its journal with it.
+LOGINS_FILE = "logins.json"
+LOGINS = f"journalctl --quiet --output=json --output-fields={FIELDS} {_WRITERS} | tail -n 200"
 _PACKAGES = ("systemd", "cloud-init", "slurmd", "slurmctld", "util-linux", "iproute2", "munge", "mariadb-server")
 
 
 def record_outputs(
-    directory: Path, head: Callable[..., str], node: Callable[..., str], name: str, image: str
+    directory: Path, head: Callable[..., str], node: Callable[..., str], name: str, image: str, logins: Path
 ) -> Sequence[str]:
     """Write the outputs of both machines, and their versions. Returns the names of the files.
 
     `head`, `node`: run a command as root there and return its output. `name`: the node's. `image`: the name of the
-    image's directory, which is derived from its packages.
+    image's directory, which is derived from its packages. `logins`: the file with the output of LOGINS.
     """
     shutil.rmtree(directory, ignore_errors=True)
     for machine, run, commands in (("node", node, NODE), ("head", head, HEAD)):
@@ -48,6 +50,7 @@ def record_outputs(
         for file, command in commands.items():
             text = run("sh", "-c", command.replace("%s", name))
             (directory / machine / file).write_text(text, encoding="utf-8")
+    shutil.copyfile(logins, directory / "head" / "logins.json")
     (directory / "versions").write_text(_versions(head, image), encoding="utf-8")
     return sorted(str(file.relative_to(directory)) for file in directory.rglob("*") if file.is_file())
 

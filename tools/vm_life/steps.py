@@ -11,6 +11,7 @@ from time import monotonic, sleep
 
 from tools.vm_life.cluster import VirtualCluster, expect
 from tools.vm_life.job_attacks import AS_ADA, ATTACKER, ON_A_NODE, ON_THE_HEAD, ROOT, VICTIM, script
+from tools.vm_life.recordings import LOGINS, LOGINS_FILE
 
 from corral.agent.credentials import URI
 from corral.agent.events import EVENTS
@@ -284,6 +285,7 @@ def _people(cluster: VirtualCluster) -> str:
     expect(hidden != 0, "others do not see ada's home")
     for event, user in (("login", "ada"), ("sudo", "grace")):
         cluster.wait_until(partial(_has_event, cluster, event, user), f"{event} of {user} is an event")
+    (cluster.directory / LOGINS_FILE).write_text(cluster.root_output(head, "sh", "-c", LOGINS), encoding="utf-8")
     return "ada has one id and her own home; grace uses sudo on the head, not on a node; both are events"
 
 
