@@ -90,6 +90,8 @@ ALLOWED: Mapping[str, str] = {
     "benchmarks.md: `make bench-life`: a cluster in the box": "the target's name",
     "Makefile: bench-life": "the same",
     "Makefile: vm-life": "the same, on virtual machines",
+    "docs/vm-life.md: vm-life": "its result",
+    "docs/vm-life.svg: vm-life": "the same",
     "life_cycle_state": "the field of EFS",
     "tests/life/clusters.py: life": "a cluster from up to down",
     "tests/life/test_dev_life.py: life": "the same",

@@ -23,6 +23,7 @@ FILES = (
     "access/authorized_keys",
     "access/sshd.conf",
     "access/sudoers",
+    "accounting/accounts",
     "accounting/mariadb.cnf",
     "accounting/slurmdbd.conf",
     "cluster.json",

@@ -8,6 +8,7 @@ import pytest
 
 from corral.catalog.slurm.conf_keys import ConfSection, slurm_keys, unsupported_settings
 from corral.catalog.slurm.releases import RELEASES, Release, parse_release, release_text
+from corral.model.accounts import AccountsPlan, QosPlan
 from corral.model.cluster import ClusterPlan, GresPlan, QueuePlan
 from corral.model.users import AccessPlan, UserPlan
 from corral.plan.cluster import plan_image
@@ -524,6 +525,31 @@ def test_people_see_their_own_jobs_in_squeue(access: AccessPlan, hidden: str) ->
     assert [line for line in lines if line.startswith("PrivateData=")] == [hidden] * bool(hidden)
 
 
-def test_slurmdbd_hides_nothing_as_long_as_people_have_no_accounts_there() -> None:
-    files = cluster_files(replace(dev(), access=AccessPlan(users=(UserPlan(name="ada", uid=2001),))))
-    assert "PrivateData" not in files["accounting/slurmdbd.conf"]
+@pytest.mark.parametrize(("shows_jobs", "lines"), [(False, ["PrivateData=jobs,usage"]), (True, [])])
+def test_slurmdbd_hides_the_jobs_of_others_like_slurmctld(shows_jobs: bool, lines: list[str]) -> None:
+    access = AccessPlan(users=(UserPlan(name="ada", uid=2001),), shows_jobs=shows_jobs)
+    text = cluster_files(replace(dev(), access=access))["accounting/slurmdbd.conf"]
+    assert [line for line in text.splitlines() if line.startswith("PrivateData")] == lines
+
+
+def test_accounts_order_waiting_jobs_by_qos_fair_share_and_age() -> None:
+    text = cluster_files(replace(dev(), accounts=AccountsPlan(enforced=True)))["slurm/slurm.conf"]
+    assert [line for line in text.splitlines() if line.startswith(("Priority", "AccountingStorageEnforce"))] == [
+        "AccountingStorageEnforce=associations,limits,qos",
+        "PriorityType=priority/multifactor",
+        "PriorityWeightQOS=1000000",
+        "PriorityWeightFairshare=100000",
+        "PriorityWeightAge=1000",
+    ]
+
+
+def test_a_budget_starts_only_jobs_that_fit_into_the_rest() -> None:
+    accounts = AccountsPlan(qos=(QosPlan(name="paper", gpu_hours=5),), enforced=True)
+    text = cluster_files(replace(dev(), accounts=accounts))["slurm/slurm.conf"]
+    assert "AccountingStorageEnforce=associations,limits,qos,safe\n" in text
+
+
+def test_a_users_own_weight_replaces_that_of_accounts() -> None:
+    plan = replace(dev(), accounts=AccountsPlan(enforced=True), extra_slurm={"PriorityWeightAge": "7"})
+    lines = cluster_files(plan)["slurm/slurm.conf"].splitlines()
+    assert [line for line in lines if line.startswith("PriorityWeightAge")] == ["PriorityWeightAge=7"]

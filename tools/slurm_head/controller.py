@@ -2,8 +2,8 @@
 
 Everything runs in namespaces of its own (network, hostname, mounts, processes). So the files are used unchanged, any
 number of clusters run in parallel, and the system's own Slurm, munge and network are not touched. It needs root or user
-namespaces. No nodes run here: nodes that Slurm resumes stay powered down. There is no slurmdbd either, so its lines in
-slurm.conf are removed.
+namespaces. No nodes run here: nodes that Slurm resumes stay powered down. Unless it is wanted, there is no slurmdbd
+either, and its lines in slurm.conf are removed.
 
 Slurm is that of this machine, or of another system, whose root directory is only read.
 """
@@ -88,7 +88,7 @@ class Controller:
 
         Before Slurm 23.11, `scontrol reconfigure` with another number of nodes ends slurmctld ("You have to restart").
         """
-        _install(files, self.directory)
+        _install(files if (self.directory / "database").exists() else without_accounting(files), self.directory)
         self.restart()
 
     def restart(self) -> None:
@@ -108,11 +108,13 @@ class Controller:
 
 
 @contextlib.contextmanager
-def running_slurmctld(files: Mapping[str, str], directory: Path, root: Path = Path("/")) -> Iterator[Controller]:
+def running_slurmctld(
+    files: Mapping[str, str], directory: Path, root: Path = Path("/"), *, accounting: bool = False
+) -> Iterator[Controller]:
     """Run slurmctld with these files, by path below the cluster's prefix, until the block ends.
 
     The directory holds its state and log. `root`: the root directory of the system that Slurm is taken from.
-    slurmctld ends with this process, even after kill -9.
+    slurmctld ends with this process, even after kill -9. `accounting`: also run MariaDB and slurmdbd, as root alone.
     Raises SlurmError with the end of the log if it does not start.
     """
     _check_programs(root)
@@ -123,7 +125,7 @@ def running_slurmctld(files: Mapping[str, str], directory: Path, root: Path = Pa
     _prepare(directory, plan, settings, user)
     if not user:
         _chown(directory, settings, root)
-    _install(files, directory)
+    _install(files if accounting else without_accounting(files), directory)
     process = _start(_head(directory, root), directory, plan, user)
     try:
         _wait_until_ready(process, directory)
@@ -213,8 +215,7 @@ def _uid(user: str, root: Path) -> int:
 
 def _install(files: Mapping[str, str], directory: Path) -> None:
     """Install the files as the agent does on a head."""
-    texts = without_accounting(files)
-    install(placements_for({name: text.encode() for name, text in texts.items()}, Role.HEAD, None), directory)
+    install(placements_for({name: text.encode() for name, text in files.items()}, Role.HEAD, None), directory)
 
 
 def _head(directory: Path, root: Path) -> Sequence[str]:

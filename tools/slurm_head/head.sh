@@ -27,6 +27,23 @@ fi
 
 # In a single-user namespace, the root directory belongs to nobody, which munged considers insecure.
 "$@" munged ${user:+--force} --key-file=/mnt/munge.key --num-threads=2
+if [ -e /etc/slurm/slurmdbd.conf ]; then
+    mkdir -m 777 /run/mysqld /run/slurmdbd
+    options="--no-defaults --user=mysql --datadir=/mnt/database"
+    # shellcheck disable=SC2086 # several options
+    mariadb-install-db $options --skip-test-db --auth-root-authentication-method=socket >/mnt/mariadb.out
+    # shellcheck disable=SC2086
+    mariadbd $options --socket=/run/mysqld/mysqld.sock --skip-networking >>/mnt/mariadb.out 2>&1 &
+    until mariadb --no-defaults --socket=/run/mysqld/mysqld.sock --execute="CREATE DATABASE slurm_acct_db;
+        CREATE USER slurm@localhost IDENTIFIED VIA unix_socket; GRANT ALL ON slurm_acct_db.* TO slurm@localhost" \
+        2>/dev/null; do sleep 0.05; done
+    slurmdbd -D >/mnt/slurmdbd.out 2>&1 &
+    slurmdbd=$!
+    until sacctmgr --immediate add cluster "$(sed -n s/^ClusterName=//p /etc/slurm/slurm.conf)" >/dev/null 2>&1; do
+        kill -0 "$slurmdbd" || exit 1
+        sleep 0.05
+    done
+fi
 while
     "$@" slurmctld -D >>/mnt/slurmctld.out 2>&1 &
     slurmctld=$!

@@ -50,6 +50,8 @@ class Event(StrEnum):
     USER_ADDED = "user-added"
     USER_REMOVED = "user-removed"
     USER_REFUSED = "user-refused"
+    ACCOUNTS_CHANGED = "accounts-changed"
+    ACCOUNTS_REFUSED = "accounts-refused"
     LOGIN = "login"
     SUDO = "sudo"
 
@@ -57,7 +59,7 @@ class Event(StrEnum):
 _WARNINGS = frozenset(
     {
         *(Event.REFUSED, Event.LAUNCH_FAILED, Event.TERMINATED, Event.MARKED_DOWN, Event.STOPPED),
-        *(Event.NOTICE, Event.DRAINED, Event.REBOOTED, Event.USER_REFUSED),
+        *(Event.NOTICE, Event.DRAINED, Event.REBOOTED, Event.USER_REFUSED, Event.ACCOUNTS_REFUSED),
     }
 )
 

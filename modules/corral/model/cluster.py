@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 
+from corral.model.accounts import AccountsPlan
 from corral.model.enums import InterfaceType, Market
 from corral.model.lustre import LustrePlan
 from corral.model.users import AccessPlan
@@ -225,6 +226,7 @@ class ClusterPlan:
     jobs: JobsPlan = field(default_factory=JobsPlan)
     extra_slurm: Mapping[str, str] = field(default_factory=dict)
     access: AccessPlan = field(default_factory=AccessPlan)
+    accounts: AccountsPlan = field(default_factory=AccountsPlan)
 
     @property
     def own_lustre(self) -> tuple[LustrePlan, ...]:

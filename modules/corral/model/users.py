@@ -9,6 +9,8 @@ import hashlib
 from dataclasses import dataclass
 from enum import StrEnum
 
+from corral.model.accounts import EVERYBODY
+
 USERS_CONF = "users.conf"
 USERS_GROUP = "corral-users"  # its members are the accounts that corral manages
 # Images' own people are below 2000. useradd counts from 1000, so 10,000 and more stay free for derived ids.
@@ -26,13 +28,17 @@ class RemovedJobs(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserPlan:
-    """A person. `uid` is also the id of the group of the same name; `groups`: the others, sorted."""
+    """A person. `uid` is also the id of the group of the same name; `groups`: the others, sorted.
+
+    `account`: that of their jobs in Slurm.
+    """
 
     name: str
     uid: int
     groups: tuple[str, ...] = ()
     ssh_keys: tuple[str, ...] = ()
     admin: bool = False
+    account: str = EVERYBODY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,7 @@ from corral.model.cluster import (
 )
 from corral.model.tags import cluster_tags
 from corral.model.urls import parse_repository
+from corral.plan.accounts import check_accounts, plan_accounts
 from corral.plan.file_systems import plan_lustre
 from corral.plan.head import check_head_address, plan_head
 from corral.plan.iam.role_arns import check_job_role
@@ -76,8 +77,13 @@ def plan_cluster(
         jobs=_jobs(spec.jobs),
         extra_slurm=dict(sorted(spec.slurm.extra.items())),
         access=plan_access(spec.access),
+        accounts=plan_accounts(spec),
     )
-    if errors := (*check_static_nodes(spec, plan, base), *check_job_role(plan, file=spec.file)):
+    if errors := (
+        *check_static_nodes(spec, plan, base),
+        *check_job_role(plan, file=spec.file),
+        *check_accounts(plan, file=spec.file),
+    ):
         raise SpecErrors(errors)
     return plan
 

@@ -1,5 +1,6 @@
 """Plan a cluster's people from its spec."""
 
+from corral.model.accounts import EVERYBODY
 from corral.model.users import AccessPlan, GroupPlan, UserPlan, derived_id
 from corral.spec.models.access import AccessSpec
 
@@ -16,6 +17,7 @@ def plan_access(spec: AccessSpec) -> AccessPlan:
                 groups=tuple(sorted(user.groups)),
                 ssh_keys=user.ssh_keys,
                 admin=user.admin,
+                account=user.account or EVERYBODY,
             )
             for name, user in sorted(spec.users.items())
         ),

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from corral.catalog.slurm.conf_keys import ConfSection, is_known, known, supported_releases, unsupported_settings
 from corral.catalog.slurm.releases import Release, parse_release, release_text
+from corral.model.accounts import AccountsPlan
 from corral.model.cluster import ClusterPlan, GresPlan, QueuePlan
 from corral.model.node_names import fold
 from corral.model.timeouts import RESUME_TIMEOUT_S
@@ -22,6 +23,14 @@ DEFAULTS: Mapping[str, Value] = {
     "SchedulerParameters": "nohold_on_prolog_fail",
     "TaskProlog": f"{PROGRAMS}/task-prolog",
 }
+# With accounts, in addition. Fair share decides between people; a QOS's priority is normalized to that of the highest,
+# so it comes first; age decides between jobs of one person.
+PRIORITIES: Mapping[str, Value] = {
+    "PriorityType": "priority/multifactor",
+    "PriorityWeightAge": 1000,
+    "PriorityWeightFairshare": 100_000,
+    "PriorityWeightQOS": 1_000_000,
+}
 _TREE_DEFAULT = 16
 _TREE_HOPS = 3  # slurm.conf(5) of 24.11: 16 children reach 4368 nodes with three hops; more hops, longer timeouts
 
@@ -30,7 +39,7 @@ def slurm_conf(plan: ClusterPlan) -> str:
     """The text of slurm.conf. Raises ReleaseError for a Slurm that is too old."""
     release = written_release(plan.image.slurm_version)
     oldest = min(written_release(image.slurm_version) for image in plan.images.values())  # the nodes read it, too
-    settings = {**cluster_settings(plan, release, oldest), **_defaults(plan.extra_slurm)}
+    settings = {**cluster_settings(plan, release, oldest), **_defaults(plan)}
     return fill(
         CONF_TEMPLATE,
         slurm_version=plan.image.slurm_version,
@@ -71,17 +80,24 @@ def cluster_settings(plan: ClusterPlan, release: Release, oldest: Release) -> Ma
         "SuspendExcNodes": [name for queue in plan.queues for name in _fold_static_nodes(queue)],
         "GresTypes": gres_types(plan.queues),
         "AccountingStorageHost": str(plan.head.address),  # sacct on nodes works without DNS
-        "AccountingStorageEnforce": ("associations",) if any(queue.accounts for queue in plan.queues) else None,
+        "AccountingStorageEnforce": enforced(plan.accounts),
         "AccountingStorageTRES": [f"gres/{name}" for name in gres_types(plan.queues)],
     }
 
 
 def private_data(access: AccessPlan) -> tuple[str, ...]:
-    """What people do not see of each other in slurmctld; root and Slurm's operators see everything.
+    """What people do not see of each other; root and Slurm's operators see everything.
 
-    Not in slurmdbd: whoever has no account there would not see even their own jobs (decision 180).
+    In slurmdbd everybody needs an account for that: it shows those without one not even their own jobs (decision 182).
     """
     return ("jobs", "usage") if access.users and not access.shows_jobs else ()
+
+
+def enforced(accounts: AccountsPlan) -> tuple[str, ...]:
+    """What slurmctld requires of jobs. `safe`: a job with a budget starts only if its time limit fits into the rest."""
+    if not accounts.enforced:
+        return ()
+    return ("associations", "limits", "qos", *(("safe",) if accounts.has_budgets else ()))
 
 
 def check_own_keys(plan: ClusterPlan) -> None:
@@ -209,10 +225,11 @@ def _foreign(release: Release, section: ConfSection, own: Mapping[str, str], whe
     ]
 
 
-def _defaults(own: Mapping[str, str]) -> Mapping[str, Value]:
-    """DEFAULTS without the keys that the user sets; Slurm ignores the case of keys."""
-    replaced = {key.lower() for key in own}
-    return {key: None if key.lower() in replaced else value for key, value in DEFAULTS.items()}
+def _defaults(plan: ClusterPlan) -> Mapping[str, Value]:
+    """The defaults without the keys that the user sets; Slurm ignores the case of keys."""
+    replaced = {key.lower() for key in plan.extra_slurm}
+    defaults = {**DEFAULTS, **(PRIORITIES if plan.accounts.enforced else dict.fromkeys(PRIORITIES))}
+    return {key: None if key.lower() in replaced else value for key, value in defaults.items()}
 
 
 def _gres(gres: GresPlan | None) -> str | None:

@@ -1,12 +1,14 @@
-"""slurmdbd.conf, and MariaDB's settings for it; both on the head only.
+"""slurmdbd.conf, MariaDB's settings for it, and the accounts of Slurm; all on the head only.
 
 `model` holds the names of socket, data and database, because the agent creates these.
 """
 
 from corral.model.accounting_paths import DATABASE, DATABASE_DIR, DATABASE_PID_FILE, DATABASE_SOCKET, DATABASE_USER
+from corral.model.accounts import accounts_text
 from corral.model.cluster import ClusterPlan
 from corral.render.conf_line import Value, slurm_line
 from corral.render.host_conf import EC2
+from corral.render.slurm_conf import private_data
 from corral.render.templates import fill
 
 # slurmdbd warns below half of what Slurm recommends: 1 GiB in 22.05 (as_mysql, _check_database_variables;
@@ -17,8 +19,12 @@ _SMALLEST_POOL_MIB, _LARGEST_POOL_MIB = 512, 4096
 
 
 def accounting_files(plan: ClusterPlan) -> dict[str, str]:
-    """The text of both files by their paths below the cluster's prefix."""
-    return {"accounting/mariadb.cnf": mariadb_conf(plan), "accounting/slurmdbd.conf": slurmdbd_conf(plan)}
+    """The text of each file by its path below the cluster's prefix."""
+    return {
+        "accounting/accounts": accounts_text(plan.accounts, {user.name: user.account for user in plan.access.users}),
+        "accounting/mariadb.cnf": mariadb_conf(plan),
+        "accounting/slurmdbd.conf": slurmdbd_conf(plan),
+    }
 
 
 def slurmdbd_conf(plan: ClusterPlan) -> str:
@@ -28,6 +34,7 @@ def slurmdbd_conf(plan: ClusterPlan) -> str:
         "SlurmUser": EC2.slurm_user,
         "StorageUser": DATABASE_USER,
         "StorageLoc": DATABASE,
+        "PrivateData": private_data(plan.access),
     }
     return fill("slurm/slurmdbd.conf.j2", lines={key: slurm_line({key: value}) for key, value in settings.items()})
 

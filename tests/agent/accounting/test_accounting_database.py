@@ -7,18 +7,17 @@ import pwd
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from corral.agent.accounting.backup import BackupError, BucketBackupStore, back_up, back_up_if_due, is_due
-from corral.agent.accounting.database import Accounting, Database, first_job, people
+from corral.agent.accounting.backup import BackupError, back_up
+from corral.agent.accounting.database import Accounting, Database, first_job
 from corral.agent.host.base import Daemon, HostError, run
+from corral.model.accounts import AccountPlan, AccountsPlan, QosPlan
 from render.plans import cpu, dev, train
 
 JOBS = """USE slurm_acct_db;
@@ -73,7 +72,7 @@ class Head:
 
     def boot(self, **own: Any) -> None:
         """What a head's boot does."""
-        plan = replace(dev(train(), replace(cpu(), accounts=own.pop("accounts", ()))), **own)
+        plan = replace(dev(train(), cpu()), **own)
         accounting = Accounting(
             self.run,
             self.shelf,
@@ -228,13 +227,16 @@ def test_a_backup_runs_no_command_on_the_head(head: Head, tmp_path: Path, comman
 
 
 @pytest.mark.slurm
-def test_accounts_of_queues_are_created_with_one_for_everybody(head: Head) -> None:
-    head.answers = {"account": "root\nml\n", "user": "\n".join(["root", *people(pwd.getpwall())])}
-    head.boot(accounts=("ml", "bio"))
+def test_accounts_are_made_before_slurmctld_starts_and_qos_are_not(head: Head) -> None:
+    people = [f"everybody|{user.pw_name}||1|normal|" for user in pwd.getpwall()]
+    head.answers = {"assoc": "\n".join(people)}
+    accounts = (AccountPlan(name="everybody"), AccountPlan(name="ml", qos=("urgent",)))
+    head.boot(accounts=AccountsPlan(accounts=accounts, qos=(QosPlan(name="urgent"),)))
     added = [" ".join(command) for command in head.commands if "show" not in command]
     assert added == [
         "sacctmgr --immediate add cluster dev",
-        "sacctmgr --immediate add account everybody,bio cluster=dev",
+        "sacctmgr --immediate add account everybody cluster=dev parent=root organization=corral fairshare=1",
+        "sacctmgr --immediate add account ml cluster=dev parent=root organization=corral fairshare=1",
     ]
 
 
@@ -250,65 +252,3 @@ def test_without_accounts_slurmdbd_is_not_queried(head: Head) -> None:
 )
 def test_the_next_job_follows_the_newest_by_default(newest: int, own: Sequence[str], number: int | None) -> None:
     assert first_job(newest, own) == number
-
-
-def test_people_are_users_with_the_user_ids_of_people() -> None:
-    users = [pwd.struct_passwd((name, "x", uid, uid, "", "/", "/bin/sh")) for name, uid in (("bo", 1001), ("al", 1000))]
-    system = [
-        pwd.struct_passwd((name, "x", uid, uid, "", "/", "/bin/sh")) for name, uid in (("root", 0), ("no", 65534))
-    ]
-    assert people([*users, *system]) == ["al", "bo"]
-
-
-@pytest.mark.parametrize(
-    ("done", "tried", "due"),
-    [
-        (None, None, True),
-        (1_000_000 - 86_399, None, False),
-        (1_000_000 - 86_400, None, True),
-        (1_000_000 - 86_400, 1_000_000 - 3_599, False),
-        (1_000_000 - 86_400, 1_000_000 - 3_600, True),
-    ],
-)
-def test_a_backup_is_due_a_day_after_the_last_and_an_hour_after_a_failed_one(
-    done: float | None, tried: float | None, due: bool
-) -> None:
-    assert is_due(done, tried, 1_000_000) is due
-
-
-def test_a_backup_that_is_due_is_started_once(tmp_path: Path) -> None:
-    started = [back_up_if_due(tmp_path, ("touch", str(tmp_path / "ran"))) for _ in range(2)]
-    deadline = time.monotonic() + 10
-    while not (tmp_path / "ran").exists() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert (started, (tmp_path / "ran").exists()) == ([True, False], True)
-
-
-@dataclass(kw_only=True)
-class Bucket:
-    """S3's client with these objects, as a role sees it that may list this one key."""
-
-    objects: dict[str, bytes]
-
-    def list_objects_v2(self, Bucket: str, Prefix: str) -> Any:
-        made = datetime.fromtimestamp(MADE, UTC)
-        return {"Contents": [{"Key": key, "LastModified": made} for key in self.objects if key.startswith(Prefix)]}
-
-    def download_fileobj(self, bucket: str, key: str, stream: Any) -> None:
-        stream.write(self.objects[key])
-
-    def put_object(self, Bucket: str, Key: str, Body: Any) -> None:
-        self.objects[Key] = Body.read()
-
-
-def test_what_is_stored_in_the_bucket_is_fetched_by_a_cluster_of_that_name(tmp_path: Path) -> None:
-    bucket = Bucket(objects={})
-    (tmp_path / "dump").write_bytes(b"records")
-    where = BucketBackupStore(bucket, "base", "dev").store(tmp_path / "dump")
-    made = BucketBackupStore(bucket, "base", "dev").fetch(tmp_path / "back")
-    assert (where, made, (tmp_path / "back").read_bytes()) == ("s3://base/accounting/dev.sql.gz", MADE, b"records")
-
-
-def test_a_cluster_of_another_name_begins_without_records(tmp_path: Path) -> None:
-    bucket = Bucket(objects={"accounting/dev.sql.gz-old": b"", "accounting/dev2.sql.gz": b""})
-    assert BucketBackupStore(bucket, "base", "dev").fetch(tmp_path / "back") is None

@@ -19,8 +19,8 @@ from corral.model.history import StoredHistory, unpack
 
 BEGAN = 1795343310  # 2026-11-22 10:28:30 UTC
 KEY = "lives/dev/2026-11-22T10-28-30Z.json.gz"
-RUN = f"1|1|root|train|COMPLETED|{BEGAN + 5}|{BEGAN + 9}|{BEGAN + 60}|train-1\n"
-NAME = f"{1:<12} {BEGAN + 5:<20} {'fit':<321} \n"
+RUN = f"1|1|root|train|COMPLETED|{BEGAN + 5}|{BEGAN + 9}|{BEGAN + 60}|train-1|1|cpu=1\n"
+NAME = f"{1:<12} {BEGAN + 5:<20} {'ml':<321} {'fit':<321} \n"
 
 
 @dataclass(kw_only=True)

@@ -91,7 +91,7 @@ def as_head(tmp_path: Path, cluster: ClusterPlan = PLAN) -> Transcript:
     plan, about = fetch(store(tmp_path / "store", cluster), Role.HEAD, None, root=root, host_in=lambda _: host)
     work_dir = {"data": state / "mariadb", "state_dir": state / "notes", "root": root}
     accounting = Accounting(transcript, Around(), listens=lambda: True, **work_dir)  # type: ignore[arg-type]
-    boot_head(plan, about, host, Around(), accounting.start, lambda: None, root=root)
+    boot_head(plan, about, host, Around(), accounting.start, lambda: None, lambda plan: None, root=root)
     return transcript
 
 

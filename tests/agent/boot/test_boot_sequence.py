@@ -104,6 +104,9 @@ class Machine:
     def start_accounting(self, plan: ClusterPlan, _: Host, state_dir: Path) -> None:
         self.steps.append(f"accounting of {plan.name}, {state_dir}")
 
+    def sync_accounts(self, plan: ClusterPlan) -> None:
+        self.steps.append(f"accounts of {plan.name}")
+
     def check_manifest(self) -> None:
         self.steps.append("check manifest")
 
@@ -129,7 +132,16 @@ NO_REQUESTS: Probe = NoRequests()
 
 def as_head(machine: Machine, plan: ClusterPlan, made: Deployed) -> list[str]:
     """What a head of this cluster does."""
-    boot_head(plan, made, machine, machine, machine.start_accounting, machine.check_manifest, root=machine.root)
+    boot_head(
+        plan,
+        made,
+        machine,
+        machine,
+        machine.start_accounting,
+        machine.check_manifest,
+        machine.sync_accounts,
+        root=machine.root,
+    )
     return machine.steps
 
 
@@ -161,6 +173,7 @@ def test_a_head_mounts_before_it_starts_and_has_the_key_before_munge(machine: Ma
         "start /opt/corral/bin/corral-agent autoscaler",
         "accounting of dev, /var/lib/corral/slurmctld",
         "start /usr/sbin/slurmctld",
+        "accounts of dev",
     ]
 
 
@@ -180,6 +193,7 @@ def test_a_head_without_home_and_lustre_mounts_its_state_alone(machine: Machine)
         "start /opt/corral/bin/corral-agent autoscaler",
         "accounting of dev, /var/lib/corral/slurmctld",
         "start /usr/sbin/slurmctld",
+        "accounts of dev",
     ]
 
 

@@ -44,6 +44,7 @@ def test_a_head_has_slurms_files_the_users_own_and_the_job_scripts(bucket: Path,
     fetch(uploaded(bucket), Role.HEAD, None, root=tmp_path / "root")
     slurm = {f"etc/slurm/{name}.conf" for name in ("slurm", "host", "gres", "cgroup", "own", "slurmdbd", "users")}
     slurm |= {"etc/slurm/first-job.conf", "etc/slurm/topology-plugin.conf", "etc/mysql/mariadb.conf.d/60-corral.cnf"}
+    slurm |= {"etc/corral/accounts"}
     access = {f"etc/ssh/sshd_config.d/{name}.conf" for name in ("60-corral", "70-corral-homes")}
     access |= {"etc/ssh/corral_authorized_keys", "etc/sudoers.d/zzzz-corral-admins"}
     scripts = {

@@ -97,6 +97,7 @@ class Head:
             run=self.run,
             used=lambda: used,
             journal=EventLog(self.root / "events.jsonl"),
+            sync_accounts=lambda plan: self.do(f"slurm accounts {' '.join(sorted(plan.accounts.names))}"),
             root=self.root,
             state=self.root / "var/lib/corral",
             refusal=lambda *_: self.refusal,
@@ -327,6 +328,7 @@ def test_an_unreadable_journal_means_every_step(head: Head) -> None:
         "reload sshd",
         "restart mariadb",
         "restart slurmdbd",
+        "slurm accounts ",
         "restart slurmctld",
         "scontrol reconfigure",
     ]

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from corral.agent.config.diff import ApplyStep, SlurmConf, required_steps
+from corral.model.accounts import AccountsPlan
 from corral.model.cluster import ClusterPlan
 from corral.render import cluster_files
 from render.plans import cpu, dev, train
@@ -32,7 +33,7 @@ CHANGES = {
     "another machine": (
         dev(replace(train(4), node=replace(train().node, sockets=1)), cpu()), RESTART, RECONFIGURE,
     ),
-    "accounts": (dev(replace(train(4), accounts=("ml",)), cpu()), RESTART, RECONFIGURE),
+    "accounts": (replace(dev(), accounts=AccountsPlan(enforced=True)), RESTART, RECONFIGURE),
     "static nodes": (dev(replace(train(4), min_nodes=2), cpu()), RECONFIGURE, RECONFIGURE),
     "a key of the user's": (replace(NOW, extra_slurm={"KillWait": "60"}), RECONFIGURE, RECONFIGURE),
     "the port": (replace(NOW, extra_slurm={"slurmctldport": "7000"}), RESTART, RESTART),

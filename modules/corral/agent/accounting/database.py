@@ -5,28 +5,23 @@ it. A new volume is restored from the backup of an earlier cluster of the same n
 """
 
 import logging
-import pwd
 import shutil
-import socket as sockets
-import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from corral.agent.accounting.backup import STATE_DIR, BackupStore
+from corral.agent.accounting.slurm_accounts import SlurmAccounts
+from corral.agent.accounting.waits import await_condition, await_slurmdbd, slurmdbd_listens
 from corral.agent.config.file_placements import FIRST_JOB
 from corral.agent.file_install import Placement, install
 from corral.agent.host.base import Host, HostError, mariadb, slurmdbd
-from corral.model.accounting_paths import DATABASE, DATABASE_DIR, DATABASE_SOCKET, DATABASE_USER, SLURMDBD_PORT
+from corral.model.accounting_paths import DATABASE, DATABASE_DIR, DATABASE_SOCKET, DATABASE_USER
 from corral.model.cluster import ClusterPlan
 
 Run = Callable[[Sequence[str]], str]
 # A second database, whose existence marks the first as complete: one statement creates it, in the same directory.
 READY = "corral"
-EVERYBODY = "everybody"  # the account of users who have no other
 _MARIADB_IN_S = 300  # after a crash it first repairs its tables
-_SLURMDBD_IN_S = 900  # a newer Slurm converts the tables of an older one first
-_STEP_S = 0.05
-_PEOPLE = range(1000, 60000)  # user ids of people (Debian's login.defs)
 _LARGEST_JOB = 0x03FF0000  # slurm.conf(5), MaxJobId: the default, and the largest
 _CANCELLED = 4  # slurm.h, enum job_states
 # --binary-mode: otherwise the client runs what a dump says after `\!`, as root (MDEV-21778).
@@ -88,18 +83,19 @@ class Accounting:
         self._data = data
         self._state_dir = state_dir
         self._root = root
-        self._listens = listens or _slurmdbd_listens
+        self._listens = listens or slurmdbd_listens
 
     def start(self, plan: ClusterPlan, host: Host, state_dir: Path) -> None:
         """Start MariaDB and slurmdbd. `state_dir`: slurmctld's StateSaveLocation. Raises AgentError."""
         self._make_data()
         host.start(mariadb())
-        _await(self._database.answers, _MARIADB_IN_S, "MariaDB does not answer - see its log")
+        await_condition(self._database.answers, _MARIADB_IN_S, "MariaDB does not answer - see its log")
         self._fill(plan.name)
         self._write_first_job(plan, state_dir)
         host.start(slurmdbd(plan.image.slurm_sbin))
-        _await(self._listens, _SLURMDBD_IN_S, "slurmdbd does not listen - see /var/log/slurm/slurmdbd.log")
-        self._make_accounts(plan)
+        await_slurmdbd(self._listens)
+        # QOS count devices, of which slurmdbd hears from slurmctld.
+        SlurmAccounts(self._run, state_dir=self._state_dir, listens=self._listens).sync(plan, qos=False)
 
     def _make_data(self) -> None:
         """Create an empty data directory, renamed when complete."""
@@ -162,27 +158,6 @@ class Accounting:
         where = f"table_schema = '{DATABASE}' AND table_name = '{name}'"
         return self._database.execute(f"SELECT COUNT(*) FROM information_schema.tables WHERE {where}").strip() == "1"
 
-    def _make_accounts(self, plan: ClusterPlan) -> None:
-        """Create the accounts of the queues. Slurm then requires one for every job, so all users get an account."""
-        wanted = sorted({account.lower() for queue in plan.queues for account in queue.accounts})  # as Slurm keeps them
-        if not wanted:
-            return
-        if plan.name not in self._listed("cluster", "cluster"):
-            self._sacctmgr("add", "cluster", plan.name)
-        accounts = self._listed("account", "account")
-        if new := [name for name in (EVERYBODY, *wanted) if name not in accounts]:
-            self._sacctmgr("add", "account", ",".join(new), f"cluster={plan.name}")
-        users = self._listed("user", "user")
-        if new_users := [name for name in people(pwd.getpwall()) if name not in users]:
-            self._sacctmgr("add", "user", ",".join(new_users), f"account={EVERYBODY}", f"cluster={plan.name}")
-        log.info("accounting: accounts %s; new: %s", ", ".join(wanted), ", ".join((*new, *new_users)) or "nothing")
-
-    def _listed(self, kind: str, field: str) -> Sequence[str]:
-        return self._run(("sacctmgr", "--noheader", "--parsable2", "show", kind, f"format={field}")).split()
-
-    def _sacctmgr(self, *words: str) -> None:
-        self._run(("sacctmgr", "--immediate", *words))
-
 
 def first_job(newest: int, own: Iterable[str]) -> int | None:
     """The id after the newest job; None to keep Slurm's default or the user's own setting."""
@@ -191,27 +166,6 @@ def first_job(newest: int, own: Iterable[str]) -> int | None:
     return newest + 1
 
 
-def people(users: Iterable[pwd.struct_passwd]) -> Sequence[str]:
-    """The names of the users that are people, sorted."""
-    return sorted(user.pw_name for user in users if user.pw_uid in _PEOPLE)
-
-
 def _first_job_text(number: int | None) -> bytes:
     text = "# Managed by corral: do not edit. The first job id (default: 1).\n"
     return f"{text}{f'FirstJobId={number}' if number else ''}\n".replace("\n\n", "\n").encode()
-
-
-def _await(met: Callable[[], bool], within_s: float, problem: str) -> None:
-    until = time.monotonic() + within_s
-    while not met():
-        if time.monotonic() > until:
-            raise HostError(f"{problem} (waited {within_s} s)")
-        time.sleep(_STEP_S)
-
-
-def _slurmdbd_listens() -> bool:
-    try:
-        sockets.create_connection(("127.0.0.1", SLURMDBD_PORT), timeout=1).close()
-    except OSError:
-        return False
-    return True

@@ -28,12 +28,14 @@ def boot_head(
     secrets: Any,
     start_accounting: Callable[[ClusterPlan, Host, Path], None],
     check_manifest: Callable[[], None],
+    sync_accounts: Callable[[ClusterPlan], None],
     *,
     root: Path = Path("/"),
 ) -> None:
     """Start the cluster's controller on this machine, with the state that an earlier head left.
 
-    `start_accounting`: accounting.Accounting.start. `check_manifest`: raises StoreError if the manifest is older than
+    `start_accounting`: accounting.Accounting.start. `sync_accounts`: brings slurmdbd to the plan once slurmctld runs.
+    `check_manifest`: raises StoreError if the manifest is older than
     one that an earlier head has seen, which the state volume knows.
     """
     host.restrict_metadata()
@@ -59,4 +61,5 @@ def boot_head(
     # At its first start slurmctld reads the TRES list from slurmdbd, and exits if it cannot.
     start_accounting(plan, host, _SLURMCTLD_STATE)
     host.start(controller)
+    sync_accounts(plan)
     log.info("boot head of cluster %s: started munge, autoscaler, accounting and slurmctld", plan.name)

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
+from corral.agent.accounting.slurm_accounts import SlurmAccounts
 from corral.agent.config.apply import (
     EXIT_CODES,
     LOCK,
@@ -62,8 +63,14 @@ def _apply_locked(chosen: argparse.Namespace, store: ManifestStore, host: Host) 
         # The newer agent continues: only it can read the newer configuration.
         if not chosen.renewed and _update_agent(chosen, store):
             os.execv(sys.executable, [*sys.orig_argv, _RENEWED])
+        journal = EventLog(EVENTS)
         context = ApplyContext(
-            host=host, run=run, used=lambda: read_in_use(run), journal=EventLog(EVENTS), renewed=chosen.renewed
+            host=host,
+            run=run,
+            used=lambda: read_in_use(run),
+            journal=journal,
+            sync_accounts=SlurmAccounts(run, journal).sync,
+            renewed=chosen.renewed,
         )
         outcome = apply_config(store, context)
     print(as_json(outcome) if chosen.json else as_text(outcome))  # noqa: T201

@@ -9,19 +9,21 @@ from typing import Any
 from corral.agent.accounting.backup import BackupError, BackupStore, BucketBackupStore, back_up
 from corral.agent.accounting.database import Accounting, Database
 from corral.agent.accounting.history_upload import BucketHistoryStore, upload_history
+from corral.agent.accounting.slurm_accounts import SlurmAccounts
 from corral.agent.autoscaler_daemon import BACKOFF_S, INTERVAL_S, STATE_DIR, Services, run_autoscaler
 from corral.agent.boot.head import boot_head
 from corral.agent.boot.sequence import fetch
 from corral.agent.cluster.boto_parsing import parse_used_fields
 from corral.agent.cluster.ec2_client import Ec2
 from corral.agent.commands.slurm_hooks import add_queue_options
+from corral.agent.config.apply import await_slurmctld
 from corral.agent.config.poller import ConfigPoller
 from corral.agent.config.signed_manifest import remember_version, seen_version
 from corral.agent.config.topology_sync import TopologySync
 from corral.agent.config.watcher import RecordsWatcher
 from corral.agent.dns import Zone
 from corral.agent.errors import AgentError
-from corral.agent.events import EVENTS, EventLog
+from corral.agent.events import EVENTS, Event, EventLog
 from corral.agent.host.base import Host, run
 from corral.agent.log_shipper import SHIPPED, LogShipper
 from corral.agent.runtime_context import (
@@ -82,7 +84,17 @@ def boot(chosen: argparse.Namespace) -> None:
         remember_version(store_of(chosen, seen_version()).manifest().version)
 
     secrets, accounting = client("secretsmanager", deployed.region), Accounting(run, _backup_store(plan, deployed))
-    boot_head(plan, deployed, host_in(deployed.region), secrets, accounting.start, check_manifest)
+    boot_head(plan, deployed, host_in(deployed.region), secrets, accounting.start, check_manifest, _sync_accounts)
+
+
+def _sync_accounts(plan: ClusterPlan) -> None:
+    """Bring slurmdbd's accounts to the plan once slurmctld runs. A head without them is better than none."""
+    journal = EventLog(EVENTS)
+    try:
+        await_slurmctld(run)
+        SlurmAccounts(run, journal).sync(plan)
+    except AgentError as error:
+        journal.log_event(Event.ACCOUNTS_REFUSED, str(error))
 
 
 def _autoscaler(chosen: argparse.Namespace) -> None:

@@ -68,13 +68,14 @@ class ApplyContext:
     """The head that files are applied to: its host, commands, files and state.
 
     `used`: returns what is in use. `refusal`: why slurmctld rejects these files, see `slurm_validation`. `renewed`:
-    the agent's code has just been replaced.
+    the agent's code has just been replaced. `sync_accounts`: brings slurmdbd to the plan.
     """
 
     host: Host
     run: Run
     used: Callable[[], InUse]
     journal: EventLog
+    sync_accounts: Callable[[ClusterPlan], object]
     root: Path = Path("/")
     state: Path = Path("/var/lib/corral")
     refusal: Callable[[ClusterPlan, Mapping[str, bytes], Run], str] = slurm_validation.why_refused
@@ -225,6 +226,8 @@ def _do(step: ApplyStep, plan: ClusterPlan, context: ApplyContext) -> None:
             context.host.restart(mariadb())
         case ApplyStep.RESTART_SLURMDBD:
             context.host.restart(slurmdbd(plan.image.slurm_sbin))
+        case ApplyStep.SYNC_ACCOUNTS:
+            context.sync_accounts(plan)
         case ApplyStep.RESTART_SLURMCTLD:
             context.host.restart(_slurmctld(plan, context))
             await_slurmctld(context.run, context.answers_in_s, context.clock)

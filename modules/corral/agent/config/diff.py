@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from corral.agent.config.file_placements import ACCOUNTS
 from corral.agent.config.merge import nodes_of, queues_of
 from corral.agent.ssh import sshd_reads
 from corral.model.users import USERS_CONF
@@ -46,10 +47,11 @@ _FREE = ("Weight", "Feature")  # of a node; a reconfigure is enough
 class ApplyStep(StrEnum):
     """The steps, in the order in which they are taken."""
 
-    SYNC_USERS = "change accounts"
+    SYNC_USERS = "change users"
     RELOAD_SSHD = "reload sshd"
     RESTART_MARIADB = "restart mariadb"
     RESTART_SLURMDBD = "restart slurmdbd"
+    SYNC_ACCOUNTS = "change Slurm's accounts"
     RESTART_SLURMCTLD = "restart slurmctld"
     RECONFIGURE = "scontrol reconfigure"
     RESTART_AGENT = "restart the agent"
@@ -77,6 +79,8 @@ def required_steps(
         found.append(ApplyStep.RESTART_MARIADB)
     if "/etc/slurm/slurmdbd.conf" in paths:
         found.append(ApplyStep.RESTART_SLURMDBD)
+    if ACCOUNTS in paths:
+        found.append(ApplyStep.SYNC_ACCOUNTS)
     if paths & {f"/etc/slurm/{name}" for name in SLURM}:
         if _needs_restart(old, new, _release(slurm_version)):
             found.append(ApplyStep.RESTART_SLURMCTLD)

@@ -43,6 +43,7 @@ _SSHD = f"""# Managed by corral: a command over ssh reads no profile.
 SetEnv {_JOB_ROLE}
 """
 _OWN = b"# Your own lines of slurm.conf; corral never changes this file. After a change: scontrol reconfigure\n"
+ACCOUNTS = "/etc/corral/accounts"  # for people and for the comparison of an apply
 FIRST_JOB = "/etc/slurm/first-job.conf"
 TOPOLOGY_PLUGIN = "/etc/slurm/topology-plugin.conf"
 NO_TOPOLOGY = b"# Managed by corral: do not edit. Slurm has no topology of this cluster.\n"
@@ -116,7 +117,9 @@ def _topology() -> Placement:
 
 
 def _accounting(files: Mapping[str, bytes]) -> Iterator[Placement]:
-    """The files of MariaDB and slurmdbd. slurmdbd refuses a slurmdbd.conf that other users can read."""
+    """The files of MariaDB and slurmdbd, which refuses a slurmdbd.conf that other users can read; the accounts."""
+    if (name := "accounting/accounts") in files:
+        yield Placement(path=ACCOUNTS, content=files[name])
     if (name := "accounting/mariadb.cnf") in files:
         yield Placement(path="/etc/mysql/mariadb.conf.d/60-corral.cnf", content=files[name])
     if (name := "accounting/slurmdbd.conf") in files:

@@ -26,6 +26,9 @@ class UserSpec(SpecRecord):
     ssh_keys: tuple[str, ...] = Field(
         default=(), description="Public keys for SSH to the head: ssh-ed25519 AAAA.... Default: none."
     )
+    account: str | None = Field(
+        default=None, description="Name in `accounts` that the person's jobs belong to. Default: everybody."
+    )
     admin: bool = Field(
         default=False, description="Whether the person may become root on the head by sudo. Default: false."
     )

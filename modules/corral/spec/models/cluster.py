@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pydantic import Field
 
 from corral.spec.models.access import AccessSpec
+from corral.spec.models.accounts import AccountSpec, QosSpec
 from corral.spec.models.addresses import Address
 from corral.spec.models.base import Tags
 from corral.spec.models.base_model import SpecRecord
@@ -105,6 +106,12 @@ class ClusterSpecInput(SpecRecord):
     jobs: JobsSpec = Field(default_factory=JobsSpec, description="What every job may access. Default: nothing more.")
     slurm: SlurmSpec = Field(default_factory=SlurmSpec, description="Your own lines in slurm.conf. Default: none.")
     access: AccessSpec = Field(default_factory=AccessSpec, description="People, and keys for SSH.")
+    accounts: Mapping[str, AccountSpec] = Field(
+        default={}, description="Slurm's accounts by name: teams and projects. Default: none."
+    )
+    qos: Mapping[str, QosSpec] = Field(
+        default={}, description="Qualities of service by name: priority and limits of jobs. Default: none."
+    )
     lifetime: LifetimeSpec = Field(
         default_factory=LifetimeSpec, description="When the cluster shuts itself down. Default: never."
     )

@@ -16,7 +16,16 @@ from corral.spec.models.base import BaseSpec
 from corral.spec.models.cluster import ClusterSpecInput, HeadSpec, LifetimeSpec
 from corral.spec.models.durations import format_duration
 from corral.spec.models.image import ImageSpec, release_problem, resolve_image
-from corral.spec.rules import access_rules, job_rules, lustre_rules, name_rules, queue_rules, slurm_rules, tag_rules
+from corral.spec.rules import (
+    access_rules,
+    account_rules,
+    job_rules,
+    lustre_rules,
+    name_rules,
+    queue_rules,
+    slurm_rules,
+    tag_rules,
+)
 from corral.spec.rules.lustre_rules import directory_problem, overlap
 from corral.spec.spec_errors import Loc, SpecFinding, SpecProblem
 from corral.spec.validation_context import ValidationContext
@@ -44,6 +53,7 @@ def check(spec: ClusterSpecInput, context: ValidationContext) -> Iterator[SpecFi
     yield from job_rules.check(spec.jobs, context.region)
     yield from slurm_rules.check(spec)
     yield from access_rules.check(spec.access)
+    yield from account_rules.check(spec)
     yield from _check_lifetime(spec.lifetime)
     yield from tag_rules.check(spec.tags)
 

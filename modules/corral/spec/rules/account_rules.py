@@ -1,0 +1,61 @@
+"""Rules about Slurm's accounts and QOS: names that exist, no cycles, limits of devices that the cluster has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from corral.model.accounts import NORMAL_QOS
+from corral.spec.models.cluster import ClusterSpecInput
+from corral.spec.spec_errors import Loc, SpecFinding
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")  # slurmdbd stores names in lowercase
+_SLURMS_OWN = ("root",)
+
+
+def check(spec: ClusterSpecInput) -> Iterator[SpecFinding]:
+    """Yield findings about accounts and QOS."""
+    for name in spec.accounts:
+        yield from _check_name(("accounts", name), name)
+        yield from _check_account(("accounts", name), name, spec)
+    for name in spec.qos:
+        yield from _check_name(("qos", name), name)
+    for name, user in spec.access.users.items():
+        if user.account is not None and user.account not in spec.accounts:
+            loc = ("access", "users", name, "account")
+            yield SpecFinding(loc, f"{user.account!r} is not an account", _one_of(spec.accounts, "accounts"))
+
+
+def _check_name(loc: Loc, name: str) -> Iterator[SpecFinding]:
+    if not _NAME.fullmatch(name):
+        yield SpecFinding(loc, f"{name!r} is not a valid name", "use lowercase letters, digits, '.', '_' and '-'")
+    elif name in _SLURMS_OWN:
+        yield SpecFinding(loc, f"{name!r} is Slurm's own", "use another name")
+
+
+def _check_account(loc: Loc, name: str, spec: ClusterSpecInput) -> Iterator[SpecFinding]:
+    parent = spec.accounts[name].parent
+    if parent is not None and parent not in spec.accounts:
+        yield SpecFinding((*loc, "parent"), f"{parent!r} is not an account", _one_of(spec.accounts, "accounts"))
+    elif name in _above(name, spec):
+        yield SpecFinding((*loc, "parent"), f"{parent!r} is below {name!r}", "use an account that is not below it")
+    for number, qos in enumerate(spec.accounts[name].qos):
+        if qos not in spec.qos and qos != NORMAL_QOS:
+            yield SpecFinding((*loc, "qos", number), f"{qos!r} is not a QOS", _one_of(spec.qos, "qos"))
+        elif qos in spec.accounts[name].qos[:number]:
+            yield SpecFinding((*loc, "qos", number), f"{qos!r} is listed twice", "keep one")
+
+
+def _above(name: str, spec: ClusterSpecInput) -> list[str]:
+    """The accounts above this one, up to the first that is there twice or is not declared."""
+    found: list[str] = []
+    parent = spec.accounts[name].parent
+    while parent in spec.accounts and parent not in found:
+        found.append(str(parent))
+        parent = spec.accounts[str(parent)].parent
+    return found
+
+
+def _one_of(names: object, where: str) -> str:
+    known = ", ".join(sorted(names)) if isinstance(names, dict) else ""
+    return f"use one of {known}, or declare it in `{where}`" if known else f"declare it in `{where}`"

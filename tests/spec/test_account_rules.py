@@ -1,0 +1,75 @@
+"""Accounts and QOS of a spec: what is wrong, and what is planned."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from corral.model.accounts import AccountPlan
+from corral.plan.accounts import plan_accounts
+from corral.spec.models.cluster import ClusterSpecInput
+from corral.spec.rules import account_rules
+
+MODEL = {
+    "queues": [
+        {"name": "train", "instance_type": "p4d.24xlarge", "nodes": {"max": 2}, "capacity": [{"market": "on-demand"}]}
+    ]
+}
+
+
+def spec(**fields: Any) -> ClusterSpecInput:
+    return ClusterSpecInput.model_validate_json(json.dumps({**MODEL, **fields}))
+
+
+def found(fields: Mapping[str, Any]) -> list[str]:
+    return [f"{'.'.join(map(str, one.loc))}: {one.message}" for one in account_rules.check(spec(**fields))]
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"accounts": {"Vision": {}}}, "accounts.Vision: 'Vision' is not a valid name"),
+        ({"accounts": {"root": {}}}, "accounts.root: 'root' is Slurm's own"),
+        ({"accounts": {"a": {"parent": "b"}}}, "accounts.a.parent: 'b' is not an account"),
+        ({"accounts": {"a": {"parent": "a"}}}, "accounts.a.parent: 'a' is below 'a'"),
+        ({"accounts": {"a": {"qos": ["b"]}}}, "accounts.a.qos.0: 'b' is not a QOS"),
+        ({"accounts": {"a": {"qos": ["normal", "normal"]}}}, "accounts.a.qos.1: 'normal' is listed twice"),
+        ({"access": {"users": {"ada": {"account": "a"}}}}, "access.users.ada.account: 'a' is not an account"),
+    ],
+)
+def test_a_wrong_account_is_named(fields: Mapping[str, Any], expected: str) -> None:
+    assert found(fields) == [expected]
+
+
+def test_accounts_above_each_other_are_named_both() -> None:
+    assert found({"accounts": {"a": {"parent": "b"}, "b": {"parent": "a"}}}) == [
+        "accounts.a.parent: 'b' is below 'a'",
+        "accounts.b.parent: 'a' is below 'b'",
+    ]
+
+
+def test_parents_come_first_and_everybody_has_an_account() -> None:
+    planned = plan_accounts(spec(accounts={"a": {"parent": "z"}, "z": {"qos": ["normal"]}}))
+    assert planned.accounts == (
+        AccountPlan(name="everybody"),
+        AccountPlan(name="z", qos=("normal",)),
+        AccountPlan(name="a", parent="z"),
+    )
+
+
+def test_accounts_of_queues_need_no_declaration() -> None:
+    queue = {**MODEL["queues"][0], "accounts": ["ml"]}
+    planned = plan_accounts(spec(queues=[queue]))
+    assert (sorted(planned.names), planned.enforced) == (["everybody", "ml"], True)
+
+
+def test_people_without_accounts_share_one_and_nothing_is_enforced() -> None:
+    planned = plan_accounts(spec(access={"users": {"ada": {}}}))
+    assert (sorted(planned.names), planned.enforced) == (["everybody"], False)
+
+
+def test_without_people_and_accounts_slurms_are_left_alone() -> None:
+    assert plan_accounts(spec()).accounts == ()
