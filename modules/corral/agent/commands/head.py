@@ -89,6 +89,8 @@ def boot(chosen: argparse.Namespace) -> None:
 
 def _sync_accounts(plan: ClusterPlan) -> None:
     """Bring slurmdbd's accounts to the plan once slurmctld runs. A head without them is better than none."""
+    if not plan.accounts.accounts:
+        return
     journal = EventLog(EVENTS)
     try:
         await_slurmctld(run)
