@@ -133,7 +133,9 @@ def _fill(cluster: VirtualCluster, machine: str) -> None:
         machine,
         "sh",
         "-c",
-        "dd if=/dev/zero of=/var/full bs=1M 2>/dev/null; dd if=/dev/zero bs=1 >>/var/full 2>/dev/null",
+        # Also root's reserve. To write gigabytes would take many minutes, and fill the disk of this machine as well.
+        "fallocate -l $(($(stat -f -c '%f * %S' /) - (16 << 20))) /var/full;"
+        " dd if=/dev/zero bs=64k >>/var/full 2>/dev/null; dd if=/dev/zero bs=1 >>/var/full 2>/dev/null",
     )
     free = cluster.root_output(machine, "sh", "-c", "df --output=avail / | tail -1").strip()
     expect(int(free) < 64, f"the root disk is full: {free} KiB free")
