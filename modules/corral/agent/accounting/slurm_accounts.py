@@ -82,12 +82,13 @@ class SlurmAccounts:
         if plan.name not in self._show("cluster", "format=cluster").split():
             self._run(("sacctmgr", "--immediate", "add", "cluster", plan.name))
         former = _read(self._assigned)
-        wanted = people_accounts(plan, pwd.getpwall(), self._present(plan.name).users)
-        made = tuple(changes(plan.name, plan.accounts, wanted, former, self._present(plan.name), qos=qos))
+        present = self._present(plan.name)
+        wanted = people_accounts(plan, pwd.getpwall(), present.users)
+        made = tuple(changes(plan.name, plan.accounts, wanted, former, present, qos=qos))
         for words in made:
             self._run(("sacctmgr", "--immediate", *words))
         if qos:
-            self._remove(plan)
+            self._remove(plan, self._present(plan.name) if made else present)
             self._assigned.write_text(json.dumps(dict(sorted(wanted.items()))), encoding="utf-8")
         if made:
             kept = added_by_hand(plan.accounts, wanted, self._present(plan.name))
@@ -95,8 +96,8 @@ class SlurmAccounts:
             text = f"{len(made)} changes of Slurm's accounts{others}"
             self._journal.log_event(Event.ACCOUNTS_CHANGED, text, kept=list(kept))
 
-    def _remove(self, plan: ClusterPlan) -> None:
-        for words in removals(plan.accounts, self._present(plan.name)):
+    def _remove(self, plan: ClusterPlan, present: Present) -> None:
+        for words in removals(plan.accounts, present):
             try:
                 self._run(("sacctmgr", "--immediate", *words))
             except HostError as error:  # it has running jobs; the next change tries again

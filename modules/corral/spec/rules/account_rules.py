@@ -26,8 +26,13 @@ def check(spec: ClusterSpecInput) -> Iterator[SpecFinding]:
             yield SpecFinding(loc, f"{user.account!r} is not an account", _one_of(spec.accounts, "accounts"))
 
 
+def is_account_name(name: str) -> bool:
+    """Whether slurmdbd stores the name as it is."""
+    return bool(_NAME.fullmatch(name))
+
+
 def _check_name(loc: Loc, name: str) -> Iterator[SpecFinding]:
-    if not _NAME.fullmatch(name):
+    if not is_account_name(name):
         yield SpecFinding(loc, f"{name!r} is not a valid name", "use lowercase letters, digits, '.', '_' and '-'")
     elif name in _SLURMS_OWN:
         yield SpecFinding(loc, f"{name!r} is Slurm's own", "use another name")

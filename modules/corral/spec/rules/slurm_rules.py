@@ -16,12 +16,12 @@ from corral.catalog.slurm.releases import NEWEST, OLDEST, Release, parse_release
 from corral.spec.models.cluster import ClusterSpecInput
 from corral.spec.models.image import ImageSpec, resolve_image
 from corral.spec.models.queues import QueueSpec
+from corral.spec.rules.account_rules import is_account_name
 from corral.spec.rules.slurm_key_rules import refusal
 from corral.spec.rules.slurm_value_rules import KeyProblem, conflicts, queue_conflicts, repeated, value_problem
 from corral.spec.spec_errors import Loc, SpecFinding, SpecProblem
 
 _KEY = re.compile(r"[A-Za-z][A-Za-z0-9]*")
-_ACCOUNT = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _VALUE = re.compile(r"[^\s#\"'\\]+")
 _LEAVE = "remove it"
 _BELONGS = {
@@ -88,7 +88,7 @@ def _unknown_to_nodes(
 def _check_accounts(loc: Loc, queue: QueueSpec) -> Iterator[SpecFinding]:
     """Yield names that are not accounts: slurmdbd stores account names in lowercase."""
     for number, account in enumerate(queue.accounts):
-        if not _ACCOUNT.fullmatch(account):
+        if not is_account_name(account):
             yield SpecFinding(
                 (*loc, number), f"{account!r} is not an account name", "use lowercase letters, digits, '.', '_' and '-'"
             )
