@@ -100,15 +100,16 @@ def usage(
 
 def moment_of(option: str, text: str, now: float) -> float:
     """The time of a date, a time or a duration before now, in seconds since 1970. Raises Failure."""
+    from corral.spec.models.datetimes import parse_date
+
     if text[:1].isdigit() and text[-1:].isalpha() and text[-1:] != "Z":
         return max(0.0, now - seconds_of(option, text))
     try:
-        found = datetime.fromisoformat(text)
+        return parse_date(text).timestamp()
     except ValueError:
         raise Failure(
             f"{option} {text}: not a time - write 2026-11-01, 2026-11-01T12:00, 12h or 30d", ExitCode.WRONG_INPUT
         ) from None
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
 
 
 def _usages(histories: Sequence[ClusterHistory], pricing: Pricing, start: float, end: float) -> Sequence[Usage]:
