@@ -40,6 +40,7 @@ FILES = (
     "slurm/cgroup.conf",
     "slurm/gres.conf",
     "slurm/host.conf",
+    "slurm/plugstack.conf",
     "slurm/slurm.conf",
     "slurm/users.conf",
 )

@@ -47,7 +47,8 @@ def template_keys() -> set[str]:
 
 def owned_keys() -> set[str]:
     """The keys of slurm.conf that only corral writes, including those of host.conf."""
-    return {*template_keys(), *host_settings(EC2), "NodeName", "PartitionName"} - DEFAULTS.keys()
+    own = {"JobSubmitPlugins", "PrologEpilogTimeout"}  # only if the environment has programs, and users may set them
+    return {*template_keys(), *host_settings(EC2), "NodeName", "PartitionName"} - DEFAULTS.keys() - own
 
 
 def trn(count: int = 16) -> QueuePlan:
@@ -365,6 +366,7 @@ def test_owned_keys_are_these() -> None:
         "ClusterName",
         "CommunicationParameters",
         "Epilog",
+        "EpilogSlurmctld",
         "GresTypes",
         "HealthCheckInterval",
         "HealthCheckNodeState",
@@ -379,6 +381,7 @@ def test_owned_keys_are_these() -> None:
         "ProctrackType",
         "Prolog",
         "PrologFlags",
+        "PrologSlurmctld",
         "ResumeFailProgram",
         "ResumeProgram",
         "ResumeRate",

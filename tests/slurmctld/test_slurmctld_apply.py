@@ -26,6 +26,7 @@ from corral.agent.events import EventLog
 from corral.agent.host.base import Daemon, HostError
 from corral.model.cluster import ClusterPlan
 from corral.model.enums import Role
+from corral.model.hooks import HooksPlan
 from corral.render import cluster_files
 from corral.render.host_conf import host_conf
 from render.plans import cpu, dev, train
@@ -254,3 +255,43 @@ def test_a_configuration_that_slurmctld_would_not_start_with_is_refused(
         ["train train-[1-4] up", "cpu cpu-1 up"],
         [],
     )
+
+
+REFUSING = """function slurm_job_submit(job, partitions, uid)
+    slurm.log_user("closed")
+    return slurm.ERROR
+end
+function slurm_job_modify(job, record, partitions, uid) return slurm.SUCCESS end
+"""
+
+
+def test_a_lua_script_comes_to_a_running_slurmctld_changes_and_goes(cluster: Cluster) -> None:
+    job = cluster.job("train-3")
+    wanted = ("sbatch", "--partition=cpu", "--hold", "--chdir=/", "--wrap=hostname")
+    errors = []
+    for script in (REFUSING, REFUSING.replace("closed", "still closed"), ""):
+        cluster.upload(train(4), cpu(), hooks=HooksPlan(job_submit=script))
+        cluster.apply()
+        errors.append(cluster.controller.run(*wanted).stderr.partition("\n")[0])
+    assert errors == ["sbatch: error: closed", "sbatch: error: still closed", ""]
+    assert cluster.state(job) == "RUNNING train-3"
+
+
+@pytest.mark.long
+def test_a_lua_script_that_is_broken_is_refused(cluster: Cluster) -> None:
+    cluster.upload(train(4), cpu(), hooks=HooksPlan(job_submit="function slurm_job_submit("))
+    outcome = cluster.apply()
+    assert (str(outcome.result), "job_submit.lua:2: <name> or '...' expected" in outcome.reason) == ("refused", True)
+
+
+@pytest.mark.long
+def test_programs_of_the_head_come_to_a_running_slurmctld(cluster: Cluster) -> None:
+    cluster.upload(train(4), cpu(), hooks=HooksPlan(epilog_slurmctld="#!/bin/sh\necho ended >>/mnt/seen\n"))
+    cluster.apply()
+    job = cluster.job("train-3")
+    slurms.must(cluster.controller.run("scancel", job))
+    deadline = time.monotonic() + PATIENCE_S
+    while not (cluster.directory / "seen").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    assert (cluster.directory / "seen").read_text() == "ended\n"

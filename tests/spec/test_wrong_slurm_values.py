@@ -255,7 +255,7 @@ def test_a_default_time_up_to_the_queues_limit_is_not_refused(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("key", "why"),
     [
-        ("epilogslurmctld", "installs no such program on the head, and slurmctld 24.11 and later exits without it"),
+        ("PluginDir", "installs Slurm's files itself"),
         ("TopologyPlugin", "configures the network topology itself"),
         ("SlurmctldAddr", "sets the head in SlurmctldHost"),
         ("AccountingStoragePort", "sets up accounting as a whole"),

@@ -9,6 +9,7 @@ from ipaddress import IPv4Address
 
 from corral.model.accounts import AccountsPlan
 from corral.model.enums import InterfaceType, Market
+from corral.model.hooks import HooksPlan
 from corral.model.lustre import LustrePlan
 from corral.model.users import AccessPlan
 
@@ -227,6 +228,7 @@ class ClusterPlan:
     extra_slurm: Mapping[str, str] = field(default_factory=dict)
     access: AccessPlan = field(default_factory=AccessPlan)
     accounts: AccountsPlan = field(default_factory=AccountsPlan)
+    hooks: HooksPlan = field(default_factory=HooksPlan)
 
     @property
     def own_lustre(self) -> tuple[LustrePlan, ...]:

@@ -18,6 +18,7 @@ from corral.model.cluster import (
     QueuePlan,
     RepositoryPlan,
 )
+from corral.model.hooks import HooksPlan
 from corral.model.tags import cluster_tags
 from corral.model.urls import parse_repository
 from corral.plan.accounts import check_accounts, plan_accounts
@@ -32,6 +33,7 @@ from corral.plan.users import plan_access
 from corral.spec.models.cluster import ClusterSpec, JobsSpec, LifetimeSpec
 from corral.spec.models.image import ImageSpec
 from corral.spec.models.queues import QueueSpec
+from corral.spec.models.slurm import SlurmSpec
 from corral.spec.spec_errors import SpecErrors
 
 # Of EC2's memory figure, kernel and firmware keep a part that slurmd cannot see: about 3 % of a large machine, up to
@@ -78,6 +80,7 @@ def plan_cluster(
         extra_slurm=dict(sorted(spec.slurm.extra.items())),
         access=plan_access(spec.access),
         accounts=plan_accounts(spec),
+        hooks=_hooks(spec.slurm),
     )
     if errors := (
         *check_static_nodes(spec, plan, base),
@@ -86,6 +89,17 @@ def plan_cluster(
     ):
         raise SpecErrors(errors)
     return plan
+
+
+def _hooks(slurm: SlurmSpec) -> HooksPlan:
+    return HooksPlan(
+        prolog=slurm.prolog or "",
+        epilog=slurm.epilog or "",
+        prolog_slurmctld=slurm.prolog_slurmctld or "",
+        epilog_slurmctld=slurm.epilog_slurmctld or "",
+        job_submit=slurm.job_submit or "",
+        plugstack=slurm.plugstack,
+    )
 
 
 def plan_image(spec: ImageSpec, override: str | None) -> ImagePlan:

@@ -16,6 +16,7 @@ from corral.model.timeouts import RESUME_TIMEOUT_S
 from corral.render import agent_bundle as bundle
 from corral.render.access import access_files
 from corral.render.boto3_bundle import library_bundle
+from corral.render.hooks import hook_files
 from corral.render.host_conf import BOX, EC2, HostFacts, host_conf
 from corral.render.job_scripts import job_files
 from corral.render.nccl import nccl_files
@@ -38,6 +39,7 @@ def cluster_files(plan: ClusterPlan) -> Mapping[str, str]:
         "slurm/slurm.conf": slurm_conf(plan),
         **access_files(plan),
         **accounting_files(plan),
+        **hook_files(plan.hooks),
         **nccl_files(plan),
         **job_files(plan),
     }

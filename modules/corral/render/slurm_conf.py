@@ -10,6 +10,7 @@ from corral.model.node_names import fold
 from corral.model.timeouts import RESUME_TIMEOUT_S
 from corral.model.users import AccessPlan
 from corral.render.conf_line import Value, slurm_line
+from corral.render.hooks import hook_defaults, hook_settings
 from corral.render.nearest_release import ReleaseError, release_remark, written_release
 from corral.render.templates import fill
 
@@ -75,7 +76,8 @@ def cluster_settings(plan: ClusterPlan, release: Release, oldest: Release) -> Ma
         "SuspendProgram": f"{PROGRAMS}/suspend",
         "ResumeTimeout": RESUME_TIMEOUT_S,
         "Prolog": f"{PROGRAMS}/prolog",
-        "Epilog": "/usr/bin/true",
+        "Epilog": f"{PROGRAMS}/epilog",
+        **hook_settings(plan, PROGRAMS),
         "HealthCheckProgram": f"{PROGRAMS}/health-check",
         "SuspendExcNodes": [name for queue in plan.queues for name in _fold_static_nodes(queue)],
         "GresTypes": gres_types(plan.queues),
@@ -228,7 +230,11 @@ def _foreign(release: Release, section: ConfSection, own: Mapping[str, str], whe
 def _defaults(plan: ClusterPlan) -> Mapping[str, Value]:
     """The defaults without the keys that the user sets; Slurm ignores the case of keys."""
     replaced = {key.lower() for key in plan.extra_slurm}
-    defaults = {**DEFAULTS, **(PRIORITIES if plan.accounts.enforced else dict.fromkeys(PRIORITIES))}
+    defaults = {
+        **DEFAULTS,
+        **hook_defaults(plan),
+        **(PRIORITIES if plan.accounts.enforced else dict.fromkeys(PRIORITIES)),
+    }
     return {key: None if key.lower() in replaced else value for key, value in defaults.items()}
 
 

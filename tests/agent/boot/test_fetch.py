@@ -15,7 +15,10 @@ from render.plans import cpu, deployed, dev, train
 
 PROGRAMS = {
     *(f"opt/corral/bin/{name}" for name in ("corral-agent", "resume", "resume-failed", "suspend", "task-prolog")),
-    *(f"opt/corral/bin/{name}" for name in ("health-check", "prolog", "rank-order")),
+    *(
+        f"opt/corral/bin/{name}"
+        for name in ("health-check", "prolog", "epilog", "rank-order", "prolog-slurmctld", "epilog-slurmctld")
+    ),
     "etc/profile.d/corral-credentials.sh",
     "etc/profile.d/corral-ssh.sh",
     "etc/ssh/ssh_config.d/60-corral.conf",
@@ -44,7 +47,7 @@ def test_a_head_has_slurms_files_the_users_own_and_the_job_scripts(bucket: Path,
     fetch(uploaded(bucket), Role.HEAD, None, root=tmp_path / "root")
     slurm = {f"etc/slurm/{name}.conf" for name in ("slurm", "host", "gres", "cgroup", "own", "slurmdbd", "users")}
     slurm |= {"etc/slurm/first-job.conf", "etc/slurm/topology-plugin.conf", "etc/mysql/mariadb.conf.d/60-corral.cnf"}
-    slurm |= {"etc/corral/accounts"}
+    slurm |= {"etc/corral/accounts", "etc/slurm/plugstack.conf"}
     access = {f"etc/ssh/sshd_config.d/{name}.conf" for name in ("60-corral", "70-corral-homes")}
     access |= {"etc/ssh/corral_authorized_keys", "etc/sudoers.d/zzzz-corral-admins"}
     scripts = {

@@ -16,7 +16,7 @@ from corral.model.users import USERS_CONF
 
 SLURM = (
     *("slurm.conf", "host.conf", "own.conf", "gres.conf", "cgroup.conf", "first-job.conf"),
-    *("topology.conf", "topology-plugin.conf", USERS_CONF),
+    *("topology.conf", "topology-plugin.conf", USERS_CONF, "job_submit.lua", "plugstack.conf"),
 )
 # From 23.11 on `scontrol reconfigure` starts new processes, which apply everything but the settings of open sockets.
 _RECONFIGURES_FROM = (23, 11)
@@ -27,10 +27,12 @@ _RESTARTED_FOR = _ALWAYS_RESTARTED_FOR | {
     "AccountingStorageTRES",
     "AccountingStorageType",
     "ClusterName",
+    "EpilogSlurmctld",
     "GresTypes",
     "JobContainerType",
     "MaxJobCount",
     "PluginDir",
+    "PrologSlurmctld",
     "ProctrackType",
     "SchedulerType",
     "SelectType",

@@ -11,23 +11,45 @@ from corral.model.enums import Role
 _AGENT = "exec /usr/bin/python3 -I /opt/corral/agent/corral/agent/entry_point.py"
 # slurmctld waits for these three, so they run a single file without the agent's imports.
 _RESUME_PROGRAM = "exec /usr/bin/python3 -I -S /opt/corral/agent/corral/agent/autoscaler/resume_program.py"
+_HOOKS, PROLOGS, EPILOGS = "/opt/corral/hooks", "/opt/corral/prolog.d", "/opt/corral/epilog.d"
+# Each program in a directory by its name: the environment's, then an image's own. Not by a pattern in slurm.conf, whose
+# order differs between releases of Slurm. An epilog runs all, so that one failure leaves nothing else behind.
+_PROLOG = f"""# Skip corral's check, and the start of Python, if one passed within the last minute.
+if [ -z "$(find /run/corral/healthy -newermt "-60 seconds" 2>/dev/null)" ]; then
+    /usr/bin/python3 -I /opt/corral/agent/corral/agent/entry_point.py prolog || exit
+fi
+LC_ALL=C
+for program in {PROLOGS}/*; do
+    if [ -x "$program" ]; then "$program" || exit; fi
+done"""
+_EPILOG = f"""LC_ALL=C code=0
+for program in {EPILOGS}/*; do
+    if [ -x "$program" ]; then "$program" || code=$?; fi
+done
+exit $code"""
 # Slurm starts programs by path without arguments, so each agent command that Slurm calls has its own file.
 PROGRAMS: Mapping[str, str] = {
     "corral-agent": f'{_AGENT} "$@"',
     "resume": f'{_RESUME_PROGRAM} resume "$@"',
     "resume-failed": f'{_RESUME_PROGRAM} resume-failed "$@"',
     "suspend": f'{_RESUME_PROGRAM} suspend "$@"',
-    "prolog": f"{_AGENT} prolog",
+    "prolog": _PROLOG,
+    "epilog": _EPILOG,
+    "prolog-slurmctld": f"exec {_HOOKS}/prolog-slurmctld",
+    "epilog-slurmctld": f"exec {_HOOKS}/epilog-slurmctld",
     "health-check": f"{_AGENT} health-check",
     "rank-order": f"{_AGENT} rank-order",
 }
 _PROGRAM = """#!/bin/sh
 # Managed by corral: written by `corral-agent boot`.
-{first}{command}
+{command}
 """
-# Skip the check, and the start of Python, if one passed within the last minute.
-_FIRST: Mapping[str, str] = {
-    "prolog": 'if [ -n "$(find /run/corral/healthy -newermt "-60 seconds" 2>/dev/null)" ]; then exit 0; fi\n',
+# Programs of the environment: where they go, and whether nodes need them.
+_OWN_PROGRAMS: Mapping[str, tuple[str, Role]] = {
+    "hooks/prolog": (f"{PROLOGS}/50-environment", Role.COMPUTE),
+    "hooks/epilog": (f"{EPILOGS}/50-environment", Role.COMPUTE),
+    "hooks/prolog-slurmctld": (f"{_HOOKS}/prolog-slurmctld", Role.HEAD),
+    "hooks/epilog-slurmctld": (f"{_HOOKS}/epilog-slurmctld", Role.HEAD),
 }
 # Root's programs use the machine's own role, all others the job role.
 _JOB_ROLE = f"AWS_CONTAINER_CREDENTIALS_FULL_URI={URI}"
@@ -61,11 +83,13 @@ def placements_for(files: Mapping[str, bytes], role: Role, queue: str | None) ->
     `files`: content by path below the cluster's prefix.
     """
     own = _head(files) if role is Role.HEAD else _compute(files, queue)
-    return (*_shared(files), *user_rights(role), *own)
+    return (*_shared(files), *user_rights(role), *own, *_own_programs(files, role))
 
 
 def is_needed(name: str, role: Role) -> bool:
     """True if a machine in this role installs a file of the manifest. Nodes fetch Slurm's files from slurmctld."""
+    if name in _OWN_PROGRAMS:
+        return _OWN_PROGRAMS[name][1] is role
     return role is Role.HEAD or "/" not in name or name.startswith(("nccl/", "neuron/"))
 
 
@@ -76,14 +100,21 @@ def _shared(files: Mapping[str, bytes]) -> tuple[Placement, ...]:
         if name in files
     )
     programs = (
-        Placement(path=f"/opt/corral/bin/{name}", content=_program(name, command), mode=0o755)
+        Placement(path=f"/opt/corral/bin/{name}", content=_program(command), mode=0o755)
         for name, command in PROGRAMS.items()
     )
     return (*records, *programs, *_job_role())
 
 
-def _program(name: str, command: str) -> bytes:
-    return _PROGRAM.format(first=_FIRST.get(name, ""), command=command).encode()
+def _own_programs(files: Mapping[str, bytes], role: Role) -> Iterator[Placement]:
+    """The environment's programs that Slurm runs on machines in this role."""
+    for name, (path, where) in _OWN_PROGRAMS.items():
+        if name in files and where is role:
+            yield Placement(path=path, content=files[name], mode=0o755)
+
+
+def _program(command: str) -> bytes:
+    return _PROGRAM.format(command=command).encode()
 
 
 def _job_role() -> tuple[Placement, ...]:

@@ -14,7 +14,8 @@ from corral.spec.models.base_model import SpecRecord
 from corral.spec.models.durations import Duration
 from corral.spec.models.image import ImageSpec
 from corral.spec.models.lustre import LustreSpec
-from corral.spec.models.queues import EBS_LARGEST_GIB, QueueSpec, SlurmValue
+from corral.spec.models.queues import EBS_LARGEST_GIB, QueueSpec
+from corral.spec.models.slurm import SlurmSpec
 
 
 class HeadSpec(SpecRecord):
@@ -83,16 +84,6 @@ class JobsSpec(SpecRecord):
     )
 
 
-class SlurmSpec(SpecRecord):
-    """Your own lines in slurm.conf."""
-
-    extra: Mapping[str, SlurmValue] = Field(
-        default={},
-        description="Additional slurm.conf keys that the image's Slurm supports, such as MaxJobCount; keys that corral"
-        " sets itself are rejected.",
-    )
-
-
 class ClusterSpecInput(SpecRecord):
     """The `corral-cluster:spec` of stacks/cluster/Pulumi.<name>.yaml."""
 
@@ -104,7 +95,10 @@ class ClusterSpecInput(SpecRecord):
     )
     queues: tuple[QueueSpec, ...] = Field(min_length=1, description="The Slurm partitions; the first is the default.")
     jobs: JobsSpec = Field(default_factory=JobsSpec, description="What every job may access. Default: nothing more.")
-    slurm: SlurmSpec = Field(default_factory=SlurmSpec, description="Your own lines in slurm.conf. Default: none.")
+    slurm: SlurmSpec = Field(
+        default_factory=SlurmSpec,
+        description="Your own lines in slurm.conf, and your own programs that Slurm runs. Default: none.",
+    )
     access: AccessSpec = Field(default_factory=AccessSpec, description="People, and keys for SSH.")
     accounts: Mapping[str, AccountSpec] = Field(
         default={}, description="Slurm's accounts by name: teams and projects. Default: none."

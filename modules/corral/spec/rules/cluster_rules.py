@@ -19,6 +19,7 @@ from corral.spec.models.image import ImageSpec, release_problem, resolve_image
 from corral.spec.rules import (
     access_rules,
     account_rules,
+    hook_rules,
     job_rules,
     lustre_rules,
     name_rules,
@@ -52,6 +53,7 @@ def check(spec: ClusterSpecInput, context: ValidationContext) -> Iterator[SpecFi
     yield from queue_rules.check_time_limits(spec.queues, spec.lifetime)
     yield from job_rules.check(spec.jobs, context.region)
     yield from slurm_rules.check(spec)
+    yield from hook_rules.check(spec)
     yield from access_rules.check(spec.access)
     yield from account_rules.check(spec)
     yield from _check_lifetime(spec.lifetime)

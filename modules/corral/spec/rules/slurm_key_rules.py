@@ -18,11 +18,11 @@ def _words(text: str) -> frozenset[str]:
 WRITTEN: Mapping[ConfSection, frozenset[str]] = {
     ConfSection.CONF: _words(
         "AccountingStorageEnforce AccountingStorageHost AccountingStorageTRES AccountingStorageType"
-        " AuthInfo BatchStartTimeout ClusterName CommunicationParameters Epilog GresTypes HealthCheckInterval"
-        " HealthCheckNodeState HealthCheckProgram Include JobAcctGatherType LaunchParameters"
-        " MessageTimeout NodeName PartitionName PrivateData ProctrackType Prolog PrologFlags ResumeFailProgram"
-        " ResumeProgram ResumeRate ResumeTimeout ReturnToService SelectType SelectTypeParameters SlurmUser"
-        " SlurmctldHost SlurmctldLogFile SlurmctldParameters SlurmctldPidFile SlurmctldPort SlurmdLogFile"
+        " AuthInfo BatchStartTimeout ClusterName CommunicationParameters Epilog EpilogSlurmctld GresTypes"
+        " HealthCheckInterval HealthCheckNodeState HealthCheckProgram Include JobAcctGatherType LaunchParameters"
+        " MessageTimeout NodeName PartitionName PrivateData ProctrackType Prolog PrologFlags PrologSlurmctld"
+        " ResumeFailProgram ResumeProgram ResumeRate ResumeTimeout ReturnToService SelectType SelectTypeParameters"
+        " SlurmUser SlurmctldHost SlurmctldLogFile SlurmctldParameters SlurmctldPidFile SlurmctldPort SlurmdLogFile"
         " SlurmdParameters SlurmdPidFile SlurmdPort SlurmdSpoolDir SlurmdTimeout SlurmdUser StateSaveLocation"
         " SuspendExcNodes SuspendProgram SuspendRate SuspendTime SuspendTimeout TaskPlugin TreeWidth"
     ),
@@ -38,9 +38,16 @@ _HEAD = "sets the head in SlurmctldHost"
 _LINES = "writes these lines itself"
 _MUNGE = "installs munge only"
 _INSTALLS = "installs Slurm's files itself"
-_PROGRAMS = "installs no such program on the head, and slurmctld 24.11 and later exits without it"
 _STAYING = "keeps nodes by nodes.min and suspend_after"
 _TIMES = "uses the same timeouts for all queues"
+# Keys that have a field of their own in `slurm`.
+FIELDS: Mapping[str, str] = {
+    "Prolog": "prolog",
+    "Epilog": "epilog",
+    "PrologSlurmctld": "prolog_slurmctld",
+    "EpilogSlurmctld": "epilog_slurmctld",
+    "PlugStackConfig": "plugstack",
+}
 # Keys that corral does not write, with the end of the message "is reserved: corral ...".
 RESERVED: Mapping[ConfSection, Mapping[str, str]] = {
     ConfSection.CONF: {
@@ -53,12 +60,10 @@ RESERVED: Mapping[ConfSection, Mapping[str, str]] = {
         "CredType": _MUNGE,
         "CryptoType": _MUNGE,
         "DownNodes": _LINES,
-        "EpilogSlurmctld": _PROGRAMS,
         "JobAcctGatherFrequency": _ACCOUNTING,
         "NodeSet": _LINES,
         "PlugStackConfig": _INSTALLS,
         "PluginDir": _INSTALLS,
-        "PrologSlurmctld": _PROGRAMS,
         "SlurmctldAddr": _HEAD,
         "SuspendExcParts": _STAYING,
         "SuspendExcStates": _STAYING,
@@ -71,6 +76,12 @@ RESERVED: Mapping[ConfSection, Mapping[str, str]] = {
         "SuspendTimeout": _TIMES,
     },
 }
+
+
+def field_instead(key: str) -> str | None:
+    """Return the field of the spec that does what this key of slurm.conf would do; None if there is none."""
+    found = {name.lower(): field for name, field in FIELDS.items()}.get(key.lower())
+    return found and f"slurm.{found}"
 
 
 def refusal(section: ConfSection, key: str) -> str | None:

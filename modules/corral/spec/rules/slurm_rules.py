@@ -17,7 +17,7 @@ from corral.spec.models.cluster import ClusterSpecInput
 from corral.spec.models.image import ImageSpec, resolve_image
 from corral.spec.models.queues import QueueSpec
 from corral.spec.rules.account_rules import is_account_name
-from corral.spec.rules.slurm_key_rules import refusal
+from corral.spec.rules.slurm_key_rules import field_instead, refusal
 from corral.spec.rules.slurm_value_rules import KeyProblem, conflicts, queue_conflicts, repeated, value_problem
 from corral.spec.spec_errors import Loc, SpecFinding, SpecProblem
 
@@ -59,7 +59,7 @@ def check(spec: ClusterSpecInput) -> Iterator[SpecFinding]:
     yield from wrong
     reported |= {finding.loc for finding in wrong}
     nodes = sum(queue.nodes.max for queue in spec.queues)
-    together = (*_fatal(own), *conflicts(own, _release(image), nodes))
+    together = (*_fatal(own, has_job_submit=spec.slurm.job_submit is not None), *conflicts(own, _release(image), nodes))
     findings = (problem.at(("slurm", "extra", key)) for key, problem in together)
     yield from (finding for finding in findings if finding.loc not in reported)
     for number, queue in enumerate(spec.queues):
@@ -100,13 +100,16 @@ def _lines(section: ConfSection, extra: Mapping[str, str], image: ImageSpec) -> 
         yield from ((key, problem) for problem in _problems(section, key, value, image))
 
 
-def _fatal(extra: Mapping[str, str]) -> Iterator[KeyProblem]:
+def _fatal(extra: Mapping[str, str], *, has_job_submit: bool) -> Iterator[KeyProblem]:
     """Yield slurm.conf keys that Slurm knows but that do not work on corral's head, with the problem."""
     keys = {key.lower(): key for key in extra}
     for key, plugin, file, effect in _FILES:
+        if key == "JobSubmitPlugins" and has_job_submit:
+            continue
         given = keys.get(key.lower())
         if given and plugin in (word.split("/")[-1] for word in extra[given].split(",")):
-            yield given, SpecProblem(f"{extra[given]!r} needs {file}, which corral does not install: {effect}", _LEAVE)
+            what = f"{extra[given]!r} needs {file}, which corral does not install: {effect}"
+            yield given, SpecProblem(what, "set slurm.job_submit" if key == "JobSubmitPlugins" else _LEAVE)
     yield from _preemption(extra, keys.get("preempttype"), keys.get("preemptmode"))
     yield from _files(extra, keys)
 
@@ -149,7 +152,8 @@ def _problems(section: ConfSection, key: str, value: str, wanted: ImageSpec) -> 
     if not _KEY.fullmatch(key):
         yield SpecProblem(f"{key!r} is not a key of slurm.conf")
     elif why := refusal(section, key):
-        yield SpecProblem(why, _LEAVE)
+        field = field_instead(key) if section is ConfSection.CONF else None
+        yield SpecProblem(why, f"use {field}" if field else _LEAVE)
     elif key.lower() not in slurm_keys(section):
         yield _unknown_key(section, key, image)
     else:

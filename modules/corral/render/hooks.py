@@ -1,0 +1,48 @@
+"""An environment's own programs: the files that Slurm runs or loads, and the keys of slurm.conf that name them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from corral.model.cluster import ClusterPlan
+from corral.model.hooks import HooksPlan
+from corral.render.conf_line import Value
+
+# Slurm ends a program after this time; BatchStartTimeout begins after it (slurm.conf(5), PrologEpilogTimeout).
+TIMEOUT_S = 300
+# The packages' own line, for plugins that an image brings.
+_PLUGSTACK = """# Managed by corral: do not edit. The lines of `slurm.plugstack`, which nodes receive, too.
+include /etc/slurm/plugstack.conf.d/*.conf
+"""
+
+
+def hook_files(hooks: HooksPlan) -> Mapping[str, str]:
+    """The text of each file by its path below the cluster's prefix."""
+    texts = {
+        "hooks/prolog": hooks.prolog,
+        "hooks/epilog": hooks.epilog,
+        "hooks/prolog-slurmctld": hooks.prolog_slurmctld,
+        "hooks/epilog-slurmctld": hooks.epilog_slurmctld,
+        "slurm/job_submit.lua": hooks.job_submit,
+    }
+    return {
+        "slurm/plugstack.conf": "".join((_PLUGSTACK, *(f"{line}\n" for line in hooks.plugstack))),
+        **{path: text if text.endswith("\n") else f"{text}\n" for path, text in texts.items() if text},
+    }
+
+
+def hook_settings(plan: ClusterPlan, programs: str) -> Mapping[str, Value]:
+    """The settings of slurm.conf that name them; None for what is not declared."""
+    hooks = plan.hooks
+    return {
+        "PrologSlurmctld": f"{programs}/prolog-slurmctld" if hooks.prolog_slurmctld else None,
+        "EpilogSlurmctld": f"{programs}/epilog-slurmctld" if hooks.epilog_slurmctld else None,
+    }
+
+
+def hook_defaults(plan: ClusterPlan) -> Mapping[str, Value]:
+    """The settings that users may override in `slurm.extra`; None for what is not needed."""
+    return {
+        "JobSubmitPlugins": "lua" if plan.hooks.job_submit else None,
+        "PrologEpilogTimeout": TIMEOUT_S if plan.hooks.runs_programs else None,
+    }
