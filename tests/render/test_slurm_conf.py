@@ -18,6 +18,7 @@ from corral.render.nearest_release import ReleaseError, written_release
 from corral.render.slurm_conf import (
     CONF_TEMPLATE,
     DEFAULTS,
+    PREEMPTION,
     cgroup_conf,
     check_own_keys,
     gres_conf,
@@ -47,7 +48,8 @@ def template_keys() -> set[str]:
 
 def owned_keys() -> set[str]:
     """The keys of slurm.conf that only corral writes, including those of host.conf."""
-    own = {"JobSubmitPlugins", "PrologEpilogTimeout"}  # only if the environment has programs, and users may set them
+    # Only if the environment has programs, or QOS that preempt others. Users may set them.
+    own = {"JobSubmitPlugins", "PrologEpilogTimeout", *PREEMPTION}
     return {*template_keys(), *host_settings(EC2), "NodeName", "PartitionName"} - DEFAULTS.keys() - own
 
 
@@ -436,8 +438,13 @@ def test_no_key_that_is_written_is_called_kept(section: ConfSection) -> None:
 
 
 def test_jobs_are_fenced_into_their_devices_cores_and_memory() -> None:
-    constrained = {key: value for key, value in settings(cgroup_conf()).items() if key.startswith("Constrain")}
+    constrained = {key: value for key, value in settings(cgroup_conf(dev())).items() if key.startswith("Constrain")}
     assert constrained == {"ConstrainDevices": "YES", "ConstrainCores": "YES", "ConstrainRAMSpace": "YES"}
+
+
+@pytest.mark.parametrize(("release", "timeout"), [("23.11", None), ("24.05", "30000"), ("26.05", "30000")])
+def test_slurmd_waits_for_systemd_if_it_can(release: str, timeout: str | None) -> None:
+    assert settings(cgroup_conf(dev(slurm_version=release))).get("SystemdTimeout") == timeout
 
 
 def test_host_conf_of_ec2() -> None:

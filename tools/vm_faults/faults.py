@@ -56,7 +56,7 @@ def two_nodes(cluster: VirtualCluster) -> None:
     """Wait until both nodes run and are free."""
     cluster.await_slurmctld()
     cluster.wait_until(
-        lambda: cluster.on_head("srun", "-N2", "--immediate=600", "true").returncode == 0, "two nodes run"
+        lambda: cluster.on_head("srun", "-wcpu-[1-2]", "--immediate=600", "true").returncode == 0, "both nodes run"
     )
 
 
@@ -109,13 +109,13 @@ def _full_disk_of_node(cluster: VirtualCluster) -> str:
     running = cluster.submit("sleep 60", "-n1", "-wcpu-1")
     cluster.runs_on(running)
     _fill(cluster, node)
-    states = _job_on(cluster, "cpu-1")
-    health = cluster.on_head("sinfo", "-hNo%T %E", "-ncpu-1").stdout.strip()
+    waits = cluster.submit("true", "-n1", "-wcpu-1")
     ended = cluster.job_end(running)
-    cluster.root_output(node, "rm", "-f", "/var/full")
     expect(ended["JobState"] == "COMPLETED", f"the running job goes on: {ended}")
-    after = _job_on(cluster, "cpu-1")
-    return f"running job COMPLETED; the next one {states}; node {health}; after cleaning {after}"
+    cluster.wait_until(lambda: cluster.instances("cpu-1") not in ([], [node]), "another machine takes its place")
+    done = cluster.job_end(waits)
+    expect(done["JobState"] == "COMPLETED", f"the job that waits runs on the next machine: {done}")
+    return f"running job COMPLETED; the next one {done['JobState']} on another machine"
 
 
 def _full_disk_of_head(cluster: VirtualCluster) -> str:
@@ -337,7 +337,7 @@ FAULTS = (
     Fault(
         name="disk-node",
         title="a node's root disk is full",
-        expected="the running job goes on; the node takes jobs once it has space",
+        expected="the running job goes on; Slurm drains the node, and its machine is replaced",
         act=_full_disk_of_node,
     ),
     Fault(

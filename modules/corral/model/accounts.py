@@ -29,6 +29,8 @@ class QosPlan:
     """A quality of service: priority and limits; None for no limit.
 
     `gpus`, `cpus`: of all its running jobs; `..._per_user`: of each person's. `gpu_hours`: of all its jobs ever.
+    `preempts`: the QOS whose running jobs make room for its own, sorted. `grace_s`: how long its jobs may save before
+    they make room; 0 if no QOS preempts it.
     """
 
     name: str
@@ -39,6 +41,8 @@ class QosPlan:
     cpus_per_user: int | None = None
     jobs_per_user: int | None = None
     gpu_hours: int | None = None
+    preempts: tuple[str, ...] = ()
+    grace_s: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +62,11 @@ class AccountsPlan:
         return frozenset(account.name for account in self.accounts)
 
     @property
+    def preempts(self) -> bool:
+        """Whether jobs of one QOS make room for those of another."""
+        return any(qos.preempts for qos in self.qos)
+
+    @property
     def has_budgets(self) -> bool:
         """Whether some jobs have a limited number of GPU hours."""
         return any(qos.gpu_hours is not None for qos in self.qos)
@@ -68,9 +77,13 @@ def accounts_text(plan: AccountsPlan, users: dict[str, str]) -> str:
     return "\n".join((_HEADER, *_lines(plan, users))) + "\n"
 
 
+def _text(value: object) -> object:
+    return ",".join(value) if isinstance(value, tuple) else value
+
+
 def _lines(plan: AccountsPlan, users: dict[str, str]) -> Iterator[str]:
     for qos in plan.qos:
-        settings = ((one.name, getattr(qos, one.name)) for one in fields(qos))
+        settings = ((one.name, _text(getattr(qos, one.name))) for one in fields(qos))
         yield " ".join((f"qos {qos.name}", *(f"{key}={value}" for key, value in settings if key != "name" and value)))
     for account in plan.accounts:
         parts = [f"account {account.name}", f"parent={account.parent or 'root'}", f"shares={account.shares}"]

@@ -1,10 +1,10 @@
 """Plan Slurm's accounts from the spec: declared ones, those that queues name, and one for everybody else."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 
 from corral.model.accounts import EVERYBODY, AccountPlan, AccountsPlan, QosPlan
 from corral.model.cluster import ClusterPlan
-from corral.spec.models.accounts import AccountSpec
+from corral.spec.models.accounts import AccountSpec, QosSpec
 from corral.spec.models.cluster import ClusterSpecInput
 from corral.spec.spec_errors import SpecError
 
@@ -15,15 +15,22 @@ def plan_accounts(spec: ClusterSpecInput) -> AccountsPlan:
     is_enforced = bool(spec.accounts or spec.qos or of_queues)
     if not is_enforced and not spec.access.users:
         return AccountsPlan()
+    preempted = {name for qos in spec.qos.values() for name in qos.preempts}
     declared = {EVERYBODY: AccountSpec(), **{name: AccountSpec() for name in sorted(of_queues)}, **spec.accounts}
     return AccountsPlan(
         accounts=tuple(
             AccountPlan(name=name, parent=one.parent, shares=one.shares, qos=one.qos)
             for name, one in _parents_first(declared)
         ),
-        qos=tuple(QosPlan(name=name, **one.model_dump()) for name, one in sorted(spec.qos.items())),
+        qos=tuple(_qos(name, one, preempted) for name, one in sorted(spec.qos.items())),
         enforced=is_enforced,
     )
+
+
+def _qos(name: str, qos: QosSpec, preempted: Container[str]) -> QosPlan:
+    limits = qos.model_dump(exclude={"preempts", "grace"})
+    grace_s = int(qos.grace.total_seconds()) if name in preempted else 0
+    return QosPlan(name=name, **limits, preempts=tuple(sorted(qos.preempts)), grace_s=grace_s)
 
 
 def check_accounts(plan: ClusterPlan, *, file: str) -> tuple[SpecError, ...]:

@@ -33,7 +33,7 @@ def cluster_files(plan: ClusterPlan) -> Mapping[str, str]:
     check_own_keys(plan)
     texts = {
         "cluster.json": to_json(plan),
-        "slurm/cgroup.conf": cgroup_conf(),
+        "slurm/cgroup.conf": cgroup_conf(plan),
         "slurm/gres.conf": gres_conf(plan),
         "slurm/host.conf": host_conf(_hosts(plan)),
         "slurm/slurm.conf": slurm_conf(plan),

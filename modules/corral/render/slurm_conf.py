@@ -32,6 +32,10 @@ PRIORITIES: Mapping[str, Value] = {
     "PriorityWeightFairshare": 100_000,
     "PriorityWeightQOS": 1_000_000,
 }
+# With QOS that preempt others, in addition.
+PREEMPTION: Mapping[str, Value] = {"PreemptType": "preempt/qos", "PreemptMode": "REQUEUE"}
+_WAITS_FOR_SYSTEMD = parse_release("24.05")  # the first slurmd with SystemdTimeout
+_SYSTEMD_TIMEOUT_MS = 30_000  # a machine that boots was seen to need more than Slurm's 1 s
 _TREE_DEFAULT = 16
 _TREE_HOPS = 3  # slurm.conf(5) of 24.11: 16 children reach 4368 nodes with three hops; more hops, longer timeouts
 
@@ -63,7 +67,7 @@ def cluster_settings(plan: ClusterPlan, release: Release, oldest: Release) -> Ma
         "SlurmctldParameters": known(
             release,
             "SlurmctldParameters",
-            ("cloud_reg_addrs", "enable_configless", "idle_on_node_suspend", "rl_enable"),
+            ("cloud_reg_addrs", "enable_configless", "idle_on_node_suspend", *_preemption_signal(plan), "rl_enable"),
         ),
         "CommunicationParameters": (
             *known(oldest, "CommunicationParameters", ("NoAddrCache",)),
@@ -102,6 +106,12 @@ def enforced(accounts: AccountsPlan) -> tuple[str, ...]:
     return ("associations", "limits", "qos", *(("safe",) if accounts.has_budgets else ()))
 
 
+def _preemption_signal(plan: ClusterPlan) -> tuple[str, ...]:
+    """The flag by which a preempted job gets its own signal (`--signal`) at once, not just before its time limit."""
+    preempts = plan.accounts.preempts or any(key.lower() == "preempttype" for key in plan.extra_slurm)
+    return ("preempt_send_user_signal",) if preempts else ()
+
+
 def check_own_keys(plan: ClusterPlan) -> None:
     """Raise ReleaseError with every key in `extra` that the plan's Slurm does not know: slurmctld exits on it.
 
@@ -128,9 +138,11 @@ def gres_conf(plan: ClusterPlan) -> str:
     return fill("slurm/gres.conf.j2", nodes=[gres_line(queue) for queue in plan.queues if queue.node.gres])
 
 
-def cgroup_conf() -> str:
-    """The text of cgroup.conf, the same for every cluster and every release."""
-    return fill("slurm/cgroup.conf.j2")
+def cgroup_conf(plan: ClusterPlan) -> str:
+    """The text of cgroup.conf, which every node's slurmd reads."""
+    oldest = min(written_release(image.slurm_version) for image in plan.images.values())
+    timeout_ms = _SYSTEMD_TIMEOUT_MS if oldest >= _WAITS_FOR_SYSTEMD else None
+    return fill("slurm/cgroup.conf.j2", systemd_timeout_ms=timeout_ms)
 
 
 def node_line(queue: QueuePlan) -> str:
@@ -232,6 +244,7 @@ def _defaults(plan: ClusterPlan) -> Mapping[str, Value]:
     replaced = {key.lower() for key in plan.extra_slurm}
     defaults = {
         **DEFAULTS,
+        **(PREEMPTION if plan.accounts.preempts else dict.fromkeys(PREEMPTION)),
         **hook_defaults(plan),
         **(PRIORITIES if plan.accounts.enforced else dict.fromkeys(PRIORITIES)),
     }

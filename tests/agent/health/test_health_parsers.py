@@ -229,8 +229,8 @@ def test_efa_for_lustre_is_expected_in_the_zone_of_its_file_system(zone_id: str,
     assert expected_of(with_efa("use1-az1"), "train", zone_id).lustre_efa == wanted
 
 
-def test_a_queue_without_devices_has_mounts_and_a_clock() -> None:
-    assert expected_of(dev(train(), cpu()), "cpu").tools == {Tool.MOUNTS, Tool.CLOCK}
+def test_a_queue_without_devices_has_mounts_a_scope_and_a_clock() -> None:
+    assert expected_of(dev(train(), cpu()), "cpu").tools == {Tool.MOUNTS, Tool.SCOPE, Tool.CLOCK}
 
 
 def test_the_page_has_the_table_of_xids() -> None:

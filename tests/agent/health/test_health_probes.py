@@ -74,6 +74,28 @@ def test_disks_are_those_that_a_boot_mounts(tools: Path) -> None:
     assert probe(tools).query(Tool.DISKS, 1) == ToolOutput(text="/dev/nvme1n1")
 
 
+def scope(root: Path) -> ToolOutput | None:
+    return SystemProbe(root=root).query(Tool.SCOPE, 1)
+
+
+def test_the_scope_of_jobs_is_found_whatever_slurmd_calls_it(tmp_path: Path) -> None:
+    for unit in ("slurmd.service", "train-1_slurmstepd.scope"):
+        (tmp_path / "sys/fs/cgroup/system.slice" / unit).mkdir(parents=True)
+        (tmp_path / "sys/fs/cgroup/system.slice" / unit / "cgroup.events").touch()
+    assert scope(tmp_path) == ToolOutput(text="train-1_slurmstepd.scope")
+
+
+def test_a_slurmd_without_the_scope_of_jobs_makes_the_machine_sick(tmp_path: Path) -> None:
+    (tmp_path / "sys/fs/cgroup/system.slice/slurmd.service").mkdir(parents=True)
+    (tmp_path / "sys/fs/cgroup/system.slice/slurmd.service/cgroup.events").touch()
+    found = evaluate(Expected(), {Tool.SCOPE: scope(tmp_path) or ToolOutput(hung=True)})
+    assert [(one.kind, one.is_sick) for one in found] == [("scope-missing", True)]
+
+
+def test_before_slurmd_runs_there_is_no_scope_to_miss(tmp_path: Path) -> None:
+    assert scope(tmp_path) is None
+
+
 def test_the_machines_own_mounts_are_read() -> None:
     answer = SystemProbe().query(Tool.MOUNTS, 1)
     assert answer is not None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shlex
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ pytestmark = pytest.mark.skipif(
 PACKAGES = Path(__file__).parent / "packages"
 UBUNTU, OLD, NEW = "ubuntu-24.04", "debian-12", "debian-13"
 SYSTEMS = (UBUNTU, OLD, NEW)
+SLICE = "/sys/fs/cgroup/system.slice"
 STATE = Path("/var/lib/corral")
 DAEMONS = {
     "munge": munge(),
@@ -94,6 +96,18 @@ def test_no_daemon_waits_for_a_file_of_its_package(system: str, name: str, tmp_p
 def test_a_head_that_is_away_does_not_end_slurmd(system: str, tmp_path: Path) -> None:
     """systemd's default is 90 s, in which a unit of Type=notify must be ready; slurmd is ready once it has a head."""
     assert on(system, "slurmd", tmp_path).values("TimeoutStartSec") == ["infinity"]
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_before_each_start_of_slurmd_an_empty_scope_is_stopped(system: str, tmp_path: Path) -> None:
+    """slurmd takes a scope that is there for its own; an empty one goes with the first job that ends."""
+    (command,) = (line for line in on(system, "slurmd", tmp_path).values("Command Line") if SLICE in line)
+    for name, populated in (("train-1_slurmstepd.scope", 0), ("slurmstepd.scope", 1)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "cgroup.events").write_text(f"populated {populated}\nfrozen 0\n")
+    script = shlex.split(command)[-1].replace("\\$\\$", "$").replace(SLICE, str(tmp_path)).replace("systemctl", "echo")
+    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True)
+    assert done.stdout == "stop train-1_slurmstepd.scope\n"
 
 
 @pytest.mark.parametrize("system", SYSTEMS)

@@ -23,7 +23,7 @@ _OURS = "corral"
 _ROOT = "root"
 _NO_LIMIT = "-1"
 _PEOPLE = range(1000, 60000)  # user ids of people (Debian's login.defs)
-_QOS = "format=name,priority,flags,grptres,grptresmins,maxtresperuser,maxjobsperuser,description"
+_QOS = "format=name,priority,flags,grptres,grptresmins,maxtresperuser,maxjobsperuser,gracetime,preempt,description"
 _MINUTES_PER_HOUR = 60
 Run = Callable[[Sequence[str]], str]
 Limits = Mapping[str, str]
@@ -131,6 +131,8 @@ def changes(
     """
     for one in plan.qos if qos else ():
         yield from _qos_changes(one, present.qos.get(one.name))
+    for one in plan.qos if qos else ():  # now that all are there
+        yield from _preemption_changes(one, present.qos.get(one.name))
     root = present.accounts.get(_ROOT)
     allowed: dict[str | None, _Allowed] = {None: (root.qos, root.default_qos) if root else ((), "")}
     for account in plan.accounts:
@@ -156,7 +158,11 @@ def removals(plan: AccountsPlan, present: Present) -> Iterator[tuple[str, ...]]:
             yield "delete", "account", name
     declared = {qos.name for qos in plan.qos}
     for name, settings in sorted(present.qos.items()):
-        if settings["description"] == _OURS and name not in declared:
+        if settings["description"] != _OURS or name in declared:
+            continue
+        if name == NORMAL_QOS:
+            yield _former_settings(settings)
+        else:
             yield "delete", "qos", name
 
 
@@ -179,6 +185,7 @@ def added_by_hand(plan: AccountsPlan, wanted: Mapping[str, str], present: Presen
 
 def parse_present(accounts: str, owners: str, qos: str, users: str) -> Present:
     """What `sacctmgr --parsable2 show` prints of associations, accounts, QOS and users."""
+    keys = _QOS.removeprefix("format=").split(",")
     of_accounts: dict[str, PresentAccount] = {}
     of_users: dict[str, set[str]] = {}
     organizations = dict(_rows(owners))
@@ -193,13 +200,16 @@ def parse_present(accounts: str, owners: str, qos: str, users: str) -> Present:
                 default_qos=default,
                 is_ours=organizations.get(account) == _OURS,
             )
-    keys = _QOS.removeprefix("format=").split(",")
     return Present(
         accounts=of_accounts,
-        qos={row[0]: dict(zip(keys, row, strict=True)) for row in _rows(qos)},
+        qos={row[0]: _settings(dict(zip(keys, row, strict=True))) for row in _rows(qos)},
         users={user: frozenset(names) for user, names in of_users.items()},
         default_accounts=dict(_rows(users)),
     )
+
+
+def _settings(row: Limits) -> Limits:
+    return {**row, "gracetime": _seconds(row["gracetime"])}
 
 
 def _rows(output: str) -> Iterator[list[str]]:
@@ -223,6 +233,22 @@ def _qos_changes(qos: QosPlan, present: Limits | None) -> Iterator[tuple[str, ..
         yield "modify", "qos", qos.name, "set", *differing
 
 
+def _former_settings(present: Limits) -> tuple[str, ...]:
+    """The arguments of sacctmgr that make Slurm's own QOS what it was before somebody declared it."""
+    plain = QosPlan(name=NORMAL_QOS)
+    made = (*_qos_changes(plain, present), *_preemption_changes(plain, present))
+    differing = (setting for words in made for setting in words[4:])
+    return ("modify", "qos", NORMAL_QOS, "set", "Description=Normal QOS default", *differing)
+
+
+def _preemption_changes(qos: QosPlan, present: Limits | None) -> Iterator[tuple[str, ...]]:
+    there = {name for name in present["preempt"].split(",") if name} if present else set()
+    # Not the whole list: before 24.05.4, a QOS whose list is emptied is itself preempted no more (Slurm's changelog).
+    for sign, names in (("+", set(qos.preempts) - there), ("-", there - set(qos.preempts))):
+        if names:
+            yield "modify", "qos", qos.name, "set", f"preempt{sign}={','.join(sorted(names))}"
+
+
 def _qos_settings(qos: QosPlan) -> Mapping[str, str]:
     """The settings as sacctmgr takes and prints them."""
     minutes = None if qos.gpu_hours is None else qos.gpu_hours * _MINUTES_PER_HOUR
@@ -235,7 +261,14 @@ def _qos_settings(qos: QosPlan) -> Mapping[str, str]:
         "GrpTRESMins": _tres(cpu=None, gpu=minutes),
         "MaxTRESPerUser": _tres(cpu=qos.cpus_per_user, gpu=qos.gpus_per_user),
         "MaxJobsPerUser": _NO_LIMIT if qos.jobs_per_user is None else str(qos.jobs_per_user),
+        "GraceTime": str(qos.grace_s),
     }
+
+
+def _seconds(clock: str) -> str:
+    """The seconds of a time that sacctmgr prints, 00:02:00, as it takes them."""
+    hours, minutes, seconds = map(int, clock.split(":"))
+    return str((hours * 60 + minutes) * 60 + seconds)
 
 
 def _tres(*, cpu: int | None, gpu: int | None) -> str:

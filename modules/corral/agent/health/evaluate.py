@@ -27,7 +27,7 @@ class Expected:
     @property
     def tools(self) -> frozenset[Tool]:
         """The tools to query on such a node."""
-        queried = {Tool.CLOCK}
+        queried = {Tool.SCOPE, Tool.CLOCK}
         if self.gpus:
             queried |= {Tool.GPUS, Tool.ROWS, Tool.LINKS, Tool.KERNEL, Tool.DIAGNOSTIC}
         devices = {Tool.NEURON: self.neuron, Tool.EFA: self.efa, Tool.DISKS: self.disks, Tool.LNET: self.lustre_efa}
@@ -62,6 +62,7 @@ def evaluate(expected: Expected, answers: Mapping[Tool, ToolOutput]) -> tuple[He
         Tool.DISKS: lambda text: system.evaluate_disks(expected.disks, system.read_disks(text)),
         Tool.MOUNTS: lambda text: system.evaluate_mounts(expected.mounts, system.read_mounts(text)),
         Tool.LNET: lambda text: system.evaluate_lnet(expected.lustre_efa, system.read_lnet(text)),
+        Tool.SCOPE: system.evaluate_scope,
         Tool.CLOCK: lambda text: system.evaluate_clock(system.read_clock(text)),
         Tool.KERNEL: lambda text: xids.evaluate_xids(xids.read_xids(text), names),
         Tool.LINKS: lambda text: nvlink.evaluate_links(nvlink.read_links(text)),

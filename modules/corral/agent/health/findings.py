@@ -21,6 +21,7 @@ class FindingKind(StrEnum):
     MOUNT_MISSING = "mount-missing"
     LUSTRE_EFA = "lustre-efa"
     DISK_MISSING = "disk-missing"
+    SCOPE_MISSING = "scope-missing"
     CLOCK = "clock"
     TOOL = "tool"
 

@@ -32,6 +32,7 @@ class Tool(Enum):
     DISKS = ("disks.txt", "udev")
     MOUNTS = ("mounts.txt", "/proc/mounts")
     LNET = ("lnet.txt", "lnetctl")
+    SCOPE = ("scope.txt", "cgroup2")
     CLOCK = ("chronyc.txt", "chronyc")
     KERNEL = ("kernel.log", "journalctl")
     LINKS = ("nvlink.txt", "nvidia-smi nvlink")
@@ -48,7 +49,9 @@ class Tool(Enum):
         return self.value[1]
 
 
-QUICK = frozenset({Tool.GPUS, Tool.ROWS, Tool.NEURON, Tool.EFA, Tool.DISKS, Tool.MOUNTS, Tool.LNET, Tool.CLOCK})
+QUICK = frozenset(
+    {Tool.GPUS, Tool.ROWS, Tool.NEURON, Tool.EFA, Tool.DISKS, Tool.MOUNTS, Tool.LNET, Tool.SCOPE, Tool.CLOCK}
+)
 _COMMANDS: Mapping[Tool, tuple[str, ...]] = {
     Tool.GPUS: ("nvidia-smi", f"--query-gpu={','.join(QUERY)}", "--format=csv"),
     Tool.ROWS: ("nvidia-smi", f"--query-remapped-rows={','.join(ROWS_QUERY)}", "--format=csv"),
@@ -83,6 +86,7 @@ class SystemProbe:
 
     def __init__(self, root: Path = Path("/"), path: str | None = None) -> None:
         self._mounts = root / "proc/self/mounts"
+        self._slice = root / "sys/fs/cgroup/system.slice"
         self._path = path
         self._listings: Mapping[Tool, Callable[[], Iterable[str]]] = {
             Tool.EFA: lambda: _ports(root / "sys/class/infiniband"),
@@ -93,6 +97,11 @@ class SystemProbe:
         """The tool's output."""
         if tool is Tool.MOUNTS:
             return ToolOutput(text=self._mounts.read_text(encoding="utf-8", errors="replace"))
+        if tool is Tool.SCOPE:
+            # slurmd creates the scope when it starts, with cgroup v2 and under systemd alone.
+            if not (self._slice / "slurmd.service/cgroup.events").exists():
+                return None
+            return ToolOutput(text="\n".join(one.name for one in self._slice.glob("*slurmstepd.scope")))
         if tool in self._listings:
             return ToolOutput(text="\n".join(self._listings[tool]()))
         if tool is Tool.DIAGNOSTIC:

@@ -98,6 +98,12 @@ def evaluate_lnet(wanted: int, up: int) -> Iterator[HealthFinding]:
         yield warning(FindingKind.LUSTRE_EFA, f"Lustre uses {up} of {wanted} EFA interfaces{instead}")
 
 
+def evaluate_scope(text: str) -> Iterator[HealthFinding]:
+    """The finding for a slurmd without the cgroup of its jobs: every job fails, and Slurm keeps the node."""
+    if not text.strip():
+        yield sick(FindingKind.SCOPE_MISSING, "slurmd has lost the cgroup of its jobs", f"{REPLACE}, or restart slurmd")
+
+
 def evaluate_clock(fast_s: float | None) -> Iterator[HealthFinding]:
     """The finding for a clock that is this many seconds fast; None if not synchronised yet."""
     if fast_s is None:

@@ -47,6 +47,12 @@ _MOUNT_CHECK = "ExecStartPre=/usr/bin/mountpoint --quiet {path}\n"
 # From Slurm 23.11 on the packages' slurmd.service is Type=notify, and slurmd is ready once it has the configuration of
 # the head. By default systemd kills it after 90 s, and a head may be away for longer.
 _NO_LIMIT = "TimeoutStartSec=infinity\n"
+# systemd may be slow to create the scope of jobs, and slurmd then ends. The next one uses the empty scope that came too
+# late; systemd removes it when the first job ends, and every later job fails (seen with slurmd 24.11).
+_EMPTY_SCOPES = (
+    "ExecStartPre=-/bin/sh -c 'cd /sys/fs/cgroup/system.slice && for scope in *slurmstepd.scope; do"
+    ' if grep -qs "populated 0" "$${scope}/cgroup.events"; then systemctl stop "$${scope}"; fi; done\'\n'
+)
 # A unit, unlike `mount`, mounts the file system again after a reboot. systemd itself orders a mount with `_netdev`
 # after the network. One of a local disk must not wait for it: it is ordered before local-fs.target (systemd.mount(5)).
 _MOUNT_UNIT = """[Unit]
@@ -157,8 +163,9 @@ def packaged_drop_in(daemon: Daemon) -> str:
         after += _MOUNTS.format(units=" ".join(f"{escaped(Path(path))}.mount" for path in daemon.mounts))
     checks = "".join(_MOUNT_CHECK.format(path=path) for path in daemon.mounts)
     variables = "".join(f"Environment={variable}\n" for variable in daemon.environment)
-    limit = _NO_LIMIT if daemon.waits_for_head else ""
-    service = _RESTART.format(variables=variables, checks=checks, limit=limit)
+    is_slurmd = daemon.waits_for_head
+    checks += _EMPTY_SCOPES if is_slurmd else ""
+    service = _RESTART.format(variables=variables, checks=checks, limit=_NO_LIMIT if is_slurmd else "")
     return _DROP_IN.format(directories=" ".join(daemon.modes)) + after + service
 
 

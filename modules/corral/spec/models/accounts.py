@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from pydantic import Field
 
 from corral.spec.models.base_model import SpecRecord
+from corral.spec.models.durations import Duration
 
 _LARGEST = 2_000_000_000
 
@@ -50,4 +53,14 @@ class QosSpec(SpecRecord):
         le=_LARGEST // 60,
         description="GPU hours that all its jobs may use, ever. A job starts only if its time limit fits into what is"
         " left. Default: no limit.",
+    )
+    preempts: tuple[str, ...] = Field(
+        default=(),
+        description="Names in `qos` whose running jobs are requeued if a job of this QOS needs their nodes."
+        " Default: none.",
+    )
+    grace: Duration = Field(
+        default=timedelta(minutes=2),
+        description="Time for its jobs to save a checkpoint, after a signal, before another QOS preempts them."
+        " Default: 2m.",
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import timedelta
 
 from corral.model.accounts import NORMAL_QOS
 from corral.spec.models.cluster import ClusterSpecInput
@@ -11,6 +12,8 @@ from corral.spec.spec_errors import Loc, SpecFinding
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")  # slurmdbd stores names in lowercase
 _SLURMS_OWN = ("root",)
+_PREEMPTION = ("preempttype", "preemptmode")
+_LONGEST_GRACE = timedelta(hours=1)  # meanwhile, whoever preempts waits
 
 
 def check(spec: ClusterSpecInput) -> Iterator[SpecFinding]:
@@ -20,6 +23,13 @@ def check(spec: ClusterSpecInput) -> Iterator[SpecFinding]:
         yield from _check_account(("accounts", name), name, spec)
     for name in spec.qos:
         yield from _check_name(("qos", name), name)
+        yield from _check_preemption(("qos", name), name, spec)
+    if any(qos.preempts for qos in spec.qos.values()):
+        for key in spec.slurm.extra:
+            if key.lower() in _PREEMPTION:
+                yield SpecFinding(
+                    ("slurm", "extra", key), "conflicts with `preempts` of a QOS, which sets it", "keep one"
+                )
     for name, user in spec.access.users.items():
         if user.account is not None and user.account not in spec.accounts:
             loc = ("access", "users", name, "account")
@@ -49,6 +59,31 @@ def _check_account(loc: Loc, name: str, spec: ClusterSpecInput) -> Iterator[Spec
             yield SpecFinding((*loc, "qos", number), f"{qos!r} is not a QOS", _one_of(spec.qos, "qos"))
         elif qos in spec.accounts[name].qos[:number]:
             yield SpecFinding((*loc, "qos", number), f"{qos!r} is listed twice", "keep one")
+
+
+def _check_preemption(loc: Loc, name: str, spec: ClusterSpecInput) -> Iterator[SpecFinding]:
+    qos = spec.qos[name]
+    for number, other in enumerate(qos.preempts):
+        if other not in spec.qos:
+            yield SpecFinding((*loc, "preempts", number), f"{other!r} is not a QOS", _one_of(spec.qos, "qos"))
+        elif other in qos.preempts[:number]:
+            yield SpecFinding((*loc, "preempts", number), f"{other!r} is listed twice", "keep one")
+        elif name in _preempted(other, spec):
+            # slurmdbd refuses a loop.
+            yield SpecFinding((*loc, "preempts", number), f"{other!r} preempts {name!r}", "use one direction")
+    if qos.grace > _LONGEST_GRACE:
+        yield SpecFinding((*loc, "grace"), "is longer than 1h", "use at most 1h")
+
+
+def _preempted(name: str, spec: ClusterSpecInput) -> set[str]:
+    """This QOS, and all whose jobs make room for its own, also by way of others."""
+    found, left = {name}, [name]
+    while left:
+        for other in spec.qos[left.pop()].preempts:
+            if other in spec.qos and other not in found:
+                found.add(other)
+                left.append(other)
+    return found
 
 
 def _above(name: str, spec: ClusterSpecInput) -> list[str]:

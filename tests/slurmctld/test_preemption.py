@@ -1,0 +1,121 @@
+"""Preemption between declared QOS on a real slurmdbd, slurmctld and slurmd: jobs save, make room, and end right."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tools.slurm_head.controller import Controller
+
+import slurms
+from corral.agent.accounting.slurm_accounts import SlurmAccounts
+from corral.agent.host.base import HostError
+from corral.model.accounts import AccountPlan, AccountsPlan, QosPlan
+from corral.model.users import AccessPlan, UserPlan
+from render.plans import cpu, dev
+
+pytestmark = pytest.mark.slurm
+GRACE_S = 20
+PATIENCE_S = 120
+ACCOUNTS = AccountsPlan(
+    accounts=(AccountPlan(name="everybody", qos=("night", "day")),),
+    qos=(QosPlan(name="day", preempts=("night",)), QosPlan(name="night", grace_s=GRACE_S)),
+    enforced=True,
+)
+GAMES = 5  # a user of Debian's base system, so that nobody has to be added to this machine
+PLAN = replace(
+    dev(cpu(), slurm_version="22.05"),
+    accounts=ACCOUNTS,
+    access=AccessPlan(users=(UserPlan(name="games", uid=GAMES, account="everybody"),)),
+)
+# As corral's job scripts do: save when asked to, and begin where the last run has saved.
+TRAINING = """
+trap 'date +%s >>/run/seen/signals; touch /run/seen/saved' USR1
+if [ -e /run/seen/saved ]; then echo "continued" >>/run/seen/ends; exit 0; fi
+sleep 300 & while ! wait; do :; done
+"""
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Controller]:
+    with slurms.running_cluster_with_nodes(PLAN, tmp_path, accounting=True) as controller:
+        slurms.must(controller.run("mkdir", "-m", "777", "/run/seen"))
+        sync(controller, tmp_path)
+        controller.restart()  # reads what it refuses from slurmdbd, which here is another user than slurmctld
+        yield controller
+
+
+def sync(cluster: Controller, state: Path, accounts: AccountsPlan = ACCOUNTS) -> None:
+    def run(words: object) -> str:
+        done = cluster.run(*words)  # type: ignore[misc]
+        if done.returncode:
+            raise HostError(done.stderr.strip() or done.stdout.strip())
+        return done.stdout
+
+    SlurmAccounts(run, state_dir=state, listens=lambda: True).sync(replace(PLAN, accounts=accounts))
+
+
+def submit(cluster: Controller, qos: str, script: str) -> str:
+    words = ("sbatch", "--parsable", "--exclusive", "--partition=cpu", "--time=10", "--chdir=/", "--output=/dev/null")
+    more = (f"--qos={qos}", "--requeue", "--signal=B:USR1@120", f"--wrap={script}")
+    done = cluster.run("setpriv", f"--reuid={GAMES}", "--regid=60", "--clear-groups", *words, *more)
+    return slurms.must(done).strip()
+
+
+def fields(cluster: Controller, job: str) -> dict[str, str]:
+    words = slurms.scontrol(cluster, "--oneliner", "show", "job", job).split()
+    return dict(word.split("=", 1) for word in words if "=" in word)
+
+
+def until(cluster: Controller, job: str, state: str) -> dict[str, str]:
+    deadline = time.monotonic() + PATIENCE_S
+    while (found := fields(cluster, job))["JobState"] != state:
+        assert time.monotonic() < deadline, (found["JobState"], found["Reason"], cluster.log()[-2000:])
+        time.sleep(0.2)
+    return found
+
+
+def seen(cluster: Controller, name: str) -> list[str]:
+    return cluster.run("cat", f"/run/seen/{name}").stdout.split()
+
+
+def test_a_preempted_job_saves_once_returns_to_the_queue_and_ends_right(cluster: Controller) -> None:
+    trains = submit(cluster, "night", TRAINING)
+    until(cluster, trains, "RUNNING")
+    urgent = submit(cluster, "day", "sleep 5")
+    done = until(cluster, urgent, "COMPLETED")
+    slurms.scontrol(cluster, "update", f"jobid={trains}", "starttime=now")  # Slurm waits two minutes after a requeue
+    ended = until(cluster, trains, "COMPLETED")
+    (signalled,) = seen(cluster, "signals")
+    began = int(time.mktime(time.strptime(done["StartTime"], "%Y-%m-%dT%H:%M:%S")))
+    assert (ended["Restarts"], seen(cluster, "ends")) == ("1", ["continued"])
+    assert began - int(signalled) >= GRACE_S - 1
+
+
+def test_a_job_of_the_same_qos_waits(cluster: Controller) -> None:
+    first = submit(cluster, "night", "sleep 8")
+    until(cluster, first, "RUNNING")
+    second = submit(cluster, "night", "true")
+    until(cluster, second, "COMPLETED")
+    assert fields(cluster, first)["Restarts"] == "0"
+
+
+def test_slurmdbd_has_what_is_declared_and_loses_what_is_not(cluster: Controller, tmp_path: Path) -> None:
+    fewer = replace(ACCOUNTS, qos=(QosPlan(name="day"), QosPlan(name="night"), QosPlan(name="normal", priority=7)))
+    shown = [declared(cluster)]
+    for accounts in (fewer, replace(ACCOUNTS, qos=ACCOUNTS.qos)):
+        sync(cluster, tmp_path, accounts)
+        shown.append(declared(cluster))
+    assert shown == [
+        ["day|00:00:00|night|0", "night|00:00:20||0", "normal|00:00:00||0"],
+        ["day|00:00:00||0", "night|00:00:00||0", "normal|00:00:00||7"],
+        ["day|00:00:00|night|0", "night|00:00:20||0", "normal|00:00:00||0"],
+    ]
+
+
+def declared(cluster: Controller) -> list[str]:
+    shown = cluster.run("sacctmgr", "-nP", "show", "qos", "format=name,gracetime,preempt,priority")
+    return sorted(slurms.must(shown).splitlines())
