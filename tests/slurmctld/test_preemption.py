@@ -15,10 +15,12 @@ from corral.agent.accounting.slurm_accounts import SlurmAccounts
 from corral.agent.host.base import HostError
 from corral.model.accounts import AccountPlan, AccountsPlan, QosPlan
 from corral.model.users import AccessPlan, UserPlan
+from corral.render import cluster_files
 from render.plans import cpu, dev
 
 pytestmark = pytest.mark.slurm
-GRACE_S = 20
+GRACE_S = 45
+MARGIN_S = 15  # the job script requeues the job itself so long before its end
 PATIENCE_S = 120
 ACCOUNTS = AccountsPlan(
     accounts=(AccountPlan(name="everybody", qos=("night", "day")),),
@@ -31,11 +33,19 @@ PLAN = replace(
     accounts=ACCOUNTS,
     access=AccessPlan(users=(UserPlan(name="games", uid=GAMES, account="everybody"),)),
 )
-# As corral's job scripts do: save when asked to, and begin where the last run has saved.
-TRAINING = """
-trap 'date +%s >>/run/seen/signals; touch /run/seen/saved' USR1
-if [ -e /run/seen/saved ]; then echo "continued" >>/run/seen/ends; exit 0; fi
-sleep 300 & while ! wait; do :; done
+# Saves when it is asked to, unless it is slow, and begins where the last run has saved.
+PROGRAM = """
+import os, pathlib, signal, sys, time
+directory, seen = pathlib.Path(os.environ["CHECKPOINT_DIR"]), pathlib.Path("/run/seen")
+def save(*_):
+    (seen / "signals").open("a").write(f"{int(time.time())}\\n")
+    if "slow" not in sys.argv:
+        (directory / "step-1").touch()
+        pathlib.Path(os.environ["CHECKPOINT_SAVED"]).touch()
+signal.signal(signal.SIGUSR1, save)
+(seen / "runs").open("a").write("continued\\n" if (directory / "step-1").exists() else "started\\n")
+while not (seen / "runs").read_text().count("\\n") == 2:
+    time.sleep(0.2)
 """
 
 
@@ -43,6 +53,9 @@ sleep 300 & while ! wait; do :; done
 def cluster(tmp_path: Path) -> Iterator[Controller]:
     with slurms.running_cluster_with_nodes(PLAN, tmp_path, accounting=True) as controller:
         slurms.must(controller.run("mkdir", "-m", "777", "/run/seen"))
+        for name, text in (("train.sbatch", cluster_files(PLAN)["jobs/cpu/jax.sbatch"]), ("train.py", PROGRAM)):
+            (tmp_path / name).write_text(text)
+            slurms.must(controller.run("install", "-m", "644", f"/mnt/{name}", f"/run/seen/{name}"))
         sync(controller, tmp_path)
         controller.restart()  # reads what it refuses from slurmdbd, which here is another user than slurmctld
         yield controller
@@ -58,9 +71,9 @@ def sync(cluster: Controller, state: Path, accounts: AccountsPlan = ACCOUNTS) ->
     SlurmAccounts(run, state_dir=state, listens=lambda: True).sync(replace(PLAN, accounts=accounts))
 
 
-def submit(cluster: Controller, qos: str, script: str) -> str:
-    words = ("sbatch", "--parsable", "--exclusive", "--partition=cpu", "--time=10", "--chdir=/", "--output=/dev/null")
-    more = (f"--qos={qos}", "--requeue", "--signal=B:USR1@120", f"--wrap={script}")
+def submit(cluster: Controller, qos: str, *job: str) -> str:
+    words = ("sbatch", "--parsable", "--exclusive", "--partition=cpu", "--time=10", "--chdir=/run/seen")
+    more = (f"--qos={qos}", "--output=/run/seen/out-%j", *job)
     done = cluster.run("setpriv", f"--reuid={GAMES}", "--regid=60", "--clear-groups", *words, *more)
     return slurms.must(done).strip()
 
@@ -82,23 +95,38 @@ def seen(cluster: Controller, name: str) -> list[str]:
     return cluster.run("cat", f"/run/seen/{name}").stdout.split()
 
 
-def test_a_preempted_job_saves_once_returns_to_the_queue_and_ends_right(cluster: Controller) -> None:
-    trains = submit(cluster, "night", TRAINING)
+def preempted(cluster: Controller, *options: str) -> tuple[int, str]:
+    """The seconds from the signal of a training job until another QOS's job begins, and the state of the former."""
+    trains = submit(cluster, "night", "/run/seen/train.sbatch", "/run/seen/train.py", *options)
     until(cluster, trains, "RUNNING")
-    urgent = submit(cluster, "day", "sleep 5")
-    done = until(cluster, urgent, "COMPLETED")
+    deadline = time.monotonic() + PATIENCE_S
+    while not seen(cluster, "runs"):
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    urgent = until(cluster, submit(cluster, "day", "--wrap=sleep 1"), "COMPLETED")
     slurms.scontrol(cluster, "update", f"jobid={trains}", "starttime=now")  # Slurm waits two minutes after a requeue
     ended = until(cluster, trains, "COMPLETED")
     (signalled,) = seen(cluster, "signals")
-    began = int(time.mktime(time.strptime(done["StartTime"], "%Y-%m-%dT%H:%M:%S")))
-    assert (ended["Restarts"], seen(cluster, "ends")) == ("1", ["continued"])
-    assert began - int(signalled) >= GRACE_S - 1
+    began = int(time.mktime(time.strptime(urgent["StartTime"], "%Y-%m-%dT%H:%M:%S")))
+    return began - int(signalled), ended["Restarts"]
+
+
+def test_a_preempted_job_saves_makes_room_at_once_and_continues(cluster: Controller) -> None:
+    waited_s, restarts = preempted(cluster)
+    assert (restarts, seen(cluster, "runs")) == ("1", ["started", "continued"])
+    assert waited_s < GRACE_S
+
+
+def test_a_preempted_job_that_does_not_save_has_its_grace_time(cluster: Controller) -> None:
+    waited_s, restarts = preempted(cluster, "slow")
+    assert (restarts, seen(cluster, "runs")) == ("1", ["started", "started"])
+    assert waited_s >= GRACE_S - MARGIN_S - 1
 
 
 def test_a_job_of_the_same_qos_waits(cluster: Controller) -> None:
-    first = submit(cluster, "night", "sleep 8")
+    first = submit(cluster, "night", "--wrap=sleep 8")
     until(cluster, first, "RUNNING")
-    second = submit(cluster, "night", "true")
+    second = submit(cluster, "night", "--wrap=true")
     until(cluster, second, "COMPLETED")
     assert fields(cluster, first)["Restarts"] == "0"
 
@@ -110,9 +138,9 @@ def test_slurmdbd_has_what_is_declared_and_loses_what_is_not(cluster: Controller
         sync(cluster, tmp_path, accounts)
         shown.append(declared(cluster))
     assert shown == [
-        ["day|00:00:00|night|0", "night|00:00:20||0", "normal|00:00:00||0"],
+        ["day|00:00:00|night|0", "night|00:00:45||0", "normal|00:00:00||0"],
         ["day|00:00:00||0", "night|00:00:00||0", "normal|00:00:00||7"],
-        ["day|00:00:00|night|0", "night|00:00:20||0", "normal|00:00:00||0"],
+        ["day|00:00:00|night|0", "night|00:00:45||0", "normal|00:00:00||0"],
     ]
 
 

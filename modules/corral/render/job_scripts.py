@@ -64,13 +64,16 @@ def _fits(script: _Script, queue: QueuePlan) -> bool:
 
 def _text(script: _Script, queue: QueuePlan, plan: ClusterPlan) -> str:
     processes = _processes(queue)
+    is_reclaimable = any(offer.market in (Market.SPOT, Market.CAPACITY_BLOCK) for offer in queue.offers)
     return fill(
         f"jobs/{script.name}.sbatch.j2",
         name=script.name,
         queue=queue.name,
         machines=_machines(queue),
         trains=script.trains,
-        is_reclaimable=any(offer.market in (Market.SPOT, Market.CAPACITY_BLOCK) for offer in queue.offers),
+        is_reclaimable=is_reclaimable,
+        is_preempted=plan.accounts.preempts,
+        moves=is_reclaimable or plan.accounts.preempts,
         secrets=plan.jobs.secrets,
         region=plan.region,
         options=tuple(_options(script, queue, processes if script.task_per_device else 1)),
