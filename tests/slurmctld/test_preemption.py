@@ -1,4 +1,4 @@
-"""Preemption between declared QOS on a real slurmdbd, slurmctld and slurmd: jobs save, make room, and end right."""
+"""Preemption between declared QOS on a real slurmdbd, slurmctld and slurmd: jobs save, give way, and end right."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def preempted(cluster: Controller, *options: str) -> tuple[int, str]:
     return began - int(signalled), ended["Restarts"]
 
 
-def test_a_preempted_job_saves_makes_room_at_once_and_continues(cluster: Controller) -> None:
+def test_a_preempted_job_saves_gives_way_at_once_and_continues(cluster: Controller) -> None:
     waited_s, restarts = preempted(cluster)
     assert (restarts, seen(cluster, "runs")) == ("1", ["started", "continued"])
     assert waited_s < GRACE_S

@@ -37,6 +37,15 @@ def found(fields: Mapping[str, Any]) -> list[str]:
         ({"accounts": {"a": {"parent": "a"}}}, "accounts.a.parent: 'a' is below 'a'"),
         ({"accounts": {"a": {"qos": ["b"]}}}, "accounts.a.qos.0: 'b' is not a QOS"),
         ({"accounts": {"a": {"qos": ["normal", "normal"]}}}, "accounts.a.qos.1: 'normal' is listed twice"),
+        ({"qos": {"a": {"preempts": ["b"]}}}, "qos.a.preempts.0: 'b' is not a QOS"),
+        ({"qos": {"a": {"preempts": ["normal"]}}}, "qos.a.preempts.0: 'normal' is not a QOS"),
+        ({"qos": {"a": {"preempts": ["a"]}}}, "qos.a.preempts.0: 'a' preempts 'a'"),
+        ({"qos": {"a": {"preempts": ["b", "b"]}, "b": {}}}, "qos.a.preempts.1: 'b' is listed twice"),
+        ({"qos": {"a": {"grace": "61m"}}}, "qos.a.grace: is longer than 1h"),
+        (
+            {"qos": {"a": {"preempts": ["b"]}, "b": {}}, "slurm": {"extra": {"preemptmode": "CANCEL"}}},
+            "slurm.extra.preemptmode: conflicts with `preempts` of a QOS, which sets it",
+        ),
         ({"access": {"users": {"ada": {"account": "a"}}}}, "access.users.ada.account: 'a' is not an account"),
     ],
 )
@@ -48,6 +57,22 @@ def test_accounts_above_each_other_are_named_both() -> None:
     assert found({"accounts": {"a": {"parent": "b"}, "b": {"parent": "a"}}}) == [
         "accounts.a.parent: 'b' is below 'a'",
         "accounts.b.parent: 'a' is below 'b'",
+    ]
+
+
+def test_qos_that_preempt_each_other_by_way_of_others_are_named() -> None:
+    assert found({"qos": {"a": {"preempts": ["b"]}, "b": {"preempts": ["c"]}, "c": {"preempts": ["a"]}}}) == [
+        "qos.a.preempts.0: 'b' preempts 'a'",
+        "qos.b.preempts.0: 'c' preempts 'b'",
+        "qos.c.preempts.0: 'a' preempts 'c'",
+    ]
+
+
+def test_only_a_qos_that_is_preempted_has_a_grace_time() -> None:
+    planned = plan_accounts(spec(qos={"day": {"preempts": ["night"]}, "night": {"grace": "5m"}}))
+    assert [(one.name, one.preempts, one.grace_s) for one in planned.qos] == [
+        ("day", ("night",), 0),
+        ("night", (), 300),
     ]
 
 

@@ -27,12 +27,14 @@ vision||research|2|normal,urgent|normal
 vision|nobody||1|normal,urgent|normal
 """
 OWNERS = "mine|mine\nresearch|corral\nroot|root\nvision|corral\n"
-QOS = """normal|0||||||Normal QOS default
-urgent|100|NoDecay|cpu=64,gres/gpu=32|gres/gpu=300000|gres/gpu=16|5|corral
+QOS = """normal|0||||||00:00:00||Normal QOS default
+urgent|100|NoDecay|cpu=64,gres/gpu=32|gres/gpu=300000|gres/gpu=16|5|00:00:00||corral
 """
 USERS = "nobody|vision\nroot|root\n"
 PRESENT = parse_present(ASSOCIATIONS, OWNERS, QOS, USERS)
-EMPTY = parse_present("root|||1|normal|\nroot|root||1|normal|\n", "root|root\n", "normal|0||||||x\n", "root|root\n")
+EMPTY = parse_present(
+    "root|||1|normal|\nroot|root||1|normal|\n", "root|root\n", "normal|0||||||00:00:00||x\n", "root|root\n"
+)
 URGENT = QosPlan(name="urgent", priority=100, gpus=32, cpus=64, gpus_per_user=16, jobs_per_user=5, gpu_hours=5000)
 RESEARCH = AccountPlan(name="research", shares=3)
 VISION = AccountPlan(name="vision", parent="research", shares=2, qos=("normal", "urgent"))
@@ -57,7 +59,7 @@ def test_what_is_as_declared_stays() -> None:
 def test_a_new_cluster_gets_qos_then_accounts_then_people() -> None:
     assert words(present=EMPTY) == [
         "add qos urgent Description=corral Priority=100 Flags=NoDecay GrpTRES=cpu=64,gres/gpu=32"
-        " GrpTRESMins=gres/gpu=300000 MaxTRESPerUser=gres/gpu=16 MaxJobsPerUser=5",
+        " GrpTRESMins=gres/gpu=300000 MaxTRESPerUser=gres/gpu=16 MaxJobsPerUser=5 GraceTime=0",
         "add account research cluster=dev parent=root organization=corral fairshare=3",
         "add account vision cluster=dev parent=research organization=corral fairshare=2"
         " qos=normal,urgent defaultqos=normal",
@@ -153,3 +155,22 @@ def test_users_of_the_machine_without_an_account_get_everybodys() -> None:
         "admin": "everybody",
         "ada": "vision",
     }
+
+
+def test_preemption_changes_by_what_differs_and_after_all_qos_exist() -> None:
+    there = parse_present(ASSOCIATIONS, OWNERS, "a|0||||||00:00:00|b,c|corral\nb|0||||||00:02:00||corral\n", USERS)
+    qos = (QosPlan(name="a", preempts=("b", "d")), QosPlan(name="b", grace_s=300), QosPlan(name="d"))
+    assert [words[1:] for words in changes("dev", AccountsPlan(qos=qos), {}, {}, there)] == [
+        ("qos", "b", "set", "GraceTime=300"),
+        ("qos", "d", "Description=corral", "Priority=0", "GraceTime=0"),
+        ("qos", "a", "set", "preempt+=d"),
+        ("qos", "a", "set", "preempt-=c"),
+    ]
+
+
+def test_slurms_own_qos_gets_its_former_settings_back() -> None:
+    there = parse_present(ASSOCIATIONS, OWNERS, "normal|7||cpu=8||||00:02:00|a|corral\na|0||||||00:00:00||x\n", USERS)
+    assert list(removals(AccountsPlan(), there))[-1] == (
+        *("modify", "qos", "normal", "set", "Description=Normal QOS default"),
+        *("Priority=0", "GrpTRES=cpu=-1", "GraceTime=0", "preempt-=a"),
+    )
