@@ -178,3 +178,13 @@ def test_a_change_takes_back_what_the_plan_no_longer_has(cluster: Cluster) -> No
     assert {line.split("|")[0] for line in there} == {"root", "everybody", "research", "byhand"}
     assert ("research|games||1|normal|" in there, limits["flags"], limits["maxtresperuser"]) == (True, "", "")
     assert any("added by hand and kept: byhand, www-data@byhand" in text for text in events)
+
+
+def test_people_see_their_own_share_and_what_they_may_use(cluster: Cluster) -> None:
+    as_games = ("setpriv", "--reuid=5", "--regid=60", "--clear-groups")
+    allowed = ("sacctmgr", "-nP", "show", "assoc", "user=games", "format=account,qos")
+    shares = ("sshare", "-U", "-nP", "--format=account,user,rawshares")
+    assert [cluster.controller.run(*as_games, *words).stdout.split() for words in (allowed, shares)] == [
+        ["vision|normal,urgent"],
+        ["vision|games|1"],
+    ]

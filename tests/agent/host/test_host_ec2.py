@@ -167,6 +167,13 @@ def test_a_volume_that_an_earlier_head_left_is_mounted_as_it_is(host: Ec2Host, s
     ]
 
 
+def test_a_head_that_reboots_waits_for_its_volume_however_long_that_takes(host: Ec2Host, tmp_path: Path) -> None:
+    attach(tmp_path)
+    host.mount_volume("vol-0123", Path("/var/lib/corral"))
+    unit = r"dev-disk-by\x2did-nvme\x2dAmazon_Elastic_Block_Store_vol0123.device"
+    assert "JobRunningTimeoutSec=infinity\n" in (tmp_path / f"etc/systemd/system/{unit}.d/corral.conf").read_text()
+
+
 def test_a_volume_that_is_never_attached_is_named_by_its_device(host: Ec2Host, shell: Shell) -> None:
     with pytest.raises(HostError, match=rf"^volume vol-0123 was not attached within 0 s: no {DISK}$"):
         host.mount_volume("vol-0123", Path("/var/lib/corral"))

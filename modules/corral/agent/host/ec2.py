@@ -42,6 +42,7 @@ from corral.agent.host.packages import (
     of_archives,
 )
 from corral.agent.host.systemd_units import (
+    DEVICE_DROP_IN,
     PERSISTENCE_UNIT,
     PERSISTENCE_WITHIN_S,
     SHUTDOWN,
@@ -207,6 +208,7 @@ class Ec2Host:
         # yet, and mkfs.ext4 asks before it overwrites a file system only on a terminal (e2fsprogs, mke2fs.c).
         if not self._run(("wipefs", "--noheadings", "--output=TYPE", device)).strip():
             self._run(("mkfs.ext4", "-q", "-L", "corral-state", device))
+        self._write(f"{_UNITS}/{escaped(Path(device))}.device.d/corral.conf", DEVICE_DROP_IN)
         self._mount(device, path, "ext4", _EXT4)
 
     def mount_home(self, file_system: str, path: Path) -> None:

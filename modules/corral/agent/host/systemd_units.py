@@ -67,6 +67,11 @@ Options={options}
 [Install]
 WantedBy=multi-user.target
 """
+# After a reboot systemd waits 90 s for a disk, and never tries again: whatever needs the disk stays off. A busy machine
+# was seen to need longer, and then had no slurmctld and no agent.
+DEVICE_DROP_IN = """[Unit]
+JobRunningTimeoutSec=infinity
+"""
 # Before the network is up, and so before any user's program can run.
 _FIREWALL_UNIT = """[Unit]
 Description=corral: restrict the metadata service to root
