@@ -15,7 +15,7 @@ from corral.box import account
 from corral.engine.lifecycle.extend import rewrite
 from steps import step
 
-pytestmark = [pytest.mark.pulumi, pytest.mark.box, pytest.mark.slurm]
+pytestmark = [pytest.mark.pulumi, pytest.mark.box, pytest.mark.slurm, pytest.mark.long]
 BUCKET = f"corral-hurt-{account.ACCOUNT}-us-east-1"
 # The first run lasts until it is asked for a checkpoint, and then returns to the queue; the second just ends.
 SCRIPT = """if [ "${SLURM_RESTART_COUNT:-0}" = 0 ]; then

@@ -13,7 +13,7 @@ import boxes
 from life import begin, changes, facts, launched
 from steps import step
 
-pytestmark = [pytest.mark.pulumi, pytest.mark.box]
+pytestmark = [pytest.mark.pulumi, pytest.mark.box, pytest.mark.long]
 VPC = "vpc-0123456789abcdef0"
 
 

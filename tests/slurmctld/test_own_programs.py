@@ -104,7 +104,7 @@ def test_lua_refuses_a_job_with_its_reason(cluster: Controller) -> None:
 def test_a_node_receives_the_lines_of_plugins(cluster: Controller) -> None:
     run(cluster, "true")
     received = cluster.directory / "var/spool/slurmd/conf-cache/plugstack.conf"
-    assert received.read_text().splitlines()[-1] == "optional missing.so"
+    assert "optional missing.so" in received.read_text().splitlines()
 
 
 def test_jobs_run_without_an_optional_plugin_and_not_without_a_required_one(cluster: Controller) -> None:

@@ -117,12 +117,14 @@ def test_a_preempted_job_saves_gives_way_at_once_and_continues(cluster: Controll
     assert waited_s < GRACE_S
 
 
+@pytest.mark.long
 def test_a_preempted_job_that_does_not_save_has_its_grace_time(cluster: Controller) -> None:
     waited_s, restarts = preempted(cluster, "slow")
     assert (restarts, seen(cluster, "runs")) == ("1", ["started", "started"])
     assert waited_s >= GRACE_S - MARGIN_S - 1
 
 
+@pytest.mark.long
 def test_a_job_of_the_same_qos_waits(cluster: Controller) -> None:
     first = submit(cluster, "night", "--wrap=sleep 8")
     until(cluster, first, "RUNNING")
@@ -131,6 +133,7 @@ def test_a_job_of_the_same_qos_waits(cluster: Controller) -> None:
     assert fields(cluster, first)["Restarts"] == "0"
 
 
+@pytest.mark.long
 def test_slurmdbd_has_what_is_declared_and_loses_what_is_not(cluster: Controller, tmp_path: Path) -> None:
     fewer = replace(ACCOUNTS, qos=(QosPlan(name="day"), QosPlan(name="night"), QosPlan(name="normal", priority=7)))
     shown = [declared(cluster)]

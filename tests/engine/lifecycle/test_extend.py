@@ -18,7 +18,7 @@ from corral.box import account
 from corral.box import client as box_client
 from steps import step
 
-pytestmark = [pytest.mark.pulumi, pytest.mark.box, pytest.mark.long]
+pytestmark = [pytest.mark.pulumi, pytest.mark.box]
 END = "/corral/dev/ends-at"
 WRONG_TIMES = {
     "soon": "corral: soon: not a time - write 4h, 1h30m, 2026-11-22 or 2026-11-22T18:00 (UTC)",

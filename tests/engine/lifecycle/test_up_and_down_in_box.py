@@ -18,7 +18,7 @@ from cli_session import CliSession, start_until
 from corral.box import client as box_client
 from steps import step
 
-pytestmark = [pytest.mark.pulumi, pytest.mark.box]
+pytestmark = [pytest.mark.pulumi, pytest.mark.box, pytest.mark.long]
 
 
 def test_an_environment_from_its_up_to_its_down(cli: CliSession) -> None:
