@@ -11,12 +11,11 @@ import pytest
 from tools.slurm_head.controller import Controller
 
 import slurms
-from corral.agent.accounting.slurm_accounts import SlurmAccounts
-from corral.agent.host.base import HostError
 from corral.model.accounts import AccountPlan, AccountsPlan, QosPlan
 from corral.model.users import AccessPlan, UserPlan
 from corral.render import cluster_files
 from render.plans import cpu, dev
+from slurmctld.accounting_head import submit_as, sync_accounts
 
 pytestmark = pytest.mark.slurm
 GRACE_S = 45
@@ -56,26 +55,13 @@ def cluster(tmp_path: Path) -> Iterator[Controller]:
         for name, text in (("train.sbatch", cluster_files(PLAN)["jobs/cpu/jax.sbatch"]), ("train.py", PROGRAM)):
             (tmp_path / name).write_text(text)
             slurms.must(controller.run("install", "-m", "644", f"/mnt/{name}", f"/run/seen/{name}"))
-        sync(controller, tmp_path)
+        sync_accounts(controller, PLAN, tmp_path)
         controller.restart()  # reads what it refuses from slurmdbd, which here is another user than slurmctld
         yield controller
 
 
-def sync(cluster: Controller, state: Path, accounts: AccountsPlan = ACCOUNTS) -> None:
-    def run(words: object) -> str:
-        done = cluster.run(*words)  # type: ignore[misc]
-        if done.returncode:
-            raise HostError(done.stderr.strip() or done.stdout.strip())
-        return done.stdout
-
-    SlurmAccounts(run, state_dir=state, listens=lambda: True).sync(replace(PLAN, accounts=accounts))
-
-
 def submit(cluster: Controller, qos: str, *job: str) -> str:
-    words = ("sbatch", "--parsable", "--exclusive", "--partition=cpu", "--time=10", "--chdir=/run/seen")
-    more = (f"--qos={qos}", "--output=/run/seen/out-%j", *job)
-    done = cluster.run("setpriv", f"--reuid={GAMES}", "--regid=60", "--clear-groups", *words, *more)
-    return slurms.must(done).strip()
+    return submit_as(cluster, GAMES, f"--qos={qos}", "--chdir=/run/seen", "--output=/run/seen/out-%j", *job)
 
 
 def fields(cluster: Controller, job: str) -> dict[str, str]:
@@ -138,7 +124,7 @@ def test_slurmdbd_has_what_is_declared_and_loses_what_is_not(cluster: Controller
     fewer = replace(ACCOUNTS, qos=(QosPlan(name="day"), QosPlan(name="night"), QosPlan(name="normal", priority=7)))
     shown = [declared(cluster)]
     for accounts in (fewer, replace(ACCOUNTS, qos=ACCOUNTS.qos)):
-        sync(cluster, tmp_path, accounts)
+        sync_accounts(cluster, replace(PLAN, accounts=accounts), tmp_path)
         shown.append(declared(cluster))
     assert shown == [
         ["day|00:00:00|night|0", "night|00:00:45||0", "normal|00:00:00||0"],
