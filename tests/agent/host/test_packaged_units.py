@@ -107,7 +107,7 @@ def test_before_each_start_of_slurmd_an_empty_scope_is_stopped(system: str, tmp_
         (tmp_path / name / "cgroup.events").write_text(f"populated {populated}\nfrozen 0\n")
     script = shlex.split(command)[-1].replace("\\$\\$", "$").replace(SLICE, str(tmp_path)).replace("systemctl", "echo")
     done = subprocess.run(["sh", "-c", script], capture_output=True, text=True)
-    assert done.stdout == "stop train-1_slurmstepd.scope\n"
+    assert done.stdout == "stop train-1_slurmstepd.scope\nreset-failed *slurmstepd.scope\n"
 
 
 @pytest.mark.parametrize("system", SYSTEMS)

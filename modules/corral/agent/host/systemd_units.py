@@ -51,7 +51,8 @@ _NO_LIMIT = "TimeoutStartSec=infinity\n"
 # late; systemd removes it when the first job ends, and every later job fails (seen with slurmd 24.11).
 _EMPTY_SCOPES = (
     "ExecStartPre=-/bin/sh -c 'cd /sys/fs/cgroup/system.slice && for scope in *slurmstepd.scope; do"
-    ' if grep -qs "populated 0" "$${scope}/cgroup.events"; then systemctl stop "$${scope}"; fi; done\'\n'
+    ' if grep -qs "populated 0" "$${scope}/cgroup.events"; then systemctl stop "$${scope}";'
+    ' find "$${scope}" -depth -type d -exec rmdir {} +; fi; done; systemctl reset-failed "*slurmstepd.scope"\'\n'
 )
 # A unit, unlike `mount`, mounts the file system again after a reboot. systemd itself orders a mount with `_netdev`
 # after the network. One of a local disk must not wait for it: it is ordered before local-fs.target (systemd.mount(5)).
