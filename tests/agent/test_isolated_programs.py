@@ -16,6 +16,7 @@ from render.plans import boot_facts, dev
 
 # Modules that the programs import, or that Python imports by itself.
 PLANTED = ("argparse.py", "contextlib.py", "json.py", "logging.py", "sitecustomize.py", "corral/__init__.py")
+JOB_ROLE = "AWS_CONTAINER_CREDENTIALS_FULL_URI"
 FETCH = "import argparse, contextlib, json, logging\n"
 
 
@@ -84,3 +85,15 @@ def test_without_isolation_one_runs(home: Path, name: str) -> None:
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_every_python_is_isolated(name: str) -> None:
     assert re.findall(r"python3(?! -I )", SCRIPTS[name]) == []
+
+
+def test_a_command_of_root_over_ssh_does_not_use_the_job_role() -> None:
+    """sshd gives each session the job role, root's too, and its policy denies what the agent reads."""
+    shown = PROGRAMS["corral-agent"].replace("exec /usr/bin/python3 -I", "exec printenv #")
+    done = subprocess.run(
+        ["sh", "-c", f"{shown}\n"],
+        env={"PATH": "/usr/bin:/bin", JOB_ROLE: "http://job"},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, JOB_ROLE in done.stdout) == (0, False)

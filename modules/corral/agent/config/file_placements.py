@@ -29,7 +29,8 @@ done
 exit $code"""
 # Slurm starts programs by path without arguments, so each agent command that Slurm calls has its own file.
 PROGRAMS: Mapping[str, str] = {
-    "corral-agent": f'{_AGENT} "$@"',
+    # Root may come by ssh, whose sessions have the job role.
+    "corral-agent": f'unset AWS_CONTAINER_CREDENTIALS_FULL_URI\n{_AGENT} "$@"',
     "resume": f'{_RESUME_PROGRAM} resume "$@"',
     "resume-failed": f'{_RESUME_PROGRAM} resume-failed "$@"',
     "suspend": f'{_RESUME_PROGRAM} suspend "$@"',
