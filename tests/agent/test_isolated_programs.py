@@ -41,7 +41,7 @@ def home(tmp_path: Path) -> Path:
 def program(name: str) -> str:
     """The text of a program, which then only prints how it is used."""
     placed = {one.path: one.content.decode() for one in placements_for({}, Role.COMPUTE, None)}
-    return placed[f"/opt/corral/bin/{name}"].rstrip("\n") + " --help\n"
+    return re.sub(r"(python3 .*?)( \|\| exit)?$", r"\1 --help\2", placed[f"/opt/corral/bin/{name}"], flags=re.MULTILINE)
 
 
 def boot_script(role: Role) -> str:
@@ -51,7 +51,10 @@ def boot_script(role: Role) -> str:
     return str(text).replace(f" --role {role.value}", " --help")
 
 
-SCRIPTS = {**{name: program(name) for name in PROGRAMS}, **{f"boot {role.value}": boot_script(role) for role in Role}}
+SCRIPTS = {
+    **{name: program(name) for name, text in PROGRAMS.items() if "python3" in text},
+    **{f"boot {role.value}": boot_script(role) for role in Role},
+}
 
 
 def run(home: Path, script: str) -> str:
