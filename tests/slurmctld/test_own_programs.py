@@ -118,5 +118,5 @@ def test_jobs_run_without_an_optional_plugin_and_not_without_a_required_one(clus
     assert "plugstack.conf:1: Failed to load plugin missing.so. Aborting." in refused.stderr
 
 
-def test_slurm_ends_a_program_that_hangs(cluster: Controller) -> None:
+def test_slurm_waits_five_minutes_for_a_program(cluster: Controller) -> None:
     assert slurms.show_config(cluster)["PrologEpilogTimeout"] == "300"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from corral.model.cluster import ClusterPlan
 from corral.model.hooks import HooksPlan
 from corral.render.conf_line import Value
 
@@ -31,18 +30,17 @@ def hook_files(hooks: HooksPlan) -> Mapping[str, str]:
     }
 
 
-def hook_settings(plan: ClusterPlan, programs: str) -> Mapping[str, Value]:
+def hook_settings(hooks: HooksPlan, programs: str) -> Mapping[str, Value]:
     """The settings of slurm.conf that name them; None for what is not declared."""
-    hooks = plan.hooks
     return {
         "PrologSlurmctld": f"{programs}/prolog-slurmctld" if hooks.prolog_slurmctld else None,
         "EpilogSlurmctld": f"{programs}/epilog-slurmctld" if hooks.epilog_slurmctld else None,
     }
 
 
-def hook_defaults(plan: ClusterPlan) -> Mapping[str, Value]:
+def hook_defaults(hooks: HooksPlan) -> Mapping[str, Value]:
     """The settings that users may override in `slurm.extra`; None for what is not needed."""
     return {
-        "JobSubmitPlugins": "lua" if plan.hooks.job_submit else None,
-        "PrologEpilogTimeout": TIMEOUT_S if plan.hooks.runs_programs else None,
+        "JobSubmitPlugins": "lua" if hooks.job_submit else None,
+        "PrologEpilogTimeout": TIMEOUT_S if hooks.runs_programs else None,
     }

@@ -81,7 +81,7 @@ def cluster_settings(plan: ClusterPlan, release: Release, oldest: Release) -> Ma
         "ResumeTimeout": RESUME_TIMEOUT_S,
         "Prolog": f"{PROGRAMS}/prolog",
         "Epilog": f"{PROGRAMS}/epilog",
-        **hook_settings(plan, PROGRAMS),
+        **hook_settings(plan.hooks, PROGRAMS),
         "HealthCheckProgram": f"{PROGRAMS}/health-check",
         "SuspendExcNodes": [name for queue in plan.queues for name in _fold_static_nodes(queue)],
         "GresTypes": gres_types(plan.queues),
@@ -245,7 +245,7 @@ def _defaults(plan: ClusterPlan) -> Mapping[str, Value]:
     defaults = {
         **DEFAULTS,
         **(PREEMPTION if plan.accounts.preempts else dict.fromkeys(PREEMPTION)),
-        **hook_defaults(plan),
+        **hook_defaults(plan.hooks),
         **(PRIORITIES if plan.accounts.enforced else dict.fromkeys(PRIORITIES)),
     }
     return {key: None if key.lower() in replaced else value for key, value in defaults.items()}

@@ -8,7 +8,8 @@ from corral.agent.user_rights import ADMINS, KEYS, user_rights
 from corral.model.enums import Role
 
 # Isolated (-I): root may start it in a directory in which a user has left an argparse.py (decision 162).
-_AGENT = "exec /usr/bin/python3 -I /opt/corral/agent/corral/agent/entry_point.py"
+_ENTRY_POINT = "/usr/bin/python3 -I /opt/corral/agent/corral/agent/entry_point.py"
+_AGENT = f"exec {_ENTRY_POINT}"
 # slurmctld waits for these three, so they run a single file without the agent's imports.
 _RESUME_PROGRAM = "exec /usr/bin/python3 -I -S /opt/corral/agent/corral/agent/autoscaler/resume_program.py"
 _HOOKS, PROLOGS, EPILOGS = "/opt/corral/hooks", "/opt/corral/prolog.d", "/opt/corral/epilog.d"
@@ -16,7 +17,7 @@ _HOOKS, PROLOGS, EPILOGS = "/opt/corral/hooks", "/opt/corral/prolog.d", "/opt/co
 # order differs between releases of Slurm. An epilog runs all, so that one failure leaves nothing else behind.
 _PROLOG = f"""# Skip corral's check, and the start of Python, if one passed within the last minute.
 if [ -z "$(find /run/corral/healthy -newermt "-60 seconds" 2>/dev/null)" ]; then
-    /usr/bin/python3 -I /opt/corral/agent/corral/agent/entry_point.py prolog || exit
+    {_ENTRY_POINT} prolog || exit
 fi
 LC_ALL=C
 for program in {PROLOGS}/*; do

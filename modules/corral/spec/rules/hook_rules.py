@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from corral.spec.models.cluster import ClusterSpecInput
 from corral.spec.models.slurm import SlurmSpec
+from corral.spec.rules.slurm_value_rules import has_plugin
 from corral.spec.spec_errors import SpecFinding
 
 SCRIPTS = ("prolog", "epilog", "prolog_slurmctld", "epilog_slurmctld")
@@ -30,11 +31,6 @@ def check(spec: ClusterSpecInput) -> Iterator[SpecFinding]:
         yield from _check_plugin(number, line)
 
 
-def loads_lua(plugins: str) -> bool:
-    """Whether a value of JobSubmitPlugins has the plugin that runs job_submit.lua."""
-    return LUA_PLUGIN in (word.split("/")[-1] for word in plugins.split(","))
-
-
 def _check_job_submit(slurm: SlurmSpec) -> Iterator[SpecFinding]:
     if slurm.job_submit is None:
         return
@@ -44,7 +40,7 @@ def _check_job_submit(slurm: SlurmSpec) -> Iterator[SpecFinding]:
             ("slurm", "job_submit"), "lacks slurm_job_submit or slurm_job_modify, which Slurm requires", "add both"
         )
     for key, plugins in slurm.extra.items():
-        if key.lower() == "jobsubmitplugins" and not loads_lua(plugins):
+        if key.lower() == "jobsubmitplugins" and not has_plugin(plugins, LUA_PLUGIN):
             loc = ("slurm", "extra", key)
             yield SpecFinding(loc, f"{plugins!r} does not load slurm.job_submit", f"use {plugins},{LUA_PLUGIN}")
 

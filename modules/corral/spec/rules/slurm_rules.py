@@ -18,7 +18,14 @@ from corral.spec.models.image import ImageSpec, resolve_image
 from corral.spec.models.queues import QueueSpec
 from corral.spec.rules.account_rules import is_account_name
 from corral.spec.rules.slurm_key_rules import field_instead, refusal
-from corral.spec.rules.slurm_value_rules import KeyProblem, conflicts, queue_conflicts, repeated, value_problem
+from corral.spec.rules.slurm_value_rules import (
+    KeyProblem,
+    conflicts,
+    has_plugin,
+    queue_conflicts,
+    repeated,
+    value_problem,
+)
 from corral.spec.spec_errors import Loc, SpecFinding, SpecProblem
 
 _KEY = re.compile(r"[A-Za-z][A-Za-z0-9]*")
@@ -107,7 +114,7 @@ def _fatal(extra: Mapping[str, str], *, has_job_submit: bool) -> Iterator[KeyPro
         if key == "JobSubmitPlugins" and has_job_submit:
             continue
         given = keys.get(key.lower())
-        if given and plugin in (word.split("/")[-1] for word in extra[given].split(",")):
+        if given and has_plugin(extra[given], plugin):
             what = f"{extra[given]!r} needs {file}, which corral does not install: {effect}"
             yield given, SpecProblem(what, "set slurm.job_submit" if key == "JobSubmitPlugins" else _LEAVE)
     yield from _preemption(extra, keys.get("preempttype"), keys.get("preemptmode"))

@@ -21,6 +21,11 @@ _LAST_JOB, _LARGEST_JOB = 67043328, 67108863  # MaxJobId by default, and its max
 _MULTIFACTOR: Release = (24, 11)  # PriorityType is priority/multifactor by default, in 22.05 priority/basic. Tested
 
 
+def has_plugin(value: str, plugin: str) -> bool:
+    """Whether a list of plugins has this one, with or without its kind: `lua`, `job_submit/lua`."""
+    return plugin in (word.split("/")[-1] for word in value.split(","))
+
+
 def value_problem(
     release: Release, section: ConfSection, key: str, value: str, *, own_plugins: bool = False
 ) -> SpecProblem | None:
