@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -137,3 +138,28 @@ def test_findings_are_one_document() -> None:
 
 def test_a_healthy_machine_is_reported_as_healthy() -> None:
     assert check.as_text([]) == "healthy"
+
+
+def around_jobs(scontrol: Path, name: str, programs: Mapping[str, str]) -> tuple[int, list[str]]:
+    """The exit code of what Slurm runs around a job on a healthy node with these programs, and what they print."""
+    (placed,) = [one for one in placements_for({}, Role.COMPUTE, None) if one.path == f"/opt/corral/bin/{name}"]
+    check.quick(H100, Recorded("healthy"), scontrol / "healthy")
+    directory = scontrol / f"{name}.d"
+    directory.mkdir()
+    for program_name, text in programs.items():
+        (directory / program_name).write_text(f"#!/bin/sh\n{text}\n")
+        (directory / program_name).chmod(0o755)
+    text = placed.content.decode().replace("/run/corral", str(scontrol)).replace("/opt/corral", str(scontrol))
+    done = subprocess.run(["sh", "-c", text], capture_output=True, text=True)
+    return done.returncode, done.stdout.split()
+
+
+FAILING = {"50-environment": "echo environment; exit 3", "90-image": "echo image"}
+
+
+def test_a_prolog_that_fails_is_the_last_and_keeps_the_job_off_the_node(scontrol: Path) -> None:
+    assert around_jobs(scontrol, "prolog", FAILING) == (3, ["environment"])
+
+
+def test_an_epilog_that_fails_stops_no_other_and_is_reported(scontrol: Path) -> None:
+    assert around_jobs(scontrol, "epilog", FAILING) == (3, ["environment", "image"])
