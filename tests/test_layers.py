@@ -7,8 +7,9 @@ run Python: they check what a command imports.
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -74,8 +75,15 @@ def parsed(path: Path) -> Module:
     return Module(name=name, package=package, tree=ast.parse(path.read_bytes(), str(path)))
 
 
-MODULES = [parsed(path) for path in source_files()]
-KNOWN = {module.name for module in MODULES}
+@cache
+def modules() -> Sequence[Module]:
+    """Every module, parsed by the first test that asks: not while each worker collects."""
+    return [parsed(path) for path in source_files()]
+
+
+@cache
+def known() -> set[str]:
+    return {module.name for module in modules()}
 
 
 def imported(module: Module) -> Iterator[str]:
@@ -89,7 +97,7 @@ def imported(module: Module) -> Iterator[str]:
 
 def package_imports() -> set[tuple[str, str, str]]:
     """(package, imported package, importing module) for every import from one package into another."""
-    pairs = ((module, name.split(".")) for module in MODULES for name in imported(module))
+    pairs = ((module, name.split(".")) for module in modules() for name in imported(module))
     return {
         (module.package, parts[1], module.name)
         for module, parts in pairs
@@ -108,7 +116,7 @@ def allowed(package: str) -> set[str]:
 
 
 def test_every_package_is_listed_in_the_layers() -> None:
-    packages = {module.package for module in MODULES} - {""}
+    packages = {module.package for module in modules()} - {""}
     assert packages - {*LAYERS, "agent", "box"} == set()
 
 
@@ -121,17 +129,17 @@ def test_no_package_imports_one_below_it() -> None:
 
 def test_no_modules_import_each_other_in_a_cycle() -> None:
     graph = {
-        module.name: {name if name in KNOWN else name.rpartition(".")[0] for name in imported(module)} & KNOWN
-        for module in MODULES
+        module.name: {name if name in known() else name.rpartition(".")[0] for name in imported(module)} & known()
+        for module in modules()
     }
-    assert {*TopologicalSorter(graph).static_order()} == KNOWN
+    assert {*TopologicalSorter(graph).static_order()} == known()
 
 
 def test_no_packages_side_by_side_import_each_other() -> None:
     """A package and those inside it may: the outer one composes them, and holds what they share."""
     pairs = {
-        (folder_of(module.name), folder_of(name if name in KNOWN else name.rpartition(".")[0]))
-        for module in MODULES
+        (folder_of(module.name), folder_of(name if name in known() else name.rpartition(".")[0]))
+        for module in modules()
         for name in imported(module)
         if name.startswith("corral.")
     }
@@ -145,9 +153,9 @@ RINGS_ALLOWED = {"corral.box"}
 
 def test_packages_side_by_side_import_in_no_ring() -> None:
     graphs: dict[str, dict[str, set[str]]] = {}
-    for module in MODULES:
+    for module in modules():
         for name in imported(module):
-            here, there = folder_of(module.name), folder_of(name if name in KNOWN else name.rpartition(".")[0])
+            here, there = folder_of(module.name), folder_of(name if name in known() else name.rpartition(".")[0])
             parent = here.rpartition(".")[0]
             if here != there and parent == there.rpartition(".")[0] and parent not in RINGS_ALLOWED:
                 graphs.setdefault(parent, {}).setdefault(here, set()).add(there)
@@ -168,7 +176,7 @@ def folder_of(name: str) -> str:
 
 
 def test_no_import_is_relative() -> None:
-    nodes = ((module.name, node) for module in MODULES for node in ast.walk(module.tree))
+    nodes = ((module.name, node) for module in modules() for node in ast.walk(module.tree))
     assert [name for name, node in nodes if isinstance(node, ast.ImportFrom) and node.level] == []
 
 
@@ -178,7 +186,7 @@ def test_corral_itself_imports_no_package() -> None:
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_library_is_imported_in_its_packages_only(library: str) -> None:
-    importers = {module.name: module.package for module in MODULES if library in top_names(module)}
+    importers = {module.name: module.package for module in modules() if library in top_names(module)}
     assert {name for name, package in importers.items() if package not in LIBRARIES[library]} == set()
 
 
@@ -187,7 +195,7 @@ def top_names(module: Module) -> set[str]:
 
 
 def test_no_module_has_a_name_for_odds_and_ends() -> None:
-    words = {(module.name, word) for module in MODULES for part in module.name.split(".") for word in part.split("_")}
+    words = {(module.name, word) for module in modules() for part in module.name.split(".") for word in part.split("_")}
     assert {name for name, word in words if word in FORBIDDEN_WORDS} == set()
 
 
@@ -201,7 +209,7 @@ def test_every_directory_with_modules_is_a_package() -> None:
 
 
 def test_every_module_has_a_docstring() -> None:
-    assert [module.name for module in MODULES if not ast.get_docstring(module.tree)] == []
+    assert [module.name for module in modules() if not ast.get_docstring(module.tree)] == []
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,8 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
-
-import jax
 
 EXAMPLE = Path(__file__).parents[2] / "examples/train/train.py"
 # JAX and its dependencies; machines only have Debian's Python.
@@ -25,8 +24,10 @@ def share(home: Path) -> None:
     here = f"{sys.version_info.major}.{sys.version_info.minor}."
     assert version.startswith(f"Python {here}"), f"machines have {version.strip()}, which cannot run the JAX of {here}"
     shutil.copy(EXAMPLE, home)
+    found = find_spec("jax")  # to import it takes seconds, in each worker that collects tests
+    assert found and found.origin
     for name in PACKAGES:
-        shutil.copytree(Path(jax.__file__).parents[1] / name, home / "python" / name, copy_function=_linked)
+        shutil.copytree(Path(found.origin).parents[1] / name, home / "python" / name, copy_function=_linked)
 
 
 def _linked(source: str, target: str) -> None:

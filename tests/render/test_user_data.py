@@ -75,4 +75,4 @@ def test_only_a_compute_machine_powers_itself_off() -> None:
 
 @pytest.mark.parametrize("role", Role)
 def test_user_data_leaves_packages_to_the_agent(role: Role) -> None:
-    assert set(yaml.safe_load(user_data(dev(), role, boot_facts()))) == {"write_files", "runcmd"}
+    assert set(yaml.safe_load(user_data(dev(), role, boot_facts()))) == {"bootcmd", "write_files", "runcmd"}

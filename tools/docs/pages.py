@@ -2,32 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 
 from tools.docs import catalog, forecast, mutations, reliability, slurm, spec
 from tools.docs.scatter import scatter_svg
 
-from corral.forecast.published.speed_validation import PublishedTable, compare_speeds, shipped_runs
+from corral.forecast.published.speed_validation import PublishedTable, SpeedComparison, compare_speeds, shipped_runs
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 
 def texts(docs: Path = DOCS) -> Mapping[str, str]:
     """Return the text of each file with generated parts, by name; text written by hand stays."""
+    return {name: text(name, docs) for name in PAGES}
 
-    def page(name: str) -> str:
-        return (docs / name).read_text(encoding="utf-8")
 
-    compared = {table: compare_speeds(shipped_runs(table)) for table in PublishedTable}
-    return {
-        "catalog.md": catalog.fill(page("catalog.md")),
-        "development.md": mutations.fill(page("development.md")),
-        "forecast.md": forecast.fill(page("forecast.md"), compared),
-        "forecast.svg": scatter_svg(
-            [*compared[PublishedTable.FIRST], *compared[PublishedTable.SECOND]], compared[PublishedTable.HELD_OUT]
-        ),
-        "reliability.md": reliability.fill(page("reliability.md")),
-        "slurm.md": slurm.fill(page("slurm.md")),
-        "spec.md": spec.reference(),
-    }
+def text(name: str, docs: Path = DOCS) -> str:
+    """Return the text of one file of PAGES."""
+    return PAGES[name](docs / name)
+
+
+@cache
+def _compared(table: PublishedTable) -> tuple[SpeedComparison, ...]:
+    return compare_speeds(shipped_runs(table))
+
+
+def _forecast(page: Path) -> str:
+    return forecast.fill(_written(page), {table: _compared(table) for table in PublishedTable})
+
+
+def _chart(_page: Path) -> str:
+    fitted = [*_compared(PublishedTable.FIRST), *_compared(PublishedTable.SECOND)]
+    return scatter_svg(fitted, _compared(PublishedTable.HELD_OUT))
+
+
+def _written(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+# Each file, and its text from the file as it is.
+PAGES: Mapping[str, Callable[[Path], str]] = {
+    "catalog.md": lambda page: catalog.fill(_written(page)),
+    "development.md": lambda page: mutations.fill(_written(page)),
+    "forecast.md": _forecast,
+    "forecast.svg": _chart,
+    "reliability.md": lambda page: reliability.fill(_written(page)),
+    "slurm.md": lambda page: slurm.fill(_written(page)),
+    "spec.md": lambda _page: spec.reference(),
+}

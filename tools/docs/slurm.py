@@ -1,6 +1,7 @@
 """The tables of docs/slurm.md, from the code. The text outside the marks is written by hand."""
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 
 from tools.docs.tables import filled, table
 
@@ -23,7 +24,7 @@ def fill(page: str) -> str:
 def _releases() -> Iterator[Mapping[str, str]]:
     """The settings of slurm.conf that differ between releases."""
     for release in RELEASES:
-        lines = list(written(release))
+        lines = written(release)
         found = {
             key: value for section, record in lines for key, value in record.items() if section is ConfSection.CONF
         }
@@ -73,8 +74,13 @@ def is_written(setting: ConfSetting, release: Release) -> bool:
     return any(value and (setting.value is None or setting.value in value.split(",")) for value in values)
 
 
-def written(release: Release) -> Iterator[tuple[ConfSection, dict[str, str]]]:
+@cache
+def written(release: Release) -> tuple[tuple[ConfSection, dict[str, str]], ...]:
     """Every line of the files for this release, and its section."""
+    return tuple(_lines(release))
+
+
+def _lines(release: Release) -> Iterator[tuple[ConfSection, dict[str, str]]]:
     plan: ClusterPlan = wide(release_text(release))
     files = cluster_files(plan)
     for name, section in (

@@ -20,13 +20,14 @@ _WRITER = "i=0; while [ $i -lt 60 ]; do i=$((i + 1)); echo $i >>~/lines || exit 
 # By ssh, so that no limit of a job holds it.
 _HOG = """python3 -c 'held = []
 while True: held.append(b"x" * (64 << 20))'"""
-# A boot in order, and how root sees on the machine that it has come so far.
+# A boot in order, and how root sees on the machine that it has come so far. The brackets keep pgrep from finding the
+# shell that runs it.
 _HEAD_STEPS = (
     ("cloud-init runs", "test -e /run/cloud-init/instance-data.json"),
     ("the agent is there", "test -e /opt/corral/bin/corral-agent"),
-    ("apt fetches its lists", "pgrep -f 'apt-get.* update'"),
-    ("dpkg unpacks", "pgrep -x dpkg && ! pgrep -f 'dpkg.*--configure'"),
-    ("dpkg configures", "pgrep -f 'dpkg.*--configure'"),
+    ("apt fetches its lists", "pgrep -f '[a]pt-get.* update'"),
+    ("dpkg unpacks", "pgrep -x dpkg && ! pgrep -f '[d]pkg.*--configure'"),
+    ("dpkg configures", "pgrep -f '[d]pkg.*--configure'"),
     ("the state volume is mounted", "mountpoint -q /var/lib/corral"),
     ("MariaDB runs", "systemctl is-active mariadb"),
     ("slurmctld runs", "systemctl is-active slurmctld"),

@@ -55,6 +55,10 @@ def main() -> int:
 
 
 def _serve(home: StateDirectory, held: int, ready: int, switches: Switches) -> int:
+    from corral.box.daemon.shared_loader import share_loader
+
+    share_loader()  # before moto, which reads the regions of EC2 when it is imported
+
     from werkzeug.serving import make_server
 
     from corral.box import delays

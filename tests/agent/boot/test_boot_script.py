@@ -13,7 +13,7 @@ from corral.model.enums import Role
 from corral.render import user_data
 from render.plans import boot_facts, dev
 
-AGAIN = "var/lib/cloud/scripts/per-boot/corral-again"
+BOOTED = "var/lib/cloud/instance/corral-booted"
 # Succeeds as soon as it has failed as often as the file says; fetching is its first part.
 PYTHON = """#!/bin/sh
 case "$2" in *fetch.py) exit 0 ;; esac
@@ -53,7 +53,7 @@ class Machine:
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Machine:
-    for directory in ("bin", "dev", "var/log", "opt/corral"):
+    for directory in ("bin", "dev", "var/log", "var/lib/cloud/instance/sem", "opt/corral"):
         (tmp_path / directory).mkdir(parents=True)
     for name, text in PROGRAMS.items():
         (tmp_path / "bin" / name).write_text(text.replace("{root}", str(tmp_path)))
@@ -63,8 +63,8 @@ def machine(tmp_path: Path) -> Machine:
 
 
 def test_a_head_that_boots_at_once_waits_for_nothing_and_does_not_boot_again(machine: Machine) -> None:
-    seen = machine.boots(Role.HEAD, 0), machine.lines("slept"), (machine.root / AGAIN).is_symlink()
-    assert seen == (0, [], False)
+    seen = machine.boots(Role.HEAD, 0), machine.lines("slept"), (machine.root / BOOTED).exists()
+    assert seen == (0, [], True)
 
 
 def test_a_head_retries_and_logs_the_reason(machine: Machine) -> None:
@@ -77,22 +77,37 @@ def test_a_head_retries_and_logs_the_reason(machine: Machine) -> None:
 
 def test_a_head_that_has_booted_at_last_does_not_boot_again(machine: Machine) -> None:
     machine.boots(Role.HEAD, 2)
-    assert not (machine.root / AGAIN).is_symlink()
+    assert (machine.root / BOOTED).exists()
 
 
 def test_a_head_gives_up_until_it_is_booted_again(machine: Machine) -> None:
-    assert (machine.boots(Role.HEAD, 9), machine.lines("slept"), (machine.root / AGAIN).readlink()) == (
+    assert (machine.boots(Role.HEAD, 9), machine.lines("slept"), (machine.root / BOOTED).exists()) == (
         1,
         ["15", "30", "60", "120", "240"],
-        machine.root / "opt/corral/boot.sh",
+        False,
     )
 
 
-def test_an_interrupted_boot_is_repeated_at_the_next_one(machine: Machine) -> None:
-    """As long as it has not succeeded cloud-init starts it at each boot."""
-    (machine.root / "bin/python3").write_text(f"#!/bin/sh\n[ -L {machine.root}/{AGAIN} ] && echo linked\n")
-    machine.boots(Role.HEAD, 0)
-    assert "linked" in machine.lines("var/log/corral-boot.log")
+@pytest.mark.parametrize("role", [Role.HEAD, Role.COMPUTE])
+@pytest.mark.parametrize("booted", [False, True])
+def test_until_a_boot_has_succeeded_each_one_does_again_what_cloud_init_does_once(
+    machine: Machine, role: Role, booted: bool
+) -> None:
+    for name in ("write_files", "runcmd", "scripts_user", "ssh"):
+        (machine.root / f"var/lib/cloud/instance/sem/config_{name}").touch()
+    if booted:
+        (machine.root / BOOTED).touch()
+    (command,) = yaml.safe_load(user_data(dev(), role, boot_facts()))["bootcmd"]
+    subprocess.run(["sh", "-c", command.replace("/var/lib", f"{machine.root}/var/lib")], check=True)
+    left = {file.name for file in (machine.root / "var/lib/cloud/instance/sem").iterdir()}
+    once = {"config_write_files", "config_runcmd", "config_scripts_user"}
+    assert left == {"config_ssh", *(once if booted else ())}
+
+
+@pytest.mark.parametrize(("fails", "booted"), [(0, True), (1, False)])
+def test_a_compute_machine_that_has_booted_does_not_boot_again(machine: Machine, fails: int, booted: bool) -> None:
+    machine.boots(Role.COMPUTE, fails)
+    assert (machine.root / BOOTED).exists() is booted
 
 
 def test_a_compute_machine_tries_once_and_powers_off(machine: Machine) -> None:

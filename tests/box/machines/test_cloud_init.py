@@ -32,8 +32,12 @@ def test_a_script_is_written_and_run() -> None:
 
 
 def test_a_cloud_config_has_files_and_commands() -> None:
-    text = ONE_FILE + '    content: "hello\\n"\nruncmd:\n  - [/bin/echo, two words]\n  - echo $HOME; exit 3\n'
+    text = (
+        ONE_FILE
+        + '    content: "hello\\n"\nbootcmd: [date]\nruncmd:\n  - [/bin/echo, two words]\n  - echo $HOME; exit 3\n'
+    )
     assert parse_user_data(text.encode()) == FirstBoot(
+        each_boot=("date",),
         files=(UserDataFile(path="/etc/motd", content=b"hello\n", mode=0o644),),
         commands=("/bin/echo 'two words'", "echo $HOME; exit 3"),
     )
@@ -86,8 +90,8 @@ def test_the_content_of_a_file_is_decoded(lines: str, content: bytes) -> None:
         (b"#cloud-config\n\xff\n", "the #cloud-config is not YAML: "),
         (b"#cloud-config\n{[\n", "the #cloud-config is not YAML: "),
         (
-            b"#cloud-config\nusers: [me]\nbootcmd: [ls]\n",
-            "the box does not support bootcmd, users of a #cloud-config",
+            b"#cloud-config\nusers: [me]\nmounts: [ls]\n",
+            "the box does not support mounts, users of a #cloud-config",
         ),
         (b"#cloud-config\nruncmd: ls\n", "runcmd of the #cloud-config is a str, not a list"),
         (b"#cloud-config\nruncmd: [5]\n", "runcmd: 5 is neither a string nor a list"),
@@ -132,7 +136,8 @@ def disk(tmp_path: Path) -> Path:
         UserDataFile(path=f"{tmp_path}/new/run", content=b"\x00\xff", mode=0o750),
         UserDataFile(path=spaced, content=b"x", mode=0o600),
     )
-    write_boot_files(FirstBoot(files=files, commands=("echo one", "false", "echo 'two  three' $UNSET")), disk)
+    commands = ("echo one", "false", "echo 'two  three' $UNSET")
+    write_boot_files(FirstBoot(each_boot=("echo each",), files=files, commands=commands), disk)
     return disk
 
 
@@ -141,7 +146,7 @@ def run_first_boot(disk: Path) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True, env={"PATH": "/usr/bin:/bin"}).stdout
 
 
-@pytest.mark.parametrize("script", ["init.sh", "sbin/poweroff", "first-boot.sh"])
+@pytest.mark.parametrize("script", ["init.sh", "sbin/poweroff", "each-boot.sh", "first-boot.sh"])
 def test_the_boot_scripts_pass_shellcheck(disk: Path, script: str) -> None:
     unset = "--exclude=SC2086,SC2154"  # the command of this test that names a variable on purpose
     checked = subprocess.run(["shellcheck", unset, str(disk / "box" / script)], capture_output=True, text=True)

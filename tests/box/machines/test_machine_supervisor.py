@@ -40,6 +40,13 @@ printf '#!/bin/sh\\necho again >>/var/boots\\n' >/var/lib/cloud/scripts/per-boot
 chmod +x /var/lib/cloud/scripts/per-boot/count
 echo first >>/var/boots
 """
+# As cloud-init: a semaphore says that it has begun, so what removes it makes it begin again.
+UNTIL_DONE = """#cloud-config
+bootcmd:
+  - test -e /var/done || rm -f /var/lib/cloud/instance/sem/config_scripts_user
+runcmd:
+  - echo boot >>/var/boots
+"""
 WHO_AM_I = """#!/usr/bin/python3
 from urllib.request import Request, urlopen
 service = "http://169.254.169.254/latest"
@@ -131,6 +138,13 @@ def test_each_machine_answers_ssh_with_a_key_of_its_own_which_it_keeps(machine_b
     until(lambda: "again" in machine_box.reads(other, "/var/boots"))
     scan = ("ssh-keyscan", "-t", "ed25519", machine_box.described(other)["PrivateIpAddress"])
     assert (machine_box.run(settled, *scan).stdout.split()[1:], keys[0] == keys[1]) == (keys[1], False)
+
+
+def test_a_first_boot_begins_again_at_the_next_one_without_its_semaphore(machine_box: MachineBox) -> None:
+    node = machine_box.launch(UNTIL_DONE)
+    assert machine_box.reads(node, "/var/boots") == "boot\n"
+    machine_box.aws("ec2").reboot_instances(InstanceIds=[node])
+    until(lambda: machine_box.reads(node, "/var/boots") == "boot\nboot\n")
 
 
 def test_the_accelerators_of_a_type_are_there_by_name(machine_box: MachineBox) -> None:

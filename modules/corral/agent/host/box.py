@@ -32,7 +32,10 @@ AS_USER = "/usr/local/sbin/as-user"
 # MariaDB identifies users by name, and there the single user is root.
 _NO_PASSWORD = f"ALTER USER {DATABASE_USER}@localhost IDENTIFIED VIA mysql_native_password USING ''"
 _LISTENS_IN_S = 60.0
-_BOOT_AGAIN = b"#!/bin/sh\n# Managed by corral: written by `corral-agent boot`.\nexec /opt/corral/boot.sh\n"
+_BOOT_AGAIN = b"""#!/bin/sh
+# Managed by corral: written by `corral-agent boot`. Until a boot has succeeded, the user data repeat it.
+[ -e /var/lib/cloud/instance/corral-booted ] && exec /opt/corral/boot.sh
+"""
 
 
 class BoxHost:

@@ -2,8 +2,8 @@
 
 Files are written and commands run in cloud-init's order. Packages are not installed: a machine has the host's programs.
 Other keys of a cloud-config are refused.
-Source: cloud-init's documentation, "All cloud config examples", modules write_files, runcmd and scripts_per_boot;
-cc_write_files.py for encodings and permissions.
+Source: cloud-init's documentation, "All cloud config examples", modules bootcmd, write_files, runcmd and
+scripts_per_boot; cc_write_files.py for encodings and permissions; helpers.py, FileSemaphores, for what runs once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 import yaml
 
-_KNOWN = frozenset({"package_update", "packages", "write_files", "runcmd"})
+_KNOWN = frozenset({"bootcmd", "package_update", "packages", "write_files", "runcmd"})
 _KNOWN_OF_A_FILE = frozenset({"path", "content", "permissions", "encoding", "owner"})
 _ROOT = ("root", "root:root")
 _PLAIN = "text/plain"
@@ -38,11 +38,14 @@ trap 'exit 0' TERM
 {
     if [ -e /box/wait ]; then sleep "$(cat /box/wait)"; rm /box/wait; fi # a slow or hung boot
     if [ -e /box/sshd.sh ]; then sh /box/sshd.sh; fi
+    instance=/var/lib/cloud/instance
+    mkdir -p $instance/sem
+    sh /box/each-boot.sh
     for script in /var/lib/cloud/scripts/per-boot/*; do
         if [ -x "$script" ]; then "$script"; fi
     done
-    if [ ! -e /box/booted ]; then
-        : >/box/booted
+    if [ ! -e $instance/sem/config_scripts_user ]; then
+        touch $instance/sem/config_write_files $instance/sem/config_runcmd $instance/sem/config_scripts_user
         sh /box/first-boot.sh
     fi
 } </dev/null &
@@ -68,8 +71,9 @@ class UserDataFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstBoot:
-    """The files that the user data writes, then the shell commands that it runs."""
+    """The shell commands that the user data run at each boot; the files that they write, then the commands, once."""
 
+    each_boot: tuple[str, ...] = ()
     files: tuple[UserDataFile, ...]
     commands: tuple[str, ...]
 
@@ -88,6 +92,7 @@ def parse_user_data(user_data: bytes) -> FirstBoot:
         raise UserDataError("the user data is neither a script (#!) nor a #cloud-config")
     config = _config(data)
     return FirstBoot(
+        each_boot=tuple(_command(entry) for entry in _list(config, "bootcmd")),
         files=tuple(_file(entry) for entry in _list(config, "write_files")),
         commands=tuple(_command(entry) for entry in _list(config, "runcmd")),
     )
@@ -103,6 +108,8 @@ def write_boot_files(boot: FirstBoot, disk: Path) -> None:
         lines.append(f'install -D -m {file.mode:o} "${{0%/*}}/files/{number}" {shlex.quote(file.path)}')
     lines += boot.commands
     (directory / "first-boot.sh").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    each_boot = ["#!/bin/sh", *boot.each_boot]
+    (directory / "each-boot.sh").write_text("\n".join(each_boot) + "\n", encoding="utf-8")
     (directory / "init.sh").write_text(_INIT, encoding="utf-8")
     (directory / "sbin").mkdir(exist_ok=True)
     poweroff = directory / "sbin" / "poweroff"
