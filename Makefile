@@ -41,7 +41,8 @@ test-fast: ## run the tests of `make test` that need no Slurm, no Pulumi engine 
 slurm-matrix: ## load every environment, and run a cluster, with each Slurm release of Debian (root; 1.3 GB, once)
 	$(PREPARE) venv debian pulumi slurm-roots
 	@PYTHONPATH=tests $(VENV)/python -m tools.slurm_matrix
-	$(PYTEST) -m slurm tests/slurmctld/test_slurm_matrix.py tests/life/test_releases_life.py $(ARGS)
+	$(PYTEST) -m slurm tests/slurmctld/test_slurm_matrix.py tests/slurmctld/test_own_programs.py \
+		tests/slurmctld/test_preemption.py tests/life/test_releases_life.py $(ARGS)
 
 sim: ## simulate N clusters from seed FIRST, then check that the simulator catches mutations (MUTATIONS=20)
 	$(PREPARE) venv

@@ -68,13 +68,16 @@ def running_cluster(plan: ClusterPlan, directory: Path, *, accounting: bool = Fa
 
 
 @contextmanager
-def running_cluster_with_nodes(plan: ClusterPlan, directory: Path, *, accounting: bool = False) -> Iterator[Controller]:
+def running_cluster_with_nodes(
+    plan: ClusterPlan, directory: Path, root: Path = Path("/"), *, accounting: bool = False
+) -> Iterator[Controller]:
     """Run a slurmctld with this plan's files except host.conf, whose nodes register when they are resumed.
 
-    All nodes share the head's network namespace and so one port: resume one node at a time. Needs root.
+    `root`: the root directory of the system that Slurm is taken from. All nodes share the head's network namespace and
+    so one port: resume one node at a time. Needs root.
     """
     files = {**cluster_files(plan), "slurm/host.conf": host_conf(SMALL_HOST)}
-    with running_slurmctld(files, directory, accounting=accounting) as controller:
+    with running_slurmctld(files, directory, root, accounting=accounting) as controller:
         resume = directory / "opt/corral/bin/resume"
         resume.write_text(RESUME)
         for program in ("prolog", "health-check"):  # these nodes are not machines

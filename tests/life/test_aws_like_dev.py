@@ -49,7 +49,7 @@ def come_up(cluster: Cluster) -> None:
     control.inject_fault(cluster.life.box.dir, "refuse", call="fsx:CreateFileSystem", **late)
     first = cluster.life.done("up", "dev")
     with step("up creates base and cluster"):
-        assert [first[stack]["created"] for stack in ("base", "cluster")] == [33, 61]
+        assert [first[stack]["created"] for stack in ("base", "cluster")] == [33, 62]
     with step("up continues by itself when FSx does not see the rules of its group yet"):
         assert control.faults(cluster.life.box.dir) == []
     with step("the head runs slurmctld with the cluster's nodes"):

@@ -69,7 +69,7 @@ def come_up(life: Life) -> None:
     with step("up changes no file of the project"):
         assert digest(life.project) == life.seen["files"]
     with step("up creates as many resources as the README shows"):
-        assert [life.seen["up"][stack]["created"] for stack in ("base", "cluster")] == [33, 61]
+        assert [life.seen["up"][stack]["created"] for stack in ("base", "cluster")] == [33, 62]
     with step("plain pulumi up finds nothing to do after corral up"):
         for stack in ("base", "cluster"):
             ended = life.pulumi(stack, "-s", "dev", "up", "--expect-no-changes", "--skip-preview", "--yes")

@@ -22,8 +22,8 @@ from environments import PROJECT
 from render.plans import cpu, dev, train
 
 TRAINING = ("accelerate", "deepspeed", "jax", "lightning", "megatron", "sweep", "torchrun")
-SCRIPTS = tuple(sorted((*TRAINING, "nccl-tests")))
-WITHOUT_ACCELERATORS = ("accelerate", "jax", "lightning", "sweep", "torchrun")
+SCRIPTS = tuple(sorted((*TRAINING, "jupyter", "nccl-tests")))
+WITHOUT_ACCELERATORS = ("accelerate", "jax", "jupyter", "lightning", "sweep", "torchrun")
 # A fake Slurm: two nodes, and an srun that logs its arguments and environment.
 SLURM = {
     "scontrol": """case "$*" in
@@ -94,7 +94,11 @@ def options(script: str, queue: QueuePlan | None = None) -> set[str]:
 
 
 def test_each_queue_has_the_scripts_that_its_machines_can_run() -> None:
-    assert scripts(environment("mixed")) == {"train": SCRIPTS, "eval": SCRIPTS, "trainium": ("sweep", "torchrun")}
+    assert scripts(environment("mixed")) == {
+        "train": SCRIPTS,
+        "eval": SCRIPTS,
+        "trainium": ("jupyter", "sweep", "torchrun"),
+    }
 
 
 def test_a_cluster_of_one_queue_has_them_below_its_name_too() -> None:
@@ -105,7 +109,7 @@ def test_a_queue_without_accelerators_has_the_scripts_that_need_none() -> None:
     assert scripts(dev(train(), cpu())) == {"train": SCRIPTS, "cpu": WITHOUT_ACCELERATORS}
 
 
-@pytest.mark.parametrize(("max_nodes", "measured"), [(1, set()), (2, {"nccl-tests"})])
+@pytest.mark.parametrize(("max_nodes", "measured"), [(1, {"jupyter"}), (2, {"jupyter", "nccl-tests"})])
 def test_a_single_gpu_has_no_bandwidth_test(max_nodes: int, measured: set[str]) -> None:
     assert {*scripts(dev(single_gpu(max_nodes)))["train"]} - {*TRAINING} == measured
 
@@ -118,9 +122,9 @@ def test_no_queue_has_a_name_that_leads_elsewhere(name: str) -> None:
 @pytest.mark.parametrize(
     ("queue", "requested"),
     [
-        ("train", {"--partition=train", "--gpus-per-node=8"}),
-        ("eval", {"--partition=eval", "--gpus-per-node=4"}),
-        ("trainium", {"--partition=trainium", "--gres=neuron:16"}),
+        ("train", {"--partition=train", "--gpus-per-node=8", "--gpus-per-node=1"}),
+        ("eval", {"--partition=eval", "--gpus-per-node=4", "--gpus-per-node=1"}),
+        ("trainium", {"--partition=trainium", "--gres=neuron:16", "--gres=neuron:1"}),
     ],
 )
 def test_every_script_names_its_own_queue_and_its_devices(queue: str, requested: set[str]) -> None:
@@ -204,6 +208,20 @@ def test_script_is_signalled_requeued_and_appends(script: str) -> None:
 
 def test_a_measurement_is_not_repeated_by_itself() -> None:
     assert {"--no-requeue", "--time=20"} - options("nccl-tests") == set()
+
+
+def test_a_notebook_has_one_gpu_its_cores_and_the_time_of_a_day_of_work() -> None:
+    wanted = {"--gpus-per-node=1", "--cpus-per-task=12", "--nodes=1", "--time=480", "--no-requeue"}
+    assert wanted - options("jupyter") == set()
+    assert [one for one in options("jupyter") if one.startswith(("--exclusive", "--mem"))] == []
+
+
+def test_a_notebook_has_no_more_time_than_its_queue_gives() -> None:
+    assert "--time=90" in options("jupyter", replace(train(), time_limit_s=5400))
+
+
+def test_a_notebook_without_accelerators_has_four_cores() -> None:
+    assert "--cpus-per-task=4" in options("jupyter", cpu())
 
 
 @pytest.mark.parametrize("script", ["accelerate", "deepspeed", "sweep", "torchrun"])

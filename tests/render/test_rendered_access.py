@@ -13,7 +13,7 @@ from corral.agent.file_install import Placement, install
 from corral.model.enums import Role
 from corral.model.users import AccessPlan, GroupPlan, UserPlan
 from corral.render import cluster_files
-from corral.render.access import access_files, head_ssh_config
+from corral.render.access import access_files, head_ssh_config, session_proxy
 from render.plans import dev
 
 _KEY_PATHS = ("/etc/ssh/corral_authorized_keys", "/etc/ssh/corral_users/ada", "/etc/ssh/sshd_config.d/60-corral.conf")
@@ -91,7 +91,7 @@ def _placed(role: Role) -> tuple[Placement, ...]:
 
 
 def test_the_way_to_the_head_goes_through_session_manager() -> None:
-    assert head_ssh_config("dev", "ubuntu", "i-0123456789abcdef0", "us-east-1").splitlines() == [
+    assert head_ssh_config("dev", "ubuntu", "i-0123456789abcdef0", session_proxy("us-east-1")).splitlines() == [
         "Host dev-head",
         "    HostName i-0123456789abcdef0",
         "    User ubuntu",

@@ -30,6 +30,7 @@ FILES = (
     "jobs/train/accelerate.sbatch",
     "jobs/train/deepspeed.sbatch",
     "jobs/train/jax.sbatch",
+    "jobs/train/jupyter.sbatch",
     "jobs/train/lightning.sbatch",
     "jobs/train/megatron.sbatch",
     "jobs/train/nccl-tests.sbatch",

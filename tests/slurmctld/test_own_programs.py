@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 from tools.slurm_head.controller import Controller
+from tools.slurm_matrix.roots import slurm_roots
 
 import slurms
 from corral.agent.config.file_placements import placements_for
@@ -45,13 +46,16 @@ PROGRAMS = (
     *("/opt/corral/bin/prolog", "/opt/corral/prolog.d/50-environment"),
     *("/opt/corral/bin/epilog", "/opt/corral/epilog.d/50-environment"),
 )
-PLAN = replace(dev(cpu(), slurm_version="22.05"), hooks=HOOKS)
+ROOTS = slurm_roots()
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]:
-    with slurms.running_cluster_with_nodes(PLAN, tmp_path_factory.mktemp("own")) as controller:
-        files = {name: text.encode() for name, text in cluster_files(PLAN).items()}
+@pytest.fixture(scope="module", params=ROOTS)
+def cluster(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Controller]:
+    """A cluster of each release that is installed here; `make slurm-matrix` installs the newer ones."""
+    plan = replace(dev(cpu(), slurm_version=request.param), hooks=HOOKS)
+    directory = tmp_path_factory.mktemp("own")
+    with slurms.running_cluster_with_nodes(plan, directory, ROOTS[request.param]) as controller:
+        files = {name: text.encode() for name, text in cluster_files(plan).items()}
         placed = {one.path: one for one in placements_for(files, Role.COMPUTE, "cpu")}
         install([placed[path] for path in PROGRAMS], controller.directory)
         slurms.must(controller.run("sh", "-c", "mkdir /run/corral && touch -d 2100-01-01 /run/corral/healthy"))

@@ -25,21 +25,18 @@ def access_files(plan: ClusterPlan) -> Mapping[str, str]:
     }
 
 
-def head_ssh_config(cluster: str, user: str, head: str, region: str) -> str:
-    """An entry for `~/.ssh/config` by which `ssh <cluster>-head` goes through Session Manager, without an open port.
+def head_ssh_config(cluster: str, user: str, head: str, proxy: str) -> str:
+    """An entry for `~/.ssh/config` by which `ssh <cluster>-head` reaches the head through this command."""
+    lines = (f"Host {cluster}-head", f"    HostName {head}", f"    User {user}", f"    ProxyCommand {proxy}", "")
+    return "\n".join(lines)
+
+
+def session_proxy(region: str) -> str:
+    """The command that connects ssh through Session Manager, without an open port.
 
     Source: Systems Manager User Guide, "Allow and control permissions for SSH connections through Session Manager".
     """
-    session = f"aws ssm start-session --target %h --document-name {SSH.name}"
-    return "\n".join(
-        [
-            f"Host {cluster}-head",
-            f"    HostName {head}",
-            f"    User {user}",
-            f"    ProxyCommand {session} --region {region}",
-            "",
-        ]
-    )
+    return f"aws ssm start-session --target %h --document-name {SSH.name} --region {region}"
 
 
 def _lines(keys: tuple[str, ...]) -> str:

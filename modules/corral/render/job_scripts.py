@@ -17,6 +17,8 @@ SIGNAL_BEFORE_S = 120  # the length of a spot notice, so one checkpoint handler 
 _MARGIN_S = 15  # time for a requeue before the limit
 _TOLERATED_PERCENT = 85  # of a measured bandwidth; repeated runs differ by a few percent
 _AT_ONCE = 4  # concurrent runs in the example sweep
+_NOTEBOOK_CPUS = 4  # of a notebook on machines without accelerators
+_NOTEBOOK_S = 8 * 3600
 _DEVICES: Mapping[Vendor | None, str] = {Vendor.NVIDIA: "GPU", Vendor.NEURON: "NeuronCore", None: "node"}
 
 
@@ -24,13 +26,15 @@ _DEVICES: Mapping[Vendor | None, str] = {Vendor.NVIDIA: "GPU", Vendor.NEURON: "N
 class _Script:
     """A script. `task_per_device`: Slurm starts every process; otherwise one launcher per node does.
 
-    `vendors`: of the accelerators; None stands for machines without any. `processes`: the minimum.
+    `vendors`: of the accelerators; None stands for machines without any. `processes`: the minimum. `shares`: it needs
+    one device, not whole nodes.
     """
 
     name: str
     task_per_device: bool = False
     vendors: tuple[Vendor | None, ...] = (Vendor.NVIDIA,)
     trains: bool = True
+    shares: bool = False
     one_node: bool = False
     processes: int = 1
     output: str = "%x-%j.out"
@@ -40,6 +44,7 @@ _SCRIPTS = (
     _Script(name="accelerate", vendors=(Vendor.NVIDIA, None)),
     _Script(name="deepspeed"),
     _Script(name="jax", task_per_device=True, vendors=(Vendor.NVIDIA, None)),
+    _Script(name="jupyter", vendors=(Vendor.NVIDIA, Vendor.NEURON, None), trains=False, shares=True, one_node=True),
     _Script(name="lightning", task_per_device=True, vendors=(Vendor.NVIDIA, None)),
     _Script(name="megatron", task_per_device=True),
     _Script(name="nccl-tests", task_per_device=True, trains=False, processes=2),
@@ -68,6 +73,7 @@ def _text(script: _Script, queue: QueuePlan, plan: ClusterPlan) -> str:
     return fill(
         f"jobs/{script.name}.sbatch.j2",
         name=script.name,
+        cluster=plan.name,
         queue=queue.name,
         machines=_machines(queue),
         trains=script.trains,
@@ -136,19 +142,33 @@ def _options(script: _Script, queue: QueuePlan, tasks_per_node: int) -> Iterator
     yield f"--partition={queue.name}"
     yield f"--nodes={1 if script.one_node else _nodes(queue)}"
     yield f"--ntasks-per-node={tasks_per_node}"
-    yield f"--cpus-per-task={max(1, cpus // tasks_per_node)}"
-    if node.gres:
-        yield _devices(node.gres)
-    yield from ("--exclusive", "--mem=0", f"--output={script.output}")
+    if script.shares:
+        yield from _share(queue, cpus)
+    else:
+        yield f"--cpus-per-task={max(1, cpus // tasks_per_node)}"
+        if node.gres:
+            yield _devices(node.gres, node.gres.count)
+        yield from ("--exclusive", "--mem=0")
+    yield f"--output={script.output}"
     if script.trains:
         yield from ("--requeue", "--open-mode=append", f"--signal=B:USR1@{SIGNAL_BEFORE_S}")
+    elif script.shares:
+        yield from ("--no-requeue", f"--time={min(_NOTEBOOK_S, queue.time_limit_s or _NOTEBOOK_S) // 60}")
     else:
         yield from ("--no-requeue", "--time=20")
 
 
-def _devices(gres: GresPlan) -> str:
-    """The request for all accelerators of a node. Slurm's GPU options apply only to the generic resource `gpu`."""
-    return f"--gpus-per-node={gres.count}" if gres.name == "gpu" else f"--gres={gres.name}:{gres.count}"
+def _share(queue: QueuePlan, cpus: int) -> Iterator[str]:
+    """The request for one accelerator and its share of the cores, or for some cores. Memory follows the cores."""
+    gres = queue.node.gres
+    yield f"--cpus-per-task={max(1, cpus // gres.count) if gres else min(cpus, _NOTEBOOK_CPUS)}"
+    if gres:
+        yield _devices(gres, 1)
+
+
+def _devices(gres: GresPlan, count: int) -> str:
+    """The request for accelerators of a node. Slurm's GPU options apply only to the generic resource `gpu`."""
+    return f"--gpus-per-node={count}" if gres.name == "gpu" else f"--gres={gres.name}:{count}"
 
 
 def _measured(queue: QueuePlan) -> tuple[MeasuredBandwidth, ...]:

@@ -51,8 +51,8 @@ def test_a_head_has_slurms_files_the_users_own_and_the_job_scripts(bucket: Path,
     access = {f"etc/ssh/sshd_config.d/{name}.conf" for name in ("60-corral", "70-corral-homes")}
     access |= {"etc/ssh/corral_authorized_keys", "etc/sudoers.d/zzzz-corral-admins"}
     scripts = {
-        "train": "accelerate deepspeed jax lightning megatron nccl-tests sweep torchrun",
-        "cpu": "accelerate jax lightning sweep torchrun",
+        "train": "accelerate deepspeed jax jupyter lightning megatron nccl-tests sweep torchrun",
+        "cpu": "accelerate jax jupyter lightning sweep torchrun",
     }
     jobs = {f"opt/corral/jobs/{queue}/{name}.sbatch" for queue, names in scripts.items() for name in names.split()}
     assert installed(tmp_path / "root") == RECORDS | PROGRAMS | slurm | access | jobs

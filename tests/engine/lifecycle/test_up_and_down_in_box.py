@@ -16,6 +16,7 @@ import pytest
 from boxes import client
 from cli_session import CliSession, start_until
 from corral.box import client as box_client
+from corral.box import control
 from steps import step
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.box, pytest.mark.long]
@@ -27,6 +28,7 @@ def test_an_environment_from_its_up_to_its_down(cli: CliSession) -> None:
     with machine_in_group(cli) as machine:
         rename_a_queue_with_a_machine(cli, machine)
     damage_the_state(cli)
+    lose_the_head(cli)
     rename_the_environment(cli)
     refuse_interrupt_and_complete_down(cli)
 
@@ -46,7 +48,7 @@ def first_up(cli: CliSession) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
         lines = [line.split()[:3] for line in done.stdout.splitlines() if line.startswith("  created")]
         assert ["created", "aws:ec2:Vpc", "vpc"] in lines
-        assert len(lines) == 22
+        assert len(lines) == 26
         assert cli.hashes() == before
 
 
@@ -142,6 +144,31 @@ def damage_the_state(cli: CliSession) -> None:
             )
 
 
+def lose_the_head(cli: CliSession) -> None:
+    """Terminate the head; AWS needs a while for it."""
+    with step("a preview and an up while the head is shutting down say so, and up leaves another head"):
+        former = terminate_head(cli, "60s")
+        shown = cli.run("up", "dev", "--preview")
+        done = cli.run("up", "dev", "--yes")
+        assert (
+            f"cluster dev: the head {former} is shutting down: corral up waits until it is terminated,"
+            " and creates another"
+        ) in shown.stdout.splitlines()
+        assert f"cluster dev: waiting until the former head {former} is terminated" in done.stdout.splitlines()
+        assert done.returncode == 0, done.stderr
+        assert cli.left()["ec2/instance"] != [former]
+        assert len(cli.left()["ec2/instance"]) == 1
+
+
+def terminate_head(cli: CliSession, within: str) -> str:
+    """Terminate the head, which is shutting down for this time; its id."""
+    control.inject_fault(cli.box, "slow-termination", after=within)
+    (head,) = cli.left()["ec2/instance"]
+    client(box_client.status(cli.box), "ec2").terminate_instances(InstanceIds=[head])
+    control.clear_faults(cli.box)
+    return head
+
+
 def rename_the_environment(cli: CliSession) -> None:
     """Rename the environment to `prod` and back."""
     rename(cli, "dev", "prod")
@@ -173,12 +200,18 @@ def refuse_interrupt_and_complete_down(cli: CliSession) -> None:
             4,
             "corral: --delete-data prod: the base of dev is 'dev'",
         )
+    with step("down waits for a head that is shutting down, and Ctrl-C then deletes nothing"):
+        terminate_head(cli, "30s")
+        process = start_until(cli, "down", "cluster dev: waiting until the former head", 1)
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate()
+        assert (process.returncode, "deleted" in out) == (130, False)
     with step("Ctrl-C while the cluster is deleted leaves the base alone"):
         process = start_until(cli, "down", "deleted", 1, "--with-base")
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate()
         assert (process.returncode, "base dev: deleting" in out) == (130, False)
-        assert len(cli.left()["ec2/subnet"]) == 4
+        assert len(cli.left()["ec2/subnet"]) in (4, 5)  # the cluster's own may be deleted
     with step("down leaves nothing, and a second down reports nothing to delete"):
         assert cli.run("down", "dev", "--with-base", "--yes").returncode == 0
         again = cli.run("down", "dev", "--yes")

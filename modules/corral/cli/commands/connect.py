@@ -20,7 +20,7 @@ from corral.cli.support.exit_codes import ExitCode, Failure
 from corral.cli.support.head_lookup import find_head
 from corral.cli.support.options import BoxDirectory, Environment, InBox, Project, examples, new_app
 from corral.cli.support.remote import is_checked
-from corral.cli.support.target_account import resolve_box_dir
+from corral.cli.support.target_account import targeted_box
 from corral.inventory.scan import Session, open_session
 from corral.plan.iam.head_documents import COMMAND, ROOT_SHELL, RUN_AS_TAG, SHELL, HeadDocument
 
@@ -61,20 +61,12 @@ def connect(
     summary, head = find_head(env, project, in_box=box, box_directory=box_dir)
     document = ROOT_SHELL if root else SHELL
     parameters = {COMMAND: [shlex.join(command)]} if command else {}
-    if not (target := _target_box(box_dir)):
+    if not (target := targeted_box(box_dir)):
         _replace_by_session(head.id, summary.region, document.name, parameters)
     session = open_session(summary.region, quick=True)
     if is_checked(session, target):
         raise typer.Exit(_enter_session(session, head.id, document, parameters, target.dir))
     raise typer.Exit(_enter_machine(head.id, command or [], target.dir))
-
-
-def _target_box(box_dir: Path | None) -> client.BoxStatus | None:
-    """The box that the AWS settings of this process point at; None for AWS itself."""
-    if not (endpoint := os.environ.get("AWS_ENDPOINT_URL")):
-        return None
-    now = client.status(resolve_box_dir(box_dir))
-    return now if endpoint == now.url else None
 
 
 def _enter_session(

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import shutil
+import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,10 +16,13 @@ from corral.cli.support.exit_codes import ExitCode, Failure
 from corral.cli.support.head_lookup import find_head
 from corral.cli.support.options import BoxDirectory, Environment, InBox, Project, examples, new_app
 from corral.cli.support.project import find_environment
+from corral.cli.support.target_account import targeted_box
+from corral.engine.pulumi.projects import box_image
 from corral.plan.cluster import plan_image
-from corral.render.access import head_ssh_config
+from corral.render.access import head_ssh_config, session_proxy
 from corral.spec.yaml.stack_files import read_environment
 
+_TO_SSHD = "exec 3<>/dev/tcp/127.0.0.1/22; cat <&3 & cat >&3"  # a machine has bash, and perhaps nothing like netcat
 app = new_app()
 User = Annotated[
     str | None, typer.Option("--user", metavar="NAME", help="Person in access.users (default: the image's user).")
@@ -31,13 +39,29 @@ def ssh_config(
 
     `ssh ENV-head` then connects through Session Manager. The entry names the current head: print it again after the
     head is replaced. Requires your key in access.ssh_keys of the spec, or in access.users with --user, and the AWS CLI
-    with its session-manager-plugin (see `corral doctor`).
+    with its session-manager-plugin (see `corral doctor`). The box needs neither.
     """
-    spec = read_environment(find_environment(project, env), env)
+    directory = find_environment(project, env)
+    spec = read_environment(directory, env)
     people = spec.cluster.access.users
     if user and user not in people:
         hint = suggestion(user, people) if people else "declare them there"
         raise Failure(f"access.users of {env} has no {user!r} - {hint}", ExitCode.WRONG_INPUT)
     _, head = find_head(env, project, in_box=box, box_directory=box_dir)
-    login = user or plan_image(spec.cluster.image, None).default_user
-    typer.echo(head_ssh_config(spec.cluster.name, login, head.id, spec.base.region), nl=False)
+    target = targeted_box(box_dir)
+    profile = box_image(os.environ) if target else None
+    login = user or plan_image(spec.cluster.image, profile).default_user
+    proxy = _box_proxy(env, directory, target.dir) if target else session_proxy(spec.base.region)
+    typer.echo(head_ssh_config(spec.cluster.name, login, head.id, proxy), nl=False)
+
+
+def _box_proxy(env: str, project: Path, box_dir: Path) -> str:
+    """The command that connects ssh to the sshd of a machine, as Session Manager's plugin would on AWS."""
+    corral = (
+        [shutil.which("corral") or "corral"]
+        if Path(sys.argv[0]).name == "corral"
+        else [sys.executable, "-m", "corral.cli"]
+    )
+    chosen = ("--project", str(project), "--box-dir", str(box_dir))
+    command = shlex.join([*corral, "connect", env, *chosen, "--", "bash", "-c", _TO_SSHD])
+    return command.replace("%", "%%")  # ssh's own sign of a variable

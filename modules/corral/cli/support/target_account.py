@@ -48,6 +48,14 @@ def account_option(*, in_box: bool, box_directory: Path | None) -> str:
     return " --box" if in_box else ""
 
 
+def targeted_box(box_directory: Path | None) -> client.BoxStatus | None:
+    """The box that the AWS settings of this process point at; None for AWS itself."""
+    if not (endpoint := os.environ.get("AWS_ENDPOINT_URL")):
+        return None
+    now = client.status(resolve_box_dir(box_directory))
+    return now if endpoint == now.url else None
+
+
 def resolve_box_dir(chosen: Path | None) -> Path:
     """The state directory of the selected box."""
     return chosen.absolute() if chosen is not None else default_directory()

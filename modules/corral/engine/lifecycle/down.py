@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from corral.engine.engine_errors import REFUSED, EngineError
+from corral.engine.lifecycle.ending_head import await_ended_head
 from corral.engine.lifecycle.session import BASE, CLUSTER, EngineSession, recover_stack, stack_account
 from corral.engine.lifecycle.up import Confirm, show_plan
 from corral.engine.pulumi.projects import base_of
@@ -119,6 +120,7 @@ def _destroy_cluster(stack: Stack, confirm: Confirm | None, jobs: JobDrain | Non
         if jobs is not None:
             jobs.drain(stack)
         _terminate_instances(stack)
+        await_ended_head(stack, stack.state())
 
     return _destroy(stack, confirm, first=first, check=jobs.check if jobs else None)
 

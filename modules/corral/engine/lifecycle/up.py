@@ -8,6 +8,7 @@ from typing import Any
 
 from corral.engine.engine_errors import WRONG_INPUT, EngineError
 from corral.engine.lifecycle.backend_check import states_as_data
+from corral.engine.lifecycle.ending_head import await_ended_head, report_ending_head
 from corral.engine.lifecycle.expiry_check import check_expiry
 from corral.engine.lifecycle.external_resources import create_stand_ins
 from corral.engine.lifecycle.kept_guard import refuse_unproven_data
@@ -73,6 +74,7 @@ def up(
             is_up = bool(outputs(cluster_now))
             require_startable(below, *plans, is_up=is_up, network_only=not check)
             done_below = _deploy(below, below_now, confirm)
+        await_ended_head(cluster, cluster_now)
         return UpResult(stacks={"base": done_below, "cluster": _deploy(cluster, cluster_now, confirm)})
 
 
@@ -88,6 +90,7 @@ def preview(session: EngineSession, environment: Environment) -> UpResult:
             plans = _plans(session, environment)
             _report_renamed_stacks(session, [(below, below_now), (cluster, cluster_now)])
             would = {"base": stack_result(_preview_stack(below, below_now))}
+        report_ending_head(cluster, cluster_now)
         if outputs(below_now):
             would["cluster"] = stack_result(_preview_stack(cluster, cluster_now))
         else:

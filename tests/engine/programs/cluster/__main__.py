@@ -1,4 +1,4 @@
-"""A small cluster on the small base, with a text whose changes a preview shows."""
+"""A small cluster on the small base: a head with its volume, and a text whose changes a preview shows."""
 
 import pulumi
 import pulumi_aws as aws
@@ -18,6 +18,31 @@ aws.s3.BucketObjectv2(
     bucket=bucket.bucket,
     key="slurm.conf",
     content=f"# nodes\nNodeName=train-[1-{nodes}] State=CLOUD\n# end\n",
+    opts=opts,
+)
+subnet = aws.ec2.Subnet(
+    "subnet",
+    vpc_id=base.require_output("vpc"),
+    cidr_block="10.0.9.0/24",
+    availability_zone="us-east-1b",
+    tags={"Name": "subnet"},
+    opts=opts,
+)
+head = aws.ec2.Instance(
+    "head",
+    ami=aws.ssm.get_parameter(name="/corral-box/ami", opts=pulumi.InvokeOptions(provider=provider)).value,
+    instance_type="m7i.xlarge",
+    subnet_id=subnet.id,
+    tags={"Name": "head"},
+    opts=opts,
+)
+volume = aws.ebs.Volume("state", availability_zone=head.availability_zone, size=1, tags={"Name": "state"}, opts=opts)
+aws.ec2.VolumeAttachment(
+    "state",
+    device_name="/dev/sdf",
+    instance_id=head.id,
+    volume_id=volume.id,
+    stop_instance_before_detaching=True,
     opts=opts,
 )
 pulumi.export("base", spec["base"])

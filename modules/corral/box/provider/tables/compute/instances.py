@@ -9,7 +9,7 @@ from typing import Any
 from corral.box.provider.aws_clients import PROFILE_S, RegionClients
 from corral.box.provider.property_conversion import from_response, tag_list, tag_map, to_request
 from corral.box.provider.property_schema import block, boolean, integer, text, text_map, text_set
-from corral.box.provider.provider_errors import NotFound, not_found_on
+from corral.box.provider.provider_errors import not_found_on
 from corral.box.provider.resource import Resource, ResourceUpdate, State, Timeouts
 from corral.box.provider.tables.compute.launch_templates import METADATA
 from corral.box.provider.tables.ec2_requests import (
@@ -81,8 +81,6 @@ def _apply_instance(cloud: RegionClients, id: str, inputs: State) -> None:
 
 def _read_instance(cloud: RegionClients, id: str, known: State) -> State:
     instance = describe_instance(cloud, id)
-    if instance["State"]["Name"] == "shutting-down":
-        raise NotFound(f"{id} is ending")
     profile = (instance.get("IamInstanceProfile") or {}).get("Arn", "")
     return {
         **from_response(INSTANCE.state, instance),

@@ -106,10 +106,9 @@ def _delete_attachment(cloud: RegionClients, id: str, state: State) -> None:
 
 
 def _stop(cloud: RegionClients, instance: str) -> None:
-    """Stop the instance and wait until it is stopped or terminated. A terminating instance cannot be stopped."""
+    """Stop the instance and wait until it is stopped or terminated. Fails for one that is shutting down, as on AWS."""
+    cloud.ec2.stop_instances(InstanceIds=[instance], Force=False)
     with suppress(NotFound):
-        if instance_state(cloud, instance) != "shutting-down":
-            cloud.ec2.stop_instances(InstanceIds=[instance], Force=False)
         cloud.until(lambda: instance_state(cloud, instance) == "stopped" or None, f"{instance} stopped")
 
 

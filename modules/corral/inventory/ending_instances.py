@@ -1,0 +1,37 @@
+"""Instances that are shutting down. They cannot run again, but hold their volumes and interfaces until they end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from typing import Any
+
+_PATIENCE_S = 900
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0  # an instance of the box terminates at once
+
+
+def list_ending_instances(session: Any, ids: Collection[str]) -> tuple[str, ...]:
+    """Those of these instances that are shutting down, sorted."""
+    if not ids:
+        return ()
+    filters = [
+        {"Name": "instance-id", "Values": sorted(ids)},
+        {"Name": "instance-state-name", "Values": ["shutting-down"]},
+    ]
+    pages = session.client("ec2").get_paginator("describe_instances").paginate(Filters=filters)
+    return tuple(
+        sorted(one["InstanceId"] for page in pages for held in page["Reservations"] for one in held["Instances"])
+    )
+
+
+def await_termination(session: Any, ids: Collection[str]) -> None:
+    """Return once none of these instances is shutting down.
+
+    Raises TimeoutError, with the ids of those that still are after 15 minutes.
+    """
+    deadline, pause_s = time.monotonic() + _PATIENCE_S, _FIRST_PAUSE_S
+    while left := list_ending_instances(session, ids):
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"instances did not terminate: {', '.join(left)}")
+        time.sleep(pause_s)
+        pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)

@@ -1,0 +1,203 @@
+"""A person outside of the cluster works on it by ssh: files, an editor's server, submitit, and a notebook.
+
+Everything goes through `ssh -F` with what `corral ssh-config` prints.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import re
+import shutil
+import socket
+import subprocess
+import time
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from clusters import UP_IN_S, Cluster
+
+import boxes
+from corral.box.vpc.capabilities import probe_host
+from life import begin
+from steps import step
+
+pytestmark = [pytest.mark.pulumi, pytest.mark.box, pytest.mark.slurm, pytest.mark.long]
+SOON_S = 240.0
+PYTHON = "PYTHON=/usr/bin/python3 PYTHONPATH=/home/python"
+# What VS Code's Remote-SSH does on a host: a server in the home that outlives its session, on a port of loopback.
+EDITOR = "~/.vscode-server/cli/servers/Stable-0123456789abcdef"
+SERVE = f"cd {EDITOR} && nohup /usr/bin/python3 server.py >log 2>&1 </dev/null & echo $!"
+SERVER = """
+import http.server, pathlib
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
+pathlib.Path("port").write_text(str(server.server_port))
+server.serve_forever()
+"""
+SUBMITS = """
+import os, sys, submitit
+def square(number):
+    if number < 0:
+        raise ValueError(f"{number} is negative")
+    return os.getuid(), os.environ["SLURMD_NODENAME"], number * number
+executor = submitit.AutoExecutor(folder=os.path.expanduser("~/runs"))
+executor.update_parameters(slurm_partition="train", timeout_min=10, cpus_per_task=1)
+print([job.result() for job in executor.map_array(square, [2, 3, 4])])
+try:
+    executor.submit(square, -1).result()
+except submitit.core.utils.FailedJobError as error:
+    print(str(error).strip().splitlines()[-1])
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Person:
+    """ada, on her own machine. `options`: of ssh and scp."""
+
+    options: Sequence[str]
+
+    def on_head(self, command: str) -> str:
+        """What a command printed on the head, which must succeed."""
+        done = subprocess.run(["ssh", *self.options, "dev-head", command], capture_output=True, text=True)
+        assert done.returncode == 0, f"{command}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done.stdout.strip()
+
+    @contextmanager
+    def tunnel(self, to: str) -> Iterator[str]:
+        """An address on this machine that leads to an address behind the head."""
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        process = subprocess.Popen(["ssh", *self.options, "-N", "-L", f"127.0.0.1:{port}:{to}", "dev-head"])
+        try:
+            deadline = time.monotonic() + SOON_S
+            while not _listens(port):
+                assert process.poll() is None and time.monotonic() < deadline
+                time.sleep(0.1)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def test_a_person_works_from_outside_by_ssh(tmp_path_factory: pytest.TempPathFactory) -> None:
+    assert probe_host().users, probe_host().problem
+    directory = tmp_path_factory.mktemp("outside")
+    with boxes.running_box(directory / "box", machines=True) as box:
+        cluster = Cluster(life=begin(directory, box), name="dev")
+        person = come(cluster, directory)
+        copy_files(person, directory)
+        edit(person, directory)
+        submit_from_python(cluster, person)
+        open_a_notebook(cluster, person)
+        cluster.life.done("down", "dev")
+
+
+def come(cluster: Cluster, directory: Path) -> Person:
+    """The cluster with a person, and her way to it."""
+    key = directory / "key"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
+    with (cluster.life.project / "stacks/cluster/Pulumi.dev.yaml").open("a") as spec:
+        public = key.with_suffix(".pub").read_text().strip()
+        spec.write(f"    access:\n      users:\n        ada: {{uid: 2000, ssh_keys: ['{public}']}}\n")
+    cluster.life.done("up", "dev")
+    cluster.until(lambda: cluster.on_head("sinfo", "--noheader"), UP_IN_S)
+    cluster.until(lambda: cluster.on_head("id", "ada"))
+    config = directory / "ssh_config"
+    config.write_text(cluster.life.corral("ssh-config", "dev", "--box", "--user", "ada").out)
+    known = ("-o", "StrictHostKeyChecking=accept-new", "-o", f"UserKnownHostsFile={directory / 'known'}")
+    person = Person(options=("-F", str(config), "-i", str(key), "-o", "LogLevel=ERROR", *known))
+    with step("ssh with the printed entry opens the head as that person"):
+        assert person.on_head("id -un; hostname").splitlines() == ["ada", "dev-head"]
+    return person
+
+
+def copy_files(person: Person, directory: Path) -> None:
+    """A program there, a result back."""
+    (directory / "program.py").write_bytes(bytes(range(256)) * 4096)
+    with step("scp brings a megabyte there and back unchanged"):
+        there, back = directory / "program.py", directory / "back.py"
+        for words in ((str(there), "dev-head:program.py"), ("dev-head:program.py", str(back))):
+            subprocess.run(["scp", "-q", *person.options, *words], check=True)
+        assert back.read_bytes() == there.read_bytes()
+
+
+def edit(person: Person, directory: Path) -> None:
+    """An editor with a server on the head."""
+    (directory / "server.py").write_text(SERVER)
+    person.on_head(f"mkdir -p {EDITOR}")
+    subprocess.run(
+        ["scp", "-q", *person.options, str(directory / "server.py"), f"dev-head:{EDITOR[2:]}/server.py"], check=True
+    )
+    number = person.on_head(SERVE)
+    with step("a process of hers stays when its session has ended"):
+        port = _until(lambda: person.on_head(f"cat {EDITOR}/port 2>/dev/null || true"))
+        assert person.on_head(f"ps -o user= -p {number}") == "ada"
+    with step("another session reaches its port on loopback"), person.tunnel(f"127.0.0.1:{port}") as address:
+        assert urllib.request.urlopen(f"{address}/server.py").read().decode() == SERVER
+    person.on_head(f"kill {number}")
+
+
+def submit_from_python(cluster: Cluster, person: Person) -> None:
+    """submitit on the head: an array, and a function that fails."""
+    copy_packages(cluster.home() / "python", ("submitit", "jupyter-server", "ipykernel"))
+    (cluster.home() / "submits.py").write_text(SUBMITS)
+    answers = person.on_head("PYTHONPATH=/home/python /usr/bin/python3 /home/submits.py").splitlines()
+    with step("submitit's jobs run as her on a node and return their results"):
+        assert answers[0] == "[(2000, 'train-1', 4), (2000, 'train-1', 9), (2000, 'train-1', 16)]"
+    with step("submitit reports why a job failed"):
+        assert answers[1] == "ValueError: -1 is negative"
+
+
+def open_a_notebook(cluster: Cluster, person: Person) -> None:
+    """jupyter.sbatch, by the lines that it prints."""
+    job = person.on_head(f"{PYTHON} sbatch --parsable /opt/corral/jobs/train/jupyter.sbatch")
+    text = _until(
+        lambda: (shown := person.on_head(f"cat jupyter-{job}.out 2>&1 || true")) and "to end it" in shown and shown
+    )
+    tunnel = re.search(r"ssh -N -L 8888:(\S+) dev-head$", text, re.MULTILINE)
+    page = re.search(r"http://localhost:8888(/\?token=\w+)$", text, re.MULTILINE)
+    assert tunnel and page, text
+    with step("a notebook is reached by the line that its job prints"), person.tunnel(tunnel[1]) as address:
+        answer = json.load(urllib.request.urlopen(f"{address}/api{page[1]}"))
+        kernels = json.load(urllib.request.urlopen(f"{address}/api/kernels{page[1]}"))
+        assert (sorted(answer), kernels) == (["version"], [])
+    person.on_head(f"scancel {job}")
+    with step("scancel ends it"):
+        assert cluster.end(int(job))[0] == "CANCELLED"
+
+
+def copy_packages(target: Path, names: Sequence[str]) -> None:
+    """Copy the installed distributions of these names, and all that they need, for the machines' Python."""
+    wanted, seen = list(names), set()
+    for name in wanted:
+        key = re.sub(r"[-_.]+", "-", name).lower()
+        try:
+            found = importlib.metadata.distribution(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue  # of another system or Python
+        if key in seen:
+            continue
+        seen.add(key)
+        needs = (re.match(r"[\w.-]+", need) for need in found.requires or () if "extra ==" not in need)
+        wanted += [need[0] for need in needs if need]
+        for file in found.files or ():
+            if ".." not in file.parts and file.suffix != ".pyc":
+                (target / file).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(file.locate(), target / file)
+
+
+def _until(found: Callable[[], object]) -> str:
+    deadline = time.monotonic() + SOON_S
+    while not (it := found()):
+        assert time.monotonic() < deadline, "nothing in time"
+        time.sleep(0.5)
+    return str(it)
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as one:
+        return one.connect_ex(("127.0.0.1", port)) == 0
