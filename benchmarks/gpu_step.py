@@ -5,7 +5,7 @@
 
 It needs PyTorch and nothing of corral. Weights, gradients and both moments of AdamW are fp32, as in PyTorch's FSDP;
 matrix products, attention and activations are bf16. The layer and the loss are compiled. The tokens are random, and a
-step has one micro-batch. gpu_step.csv has the rows that docs/forecast.md shows.
+step has one micro-batch. gpu_step.csv and gpu_step_h200.csv have the rows that docs/forecast.md shows.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.checkpoint import checkpoint
 
 GIB = 2**30
-PEAK_FLOPS = 989e12  # H100 SXM, dense bf16. Source: NVIDIA's data sheet, half of the rate with sparsity
+PEAK_FLOPS = 989e12  # H100 SXM and H200, dense bf16. Source: NVIDIA's data sheets, half of the rate with sparsity
 KERNELS = {"flash": SDPBackend.FLASH_ATTENTION, "cudnn": SDPBackend.CUDNN_ATTENTION}
 
 Layer = Callable[[Tensor, Weights, Tensor], Tensor]
