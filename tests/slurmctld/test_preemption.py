@@ -56,7 +56,7 @@ def plan(request: pytest.FixtureRequest) -> ClusterPlan:
 
 @pytest.fixture
 def cluster(plan: ClusterPlan, tmp_path: Path) -> Iterator[Controller]:
-    root = ROOTS[plan.slurm_version]
+    root = ROOTS[plan.image.slurm_version]
     with slurms.running_cluster_with_nodes(plan, tmp_path, root, accounting=True) as controller:
         slurms.must(controller.run("mkdir", "-m", "777", "/run/seen"))
         for name, text in (("train.sbatch", cluster_files(plan)["jobs/cpu/jax.sbatch"]), ("train.py", PROGRAM)):
