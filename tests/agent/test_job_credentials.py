@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import subprocess
 import threading
@@ -363,3 +364,11 @@ def test_a_login_gets_the_job_role_and_root_keeps_the_machines(files: Path, user
 )
 def test_the_task_prolog_prints_the_job_roles_variable(files: Path, user: int, printed: str) -> None:
     assert as_user(user, f"{files}/opt/corral/bin/task-prolog") == printed
+
+
+def test_containers_of_enroot_have_the_task_prolog_at_its_path_and_cannot_change_it(files: Path) -> None:
+    lines = (files / "etc/enroot/mounts.d/50-corral.fstab").read_text().splitlines()
+    source, target, kind, options = next(line.split() for line in lines if not line.startswith("#"))
+    assert (source, target, kind) == ("/opt/corral/bin/task-prolog", "/opt/corral/bin/task-prolog", "none")
+    assert {"x-create=file", "bind", "ro"} - {*options.split(",")} == set()
+    assert os.access(f"{files}{source}", os.X_OK)

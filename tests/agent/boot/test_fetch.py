@@ -19,6 +19,7 @@ PROGRAMS = {
         f"opt/corral/bin/{name}"
         for name in ("health-check", "prolog", "epilog", "rank-order", "prolog-slurmctld", "epilog-slurmctld")
     ),
+    "etc/enroot/mounts.d/50-corral.fstab",
     "etc/profile.d/corral-credentials.sh",
     "etc/profile.d/corral-ssh.sh",
     "etc/ssh/ssh_config.d/60-corral.conf",

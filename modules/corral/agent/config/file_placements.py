@@ -63,6 +63,11 @@ _TASK_PROLOG = f"""#!/bin/sh
 # Managed by corral: where the SDKs and tools of AWS find the job role.
 if [ "$(id -u)" -ne 0 ]; then echo "export {_JOB_ROLE}"; fi
 """
+# Slurm runs its TaskProlog inside of the container that Pyxis has made, where a program of the host's is missing: each
+# task would fail.
+_CONTAINERS = """# Managed by corral: what Slurm runs in each task is there in containers of enroot and Pyxis, too.
+/opt/corral/bin/task-prolog /opt/corral/bin/task-prolog none x-create=file,bind,ro,nosuid,nodev
+"""
 _SSHD = f"""# Managed by corral: a command over ssh reads no profile.
 SetEnv {_JOB_ROLE}
 """
@@ -120,10 +125,11 @@ def _program(command: str) -> bytes:
 
 
 def _job_role() -> tuple[Placement, ...]:
-    """The files that point users' programs to the job role: in logins, jobs and ssh commands."""
+    """The files that point users' programs to the job role: in logins, jobs, containers and ssh commands."""
     return (
         Placement(path="/etc/profile.d/corral-credentials.sh", content=_PROFILE.encode()),
         Placement(path="/opt/corral/bin/task-prolog", content=_TASK_PROLOG.encode(), mode=0o755),
+        Placement(path="/etc/enroot/mounts.d/50-corral.fstab", content=_CONTAINERS.encode()),
         Placement(path="/etc/ssh/sshd_config.d/50-corral-credentials.conf", content=_SSHD.encode()),
     )
 
