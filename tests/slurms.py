@@ -39,6 +39,7 @@ for node in $(/usr/bin/scontrol show hostnames "$1"); do
     setsid /bin/sh -c "sleep 1; exec /usr/sbin/slurmd -D -b -N $node --conf-server 127.0.0.1:6817" \
         >>/mnt/resumed.out 2>&1 </dev/null &
 done
+sleep 0.5 # newer releases kill the rest of the program's process group, which setsid has left by then
 """
 
 

@@ -9,11 +9,9 @@ from pathlib import Path
 
 import pytest
 from tools.slurm_head.controller import Controller
-from tools.slurm_matrix.roots import slurm_roots
 
 import slurms
 from corral.model.accounts import AccountPlan, AccountsPlan, QosPlan
-from corral.model.cluster import ClusterPlan
 from corral.model.users import AccessPlan, UserPlan
 from corral.render import cluster_files
 from render.plans import cpu, dev
@@ -30,8 +28,11 @@ ACCOUNTS = AccountsPlan(
     enforced=True,
 )
 GAMES = 5  # a user of Debian's base system, so that nobody has to be added to this machine
-ACCESS = AccessPlan(users=(UserPlan(name="games", uid=GAMES, account="everybody"),))
-ROOTS = slurm_roots()
+PLAN = replace(
+    dev(cpu(), slurm_version="22.05"),
+    accounts=ACCOUNTS,
+    access=AccessPlan(users=(UserPlan(name="games", uid=GAMES, account="everybody"),)),
+)
 # Saves when it is asked to, unless it is slow, and begins where the last run has saved.
 PROGRAM = """
 import os, pathlib, signal, sys, time
@@ -48,21 +49,14 @@ while not (seen / "runs").read_text().count("\\n") == 2:
 """
 
 
-@pytest.fixture(params=ROOTS)
-def plan(request: pytest.FixtureRequest) -> ClusterPlan:
-    """For each release that is installed here; `make slurm-matrix` installs the newer ones."""
-    return replace(dev(cpu(), slurm_version=request.param), accounts=ACCOUNTS, access=ACCESS)
-
-
 @pytest.fixture
-def cluster(plan: ClusterPlan, tmp_path: Path) -> Iterator[Controller]:
-    root = ROOTS[plan.image.slurm_version]
-    with slurms.running_cluster_with_nodes(plan, tmp_path, root, accounting=True) as controller:
+def cluster(tmp_path: Path) -> Iterator[Controller]:
+    with slurms.running_cluster_with_nodes(PLAN, tmp_path, accounting=True) as controller:
         slurms.must(controller.run("mkdir", "-m", "777", "/run/seen"))
-        for name, text in (("train.sbatch", cluster_files(plan)["jobs/cpu/jax.sbatch"]), ("train.py", PROGRAM)):
+        for name, text in (("train.sbatch", cluster_files(PLAN)["jobs/cpu/jax.sbatch"]), ("train.py", PROGRAM)):
             (tmp_path / name).write_text(text)
             slurms.must(controller.run("install", "-m", "644", f"/mnt/{name}", f"/run/seen/{name}"))
-        sync_accounts(controller, plan, tmp_path)
+        sync_accounts(controller, PLAN, tmp_path)
         controller.restart()  # reads what it refuses from slurmdbd, which here is another user than slurmctld
         yield controller
 
@@ -128,13 +122,11 @@ def test_a_job_of_the_same_qos_waits(cluster: Controller) -> None:
 
 
 @pytest.mark.long
-def test_slurmdbd_has_what_is_declared_and_loses_what_is_not(
-    plan: ClusterPlan, cluster: Controller, tmp_path: Path
-) -> None:
+def test_slurmdbd_has_what_is_declared_and_loses_what_is_not(cluster: Controller, tmp_path: Path) -> None:
     fewer = replace(ACCOUNTS, qos=(QosPlan(name="day"), QosPlan(name="night"), QosPlan(name="normal", priority=7)))
     shown = [declared(cluster)]
     for accounts in (fewer, replace(ACCOUNTS, qos=ACCOUNTS.qos)):
-        sync_accounts(cluster, replace(plan, accounts=accounts), tmp_path)
+        sync_accounts(cluster, replace(PLAN, accounts=accounts), tmp_path)
         shown.append(declared(cluster))
     assert shown == [
         ["day|00:00:00|night|0", "night|00:00:45||0", "normal|00:00:00||0"],
