@@ -16,6 +16,8 @@ _NODE_UNITS = ("munge", "slurmd", "corral-credentials", "corral-watch")
 _HEAD_UNITS = ("munge", "mariadb", "slurmdbd", "slurmctld", "corral-agent")
 _AGAIN_S = 120.0  # RestartSec is 5 s; on emulated cores a daemon needs half a minute to start
 _AWAY_S = 60.0
+_OWN_CONF = "/etc/slurm/own.conf"
+_PATIENT = "ResumeTimeout=5400"  # eight boots on emulated cores; Slurm replaces a node that has not booted by then
 _WRITER = "i=0; while [ $i -lt 60 ]; do i=$((i + 1)); echo $i >>~/lines || exit 1; sleep 1; done"
 # By ssh, so that no limit of a job holds it.
 _HOG = """python3 -c 'held = []
@@ -281,9 +283,8 @@ def _cuts_of_head(cluster: VirtualCluster) -> str:
     job = cluster.submit("sleep 30", "-n1")
     cluster.runs_on(job)
     cluster.corral("box", "fault", "kill-head", "vm")
-    cluster.wait_until(lambda: not cluster.instances("head"), "the head has ended")
     cluster.corral("up", "vm", "--box", "--yes")
-    cut = _cut_at_each(cluster, cluster.instance("head"), _HEAD_STEPS)
+    cut = _cut_at_each(cluster, "head", _HEAD_STEPS)
     cluster.await_slurmctld()
     ended = cluster.job_end(job)
     expect((ended["JobState"], ended["Restarts"]) == ("COMPLETED", "0"), f"the job goes on: {ended}")
@@ -291,23 +292,30 @@ def _cuts_of_head(cluster: VirtualCluster) -> str:
 
 
 def _cuts_of_node(cluster: VirtualCluster) -> str:
+    patient = f"grep -q {_PATIENT} {_OWN_CONF} || echo {_PATIENT} >>{_OWN_CONF}; scontrol reconfigure"
+    cluster.root_output(cluster.instance("head"), "sh", "-c", patient)
     job = cluster.submit("true", "-n1", "-wcpu-3", "-o/dev/null")
     cluster.wait_until(lambda: len(cluster.instances("cpu-3")) == 1, "cpu-3 is launched")
     first = cluster.instance("cpu-3")
-    cut = _cut_at_each(cluster, first, _NODE_STEPS)
+    cut = _cut_at_each(cluster, "cpu-3", _NODE_STEPS)
     ended = cluster.job_end(job)
     expect(ended["JobState"] == "COMPLETED", f"the job that waits for the node ends: {ended}")
     same = "the same machine" if cluster.instance("cpu-3") == first else "another machine"
     return f"{cut}; the job COMPLETED on {same}"
 
 
-def _cut_at_each(cluster: VirtualCluster, machine: str, steps: Sequence[tuple[str, str]]) -> str:
-    """Cut the power once at each step of the boot, in one boot; the steps that were seen."""
-    seen = []
+def _cut_at_each(cluster: VirtualCluster, name: str, steps: Sequence[tuple[str, str]]) -> str:
+    """Cut the power of the head or of a node once at each step of its boot, in one boot; the steps that were seen.
+
+    Raises Failed if another machine takes its place before.
+    """
+    seen: list[str] = []
+    machine = cluster.instance(name)
     for number, (title, test) in enumerate(steps, 1):
         later = " || ".join(f"({other})" for _, other in steps[number:])
         until = monotonic() + 900
         while monotonic() < until and cluster.as_root(machine, "sh", "-c", test).returncode:
+            expect(cluster.instances(name) == [machine], f"{name} is still {machine} at step {number}, after {seen}")
             if number < len(steps) and cluster.as_root(machine, "sh", "-c", later).returncode == 0:
                 break  # over before it was seen
         else:
