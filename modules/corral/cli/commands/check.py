@@ -10,9 +10,10 @@ from typing import Annotated, Any
 
 import typer
 
-from corral.cli.support.exit_codes import ExitCode, Failure, name_file_in_errors, print_error
+from corral.cli.support.exit_codes import ExitCode, Failure, print_error
 from corral.cli.support.options import AsJson, BoxDirectory, Environment, Html, InBox, Project, examples, new_app
 from corral.cli.support.output import show, show_json, show_lines, waiting
+from corral.cli.support.page_file import write_page
 from corral.cli.support.project import find_environment
 from corral.cli.support.target_account import box_owner, use_account
 from corral.report.account.check_view import check_document, check_view
@@ -86,8 +87,7 @@ def check(
 def _write(file: Path, env: str, request: Any, findings: list[Any]) -> None:
     from corral.report.pages.check_page import check_page
 
-    with name_file_in_errors(file):
-        file.write_text(check_page(env, request.cluster.region, findings, request.now), encoding="utf-8")
+    write_page(file, check_page(env, request.cluster.region, findings, request.now))
 
 
 def _known(source: Path, *, in_box: bool) -> tuple[list[Any], list[Any]]:

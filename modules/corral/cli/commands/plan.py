@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from corral.cli.support.exit_codes import ExitCode, Failure, name_file_in_errors
+from corral.cli.support.exit_codes import ExitCode, Failure
 from corral.cli.support.options import AsJson, BoxDirectory, Environment, Html, InBox, Project, examples, new_app
 from corral.cli.support.output import show, show_json
+from corral.cli.support.page_file import write_page
 from corral.cli.support.plan_service import PlanOptions, PlanResult, compute_plan
 from corral.cli.support.project import find_environment
 from corral.cli.support.target_account import use_account
@@ -136,9 +137,7 @@ def _write(file: Path, result: PlanResult) -> None:
     from corral.report.pages.plan_page import plan_page
 
     more = tuple(_sections(result))
-    with name_file_in_errors(file):
-        text = plan_page(result.base, result.cluster, result.cost, result.warnings, result.run, more)
-        file.write_text(text, encoding="utf-8")
+    write_page(file, plan_page(result.base, result.cluster, result.cost, result.warnings, result.run, more))
 
 
 def _sections(result: PlanResult) -> Iterator[Section]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +10,7 @@ from rich.text import Text
 
 from corral.cli.support.cost_report import CostReport, cost_report, read_pricing
 from corral.cli.support.env_summary import EnvironmentSummary, read_summary
-from corral.cli.support.exit_codes import ExitCode, Failure, name_file_in_errors
+from corral.cli.support.exit_codes import ExitCode, Failure
 from corral.cli.support.options import (
     AsJson,
     BoxDirectory,
@@ -25,6 +24,7 @@ from corral.cli.support.options import (
     seconds_of,
 )
 from corral.cli.support.output import show, show_json, waiting
+from corral.cli.support.page_file import require_writable, write_page
 from corral.cli.support.target_account import use_account
 from corral.cli.support.timeline_data import ClusterHistory, read_cluster_history
 from corral.inventory.scan import open_session
@@ -77,7 +77,7 @@ def timeline(
         raise Failure("--list-history excludes --history, --since, --html, --run and --json", ExitCode.WRONG_INPUT)
     long_s = None if since is None else seconds_of("--since", since)
     if html is not None:
-        _require_writable(html)
+        require_writable(html)
     summary = read_summary(project, env, in_box=box, box_directory=box_dir)
     pricing = None if list_history else read_pricing(summary, run)
     use_account(in_box=box, box_directory=box_dir)
@@ -129,16 +129,5 @@ def _write(html: Path, cluster_history: ClusterHistory, report: CostReport) -> N
     from corral.report.pages.timeline_page import timeline_page
 
     remarks = [line for line in (cluster_history.source, report.problem) if line]
-    with name_file_in_errors(html):
-        html.write_text(
-            timeline_page(cluster_history.timeline, report.usage, report.comparison, remarks=remarks), encoding="utf-8"
-        )
-
-
-def _require_writable(file: Path) -> None:
-    """Raises OSError if the page cannot be written. Leaves no empty file."""
-    with name_file_in_errors(file):
-        was_there = os.path.lexists(file)
-        file.open("a").close()
-        if not was_there:
-            file.unlink()
+    page = timeline_page(cluster_history.timeline, report.usage, report.comparison, remarks=remarks)
+    write_page(html, page)

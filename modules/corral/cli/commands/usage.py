@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
 from corral.cli.support.cost_report import Pricing, read_pricing
 from corral.cli.support.env_summary import EnvironmentSummary, read_summary
@@ -23,10 +25,11 @@ from corral.cli.support.options import (
     seconds_of,
 )
 from corral.cli.support.output import show, show_json
+from corral.cli.support.page_file import require_writable, write_page
 from corral.cli.support.target_account import use_account
 from corral.cli.support.timeline_data import ClusterHistory, read_cluster_histories
 from corral.inventory.scan import open_session
-from corral.report.usage.usage_by import GroupBy, usage_table
+from corral.report.usage.usage_by import GroupBy, UsageTable, usage_table
 from corral.report.usage.usage_by_views import usage_table_csv, usage_table_document, usage_table_view
 from corral.report.usage.usage_summary import Usage, compute_usage
 
@@ -43,6 +46,7 @@ History = Annotated[
     str | None,
     typer.Option("--history", metavar="WHEN", help="Show only the recorded history that began then, e.g. 2026-11-22."),
 ]
+Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Also write it as HTML, with a bar per day.")]
 AsCsv = Annotated[bool, typer.Option("--csv", help="Print the rows as CSV.")]
 
 
@@ -51,6 +55,7 @@ AsCsv = Annotated[bool, typer.Option("--csv", help="Print the rows as CSV.")]
         "corral usage train",
         "corral usage train --by account --since 2026-11-01 --until 2026-12-01 --csv",
         "corral usage train --by day --since 14d",
+        "corral usage train --by account --since 90d --html usage.html",
         "corral usage train --by job --json | jq '.rows[0]'",
     )
 )
@@ -63,6 +68,7 @@ def usage(
     box: InBox = False,
     box_dir: BoxDirectory = None,
     history: History = None,
+    html: Html = None,
     csv: AsCsv = False,
     json: AsJson = False,
 ) -> None:
@@ -73,6 +79,8 @@ def usage(
     """
     if csv and json:
         raise Failure("--csv excludes --json", ExitCode.WRONG_INPUT)
+    if html is not None:
+        require_writable(html)
     now = time.time()
     start = 0.0 if since is None else moment_of("--since", since, now)
     end = now if until is None else moment_of("--until", until, now)
@@ -89,6 +97,8 @@ def usage(
     if not usages:
         raise Failure(_nothing(summary, start, end), ExitCode.FAILED)
     shown = usage_table(usages, by)
+    if html is not None:
+        _write(html, env, shown, usages, problems)
     if json:
         return show_json(usage_table_document(env, shown, problems))
     if csv:
@@ -96,6 +106,15 @@ def usage(
             typer.echo(problem, err=True)
         return typer.echo(usage_table_csv(shown), nl=False)
     show(usage_table_view(env, shown, problems))
+    if html is not None:
+        show((Text(f"  Written: {html}"),))
+
+
+def _write(html: Path, env: str, shown: UsageTable, usages: Sequence[Usage], problems: Sequence[str]) -> None:
+    from corral.report.pages.usage_page import usage_page
+    from corral.report.usage.daily_usage import daily_usage
+
+    write_page(html, usage_page(env, shown, daily_usage(usages, shown.by), remarks=problems))
 
 
 def moment_of(option: str, text: str, now: float) -> float:

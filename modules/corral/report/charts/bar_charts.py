@@ -42,6 +42,15 @@ class Range:
     words: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A bar of parts, which are the same in each row. `words`: its label."""
+
+    name: str
+    parts: Sequence[Part]
+    words: str
+
+
 def stacked(
     title: str, parts: Sequence[Part], *, limit: float | None = None, limit_words: str = "", width: float = WIDE
 ) -> str:
@@ -61,6 +70,34 @@ def stacked(
         bars.append(f'<text x="{at:.1f}" y="11" text-anchor="{anchor}">{escape(limit_words)}</text>')
     names, height = legend([part.name for part in parts], 70, width, colours)
     return svg(title, width, 76 + height, [*bars, *names])
+
+
+def stacked_rows(title: str, rows: Sequence[Row], *, width: float = WIDE) -> str:
+    """A bar of parts per row, on a common scale from zero, with a legend below."""
+    most = max((sum(part.value for part in row.parts) for row in rows), default=0.0) or 1.0
+    above = width < _SMALL  # the labels are above the bars
+    names = 0.0 if above else min(_MAX_NAMES, 12 + LETTER * max((len(row.name) for row in rows), default=0))
+    words = 0.0 if above else LETTER * max((len(row.words) for row in rows), default=0) + 12
+    high, drawn, y = _BAR - 8, list[str](), 4.0
+    for row in rows:
+        if above:
+            drawn.append(f'<text x="0" y="{y + 10:.0f}">{escape(f"{row.name}: {row.words}")}</text>')
+            y += _LINE
+        else:
+            drawn.append(f'<text x="{names - 10:.0f}" y="{y + 13:.0f}" text-anchor="end">{escape(row.name)}</text>')
+        x = names
+        for number, part in enumerate(row.parts):
+            long = part.value / most * (width - names - words)
+            if long:
+                drawn.append(_bar(part.colour or _colour(number), (x, y, long, high), part.words))
+            x += long
+        if not above:
+            drawn.append(f'<text x="{x + 6:.1f}" y="{y + 13:.0f}">{escape(row.words)}</text>')
+        y += high + (_GAP if above else 5)
+    parts = rows[0].parts if rows else ()
+    colours = [part.colour or _colour(number) for number, part in enumerate(parts)]
+    keys, height = legend([part.name for part in parts], y + 8, width, colours)
+    return svg(title, width, y + 14 + height, [*drawn, *keys])
 
 
 def ranges(title: str, found: Sequence[Range], *, width: float = WIDE) -> str:

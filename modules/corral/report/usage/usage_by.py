@@ -132,6 +132,11 @@ def usage_table(usages: Sequence[Usage], by: GroupBy) -> UsageTable:
     )
 
 
+def group_of(run: JobRun, by: GroupBy) -> str:
+    """The group of a job; any but the day."""
+    return _OF_RUN[by](run)
+
+
 def _order(row: UsageRow, by: GroupBy) -> tuple[object, ...]:
     kinds = [*RowKind]
     if by is GroupBy.DAY:
@@ -151,9 +156,9 @@ def _add_slice(groups: dict[tuple[RowKind, str], _Group], one: TimeSlice, by: Gr
 
 def _of_slice(one: TimeSlice, by: GroupBy) -> Iterable[tuple[str, datetime, datetime]]:
     if by is GroupBy.DAY:
-        return _days((one.begins, one.ended))
+        return days_of((one.begins, one.ended))
     if one.run is not None:
-        return ((_OF_RUN[by](one.run), one.begins, one.ended),)
+        return ((group_of(one.run, by), one.begins, one.ended),)
     return ((one.machine.rate.queue if by is GroupBy.QUEUE else "", one.begins, one.ended),)
 
 
@@ -164,7 +169,7 @@ def _add_waiting(
     waited = max(begins, usage.start), min(ended, usage.end)
     if waited[0] >= waited[1]:
         return
-    for group, first, last in _days(waited) if by is GroupBy.DAY else ((_OF_RUN[by](run), *waited),):
+    for group, first, last in days_of(waited) if by is GroupBy.DAY else ((group_of(run, by), *waited),):
         found = groups[RowKind.JOBS, group]
         found.waited_s += (last - first).total_seconds()
         _add_job(found, run, by, number)
@@ -178,13 +183,13 @@ def _add_job(group: _Group, run: JobRun, by: GroupBy, number: int) -> None:
 
 def _add_other(groups: dict[tuple[RowKind, str], _Group], usage: Usage, by: GroupBy) -> None:
     whole = (usage.end - usage.start).total_seconds() or 1.0
-    parts = _days((usage.start, usage.end)) if by is GroupBy.DAY else (("", usage.start, usage.end),)
+    parts = days_of((usage.start, usage.end)) if by is GroupBy.DAY else (("", usage.start, usage.end),)
     for group, begins, ended in parts:
         part = (ended - begins).total_seconds() / whole
         groups[RowKind.OTHER, group].other += [(what, usd.times(part) if usd else None) for what, usd in usage.other]
 
 
-def _days(period: Period) -> Iterator[tuple[str, datetime, datetime]]:
+def days_of(period: Period) -> Iterator[tuple[str, datetime, datetime]]:
     """The parts of the period in each day, UTC."""
     begins, ended = period
     while begins < ended:

@@ -16,7 +16,7 @@ from corral.report.usage.usage_by import GroupBy, RowKind, UsageRow, UsageTable
 from corral.report.usage.usage_text import hours
 
 _SECONDS_PER_HOUR = 3600
-_PRICES = (
+PRICES = (
     "Prices are the catalog's current ones before taxes, not those of the bill. A job pays for its part of each node;"
     " its GPU hours are those it had allocated. other: head, storage, network."
 )
@@ -26,14 +26,22 @@ def usage_table_view(cluster: str, shown: UsageTable, remarks: Sequence[str]) ->
     """The period, the rows with their total, and what the sums lack."""
     yield heading(cluster, f"{shown.start:%Y-%m-%d %H:%M} to {shown.end:%Y-%m-%d %H:%M} UTC")
     yield Text()
-    texts = _text_columns(shown.by)
-    yield table(
-        (*texts, ">jobs", ">waited h", ">GPU h", ">node h", ">share", ">USD"),
-        [(*_texts(row, shown.by), *_cells(row, shown)) for row in shown.rows],
-        total=("total", *[""] * (len(texts) - 1), *_cells(shown.total, shown)),
-    )
+    *rows, total = table_cells(shown)
+    yield table(table_columns(shown.by), rows, total=total)
     yield Text()
-    yield lines([*remarks, f"{_PRICES}{lacking(shown.total.usd)}"])
+    yield lines([*remarks, f"{PRICES}{lacking(shown.total.usd)}"])
+
+
+def table_columns(by: GroupBy) -> tuple[str, ...]:
+    """The names of the columns; `>` marks those of numbers."""
+    return (*_text_columns(by), ">jobs", ">waited h", ">GPU h", ">node h", ">share", ">USD")
+
+
+def table_cells(shown: UsageTable) -> Iterator[tuple[str, ...]]:
+    """The cells of each row, and at last those of the total."""
+    for row in shown.rows:
+        yield (*_texts(row, shown.by), *_cells(row, shown))
+    yield ("total", *[""] * (len(_text_columns(shown.by)) - 1), *_cells(shown.total, shown))
 
 
 def usage_table_document(cluster: str, shown: UsageTable, remarks: Sequence[str]) -> Document:
