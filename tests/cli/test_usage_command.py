@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from calls import corral
@@ -95,6 +96,24 @@ def test_the_table_ends_with_a_total_and_what_could_not_be_read(box: BoxStatus) 
     code, out = usage(box, "--by", "day")
     (total,) = re.findall(r"^  total +(\S+) +(\S+) +(\S+) +(\S+)", out, re.MULTILINE)
     assert (code, total[0], "1970-01-01T00-00-00Z.json.gz cannot be read" in " ".join(out.split())) == (0, "2", True)
+
+
+@pytest.mark.box
+def test_the_page_has_a_bar_for_each_day_of_all_deployments(box: BoxStatus, tmp_path: Path) -> None:
+    file = tmp_path / "usage.html"
+    code, out = usage(box, "--html", str(file))
+    tips = re.findall(r"<title>(2026-[^:]*): ", file.read_text())
+    assert (code, " ".join(out.split()[-2:])) == (0, f"Written: {file}")
+    assert [tip for tip in dict.fromkeys(tips) if "ada" in tip or "bob" in tip] == [
+        "2026-11-20, bob",
+        "2026-11-22, ada",
+    ]
+
+
+@pytest.mark.box
+def test_a_page_that_cannot_be_written_is_refused_first(box: BoxStatus, tmp_path: Path) -> None:
+    code, error = usage(box, "--html", str(tmp_path / "nowhere/usage.html"))
+    assert (code, "nowhere/usage.html" in error) == (1, True)
 
 
 @pytest.mark.box
