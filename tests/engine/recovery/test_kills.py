@@ -37,7 +37,7 @@ def test_killed_box_is_reported_and_resources_with_lost_answers_are_adopted(cli:
     continued = cli.run("up", "dev", "--yes")
     assert continued.returncode == 0, continued.stderr
     assert "resources that they may have created" in continued.stdout
-    assert redeploy_counts(cli) == {"base": (0, 0, 18), "cluster": (0, 0, 4)}
+    assert redeploy_counts(cli) == {"base": (0, 0, 18), "cluster": (0, 0, 8)}
     assert len(inventory(cli.box)["ec2/internet-gateway"]) == 1
     assert cli.run("down", "dev", "--with-base", "--yes").returncode == 0
     assert cli.left() == {}
