@@ -118,7 +118,7 @@ def start_until(session: CliSession, verb: str, word: str, after: int, *options:
     while seen < after:
         line = process.stdout.readline()
         assert line, "the command ended too early"
-        seen += line.lstrip().startswith(word)
+        seen += line.startswith(f"  {word}")
     return process
 
 

@@ -273,6 +273,7 @@ def test_a_lua_script_comes_to_a_running_slurmctld_changes_and_goes(cluster: Clu
         cluster.upload(train(4), cpu(), hooks=HooksPlan(job_submit=script))
         cluster.apply()
         errors.append(cluster.controller.run(*wanted).stderr.partition("\n")[0])
+        time.sleep(1.1)  # Slurm reads a script again that is newer than its last reading, in whole seconds
     assert errors == ["sbatch: error: closed", "sbatch: error: still closed", ""]
     assert cluster.state(job) == "RUNNING train-3"
 
