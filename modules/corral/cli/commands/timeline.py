@@ -23,7 +23,7 @@ from corral.cli.support.options import (
     new_app,
     seconds_of,
 )
-from corral.cli.support.output import show, show_json, waiting
+from corral.cli.support.output import show, show_json, show_lines, waiting
 from corral.cli.support.page_file import require_writable, write_page
 from corral.cli.support.target_account import use_account
 from corral.cli.support.timeline_data import ClusterHistory, read_cluster_history
@@ -100,7 +100,7 @@ def timeline(
         )
     _show(cluster_history, report, summary.account_option)
     if html is not None:
-        show((Text(f"  Written: {html}"),))
+        show_lines((f"  Written: {html}",))  # a long path is not broken
 
 
 def _list_history(summary: EnvironmentSummary, session: Any) -> None:

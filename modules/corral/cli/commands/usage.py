@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
 from corral.cli.support.cost_report import Pricing, read_pricing
 from corral.cli.support.env_summary import EnvironmentSummary, read_summary
@@ -24,7 +23,7 @@ from corral.cli.support.options import (
     new_app,
     seconds_of,
 )
-from corral.cli.support.output import show, show_json
+from corral.cli.support.output import show, show_json, show_lines
 from corral.cli.support.page_file import require_writable, write_page
 from corral.cli.support.target_account import use_account
 from corral.cli.support.timeline_data import ClusterHistory, read_cluster_histories
@@ -107,7 +106,7 @@ def usage(
         return typer.echo(usage_table_csv(shown), nl=False)
     show(usage_table_view(env, shown, problems))
     if html is not None:
-        show((Text(f"  Written: {html}"),))
+        show_lines((f"  Written: {html}",))  # a long path is not broken
 
 
 def _write(html: Path, env: str, shown: UsageTable, usages: Sequence[Usage], problems: Sequence[str]) -> None:
