@@ -49,12 +49,14 @@ def test_without_instances_ec2_is_not_queried() -> None:
 def test_it_returns_once_the_last_one_is_terminated(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
     monkeypatch.setattr("time.sleep", pauses.append)
-    await_termination(Session({"i-a": 2, "i-b": 7}), ["i-a", "i-b"])
+    session = Session({"i-a": 2, "i-b": 7})
+    await_termination(lambda: list_ending_instances(session, ["i-a", "i-b"]))
     assert pauses == [0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
 
 
 def test_after_its_patience_it_names_those_that_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.sleep", lambda _: None)
     monkeypatch.setattr(ending_instances, "_PATIENCE_S", 0)
+    session = Session({"i-a": 0, "i-b": 100})
     with pytest.raises(TimeoutError, match=r"^instances did not terminate: i-b$"):
-        await_termination(Session({"i-a": 0, "i-b": 100}), ["i-a", "i-b"])
+        await_termination(lambda: list_ending_instances(session, ["i-a", "i-b"]))

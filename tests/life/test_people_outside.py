@@ -8,17 +8,17 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import re
-import shutil
 import socket
 import subprocess
 import time
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import training
 from clusters import UP_IN_S, Cluster
 
 import boxes
@@ -90,7 +90,7 @@ def test_a_person_works_from_outside_by_ssh(tmp_path_factory: pytest.TempPathFac
         cluster = Cluster(life=begin(directory, box), name="dev")
         person = come(cluster, directory)
         copy_files(person, directory)
-        edit(person, directory)
+        edit(cluster, person, directory)
         submit_from_python(cluster, person)
         open_a_notebook(cluster, person)
         cluster.life.done("down", "dev")
@@ -125,7 +125,7 @@ def copy_files(person: Person, directory: Path) -> None:
         assert back.read_bytes() == there.read_bytes()
 
 
-def edit(person: Person, directory: Path) -> None:
+def edit(cluster: Cluster, person: Person, directory: Path) -> None:
     """An editor with a server on the head."""
     (directory / "server.py").write_text(SERVER)
     person.on_head(f"mkdir -p {EDITOR}")
@@ -134,7 +134,7 @@ def edit(person: Person, directory: Path) -> None:
     )
     number = person.on_head(SERVE)
     with step("a process of hers stays when its session has ended"):
-        port = _until(lambda: person.on_head(f"cat {EDITOR}/port 2>/dev/null || true"))
+        port = cluster.until(lambda: person.on_head(f"cat {EDITOR}/port 2>/dev/null || true"))
         assert person.on_head(f"ps -o user= -p {number}") == "ada"
     with step("another session reaches its port on loopback"), person.tunnel(f"127.0.0.1:{port}") as address:
         assert urllib.request.urlopen(f"{address}/server.py").read().decode() == SERVER
@@ -155,7 +155,7 @@ def submit_from_python(cluster: Cluster, person: Person) -> None:
 def open_a_notebook(cluster: Cluster, person: Person) -> None:
     """jupyter.sbatch, by the lines that it prints."""
     job = person.on_head(f"{PYTHON} sbatch --parsable /opt/corral/jobs/train/jupyter.sbatch")
-    text = _until(
+    text = cluster.until(
         lambda: (shown := person.on_head(f"cat jupyter-{job}.out 2>&1 || true")) and "to end it" in shown and shown
     )
     tunnel = re.search(r"ssh -N -L 8888:(\S+) dev-head$", text, re.MULTILINE)
@@ -187,15 +187,7 @@ def copy_packages(target: Path, names: Sequence[str]) -> None:
         for file in found.files or ():
             if ".." not in file.parts and file.suffix != ".pyc":
                 (target / file).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(file.locate(), target / file)
-
-
-def _until(found: Callable[[], object]) -> str:
-    deadline = time.monotonic() + SOON_S
-    while not (it := found()):
-        assert time.monotonic() < deadline, "nothing in time"
-        time.sleep(0.5)
-    return str(it)
+                training.linked(str(file.locate()), str(target / file))
 
 
 def _listens(port: int) -> bool:

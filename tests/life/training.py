@@ -27,10 +27,10 @@ def share(home: Path) -> None:
     found = find_spec("jax")  # to import it takes seconds, in each worker that collects tests
     assert found and found.origin
     for name in PACKAGES:
-        shutil.copytree(Path(found.origin).parents[1] / name, home / "python" / name, copy_function=_linked)
+        shutil.copytree(Path(found.origin).parents[1] / name, home / "python" / name, copy_function=linked)
 
 
-def _linked(source: str, target: str) -> None:
+def linked(source: str, target: str) -> None:
     """Link the file, which takes no time or space; copy it to another file system."""
     try:
         os.link(source, target)

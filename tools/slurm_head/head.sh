@@ -29,7 +29,6 @@ fi
 "$@" munged ${user:+--force} --key-file=/mnt/munge.key --num-threads=2
 if [ -e /etc/slurm/slurmdbd.conf ]; then
     mkdir -m 777 /run/mysqld /run/slurmdbd
-    ln -s mysqld /run/mariadbd # where newer client libraries look
     options="--no-defaults --user=mysql --datadir=/mnt/database"
     # shellcheck disable=SC2086 # several options
     mariadb-install-db $options --skip-test-db --auth-root-authentication-method=socket >/mnt/mariadb.out

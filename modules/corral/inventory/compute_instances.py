@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterable
 from typing import Any
 
 from corral.inventory.ec2_resources import instance_of
+from corral.inventory.ending_instances import await_termination
 from corral.inventory.resources import AwsResource
 from corral.model.tags import CLUSTER_TAG, QUEUE_TAG, has_tag_filter, tag_filter
 
 _BATCH = 1000  # instances a TerminateInstances call, EC2's advice for large clusters
-_PATIENCE_S = 900  # a p5 takes minutes to shut down, and its interfaces hold the security group until then
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0  # an instance of the box terminates at once
 _ALIVE = ["pending", "running", "shutting-down", "stopping", "stopped"]
 
 
@@ -46,10 +44,5 @@ def terminate_compute_instances(
     ids = [machine.id for machine in ended]
     for first in range(0, len(ids), _BATCH):
         session.client("ec2").terminate_instances(InstanceIds=ids[first : first + _BATCH])
-    deadline, pause_s = time.monotonic() + _PATIENCE_S, _FIRST_PAUSE_S
-    while left := {machine.id for machine in list_compute_instances(session, cluster)} & {*ids}:
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"instances did not terminate: {', '.join(sorted(left))}")
-        time.sleep(pause_s)
-        pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
+    await_termination(lambda: {machine.id for machine in list_compute_instances(session, cluster)} & {*ids})
     return ended

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
-_PATIENCE_S = 900
+_PATIENCE_S = 900  # a p5 takes minutes to shut down, and its interfaces hold the security group until then
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0  # an instance of the box terminates at once
 
 
@@ -24,14 +24,14 @@ def list_ending_instances(session: Any, ids: Collection[str]) -> tuple[str, ...]
     )
 
 
-def await_termination(session: Any, ids: Collection[str]) -> None:
-    """Return once none of these instances is shutting down.
+def await_termination(find: Callable[[], Collection[str]]) -> None:
+    """Return once `find` finds no instance.
 
-    Raises TimeoutError, with the ids of those that still are after 15 minutes.
+    Raises TimeoutError, with the ids of those that are left after 15 minutes.
     """
     deadline, pause_s = time.monotonic() + _PATIENCE_S, _FIRST_PAUSE_S
-    while left := list_ending_instances(session, ids):
+    while left := find():
         if time.monotonic() > deadline:
-            raise TimeoutError(f"instances did not terminate: {', '.join(left)}")
+            raise TimeoutError(f"instances did not terminate: {', '.join(sorted(left))}")
         time.sleep(pause_s)
         pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)

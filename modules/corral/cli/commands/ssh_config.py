@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -51,17 +50,12 @@ def ssh_config(
     target = targeted_box(box_dir)
     profile = box_image(os.environ) if target else None
     login = user or plan_image(spec.cluster.image, profile).default_user
-    proxy = _box_proxy(env, directory, target.dir) if target else session_proxy(spec.base.region)
+    proxy = _box_proxy(env, directory.absolute(), target.dir) if target else session_proxy(spec.base.region)
     typer.echo(head_ssh_config(spec.cluster.name, login, head.id, proxy), nl=False)
 
 
 def _box_proxy(env: str, project: Path, box_dir: Path) -> str:
     """The command that connects ssh to the sshd of a machine, as Session Manager's plugin would on AWS."""
-    corral = (
-        [shutil.which("corral") or "corral"]
-        if Path(sys.argv[0]).name == "corral"
-        else [sys.executable, "-m", "corral.cli"]
-    )
     chosen = ("--project", str(project), "--box-dir", str(box_dir))
-    command = shlex.join([*corral, "connect", env, *chosen, "--", "bash", "-c", _TO_SSHD])
+    command = shlex.join([sys.executable, "-m", "corral.cli", "connect", env, *chosen, "--", "bash", "-c", _TO_SSHD])
     return command.replace("%", "%%")  # ssh's own sign of a variable

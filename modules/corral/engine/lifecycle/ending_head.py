@@ -17,32 +17,28 @@ def await_ended_head(stack: Stack, state: Mapping[str, Any] | None) -> None:
 
     Otherwise the deployment would leave the cluster without a head. Raises EngineError after 15 minutes.
     """
-    if not (ids := _instances(state)):
-        return
-    from corral.inventory.ending_instances import await_termination, list_ending_instances
+    from corral.inventory.ending_instances import await_termination
 
-    account = stack_account(stack)
-    if not (ending := list_ending_instances(account, ids)):
+    if not (ending := _ending_heads(stack, state)):
         return
     stack.display.write(f"{stack.title}: waiting until the former head {', '.join(ending)} is terminated")
     try:
-        await_termination(account, ending)
+        await_termination(lambda: _ending_heads(stack, state))
     except TimeoutError as error:
         raise EngineError(f"{stack.title}: {error}", ("try again in some minutes",)) from None
 
 
 def report_ending_head(stack: Stack, state: Mapping[str, Any] | None) -> None:
     """Say that a preview does not show the next head, if the head of this cluster is shutting down."""
-    if not (ids := _instances(state)):
-        return
-    from corral.inventory.ending_instances import list_ending_instances
-
-    if ending := list_ending_instances(stack_account(stack), ids):
+    if ending := _ending_heads(stack, state):
         stack.display.write(
             f"{stack.title}: the head {', '.join(ending)} is shutting down: corral up waits until it is terminated,"
             " and creates another"
         )
 
 
-def _instances(state: Mapping[str, Any] | None) -> tuple[str, ...]:
-    return tuple(str(one["id"]) for one in resources(state) if one["type"] == INSTANCE and one.get("id"))
+def _ending_heads(stack: Stack, state: Mapping[str, Any] | None) -> tuple[str, ...]:
+    from corral.inventory.ending_instances import list_ending_instances
+
+    heads = [str(one["id"]) for one in resources(state) if one["type"] == INSTANCE and one.get("id")]
+    return list_ending_instances(stack_account(stack), heads)

@@ -43,10 +43,10 @@ def _cards(shown: UsageTable) -> list[tuple[str, str]]:
 
 def _over_time(daily: DailyUsage) -> Section:
     rows = list(_rows(daily))
-    every = "day" if len(daily.periods[0]) > len("2026-11") else "month"
+    every = "month" if daily.monthly else "day"
     of_whom = "of jobs" if daily.by is GroupBy.DAY else f"of each {daily.by}"
     title = f"Node hours {of_whom} by {every}"
-    longer = "" if every == "day" else f" More than {MOST_BARS} days are shown by month."
+    longer = f" More than {MOST_BARS} days are shown by month." if daily.monthly else ""
     table = Table(
         caption=title,
         columns=(every, *(f">{_name(group, daily)}" for group in daily.groups)),

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, timedelta
 
 from corral.report.usage.usage_by import GroupBy, RowKind, days_of, group_of
 from corral.report.usage.usage_summary import Usage
@@ -28,6 +27,7 @@ class DailyUsage:
     """The groups, those with the most time first, then `others`, idle and booting. `periods`: days or months, UTC."""
 
     by: GroupBy
+    monthly: bool
     periods: tuple[str, ...]
     groups: tuple[DailyGroup, ...]
 
@@ -37,10 +37,10 @@ def daily_usage(usages: Sequence[Usage], by: GroupBy, most: int = 8) -> DailyUsa
 
     Days without usage between the first and the last are there, too. Grouped by day, jobs are one group.
     """
-    first = min(usage.start for usage in usages).astimezone(UTC).date()
-    days = list(_days(first, max(usage.end for usage in usages).astimezone(UTC).date()))
+    whole = min(usage.start for usage in usages), max(usage.end for usage in usages)
+    days = [day for day, _, _ in days_of(whole)]
     monthly = len(days) > MOST_BARS
-    periods = list(dict.fromkeys(_period(day.isoformat(), monthly=monthly) for day in days))
+    periods = list(dict.fromkeys(_period(day, monthly=monthly) for day in days))
     found: dict[tuple[RowKind, str], dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for usage in usages:
         for one in usage.slices:
@@ -55,6 +55,7 @@ def daily_usage(usages: Sequence[Usage], by: GroupBy, most: int = 8) -> DailyUsa
     groups += [(kind, "", [found[kind, ""]]) for kind in (RowKind.IDLE, RowKind.BOOTING) if (kind, "") in found]
     return DailyUsage(
         by=by,
+        monthly=monthly,
         periods=tuple(periods),
         groups=tuple(
             DailyGroup(
@@ -63,12 +64,6 @@ def daily_usage(usages: Sequence[Usage], by: GroupBy, most: int = 8) -> DailyUsa
             for kind, name, parts in groups
         ),
     )
-
-
-def _days(first: date, last: date) -> Iterator[date]:
-    while first <= last:
-        yield first
-        first += timedelta(days=1)
 
 
 def _period(day: str, *, monthly: bool) -> str:
