@@ -56,7 +56,7 @@ def _of_config(files: Mapping[str, str], controller: Controller) -> Iterator[str
 
 def _plain(value: str) -> tuple[str, ...]:
     """A value without Slurm's formatting: case, units, the order of a list, a user's id."""
-    bare = value.removesuffix(" sec").removesuffix(" nodes/min").lower()
+    bare = value.removesuffix(" ms").removesuffix(" sec").removesuffix(" nodes/min").lower()
     user, found, number = bare.partition("(")
     if found and number.removesuffix(")").isdigit():
         bare = user

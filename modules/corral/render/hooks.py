@@ -9,10 +9,9 @@ from corral.render.conf_line import Value
 
 # Slurm ends a program after this time; BatchStartTimeout begins after it (slurm.conf(5), PrologEpilogTimeout).
 TIMEOUT_S = 300
-# The packages' own line, for plugins of an image, is last: slurmctld 24.11 logs that it cannot read the pattern.
-_PLUGSTACK = """# Managed by corral: do not edit. The lines of `slurm.plugstack`, which nodes receive, too.
-"""
-_PACKAGES = "include /etc/slurm/plugstack.conf.d/*.conf\n"
+# Debian's own file includes /etc/slurm/plugstack.conf.d/*.conf. This one does not: slurmctld sends no included file to
+# nodes, and newer ones log the pattern as an error at each start.
+_PLUGSTACK = "# Managed by corral: do not edit. The lines of `slurm.plugstack`, which nodes receive, too.\n"
 
 
 def hook_files(hooks: HooksPlan) -> Mapping[str, str]:
@@ -25,7 +24,7 @@ def hook_files(hooks: HooksPlan) -> Mapping[str, str]:
         "slurm/job_submit.lua": hooks.job_submit,
     }
     return {
-        "slurm/plugstack.conf": "".join((_PLUGSTACK, *(f"{line}\n" for line in hooks.plugstack), _PACKAGES)),
+        "slurm/plugstack.conf": "".join((_PLUGSTACK, *(f"{line}\n" for line in hooks.plugstack))),
         **{path: text if text.endswith("\n") else f"{text}\n" for path, text in texts.items() if text},
     }
 
