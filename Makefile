@@ -21,17 +21,17 @@ help: ## list the targets
 	@echo 'make TARGET - each target lists what it will install, and installs it once:'
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' $(MAKEFILE_LIST) | awk -F '|' '{ printf "%-12s %s\n", $$1, $$2 }'
 
-.PHONY: demo test test-all test-fast slurm-matrix sim mutations official vm-life vm-faults provider-update lint format bench bench-life
+.PHONY: demo test test-all test-fast slurm-matrix containers sim mutations official vm-life vm-faults provider-update lint format bench bench-life
 demo: ## run a cluster from plan to teardown on this machine, in the box
 	$(PREPARE) venv debian pulumi
 	@$(VENV)/python tools/demo $(ARGS)
 
 test: ## test every promise of README.md with real Slurm, the real Pulumi engine and a browser (some: ARGS='-k name')
-	$(PREPARE) venv debian pulumi browser
-	$(PYTEST) $(SPREAD) -m 'not long and not slurm_matrix' $(ARGS)
+	$(PREPARE) venv debian pulumi browser containers
+	$(PYTEST) $(SPREAD) -m 'not long and not slurm_matrix and not container_sources' $(ARGS)
 
 test-all: ## run every test, also long runs, kills at every step, faults and properties
-	$(PREPARE) venv debian pulumi browser
+	$(PREPARE) venv debian pulumi browser containers
 	$(PYTEST) $(SPREAD) $(ARGS)
 
 test-fast: ## run the tests of `make test` that need no Slurm, no Pulumi engine and no browser
@@ -43,6 +43,10 @@ slurm-matrix: ## load every environment, and run a cluster, with each Slurm rele
 	@PYTHONPATH=tests $(VENV)/python -m tools.slurm_matrix
 	$(PYTEST) -m slurm tests/slurmctld/test_slurm_matrix.py tests/slurmctld/test_own_programs.py \
 		tests/life/test_releases_life.py $(ARGS)
+
+containers: ## run jobs in containers, with the real enroot and Pyxis (their sources: once, from GitHub)
+	$(PREPARE) venv debian pulumi containers
+	$(PYTEST) -m container_sources tests/life/test_container_jobs.py $(ARGS)
 
 sim: ## simulate N clusters from seed FIRST, then check that the simulator catches mutations (MUTATIONS=20)
 	$(PREPARE) venv

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Mapping
 
 from bootstrap import fetch_uv, find_python, find_uv
-from debian_packages import ALL, BROWSER, SHELLCHECK, VIRTUAL_MACHINES, DebianPackages
+from debian_packages import ALL, BROWSER, CONTAINERS, SHELLCHECK, VIRTUAL_MACHINES, DebianPackages
 from official_provider import OfficialProvider
 from pulumi_cli import PulumiCli
 from python_environment import parallelcluster_environment, project_environment
@@ -24,6 +24,7 @@ STEPS: Mapping[str, Callable[[], Step]] = {
     "shellcheck": lambda: DebianPackages(SHELLCHECK),
     "debian": lambda: DebianPackages(ALL, "Slurm, munge, MariaDB, sshd, cloud-init, shellcheck, tmux"),
     "virtual-machines": lambda: DebianPackages(VIRTUAL_MACHINES),
+    "containers": lambda: DebianPackages(CONTAINERS, "what compiles enroot and Pyxis, and what enroot calls"),
     "browser": lambda: DebianPackages(BROWSER),
     "pulumi": PulumiCli,
     "official-provider": OfficialProvider,

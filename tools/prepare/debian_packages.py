@@ -17,6 +17,18 @@ from steps import ROOT, CannotPrepareError, Step, output_of, say
 SHELLCHECK = {"shellcheck": "shellcheck"}
 BROWSER = {"chromium": "chromium"}  # any chromium on PATH will do: Ubuntu has it only as a snap
 VIRTUAL_MACHINES = {"mmdebstrap": "mmdebstrap", "openssh-client": "ssh"}  # QEMU and the image come from these
+CONTAINERS = {  # of compilers and headers, programs of what they come with
+    "bsdextrautils": "column",
+    "curl": "curl",
+    "gcc": "gcc",
+    "jq": "jq",
+    "libbsd-dev": "gcc",
+    "libslurm-dev": "gcc",
+    "make": "make",
+    "parallel": "parallel",
+    "squashfs-tools": "mksquashfs",
+    "zstd": "zstd",
+}
 ALL = {  # package: one of its programs, to look for on systems other than Debian
     "cloud-init": "cloud-init",
     "mariadb-server": "mariadbd",

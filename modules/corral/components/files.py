@@ -39,7 +39,7 @@ class Archive:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilesArgs:
-    """`texts`: by path below the cluster's prefix. `agent`, `library`: what machines run.
+    """`texts`, `archives`: by path below the cluster's prefix. `agent`, `library`: what machines run.
 
     `sign`: manifest.json for the bucket of this name and a manifest whose version does not count yet.
     """
@@ -49,6 +49,7 @@ class FilesArgs:
     texts: Mapping[str, pulumi.Input[str]]
     agent: Archive
     library: Archive
+    archives: Mapping[str, bytes]
     sign: Callable[[str, Manifest], str]
 
 
@@ -62,9 +63,10 @@ class Files(Component):
         agent = base64.b64encode(args.agent.content).decode()
         objects.append(self._object("agent", args.agent.path, content_base64=agent))
         objects.append(self._object("library", args.library.path, source=_asset(args.library.content)))
+        objects += [self._object(path, path, source=_asset(content)) for path, content in args.archives.items()]
         # Last, so that a running head never applies a partial configuration.
         self._object(MANIFEST, MANIFEST, after=objects, content=self._manifest())
-        self.register_outputs({"count": len(args.texts) + 3})
+        self.register_outputs({"count": len(args.texts) + len(args.archives) + 3})
 
     def _manifest(self) -> pulumi.Output[str]:
         agent, library, sign = self._args.agent, self._args.library, self._args.sign
@@ -73,7 +75,7 @@ class Files(Component):
             bucket, texts = found
             manifest = Manifest(
                 version=0,
-                files={path: hashlib.sha256(held.encode()).hexdigest() for path, held in sorted(texts.items())},
+                files=_hashes({**{path: held.encode() for path, held in texts.items()}, **self._args.archives}),
                 bundle=agent.path,
                 bundle_sha256=agent.sha256,
                 library=library.path,
@@ -97,6 +99,10 @@ class Files(Component):
             opts=pulumi.ResourceOptions.merge(self.child_options(), pulumi.ResourceOptions(depends_on=after)),
             **content,
         )
+
+
+def _hashes(files: Mapping[str, bytes]) -> Mapping[str, str]:
+    return {path: hashlib.sha256(files[path]).hexdigest() for path in sorted(files)}
 
 
 def _asset(content: bytes) -> pulumi.FileAsset:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 
 from corral.model.accounts import AccountsPlan
+from corral.model.containers import ContainersPlan
 from corral.model.enums import InterfaceType, Market
 from corral.model.hooks import HooksPlan
 from corral.model.lustre import LustrePlan
@@ -229,6 +230,7 @@ class ClusterPlan:
     access: AccessPlan = field(default_factory=AccessPlan)
     accounts: AccountsPlan = field(default_factory=AccountsPlan)
     hooks: HooksPlan = field(default_factory=HooksPlan)
+    containers: ContainersPlan = field(default_factory=ContainersPlan)
 
     @property
     def own_lustre(self) -> tuple[LustrePlan, ...]:

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 from corral.catalog.aws.images import find_image_profile
 from corral.catalog.aws.instance_types import Accelerator, InstanceType, Vendor
+from corral.catalog.container_sources import container_sources
 from corral.catalog.project_catalog import Catalog, shipped_catalog
 from corral.model.base import BasePlan
 from corral.model.cluster import (
@@ -18,6 +19,7 @@ from corral.model.cluster import (
     QueuePlan,
     RepositoryPlan,
 )
+from corral.model.containers import ContainerRuntime, ContainersPlan
 from corral.model.hooks import HooksPlan
 from corral.model.tags import cluster_tags
 from corral.model.urls import parse_repository
@@ -81,6 +83,7 @@ def plan_cluster(
         access=plan_access(spec.access),
         accounts=plan_accounts(spec),
         hooks=_hooks(spec.slurm),
+        containers=plan_containers(spec.containers),
     )
     if errors := (
         *check_static_nodes(spec, plan, base),
@@ -100,6 +103,12 @@ def _hooks(slurm: SlurmSpec) -> HooksPlan:
         job_submit=slurm.job_submit or "",
         plugstack=slurm.plugstack,
     )
+
+
+def plan_containers(runtime: ContainerRuntime) -> ContainersPlan:
+    """Return what runs containers, with the catalogue's sources."""
+    sources = container_sources().get(runtime, ())
+    return ContainersPlan(runtime=runtime, sources=tuple(one.plan for one in sources))
 
 
 def plan_image(spec: ImageSpec, override: str | None) -> ImagePlan:

@@ -16,6 +16,7 @@ from corral.model.timeouts import RESUME_TIMEOUT_S
 from corral.render import agent_bundle as bundle
 from corral.render.access import access_files
 from corral.render.boto3_bundle import library_bundle
+from corral.render.containers import container_files, container_plugins
 from corral.render.hooks import hook_files
 from corral.render.host_conf import BOX, EC2, HostFacts, host_conf
 from corral.render.job_scripts import job_files
@@ -39,7 +40,8 @@ def cluster_files(plan: ClusterPlan) -> Mapping[str, str]:
         "slurm/slurm.conf": slurm_conf(plan),
         **access_files(plan),
         **accounting_files(plan),
-        **hook_files(plan.hooks),
+        **container_files(plan),
+        **hook_files(plan.hooks, container_plugins(plan)),
         **nccl_files(plan),
         **job_files(plan),
     }
@@ -67,6 +69,7 @@ def user_data(plan: ClusterPlan, role: Role, boot: BootFacts) -> str:
         "boot/user-data.yaml.j2",
         **script,
         facts=to_json(boot),
+        compiles=[source.directory for source in plan.containers.sources],
         fetch=fill("boot/fetch.py.j2"),
         boot=fill("boot/boot.sh.j2", **script, powers_off=role is Role.COMPUTE, boots_within_s=RESUME_TIMEOUT_S),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from corral.model.hooks import HooksPlan
 from corral.render.conf_line import Value
@@ -14,8 +14,8 @@ TIMEOUT_S = 300
 _PLUGSTACK = "# Managed by corral: do not edit. The lines of `slurm.plugstack`, which nodes receive, too.\n"
 
 
-def hook_files(hooks: HooksPlan) -> Mapping[str, str]:
-    """The text of each file by its path below the cluster's prefix."""
+def hook_files(hooks: HooksPlan, plugins: Sequence[str] = ()) -> Mapping[str, str]:
+    """The text of each file by its path below the cluster's prefix. `plugins`: corral's own lines of plugstack.conf."""
     texts = {
         "hooks/prolog": hooks.prolog,
         "hooks/epilog": hooks.epilog,
@@ -24,7 +24,7 @@ def hook_files(hooks: HooksPlan) -> Mapping[str, str]:
         "slurm/job_submit.lua": hooks.job_submit,
     }
     return {
-        "slurm/plugstack.conf": "".join((_PLUGSTACK, *(f"{line}\n" for line in hooks.plugstack))),
+        "slurm/plugstack.conf": "".join((_PLUGSTACK, *(f"{line}\n" for line in (*plugins, *hooks.plugstack)))),
         **{path: text if text.endswith("\n") else f"{text}\n" for path, text in texts.items() if text},
     }
 

@@ -81,6 +81,7 @@ def _text(script: _Script, queue: QueuePlan, plan: ClusterPlan) -> str:
         is_preempted=plan.accounts.preempts,
         moves=is_reclaimable or plan.accounts.preempts,
         secrets=plan.jobs.secrets,
+        in_container=' "${container[@]}"' if plan.containers.are_used else "",
         region=plan.region,
         options=tuple(_options(script, queue, processes if script.task_per_device else 1)),
         nodes=_nodes(queue),

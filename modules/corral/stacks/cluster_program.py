@@ -18,6 +18,7 @@ from corral.components.security import Security, SecurityArgs
 from corral.model.enums import Role
 from corral.stacks import settings
 from corral.stacks.base_outputs import BaseOutputs
+from corral.stacks.container_sources import source_archives
 from corral.stacks.manifest_signing import sign_next
 from corral.stacks.outputs import AgentCode, ClusterComponents
 from corral.stacks.stack_inputs import ends_at, image_ids, read_plan, require_not_expired
@@ -28,6 +29,8 @@ def program() -> None:
     plans = read_plan()
     plan, aws = plans.cluster, settings.provider(plans.cluster.tags)
     require_not_expired(plan, aws)
+    with settings.plain_errors():
+        archives = source_archives(plan.containers)
     code = AgentCode(
         agent=Archive(name="agent", content=render.agent_bundle()),
         library=Archive(name="library", content=render.agent_library()),
@@ -90,6 +93,7 @@ def program() -> None:
         texts=texts,
         agent=code.agent,
         library=code.library,
+        archives=archives,
         sign=partial(sign_next, settings.region(), plan.base, plan.prefix),
     )
     Files("files", files, opts)

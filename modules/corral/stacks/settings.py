@@ -16,6 +16,7 @@ from corral.model.tags import BASE_TAG, KEEP_TAG
 from corral.render.nearest_release import ReleaseError
 from corral.spec.spec_errors import SpecErrors
 from corral.stacks.admission import AdmissionError
+from corral.stacks.container_sources import SourceError
 
 
 @contextmanager
@@ -23,7 +24,7 @@ def plain_errors() -> Iterator[None]:
     """Turn user errors in this block into pulumi.RunError, which Pulumi shows without a traceback."""
     try:
         yield
-    except (SpecErrors, UnknownName, ReleaseError, AdmissionError) as error:
+    except (SpecErrors, UnknownName, ReleaseError, AdmissionError, SourceError) as error:
         raise pulumi.RunError(str(error)) from None
 
 

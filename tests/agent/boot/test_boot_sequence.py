@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from agent.stores import uploaded
+from container_archives import CONTAINERS
 from corral.agent.boot.head import boot_head
 from corral.agent.boot.sequence import boot_node, fetch
 from corral.agent.health.check import HealthError
@@ -66,6 +67,9 @@ class Machine:
 
     def mount_lustre(self, dns_name: str, mount_name: str, path: Path) -> None:
         self.steps.append(f"mount {dns_name}/{mount_name} {path}")
+
+    def build(self, script: Path, *arguments: str) -> None:
+        self.steps.append(" ".join((str(script), *arguments)))
 
     def mount_nvme(self, path: Path) -> None:
         self.steps.append(f"mount own disks {path}")
@@ -175,6 +179,19 @@ def test_a_head_mounts_before_it_starts_and_has_the_key_before_munge(machine: Ma
         "start /usr/sbin/slurmctld",
         "accounts of dev",
     ]
+
+
+def test_what_runs_containers_is_compiled_before_slurm_starts(machine: Machine) -> None:
+    steps = as_head(machine, replace(BARE, containers=CONTAINERS), replace(deployed(), home=None))
+    assert steps[-3:-1] == ["/opt/corral/containers/build.sh", "start /usr/sbin/slurmctld"]
+
+
+def test_a_nodes_containers_are_on_its_instance_store(machine: Machine) -> None:
+    plan = replace(BARE, queues=(replace(train(), nvme_mount="/local"),), containers=CONTAINERS)
+    steps = as_node(machine, plan, replace(deployed(), home=None), "train-1", "train")
+    built = steps.index("/opt/corral/containers/build.sh /local/enroot")
+    assert steps.index("mount own disks /local") < built
+    assert steps[built + 1].startswith("start /usr/sbin/slurmd")
 
 
 def test_a_head_without_home_and_lustre_mounts_its_state_alone(machine: Machine) -> None:

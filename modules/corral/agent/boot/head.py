@@ -9,8 +9,10 @@ from corral.agent.autoscaler.request_queue import prepare_spool
 from corral.agent.boot.munge_key import make_munge_key
 from corral.agent.boot.sequence import install_key, mount_shared
 from corral.agent.config.apply import carry_over
+from corral.agent.containers import compile_containers
 from corral.agent.events import EVENTS, EventLog
 from corral.agent.host.base import Host, autoscaler, credentials, mariadb, munge, slurmctld, slurmdbd
+from corral.agent.host.packages import head_packages
 from corral.agent.users.sync import make_homes, record_changes
 from corral.model.cluster import ClusterPlan
 from corral.model.deployed import Deployed
@@ -60,6 +62,7 @@ def boot_head(
     carry_over(root, root / STATE.relative_to("/"))
     # At its first start slurmctld reads the TRES list from slurmdbd, and exits if it cannot.
     start_accounting(plan, host, _SLURMCTLD_STATE)
+    compile_containers(plan, head_packages(plan), host)
     host.start(controller)
     sync_accounts(plan)
     log.info("boot head of cluster %s: started munge, autoscaler, accounting and slurmctld", plan.name)

@@ -13,6 +13,7 @@ from typing import Any
 from corral.agent.boot.munge_key import await_munge_key
 from corral.agent.config.file_placements import is_needed, placements_for
 from corral.agent.config_store import IncompleteUpload, ManifestStore
+from corral.agent.containers import compile_containers
 from corral.agent.errors import AgentError
 from corral.agent.file_install import Placement, install
 from corral.agent.health.check import check_boot
@@ -105,6 +106,7 @@ def boot_node(
     check_boot(expected, probe)
     if queue.nvme_mount:
         host.mount_nvme(Path(queue.nvme_mount))
+    compile_containers(plan, node_packages(plan, queue), host, queue)
     options = ("--conf-server", f"{plan.head.address}:{_CONTROLLER_PORT}", "-N", identity.node)
     host.start(worker, options)
     host.requeue_at_shutdown(identity.node)

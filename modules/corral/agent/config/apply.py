@@ -21,10 +21,12 @@ from corral.agent.config.merge import ConfTexts, InUse, merge_conf
 from corral.agent.config.signed_manifest import remember_version
 from corral.agent.config.topology_conf import topology_conf_for
 from corral.agent.config_store import IncompleteUpload, ManifestStore
+from corral.agent.containers import compile_containers
 from corral.agent.errors import AgentError
 from corral.agent.events import Event, EventLog
 from corral.agent.file_install import Placement, install
 from corral.agent.host.base import Daemon, Host, HostError, autoscaler, credentials, mariadb, slurmctld, slurmdbd
+from corral.agent.host.packages import head_packages
 from corral.agent.users.sync import make_homes, record_changes
 from corral.model.cluster import ClusterPlan
 from corral.model.enums import Role
@@ -216,6 +218,8 @@ def _roll_back(begun: PendingApply, reason: str, plan: ClusterPlan, context: App
 
 def _do(step: ApplyStep, plan: ClusterPlan, context: ApplyContext) -> None:
     match step:
+        case ApplyStep.COMPILE_CONTAINERS:
+            compile_containers(plan, head_packages(plan), context.host)
         case ApplyStep.SYNC_USERS:
             changes = context.host.sync_users(plan.access)
             record_changes(changes, plan.access, context.journal, context.root)

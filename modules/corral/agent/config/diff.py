@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from corral.agent.config.file_placements import ACCOUNTS
+from corral.agent.config.file_placements import ACCOUNTS, CONTAINERS
 from corral.agent.config.merge import nodes_of, queues_of
 from corral.agent.ssh import sshd_reads
 from corral.model.users import USERS_CONF
@@ -49,6 +49,7 @@ _FREE = ("Weight", "Feature")  # of a node; a reconfigure is enough
 class ApplyStep(StrEnum):
     """The steps, in the order in which they are taken."""
 
+    COMPILE_CONTAINERS = "compile what runs containers"
     SYNC_USERS = "change users"
     RELOAD_SSHD = "reload sshd"
     RESTART_MARIADB = "restart mariadb"
@@ -73,6 +74,8 @@ def required_steps(
     """The steps that these changed paths require. `agent`: the agent's code has changed."""
     paths = set(changed)
     found = []
+    if any(path.startswith(f"{CONTAINERS}/") for path in paths):
+        found.append(ApplyStep.COMPILE_CONTAINERS)
     if f"/etc/slurm/{USERS_CONF}" in paths:
         found.append(ApplyStep.SYNC_USERS)
     if sshd_reads(paths):

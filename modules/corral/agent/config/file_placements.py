@@ -1,6 +1,7 @@
 """Which of a cluster's files a machine downloads and where they go, by role and queue. Pure: bytes to placements."""
 
 from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
 
 from corral.agent.credentials import URI
 from corral.agent.file_install import Placement
@@ -52,6 +53,7 @@ _OWN_PROGRAMS: Mapping[str, tuple[str, Role]] = {
     "hooks/epilog": (f"{EPILOGS}/50-environment", Role.COMPUTE),
     "hooks/prolog-slurmctld": (f"{_HOOKS}/prolog-slurmctld", Role.HEAD),
     "hooks/epilog-slurmctld": (f"{_HOOKS}/epilog-slurmctld", Role.HEAD),
+    "containers/prolog": (f"{PROLOGS}/20-containers", Role.COMPUTE),
 }
 # Root's programs use the machine's own role, all others the job role.
 _JOB_ROLE = f"AWS_CONTAINER_CREDENTIALS_FULL_URI={URI}"
@@ -72,6 +74,7 @@ _SSHD = f"""# Managed by corral: a command over ssh reads no profile.
 SetEnv {_JOB_ROLE}
 """
 _OWN = b"# Your own lines of slurm.conf; corral never changes this file. After a change: scontrol reconfigure\n"
+CONTAINERS = "/opt/corral/containers"  # what a machine compiles
 ACCOUNTS = "/etc/corral/accounts"  # for people and for the comparison of an apply
 FIRST_JOB = "/etc/slurm/first-job.conf"
 TOPOLOGY_PLUGIN = "/etc/slurm/topology-plugin.conf"
@@ -90,14 +93,14 @@ def placements_for(files: Mapping[str, bytes], role: Role, queue: str | None) ->
     `files`: content by path below the cluster's prefix.
     """
     own = _head(files) if role is Role.HEAD else _compute(files, queue)
-    return (*_shared(files), *user_rights(role), *own, *_own_programs(files, role))
+    return (*_shared(files), *user_rights(role), *own, *_own_programs(files, role), *_container_sources(files))
 
 
 def is_needed(name: str, role: Role) -> bool:
     """True if a machine in this role installs a file of the manifest. Nodes fetch Slurm's files from slurmctld."""
     if name in _OWN_PROGRAMS:
         return _OWN_PROGRAMS[name][1] is role
-    return role is Role.HEAD or "/" not in name or name.startswith(("nccl/", "neuron/"))
+    return role is Role.HEAD or "/" not in name or name.startswith(("nccl/", "neuron/", "containers/"))
 
 
 def _shared(files: Mapping[str, bytes]) -> tuple[Placement, ...]:
@@ -118,6 +121,17 @@ def _own_programs(files: Mapping[str, bytes], role: Role) -> Iterator[Placement]
     for name, (path, where) in _OWN_PROGRAMS.items():
         if name in files and where is role:
             yield Placement(path=path, content=files[name], mode=0o755)
+
+
+def _container_sources(files: Mapping[str, bytes]) -> Iterator[Placement]:
+    """What a machine compiles for its containers, and the script that does."""
+    for name in sorted(files):
+        if name == "containers/build.sh" or (name.startswith("containers/") and name.endswith(".tar.gz")):
+            yield Placement(path=f"{CONTAINERS}/{PurePosixPath(name).name}", content=files[name], mode=_mode(name))
+
+
+def _mode(name: str) -> int:
+    return 0o755 if name.endswith(".sh") else 0o644
 
 
 def _program(command: str) -> bytes:
@@ -176,6 +190,10 @@ def _compute(files: Mapping[str, bytes], queue: str | None) -> tuple[Placement, 
     if (nccl := f"nccl/{queue}.conf") in files:
         found.append(Placement(path="/etc/nccl.conf", content=files[nccl]))
         found.append(Placement(path="/etc/profile.d/corral-nccl.sh", content=files["nccl/profile.sh"]))
+    if (mounts := f"containers/mounts/{queue}.fstab") in files:
+        enroot = files["containers/enroot.conf"]
+        found.append(Placement(path="/etc/enroot/enroot.conf.d/50-corral.conf", content=enroot))
+        found.append(Placement(path="/etc/enroot/mounts.d/60-corral.fstab", content=files[mounts]))
     if (neuron := f"neuron/{queue}.sh") in files:
         found.append(Placement(path="/etc/profile.d/corral-neuron.sh", content=files[neuron]))
     return tuple(found)

@@ -102,6 +102,10 @@ class Host(Protocol):
         """Install and hold the packages that the image lacks. Raises HostError."""
         ...
 
+    def build(self, script: Path, *arguments: str) -> None:
+        """Run a script of the cluster that compiles programs for this machine. Raises HostError."""
+        ...
+
     def set_name(self, name: str, address: IPv4Address) -> None:
         """Set the host name, which resolves to this address on the machine itself."""
         ...

@@ -69,6 +69,10 @@ class BoxHost:
     def install(self, packages: Sequence[Package]) -> None:
         """Do nothing: a machine has the programs of the box's own system."""
 
+    def build(self, script: Path, *arguments: str) -> None:
+        """Run a script of the cluster that compiles programs for this machine. Raises HostError."""
+        run((str(script), *arguments))
+
     def set_name(self, name: str, address: IPv4Address) -> None:
         """Set the host name, which resolves to this address on the machine itself."""
         run(("hostname", name))

@@ -153,6 +153,10 @@ class Ec2Host:
         half.unlink()
         log.info("install %s, which the image lacks: %.0f s", ", ".join(names), time.monotonic() - began)
 
+    def build(self, script: Path, *arguments: str) -> None:
+        """Run a script of the cluster that compiles programs for this machine. Raises HostError."""
+        self._run((str(script), *arguments))
+
     def set_name(self, name: str, address: IPv4Address) -> None:
         """Set the host name, which resolves to this address on the machine itself.
 

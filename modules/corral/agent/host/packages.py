@@ -21,6 +21,17 @@ _CURL = (
     *("--proto", "=https", "--proto-redir", "=https"),  # no redirection leads to a server without a certificate
     *("--retry", "5", "--retry-connrefused", "--retry-all-errors"),
 )
+# By package, a program of it that shows that it is installed.
+_OF_CONTAINERS = {
+    "bsdextrautils": "column",
+    "curl": "curl",
+    "gcc": "gcc",
+    "jq": "jq",
+    "make": "make",
+    "parallel": "parallel",
+    "squashfs-tools": "mksquashfs",
+    "zstd": "zstd",
+}
 _KEY = "/etc/apt/keyrings/corral-{name}.asc"
 # At first boot Ubuntu's apt-daily may hold the dpkg lock.
 _APT = ("apt-get", "--quiet", "--option=DPkg::Lock::Timeout=300", "--option=Acquire::Retries=5")
@@ -169,6 +180,8 @@ def _shared(plan: ClusterPlan, image: ImagePlan, *, is_head: bool) -> Iterator[P
         yield Package(name=_AGENT, program=f"/usr/bin/{_AGENT}", url=url, unit=_AGENT, required=is_head)
     commands = PurePosixPath(image.slurm_sbin).with_name("bin")
     yield Package(name="slurm-client", program=f"{commands}/scontrol", version=_slurm_version(image))
+    if plan.containers.are_used:
+        yield from _compilers(image)
     if plan.home:
         yield _other(image, "nfs-common", "mount.nfs4")
     if plan.lustre and image.lustre:
@@ -176,6 +189,15 @@ def _shared(plan: ClusterPlan, image: ImagePlan, *, is_head: bool) -> Iterator[P
         yield Package(
             name=_LUSTRE, program="/usr/sbin/mount.lustre", version=version, archive=image.lustre, of_kernel=True
         )
+
+
+def _compilers(image: ImagePlan) -> Iterator[Package]:
+    """What compiles enroot and Pyxis, and what enroot calls (its debian/control)."""
+    headers = PurePosixPath(image.slurm_sbin).parent / "include/slurm/spank.h"
+    yield Package(name="libslurm-dev", program=str(headers), version=_slurm_version(image))
+    yield Package(name="libc6-dev", program="/usr/include/stdio.h")
+    for name, program in _OF_CONTAINERS.items():
+        yield Package(name=name, program=f"/usr/bin/{program}")
 
 
 def _disks(image: ImagePlan, queue: QueuePlan) -> Iterator[Package]:

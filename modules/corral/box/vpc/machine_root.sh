@@ -21,6 +21,7 @@ chown -h "$uid:$uid" ./*
 mount --rbind "$system/usr" usr
 mount -o remount,bind,ro usr
 mount -t tmpfs -o mode=755 local usr/local/sbin # the box's programs come before the system's
+mount -t tmpfs -o "mode=755,uid=$uid,gid=$uid" local usr/local/bin # as an image has it: empty, and its own
 cp "$directory"/box/sbin/* usr/local/sbin/ 2>/dev/null || true
 for name in box etc opt root tmp var; do mount --bind "$directory/$name" "$name"; done
 mount -t tmpfs -o "mode=755,uid=$uid,gid=$uid" dev dev

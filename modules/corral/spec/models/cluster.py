@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from pydantic import Field
 
+from corral.model.containers import ContainerRuntime
 from corral.spec.models.access import AccessSpec
 from corral.spec.models.accounts import AccountSpec, QosSpec
 from corral.spec.models.addresses import Address
@@ -98,6 +99,10 @@ class ClusterSpecInput(SpecRecord):
     slurm: SlurmSpec = Field(
         default_factory=SlurmSpec,
         description="Your own lines in slurm.conf, and your own programs that Slurm runs. Default: none.",
+    )
+    containers: ContainerRuntime = Field(
+        default=ContainerRuntime.NONE,
+        description="What runs containers of jobs: pyxis, which adds srun --container-image, or none. Default: none.",
     )
     access: AccessSpec = Field(default_factory=AccessSpec, description="People, and keys for SSH.")
     accounts: Mapping[str, AccountSpec] = Field(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from corral.model.containers import ContainerRuntime
 from corral.spec.models.cluster import ClusterSpecInput
 from corral.spec.models.slurm import SlurmSpec
 from corral.spec.rules.slurm_value_rules import has_plugin
@@ -29,6 +30,9 @@ def check(spec: ClusterSpecInput) -> Iterator[SpecFinding]:
     yield from _check_job_submit(slurm)
     for number, line in enumerate(slurm.plugstack):
         yield from _check_plugin(number, line)
+        if spec.containers is ContainerRuntime.PYXIS and "spank_pyxis.so" in line:
+            found = f"{line!r} loads Pyxis again, which containers: pyxis does"
+            yield SpecFinding(("slurm", "plugstack", number), found, "remove one of the two")
 
 
 def _check_job_submit(slurm: SlurmSpec) -> Iterator[SpecFinding]:

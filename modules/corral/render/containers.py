@@ -1,0 +1,47 @@
+"""What a cluster with containers needs: the script that compiles them, enroot's settings, a line of plugstack.conf."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+
+from corral.catalog.aws.instance_types import Vendor
+from corral.model.cluster import ClusterPlan, QueuePlan
+from corral.render.gpu_devices import vendor
+from corral.render.templates import fill
+
+_HOME = "/opt/corral/enroot"
+PLUGIN = f"{_HOME}/lib/spank_pyxis.so"
+# `required`: a node without the plugin must not run a task outside of its container. Images are unpacked in
+# runtime_path, which for that reason is not /run, a part of the memory.
+_LINE = f"required {PLUGIN} runtime_path=/var/lib/enroot/pyxis container_scope=job"
+
+
+def container_files(plan: ClusterPlan) -> Mapping[str, str]:
+    """The text of each file by its path below the cluster's prefix; none for a cluster without containers."""
+    if not plan.containers.are_used:
+        return {}
+    directories = {source.name: source.directory for source in plan.containers.sources}
+    include = PurePosixPath(plan.image.slurm_sbin).parent / "include"
+    return {
+        "containers/build.sh": fill(
+            "containers/build.sh.j2", home=_HOME, plugin=PLUGIN, slurm_include=include, **directories
+        ),
+        "containers/enroot.conf": fill("containers/enroot.conf.j2"),
+        "containers/prolog": fill("containers/prolog.sh.j2"),
+        **{f"containers/mounts/{queue.name}.fstab": _mounts(queue, plan) for queue in plan.queues},
+    }
+
+
+def container_plugins(plan: ClusterPlan) -> tuple[str, ...]:
+    """The lines of plugstack.conf that load what runs containers."""
+    return (_LINE,) if plan.containers.are_used else ()
+
+
+def _mounts(queue: QueuePlan, plan: ClusterPlan) -> str:
+    directories = (
+        *(("/home",) if plan.home else ()),
+        *(system.mount for system in plan.lustre),
+        *((queue.nvme_mount,) if queue.nvme_mount else ()),
+    )
+    return fill("containers/queue.fstab.j2", directories=directories, nccl=vendor(queue) is Vendor.NVIDIA)

@@ -1,0 +1,176 @@
+"""Jobs in containers, with the real enroot and Pyxis: compiled by each machine, run by ordinary users over two nodes.
+
+Needs their sources, which corral fetches from GitHub, so `make containers` runs it and the other targets do not.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from clusters import UP_IN_S, Cluster
+
+import boxes
+from corral.box.vpc.capabilities import probe_host
+from life import begin
+from steps import step
+
+pytestmark = [pytest.mark.pulumi, pytest.mark.box, pytest.mark.slurm, pytest.mark.container_sources]
+PEOPLE = """    containers: pyxis
+    access:
+      users:
+        ada: {uid: 2000}
+        bo: {uid: 2001}
+"""
+IMAGE = "/home/ada/image.sqsh"
+# Writes a checkpoint where Lightning's script says, from inside of the container.
+PROGRAM = """
+import os, pathlib
+pathlib.Path(os.environ["CHECKPOINT_DIR"], "step-1").write_text(open("/inside").read())
+print("trained in", open("/inside").read(), flush=True)
+"""
+
+
+def test_people_run_jobs_in_containers(tmp_path_factory: pytest.TempPathFactory) -> None:
+    assert probe_host().users, probe_host().problem
+    directory = tmp_path_factory.mktemp("containers")
+    with boxes.running_box(directory / "box", machines=True) as box:
+        cluster = Cluster(life=begin(directory, box), name="dev")
+        with (cluster.life.project / "stacks/cluster/Pulumi.dev.yaml").open("a") as spec:
+            spec.write(PEOPLE)
+        cluster.life.done("up", "dev")
+        cluster.until(lambda: cluster.on_head("sinfo", "--noheader"), UP_IN_S)
+        cluster.until(lambda: cluster.on_head("id", "bo"))
+        make_image(cluster, directory)
+        see_the_container(cluster)
+        keep_people_apart(cluster)
+        run_a_job_script(cluster)
+        leave_nothing(cluster)
+        cluster.life.done("down", "dev")
+
+
+def as_person(cluster: Cluster, name: str, command: str) -> str:
+    """What a command printed on the head, as this person in their home. Errors are printed, too."""
+    switch = (
+        "setpriv",
+        f"--reuid={name}",
+        f"--regid={name}",
+        "--init-groups",
+        "env",
+        f"HOME=/home/{name}",
+        f"USER={name}",
+    )
+    return cluster.on_head(*switch, "sh", "-c", f"cd /home/{name} && {{ {command}; }} 2>&1")
+
+
+def make_image(cluster: Cluster, directory: Path) -> None:
+    """An image with this system's shell, coreutils and Python, in ada's home."""
+    tree = directory / "tree"
+    for name in ("etc", "home", "tmp", "proc", "sys", "dev", "run", "var/tmp", "scratch", "local", "usr/lib"):
+        (tree / name).mkdir(parents=True)
+    for name in ("bin", "lib", "lib64"):
+        (tree / name).symlink_to(f"usr/{name}")
+    programs = (
+        "sh",
+        "bash",
+        "env",
+        "id",
+        "cat",
+        "ls",
+        "hostname",
+        "touch",
+        "stat",
+        "sleep",
+        "python3",
+        "printenv",
+        "mkdir",
+    )
+    for program in programs:
+        copy_with_libraries(Path(shutil.which(program, path="/usr/bin") or program).resolve(), tree, program)
+    version = Path("/usr/bin/python3").resolve().name
+    shutil.copytree(
+        f"/usr/lib/{version}",
+        tree / "usr/lib" / version,
+        ignore=shutil.ignore_patterns("__pycache__", "*-packages", "config-*"),
+    )
+    (tree / "inside").write_text("the image")
+    image = cluster.home() / "ada/image.sqsh"
+    subprocess.run(
+        ["mksquashfs", str(tree), str(image), "-noappend", "-quiet", "-all-root"], check=True, stdout=subprocess.DEVNULL
+    )
+    image.chmod(0o644)
+
+
+def copy_with_libraries(program: Path, tree: Path, name: str) -> None:
+    """Copy a program to /usr/bin and its libraries to where its loader looks."""
+    target = tree / "usr/bin" / name
+    target.parent.mkdir(exist_ok=True)
+    shutil.copy(program, target)
+    listed = subprocess.run(["ldd", str(program)], capture_output=True, text=True).stdout
+    for library in re.findall(r"(/\S+)", listed):
+        copied = tree / "usr" / library.lstrip("/").removeprefix("usr/")
+        if not copied.exists():
+            copied.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(library, copied)
+
+
+def see_the_container(cluster: Cluster) -> None:
+    """ada's tasks on two nodes."""
+    srun = f"srun --partition=train --nodes=2 --ntasks-per-node=1 --label --container-image={IMAGE}"
+    with step("a task on each of two nodes runs in the image, as the person who started it"):
+        lines = as_person(cluster, "ada", f"{srun} sh -c 'cat /inside; echo \" $(id -u)\"'").splitlines()
+        assert sorted(line for line in lines if "the image" in line) == ["0: the image 2000", "1: the image 2000"], (
+            lines
+        )
+    with step("it has the shared home, and what it writes there is hers"):
+        as_person(cluster, "ada", f"{srun} sh -c 'touch /home/ada/from-$SLURM_PROCID'")
+        owners = {(cluster.home() / f"ada/from-{rank}").stat().st_uid for rank in (0, 1)}
+        mine = (cluster.home() / "ada").stat().st_uid
+        assert owners == {mine}
+    with step("the variable that leads to the job role is set"):
+        assert "http" in as_person(cluster, "ada", f"{srun} printenv AWS_CONTAINER_CREDENTIALS_FULL_URI")
+
+
+def keep_people_apart(cluster: Cluster) -> None:
+    """Nobody reads what is another's through a container, not even as its root."""
+    as_person(cluster, "bo", "echo hidden > secret; chmod 600 secret; chmod 700 .")
+    srun = f"srun --partition=train --container-image={IMAGE}"
+    as_person(cluster, "ada", "chmod 755 . ; chmod 644 image.sqsh")
+    for options in ("", "--container-remap-root"):
+        with step(f"ada does not read bo's file in a container {options}".rstrip()):
+            assert "hidden" not in as_person(cluster, "ada", f"{srun} {options} cat /home/bo/secret")
+    with step("bo does, in the same image"):
+        assert "hidden" in as_person(cluster, "bo", f"{srun} cat /home/bo/secret")
+    with step("bo does not enter ada's containers on a node"):
+        answer = as_person(cluster, "bo", "srun --partition=train --nodelist=train-1 ls /var/lib/enroot/2000")
+        assert "Permission denied" in answer, answer
+
+
+def run_a_job_script(cluster: Cluster) -> None:
+    """lightning.sbatch with CONTAINER."""
+    (cluster.home() / "ada/program.py").write_text(PROGRAM)
+    job = as_person(
+        cluster, "ada", f"CONTAINER={IMAGE} sbatch --parsable /opt/corral/jobs/train/lightning.sbatch program.py"
+    )
+    state = cluster.end(int(job))
+    text = (cluster.home() / f"ada/lightning-{job}.out").read_text()
+    with step("a job script runs its program in the container that CONTAINER names"):
+        assert (state, "trained in the image" in text) == (("COMPLETED", "0"), True), text
+
+
+def leave_nothing(cluster: Cluster) -> None:
+    """A named container ends with its job."""
+    named = f"srun --partition=train --nodelist=train-1 --container-image={IMAGE} --container-name=kept"
+    as_person(cluster, "ada", f"{named} cat /inside")
+    with step("a job's named container is gone after the job, and the node takes others"):
+        shown = cluster.until(
+            lambda: (
+                "kept" not in (found := cluster.on(cluster.instance_of("train-1"), "ls", "/var/lib/enroot/2000/data"))
+                and found + "."
+            )
+        )
+        assert shown == "."
+        assert "DRAIN" not in cluster.node("train-1")["State"]
