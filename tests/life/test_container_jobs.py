@@ -69,7 +69,7 @@ def as_person(cluster: Cluster, name: str, command: str) -> str:
 def make_image(cluster: Cluster, directory: Path) -> None:
     """An image with this system's shell, coreutils and Python, in ada's home."""
     tree = directory / "tree"
-    for name in ("etc", "home", "tmp", "proc", "sys", "dev", "run", "var/tmp", "scratch", "local", "usr/lib"):
+    for name in ("etc", "home", "tmp", "proc", "sys", "dev", "run", "root", "var/tmp", "scratch", "local", "usr/lib"):
         (tree / name).mkdir(parents=True)
     for name in ("bin", "lib", "lib64"):
         (tree / name).symlink_to(f"usr/{name}")
@@ -137,13 +137,15 @@ def see_the_container(cluster: Cluster) -> None:
 def keep_people_apart(cluster: Cluster) -> None:
     """Nobody reads what is another's through a container, not even as its root."""
     as_person(cluster, "bo", "echo hidden > secret; chmod 600 secret; chmod 700 .")
+    as_person(cluster, "ada", "chmod 755 .")
     srun = f"srun --partition=train --container-image={IMAGE}"
-    as_person(cluster, "ada", "chmod 755 . ; chmod 644 image.sqsh")
-    for options in ("", "--container-remap-root"):
-        with step(f"ada does not read bo's file in a container {options}".rstrip()):
-            assert "hidden" not in as_person(cluster, "ada", f"{srun} {options} cat /home/bo/secret")
+    for options, user in (("", "2000"), ("--container-remap-root", "0")):
+        with step(f"user {user} of ada's container does not read bo's file"):
+            read = "sh -c 'echo I am $(id -u); cat /home/bo/secret'"
+            lines = as_person(cluster, "ada", f"{srun} {options} {read}").splitlines()
+            assert {f"I am {user}", "cat: /home/bo/secret: Permission denied"} <= set(lines), lines
     with step("bo does, in the same image"):
-        assert "hidden" in as_person(cluster, "bo", f"{srun} cat /home/bo/secret")
+        assert as_person(cluster, "bo", f"{srun} cat /home/bo/secret") == "hidden"
     with step("bo does not enter ada's containers on a node"):
         answer = as_person(cluster, "bo", "srun --partition=train --nodelist=train-1 ls /var/lib/enroot/2000")
         assert "Permission denied" in answer, answer
@@ -162,15 +164,15 @@ def run_a_job_script(cluster: Cluster) -> None:
 
 
 def leave_nothing(cluster: Cluster) -> None:
-    """A named container ends with its job."""
-    named = f"srun --partition=train --nodelist=train-1 --container-image={IMAGE} --container-name=kept"
-    as_person(cluster, "ada", f"{named} cat /inside")
-    with step("a job's named container is gone after the job, and the node takes others"):
-        shown = cluster.until(
-            lambda: (
-                "kept" not in (found := cluster.on(cluster.instance_of("train-1"), "ls", "/var/lib/enroot/2000/data"))
-                and found + "."
-            )
-        )
-        assert shown == "."
+    """A named container lasts as long as its job."""
+    named = "srun --container-name=kept"
+    steps = f"{named} --container-image={IMAGE} true; {named} cat /inside; echo; ls /var/lib/enroot/2000/data"
+    job = as_person(cluster, "ada", f"sbatch --parsable --partition=train --nodelist=train-1 --wrap='{steps}'")
+    cluster.end(int(job))
+    lines = (cluster.home() / f"ada/slurm-{job}.out").read_text().splitlines()
+    with step("the next step of a job finds the container that it named"):
+        assert lines[-2:] == ["the image", f"pyxis_{job}_kept"], lines
+    with step("it is gone after the job, and the node takes others"):
+        node, data = cluster.instance_of("train-1"), "/var/lib/enroot/2000/data"
+        cluster.until(lambda: cluster.on(node, "sh", "-c", f"ls -A {data} | wc -l") == "0")
         assert "DRAIN" not in cluster.node("train-1")["State"]

@@ -37,4 +37,4 @@ cd /
 umount -l old
 rmdir old
 echo up
-exec env -i PATH=/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 "$@" </dev/null >/dev/console 2>&1
+exec env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 "$@" </dev/null >/dev/console 2>&1
