@@ -160,6 +160,7 @@ BARE = replace(dev(train(), cpu()), home=False, lustre=())
 
 def test_a_head_mounts_before_it_starts_and_has_the_key_before_munge(machine: Machine) -> None:
     assert as_head(machine, dev(), deployed()) == [
+        "units munge corral-credentials corral-agent mariadb slurmdbd slurmctld",
         "fence",
         "restrict users",
         "name dev-head at 10.64.0.26",
@@ -170,7 +171,6 @@ def test_a_head_mounts_before_it_starts_and_has_the_key_before_munge(machine: Ma
         "mount fs-1.fsx.us-east-1.amazonaws.com/abc /scratch",
         "accounts",
         "home of ubuntu",
-        "units munge corral-credentials corral-agent mariadb slurmdbd slurmctld",
         "read munge-1",
         "start /usr/sbin/munged",
         "start /opt/corral/bin/corral-agent credentials",
@@ -196,6 +196,7 @@ def test_a_nodes_containers_are_on_its_instance_store(machine: Machine) -> None:
 
 def test_a_head_without_home_and_lustre_mounts_its_state_alone(machine: Machine) -> None:
     assert as_head(machine, BARE, replace(deployed(), home=None)) == [
+        "units munge corral-credentials corral-agent mariadb slurmdbd slurmctld",
         "fence",
         "restrict users",
         "name dev-head at 10.64.0.26",
@@ -203,7 +204,6 @@ def test_a_head_without_home_and_lustre_mounts_its_state_alone(machine: Machine)
         "mount vol-1 /var/lib/corral",
         "check manifest",
         "accounts",
-        "units munge corral-credentials corral-agent mariadb slurmdbd slurmctld",
         "read munge-1",
         "start /usr/sbin/munged",
         "start /opt/corral/bin/corral-agent credentials",

@@ -87,9 +87,13 @@ def test_a_daemon_is_restarted_after_a_failure(system: str, name: str, tmp_path:
 
 
 @pytest.mark.parametrize(("system", "name"), PAIRS)
-def test_no_daemon_waits_for_a_file_of_its_package(system: str, name: str, tmp_path: Path) -> None:
-    """22.05's slurmd, and slurmctld and slurmdbd of each release, start only with a file in /etc/slurm."""
-    assert on(system, name, tmp_path).values("ConditionPathExists") == []
+def test_a_boot_starts_the_daemons_and_systemd_only_once_one_has_ended(system: str, name: str, tmp_path: Path) -> None:
+    """22.05's slurmd, and slurmctld and slurmdbd of each release, wait for a file in /etc/slurm by themselves."""
+    assert on(system, name, tmp_path).values("ConditionPathExists") == [
+        "|/run/corral/booting untested",
+        "|/var/lib/cloud/instance/corral-booted untested",
+    ]
+
 
 
 @pytest.mark.parametrize("system", SYSTEMS)

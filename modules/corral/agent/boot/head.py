@@ -40,6 +40,10 @@ def boot_head(
     `check_manifest`: raises StoreError if the manifest is older than
     one that an earlier head has seen, which the state volume knows.
     """
+    sbin = plan.image.slurm_sbin
+    controller = slurmctld(sbin, str(_SLURMCTLD_STATE))
+    # Before the state is mounted: a reboot must not start slurmctld with half of what it needs.
+    host.write_units((munge(), credentials(), autoscaler(), mariadb(), slurmdbd(sbin), controller))
     host.restrict_metadata()
     host.restrict_users()
     host.set_name(plan.head.host_name, plan.head.address)
@@ -51,9 +55,6 @@ def boot_head(
     if deployed.home:
         host.make_home(plan.image.default_user)
     make_homes(plan.access, host.make_home)
-    sbin = plan.image.slurm_sbin
-    controller = slurmctld(sbin, str(_SLURMCTLD_STATE))
-    host.write_units((munge(), credentials(), autoscaler(), mariadb(), slurmdbd(sbin), controller))
     install_key(make_munge_key(secrets, deployed.munge_secret), root)
     host.start(munge())
     prepare_spool(root)

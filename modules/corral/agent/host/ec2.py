@@ -42,6 +42,7 @@ from corral.agent.host.packages import (
     of_archives,
 )
 from corral.agent.host.systemd_units import (
+    BOOTING,
     DEVICE_DROP_IN,
     PERSISTENCE_UNIT,
     PERSISTENCE_WITHIN_S,
@@ -73,7 +74,9 @@ _UPDATE_STEP_S = 5.0
 _SHARED = "nosuid,nodev"
 _NFS = f"nfsvers=4.1,rsize=1048576,wsize=1048576,hard,timeo=600,retrans=2,noresvport,_netdev,{_SHARED}"
 # With `nofail` no early boot waits for a lost volume: only the units that require the mount do (systemd.mount(5)).
-_EXT4 = "noatime,nofail"
+# slurmctld flushes its list of jobs, but not their scripts, and exits over a script that a power cut has left empty, at
+# each start again. With `nodelalloc` a flush writes all files before it (ext4(5), data=ordered).
+_EXT4 = "noatime,nofail,nodelalloc"
 # No write per read, locks across machines, and a `df` that does not wait for a lost server.
 _LUSTRE = f"noatime,flock,lazystatfs,_netdev,{_SHARED}"
 
@@ -311,6 +314,7 @@ class Ec2Host:
             variable = f"{daemon.unit.upper()}_OPTIONS"
             self._write(f"/etc/default/{daemon.unit}", f"{variable}={shlex.quote(shlex.join(options))}\n")
         self.write_units((daemon,))  # a boot has written it already
+        self._write(BOOTING, "Units of packages may start.\n")
         self._run((*(_ENABLE_PACKAGED if daemon.packaged else _ENABLE), daemon.unit))
         wait = ("--no-block",) if daemon.waits_for_head else ()
         self._run(("systemctl", "restart", *wait, daemon.unit))

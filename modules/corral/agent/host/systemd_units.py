@@ -26,9 +26,14 @@ WantedBy=multi-user.target
 """
 # Packages ship the units of Slurm and munge. Debian's slurmd.service requires a slurm.conf, which a node lacks: its
 # slurmd fetches it from the head. A slurmctld that starts before its state is mounted would lose all jobs and nodes.
-_DROP_IN = """[Unit]
+# Packages enable their units. A head that lost its power during its first boot started slurmctld with the package's munge
+# key: no node answered it, and it requeued their jobs. So until a boot has ended, only the boot itself starts them.
+BOOTING, BOOTED = "/run/corral/booting", "/var/lib/cloud/instance/corral-booted"
+_DROP_IN = f"""[Unit]
 ConditionPathExists=
-RequiresMountsFor={directories}
+ConditionPathExists=|{BOOTED}
+ConditionPathExists=|{BOOTING}
+RequiresMountsFor={{directories}}
 """
 # Debian's units of slurmctld, slurmdbd and slurmd do not restart a crashed daemon. Those of munge (Restart=on-abort)
 # and MariaDB (on-abnormal) do so only after an abort, or after a signal or timeout. The box restarts like this unit.
