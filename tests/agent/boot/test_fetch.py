@@ -17,7 +17,15 @@ PROGRAMS = {
     *(f"opt/corral/bin/{name}" for name in ("corral-agent", "resume", "resume-failed", "suspend", "task-prolog")),
     *(
         f"opt/corral/bin/{name}"
-        for name in ("health-check", "prolog", "epilog", "rank-order", "prolog-slurmctld", "epilog-slurmctld")
+        for name in (
+            "health-check",
+            "prolog",
+            "epilog",
+            "rank-order",
+            "restore-scripts",
+            "prolog-slurmctld",
+            "epilog-slurmctld",
+        )
     ),
     "etc/enroot/mounts.d/50-corral.fstab",
     "etc/profile.d/corral-credentials.sh",

@@ -29,6 +29,18 @@ for program in {EPILOGS}/*; do
     if [ -x "$program" ]; then "$program" || code=$?; fi
 done
 exit $code"""
+# slurmctld exits over a job whose script is empty, and at each start again. So the job gets one that fails with a reason;
+# the environment is Slurm's: the number of its variables, then each. `nodelalloc` of the state volume spares the power cut.
+_RESTORE_SCRIPTS = r"""for job in /var/lib/corral/slurmctld/hash.*/job.*; do
+    if [ ! -d "$job" ] || { [ -s "$job/script" ] && [ -s "$job/environment" ]; }; then continue; fi
+    echo "corral: the script of ${job##*/} is lost" >&2
+    printf '%s\n' '#!/bin/sh' \
+        'echo "corral: a full disk or a power cut took the script of this job - submit it again" >&2' \
+        'exit 1' >"$job/script"
+    printf '\001\000\000\000PATH=/usr/bin:/bin\000' >"$job/environment"
+    chmod 600 "$job/environment" "$job/script"
+    chown --reference="$job" "$job/environment" "$job/script"
+done"""
 # Slurm starts programs by path without arguments, so each agent command that Slurm calls has its own file.
 PROGRAMS: Mapping[str, str] = {
     # Root may come by ssh, whose sessions have the job role.
@@ -39,6 +51,7 @@ PROGRAMS: Mapping[str, str] = {
     "prolog": _PROLOG,
     "epilog": _EPILOG,
     "prolog-slurmctld": f"exec {_HOOKS}/prolog-slurmctld",
+    "restore-scripts": _RESTORE_SCRIPTS,
     "epilog-slurmctld": f"exec {_HOOKS}/epilog-slurmctld",
     "health-check": f"{_AGENT} health-check",
     "rank-order": f"{_AGENT} rank-order",

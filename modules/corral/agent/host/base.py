@@ -36,7 +36,7 @@ class Daemon:
     for that. `after`: units that start before it at boot. `environment`: its variables, `NAME=value`.
     `waits_for_head`: it is ready only once the head has answered, so a boot does not wait for it. `mounts`: file
     systems without which it does not start: systemd mounts them, and starts it again until they are there. `limits`:
-    what systemd takes from one of the agent's own.
+    what systemd takes from one of the agent's own. `prepared_by`: a program that root runs before each start.
     """
 
     unit: str
@@ -52,6 +52,7 @@ class Daemon:
     waits_for_head: bool = False
     mounts: tuple[str, ...] = ()
     limits: tuple[str, ...] = ()
+    prepared_by: str = ""
 
     @property
     def modes(self) -> Mapping[str, int]:
@@ -213,6 +214,7 @@ def slurmctld(sbin: str, state_dir: str) -> Daemon:
         private_dirs=(state_dir,),
         foreground=_FOREGROUND,
         after=("slurmdbd",),
+        prepared_by="/opt/corral/bin/restore-scripts",
     )
 
 

@@ -159,6 +159,8 @@ class BoxHost:
             Path(directory).chmod(mode)
         if self._has_one_user and daemon.unit == "slurmdbd":
             run(("mariadb", "--no-defaults", "--user=root", f"--socket={DATABASE_SOCKET}", "-e", _NO_PASSWORD))
+        if daemon.prepared_by:
+            run((daemon.prepared_by,))
         variables = ("env", *daemon.environment) if daemon.environment else ()
         command = (*self._as_its_user(daemon), *variables, *daemon.command, *daemon.foreground, *options)
         log = self._logs / f"{daemon.unit}.log"

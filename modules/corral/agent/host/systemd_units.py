@@ -176,6 +176,7 @@ def packaged_drop_in(daemon: Daemon) -> str:
     variables = "".join(f"Environment={variable}\n" for variable in daemon.environment)
     is_slurmd = daemon.waits_for_head
     checks += _EMPTY_SCOPES if is_slurmd else ""
+    checks += f"ExecStartPre=+{daemon.prepared_by}\n" if daemon.prepared_by else ""
     service = _RESTART.format(variables=variables, checks=checks, limit=_NO_LIMIT if is_slurmd else "")
     return _DROP_IN.format(directories=" ".join(daemon.modes)) + after + service
 
