@@ -95,7 +95,6 @@ def test_a_boot_starts_the_daemons_and_systemd_only_once_one_has_ended(system: s
     ]
 
 
-
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_a_head_that_is_away_does_not_end_slurmd(system: str, tmp_path: Path) -> None:
     """systemd's default is 90 s, in which a unit of Type=notify must be ready; slurmd is ready once it has a head."""
