@@ -29,7 +29,7 @@ for program in {EPILOGS}/*; do
     if [ -x "$program" ]; then "$program" || code=$?; fi
 done
 exit $code"""
-# slurmctld exits over a job whose script is empty, at each start again. So the job gets a script that fails with a reason.
+# slurmctld exits over a job whose script is empty, at each start again. So the job gets one that fails with a reason.
 # Its environment is in Slurm's format: the number of its variables, then each.
 _RESTORE_SCRIPTS = r"""for job in /var/lib/corral/slurmctld/hash.*/job.*; do
     if [ ! -d "$job" ] || { [ -s "$job/script" ] && [ -s "$job/environment" ]; }; then continue; fi

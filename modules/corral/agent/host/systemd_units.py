@@ -26,8 +26,8 @@ WantedBy=multi-user.target
 """
 # Packages ship the units of Slurm and munge. Debian's slurmd.service requires a slurm.conf, which a node lacks: its
 # slurmd fetches it from the head. A slurmctld that starts before its state is mounted would lose all jobs and nodes.
-# Packages enable their units. A head that lost its power during its first boot started slurmctld with the package's munge
-# key: no node answered it, and it requeued their jobs. So until a boot has ended, only the boot itself starts them.
+# Packages enable their units: a head that lost its power in its first boot started slurmctld with the package's munge
+# key. No node answered it, and it requeued their jobs. So until a boot has ended, only the boot itself starts them.
 BOOTING, BOOTED = "/run/corral/booting", "/var/lib/cloud/instance/corral-booted"
 _DROP_IN = f"""[Unit]
 ConditionPathExists=
