@@ -22,14 +22,15 @@ _WRITER = "i=0; while [ $i -lt 60 ]; do i=$((i + 1)); echo $i >>~/lines || exit 
 # By ssh, so that no limit of a job holds it.
 _HOG = """python3 -c 'held = []
 while True: held.append(b"x" * (64 << 20))'"""
-# A boot in order, and how root sees on the machine that it has come so far. The brackets keep pgrep from finding the
-# shell that runs it.
+_OVER, _TO_COME = 3, 4  # exit codes; ssh has 255
+# A boot in order, and how root sees on the machine that it has come so far.
 _HEAD_STEPS = (
     ("cloud-init runs", "test -e /run/cloud-init/instance-data.json"),
     ("the agent is there", "test -e /opt/corral/bin/corral-agent"),
-    ("apt fetches its lists", "pgrep -f '[a]pt-get.* update'"),
-    ("dpkg unpacks", "pgrep -x dpkg && ! pgrep -f '[d]pkg.*--configure'"),
-    ("dpkg configures", "pgrep -f '[d]pkg.*--configure'"),
+    # By the name of the program: `pgrep -f` finds the shell that runs all these tests.
+    ("apt fetches its lists", "ps -C apt-get -o args= | grep -qw update"),
+    ("dpkg unpacks", "ps -C dpkg -o args= | grep -q -- --unpack"),
+    ("dpkg configures", "ps -C dpkg -o args= | grep -q -- --configure"),
     ("the state volume is mounted", "mountpoint -q /var/lib/corral"),
     ("MariaDB runs", "systemctl is-active mariadb"),
     ("slurmctld runs", "systemctl is-active slurmctld"),
@@ -312,13 +313,15 @@ def _cut_at_each(cluster: VirtualCluster, name: str, steps: Sequence[tuple[str, 
     seen: list[str] = []
     machine = cluster.instance(name)
     for number, (title, test) in enumerate(steps, 1):
-        later = " || ".join(f"({other})" for _, other in steps[number:])
+        later = " || ".join(("false", *(f"({other})" for _, other in steps[number:])))
+        both = f"({test}) && exit; ({later}) && exit {_OVER}; exit {_TO_COME}"
         until = monotonic() + 900
-        while monotonic() < until and cluster.as_root(machine, "sh", "-c", test).returncode:
+        while monotonic() < until and (code := cluster.as_root(machine, "sh", "-c", both).returncode):
             expect(cluster.instances(name) == [machine], f"{name} is still {machine} at step {number}, after {seen}")
-            if number < len(steps) and cluster.as_root(machine, "sh", "-c", later).returncode == 0:
-                break  # over before it was seen
+            if code == _OVER:
+                break  # before it was seen
         else:
+            expect(monotonic() < until, f"{name} never came to step {number}, {title}, after {seen}")
             seen.append(f"{number} {title}")
             cluster.cut_power(machine)
     return "power cut at: " + ", ".join(seen)
