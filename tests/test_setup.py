@@ -52,7 +52,9 @@ def output(program: str, cache: Path, **environment: str) -> list[str]:
     return start(program, cache, **environment).communicate()[0].splitlines()
 
 
-@pytest.mark.parametrize(("target", "steps"), [("demo", "venv debian pulumi"), ("test", "venv debian pulumi browser")])
+@pytest.mark.parametrize(
+    ("target", "steps"), [("demo", "venv debian pulumi"), ("test", "venv debian pulumi browser containers")]
+)
 def test_demo_and_test_prepare_first(target: str, steps: str) -> None:
     done = subprocess.run(
         ["make", "--dry-run", target, "PYTHON=python3"], cwd=ROOT, capture_output=True, text=True, check=True

@@ -7,7 +7,7 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -49,8 +49,8 @@ class FilesArgs:
     texts: Mapping[str, pulumi.Input[str]]
     agent: Archive
     library: Archive
-    archives: Mapping[str, bytes]
     sign: Callable[[str, Manifest], str]
+    archives: Mapping[str, bytes] = field(default_factory=dict)
 
 
 class Files(Component):
