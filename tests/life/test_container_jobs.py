@@ -25,7 +25,8 @@ PEOPLE = """    containers: pyxis
         ada: {uid: 2000}
         bo: {uid: 2001}
 """
-IMAGE = "/home/ada/image.sqsh"
+ADA, BO = "/home/ada", "/home/bo"
+IMAGE = f"{ADA}/image.sqsh"
 # Writes a checkpoint where Lightning's script says, from inside of the container.
 PROGRAM = """
 import os, pathlib
@@ -126,7 +127,7 @@ def see_the_container(cluster: Cluster) -> None:
             lines
         )
     with step("it has the shared home, and what it writes there is hers"):
-        as_person(cluster, "ada", f"{srun} sh -c 'touch /home/ada/from-$SLURM_PROCID'")
+        as_person(cluster, "ada", f"{srun} sh -c 'touch {ADA}/from-$SLURM_PROCID'")
         owners = {(cluster.home() / f"ada/from-{rank}").stat().st_uid for rank in (0, 1)}
         mine = (cluster.home() / "ada").stat().st_uid
         assert owners == {mine}
@@ -141,11 +142,11 @@ def keep_people_apart(cluster: Cluster) -> None:
     srun = f"srun --partition=train --container-image={IMAGE}"
     for options, user in (("", "2000"), ("--container-remap-root", "0")):
         with step(f"user {user} of ada's container does not read bo's file"):
-            read = "sh -c 'echo I am $(id -u); cat /home/bo/secret'"
+            read = f"sh -c 'echo I am $(id -u); cat {BO}/secret'"
             lines = as_person(cluster, "ada", f"{srun} {options} {read}").splitlines()
-            assert {f"I am {user}", "cat: /home/bo/secret: Permission denied"} <= set(lines), lines
+            assert {f"I am {user}", f"cat: {BO}/secret: Permission denied"} <= set(lines), lines
     with step("bo does, in the same image"):
-        assert as_person(cluster, "bo", f"{srun} cat /home/bo/secret") == "hidden"
+        assert as_person(cluster, "bo", f"{srun} cat {BO}/secret") == "hidden"
     with step("bo does not enter ada's containers on a node"):
         answer = as_person(cluster, "bo", "srun --partition=train --nodelist=train-1 ls /var/lib/enroot/2000")
         assert "Permission denied" in answer, answer

@@ -142,8 +142,8 @@ def output(cluster: Controller, command: str) -> list[str]:
 
 
 def test_srun_has_the_plugins_option_and_the_node_receives_it(cluster: Controller) -> None:
-    lines = output(cluster, "srun --container-image=/home/ada/image.sqsh printenv TASK_IN")
-    assert lines == ["/home/ada/image.sqsh", "over"]
+    lines = output(cluster, "srun --container-image=/scratch/image.sqsh printenv TASK_IN")
+    assert lines == ["/scratch/image.sqsh", "over"]
 
 
 def test_a_task_without_the_plugin_does_not_start(cluster: Controller) -> None:
