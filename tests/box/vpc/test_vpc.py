@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from corral.box import vpc as package
+from corral.box.vpc import virtual_network
 from corral.box.vpc.capabilities import Users, checks, probe_host
 from corral.box.vpc.virtual_network import MachineError, Vpc, VpcProcess, create_disk, start_vpc
 
@@ -106,6 +109,27 @@ def test_the_hosts_secrets_are_not_on_a_disk(vpc: Vpc) -> None:
 
 def test_a_command_returns_its_exit_code(vpc: Vpc) -> None:
     assert vpc.run("one", ["sh", "-c", "echo out; echo err >&2; exit 7"]).returncode == 7
+
+
+def test_a_command_may_write_much_to_both_outputs(vpc: Vpc) -> None:
+    much = "head -c 300000 /dev/zero | tr '\\0' x"
+    done = vpc.run("one", ["sh", "-c", f"{much} >&2; {much}"])
+    assert (len(done.stderr), len(done.stdout)) == (300000, 300000)
+
+
+def test_a_command_closes_no_descriptor_of_another_thread(vpc: Vpc, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[int] = []
+
+    def open_and_respond(connection: socket.socket) -> Mapping[str, Any]:
+        # What another thread opens now has the numbers that the command's pipes had.
+        opened.extend(os.open(os.devnull, os.O_RDONLY) for _ in range(8))
+        return respond(connection)
+
+    respond = virtual_network._response
+    monkeypatch.setattr(virtual_network, "_response", open_and_respond)
+    vpc.run("one", ["true"])
+    for descriptor in opened:
+        os.close(descriptor)  # fails if it is closed
 
 
 def test_a_set_name_resolves(vpc: Vpc) -> None:

@@ -10,11 +10,12 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, BinaryIO
 
 from corral.box.vpc.capabilities import HostSupport
 from corral.box.vpc.vpc_state import CONTROL_SOCKET
@@ -132,14 +133,16 @@ class Vpc:
 
     def run(self, name: str, command: Sequence[str], **environment: str) -> subprocess.CompletedProcess[str]:
         """Run a command in the machine. Its exit code is not checked. Raises MachineError."""
-        with _pipe() as (out_read, out), _pipe() as (errors_read, errors), Path(os.devnull).open("rb") as no_input:
-            connection = self._send(_run_request(name, command, environment), (no_input.fileno(), out, errors))
-            os.close(out)
-            os.close(errors)
-            with os.fdopen(os.dup(out_read), "rb") as out_pipe, os.fdopen(os.dup(errors_read), "rb") as errors_pipe:
-                stdout, stderr = out_pipe.read(), errors_pipe.read()
+        with _pipe() as (stdout, out), _pipe() as (stderr, errors), Path(os.devnull).open("rb") as no_input:
+            given = (no_input.fileno(), out.fileno(), errors.fileno())
+            connection = self._send(_run_request(name, command, environment), given)
+            out.close()  # now only the command holds these ends
+            errors.close()
+            with ThreadPoolExecutor(1) as reader:  # a command that fills one pipe waits for its reader
+                error_text = reader.submit(stderr.read)
+                text = stdout.read().decode()
             code = _response(connection)["code"]
-        return subprocess.CompletedProcess(command, code, stdout.decode(), stderr.decode())
+        return subprocess.CompletedProcess(command, code, text, error_text.result().decode())
 
     def attach(self, name: str, command: Sequence[str], **environment: str) -> int:
         """Run a command with this process's input, output and error. Returns its exit code.
@@ -263,14 +266,14 @@ def _exits(events: socket.socket) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def _pipe() -> Iterator[tuple[int, int]]:
-    read, write = os.pipe()
-    try:
-        yield read, write
-    finally:
-        for descriptor in (read, write):
-            with contextlib.suppress(OSError):
-                os.close(descriptor)
+def _pipe() -> Iterator[tuple[BinaryIO, BinaryIO]]:
+    """The reading and the writing end.
+
+    They are files, because a file closes once: a descriptor closed twice is that of another thread by then.
+    """
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as read_end, os.fdopen(writing, "wb") as write_end:
+        yield read_end, write_end
 
 
 def _response(connection: socket.socket) -> Mapping[str, Any]:
