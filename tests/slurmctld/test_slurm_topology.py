@@ -1,4 +1,4 @@
-"""Switches in the real slurmctld: stored in node comments, and the topology.conf made from them."""
+"""Switches in the real slurmctld: stored in the Extra of nodes, and the topology.conf made from them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from tools.slurm_head.controller import Controller, running_slurmctld
 
 import slurms
+from corral.agent.slurm import read_node
 from corral.agent.topology.rank_order import rank_order, read_paths, tree
 from corral.render import cluster_files
 from render.plans import cpu, dev, train
@@ -31,20 +32,28 @@ def paths(controller: Controller) -> object:
     return read_paths(slurms.must(controller.run("scontrol", "--oneliner", "show", "node", "train-[1-4]")))
 
 
-def comment(controller: Controller, nodes: str, text: str) -> None:
-    slurms.must(controller.run("scontrol", "update", f"nodename={nodes}", f"comment={text}"))
+def set_switches(controller: Controller, nodes: str, text: str) -> None:
+    slurms.must(controller.run("scontrol", "update", f"nodename={nodes}", f"extra={text}"))
 
 
-def test_a_comment_of_several_nodes_is_read_back_as_their_switches(controller: Controller) -> None:
-    comment(controller, "train-[1,3]", "/".join(A))
-    comment(controller, "train-2", "/".join(B))
+def test_the_switches_of_several_nodes_are_read_back(controller: Controller) -> None:
+    set_switches(controller, "train-[1,3]", "/".join(A))
+    set_switches(controller, "train-2", "/".join(B))
     assert paths(controller) == {"train-1": A, "train-2": B, "train-3": A}
 
 
-def test_a_comment_is_cleared(controller: Controller) -> None:
-    comment(controller, "train-[1-4]", "/".join(A))
-    comment(controller, "train-[1-4]", "")
+def test_switches_are_cleared(controller: Controller) -> None:
+    set_switches(controller, "train-[1-4]", "/".join(A))
+    set_switches(controller, "train-[1-4]", "")
     assert paths(controller) == {}
+
+
+def test_switches_leave_the_notice_of_a_node(controller: Controller) -> None:
+    notice = "corral: notice at 2026-11-27T22:07:47Z, ends at 2026-11-27T22:09:47Z"
+    slurms.must(controller.run("scontrol", "update", "nodename=train-1", f"comment={notice}"))
+    set_switches(controller, "train-1", "/".join(A))
+    shown = slurms.must(controller.run("scontrol", "--oneliner", "show", "node", "train-1"))
+    assert (read_node(shown).comment, read_paths(shown)["train-1"]) == (notice, A)
 
 
 def test_slurmctld_takes_the_tree(tmp_path: Path) -> None:
@@ -59,7 +68,7 @@ def test_slurmctld_takes_the_tree(tmp_path: Path) -> None:
 
 
 def test_the_order_of_ranks_is_that_of_the_tree(controller: Controller) -> None:
-    comment(controller, "train-[1,4]", "/".join(A))
-    comment(controller, "train-[2-3]", "/".join(B))
+    set_switches(controller, "train-[1,4]", "/".join(A))
+    set_switches(controller, "train-[2-3]", "/".join(B))
     found = read_paths(slurms.must(controller.run("scontrol", "--oneliner", "show", "node", "train-[1-4]")))
     assert rank_order(found) == ("train-1", "train-4", "train-2", "train-3")

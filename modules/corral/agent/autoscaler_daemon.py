@@ -14,7 +14,7 @@ from pathlib import Path
 from corral.agent import slurm
 from corral.agent.accounting.backup import back_up_if_due
 from corral.agent.accounting.history_upload import began
-from corral.agent.autoscaler.background_tasks import BackgroundTask, SwitchComments, ZoneCleanup, start_tasks
+from corral.agent.autoscaler.background_tasks import BackgroundTask, NodeSwitches, ZoneCleanup, start_tasks
 from corral.agent.autoscaler.control_loop import ControlLoop
 from corral.agent.autoscaler.liveness import heartbeat_of, lock_of
 from corral.agent.autoscaler.reconciler import Autoscaler, ClusterSnapshot
@@ -36,7 +36,7 @@ from corral.agent.process_lock import exclusive
 from corral.agent.shutdown.cluster_shutdown import POLL_EVERY_S as ENDING_EVERY_S
 from corral.agent.shutdown.cluster_shutdown import ClusterShutdown
 from corral.agent.topology.ec2_topology import Ec2Topology
-from corral.agent.topology.rank_order import update_topology_comments
+from corral.agent.topology.rank_order import update_switches
 from corral.agent.users.logins import POLL_EVERY_S as LOGINS_EVERY_S
 from corral.agent.users.logins import LoginsTask
 from corral.agent.users.removed_jobs import POLL_EVERY_S as REMOVED_JOBS_EVERY_S
@@ -133,7 +133,7 @@ def tasks_of(autoscaler: Autoscaler, ec2: Ec2, services: Services, interval_s: f
     def snapshot() -> ClusterSnapshot | None:
         return autoscaler.snapshot
 
-    write = partial(update_topology_comments, switches=services.topology.switches)
+    write = partial(update_switches, switches=services.topology.switches)
     configuration, shutdown = services.configuration, services.shutdown
     tasks = (
         configuration
@@ -150,7 +150,7 @@ def tasks_of(autoscaler: Autoscaler, ec2: Ec2, services: Services, interval_s: f
         BackgroundTask(
             name="node names", every_s=INTERVAL_S, act=ZoneCleanup(snapshot=snapshot, prune=services.zone.prune)
         ),
-        BackgroundTask(name="node switches", every_s=INTERVAL_S, act=SwitchComments(snapshot=snapshot, write=write)),
+        BackgroundTask(name="node switches", every_s=INTERVAL_S, act=NodeSwitches(snapshot=snapshot, write=write)),
         # Late, so that the first tree contains more than a few machines.
         services.tree
         and BackgroundTask(name="topology.conf", every_s=TREE_EVERY_S, act=services.tree, first_s=TREE_MIN_INTERVAL_S),

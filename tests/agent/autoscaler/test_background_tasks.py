@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from corral.agent.autoscaler.background_tasks import BackgroundTask, SwitchComments, ZoneCleanup, run_task, start_tasks
+from corral.agent.autoscaler.background_tasks import BackgroundTask, NodeSwitches, ZoneCleanup, run_task, start_tasks
 from corral.agent.autoscaler.reconciler import ClusterSnapshot
 from corral.agent.autoscaler_daemon import Services, tasks_of
 from corral.agent.cluster.models import BlockPeriod
@@ -43,7 +43,7 @@ def test_nothing_is_called_before_the_first_snapshot(kind: str) -> None:
     task = (
         ZoneCleanup(snapshot=lambda: None, prune=recorder)
         if kind == "names"
-        else SwitchComments(snapshot=lambda: None, write=recorder)
+        else NodeSwitches(snapshot=lambda: None, write=recorder)
     )
     task()
     assert recorder.calls == []
@@ -72,7 +72,7 @@ def test_names_that_could_not_be_pruned_are_tried_again() -> None:
 
 def test_the_switches_of_a_machine_are_queried_once_it_is_up() -> None:
     recorder, looks = Recorder(), iter([ONE, ONE, OTHER])
-    switches = SwitchComments(snapshot=lambda: next(looks), write=recorder)
+    switches = NodeSwitches(snapshot=lambda: next(looks), write=recorder)
     switches(), switches(), switches()
     assert recorder.calls == [{"train-1": "i-1"}, {"train-1": "i-2"}]
 

@@ -1,4 +1,4 @@
-"""The order of ranks by switches, the comments that carry the switches, and topology.conf."""
+"""The order of ranks by switches, the field that carries the switches, and topology.conf."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from box.vpc_fixtures import Clients, LaunchNetwork
 from corral.agent.cluster.ec2_client import Ec2Error
 from corral.agent.topology.ec2_topology import Ec2Topology
 from corral.agent.topology.rank_order import (
-    comments,
+    changed_extras,
     rank_order,
     read_paths,
     read_tree,
     topology_conf,
     tree,
-    update_topology_comments,
+    update_switches,
 )
 from corral.box import control
 from corral.box.client import BoxStatus
@@ -59,19 +59,19 @@ def test_every_group_below_a_switch_is_contiguous(paths: dict[str, tuple[str, ..
         assert positions == list(range(positions[0], positions[0] + len(positions)))
 
 
-def test_comments_are_grouped_by_the_last_switch() -> None:
+def test_nodes_are_grouped_by_the_last_switch() -> None:
     wanted = {"train-1": A, "train-2": C, "train-3": A, "train-4": ()}
-    assert comments(wanted, {"train-2": C}) == {"nn-1/nn-2/nn-3": ("train-1", "train-3")}
+    assert changed_extras(wanted, {"train-2": C}) == {"nn-1/nn-2/nn-3": ("train-1", "train-3")}
 
 
-def test_a_comment_of_an_earlier_machine_is_cleared() -> None:
-    assert comments({"train-1": ()}, {"train-1": A}) == {"": ("train-1",)}
+def test_the_switches_of_an_earlier_machine_are_cleared() -> None:
+    assert changed_extras({"train-1": ()}, {"train-1": A}) == {"": ("train-1",)}
 
 
-def test_switches_are_read_from_comments_and_nothing_else() -> None:
+def test_switches_are_read_from_extra_and_nothing_else() -> None:
     text = (
-        "NodeName=train-1 State=IDLE+CLOUD Comment=nn-1/nn-2/nn-3\n"
-        "NodeName=train-2 State=IDLE+CLOUD Comment=ask Ann about nn-1\n"
+        "NodeName=train-1 State=IDLE+CLOUD Comment=nn-9 Extra=nn-1/nn-2/nn-3\n"
+        "NodeName=train-2 State=IDLE+CLOUD Extra=ask Ann about nn-1\n"
         "NodeName=train-3 State=IDLE+CLOUD\n"
     )
     assert read_paths(text) == {"train-1": A}
@@ -88,13 +88,11 @@ def scontrol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "log"
 
 
-def test_the_autoscaler_writes_one_comment_a_switch(scontrol: Path) -> None:
-    update_topology_comments(
-        {"train-1": "i-1", "train-2": "i-2", "train-3": "i-3"}, lambda ids: {"i-1": A, "i-2": C, "i-3": A}
-    )
+def test_the_autoscaler_updates_the_nodes_of_a_switch_at_once(scontrol: Path) -> None:
+    update_switches({"train-1": "i-1", "train-2": "i-2", "train-3": "i-3"}, lambda ids: {"i-1": A, "i-2": C, "i-3": A})
     assert scontrol.read_text().splitlines() == [
-        "<update><nodename=train-[1,3]><comment=nn-1/nn-2/nn-3>",
-        "<update><nodename=train-2><comment=nn-1/nn-5/nn-6>",
+        "<update><nodename=train-[1,3]><extra=nn-1/nn-2/nn-3>",
+        "<update><nodename=train-2><extra=nn-1/nn-5/nn-6>",
     ]
 
 

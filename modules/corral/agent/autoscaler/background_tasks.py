@@ -70,7 +70,7 @@ class ZoneCleanup:
 
 
 @dataclass(kw_only=True)
-class SwitchComments:
+class NodeSwitches:
     """Writes the network position of new machines into Slurm. `write`: takes instance ids by node."""
 
     snapshot: Callable[[], ClusterSnapshot | None]

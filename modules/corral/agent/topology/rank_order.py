@@ -1,8 +1,8 @@
 """Order ranks by network switches, so that neighbouring ranks share as many switches as possible.
 
 EC2 names the switches from the top of its network to an instance (`ec2_topology`). The autoscaler writes them into the
-nodes' comments in Slurm, where every node can read them; nodes may not call EC2. `topology_sync` applies the text of
-`topology_conf` to slurmctld. Pure, except `paths_of` and `update_topology_comments`.
+field Extra of nodes in Slurm, where every node can read them; nodes may not call EC2. `topology_sync` applies the text
+of `topology_conf` to slurmctld. Pure, except `paths_of` and `update_switches`.
 """
 
 import logging
@@ -15,7 +15,7 @@ from corral.model.cluster import ClusterPlan
 from corral.model.node_names import expand, fold, number_of, queue_of
 
 SWITCHES = re.compile(r"nn-[0-9a-f]+(?:/nn-[0-9a-f]+)*")
-_COMMENT = re.compile(r"\bComment=(\S+)")
+_EXTRA = re.compile(r"\bExtra=(\S+)")
 _NAME = re.compile(r"\bNodeName=(\S+)")
 _LINE = re.compile(r"^SwitchName=(\S+) (Nodes|Switches)=(\S+)$", re.MULTILINE)
 _ROOT = "top"  # joins switches without a common EC2 switch; Slurm requires one tree
@@ -87,7 +87,7 @@ def read_tree(text: str) -> Mapping[str, Switches]:
 
 
 def paths_of(nodes: Sequence[str]) -> Mapping[str, Switches]:
-    """The switches above each of the nodes, by their comments in Slurm; empty for one without. Raises SlurmError."""
+    """The switches above each of the nodes, by their Extra in Slurm; empty for one without. Raises SlurmError."""
     if not nodes:
         return {}
     known = read_paths(slurm.scontrol("--oneliner", "show", "node", fold(sorted(nodes, key=_by_number))))
@@ -95,28 +95,30 @@ def paths_of(nodes: Sequence[str]) -> Mapping[str, Switches]:
 
 
 def read_paths(text: str) -> Mapping[str, Switches]:
-    """The switches above each node, by `scontrol --oneliner show node`; other comments are ignored."""
+    """The switches above each node, by `scontrol --oneliner show node`; any other Extra is ignored."""
     found = {}
     for line in slurm.lines(text):
-        name, comment = _NAME.search(line), _COMMENT.search(line)
-        if name and comment and SWITCHES.fullmatch(comment[1]):
-            found[name[1]] = tuple(comment[1].split("/"))
+        name, extra = _NAME.search(line), _EXTRA.search(line)
+        if name and extra and SWITCHES.fullmatch(extra[1]):
+            found[name[1]] = tuple(extra[1].split("/"))
     return found
 
 
-def comments(wanted: Mapping[str, Switches], known: Mapping[str, Switches]) -> Mapping[str, tuple[str, ...]]:
-    """The nodes that need a new comment, by comment: one call of scontrol for each."""
+def changed_extras(wanted: Mapping[str, Switches], known: Mapping[str, Switches]) -> Mapping[str, tuple[str, ...]]:
+    """The nodes that need another Extra, by Extra: one call of scontrol for each."""
     found: dict[str, list[str]] = defaultdict(list)
     for node in sorted(wanted, key=_by_number):
         if wanted[node] != known.get(node, ()):
             found["/".join(wanted[node])].append(node)
-    return {comment: tuple(nodes) for comment, nodes in found.items()}
+    return {extra: tuple(nodes) for extra, nodes in found.items()}
 
 
-def update_topology_comments(
+def update_switches(
     instances: Mapping[str, str], switches: Callable[[Sequence[str]], Mapping[str, Switches]]
 ) -> Mapping[str, Switches]:
-    """Write the switches above each node into its comment in Slurm, and return them.
+    """Write the switches above each node into its Extra in Slurm, and return them.
+
+    Not into its comment, which is that of a spot notice.
 
     `instances`: the running instance of each node that has just come up. `switches`: `Ec2Topology.switches`. One EC2
     call per 100 nodes, a second apart, and one scontrol call for the nodes of each lowest switch.
@@ -126,11 +128,11 @@ def update_topology_comments(
         return {}
     found = switches(sorted(instances.values()))
     wanted = {node: found.get(instance, ()) for node, instance in instances.items()}
-    for comment, nodes in comments(wanted, paths_of(sorted(instances))).items():
-        log.info("switches of %s: %s", fold(nodes), comment or "unknown")
+    for extra, nodes in changed_extras(wanted, paths_of(sorted(instances))).items():
+        log.info("switches of %s: %s", fold(nodes), extra or "unknown")
         for start in range(0, len(nodes), slurm.AT_ONCE):
             batch = nodes[start : start + slurm.AT_ONCE]
-            slurm.scontrol("update", f"nodename={fold(batch)}", f"comment={comment}")
+            slurm.scontrol("update", f"nodename={fold(batch)}", f"extra={extra}")
     return wanted
 
 
