@@ -95,6 +95,7 @@ ALLOWED: Mapping[str, str] = {
     "life_cycle_state": "the field of EFS",
     "tests/life/clusters.py: life": "a cluster from up to down",
     "tests/life/test_dev_life.py: life": "the same",
+    "tests/life/test_dev_by_pulumi.py: life": "the same",
     "tests/life/test_machine_life.py: life": "the same",
     "tests/life/test_mixed_life.py: life": "the same",
     "tests/life/test_train_life.py: life": "the same",

@@ -1,4 +1,4 @@
-"""The life of `dev`, from the first up to the lost state: the real engine, the box's daemon, plain `pulumi` in between.
+"""The life of `dev`, from the first up to its down: the real engine, the box's daemon, plain `pulumi` in between.
 
 A deployer runs all of it. It is one scenario, since each part begins where the one before it ended; a failure names its
 step.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import shutil
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -24,13 +23,12 @@ from corral.model.deployed import BootFacts, Deployed
 from corral.model.enums import Role
 from corral.model.serialization import from_json
 from environments import dev_base, dev_cluster
-from life import CORPUS, Life, begin, digest
+from life import Life, begin, digest
 from steps import step
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.box]
 BUCKET = f"corral-dev-{account.ACCOUNT}-us-east-1"
 SPOT = "train-spot-use1-az1"
-KEPT = {"efs/file-system", "kms/key", "s3/bucket"}
 
 
 def changes(stack: dict[str, Any]) -> dict[str, int]:
@@ -42,7 +40,7 @@ def changes(stack: dict[str, Any]) -> dict[str, int]:
 NOTHING = {"created": 0, "updated": 0, "replaced": 0, "deleted": 0}
 
 
-def test_dev_from_its_first_up_to_a_lost_state(tmp_path: Path) -> None:
+def test_dev_from_its_first_up_to_its_down(tmp_path: Path) -> None:
     with boxes.running_box(tmp_path / "box") as box:
         life = begin(tmp_path, box, deployer_in=account.REGION)
         come_up(life)
@@ -52,14 +50,9 @@ def test_dev_from_its_first_up_to_a_lost_state(tmp_path: Path) -> None:
         look_at_deployed_json(life, deployed)
         look_at_files(life, dev_cluster(image_profile="box-debian-12"))
         grow(life)
-        refuse_other_zones(life)
-        upgrade_to_a_large_image(life)
         upgrade_the_image(life)
         lose_the_head(life)
         go_down(life, machines)
-        come_up_by_pulumi(life)
-        lose_the_state(life)
-        delete_the_data(life)
 
 
 def come_up(life: Life) -> None:
@@ -239,52 +232,6 @@ def grow(life: Life) -> None:
         )
 
 
-def refuse_other_zones(life: Life) -> None:
-    """One edit adds a zone, another removes one in which a machine runs. Neither is deployed."""
-    ec2, file = life.client("ec2"), life.project / "stacks/base/Pulumi.dev.yaml"
-    zones = file.read_text()
-    template = {"LaunchTemplateId": life.template_of("train-spot-use1-az2")["LaunchTemplateId"]}
-    (node,) = ec2.run_instances(LaunchTemplate=template, MinCount=1, MaxCount=1)["Instances"]
-    life.seen["node"], targets = node["InstanceId"], ec2.describe_subnets()["Subnets"]
-    file.write_text(zones.replace("[use1-az1, use1-az2]", "[use1-az1]"))
-    life.seen["zone less"] = life.corral("up", "dev", "--box", "--yes", code=4).err
-    life.seen["ground"] = (life.inventory()["efs/mount-target"], targets == ec2.describe_subnets()["Subnets"])
-    file.write_text(zones.replace("[use1-az1, use1-az2]", "[use1-az1, use1-az2, use1-az4]"))
-    life.seen["zone more"] = life.corral("up", "dev", "--box", "--preview").out
-    file.write_text(zones)
-    ec2.terminate_instances(InstanceIds=[life.seen["node"]])
-    with step("a zone stays while a machine runs in it"):
-        assert life.seen["zone less"].splitlines() == [
-            "corral: cluster dev: cannot delete a placement group of train with 1 instance in it: nothing was changed",
-            f"    {life.seen['node']}  p4d.24xlarge  us-east-1c",
-            "  wait until they are idle and terminate, or terminate them now:"
-            " corral up dev --box --terminate-instances",
-        ]
-    with step("a refused change of zones touches nothing"):
-        mount_targets, same_subnets = life.seen["ground"]
-        assert (len(mount_targets), same_subnets) == (2, True)
-    with step("a preview of another zone shows the templates that it brings"):
-        shown = [line.split() for line in life.seen["zone more"].splitlines()]
-        new = sorted(line[2] for line in shown if line[:2] == ["create", "aws:ec2:LaunchTemplate"])
-        assert new == ["queues-train-on-demand-use1-az4", "queues-train-spot-use1-az4"]
-
-
-def upgrade_to_a_large_image(life: Life) -> None:
-    """The newest image needs a larger root volume than the machines have."""
-    control.inject_fault(life.box.dir, "new-image", snapshot_gib="4000")
-    refused = life.corral("upgrade", "image", "dev", "--box", "--yes", code=3)
-    with step("an image that does not fit is refused, with the root volume that it needs"):
-        large = life.parameter("/corral-box/ami")
-        why = f"head and nodes: the root of {large} needs 4000 GiB; an instance that boots it has 150"
-        assert refused.err.splitlines() == [
-            "corral: cluster dev: its machines cannot boot these images",
-            f"  {why} - set root_gib: 4000 or more",
-        ]
-    with step("an image that does not fit is not pinned"):
-        assert life.parameter("/corral/dev/image") == life.seen["images"][0]
-    control.inject_fault(life.box.dir, "new-image", snapshot_gib="8")
-
-
 def upgrade_the_image(life: Life) -> None:
     """The templates move to the newest image."""
     life.seen["upgrade"] = json.loads(life.corral("upgrade", "image", "dev", "--box", "--yes", "--json").out)
@@ -333,46 +280,3 @@ def go_down(life: Life, machines: list[Any]) -> None:
         assert kept == {"home file system": 0.0, "bucket": 0.0, "key": 1.0}
     with step("down again finds nothing and is no failure"):
         assert life.corral("down", "dev", "--box", "--yes").code == 0
-
-
-def come_up_by_pulumi(life: Life) -> None:
-    """Plain pulumi brings both stacks up again."""
-    life.pulumi("cluster", "stack", "init", "dev")
-    life.seen["typed"] = [life.pulumi(s, "-s", "dev", "up", "--skip-preview", "--yes") for s in ("base", "cluster")]
-    life.seen["after"] = json.loads(life.corral("up", "dev", "--box", "--yes", "--json").out)
-    with step("plain pulumi brings both stacks up"):
-        assert [ended.code for ended in life.seen["typed"]] == [0, 0], life.seen["typed"]
-    with step("corral up finds nothing to do after plain pulumi up"):
-        assert [changes(life.seen["after"][stack]) for stack in ("base", "cluster")] == [NOTHING, NOTHING]
-    with step("the next up continues with what was kept"):
-        now = life.inventory()
-        assert {kind: now[kind] for kind in KEPT} == {kind: life.seen["kept"][kind] for kind in KEPT}
-
-
-def lose_the_state(life: Life) -> None:
-    """The worst for an environment that is up: its state is lost, and a cleanup ends all that costs money."""
-    life.settle_tags()  # a deployer deletes the signing key by its tag
-    life.seen["living"] = life.corral("cleanup", "dev", "--box-dir", str(life.box.dir)).out
-    life.seen["status"] = life.corral("status", "dev", "--box-dir", str(life.box.dir)).out
-    shutil.rmtree(life.box.dir / "pulumi/.pulumi/stacks")
-    life.corral("cleanup", "dev", "--delete", "--yes", "--box-dir", str(life.box.dir))
-    with step("a cleanup leaves alone what is up"):
-        assert "Orphans in us-east-1  none" in life.seen["living"]
-    with step("the status shows where the head is"):
-        assert "is running at 10.64.0.23" in life.seen["status"]
-    with step("a cleanup after a lost state leaves kept data alone"):
-        now = life.inventory()
-        assert sorted(now) == ["efs/file-system", "kms/alias", "kms/key", "s3/bucket", "s3/object"]
-        assert {kind: now[kind] for kind in KEPT} == {kind: life.seen["kept"][kind] for kind in KEPT}
-    with step("a cleanup takes the files of the cluster"):
-        objects = life.client("s3").list_objects_v2(Bucket=BUCKET, Prefix="clusters/")
-        assert objects["KeyCount"] == 0  # their old versions stay for as long as the bucket keeps any
-    with step("the box kept the user's own bucket"):
-        assert CORPUS in life.inventory()["s3/bucket"]
-
-
-def delete_the_data(life: Life) -> None:
-    """What was kept goes by its name."""
-    life.corral("down", "dev", "--box", "--yes", "--delete-data", "dev")
-    with step("a deployer deletes the data of a base"):
-        assert set(life.inventory()) == {"kms/key", "s3/bucket"}  # a key that waits for its deletion, and CORPUS
