@@ -125,9 +125,13 @@ def sources() -> list[Path]:
     )
 
 
-def names_of(path: Path) -> Iterator[str]:
+@cache
+def names_of(path: Path) -> tuple[str, ...]:
     """The names that a module gives: its own, those of its definitions and variables, and the keys of its documents."""
-    yield path.stem
+    return (path.stem, *_names_in(path))
+
+
+def _names_in(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_bytes())):
         match node:
             case ast.ClassDef() | ast.FunctionDef():

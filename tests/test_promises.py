@@ -59,6 +59,11 @@ def marked(path: str) -> dict[str, bool]:
     return found
 
 
+@cache
+def files_named(name: str) -> tuple[Path, ...]:
+    return tuple(TESTS.rglob(name))
+
+
 def steps(function: ast.FunctionDef) -> list[str]:
     """The claims of the steps in a function of a scenario."""
     calls = (node for node in ast.walk(function) if isinstance(node, ast.Call) and ast.unparse(node.func) == "step")
@@ -94,7 +99,7 @@ def names_in(page: Path) -> list[str]:
 @pytest.mark.parametrize("name", [*names_in(FIDELITY), *names_in(MACHINES), *names_in(SECURITY)])
 def test_test_that_a_page_names_exists(name: str) -> None:
     file, _, start = name.partition(": ")
-    tests = [test for path in TESTS.rglob(f"test_{file}.py") for test in marked(str(path.relative_to(TESTS))[:-3])]
+    tests = [test for path in files_named(f"test_{file}.py") for test in marked(str(path.relative_to(TESTS))[:-3])]
     known = [re.sub(r"\W+", "_", test) for test in tests]
     whole = start.removesuffix("...")
     assert [test for test in known if test == whole or (start.endswith("...") and test.startswith(whole))]

@@ -5,13 +5,10 @@ Needs their sources, which corral fetches from GitHub, so `make containers` runs
 
 from __future__ import annotations
 
-import re
-import shutil
-import subprocess
-from pathlib import Path
-
 import pytest
 from clusters import UP_IN_S, Cluster
+from container_image import make_image
+from people import as_person
 
 import boxes
 from corral.box.vpc.capabilities import probe_host
@@ -45,77 +42,12 @@ def test_people_run_jobs_in_containers(tmp_path_factory: pytest.TempPathFactory)
         cluster.life.done("up", "dev")
         cluster.until(lambda: cluster.on_head("sinfo", "--noheader"), UP_IN_S)
         cluster.until(lambda: cluster.on_head("id", "bo"))
-        make_image(cluster, directory)
+        make_image(cluster.home() / "ada/image.sqsh", directory)
         see_the_container(cluster)
         keep_people_apart(cluster)
         run_a_job_script(cluster)
         leave_nothing(cluster)
         cluster.life.done("down", "dev")
-
-
-def as_person(cluster: Cluster, name: str, command: str) -> str:
-    """What a command printed on the head, as this person in their home. Errors are printed, too."""
-    switch = (
-        "setpriv",
-        f"--reuid={name}",
-        f"--regid={name}",
-        "--init-groups",
-        "env",
-        f"HOME=/home/{name}",
-        f"USER={name}",
-    )
-    return cluster.on_head(*switch, "sh", "-c", f"cd /home/{name} && {{ {command}; }} 2>&1")
-
-
-def make_image(cluster: Cluster, directory: Path) -> None:
-    """An image with this system's shell, coreutils and Python, in ada's home."""
-    tree = directory / "tree"
-    for name in ("etc", "home", "tmp", "proc", "sys", "dev", "run", "root", "var/tmp", "scratch", "local", "usr/lib"):
-        (tree / name).mkdir(parents=True)
-    for name in ("bin", "lib", "lib64"):
-        (tree / name).symlink_to(f"usr/{name}")
-    programs = (
-        "sh",
-        "bash",
-        "env",
-        "id",
-        "cat",
-        "ls",
-        "hostname",
-        "touch",
-        "stat",
-        "sleep",
-        "python3",
-        "printenv",
-        "mkdir",
-    )
-    for program in programs:
-        copy_with_libraries(Path(shutil.which(program, path="/usr/bin") or program).resolve(), tree, program)
-    version = Path("/usr/bin/python3").resolve().name
-    shutil.copytree(
-        f"/usr/lib/{version}",
-        tree / "usr/lib" / version,
-        ignore=shutil.ignore_patterns("__pycache__", "*-packages", "config-*"),
-    )
-    (tree / "inside").write_text("the image")
-    image = cluster.home() / "ada/image.sqsh"
-    subprocess.run(
-        ["mksquashfs", str(tree), str(image), "-noappend", "-quiet", "-all-root"], check=True, stdout=subprocess.DEVNULL
-    )
-    image.chmod(0o644)
-
-
-def copy_with_libraries(program: Path, tree: Path, name: str) -> None:
-    """Copy a program to /usr/bin and its libraries to where its loader looks."""
-    target = tree / "usr/bin" / name
-    target.parent.mkdir(exist_ok=True)
-    shutil.copy(program, target)
-    listed = subprocess.run(["ldd", str(program)], capture_output=True, text=True).stdout
-    for library in re.findall(r"(/\S+)", listed):
-        copied = tree / "usr" / library.lstrip("/").removeprefix("usr/")
-        if not copied.exists():
-            copied.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(library, copied)
 
 
 def see_the_container(cluster: Cluster) -> None:

@@ -28,7 +28,6 @@ def test_dev_from_plain_pulumi_to_a_lost_state(tmp_path: Path) -> None:
         upgrade_to_a_large_image(life)
         come_up_with_what_was_kept(life)
         lose_the_state(life)
-        delete_the_data(life)
 
 
 def come_up_by_pulumi(life: Life) -> None:
@@ -121,10 +120,3 @@ def lose_the_state(life: Life) -> None:
         assert objects["KeyCount"] == 0  # their old versions stay for as long as the bucket keeps any
     with step("the box kept the user's own bucket"):
         assert CORPUS in life.inventory()["s3/bucket"]
-
-
-def delete_the_data(life: Life) -> None:
-    """What was kept goes by its name."""
-    life.corral("down", "dev", "--box", "--yes", "--delete-data", "dev")
-    with step("a deployer deletes the data of a base"):
-        assert set(life.inventory()) == {"kms/key", "s3/bucket"}  # a key that waits for its deletion, and CORPUS

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from steps import step
 pytestmark = [pytest.mark.pulumi, pytest.mark.box]
 BUCKET = f"corral-dev-{account.ACCOUNT}-us-east-1"
 SPOT = "train-spot-use1-az1"
+END = "/corral/dev/ends-at"
 
 
 def changes(stack: dict[str, Any]) -> dict[str, int]:
@@ -49,10 +51,12 @@ def test_dev_from_its_first_up_to_its_down(tmp_path: Path) -> None:
         look_at_machines(life, machines, deployed)
         look_at_deployed_json(life, deployed)
         look_at_files(life, dev_cluster(image_profile="box-debian-12"))
+        extend(life)
         grow(life)
         upgrade_the_image(life)
         lose_the_head(life)
         go_down(life, machines)
+        delete_the_data(life)
 
 
 def come_up(life: Life) -> None:
@@ -202,6 +206,23 @@ def look_at_files(life: Life, plan: ClusterPlan) -> None:
         assert settings == ["NCCL_SOCKET_IFNAME=en,eth", "NCCL_DEBUG=WARN"]
 
 
+def extend(life: Life) -> None:
+    """The lifetime gets another end, two days from now."""
+    files, former = digest(life.project), datetime.fromisoformat(life.parameter(END))
+    end = (datetime.now(UTC) + timedelta(days=2)).replace(second=0, microsecond=0)
+    with step("extend shows the former and the new end"):
+        shown = json.loads(life.corral("extend", "dev", f"{end:%Y-%m-%dT%H:%M}", "--box", "--json").out)
+        assert (shown["former"], shown["ends_at"]) == (former.isoformat(), end.isoformat())
+    with step("parameter and deployed.json have the new end"):
+        text = f"{end:%Y-%m-%dT%H:%M:%SZ}"
+        assert (life.parameter(END), json.loads(life.object_text("deployed.json"))["ends_at"]) == (text, text)
+    with step("the manifest names the file with the new end"):
+        named = json.loads(json.loads(life.object_text("manifest.json"))["manifest"])["files"]["deployed.json"]
+        assert named == hashlib.sha256(life.object_text("deployed.json").encode()).hexdigest()
+    with step("extend changes no file of the project"):
+        assert digest(life.project) == files
+
+
 def grow(life: Life) -> None:
     """The queue gets more nodes, and meanwhile the image profile a newer image."""
     file = life.project / "stacks/cluster/Pulumi.dev.yaml"
@@ -262,7 +283,6 @@ def address_and_state(head: Any) -> tuple[str, str]:
 
 def go_down(life: Life, machines: list[Any]) -> None:
     """The cluster and its base go; what holds data stays."""
-    life.seen["pins"] = life.client("ssm").get_parameter(Name="/corral/dev/ends-at")["Parameter"]["Value"]
     life.settle_tags()  # a deployer deletes the signing key by its tag
     life.seen["down"] = json.loads(life.corral("down", "dev", "--box", "--with-base", "--yes", "--json").out)
     life.seen["kept"] = life.inventory()
@@ -280,3 +300,10 @@ def go_down(life: Life, machines: list[Any]) -> None:
         assert kept == {"home file system": 0.0, "bucket": 0.0, "key": 1.0}
     with step("down again finds nothing and is no failure"):
         assert life.corral("down", "dev", "--box", "--yes").code == 0
+
+
+def delete_the_data(life: Life) -> None:
+    """What was kept goes by its name."""
+    life.corral("down", "dev", "--box", "--yes", "--delete-data", "dev")
+    with step("a deployer deletes the data of a base"):
+        assert set(life.inventory()) == {"kms/key", "s3/bucket"}  # a key that waits for its deletion, and CORPUS

@@ -5,21 +5,15 @@ Everything goes through `ssh -F` with what `corral ssh-config` prints.
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 import re
-import socket
 import subprocess
-import time
 import urllib.request
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-import training
 from clusters import UP_IN_S, Cluster
+from people import Person, copy_packages, make_key, person_outside
 
 import boxes
 from corral.box.vpc.capabilities import probe_host
@@ -27,7 +21,6 @@ from life import begin
 from steps import step
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.box, pytest.mark.slurm, pytest.mark.long]
-SOON_S = 240.0
 PYTHON = "PYTHON=/usr/bin/python3 PYTHONPATH=/home/python"
 # What VS Code's Remote-SSH does on a host: a server in the home that outlives its session, on a port of loopback.
 EDITOR = "~/.vscode-server/cli/servers/Stable-0123456789abcdef"
@@ -54,35 +47,6 @@ except submitit.core.utils.FailedJobError as error:
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Person:
-    """ada, on her own machine. `options`: of ssh and scp."""
-
-    options: Sequence[str]
-
-    def on_head(self, command: str) -> str:
-        """What a command printed on the head, which must succeed."""
-        done = subprocess.run(["ssh", *self.options, "dev-head", command], capture_output=True, text=True)
-        assert done.returncode == 0, f"{command}: {done.returncode}\n{done.stdout}\n{done.stderr}"
-        return done.stdout.strip()
-
-    @contextmanager
-    def tunnel(self, to: str) -> Iterator[str]:
-        """An address on this machine that leads to an address behind the head."""
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
-        process = subprocess.Popen(["ssh", *self.options, "-N", "-L", f"127.0.0.1:{port}:{to}", "dev-head"])
-        try:
-            deadline = time.monotonic() + SOON_S
-            while not _listens(port):
-                assert process.poll() is None and time.monotonic() < deadline
-                time.sleep(0.1)
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            process.terminate()
-            process.wait()
-
-
 def test_a_person_works_from_outside_by_ssh(tmp_path_factory: pytest.TempPathFactory) -> None:
     assert probe_host().users, probe_host().problem
     directory = tmp_path_factory.mktemp("outside")
@@ -98,18 +62,13 @@ def test_a_person_works_from_outside_by_ssh(tmp_path_factory: pytest.TempPathFac
 
 def come(cluster: Cluster, directory: Path) -> Person:
     """The cluster with a person, and her way to it."""
-    key = directory / "key"
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
     with (cluster.life.project / "stacks/cluster/Pulumi.dev.yaml").open("a") as spec:
-        public = key.with_suffix(".pub").read_text().strip()
-        spec.write(f"    access:\n      users:\n        ada: {{uid: 2000, ssh_keys: ['{public}']}}\n")
+        key = make_key(directory, "ada")
+        spec.write(f"    access:\n      users:\n        ada: {{uid: 2000, ssh_keys: ['{key}']}}\n")
     cluster.life.done("up", "dev")
     cluster.until(lambda: cluster.on_head("sinfo", "--noheader"), UP_IN_S)
     cluster.until(lambda: cluster.on_head("id", "ada"))
-    config = directory / "ssh_config"
-    config.write_text(cluster.life.corral("ssh-config", "dev", "--box", "--user", "ada").out)
-    known = ("-o", "StrictHostKeyChecking=accept-new", "-o", f"UserKnownHostsFile={directory / 'known'}")
-    person = Person(options=("-F", str(config), "-i", str(key), "-o", "LogLevel=ERROR", *known))
+    person = person_outside(cluster, directory, "ada")
     with step("ssh with the printed entry opens the head as that person"):
         assert person.on_head("id -un; hostname").splitlines() == ["ada", "dev-head"]
     return person
@@ -168,28 +127,3 @@ def open_a_notebook(cluster: Cluster, person: Person) -> None:
     person.on_head(f"scancel {job}")
     with step("scancel ends it"):
         assert cluster.end(int(job))[0] == "CANCELLED"
-
-
-def copy_packages(target: Path, names: Sequence[str]) -> None:
-    """Copy the installed distributions of these names, and all that they need, for the machines' Python."""
-    wanted, seen = list(names), set()
-    for name in wanted:
-        key = re.sub(r"[-_.]+", "-", name).lower()
-        try:
-            found = importlib.metadata.distribution(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue  # of another system or Python
-        if key in seen:
-            continue
-        seen.add(key)
-        needs = (re.match(r"[\w.-]+", need) for need in found.requires or () if "extra ==" not in need)
-        wanted += [need[0] for need in needs if need]
-        for file in found.files or ():
-            if ".." not in file.parts and file.suffix != ".pyc":
-                (target / file).parent.mkdir(parents=True, exist_ok=True)
-                training.linked(str(file.locate()), str(target / file))
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as one:
-        return one.connect_ex(("127.0.0.1", port)) == 0

@@ -220,6 +220,14 @@ def test_a_notebook_has_no_more_time_than_its_queue_gives() -> None:
     assert "--time=90" in options("jupyter", replace(train(), time_limit_s=5400))
 
 
+@pytest.mark.parametrize("time", ["soon", "1h", "-1", "1.5"])
+def test_a_notebook_refuses_an_idle_time_that_is_no_number_of_seconds(time: str) -> None:
+    environment = {"IDLE_S": time, "PATH": "/usr/bin:/bin", "HOME": "/nonexistent"}
+    done = subprocess.run(["bash", "-s"], input=text_of("jupyter"), capture_output=True, text=True, env=environment)
+    expected = f"corral: IDLE_S={time} is no number of seconds - write 3600, or 0 for never\n"
+    assert (done.returncode, done.stderr) == (2, expected)
+
+
 def test_a_notebook_without_accelerators_has_four_cores() -> None:
     assert "--cpus-per-task=4" in options("jupyter", cpu())
 

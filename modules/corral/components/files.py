@@ -15,6 +15,7 @@ import pulumi
 import pulumi_aws as aws
 
 from corral.components.component import Component
+from corral.model.cache import cache_directory
 from corral.model.cluster import ClusterPlan
 from corral.model.manifest import MANIFEST, Manifest
 
@@ -107,7 +108,7 @@ def _hashes(files: Mapping[str, bytes]) -> Mapping[str, str]:
 
 def _asset(content: bytes) -> pulumi.FileAsset:
     """The content as a file in the user's cache: a state stores an asset's hash, but a text in full."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "corral"
+    cache = cache_directory(os.environ)
     file = cache / f"{hashlib.sha256(content).hexdigest()}.tar.gz"
     if not (file.exists() and file.read_bytes() == content):
         cache.mkdir(parents=True, exist_ok=True)

@@ -1,13 +1,12 @@
-"""`corral extend`, and an up of a cluster that has expired, with the real engine and the real programs.
+"""What `corral extend` refuses, and an up of a cluster that has expired, with the real engine and the real programs.
 
-One scenario, since each step continues from the stacks of the one before. tests/life has heads that read the new end.
+One scenario, since each step continues from the stacks of the one before. tests/life/test_dev_life moves an end, and
+test_end_of_life has heads that read it.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ from corral.box import account
 from corral.box import client as box_client
 from steps import step
 
-pytestmark = [pytest.mark.pulumi, pytest.mark.box]
+pytestmark = [pytest.mark.pulumi, pytest.mark.box, pytest.mark.long]
 END = "/corral/dev/ends-at"
 WRONG_TIMES = {
     "soon": "corral: soon: not a time - write 4h, 1h30m, 2026-11-22 or 2026-11-22T18:00 (UTC)",
@@ -38,7 +37,6 @@ def test_a_cluster_is_extended_expires_and_never_ends(tmp_path: Path) -> None:
         extend_nothing(cli)
         expect(cli, "up", "dev", "--yes")
         refuse_times(cli)
-        extend_to_a_time(cli)
         up_shortly_before_the_end(cli)
         expire(cli)
         up_without_a_lifetime(cli)
@@ -103,23 +101,6 @@ def refuse_times(cli: CliSession) -> None:
         code, (first, *_) = refused(cli, "extend", "dev", "3d")
         stacks.with_name("elsewhere").rename(stacks)
         assert (code, first) == (4, "corral: cluster dev belongs to another state backend: nothing was changed")
-
-
-def extend_to_a_time(cli: CliSession) -> None:
-    """Extend to two days from now."""
-    hashes, former = cli.hashes(), datetime.fromisoformat(parameter(cli))
-    end = (datetime.now(UTC) + timedelta(days=2)).replace(second=0, microsecond=0)
-    with step("extend shows the former and the new end"):
-        shown = json.loads(expect(cli, "extend", "dev", f"{end:%Y-%m-%dT%H:%M}", "--json"))
-        assert (shown["former"], shown["ends_at"]) == (former.isoformat(), end.isoformat())
-    with step("parameter and deployed.json have the new end"):
-        text = f"{end:%Y-%m-%dT%H:%M:%SZ}"
-        assert (parameter(cli), json.loads(held(cli, "deployed.json"))["ends_at"]) == (text, text)
-    with step("the manifest names the new file"):
-        named = files_named(cli)["deployed.json"]
-        assert named == hashlib.sha256(held(cli, "deployed.json")).hexdigest()
-    with step("extend changes no file of the project"):
-        assert cli.hashes() == hashes
 
 
 def up_shortly_before_the_end(cli: CliSession) -> None:
