@@ -24,13 +24,11 @@ from corral.engine.pulumi.binary import find_pulumi
 from environments import PROJECT
 from steps import step
 
-pytestmark = [pytest.mark.pulumi, pytest.mark.box, pytest.mark.slurm]
+pytestmark = [pytest.mark.pulumi, pytest.mark.box, pytest.mark.slurm, pytest.mark.long]
 SOON_S = 240.0  # many times what it takes on a machine that does nothing else
 # Debian's, for ordinary users: without the programs of root.
 PATH = "/usr/local/bin:/usr/bin:/bin"
-GROUNDS = (
-    (Users.SUBUIDS, pytest.param(Users.ONE, marks=pytest.mark.long)) if os.geteuid() == 0 else (probe_host().users,)
-)
+GROUNDS = (Users.SUBUIDS, Users.ONE) if os.geteuid() == 0 else (probe_host().users,)
 PROBE = "from corral.box.vpc.capabilities import probe_host; print(probe_host().users, probe_host().problem)"
 JOB = "until sinfo >/dev/null 2>&1; do sleep 0.2; done; srun --nodes=2 --chdir=/ sh -c 'echo $SLURMD_NODENAME $(id -u)'"
 
