@@ -21,7 +21,7 @@ from botocore.session import get_session
 MODULES = Path(__file__).parents[1] / "modules"
 PACKAGES = ("agent", "inventory", "preflight", "engine")
 SERVICES = (
-    *("budgets", "cloudwatch", "ec2", "efs", "fsx", "iam", "kms", "logs", "pricing", "route53", "s3"),
+    *("budgets", "cloudwatch", "ec2", "ecr", "efs", "fsx", "iam", "kms", "logs", "pricing", "route53", "s3"),
     *("resourcegroupstaggingapi", "secretsmanager", "service-quotas", "sns", "ssm", "sts"),
 )
 # How a name of an operation begins, as methods of boto3 have it.
@@ -50,6 +50,9 @@ OTHERS: Mapping[str, tuple[str, ...]] = {
     ERROR: (
         *("inventory.deletion: NotFound", "preflight.aws_query_cache: NotFound", "preflight.aws_query_cache: NoSuch"),
         *("preflight.aws_query_cache: Malformed", "preflight.existing_vpc_facts: NotFound"),
+    ),
+    "a member of what a machine's credentials are served as": (
+        *("agent.ecr_password: AccessKeyId", "agent.ecr_password: SecretAccessKey", "agent.ecr_password: Token"),
     ),
     "a header of HTTP": ("agent.credentials: Host",),
     "a member of the error PermanentRedirect": ("engine.backend.bucket_backend: Region",),

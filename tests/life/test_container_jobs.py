@@ -11,12 +11,15 @@ from container_image import make_image
 from people import as_person
 
 import boxes
+from corral.box.account import ACCOUNT, REGION
 from corral.box.vpc.capabilities import probe_host
 from life import begin
 from steps import step
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.box, pytest.mark.slurm, pytest.mark.container_sources]
 PEOPLE = """    containers: pyxis
+    jobs:
+      registries: [team/train]
     access:
       users:
         ada: {uid: 2000}
@@ -65,6 +68,18 @@ def see_the_container(cluster: Cluster) -> None:
         assert owners == {mine}
     with step("the variable that leads to the job role is set"):
         assert "http" in as_person(cluster, "ada", f"{srun} printenv AWS_CONTAINER_CREDENTIALS_FULL_URI")
+    with step("a job logs in to ECR by the job role, without variables of its own"):
+        box = "AWS_ENDPOINT_URL=$(. /etc/profile; echo $AWS_ENDPOINT_URL)"
+        command = f"env --unset=AWS_CONTAINER_CREDENTIALS_FULL_URI {box} /opt/corral/bin/ecr-password"
+        printed = as_person(cluster, "ada", f"srun --partition=train sh -c '{command}'")
+        assert printed == f"{ACCOUNT}-auth-token", printed
+    with step("enroot reads the file that leads there"):
+        host = f"{ACCOUNT}.dkr.ecr.{REGION}.amazonaws.com"
+        printed = as_person(
+            cluster, "ada", "srun --partition=train sh -c 'cat /etc/corral/enroot/.credentials; enroot info'"
+        )
+        assert f"machine {host} login AWS password $(/opt/corral/bin/ecr-password)" in printed, printed
+        assert "ENROOT_CONFIG_PATH=/etc/corral/enroot\n" in printed, printed
 
 
 def keep_people_apart(cluster: Cluster) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from dataclasses import replace
@@ -10,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from container_archives import CONTAINERS
+from corral.agent.config.file_placements import placements_for
+from corral.model.cluster import ClusterPlan, JobsPlan, RepositoryPlan
 from corral.model.enums import Role
-from corral.render import cluster_files, user_data
+from corral.render import account_files, cluster_files, user_data
 from render.plans import boot_facts, cpu, dev, train
 
 PLAN = replace(dev(replace(train(), nvme_mount="/local"), cpu()), containers=CONTAINERS)
@@ -73,3 +76,68 @@ def test_scripts_pass_shellcheck(name: str, tmp_path: Path) -> None:
 def test_nodes_that_compiled_something_else_are_outdated() -> None:
     assert "enroot-1.0, pyxis-2.0" in user_data(PLAN, Role.COMPUTE, boot_facts())
     assert "enroot" not in user_data(PLAN, Role.HEAD, boot_facts())
+
+
+ECR = replace(
+    PLAN,
+    jobs=JobsPlan(
+        registries=(
+            RepositoryPlan(account="210987654321", name="base/pytorch"),
+            RepositoryPlan(account=None, name="team/train"),
+            RepositoryPlan(account="210987654321", name="base/jax"),
+        )
+    ),
+)
+
+
+def test_enroot_logs_in_to_the_registries_of_the_jobs() -> None:
+    password = "login AWS password $(/opt/corral/bin/ecr-password)"
+    assert account_files(ECR, "123456789012")["containers/credentials"].splitlines()[1:] == [
+        f"machine 123456789012.dkr.ecr.us-east-1.amazonaws.com {password}",
+        f"machine 210987654321.dkr.ecr.us-east-1.amazonaws.com {password}",
+    ]
+
+
+def test_hosts_of_china_have_a_domain_of_their_own() -> None:
+    text = account_files(replace(ECR, region="cn-north-1"), "123456789012")["containers/credentials"]
+    assert "machine 123456789012.dkr.ecr.cn-north-1.amazonaws.com.cn login AWS " in text
+
+
+@pytest.mark.parametrize("plan", [PLAN, replace(ECR, containers=dev().containers)], ids=["no registry", "no container"])
+def test_without_registries_or_containers_enroot_logs_in_nowhere(plan: ClusterPlan) -> None:
+    assert account_files(plan, "123456789012") == {}
+    assert "ENROOT_CONFIG_PATH" not in cluster_files(plan).get("containers/enroot.conf", "")
+
+
+def test_nodes_have_the_file_where_enroots_settings_name_it() -> None:
+    files = {**cluster_files(ECR), **account_files(ECR, "123456789012")}
+    contents = {name: text.encode() for name, text in files.items()}
+    paths = [one.path for one in placements_for(contents, Role.COMPUTE, "train")]
+    assert (
+        "/etc/corral/enroot/.credentials" in paths,
+        "own=/etc/corral/enroot;" in files["containers/enroot.conf"],
+    ) == (
+        True,
+        True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("own", "path"),
+    [("", "/etc/corral/enroot"), (".config/enroot", "{home}/.config/enroot"), ("else/enroot", "{home}/else/enroot")],
+    ids=["none", "the usual one", "elsewhere"],
+)
+def test_settings_of_the_users_own_come_first(own: str, path: str, tmp_path: Path) -> None:
+    """As enroot evaluates a line: config::load."""
+    (tmp_path / own).mkdir(parents=True, exist_ok=True)
+    (line,) = (
+        line for line in cluster_files(ECR)["containers/enroot.conf"].splitlines() if "ENROOT_CONFIG_PATH" in line
+    )
+    (tmp_path / "conf").write_text(f"{line}\n")
+    script = r"""set -euo pipefail; "$BASH" -n "$1"; IFS=$' \t=' read -r key value <"$1"; eval echo "$value" """
+    environment = {"HOME": str(tmp_path), "PATH": os.defpath}
+    if own.startswith("else"):
+        environment["XDG_CONFIG_HOME"] = str(tmp_path / "else")
+    command = ["bash", "-c", script, "bash", str(tmp_path / "conf")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == (path.format(home=tmp_path) + "\n", "")

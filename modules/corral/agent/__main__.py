@@ -25,6 +25,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "prolog": ("node", "check this node before a job, drain it if unfit (Slurm's Prolog)"),
     "health-check": ("node", "check this node, drain it if unfit (Slurm's HealthCheckProgram)"),
     "rank-order": ("node", "sort node names from standard input by network switch"),
+    "ecr-password": ("node", "print a password for the cluster's registries in ECR, by the job role"),
     "credentials": ("node", "serve the job role's credentials (daemon of every machine)"),
     "autoscaler": ("head", "launch and terminate machines for Slurm (daemon of the head)"),
     "backup": ("head", "write job records and the cluster's history to the bucket (head)"),

@@ -3,6 +3,8 @@
 import re
 from dataclasses import dataclass
 
+from corral.model.partitions import partition_of
+
 _NAME = r"(?=.{2,256}$)[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*"
 # Source: ECR API reference, CreateRepository, repositoryName; ECR User Guide, "Private registry".
 _REPOSITORY = re.compile(rf"(?:(\d{{12}})\.dkr\.ecr\.([a-z0-9-]+)\.([a-z.]+)/)?({_NAME})")
@@ -29,3 +31,8 @@ def parse_repository(text: str) -> Repository | None:
         return None
     account, region, domain, name = found.groups()
     return Repository(account=account, region=region, domain=domain, name=name)
+
+
+def registry_host(account: str, region: str) -> str:
+    """Return the host of an account's registry, such as 123456789012.dkr.ecr.us-east-1.amazonaws.com."""
+    return f"{account}.dkr.ecr.{region}.{partition_of(region).dns_suffix}"

@@ -16,7 +16,7 @@ from corral.model.timeouts import RESUME_TIMEOUT_S
 from corral.render import agent_bundle as bundle
 from corral.render.access import access_files
 from corral.render.boto3_bundle import library_bundle
-from corral.render.containers import container_files, container_plugins
+from corral.render.containers import container_files, container_plugins, registry_credentials
 from corral.render.hooks import hook_files
 from corral.render.host_conf import BOX, EC2, HostFacts, host_conf
 from corral.render.job_scripts import job_files
@@ -46,6 +46,11 @@ def cluster_files(plan: ClusterPlan) -> Mapping[str, str]:
         **job_files(plan),
     }
     return dict(sorted(texts.items()))
+
+
+def account_files(plan: ClusterPlan, account: str) -> Mapping[str, str]:
+    """The text of the files that contain the number of the cluster's account, by path as in `cluster_files`."""
+    return registry_credentials(plan, account)
 
 
 def _hosts(plan: ClusterPlan) -> HostFacts:

@@ -14,7 +14,7 @@ from pathlib import Path
 from corral.render.agent_bundle import packed
 
 PACKAGES = ("boto3", "botocore", "dateutil", "jmespath", "s3transfer", "six", "urllib3")
-SERVICES = ("ec2", "logs", "route53", "s3", "secretsmanager", "sns", "sts")
+SERVICES = ("ec2", "ecr", "logs", "route53", "s3", "secretsmanager", "sns", "sts")
 _KINDS = (".py", ".json", ".json.gz", ".pem")
 # Documentation, and boto3's resources, which the agent does not use.
 _UNREAD = ("examples-1.json", "resources-1.json")

@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 
 from corral.catalog.aws.instance_types import Vendor
 from corral.model.cluster import ClusterPlan, QueuePlan
+from corral.model.urls import registry_host
 from corral.render.gpu_devices import vendor
 from corral.render.templates import fill
 
@@ -27,10 +28,22 @@ def container_files(plan: ClusterPlan) -> Mapping[str, str]:
         "containers/build.sh": fill(
             "containers/build.sh.j2", home=_HOME, plugin=PLUGIN, slurm_include=include, **directories
         ),
-        "containers/enroot.conf": fill("containers/enroot.conf.j2"),
+        "containers/enroot.conf": fill("containers/enroot.conf.j2", registries=plan.jobs.registries),
         "containers/prolog": fill("containers/prolog.sh.j2"),
         **{f"containers/mounts/{queue.name}.fstab": _mounts(queue, plan) for queue in plan.queues},
     }
+
+
+def registry_credentials(plan: ClusterPlan, account: str) -> Mapping[str, str]:
+    """The text of the file in which enroot finds what logs in to the cluster's registries, by its path; none without.
+
+    It contains no password: enroot runs the program that prints one. `account`: the cluster's.
+    """
+    if not (plan.containers.are_used and plan.jobs.registries):
+        return {}
+    owners = sorted({one.account or account for one in plan.jobs.registries})
+    hosts = [registry_host(owner, plan.region) for owner in owners]
+    return {"containers/credentials": fill("containers/credentials.j2", hosts=hosts)}
 
 
 def container_plugins(plan: ClusterPlan) -> tuple[str, ...]:

@@ -86,7 +86,11 @@ def program() -> None:
     )
     head = Head("head", head_args, opts)
     watch.alarm_on_head(plan, head.instance.id)
-    texts: dict[str, pulumi.Input[str]] = {**plans.files, "deployed.json": components.deployed_json(head)}
+    texts: dict[str, pulumi.Input[str]] = {
+        **plans.files,
+        **render.account_files(plan, account),
+        "deployed.json": components.deployed_json(head),
+    }
     files = FilesArgs(
         plan=plan,
         bucket=base.bucket,

@@ -22,6 +22,7 @@ PROGRAMS = {
             "prolog",
             "epilog",
             "rank-order",
+            "ecr-password",
             "restore-scripts",
             "prolog-slurmctld",
             "epilog-slurmctld",

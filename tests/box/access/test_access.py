@@ -295,6 +295,17 @@ def test_a_job_pulls_from_a_declared_repository(account: Account) -> None:
     assert (bool(token), found["failures"][0]["failureCode"]) == (True, "ImageNotFound")
 
 
+def test_a_job_of_a_cluster_without_repositories_does_not_log_in_to_ecr(account: Account) -> None:
+    named = JobArns(region=REGION, bucket=account.arns["bucket"], key=account.arns["key"], cluster="dev")
+    policy = json.dumps(job_policy(named))
+    account.aws("iam").put_role_policy(RoleName="identity-job", PolicyName="own", PolicyDocument=policy)
+    ecr = account.as_role("job")("ecr")
+    assert refusal(ecr.get_authorization_token) == (
+        "AccessDeniedException",
+        "ecr:GetAuthorizationToken on resource: *",
+    )
+
+
 def test_a_job_does_not_pull_from_another_repository(account: Account) -> None:
     ecr = account.as_role("job")("ecr")
     code, message = refusal(lambda: ecr.batch_get_image(repositoryName="other", imageIds=[{"imageTag": "v1"}]))

@@ -101,6 +101,15 @@ def _rank_order(_: argparse.Namespace) -> None:
     print("\n".join(rank_order(paths_of(sys.stdin.read().split()))))  # noqa: T201
 
 
+def _ecr_password(chosen: argparse.Namespace) -> None:
+    from corral.agent.credentials import URI
+    from corral.agent.ecr_password import check_registries, ecr_client, ecr_password
+
+    plan, deployed = records_in(chosen.records)
+    check_registries(plan)
+    print(ecr_password(ecr_client(deployed.region, URI)))  # noqa: T201
+
+
 def _credentials(chosen: argparse.Namespace) -> None:
     from corral.agent.credentials import role, serve
 
@@ -119,5 +128,6 @@ _ACTS = {
     "prolog": _prolog,
     "health-check": _health_check,
     "rank-order": _rank_order,
+    "ecr-password": _ecr_password,
     "credentials": _credentials,
 }

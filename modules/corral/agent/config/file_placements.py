@@ -55,6 +55,8 @@ PROGRAMS: Mapping[str, str] = {
     "epilog-slurmctld": f"exec {_HOOKS}/epilog-slurmctld",
     "health-check": f"{_AGENT} health-check",
     "rank-order": f"{_AGENT} rank-order",
+    # A profile of the user's own need not exist on this machine.
+    "ecr-password": f"unset AWS_PROFILE AWS_DEFAULT_PROFILE\n{_AGENT} ecr-password",
 }
 _PROGRAM = """#!/bin/sh
 # Managed by corral: written by `corral-agent boot`.
@@ -88,6 +90,7 @@ SetEnv {_JOB_ROLE}
 """
 _OWN = b"# Your own lines of slurm.conf; corral never changes this file. After a change: scontrol reconfigure\n"
 CONTAINERS = "/opt/corral/containers"  # what a machine compiles
+ENROOT_CONFIG = "/etc/corral/enroot"  # for users without their own; containers/enroot.conf names it
 ACCOUNTS = "/etc/corral/accounts"  # for people and for the comparison of an apply
 FIRST_JOB = "/etc/slurm/first-job.conf"
 TOPOLOGY_PLUGIN = "/etc/slurm/topology-plugin.conf"
@@ -207,6 +210,8 @@ def _compute(files: Mapping[str, bytes], queue: str | None) -> tuple[Placement, 
         enroot = files["containers/enroot.conf"]
         found.append(Placement(path="/etc/enroot/enroot.conf.d/50-corral.conf", content=enroot))
         found.append(Placement(path="/etc/enroot/mounts.d/60-corral.fstab", content=files[mounts]))
+    if (name := "containers/credentials") in files:
+        found.append(Placement(path=f"{ENROOT_CONFIG}/.credentials", content=files[name]))
     if (neuron := f"neuron/{queue}.sh") in files:
         found.append(Placement(path="/etc/profile.d/corral-neuron.sh", content=files[neuron]))
     return tuple(found)

@@ -31,8 +31,8 @@ ACCOUNT = "ACCOUNT"  # placeholder: only AWS knows the account's number
 README = """Rendered by `corral render {name}`: the files that `corral up {name}` would deploy.
 
 Everything except this file and user-data/ goes to the cluster's prefix in the base's bucket. Machines boot with
-user-data/head.yaml and user-data/compute.yaml, in which {account} stands for the account's number. deployed.json is
-missing: its ids are known only after `corral up`.
+user-data/head.yaml and user-data/compute.yaml. In these, and in containers/credentials, {account} stands for the
+account's number. deployed.json is missing: its ids are known only after `corral up`.
 """
 Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Directory to write; created if missing.")]
 Diff = Annotated[bool, typer.Option("--diff", help="Show the differences from DIR and write nothing.")]
@@ -77,7 +77,8 @@ def _check_directory(out: Path) -> None:
 def _files(plan: ClusterPlan) -> Mapping[str, str]:
     boot = _boot_facts(plan)
     users = {f"user-data/{role.value}.yaml": files_of.user_data(plan, role, boot) for role in Role}
-    return {**files_of.cluster_files(plan), **users, "README.txt": README.format(name=plan.name, account=ACCOUNT)}
+    readme = README.format(name=plan.name, account=ACCOUNT)
+    return {**files_of.cluster_files(plan), **files_of.account_files(plan, ACCOUNT), **users, "README.txt": readme}
 
 
 def _boot_facts(plan: ClusterPlan) -> BootFacts:
