@@ -196,11 +196,33 @@ class RepositoryPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerImagePlan:
+    """An image in ECR. `account`: its owner; None for the cluster's account. `version`: its tag or its digest."""
+
+    account: str | None
+    repository: str
+    version: str
+
+    @property
+    def is_digest(self) -> bool:
+        """True if the version is a digest; a tag has no colon."""
+        return ":" in self.version
+
+    def __str__(self) -> str:
+        owner = f"{self.account}: " if self.account else ""
+        return f"{owner}{self.repository}{'@' if self.is_digest else ':'}{self.version}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobsPlan:
-    """What jobs may use: buckets, repositories, and by variable the names of secrets, never their values."""
+    """What jobs may use: buckets, repositories, and by variable the names of secrets, never their values.
+
+    `images`: of containers, in these repositories, to be checked before a cluster starts.
+    """
 
     buckets: tuple[BucketPlan, ...] = ()
     registries: tuple[RepositoryPlan, ...] = ()
+    images: tuple[ContainerImagePlan, ...] = ()
     secrets: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -8,6 +8,8 @@ from corral.model.partitions import partition_of
 _NAME = r"(?=.{2,256}$)[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*"
 # Source: ECR API reference, CreateRepository, repositoryName; ECR User Guide, "Private registry".
 _REPOSITORY = re.compile(rf"(?:(\d{{12}})\.dkr\.ecr\.([a-z0-9-]+)\.([a-z.]+)/)?({_NAME})")
+# Source: OCI distribution specification, "Pulling manifests"; ECR takes sha256 alone.
+_VERSION = re.compile(r"(.+?)(?::([A-Za-z0-9_][A-Za-z0-9._-]{0,127})|@(sha256:[0-9a-f]{64}))")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +35,14 @@ def parse_repository(text: str) -> Repository | None:
     return Repository(account=account, region=region, domain=domain, name=name)
 
 
+def parse_image(text: str) -> tuple[str, str] | None:
+    """The repository of `team/train:1` or `team/train@sha256:...`, and the tag or digest; None for anything else."""
+    if (found := _VERSION.fullmatch(text)) is None:
+        return None
+    repository, tag, digest = found.groups()
+    return repository, tag or digest
+
+
 def registry_host(account: str, region: str) -> str:
-    """Return the host of an account's registry, such as 123456789012.dkr.ecr.us-east-1.amazonaws.com."""
+    """Return the host of an account's registry, as image references name it."""
     return f"{account}.dkr.ecr.{region}.{partition_of(region).dns_suffix}"

@@ -1,5 +1,6 @@
 """Plan a cluster from its spec and its base's plan."""
 
+from collections.abc import Iterator
 from datetime import timedelta
 
 from corral.catalog.aws.images import find_image_profile
@@ -11,6 +12,7 @@ from corral.model.cluster import (
     ArchivePlan,
     BucketPlan,
     ClusterPlan,
+    ContainerImagePlan,
     GresPlan,
     ImagePlan,
     JobsPlan,
@@ -22,7 +24,7 @@ from corral.model.cluster import (
 from corral.model.containers import ContainerRuntime, ContainersPlan
 from corral.model.hooks import HooksPlan
 from corral.model.tags import cluster_tags
-from corral.model.urls import parse_repository
+from corral.model.urls import parse_image, parse_repository
 from corral.plan.accounts import check_accounts, plan_accounts
 from corral.plan.file_systems import plan_lustre
 from corral.plan.head import check_head_address, plan_head
@@ -192,7 +194,19 @@ def _jobs(spec: JobsSpec) -> JobsPlan:
     buckets = tuple(BucketPlan(s3=bucket.s3.rstrip("/"), write=bucket.write) for bucket in spec.buckets)
     found = filter(None, map(parse_repository, spec.registries))
     registries = tuple(RepositoryPlan(account=one.account, name=one.name) for one in found)
-    return JobsPlan(buckets=buckets, registries=registries, secrets=dict(sorted(spec.secrets.items())))
+    return JobsPlan(
+        buckets=buckets,
+        registries=registries,
+        images=tuple(_container_images(spec)),
+        secrets=dict(sorted(spec.secrets.items())),
+    )
+
+
+def _container_images(spec: JobsSpec) -> Iterator[ContainerImagePlan]:
+    for text in spec.images:
+        name, version = parse_image(text) or ("", "")
+        if found := parse_repository(name):
+            yield ContainerImagePlan(account=found.account, repository=found.name, version=version)
 
 
 def _lifetime(spec: LifetimeSpec) -> LifetimePlan:

@@ -14,6 +14,7 @@ from corral.model.access_denials import ADVICE, PolicyType, parse_access_denials
 from corral.preflight import (
     bucket_check,
     caller_identity,
+    container_image_check,
     existing_vpc_check,
     existing_vpc_facts,
     file_system_check,
@@ -85,6 +86,12 @@ CHECKS: Sequence[Check] = (
         name="quotas", purpose="service quotas and their use", fetch=quota_check.fetch, evaluate=quota_check.evaluate
     ),
     Check(name="images", purpose="machine images", fetch=image_check.fetch, evaluate=image_check.evaluate),
+    Check(
+        name="containers",
+        purpose="container images of jobs",
+        fetch=container_image_check.fetch,
+        evaluate=container_image_check.evaluate,
+    ),
     Check(
         name="reservations",
         purpose="reservations and capacity blocks",

@@ -66,6 +66,7 @@ _MADE_FOR_A_VPC = (
 _OF_THE_VPC = frozenset(f"ec2:{name}" for name in _MADE_FOR_A_VPC.split())
 _OF_THE_STATE = frozenset({"StateKey"})  # not used if Pulumi's secrets are encrypted by a passphrase
 _OF_LINKS = "LinkedRoles"
+_OF_IMAGES = "ContainerImages"
 
 
 def deployer_calls(base: BasePlan, cluster: ClusterPlan, account: str) -> tuple[Calls, ...]:
@@ -120,7 +121,8 @@ def _context(base: BasePlan, cluster: ClusterPlan, account: str) -> Mapping[str,
 
 def _is_needed(grant: Grant, base: BasePlan, cluster: ClusterPlan) -> bool:
     links = any(system.data for system in (*base.lustre, *cluster.lustre))
-    return grant.sid not in _OF_THE_STATE and (grant.sid != _OF_LINKS or links)
+    needed = {_OF_LINKS: links, _OF_IMAGES: bool(cluster.jobs.images)}
+    return grant.sid not in _OF_THE_STATE and needed.get(grant.sid, True)
 
 
 def _is_made(action: str, base: BasePlan, cluster: ClusterPlan) -> bool:

@@ -32,6 +32,7 @@ CHANGES = "the provider updates resources in place when the spec changes"
 PROVIDER = "the official provider calls it, the box's provider does not"
 ON_HEAD = "the owner of the box runs programs on machines without Systems Manager"
 FOR_FSX = "not called directly: AWS checks it when FSx creates a file system"
+IMAGES = "`corral check` calls it for clusters whose jobs declare images in ECR"
 FOR_SERVICE = "not called directly: AWS checks it when another call passes the resource to a service"
 
 
@@ -69,6 +70,11 @@ NETWORK = (
         actions=("ec2:Describe*", "ec2:GetSpotPlacementScores", "ec2:GetSubnetCidrReservations"),
         unseen={"ec2:GetSecurityGroupsForVpc": FOR_FSX},
         condition=HERE,
+    ),
+    Grant(
+        sid="ContainerImages",
+        unseen=_each("ecr", "BatchGetImage GetDownloadUrlForLayer", IMAGES),
+        resources=("arn:{partition}:ecr:{region}:{account}:repository/*",),
     ),
     Grant(sid="Quotas", actions=("servicequotas:ListServiceQuotas",), condition=HERE),
     Grant(

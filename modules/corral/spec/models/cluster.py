@@ -78,6 +78,11 @@ class JobsSpec(SpecRecord):
         " ACCOUNT.dkr.ecr.REGION.DOMAIN/team/train in another account, whose repository policy must allow it;"
         " in the cluster's region. Default: none.",
     )
+    images: tuple[str, ...] = Field(
+        default=(),
+        description="Container images in these repositories that jobs use, with a tag or digest, such as"
+        " team/train:1. `corral check` looks whether each exists and is for the queues' machines. Default: none.",
+    )
     secrets: Mapping[str, str] = Field(
         default={},
         description="Environment variables of jobs, each with the name of the Secrets Manager secret that holds its"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from corral.model.partitions import partition_of
-from corral.model.urls import parse_repository
+from corral.model.urls import parse_image, parse_repository
 from corral.spec.models.cluster import BucketSpec, JobsSpec
 from corral.spec.rules.name_rules import s3_problem
 from corral.spec.rules.tag_rules import looks_secret
@@ -25,6 +25,11 @@ def check(jobs: JobsSpec, region: str) -> Iterator[SpecFinding]:
             yield problem.at(loc)
         elif parse_repository(repository) in map(parse_repository, jobs.registries[:number]):
             yield SpecFinding(loc, f"{repository!r} is listed twice", "keep one")
+    for number, image in enumerate(jobs.images):
+        if problem := _image_problem(image, jobs.registries):
+            yield problem.at(("jobs", "images", number))
+        elif image in jobs.images[:number]:
+            yield SpecFinding(("jobs", "images", number), f"{image!r} is listed twice", "keep one")
     for number, bucket in enumerate(jobs.buckets):
         yield from _check_bucket(("jobs", "buckets", number, "s3"), bucket, jobs.buckets[:number])
     for variable, secret in jobs.secrets.items():
@@ -53,6 +58,15 @@ def _repository_problem(text: str, region: str) -> SpecProblem | None:
         )
     if found.domain not in (None, domain):
         return SpecProblem(f"{text!r} is not a host of {region}", f"its hosts end in {domain}")
+    return None
+
+
+def _image_problem(text: str, repositories: tuple[str, ...]) -> SpecProblem | None:
+    found = parse_image(text)
+    if found is None or parse_repository(found[0]) is None:
+        return SpecProblem(f"{text!r} is not an image in ECR", "write it like team/train:1 or team/train@sha256:...")
+    if found[0] not in repositories:
+        return SpecProblem(f"jobs may not pull from {found[0]!r}", f"add {found[0]} to jobs.registries")
     return None
 
 
