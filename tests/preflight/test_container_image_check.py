@@ -6,6 +6,7 @@ import io
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -30,6 +31,7 @@ from environments import dev_cluster
 DIGEST = f"sha256:{'0' * 64}"
 TRAIN = ContainerImagePlan(account=None, repository="team/train", version="1")
 BASE = ContainerImagePlan(account="210987654321", repository="base/jax", version=DIGEST)
+LIST = "application/vnd.docker.distribution.manifest.list.v2+json"
 INDEX = {"manifests": [{"platform": {"architecture": "amd64", "os": "linux"}, "digest": "sha256:1"}]}
 ONE = {"config": {"digest": "sha256:2"}, "layers": []}
 
@@ -107,15 +109,15 @@ class Ecr:
 
     def client(self, service: str) -> Any:
         assert service == "ecr"
-        return self
+        return SimpleNamespace(batch_get_image=self.images, get_download_url_for_layer=self.layer)
 
-    def batch_get_image(self, **request: Any) -> Mapping[str, Any]:
+    def images(self, **request: Any) -> Mapping[str, Any]:
         self.requests.append(request)
         if self.refusal:
             raise ClientError({"Error": {"Code": self.refusal, "Message": ""}}, "BatchGetImage")
         return {"images": [{"imageManifest": json.dumps(self.manifest)}], "failures": []}
 
-    def get_download_url_for_layer(self, **request: Any) -> Mapping[str, Any]:
+    def layer(self, **request: Any) -> Mapping[str, Any]:
         self.requests.append(request)
         return {"downloadUrl": "https://s3.example/2"}
 
@@ -160,7 +162,8 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BoxStatus]:
 def test_images_of_the_boxs_ecr_are_found_by_name_and_tag(box: BoxStatus) -> None:
     ecr = boxes.client(box, "ecr", "us-east-1")
     ecr.create_repository(repositoryName="team/train")
-    ecr.put_image(repositoryName="team/train", imageManifest=json.dumps({"schemaVersion": 2, **INDEX}), imageTag="1")
+    manifest = json.dumps({"schemaVersion": 2, "mediaType": LIST, **INDEX})
+    ecr.put_image(repositoryName="team/train", imageManifest=manifest, imageTag="1")
     elsewhere = (replace(TRAIN, version="2"), replace(TRAIN, repository="team/none"))
     images = request(TRAIN, *elsewhere)
     assert finding_lines(evaluate(images, fetch(AwsQueryCache(BoxSession(box=box)), images))) == [
