@@ -46,7 +46,8 @@ slurm-matrix: ## load every environment, and run a cluster, with each Slurm rele
 
 containers: ## run jobs in containers, with the real enroot and Pyxis (their sources: once, from GitHub)
 	$(PREPARE) venv debian pulumi containers
-	$(PYTEST) -m container_sources tests/render/test_ecr_pull.py tests/life/test_container_jobs.py $(ARGS)
+	$(PYTEST) -m container_sources tests/render/test_ecr_pull.py tests/life/test_container_jobs.py \
+		tests/life/test_five_people.py $(ARGS)
 
 sim: ## simulate N clusters from seed FIRST, then check that the simulator catches mutations (MUTATIONS=20)
 	$(PREPARE) venv
