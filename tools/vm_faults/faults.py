@@ -26,7 +26,7 @@ _OVER, _TO_COME = 3, 4  # exit codes; ssh has 255
 # A boot in order, and how root sees on the machine that it has come so far.
 _HEAD_STEPS = (
     ("cloud-init runs", "test -e /run/cloud-init/instance-data.json"),
-    ("the agent is there", "test -e /opt/corral/bin/corral-agent"),
+    ("the agent is there", "test -e /opt/corral/agent/corral/agent/entry_point.py"),
     # By the name of the program: `pgrep -f` finds the shell that runs all these tests.
     ("apt fetches its lists", "ps -C apt-get -o args= | grep -qw update"),
     ("dpkg unpacks", "ps -C dpkg -o args= | grep -q -- --unpack"),
