@@ -87,6 +87,7 @@ def upgrade_to_a_large_image(life: Life) -> None:
         ]
     with step("an image that does not fit is not pinned"):
         assert life.parameter("/corral/dev/image") == pinned
+    control.inject_fault(life.box.dir, "new-image", snapshot_gib="8")
 
 
 def come_up_with_what_was_kept(life: Life) -> None:

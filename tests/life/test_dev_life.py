@@ -51,9 +51,9 @@ def test_dev_from_its_first_up_to_its_down(tmp_path: Path) -> None:
         look_at_machines(life, machines, deployed)
         look_at_deployed_json(life, deployed)
         look_at_files(life, dev_cluster(image_profile="box-debian-12"))
-        extend(life)
         grow(life)
         upgrade_the_image(life)
+        extend(life)
         lose_the_head(life)
         go_down(life, machines)
         delete_the_data(life)
@@ -206,23 +206,6 @@ def look_at_files(life: Life, plan: ClusterPlan) -> None:
         assert settings == ["NCCL_SOCKET_IFNAME=en,eth", "NCCL_DEBUG=WARN"]
 
 
-def extend(life: Life) -> None:
-    """The lifetime gets another end, two days from now."""
-    files, former = digest(life.project), datetime.fromisoformat(life.parameter(END))
-    end = (datetime.now(UTC) + timedelta(days=2)).replace(second=0, microsecond=0)
-    with step("extend shows the former and the new end"):
-        shown = json.loads(life.corral("extend", "dev", f"{end:%Y-%m-%dT%H:%M}", "--box", "--json").out)
-        assert (shown["former"], shown["ends_at"]) == (former.isoformat(), end.isoformat())
-    with step("parameter and deployed.json have the new end"):
-        text = f"{end:%Y-%m-%dT%H:%M:%SZ}"
-        assert (life.parameter(END), json.loads(life.object_text("deployed.json"))["ends_at"]) == (text, text)
-    with step("the manifest names the file with the new end"):
-        named = json.loads(json.loads(life.object_text("manifest.json"))["manifest"])["files"]["deployed.json"]
-        assert named == hashlib.sha256(life.object_text("deployed.json").encode()).hexdigest()
-    with step("extend changes no file of the project"):
-        assert digest(life.project) == files
-
-
 def grow(life: Life) -> None:
     """The queue gets more nodes, and meanwhile the image profile a newer image."""
     file = life.project / "stacks/cluster/Pulumi.dev.yaml"
@@ -263,6 +246,23 @@ def upgrade_the_image(life: Life) -> None:
         assert life.template_of(SPOT)["LaunchTemplateData"]["ImageId"] == newest
     with step("an upgrade leaves the running head"):
         assert life.head()["InstanceId"] == life.seen["head"]["InstanceId"]
+
+
+def extend(life: Life) -> None:
+    """The lifetime gets another end, two days from now."""
+    files, former = digest(life.project), datetime.fromisoformat(life.parameter(END))
+    end = (datetime.now(UTC) + timedelta(days=2)).replace(second=0, microsecond=0)
+    with step("extend shows the former and the new end"):
+        shown = json.loads(life.corral("extend", "dev", f"{end:%Y-%m-%dT%H:%M}", "--box", "--json").out)
+        assert (shown["former"], shown["ends_at"]) == (former.isoformat(), end.isoformat())
+    with step("parameter and deployed.json have the new end"):
+        text = f"{end:%Y-%m-%dT%H:%M:%SZ}"
+        assert (life.parameter(END), json.loads(life.object_text("deployed.json"))["ends_at"]) == (text, text)
+    with step("the manifest names the file with the new end"):
+        named = json.loads(json.loads(life.object_text("manifest.json"))["manifest"])["files"]["deployed.json"]
+        assert named == hashlib.sha256(life.object_text("deployed.json").encode()).hexdigest()
+    with step("extend changes no file of the project"):
+        assert digest(life.project) == files
 
 
 def lose_the_head(life: Life) -> None:
