@@ -76,7 +76,9 @@ def see_the_container(cluster: Cluster) -> None:
     with step("enroot reads the file that leads there"):
         host = f"{ACCOUNT}.dkr.ecr.{REGION}.amazonaws.com"
         printed = as_person(
-            cluster, "ada", "srun --partition=train sh -c 'cat /etc/corral/enroot/.credentials; enroot info'"
+            cluster,
+            "ada",
+            "srun --partition=train sh -c 'cat /etc/corral/enroot/.credentials; /usr/local/bin/enroot info'",
         )
         assert f"machine {host} login AWS password $(/opt/corral/bin/ecr-password)" in printed, printed
         assert "ENROOT_CONFIG_PATH=/etc/corral/enroot\n" in printed, printed

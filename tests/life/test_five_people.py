@@ -48,6 +48,8 @@ executor = submitit.AutoExecutor(folder=os.path.expanduser("~/runs"))
 executor.update_parameters(slurm_partition="train", timeout_min=10, cpus_per_task=1)
 print(executor.submit(lambda: (os.getuid(), os.environ["SLURM_JOB_ACCOUNT"])).result())
 """
+HOME = "/home/ada"
+LOOK = "sh -c 'cat /inside; sleep 3'"  # Slurm counts whole seconds
 SRUN = "srun --partition=train --nodelist=train-1"
 
 
@@ -100,7 +102,7 @@ def run_a_container(cluster: Cluster, directory: Path) -> None:
     """ada brings an image."""
     make_image(cluster.home() / "ada/image.sqsh", directory)
     with step("ada's task runs in her image"):
-        printed = as_person(cluster, "ada", f"{SRUN} --container-image=/home/ada/image.sqsh cat /inside")
+        printed = as_person(cluster, "ada", f"{SRUN} --container-image={HOME}/image.sqsh {LOOK}")
         assert printed.splitlines()[-1] == "the image", printed
 
 
