@@ -49,6 +49,11 @@ class Cluster:
     life: Life
     name: str
 
+    @property
+    def spec(self) -> Path:
+        """The file of its environment."""
+        return self.life.project / f"stacks/cluster/Pulumi.{self.name}.yaml"
+
     # --- its machines
 
     def machines(self) -> list[Any]:

@@ -40,7 +40,7 @@ def test_people_run_jobs_in_containers(tmp_path_factory: pytest.TempPathFactory)
     directory = tmp_path_factory.mktemp("containers")
     with boxes.running_box(directory / "box", machines=True) as box:
         cluster = Cluster(life=begin(directory, box), name="dev")
-        with (cluster.life.project / "stacks/cluster/Pulumi.dev.yaml").open("a") as spec:
+        with cluster.spec.open("a") as spec:
             spec.write(PEOPLE)
         cluster.life.done("up", "dev")
         cluster.until(lambda: cluster.on_head("sinfo", "--noheader"), UP_IN_S)

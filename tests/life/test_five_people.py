@@ -70,7 +70,7 @@ def test_five_people_share_a_cluster(tmp_path_factory: pytest.TempPathFactory) -
 
 def come_up(cluster: Cluster, directory: Path) -> None:
     """The cluster with its people."""
-    with spec_of(cluster).open("a") as spec:
+    with cluster.spec.open("a") as spec:
         spec.write(TEAM.format(key=make_key(directory, "dan")) + EVE)
     cluster.life.done("up", "dev")
     cluster.until(lambda: cluster.on_head("sinfo", "--noheader"), UP_IN_S)
@@ -82,11 +82,6 @@ def come_up(cluster: Cluster, directory: Path) -> None:
         assert sorted(line for line in lines if line.endswith(PEOPLE)) == [
             *("speech|cid", "speech|dan", "vision|ada", "vision|bo", "vision|eve")
         ]
-
-
-def spec_of(cluster: Cluster) -> Path:
-    """The file of the environment."""
-    return cluster.life.project / "stacks/cluster/Pulumi.dev.yaml"
 
 
 def keep_files_apart(cluster: Cluster) -> None:
@@ -148,7 +143,7 @@ def leave(cluster: Cluster) -> None:
     """eve has a job that waits, and is removed."""
     waits = "sbatch --parsable --partition=train --begin=now+1hour --output=/dev/null --wrap=true"
     job = int(as_person(cluster, "eve", waits))
-    spec = spec_of(cluster)
+    spec = cluster.spec
     spec.write_text(spec.read_text().replace(EVE, ""))
     cluster.life.done("up", "dev")
     with step("eve is locked out, and her job cancelled"):

@@ -90,7 +90,7 @@ def boot_the_head(cluster: Cluster) -> None:
     directory = cluster.life.directory
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(directory / "key")], check=True)
     key = (directory / "key.pub").read_text().strip()
-    with spec_of(cluster).open("a") as spec:
+    with cluster.spec.open("a") as spec:
         spec.write(f"    access:\n      ssh_keys: ['{key}']\n      users:\n{ADA.format(key=key)}        bob: {{}}\n")
     cluster.life.done("up", "dev")
     with step("the head runs slurmctld with the cluster's nodes"):
@@ -99,11 +99,6 @@ def boot_the_head(cluster: Cluster) -> None:
     with step("connect runs a command on the head"):
         done = cluster.life.corral("connect", "dev", "--box", "--", "sh", "-c", "hostname; exit 3", code=None)
         assert (done.code, done.out) == (3, "dev-head\n")
-
-
-def spec_of(cluster: Cluster) -> Path:
-    """The file of the environment."""
-    return cluster.life.project / "stacks/cluster/Pulumi.dev.yaml"
 
 
 def run_on_cold_nodes(cluster: Cluster) -> None:
@@ -329,7 +324,7 @@ def remove_a_person(cluster: Cluster) -> None:
             str(waits),
         ]
         assert cluster.on_head("su", "-", "bob", "-c", "squeue --noheader") == ""
-    spec = spec_of(cluster)
+    spec = cluster.spec
     spec.write_text("".join(line for line in spec.read_text().splitlines(keepends=True) if " ada: " not in line))
     cluster.life.done("up", "dev")
     with step("who is removed is locked on the head and on nodes"):

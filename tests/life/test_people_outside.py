@@ -62,7 +62,7 @@ def test_a_person_works_from_outside_by_ssh(tmp_path_factory: pytest.TempPathFac
 
 def come(cluster: Cluster, directory: Path) -> Person:
     """The cluster with a person, and her way to it."""
-    with (cluster.life.project / "stacks/cluster/Pulumi.dev.yaml").open("a") as spec:
+    with cluster.spec.open("a") as spec:
         key = make_key(directory, "ada")
         spec.write(f"    access:\n      users:\n        ada: {{uid: 2000, ssh_keys: ['{key}']}}\n")
     cluster.life.done("up", "dev")
