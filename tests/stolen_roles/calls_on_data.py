@@ -268,7 +268,8 @@ def _secrets() -> Iterator[StolenCall]:
     )
     for name, run, may in parameters:
         yield from both(f"ssm:{name}", parameter, run, may, NO_TAGS)
-    yield near("ecr:BatchGetImage", f"arn:aws:ecr:{REGION}:{ACCOUNT}:repository/payroll", _pull)
+    # A deployer reads any image of the account: `corral check` looks at those that jobs declare.
+    yield near("ecr:BatchGetImage", f"arn:aws:ecr:{REGION}:{ACCOUNT}:repository/payroll", _pull, DEPLOYER)
     yield near(
         "ecr:DeleteRepository",
         f"arn:aws:ecr:{REGION}:{ACCOUNT}:repository/payroll",
