@@ -17,6 +17,7 @@ from typing import Any
 
 from boxes import inventory
 from corral.box import client
+from forked_corral import run_corral
 
 PROJECT = Path(__file__).parents[1]
 PROGRAMS = Path(__file__).parent / "engine/programs"
@@ -31,14 +32,16 @@ class CliSession:
 
     def command(self, *arguments: str) -> list[str]:
         """`corral ...` for this project and box."""
-        return [
-            *(sys.executable, "-m", "corral.cli", *arguments),
-            *("--project", str(self.project), "--box-dir", str(self.box)),
-        ]
+        return [sys.executable, "-m", "corral.cli", *arguments, *self.options]
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The project and the box."""
+        return "--project", str(self.project), "--box-dir", str(self.box)
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run the command to its end."""
-        return subprocess.run(self.command(*arguments), capture_output=True, text=True, check=False, env=self.environ)
+        return run_corral(*arguments, *self.options, env=self.environ)
 
     def answer(self, text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run the command to its end while somebody types this text on its terminal."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +11,7 @@ from corral.preflight.preflight_findings import PreflightFinding, PreflightVerdi
 from corral.report.pages import timeline_page
 from corral.report.pages.check_page import check_page
 from environments import PROJECT
+from forked_corral import run_corral
 from small_history import history_timeline, history_usage
 
 RUN = ("--run", "examples/runs/llama3-8b.yaml")
@@ -44,8 +43,7 @@ def plan_of_train(*options: str) -> str:
     """What `corral plan train --html` writes."""
     with TemporaryDirectory() as directory:
         file = Path(directory, "plan.html")
-        command = [sys.executable, "-m", "corral.cli", "plan", "train", *options, "--html", str(file)]
-        subprocess.run(command, cwd=PROJECT, check=True, stdout=subprocess.DEVNULL)
+        run_corral("plan", "train", *options, "--html", str(file), cwd=PROJECT).check_returncode()
         return file.read_text(encoding="utf-8")
 
 

@@ -13,6 +13,8 @@ import termios
 from pathlib import Path
 from typing import Any
 
+from forked_corral import run_corral
+
 REPOSITORY = Path(__file__).parents[2]
 HOME = Path(tempfile.gettempdir()) / "corral-cli-tests"
 CORRAL = (sys.executable, "-m", "corral.cli")
@@ -50,7 +52,9 @@ def _read(master: int) -> bytes:
 def corral(
     *arguments: str, cwd: Path = REPOSITORY, environment: dict[str, str] | None = None, **more: Any
 ) -> subprocess.CompletedProcess[str]:
-    """The completed command; by default with a home for tests."""
+    """The completed command; by default with a home for tests. With `more`, a process that has loaded it itself."""
     environ = environment if environment is not None else clean_environment(HOME)
+    if not more:
+        return run_corral(*arguments, cwd=cwd, env=environ)
     settings = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}
     return subprocess.run([*CORRAL, *arguments], cwd=cwd, env=environ, text=True, check=False, **settings)

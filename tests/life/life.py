@@ -11,7 +11,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -27,6 +26,7 @@ from corral.engine.bootstrap.step import BootstrapTarget
 from corral.engine.pulumi.binary import find_pulumi
 from deployer_role import DEPLOYER, create_deployer
 from environments import PROJECT
+from forked_corral import run_corral
 
 CORPUS = "corral-example-corpus"
 Inventory = Mapping[str, Sequence[str]]
@@ -39,6 +39,10 @@ class Ended:
     code: int
     out: str
     err: str
+
+
+def _ended(done: subprocess.CompletedProcess[str]) -> Ended:
+    return Ended(code=done.returncode, out=done.stdout, err=done.stderr)
 
 
 @dataclass(kw_only=True)
@@ -59,7 +63,7 @@ class Life:
 
     def corral(self, *arguments: str, code: int | None = 0) -> Ended:
         """A corral command on the copy, in the box."""
-        ended = self.run([sys.executable, "-m", "corral.cli", *arguments])
+        ended = _ended(run_corral(*arguments, cwd=self.project, env=self._environment))
         if code is not None and ended.code != code:
             raise AssertionError(f"corral {arguments} ended with {ended.code}:\n{ended.out}\n{ended.err}")
         return ended
@@ -75,11 +79,20 @@ class Life:
 
     def run(self, command: Sequence[str]) -> Ended:
         """Any command, with the box's environment and the role's credentials."""
-        environment = {**os.environ, **client.environment(self.box.dir, self.role), "COLUMNS": "120"}
-        done = subprocess.run(
-            command, cwd=self.project, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True
+        return _ended(
+            subprocess.run(
+                command,
+                cwd=self.project,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+            )
         )
-        return Ended(code=done.returncode, out=done.stdout, err=done.stderr)
+
+    @property
+    def _environment(self) -> Mapping[str, str]:
+        return {**os.environ, **client.environment(self.box.dir, self.role), "COLUMNS": "120"}
 
     def client(self, service: str) -> Any:
         """A boto3 client of the box."""

@@ -29,6 +29,7 @@ from cli_session import copy_project
 from corral.box import client
 from corral.box.client import BoxStatus
 from deployer_role import DEPLOYER, create_deployer
+from forked_corral import run_corral
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.box]
 BUCKET = "corral-state-123456789012-us-east-1"
@@ -56,9 +57,8 @@ class Admin:
         of_account = {name: value for name, value in of_box.items() if name not in OF_THE_BOX}
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("PULUMI_", "AWS_"))}
         own = {"CORRAL_STATE_DIR": str(self.directory / "state"), "PULUMI_BACKEND_URL": URL, "NO_COLOR": "1"}
-        command = [sys.executable, "-m", "corral.cli", *arguments]
         environ = {**kept, **of_account, **own, **self.settings, **settings}
-        return subprocess.run(command, cwd=self.project, env=environ, capture_output=True, text=True, check=False)
+        return run_corral(*arguments, cwd=self.project, env=environ)
 
     def numbers(self) -> dict[str, tuple[int, int]]:
         """What an up does: made, and left as it is, by stack."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +22,7 @@ from corral.preflight import image_check
 from corral.preflight.aws_query_cache import AwsQueryCache
 from corral.spec.models.image import ImageSpec
 from environments import PROJECT, dev_cluster
+from forked_corral import run_corral
 
 pytestmark = pytest.mark.box
 ABSENT = ["skipped state -"]  # a check that does not apply to the box
@@ -41,8 +41,7 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BoxStatus]:
 def corral(box: BoxStatus, *words: str) -> subprocess.CompletedProcess[str]:
     """The command, in the project's directory."""
     environment = {**boxes.process_environment(box), "CORRAL_BOX_DIR": str(box.dir), "COLUMNS": "160"}
-    command = [sys.executable, "-m", "corral.cli", *words]
-    return subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, text=True, check=False)
+    return run_corral(*words, cwd=PROJECT, env=environment)
 
 
 def checked(box: BoxStatus, environment: str, *words: str) -> tuple[int, list[str]]:
@@ -168,6 +167,5 @@ def test_what_a_fresh_box_cannot_create_is_reported_next_to_the_findings(tmp_pat
 
 
 def test_a_stopped_box_is_an_error(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "corral.cli", "check", "dev", "--box-dir", str(tmp_path / "box")]
-    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
+    done = run_corral("check", "dev", "--box-dir", str(tmp_path / "box"), cwd=PROJECT)
     assert (done.returncode, "`corral box start`" in done.stderr) == (3, True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
@@ -19,6 +17,7 @@ from corral.preflight.checks import CHECKS, run
 from corral.preflight.preflight_findings import PreflightRequest
 from corral.spec.yaml.stack_files import read_environment
 from environments import PROJECT
+from forked_corral import run_corral
 
 pytestmark = [pytest.mark.box, pytest.mark.long]
 EFS = "elasticfilesystem.amazonaws.com"
@@ -33,8 +32,7 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BoxStatus]:
     with boxes.running_box(tmp_path_factory.mktemp("box")) as status:
         environment = {**boxes.process_environment(status), "CORRAL_BOX_DIR": str(status.dir)}
         for words in (["bootstrap", "--box", "--yes"], ["check", "train", "--box"], ["check", "mixed", "--box"]):
-            command = [sys.executable, "-m", "corral.cli", *words]
-            subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, check=True)
+            run_corral(*words, cwd=PROJECT, env=environment).check_returncode()
         yield status
 
 

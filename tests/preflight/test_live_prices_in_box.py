@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import pytest
 import boxes
 from corral.box.client import BoxStatus
 from environments import PROJECT
+from forked_corral import run_corral
 
 pytestmark = pytest.mark.box
 
@@ -26,9 +26,7 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BoxStatus]:
 
 
 def corral(box: BoxStatus, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "corral.cli", "plan", *words]
-    environment = boxes.process_environment(box)
-    return subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, text=True, check=False)
+    return run_corral("plan", *words, cwd=PROJECT, env=boxes.process_environment(box))
 
 
 def live(box: BoxStatus, *words: str) -> dict[str, Any]:

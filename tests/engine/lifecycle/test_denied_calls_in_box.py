@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import boxes
 from cli_session import CliSession, copy_project
 from corral.box import client, control
 from corral.box.client import BoxStatus
+from forked_corral import run_corral
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.box]
 POLICY = "arn:aws:organizations::210987654321:policy/o-box0example/service_control_policy/p-a9d4034d"
@@ -47,11 +47,10 @@ def up_as_role(cli: CliSession, *, boundary: str) -> subprocess.CompletedProcess
         "AWS_SECRET_ACCESS_KEY": held["SecretAccessKey"],
         "AWS_SESSION_TOKEN": held["SessionToken"],
     }
-    command = [sys.executable, "-m", "corral.cli", "up", "dev", "--yes", "--no-check", "--project", str(cli.project)]
     environment = {**cli.environ, **client.environment(cli.box), **keys}
     for name in ("CORRAL_BOX_DIR", "CORRAL_STACKS"):
         del environment[name]  # which mean the box's owner, and its copy of the project
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    return run_corral("up", "dev", "--yes", "--no-check", "--project", str(cli.project), env=environment)
 
 
 def test_up_refuses_to_start_what_an_organization_denies(no_vpcs: CliSession) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,6 +10,7 @@ import pytest
 
 from corral.engine.pulumi.binary import find_pulumi
 from environments import PROJECT
+from forked_corral import run_corral
 
 pytestmark = pytest.mark.pulumi
 BOX_HINT = "  or add --box to use the local AWS emulator"
@@ -25,8 +24,7 @@ def up(home: Path, *arguments: str, **more: str) -> tuple[int, list[str]]:
         "AWS_EC2_METADATA_DISABLED": "true",
         **more,
     }
-    command = [sys.executable, "-m", "corral.cli", "up", "dev", "--yes", *arguments]
-    done = subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, text=True, check=False)
+    done = run_corral("up", "dev", "--yes", *arguments, cwd=PROJECT, env=environment)
     return done.returncode, done.stderr.splitlines()
 
 
@@ -51,7 +49,7 @@ def test_missing_credentials_are_reported_with_how_to_sign_in(tmp_path: Path) ->
 
 def test_missing_pulumi_is_reported_with_how_to_install_it(tmp_path: Path) -> None:
     code, lines = up(tmp_path, "--box", PATH="/usr/bin:/bin", CORRAL_BOX_DIR=str(tmp_path / "box"))
-    subprocess.run([sys.executable, "-m", "corral.cli", "box", "stop", "--dir", str(tmp_path / "box")], check=True)
+    run_corral("box", "stop", "--dir", str(tmp_path / "box")).check_returncode()
     assert (code, lines[0]) == (1, "corral: Pulumi CLI not found in $CORRAL_PULUMI, on PATH or in corral's cache")
 
 
@@ -63,10 +61,7 @@ def test_unusable_state_directory_is_named(tmp_path: Path) -> None:
 
 def test_up_without_a_terminal_needs_yes(tmp_path: Path) -> None:
     environment = {**os.environ, "HOME": str(tmp_path), "CORRAL_BOX_DIR": str(tmp_path / "box")}
-    command = [sys.executable, "-m", "corral.cli", "up", "dev", "--box"]
-    done = subprocess.run(
-        command, cwd=PROJECT, env=environment, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
-    )
+    done = run_corral("up", "dev", "--box", cwd=PROJECT, env=environment)
     assert (done.returncode, done.stderr.splitlines()[0]) == (
         2,
         "corral: cannot ask for confirmation without a terminal",
