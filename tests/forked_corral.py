@@ -3,7 +3,7 @@
 Loading costs a command's process a second of CPU, and the tests run some two thousand commands. Those that test how a
 process starts, ends or is killed start the real one.
 
-    tests ---arguments, cwd, environment, three files---> server ---fork---> keeper ---fork---> the command
+    tests ---arguments, cwd, environment, three files---> server ---fork---> waiter ---fork---> the command
           <-----------------exit status---------------------------------------+
 """
 
@@ -87,14 +87,14 @@ def serve(requests: socket.socket) -> None:
     """Fork for each request, until nobody can send one. Returns in the processes of commands alone."""
     load_everything()
     gc.freeze()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers are nobody's to wait for
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # waiters are nobody's to wait for
     while True:
         message, files, _, _ = socket.recv_fds(requests, LARGEST_REQUEST, 4)
         if not message:
             os._exit(0)
         if os.fork() == 0:
             requests.close()
-            become_keeper(files.pop(), files)
+            become_waiter(files.pop(), files)
             become_command(json.loads(message), files)
             return
         for descriptor in files:
@@ -115,7 +115,7 @@ def load_everything() -> None:
         table()
 
 
-def become_keeper(writing: int, files: Sequence[int]) -> None:
+def become_waiter(writing: int, files: Sequence[int]) -> None:
     """Fork once more, and report how that process ends. Returns in it."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     pid = os.fork()

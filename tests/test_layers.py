@@ -55,11 +55,16 @@ SLOW_LIBRARIES = {"pulumi", "pulumi_aws", "boto3", "botocore", "moto", "jinja2",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Module:
-    """One source file: its dotted name, its top-level package ('' for corral itself), its syntax tree."""
+    """One source file: its dotted name, its top-level package ('' for corral itself), what it imports.
+
+    `imports`: every dotted name; `from a import b` gives a.b, whether b is a module or not.
+    """
 
     name: str
     package: str
-    tree: ast.Module
+    imports: tuple[str, ...]
+    has_relative_import: bool
+    has_docstring: bool
 
 
 def source_files() -> list[Path]:
@@ -72,7 +77,22 @@ def parsed(path: Path) -> Module:
     parts = path.relative_to(PACKAGE).with_suffix("").parts
     name = ".".join(("corral", *parts)).removesuffix(".__init__")
     package = parts[0] if len(parts) > 1 else ""
-    return Module(name=name, package=package, tree=ast.parse(path.read_bytes(), str(path)))
+    tree = ast.parse(path.read_bytes(), str(path))
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    return Module(
+        name=name,
+        package=package,
+        imports=tuple(imported for node in nodes for imported in names_of(node)),
+        has_relative_import=any(isinstance(node, ast.ImportFrom) and node.level for node in nodes),
+        has_docstring=bool(ast.get_docstring(tree)),
+    )
+
+
+def names_of(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    else:
+        yield from (f"{node.module or ''}.{alias.name}" for alias in node.names)
 
 
 @cache
@@ -86,18 +106,9 @@ def known() -> set[str]:
     return {module.name for module in modules()}
 
 
-def imported(module: Module) -> Iterator[str]:
-    """Every dotted name that the module imports; `from a import b` gives a.b, whether b is a module or not."""
-    for node in ast.walk(module.tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            yield from (f"{node.module or ''}.{alias.name}" for alias in node.names)
-
-
 def package_imports() -> set[tuple[str, str, str]]:
     """(package, imported package, importing module) for every import from one package into another."""
-    pairs = ((module, name.split(".")) for module in modules() for name in imported(module))
+    pairs = ((module, name.split(".")) for module in modules() for name in module.imports)
     return {
         (module.package, parts[1], module.name)
         for module, parts in pairs
@@ -129,7 +140,7 @@ def test_no_package_imports_one_below_it() -> None:
 
 def test_no_modules_import_each_other_in_a_cycle() -> None:
     graph = {
-        module.name: {name if name in known() else name.rpartition(".")[0] for name in imported(module)} & known()
+        module.name: {name if name in known() else name.rpartition(".")[0] for name in module.imports} & known()
         for module in modules()
     }
     assert {*TopologicalSorter(graph).static_order()} == known()
@@ -140,7 +151,7 @@ def test_no_packages_side_by_side_import_each_other() -> None:
     pairs = {
         (folder_of(module.name), folder_of(name if name in known() else name.rpartition(".")[0]))
         for module in modules()
-        for name in imported(module)
+        for name in module.imports
         if name.startswith("corral.")
     }
     mutual = {(one, other) for one, other in pairs if (other, one) in pairs and one < other}
@@ -154,7 +165,7 @@ RINGS_ALLOWED = {"corral.box"}
 def test_packages_side_by_side_import_in_no_ring() -> None:
     graphs: dict[str, dict[str, set[str]]] = {}
     for module in modules():
-        for name in imported(module):
+        for name in module.imports:
             here, there = folder_of(module.name), folder_of(name if name in known() else name.rpartition(".")[0])
             parent = here.rpartition(".")[0]
             if here != there and parent == there.rpartition(".")[0] and parent not in RINGS_ALLOWED:
@@ -176,8 +187,7 @@ def folder_of(name: str) -> str:
 
 
 def test_no_import_is_relative() -> None:
-    nodes = ((module.name, node) for module in modules() for node in ast.walk(module.tree))
-    assert [name for name, node in nodes if isinstance(node, ast.ImportFrom) and node.level] == []
+    assert [module.name for module in modules() if module.has_relative_import] == []
 
 
 def test_corral_itself_imports_no_package() -> None:
@@ -191,7 +201,7 @@ def test_library_is_imported_in_its_packages_only(library: str) -> None:
 
 
 def top_names(module: Module) -> set[str]:
-    return {name.split(".")[0] for name in imported(module)}
+    return {name.split(".")[0] for name in module.imports}
 
 
 def test_no_module_has_a_name_for_odds_and_ends() -> None:
@@ -199,17 +209,12 @@ def test_no_module_has_a_name_for_odds_and_ends() -> None:
     assert {name for name, word in words if word in FORBIDDEN_WORDS} == set()
 
 
-def test_every_package_has_a_docstring() -> None:
-    packages = [path for path in PACKAGE.rglob("__init__.py") if path in source_files()]
-    assert [path for path in packages if not ast.get_docstring(ast.parse(path.read_bytes()))] == []
-
-
 def test_every_directory_with_modules_is_a_package() -> None:
     assert {path.parent for path in source_files() if not (path.parent / "__init__.py").exists()} == set()
 
 
 def test_every_module_has_a_docstring() -> None:
-    assert [module.name for module in modules() if not ast.get_docstring(module.tree)] == []
+    assert [module.name for module in modules() if not module.has_docstring] == []
 
 
 @pytest.mark.parametrize(

@@ -148,10 +148,12 @@ def _names_in(path: Path) -> Iterator[str]:
 def steps_of(path: Path) -> Iterator[str]:
     """The claims of the steps of a module's scenarios."""
     for node in ast.walk(ast.parse(path.read_bytes())):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "step" and isinstance(node.args[0], ast.Constant):
-            yield str(node.args[0].value)
+        match node:
+            case ast.Call(func=ast.Name(id="step"), args=[ast.Constant(value=claim), *_]):
+                yield str(claim)
 
 
+@cache
 def replaced(name: str) -> set[str]:
     return set() if name in ALLOWED else words(name) & REPLACED.keys()
 
