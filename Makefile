@@ -113,7 +113,7 @@ setup: ## install everything that demo and test need
 venv: ## install .venv from requirements.lock
 	$(PREPARE) venv
 
-debian: ## install Slurm, munge, sshd, cloud-init, shellcheck and tmux from Debian
+debian: ## install Slurm, munge, Prometheus, sshd, cloud-init, shellcheck and tmux from Debian
 	$(PREPARE) debian
 
 pulumi: ## find the Pulumi CLI, or build it once

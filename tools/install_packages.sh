@@ -17,7 +17,7 @@ trap 'exit 130' INT TERM HUP
 units() {
     for package in "$@"; do
         case "$package" in
-        munge | slurmctld | slurmd | slurmdbd) echo "$package.service" ;;
+        munge | prometheus | prometheus-alertmanager | slurmctld | slurmd | slurmdbd) echo "$package.service" ;;
         mariadb-server) echo mariadb.service ;;
         openssh-server) echo ssh.service ssh.socket ;;
         esac

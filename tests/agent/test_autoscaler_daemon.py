@@ -31,7 +31,7 @@ from corral.model.deployed import Deployed
 from corral.model.serialization import to_json
 from render.plans import dev
 
-MODULES = Path(__file__).parents[3] / "modules"
+MODULES = Path(__file__).parents[2] / "modules"
 SCONTROL = """#!/bin/sh
 [ "$1" != --oneliner ] || {{ cat {nodes} 2>/dev/null; exit 0; }}
 echo "$*" >>{log}

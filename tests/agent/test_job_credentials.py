@@ -23,18 +23,15 @@ from box.vpc_fixtures import Clients
 from corral.agent.config.file_placements import placements_for
 from corral.agent.credentials import (
     CredentialsError,
-    CredentialsRequest,
-    CredentialsServer,
     JobRole,
     JobRoleCredentials,
-    listen,
-    owner_of,
-    read_request,
     respond,
+    responder,
     role,
     session_name,
 )
 from corral.agent.file_install import install
+from corral.agent.local_http import LocalRequest, LocalServer, listen, owner_of, read_request
 from corral.box.vpc.capabilities import probe_host
 from corral.model.enums import Role as AgentRole
 
@@ -84,13 +81,13 @@ def given(role: JobRole, session: str) -> JobRoleCredentials:
     return awaited(role.of(session))
 
 
-def answer(request: CredentialsRequest, role: JobRole) -> tuple[int, Mapping[str, str]]:
+def answer(request: LocalRequest, role: JobRole) -> tuple[int, Mapping[str, str]]:
     """The status and the document of the response."""
     return awaited(respond(request, role))
 
 
-def question(path: str = "/credentials", host: str = "127.0.0.1:250", user: int | None = 2000) -> CredentialsRequest:
-    return CredentialsRequest(path=path, host=host, user=user)
+def question(path: str = "/credentials", host: str = "127.0.0.1:250", user: int | None = 2000) -> LocalRequest:
+    return LocalRequest(path=path, host=host, user=user)
 
 
 def test_a_person_gets_the_job_role_in_the_shape_that_sdks_read(held: JobRole) -> None:
@@ -115,7 +112,7 @@ def test_a_person_gets_the_job_role_in_the_shape_that_sdks_read(held: JobRole) -
     ],
     ids=["root", "by name", "a high number", "nobody here", "munge", "nobody", "a web page", "no host", "elsewhere"],
 )
-def test_who_gets_the_job_role(requested: CredentialsRequest, status: int, held: JobRole) -> None:
+def test_who_gets_the_job_role(requested: LocalRequest, status: int, held: JobRole) -> None:
     assert answer(requested, held)[0] == status
 
 
@@ -232,11 +229,11 @@ def test_a_session_name_has_only_characters_that_sts_accepts(name: str, session:
 
 @pytest.mark.parametrize(("port", "user"), [(40000, 2000), (40001, None), (250, None)])
 def test_the_kernel_identifies_the_owner_of_a_connection(port: int, user: int | None) -> None:
-    assert owner_of(port, TABLE) == user
+    assert owner_of(port, TABLE, 250) == user
 
 
 def test_a_program_with_ipv6_sockets_is_identified_too(sts: Sts) -> None:
-    assert owner_of(40000, TABLE_6) == 2001
+    assert owner_of(40000, TABLE_6, 250) == 2001
 
 
 @pytest.mark.parametrize(
@@ -252,7 +249,7 @@ def test_what_is_not_a_get_request_is_not_read(head: bytes) -> None:
 def serving(role: JobRole, listener: socket.socket, read_s: float = 60, connections: int = 512) -> Iterator[None]:
     """A block during which the endpoint answers."""
     loop = asyncio.new_event_loop()
-    task = loop.create_task(CredentialsServer(role, listener, read_s, connections).serve_forever())
+    task = loop.create_task(LocalServer(responder(role), listener, read_s, connections).serve_forever())
 
     def run() -> None:
         with suppress(asyncio.CancelledError):

@@ -22,7 +22,7 @@ from steps import ROOT, CannotPrepareError, Step, run_steps
 STEPS: Mapping[str, Callable[[], Step]] = {
     "venv": project_environment,
     "shellcheck": lambda: DebianPackages(SHELLCHECK),
-    "debian": lambda: DebianPackages(ALL, "Slurm, munge, MariaDB, sshd, cloud-init, shellcheck, tmux"),
+    "debian": lambda: DebianPackages(ALL, "Slurm, munge, MariaDB, Prometheus, sshd, cloud-init, shellcheck, tmux"),
     "virtual-machines": lambda: DebianPackages(VIRTUAL_MACHINES),
     "containers": lambda: DebianPackages(CONTAINERS, "what compiles enroot and Pyxis, and what enroot calls"),
     "browser": lambda: DebianPackages(BROWSER),

@@ -1,4 +1,4 @@
-"""Programs from the distribution: Slurm, munge, MariaDB, sshd, cloud-init's schema, a browser and more.
+"""Programs from the distribution: Slurm, munge, MariaDB, Prometheus, sshd, cloud-init's schema, a browser and more.
 
 The installation starts and enables no service: the tests and the box start their own. All steps that need root are in
 tools/install_packages.sh, so one sudo covers them.
@@ -34,6 +34,8 @@ ALL = {  # package: one of its programs, to look for on systems other than Debia
     "mariadb-server": "mariadbd",
     "munge": "munged",
     "openssh-server": "sshd",
+    "prometheus": "promtool",
+    "prometheus-alertmanager": "amtool",
     "shellcheck": "shellcheck",
     "slurm-client": "scontrol",
     "slurm-wlm-basic-plugins": "slurmctld",  # plugins have no program of their own

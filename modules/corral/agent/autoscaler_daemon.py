@@ -6,7 +6,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -32,6 +32,9 @@ from corral.agent.config.watcher import RecordsWatcher
 from corral.agent.dns import Zone
 from corral.agent.events import EVENTS, Event, EventLog
 from corral.agent.log_shipper import SHIP_EVERY_S, LogShipper
+from corral.agent.metrics.endpoint import serve_metrics
+from corral.agent.metrics.exporter import HeadExporter
+from corral.agent.metrics.file_systems import EVERY_S as FILE_SYSTEMS_EVERY_S
 from corral.agent.process_lock import exclusive
 from corral.agent.shutdown.cluster_shutdown import POLL_EVERY_S as ENDING_EVERY_S
 from corral.agent.shutdown.cluster_shutdown import ClusterShutdown
@@ -50,6 +53,7 @@ BACKOFF_S = BACKOFF_POLICIES[LaunchErrorKind.CAPACITY].first_s
 STATE_DIR = SPOOL.parent
 _BLOCKS_EVERY_S = 120.0  # the times of a capacity block may change, and are known ten minutes ahead
 _BACKUP_EVERY_S = 600.0  # a backup is due once a day
+_SERVE_AGAIN_S = 30.0  # after an error, such as a port that another process holds
 
 log = logging.getLogger("corral.agent")
 
@@ -60,7 +64,7 @@ class StopSignal(BaseException):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """The services that background tasks use. None: the task does not run."""
+    """The services that background tasks use. None: the task does not run. `exporter`: makes that of an autoscaler."""
 
     zone: Zone
     topology: Ec2Topology
@@ -70,6 +74,7 @@ class Services:
     shipping: LogShipper | None = None
     removed_jobs: RemovedJobsTask | None = None
     logins: LoginsTask | None = None
+    exporter: Callable[[Autoscaler], HeadExporter] | None = None
 
 
 def run_autoscaler(
@@ -135,6 +140,7 @@ def tasks_of(autoscaler: Autoscaler, ec2: Ec2, services: Services, interval_s: f
 
     write = partial(update_switches, switches=services.topology.switches)
     configuration, shutdown = services.configuration, services.shutdown
+    exporter = services.exporter(autoscaler) if services.exporter else None
     tasks = (
         configuration
         and BackgroundTask(
@@ -157,6 +163,8 @@ def tasks_of(autoscaler: Autoscaler, ec2: Ec2, services: Services, interval_s: f
         services.removed_jobs
         and BackgroundTask(name="jobs of removed people", every_s=REMOVED_JOBS_EVERY_S, act=services.removed_jobs),
         services.logins and BackgroundTask(name="logins", every_s=LOGINS_EVERY_S, act=services.logins),
+        exporter and BackgroundTask(name="metrics", every_s=_SERVE_AGAIN_S, act=partial(serve_metrics, exporter.text)),
+        exporter and BackgroundTask(name="file systems", every_s=FILE_SYSTEMS_EVERY_S, act=exporter.file_systems),
         services.shipping and BackgroundTask(name="event shipping", every_s=SHIP_EVERY_S, act=services.shipping),
         BackgroundTask(name="capacity block times", every_s=min(_BLOCKS_EVERY_S, 4 * interval_s), act=read_blocks),
         BackgroundTask(name="accounting backup", every_s=_BACKUP_EVERY_S, act=back_up_if_due, first_s=_BACKUP_EVERY_S),

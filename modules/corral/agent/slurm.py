@@ -197,6 +197,7 @@ def read_node(line: str) -> SlurmNode:
         comment=_rest_of(line, " Comment="),
         started=_word(line, " SlurmdStartTime="),
         booted=_word(line, " BootTime="),
+        gpus_allocated=_gpus(_word(line, " AllocTRES=")),
     )
 
 
@@ -208,6 +209,12 @@ def _word(line: str, key: str) -> str:
     start += len(key)
     end = line.find(" ", start)
     return line[start:] if end < 0 else line[start:end]
+
+
+@lru_cache
+def _gpus(tres: str) -> int:
+    """The number of GPUs in a list such as `cpu=96,gres/gpu=8,gres/gpu:a100=8`."""
+    return next((int(part[9:]) for part in tres.split(",") if part.startswith("gres/gpu=")), 0)
 
 
 def _rest_of(line: str, key: str) -> str:

@@ -12,6 +12,7 @@ from corral.model.containers import ContainersPlan
 from corral.model.enums import InterfaceType, Market
 from corral.model.hooks import HooksPlan
 from corral.model.lustre import LustrePlan
+from corral.model.monitoring import MonitoringPlan
 from corral.model.users import AccessPlan
 
 
@@ -253,6 +254,7 @@ class ClusterPlan:
     accounts: AccountsPlan = field(default_factory=AccountsPlan)
     hooks: HooksPlan = field(default_factory=HooksPlan)
     containers: ContainersPlan = field(default_factory=ContainersPlan)
+    monitoring: MonitoringPlan = field(default_factory=MonitoringPlan)
 
     @property
     def own_lustre(self) -> tuple[LustrePlan, ...]:

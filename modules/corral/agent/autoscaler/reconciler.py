@@ -85,6 +85,7 @@ class Autoscaler:
         self.state = known
         self.snapshot: ClusterSnapshot | None = None
         self.nodes: Sequence[SlurmNode] = ()  # as Slurm reported them at the last reconciliation
+        self.instances: Sequence[Instance] = ()  # those of EC2 at the same time
         self._observation: node_events.Observation | None = None
         # When the capacity blocks of offers begin and end, as a background task last read from EC2.
         self.block_begins: Mapping[str, float] = {}
@@ -139,7 +140,8 @@ class Autoscaler:
             cluster = replace(cluster, stopped_queues=self.stopped_queues())
         self._vacate_ending_blocks(cluster)
         actions, self.state = decisions.decide(cluster, self.state)
-        self.snapshot = _snapshot_of(cluster, state.known_instances(self.state, shown, cluster.now))
+        self.instances = state.known_instances(self.state, shown, cluster.now)
+        self.snapshot = _snapshot_of(cluster, self.instances)
         self._save(self.state)
         for action in actions:
             self._execute(action)

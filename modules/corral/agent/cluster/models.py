@@ -28,7 +28,7 @@ class SlurmNode:
     """A node as slurmctld reports it. `states`: the base state and the flags.
 
     `started`: when its slurmd started, `booted`: when its machine booted, as Slurm prints times; both outlive the
-    machine.
+    machine. `gpus_allocated`: the number of its GPUs that jobs have.
     """
 
     name: str
@@ -38,6 +38,7 @@ class SlurmNode:
     comment: str = ""
     started: str = ""
     booted: str = ""
+    gpus_allocated: int = 0
 
     @property
     def wants_machine(self) -> bool:

@@ -1,6 +1,7 @@
 """`corral-agent autoscaler` and `corral-agent backup`, and the boot of a head."""
 
 import argparse
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -10,13 +11,15 @@ from corral.agent.accounting.backup import BackupError, BackupStore, BucketBacku
 from corral.agent.accounting.database import Accounting, Database
 from corral.agent.accounting.history_upload import BucketHistoryStore, upload_history
 from corral.agent.accounting.slurm_accounts import SlurmAccounts
+from corral.agent.autoscaler.liveness import heartbeat_of
+from corral.agent.autoscaler.reconciler import Autoscaler
 from corral.agent.autoscaler_daemon import BACKOFF_S, INTERVAL_S, STATE_DIR, Services, run_autoscaler
 from corral.agent.boot.head import boot_head
 from corral.agent.boot.sequence import fetch
 from corral.agent.cluster.boto_parsing import parse_used_fields
 from corral.agent.cluster.ec2_client import Ec2
 from corral.agent.commands.slurm_hooks import add_queue_options
-from corral.agent.config.apply import await_slurmctld
+from corral.agent.config.apply import LOCK, await_slurmctld
 from corral.agent.config.poller import ConfigPoller
 from corral.agent.config.signed_manifest import remember_version, seen_version
 from corral.agent.config.topology_sync import TopologySync
@@ -26,6 +29,12 @@ from corral.agent.errors import AgentError
 from corral.agent.events import EVENTS, Event, EventLog
 from corral.agent.host.base import Host, run
 from corral.agent.log_shipper import SHIPPED, LogShipper
+from corral.agent.metrics.event_counts import EventFollower
+from corral.agent.metrics.exporter import HeadExporter
+from corral.agent.metrics.file_systems import FileSystemWatch, mounts_of, size_and_free
+from corral.agent.metrics.slurm_jobs import jobs_now
+from corral.agent.metrics.spending import SPENDING, SpendingMeter
+from corral.agent.process_lock import is_held
 from corral.agent.runtime_context import (
     FACTS,
     RECORDS,
@@ -115,6 +124,7 @@ def _autoscaler(chosen: argparse.Namespace) -> None:
         logins=_logins(host_in(deployed.region), chosen.state_dir) if booted else None,
         removed_jobs=RemovedJobsTask(access=lambda: plan_in(chosen.records).access, run=run) if booted else None,
         tree=TopologySync(plan=plan_in, host=host_in(deployed.region), run=run) if booted else None,
+        exporter=partial(_exporter, chosen) if booted else None,
     )
     run_autoscaler(
         plan,
@@ -184,6 +194,20 @@ def _shutdown(ec2: Ec2, deployed: Deployed, chosen: argparse.Namespace, shipping
 
 def _logins(host: Host, state: Path) -> LoginsTask:
     return LoginsTask(read=partial(host.journal, PROGRAMS, FIELDS), journal=EventLog(state / EVENTS.name))
+
+
+def _exporter(chosen: argparse.Namespace, autoscaler: Autoscaler) -> HeadExporter:
+    return HeadExporter(
+        autoscaler=autoscaler,
+        jobs=jobs_now,
+        events=EventFollower(file=chosen.state_dir / EVENTS.name),
+        file_systems=FileSystemWatch(
+            mounts=lambda: mounts_of(autoscaler.plan), clock=time.monotonic, size_of=size_and_free
+        ),
+        meter=SpendingMeter(file=chosen.state_dir / SPENDING.name, clock=time.time),
+        heartbeat=heartbeat_of(chosen.wake_socket),
+        is_applying=partial(is_held, LOCK),
+    )
 
 
 def _shipping(deployed: Deployed, state: Path) -> LogShipper:

@@ -1,0 +1,161 @@
+"""HTTP on loopback for processes of this machine: the kernel identifies the user of each connection. One answer each.
+
+A connection is a file and no thread, and their number is bounded, so that no user keeps others from an answer.
+Source: proc_net_tcp in the kernel's documentation.
+"""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from http.client import HTTPException, parse_headers
+from io import BytesIO
+from pathlib import Path
+
+from corral.agent.errors import AgentError
+
+HOST = "127.0.0.1"
+_TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
+_READ_S = 5.0  # clients send their request at once, but may wait for a CPU
+_END = b"\r\n\r\n"  # of the headers; a GET request has no body
+_REQUEST_BYTES = 16 * 1024  # SDKs and Prometheus send some hundred
+_CONNECTIONS = 512  # below systemd's default limit of 1024 open files
+# Connections that wait for `accept`: several for each of a node's CPUs, as all its programs may start within a second.
+# With five, the default, the kernel drops the others, and they retry after one and three seconds.
+_BACKLOG = 1024
+
+
+class LocalServerError(AgentError):
+    """The port cannot be served."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalRequest:
+    """A request: its path, its Host header and the user who sent it; None if no local user did."""
+
+    path: str
+    host: str
+    user: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalResponse:
+    """A response: its status and its body."""
+
+    status: int
+    body: bytes
+    content_type: str
+
+
+def owner_of(port: int, connections: str, served: int) -> int | None:
+    """The user of the connection from this local port to the served one, by /proc/net/tcp and tcp6; None without one.
+
+    A program that uses IPv6 sockets only, such as Java, connects from ::ffff:127.0.0.1, which has the same ending.
+    """
+    address = "".join(f"{int(part):02X}" for part in reversed(HOST.split(".")))
+    for line in connections.splitlines():
+        fields = line.split()
+        if fields[1].endswith(f"{address}:{port:04X}") and fields[2].endswith(f"{address}:{served:04X}"):
+            return int(fields[7])
+    return None
+
+
+def read_request(head: bytes, user: int | None) -> LocalRequest | None:
+    """The request with this head, from this user; None if it is not a GET request."""
+    line, _, headers = head.partition(b"\r\n")
+    words = line.decode("latin-1").split(" ")
+    with contextlib.suppress(HTTPException):
+        if len(words) == 3 and words[0] == "GET":
+            return LocalRequest(path=words[1], host=parse_headers(BytesIO(headers)).get("Host", ""), user=user)
+    return None
+
+
+def listen(port: int) -> socket.socket:
+    """A socket that accepts connections from now on. Raises LocalServerError."""
+    try:
+        listener = socket.create_server((HOST, port), backlog=_BACKLOG)
+    except OSError as error:
+        raise LocalServerError(f"cannot serve http://{HOST}:{port}: {error}") from error
+    listener.setblocking(False)
+    return listener
+
+
+class LocalServer:
+    """Answers one request on each connection, by `respond`.
+
+    At the bound of connections, the oldest one without a whole request is closed: a user who opens connections and
+    sends nothing keeps nobody else from an answer. `read_s`: how long a request may take to arrive.
+    """
+
+    def __init__(
+        self,
+        respond: Callable[[LocalRequest], Awaitable[LocalResponse]],
+        listener: socket.socket,
+        read_s: float = _READ_S,
+        connections: int = _CONNECTIONS,
+    ) -> None:
+        self._respond = respond
+        self._listener = listener
+        self._port = listener.getsockname()[1]
+        self._read_s = read_s
+        self._connections = connections
+        self._open: set[asyncio.Task[None]] = set()
+        self._reading: dict[asyncio.Task[None], None] = {}  # the oldest first
+
+    async def serve_forever(self) -> None:
+        """Accept and answer connections until this is cancelled."""
+        loop = asyncio.get_running_loop()
+        while True:
+            connection, (_, port) = await loop.sock_accept(self._listener)
+            task = asyncio.create_task(self._serve(connection, port))
+            self._open.add(task)
+            self._reading[task] = None
+            task.add_done_callback(self._forget)
+            await asyncio.sleep(0)  # `sock_accept` lets no other task run while connections wait
+            while len(self._open) >= self._connections:
+                if oldest := next(iter(self._reading), None):
+                    oldest.cancel()
+                await asyncio.wait(self._open, return_when=asyncio.FIRST_COMPLETED)
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        self._open.discard(task)
+        self._reading.pop(task, None)
+
+    async def _serve(self, connection: socket.socket, port: int) -> None:
+        """Answer the request of a connection from this port, and close it."""
+        with connection, contextlib.suppress(OSError):  # gone, or too slow: TimeoutError is an OSError
+            head = await asyncio.wait_for(_read_head(connection), self._read_s)
+            self._reading.pop(asyncio.current_task(), None)  # type: ignore[arg-type]  # it runs in a task
+            user = owner_of(port, "".join(table.read_text(encoding="ascii") for table in _TABLES), self._port)
+            request = read_request(head, user)
+            answer = _bytes_of(await self._respond(request) if request else _NO_GET)
+            await asyncio.wait_for(asyncio.get_running_loop().sock_sendall(connection, answer), self._read_s)
+
+
+async def _read_head(connection: socket.socket) -> bytes:
+    """The request's first line and headers; empty if they are too long or the client has closed the connection."""
+    head = b""
+    while _END not in head:
+        piece = await asyncio.get_running_loop().sock_recv(connection, _REQUEST_BYTES)
+        head += piece
+        if not piece or len(head) > _REQUEST_BYTES:
+            return b""
+    return head
+
+
+_NO_GET = LocalResponse(
+    status=400,
+    body=f'{{"message": "not a GET request with at most {_REQUEST_BYTES} bytes of headers"}}'.encode(),
+    content_type="application/json",
+)
+
+
+def _bytes_of(response: LocalResponse) -> bytes:
+    lines = (
+        f"HTTP/1.0 {response.status} {HTTPStatus(response.status).phrase}",
+        f"Content-Type: {response.content_type}",
+        f"Content-Length: {len(response.body)}",
+    )
+    return "\r\n".join(lines).encode() + _END + response.body
