@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 
-from tools.docs import catalog, forecast, mutations, reliability, slurm, spec
+from tools.docs import catalog, forecast, monitoring, mutations, reliability, slurm, spec
 from tools.docs.scatter import scatter_svg
 
 from corral.forecast.published.speed_validation import PublishedTable, SpeedComparison, compare_speeds, shipped_runs
@@ -48,6 +48,7 @@ PAGES: Mapping[str, Callable[[Path], str]] = {
     "development.md": lambda page: mutations.fill(_written(page)),
     "forecast.md": _forecast,
     "forecast.svg": _chart,
+    "monitoring.md": lambda page: monitoring.fill(_written(page)),
     "reliability.md": lambda page: reliability.fill(_written(page)),
     "slurm.md": lambda page: slurm.fill(_written(page)),
     "spec.md": lambda _page: spec.reference(),

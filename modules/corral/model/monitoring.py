@@ -4,19 +4,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 PROMETHEUS_PORT = 9090  # on loopback, as the head's metrics
+PROMETHEUS_USER = "prometheus"  # of Debian's and Ubuntu's package
+PROMETHEUS_DIR = "/etc/corral/prometheus"
+PRICES = "/etc/corral/prices.json"
 METRICS_PORT = 251  # only root can bind it, so no user can pose as the head's metrics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MonitoringPlan:
-    """Prometheus on the head. `remote_write`: a URL that it sends all series to, signed for its region; or empty.
-
-    `budget_usd_per_month`: the base's budget, None without one.
-    """
+    """Prometheus on the head, and how much it keeps. `budget_usd_per_month`: the base's budget, None without one."""
 
     prometheus: bool = False
     retention_s: int = 0
-    remote_write: str = ""
+    retention_gib: int = 0
     budget_usd_per_month: int | None = None
 
 

@@ -23,6 +23,7 @@ from corral.model.cluster import (
 )
 from corral.model.containers import ContainerRuntime, ContainersPlan
 from corral.model.hooks import HooksPlan
+from corral.model.monitoring import MonitoringPlan
 from corral.model.tags import cluster_tags
 from corral.model.urls import parse_image, parse_repository
 from corral.plan.accounts import check_accounts, plan_accounts
@@ -46,6 +47,7 @@ from corral.spec.spec_errors import SpecErrors
 _SYSTEM_SHARE = 0.05
 _SMALL_SYSTEM_SHARE = 0.04
 _SMALL_SYSTEM_MIB = 320  # with the smaller share it exceeds 5 % below 32,000 MiB
+_METRICS_SHARE = 5  # of the state volume; the rest is for Slurm's state, whose loss would lose jobs
 
 
 def plan_cluster(
@@ -86,6 +88,7 @@ def plan_cluster(
         accounts=plan_accounts(spec),
         hooks=_hooks(spec.slurm),
         containers=plan_containers(spec.containers),
+        monitoring=_monitoring(spec, base),
     )
     if errors := (
         *check_static_nodes(spec, plan, base),
@@ -104,6 +107,17 @@ def _hooks(slurm: SlurmSpec) -> HooksPlan:
         epilog_slurmctld=slurm.epilog_slurmctld or "",
         job_submit=slurm.job_submit or "",
         plugstack=slurm.plugstack,
+    )
+
+
+def _monitoring(spec: ClusterSpec, base: BasePlan) -> MonitoringPlan:
+    if not spec.monitoring.prometheus:
+        return MonitoringPlan()
+    return MonitoringPlan(
+        prometheus=True,
+        retention_s=_seconds(spec.monitoring.retention),
+        retention_gib=spec.head.state_gib // _METRICS_SHARE,
+        budget_usd_per_month=base.budget.usd_per_month if base.budget else None,
     )
 
 

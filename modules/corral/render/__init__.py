@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from corral.catalog.aws.images import find_image_profile
+from corral.forecast.cost.catalog_prices import catalog_prices
+from corral.forecast.cost.price_source import PriceList
 from corral.model.cluster import ClusterPlan
 from corral.model.deployed import BootFacts, Deployed
 from corral.model.enums import Role
@@ -20,15 +22,17 @@ from corral.render.containers import container_files, container_plugins, registr
 from corral.render.hooks import hook_files
 from corral.render.host_conf import BOX, EC2, HostFacts, host_conf
 from corral.render.job_scripts import job_files
+from corral.render.monitoring import monitoring_files
 from corral.render.nccl import nccl_files
 from corral.render.slurm_conf import cgroup_conf, check_own_keys, gres_conf, slurm_conf
 from corral.render.slurmdbd_conf import accounting_files
 from corral.render.templates import fill
 
 
-def cluster_files(plan: ClusterPlan) -> Mapping[str, str]:
+def cluster_files(plan: ClusterPlan, prices: PriceList | None = None) -> Mapping[str, str]:
     """The text of every file of the cluster by its path below the cluster's prefix, sorted by path.
 
+    `prices`: those of its region; None for the shipped catalog's.
     Raises ReleaseError if the cluster's Slurm does not know a key that the spec adds to slurm.conf.
     """
     check_own_keys(plan)
@@ -41,6 +45,7 @@ def cluster_files(plan: ClusterPlan) -> Mapping[str, str]:
         **access_files(plan),
         **accounting_files(plan),
         **container_files(plan),
+        **monitoring_files(plan, prices or catalog_prices(plan.region)),
         **hook_files(plan.hooks, container_plugins(plan)),
         **nccl_files(plan),
         **job_files(plan),

@@ -71,7 +71,8 @@ def plan_admitted(environment: Environment, image_profile: str | None) -> Enviro
     """
     base = plan_base(environment.base)
     cluster = plan_cluster(environment.cluster, base, catalog=environment.catalog, image_profile=image_profile)
-    return EnvironmentPlans(base=base, cluster=cluster, files=render.cluster_files(cluster))
+    prices = catalog_prices(cluster.region, environment.catalog)
+    return EnvironmentPlans(base=base, cluster=cluster, files=render.cluster_files(cluster, prices))
 
 
 def refuse_expired(cluster: str, end: datetime | None, now: datetime, account_option: str = "") -> None:

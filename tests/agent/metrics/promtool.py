@@ -21,7 +21,7 @@ def check_rules(*files: Path) -> str:
     return _output(["promtool", "check", "rules", *map(str, files)])
 
 
-def test_rules(file: Path) -> str:
+def run_cases(file: Path) -> str:
     """What `promtool test rules` finds wrong with a file of cases; empty for nothing."""
     return _output(["promtool", "test", "rules", str(file)])
 

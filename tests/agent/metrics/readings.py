@@ -8,7 +8,7 @@ from typing import Any
 
 from corral.agent.cluster.launch_errors import LaunchErrorKind
 from corral.agent.cluster.models import Instance, SlurmNode
-from corral.agent.cluster.state import Backoff
+from corral.agent.cluster.state import Backoff, BootFailures
 from corral.agent.metrics.event_counts import EventCounts
 from corral.agent.metrics.file_systems import FileSystem
 from corral.agent.metrics.head_metrics import HeadReading, head_families
@@ -39,7 +39,6 @@ def reading(**changes: Any) -> HeadReading:
     plan = replace(dev(train(), cpu()), monitoring=MonitoringPlan(prometheus=True, budget_usd_per_month=9000))
     events = EventCounts(
         launches=Counter({("train", SPOT, "launched"): 2, ("train", SPOT, "refused"): 1}),
-        boot_failures=Counter(train=1),
         notices=Counter(train=3),
         boots={"train": [150.0, 290.0]},
     )
@@ -54,6 +53,7 @@ def reading(**changes: Any) -> HeadReading:
         ),
         instances=(instance("train-1"), instance("train-2")),
         backoffs={SPOT: Backoff(until=NOON + 240, refusals=1, kind=LaunchErrorKind.CAPACITY, reason="none")},
+        boot_failures={"train": BootFailures(count=1, since=NOON - 900)},
         events=events,
         jobs=(job(1), job(2, "pending", waits_since=int(NOON) - 600)),
         requeues={"train": 1},

@@ -38,14 +38,6 @@ def test_a_refusal_and_a_request_without_any_offer_are_outcomes_too(journal: Eve
     }
 
 
-def test_machines_that_did_not_register_count_each_and_suspended_ones_do_not(
-    journal: EventLog, follower: EventFollower
-) -> None:
-    journal.log_event(Event.ENDED, "-", nodes="train-[1-2],cpu-1", verb="resume-failed", instances=[])
-    journal.log_event(Event.ENDED, "-", nodes="train-3", verb="suspend", instances=[])
-    assert dict(follower.follow().boot_failures) == {"train": 2, "cpu": 1}
-
-
 def test_a_boot_has_the_seconds_that_its_event_has(journal: EventLog, follower: EventFollower) -> None:
     journal.log_event(Event.UP, "-", nodes="train-1", boot_s=187)
     journal.log_event(Event.UP, "slurmd restarted, no launch is known", nodes="train-2")

@@ -115,6 +115,10 @@ def test_boots_are_in_the_buckets_of_their_seconds() -> None:
     ]
 
 
+def test_failed_boots_are_those_in_a_row() -> None:
+    assert lines("corral_node_boot_failures") == ['{queue="train"} 1', '{queue="cpu"} 0']
+
+
 def test_jobs_are_counted_by_queue_account_and_state() -> None:
     assert lines("corral_jobs") == [
         '{queue="train",account="vision",state="pending"} 1',

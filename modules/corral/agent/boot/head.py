@@ -13,6 +13,7 @@ from corral.agent.containers import compile_containers
 from corral.agent.events import EVENTS, EventLog
 from corral.agent.host.base import Host, autoscaler, credentials, mariadb, munge, slurmctld, slurmdbd
 from corral.agent.host.packages import head_packages
+from corral.agent.prometheus import start_prometheus
 from corral.agent.users.sync import make_homes, record_changes
 from corral.model.cluster import ClusterPlan
 from corral.model.deployed import Deployed
@@ -66,4 +67,5 @@ def boot_head(
     compile_containers(plan, head_packages(plan), host)
     host.start(controller)
     sync_accounts(plan)
+    start_prometheus(plan, host, root)
     log.info("boot head of cluster %s: started munge, autoscaler, accounting and slurmctld", plan.name)

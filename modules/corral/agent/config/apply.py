@@ -27,6 +27,7 @@ from corral.agent.events import Event, EventLog
 from corral.agent.file_install import Placement, install
 from corral.agent.host.base import Daemon, Host, HostError, autoscaler, credentials, mariadb, slurmctld, slurmdbd
 from corral.agent.host.packages import head_packages
+from corral.agent.prometheus import restart_prometheus
 from corral.agent.users.sync import make_homes, record_changes
 from corral.model.cluster import ClusterPlan
 from corral.model.enums import Role
@@ -238,6 +239,8 @@ def _do(step: ApplyStep, plan: ClusterPlan, context: ApplyContext) -> None:
         case ApplyStep.RECONFIGURE:
             context.run(("scontrol", "reconfigure"))
             await_slurmctld(context.run, context.answers_in_s, context.clock)
+        case ApplyStep.RESTART_PROMETHEUS:
+            restart_prometheus(plan, context.host, context.root)
         case ApplyStep.RESTART_AGENT:
             pass
 

@@ -12,6 +12,7 @@ from enum import StrEnum
 from corral.agent.config.file_placements import ACCOUNTS, CONTAINERS
 from corral.agent.config.merge import nodes_of, queues_of
 from corral.agent.ssh import sshd_reads
+from corral.model.monitoring import PROMETHEUS_DIR
 from corral.model.users import USERS_CONF
 
 SLURM = (
@@ -57,6 +58,7 @@ class ApplyStep(StrEnum):
     SYNC_ACCOUNTS = "change Slurm's accounts"
     RESTART_SLURMCTLD = "restart slurmctld"
     RECONFIGURE = "scontrol reconfigure"
+    RESTART_PROMETHEUS = "restart Prometheus"
     RESTART_AGENT = "restart the agent"
 
 
@@ -91,6 +93,8 @@ def required_steps(
             found.append(ApplyStep.RESTART_SLURMCTLD)
         # Also after a restart: a reconfigure makes slurmctld send the files to the nodes.
         found.append(ApplyStep.RECONFIGURE)
+    if any(path.startswith(f"{PROMETHEUS_DIR}/") for path in paths):
+        found.append(ApplyStep.RESTART_PROMETHEUS)
     if agent:
         found.append(ApplyStep.RESTART_AGENT)
     return tuple(found)

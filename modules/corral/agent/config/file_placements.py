@@ -7,6 +7,7 @@ from corral.agent.credentials import URI
 from corral.agent.file_install import Placement
 from corral.agent.user_rights import ADMINS, KEYS, user_rights
 from corral.model.enums import Role
+from corral.model.monitoring import PRICES, PROMETHEUS_DIR
 
 # Isolated (-I): root may start it in a directory in which a user has left an argparse.py (decision 162).
 _ENTRY_POINT = "/usr/bin/python3 -I /opt/corral/agent/corral/agent/entry_point.py"
@@ -172,7 +173,8 @@ def _head(files: Mapping[str, bytes]) -> tuple[Placement, ...]:
     access = tuple(
         Placement(path=path, content=files[name], mode=mode) for name, (path, mode) in _ACCESS.items() if name in files
     )
-    return (*slurm, _own_lines(), _first_job(), _topology(), *_accounting(files), *jobs, *access, *keys)
+    watched = _monitoring(files)
+    return (*slurm, _own_lines(), _first_job(), _topology(), *_accounting(files), *jobs, *access, *keys, *watched)
 
 
 def _first_job() -> Placement:
@@ -193,6 +195,15 @@ def _accounting(files: Mapping[str, bytes]) -> Iterator[Placement]:
         yield Placement(path="/etc/mysql/mariadb.conf.d/60-corral.cnf", content=files[name])
     if (name := "accounting/slurmdbd.conf") in files:
         yield Placement(path="/etc/slurm/slurmdbd.conf", content=files[name], mode=0o600, owner="slurm")
+
+
+def _monitoring(files: Mapping[str, bytes]) -> Iterator[Placement]:
+    """Prometheus's files, and the prices for the head's own metrics."""
+    for name in ("monitoring/alerts.yml", "monitoring/prometheus.yml"):
+        if name in files:
+            yield Placement(path=f"{PROMETHEUS_DIR}/{PurePosixPath(name).name}", content=files[name])
+    if (name := "monitoring/prices.json") in files:
+        yield Placement(path=PRICES, content=files[name])
 
 
 def _own_lines() -> Placement:

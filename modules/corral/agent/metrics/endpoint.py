@@ -13,10 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 from corral.agent.errors import AgentError
 from corral.agent.local_http import HOST, LocalRequest, LocalResponse, LocalServer, listen
 from corral.agent.metrics.text_format import CONTENT_TYPE
-from corral.model.monitoring import METRICS_PORT
+from corral.model.monitoring import METRICS_PORT, PROMETHEUS_USER
 
 PATH = "/metrics"
-PROMETHEUS_USER = "prometheus"  # of Debian's and Ubuntu's package
 
 log = logging.getLogger("corral.agent")
 

@@ -15,11 +15,9 @@ from typing import Any
 from corral.agent.events import EVENTS, Event, rotated
 from corral.model.node_names import expand, queue_of
 
-RESUME_FAILED = "resume-failed"
 _LONGEST_BOOT_S = 86400  # a machine with a wrong clock
 _COUNTED = tuple(
-    f'"event": "{event}"'
-    for event in (Event.LAUNCHED, Event.REFUSED, Event.LAUNCH_FAILED, Event.ENDED, Event.UP, Event.NOTICE)
+    f'"event": "{event}"' for event in (Event.LAUNCHED, Event.REFUSED, Event.LAUNCH_FAILED, Event.UP, Event.NOTICE)
 )
 
 
@@ -28,7 +26,6 @@ class EventCounts:
     """The counts. `launches`: by queue, offer and outcome; the others by queue. `boots`: seconds of each boot."""
 
     launches: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    boot_failures: Counter[str] = field(default_factory=Counter)
     notices: Counter[str] = field(default_factory=Counter)
     boots: dict[str, list[float]] = field(default_factory=dict)
 
@@ -48,8 +45,6 @@ class EventCounts:
             self.launches[queue, event["offer"], "refused"] += 1
         elif kind == Event.LAUNCH_FAILED:
             self.launches[queue, "", "failed"] += 1
-        elif kind == Event.ENDED and event["verb"] == RESUME_FAILED:
-            self.boot_failures.update(queue_of(node) for node in nodes)
         elif kind == Event.NOTICE:
             self.notices.update(queue_of(node) for node in nodes)
         elif kind == Event.UP and 0 <= event.get("boot_s", -1) <= _LONGEST_BOOT_S:

@@ -18,10 +18,9 @@ from corral.agent.metrics.spending import Spending, SpendingMeter, rate_of
 from corral.agent.metrics.text_format import exposition
 from corral.agent.shutdown.head_liveness import end_time
 from corral.agent.slurm import SlurmError
-from corral.model.monitoring import ClusterPrices
+from corral.model.monitoring import PRICES, ClusterPrices
 from corral.model.serialization import from_json
 
-PRICES = Path("/etc/corral/prices.json")
 # How long after its start a head is taken as changing: Slurm and its nodes come back one after the other.
 SETTLES_IN_S = 600.0
 
@@ -40,7 +39,7 @@ class HeadExporter:
     meter: SpendingMeter
     heartbeat: Path
     is_applying: Callable[[], bool]
-    prices: Path = PRICES
+    prices: Path = Path(PRICES)
     clock: Callable[[], float] = time.time
     _requeues: RequeueCounter = field(default_factory=RequeueCounter)
     _began_at: float = 0.0
@@ -61,6 +60,7 @@ class HeadExporter:
             nodes=autoscaler.nodes,
             instances=autoscaler.instances,
             backoffs=autoscaler.state.backoffs,
+            boot_failures=autoscaler.state.failures,
             events=self.events.follow(),
             jobs=self._jobs(),
             requeues=self._requeues.counts,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from corral.agent.cluster.models import Instance, SlurmNode
-from corral.agent.cluster.state import Backoff
+from corral.agent.cluster.state import Backoff, BootFailures
 from corral.agent.metrics.event_counts import EventCounts
 from corral.agent.metrics.file_systems import FileSystem
 from corral.agent.metrics.slurm_jobs import JobRow
@@ -37,6 +37,7 @@ class HeadReading:
     nodes: Sequence[SlurmNode]
     instances: Sequence[Instance]
     backoffs: Mapping[str, Backoff]
+    boot_failures: Mapping[str, BootFailures]
     events: EventCounts
     jobs: Sequence[JobRow] | None
     requeues: Mapping[str, int] = field(default_factory=dict)
@@ -138,7 +139,7 @@ def _boots(reading: HeadReading) -> Iterator[Sample]:
 
 
 def _boot_failures(reading: HeadReading) -> Iterator[Sample]:
-    return _by_queue(reading, reading.events.boot_failures)
+    return _by_queue(reading, {queue: held.count for queue, held in reading.boot_failures.items()})
 
 
 def _notices(reading: HeadReading) -> Iterator[Sample]:
@@ -257,7 +258,7 @@ _COMPUTED: tuple[tuple[Metric, Callable[[HeadReading], Iterable[Sample]]], ...] 
     (_gauge("corral_jobs", "Jobs that have not ended."), _jobs),
     (_counter("corral_launches_total", "Launches by outcome: failed ones found no offer at all."), _launches),
     (_gauge("corral_machines", "Instances of nodes by the offer that they come from."), _machines),
-    (_counter("corral_node_boot_failures_total", "Machines that did not register with Slurm in time."), _boot_failures),
+    (_gauge("corral_node_boot_failures", "Machines in a row that did not boot; 0 after one that did."), _boot_failures),
     (
         Metric(
             name="corral_node_boot_seconds",

@@ -16,6 +16,8 @@ from corral.cli.support.exit_codes import ExitCode, Failure, name_file_in_errors
 from corral.cli.support.options import AsJson, Environment, Project, examples, new_app
 from corral.cli.support.output import show, show_json
 from corral.cli.support.project import find_environment
+from corral.forecast.cost.catalog_prices import catalog_prices
+from corral.forecast.cost.price_source import PriceList
 from corral.model.cluster import ClusterPlan
 from corral.model.deployed import BootFacts
 from corral.model.enums import Role
@@ -59,7 +61,7 @@ def render(
     spec = read_environment(find_environment(project, env), env)
     profile = BOX_PROFILE if box else None
     plan = plan_cluster(spec.cluster, plan_base(spec.base), catalog=spec.catalog, image_profile=profile)
-    files = _files(plan)
+    files = _files(plan, catalog_prices(plan.region, spec.catalog))
     with name_file_in_errors(out):
         changes = compare(out, files) if diff else write(out, files)
     if json:
@@ -74,11 +76,16 @@ def _check_directory(out: Path) -> None:
         raise Failure(f"--out {out}: {nearest} is a file - give a directory", ExitCode.WRONG_INPUT)
 
 
-def _files(plan: ClusterPlan) -> Mapping[str, str]:
+def _files(plan: ClusterPlan, prices: PriceList) -> Mapping[str, str]:
     boot = _boot_facts(plan)
     users = {f"user-data/{role.value}.yaml": files_of.user_data(plan, role, boot) for role in Role}
     readme = README.format(name=plan.name, account=ACCOUNT)
-    return {**files_of.cluster_files(plan), **files_of.account_files(plan, ACCOUNT), **users, "README.txt": readme}
+    return {
+        **files_of.cluster_files(plan, prices),
+        **files_of.account_files(plan, ACCOUNT),
+        **users,
+        "README.txt": readme,
+    }
 
 
 def _boot_facts(plan: ClusterPlan) -> BootFacts:

@@ -10,13 +10,21 @@ from collections.abc import Iterator, Sequence
 
 from corral.catalog.aws.lustre import find_lustre_deployment, metadata_iops
 from corral.forecast.cost.cost_model import GATEWAY, STATIC, CostForecast, Item, QueueCost, UsePrice
-from corral.forecast.cost.cost_range import HOURS_PER_MONTH, Sum, Usd
-from corral.forecast.cost.pool_capacity import NO_COUNTS, Counts, MarketCapacity, cost_of, market_capacities
+from corral.forecast.cost.cost_range import HOURS_PER_MONTH, Sum, Usd, total
+from corral.forecast.cost.pool_capacity import (
+    NO_COUNTS,
+    Counts,
+    MarketCapacity,
+    cost_of,
+    market_capacities,
+    offer_usd_per_hour,
+)
 from corral.forecast.cost.price_source import PriceList, Service
 from corral.model.base import BasePlan
 from corral.model.cluster import ClusterPlan, QueuePlan
 from corral.model.enums import Market
 from corral.model.lustre import LustrePlan
+from corral.model.monitoring import ClusterPrices, PriceRange
 
 
 def forecast_cost(base: BasePlan, cluster: ClusterPlan, prices: PriceList, counts: Counts = NO_COUNTS) -> CostForecast:
@@ -32,6 +40,30 @@ def forecast_cost(base: BasePlan, cluster: ClusterPlan, prices: PriceList, count
         full=tuple(cost_of(queue.max_nodes, queue, given) for queue, given in found),
         static=tuple(cost_of(queue.min_nodes, queue, given) for queue, given in static),
         reserved=tuple(one for queue in cluster.queues for one in _reserved(queue, prices, counts)),
+    )
+
+
+def running_prices(cluster: ClusterPlan, prices: PriceList) -> ClusterPrices:
+    """What this cluster and the file systems that it mounts cost an hour, for its head, which has no catalog.
+
+    An item without a known price is left out.
+    """
+    items = [*_cluster_items(cluster, prices)]
+    for system in cluster.lustre:
+        if system.retained:
+            items += _lustre(system, prices)
+    known = total(item.usd_per_hour for item in items if item.usd_per_hour)
+    offers = {
+        offer.key: PriceRange(low=usd.low, high=usd.high)
+        for queue in cluster.queues
+        for offer in queue.offers
+        if (usd := offer_usd_per_hour(offer, queue.instance_type, prices))
+    }
+    sources = {price.source for queue in cluster.queues if (price := prices.instance(queue.instance_type))}
+    return ClusterPrices(
+        offers=offers,
+        fixed=PriceRange(low=known.low, high=known.high),
+        source="; ".join(sorted(source for source in sources if source)),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 
 from pydantic import Field
 
@@ -90,6 +91,21 @@ class JobsSpec(SpecRecord):
     )
 
 
+class MonitoringSpec(SpecRecord):
+    """What watches the cluster."""
+
+    prometheus: bool = Field(
+        default=False,
+        description="Run Prometheus on the head, with corral's metrics and alerts, from the image's distribution."
+        " Default: false.",
+    )
+    retention: Duration = Field(
+        default=timedelta(days=15),
+        description="How long Prometheus keeps its data, 1d to 730d, in at most a fifth of `head.state_gib`."
+        " Default: 15d.",
+    )
+
+
 class ClusterSpecInput(SpecRecord):
     """The `corral-cluster:spec` of stacks/cluster/Pulumi.<name>.yaml."""
 
@@ -115,6 +131,9 @@ class ClusterSpecInput(SpecRecord):
     )
     qos: Mapping[str, QosSpec] = Field(
         default={}, description="Qualities of service by name: priority and limits of jobs. Default: none."
+    )
+    monitoring: MonitoringSpec = Field(
+        default_factory=MonitoringSpec, description="What watches the cluster. Default: nothing on the head."
     )
     lifetime: LifetimeSpec = Field(
         default_factory=LifetimeSpec, description="When the cluster shuts itself down. Default: never."

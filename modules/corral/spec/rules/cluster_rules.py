@@ -13,7 +13,7 @@ from corral.catalog.aws.regions import regions
 from corral.catalog.loader.suggestions import suggestion
 from corral.catalog.slurm.releases import RELEASES, Release, parse_release, release_text
 from corral.spec.models.base import BaseSpec
-from corral.spec.models.cluster import ClusterSpecInput, HeadSpec, LifetimeSpec
+from corral.spec.models.cluster import ClusterSpecInput, HeadSpec, LifetimeSpec, MonitoringSpec
 from corral.spec.models.durations import format_duration
 from corral.spec.models.image import ImageSpec, release_problem, resolve_image
 from corral.spec.rules import (
@@ -34,6 +34,7 @@ from corral.spec.validation_context import ValidationContext
 _IMAGE_ID = re.compile(r"ami-([0-9a-f]{8}|[0-9a-f]{17})")
 LONGEST_TTL = timedelta(days=183)  # a Capacity Block lasts at most 182, and the head starts before it begins
 _SHORTEST_TTL = timedelta(minutes=30)  # head and first node take ten to boot
+_RETENTION = timedelta(days=1), timedelta(days=730)
 _SHORTEST_IDLE = timedelta(minutes=10)  # a cluster that has just booted is idle, too
 
 
@@ -57,6 +58,7 @@ def check(spec: ClusterSpecInput, context: ValidationContext) -> Iterator[SpecFi
     yield from access_rules.check(spec.access)
     yield from account_rules.check(spec)
     yield from _check_lifetime(spec.lifetime)
+    yield from _check_retention(spec.monitoring)
     yield from tag_rules.check(spec.tags)
 
 
@@ -249,6 +251,13 @@ def _check_disks(spec: ClusterSpecInput, context: ValidationContext) -> Iterator
             if not directory_problem(system.mount_point) and overlap(queue.nvme, system.mount_point):
                 message = f"{queue.nvme!r} overlaps {system.mount_point!r} of Lustre {system.name!r}"
                 yield SpecFinding(("queues", number, "nvme"), message, "use separate directories")
+
+
+def _check_retention(monitoring: MonitoringSpec) -> Iterator[SpecFinding]:
+    shortest, longest = _RETENTION
+    if not shortest <= monitoring.retention <= longest:
+        found = f"{format_duration(monitoring.retention)} is not between 1d and 730d"
+        yield SpecFinding(("monitoring", "retention"), found, "use 15d")
 
 
 def _check_lifetime(lifetime: LifetimeSpec) -> Iterator[SpecFinding]:

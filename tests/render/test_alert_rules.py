@@ -1,0 +1,257 @@
+"""Each alert by Prometheus's own tool: it fires for what it is about, and is silent on a healthy cluster."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from agent.metrics.promtool import check_rules, run_cases
+from corral.agent.metrics.head_metrics import head_metrics
+from corral.agent.metrics.text_format import Kind
+from corral.render.alerts import ALERTS, Alert
+from corral.render.templates import fill
+
+ROOT = Path(__file__).parents[2]
+TRAIN = '{queue="train"}'
+# A cluster on which nothing is wrong, minute by minute for three hours, with jobs that wait because all nodes are busy.
+HEALTHY: Mapping[str, str] = {
+    'up{job="corral"}': "1x180",
+    "corral_slurmctld_up": "1x180",
+    "corral_autoscaler_cycle_age_seconds": "12x180",
+    "corral_cluster_changing": "0x180",
+    f"corral_node_boot_failures{TRAIN}": "0x60 1x5 0x120",
+    'corral_job_wait_seconds{queue="train",account="vision"}': "0+60x180",
+    'corral_nodes{queue="train",state="allocated"}': "4x180",
+    'corral_nodes{queue="train",state="booting"}': "0x180",
+    'corral_offer_backoff_seconds{queue="train",offer="train-0-spot"}': "300x180",
+    'corral_offer_backoff_seconds{queue="train",offer="train-1-on-demand"}': "0x180",
+    'corral_gpus{queue="train",state="idle"}': "8x180",
+    'corral_gpus{queue="train",state="allocated"}': "24x180",
+    'corral_file_system_free_bytes{mount="/scratch"}': "200x180",
+    'corral_file_system_size_bytes{mount="/scratch"}': "1000x180",
+    'corral_cost_usd_per_hour{estimate="low"}': "10x180",
+    'corral_cost_usd_per_hour{estimate="high"}': "30x180",
+    "corral_budget_usd_per_month": "9000x180",
+    "corral_cluster_time_left_seconds": "100000-60x180",
+    'corral_block_time_left_seconds{offer="train-2-capacity-block"}': "100000-60x180",
+}
+WAITS = 'corral_job_wait_seconds{queue="train",account="vision"}'
+STUCK = {'corral_nodes{queue="train",state="allocated"}': "0x180"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """What goes wrong, when the alert fires, and the labels and summary that it then has."""
+
+    series: Mapping[str, str]
+    at: str
+    labels: Mapping[str, str]
+    summary: str
+
+
+CASES: Mapping[str, Sequence[Case]] = {
+    "CorralHeadUnwell": [
+        Case(
+            series={series: values},
+            at="30m",
+            labels=labels,
+            summary="The head's autoscaler or slurmctld does not answer: no job starts, and no machine ends.",
+        )
+        for series, values, labels in (
+            ('up{job="corral"}', "1x10 0x180", {"job": "corral"}),
+            ("corral_slurmctld_up", "1x10 0x180", {}),
+            ("corral_autoscaler_cycle_age_seconds", "12x10 12+60x180", {}),
+        )
+    ],
+    "CorralNodesDoNotBoot": [
+        Case(
+            series={f"corral_node_boot_failures{TRAIN}": "0x10 1x5 2x2 0x180"},
+            at="30m",
+            labels={"queue": "train"},
+            summary="Queue train: 2 machines in a row did not boot.",
+        )
+    ],
+    "CorralQueueStuck": [
+        Case(
+            series=STUCK,
+            at="25m",
+            labels={"queue": "train"},
+            summary="Queue train: a job waits 25m 0s, and no node runs or boots.",
+        )
+    ],
+    "CorralOffersBackOff": [
+        Case(
+            series={'corral_offer_backoff_seconds{queue="train",offer="train-1-on-demand"}': "120x180"},
+            at="20m",
+            labels={"queue": "train"},
+            summary="Queue train: EC2 refuses all offers, next try in 2m 0s.",
+        )
+    ],
+    "CorralGpusIdle": [
+        Case(
+            series={
+                'corral_gpus{queue="train",state="idle"}': "32x180",
+                'corral_gpus{queue="train",state="allocated"}': "0x180",
+            },
+            at="130m",
+            labels={"queue": "train"},
+            summary="Queue train: 32 GPUs cost money, and no job had one for 2 h.",
+        )
+    ],
+    "CorralFileSystemNearlyFull": [
+        Case(
+            series={'corral_file_system_free_bytes{mount="/scratch"}': "200x10 70x180"},
+            at="30m",
+            labels={"mount": "/scratch"},
+            summary="/scratch has 7% free.",
+        )
+    ],
+    "CorralSpendAboveBudget": [
+        Case(
+            series={'corral_cost_usd_per_hour{estimate="low"}': "20x180"},
+            at="70m",
+            labels={},
+            summary="As in the last day, a month costs 14600 USD, more than the budget of the base.",
+        )
+    ],
+    "CorralEndsSoon": [
+        Case(
+            series={"corral_cluster_time_left_seconds": "9000-60x180"},
+            at="60m",
+            labels={},
+            summary="The cluster ends in 1h 30m 0s, and stops its jobs.",
+        )
+    ],
+    "CorralBlockEndsSoon": [
+        Case(
+            series={'corral_block_time_left_seconds{offer="train-2-capacity-block"}': "9000-60x180"},
+            at="60m",
+            labels={"offer": "train-2-capacity-block"},
+            summary="The capacity block of train-2-capacity-block ends in 1h 30m 0s.",
+        )
+    ],
+}
+FIRING = [pytest.param(name, case, id=f"{name}-{number}") for name in CASES for number, case in enumerate(CASES[name])]
+
+
+def alert(name: str) -> Alert:
+    return next(one for one in ALERTS if one.name == name)
+
+
+def rules(directory: Path) -> Path:
+    file = directory / "alerts.yml"
+    file.write_text(fill("monitoring/alerts.yml.j2", alerts=ALERTS))
+    return file
+
+
+def outcome(directory: Path, series: Mapping[str, str], at: str, expected: Mapping[str, Sequence[object]]) -> str:
+    """What promtool finds wrong if these alerts are expected at this time."""
+    document = {
+        "rule_files": [str(rules(directory))],
+        "evaluation_interval": "1m",
+        "tests": [
+            {
+                "interval": "1m",
+                "input_series": [{"series": name, "values": values} for name, values in series.items()],
+                "alert_rule_test": [
+                    {"eval_time": at, "alertname": name, "exp_alerts": list(expected.get(name, ()))} for name in CASES
+                ],
+            }
+        ],
+    }
+    file = directory / "cases.yml"  # JSON is YAML
+    file.write_text(json.dumps(document))
+    return run_cases(file)
+
+
+def fired(name: str, case: Case) -> Mapping[str, Sequence[object]]:
+    return {
+        name: [
+            {
+                "exp_labels": {**case.labels, "severity": str(alert(name).severity)},
+                "exp_annotations": {"summary": case.summary, "runbook": f"docs/runbooks/{name}.md"},
+            }
+        ]
+    }
+
+
+def test_promtool_accepts_the_rules(tmp_path: Path) -> None:
+    assert check_rules(rules(tmp_path)) == ""
+
+
+def test_every_alert_has_a_case() -> None:
+    assert [one.name for one in ALERTS] == list(CASES)
+
+
+@pytest.mark.parametrize(("name", "case"), FIRING)
+def test_an_alert_fires_alone_for_what_it_is_about(name: str, case: Case, tmp_path: Path) -> None:
+    assert outcome(tmp_path, {**HEALTHY, **case.series}, case.at, fired(name, case)) == ""
+
+
+@pytest.mark.parametrize("at", ["5m", "30m", "90m", "179m"])
+def test_all_alerts_are_silent_on_a_healthy_cluster(at: str, tmp_path: Path) -> None:
+    assert outcome(tmp_path, HEALTHY, at, {}) == ""
+
+
+@pytest.mark.parametrize(("name", "case"), [one for one in FIRING if one.values[0] != "CorralHeadUnwell"])
+def test_an_alert_is_silent_while_the_cluster_is_deployed(name: str, case: Case, tmp_path: Path) -> None:
+    changing = {**HEALTHY, **case.series, "corral_cluster_changing": "1x180"}
+    assert outcome(tmp_path, changing, case.at, {}) == ""
+
+
+def test_a_restart_of_the_head_within_five_minutes_alerts_nobody(tmp_path: Path) -> None:
+    restarted = {**HEALTHY, 'up{job="corral"}': "1x10 0x4 1x180", "corral_slurmctld_up": "1x10 0x4 1x180"}
+    assert outcome(tmp_path, restarted, "14m", {}) == ""
+
+
+def test_a_queue_whose_nodes_boot_is_not_stuck(tmp_path: Path) -> None:
+    boots = {**HEALTHY, **STUCK, 'corral_nodes{queue="train",state="booting"}': "2x180"}
+    assert outcome(tmp_path, boots, "25m", {}) == ""
+
+
+def test_offers_that_back_off_while_no_job_waits_alert_nobody(tmp_path: Path) -> None:
+    series = {**HEALTHY, **CASES["CorralOffersBackOff"][0].series, WAITS: "0x180"}
+    assert outcome(tmp_path, series, "20m", {}) == ""
+
+
+def test_promtool_would_find_an_alert_that_does_not_fire(tmp_path: Path) -> None:
+    case = CASES["CorralQueueStuck"][0]
+    assert "FAILED" in outcome(tmp_path, HEALTHY, case.at, fired("CorralQueueStuck", case))
+
+
+@pytest.mark.parametrize("name", [one.name for one in ALERTS])
+def test_an_alert_uses_only_metrics_that_the_head_has(name: str) -> None:
+    used = set(re.findall(r"corral_\w+", alert(name).expression))
+    assert used - {metric.name for metric in head_metrics()} == set()
+
+
+def test_counters_are_read_as_increases() -> None:
+    counters = {metric.name for metric in head_metrics() if metric.kind is Kind.COUNTER}
+    plain = [
+        one.name
+        for one in ALERTS
+        for name in counters
+        if name in one.expression and f"increase({name}[" not in one.expression
+    ]
+    assert plain == []
+
+
+@pytest.mark.parametrize("name", [one.name for one in ALERTS])
+def test_a_runbook_has_its_four_parts_on_one_screen(name: str) -> None:
+    text = (ROOT / f"docs/runbooks/{name}.md").read_text()
+    parts = re.findall(r"^## (.+)$", text, re.MULTILINE)
+    assert (text.splitlines()[0], parts, len(text.splitlines()) <= 40) == (
+        f"# {name}",
+        ["Meaning", "Why it matters", "Look", "Do"],
+        True,
+    )
+
+
+def test_there_is_no_runbook_without_an_alert() -> None:
+    pages = {file.stem for file in (ROOT / "docs/runbooks").glob("*.md")}
+    assert pages - {one.name for one in ALERTS} == set()
