@@ -161,3 +161,7 @@ _.get_instance_type_info  # ParallelCluster calls it
 _.describe_image  # ParallelCluster calls it
 _.aws_region  # ParallelCluster reads it
 _.source_config  # ParallelCluster reads it
+
+# Data of the product that templates and documentation read.
+_.holds_for  # templates/monitoring/alerts.yml.j2
+head_metrics  # tools.docs.monitoring lists them

@@ -26,7 +26,7 @@ from corral.agent.local_http import LocalServer, listen
 from corral.agent.metrics.endpoint import Responder
 from corral.agent.metrics.head_metrics import head_families
 from corral.agent.metrics.text_format import exposition
-from corral.agent.prometheus import bcrypt, options, start_prometheus
+from corral.agent.prometheus import bcrypt, options, restart_prometheus, start_prometheus
 from corral.model.monitoring import MonitoringPlan
 from corral.render import cluster_files
 from render.plans import dev
@@ -65,6 +65,12 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_cluster_without_prometheus_installs_nothing(root: Path) -> None:
     assert started(root, plan=dev()) == []
+
+
+def test_an_apply_to_a_cluster_without_prometheus_restarts_nothing(root: Path) -> None:
+    host = FakeHost()
+    restart_prometheus(dev(), host, root)  # type: ignore[arg-type]  # the rest of a host is not used
+    assert host.calls == []
 
 
 def test_the_package_is_there_before_the_files_that_its_user_owns(root: Path) -> None:

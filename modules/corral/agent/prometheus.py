@@ -69,7 +69,9 @@ def start_prometheus(
 
 
 def restart_prometheus(plan: ClusterPlan, host: Host, root: Path = Path("/")) -> None:
-    """Start Prometheus with new files; a running one is restarted."""
+    """Start Prometheus with new files, if the plan has it; a running one is restarted."""
+    if not plan.monitoring.prometheus:
+        return
     start_prometheus(plan, host, root)
     try:
         host.restart(prometheus(plan.monitoring))
