@@ -22,11 +22,13 @@ from agent.metrics.readings import reading
 from agent.waiting import until
 from corral.agent.host.base import Daemon, HostError
 from corral.agent.host.packages import Package
+from corral.agent.host.systemd_units import packaged_drop_in
 from corral.agent.local_http import LocalServer, listen
 from corral.agent.metrics.endpoint import Responder
 from corral.agent.metrics.head_metrics import head_families
 from corral.agent.metrics.text_format import exposition
 from corral.agent.prometheus import bcrypt, options, restart_prometheus, start_prometheus
+from corral.agent.prometheus import prometheus as prometheus_daemon
 from corral.model.monitoring import MonitoringPlan
 from corral.render import cluster_files
 from render.plans import dev
@@ -102,6 +104,12 @@ def test_the_packages_unit_gets_the_options_and_listens_on_loopback(root: Path) 
         " --storage.tsdb.retention.time=1296000s --storage.tsdb.retention.size=10GB"
         ' --web.listen-address=127.0.0.1:9090 --web.config.file=/etc/corral/prometheus/web.yml"\n'
     )
+
+
+def test_systemd_starts_it_only_with_its_data_mounted_and_again_after_a_crash() -> None:
+    text = packaged_drop_in(prometheus_daemon(PLAN.monitoring))
+    found = [line for line in text.splitlines() if line.startswith(("RequiresMountsFor", "Restart="))]
+    assert found == ["RequiresMountsFor=/var/lib/corral/prometheus", "Restart=on-failure"]
 
 
 @contextmanager
