@@ -20,6 +20,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, fields
 from itertools import accumulate, takewhile
 from math import prod
@@ -37,6 +38,11 @@ try:
     from jax.sharding import Mesh, NamedSharding, PartitionSpec
 except ModuleNotFoundError as missing:
     sys.exit(f"train.py: {sys.executable} has no {missing.name}: pip install jax, or 'jax[cuda13]' for NVIDIA GPUs")
+
+try:
+    from corral_step import StepRecorder  # the job scripts put it on the path; it records steps for `corral diagnose`
+except ModuleNotFoundError:
+    StepRecorder = None
 
 WARMUP_STEPS = 10
 MEAN_DECAY, SQUARE_DECAY, WEIGHT_DECAY, EPSILON = 0.9, 0.95, 0.1, 1e-8
@@ -413,9 +419,12 @@ def train(options: argparse.Namespace, request: CheckpointRequest) -> None:
     if process == 0:
         losses = open_losses(options.losses or Path(f"{options.checkpoints}.losses"), first)
         records = Records(losses=losses, directory=options.checkpoints, recipe=start.recipe)
+    recorder = StepRecorder(rank=process) if StepRecorder else None
     log(f"{len(devices)} x {devices[0].device_kind}, {jax.process_count()} processes, continues after step {first}")
     for step in range(first + 1, options.steps + 1):
+        began = time.perf_counter()
         tokens = np.concatenate([share_of_batch(start.text, start.recipe, step, device) for device in local])
+        read_s = time.perf_counter() - began
         requests = np.full(len(local), request.pending, np.int32)
         inputs = (jax.make_array_from_process_local_data(sharded, array) for array in (tokens, requests))
         state, loss, any_request = run_step(state, *inputs)
@@ -424,10 +433,14 @@ def train(options: argparse.Namespace, request: CheckpointRequest) -> None:
         if requested:
             request.pending = False
             print(f"train.py: process {process} agrees to a checkpoint after step {step}", flush=True)
+        if recorder:
+            recorder.add_data_wait(read_s)
+            recorder.end_step(step=step, tokens=tokens[:, 1:].size, loss=float(loss))
         if records:
             records.add(step, loss)
             if requested or step % options.every == 0 or step == options.steps:
-                records.save(state, requested=requested)
+                with recorder.checkpoint() if recorder else nullcontext():
+                    records.save(state, requested=requested)
         time.sleep(options.nap)
 
 

@@ -415,6 +415,36 @@ def test_each_array_task_has_its_own_directory(slurm: FakeSlurm) -> None:
     assert slurm.srun_lines("CHECKPOINT_DIR=") == ["here/2"]
 
 
+def test_steps_are_recorded_in_a_directory_of_the_jobs_own(slurm: FakeSlurm) -> None:
+    slurm.run("torchrun", "train.py")
+    directory = slurm.directory / ".corral/steps/17"
+    found = [*slurm.srun_lines("CORRAL_STEP_DIR="), *slurm.srun_lines("PYTHONPATH="), oct(directory.stat().st_mode)]
+    assert found == [str(directory), str(directory), "0o40700"]
+
+
+def test_a_jobs_own_path_of_python_modules_stays_behind_it(slurm: FakeSlurm) -> None:
+    slurm.run("torchrun", "train.py", PYTHONPATH="/scratch/python")
+    assert slurm.srun_lines("PYTHONPATH=") == [f"{slurm.directory}/.corral/steps/17:/scratch/python"]
+
+
+def test_the_output_of_a_job_can_be_found(slurm: FakeSlurm) -> None:
+    """The script leaves where its own output goes: here, a pipe of the test's."""
+    slurm.run("torchrun", "train.py")
+    assert (slurm.directory / ".corral/steps/17/output").read_text().startswith("pipe:[")
+
+
+def test_an_array_task_records_its_own_steps(slurm: FakeSlurm) -> None:
+    (slurm.directory / "runs.txt").write_text("--seed 1\n--seed 2\n")
+    slurm.run("sweep", "runs.txt", "train.py", SLURM_ARRAY_JOB_ID="17", SLURM_ARRAY_TASK_ID="2")
+    assert slurm.srun_lines("CORRAL_STEP_DIR=") == [f"{slurm.directory}/.corral/steps/17_2"]
+
+
+def test_a_job_whose_directory_cannot_be_written_runs_without_recording(slurm: FakeSlurm) -> None:
+    (slurm.directory / ".corral").write_text("a file")
+    done = slurm.run("torchrun", "train.py")
+    assert (done.returncode, slurm.srun_lines("CORRAL_STEP_DIR=")) == (0, [])
+
+
 def test_an_array_task_appends_its_line_to_the_options(slurm: FakeSlurm) -> None:
     (slurm.directory / "runs.txt").write_text("--lr 1\n--lr 2 --seed *\n")
     slurm.run("sweep", "runs.txt", "train.py", "--x", SLURM_ARRAY_JOB_ID="16", SLURM_ARRAY_TASK_ID="2")

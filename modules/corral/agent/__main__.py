@@ -33,6 +33,8 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "status": ("head_queries", "print jobs, offers in backoff, stopped queues and nodes (head)"),
     "events": ("head_queries", "print the cluster's events (head)"),
     "history": ("head_queries", "print the runs of jobs (head)"),
+    "job-evidence": ("job_evidence", "print what is known about a job (head)"),
+    "read-job": ("job_evidence", "print what a job has written into a directory, as the job's user"),
     "drain-all": ("head_queries", "close the queues and end all jobs before the cluster ends (head)"),
 }
 

@@ -1,0 +1,38 @@
+"""The commands of `corral-agent` that answer `corral diagnose`: on the head, and in a process of the job's user.
+
+Each prints one JSON document, a record of `model.job_evidence`.
+"""
+
+import argparse
+from pathlib import Path
+
+from corral.agent.job_evidence.step_files import read_page
+from corral.model.serialization import to_line
+
+
+def add_arguments(parser: argparse.ArgumentParser, command: str) -> None:
+    """Add the options of a command."""
+    parser.set_defaults(act=_read_job if command == "read-job" else _job_evidence)
+    parser.add_argument("--start", type=int, default=0, help="number of processes to skip (default: 0)")
+    if command == "read-job":
+        parser.add_argument("directory", type=Path, help="directory of the job's steps")
+    else:
+        parser.add_argument("job", help="job id, such as 17, or 17_3 for a task of an array")
+
+
+def _read_job(chosen: argparse.Namespace) -> None:
+    print(to_line(read_page(chosen.directory, chosen.start)), end="")  # noqa: T201
+
+
+def _job_evidence(chosen: argparse.Namespace) -> None:
+    from corral.agent.job_evidence.slurm_record import node_reasons, slurm_job
+    from corral.agent.job_evidence.user_reader import read_as_user
+    from corral.model.job_evidence import JobEvidencePage
+
+    job = slurm_job(chosen.job)
+    page = JobEvidencePage(
+        job=job.record,
+        steps=read_as_user(job.uid, job.directory, chosen.start),
+        node_reasons=node_reasons(job.record.nodes),
+    )
+    print(to_line(page), end="")  # noqa: T201

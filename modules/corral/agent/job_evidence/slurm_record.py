@@ -1,0 +1,91 @@
+"""Slurm's record of a job, from slurmdbd, which knows ended jobs, too.
+
+Its name and its directory are its user's text: they are read from columns of fixed width (decision 162).
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from corral.agent import slurm
+from corral.agent.slurm import SlurmError, fixed_rows, lines, query
+from corral.model.job_evidence import JobRecord
+from corral.model.node_names import expand
+from corral.model.printable import printable
+
+JOB_ID = re.compile(r"[0-9]{1,9}(_[0-9]{1,9})?")
+STEP_DIRECTORY = ".corral/steps"  # in the job's directory; templates/jobs/steps.j2 creates it
+_FIELDS = "JobIDRaw,JobID,UID,User,Partition,State,ExitCode,Start,End,NodeList,NNodes,AllocTRES"
+_TEXTS = {"JobIDRaw": 24, "JobName": 321, "WorkDir": 1025}  # bytes
+_GPUS = re.compile(r"(?:^|,)gres/gpu=(\d+)")
+_SECONDS = {"SLURM_TIME_FORMAT": "%s"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlurmJob:
+    """Slurm's record, the user's id, and the directory of the job's steps."""
+
+    record: JobRecord
+    uid: int
+    directory: Path
+
+
+def slurm_job(job: str) -> SlurmJob:
+    """The job of this number, `17` or `17_3`. Raises SlurmError if there is none."""
+    if not JOB_ID.fullmatch(job):
+        raise SlurmError(f"{job[:40]!r} is not a job id - expected one such as 17, or 17_3 for a task of an array")
+    sacct = ("sacct", f"--jobs={job}", "--duplicates", "--noheader", "--allusers")
+    rows = lines(query(*sacct, "--parsable2", f"--format={_FIELDS}", environment=_SECONDS).decode(errors="replace"))
+    widths = ",".join(f"{name}%-{width}" for name, width in _TEXTS.items())
+    texts = fixed_rows(
+        query(*sacct, "--allocations", f"--format={widths}", environment=_SECONDS),
+        [width + 1 for width in _TEXTS.values()],
+    )
+    return parse_job(job, rows, [*texts])
+
+
+def parse_job(job: str, rows: Sequence[str], texts: Sequence[Sequence[str]]) -> SlurmJob:
+    """The newest run of the job in sacct's rows; `texts`: the raw id, name and directory of each run.
+
+    Raises SlurmError.
+    """
+    cells = [dict(zip(_FIELDS.split(","), row.split("|"), strict=False)) for row in rows]
+    runs = [one for one in cells if one.get("JobID") == job and one.get("UID", "").isdigit()]
+    if not runs:
+        raise SlurmError(f"Slurm knows no job {job} - `sacct --allusers` lists those of this cluster")
+    newest = runs[-1]
+    named = [text for text in texts if text[0] == newest["JobIDRaw"]]
+    _, name, directory = named[-1] if named else ("", "", "")
+    gpus = _GPUS.search(newest["AllocTRES"])
+    steps = [one for one in cells if one.get("JobIDRaw", "").startswith(f"{newest['JobIDRaw']}.")]
+    record = JobRecord(
+        job_id=job,
+        user=newest["User"],
+        name=printable(name),
+        queue=newest["Partition"],
+        state=_state(newest),
+        exit_code=newest["ExitCode"],
+        nodes="" if newest["NodeList"] in ("", "None assigned") else newest["NodeList"],
+        node_count=_number(newest["NNodes"]) or 0,
+        gpus=int(gpus[1]) if gpus else 0,
+        runs=len(runs),
+        started=_number(newest["Start"]),
+        ended=_number(newest["End"]),
+        step_states=tuple(sorted({_state(one) for one in steps})),
+    )
+    return SlurmJob(record=record, uid=int(newest["UID"]), directory=Path(directory or "/") / STEP_DIRECTORY / job)
+
+
+def node_reasons(folded: str) -> dict[str, str]:
+    """Why Slurm has drained the job's nodes, or set them down, by node. Raises SlurmError."""
+    names = {*expand(folded)} if folded else set()
+    return {node.name: printable(node.reason, 200) for node in slurm.nodes() if node.name in names and node.reason}
+
+
+def _state(cells: dict[str, str]) -> str:
+    return cells["State"].partition(" ")[0].lower()  # `CANCELLED by 1000`
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isdigit() else None

@@ -1,0 +1,64 @@
+"""Have a job's files read by a process of the job's user, so that no link leads root where the user may not read.
+
+That process is the user's: they may stop it or write its answer themselves. So the answer has a time and a size limit,
+and only a record of the right shape is accepted. It says nothing that the user could not write into the files, too.
+"""
+
+import os
+import pwd
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+from corral.agent import entry_point
+from corral.agent.errors import AgentError
+from corral.model.job_evidence import StepPage
+from corral.model.serialization import from_json
+
+_TIMEOUT_S = 25.0  # a file system that hangs must not hang the head
+_MOST_BYTES = 2 << 20
+
+
+class JobReadError(AgentError):
+    """A job's files could not be read."""
+
+
+def read_as_user(uid: int, directory: Path, start: int) -> StepPage:
+    """A page of what the job has written in this directory. Raises JobReadError."""
+    command = (sys.executable, "-I", str(Path(entry_point.__file__)), "read-job", f"--start={start}", str(directory))
+    try:
+        # Only root can be another user; a box without other users runs everything as one.
+        identity = _identity(uid) if os.geteuid() == 0 != uid else {}
+        reader = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            env={"PATH": "/usr/bin:/bin"},
+            **identity,  # type: ignore[call-overload]
+        )
+    except (OSError, KeyError, subprocess.SubprocessError) as error:
+        raise JobReadError(f"no process of user {uid} could be started: {error}") from error
+    timer = threading.Timer(_TIMEOUT_S, reader.kill)
+    timer.start()
+    try:
+        text = reader.stdout.read(_MOST_BYTES + 1)
+    finally:
+        timer.cancel()
+        reader.kill()
+        reader.stdout.close()
+        reader.wait()
+    if len(text) > _MOST_BYTES or not text:
+        raise JobReadError(f"{directory} was not read within {_TIMEOUT_S:.0f} s, or its answer is too long")
+    try:
+        return from_json(StepPage, text.decode(errors="replace"))
+    except (ValueError, RecursionError) as error:
+        raise JobReadError(f"what the process of user {uid} answered is no record of steps") from error
+
+
+def _identity(uid: int) -> dict[str, object]:
+    person = pwd.getpwuid(uid)
+    groups = os.getgrouplist(person.pw_name, person.pw_gid)
+    return {"user": uid, "group": person.pw_gid, "extra_groups": groups}

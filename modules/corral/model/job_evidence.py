@@ -1,0 +1,116 @@
+"""What a cluster's head knows about one job: Slurm's record, the steps of its processes, lines of its output.
+
+The agent on the head writes these records, and `corral diagnose` reads them. Texts and numbers of steps, variables and
+output are the job's own: whoever runs it can write anything there. Times are whole seconds since 1970.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRecord:
+    """Slurm's record of the newest run of a job. `state`: in small letters; `exit_code`: Slurm's, such as `1:0`.
+
+    `started`, `ended`: None if not yet. `runs`: how often it was started. `gpus`: of all its nodes. `step_states`: the
+    states of its steps, which name an end for lack of memory that the job's own state may not.
+    """
+
+    job_id: str
+    user: str
+    name: str
+    queue: str
+    state: str
+    exit_code: str
+    nodes: str
+    node_count: int
+    gpus: int
+    runs: int
+    started: int | None
+    ended: int | None
+    step_states: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankSteps:
+    """The newest steps of one process, at most those of the last 600 lines that it wrote, without its first ones.
+
+    `seconds`: the time that they cover, without checkpoints. `step_s`, `slow_step_s`: the median and the 95th
+    percentile of a step; `own_s`: the median without the waits for data and for other processes. The shares are of
+    `seconds`, `checkpoint_share` of both. `checkpoint_s`: the longest one. `write_s`: the median time of a write to the
+    file system that the job's directory is on. Memory is the GPU's, in bytes, at the peak: `memory_peak` is in use,
+    `memory_reserved` is held by the allocator; `memory_retries`: how often the allocator emptied its cache to go on.
+    None: not recorded. `error`, `message`: what ended the process.
+    """
+
+    rank: int
+    node: str
+    size: int
+    restarts: int
+    lines: int = 0
+    steps: int = 0
+    last_step: int = 0
+    last_at: int = 0
+    seconds: float = 0.0
+    step_s: float = 0.0
+    slow_step_s: float = 0.0
+    own_s: float = 0.0
+    data_share: float = 0.0
+    communication_share: float | None = None
+    checkpoint_share: float = 0.0
+    checkpoint_s: float = 0.0
+    tokens_per_s: float = 0.0
+    loss: float | None = None
+    write_s: float | None = None
+    memory_peak: int | None = None
+    memory_reserved: int | None = None
+    memory_total: int | None = None
+    memory_retries: int = 0
+    error: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuSamples:
+    """Samples of a GPU of the job over some minutes. `throttled_share`: of samples in which its clocks were held back.
+
+    `reason`: why, in the words of its driver. `clock_mhz`: the median clock of its cores.
+    """
+
+    node: str
+    gpu: int
+    utilization: float
+    throttled_share: float
+    reason: str
+    clock_mhz: float
+    temperature_c: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepPage:
+    """What a user's job has written, of a page of its processes in the order of their ranks.
+
+    `next`: the index of the next page, None after the last. `variables`: those of the first process that decide about
+    communication; `differing`: the names of those that differ between processes of this page. `output`: lines of the
+    job's output. `problem`: why something may be missing, empty if complete.
+    """
+
+    ranks: tuple[RankSteps, ...]
+    next: int | None
+    variables: Mapping[str, str]
+    differing: tuple[str, ...] = ()
+    output: tuple[str, ...] = ()
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobEvidencePage:
+    """A page of what the head knows about a job. `node_reasons`: Slurm's reasons by the node that is drained or down.
+
+    `gpus`: empty if nothing on the cluster samples them.
+    """
+
+    job: JobRecord
+    steps: StepPage
+    node_reasons: Mapping[str, str]
+    gpus: tuple[GpuSamples, ...] = ()
