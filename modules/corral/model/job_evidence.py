@@ -91,14 +91,12 @@ class StepPage:
     """What a user's job has written, of a page of its processes in the order of their ranks.
 
     `next`: the index of the next page, None after the last. `variables`: those of the first process that decide about
-    communication; `differing`: the names of those that differ between processes of this page. `output`: lines of the
-    job's output. `problem`: why something may be missing, empty if complete.
+    communication. `output`: lines of the job's output. `problem`: why something may be missing, empty if complete.
     """
 
     ranks: tuple[RankSteps, ...]
     next: int | None
     variables: Mapping[str, str]
-    differing: tuple[str, ...] = ()
     output: tuple[str, ...] = ()
     problem: str = ""
 

@@ -144,13 +144,6 @@ def test_the_output_comes_with_the_first_page(tmp_path: Path) -> None:
     assert [len(read_page(directory, start, limit=1).output) for start in (0, 1)] == [1, 0]
 
 
-def test_variables_that_differ_between_processes_are_named(tmp_path: Path) -> None:
-    directory = job_directory(tmp_path)
-    other = {**HEADER, "variables": {"NCCL_ALGO": "Ring"}}
-    (directory / "rank-00001.jsonl").write_text(text(other, STEP))
-    assert read_page(directory).differing == ("NCCL_ALGO",)
-
-
 def test_a_young_file_is_read_with_the_one_before_it(tmp_path: Path) -> None:
     directory = job_directory(tmp_path)
     (directory / "rank-00000.jsonl.1").write_text(text(HEADER, STEP, STEP))

@@ -7,7 +7,7 @@ bounded, and a file counts only if it belongs to the user who reads.
 import contextlib
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from corral.agent.errors import AgentError
@@ -52,7 +52,6 @@ def read_page(directory: Path, start: int = 0, limit: int = PAGE_SIZE) -> StepPa
         ranks=tuple(one.steps for one in found),
         next=more if len(ranks) > more else None,
         variables=found[0].variables if found else {},
-        differing=_differing([one.variables for one in found]),
         output=output,
         problem="; ".join(problems[:3]),
     )
@@ -121,11 +120,6 @@ def _output(directory: Path) -> Iterator[str]:
         if size > _OUTPUT_BYTES:
             os.lseek(descriptor, max(_OUTPUT_BYTES, size - _OUTPUT_BYTES), os.SEEK_SET)
             yield from _read(descriptor, _OUTPUT_BYTES).decode(errors="replace").split("\n")
-
-
-def _differing(found: list[Mapping[str, str]]) -> tuple[str, ...]:
-    names = sorted({name for variables in found for name in variables})
-    return tuple(name for name in names if len({variables.get(name) for variables in found}) > 1)
 
 
 def _sentence(error: OSError | UnreadableError) -> str:

@@ -120,8 +120,9 @@ def _with_steps(found: RankSteps, records: Sequence[Mapping[str, Any]]) -> RankS
 
 def _rounded(found: RankSteps) -> RankSteps:
     """The same with four significant digits: a page of many processes must fit into one answer."""
-    numbers = {field.name: getattr(found, field.name) for field in fields(found)}
-    return replace(found, **{name: float(f"{one:.4g}") for name, one in numbers.items() if isinstance(one, float)})
+    values: dict[str, Any] = {field.name: getattr(found, field.name) for field in fields(found)}
+    rounded: dict[str, Any] = {name: float(f"{one:.4g}") for name, one in values.items() if isinstance(one, float)}
+    return replace(found, **rounded)
 
 
 def _retries(records: Sequence[Mapping[str, Any]]) -> int:

@@ -1,0 +1,301 @@
+"""The rules of a diagnosis: evidence -> findings of one kind. The limits are in catalog/data/diagnosis.toml."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import fmean, median
+
+from corral.catalog.aws.nccl_variables import VariableVerdict
+from corral.catalog.diagnosis_limits import DiagnosisLimits
+from corral.forecast.training.memory import GIB
+from corral.model.job_evidence import RankSteps
+from corral.model.node_names import fold
+from corral.plan.nccl_env.lint_env import Assignment, Context, assumed_versions, lint
+from corral.report.diagnosis.evidence import JobEvidence
+from corral.report.diagnosis.findings import FindingKind, JobFinding
+from corral.report.diagnosis.nccl_log import node_networks
+from corral.report.formatting import duration, three_digits
+
+_NODE_NAME = re.compile(r"[a-z0-9-]+-[0-9]+")
+_GPU_MEMORY = re.compile(r"OutOfMemoryError|CUDA out of memory|RESOURCE_EXHAUSTED")
+_HOST_MEMORY = re.compile(r"oom[-_ ]kill", re.IGNORECASE)
+_FRAGMENTS = re.compile(r"([0-9.]+) (MiB|GiB) is reserved by PyTorch but unallocated")
+_FRAGMENTED_GIB = 2.0  # held by the allocator and not in use: choice
+# Reasons of nvidia-smi's clocks_event_reasons that mean trouble; a software power cap is usual at full load.
+_SLOWED = ("hw_slowdown", "hw_thermal_slowdown", "sw_thermal_slowdown", "hw_power_brake_slowdown")
+_HEAT = "slowed down by heat"  # agent/health/gpus
+_FEW = 4  # one in so many nodes, or fewer, may be stragglers: with more of them, the work is uneven
+
+
+def out_of_memory(seen: JobEvidence, _: DiagnosisLimits) -> Iterator[JobFinding]:
+    """The memory of a GPU or of a node has run out."""
+    failed = [one for one in seen.ranks if _GPU_MEMORY.search(f"{one.error}: {one.message}")]
+    lines = [line for line in seen.output if _GPU_MEMORY.search(line)]
+    if failed or lines:
+        text = f"{failed[0].error}: {failed[0].message}" if failed else lines[0]
+        ranks = f"rank {failed[0].rank} on {failed[0].node}: " if failed else ""
+        yield JobFinding(
+            kind=FindingKind.OUT_OF_MEMORY,
+            title="The memory of a GPU ran out",
+            evidence=(f"{ranks}{text}", *_memory_forecast(seen)),
+            first=_first_for_memory(seen, text),
+            nodes=_nodes(failed),
+        )
+    killed = [line for line in seen.output if _HOST_MEMORY.search(line)]
+    states = {seen.job.state, *seen.job.step_states}
+    if killed or "out_of_memory" in states:
+        yield JobFinding(
+            kind=FindingKind.OUT_OF_MEMORY,
+            title="The memory of a node ran out",
+            evidence=tuple(killed[:2]) or ("Slurm's state of the job or of a step is OUT_OF_MEMORY",),
+            first="fewer loader workers, or less prefetching: each worker is a process with a copy of what it reads;"
+            " then offload less of the optimizer to the host",
+        )
+
+
+def memory_bound(seen: JobEvidence, limits: DiagnosisLimits) -> Iterator[JobFinding]:
+    """The job runs, and its memory is so full that the allocator empties its cache again and again."""
+    steps = _enough(seen, limits)
+    full = [
+        one for one in steps if one.memory_total and (one.memory_peak or 0) / one.memory_total > limits.memory_share
+    ]
+    again = [one for one in steps if one.memory_retries > max(1.0, limits.memory_retries_per_step * one.steps)]
+    if not full and not again:
+        return
+    worst = max(again or full, key=lambda one: (one.memory_retries, one.memory_peak or 0))
+    evidence = [_memory_in_use(worst)] if worst.memory_total else []
+    if again:
+        evidence.append(f"{worst.memory_retries} times in {worst.steps:,} steps, PyTorch emptied its cache to go on")
+    yield JobFinding(
+        kind=FindingKind.MEMORY_BOUND,
+        title="The memory of the GPUs is full, and costs time",
+        evidence=(*evidence, *_memory_forecast(seen)),
+        first=_first_for_memory(seen, ""),
+        nodes=_some(again or full, steps),
+    )
+
+
+def wrong_network(seen: JobEvidence, _: DiagnosisLimits) -> Iterator[JobFinding]:
+    """Variables that cost speed or the job, or a network that NCCL should not use on these machines.
+
+    `corral lint-env` refuses more: a variable that merely does nothing slows down no job.
+    """
+    machine = seen.machine
+    found = lint(
+        (Assignment(line=0, name=name, value=value) for name, value in seen.variables.items()),
+        Context(instance_type=machine.instance_type if machine else None, versions=assumed_versions({})),
+    )
+    bad = [one for one in found if one.verdict is VariableVerdict.HARMFUL]
+    evidence = [f"{one.assignment.name}={one.assignment.value}: {one.message}" for one in bad]
+    first = [f"{one.assignment.name}: {one.fix or 'unset it'}" for one in bad]
+    if machine and machine.efa_devices and seen.job.node_count > 1:
+        for host, one in node_networks(seen.output).items():
+            if one.network == "Socket" or one.provider.startswith(("tcp", "sockets", "udp")):
+                evidence.append(f"{host}: NCCL uses {one.provider or one.network}, not EFA")
+                first.append(
+                    "make NCCL load aws-ofi-nccl: its lib directory must be in LD_LIBRARY_PATH, in a container too"
+                )
+            elif one.nics is not None and one.nics < machine.efa_devices and one.provider.startswith("efa"):
+                evidence.append(
+                    f"{host}: NCCL found {one.nics} EFA devices, {machine.instance_type.name} has {machine.efa_devices}"
+                )
+                first.append("give the container all devices of /dev/infiniband; then look at the node's health")
+    if evidence:
+        yield JobFinding(
+            kind=FindingKind.WRONG_NETWORK,
+            title="NCCL is not set up for these machines",
+            evidence=tuple(evidence[:4]),
+            first="; ".join(dict.fromkeys(first[:3])),
+        )
+
+
+def throttled_gpu(seen: JobEvidence, limits: DiagnosisLimits) -> Iterator[JobFinding]:
+    """GPUs that run slower than they could, by heat or by the power brake."""
+    slowed = [one for one in seen.gpus if one.reason in _SLOWED and one.throttled_share > limits.throttled_share]
+    hot = {node: reason for node, reason in sorted(seen.node_reasons.items()) if _HEAT in reason}
+    if not slowed and not hot:
+        return
+    usual = median(one.clock_mhz for one in seen.gpus) if seen.gpus else 0.0
+    evidence = [
+        f"{one.node}, GPU {one.gpu}: {one.reason} in {one.throttled_share:.0%} of samples,"
+        f" {one.clock_mhz:.0f} MHz (others {usual:.0f}), {one.temperature_c:.0f} C"
+        for one in slowed[:3]
+    ]
+    evidence += [f"{node}: {reason}" for node, reason in list(hot.items())[:3]]
+    nodes = tuple(sorted({*(one.node for one in slowed), *hot}))
+    yield JobFinding(
+        kind=FindingKind.THROTTLED_GPU,
+        title=f"GPUs of {_folded(nodes)} are slowed down",
+        evidence=tuple(evidence),
+        first=_replace(nodes),
+        nodes=nodes,
+    )
+
+
+def slow_file_system(seen: JobEvidence, limits: DiagnosisLimits) -> Iterator[JobFinding]:
+    """The file system of the job's directory answers slowly, and the job waits for data or for checkpoints."""
+    steps = [one for one in _enough(seen, limits) if one.write_s is not None]
+    if not steps:
+        return
+    write_s = median(one.write_s or 0.0 for one in steps)
+    data, saving = fmean(one.data_share for one in steps), max(one.checkpoint_share for one in steps)
+    if write_s > limits.write_s and max(data, saving) > limits.slow_file_data_share:
+        yield JobFinding(
+            kind=FindingKind.SLOW_FILE_SYSTEM,
+            title="The shared file system is slow",
+            evidence=(
+                f"a small write takes {write_s:.2g} s (median of {len(steps)} processes)",
+                f"the job waits for data {data:.0%} of the time, and for checkpoints {saving:.0%}",
+            ),
+            first="look at its limits in CloudWatch (EFS: PercentIOLimit, BurstCreditBalance; FSx:"
+            " DiskThroughputUtilization); read data and save on Lustre or a node's own disks, not on /home",
+        )
+
+
+def straggler(seen: JobEvidence, limits: DiagnosisLimits) -> Iterator[JobFinding]:
+    """Few nodes need longer for the same work, without waits for data and for others; the others wait for them."""
+    steps = [one for one in _enough(seen, limits) if one.communication_share is not None]
+    by_node = {node: median(one.own_s for one in ranks) for node, ranks in _by_node(steps).items()}
+    slow = _slow(by_node, limits.straggler_ratio)
+    if not slow:
+        return
+    usual = median(own for node, own in by_node.items() if node not in slow)
+    waits = fmean(one.communication_share or 0.0 for one in steps if one.node not in slow)
+    evidence = [f"{node}: {own:.3g} s of own work in a step, others {usual:.3g} s" for node, own in slow.items()]
+    yield JobFinding(
+        kind=FindingKind.STRAGGLER,
+        title=f"{_folded(tuple(slow))} is slower than the others" if len(slow) == 1 else "Some nodes are slower",
+        evidence=(*evidence[:3], f"the others wait {waits:.0%} of the time"),
+        first=_replace(tuple(slow)),
+        nodes=tuple(slow),
+    )
+
+
+def data_loader(seen: JobEvidence, limits: DiagnosisLimits) -> Iterator[JobFinding]:
+    """Processes wait for data."""
+    steps = _enough(seen, limits)
+    waiting = [one for one in steps if one.data_share > limits.data_share]
+    if not waiting:
+        return
+    worst = max(waiting, key=lambda one: one.data_share)
+    nodes = _some(waiting, steps)
+    where = f" on {_folded(nodes)} alone" if nodes else ""
+    yield JobFinding(
+        kind=FindingKind.DATA_LOADER,
+        title=f"The job waits for its data loader{where}",
+        evidence=(
+            f"rank {worst.rank} on {worst.node} waits {worst.data_share:.0%} of the time;"
+            f" {len(waiting)} of {len(steps)} processes wait",
+        ),
+        first="more loader workers and prefetching, up to a worker for each core; then tokenize before the run",
+        nodes=nodes,
+    )
+
+
+def communication(seen: JobEvidence, limits: DiagnosisLimits) -> Iterator[JobFinding]:
+    """Also the process that waits least spends much time in communication: it is no wait for a slow one."""
+    steps = [one for one in _enough(seen, limits) if one.communication_share is not None]
+    if not steps or seen.job.node_count < 1:
+        return
+    least = min(fmean(one.communication_share or 0.0 for one in ranks) for ranks in _by_node(steps).values())
+    forecast = seen.expected.communication_share if seen.expected else 0.0
+    limit = max(limits.communication_share, forecast * limits.communication_over_forecast)
+    if least > limit:
+        compared = f"; the forecast has {forecast:.0%}" if seen.expected else ""
+        yield JobFinding(
+            kind=FindingKind.COMMUNICATION,
+            title="The job is bound by communication",
+            evidence=(f"all processes spend {least:.0%} of the time in communication, or more{compared}",),
+            first="submit nccl-tests.sbatch to these nodes: a low bandwidth is the network's; otherwise a larger batch,"
+            " more accumulation, or another layout (`corral plan ENV --run FILE` compares them)",
+        )
+
+
+def checkpoint_stalls(seen: JobEvidence, limits: DiagnosisLimits) -> Iterator[JobFinding]:
+    """Saving checkpoints takes much of the time."""
+    steps = [one for one in _enough(seen, limits) if one.seconds > limits.checkpoint_observed_s]
+    worst = max(steps, key=lambda one: one.checkpoint_share, default=None)
+    if worst and worst.checkpoint_share > limits.checkpoint_share:
+        yield JobFinding(
+            kind=FindingKind.CHECKPOINTS,
+            title="Checkpoints stop the job",
+            evidence=(
+                f"rank {worst.rank} saves {worst.checkpoint_share:.0%} of the time; the longest took"
+                f" {duration(worst.checkpoint_s)}",
+            ),
+            first="save asynchronously (torch.distributed.checkpoint.async_save) and sharded, to Lustre; then less"
+            " often: `corral plan ENV --run FILE` computes the best interval",
+        )
+
+
+def _enough(seen: JobEvidence, limits: DiagnosisLimits) -> list[RankSteps]:
+    return [one for one in seen.training if one.lines >= limits.fewest_lines]
+
+
+def _by_node(steps: Sequence[RankSteps]) -> Mapping[str, list[RankSteps]]:
+    found: dict[str, list[RankSteps]] = defaultdict(list)
+    for one in steps:
+        found[one.node].append(one)
+    return dict(sorted(found.items()))
+
+
+def _slow(by_node: Mapping[str, float], ratio: float) -> dict[str, float]:
+    """The few nodes that take this much longer than the median of the others."""
+    found = {}
+    for node, own in by_node.items():
+        others = [one for other, one in by_node.items() if other != node]
+        if others and own > ratio * median(others):
+            found[node] = own
+    return found if len(found) <= max(1, len(by_node) // _FEW) else {}
+
+
+def _some(found: Sequence[RankSteps], of: Sequence[RankSteps]) -> tuple[str, ...]:
+    """The nodes of these processes, if they are few of all; otherwise none: it concerns the whole job."""
+    nodes, known = {one.node for one in found}, {one.node for one in of}
+    return tuple(sorted(nodes)) if len(nodes) <= len(known) // _FEW else ()
+
+
+def _nodes(ranks: Sequence[RankSteps]) -> tuple[str, ...]:
+    return tuple(sorted({one.node for one in ranks}))
+
+
+def _folded(nodes: Sequence[str]) -> str:
+    return fold(nodes) if all(_NODE_NAME.fullmatch(node) for node in nodes) else ", ".join(nodes)
+
+
+def _replace(nodes: Sequence[str]) -> str:
+    folded = _folded(nodes)
+    return (
+        f"as root on the head: `scontrol update nodename={folded} state=drain reason=slow`, then `scontrol requeue` the"
+        " job; a deep health check (docs/health.md) says whether the machine is sick"
+    )
+
+
+def _memory_in_use(one: RankSteps) -> str:
+    in_use, total = (one.memory_peak or 0) / GIB, (one.memory_total or 0) / GIB
+    return f"rank {one.rank} on {one.node} uses {three_digits(in_use)} of {three_digits(total)} GiB at the peak"
+
+
+def _memory_forecast(seen: JobEvidence) -> tuple[str, ...]:
+    if seen.expected is None:
+        return ()
+    needs, has = three_digits(seen.expected.memory_gib), three_digits(seen.expected.memory_limit_gib)
+    return (f"the forecast needs {needs} of {has} GiB",)
+
+
+def _first_for_memory(seen: JobEvidence, text: str) -> str:
+    """What to change: what the forecast's memory model says, or else in the order of its largest terms."""
+    found = _FRAGMENTS.search(text)
+    if found and float(found[1]) / (1 if found[2] == "GiB" else 1024) > _FRAGMENTED_GIB:
+        return "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True: much of the memory is held in fragments"
+    expected = seen.expected
+    if expected and expected.change:
+        return f"{expected.change} (`corral plan ENV --run FILE` shows the layout)"
+    if expected and expected.largest_micro_batch:
+        return (
+            f"by the forecast, a micro-batch of up to {expected.largest_micro_batch} fits: use it, or recompute"
+            " activations; if the program has it already, it holds more than the model needs"
+        )
+    return "halve the micro-batch (and double the accumulation), then recompute activations, then shard more (FSDP)"
