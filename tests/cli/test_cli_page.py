@@ -48,6 +48,9 @@ from corral.render.output_dir import FileChange
 from corral.report.account.check_view import check_document
 from corral.report.account.cleanup_view import cleanup_document
 from corral.report.account.status_view import status_document
+from corral.report.diagnosis.diagnose import diagnose
+from corral.report.diagnosis.diagnosis_view import diagnosis_document
+from corral.report.diagnosis.findings import FindingKind
 from corral.report.doctor_view import DoctorFinding, Purpose, doctor_document
 from corral.report.plan.plan_json import plan_document
 from corral.report.plan.render_changes import changes_document
@@ -61,6 +64,7 @@ from corral.report.usage.usage_json import timeline_document
 from corral.spec.spec_errors import SpecError
 from corral.spec.yaml.buy_files import read_purchase
 from corral.spec.yaml.stack_files import read_environment
+from report.diagnosis.synthetic_jobs import evidence, faulty_job
 from small_history import RUNS, history_timeline, history_usage
 from worked_example import BASE, CLUSTER, RoundPrices
 
@@ -197,6 +201,11 @@ def extend() -> Any:
     return ExtendResult(cluster="dev", former=end, ends_at=end, head=None).to_document()
 
 
+def diagnosis() -> Any:
+    seen = evidence(faulty_job(FindingKind.STRAGGLER, 1))
+    return diagnosis_document(seen, diagnose(seen))
+
+
 def validation() -> Any:
     return validation_document(compare_speeds(shipped_runs()), PublishedTable.FIRST.file)
 
@@ -215,6 +224,7 @@ REAL: dict[str, Callable[[], Any]] = {
     "corral.status/2": status,
     "corral.timeline/2": timeline,
     "corral.usage/1": usage,
+    "corral.diagnose/1": diagnosis,
     "corral.extend/1": extend,
     "corral.cleanup/2": cleanup,
     "corral.box/4": box,

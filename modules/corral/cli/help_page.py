@@ -47,6 +47,7 @@ SECTIONS = (
             Entry("up", "ENV", "Create or update an environment"),
             Entry("status", "ENV", "Show what is up, its cost and its time remaining"),
             Entry("timeline", "ENV", "Show what nodes and jobs did over time, and the cost"),
+            Entry("diagnose", "ENV JOB", "Show why a job is slow, and what to do first"),
             Entry("usage", "ENV", "Show who used a cluster, and what it cost"),
             Entry("extend", "ENV TIME", "Change when a cluster ends"),
             Entry("down", "ENV", "Delete a cluster; keep its data"),

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from corral.agent.job_evidence import step_files, user_reader
-from corral.agent.job_evidence.output_lines import MOST, kept_lines
+from corral.agent.job_evidence.output_lines import MOST_LINES, kept_lines
 from corral.agent.job_evidence.step_files import read_page
 from corral.agent.job_evidence.step_summary import read_rank
 from corral.agent.job_evidence.user_reader import JobReadError, read_as_user
 from corral.model.job_evidence import RankSteps, StepPage
+from corral.model.serialization import to_line
 
 NOBODY = 65534
 HEADER = {"corral_step": 1, "at": 1.0, "rank": 0, "size": 16, "node": "train-1", "restarts": 2, "variables": {}}
@@ -194,7 +195,7 @@ def test_of_all_processes_one_line_of_each_node_is_kept() -> None:
 
 
 def test_no_more_lines_are_kept_than_a_page_holds() -> None:
-    assert len(kept_lines(f"h{number}:1:1 [0] NCCL WARN x" for number in range(1000))) == MOST
+    assert len(kept_lines(f"h{number}:1:1 [0] NCCL WARN x" for number in range(1000))) == MOST_LINES
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="another user's process needs root: run the tests as root")
@@ -223,6 +224,22 @@ def test_a_directory_of_somebody_else_is_refused(tmp_path: Path) -> None:
     assert page.problem == f"no steps: {directory} is not a directory of the job's user"
 
 
+def answer(name: str, value: object) -> str:
+    """A program that answers with a page of one process, in which one value differs from what is right."""
+    rank = RankSteps(rank=0, node="train-1", size=1, restarts=0, step_s=2.0)
+    document = json.loads(to_line(StepPage(ranks=(rank,), next=None, variables={})))
+    (document if name in document else document["ranks"][0])[name] = value
+    return f"print({json.dumps(document)!r})"
+
+
+@pytest.mark.parametrize(("name", "value"), [("step_s", 3.0), ("next", 96)])
+def test_an_answer_of_the_right_shape_is_accepted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: object
+) -> None:
+    reader_that_runs(answer(name, value), tmp_path, monkeypatch)
+    assert read_as_user(os.geteuid(), tmp_path, 0).ranks[0].node == "train-1"
+
+
 def reader_that_runs(program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace the reader's program: a user may write its answer."""
     fake = tmp_path / "entry_point.py"
@@ -237,6 +254,11 @@ def reader_that_runs(program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPat
         ("import sys\nwhile True: sys.stdout.write('x' * 65536)", "too long"),
         ("print('{}')", "no record of steps"),
         ("print('[' * 200000)", "no record of steps"),
+        (answer("next", 0), "no record of steps"),
+        (answer("next", 97), "no record of steps"),
+        (answer("step_s", float("nan")), "no record of steps"),
+        (answer("step_s", 10**400), "no record of steps"),
+        (answer("node", "n" * 3000), "no record of steps"),
         ("", "not read within"),
     ],
 )
@@ -261,8 +283,6 @@ def test_a_page_of_processes_fits_into_an_answer_of_systems_manager(tmp_path: Pa
     import base64
     import gzip
     import random
-
-    from corral.model.serialization import to_line
 
     chance = random.Random(1)
     directory = job_directory(tmp_path)

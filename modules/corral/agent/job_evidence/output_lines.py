@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from corral.model.printable import printable
 
-MOST = 96
+MOST_LINES = 96
 _LONGEST = 300
 _KEPT = re.compile(
     r"NET/OFI Selected [Pp]rovider is|NCCL INFO Using network |NCCL WARN |NET/Plugin ?: ?(?:No plugin|Could not find)"
@@ -23,7 +23,7 @@ def kept_lines(lines: Iterable[str]) -> tuple[str, ...]:
     """The first 96 such lines, printable and of at most 300 characters."""
     found: dict[tuple[str, str], str] = {}
     for line in lines:
-        if len(found) >= MOST:
+        if len(found) >= MOST_LINES:
             break
         if _KEPT.search(line[: 4 * _LONGEST]):
             process = _OF_A_PROCESS.search(line[: 4 * _LONGEST])

@@ -16,7 +16,7 @@ from corral.agent.job_evidence.step_summary import ReadRank, read_rank
 from corral.model.job_evidence import StepPage
 
 PAGE_SIZE = 96  # processes: zipped, they fit into the 24,000 characters that Systems Manager returns
-_MOST_RANKS = 16_384
+MOST_RANKS = 16_384
 _FILE_BYTES = 512 * 1024  # twice what corral_step writes into one
 _OUTPUT_BYTES = 512 * 1024  # of the output's beginning, where NCCL starts, and of its end
 _PATH_BYTES = 4096
@@ -93,7 +93,7 @@ def _ranks(directory: Path) -> Iterator[int]:
         raise UnreadableError(f"{directory} is not a directory of the job's user")
     with os.scandir(directory) as entries:
         for number, entry in enumerate(entries):
-            if number >= _MOST_RANKS:
+            if number >= MOST_RANKS:
                 return
             rank = entry.name.removeprefix("rank-").removesuffix(".jsonl")
             if entry.name == f"rank-{rank}.jsonl" and rank.isdigit() and len(rank) <= 7:

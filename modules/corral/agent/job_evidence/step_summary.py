@@ -14,9 +14,9 @@ _NEWEST = 600  # lines: ten minutes or more, since a line covers a second or mor
 _WARM_UP = 3  # first lines of a process: it compiles, and the loader fills its queues
 _ENOUGH = 10  # lines without which nothing is left out
 _LONGEST = 300  # characters of a text
-_VARIABLES = 64
+MOST_VARIABLES = 64
 _TIMES = ("seconds", "data_s", "communication_s")
-_LARGEST = 2.0**62  # of any number: beyond it, sums would not be finite
+LARGEST = 2.0**62  # of any number: beyond it, sums would not be finite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ def read_rank(rank: int, text: str) -> ReadRank:
         steps=_summary(rank, header, records),
         variables={
             printable(name): printable(value, _LONGEST)
-            for name, value in sorted(variables.items() if isinstance(variables, dict) else ())[:_VARIABLES]
+            for name, value in sorted(variables.items() if isinstance(variables, dict) else ())[:MOST_VARIABLES]
             if isinstance(value, str)
         },
     )
@@ -158,4 +158,4 @@ def _number(record: Mapping[str, Any], name: str) -> float:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _LARGEST
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LARGEST

@@ -9,15 +9,20 @@ import pwd
 import subprocess
 import sys
 import threading
+from dataclasses import fields
 from pathlib import Path
 
 from corral.agent import entry_point
 from corral.agent.errors import AgentError
+from corral.agent.job_evidence.output_lines import MOST_LINES
+from corral.agent.job_evidence.step_files import MOST_RANKS, PAGE_SIZE
+from corral.agent.job_evidence.step_summary import LARGEST, MOST_VARIABLES
 from corral.model.job_evidence import StepPage
 from corral.model.serialization import from_json
 
 _TIMEOUT_S = 25.0  # a file system that hangs must not hang the head
 _MOST_BYTES = 2 << 20
+_LONGEST = 2000  # characters; a reason may name three paths
 
 
 class JobReadError(AgentError):
@@ -53,9 +58,26 @@ def read_as_user(uid: int, directory: Path, start: int) -> StepPage:
     if len(text) > _MOST_BYTES or not text:
         raise JobReadError(f"{directory} was not read within {_TIMEOUT_S:.0f} s, or its answer is too long")
     try:
-        return from_json(StepPage, text.decode(errors="replace"))
-    except (ValueError, RecursionError) as error:
+        page = from_json(StepPage, text.decode(errors="replace"))
+        _check(page, start)
+    except (ValueError, OverflowError, RecursionError) as error:
         raise JobReadError(f"what the process of user {uid} answered is no record of steps") from error
+    return page
+
+
+def _check(page: StepPage, start: int) -> None:
+    """Raises ValueError for a page that `step_files` would not have made: nothing else limits what it says."""
+    if len(page.ranks) > PAGE_SIZE or len(page.output) > MOST_LINES or len(page.variables) > MOST_VARIABLES:
+        raise ValueError("too long")
+    if page.next is not None and (page.next != start + PAGE_SIZE or page.next >= MOST_RANKS):
+        raise ValueError("no page follows there")
+    values: list[object] = [*page.output, *page.variables, *page.variables.values(), page.problem]
+    values += [getattr(rank, field.name) for rank in page.ranks for field in fields(rank)]
+    for value in values:
+        if isinstance(value, str) and len(value) > _LONGEST:
+            raise ValueError("a text is too long")
+        if isinstance(value, int | float) and not abs(value) <= LARGEST:  # also for NaN
+            raise ValueError("a number is too large")
 
 
 def _identity(uid: int) -> dict[str, object]:

@@ -13,11 +13,13 @@ from corral.box import client, control
 from corral.box.daemon.daemon_process import BoxError
 from corral.box.vpc.virtual_network import MachineError, Vpc
 from corral.model.head_report import DrainResult, EventPage, HeadStatus, JobRunPage
+from corral.model.job_evidence import JobEvidencePage
 from corral.model.printable import printable_document
 from corral.model.serialization import from_document
 from corral.plan.iam.head_documents import AGENT
 
 TIMEOUT_S = 15.0
+_EVIDENCE_TIMEOUT_S = 45.0  # the head waits 25 s for a file system that hangs
 UNKNOWN_COMMAND = 2  # argparse's
 Record = TypeVar("Record")
 
@@ -152,6 +154,17 @@ def fetch_history(head: HeadConnection, since: float) -> JobRunPage:
         if page.next is None:
             return found
         start = page.next
+
+
+def fetch_job_evidence(head: HeadConnection, job: str) -> tuple[JobEvidencePage, ...]:
+    """What the head knows about a job, in at least one page. Raises HeadUnreachable."""
+    pages: list[JobEvidencePage] = []
+    start: int | None = 0
+    while start is not None:
+        page = _query(head, JobEvidencePage, ("job-evidence", job, f"--start={start}"), _EVIDENCE_TIMEOUT_S)
+        pages.append(page)
+        start = page.steps.next
+    return tuple(pages)
 
 
 def drain_head(head: HeadConnection, *, now: bool, grace_s: float) -> tuple[DrainResult, str]:

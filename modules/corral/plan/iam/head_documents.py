@@ -99,8 +99,9 @@ def _shell(name: str, description: str, *, as_root: bool) -> HeadDocument:
 
 QUERY = _program(
     "corral-query",
-    "Read a cluster's status, events and job history from its head.",
-    "status|(events|history)( --since=[0-9]{1,12})?( --start=[0-9]{1,12})?",
+    "Read a cluster's status, events, job history and what a job has recorded from its head.",
+    "status|(events|history)( --since=[0-9]{1,12})?( --start=[0-9]{1,12})?"
+    "|job-evidence [0-9]{1,9}(_[0-9]{1,9})?( --start=[0-9]{1,12})?",
 )
 CONTROL = _program(
     "corral-control",
@@ -124,7 +125,7 @@ SSH = HeadDocument(
     },
 )
 DOCUMENTS = (QUERY, CONTROL, SHELL, ROOT_SHELL, SSH)
-_QUERIES = ("status", "events", "history")
+_QUERIES = ("status", "events", "history", "job-evidence")
 
 
 def document_of(arguments: Sequence[str]) -> HeadDocument:

@@ -9,7 +9,6 @@ from datetime import timedelta
 from statistics import fmean, median
 
 from rich.console import RenderableType
-from rich.padding import Padding
 from rich.text import Text
 
 from corral.model.job_evidence import JobRecord, RankSteps
@@ -18,8 +17,6 @@ from corral.report.diagnosis.findings import Diagnosis, JobFinding
 from corral.report.formatting import ago, count, three_digits
 from corral.report.plan.plan_json import Document
 from corral.report.tables import facts, heading
-
-_INDENT = 2
 
 
 def diagnosis_view(seen: JobEvidence, diagnosis: Diagnosis, now: float) -> Iterator[RenderableType]:
@@ -101,9 +98,8 @@ def _facts(seen: JobEvidence) -> Iterator[tuple[str, str]]:
 
 def _finding(number: int, finding: JobFinding) -> Iterator[RenderableType]:
     yield Text.assemble("\n", (f"{number}. {finding.title}", "bold"))
-    for line in finding.evidence:
-        yield Padding(Text(f"seen   {textwrap.shorten(line, 240, placeholder=' ...')}", overflow="fold"), (0, 0, 0, 3))
-    yield Padding(Text(f"first  {finding.first}", overflow="fold"), (0, 0, 0, 3))
+    seen = [("seen", textwrap.shorten(line, 240, placeholder=" ...")) for line in finding.evidence]
+    yield facts([*seen, ("first", finding.first)])
 
 
 def _known_communication(steps: tuple[RankSteps, ...]) -> list[float]:

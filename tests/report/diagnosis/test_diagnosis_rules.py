@@ -1,0 +1,249 @@
+"""The rules of a diagnosis, one by one: what a finding says, and what it does not report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from corral.catalog.diagnosis_limits import DiagnosisLimits, diagnosis_limits
+from corral.catalog.loader.data_files import read_toml
+from corral.model.job_evidence import GpuSamples, RankSteps
+from corral.report.diagnosis.diagnose import diagnose
+from corral.report.diagnosis.evidence import ExpectedRun, JobEvidence
+from corral.report.diagnosis.findings import FindingKind, JobFinding
+from corral.report.diagnosis.nccl_log import NodeNetwork, node_networks
+from report.diagnosis.synthetic_jobs import evidence, healthy_job
+
+EXPECTED = ExpectedRun(
+    tokens_per_s_per_accelerator=4000.0,
+    mfu=0.4,
+    communication_share=0.05,
+    memory_gib=90.0,
+    memory_limit_gib=80.0,
+    largest_micro_batch=None,
+    change="a micro-batch of 1",
+)
+OUT_OF_MEMORY = "CUDA out of memory. Tried to allocate 2.00 GiB."
+FRAGMENTED = f"{OUT_OF_MEMORY} 9.35 GiB is reserved by PyTorch but unallocated."
+
+
+def rank(number: int, node: str, **changes: object) -> RankSteps:
+    """A process with two hundred healthy steps."""
+    healthy = RankSteps(
+        rank=number,
+        node=node,
+        size=4,
+        restarts=0,
+        lines=200,
+        steps=200,
+        last_step=200,
+        seconds=400.0,
+        step_s=2.0,
+        own_s=1.8,
+        data_share=0.01,
+        communication_share=0.1,
+        tokens_per_s=2000.0,
+        write_s=0.01,
+    )
+    return replace(healthy, **changes)  # type: ignore[arg-type]
+
+
+def job(**changes: object) -> JobEvidence:
+    """A healthy job of four nodes with one GPU each, on p4d.24xlarge."""
+    base = evidence(replace(healthy_job(1), instance_type="p4d.24xlarge", nodes=1, gpus=1, lines=20))
+    ranks = tuple(rank(number, f"train-{number + 1}") for number in range(4))
+    healthy = replace(base, job=replace(base.job, node_count=4, gpus=4), ranks=ranks, variables={}, output=(), gpus=())
+    return replace(healthy, **changes)  # type: ignore[arg-type]
+
+
+def with_first(**changes: object) -> JobEvidence:
+    """The job in which the process of train-1 differs."""
+    return job(ranks=(rank(0, "train-1", **changes), *job().ranks[1:]))
+
+
+def all_with(**changes: object) -> JobEvidence:
+    """The job in which all processes differ."""
+    return job(ranks=tuple(replace(one, **changes) for one in job().ranks))  # type: ignore[arg-type]
+
+
+def only(seen: JobEvidence) -> JobFinding:
+    (found,) = diagnose(seen).findings
+    return found
+
+
+def kinds(seen: JobEvidence) -> Sequence[str]:
+    return [one.kind.value for one in diagnose(seen).findings]
+
+
+def test_a_straggler_is_named_with_its_own_work_and_what_others_wait() -> None:
+    found = only(with_first(own_s=2.7, communication_share=0.01))
+    assert (found.kind, found.nodes, found.evidence) == (
+        FindingKind.STRAGGLER,
+        ("train-1",),
+        ("train-1: 2.7 s of own work in a step, others 1.8 s", "the others wait 10% of the time"),
+    )
+
+
+def test_a_node_that_is_slower_by_a_tenth_is_no_straggler() -> None:
+    assert kinds(with_first(own_s=1.98)) == []
+
+
+def test_half_of_the_nodes_are_no_stragglers_but_uneven_work() -> None:
+    seen = job(ranks=(*(rank(n, f"train-{n + 1}", own_s=2.7) for n in range(2)), *job().ranks[2:]))
+    assert kinds(seen) == []
+
+
+def test_others_that_wait_for_a_straggler_are_not_bound_by_communication() -> None:
+    waiting = tuple(replace(one, communication_share=0.5) for one in job().ranks[1:])
+    seen = job(ranks=(rank(0, "train-1", own_s=3.6, communication_share=0.01), *waiting))
+    assert kinds(seen) == ["straggler"]
+
+
+def test_communication_of_all_is_a_finding() -> None:
+    assert kinds(all_with(communication_share=0.25)) == ["communication"]
+
+
+@pytest.mark.parametrize(("forecast", "expected"), [(0.05, ["communication"]), (0.3, [])])
+def test_communication_that_the_forecast_has_too_is_no_finding(forecast: float, expected: list[str]) -> None:
+    run = replace(EXPECTED, communication_share=forecast)
+    assert kinds(replace(all_with(communication_share=0.3), expected=run)) == expected
+
+
+def test_waiting_for_data_on_one_node_names_it() -> None:
+    found = only(with_first(data_share=0.4))
+    assert (found.kind, found.nodes) == (FindingKind.DATA_LOADER, ("train-1",))
+
+
+def test_waiting_for_data_everywhere_names_no_node() -> None:
+    assert only(all_with(data_share=0.4)).nodes == ()
+
+
+def test_a_slow_file_system_explains_waits_for_data_and_for_checkpoints() -> None:
+    seen = all_with(write_s=3.0, data_share=0.3, checkpoint_share=0.2, seconds=4000.0)
+    assert kinds(seen) == ["slow-file-system"]
+
+
+def test_a_slow_file_system_that_nobody_waits_for_is_no_finding() -> None:
+    assert kinds(all_with(write_s=3.0)) == []
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [(400.0, []), (4000.0, ["checkpoint-stalls"])])
+def test_one_checkpoint_in_a_short_time_is_chance(seconds: float, expected: list[str]) -> None:
+    assert kinds(all_with(checkpoint_share=0.2, seconds=seconds)) == expected
+
+
+def test_a_few_lines_are_too_few_for_shares_of_the_time() -> None:
+    seen = all_with(lines=5, data_share=0.9)
+    assert kinds(seen) == []
+    assert "shares of the time (5 lines so far, 20 are needed)" in diagnose(seen).unknown
+
+
+def test_memory_that_ran_out_is_explained_by_the_forecast() -> None:
+    seen = replace(with_first(error="OutOfMemoryError", message=OUT_OF_MEMORY), expected=EXPECTED)
+    found = only(seen)
+    assert (found.evidence, found.first) == (
+        (f"rank 0 on train-1: OutOfMemoryError: {OUT_OF_MEMORY}", "the forecast needs 90 of 80 GiB"),
+        "a micro-batch of 1 (`corral plan ENV --run FILE` shows the layout)",
+    )
+
+
+def test_memory_in_fragments_is_another_matter() -> None:
+    """The text has the form of pytorch/pytorch's message (github.com/murong-xu/CADS/issues/4)."""
+    found = only(with_first(error="OutOfMemoryError", message=FRAGMENTED))
+    assert found.first.startswith("PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True")
+
+
+def test_memory_of_a_node_is_told_from_that_of_a_gpu() -> None:
+    seen = job(job=replace(job().job, state="out_of_memory"))
+    assert only(seen).title == "The memory of a node ran out"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("FI_PROVIDER", "tcp", ["wrong-network-settings"]),
+        ("FI_PROVIDER", "efa", []),
+        ("NCCL_DEBUG", "INFO", []),
+        ("NCCL_SOCKET_NTHREADS", "4", []),
+    ],
+)
+def test_only_variables_that_cost_speed_are_reported(name: str, value: str, expected: list[str]) -> None:
+    assert kinds(job(variables={name: value})) == expected
+
+
+@pytest.mark.parametrize("nics", [1, 3])
+def test_fewer_efa_devices_than_the_machine_has_are_reported(nics: int) -> None:
+    """The line has the form of aws-ofi-nccl 1.14.1, as printed on a p4d.24xlarge with one interface."""
+    text = f"NCCL INFO NET/OFI Selected provider is efa, fabric is efa (found {nics} nics)"
+    found = only(job(output=(f"ip-172-31-47-132:11749:11843 [3] {text}",)))
+    assert found.evidence == (f"ip-172-31-47-132: NCCL found {nics} EFA devices, p4d.24xlarge has 4",)
+
+
+def test_nccl_over_tcp_is_reported_on_machines_with_efa_and_several_nodes() -> None:
+    """The line is that of NVIDIA/nccl#766 (github.com/NVIDIA/nccl/issues/766), with another host."""
+    seen = job(output=("train-1:1379562:1379562 [0] NCCL INFO Using network Socket",))
+    alone = replace(seen, job=replace(seen.job, node_count=1))
+    assert (kinds(seen), kinds(alone)) == (["wrong-network-settings"], [])
+
+
+def test_nccls_lines_are_read_by_host() -> None:
+    """github.com/NVIDIA/nccl/issues/1597."""
+    lines = (
+        "8h200-3:6310:6318 [0] NCCL INFO NET/OFI Selected Provider is efa (found 16 nics)",
+        "8h200-2:6831:6840 [0] NCCL INFO Using network Libfabric",
+    )
+    assert node_networks(lines) == {
+        "8h200-2": NodeNetwork(network="Libfabric"),
+        "8h200-3": NodeNetwork(provider="efa", nics=16),
+    }
+
+
+def samples(reason: str) -> tuple[GpuSamples, ...]:
+    usual = GpuSamples(
+        node="train-1", gpu=0, utilization=0.98, throttled_share=0.0, reason="", clock_mhz=1400.0, temperature_c=60.0
+    )
+    slow = replace(usual, node="train-2", throttled_share=0.6, reason=reason, clock_mhz=900.0, temperature_c=90.0)
+    return (usual, slow, replace(usual, node="train-3"))
+
+
+def test_a_gpu_that_heat_slows_down_is_named() -> None:
+    found = only(job(gpus=samples("hw_thermal_slowdown")))
+    assert found.evidence == ("train-2, GPU 0: hw_thermal_slowdown in 60% of samples, 900 MHz (others 1400), 90 C",)
+
+
+def test_a_software_power_cap_is_usual_at_full_load() -> None:
+    assert kinds(job(gpus=samples("sw_power_cap"))) == []
+
+
+def test_a_node_that_was_drained_for_heat_explains_that_it_is_a_straggler() -> None:
+    slow = with_first(own_s=2.7)
+    seen = replace(slow, node_reasons={"train-1": "corral: GPU 3: slowed down by heat at 91 C"})
+    assert kinds(seen) == ["throttled-gpu"]
+
+
+def test_speed_is_of_each_gpu_and_compared_with_the_forecast() -> None:
+    seen = job(expected=EXPECTED)
+    assert (seen.tokens_per_s_per_accelerator, seen.forecast_share, seen.mfu) == (2000.0, 0.5, 0.2)
+
+
+def test_the_speed_of_a_part_of_the_processes_is_unknown() -> None:
+    assert job(ranks=job().ranks[:3]).tokens_per_s_per_accelerator is None
+
+
+def test_a_job_that_records_nothing_says_so() -> None:
+    found = diagnose(job(ranks=()))
+    assert (found.findings, found.unknown[0]) == (
+        (),
+        "steps (the program does not import corral_step: docs/diagnose.md)",
+    )
+
+
+def test_every_limit_has_a_source() -> None:
+    assert {name for name, row in read_toml("diagnosis.toml").items() if not row["source"]} == set()
+
+
+def test_every_limit_of_the_table_is_used() -> None:
+    assert {*read_toml("diagnosis.toml")} == {*DiagnosisLimits.__slots__}
+    assert diagnosis_limits().straggler_ratio == 1.15
