@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,14 @@ STEP = {"at": 50.5, "step": 9, "steps": 1, "seconds": 2.0, "data_s": 0.2, "check
 def system_python(monkeypatch: pytest.MonkeyPatch) -> None:
     """The Python of machines, which every user may run."""
     monkeypatch.setattr(sys, "executable", "/usr/bin/python3")
+
+
+@pytest.fixture
+def public_path() -> Iterator[Path]:
+    """A directory that other users may enter; pytest's own are root's alone."""
+    with tempfile.TemporaryDirectory() as directory:
+        Path(directory).chmod(0o755)
+        yield Path(directory)
 
 
 def text(*records: Any) -> str:
@@ -200,26 +210,22 @@ def test_no_more_lines_are_kept_than_a_page_holds() -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="another user's process needs root: run the tests as root")
 @pytest.mark.usefixtures("system_python")
-def test_a_link_leads_where_the_user_may_read_alone(tmp_path: Path) -> None:
-    directory = job_directory(tmp_path)
-    (tmp_path / "secret").write_text("a:1:2 [0] NCCL WARN a secret of root's\n")
-    (tmp_path / "secret").chmod(0o600)
-    (directory / "output").write_text(str(tmp_path / "secret"))
+def test_a_link_leads_where_the_user_may_read_alone(public_path: Path) -> None:
+    directory = job_directory(public_path)
+    (public_path / "secret").write_text("a:1:2 [0] NCCL WARN a secret of root's\n")
+    (public_path / "secret").chmod(0o600)
+    (directory / "output").write_text(str(public_path / "secret"))
     for path in (*directory.iterdir(), directory):
         os.chown(path, NOBODY, NOBODY)
-    for path in (tmp_path, *tmp_path.parents[:3]):
-        path.chmod(0o755)
     page = read_as_user(NOBODY, directory, 0)
-    expected = (1, (), f"no output: {tmp_path}/secret: Permission denied")
+    expected = (1, (), f"no output: {public_path}/secret: Permission denied")
     assert (len(page.ranks), page.output, page.problem) == expected
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="another user's process needs root: run the tests as root")
 @pytest.mark.usefixtures("system_python")
-def test_a_directory_of_somebody_else_is_refused(tmp_path: Path) -> None:
-    directory = job_directory(tmp_path)
-    for path in (tmp_path, *tmp_path.parents[:3]):
-        path.chmod(0o755)
+def test_a_directory_of_somebody_else_is_refused(public_path: Path) -> None:
+    directory = job_directory(public_path)
     page = read_as_user(NOBODY, directory, 0)
     assert page.problem == f"no steps: {directory} is not a directory of the job's user"
 
