@@ -42,6 +42,12 @@ OTHERS: Mapping[str, tuple[str, ...]] = {
         "agent.head_status: Account",
         *("agent.head_status: Name", "agent.head_status: Partition", "agent.head_status: RestartCnt"),
         *("agent.head_status: NodeList", "agent.head_status: NumNodes", "agent.head_status: SubmitTime"),
+        *("agent.job_evidence.slurm_record: AllocTRES", "agent.job_evidence.slurm_record: End"),
+        *("agent.job_evidence.slurm_record: ExitCode", "agent.job_evidence.slurm_record: JobID"),
+        *("agent.job_evidence.slurm_record: JobIDRaw", "agent.job_evidence.slurm_record: NNodes"),
+        *("agent.job_evidence.slurm_record: NodeList", "agent.job_evidence.slurm_record: Partition"),
+        *("agent.job_evidence.slurm_record: Start", "agent.job_evidence.slurm_record: State"),
+        "agent.job_evidence.slurm_record: User",
     ),
     POLICY: (
         *("engine.bootstrap.bucket_steps: Statement", "preflight.key_check: Statement"),

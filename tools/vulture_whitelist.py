@@ -142,6 +142,16 @@ _.head_interface  # Deployed, in deployed.json
 _.caption  # Table, in report/plan.html.j2
 _.pictures  # Section, in report/plan.html.j2
 _.whole_name  # Line, in report/timeline.svg.j2
+_.last_at, _.slow_step_s, _.memory_reserved  # RankSteps, in `diagnose --json`
+_.utilization  # GpuSamples, in the head's report
+
+# What training programs call of job_library/corral_step.py; hooks that Lightning and Hugging Face's Trainer call.
+_.batches, _.lightning_callback, _.hugging_face_callback
+_.trainer, _.pl_module, _.batch_idx
+_.on_train_start, _.on_train_batch_start, _.on_train_batch_end, _.on_train_end, _.on_exception
+_.on_validation_start, _.on_validation_end, _.on_save_checkpoint
+_.on_train_begin, _.on_step_begin, _.on_step_end, _.on_log, _.on_evaluate, _.on_save
+_.without_a_job, _.system_python  # fixtures
 
 # Names that pytest looks for, and arguments of tests.
 _.pytestmark  # marks every test of a module

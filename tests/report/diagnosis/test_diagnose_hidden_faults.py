@@ -29,7 +29,7 @@ def test_hidden_faults_are_found_and_healthy_jobs_are_left_alone(seed: int) -> N
 @pytest.mark.long
 @settings(max_examples=150, deadline=None)
 @given(seed=st.integers(0, 10**9))
-def test_nothing_is_said_of_any_healthy_job(seed: int) -> None:
+def test_no_healthy_job_has_a_finding(seed: int) -> None:
     assert diagnose(evidence(healthy_job(seed))).findings == ()
 
 

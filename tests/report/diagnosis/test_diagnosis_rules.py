@@ -155,7 +155,7 @@ def test_memory_in_fragments_is_another_matter() -> None:
     assert found.first.startswith("PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True")
 
 
-def test_memory_of_a_node_is_told_from_that_of_a_gpu() -> None:
+def test_memory_of_a_node_differs_from_that_of_a_gpu() -> None:
     seen = job(job=replace(job().job, state="out_of_memory"))
     assert only(seen).title == "The memory of a node ran out"
 
@@ -232,7 +232,7 @@ def test_the_speed_of_a_part_of_the_processes_is_unknown() -> None:
     assert job(ranks=job().ranks[:3]).tokens_per_s_per_accelerator is None
 
 
-def test_a_job_that_records_nothing_says_so() -> None:
+def test_a_job_that_records_nothing_is_reported_as_that() -> None:
     found = diagnose(job(ranks=()))
     assert (found.findings, found.unknown[0]) == (
         (),

@@ -42,7 +42,7 @@ def test_a_diagnosis_is_one_screen() -> None:
     ]
 
 
-def test_a_healthy_job_has_no_findings_and_says_what_is_unknown() -> None:
+def test_a_healthy_job_has_no_findings_and_shows_what_is_unknown() -> None:
     lines = [line.rstrip() for line in shown(job(expected=EXPECTED)).splitlines()]
     assert lines[-2:] == [
         "Nothing is wrong in what could be looked at.",
