@@ -15,6 +15,9 @@ from threading import Timer
 
 import pytest
 
+from corral.agent.job_evidence.step_summary import read_rank
+from corral.agent.job_library import corral_step
+
 PROGRAM = Path(__file__).parents[2] / "examples/train/train.py"
 TIMEOUT_S = 60  # a run takes 3 s, several times that on a busy machine
 OPTIONS = ("--steps", "40", "--every", "10", "--layers", "1")
@@ -179,3 +182,15 @@ def test_without_jax_it_shows_how_to_install_it(tmp_path: Path) -> None:
     )
     message = done.stderr.partition(" has no ")[2]
     assert (done.returncode, message) == (1, "jax: pip install jax, or 'jax[cuda13]' for NVIDIA GPUs\n")
+
+
+def test_on_a_cluster_it_records_its_steps(runs: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The job scripts set both variables."""
+    directory = runs.directory / "recorded-steps"
+    directory.mkdir()
+    monkeypatch.setenv("CORRAL_STEP_DIR", str(directory))
+    monkeypatch.setenv("PYTHONPATH", str(Path(corral_step.__file__).parent))
+    run = runs.start("recorded", "--steps", "12").end()
+    found = [read_rank(rank, (directory / f"rank-{rank:05}.jsonl").read_text()).steps for rank in (0, 1)]
+    assert (run.codes, [one.last_step for one in found]) == ((0, 0), [12, 12])
+    assert all(one.tokens_per_s > 0 and one.loss for one in found)
