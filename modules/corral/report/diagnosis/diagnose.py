@@ -24,7 +24,11 @@ _RULES: Sequence[Callable[[JobEvidence, DiagnosisLimits], Iterator[JobFinding]]]
 _EXPLAINS: Mapping[FindingKind, frozenset[FindingKind]] = {
     FindingKind.OUT_OF_MEMORY: frozenset({FindingKind.MEMORY_BOUND}),
     FindingKind.WRONG_NETWORK: frozenset({FindingKind.COMMUNICATION}),
-    FindingKind.SLOW_FILE_SYSTEM: frozenset({FindingKind.DATA_LOADER, FindingKind.CHECKPOINTS}),
+    FindingKind.SLOW_FILE_SYSTEM: frozenset(
+        {FindingKind.DATA_LOADER, FindingKind.CHECKPOINTS, FindingKind.COMMUNICATION}
+    ),
+    # Loaders take unequally long, and each step waits for the slowest: everybody's communication includes that.
+    FindingKind.DATA_LOADER: frozenset({FindingKind.COMMUNICATION}),
 }
 
 

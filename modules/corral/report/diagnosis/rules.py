@@ -26,6 +26,7 @@ _FRAGMENTED_GIB = 2.0  # held by the allocator and not in use: choice
 # Reasons of nvidia-smi's clocks_event_reasons that mean trouble; a software power cap is usual at full load.
 _SLOWED = ("hw_slowdown", "hw_thermal_slowdown", "sw_thermal_slowdown", "hw_power_brake_slowdown")
 _HEAT = "slowed down by heat"  # agent/health/gpus
+_FEW_RETRIES = 4  # happen while the first large batches come: choice
 _FEW = 4  # one in so many nodes, or fewer, may be stragglers: with more of them, the work is uneven
 
 
@@ -61,7 +62,7 @@ def memory_bound(seen: JobEvidence, limits: DiagnosisLimits) -> Iterator[JobFind
     full = [
         one for one in steps if one.memory_total and (one.memory_peak or 0) / one.memory_total > limits.memory_share
     ]
-    again = [one for one in steps if one.memory_retries > max(1.0, limits.memory_retries_per_step * one.steps)]
+    again = [one for one in steps if one.memory_retries > max(_FEW_RETRIES, limits.memory_retries_per_step * one.steps)]
     if not full and not again:
         return
     worst = max(again or full, key=lambda one: (one.memory_retries, one.memory_peak or 0))
