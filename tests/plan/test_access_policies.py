@@ -68,10 +68,26 @@ def test_every_session_needs_a_document(policy: Any) -> None:
 def test_only_an_admin_reaches_compute_nodes(policy: Any) -> None:
     found = [*statements(policy, "ssm:SendCommand"), *statements(policy, "ssm:StartSession")]
     machines = [one["Condition"] for one in found if "arn:aws:ec2" in one["Resource"][0]]
-    assert [one.get("Null") for one in machines] == [{"ssm:resourceTag/corral:queue": "true"}] * len(machines)
+    assert [one["Null"]["ssm:resourceTag/corral:queue"] for one in machines] == ["true"] * len(machines)
 
 
 @pytest.mark.parametrize("policy", [USER, ADMIN], ids=["user", "admin"])
 def test_only_own_sessions_are_ended(policy: Any) -> None:
     (found,) = statements(policy, "ssm:TerminateSession")
     assert found["Condition"] == {"StringLike": {"ssm:resourceTag/aws:ssmmessages:session-id": "${aws:userid}"}}
+
+
+def test_a_user_connects_to_login_nodes_and_to_heads_that_are_not_left_to_administrators() -> None:
+    (found,) = (one for one in statements(USER, "ssm:StartSession") if "arn:aws:ec2" in one["Resource"][0])
+    assert found["Condition"]["Null"] == {
+        "ssm:resourceTag/corral:queue": "true",
+        "ssm:resourceTag/corral:admins": "true",
+    }
+
+
+def test_a_question_goes_to_no_login_node() -> None:
+    (found,) = (one for one in statements(READER, "ssm:SendCommand") if "arn:aws:ec2" in one["Resource"][0])
+    assert found["Condition"]["Null"] == {
+        "ssm:resourceTag/corral:queue": "true",
+        "ssm:resourceTag/corral:login": "true",
+    }

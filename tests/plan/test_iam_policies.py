@@ -16,6 +16,7 @@ from corral.plan.iam.iam_policies import (
     head_policy,
     job_policy,
     key_policy,
+    login_policy,
     secret_arn,
     topic_policy,
 )
@@ -326,3 +327,17 @@ def test_whoever_the_key_lets_in_by_a_star_is_held_to_one_role_of_the_account() 
     stars = [s for s in key_policy("123456789012", "us-east-1")["Statement"] if s["Principal"] == {"AWS": "*"}]
     role = "arn:aws:iam::123456789012:role/aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"
     assert [s["Condition"]["ArnEquals"] for s in stars] == [{"aws:PrincipalArn": role}] * 2
+
+
+def test_a_login_node_reads_its_clusters_files_and_one_secret_and_writes_its_own_log() -> None:
+    policy = login_policy(replace(ARNS, people_role="arn:aws:iam::123456789012:role/people"))
+    allowed = {s["Sid"]: (s["Action"], s["Resource"]) for s in policy["Statement"]}
+    assert allowed == {
+        "Files": (["s3:GetObject"], ["arn:aws:s3:::corral-dev/clusters/dev/*"]),
+        "Munge": (["secretsmanager:GetSecretValue"], [ARNS.munge_secret]),
+        "Key": (["kms:Decrypt"], [ARNS.key]),
+        "People": (["sts:AssumeRole"], ["arn:aws:iam::123456789012:role/people"]),
+        "Log": (["logs:CreateLogStream", "logs:PutLogEvents"], [f"{ARNS.log_group}:log-stream:login-*"]),
+        "BeManaged": (["ssm:UpdateInstanceInformation"], [f"{EC2}:instance/*"]),
+        "Shell": (statement(compute_policy(ARNS), "Shell")["Action"], ["*"]),
+    }

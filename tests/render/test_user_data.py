@@ -70,7 +70,8 @@ def test_the_facts_come_back_as_they_were() -> None:
 
 
 def test_only_a_compute_machine_powers_itself_off() -> None:
-    assert {role: "poweroff" in written(role)["boot.sh"] for role in Role} == {Role.HEAD: False, Role.COMPUTE: True}
+    powers_off = {role: "poweroff" in written(role)["boot.sh"] for role in Role}
+    assert powers_off == {Role.HEAD: False, Role.COMPUTE: True, Role.LOGIN: False}
 
 
 @pytest.mark.parametrize("role", Role)

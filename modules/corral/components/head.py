@@ -11,6 +11,7 @@ import pulumi_aws as aws
 from corral.components.component import Component
 from corral.components.instance_defaults import METADATA
 from corral.model.cluster import ClusterPlan
+from corral.model.tags import ADMINS_TAG
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +89,7 @@ class Head(Component):
             ),
             instance_initiated_shutdown_behavior="terminate",
             user_data=args.user_data,
-            tags=self.tags("head"),
+            tags={**self.tags("head"), **({ADMINS_TAG: "only"} if args.plan.login else {})},
             opts=pulumi.ResourceOptions(
                 parent=self,
                 depends_on=args.needs,

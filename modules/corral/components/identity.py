@@ -1,4 +1,6 @@
-"""The cluster's roles: head, compute and job, each with one inline policy and the region's boundary."""
+"""The cluster's roles: head, compute and job, and with login nodes login and people. Each has one inline policy and the
+region's boundary.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +26,17 @@ class IdentityArgs:
     account: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoginRoles:
+    """The roles of login nodes. `people`: what the job role is for jobs; a job role that trusts one role more would be
+    replaced under running jobs. `profile`: that of `login`.
+    """
+
+    login: aws.iam.Role
+    people: aws.iam.Role
+    profile: aws.iam.InstanceProfile
+
+
 class Identity(Component):
     """Roles and instance profiles. `grant` adds their policies, which refer to later resources."""
 
@@ -37,7 +50,13 @@ class Identity(Component):
         self.job = self._role("job", trusted.apply(lambda arns: json.dumps(trust_roles(arns))))
         self.head_profile = self._profile("head", self.head)
         self.compute_profile = self._profile("compute", self.compute)
+        self.login = self._login(machine) if args.plan.login else None
         self.register_outputs({"head": self.head.arn, "compute": self.compute.arn, "job": self.job.arn})
+
+    def _login(self, machine: str) -> LoginRoles:
+        login = self._role("login", machine)
+        people = self._role("people", login.arn.apply(lambda arn: json.dumps(trust_roles([arn]))))
+        return LoginRoles(login=login, people=people, profile=self._profile("login", login))
 
     def grant(self, key: str, role: aws.iam.Role, policy: pulumi.Input[Mapping[str, Any]]) -> aws.iam.RolePolicy:
         """Attach the role's inline policy; it is deleted with the role."""

@@ -55,11 +55,11 @@ def quotas_needed(base: BasePlan, cluster: ClusterPlan) -> tuple[QuotaNeed, ...]
 
 
 def vcpus_needed(cluster: ClusterPlan) -> Mapping[str, int]:
-    """vCPUs by quota code, with all nodes running in each market of their queue, and the head."""
+    """vCPUs by quota code, with all nodes running in each market of their queue, the head, and login nodes."""
     needed: Counter[str] = Counter()
-    head = vcpu_quota(cluster.head.instance_type, Market.ON_DEMAND.usage_class)
-    if head:
-        needed[head.code] += cluster.head.vcpus
+    for instance_type, count in _always_running(cluster):
+        if quota := vcpu_quota(instance_type, Market.ON_DEMAND.usage_class):
+            needed[quota.code] += count
     for queue in cluster.queues:
         for code in market_codes(queue).values():
             needed[code] += queue.max_nodes * vcpus_of(queue)
@@ -70,12 +70,14 @@ def other_needs(base: BasePlan, cluster: ClusterPlan) -> Mapping[str, float]:
     """The other quotas at full size, by code."""
     own = base.adopted_vpc is None
     nodes = sum(queue.max_nodes * queue.root_gib for queue in cluster.queues)
+    logins = len(cluster.login.zones) if cluster.login else 0
+    login_gib = logins * cluster.login.root_gib if cluster.login else 0
     needed: dict[str, float] = {
         **({ADDRESSES: 1, VPCS: 1, GATEWAYS: 1} if own else {}),
         **({HOMES: 1} if base.home else {}),
-        NICS: interfaces(cluster) + 1,
-        UNITS: address_units(cluster) + 1,
-        GP3_TIB: (nodes + cluster.head.root_gib + cluster.head.state_gib) / 1024,
+        NICS: interfaces(cluster) + 1 + logins,
+        UNITS: address_units(cluster) + 1 + logins,
+        GP3_TIB: (nodes + cluster.head.root_gib + cluster.head.state_gib + login_gib) / 1024,
     }
     systems = {system.name: system for system in (*base.lustre, *cluster.lustre)}
     for system in systems.values():
@@ -88,14 +90,21 @@ def other_needs(base: BasePlan, cluster: ClusterPlan) -> Mapping[str, float]:
 def users(cluster: ClusterPlan, code: str) -> Iterator[str]:
     """The users of the vCPU quota with this code: `the head`, `queue train`."""
     if head_needs(cluster, code):
-        yield "the head"
+        yield "the head" if cluster.login is None else "the head and login nodes"
     yield from (f"queue {queue.name}" for queue in cluster.queues if code in market_codes(queue).values())
 
 
 def head_needs(cluster: ClusterPlan, code: str) -> int:
-    """The head's vCPUs of the quota with this code."""
-    head = vcpu_quota(cluster.head.instance_type, Market.ON_DEMAND.usage_class)
-    return cluster.head.vcpus if head and head.code == code else 0
+    """The vCPUs of head and login nodes that the quota with this code counts."""
+    found = ((vcpu_quota(name, Market.ON_DEMAND.usage_class), vcpus) for name, vcpus in _always_running(cluster))
+    return sum(vcpus for quota, vcpus in found if quota and quota.code == code)
+
+
+def _always_running(cluster: ClusterPlan) -> Iterator[tuple[str, int]]:
+    """The instance types of head and login nodes, with their vCPUs."""
+    yield cluster.head.instance_type, cluster.head.vcpus
+    if login := cluster.login:
+        yield login.instance_type, login.vcpus * len(login.zones)
 
 
 def market_codes(queue: QueuePlan) -> Mapping[Market, str]:

@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 
 from corral.inventory.ec2_resources import instance_of
 from corral.inventory.resources import AwsResource
-from corral.model.tags import CLUSTER_TAG, QUEUE_TAG, tag_filter
+from corral.model.tags import CLUSTER_TAG, is_head, tag_filter
 from corral.plan.iam.head_documents import ARGUMENTS, TIMEOUT, HeadDocument, document_of
 
 _ALIVE = ["pending", "running"]
@@ -28,14 +28,14 @@ class HeadCommandError(Exception):
 
 
 def head_of(session: Any, cluster: str) -> AwsResource | None:
-    """The newest pending or running instance of the cluster that belongs to no queue."""
+    """The newest pending or running head of the cluster."""
     filters = [
         tag_filter(CLUSTER_TAG, cluster),
         {"Name": "instance-state-name", "Values": _ALIVE},
     ]
     pages = session.client("ec2").get_paginator("describe_instances").paginate(Filters=filters)
     found = [instance_of(one) for page in pages for held in page["Reservations"] for one in held["Instances"]]
-    heads = sorted((one for one in found if QUEUE_TAG not in one.tags), key=lambda one: str(one.since))
+    heads = sorted((one for one in found if is_head(one.tags)), key=lambda one: str(one.since))
     return heads[-1] if heads else None
 
 

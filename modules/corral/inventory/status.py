@@ -14,7 +14,7 @@ from corral.inventory.resource_cost import sum_per_month, usd_per_hour
 from corral.inventory.resources import AwsResource, ResourceKind
 from corral.inventory.scan import read_environment_resources, read_expiry
 from corral.model.node_names import fold, name_at
-from corral.model.tags import NODES_TAG, OFFER_TAG, QUEUE_TAG
+from corral.model.tags import LOGIN_TAG, NODES_TAG, OFFER_TAG, QUEUE_TAG, is_head
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class InstanceGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """The status of an environment. `head`: None if there is no head instance."""
+    """The status of an environment. `head`: None if there is no head instance. `login`: login nodes, by name."""
 
     cluster: str
     base: str
@@ -40,6 +40,7 @@ class Status:
     base_is_up: bool
     cluster_is_up: bool
     head: AwsResource | None
+    login: tuple[AwsResource, ...]
     groups: tuple[InstanceGroup, ...]
     file_systems: tuple[AwsResource, ...]
     ends_at: datetime | None
@@ -72,7 +73,8 @@ def find_status(
         region=region,
         base_is_up=any(resource.kind is ResourceKind.VPC for resource in of_base),
         cluster_is_up=bool(own),
-        head=next((one for one in machines if QUEUE_TAG not in one.tags), None),
+        head=next((one for one in machines if is_head(one.tags)), None),
+        login=tuple(sorted((one for one in machines if LOGIN_TAG in one.tags), key=lambda one: one.tags[LOGIN_TAG])),
         groups=group_instances([one for one in machines if QUEUE_TAG in one.tags], prices),
         file_systems=tuple(
             resource for resource in (*of_base, *own) if resource.kind in (ResourceKind.HOME, ResourceKind.LUSTRE)

@@ -64,6 +64,17 @@ class HeadPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LoginPlan:
+    """The machines that people log in to. `zones`: the zone id of each by its name, `login-1` and so on."""
+
+    instance_type: str
+    vcpus: int
+    memory_mib: int
+    root_gib: int
+    zones: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NicPlan:
     """One network interface of an instance, by network card and device index (EC2's NetworkCardIndex, DeviceIndex)."""
 
@@ -255,6 +266,12 @@ class ClusterPlan:
     hooks: HooksPlan = field(default_factory=HooksPlan)
     containers: ContainersPlan = field(default_factory=ContainersPlan)
     monitoring: MonitoringPlan = field(default_factory=MonitoringPlan)
+    login: LoginPlan | None = None
+
+    @property
+    def gate(self) -> str:
+        """The name by which people outside reach the cluster: of its first login node, or of its head."""
+        return f"{self.name}-{next(iter(self.login.zones)) if self.login else 'head'}"
 
     @property
     def own_lustre(self) -> tuple[LustrePlan, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 LOG_STREAM = "events"  # in the cluster's log group: the head writes no other
+LOGIN_STREAMS = "login-"  # the login nodes' streams, one each, start with it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +47,10 @@ class DeployedLustre:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployed:
-    """The ids of a deployed cluster and of the parts of its base that machines use. `templates` is keyed by offer."""
+    """The ids of a deployed cluster and of the parts of its base that machines use. `templates` is keyed by offer.
+
+    `people_role`: what the job role is for jobs, on login nodes; None without them.
+    """
 
     account: str
     region: str
@@ -68,3 +72,4 @@ class Deployed:
     topic: str
     job_role: str
     ends_at: str | None
+    people_role: str | None = None

@@ -35,3 +35,4 @@ class Role(StrEnum):
 
     HEAD = "head"
     COMPUTE = "compute"
+    LOGIN = "login"

@@ -11,6 +11,8 @@ BASE_TAG = "corral:base"  # on everything of a base and of its clusters: the bas
 CLUSTER_TAG = "corral:cluster"  # on everything of a cluster: its name
 KEEP_TAG = "corral:keep"  # on what outlives its stack: one of the values below
 QUEUE_TAG = "corral:queue"  # on what a launch template launches: the queue's name; a head has none
+LOGIN_TAG = "corral:login"  # on a login node: its name
+ADMINS_TAG = "corral:admins"  # on the head of a cluster with login nodes: people do not connect to it, admins do
 OFFER_TAG = "corral:offer"  # the key of the offer whose template launched it
 NODES_TAG = "corral:nodes"  # the node names of one launch, folded; the launch index picks one
 MANIFEST_TAG = "corral:manifest"  # on nodes: the version of the manifest that their head has; no older one is believed
@@ -31,6 +33,11 @@ def base_tags(own: Mapping[str, str], base: str) -> Mapping[str, str]:
 def cluster_tags(own: Mapping[str, str], base: str, cluster: str) -> Mapping[str, str]:
     """The tags of every resource of a cluster: the user's own, sorted, then corral's."""
     return {**base_tags(own, base), CLUSTER_TAG: cluster}
+
+
+def is_head(tags: Mapping[str, str]) -> bool:
+    """Whether an instance of a cluster with these tags is its head: it belongs to no queue and is no login node."""
+    return QUEUE_TAG not in tags and LOGIN_TAG not in tags
 
 
 def launched_tags(tags: Mapping[str, str], cluster: str, queue: str, offer: str) -> Mapping[str, str]:

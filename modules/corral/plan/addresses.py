@@ -23,13 +23,14 @@ def free_addresses(zone: ZonePlan) -> int:
 
 
 def fixed_addresses(cluster: ClusterPlan, zone: ZonePlan) -> int:
-    """Return how many addresses file systems of the cluster and its base, and the head, use in this zone.
+    """Return how many addresses file systems of the cluster and its base, head and login nodes use in this zone.
 
     The head counts only in an adopted subnet; in corral's own, its address is reserved.
     """
     systems = sum(lustre_addresses(system) for system in cluster.lustre if system.zone_id == zone.zone_id)
     head = 1 if zone.heads is None and cluster.head.zone_id == zone.zone_id else 0
-    return systems + head + (_HOME if cluster.home else 0)
+    logins = sum(one == zone.zone_id for one in cluster.login.zones.values()) if cluster.login else 0
+    return systems + head + logins + (_HOME if cluster.home else 0)
 
 
 def node_addresses(queue: QueuePlan) -> int:

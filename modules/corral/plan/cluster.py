@@ -30,6 +30,7 @@ from corral.plan.accounts import check_accounts, plan_accounts
 from corral.plan.file_systems import plan_lustre
 from corral.plan.head import check_head_address, plan_head
 from corral.plan.iam.role_arns import check_job_role
+from corral.plan.login import plan_login
 from corral.plan.lustre_efa import lustre_efa_interfaces
 from corral.plan.network_interfaces import plan_nics
 from corral.plan.offers import plan_offers, plan_placement_groups
@@ -89,6 +90,7 @@ def plan_cluster(
         hooks=_hooks(spec.slurm),
         containers=plan_containers(spec.containers),
         monitoring=_monitoring(spec, base),
+        login=plan_login(spec.login, base, zone.zone_id, known) if spec.login else None,
     )
     if errors := (
         *check_static_nodes(spec, plan, base),

@@ -118,7 +118,7 @@ def price_query(
     return PriceQuery(
         region=region,
         zones=tuple(zone.zone_id for zone in base.zones) if region == base.region else (),
-        instances={*types, cluster.head.instance_type},
+        instances={*types, cluster.head.instance_type, *((cluster.login.instance_type,) if cluster.login else ())},
         services=recording.services | {str(one) for one in _OF_A_RUN},
         own=own,
         now=now,

@@ -43,10 +43,13 @@ def fetch(aws: AwsQueryCache, request: PreflightRequest) -> AvailabilityFacts:
 
 
 def evaluate(request: PreflightRequest, facts: AvailabilityFacts) -> Iterator[PreflightFinding]:
-    """The head, then each queue."""
+    """The head, login nodes, then each queue."""
     cluster = request.cluster
     head = cluster.head
     yield from _findings("head", head.instance_type, [head.zone_id], facts, "head.instance_type, or head.zone")
+    if login := cluster.login:
+        where = list(dict.fromkeys(login.zones.values()))
+        yield from _findings("login nodes", login.instance_type, where, facts, "login.instance_type, or login.zones")
     for queue in cluster.queues:
         zones = list(dict.fromkeys(offer.zone_id for offer in queue.offers))
         yield from _findings(f"queue {queue.name}", queue.instance_type, zones, facts, "zones of its capacity")
@@ -73,4 +76,5 @@ def _findings(
 
 
 def _types(cluster: ClusterPlan) -> list[str]:
-    return sorted({cluster.head.instance_type, *(queue.instance_type for queue in cluster.queues)})
+    login = {cluster.login.instance_type} if cluster.login else set()
+    return sorted({cluster.head.instance_type, *login, *(queue.instance_type for queue in cluster.queues)})

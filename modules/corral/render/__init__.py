@@ -72,7 +72,7 @@ def user_data(plan: ClusterPlan, role: Role, boot: BootFacts) -> str:
     """The cloud-config of a machine in this role, as plain text; it fits into EC2's 16 KiB.
 
     It runs before the instance has the agent. It contains no secret: whoever may describe the instance can read it. A
-    compute machine that fails to boot terminates itself; a head stays for inspection.
+    compute machine that fails to boot terminates itself; heads and login nodes stay for inspection.
     """
     script = {"role": role.value, "cluster": plan.name}
     return fill(

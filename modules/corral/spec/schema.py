@@ -80,6 +80,7 @@ def _name_choices(definitions: Mapping[str, Any], catalog: Catalog) -> None:
     profiles = [name for name, profile in image_profiles().items() if not profile.box]
     choices: Sequence[tuple[str, str, Sequence[str]]] = (
         ("HeadSpec", "instance_type", types),
+        ("LoginSpec", "instance_type", types),
         ("QueueSpec", "instance_type", types),
         ("ImageSpec", "profile", profiles),
         ("LustreSpec", "deployment", sorted({row.deployment_type for row in lustre_choices()})),

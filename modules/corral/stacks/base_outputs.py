@@ -41,6 +41,7 @@ class BaseOutputs:
     def _by_zone(self, plan: ClusterPlan, name: str) -> dict[str, pulumi.Output[str]]:
         found = self._stack.require_output(name)
         zones = {plan.head.zone_id, *(s.zone_id for s in plan.lustre)}
+        zones |= set(plan.login.zones.values()) if plan.login else set()
         zones |= {offer.zone_id for queue in plan.queues for offer in queue.offers}
         return {zone: found.apply(partial(_of_zone, zone)) for zone in sorted(zones)}
 

@@ -11,6 +11,7 @@ from corral.components.dns_zone import Names, NamesArgs
 from corral.components.files import Archive, Files, FilesArgs
 from corral.components.head import Head, HeadArgs
 from corral.components.identity import Identity, IdentityArgs
+from corral.components.login import Login, LoginArgs
 from corral.components.lustre import Lustre, LustreArgs
 from corral.components.pins_and_alarms import Pins, PinsArgs, Watch, WatchArgs
 from corral.components.queues import Queues, QueuesArgs
@@ -73,6 +74,7 @@ def program() -> None:
         plan=plan, account=account, base=base, pins=pins, watch=watch, identity=identity,
         group=group, names=names, lustre=lustre, queues=queues,
     )  # fmt: skip
+    grants = components.grant_roles()
     head_args = HeadArgs(
         plan=plan,
         image_id=pins.image_id,
@@ -82,10 +84,27 @@ def program() -> None:
         subnet_id=base.subnets[plan.head.zone_id],
         zone_name=base.zone_names[plan.head.zone_id],
         user_data=code.user_data(plan, Role.HEAD, base),
-        needs=components.grant_roles(),
+        needs=grants,
     )
     head = Head("head", head_args, opts)
     watch.alarm_on_head(plan, head.instance.id)
+    if plan.login and identity.login:
+        login_args = LoginArgs(
+            plan=plan,
+            login=plan.login,
+            vpc_id=base.vpc_id,
+            machines=group,
+            home_group=base.home_group,
+            lustre_group=base.lustre_group,
+            image_id=pins.image_id,
+            profile_name=identity.login.profile.name,
+            key_arn=base.key_arn,
+            subnets=base.subnets,
+            zone=names.zone.zone_id,
+            user_data=code.user_data(plan, Role.LOGIN, base),
+            needs=grants,
+        )
+        Login("login", login_args, opts)
     texts: dict[str, pulumi.Input[str]] = {
         **plans.files,
         **render.account_files(plan, account),

@@ -20,7 +20,7 @@ from corral.components.queues import Queues
 from corral.model.cluster import ClusterPlan
 from corral.model.deployed import BootFacts, Deployed, DeployedLustre, DeployedTemplate
 from corral.model.enums import Role
-from corral.plan.iam.iam_policies import ClusterArns, compute_policy, head_policy, job_policy
+from corral.plan.iam.iam_policies import ClusterArns, compute_policy, head_policy, job_policy, login_policy
 from corral.plan.iam.role_arns import job_arns
 from corral.stacks.base_outputs import BaseOutputs
 
@@ -69,16 +69,20 @@ class ClusterComponents:
     queues: Queues
 
     def grant_roles(self) -> list[aws.iam.RolePolicy]:
-        """Attach the policies of the three roles. The head must not boot before it has them."""
+        """Attach the policies of the roles. Head and login nodes must not boot before they have them."""
         arns, identity, base = self._arns(), self.identity, self.base
         job = pulumi.Output.all(base.bucket_arn, base.key_arn).apply(
             lambda found: job_policy(job_arns(self.plan, self.account, found[0], found[1]))
         )
-        return [
+        granted = [
             identity.grant("head", identity.head, arns.apply(head_policy)),
             identity.grant("compute", identity.compute, arns.apply(compute_policy)),
             identity.grant("job", identity.job, job),
         ]
+        if roles := identity.login:
+            granted.append(identity.grant("login", roles.login, arns.apply(login_policy)))
+            granted.append(identity.grant("people", roles.people, job))
+        return granted
 
     def deployed_json(self, head: Head) -> pulumi.Output[str]:
         """Return deployed.json once everything in it exists."""
@@ -104,6 +108,7 @@ class ClusterComponents:
             key=self.base.key_arn,
             compute_role=self.identity.compute.arn,
             job_role=self.identity.job.arn,
+            people_role=self.identity.login.people.arn if self.identity.login else "",
             munge_secret=self.watch.munge.arn,
             hosted_zone=self.names.zone.arn,
             log_group=self.watch.log_group.arn,
@@ -130,6 +135,7 @@ class ClusterComponents:
             log_group=self.watch.log_group.name,
             topic=self.watch.topic.arn,
             job_role=self.identity.job.arn,
+            people_role=self.identity.login.people.arn if self.identity.login else None,
             ends_at=self.pins.ends_at,
         ).apply(lambda found: _deployed(self.plan, self.account, found))
 

@@ -23,7 +23,7 @@ from corral.box.ec2_capacity.reservations import BLOCK_DRAIN
 from corral.box.faults import store
 from corral.box.faults.records import Fault, FaultError, FaultScope, Freeze, NetworkCut
 from corral.catalog.loader.suggestions import did_you_mean
-from corral.model.tags import CLUSTER_TAG, NODES_TAG, QUEUE_TAG
+from corral.model.tags import CLUSTER_TAG, NODES_TAG, QUEUE_TAG, is_head
 
 _SHUTDOWN_TIME = timedelta(seconds=1)  # a killed instance is shutting-down for this time
 _LOST = ("Server.InternalError", "An internal error caused the instance to terminate")
@@ -209,7 +209,7 @@ def _tags(instance: Any) -> Mapping[str, str]:
 
 
 def _is_head(tags: Mapping[str, str]) -> bool:
-    return QUEUE_TAG not in tags and CLUSTER_TAG in tags
+    return is_head(tags) and CLUSTER_TAG in tags
 
 
 def _matching(which: str, instances: Iterable[Any], noun: str) -> list[Any]:

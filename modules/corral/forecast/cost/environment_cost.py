@@ -94,8 +94,12 @@ def _kept_items(base: BasePlan, prices: PriceList) -> Iterator[Item]:
 
 
 def _cluster_items(cluster: ClusterPlan, prices: PriceList) -> Iterator[Item]:
-    yield _head(cluster, prices)
+    yield _machines(f"head, {cluster.head.instance_type}", 1, cluster.head.instance_type, prices)
     yield _monthly("head's volumes", cluster.head.root_gib + cluster.head.state_gib, Service.GP3_GIB_MONTH, prices)
+    if login := cluster.login:
+        count = len(login.zones)
+        yield _machines(f"login nodes, {login.instance_type}", count, login.instance_type, prices)
+        yield _monthly("login nodes' volumes", count * login.root_gib, Service.GP3_GIB_MONTH, prices)
     for system in cluster.own_lustre:
         yield from _lustre(system, prices)
     yield _monthly("private DNS zone", 1, Service.HOSTED_ZONE_MONTH, prices)
@@ -103,14 +107,15 @@ def _cluster_items(cluster: ClusterPlan, prices: PriceList) -> Iterator[Item]:
     yield _monthly("alarm", 1, Service.ALARM_MONTH, prices)
 
 
-def _head(cluster: ClusterPlan, prices: PriceList) -> Item:
-    price = prices.instance(cluster.head.instance_type)
+def _machines(what: str, count: int, instance_type: str, prices: PriceList) -> Item:
+    """Machines that always run, on demand."""
+    price = prices.instance(instance_type)
     usd = price.on_demand if price else None
     return Item(
-        what=f"head, {cluster.head.instance_type}",
-        count=1,
+        what=what,
+        count=count,
         unit="",
-        usd_per_hour=None if usd is None else Usd.exact(usd),
+        usd_per_hour=None if usd is None else Usd.exact(usd * count),
         source=price.source_of(Market.ON_DEMAND) if price else None,
     )
 

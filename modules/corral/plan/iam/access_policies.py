@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from corral.model.partitions import partition_of
-from corral.model.tags import CLUSTER_TAG, QUEUE_TAG, resource_tag
+from corral.model.tags import ADMINS_TAG, CLUSTER_TAG, LOGIN_TAG, QUEUE_TAG, resource_tag
 from corral.plan.iam.deployer_policy import HERE, STATE_ALIAS, Condition, Grant, Policy, statement_of
 from corral.plan.iam.head_documents import QUERY, ROOT_SHELL, SHELL, SSH
 from corral.plan.iam.iam_policies import VIA_SERVICE_KEY
@@ -24,7 +24,9 @@ DECRYPTION = "S3 decrypts histories with the caller's permissions, which the box
 _INSTANCES = ("arn:{partition}:ec2:{region}:{account}:instance/*",)
 _DOCUMENT = "arn:{partition}:ssm:{region}:{account}:document/"
 _IN_CLUSTER: Condition = {"StringLike": {resource_tag(CLUSTER_TAG, "ssm"): "*"}}
-_HEAD: Condition = {**_IN_CLUSTER, "Null": {resource_tag(QUEUE_TAG, "ssm"): "true"}}
+_HEAD: Condition = {**_IN_CLUSTER, "Null": {resource_tag(tag, "ssm"): "true" for tag in (QUEUE_TAG, LOGIN_TAG)}}
+# Login nodes, and the head of a cluster without any.
+_GATE: Condition = {**_IN_CLUSTER, "Null": {resource_tag(tag, "ssm"): "true" for tag in (QUEUE_TAG, ADMINS_TAG)}}
 _WITH_DOCUMENT: Condition = {"BoolIfExists": {"ssm:SessionDocumentAccessCheck": "true"}}
 _OWN_SESSIONS: Condition = {"StringLike": {"ssm:resourceTag/aws:ssmmessages:session-id": "${{aws:userid}}"}}
 
@@ -66,7 +68,7 @@ READER = (
 USER = (
     *READER,
     Grant(
-        sid="ConnectToHeads", actions=("ssm:StartSession",), resources=_INSTANCES, condition={**_HEAD, **_WITH_DOCUMENT}
+        sid="ConnectToGates", actions=("ssm:StartSession",), resources=_INSTANCES, condition={**_GATE, **_WITH_DOCUMENT}
     ),
     Grant(
         sid="OwnShell",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from corral.model.accounting_paths import accounting_backup_key
-from corral.model.deployed import LOG_STREAM
+from corral.model.deployed import LOG_STREAM, LOGIN_STREAMS
 from corral.model.history import history_prefix
 from corral.model.partitions import linked_service, partition_of, service_principal
 from corral.model.tags import CLUSTER_TAG, request_tag, resource_tag
@@ -29,7 +29,7 @@ _CHANNELS = tuple(f"ssmmessages:{verb}{kind}Channel" for verb in ("Create", "Ope
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterArns:
-    """The ARNs in the policies of a cluster's roles."""
+    """The ARNs in the policies of a cluster's roles. `people_role`: empty without login nodes."""
 
     account: str
     region: str
@@ -43,6 +43,7 @@ class ClusterArns:
     hosted_zone: str
     log_group: str
     topic: str
+    people_role: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,15 +147,27 @@ def head_policy(arns: ClusterArns) -> Mapping[str, Any]:
 
 def compute_policy(arns: ClusterArns) -> Mapping[str, Any]:
     """Return a compute node's policy: read its cluster's files and one secret, assume the job role."""
-    prefix = f"{arns.bucket}/{arns.prefix}/*"
+    return document([*_joining(arns), _allow("Jobs", ["sts:AssumeRole"], [arns.job_role]), *_answering(arns)])
+
+
+def login_policy(arns: ClusterArns) -> Mapping[str, Any]:
+    """Return a login node's policy: what a compute node has, with the people's role, and log streams of its own."""
     return document(
         [
-            _allow("Files", ["s3:GetObject"], [prefix]),
-            _allow("Munge", ["secretsmanager:GetSecretValue"], [arns.munge_secret]),
-            _allow("Key", ["kms:Decrypt"], [arns.key], _through(arns.region, "s3", "secretsmanager")),
-            _allow("Jobs", ["sts:AssumeRole"], [arns.job_role]),
+            *_joining(arns),
+            _allow("People", ["sts:AssumeRole"], [arns.people_role]),
+            _allow("Log", _LOGGING, [f"{arns.log_group}:log-stream:{LOGIN_STREAMS}*"]),
             *_answering(arns),
         ]
+    )
+
+
+def _joining(arns: ClusterArns) -> tuple[Statement, ...]:
+    """What a machine needs to join its cluster: its files, the munge key, and the key of both."""
+    return (
+        _allow("Files", ["s3:GetObject"], [f"{arns.bucket}/{arns.prefix}/*"]),
+        _allow("Munge", ["secretsmanager:GetSecretValue"], [arns.munge_secret]),
+        _allow("Key", ["kms:Decrypt"], [arns.key], _through(arns.region, "s3", "secretsmanager")),
     )
 
 

@@ -12,6 +12,7 @@ from rich.text import Text
 from corral.inventory.resources import AwsResource
 from corral.inventory.status import InstanceGroup, Status
 from corral.model.head_report import HeadStatus
+from corral.model.tags import LOGIN_TAG
 from corral.report.account.job_view import slurm_document
 from corral.report.formatting import ago, count, lacking, summed, usd
 from corral.report.plan.plan_json import Document, sums_document, usd_document
@@ -46,7 +47,8 @@ def status_document(status: Status, slurm: HeadStatus | None = None, slurm_probl
         "region": status.region,
         "base_is_up": status.base_is_up,
         "cluster_is_up": status.cluster_is_up,
-        "head": _head(status.head) if status.head else None,
+        "head": _machine(status.head) if status.head else None,
+        "login": [{"name": one.tags[LOGIN_TAG], **_machine(one)} for one in status.login],
         "instances": [
             {
                 "queue": group.queue,
@@ -85,8 +87,9 @@ def _state(status: Status, account_option: str) -> str:
 
 def _facts(status: Status, now: datetime) -> Iterator[tuple[str, str]]:
     if status.head:
-        since = f", for {ago(now - status.head.since)}" if status.head.since else ""
-        yield "head", f"{status.head.id} ({status.head.type}) is {status.head.state} at {status.head.address}{since}"
+        yield "head", _running(status.head, now)
+    for one in status.login:
+        yield one.tags[LOGIN_TAG], _running(one, now)
     if status.ends_at:
         left = status.ends_at - now
         when = f"{status.ends_at:%Y-%m-%d %H:%M} UTC"
@@ -102,6 +105,11 @@ def _facts(status: Status, now: datetime) -> Iterator[tuple[str, str]]:
         yield "costs", f"{retained} USD an hour for retained data{lacking(status.usd_per_hour)}"
 
 
+def _running(one: AwsResource, now: datetime) -> str:
+    since = f", for {ago(now - one.since)}" if one.since else ""
+    return f"{one.id} ({one.type}) is {one.state} at {one.address}{since}"
+
+
 def _group(group: InstanceGroup) -> tuple[str, ...]:
     nodes = " ".join(group.nodes) or "-"
     return group.queue, group.offer, group.type, group.state, count(group.count), nodes, usd(group.usd_per_hour)
@@ -111,14 +119,14 @@ def _size(resource: AwsResource) -> str:
     return "?" if resource.size_gib is None else count(resource.size_gib)
 
 
-def _head(head: AwsResource) -> dict[str, Any]:
+def _machine(one: AwsResource) -> dict[str, Any]:
     return {
-        "instance_id": head.id,
-        "instance_type": head.type,
-        "state": head.state,
-        "address": head.address,
-        "zone": head.zone,
-        "since": _iso(head.since),
+        "instance_id": one.id,
+        "instance_type": one.type,
+        "state": one.state,
+        "address": one.address,
+        "zone": one.zone,
+        "since": _iso(one.since),
     }
 
 

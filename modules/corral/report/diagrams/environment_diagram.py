@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from corral.model.base import BasePlan, ZonePlan
-from corral.model.cluster import ClusterPlan, HeadPlan, QueuePlan
+from corral.model.cluster import ClusterPlan, HeadPlan, LoginPlan, QueuePlan
 from corral.model.lustre import LustrePlan
 from corral.report.diagrams.boxes import DiagramBox, Squares
 
@@ -43,6 +43,7 @@ def _doors(base: BasePlan) -> Iterator[DiagramBox]:
 def _zone(zone: ZonePlan, base: BasePlan, cluster: ClusterPlan) -> DiagramBox:
     name = f"{zone.subnet}, existing," if zone.subnet else "private subnet"
     head = (_head(cluster.head),) if cluster.head.zone_id == zone.zone_id else ()
+    logins = tuple(_logins(cluster.login, zone)) if cluster.login else ()
     queues = tuple(_queue(queue, zone) for queue in cluster.queues if _may_run(queue, zone))
     systems = tuple(_lustre(system) for system in cluster.lustre if system.zone_id == zone.zone_id)
     home = (DiagramBox(kind="home", title="/home", lines=("mount target",)),) if base.home else ()
@@ -50,7 +51,7 @@ def _zone(zone: ZonePlan, base: BasePlan, cluster: ClusterPlan) -> DiagramBox:
         kind="zone",
         title=f"Zone {zone.zone_id}",
         lines=(f"{name} {zone.private}",),
-        rows=(head, queues, systems, home),
+        rows=((*head, *logins), queues, systems, home),
         least=210.0,
     )
 
@@ -58,6 +59,12 @@ def _zone(zone: ZonePlan, base: BasePlan, cluster: ClusterPlan) -> DiagramBox:
 def _head(head: HeadPlan) -> DiagramBox:
     lines = (head.instance_type, str(head.address), f"{head.state_gib} GiB of state, retained when it is replaced")
     return DiagramBox(kind="head", title=f"Head {head.host_name}", lines=lines)
+
+
+def _logins(login: LoginPlan, zone: ZonePlan) -> Iterator[DiagramBox]:
+    names = [name for name, where in login.zones.items() if where == zone.zone_id]
+    if names:
+        yield DiagramBox(kind="head", title="Login nodes", lines=(login.instance_type, ", ".join(names)))
 
 
 def _may_run(queue: QueuePlan, zone: ZonePlan) -> bool:

@@ -56,6 +56,10 @@ def _machines(cluster: ClusterPlan) -> Iterator[tuple[str, str]]:
     size = f"{head.vcpus} vCPUs, {head.memory_mib // 1024} GiB"
     yield "head", f"{head.host_name}: {head.instance_type} ({size}) in {head.zone_id} at {head.address}"
     yield "", f"root {head.root_gib} GiB; state {head.state_gib} GiB, retained with its address when it is replaced"
+    if login := cluster.login:
+        size = f"{login.vcpus} vCPUs, {login.memory_mib // 1024} GiB"
+        for name, zone in login.zones.items():
+            yield "login", f"{name}: {login.instance_type} ({size}) in {zone}, root {login.root_gib} GiB"
     yield from _image(image)
     yield "names", f"*.{cluster.dns_zone}"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from corral.catalog.aws.instance_types import instance_types
@@ -23,6 +23,7 @@ def environment_section(base: BasePlan, cluster: ClusterPlan) -> Section:
         *((zone.zone_id, f"private subnet {zone.private}") for zone in base.zones),
         *((("NAT gateway", f"public subnet {base.public.cidr} in {base.public.zone_id}"),) if base.public else ()),
         ("head", f"{cluster.head.instance_type} in {cluster.head.zone_id} at {cluster.head.address}"),
+        *_login_rows(cluster),
         *((("/home", "EFS; retained"),) if base.home else ()),
         *(
             (system.mount, f"Lustre {system.deployment}, {system.size_gib:,} GiB in {system.zone_id}")
@@ -40,6 +41,11 @@ def environment_section(base: BasePlan, cluster: ClusterPlan) -> Section:
             _queues(cluster),
         ),
     )
+
+
+def _login_rows(cluster: ClusterPlan) -> Iterator[tuple[str, str]]:
+    if login := cluster.login:
+        yield from ((name, f"{login.instance_type} in {zone}") for name, zone in login.zones.items())
 
 
 def nic_section(cluster: ClusterPlan) -> Section:

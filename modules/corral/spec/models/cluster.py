@@ -42,6 +42,19 @@ class HeadSpec(SpecRecord):
     )
 
 
+class LoginSpec(SpecRecord):
+    """Login nodes: people log in there, and the head is left to administrators."""
+
+    instance_type: str = Field(default="c7i.xlarge", description="EC2 type of the login nodes. Default: c7i.xlarge.")
+    count: int = Field(default=1, ge=1, le=16, description="Number of login nodes, 1 to 16. Default: 1.")
+    zones: tuple[str, ...] = Field(
+        default=(), description="Zones of the login nodes, taken in turn. Default: the head's zone."
+    )
+    root_gib: int = Field(
+        default=100, ge=20, le=EBS_LARGEST_GIB, description="Size of a login node's root volume in GiB. Default: 100."
+    )
+
+
 class ClusterStorageSpec(SpecRecord):
     """File systems that are created and deleted with the cluster."""
 
@@ -111,6 +124,11 @@ class ClusterSpecInput(SpecRecord):
 
     base: str | None = Field(default=None, description="Name of the base to run on. Default: the cluster's own name.")
     head: HeadSpec = Field(default_factory=HeadSpec, description="The head node.")
+    login: LoginSpec | None = Field(
+        default=None,
+        description="Machines that people log in to; `login: {}` for one with defaults. Default: none, they use the"
+        " head.",
+    )
     image: ImageSpec = Field(default_factory=ImageSpec, description="The image that the machines boot.")
     storage: ClusterStorageSpec = Field(
         default_factory=ClusterStorageSpec, description="File systems of the cluster. Default: none."

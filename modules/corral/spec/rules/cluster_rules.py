@@ -21,6 +21,7 @@ from corral.spec.rules import (
     account_rules,
     hook_rules,
     job_rules,
+    login_rules,
     lustre_rules,
     name_rules,
     queue_rules,
@@ -42,6 +43,7 @@ def check(spec: ClusterSpecInput, context: ValidationContext) -> Iterator[SpecFi
     """Yield findings about this cluster, its region, and its base if known."""
     yield from _check_base(context)
     yield from _check_head(spec.head, context)
+    yield from login_rules.check(spec, context)
     yield from _check_image(("image",), spec.image)
     yield from _check_images_of_queues(spec)
     yield from _check_machines(spec, context)
@@ -184,6 +186,8 @@ def _mismatch(node: Release, head: Release) -> str | None:
 
 def _check_machines(spec: ClusterSpecInput, context: ValidationContext) -> Iterator[SpecFinding]:
     locs: list[tuple[Loc, str, ImageSpec]] = [(("head", "instance_type"), spec.head.instance_type, spec.image)]
+    if spec.login:
+        locs.append((("login", "instance_type"), spec.login.instance_type, spec.image))
     for n, queue in enumerate(spec.queues):
         image = queue.image or spec.image
         locs.append((("queues", n, "instance_type"), queue.instance_type, image))
@@ -229,6 +233,8 @@ def _check_lustre_client(spec: ClusterSpecInput, context: ValidationContext) -> 
 def _check_roots(spec: ClusterSpecInput) -> Iterator[SpecFinding]:
     """Yield root volumes smaller than their image. Only AWS knows the size of a user's own image."""
     locs: list[tuple[Loc, int, ImageSpec]] = [(("head", "root_gib"), spec.head.root_gib, spec.image)]
+    if spec.login:
+        locs.append((("login", "root_gib"), spec.login.root_gib, spec.image))
     for number, queue in enumerate(spec.queues):
         locs.append((("queues", number, "root_gib"), queue.root_gib, queue.image or spec.image))
     for loc, size, image in locs:

@@ -1,0 +1,65 @@
+"""Login nodes in a plan: their names, zones, cost, addresses and quotas."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from corral.forecast.cost.catalog_prices import catalog_prices
+from corral.forecast.cost.environment_cost import forecast_cost
+from corral.forecast.required_quotas import quotas_needed
+from corral.model.cluster import ClusterPlan
+from corral.plan.addresses import fixed_addresses
+from corral.plan.cluster import plan_cluster
+from corral.spec.models.cluster import LoginSpec
+from corral.spec.yaml.stack_files import read_environment
+from environments import PROJECT, dev_base, dev_cluster
+
+
+def with_login(**fields: Any) -> ClusterPlan:
+    """The cluster `dev` with these login nodes."""
+    spec = read_environment(PROJECT, "dev").cluster
+    return plan_cluster(spec.model_copy(update={"login": LoginSpec(**fields)}), dev_base())
+
+
+def test_login_nodes_alternate_between_their_zones() -> None:
+    plan = with_login(count=3, zones=("use1-az2", "use1-az1"))
+    assert plan.login and plan.login.zones == {"login-1": "use1-az2", "login-2": "use1-az1", "login-3": "use1-az2"}
+
+
+def test_a_login_node_without_a_declared_zone_is_where_the_head_is() -> None:
+    plan = with_login()
+    assert plan.login and plan.login.zones == {"login-1": plan.head.zone_id}
+
+
+def test_a_cluster_without_login_nodes_has_none() -> None:
+    assert (dev_cluster().login, dev_cluster().gate) == (None, "dev-head")
+
+
+def test_people_come_to_the_first_login_node() -> None:
+    assert with_login(count=2).gate == "dev-login-1"
+
+
+def test_login_nodes_and_their_volumes_cost_by_the_hour_whether_anybody_works_or_not() -> None:
+    prices = catalog_prices("us-east-1")
+    before, after = (
+        {item.what: item.usd_per_hour for item in forecast_cost(dev_base(), plan, prices).cluster}
+        for plan in (dev_cluster(), with_login(count=2))
+    )
+    # 2 x 0.1785 USD; 2 x 100 GiB at 0.08 USD a month of 730 hours.
+    added = {what: usd and round(usd.low, 4) for what, usd in after.items() if what not in before}
+    assert added == {"login nodes, c7i.xlarge": 0.357, "login nodes' volumes": 0.0219}
+
+
+def test_a_login_node_has_an_address_that_no_node_gets() -> None:
+    zone = dev_base().zones[0]
+    assert fixed_addresses(with_login(count=2), zone) - fixed_addresses(dev_cluster(), zone) == 2
+
+
+def test_login_nodes_count_for_the_quota_of_their_vcpus_and_volumes() -> None:
+    before, after = (
+        {need.quota.code: (need.wanted, need.who) for need in quotas_needed(dev_base(), plan)}
+        for plan in (dev_cluster(), with_login(count=2))
+    )
+    standard, gp3 = "L-1216C47A", "L-7A658B76"
+    assert (after[standard][0] - before[standard][0], after[standard][1]) == (8, ("the head and login nodes",))
+    assert round((after[gp3][0] - before[gp3][0]) * 1024) == 200
