@@ -70,7 +70,7 @@ def test_remote_command_has_separate_stdout_and_stderr(head: Path) -> None:
 
 def test_missing_program_is_one_sentence(head: Path) -> None:
     done = corral("connect", "dev", "--box-dir", str(head), "--", "nosuchprog", "-x")
-    assert (done.stderr, done.returncode) == ("corral: the head has no program nosuchprog\n", 127)
+    assert (done.stderr, done.returncode) == ("corral: this machine has no program nosuchprog\n", 127)
 
 
 def test_file_without_execute_permission_is_not_reported_as_missing(head: Path) -> None:
@@ -97,14 +97,14 @@ def test_environment_that_is_not_up_has_no_head(head: Path) -> None:
 def test_head_without_a_machine_shows_the_reason(records: tuple[BoxStatus, str]) -> None:
     box, instance_id = records
     done = corral("connect", "dev", "--box-dir", str(box.dir))
-    message = f"corral: the head {instance_id} does not run as a machine: the box was started with --machines none\n"
+    message = f"corral: {instance_id} does not run as a machine: the box was started with --machines none\n"
     assert (done.stderr, done.returncode) == (message, 1)
 
 
 def test_head_that_has_not_booted_shows_the_reason(head: Path) -> None:
     instance_id = launch_head(client.status(head), "", "train")
     done = corral("connect", "train", "--box-dir", str(head))
-    message = f"corral: the head {instance_id} does not run as a machine: it has not booted yet, or has terminated\n"
+    message = f"corral: {instance_id} does not run as a machine: it has not booted yet, or has terminated\n"
     assert (done.stderr, done.returncode) == (message, 1)
 
 

@@ -24,11 +24,19 @@ class Person:
 
     options: Sequence[str]
 
-    def on_head(self, command: str) -> str:
-        """What a command printed on the head, which must succeed."""
-        done = subprocess.run(["ssh", *self.options, "dev-head", command], capture_output=True, text=True)
+    def run(self, host: str, command: str) -> subprocess.CompletedProcess[str]:
+        """A command that ended on a host of the printed entries."""
+        return subprocess.run(["ssh", *self.options, host, command], capture_output=True, text=True)
+
+    def on(self, host: str, command: str) -> str:
+        """What a command printed on a host, which must succeed."""
+        done = self.run(host, command)
         assert done.returncode == 0, f"{command}: {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done.stdout.strip()
+
+    def on_head(self, command: str) -> str:
+        """What a command printed on the head, which must succeed."""
+        return self.on("dev-head", command)
 
     @contextmanager
     def tunnel(self, to: str) -> Iterator[str]:
@@ -54,10 +62,10 @@ def make_key(directory: Path, name: str) -> str:
     return key.with_suffix(".pub").read_text().strip()
 
 
-def person_outside(cluster: Cluster, directory: Path, name: str) -> Person:
-    """The person with the key of `make_key`, and the entry that `corral ssh-config` prints."""
+def person_outside(cluster: Cluster, directory: Path, name: str, *options: str) -> Person:
+    """The person with the key of `make_key`, and the entries that `corral ssh-config` prints with these options."""
     config = directory / f"{name}.ssh"
-    config.write_text(cluster.life.corral("ssh-config", cluster.name, "--box", "--user", name).out)
+    config.write_text(cluster.life.corral("ssh-config", cluster.name, "--box", "--user", name, *options).out)
     known = ("-o", "StrictHostKeyChecking=accept-new", "-o", f"UserKnownHostsFile={directory / 'known'}")
     return Person(options=("-F", str(config), "-i", str(directory / name), "-o", "LogLevel=ERROR", *known))
 

@@ -9,6 +9,7 @@ from corral.model.cluster import (
     HeadPlan,
     ImagePlan,
     LifetimePlan,
+    LoginPlan,
     NicPlan,
     NodePlan,
     OfferPlan,
@@ -20,6 +21,7 @@ from corral.model.enums import InterfaceType, Market
 from corral.model.lustre import DataLinkPlan, LustrePlan
 
 ZONES = ("use1-az1", "use1-az2")
+LOGIN = LoginPlan(instance_type="c7i.xlarge", vcpus=4, memory_mib=8192, root_gib=100, zones={"login-1": "use1-az1"})
 # A base's key for signatures, of the size of those that KMS makes.
 PUBLIC_KEY = """-----BEGIN PUBLIC KEY-----
 MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEAsSpAsZfeuKh53Rmm5rPg

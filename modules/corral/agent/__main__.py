@@ -27,6 +27,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "rank-order": ("node", "sort node names from standard input by network switch"),
     "ecr-password": ("node", "print a password for the cluster's registries in ECR, by the job role"),
     "credentials": ("node", "serve the job role's credentials (daemon of every machine)"),
+    "login-watch": ("login", "follow the cluster's configuration and people (daemon of login nodes)"),
     "autoscaler": ("head", "launch and terminate machines for Slurm (daemon of the head)"),
     "backup": ("head", "write job records and the cluster's history to the bucket (head)"),
     "apply": ("apply", "apply the latest configuration from `corral up` (head)"),

@@ -54,10 +54,11 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogShipper:
-    """`client`: CloudWatch Logs. `group`: the cluster's log group. `shipped`: the file of the offset."""
+    """`client`: CloudWatch Logs. `group`, `stream`: in the cluster's log group. `shipped`: the file of the offset."""
 
     client: Any
     group: str
+    stream: str = LOG_STREAM
     events: Path = EVENTS
     shipped: Path = SHIPPED
     clock: Callable[[], float] = time.time
@@ -95,7 +96,7 @@ class LogShipper:
 
     def _put(self, batch: Sequence[LogLine]) -> None:
         events = [{"timestamp": line.at_ms, "message": line.text} for line in batch]
-        stream = {"logGroupName": self.group, "logStreamName": LOG_STREAM}
+        stream = {"logGroupName": self.group, "logStreamName": self.stream}
         with aws_errors_as(ShippingError, f"ship events to the log group {self.group}"):
             try:
                 self.client.put_log_events(**stream, logEvents=events)

@@ -32,17 +32,17 @@ KEYS = "/etc/ssh/corral_users"  # a file for each person, on the head
 _INCLUDE = re.compile(r"[@#]includedir\s+/etc/sudoers\.d/?\s*")
 # Root of a node may write homes as any user. sshd uses the first block that matches: that of the declared keys is
 # read before this one. Root's keys are on the machine itself.
-_NO_KEYS = f"""{HEADER}# Nodes share the homes: a head accepts only the keys in the environment's file.
+_NO_KEYS = f"""{HEADER}# Nodes share the homes: this machine accepts only the keys in the environment's file.
 Match User *,!root
     AuthorizedKeysFile none
 """
 
 
 def user_rights(role: Role) -> tuple[Placement, ...]:
-    """The files that keep users from root, and on a head sshd from keys in shared homes."""
+    """The files that keep users from root, and where people log in sshd from keys in shared homes."""
     sudo = Placement(path=SUDOERS, content=(_SUDO + _RULE).encode(), mode=0o440)
     keys = Placement(path="/etc/ssh/sshd_config.d/70-corral-homes.conf", content=_NO_KEYS.encode())
-    return (sudo, keys) if role is Role.HEAD else (sudo,)
+    return (sudo,) if role is Role.COMPUTE else (sudo, keys)
 
 
 def is_person(uid: int) -> bool:

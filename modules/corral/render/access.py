@@ -1,4 +1,4 @@
-"""Who may log in to the head: keys of the image's user and of the cluster's people, and who may use sudo.
+"""Who may log in to head and login nodes: keys of the image's user and of the cluster's people; who may use sudo.
 
 Every file is always there, so that an apply empties what an earlier configuration has filled.
 """
@@ -16,18 +16,20 @@ _HEADER = "# Managed by corral: do not edit. The keys in the environment's file.
 def access_files(plan: ClusterPlan) -> Mapping[str, str]:
     """The text of each file by its path below the cluster's prefix."""
     access = plan.access
+    admins = [user.name for user in access.users if user.admin]
     return {
         "access/authorized_keys": _lines(access.ssh_keys),
         "access/sshd.conf": fill("access/sshd.conf.j2", user=plan.image.default_user, group=USERS_GROUP),
-        "access/sudoers": fill("access/sudoers.j2", admins=[user.name for user in access.users if user.admin]),
+        **({"access/head-sshd.conf": fill("access/head-sshd.conf.j2", admins=admins)} if plan.login else {}),
+        "access/sudoers": fill("access/sudoers.j2", admins=admins),
         **{f"access/keys/{user.name}": _lines(user.ssh_keys) for user in access.users},
         f"slurm/{USERS_CONF}": users_conf(access),
     }
 
 
-def head_ssh_config(cluster: str, user: str, head: str, proxy: str) -> str:
-    """An entry for `~/.ssh/config` by which `ssh <cluster>-head` reaches the head through this command."""
-    lines = (f"Host {cluster}-head", f"    HostName {head}", f"    User {user}", f"    ProxyCommand {proxy}", "")
+def ssh_config_entry(host: str, user: str, instance_id: str, proxy: str) -> str:
+    """An entry for `~/.ssh/config` by which `ssh HOST` reaches an instance through this command."""
+    lines = (f"Host {host}", f"    HostName {instance_id}", f"    User {user}", f"    ProxyCommand {proxy}", "")
     return "\n".join(lines)
 
 

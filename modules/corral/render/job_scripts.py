@@ -74,6 +74,7 @@ def _text(script: _Script, queue: QueuePlan, plan: ClusterPlan) -> str:
         f"jobs/{script.name}.sbatch.j2",
         name=script.name,
         cluster=plan.name,
+        gate=plan.gate,
         queue=queue.name,
         machines=_machines(queue),
         trains=script.trains,

@@ -14,6 +14,7 @@ import pytest
 from agent.stores import uploaded
 from container_archives import CONTAINERS
 from corral.agent.boot.head import boot_head
+from corral.agent.boot.login import boot_login
 from corral.agent.boot.sequence import boot_node, fetch
 from corral.agent.health.check import HealthError
 from corral.agent.health.probes import BoxProbe, Probe
@@ -52,6 +53,9 @@ class Machine:
 
     def restrict_users(self) -> None:
         self.steps.append("restrict users")
+
+    def limit_people(self) -> None:
+        self.steps.append("limit people")
 
     def set_name(self, name: str, address: IPv4Address) -> None:
         self.steps.append(f"name {name} at {address}")
@@ -178,6 +182,26 @@ def test_a_head_mounts_before_it_starts_and_has_the_key_before_munge(machine: Ma
         "accounting of dev, /var/lib/corral/slurmctld",
         "start /usr/sbin/slurmctld",
         "accounts of dev",
+    ]
+
+
+def test_a_login_node_shares_the_homes_and_starts_no_daemon_of_slurm(machine: Machine) -> None:
+    plan = replace(dev(), access=AccessPlan(users=(UserPlan(name="ada", uid=2000),)))
+    boot_login(plan, deployed(), "login-1", IPv4Address("10.64.0.99"), machine, machine, root=machine.root)
+    assert machine.steps == [
+        "units munge corral-credentials corral-login",
+        "fence",
+        "restrict users",
+        "limit people",
+        "name login-1 at 10.64.0.99",
+        "search dev.corral.internal",
+        "mount fs-2 /home",
+        "mount fs-1.fsx.us-east-1.amazonaws.com/abc /scratch",
+        "accounts ada",
+        "read munge-1",
+        "start /usr/sbin/munged",
+        "start /opt/corral/bin/corral-agent credentials",
+        "start /opt/corral/bin/corral-agent login-watch",
     ]
 
 

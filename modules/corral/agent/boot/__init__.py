@@ -1,4 +1,5 @@
-"""Boot a launched instance as a head or a compute node: packages, files, disks, the munge key, daemons.
+"""Boot a launched instance as a head, a login node or a compute node.
 
-`sequence` runs the steps in order; `head` adds those of a head. What differs between EC2 and the box is in `host`.
+Packages, files, disks, the munge key, daemons: `sequence` runs the steps in order; `head` adds those of a head, and
+`login` those of a login node. What differs between EC2 and the box is in `host`.
 """

@@ -1,7 +1,7 @@
 """Boot steps of head and node: packages, files, disks, the munge key, daemons, in this order.
 
-Every step is idempotent, so a rebooted machine or a restarted agent continues. The head's own steps are in `boot.head`,
-which nodes do not load.
+Every step is idempotent, so a rebooted machine or a restarted agent continues. The head's own steps are in `boot.head`
+and those of login nodes in `boot.login`, which nodes do not load.
 """
 
 import logging
@@ -20,7 +20,7 @@ from corral.agent.health.check import check_boot
 from corral.agent.health.evaluate import expected_of
 from corral.agent.health.probes import Probe
 from corral.agent.host.base import Host, credentials, munge, slurmd, watcher
-from corral.agent.host.packages import Package, head_packages, node_packages
+from corral.agent.host.packages import Package, head_packages, login_packages, node_packages
 from corral.agent.node_identity import NodeIdentity
 from corral.agent.ssh import ssh_client, sshd_reads
 from corral.agent.users.sync import make_homes
@@ -63,7 +63,7 @@ def fetch(
     host = host_in(plan.region) if host_in else None
     if host:
         host.stop_updates()
-        host.install(_packages(plan, queue))
+        host.install(_packages(plan, role, queue))
     changed = install((*placements_for(files, role, queue), *ssh_client(plan)), root)
     if host and sshd_reads(changed):
         host.reload_sshd()
@@ -145,8 +145,10 @@ def _read(store: ManifestStore, role: Role, wait: Callable[[float], None]) -> Ma
     raise AssertionError("the last read returns or raises")
 
 
-def _packages(plan: ClusterPlan, queue: str | None) -> tuple[Package, ...]:
-    return node_packages(plan, _queue(plan, queue)) if queue else head_packages(plan)
+def _packages(plan: ClusterPlan, role: Role, queue: str | None) -> tuple[Package, ...]:
+    if queue:
+        return node_packages(plan, _queue(plan, queue))
+    return login_packages(plan) if role is Role.LOGIN else head_packages(plan)
 
 
 def _queue(plan: ClusterPlan, name: str) -> QueuePlan:

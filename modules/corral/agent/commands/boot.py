@@ -24,9 +24,14 @@ def add_arguments(parser: argparse.ArgumentParser, command: str) -> None:
 
 def _boot(chosen: argparse.Namespace) -> None:
     if Role(chosen.role) is Role.HEAD:
-        from corral.agent.commands.head import boot
+        from corral.agent.commands import head
 
-        boot(chosen)
+        head.boot(chosen)
+        return
+    if Role(chosen.role) is Role.LOGIN:
+        from corral.agent.commands import login
+
+        login.boot(chosen)
         return
     identity = read_identity()
     plan, deployed = fetch(store_of(chosen, manifest_version()), Role.COMPUTE, identity.queue, host_in=host_in)
@@ -38,5 +43,5 @@ def _install(chosen: argparse.Namespace) -> None:
     from corral.agent.imds_client import instance_tag
 
     role = Role(chosen.role)
-    queue = None if role is Role.HEAD else chosen.queue or instance_tag(QUEUE_TAG)
+    queue = chosen.queue or instance_tag(QUEUE_TAG) if role is Role.COMPUTE else None
     fetch(store_of(chosen, 0), role, queue, root=chosen.root)

@@ -9,6 +9,7 @@ from pathlib import Path
 from corral.agent.health import check
 from corral.agent.health.evaluate import Expected, expected_of
 from corral.agent.host.base import Host
+from corral.agent.imds_client import instance_tag
 from corral.agent.node_identity import NodeIdentity, manifest_version, read_identity
 from corral.agent.runtime_context import (
     add_records,
@@ -21,6 +22,7 @@ from corral.agent.runtime_context import (
     records_in,
 )
 from corral.model.node_names import queue_of
+from corral.model.tags import LOGIN_TAG
 from corral.model.users import AccessPlan
 
 
@@ -114,7 +116,9 @@ def _credentials(chosen: argparse.Namespace) -> None:
     from corral.agent.credentials import role, serve
 
     _, deployed = records_in(chosen.records)
-    serve(role(client("sts", deployed.region), deployed.job_role))
+    is_login = deployed.people_role and instance_tag(LOGIN_TAG)
+    served = deployed.people_role if is_login else deployed.job_role
+    serve(role(client("sts", deployed.region), served or deployed.job_role))
 
 
 def _expected(identity: NodeIdentity, records: Path) -> Expected:

@@ -97,6 +97,11 @@ FIRST_JOB = "/etc/slurm/first-job.conf"
 TOPOLOGY_PLUGIN = "/etc/slurm/topology-plugin.conf"
 NO_TOPOLOGY = b"# Managed by corral: do not edit. Slurm has no topology of this cluster.\n"
 _FIRST_JOB = b"# Managed by corral: do not edit. The first job id (default: 1).\n"
+_NEEDED = {
+    Role.COMPUTE: ("nccl/", "neuron/", "containers/"),
+    Role.LOGIN: ("slurm/", "jobs/", "access/", "containers/"),
+}
+_HEAD_SSHD = "access/head-sshd.conf"
 _ACCESS = {
     "access/authorized_keys": ("/etc/ssh/corral_authorized_keys", 0o644),
     "access/sshd.conf": ("/etc/ssh/sshd_config.d/60-corral.conf", 0o644),
@@ -109,7 +114,13 @@ def placements_for(files: Mapping[str, bytes], role: Role, queue: str | None) ->
 
     `files`: content by path below the cluster's prefix.
     """
-    own = _head(files) if role is Role.HEAD else _compute(files, queue)
+    match role:
+        case Role.HEAD:
+            own = (*_people(files, role), *_accounting(files), *_monitoring(files))
+        case Role.LOGIN:
+            own = _people(files, role)
+        case Role.COMPUTE:
+            own = _compute(files, queue)
     return (*_shared(files), *user_rights(role), *own, *_own_programs(files, role), *_container_sources(files))
 
 
@@ -117,7 +128,7 @@ def is_needed(name: str, role: Role) -> bool:
     """True if a machine in this role installs a file of the manifest. Nodes fetch Slurm's files from slurmctld."""
     if name in _OWN_PROGRAMS:
         return _OWN_PROGRAMS[name][1] is role
-    return role is Role.HEAD or "/" not in name or name.startswith(("nccl/", "neuron/", "containers/"))
+    return role is Role.HEAD or "/" not in name or name.startswith(_NEEDED[role])
 
 
 def _shared(files: Mapping[str, bytes]) -> tuple[Placement, ...]:
@@ -165,16 +176,20 @@ def _job_role() -> tuple[Placement, ...]:
     )
 
 
-def _head(files: Mapping[str, bytes]) -> tuple[Placement, ...]:
-    """The head's files: Slurm configuration, which nodes fetch from slurmctld, sample jobs, keys and administrators."""
+def _people(files: Mapping[str, bytes], role: Role) -> tuple[Placement, ...]:
+    """Where people work: Slurm configuration, which nodes fetch from slurmctld, sample jobs, keys and administrators.
+
+    With login nodes, sshd of the head reads another file, which leaves it to administrators.
+    """
     slurm = _below(files, "slurm/", "/etc/slurm")
     jobs = _below(files, "jobs/", "/opt/corral/jobs")
     keys = _below(files, "access/keys/", KEYS)
+    closed = {"access/sshd.conf": files[_HEAD_SSHD]} if role is Role.HEAD and _HEAD_SSHD in files else {}
+    texts = {**files, **closed}
     access = tuple(
-        Placement(path=path, content=files[name], mode=mode) for name, (path, mode) in _ACCESS.items() if name in files
+        Placement(path=path, content=texts[name], mode=mode) for name, (path, mode) in _ACCESS.items() if name in files
     )
-    watched = _monitoring(files)
-    return (*slurm, _own_lines(), _first_job(), _topology(), *_accounting(files), *jobs, *access, *keys, *watched)
+    return (*slurm, _own_lines(), _first_job(), _topology(), *jobs, *access, *keys)
 
 
 def _first_job() -> Placement:

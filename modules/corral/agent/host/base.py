@@ -119,6 +119,10 @@ class Host(Protocol):
         """Take people out of the groups whose members become root. Raises HostError if sudo lets users become root."""
         ...
 
+    def limit_people(self) -> None:
+        """Limit what the processes of each person use together, now and after every boot; root's are not limited."""
+        ...
+
     def set_search_domain(self, zone: str) -> None:
         """Look up names without a dot in this zone first."""
         ...
@@ -282,6 +286,12 @@ def autoscaler() -> Daemon:
     return Daemon(
         unit="corral-agent", command=("/opt/corral/bin/corral-agent", "autoscaler"), packaged=False, limits=_HEAD_LIMITS
     )
+
+
+def login_watcher() -> Daemon:
+    """The agent's daemon of a login node, which changes accounts and compiles containers as the head's does."""
+    command = ("/opt/corral/bin/corral-agent", "login-watch")
+    return Daemon(unit="corral-login", command=command, packaged=False, limits=_HEAD_LIMITS)
 
 
 def run(command: Sequence[str]) -> str:

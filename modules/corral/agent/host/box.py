@@ -89,6 +89,9 @@ class BoxHost:
     def restrict_users(self) -> None:
         """Do nothing: a machine of the box has no sudo, and its users are the host's."""
 
+    def limit_people(self) -> None:
+        """Do nothing: there are no cgroups of people here."""
+
     def set_search_domain(self, zone: str) -> None:
         """Look up names without a dot in this zone first."""
         resolv = Path("/etc/resolv.conf")

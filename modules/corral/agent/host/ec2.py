@@ -46,6 +46,7 @@ from corral.agent.host.systemd_units import (
     DEVICE_DROP_IN,
     PERSISTENCE_UNIT,
     PERSISTENCE_WITHIN_S,
+    ROOT_SLICE,
     SHUTDOWN,
     SHUTDOWN_UNIT,
     STEPS_DROP_IN,
@@ -56,6 +57,7 @@ from corral.agent.host.systemd_units import (
     mount_unit,
     packaged_drop_in,
     steps_scopes,
+    user_slice,
 )
 from corral.agent.user_rights import SUDOERS, overriding_sudoers, primary_memberships, root_memberships
 from corral.agent.users.accounts import AccountChange
@@ -197,6 +199,16 @@ class Ec2Host:
             raise HostError(
                 f"sudo may let users become root: it reads {'; '.join(later)} after {SUDOERS} - change it in the image"
             )
+
+    def limit_people(self) -> None:
+        """Limit what the processes of each person use together: of the CPUs, of the memory, and their number.
+
+        systemd applies changed settings to the slices of those who are logged in.
+        """
+        everybody = self._write(f"{_UNITS}/user-.slice.d/60-corral.conf", user_slice(self._size.vcpus))
+        root = self._write(f"{_UNITS}/user-0.slice.d/60-corral.conf", ROOT_SLICE)
+        if everybody or root:
+            self._run(_RELOAD)
 
     def set_search_domain(self, zone: str) -> None:
         """Look up names without a dot in this zone too; EC2's zone from DHCP stays."""

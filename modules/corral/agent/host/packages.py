@@ -1,4 +1,4 @@
-"""The packages that a head or a node needs, and the apt commands that install those it lacks.
+"""The packages that a head, a login node or a node needs, and the apt commands that install those it lacks.
 
 Pure. A package whose program exists is not installed, so a complete image never runs apt.
 Sources: apt-get(8), apt_preferences(5); FSx for Lustre User Guide, "Installing the Lustre client"; Systems Manager User
@@ -87,13 +87,18 @@ def head_packages(plan: ClusterPlan) -> tuple[Package, ...]:
     """The head's packages, sorted by name."""
     image = plan.image
     daemons = (_slurm(image, "slurmctld"), _slurm(image, "slurmdbd"), _other(image, "mariadb-server", "mariadbd"))
-    return _sorted((*_shared(plan, image, is_head=True), *daemons))
+    return _sorted((*_shared(plan, image, needs_shell=True), *daemons))
+
+
+def login_packages(plan: ClusterPlan) -> tuple[Package, ...]:
+    """The packages of login nodes, sorted by name: Slurm's commands without a daemon."""
+    return _sorted((*_shared(plan, plan.image, needs_shell=True),))
 
 
 def node_packages(plan: ClusterPlan, queue: QueuePlan) -> tuple[Package, ...]:
     """The packages of this queue's nodes, sorted by name."""
     image = plan.image_of(queue)
-    return _sorted((*_shared(plan, image, is_head=False), _slurm(image, "slurmd"), *_disks(image, queue)))
+    return _sorted((*_shared(plan, image, needs_shell=False), _slurm(image, "slurmd"), *_disks(image, queue)))
 
 
 def missing_packages(wanted: Sequence[Package], has: Callable[[str], bool]) -> tuple[Package, ...]:
@@ -173,11 +178,11 @@ def _source(package: Package, archive: ArchivePlan) -> bytes:
     return f"{HEADER}deb [signed-by={_KEY.format(name=package.name)}] {archive.line}\n".encode()
 
 
-def _shared(plan: ClusterPlan, image: ImagePlan, *, is_head: bool) -> Iterator[Package]:
+def _shared(plan: ClusterPlan, image: ImagePlan, *, needs_shell: bool) -> Iterator[Package]:
     yield _other(image, "munge", "munged")
     if image.ssm_agent:
         url = image.ssm_agent.format(region=plan.region, domain=partition_of(plan.region).dns_suffix)
-        yield Package(name=_AGENT, program=f"/usr/bin/{_AGENT}", url=url, unit=_AGENT, required=is_head)
+        yield Package(name=_AGENT, program=f"/usr/bin/{_AGENT}", url=url, unit=_AGENT, required=needs_shell)
     commands = PurePosixPath(image.slurm_sbin).with_name("bin")
     yield Package(name="slurm-client", program=f"{commands}/scontrol", version=_slurm_version(image))
     if plan.containers.are_used:

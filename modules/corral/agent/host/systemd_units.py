@@ -73,6 +73,22 @@ Options={options}
 [Install]
 WantedBy=multi-user.target
 """
+# A compiler runs, a fork bomb and a notebook that reads all data end in their own slice. Beyond MemoryHigh processes
+# are slowed down, beyond MemoryMax one of that person's is killed. Source: systemd.resource-control(5).
+_USER_SLICE = """[Slice]
+CPUQuota={quota}%
+MemoryHigh=25%
+MemoryMax=33%
+MemorySwapMax=0
+TasksMax=1024
+"""
+# Read instead of it, because the name of its directory is the longer one (systemd.unit(5)).
+ROOT_SLICE = """[Slice]
+CPUQuota=
+MemoryHigh=infinity
+MemoryMax=infinity
+TasksMax=infinity
+"""
 # After a reboot systemd waits 90 s for a disk, and never tries again: whatever needs the disk stays off. A busy machine
 # was seen to need longer, and then had no slurmctld and no agent.
 DEVICE_DROP_IN = """[Unit]
@@ -179,6 +195,11 @@ def packaged_drop_in(daemon: Daemon) -> str:
     checks += f"ExecStartPre=+{daemon.prepared_by}\n" if daemon.prepared_by else ""
     service = _RESTART.format(variables=variables, checks=checks, limit=_NO_LIMIT if is_slurmd else "")
     return _DROP_IN.format(directories=" ".join(daemon.modes)) + after + service
+
+
+def user_slice(vcpus: int) -> str:
+    """The limits of each person on a login node with this many vCPUs: half of them, and a third of its memory."""
+    return _USER_SLICE.format(quota=max(100, vcpus * 50))
 
 
 def mount_unit(source: str, path: Path, kind: str, options: str) -> str:

@@ -1,12 +1,14 @@
-"""`corral connect`: opens a shell on the head or runs a command there, without an open port and without a key."""
+"""`corral connect`: opens a shell on a login node or the head, or runs a command, without an open port or a key."""
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
 import shlex
 import shutil
 import sys
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -17,10 +19,11 @@ from corral.box import client, control
 from corral.box.machines.single_uid import as_user_command
 from corral.box.vpc.virtual_network import MachineError, Vpc
 from corral.cli.support.exit_codes import ExitCode, Failure
-from corral.cli.support.head_lookup import find_head
-from corral.cli.support.options import BoxDirectory, Environment, InBox, Project, examples, new_app
+from corral.cli.support.head_lookup import find_gates
+from corral.cli.support.options import BoxDirectory, Environment, InBox, Machine, Project, examples, new_app
 from corral.cli.support.remote import is_checked
 from corral.cli.support.target_account import targeted_box
+from corral.inventory.resources import AwsResource
 from corral.inventory.scan import Session, open_session
 from corral.plan.iam.head_documents import COMMAND, ROOT_SHELL, RUN_AS_TAG, SHELL, HeadDocument
 
@@ -36,7 +39,7 @@ Root = Annotated[
 
 # nsenter would name itself if the machine lacks the program.
 _RUN = """command -v "$1" >/dev/null 2>&1 || [ -e "$1" ] || {
-    echo "corral: the head has no program $1" >&2
+    echo "corral: this machine has no program $1" >&2
     exit 127
 }
 exec "$@"
@@ -48,25 +51,32 @@ def connect(
     env: Environment,
     command: Command = None,
     root: Root = False,
+    to: Machine = None,
     project: Project = None,
     box: InBox = False,
     box_dir: BoxDirectory = None,
 ) -> None:
-    """Open a shell on the head, or run a command there.
+    """Open a shell on a login node, or on the head of a cluster without any, or run a command there.
 
     On AWS this uses Session Manager and needs the AWS CLI and its session-manager-plugin (see `corral doctor`). You are
     the user whom the tag SSMSessionRunAs of your IAM role or user names, or root with --root, which needs the admin's
     policy. The owner of a box is always root.
     """
-    summary, head = find_head(env, project, in_box=box, box_directory=box_dir)
+    summary, gates = find_gates(env, project, to, in_box=box, box_directory=box_dir)
+    machine = _own_gate(gates)
     document = ROOT_SHELL if root else SHELL
     parameters = {COMMAND: [shlex.join(command)]} if command else {}
     if not (target := targeted_box(box_dir)):
-        _replace_by_session(head.id, summary.region, document.name, parameters)
+        _replace_by_session(machine.id, summary.region, document.name, parameters)
     session = open_session(summary.region, quick=True)
     if is_checked(session, target):
-        raise typer.Exit(_enter_session(session, head.id, document, parameters, target.dir))
-    raise typer.Exit(_enter_machine(head.id, command or [], target.dir))
+        raise typer.Exit(_enter_session(session, machine.id, document, parameters, target.dir))
+    raise typer.Exit(_enter_machine(machine.id, command or [], target.dir))
+
+
+def _own_gate(gates: Mapping[str, AwsResource]) -> AwsResource:
+    """The login node of this person, always the same while there are as many: their sessions stay on it."""
+    return gates[sorted(gates)[zlib.crc32(getpass.getuser().encode()) % len(gates)]]
 
 
 def _enter_session(
@@ -81,7 +91,7 @@ def _enter_session(
         raise Failure(str(error), ExitCode.FAILED) from None
     if not started["user"]:
         hint = f"tag your role: aws iam tag-role --role-name NAME --tags Key={RUN_AS_TAG},Value=USER"
-        raise Failure(f"your role names no user of the head - {hint}", ExitCode.FAILED)
+        raise Failure(f"your role names no user of the machine - {hint}", ExitCode.FAILED)
     return _enter_machine(instance_id, ["sh", "-c", started["command"]], where, started["user"])
 
 
@@ -90,11 +100,11 @@ def _enter_machine(instance_id: str, command: list[str], where: Path, user: str 
     vpc_directory = control.machines(where).get(instance_id)
     if vpc_directory is None:
         reason = client.status(where).no_machines_reason or "it has not booted yet, or has terminated"
-        raise Failure(f"the head {instance_id} does not run as a machine: {reason}", ExitCode.FAILED)
+        raise Failure(f"{instance_id} does not run as a machine: {reason}", ExitCode.FAILED)
     vpc = Vpc(directory=vpc_directory)
     try:
         if user != "root" and vpc.run(instance_id, ("getent", "passwd", user)).returncode:
-            raise Failure(f"the head has no user {user}", ExitCode.FAILED)
+            raise Failure(f"the machine has no user {user}", ExitCode.FAILED)
         program = ["sh", "-c", _RUN, "corral", *command] if command else _shell()
         entered = as_user_command(vpc, instance_id, program, user)
         return vpc.attach(instance_id, entered, TERM=os.environ.get("TERM", "dumb"))

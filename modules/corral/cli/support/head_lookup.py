@@ -1,8 +1,9 @@
-"""Finds the current head of an environment, for `connect` and `ssh-config`."""
+"""Finds the current head and login nodes of an environment, for `connect` and `ssh-config`."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +15,31 @@ from corral.forecast.cost.catalog_prices import catalog_prices
 from corral.inventory.resources import AwsResource
 from corral.inventory.scan import open_session
 from corral.inventory.status import read_status
+from corral.model.tags import LOGIN_TAG
+
+HEAD = "head"
 
 
-def find_head(
-    env: str, project: Path | None, *, in_box: bool, box_directory: Path | None
-) -> tuple[EnvironmentSummary, AwsResource]:
-    """The environment and its head instance. Raises Failure if it has none."""
+def find_gates(
+    env: str, project: Path | None, to: str | None, *, in_box: bool, box_directory: Path | None
+) -> tuple[EnvironmentSummary, Mapping[str, AwsResource]]:
+    """The environment, and the instances where people work, by name: its login nodes, or its head without any.
+
+    `to`: the only one of this name, which may be the head. Raises Failure if there is none.
+    """
     summary = read_summary(project, env, in_box=in_box, box_directory=box_directory)
     use_account(in_box=in_box, box_directory=box_directory)
     prices = catalog_prices(summary.region, summary.catalog)
     found = read_status(open_session(summary.region, quick=True), summary.name, summary.base, prices)
-    if found.head is None:
+    head = {HEAD: found.head} if found.head else {}
+    login = {one.tags[LOGIN_TAG]: one for one in found.login}
+    if to is None and (login or head):
+        return summary, login or head
+    if to in (every := {**login, **head}):
+        return summary, {to: every[to]}
+    if to in (None, HEAD):
         raise Failure(f"{env} has no head now - bring it up: corral up {env}{summary.account_option}", ExitCode.FAILED)
-    return summary, found.head
+    raise Failure(f"{env} has no {to!r} now; it has {', '.join(every) or 'nothing'}", ExitCode.FAILED)
 
 
 def open_head(head: AwsResource | None, session: Any, box_directory: Path | None) -> HeadConnection | None:

@@ -80,6 +80,14 @@ Project = Annotated[
     ),
 ]
 InBox = Annotated[bool, typer.Option("--box", help="Use the local AWS emulator instead of a real account.")]
+Machine = Annotated[
+    str | None,
+    typer.Option(
+        "--to",
+        metavar="NAME",
+        help="Machine: head, or a login node such as login-2 (default: a login node, or the head without any).",
+    ),
+]
 BoxDirectory = Annotated[
     Path | None,
     typer.Option(
