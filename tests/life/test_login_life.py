@@ -22,6 +22,7 @@ pytestmark = [pytest.mark.pulumi, pytest.mark.box, pytest.mark.slurm, pytest.mar
 LOGIN, HEAD = "dev-login-1", "dev-head"
 ADA = "        ada: {{uid: 2000, ssh_keys: ['{key}']}}\n"
 SPEC = "    login: {{}}\n    access:\n      users:\n        grace: {{uid: 2001, admin: true, ssh_keys: ['{key}']}}\n"
+ENDS = "while squeue --noheader --jobs=$job | grep -q .; do sleep 0.2; done"
 BOOTS_IN_S = 120.0
 LOCKED_IN_S = 60.0
 
@@ -69,10 +70,10 @@ def work(ada: Person) -> None:
     with step("srun on the login node runs on a node, and its output comes back"):
         assert ada.on(LOGIN, "srun --nodes=1 printenv SLURMD_NODENAME") == "train-1"
     with step("a job that is submitted from the login node runs as her in the shared home"):
-        job = ada.on(LOGIN, "sbatch --parsable --output=out --wrap='sleep 2; echo $SLURMD_NODENAME; id -un; pwd'")
-        assert job in ada.on(LOGIN, "squeue --me --noheader --format=%i")
-        done = f"while squeue --noheader --jobs={job} | grep -q .; do sleep 0.2; done; cat out"
-        assert ada.on(LOGIN, done).splitlines() == ["train-1", "ada", "/home/ada"]
+        submit = "sbatch --parsable --output=out --wrap='sleep 2; echo $SLURMD_NODENAME; id -un; pwd'"
+        shown = ada.on(LOGIN, f"job=$({submit}); squeue --me --noheader --format='%i %u'; {ENDS}; cat out; echo $job")
+        *lines, job = shown.splitlines()
+        assert lines == [f"{job} ada", "train-1", "ada", "/home/ada"]
     with step("sacct on the login node has her jobs"):
         assert ada.on(LOGIN, f"sacct --noheader --parsable2 -X --jobs={job} --format=user,state") == "ada|COMPLETED"
 

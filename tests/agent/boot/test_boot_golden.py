@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -16,6 +17,7 @@ from agent.stores import uploaded
 from agent.transcripts import Disks, Transcript
 from corral.agent.accounting.database import Accounting
 from corral.agent.boot.head import boot_head
+from corral.agent.boot.login import boot_login
 from corral.agent.boot.sequence import boot_node, fetch
 from corral.agent.config_store import ManifestStore
 from corral.agent.host.ec2 import Ec2Host
@@ -27,7 +29,7 @@ from corral.model.enums import Role
 from corral.plan.cluster import plan_image
 from corral.render import cluster_files, deployed_json
 from corral.spec.models.image import ImageSpec
-from render.plans import deployed, dev, train
+from render.plans import LOGIN, deployed, dev, train
 
 # Files belong to the users of munge and Slurm.
 pytestmark = pytest.mark.slurm
@@ -135,6 +137,17 @@ def as_node(tmp_path: Path) -> Transcript:
     return transcript
 
 
+def as_login_node(tmp_path: Path) -> Transcript:
+    """A login node boots for the first time."""
+    root = tmp_path / "root"
+    transcript = Transcript(root=root, answers={"uname": uname}, reads=frozenset({"uname"}))
+    host = Ec2Host(transcript, "us-east-1", root, size=MachineSize(vcpus=4, memory_mib=8 * 1024))
+    cluster = replace(PLAN, login=LOGIN)
+    plan, about = fetch(store(tmp_path / "store", cluster), Role.LOGIN, None, root=root, host_in=lambda _: host)
+    boot_login(plan, about, "login-1", IPv4Address("10.64.0.99"), host, Around(), root=root)
+    return transcript
+
+
 def test_what_a_head_runs_and_writes(golden: Golden, tmp_path: Path) -> None:
     golden("boot/head.txt", as_head(tmp_path).text())
 
@@ -142,6 +155,10 @@ def test_what_a_head_runs_and_writes(golden: Golden, tmp_path: Path) -> None:
 def test_what_a_head_on_debian_runs_and_writes(golden: Golden, tmp_path: Path) -> None:
     debian = replace(PLAN, image=plan_image(ImageSpec(profile="debian-13"), None), lustre=())
     golden("boot/head-debian.txt", as_head(tmp_path, debian).text())
+
+
+def test_what_a_login_node_runs_and_writes(golden: Golden, tmp_path: Path) -> None:
+    golden("boot/login.txt", as_login_node(tmp_path).text())
 
 
 def test_what_a_compute_machine_runs_and_writes(golden: Golden, tmp_path: Path) -> None:
