@@ -93,7 +93,7 @@ def test_only_login_nodes_can_take_on_the_peoples_role_and_the_job_role_trusts_w
     assert trusted == {"people": ["arn:identity-login"], "job": ["arn:identity-head", "arn:identity-compute"]}
 
 
-def test_a_head_beside_login_nodes_is_tagged_for_administrators() -> None:
+def test_the_head_of_a_cluster_with_login_nodes_is_tagged_for_administrators() -> None:
     def tags_of(cluster: ClusterPlan) -> object:
         args = HeadArgs(
             plan=cluster,

@@ -87,7 +87,7 @@ def test_sshd_of_a_head_reads_the_keys_of_no_shared_home(tmp_path: Path, user: s
         (Role.LOGIN, "ann", "none"),
     ],
 )
-def test_sshd_of_a_head_beside_login_nodes_reads_the_keys_of_administrators_alone(
+def test_sshd_of_a_head_reads_the_keys_of_administrators_alone_if_there_are_login_nodes(
     tmp_path: Path, role: Role, user: str, files: str
 ) -> None:
     assert _keys_read(_placed(role, replace(dev(), login=LOGIN)), tmp_path, user) == files

@@ -12,6 +12,7 @@ from typing import Any
 
 from corral.agent.aws_errors import aws_errors_as
 from corral.agent.errors import AgentError
+from corral.model.cluster import LOGIN
 from corral.model.node_names import number_of, queue_of
 
 TTL_S = 10  # short, because a node's next machine has another address
@@ -53,7 +54,7 @@ def records(addresses: Mapping[str, str], zone: str) -> tuple[Record, ...]:
 def record_changes(addresses: Mapping[str, str], present: Sequence[Record], zone: str) -> tuple[RecordChange, ...]:
     """Return the changes after which the zone names these nodes and no others.
 
-    Other records - the head's, a user's own - are left alone, except for the SOA's negative TTL.
+    Other records - those of head and login nodes, a user's own - are left alone, except for the SOA's negative TTL.
     """
     current = {record.name: record for record in present if record.type == "A"}
     wanted = {record.name: record for record in records(addresses, zone)}
@@ -120,7 +121,8 @@ def _weight(change: RecordChange) -> int:
 
 
 def _is_nodes(name: str, zone: str) -> bool:
-    return bool(_NODE.fullmatch(name.removesuffix(f".{zone}")))
+    label = name.removesuffix(f".{zone}")
+    return bool(_NODE.fullmatch(label)) and queue_of(label) != LOGIN
 
 
 def _short_negative_ttl(present: Sequence[Record], zone: str) -> Iterator[RecordChange]:

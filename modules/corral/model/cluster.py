@@ -63,6 +63,9 @@ class HeadPlan:
     state_device: str
 
 
+LOGIN = "login"  # before the number in the names of login nodes; no queue has this name
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoginPlan:
     """The machines that people log in to. `zones`: the zone id of each by its name, `login-1` and so on."""

@@ -2,7 +2,7 @@
 
 from corral.catalog.project_catalog import Catalog
 from corral.model.base import BasePlan
-from corral.model.cluster import LoginPlan
+from corral.model.cluster import LOGIN, LoginPlan
 from corral.spec.models.cluster import LoginSpec
 
 
@@ -15,5 +15,5 @@ def plan_login(spec: LoginSpec, base: BasePlan, head_zone: str, catalog: Catalog
         vcpus=machine.vcpus,
         memory_mib=machine.memory_mib,
         root_gib=spec.root_gib,
-        zones={f"login-{number + 1}": zones[number % len(zones)] for number in range(spec.count)},
+        zones={f"{LOGIN}-{number + 1}": zones[number % len(zones)] for number in range(spec.count)},
     )

@@ -24,13 +24,14 @@ class UserSpec(SpecRecord):
         default=(), description="Groups that people share, such as a project's. Default: none."
     )
     ssh_keys: tuple[str, ...] = Field(
-        default=(), description="Public keys for SSH to the head: ssh-ed25519 AAAA.... Default: none."
+        default=(),
+        description="Public keys for SSH to login nodes, or to the head: ssh-ed25519 AAAA.... Default: none.",
     )
     account: str | None = Field(
         default=None, description="Name in `accounts` that the person's jobs belong to. Default: everybody."
     )
     admin: bool = Field(
-        default=False, description="Whether the person may become root on the head by sudo. Default: false."
+        default=False, description="Whether the person may become root on head and login nodes by sudo. Default: false."
     )
 
 
@@ -39,7 +40,8 @@ class AccessSpec(SpecRecord):
 
     ssh_keys: tuple[str, ...] = Field(
         default=(),
-        description="Public keys for SSH to the head as the image's user: ssh-ed25519 AAAA.... Default: none.",
+        description="Public keys for SSH to login nodes, or to the head, as the image's user: ssh-ed25519 AAAA...."
+        " Default: none.",
     )
     users: Mapping[str, UserSpec] = Field(
         default={},

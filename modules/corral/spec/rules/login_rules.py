@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from corral.model.cluster import LOGIN
 from corral.spec.models.cluster import ClusterSpecInput
 from corral.spec.rules import name_rules, queue_rules
 from corral.spec.spec_errors import SpecFinding
@@ -11,7 +12,14 @@ from corral.spec.validation_context import ValidationContext
 
 
 def check(spec: ClusterSpecInput, context: ValidationContext) -> Iterator[SpecFinding]:
-    """Yield findings about login nodes, if there are any."""
+    """Yield findings about login nodes, if there are any, and queues of their name."""
+    for number, queue in enumerate(spec.queues):
+        if queue.name == LOGIN:
+            yield SpecFinding(
+                ("queues", number, "name"),
+                f"{LOGIN!r} is the name of login nodes, such as {LOGIN}-1",
+                "use another name",
+            )
     if (login := spec.login) is None:
         return
     yield from queue_rules.check_type(("login", "instance_type"), login.instance_type, context)
@@ -31,10 +39,3 @@ def check(spec: ClusterSpecInput, context: ValidationContext) -> Iterator[SpecFi
             f"people's files on a login node would be on no other machine: base {context.base.name!r} has no home",
             "set `home: {}` in its `storage`",
         )
-    for number, queue in enumerate(spec.queues):
-        if queue.name == "login":
-            yield SpecFinding(
-                ("queues", number, "name"),
-                "'login' is the name of the login nodes, such as login-1",
-                "use another name",
-            )
