@@ -48,6 +48,13 @@ OTHERS: Mapping[str, tuple[str, ...]] = {
         *("agent.job_evidence.slurm_record: NodeList", "agent.job_evidence.slurm_record: Partition"),
         *("agent.job_evidence.slurm_record: Start", "agent.job_evidence.slurm_record: State"),
         "agent.job_evidence.slurm_record: User",
+        *("agent.metrics.slurm_jobs: Account", "agent.metrics.slurm_jobs: EligibleTime"),
+        *("agent.metrics.slurm_jobs: JobArrayID", "agent.metrics.slurm_jobs: Partition"),
+        *(
+            "agent.metrics.slurm_jobs: Reason",
+            "agent.metrics.slurm_jobs: RestartCnt",
+            "agent.metrics.slurm_jobs: State",
+        ),
     ),
     POLICY: (
         *("engine.bootstrap.bucket_steps: Statement", "preflight.key_check: Statement"),

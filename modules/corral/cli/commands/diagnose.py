@@ -11,7 +11,7 @@ import typer
 
 from corral.cli.support.env_summary import EnvironmentSummary
 from corral.cli.support.exit_codes import ExitCode, Failure
-from corral.cli.support.head_lookup import find_head, open_head
+from corral.cli.support.head_lookup import HEAD, find_gates, open_head
 from corral.cli.support.options import AsJson, BoxDirectory, Environment, InBox, Project, examples, new_app
 from corral.cli.support.output import show, show_json, waiting
 from corral.cli.support.remote import HeadConnection, HeadUnreachable, fetch_job_evidence
@@ -53,9 +53,9 @@ def diagnose(
     """
     if not _JOB_ID.fullmatch(job):
         raise Failure(f"{job}: not a job id - expected one such as 17, or 17_3", ExitCode.WRONG_INPUT)
-    summary, instance = find_head(env, project, in_box=box, box_directory=box_dir)
+    summary, machines = find_gates(env, project, HEAD, in_box=box, box_directory=box_dir)
     expected = _expected(summary, run) if run is not None else None
-    head = open_head(instance, open_session(summary.region, quick=True), box_dir)
+    head = open_head(machines[HEAD], open_session(summary.region, quick=True), box_dir)
     if head is None:
         raise Failure(f"{env} has no head now", ExitCode.FAILED)
     pages = _fetch(head, job)
