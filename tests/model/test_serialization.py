@@ -72,6 +72,8 @@ def test_json_keeps_the_order_of_fields_and_sorts_mappings() -> None:
         ('"count": 4', '"counts": 4', "Tree: missing fields ['count'], unknown fields ['counts']"),
         ('"price": 1.5', '"price": "x"', "Tree.leaves[0].price: expected (<class 'int'>, <class 'float'>), found 'x'"),
         ('"spot"', '"sport"', "'sport' is not a valid Market"),
+        ('"price": 1.5', f'"price": {10**400}', "Tree.leaves[0].price: too large a number"),
+        ('"price": 1.5', f'"price": {"[" * 100_000}', "Tree: nested too deeply"),
     ],
 )
 def test_wrong_json_is_refused_with_its_location(old: str, new: str, message: str) -> None:

@@ -34,7 +34,11 @@ def from_json(kind: type[Record], text: str, *, lenient: bool = False) -> Record
     `lenient`: accept JSON of another version; missing fields get their defaults, unknown ones are dropped. Raises
     ValueError if the text is not JSON, or if fields are missing, unknown or of another type.
     """
-    return from_document(kind, json.loads(text), lenient=lenient)
+    try:
+        document = json.loads(text)
+    except RecursionError:  # of lists within lists, a thousand deep
+        raise ValueError(f"{kind.__name__}: nested too deeply") from None
+    return from_document(kind, document, lenient=lenient)
 
 
 def from_document(kind: type[Record], document: Any, *, lenient: bool = False) -> Record:
@@ -77,8 +81,15 @@ def _parse(kind: Any, value: Any, where: str, lenient: bool) -> Any:
     if kind in (IPv4Address, IPv4Network) or (isinstance(kind, type) and issubclass(kind, StrEnum)):
         return kind(value)
     if kind is float:
-        return float(_expect((int, float), value, where))
+        return _float(_expect((int, float), value, where), where)
     return _expect(kind, value, where)
+
+
+def _float(value: int | float, where: str) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # an integer of hundreds of digits
+        raise ValueError(f"{where}: too large a number") from None
 
 
 @lru_cache

@@ -60,7 +60,7 @@ def read_as_user(uid: int, directory: Path, start: int) -> StepPage:
     try:
         page = from_json(StepPage, text.decode(errors="replace"))
         _check(page, start)
-    except (ValueError, OverflowError, RecursionError) as error:
+    except ValueError as error:
         raise JobReadError(f"what the process of user {uid} answered is no record of steps") from error
     return page
 
