@@ -134,7 +134,7 @@ def test_a_user_has_a_login_shell_of_their_own(cluster: Cluster) -> None:
 
 def test_a_user_without_the_tag_does_not_connect(cluster: Cluster) -> None:
     done = connect(cluster, "untagged", "--", "whoami")
-    assert (done.stdout, done.stderr.partition(" - ")[0]) == ("", "corral: your role names no user of the head")
+    assert (done.stdout, done.stderr.partition(" - ")[0]) == ("", "corral: your role names no user of the machine")
 
 
 def test_a_user_does_not_become_root(cluster: Cluster) -> None:

@@ -11,6 +11,7 @@ from threading import Thread
 
 import pytest
 
+from agent.event_loops import awaited
 from corral.agent.errors import AgentError
 from corral.agent.local_http import LocalRequest, LocalServer, listen
 from corral.agent.metrics.endpoint import Responder
@@ -83,7 +84,7 @@ def test_no_other_user_does(uid: int) -> None:
 
 
 def response(responder: Responder, path: str = "/metrics", host: str = "127.0.0.1:251", user: int = 0) -> int:
-    return asyncio.run(_status(responder, LocalRequest(path=path, host=host, user=user)))
+    return awaited(_status(responder, LocalRequest(path=path, host=host, user=user)))
 
 
 async def _status(responder: Responder, request: LocalRequest) -> int:

@@ -399,7 +399,7 @@ def default_of(ssm: Any) -> tuple[str, str]:
     return found["DocumentVersion"], json.loads(found["Content"])["description"]
 
 
-READS = "Read a cluster's status, events and job history from its head."
+READS = "Read a cluster's status, events, job history and what a job has recorded from its head."
 
 
 def test_another_document_of_that_name_becomes_an_older_version(box: BoxStatus, other_document: Any) -> None:
