@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager, suppress
+from threading import Thread
 from typing import Any, TypeVar
+
+from corral.agent.local_http import LocalServer
 
 Result = TypeVar("Result")
 
@@ -16,4 +20,28 @@ def awaited(coroutine: Coroutine[Any, Any, Result]) -> Result:
         return loop.run_until_complete(coroutine)
     finally:
         loop.run_until_complete(loop.shutdown_default_executor())
+        loop.close()
+
+
+@contextmanager
+def serving(server: LocalServer) -> Iterator[None]:
+    """A block during which the server answers, in a thread of its own."""
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(server.serve_forever())
+
+    def run() -> None:
+        with suppress(asyncio.CancelledError):
+            loop.run_until_complete(task)
+
+    thread = Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        loop.call_soon_threadsafe(task.cancel)
+        thread.join()
+        for rest in asyncio.all_tasks(loop):
+            rest.cancel()
+            with suppress(asyncio.CancelledError):
+                loop.run_until_complete(rest)
         loop.close()

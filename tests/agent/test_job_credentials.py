@@ -8,17 +8,17 @@ import socket
 import subprocess
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event
 
 import pytest
 from botocore.exceptions import MetadataRetrievalError
 from botocore.utils import ContainerMetadataFetcher
 
-from agent.event_loops import awaited
+from agent.event_loops import awaited, serving
 from box.vpc_fixtures import Clients
 from corral.agent.config.file_placements import placements_for
 from corral.agent.credentials import (
@@ -245,28 +245,11 @@ def test_what_is_not_a_get_request_is_not_read(head: bytes) -> None:
     assert read_request(head, 2000) is None
 
 
-@contextmanager
-def serving(role: JobRole, listener: socket.socket, read_s: float = 60, connections: int = 512) -> Iterator[None]:
+def serving_role(
+    role: JobRole, listener: socket.socket, read_s: float = 60, connections: int = 512
+) -> AbstractContextManager[None]:
     """A block during which the endpoint answers."""
-    loop = asyncio.new_event_loop()
-    task = loop.create_task(LocalServer(responder(role), listener, read_s, connections).serve_forever())
-
-    def run() -> None:
-        with suppress(asyncio.CancelledError):
-            loop.run_until_complete(task)
-
-    thread = Thread(target=run)
-    thread.start()
-    try:
-        yield
-    finally:
-        loop.call_soon_threadsafe(task.cancel)
-        thread.join()
-        for rest in asyncio.all_tasks(loop):
-            rest.cancel()
-            with suppress(asyncio.CancelledError):
-                loop.run_until_complete(rest)
-        loop.close()
+    return serving(LocalServer(responder(role), listener, read_s, connections))
 
 
 def connected(stack: ExitStack, listener: socket.socket, count: int) -> list[socket.socket]:
@@ -277,7 +260,7 @@ def connected(stack: ExitStack, listener: socket.socket, count: int) -> list[soc
 def test_two_hundred_concurrent_requests_are_all_answered(held: JobRole) -> None:
     with listen(port=0) as listener, ExitStack() as stack:
         clients = connected(stack, listener, 200)  # nobody serves them yet
-        with serving(held, listener):
+        with serving_role(held, listener):
             for client in clients:
                 client.settimeout(60)
                 client.sendall(b"GET / HTTP/1.0\r\n\r\n")
@@ -286,7 +269,7 @@ def test_two_hundred_concurrent_requests_are_all_answered(held: JobRole) -> None
 
 
 def test_three_hundred_silent_connections_take_no_thread_and_no_answer_from_others(held: JobRole) -> None:
-    with listen(port=0) as listener, serving(held, listener, connections=50), ExitStack() as stack:
+    with listen(port=0) as listener, serving_role(held, listener, connections=50), ExitStack() as stack:
         before = set(threading.enumerate())  # those of an earlier test may still end
         connected(stack, listener, 300)
         (honest,) = connected(stack, listener, 1)
@@ -296,21 +279,21 @@ def test_three_hundred_silent_connections_take_no_thread_and_no_answer_from_othe
 
 
 def test_a_request_that_does_not_arrive_in_time_is_not_awaited(held: JobRole) -> None:
-    with listen(port=0) as listener, serving(held, listener, read_s=0.1), ExitStack() as stack:
+    with listen(port=0) as listener, serving_role(held, listener, read_s=0.1), ExitStack() as stack:
         (client,) = connected(stack, listener, 1)
         client.sendall(b"GET / HTTP/1.0\r\n")
         assert client.recv(12) == b""
 
 
 def test_a_request_without_an_end_is_refused(held: JobRole) -> None:
-    with listen(port=0) as listener, serving(held, listener), ExitStack() as stack:
+    with listen(port=0) as listener, serving_role(held, listener), ExitStack() as stack:
         (client,) = connected(stack, listener, 1)
         client.sendall(b"x" * (16 * 1024 + 1))
         assert client.recv(12) == b"HTTP/1.0 400"
 
 
 def test_an_aws_sdk_reads_the_answer(held: JobRole) -> None:
-    with listen(port=0) as listener, serving(held, listener):
+    with listen(port=0) as listener, serving_role(held, listener):
         url = "http://{}:{}/credentials".format(*listener.getsockname())
         with pytest.raises(MetadataRetrievalError) as refused:
             ContainerMetadataFetcher(sleep=lambda _: None).retrieve_full_uri(url)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
 import socket
@@ -13,11 +12,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from http.client import HTTPConnection
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
 
+from agent.event_loops import serving
 from agent.metrics.readings import reading
 from agent.waiting import until
 from corral.agent.host.base import Daemon, HostError
@@ -115,22 +114,8 @@ def test_systemd_starts_it_only_with_its_data_mounted_and_again_after_a_crash() 
 @contextmanager
 def metrics(page: str) -> Iterator[int]:
     """A head's metrics, which only root reads here; yields their port."""
-    loop = asyncio.new_event_loop()
-    with listen(0) as listener:
-        task = loop.create_task(LocalServer(Responder(lambda: page), listener).serve_forever())
-
-        def run() -> None:
-            with suppress(asyncio.CancelledError):
-                loop.run_until_complete(task)
-            loop.close()
-
-        thread = Thread(target=run)
-        thread.start()
-        try:
-            yield listener.getsockname()[1]
-        finally:
-            loop.call_soon_threadsafe(task.cancel)
-            thread.join()
+    with listen(0) as listener, serving(LocalServer(Responder(lambda: page), listener)):
+        yield listener.getsockname()[1]
 
 
 def free_port() -> int:

@@ -6,7 +6,6 @@ another job (decision 162), and made printable here.
 """
 
 import json
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -19,7 +18,7 @@ from corral.agent.cluster.models import SlurmNode
 from corral.agent.cluster.partition_state import not_open
 from corral.agent.cluster.state import AutoscalerState
 from corral.agent.events import EVENTS, read_lines
-from corral.agent.slurm import SlurmError, fixed_rows, lines, query
+from corral.agent.slurm import SlurmError, fixed_rows, gpus_in, lines, query
 from corral.model.cluster import QueuePlan
 from corral.model.head_report import (
     AutoscalerStatus,
@@ -51,7 +50,6 @@ _NAME_WIDTHS: Mapping[str, int] = {"JobIDRaw": 12, "Submit": 20, "Account": _NAM
 _NAMES = "--format=" + ",".join(f"{name}%-{width}" for name, width in _NAME_WIDTHS.items())
 _NOTHING = ("", "(null)", "None", "None assigned", "N/A", "Unknown")
 _OPEN: Mapping[str, ClosedQueue] = {}
-_GPUS = re.compile(r"(?:^|,)gres/gpu=(\d+)")  # of AllocTRES, which also counts each type of GPU
 Row = TypeVar("Row")
 Found = TypeVar("Found")
 # Slurm's reasons why a job is pending, in plain words. Source: squeue(1), "JOB REASON CODES".
@@ -199,7 +197,6 @@ def parse_sacct_line(line: str, names: Mapping[tuple[str, str], RunNames]) -> Jo
     """A run from a line of sacct, with its account and name, empty if unknown. Raises ValueError for another line."""
     raw, job, user, queue, state, submitted, started, ended, nodes, cpus, tres = line.split("|")
     account, name = names.get((raw, submitted), RunNames("", ""))
-    gpus = _GPUS.search(tres)
     return JobRun(
         job_id=job,
         user=user,
@@ -212,7 +209,7 @@ def parse_sacct_line(line: str, names: Mapping[tuple[str, str], RunNames]) -> Jo
         ended=_moment(ended),
         account=account,
         cpus=_moment(cpus) or 0,
-        gpus=int(gpus[1]) if gpus else 0,
+        gpus=gpus_in(tres),
     )
 
 

@@ -22,6 +22,7 @@ HAVE_NODES = "--states=running,suspended,configuring,stopped,signaling,resizing,
 JOB_FORMAT = "--Format=JobID:24,BatchFlag:8,State:16"
 _TIMEOUT_S = 60.0
 _NAME = "NodeName="
+_GPUS = re.compile(r"(?:^|,)gres/gpu=(\d+)")
 _NEXT_FIELD = re.compile(r" (?=[A-Z]\w+=)")
 
 log = logging.getLogger(__name__)
@@ -197,7 +198,7 @@ def read_node(line: str) -> SlurmNode:
         comment=_rest_of(line, " Comment="),
         started=_word(line, " SlurmdStartTime="),
         booted=_word(line, " BootTime="),
-        gpus_allocated=_gpus(_word(line, " AllocTRES=")),
+        gpus_allocated=gpus_in(_word(line, " AllocTRES=")),
     )
 
 
@@ -212,9 +213,10 @@ def _word(line: str, key: str) -> str:
 
 
 @lru_cache
-def _gpus(tres: str) -> int:
-    """The number of GPUs in a list such as `cpu=96,gres/gpu=8,gres/gpu:a100=8`."""
-    return next((int(part[9:]) for part in tres.split(",") if part.startswith("gres/gpu=")), 0)
+def gpus_in(tres: str) -> int:
+    """The number of GPUs in Slurm's list `cpu=96,gres/gpu=8,gres/gpu:a100=8`, which also counts each type of GPU."""
+    found = _GPUS.search(tres)
+    return int(found[1]) if found else 0
 
 
 def _rest_of(line: str, key: str) -> str:

@@ -4,8 +4,11 @@ The agent on the head writes these records, and `corral diagnose` reads them. Te
 output are the job's own: whoever runs it can write anything there. Times are whole seconds since 1970.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+JOB_ID = re.compile(r"[0-9]{1,9}(_[0-9]{1,9})?")  # such as 17, or 17_3 for a task of an array
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from threading import Thread
+from contextlib import contextmanager
 
 import pytest
 
-from agent.event_loops import awaited
+from agent.event_loops import awaited, serving
 from corral.agent.errors import AgentError
 from corral.agent.local_http import LocalRequest, LocalServer, listen
 from corral.agent.metrics.endpoint import Responder
@@ -38,28 +36,10 @@ def nobody(name: str) -> int:
 
 
 @contextmanager
-def serving(responder: Responder) -> Iterator[int]:
+def metrics(responder: Responder) -> Iterator[int]:
     """A block during which these metrics are served; yields their port."""
-    loop = asyncio.new_event_loop()
-    with listen(0) as listener:
-        task = loop.create_task(LocalServer(responder, listener).serve_forever())
-
-        def run() -> None:
-            with suppress(asyncio.CancelledError):
-                loop.run_until_complete(task)
-            for rest in asyncio.all_tasks(loop):
-                rest.cancel()
-                with suppress(asyncio.CancelledError):
-                    loop.run_until_complete(rest)
-            loop.close()
-
-        thread = Thread(target=run)
-        thread.start()
-        try:
-            yield listener.getsockname()[1]
-        finally:
-            loop.call_soon_threadsafe(task.cancel)
-            thread.join()
+    with listen(0) as listener, serving(LocalServer(responder, listener)):
+        yield listener.getsockname()[1]
 
 
 def fetched(port: int, uid: int) -> tuple[str, str]:
@@ -73,13 +53,13 @@ def fetched(port: int, uid: int) -> tuple[str, str]:
 
 @pytest.mark.parametrize("uid", [pytest.param(0, id="root"), pytest.param(2117, id="prometheus")])
 def test_root_and_prometheus_read_the_metrics(uid: int) -> None:
-    with serving(Responder(lambda: PAGE, user_id)) as port:
+    with metrics(Responder(lambda: PAGE, user_id)) as port:
         assert fetched(port, uid) == ("200", PAGE)
 
 
 @pytest.mark.parametrize("uid", [pytest.param(20417, id="a person"), pytest.param(65534, id="nobody")])
 def test_no_other_user_does(uid: int) -> None:
-    with serving(Responder(lambda: PAGE, user_id)) as port:
+    with metrics(Responder(lambda: PAGE, user_id)) as port:
         assert fetched(port, uid) == ("403", "metrics are for root and prometheus: they show what all users do\n")
 
 

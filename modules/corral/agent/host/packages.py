@@ -5,7 +5,7 @@ Sources: apt-get(8), apt_preferences(5); FSx for Lustre User Guide, "Installing 
 Guide, "Manually installing SSM Agent on Debian Server instances".
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -92,7 +92,7 @@ def head_packages(plan: ClusterPlan) -> tuple[Package, ...]:
 
 def login_packages(plan: ClusterPlan) -> tuple[Package, ...]:
     """The packages of login nodes, sorted by name: Slurm's commands without a daemon."""
-    return _sorted((*_shared(plan, plan.image, needs_shell=True),))
+    return _sorted(_shared(plan, plan.image, needs_shell=True))
 
 
 def node_packages(plan: ClusterPlan, queue: QueuePlan) -> tuple[Package, ...]:
@@ -225,5 +225,5 @@ def _other(image: ImagePlan, name: str, program: str) -> Package:
     return Package(name=name, program=f"/usr/sbin/{program}", version=image.packages.get(name, ""))
 
 
-def _sorted(packages: Sequence[Package]) -> tuple[Package, ...]:
+def _sorted(packages: Iterable[Package]) -> tuple[Package, ...]:
     return tuple(sorted(packages, key=lambda package: package.name))

@@ -3,22 +3,19 @@
 Its name and its directory are its user's text: they are read from columns of fixed width (decision 162).
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from corral.agent import slurm
-from corral.agent.slurm import SlurmError, fixed_rows, lines, query
-from corral.model.job_evidence import JobRecord
+from corral.agent.slurm import SlurmError, fixed_rows, gpus_in, lines, query
+from corral.model.job_evidence import JOB_ID, JobRecord
 from corral.model.node_names import expand
 from corral.model.printable import printable
 
-JOB_ID = re.compile(r"[0-9]{1,9}(_[0-9]{1,9})?")
 STEP_DIRECTORY = ".corral/steps"  # in the job's directory; templates/jobs/steps.j2 creates it
 _FIELDS = "JobIDRaw,JobID,UID,User,Partition,State,ExitCode,Start,End,NodeList,NNodes,AllocTRES"
 _TEXTS = {"JobIDRaw": 24, "JobName": 321, "WorkDir": 1025}  # bytes
-_GPUS = re.compile(r"(?:^|,)gres/gpu=(\d+)")
 _SECONDS = {"SLURM_TIME_FORMAT": "%s"}
 
 
@@ -57,7 +54,6 @@ def parse_job(job: str, rows: Sequence[str], texts: Sequence[Sequence[str]]) -> 
     newest = runs[-1]
     named = [text for text in texts if text[0] == newest["JobIDRaw"]]
     _, name, directory = named[-1] if named else ("", "", "")
-    gpus = _GPUS.search(newest["AllocTRES"])
     steps = [one for one in cells if one.get("JobIDRaw", "").startswith(f"{newest['JobIDRaw']}.")]
     record = JobRecord(
         job_id=job,
@@ -68,7 +64,7 @@ def parse_job(job: str, rows: Sequence[str], texts: Sequence[Sequence[str]]) -> 
         exit_code=newest["ExitCode"],
         nodes="" if newest["NodeList"] in ("", "None assigned") else newest["NodeList"],
         node_count=_number(newest["NNodes"]) or 0,
-        gpus=int(gpus[1]) if gpus else 0,
+        gpus=gpus_in(newest["AllocTRES"]),
         runs=len(runs),
         started=_number(newest["Start"]),
         ended=_number(newest["End"]),

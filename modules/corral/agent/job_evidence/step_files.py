@@ -58,26 +58,21 @@ def read_page(directory: Path, start: int = 0, limit: int = PAGE_SIZE) -> StepPa
 
 
 def _read_own(path: Path, most: int) -> bytes:
-    with _Opened(path, follow=False) as (descriptor, _):
+    with _opened(path, os.O_NOFOLLOW) as (descriptor, _):
         return _read(descriptor, most)
 
 
-class _Opened:
-    """An open regular file of this process's user, and its size."""
-
-    def __init__(self, path: Path, *, follow: bool) -> None:
-        self._path, self._flags = path, _FLAGS if follow else _FLAGS | os.O_NOFOLLOW
-
-    def __enter__(self) -> tuple[int, int]:
-        self._descriptor = os.open(self._path, self._flags)
-        about = os.fstat(self._descriptor)
+@contextlib.contextmanager
+def _opened(path: Path, more_flags: int = 0) -> Iterator[tuple[int, int]]:
+    """A block in which this regular file of the process's user is open: its descriptor and its size."""
+    descriptor = os.open(path, _FLAGS | more_flags)
+    try:
+        about = os.fstat(descriptor)
         if not stat.S_ISREG(about.st_mode) or about.st_uid != os.geteuid():
-            os.close(self._descriptor)
-            raise UnreadableError(f"{self._path} is not a file of the job's user")
-        return self._descriptor, about.st_size
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self._descriptor)
+            raise UnreadableError(f"{path} is not a file of the job's user")
+        yield descriptor, about.st_size
+    finally:
+        os.close(descriptor)
 
 
 def _read(descriptor: int, most: int) -> bytes:
@@ -115,7 +110,7 @@ def _output(directory: Path) -> Iterator[str]:
     path = _read_own(directory / "output", _PATH_BYTES).decode(errors="replace").strip()
     if not path.startswith("/"):
         raise UnreadableError(f"{directory / 'output'} has no path")
-    with _Opened(Path(path), follow=True) as (descriptor, size):
+    with _opened(Path(path)) as (descriptor, size):
         yield from _read(descriptor, _OUTPUT_BYTES).decode(errors="replace").split("\n")
         if size > _OUTPUT_BYTES:
             os.lseek(descriptor, max(_OUTPUT_BYTES, size - _OUTPUT_BYTES), os.SEEK_SET)

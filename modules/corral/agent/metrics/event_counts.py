@@ -6,7 +6,7 @@ takes a smaller counter for a restart.
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -85,11 +85,3 @@ class EventFollower:
                 start += len(line)
                 self.counts.add(line.decode(errors="replace"))
         return start
-
-
-def counted(lines: Iterable[str]) -> EventCounts:
-    """The counts of these lines."""
-    counts = EventCounts()
-    for line in lines:
-        counts.add(line)
-    return counts

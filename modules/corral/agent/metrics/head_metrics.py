@@ -84,18 +84,17 @@ def _nodes(reading: HeadReading) -> Iterator[Sample]:
 
 def _gpus(reading: HeadReading) -> Iterator[Sample]:
     """The GPUs of machines that are up or boot. Those of a node that is drained or down serve no new job."""
-    for queue in reading.plan.queues:
-        if not (each := _gpus_of(queue)):
-            continue
-        found = Counter[str]()
-        for node in reading.nodes:
-            state = node_state(node)
-            if queue_of(node.name) == queue.name and state not in ("off", "stopping"):
-                found["allocated"] += node.gpus_allocated
-                is_free = state in ("idle", "allocated")
-                found["idle" if is_free else "unavailable"] += max(0, each - node.gpus_allocated)
+    per_node = {queue.name: gpus for queue in reading.plan.queues if (gpus := _gpus_of(queue))}
+    found = Counter[tuple[str, str]]()
+    for node in reading.nodes:
+        queue, state = queue_of(node.name), node_state(node)
+        if queue in per_node and state not in ("off", "stopping"):
+            found[queue, "allocated"] += node.gpus_allocated
+            is_free = state in ("idle", "allocated")
+            found[queue, "idle" if is_free else "unavailable"] += max(0, per_node[queue] - node.gpus_allocated)
+    for queue in per_node:
         for state in ("allocated", "idle", "unavailable"):
-            yield Sample(labels={"queue": queue.name, "state": state}, value=found[state])
+            yield Sample(labels={"queue": queue, "state": state}, value=found[queue, state])
 
 
 def _gpus_of(queue: QueuePlan) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from pathlib import Path
 from typing import Annotated
@@ -11,12 +10,12 @@ import typer
 
 from corral.cli.support.env_summary import EnvironmentSummary
 from corral.cli.support.exit_codes import ExitCode, Failure
-from corral.cli.support.head_lookup import HEAD, find_gates, open_head
+from corral.cli.support.head_lookup import HEAD, connection_to, find_gates
 from corral.cli.support.options import AsJson, BoxDirectory, Environment, InBox, Project, examples, new_app
 from corral.cli.support.output import show, show_json, waiting
 from corral.cli.support.remote import HeadConnection, HeadUnreachable, fetch_job_evidence
 from corral.inventory.scan import open_session
-from corral.model.job_evidence import JobEvidencePage
+from corral.model.job_evidence import JOB_ID, JobEvidencePage
 from corral.plan.base import plan_base
 from corral.plan.cluster import plan_cluster
 from corral.render.gpu_devices import efa_devices
@@ -25,7 +24,6 @@ from corral.report.diagnosis.diagnosis_view import diagnosis_document, diagnosis
 from corral.report.diagnosis.evidence import ExpectedRun, Machine, expected_run, joined
 
 app = new_app()
-_JOB_ID = re.compile(r"[0-9]{1,9}(_[0-9]{1,9})?")
 Job = Annotated[str, typer.Argument(metavar="JOB", help="Job id, such as 17, or 17_3 for a task of an array.")]
 Run = Annotated[Path | None, typer.Option("--run", metavar="FILE", help="Compare with the forecast of this run.")]
 
@@ -51,13 +49,11 @@ def diagnose(
     Reads Slurm's record, the steps that the program has recorded (docs/diagnose.md) and its output; changes nothing.
     The exit code is 0 whatever it finds.
     """
-    if not _JOB_ID.fullmatch(job):
+    if not JOB_ID.fullmatch(job):
         raise Failure(f"{job}: not a job id - expected one such as 17, or 17_3", ExitCode.WRONG_INPUT)
     summary, machines = find_gates(env, project, HEAD, in_box=box, box_directory=box_dir)
     expected = _expected(summary, run) if run is not None else None
-    head = open_head(machines[HEAD], open_session(summary.region, quick=True), box_dir)
-    if head is None:
-        raise Failure(f"{env} has no head now", ExitCode.FAILED)
+    head = connection_to(machines[HEAD], open_session(summary.region, quick=True), box_dir)
     pages = _fetch(head, job)
     seen = joined(pages, _machine(summary, pages[0].job.queue), expected)
     found = diagnosis_of(seen)

@@ -44,6 +44,9 @@ def find_gates(
 
 def open_head(head: AwsResource | None, session: Any, box_directory: Path | None) -> HeadConnection | None:
     """The connection to this head, in the account of this process; None without a head."""
-    if head is None:
-        return None
+    return connection_to(head, session, box_directory) if head else None
+
+
+def connection_to(head: AwsResource, session: Any, box_directory: Path | None) -> HeadConnection:
+    """The connection to this head, in the account of this process."""
     return head_at(head.id, session, os.environ.get("AWS_ENDPOINT_URL"), resolve_box_dir(box_directory))
