@@ -16,9 +16,9 @@ from corral.render.agent_bundle import stored_gzip
 SMALL = 864 * 1024  # bytes, before any compression; every boot fetches it
 
 
-def test_two_processes_make_the_same_bytes() -> None:
+def test_two_processes_make_the_same_bytes(tmp_path: Path) -> None:
     program = "import sys; from corral.render import agent_bundle; sys.stdout.buffer.write(agent_bundle())"
-    command = [sys.executable, "-X", "pycache_prefix=/nonexistent", "-c", program]
+    command = [sys.executable, "-X", f"pycache_prefix={tmp_path}", "-c", program]
     assert subprocess.run(command, capture_output=True, check=True).stdout == agent_bundle()
 
 
