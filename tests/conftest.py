@@ -9,6 +9,8 @@ import pytest
 
 from answer_shapes import DEPARTURES, watch_answers
 from bucket_owners import UNOWNED, watch_owners
+from corral.box.daemon import daemon_process
+from forked_programs import start_daemon
 from sim import SEED_VARIABLE, first_seed
 
 # Folders whose files take minutes.
@@ -26,6 +28,7 @@ def pytest_configure() -> None:
     first_seed()
     watch_answers(DEPARTURES)
     watch_owners()
+    daemon_process.start_process = start_daemon
 
 
 def pytest_report_header() -> str:

@@ -146,12 +146,15 @@ def _identity() -> Iterator[StolenCall]:
     )
     for name, resource, run in account:
         yield theirs(f"iam:{name}", resource, run)
-    yield near(
-        "sts:AssumeRole",
-        f"{IAM}:role/corral/{{job_role}}",
-        lambda n: n.aws("sts").assume_role(RoleArn=f"{IAM}:role/corral/{n.job_role}", RoleSessionName="thief"),
-        ("near-head", "near-compute"),
-    )
+    for name, may in (("job", ("near-head", "near-compute")), ("people", ("near-login",))):
+        yield near(
+            "sts:AssumeRole",
+            f"{IAM}:role/corral/{{{name}_role}}",
+            lambda n, name=name: n.aws("sts").assume_role(
+                RoleArn=f"{IAM}:role/corral/{n.known[f'{name}_role']}", RoleSessionName="thief"
+            ),
+            may,
+        )
     yield theirs(
         "sts:AssumeRole",
         f"{IAM}:role/ops",

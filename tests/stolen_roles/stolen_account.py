@@ -22,10 +22,11 @@ from corral.plan.iam.iam_policies import trust_roles
 from deployer_role import DEPLOYER, create_deployer
 
 OWN, NEAR, THEIRS = "dev", "near", "theirs"  # near: the neighbour on the same base; theirs: of nobody of corral
-MACHINES, PEOPLE = ("compute", "head", "job"), ("reader", "user")
+MACHINES, PEOPLE = ("compute", "head", "job", "login", "people"), ("reader", "user")
 STOLEN = (*MACHINES, *PEOPLE, DEPLOYER)
 ADMIN, OWNER = "admin", "owner"
 STATES = f"corral-state-{ACCOUNT}-{REGION}"
+LOGIN = "    login: {instance_type: m7i.large}\n    access: {users: {ada: {}}}\n"
 _ONCE = Config(retries={"total_max_attempts": 1})
 _TRUST = trust_roles([f"arn:aws:iam::{ACCOUNT}:root"])
 
@@ -91,7 +92,9 @@ def stolen_account(directory: Path) -> Iterator[Account]:
     with boxes.running_box(directory / "box") as box:
         session = CliSession(project=copy_project(directory / "project", small=False), box=directory / "box")
         stacks = session.project / "stacks/cluster"
-        (stacks / f"Pulumi.{NEAR}.yaml").write_text((stacks / f"Pulumi.{OWN}.yaml").read_text())
+        spec = (stacks / f"Pulumi.{OWN}.yaml").read_text() + LOGIN
+        for cluster in (OWN, NEAR):
+            (stacks / f"Pulumi.{cluster}.yaml").write_text(spec)
         for cluster in (OWN, NEAR):
             done = session.run("up", cluster, "--yes")
             assert done.returncode == 0, done.stderr
@@ -213,6 +216,8 @@ def _strangers(box: BoxStatus) -> dict[str, str]:
         "head_role": "ops",
         "compute_role": "ops",
         "job_role": "ops",
+        "login_role": "ops",
+        "people_role": "ops",
         "profile": "ops",
         "zone": zone.rpartition("/")[2],
         "domain": "corp.example",

@@ -21,9 +21,11 @@ import boxes
 from boxes import inventory
 from corral.box import client
 from corral.box.client import BoxError
+from corral.box.daemon import daemon_process
 from corral.box.secret import read_secret
 from corral.box.state import saved_state
 from corral.box.state.directory import StateDirectory
+from forked_programs import UNFORKED
 
 
 def test_start_returns_when_the_box_serves(state_directory: Path) -> None:
@@ -64,11 +66,19 @@ def test_two_boxes_are_isolated_from_each_other(tmp_path: Path) -> None:
 def test_stop_ends_the_process_and_reports_it(state_directory: Path) -> None:
     pid = boxes.start(state_directory).pid
     stopped = client.stop(state_directory)
-    assert (stopped, Path(f"/proc/{pid}/cmdline").exists(), client.status(state_directory).state) == (
-        True,
-        False,
-        "stopped",
-    )
+    assert (stopped, _runs(pid), client.status(state_directory).state) == (True, False, "stopped")
+
+
+def test_a_daemon_that_is_not_forked_serves_and_stops(state_directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(daemon_process, "start_process", UNFORKED)
+    pid = boxes.start(state_directory).pid
+    command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    assert (command[1:4], client.stop(state_directory), _runs(pid)) == ([b"-P", b"-m", b"corral.box"], True, False)
+
+
+def _runs(pid: int | None) -> bool:
+    command = Path(f"/proc/{pid}/cmdline")
+    return command.exists() and command.read_bytes() != b""  # nobody has yet waited for one without
 
 
 def test_stop_without_a_box_reports_that_none_ran(state_directory: Path) -> None:
@@ -271,7 +281,7 @@ def test_a_stalled_client_does_not_block_others(state_directory: Path) -> None:
 def _kill(pid: int | None) -> None:
     handle = os.pidfd_open(pid or 0)
     signal.pidfd_send_signal(handle, signal.SIGKILL)
-    os.waitid(os.P_PIDFD, handle, os.WEXITED)
+    select.select([handle], [], [])
     os.close(handle)
 
 

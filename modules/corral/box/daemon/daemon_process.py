@@ -10,6 +10,7 @@ import select
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
 from typing import Any
@@ -43,15 +44,7 @@ def spawn(home: StateDirectory, switches: Switches) -> str:
     command += [word for name, value in switches.document().items() for word in (f"--{name}", value)]
     try:
         with os.fdopen(open_log(home.log), "ab") as log:
-            daemon = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                pass_fds=(write_end,),
-                start_new_session=True,
-                env=_clean_environment(),
-            )
+            daemon = start_process(command, log.fileno(), write_end)
     except OSError as error:
         raise unusable_directory(home, error) from None
     finally:
@@ -66,6 +59,19 @@ def spawn(home: StateDirectory, switches: Switches) -> str:
     else:
         daemon.returncode = 0  # detached: no ResourceWarning, no wait at exit
     return answer or f"the box in {home.path} ended before it was ready - see {home.log}"
+
+
+def start_process(command: Sequence[str], log: int, ready: int) -> subprocess.Popen[bytes]:
+    """The daemon's process, in a session of its own, so that Ctrl-C does not reach it."""
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=log,
+        pass_fds=(ready,),
+        start_new_session=True,
+        env=clean_environment(),
+    )
 
 
 def terminate(pid: int) -> None:
@@ -143,7 +149,7 @@ def free_bytes(home: StateDirectory) -> int:
     return disk.f_bavail * disk.f_frsize
 
 
-def _clean_environment() -> dict[str, str]:
+def clean_environment() -> dict[str, str]:
     """The daemon's environment, without AWS profiles and endpoints, which would break moto's use of boto3."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "MOTO_"))}
     no_cors = {"MOTO_DISABLE_GLOBAL_CORS": "1"}  # no web page may read the box's answers
