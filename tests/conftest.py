@@ -10,6 +10,7 @@ import pytest
 from answer_shapes import DEPARTURES, watch_answers
 from bucket_owners import UNOWNED, watch_owners
 from corral.box.daemon import daemon_process
+from forked_plugins import python_that_forks, use_forked_plugins
 from forked_programs import start_daemon
 from sim import SEED_VARIABLE, first_seed
 
@@ -44,6 +45,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.long)
     if hasattr(config, "workerinput"):
         items.sort(key=lambda item: (item.get_closest_marker("pulumi") is None, SLOW.isdisjoint(item.path.parts)))
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Load what Pulumi's engine starts once, if a test will start it."""
+    if any(item.get_closest_marker("pulumi") for item in session.items):
+        use_forked_plugins(python_that_forks())
 
 
 @pytest.fixture(autouse=True)

@@ -114,8 +114,12 @@ def _server(_pid: int, program: str) -> socket.socket:
     with theirs:
         for inherited in (theirs, *others):
             inherited.set_inheritable(True)
-        numbers = [str(inherited.fileno()) for inherited in (theirs, *others)]
-        command = [sys.executable, "-P", __file__, program, *numbers]
+        words = [str(inherited.fileno()) for inherited in (theirs, *others)]
+        if program == CORRAL:
+            from forked_plugins import python_that_forks
+
+            words.append(python_that_forks())
+        command = [sys.executable, "-P", __file__, program, *words]
         # moto reads its variables when it is imported
         environment = daemon_process.clean_environment() if program == BOX else os.environ
         os.posix_spawn(sys.executable, command, environment, file_actions=nothing)
@@ -184,16 +188,21 @@ def become_waiter(writing: int, files: Sequence[int]) -> None:
 
 def become_program(request: Mapping[str, Any], files: Sequence[int]) -> None:
     """Take over the request's files, directory, environment and arguments."""
-    for number, descriptor in enumerate(files[:3]):
+    take_over(files[:3], request["cwd"], request["environment"])
+    further = iter(files[3:])
+    sys.argv = [sys.argv[1], *(str(next(further)) if word == FILE else word for word in request["arguments"])]
+
+
+def take_over(files: Sequence[int], cwd: str, environment: Mapping[str, str]) -> None:
+    """Use these as standard files, directory and environment."""
+    for number, descriptor in enumerate(files):
         os.dup2(descriptor, number)
         os.close(descriptor)
     sys.stdin, sys.stdout, sys.stderr = _stream(0, "r"), _stream(1, "w"), _stream(2, "w")
     os.environ.clear()
-    os.environ.update(request["environment"])
+    os.environ.update(environment)
     time.tzset()
-    os.chdir(request["cwd"])
-    further = iter(files[3:])
-    sys.argv = [sys.argv[1], *(str(next(further)) if word == FILE else word for word in request["arguments"])]
+    os.chdir(cwd)
 
 
 def _stream(descriptor: int, mode: str) -> TextIO:
@@ -205,12 +214,16 @@ def _stream(descriptor: int, mode: str) -> TextIO:
 
 def main() -> None:
     """Load the program, serve, and run it in the processes that are forked."""
-    program, requests, *others = sys.argv[1:]
+    program, requests, *further = sys.argv[1:]
     if program == BOX:
         load_box()
     else:
         load_corral()
-        _INHERITED[BOX] = socket.socket(fileno=int(others[0]))
+        box, script = further
+        _INHERITED[BOX] = socket.socket(fileno=int(box))
+        sys.path.append(str(Path(__file__).parent))
+        importlib.import_module("forked_plugins").use_forked_plugins(script)
+        sys.path.pop()
     serve(socket.socket(fileno=int(requests)))
     (run_box if program == BOX else run_corral)()
 

@@ -44,6 +44,7 @@ from corral.box.state.ownership import ownership_problem
 from corral.box.switches import NEW_BOX, Behaviour, Machines, Provider, Switches, parse_switches, switches_of
 from corral.catalog.aws.images import BOX_PROFILE, IMAGE_VARIABLE, VM_PROFILE
 
+PYTHON = sys.executable  # runs Pulumi's plugins and programs
 ROLE_VARIABLE = "CORRAL_BOX_ROLE"  # the role whose session the commands use; unset: the account's owner
 
 __all__ = ["BoxError", "BoxStatus", "environment", "reset", "start", "status", "stop"]
@@ -221,7 +222,7 @@ def environment(dir: Path, role: str | None = None) -> Mapping[str, str]:
         "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
         "CORRAL_BOX_DIR": str(home.path),
         "CORRAL_STACKS": str(home.stacks),
-        "CORRAL_PYTHON": sys.executable,
+        "CORRAL_PYTHON": PYTHON,
         "PATH": path,
         **_image(home),
     }

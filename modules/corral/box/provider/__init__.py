@@ -16,6 +16,7 @@ from corral.box.switches import Provider
 from corral.model.cache import cache_directory
 
 PLUGIN = "pulumi-resource-aws"
+PYTHON = sys.executable  # runs the stand-in
 STAND_IN = """#!/bin/sh
 # The stand-in `aws` provider of the box.
 exec '{python}' -P -m corral.box.provider "$@"
@@ -45,7 +46,7 @@ def install(pulumi_home: Path, provider: Provider = Provider.STAND_IN) -> Path:
     if provider is Provider.OFFICIAL:
         text = OFFICIAL.format(plugin=find_official(os.environ))
     else:
-        text = STAND_IN.format(python=sys.executable)
+        text = STAND_IN.format(python=PYTHON)
     plugin = pulumi_home / "plugins" / f"resource-aws-v{sdk_version()}" / PLUGIN
     plugin.parent.mkdir(parents=True, exist_ok=True)
     plugin.write_text(text, encoding="utf-8")

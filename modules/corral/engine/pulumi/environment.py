@@ -19,6 +19,7 @@ from corral.engine.pulumi.binary import PulumiBinary
 from corral.engine.pulumi.projects import fields_of, secrets_provider_of
 from corral.model.pulumi_files import stack_of
 
+PYTHON = sys.executable  # runs plugins and programs
 ALWAYS = {
     "PULUMI_SKIP_UPDATE_CHECK": "true",
     "PULUMI_AUTOMATION_API": "true",  # no prompts and no advertisements from the CLI
@@ -130,7 +131,7 @@ def _complete(environ: Mapping[str, str], binary: PulumiBinary) -> dict[str, str
     ahead = [*map(str, binary.search), str(Path(sys.executable).parent)]
     path = environ.get("PATH", os.defpath).split(os.pathsep)
     search = dict.fromkeys([*ahead, *path])
-    return {**environ, **ALWAYS, "CORRAL_PYTHON": sys.executable, "PATH": os.pathsep.join(search)}
+    return {**environ, **ALWAYS, "CORRAL_PYTHON": PYTHON, "PATH": os.pathsep.join(search)}
 
 
 def _project_backend(stacks: Path) -> str | None:

@@ -83,7 +83,7 @@ class LanguageService(language_pb2_grpc.LanguageRuntimeServicer):
             "PULUMI_CONFIG_SECRET_KEYS": json.dumps(list(request.configSecretKeys)),
         }
         command = [
-            sys.executable,
+            os.environ.get("CORRAL_PYTHON", sys.executable),  # what the engine started this process with
             "-u",
             "-m",
             "corral.engine.pulumi.language_host.program",
