@@ -12,6 +12,7 @@ so that the daemons that they start are forked too.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import gc
 import importlib
@@ -125,6 +126,7 @@ def _server(_pid: int, program: str) -> socket.socket:
         os.posix_spawn(sys.executable, command, environment, file_actions=nothing)
     for other in others:
         other.close()
+    atexit.register(ours.close)
     return ours
 
 
