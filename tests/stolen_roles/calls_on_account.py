@@ -30,6 +30,7 @@ from stolen_call import (
 )
 
 from corral.box.account import ACCOUNT, REGION
+from corral.model.tags import ADMINS_TAG
 
 _METRIC = {"metricName": "x", "metricNamespace": "x", "metricValue": "1"}
 
@@ -175,18 +176,20 @@ def _shells() -> Iterator[StolenCall]:
         return lambda n: n.aws("ssm").start_session(Target=n.known[machine], **named)
 
     head = CLUSTER_TAGS
+    only_admins = {**head, ADMINS_TAG: "only"}
     node = {**head, "corral:queue": "train"}
     anything = f"arn:aws:ssm:{REGION}::document/AWS-RunShellScript"
     for build in (own, near, theirs):
         yield build("ssm:SendCommand", anything, send("head", "AWS-RunShellScript"))
-    instance, worker = f"{EC2}:instance/{{head}}", f"{EC2}:instance/{{node}}"
+    instance, worker, gate = (f"{EC2}:instance/{{{machine}}}" for machine in ("head", "node", "login"))
     document = f"{SSM}:document/"
     yield near("ssm:SendCommand", instance, send("head", "corral-query"), READERS, head)
     yield near("ssm:SendCommand", worker, send("node", "corral-query"), DEPLOYER, node)
     yield theirs("ssm:SendCommand", instance, send("head", "corral-query"))
     yield near("ssm:SendCommand", f"{document}corral-control", send("head", "corral-control"), DEPLOYER)
     checked = {"ssm:SessionDocumentAccessCheck": "true"}
-    yield near("ssm:StartSession", instance, shell("head", "corral-shell"), ("user", ADMIN), head, keys=checked)
+    yield near("ssm:StartSession", instance, shell("head", "corral-shell"), (ADMIN,), only_admins, keys=checked)
+    yield near("ssm:StartSession", gate, shell("login", "corral-shell"), ("user", ADMIN), head, keys=checked)
     yield near("ssm:StartSession", worker, shell("node", "corral-shell"), (ADMIN,), node, keys=checked)
     yield theirs("ssm:StartSession", instance, shell("head", "corral-shell"), keys=checked)
     yield near(

@@ -16,6 +16,7 @@ import boxes
 from cli_session import CliSession, copy_project
 from corral.box.account import ACCOUNT, REGION
 from corral.box.client import BoxStatus
+from corral.model.tags import LOGIN_TAG
 from corral.plan.iam.access_policies import access_policies
 from corral.plan.iam.deployer_policy import Policy
 from corral.plan.iam.iam_policies import trust_roles
@@ -128,7 +129,10 @@ def _cluster(box: BoxStatus, cluster: str) -> dict[str, str]:
         {"Name": f"tag:corral:{key}", "Values": [value]} for key, value in (("cluster", cluster), ("base", "dev"))
     )
     template = next(one for one in ec2.describe_launch_templates(Filters=[own])["LaunchTemplates"])
-    (head,) = (i for r in ec2.describe_instances(Filters=[own])["Reservations"] for i in r["Instances"])
+    machines = [i for r in ec2.describe_instances(Filters=[own])["Reservations"] for i in r["Instances"]]
+    is_login = {one["InstanceId"]: LOGIN_TAG in {tag["Key"] for tag in one["Tags"]} for one in machines}
+    (head,) = (one for one in machines if not is_login[one["InstanceId"]])
+    (login,) = (instance for instance, found in is_login.items() if found)
     node = ec2.run_instances(LaunchTemplate={"LaunchTemplateId": template["LaunchTemplateId"]}, MinCount=1, MaxCount=1)[
         "Instances"
     ][0]
@@ -151,6 +155,7 @@ def _cluster(box: BoxStatus, cluster: str) -> dict[str, str]:
         **roles,
         "head": head["InstanceId"],
         "node": node["InstanceId"],
+        "login": login,
         "template": template["LaunchTemplateId"],
         "profile": profile["InstanceProfileName"],
         "zone": zone["Id"].rpartition("/")[2],
@@ -212,6 +217,7 @@ def _strangers(box: BoxStatus) -> dict[str, str]:
     return {
         "head": made["Instances"][0]["InstanceId"],
         "node": made["Instances"][0]["InstanceId"],
+        "login": made["Instances"][0]["InstanceId"],
         "template": template["LaunchTemplate"]["LaunchTemplateId"],
         "head_role": "ops",
         "compute_role": "ops",
