@@ -40,6 +40,8 @@ from corral.agent.shutdown.cluster_shutdown import POLL_EVERY_S as ENDING_EVERY_
 from corral.agent.shutdown.cluster_shutdown import ClusterShutdown
 from corral.agent.topology.ec2_topology import Ec2Topology
 from corral.agent.topology.rank_order import update_switches
+from corral.agent.users.directory_people import POLL_EVERY_S as DIRECTORY_EVERY_S
+from corral.agent.users.directory_people import DirectoryPeopleTask
 from corral.agent.users.logins import POLL_EVERY_S as LOGINS_EVERY_S
 from corral.agent.users.logins import LoginsTask
 from corral.agent.users.removed_jobs import POLL_EVERY_S as REMOVED_JOBS_EVERY_S
@@ -73,6 +75,7 @@ class Services:
     tree: TopologySync | None = None
     shipping: LogShipper | None = None
     removed_jobs: RemovedJobsTask | None = None
+    directory: DirectoryPeopleTask | None = None
     logins: LoginsTask | None = None
     exporter: Callable[[Autoscaler], HeadExporter] | None = None
 
@@ -162,6 +165,8 @@ def tasks_of(autoscaler: Autoscaler, ec2: Ec2, services: Services, interval_s: f
         and BackgroundTask(name="topology.conf", every_s=TREE_EVERY_S, act=services.tree, first_s=TREE_MIN_INTERVAL_S),
         services.removed_jobs
         and BackgroundTask(name="jobs of removed people", every_s=REMOVED_JOBS_EVERY_S, act=services.removed_jobs),
+        services.directory
+        and BackgroundTask(name="people of the directory", every_s=DIRECTORY_EVERY_S, act=services.directory),
         services.logins and BackgroundTask(name="logins", every_s=LOGINS_EVERY_S, act=services.logins),
         exporter and BackgroundTask(name="metrics", every_s=_SERVE_AGAIN_S, act=partial(serve_metrics, exporter.text)),
         exporter and BackgroundTask(name="file systems", every_s=FILE_SYSTEMS_EVERY_S, act=exporter.file_systems),

@@ -52,6 +52,7 @@ class Event(StrEnum):
     USER_REFUSED = "user-refused"
     ACCOUNTS_CHANGED = "accounts-changed"
     ACCOUNTS_REFUSED = "accounts-refused"
+    DIRECTORY_FAILED = "directory-failed"
     LOGIN = "login"
     SUDO = "sudo"
 
@@ -60,6 +61,7 @@ _WARNINGS = frozenset(
     {
         *(Event.REFUSED, Event.LAUNCH_FAILED, Event.TERMINATED, Event.MARKED_DOWN, Event.STOPPED),
         *(Event.NOTICE, Event.DRAINED, Event.REBOOTED, Event.USER_REFUSED, Event.ACCOUNTS_REFUSED),
+        Event.DIRECTORY_FAILED,
     }
 )
 

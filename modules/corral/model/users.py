@@ -17,6 +17,15 @@ USERS_GROUP = "corral-users"  # its members are the accounts that corral manages
 FIRST_ID, FIRST_DERIVED_ID, LAST_ID = 2000, 10_000, 59_999
 _HEADER = "# Managed by corral: do not edit. The cluster's people: comments for Slurm, which the agent of nodes reads."
 _WORD = "#corral"
+DIRECTORY_CA = "/etc/sssd/corral-ca.pem"  # what SSSD compares the directory's certificate with, if the spec has one
+
+
+class DirectorySchema(StrEnum):
+    """How a directory names users and the members of groups, in SSSD's words (sssd-ldap(5), "ldap_schema")."""
+
+    RFC2307 = "rfc2307"
+    RFC2307BIS = "rfc2307bis"
+    AD = "ad"
 
 
 class RemovedJobs(StrEnum):
@@ -50,10 +59,30 @@ class GroupPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DirectoryPlan:
+    """An LDAP directory that people come from, all by TLS.
+
+    `base`, `filter`, `bind_dn`: as LDAP writes them. `admin_group`: empty if nobody is an administrator.
+    `bind_secret`: the name of the secret with the password, never its value. `ca`: empty for the system's authorities.
+    """
+
+    servers: tuple[str, ...]
+    base: str
+    filter: str
+    schema: DirectorySchema
+    bind_dn: str
+    bind_secret: str
+    admin_group: str = ""
+    ca: str = ""
+    min_id: int = FIRST_ID
+    max_id: int = LAST_ID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AccessPlan:
     """Who may log in. `ssh_keys`: those of the image's user. `users`, `groups`: by name.
 
-    `shows_jobs`: whether people see each other's jobs.
+    `shows_jobs`: whether people see each other's jobs. `directory`: where people come from if not from `users`.
     """
 
     ssh_keys: tuple[str, ...] = ()
@@ -61,6 +90,12 @@ class AccessPlan:
     groups: tuple[GroupPlan, ...] = ()
     removed_jobs: RemovedJobs = RemovedJobs.FINISH
     shows_jobs: bool = False
+    directory: DirectoryPlan | None = None
+
+    @property
+    def has_people(self) -> bool:
+        """Whether there is anybody but the image's user."""
+        return bool(self.users or self.directory)
 
 
 def derived_id(name: str) -> int:
@@ -73,6 +108,8 @@ def users_conf(access: AccessPlan) -> str:
     """The text of users.conf."""
     lines = [
         _HEADER,
+        # So that a head sees the end of a directory, whose other files are then missing.
+        *((f"# More come from the directory {access.directory.base}.",) if access.directory else ()),
         f"{_WORD} entries {len(access.groups) + len(access.users)}",
         f"{_WORD} removed-jobs {access.removed_jobs}",
         *(f"{_WORD} group {group.name} {group.gid}" for group in access.groups),

@@ -13,7 +13,7 @@ def plan_accounts(spec: ClusterSpecInput) -> AccountsPlan:
     """Return the accounts, parents first; none if the spec has neither accounts nor people."""
     of_queues = {account for queue in spec.queues for account in queue.accounts}
     is_enforced = bool(spec.accounts or spec.qos or of_queues)
-    if not is_enforced and not spec.access.users:
+    if not is_enforced and not (spec.access.users or spec.access.directory):
         return AccountsPlan()
     preempted = {name for qos in spec.qos.values() for name in qos.preempts}
     declared = {EVERYBODY: AccountSpec(), **{name: AccountSpec() for name in sorted(of_queues)}, **spec.accounts}

@@ -1,8 +1,8 @@
 """Plan a cluster's people from its spec."""
 
 from corral.model.accounts import EVERYBODY
-from corral.model.users import AccessPlan, GroupPlan, UserPlan, derived_id
-from corral.spec.models.access import AccessSpec
+from corral.model.users import AccessPlan, DirectoryPlan, GroupPlan, UserPlan, derived_id
+from corral.spec.models.access import AccessSpec, DirectorySpec
 
 
 def plan_access(spec: AccessSpec) -> AccessPlan:
@@ -24,4 +24,20 @@ def plan_access(spec: AccessSpec) -> AccessPlan:
         groups=tuple(GroupPlan(name=name, gid=spec.groups.get(name) or derived_id(name)) for name in groups),
         removed_jobs=spec.removed_jobs,
         shows_jobs=spec.shows_jobs,
+        directory=_directory(spec.directory) if spec.directory else None,
+    )
+
+
+def _directory(spec: DirectorySpec) -> DirectoryPlan:
+    return DirectoryPlan(
+        servers=spec.servers,
+        base=spec.base,
+        filter=spec.filter,
+        schema=spec.scheme,
+        bind_dn=spec.bind_dn,
+        bind_secret=spec.bind_secret,
+        admin_group=spec.admin_group or "",
+        ca=spec.ca or "",
+        min_id=spec.min_id,
+        max_id=spec.max_id,
     )

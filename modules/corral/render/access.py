@@ -1,12 +1,14 @@
 """Who may log in to head and login nodes: keys of the image's user and of the cluster's people; who may use sudo.
 
-Every file is always there, so that an apply empties what an earlier configuration has filled.
+Every file is always there, so that an apply empties what an earlier configuration has filled; but those of a directory,
+whose daemon stops without them.
 """
 
 from collections.abc import Mapping
 
+from corral.catalog.aws.system_accounts import system_groups, system_users
 from corral.model.cluster import ClusterPlan
-from corral.model.users import USERS_CONF, USERS_GROUP, users_conf
+from corral.model.users import DIRECTORY_CA, USERS_CONF, USERS_GROUP, DirectoryPlan, DirectorySchema, users_conf
 from corral.plan.iam.head_documents import SSH
 from corral.render.templates import fill
 
@@ -17,14 +19,32 @@ def access_files(plan: ClusterPlan) -> Mapping[str, str]:
     """The text of each file by its path below the cluster's prefix."""
     access = plan.access
     admins = [user.name for user in access.users if user.admin]
+    directory = access.directory
+    admin_group = directory.admin_group if directory else ""
+    sshd = {"user": plan.image.default_user, "admin_group": admin_group}
     return {
         "access/authorized_keys": _lines(access.ssh_keys),
-        "access/sshd.conf": fill("access/sshd.conf.j2", user=plan.image.default_user, group=USERS_GROUP),
-        **({"access/head-sshd.conf": fill("access/head-sshd.conf.j2", admins=admins)} if plan.login else {}),
-        "access/sudoers": fill("access/sudoers.j2", admins=admins),
+        "access/sshd.conf": fill("access/sshd.conf.j2", group=USERS_GROUP, has_directory=bool(directory), **sshd),
+        **({"access/head-sshd.conf": fill("access/head-sshd.conf.j2", admins=admins, **sshd)} if plan.login else {}),
+        "access/sudoers": fill("access/sudoers.j2", admins=admins, admin_group=admin_group),
+        **(_directory_files(directory, plan.image.default_user) if directory else {}),
         **{f"access/keys/{user.name}": _lines(user.ssh_keys) for user in access.users},
         f"slurm/{USERS_CONF}": users_conf(access),
     }
+
+
+def _directory_files(directory: DirectoryPlan, user: str) -> Mapping[str, str]:
+    """SSSD's file without the password, which machines read from Secrets Manager, and the directory's authorities."""
+    sssd = fill(
+        "access/sssd.conf.j2",
+        directory=directory,
+        is_ad=directory.schema is DirectorySchema.AD,
+        starts_tls=directory.servers[0].startswith("ldap:"),
+        ca=DIRECTORY_CA if directory.ca else "",
+        system_users=", ".join(sorted({*system_users(), user})),
+        system_groups=", ".join(sorted({*system_groups(), user})),
+    )
+    return {"directory/sssd.conf": sssd, **({"directory/ca.pem": directory.ca} if directory.ca else {})}
 
 
 def ssh_config_entry(host: str, user: str, instance_id: str, proxy: str) -> str:

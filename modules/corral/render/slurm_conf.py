@@ -96,7 +96,7 @@ def private_data(access: AccessPlan) -> tuple[str, ...]:
 
     In slurmdbd everybody needs an account for that: it shows those without one not even their own jobs (decision 182).
     """
-    return ("jobs", "usage") if access.users and not access.shows_jobs else ()
+    return ("jobs", "usage") if access.has_people and not access.shows_jobs else ()
 
 
 def enforced(accounts: AccountsPlan) -> tuple[str, ...]:

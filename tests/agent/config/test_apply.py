@@ -98,6 +98,7 @@ class Head:
             used=lambda: used,
             journal=EventLog(self.root / "events.jsonl"),
             sync_accounts=lambda plan: self.do(f"slurm accounts {' '.join(sorted(plan.accounts.names))}"),
+            sync_directory=lambda plan: self.do("directory"),
             root=self.root,
             state=self.root / "var/lib/corral",
             refusal=lambda *_: self.refusal,

@@ -42,6 +42,7 @@ class Node:
             store=self.store,
             update=lambda _: self.is_newer,
             restart=lambda: self.steps.append("start again"),
+            sync_directory=lambda _: self.steps.append("directory"),
             host=self,  # type: ignore[arg-type]
             journal=EventLog(self.root / "events.jsonl"),
             root=self.root,

@@ -25,8 +25,7 @@ JOBS = "2001 RUNNING 1\n2002 RUNNING 2\n2002 PENDING 3_1\n2002 PENDING 3_2\n1000
     ],
 )
 def test_which_jobs_end(jobs: str, removed_jobs: RemovedJobs, ids: tuple[str, ...]) -> None:
-    access = AccessPlan(users=(ADA,), removed_jobs=removed_jobs)
-    assert jobs_to_cancel(jobs, access, {"ada": 2001, "bob": 2002}) == ids
+    assert jobs_to_cancel(jobs, {BOB.uid}, removed_jobs) == ids
 
 
 @pytest.mark.parametrize(

@@ -333,8 +333,11 @@ def people_accounts(
     plan: ClusterPlan, passwd: Iterable[pwd.struct_passwd], present: Iterable[str]
 ) -> Mapping[str, str]:
     """The account of each person: as declared; everybody's for a user of the machine who has none yet."""
-    known = frozenset(present)
-    others = (user.pw_name for user in passwd if user.pw_uid in _PEOPLE and user.pw_name not in known)
+    known, directory = frozenset(present), plan.access.directory
+    more = range(directory.min_id, directory.max_id + 1) if directory else ()
+    others = (
+        user.pw_name for user in passwd if (user.pw_uid in _PEOPLE or user.pw_uid in more) and user.pw_name not in known
+    )
     return {**dict.fromkeys(others, EVERYBODY), **{user.name: user.account for user in plan.access.users}}
 
 

@@ -10,7 +10,9 @@ from corral.agent.boot.munge_key import make_munge_key
 from corral.agent.boot.sequence import install_key, mount_shared
 from corral.agent.config.apply import carry_over
 from corral.agent.containers import compile_containers
-from corral.agent.events import EVENTS, EventLog
+from corral.agent.directory import start_directory
+from corral.agent.errors import AgentError
+from corral.agent.events import EVENTS, Event, EventLog
 from corral.agent.host.base import Host, autoscaler, credentials, mariadb, munge, slurmctld, slurmdbd
 from corral.agent.host.packages import head_packages
 from corral.agent.prometheus import start_prometheus
@@ -56,6 +58,10 @@ def boot_head(
     if deployed.home:
         host.make_home(plan.image.default_user)
     make_homes(plan.access, host.make_home)
+    try:
+        start_directory(plan, host, secrets, root, lists_everybody=True)
+    except AgentError as error:  # a head without people is better than none
+        EventLog(root / EVENTS.relative_to("/")).log_event(Event.DIRECTORY_FAILED, str(error), reason=str(error))
     install_key(make_munge_key(secrets, deployed.munge_secret), root)
     host.start(munge())
     prepare_spool(root)

@@ -8,6 +8,7 @@ from typing import Any
 from corral.agent.boot.munge_key import await_munge_key
 from corral.agent.boot.sequence import install_key, mount_shared
 from corral.agent.containers import compile_containers
+from corral.agent.directory import start_directory
 from corral.agent.host.base import Host, credentials, login_watcher, munge
 from corral.agent.host.packages import login_packages
 from corral.model.cluster import ClusterPlan
@@ -35,6 +36,7 @@ def boot_login(
     host.set_search_domain(plan.dns_zone)
     mount_shared(plan, deployed, host)
     host.sync_users(plan.access)
+    start_directory(plan, host, secrets, root)
     install_key(await_munge_key(secrets, deployed.munge_secret), root)
     host.start(munge())
     host.start(credentials())

@@ -14,6 +14,7 @@ from corral.agent.boot.munge_key import await_munge_key
 from corral.agent.config.file_placements import is_needed, placements_for
 from corral.agent.config_store import IncompleteUpload, ManifestStore
 from corral.agent.containers import compile_containers
+from corral.agent.directory import start_directory
 from corral.agent.errors import AgentError
 from corral.agent.file_install import Placement, install
 from corral.agent.health.check import check_boot
@@ -93,6 +94,7 @@ def boot_node(
         host.set_up_lustre_efa(interfaces, tuple(Path(system.mount) for system in plan.lustre))
     mounts = mount_shared(plan, deployed, host)
     host.sync_users(plan.access)
+    start_directory(plan, host, secrets, root)
     if not deployed.home:
         make_homes(plan.access, host.make_home)
     worker = slurmd(plan.image_of(queue).slurm_sbin, mounts)

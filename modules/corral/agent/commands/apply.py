@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from corral.agent.accounting.slurm_accounts import SlurmAccounts
 from corral.agent.config.apply import (
@@ -21,11 +22,12 @@ from corral.agent.config.merge import InUse
 from corral.agent.config.self_update import update_agent
 from corral.agent.config.signed_manifest import seen_version
 from corral.agent.config_store import ManifestStore
+from corral.agent.directory import restart_directory
 from corral.agent.errors import AgentError
 from corral.agent.events import EVENTS, EventLog
 from corral.agent.host.base import Host, run
 from corral.agent.process_lock import exclusive
-from corral.agent.runtime_context import add_facts, boot_facts, host_in, store_of
+from corral.agent.runtime_context import add_facts, boot_facts, client, host_in, store_of
 from corral.agent.slurm import lines, read_node
 
 _RENEWED = "--renewed"
@@ -47,15 +49,16 @@ def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
 def _apply(chosen: argparse.Namespace) -> None:
     LOCK.parent.mkdir(parents=True, exist_ok=True)
     # From the boot facts: an older agent wrote the records, which this one may not be able to read.
-    store, host = store_of(chosen, seen_version()), host_in(boot_facts(chosen.facts).region)
+    region = boot_facts(chosen.facts).region
+    store, host = store_of(chosen, seen_version()), host_in(region)
     until = time.monotonic() + _OTHER_ENDS_IN_S
-    while not _apply_locked(chosen, store, host):
+    while not _apply_locked(chosen, store, host, region):
         if time.monotonic() > until:
             raise BusyError(f"another apply still runs after {_OTHER_ENDS_IN_S:.0f} s - try again later")
         time.sleep(1)
 
 
-def _apply_locked(chosen: argparse.Namespace, store: ManifestStore, host: Host) -> bool:
+def _apply_locked(chosen: argparse.Namespace, store: ManifestStore, host: Host, region: str) -> bool:
     """Apply under the lock. False if another apply holds it."""
     with exclusive(LOCK) as first:
         if not first:
@@ -70,6 +73,9 @@ def _apply_locked(chosen: argparse.Namespace, store: ManifestStore, host: Host) 
             used=lambda: read_in_use(run),
             journal=journal,
             sync_accounts=SlurmAccounts(run, journal).sync,
+            sync_directory=partial(
+                restart_directory, host=host, secrets=client("secretsmanager", region), lists_everybody=True
+            ),
             renewed=chosen.renewed,
         )
         outcome = apply_config(store, context)

@@ -52,6 +52,7 @@ from corral.agent.s3 import BucketStore, bucket_client
 from corral.agent.shutdown.cluster_shutdown import ClusterShutdown
 from corral.agent.shutdown.lifetime import MIN_UPTIME_S
 from corral.agent.topology.ec2_topology import Ec2Topology
+from corral.agent.users.directory_people import DirectoryPeopleTask
 from corral.agent.users.logins import FIELDS, PROGRAMS, LoginsTask
 from corral.agent.users.removed_jobs import RemovedJobsTask
 from corral.model.cluster import ClusterPlan
@@ -123,6 +124,7 @@ def _autoscaler(chosen: argparse.Namespace) -> None:
         shipping=shipping,
         logins=_logins(host_in(deployed.region), chosen.state_dir) if booted else None,
         removed_jobs=RemovedJobsTask(access=lambda: plan_in(chosen.records).access, run=run) if booted else None,
+        directory=_directory(chosen, deployed) if booted else None,
         tree=TopologySync(plan=plan_in, host=host_in(deployed.region), run=run) if booted else None,
         exporter=partial(_exporter, chosen) if booted else None,
     )
@@ -189,6 +191,17 @@ def _shutdown(ec2: Ec2, deployed: Deployed, chosen: argparse.Namespace, shipping
         ship=shipping,
         newest=lambda: newest_end(boot_facts(), deployed.account, seen_version()),
         min_uptime_s=chosen.min_uptime,
+    )
+
+
+def _directory(chosen: argparse.Namespace, deployed: Deployed) -> DirectoryPeopleTask:
+    journal = EventLog(chosen.state_dir / EVENTS.name)
+    return DirectoryPeopleTask(
+        plan=lambda: plan_in(chosen.records),
+        run=run,
+        make_home=host_in(deployed.region).make_home,
+        add_accounts=SlurmAccounts(run, journal).sync,
+        journal=journal,
     )
 
 

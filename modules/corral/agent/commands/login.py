@@ -15,6 +15,7 @@ from corral.agent.config.followed_config import POLL_EVERY_S, FollowedConfig
 from corral.agent.config.self_update import update_agent
 from corral.agent.config.signed_manifest import seen_version
 from corral.agent.config_store import ManifestStore
+from corral.agent.directory import restart_directory
 from corral.agent.events import EVENTS, EventLog
 from corral.agent.log_shipper import SHIP_EVERY_S, LogShipper
 from corral.agent.node_identity import IdentityError
@@ -63,6 +64,7 @@ def _watch(chosen: argparse.Namespace) -> None:
         tag=partial(bucket.tag, MANIFEST),
         store=lambda: store_of(chosen, seen_version()),
         update=update,
+        sync_directory=partial(restart_directory, host=host, secrets=client("secretsmanager", deployed.region)),
         restart=lambda: os.execv(sys.executable, sys.orig_argv),
         host=host,
         journal=journal,

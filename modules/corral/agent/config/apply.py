@@ -22,6 +22,7 @@ from corral.agent.config.signed_manifest import remember_version
 from corral.agent.config.topology_conf import topology_conf_for
 from corral.agent.config_store import IncompleteUpload, ManifestStore
 from corral.agent.containers import compile_containers
+from corral.agent.directory import stop_directory
 from corral.agent.errors import AgentError
 from corral.agent.events import Event, EventLog
 from corral.agent.file_install import Placement, install
@@ -71,7 +72,8 @@ class ApplyContext:
     """The head that files are applied to: its host, commands, files and state.
 
     `used`: returns what is in use. `refusal`: why slurmctld rejects these files, see `slurm_validation`. `renewed`:
-    the agent's code has just been replaced. `sync_accounts`: brings slurmdbd to the plan.
+    the agent's code has just been replaced. `sync_accounts`: brings slurmdbd to the plan. `sync_directory`: lets SSSD
+    follow the plan.
     """
 
     host: Host
@@ -79,6 +81,7 @@ class ApplyContext:
     used: Callable[[], InUse]
     journal: EventLog
     sync_accounts: Callable[[ClusterPlan], object]
+    sync_directory: Callable[[ClusterPlan], object]
     root: Path = Path("/")
     state: Path = Path("/var/lib/corral")
     refusal: Callable[[ClusterPlan, Mapping[str, bytes], Run], str] = slurm_validation.why_refused
@@ -225,6 +228,9 @@ def _do(step: ApplyStep, plan: ClusterPlan, context: ApplyContext) -> None:
             changes = context.host.sync_users(plan.access)
             record_changes(changes, plan.access, context.journal, context.root)
             make_homes(plan.access, context.host.make_home)
+            stop_directory(plan, context.host, context.root)
+        case ApplyStep.SYNC_DIRECTORY if plan.access.directory:
+            _sync_directory(plan, context)
         case ApplyStep.RELOAD_SSHD:
             context.host.reload_sshd()
         case ApplyStep.RESTART_MARIADB:
@@ -241,8 +247,16 @@ def _do(step: ApplyStep, plan: ClusterPlan, context: ApplyContext) -> None:
             await_slurmctld(context.run, context.answers_in_s, context.clock)
         case ApplyStep.RESTART_PROMETHEUS:
             restart_prometheus(plan, context.host, context.root)
-        case ApplyStep.RESTART_AGENT:
+        case ApplyStep.SYNC_DIRECTORY | ApplyStep.RESTART_AGENT:
             pass
+
+
+def _sync_directory(plan: ClusterPlan, context: ApplyContext) -> None:
+    """A failure is an event: a rollback would bring back the former directory without the former password."""
+    try:
+        context.sync_directory(plan)
+    except AgentError as error:
+        context.journal.log_event(Event.DIRECTORY_FAILED, str(error), reason=str(error))
 
 
 def _slurmctld(plan: ClusterPlan, context: ApplyContext) -> Daemon:

@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from corral.agent.config.file_placements import ACCOUNTS, CONTAINERS
 from corral.agent.config.merge import nodes_of, queues_of
+from corral.agent.directory import directory_reads
 from corral.agent.ssh import sshd_reads
 from corral.model.monitoring import PROMETHEUS_DIR
 from corral.model.users import USERS_CONF
@@ -52,6 +53,7 @@ class ApplyStep(StrEnum):
 
     COMPILE_CONTAINERS = "compile what runs containers"
     SYNC_USERS = "change users"
+    SYNC_DIRECTORY = "change the directory"
     RELOAD_SSHD = "reload sshd"
     RESTART_MARIADB = "restart mariadb"
     RESTART_SLURMDBD = "restart slurmdbd"
@@ -80,6 +82,8 @@ def required_steps(
         found.append(ApplyStep.COMPILE_CONTAINERS)
     if f"/etc/slurm/{USERS_CONF}" in paths:
         found.append(ApplyStep.SYNC_USERS)
+    if directory_reads(paths):
+        found.append(ApplyStep.SYNC_DIRECTORY)
     if sshd_reads(paths):
         found.append(ApplyStep.RELOAD_SSHD)
     if any(path.startswith("/etc/mysql/") for path in paths):

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
 from corral.agent.credentials import URI
+from corral.agent.directory import directory_placements
 from corral.agent.file_install import Placement
 from corral.agent.user_rights import ADMINS, KEYS, user_rights
 from corral.model.enums import Role
@@ -98,8 +99,8 @@ TOPOLOGY_PLUGIN = "/etc/slurm/topology-plugin.conf"
 NO_TOPOLOGY = b"# Managed by corral: do not edit. Slurm has no topology of this cluster.\n"
 _FIRST_JOB = b"# Managed by corral: do not edit. The first job id (default: 1).\n"
 _NEEDED = {
-    Role.COMPUTE: ("nccl/", "neuron/", "containers/"),
-    Role.LOGIN: ("slurm/", "jobs/", "access/", "containers/"),
+    Role.COMPUTE: ("nccl/", "neuron/", "containers/", "directory/"),
+    Role.LOGIN: ("slurm/", "jobs/", "access/", "containers/", "directory/"),
 }
 _HEAD_SSHD = "access/head-sshd.conf"
 _ACCESS = {
@@ -121,7 +122,14 @@ def placements_for(files: Mapping[str, bytes], role: Role, queue: str | None) ->
             own = _people(files, role)
         case Role.COMPUTE:
             own = _compute(files, queue)
-    return (*_shared(files), *user_rights(role), *own, *_own_programs(files, role), *_container_sources(files))
+    return (
+        *_shared(files),
+        *user_rights(role),
+        *own,
+        *directory_placements(files),
+        *_own_programs(files, role),
+        *_container_sources(files),
+    )
 
 
 def is_needed(name: str, role: Role) -> bool:

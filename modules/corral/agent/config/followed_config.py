@@ -14,6 +14,7 @@ from corral.agent.config.file_placements import CONTAINERS, is_needed, placement
 from corral.agent.config.signed_manifest import remember_version
 from corral.agent.config_store import ManifestStore
 from corral.agent.containers import compile_containers
+from corral.agent.directory import directory_reads, stop_directory
 from corral.agent.events import EventLog
 from corral.agent.file_install import install
 from corral.agent.host.base import Host, credentials
@@ -34,12 +35,14 @@ class FollowedConfig:
     """`tag`: the version of the manifest in the bucket. `store`: of its files, which believes no older manifest again.
 
     `update`: updates the agent, and returns whether its code has changed. `restart`: starts this process again.
+    `sync_directory`: lets SSSD follow the plan.
     """
 
     tag: Callable[[], str]
     store: Callable[[], ManifestStore]
     update: Callable[[ManifestStore], bool]
     restart: Callable[[], object]
+    sync_directory: Callable[[ClusterPlan], object]
     host: Host
     journal: EventLog
     root: Path = Path("/")
@@ -70,6 +73,9 @@ class FollowedConfig:
             self.host.reload_sshd()
         remove_keys(plan.access, self.root)
         log_changes(self.host.sync_users(plan.access), self.journal)
+        if directory_reads(changed):
+            self.sync_directory(plan)
+        stop_directory(plan, self.host, self.root)
         self.host.limit_people()
         if any(path.startswith(f"{CONTAINERS}/") for path in changed):
             compile_containers(plan, login_packages(plan), self.host)

@@ -185,6 +185,10 @@ class Host(Protocol):
         """
         ...
 
+    def stop(self, daemon: Daemon) -> None:
+        """Stop a daemon that was started before, now and at every boot. Raises HostError."""
+        ...
+
     def reload_sshd(self) -> None:
         """Reload the settings of a running sshd; sessions stay."""
         ...

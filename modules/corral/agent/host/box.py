@@ -182,6 +182,13 @@ class BoxHost:
 
     def restart(self, daemon: Daemon, mark: Path | None = None) -> None:
         """Stop the daemon and its supervisor, then start them again. Raises HostError if they do not end."""
+        self.stop(daemon)
+        self.start(daemon)
+        if mark:
+            mark.unlink(missing_ok=True)
+
+    def stop(self, daemon: Daemon) -> None:
+        """Stop the daemon and its supervisor. Raises HostError if they do not end."""
         until = time.monotonic() + _ENDS_IN_S
         while running := processes(daemon):
             for process in running:
@@ -190,9 +197,6 @@ class BoxHost:
             if time.monotonic() > until:
                 raise HostError(f"{daemon.unit} did not end within {_ENDS_IN_S} s")
             time.sleep(_STEP_S)
-        self.start(daemon)
-        if mark:
-            mark.unlink(missing_ok=True)
 
     def reload_sshd(self) -> None:
         """Reload the settings of a running sshd."""

@@ -339,6 +339,10 @@ class Ec2Host:
             command = ("systemd-run", "--quiet", "--collect", "--wait", "/bin/sh", "-c", script)
         self._run(command)
 
+    def stop(self, daemon: Daemon) -> None:
+        """Stop the daemon's unit, now and at every boot. Raises HostError."""
+        self._run(("systemctl", "disable", "--now", daemon.unit))
+
     def reload_sshd(self) -> None:
         """Reload the settings of a running sshd. On failure log a warning.
 

@@ -101,6 +101,17 @@ def node_packages(plan: ClusterPlan, queue: QueuePlan) -> tuple[Package, ...]:
     return _sorted((*_shared(plan, image, needs_shell=False), _slurm(image, "slurmd"), *_disks(image, queue)))
 
 
+def directory_packages(plan: ClusterPlan) -> tuple[Package, ...]:
+    """What reads a directory of people, if the plan has one. libpam-sss also enters itself into PAM's files."""
+    if not plan.access.directory:
+        return ()
+    return (
+        Package(name="libnss-sss", program="/usr/share/doc/libnss-sss/copyright"),
+        Package(name="libpam-sss", program="/usr/share/pam-configs/sss"),
+        Package(name="sssd-ldap", program="/usr/sbin/sssd"),
+    )
+
+
 def missing_packages(wanted: Sequence[Package], has: Callable[[str], bool]) -> tuple[Package, ...]:
     """The packages whose program is missing."""
     return tuple(package for package in wanted if not has(package.program))
@@ -185,6 +196,7 @@ def _shared(plan: ClusterPlan, image: ImagePlan, *, needs_shell: bool) -> Iterat
         yield Package(name=_AGENT, program=f"/usr/bin/{_AGENT}", url=url, unit=_AGENT, required=needs_shell)
     commands = PurePosixPath(image.slurm_sbin).with_name("bin")
     yield Package(name="slurm-client", program=f"{commands}/scontrol", version=_slurm_version(image))
+    yield from directory_packages(plan)
     if plan.containers.are_used:
         yield from _compilers(image)
     if plan.home:

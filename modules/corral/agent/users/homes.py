@@ -32,6 +32,7 @@ def make_home(user: str, run: Callable[[Sequence[str]], str], root: Path = Path(
     run(("cp", "--recursive", _SKELETON, new))
     run(("install", "--directory", "--mode=0700", f"{new}/.ssh"))
     run(("chown", "--recursive", "--no-dereference", owner, new))
-    run(("chmod", "0750", new))
+    # 0750 if the group is the person's own; a directory may give one group to everybody.
+    run(("chmod", "0750" if entry[2] == entry[3] else "0700", new))
     run(("mv", "--no-target-directory", new, home))
     log.info("home: created %s for %s", home, user)

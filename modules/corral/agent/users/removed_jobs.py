@@ -5,7 +5,7 @@ The state volume knows everybody who ever was: a head that replaces another has 
 
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,12 +38,20 @@ def known_people(root: Path = Path("/"), file: Path = KNOWN) -> Mapping[str, int
     return held
 
 
-def jobs_to_cancel(jobs: str, access: AccessPlan, known: Mapping[str, int]) -> tuple[str, ...]:
-    """The ids of the jobs of removed people that end: the waiting ones, or all. `jobs`: uid, state and id a line."""
-    removed = set(known.values()) - {user.uid for user in access.users}
-    ends_all = access.removed_jobs is RemovedJobs.CANCEL
+def jobs_to_cancel(jobs: str, removed: Collection[int], kind: RemovedJobs) -> tuple[str, ...]:
+    """The ids of these people's jobs that end: the waiting ones, or all. `jobs`: uid, state and id a line."""
     rows = (line.split() for line in jobs.splitlines() if line.strip())
+    ends_all = kind is RemovedJobs.CANCEL
     return tuple(job for uid, state, job in rows if int(uid) in removed and (ends_all or state == _WAITS))
+
+
+def cancel_jobs(removed: Collection[int], kind: RemovedJobs, run: Run) -> None:
+    """Cancel what is to be cancelled of these people's jobs. Raises HostError."""
+    ids = jobs_to_cancel(run(_JOBS), removed, kind)
+    for start in range(0, len(ids), _AT_ONCE):
+        some = ids[start : start + _AT_ONCE]
+        log.info("cancel jobs of people who were removed: %s", " ".join(some))
+        run(("scancel", *some))
 
 
 @dataclass(kw_only=True)
@@ -55,13 +63,12 @@ class RemovedJobsTask:
     root: Path = Path("/")
 
     def __call__(self) -> None:
-        """Cancel what is to be cancelled. Raises HostError; queries Slurm only if somebody was removed."""
+        """Cancel what is to be cancelled. Raises HostError; queries Slurm only if somebody was removed.
+
+        With a directory `directory_people` does that: it may have somebody whom the environment's file had before.
+        """
         known = known_people(self.root)
         access = self.access() if known else AccessPlan()
-        if set(known.values()) <= {user.uid for user in access.users}:
-            return
-        ids = jobs_to_cancel(self.run(_JOBS), access, known)
-        for start in range(0, len(ids), _AT_ONCE):
-            some = ids[start : start + _AT_ONCE]
-            log.info("cancel jobs of people who were removed: %s", " ".join(some))
-            self.run(("scancel", *some))
+        removed = set(known.values()) - {user.uid for user in access.users}
+        if removed and not access.directory:
+            cancel_jobs(removed, access.removed_jobs, self.run)

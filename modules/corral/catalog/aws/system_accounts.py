@@ -16,7 +16,17 @@ def is_system_account(name: str) -> bool:
     return name in _names() or name.startswith(_PREFIXES) or name == USERS_GROUP
 
 
-@cache
 def _names() -> frozenset[str]:
-    rows = read_toml("system_accounts.toml")
-    return frozenset((rows["users"] + rows["groups"]).split())
+    return system_users() | system_groups()
+
+
+@cache
+def system_users() -> frozenset[str]:
+    """The names of users that a machine has, or may get, beside those with a prefix of the system's."""
+    return frozenset(read_toml("system_accounts.toml")["users"].split())
+
+
+@cache
+def system_groups() -> frozenset[str]:
+    """The same for groups."""
+    return frozenset(read_toml("system_accounts.toml")["groups"].split())

@@ -24,7 +24,8 @@ from corral.spec.yaml.stack_files import read_environment
 _TO_SSHD = "exec 3<>/dev/tcp/127.0.0.1/22; cat <&3 & cat >&3"  # a machine has bash, and perhaps nothing like netcat
 app = new_app()
 User = Annotated[
-    str | None, typer.Option("--user", metavar="NAME", help="Person in access.users (default: the image's user).")
+    str | None,
+    typer.Option("--user", metavar="NAME", help="Person in access (default: the image's user)."),
 ]
 
 
@@ -49,7 +50,7 @@ def ssh_config(
     directory = find_environment(project, env)
     spec = read_environment(directory, env)
     people = spec.cluster.access.users
-    if user and user not in people:
+    if user and user not in people and not spec.cluster.access.directory:
         hint = suggestion(user, people) if people else "declare them there"
         raise Failure(f"access.users of {env} has no {user!r} - {hint}", ExitCode.WRONG_INPUT)
     _, gates = find_gates(env, project, to, in_box=box, box_directory=box_dir)

@@ -14,7 +14,7 @@ from corral.model.partitions import partition_of, service_principal
 from corral.model.tags import CLUSTER_TAG, resource_tag
 from corral.plan.iam.api_permissions import Calls
 from corral.plan.iam.iam_policies import VIA_SERVICE_KEY, ClusterArns
-from corral.plan.iam.role_arns import topic_arn
+from corral.plan.iam.role_arns import directory_secret_arn, topic_arn
 
 _ANY_ID = "0" * 17
 _ANY_KEY = "00000000-0000-0000-0000-000000000000"
@@ -37,6 +37,7 @@ def planned_arns(plan: ClusterPlan, account: str) -> ClusterArns:
         hosted_zone=f"arn:{aws}:route53:::hostedzone/Z0000000000000",
         log_group=f"arn:{aws}:logs:{here}:log-group:/corral/{name}",
         topic=topic_arn(plan, account),
+        directory_secret=directory_secret_arn(plan, account).replace("-??????", "-000000"),
     )
 
 
@@ -110,6 +111,11 @@ def _others(arns: ClusterArns) -> tuple[Calls, ...]:
             actions=("secretsmanager:GetSecretValue", "secretsmanager:PutSecretValue"),
             resources=(arns.munge_secret,),
             context=here,
+        ),
+        *(
+            Calls(actions=("secretsmanager:GetSecretValue",), resources=(secret,), context=here)
+            for secret in (arns.directory_secret,)
+            if secret
         ),
         Calls(
             actions=("route53:ChangeResourceRecordSets", "route53:ListResourceRecordSets"),

@@ -29,7 +29,10 @@ _CHANNELS = tuple(f"ssmmessages:{verb}{kind}Channel" for verb in ("Create", "Ope
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterArns:
-    """The ARNs in the policies of a cluster's roles. `people_role`: empty without login nodes."""
+    """The ARNs in the policies of a cluster's roles. `people_role`: empty without login nodes.
+
+    `directory_secret`: that of the password for the directory of people; empty without one.
+    """
 
     account: str
     region: str
@@ -44,6 +47,7 @@ class ClusterArns:
     log_group: str
     topic: str
     people_role: str = ""
+    directory_secret: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,8 +171,16 @@ def _joining(arns: ClusterArns) -> tuple[Statement, ...]:
     return (
         _allow("Files", ["s3:GetObject"], [f"{arns.bucket}/{arns.prefix}/*"]),
         _allow("Munge", ["secretsmanager:GetSecretValue"], [arns.munge_secret]),
+        *_directory(arns),
         _allow("Key", ["kms:Decrypt"], [arns.key], _through(arns.region, "s3", "secretsmanager")),
     )
+
+
+def _directory(arns: ClusterArns) -> tuple[Statement, ...]:
+    """What SSSD of a machine needs to log in to the directory of people."""
+    if not arns.directory_secret:
+        return ()
+    return (_allow("Directory", ["secretsmanager:GetSecretValue"], [arns.directory_secret]),)
 
 
 def job_policy(arns: JobArns) -> Mapping[str, Any]:
@@ -351,6 +363,7 @@ def _head_files(arns: ClusterArns) -> tuple[Statement, ...]:
         _allow("List", ["s3:ListBucket"], [arns.bucket], {"StringEquals": {"s3:prefix": dump}}),
         _allow("Lives", ["s3:PutObject"], [f"{arns.bucket}/{history_prefix(arns.cluster)}*"]),
         _allow("Munge", ["secretsmanager:GetSecretValue", "secretsmanager:PutSecretValue"], [arns.munge_secret]),
+        *_directory(arns),
         _allow("Names", zone, [arns.hosted_zone]),
         _allow("Jobs", ["sts:AssumeRole"], [arns.job_role]),
     )

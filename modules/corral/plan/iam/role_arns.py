@@ -1,4 +1,4 @@
-"""The ARNs that a planned cluster's jobs may access, that of its topic, and a check of the policy's size."""
+"""ARNs of what a planned cluster's jobs and machines may access, of its topic; a check of the policy's size."""
 
 import json
 
@@ -37,6 +37,12 @@ def job_arns(plan: ClusterPlan, account: str, bucket: str, key: str) -> JobArns:
         ),
         secrets=tuple(secret_arn(plan.region, account, name) for name in sorted(set(plan.jobs.secrets.values()))),
     )
+
+
+def directory_secret_arn(plan: ClusterPlan, account: str) -> str:
+    """Return the ARN pattern of the secret for the directory of people; empty without one."""
+    directory = plan.access.directory
+    return secret_arn(plan.region, account, directory.bind_secret) if directory else ""
 
 
 def topic_arn(plan: ClusterPlan, account: str) -> str:

@@ -23,7 +23,7 @@ def check(access: AccessSpec) -> Iterator[SpecFinding]:
     yield from _check_keys(("access", "ssh_keys"), access.ssh_keys)
     for name, user in access.users.items():
         loc = ("access", "users", name)
-        yield from _check_name(loc, name)
+        yield from check_name(loc, name)
         yield from _check_keys((*loc, "ssh_keys"), user.ssh_keys)
         for number, group in enumerate(user.groups):
             yield from _check_group((*loc, "groups", number), group, access)
@@ -38,7 +38,8 @@ def check(access: AccessSpec) -> Iterator[SpecFinding]:
     yield from _check_ids(access)
 
 
-def _check_name(loc: Loc, name: str) -> Iterator[SpecFinding]:
+def check_name(loc: Loc, name: str) -> Iterator[SpecFinding]:
+    """Yield a finding if no person or group can have this name."""
     if not _NAME.fullmatch(name):
         yield SpecFinding(
             loc,
@@ -53,7 +54,7 @@ def _check_group(loc: Loc, name: str, access: AccessSpec) -> Iterator[SpecFindin
     if name in access.users:
         yield SpecFinding(loc, f"{name!r} is a person, whose own group it is", "use another name")
     else:
-        yield from _check_name(loc, name)
+        yield from check_name(loc, name)
 
 
 def _check_ids(access: AccessSpec) -> Iterator[SpecFinding]:

@@ -19,6 +19,7 @@ from corral.spec.models.image import ImageSpec, release_problem, resolve_image
 from corral.spec.rules import (
     access_rules,
     account_rules,
+    directory_rules,
     hook_rules,
     job_rules,
     login_rules,
@@ -58,6 +59,7 @@ def check(spec: ClusterSpecInput, context: ValidationContext) -> Iterator[SpecFi
     yield from slurm_rules.check(spec)
     yield from hook_rules.check(spec)
     yield from access_rules.check(spec.access)
+    yield from directory_rules.check(spec, context)
     yield from account_rules.check(spec)
     yield from _check_lifetime(spec.lifetime)
     yield from _check_retention(spec.monitoring)
