@@ -1,0 +1,257 @@
+"""A machine in namespaces of its own with Debian's slapd, sssd and sshd, which the agent sets up for a directory.
+
+It has the test machine's programs, and files, accounts, network and processes' view of /etc, /home and /var/lib/sss of
+its own. Its people: ada, bob, carl and dora may log in; olga is outside of the filter, eve and `games` have ids or
+names of a system. Each has one key, `key`.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from agent.waiting import until
+from corral.agent.directory import sssd
+from corral.model.users import AccessPlan, DirectoryPlan, DirectorySchema
+from corral.model.serialization import to_json
+from corral.render.access import access_files
+from render.plans import dev
+
+HOST, SUFFIX = "ldap.example.org", "dc=example,dc=org"
+LETS_IN = f"cn=gpu,{SUFFIX}"
+PASSWORD = "correct horse, battery=staple;"
+_NAMESPACES = """set -e
+mount -t tmpfs tmpfs "$1"
+for directory in /etc /var/lib/pam /var/lib/sss; do
+    mkdir -p "$1$directory" "$1/work$directory"
+    mount -t overlay overlay -o "lowerdir=$directory,upperdir=$1$directory,workdir=$1/work$directory" $directory
+done
+for directory in /home /opt /run /var/log/sssd /var/lib/ldap; do mount -t tmpfs -o mode=755 tmpfs $directory; done
+mkdir -m 755 /run/sshd
+ip link set lo up
+echo "127.0.0.1 localhost $2" >/etc/hosts
+ssh-keygen -q -A
+pam-auth-update --package  # as the package libpam-sss does
+echo ready
+exec sleep infinity
+"""
+# What an agent does at a boot, with its own code.
+_BOOT = """
+import json, sys
+from types import SimpleNamespace
+from corral.agent.config.file_placements import placements_for
+from corral.agent.directory import start_directory
+from corral.agent.file_install import install
+from corral.model.cluster import ClusterPlan
+from corral.model.enums import Role
+from corral.model.serialization import from_json
+
+given = json.load(sys.stdin)
+files = {name: text.encode() for name, text in given["files"].items()}
+plan = from_json(ClusterPlan, given["plan"])
+install(placements_for(files, Role.LOGIN, None))
+secrets = SimpleNamespace(get_secret_value=lambda SecretId: {"SecretString": given["secrets"][SecretId]})
+start_directory(plan, SimpleNamespace(start=lambda daemon: None), secrets, lists_everybody=True)
+"""
+# So that a test sees in seconds what people see in minutes.
+_SHORT = """[nss]
+memcache_timeout = 0
+entry_negative_timeout = 1
+[domain/directory]
+entry_cache_timeout = 2
+"""
+_SLAPD = f"""include /etc/ldap/schema/core.schema
+include /etc/ldap/schema/cosine.schema
+include /etc/ldap/schema/nis.schema
+include /etc/ldap/schema/inetorgperson.schema
+attributetype ( 1.3.6.1.4.1.24552.500.1.1.1.13 NAME 'sshPublicKey' EQUALITY octetStringMatch
+  SYNTAX 1.3.6.1.4.1.1466.115.121.1.40 )
+objectclass ( 1.3.6.1.4.1.24552.500.1.1.2.0 NAME 'ldapPublicKey' SUP top AUXILIARY MAY ( sshPublicKey $ uid ) )
+modulepath /usr/lib/ldap
+moduleload back_mdb
+moduleload memberof
+TLSCertificateFile {{files}}/server.pem
+TLSCertificateKeyFile {{files}}/server.key
+security tls=1
+disallow bind_anon
+database mdb
+suffix "{SUFFIX}"
+rootdn "cn=reader,{SUFFIX}"
+rootpw "{PASSWORD}"
+directory /var/lib/ldap
+overlay memberof
+"""
+_TOP = f"""dn: {SUFFIX}
+objectClass: dcObject
+objectClass: organization
+dc: example
+o: example
+
+dn: cn=people,{SUFFIX}
+objectClass: posixGroup
+cn: people
+gidNumber: 30001
+
+dn: cn=operators,{SUFFIX}
+objectClass: posixGroup
+cn: operators
+gidNumber: 30002
+memberUid: dora
+"""
+_PERSON = """
+dn: uid={name},{suffix}
+objectClass: inetOrgPerson
+objectClass: posixAccount
+objectClass: shadowAccount
+objectClass: ldapPublicKey
+cn: {name}
+sn: {name}
+uid: {name}
+uidNumber: {uid}
+gidNumber: 30001
+homeDirectory: /somewhere/{name}
+sshPublicKey: {key}
+"""
+_PEOPLE = {"ada": 20001, "bob": 20002, "carl": 20003, "dora": 20004, "olga": 20005, "eve": 999, "games": 20006}
+_OUTSIDE = ("olga",)
+
+
+@dataclass
+class DirectoryMachine:
+    """The machine. `files`: a directory for certificates and keys."""
+
+    files: Path
+    scheme: str = "ldaps"
+    ca: str = "ca"
+    _own: subprocess.Popen[str] | None = None
+    _daemons: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    def start(self) -> None:
+        """Set the machine up as the agent does, with a running directory."""
+        self._certificates()
+        script = ("sh", "-c", _NAMESPACES, "sh", str(self.files / "disk"), HOST)
+        (self.files / "disk").mkdir()
+        self._own = subprocess.Popen(("unshare", "--mount", "--net", *script), stdout=subprocess.PIPE, text=True)
+        assert self._own.stdout and self._own.stdout.readline() == "ready\n"
+        (self.files / "slapd.conf").write_text(_SLAPD.format(files=self.files))
+        self.start_slapd()
+        self.ldap("ldapadd", self._people())
+        self._boot()
+        self.daemon("sssd", *sssd().command, *sssd().foreground, "--logger=stderr")
+        self.daemon("sshd", "/usr/sbin/sshd", "-D", "-e", "-o", "ListenAddress=127.0.0.1")
+        until(lambda: self.run("sh", "-c", "test -S /var/lib/sss/pipes/ssh && ss -ltn | grep -q :22").returncode == 0)
+
+    def start_slapd(self) -> None:
+        """Start the directory, and wait until it answers."""
+        config = str(self.files / "slapd.conf")
+        self.daemon("slapd", "/usr/sbin/slapd", "-f", config, "-h", f"{self.scheme}://{HOST}/", "-d", "0")
+        until(lambda: self.run(*self._client("ldapsearch"), "-b", "", "-s", "base").returncode == 0)
+
+    def stop(self) -> None:
+        """End all that was started."""
+        for name in ("sshd", "sssd", "slapd"):
+            self.stop_daemon(name)
+        if self._own:
+            self._own.kill()
+            self._own.communicate()
+
+    def daemon(self, name: str, *command: str) -> None:
+        """Start a daemon on the machine."""
+        with (self.files / f"{name}.log").open("ab") as log:
+            self._daemons[name] = subprocess.Popen(self._inside(command), stdout=log, stderr=log)
+
+    def stop_daemon(self, name: str) -> None:
+        """End a daemon, if it runs."""
+        if daemon := self._daemons.pop(name, None):
+            daemon.terminate()
+            daemon.wait()
+
+    def look_again(self) -> None:
+        """Let SSSD connect to a directory that was away, instead of within minutes (sssd(8), "SIGNALS")."""
+        self._daemons["sssd"].send_signal(signal.SIGUSR2)
+
+    def run(self, *command: str, given: str = "") -> subprocess.CompletedProcess[str]:
+        """Run a command on the machine as root."""
+        return subprocess.run(self._inside(command), input=given, capture_output=True, text=True, check=False)
+
+    def ssh(self, user: str, *command: str) -> subprocess.CompletedProcess[str]:
+        """Run a command by a login over ssh with the people's key."""
+        options = ("StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "BatchMode=yes", "LogLevel=ERROR")
+        words = [word for option in options for word in ("-o", option)]
+        return self.run("ssh", "-F", "none", *words, "-i", str(self.files / "key"), f"{user}@127.0.0.1", *command)
+
+    def passwd(self, name: str) -> str:
+        """The machine's entry of a user; empty without one."""
+        return self.run("getent", "passwd", name).stdout.strip()
+
+    def ldap(self, program: str, changes: str) -> None:
+        """Change the directory."""
+        done = self.run(*self._client(program), given=changes)
+        assert done.returncode == 0, done.stderr
+
+    def take_out(self, name: str) -> None:
+        """Take somebody out of the group that lets in."""
+        self.ldap("ldapmodify", f"dn: {LETS_IN}\nchangetype: modify\ndelete: member\nmember: uid={name},{SUFFIX}\n")
+
+    def _inside(self, command: Sequence[str]) -> Sequence[str]:
+        assert self._own
+        return ("nsenter", f"--target={self._own.pid}", "--mount", "--net", "--", *command)
+
+    def _client(self, program: str) -> Sequence[str]:
+        starts_tls = ("-ZZ",) if self.scheme == "ldap" else ()
+        who = ("-x", "-H", f"{self.scheme}://{HOST}", *starts_tls, "-D", f"cn=reader,{SUFFIX}", "-w", PASSWORD)
+        return ("env", f"LDAPTLS_CACERT={self.files}/ca.pem", program, *who)
+
+    def _boot(self) -> None:
+        directory = DirectoryPlan(
+            servers=(f"{self.scheme}://{HOST}",),
+            base=SUFFIX,
+            filter=f"(memberOf={LETS_IN})",
+            schema=DirectorySchema.RFC2307,
+            bind_dn=f"cn=reader,{SUFFIX}",
+            bind_secret="people/reader",
+            admin_group="operators",
+            ca=(self.files / f"{self.ca}.pem").read_text(),
+        )
+        plan = replace(dev(), access=AccessPlan(directory=directory))
+        given = {"plan": to_json(plan), "files": access_files(plan), "secrets": {"people/reader": PASSWORD}}
+        path = ":".join(sys.path)
+        done = self.run("env", f"PYTHONPATH={path}", sys.executable, "-c", _BOOT, given=json.dumps(given))
+        assert done.returncode == 0, done.stderr
+        short = ("sh", "-c", "umask 077; cat >/etc/sssd/conf.d/70-short.conf")
+        self.run(*short, given=_SHORT)
+
+    def _people(self) -> str:
+        key = (self.files / "key.pub").read_text().strip()
+        people = "".join(_PERSON.format(name=name, uid=uid, suffix=SUFFIX, key=key) for name, uid in _PEOPLE.items())
+        members = "".join(f"member: uid={name},{SUFFIX}\n" for name in _PEOPLE if name not in _OUTSIDE)
+        return f"{_TOP}{people}\ndn: {LETS_IN}\nobjectClass: groupOfNames\ncn: gpu\n{members}"
+
+    def _certificates(self) -> None:
+        def openssl(*words: str) -> None:
+            subprocess.run(("openssl", *words), cwd=self.files, check=True, capture_output=True)
+
+        for name in ("ca", "other"):
+            new = ("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={name}")
+            openssl(*new, "-keyout", f"{name}.key", "-out", f"{name}.pem")
+        (self.files / "names").write_text(f"subjectAltName=DNS:{HOST}\n")
+        openssl("req", "-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={HOST}", "-keyout", "server.key", "-out", "csr")
+        signed = ("x509", "-req", "-in", "csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2")
+        openssl(*signed, "-extfile", "names", "-out", "server.pem")
+        subprocess.run(("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.files / "key"), check=True)
+
+
+def within(seconds: float, true: Callable[[], object]) -> bool:
+    """Whether it comes true in this time."""
+    end = time.monotonic() + seconds
+    while not true():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.2)
+    return True
