@@ -164,6 +164,26 @@ def test_a_compute_machine_reads_its_clusters_files_and_one_secret() -> None:
     )
 
 
+DIRECTORY = secret_arn("us-east-1", "123456789012", "people/reader")
+
+
+@pytest.mark.parametrize("policy", [head_policy, compute_policy, login_policy], ids=["head", "compute", "login"])
+def test_a_machine_reads_the_directorys_password(policy: Callable[[ClusterArns], Any]) -> None:
+    assert statement(policy(replace(ARNS, directory_secret=DIRECTORY)), "Directory") == {
+        "Sid": "Directory",
+        "Effect": "Allow",
+        "Action": ["secretsmanager:GetSecretValue"],
+        "Resource": ["arn:aws:secretsmanager:us-east-1:123456789012:secret:people/reader-??????"],
+    }
+
+
+@pytest.mark.parametrize("policy", [head_policy, compute_policy, login_policy], ids=["head", "compute", "login"])
+def test_without_a_directory_no_machine_reads_another_secret(policy: Callable[[ClusterArns], Any]) -> None:
+    assert [one["Sid"] for one in policy(ARNS)["Statement"] if "secretsmanager:GetSecretValue" in one["Action"]] == [
+        "Munge"
+    ]
+
+
 def test_machines_write_no_code() -> None:
     policy = artefacts_policy("arn:aws:s3:::corral-dev", "us-east-1", "123456789012")
     assert statement(policy, "MachinesWriteNoCode") == {

@@ -19,9 +19,18 @@ from corral.model.cluster import (
 from corral.model.deployed import BootFacts, Deployed, DeployedLustre, DeployedTemplate
 from corral.model.enums import InterfaceType, Market
 from corral.model.lustre import DataLinkPlan, LustrePlan
+from corral.model.users import DirectoryPlan, DirectorySchema
 
 ZONES = ("use1-az1", "use1-az2")
 LOGIN = LoginPlan(instance_type="c7i.xlarge", vcpus=4, memory_mib=8192, root_gib=100, zones={"login-1": "use1-az1"})
+DIRECTORY = DirectoryPlan(
+    servers=("ldaps://a.example.org", "ldaps://b.example.org"),
+    base="dc=example,dc=org",
+    filter="(memberOf=cn=gpu,dc=example,dc=org)",
+    schema=DirectorySchema.RFC2307BIS,
+    bind_dn="cn=reader,dc=example,dc=org",
+    bind_secret="people/reader",
+)
 # A base's key for signatures, of the size of those that KMS makes.
 PUBLIC_KEY = """-----BEGIN PUBLIC KEY-----
 MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEAsSpAsZfeuKh53Rmm5rPg

@@ -29,6 +29,8 @@ NSSWITCH = "/etc/nsswitch.conf"
 KEYS_PROGRAM = "/opt/corral/bin/directory-keys"
 _FILES = (BIND_CONF, SSSD_CONF, DIRECTORY_CA)
 _DATABASES = ("passwd", "group")
+# The machine's own files in a line of nsswitch.conf, or all sources if it has others: a name of theirs stays theirs.
+_AFTER = re.compile(r"(:\s*(?:files|compat)\b|:[^#]*[^#\s])")
 # sshd calls it with a name and the id that the machine has for it. If that is not the directory's, a user of the system
 # has the name, and nobody logs in as them by a key in the directory.
 _KEYS = """#!/bin/sh
@@ -104,7 +106,7 @@ def with_sss(nsswitch: str) -> str:
         if database not in found:
             lines.append(f"{database}: files sss")
         elif "sss" not in lines[found[database]].partition("#")[0].split(":", 1)[1].split():
-            lines[found[database]] = re.sub(r"(:\s*files\b|:)", r"\1 sss", lines[found[database]], count=1)
+            lines[found[database]] = _AFTER.sub(r"\1 sss", lines[found[database]], count=1)
     return "\n".join(lines) + "\n"
 
 

@@ -17,7 +17,7 @@ from corral.agent.accounting.slurm_accounts import (
 )
 from corral.model.accounts import AccountPlan, AccountsPlan, QosPlan
 from corral.model.users import AccessPlan, UserPlan
-from render.plans import cpu, dev
+from render.plans import DIRECTORY, cpu, dev
 
 ASSOCIATIONS = """root|||1|normal|
 root|root||1|normal|
@@ -155,6 +155,12 @@ def test_users_of_the_machine_without_an_account_get_everybodys() -> None:
         "admin": "everybody",
         "ada": "vision",
     }
+
+
+def test_people_of_a_directory_have_everybodys_account_whatever_their_ids() -> None:
+    users = [pwd.struct_passwd((name, "x", uid, uid, "", "/", "/bin/sh")) for name, uid in (("ada", 70001), ("x", 99))]
+    access = AccessPlan(directory=replace(DIRECTORY, min_id=70000, max_id=80000))
+    assert people_accounts(replace(dev(cpu()), access=access), users, []) == {"ada": "everybody"}
 
 
 def test_preemption_changes_by_what_differs_and_after_all_qos_exist() -> None:

@@ -26,7 +26,7 @@ from corral.model.enums import Role
 from corral.model.serialization import to_json
 from corral.model.users import AccessPlan, UserPlan
 from corral.render import cluster_files, deployed_json
-from render.plans import boot_facts, cpu, deployed, dev, train
+from render.plans import DIRECTORY, boot_facts, cpu, deployed, dev, train
 
 ADA = UserPlan(name="ada", uid=2001, ssh_keys=("ssh-ed25519 AAAA ada",))
 
@@ -38,7 +38,7 @@ class Killed(BaseException):
 class Head:
     """A head with the files of a cluster, and its bucket. `down`: slurmctld does not answer after these restarts.
 
-    `killed_in`: the call in which the process is killed.
+    `killed_in`: the call in which the process is killed; `failing`: one that fails.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -47,6 +47,7 @@ class Head:
         self.down = 0
         self.refusal = ""
         self.killed_in = ""
+        self.failing = ""
         self.home = self.root / "opt/corral"
         self.accounts: tuple[AccountChange, ...] = ()
 
@@ -65,12 +66,20 @@ class Head:
         if mark:
             mark.unlink()
 
+    def stop(self, daemon: Daemon) -> None:
+        self.do(f"stop {daemon.unit}")
+
     def reload_sshd(self) -> None:
         self.do("reload sshd")
 
     def sync_users(self, access: AccessPlan) -> tuple[AccountChange, ...]:
         self.do(" ".join(("accounts", *(user.name for user in access.users))))
         return self.accounts
+
+    def sync_directory(self) -> None:
+        self.do("directory")
+        if self.failing == "directory":
+            raise HostError("no password")
 
     def make_home(self, user: str) -> None:
         self.do(f"home {user}")
@@ -98,7 +107,7 @@ class Head:
             used=lambda: used,
             journal=EventLog(self.root / "events.jsonl"),
             sync_accounts=lambda plan: self.do(f"slurm accounts {' '.join(sorted(plan.accounts.names))}"),
-            sync_directory=lambda plan: self.do("directory"),
+            sync_directory=lambda _: self.sync_directory(),
             root=self.root,
             state=self.root / "var/lib/corral",
             refusal=lambda *_: self.refusal,
@@ -222,6 +231,32 @@ def test_a_person_who_was_removed_is_an_event_and_has_no_keys(head: Head) -> Non
     assert not (head.root / "etc/ssh/corral_users/ada").exists()
     assert json.loads((head.root / "events.jsonl").read_text().splitlines()[-2])["text"] == "ada, uid 2001"
     assert known_people(head.root) == {"ada": 2001}
+
+
+def test_a_directory_is_there_before_sshd_reads_of_it(head: Head) -> None:
+    head.upload(with_access(AccessPlan(directory=DIRECTORY)))
+    head.apply()
+    assert head.did[:3] == ["accounts", "directory", "reload sshd"]
+
+
+def test_a_directory_that_is_no_longer_declared_is_stopped_and_its_password_gone(head: Head) -> None:
+    head.upload(with_access(AccessPlan(directory=DIRECTORY)))
+    head.apply()
+    (head.root / "etc/sssd/conf.d").mkdir()
+    (head.root / "etc/sssd/conf.d/60-corral.conf").write_text("secret")
+    head.did.clear()
+    head.upload(with_access(AccessPlan()))
+    head.apply()
+    assert head.did[:3] == ["accounts", "stop sssd", "reload sshd"]
+    assert [file.name for file in (head.root / "etc/sssd").rglob("*")] == ["conf.d"]
+
+
+def test_a_directory_that_fails_is_an_event_and_the_rest_is_applied(head: Head) -> None:
+    head.upload(with_access(AccessPlan(directory=DIRECTORY)))
+    head.failing = "directory"
+    assert head.apply().result is ApplyResult.APPLIED
+    events = [json.loads(line) for line in (head.root / "events.jsonl").read_text().splitlines()]
+    assert next((one["event"], one["text"]) for one in events) == ("directory-failed", "no password")
 
 
 def killed(head: Head, what: str, *nodes: str, renewed: bool = False) -> list[str]:

@@ -19,7 +19,7 @@ from corral.agent.users.accounts import AccountAction, AccountChange
 from corral.model.cluster import ClusterPlan
 from corral.model.users import AccessPlan, UserPlan
 from corral.render import cluster_files, deployed_json
-from render.plans import LOGIN, deployed, dev
+from render.plans import DIRECTORY, LOGIN, deployed, dev
 
 PEOPLE = AccessPlan(users=(UserPlan(name="ada", uid=2000), UserPlan(name="bob", uid=2001)))
 PLAN = replace(dev(), login=LOGIN, access=PEOPLE)
@@ -70,6 +70,9 @@ class Node:
     def limit_people(self) -> None:
         self.steps.append("limit people")
 
+    def stop(self, daemon: Daemon) -> None:
+        self.steps.append(f"stop {daemon.unit}")
+
     def reload_sshd(self) -> None:
         self.steps.append("reload sshd")
 
@@ -119,6 +122,23 @@ def test_who_is_removed_loses_account_and_key_at_the_next_look(node: Node) -> No
     assert node.steps == ["accounts bob", "limit people"]
     assert [file.name for file in (node.root / "etc/ssh/corral_users").iterdir()] == ["bob"]
     assert '"event": "user-removed"' in (node.root / "events.jsonl").read_text()
+
+
+def test_a_directory_begins_and_ends_at_the_next_look(node: Node) -> None:
+    follow = node.followed()
+    follow.poll()
+    node.steps.clear()
+    node.upload(replace(PLAN, access=AccessPlan(directory=DIRECTORY)))
+    follow.poll()
+    assert node.steps == ["reload sshd", "accounts", "directory", "limit people"]
+    assert (node.root / "etc/sssd/sssd.conf").stat().st_mode & 0o777 == 0o600
+    (node.root / "etc/sssd/conf.d").mkdir()
+    (node.root / "etc/sssd/conf.d/60-corral.conf").write_text("secret")
+    node.steps.clear()
+    node.upload(PLAN)
+    follow.poll()
+    assert "stop sssd" in node.steps
+    assert [file.name for file in (node.root / "etc/sssd").rglob("*")] == ["conf.d"]
 
 
 def test_the_version_of_what_was_installed_is_remembered(node: Node) -> None:

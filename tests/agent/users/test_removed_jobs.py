@@ -9,6 +9,7 @@ import pytest
 
 from corral.agent.users.removed_jobs import RemovedJobsTask, jobs_to_cancel, known_people, remember_people
 from corral.model.users import AccessPlan, RemovedJobs, UserPlan
+from render.plans import DIRECTORY
 
 ADA, BOB = UserPlan(name="ada", uid=2001), UserPlan(name="bob", uid=2002)
 JOBS = "2001 RUNNING 1\n2002 RUNNING 2\n2002 PENDING 3_1\n2002 PENDING 3_2\n1000 PENDING 4\n2001 PENDING 5\n"
@@ -65,3 +66,15 @@ def test_nobody_is_forgotten(tmp_path: Path) -> None:
     remember_people(AccessPlan(users=(ADA,)), tmp_path)
     remember_people(AccessPlan(users=(BOB,)), tmp_path)
     assert known_people(tmp_path) == {"ada": 2001, "bob": 2002}
+
+
+def test_a_directory_that_replaces_declared_people_cancels_no_jobs_of_theirs(tmp_path: Path) -> None:
+    remember_people(AccessPlan(users=(ADA, BOB)), tmp_path)
+    ran: list[Sequence[str]] = []
+
+    def run(command: Sequence[str]) -> str:
+        ran.append(command)
+        return JOBS
+
+    RemovedJobsTask(access=lambda: AccessPlan(directory=DIRECTORY), run=run, root=tmp_path)()
+    assert ran == []
