@@ -67,14 +67,8 @@ def test_ldap_without_s_starts_tls() -> None:
 
 def test_active_directory_has_its_own_ids_lowercase_names_and_its_own_sign_of_a_locked_account() -> None:
     found = settings(replace(DIRECTORY, schema=DirectorySchema.AD))
-    assert [
-        found[key] for key in ("ldap_schema", "ldap_id_mapping", "case_sensitive", "ldap_account_expire_policy")
-    ] == [
-        "ad",
-        "false",
-        "false",
-        "ad",
-    ]
+    keys = ("ldap_schema", "ldap_id_mapping", "case_sensitive", "ldap_account_expire_policy")
+    assert [found[key] for key in keys] == ["ad", "false", "false", "ad"]
 
 
 @pytest.mark.parametrize("name", ["slurm", "munge", "ubuntu", "root"])
