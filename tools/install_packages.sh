@@ -5,9 +5,22 @@ set -eu
 policy=/usr/sbin/policy-rc.d
 mark='managed by corral while it installs packages'
 log=$(mktemp)
+kept=$(mktemp -d)
+
+# libnss-sss and libpam-sss enter themselves into files that every login of this machine reads. Only tests use them.
+keep() {
+    cp -a /etc/nsswitch.conf /etc/pam.d "$kept/"
+}
+put_back() {
+    if [ -d "$kept/pam.d" ]; then
+        cp -a "$kept/nsswitch.conf" /etc/nsswitch.conf
+        cp -a "$kept"/pam.d/common-* /etc/pam.d/
+    fi
+}
 
 end() {
-    rm -f "$log"
+    put_back
+    rm -rf "$log" "$kept"
     if grep -qs "$mark" "$policy"; then rm -f "$policy"; fi
 }
 trap end EXIT
@@ -20,6 +33,8 @@ units() {
         munge | prometheus | prometheus-alertmanager | slurmctld | slurmd | slurmdbd) echo "$package.service" ;;
         mariadb-server) echo mariadb.service ;;
         openssh-server) echo ssh.service ssh.socket ;;
+        slapd) echo slapd.service ;;
+        sssd-ldap) echo sssd.service ;;
         esac
     done
 }
@@ -52,6 +67,10 @@ if command -v systemctl >/dev/null; then
         if systemctl --quiet is-enabled "$unit" >/dev/null 2>&1; then enabled="$enabled $unit"; fi
     done
 fi
+
+for package in "$@"; do
+    case "$package" in libnss-sss | libpam-sss) keep ;; esac
+done
 
 export DEBIAN_FRONTEND=noninteractive
 # An interrupted run leaves packages half configured; until they are finished, apt-get refuses everything.

@@ -31,17 +31,22 @@ CONTAINERS = {  # of compilers and headers, programs of what they come with
 }
 ALL = {  # package: one of its programs, to look for on systems other than Debian
     "cloud-init": "cloud-init",
+    "ldap-utils": "ldapsearch",
+    "libnss-sss": "sssd",
+    "libpam-sss": "sssd",
     "mariadb-server": "mariadbd",
     "munge": "munged",
     "openssh-server": "sshd",
     "prometheus": "promtool",
     "prometheus-alertmanager": "amtool",
     "shellcheck": "shellcheck",
+    "slapd": "slapd",
     "slurm-client": "scontrol",
     "slurm-wlm-basic-plugins": "slurmctld",  # plugins have no program of their own
     "slurmctld": "slurmctld",
     "slurmd": "slurmd",
     "slurmdbd": "slurmdbd",
+    "sssd-ldap": "sssd",
     "tmux": "tmux",
     "udhcpc": "udhcpc",
     "uidmap": "newuidmap",

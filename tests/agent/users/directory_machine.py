@@ -18,8 +18,8 @@ from pathlib import Path
 
 from agent.waiting import until
 from corral.agent.directory import sssd
-from corral.model.users import AccessPlan, DirectoryPlan, DirectorySchema
 from corral.model.serialization import to_json
+from corral.model.users import AccessPlan, DirectoryPlan, DirectorySchema
 from corral.render.access import access_files
 from render.plans import dev
 
