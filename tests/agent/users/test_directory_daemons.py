@@ -89,10 +89,12 @@ def test_a_directory_with_another_authority_is_not_believed(tmp_path: Path) -> N
         machine.stop()
 
 
-def test_ldap_without_s_uses_tls(tmp_path: Path) -> None:
-    machine = DirectoryMachine(tmp_path, scheme="ldap")
+def test_who_leaves_is_refused_at_once_also_by_ldap_with_tls(tmp_path: Path) -> None:
+    machine = DirectoryMachine(tmp_path, scheme="ldap", is_patient=True)
     try:
         machine.start()
-        assert within(20, lambda: machine.passwd("ada"))
+        assert within(20, lambda: machine.ssh("carl", "true").returncode == 0)
+        machine.take_out("carl")
+        assert (machine.ssh("carl", "true").returncode, machine.passwd("carl").split(":")[2]) == (255, "20003")
     finally:
         machine.stop()

@@ -155,8 +155,8 @@ def test_without_a_directory_nobody_is_looked_up(head: Head) -> None:
         (entry("ada", 60000), False),
         (entry("old", 20009), False),
         (entry("ada", 20001, "/root"), False),
-        (entry("..", 20001, "/home/.."), False),
-        (entry("a/b", 20001, "/home/a/b"), False),
+        (entry("..", 20001), False),
+        (entry("a/b", 20001), False),
     ],
 )
 def test_whom_a_head_takes_for_a_person_of_the_directory(one: pwd.struct_passwd, is_person: bool) -> None:
