@@ -26,6 +26,7 @@ _.get_help  # click calls it
 _.ctx  # click passes it by this name
 _.fmt  # botocore formats the error with it
 _.model_config  # pydantic reads it
+_.RFC2307  # a spec declares it
 _.platform_types  # moto reads it
 _.extraction_filter  # tarfile reads it
 _.handle_starttag  # html.parser calls it

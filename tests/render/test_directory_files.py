@@ -104,7 +104,7 @@ def test_sshd_takes_keys_of_the_directory_for_nobody_of_the_image() -> None:
         ),
     ],
 )
-def test_a_head_beside_login_nodes_lets_in_the_group_of_administrators(group: str, lines: list[str]) -> None:
+def test_a_head_of_a_cluster_with_login_nodes_lets_in_the_group_of_administrators(group: str, lines: list[str]) -> None:
     access = AccessPlan(directory=replace(DIRECTORY, admin_group=group))
     found = access_files(replace(dev(), access=access, login=LOGIN))
     assert found["access/head-sshd.conf"].splitlines()[1:] == lines

@@ -91,7 +91,7 @@ def test_without_a_directory_nothing_starts(tmp_path: Path) -> None:
         ("", "passwd: files sss\ngroup: files sss\n"),
     ],
 )
-def test_the_machine_asks_sssd_after_its_own_files(before: str, after: str) -> None:
+def test_sssd_answers_after_the_machines_own_files(before: str, after: str) -> None:
     assert with_sss(before) == after
 
 
