@@ -18,6 +18,7 @@ from pathlib import Path
 
 from agent.waiting import until
 from corral.agent.directory import sssd
+from corral.model.cluster import ClusterPlan
 from corral.model.serialization import to_json
 from corral.model.users import AccessPlan, DirectoryPlan, DirectorySchema
 from corral.render.access import access_files
@@ -58,6 +59,25 @@ plan = from_json(ClusterPlan, given["plan"])
 install(placements_for(files, Role.LOGIN, None))
 secrets = SimpleNamespace(get_secret_value=lambda SecretId: {"SecretString": given["secrets"][SecretId]})
 start_directory(plan, SimpleNamespace(start=lambda daemon: None), secrets, lists_everybody=True)
+"""
+# What the autoscaler of a head does every minute.
+_PEOPLE_OF_HEAD = """
+import sys
+from corral.agent.events import EventLog
+from corral.agent.host.base import run
+from corral.agent.users.directory_people import DirectoryPeopleTask
+from corral.agent.users.homes import make_home
+from corral.model.cluster import ClusterPlan
+from corral.model.serialization import from_json
+
+plan = from_json(ClusterPlan, sys.stdin.read())
+DirectoryPeopleTask(
+    plan=lambda: plan,
+    run=run,
+    make_home=lambda user: make_home(user, run),
+    add_accounts=lambda plan: None,
+    journal=EventLog(None),
+)()
 """
 # So that a test sees in seconds what people see in minutes.
 _SHORT = """[nss]
@@ -187,6 +207,11 @@ class DirectoryMachine:
         words = [word for option in options for word in ("-o", option)]
         return self.run("ssh", "-F", "none", *words, "-i", str(self.files / "key"), f"{user}@127.0.0.1", *command)
 
+    def people_of_head(self) -> None:
+        """Look once for people of the directory, as a head does."""
+        done = self._python(_PEOPLE_OF_HEAD, to_json(self._plan()))
+        assert done.returncode == 0, done.stderr
+
     def passwd(self, name: str) -> str:
         """The machine's entry of a user; empty without one."""
         return self.run("getent", "passwd", name).stdout.strip()
@@ -209,7 +234,10 @@ class DirectoryMachine:
         who = ("-x", "-H", f"{self.scheme}://{HOST}", *starts_tls, "-D", f"cn=reader,{SUFFIX}", "-w", PASSWORD)
         return ("env", f"LDAPTLS_CACERT={self.files}/ca.pem", program, *who)
 
-    def _boot(self) -> None:
+    def _python(self, program: str, given: str) -> subprocess.CompletedProcess[str]:
+        return self.run("env", f"PYTHONPATH={':'.join(sys.path)}", sys.executable, "-c", program, given=given)
+
+    def _plan(self) -> ClusterPlan:
         directory = DirectoryPlan(
             servers=(f"{self.scheme}://{HOST}",),
             base=SUFFIX,
@@ -220,10 +248,12 @@ class DirectoryMachine:
             admin_group="operators",
             ca=(self.files / f"{self.ca}.pem").read_text(),
         )
-        plan = replace(dev(), access=AccessPlan(directory=directory))
+        return replace(dev(), access=AccessPlan(directory=directory))
+
+    def _boot(self) -> None:
+        plan = self._plan()
         given = {"plan": to_json(plan), "files": access_files(plan), "secrets": {"people/reader": PASSWORD}}
-        path = ":".join(sys.path)
-        done = self.run("env", f"PYTHONPATH={path}", sys.executable, "-c", _BOOT, given=json.dumps(given))
+        done = self._python(_BOOT, json.dumps(given))
         assert done.returncode == 0, done.stderr
         short = ("sh", "-c", "umask 077; cat >/etc/sssd/conf.d/70-short.conf")
         if not self.is_patient:

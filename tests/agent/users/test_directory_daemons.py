@@ -73,6 +73,12 @@ def test_a_person_is_known_and_logs_in_while_the_directory_is_away(away: Directo
     assert (away.passwd("ada").split(":")[2], away.ssh("ada", "id", "-u").stdout) == ("20001", "20001\n")
 
 
+def test_a_head_makes_a_home_that_others_of_the_group_cannot_enter(machine: DirectoryMachine) -> None:
+    machine.people_of_head()
+    assert machine.run("stat", "--format=%u:%g %a", "/home/bob").stdout == "20002:30001 700\n"
+    assert machine.ssh("bob", "pwd").stdout == "/home/bob\n"
+
+
 def test_who_leaves_the_group_is_refused_and_then_unknown(machine: DirectoryMachine) -> None:
     assert within(20, lambda: machine.ssh("carl", "true").returncode == 0)
     machine.take_out("carl")
