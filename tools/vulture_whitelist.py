@@ -176,3 +176,4 @@ _.source_config  # ParallelCluster reads it
 # Data of the product that templates and documentation read.
 _.holds_for  # templates/monitoring/alerts.yml.j2
 head_metrics  # tools.docs.monitoring lists them
+node_metrics  # as well

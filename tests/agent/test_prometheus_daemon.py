@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from agent.event_loops import serving
+from agent.health_fixtures import Recorded
 from agent.metrics.readings import reading
 from agent.waiting import until
 from corral.agent.host.base import Daemon, HostError
@@ -25,6 +26,8 @@ from corral.agent.host.systemd_units import packaged_drop_in
 from corral.agent.local_http import LocalServer, listen
 from corral.agent.metrics.endpoint import Responder
 from corral.agent.metrics.head_metrics import head_families
+from corral.agent.metrics.node_exporter import NodeExporter, TokenResponder
+from corral.agent.metrics.node_token import node_token
 from corral.agent.metrics.text_format import exposition
 from corral.agent.prometheus import bcrypt, options, restart_prometheus, start_prometheus
 from corral.agent.prometheus import prometheus as prometheus_daemon
@@ -61,6 +64,8 @@ def started(root: Path, host: FakeHost | None = None, plan: Any = PLAN) -> list[
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A root directory. Files there belong to this process: the test machine's Prometheus may have no user."""
     monkeypatch.setattr("corral.agent.prometheus.PROMETHEUS_USER", "root")
+    (tmp_path / "etc/munge").mkdir(parents=True)
+    (tmp_path / "etc/munge/munge.key").write_bytes(b"k" * 128)
     return tmp_path
 
 
@@ -86,6 +91,12 @@ def test_the_password_is_roots_alone(root: Path) -> None:
     started(root)
     held = root / "etc/corral/prometheus/password"
     assert (held.stat().st_mode & 0o777, len(held.read_text().strip())) == (0o400, 32)
+
+
+def test_only_prometheus_reads_the_token_for_nodes(root: Path) -> None:
+    started(root)
+    held = root / "etc/corral/prometheus/node-token"
+    assert (held.stat().st_mode & 0o777, held.read_text()) == (0o400, node_token(root))
 
 
 def test_a_reboot_keeps_the_password(root: Path) -> None:
@@ -115,6 +126,16 @@ def test_systemd_starts_it_only_with_its_data_mounted_and_again_after_a_crash() 
 def metrics(page: str) -> Iterator[int]:
     """A head's metrics, which only root reads here; yields their port."""
     with listen(0) as listener, serving(LocalServer(Responder(lambda: page), listener)):
+        yield listener.getsockname()[1]
+
+
+@contextmanager
+def node_metrics(token: str) -> Iterator[int]:
+    """A node's metrics on another address, for whoever shows this token; yields their port."""
+    exporter = NodeExporter(node="train-1", probe=Recorded("h200-loaded"))
+    exporter.parts["gpus"]()
+    responder = TokenResponder(exporter.text, token)
+    with listen(0, "127.0.0.2") as listener, serving(LocalServer(responder, listener)):
         yield listener.getsockname()[1]
 
 
@@ -153,7 +174,17 @@ def prometheus(root: Path) -> Iterator[Running]:
     started(root)
     directory = root / "etc/corral/prometheus"
     port = free_port()
-    with metrics(exposition(head_families(reading()))) as metrics_port:
+    token = node_token(root)
+    with (
+        metrics(exposition(head_families(reading()))) as metrics_port,
+        node_metrics(token) as trusted,
+        node_metrics(f"not {token}") as other,
+    ):
+        listed = [
+            {"targets": [f"127.0.0.2:{port}"], "labels": {"instance": name, "node": name, "queue": "train"}}
+            for name, port in (("train-1", trusted), ("train-2", other))
+        ]
+        (directory / "nodes.json").write_text(json.dumps(listed))
         for name in ("prometheus.yml", "alerts.yml"):
             text = cluster_files(PLAN)[f"monitoring/{name}"].replace("/etc/corral", str(root / "etc/corral"))
             text = text.replace("127.0.0.1:251", f"127.0.0.1:{metrics_port}").replace("interval: 30s", "interval: 1s")
@@ -186,8 +217,11 @@ def test_a_real_prometheus_scrapes_the_head_and_no_user_reads_or_pushes(promethe
     """One Prometheus for several claims: each start takes seconds."""
     until(lambda: prometheus.query("corral_gpus") != [])
     assert sorted(prometheus.query("corral_gpus")) == ["0", "8", "8"]
-    assert prometheus.query("up") == ["1"]
-    until(lambda: _rules(prometheus) == ["ok"] * 9)
+    assert prometheus.query("up{job='corral'}") == ["1"]
+    until(lambda: _rules(prometheus) == ["ok"] * 17)
+    until(lambda: prometheus.query("corral_gpu_power_watts{node='train-1',queue='train',gpu='0'}") == ["627.4"])
+    until(lambda: prometheus.query("up{node='train-2'}") == ["0"])
+    assert prometheus.query("count(corral_gpu_power_watts)") == ["1"]
     assert prometheus.get("/api/v1/query?query=up")[0] == 401
     assert prometheus.get("/api/v1/query?query=up", "guessed")[0] == 401
     assert prometheus.get("/api/v1/write", prometheus.password, "POST")[0] == 404

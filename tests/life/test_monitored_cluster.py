@@ -1,4 +1,4 @@
-"""A cluster with Prometheus: a later `corral up` starts it, it follows a real job, and no user of the head reads it.
+"""A cluster with Prometheus: a later `corral up` starts it, it follows real jobs, and no user of the head reads it.
 
 Everything is read on the head, by curl.
 """
@@ -6,12 +6,15 @@ Everything is read on the head, by curl.
 from __future__ import annotations
 
 import json
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
 from clusters import UP_IN_S, Cluster
 
 import boxes
+from agent.health_fixtures import RECORDED
 from corral.box.vpc.capabilities import probe_host
 from life import begin
 from steps import step
@@ -21,6 +24,17 @@ METRICS, PROMETHEUS = "http://127.0.0.1:251/metrics", "http://127.0.0.1:9090/api
 STATUS = ("curl", "--silent", "--output", "/dev/null", "--write-out", "%{http_code}")
 AS_ADA = ("setpriv", "--reuid=ada", "--regid=ada", "--init-groups", "--")
 DATA = "/var/lib/corral/prometheus"
+# A training program: a step a second, recorded by what the agent brings.
+RECORDS_STEPS = """
+export CORRAL_STEP_DIR=$PWD/.corral/steps/$SLURM_JOB_ID PYTHONPATH=/opt/corral/agent/corral/agent/job_library
+(umask 077 && mkdir -p "$CORRAL_STEP_DIR")
+srun python3 -c '
+import corral_step, time
+with corral_step.StepRecorder() as steps:
+    while True:
+        time.sleep(1)
+        steps.end_step(tokens=100)
+'"""
 KEY = "corral:$(cat /etc/corral/prometheus/password)"
 
 
@@ -32,6 +46,7 @@ def test_a_cluster_watches_itself(tmp_path_factory: pytest.TempPathFactory) -> N
         come_up(cluster)
         add_prometheus(cluster)
         follow_a_job(cluster)
+        follow_its_steps(cluster)
         keep_users_out(cluster)
         cluster.life.done("down", "dev")
 
@@ -81,6 +96,33 @@ def follow_a_job(cluster: Cluster) -> None:
     with step("it has ended in the metrics, too"):
         cluster.on_head("scancel", str(job))
         cluster.until(lambda: values(cluster, 'corral_gpus{state="allocated"}') == ["0"])
+
+
+def follow_its_steps(cluster: Cluster) -> None:
+    """A job of ada's on both machines, whose processes record their steps; one machine has the GPU of a recording."""
+    for machine in cluster.nodes().values():
+        shown = Path(cluster.life.box.dir) / "machines/disks" / machine / "box/health"
+        shown.mkdir(parents=True)
+        shutil.copy(RECORDED / "h200-loaded/gpu-load.csv", shown)
+    command = ("sbatch", "--parsable", "--chdir=/home/ada", "--nodes=2", "--gpus-per-node=8", f"--wrap={RECORDS_STEPS}")
+    job = cluster.on_head(*AS_ADA, *command)
+    with step("Prometheus reads each node that is up, by the token"):
+        cluster.until(lambda: sorted(values(cluster, 'up{job="nodes"}')) == ["1", "1"])
+    with step("the steps of each process are series of its job and user"):
+        steps = f'corral_job_step_seconds{{job_id="{job}",user="ada"}}'
+        cluster.until(lambda: len(values(cluster, f"{steps}>0.9")) == 2)
+    with step("each process is of the node on which it runs"):
+        assert values(cluster, "count(count(corral_job_step_seconds)by(node,rank))") == ["2"]
+    with step("what nvidia-smi answers on a node is there"):
+        cluster.until(lambda: values(cluster, "corral_gpu_power_watts") == ["627.4", "627.4"])
+    with step("a user of the head or of a node reads nothing of a node"):
+        node = cluster.node("train-1")["NodeAddr"]
+        assert cluster.on_head(*AS_ADA, *STATUS, f"http://{node}:252/metrics") == "401"
+        refused = "cat /etc/corral/prometheus/node-token >/dev/null 2>&1 || echo refused"
+        assert cluster.on_head(*AS_ADA, "sh", "-c", refused) == "refused"
+    with step("with the job its series end"):
+        cluster.on_head("scancel", job)
+        cluster.until(lambda: values(cluster, "corral_job_step_seconds") == [])
 
 
 def keep_users_out(cluster: Cluster) -> None:

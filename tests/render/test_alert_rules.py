@@ -12,12 +12,21 @@ import pytest
 
 from agent.metrics.promtool import check_rules, run_cases
 from corral.agent.metrics.head_metrics import head_metrics
+from corral.agent.metrics.node_metrics import node_metrics
 from corral.agent.metrics.text_format import Kind
 from corral.render.alerts import ALERTS, Alert
 from corral.render.templates import fill
 
 ROOT = Path(__file__).parents[2]
 TRAIN = '{queue="train"}'
+RANKS = {"train-1": 0, "train-2": 8}
+
+
+def of_rank(node: str) -> str:
+    """The labels of the process on this node, of a job on both."""
+    return f'{{node="{node}",job_id="17",user="ada",rank="{RANKS[node]}"}}'
+
+
 # A cluster on which nothing is wrong, minute by minute for three hours, with jobs that wait because all nodes are busy.
 HEALTHY: Mapping[str, str] = {
     'up{job="corral"}': "1x180",
@@ -39,7 +48,32 @@ HEALTHY: Mapping[str, str] = {
     "corral_budget_usd_per_month": "9000x180",
     "corral_cluster_time_left_seconds": "100000-60x180",
     'corral_block_time_left_seconds{offer="train-2-capacity-block"}': "100000-60x180",
+    **{
+        series: values
+        for node in ("train-1", "train-2")
+        for series, values in {
+            f'corral_gpu_utilization_ratio{{node="{node}",gpu="0"}}': "0.97x180",
+            f'corral_gpu_utilization_ratio{{node="{node}",gpu="1"}}': "0x180",  # of no job: its memory is free
+            f'corral_gpu_memory_used_bytes{{node="{node}",gpu="0"}}': "90x180",
+            f'corral_gpu_memory_used_bytes{{node="{node}",gpu="1"}}': "1x180",
+            f'corral_gpu_memory_total_bytes{{node="{node}",gpu="0"}}': "100x180",
+            f'corral_gpu_memory_total_bytes{{node="{node}",gpu="1"}}': "100x180",
+            f'corral_gpu_memory_errors{{node="{node}",gpu="0",kind="uncorrected"}}': "0x180",
+            f'corral_gpu_memory_errors{{node="{node}",gpu="0",kind="corrected"}}': "3x180",
+            f'corral_gpu_slowed{{node="{node}",gpu="0",reason="sw_power_cap"}}': "1x180",
+            f'corral_gpu_slowed{{node="{node}",gpu="0",reason="hw_thermal_slowdown"}}': "0x180",
+            f'corral_gpu_xid{{node="{node}",gpu="0",xid="63",action="log"}}': "1x180",
+            f'corral_efa_sent_bytes_total{{node="{node}",device="rdmap16s27"}}': "0+1000000x180",
+            f"corral_job_step_seconds{of_rank(node)}": "2x180",
+            f"corral_job_own_step_seconds{of_rank(node)}": "1.6x180",
+            f"corral_job_communication_ratio{of_rank(node)}": "0.15x180",
+            f"corral_job_step_age_seconds{of_rank(node)}": "2x180",
+        }.items()
+    },
+    f"corral_job_checkpoint_age_seconds{of_rank('train-1')}": "0+60x29 0+60x29 0+60x29 0+60x29 0+60x29 0+60x30",
+    f"corral_job_checkpoint_interval_seconds{of_rank('train-1')}": "1800x180",
 }
+JOB = {"job_id": "17", "user": "ada"}
 WAITS = 'corral_job_wait_seconds{queue="train",account="vision"}'
 STUCK = {'corral_nodes{queue="train",state="allocated"}': "0x180"}
 
@@ -135,6 +169,74 @@ CASES: Mapping[str, Sequence[Case]] = {
             summary="The capacity block of train-2-capacity-block ends in 1h 30m 0s.",
         )
     ],
+    "CorralGpusUnderused": [
+        Case(
+            series={f'corral_gpu_utilization_ratio{{node="{node}",gpu="0"}}': "0.97x60 0.6x120" for node in RANKS},
+            at="95m",
+            labels=JOB,
+            summary="Job 17 of ada uses its GPUs for 60%.",
+        )
+    ],
+    "CorralCommunicationHigh": [
+        Case(
+            series={f"corral_job_communication_ratio{of_rank(node)}": "0.15x60 0.35x120" for node in RANKS},
+            at="95m",
+            labels=JOB,
+            summary="Job 17 of ada communicates for 35% of its steps.",
+        )
+    ],
+    "CorralStepsSlower": [
+        Case(
+            series={f"corral_job_step_seconds{of_rank(node)}": "2x120 3x60" for node in RANKS},
+            at="150m",
+            labels=JOB,
+            summary="Steps of job 17 of ada take 1.5 times as long as before.",
+        )
+    ],
+    "CorralNodeSlow": [
+        Case(
+            series={f"corral_job_own_step_seconds{of_rank('train-2')}": "1.6x60 2.4x120"},
+            at="95m",
+            labels={**JOB, "node": "train-2"},
+            summary="train-2 works 1.33 times as long on a step of job 17 as other nodes, which wait for it.",
+        )
+    ],
+    "CorralGpuErrors": [
+        Case(
+            series={series: "1x180"},
+            at="30m",
+            labels={"node": "train-2", "gpu": "0"},
+            summary="GPU 0 of train-2 is faulty: an Xid error, or its memory.",
+        )
+        for series in (
+            'corral_gpu_xid{node="train-2",gpu="0",xid="79",action="replace"}',
+            'corral_gpu_memory_errors{node="train-2",gpu="0",kind="uncorrected"}',
+        )
+    ],
+    "CorralEfaStandsStill": [
+        Case(
+            series={'corral_efa_sent_bytes_total{node="train-2",device="rdmap16s27"}': "0+1000000x60 60000000x120"},
+            at="90m",
+            labels={"node": "train-2"},
+            summary="A job of several nodes makes steps on train-2, and EFA there sends nothing.",
+        )
+    ],
+    "CorralGpuSlowed": [
+        Case(
+            series={'corral_gpu_slowed{node="train-2",gpu="0",reason="hw_thermal_slowdown"}': "0x60 1x120"},
+            at="90m",
+            labels={"node": "train-2", "gpu": "0"},
+            summary="Heat or the power brake holds back GPU 0 of train-2 for 100% of the time.",
+        )
+    ],
+    "CorralCheckpointOld": [
+        Case(
+            series={f"corral_job_checkpoint_age_seconds{of_rank('train-1')}": "0+60x180"},
+            at="75m",
+            labels=JOB,
+            summary="Job 17 of ada makes steps, and its last checkpoint is 2.5 intervals old.",
+        )
+    ],
 }
 FIRING = [pytest.param(name, case, id=f"{name}-{number}") for name in CASES for number, case in enumerate(CASES[name])]
 
@@ -219,19 +321,32 @@ def test_offers_that_back_off_while_no_job_waits_alert_nobody(tmp_path: Path) ->
     assert outcome(tmp_path, series, "20m", {}) == ""
 
 
+def test_a_job_that_has_ended_leaves_no_alert(tmp_path: Path) -> None:
+    ended = {name: "2x60" for name in HEALTHY if name.startswith("corral_job_step_seconds")}
+    series = {**HEALTHY, **ended, **CASES["CorralGpusUnderused"][0].series, **CASES["CorralCheckpointOld"][0].series}
+    assert outcome(tmp_path, series, "95m", {}) == ""
+
+
+def test_efa_of_a_job_on_one_node_may_stand_still(tmp_path: Path) -> None:
+    alone = {f"corral_job_step_seconds{of_rank('train-1')}": "_x180"}
+    series = {**HEALTHY, **alone, **CASES["CorralEfaStandsStill"][0].series}
+    assert outcome(tmp_path, series, "90m", {}) == ""
+
+
 def test_promtool_would_find_an_alert_that_does_not_fire(tmp_path: Path) -> None:
     case = CASES["CorralQueueStuck"][0]
     assert "FAILED" in outcome(tmp_path, HEALTHY, case.at, fired("CorralQueueStuck", case))
 
 
 @pytest.mark.parametrize("name", [one.name for one in ALERTS])
-def test_an_alert_uses_only_metrics_that_the_head_has(name: str) -> None:
+def test_an_alert_uses_only_metrics_that_head_or_nodes_have(name: str) -> None:
     used = set(re.findall(r"corral_\w+", alert(name).expression))
-    assert used - {metric.name for metric in head_metrics()} == set()
+    assert used - {metric.name for metric in (*head_metrics(), *node_metrics())} == set()
 
 
 def test_counters_are_read_as_increases() -> None:
-    counters = {metric.name for metric in head_metrics() if metric.kind is Kind.COUNTER}
+    metrics = (*head_metrics(), *node_metrics())
+    counters = {metric.name for metric in metrics if metric.kind is Kind.COUNTER}
     plain = [
         one.name
         for one in ALERTS

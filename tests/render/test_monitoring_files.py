@@ -34,6 +34,8 @@ def test_promtool_accepts_the_configuration_with_its_rules(tmp_path: Path) -> No
     text = FILES["monitoring/prometheus.yml"].replace("/etc/corral/prometheus", str(tmp_path))
     (tmp_path / "prometheus.yml").write_text(text)
     (tmp_path / "alerts.yml").write_text(FILES["monitoring/alerts.yml"])
+    (tmp_path / "node-token").write_text("0f")
+    (tmp_path / "nodes.json").write_text("[]")
     assert check_config(tmp_path / "prometheus.yml") == ""
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from tools.docs.tables import filled, table
 
 from corral.agent.metrics.head_metrics import head_metrics
+from corral.agent.metrics.node_metrics import node_metrics
+from corral.agent.metrics.text_format import Metric
 from corral.render.alerts import ALERTS
 
 
 def fill(page: str) -> str:
     """Return the page with new tables."""
-    return filled(page, {"alerts": table(_alerts()), "metrics": table(_metrics())})
+    of_head, of_nodes = table(_metrics(head_metrics())), table(_metrics(node_metrics()))
+    return filled(page, {"alerts": table(_alerts()), "metrics": of_head, "node-metrics": of_nodes})
 
 
 def _alerts() -> Iterator[Mapping[str, str]]:
@@ -26,6 +29,6 @@ def _alerts() -> Iterator[Mapping[str, str]]:
         }
 
 
-def _metrics() -> Iterator[Mapping[str, str]]:
-    for metric in head_metrics():
+def _metrics(metrics: Iterable[Metric]) -> Iterator[Mapping[str, str]]:
+    for metric in metrics:
         yield {"metric": f"`{metric.name}`", "type": str(metric.kind), "what": metric.help}

@@ -35,6 +35,7 @@ from corral.agent.log_shipper import SHIP_EVERY_S, LogShipper
 from corral.agent.metrics.endpoint import serve_metrics
 from corral.agent.metrics.exporter import HeadExporter
 from corral.agent.metrics.file_systems import EVERY_S as FILE_SYSTEMS_EVERY_S
+from corral.agent.metrics.node_targets import NodeTargets
 from corral.agent.process_lock import exclusive
 from corral.agent.shutdown.cluster_shutdown import POLL_EVERY_S as ENDING_EVERY_S
 from corral.agent.shutdown.cluster_shutdown import ClusterShutdown
@@ -169,12 +170,17 @@ def tasks_of(autoscaler: Autoscaler, ec2: Ec2, services: Services, interval_s: f
         and BackgroundTask(name="people of the directory", every_s=DIRECTORY_EVERY_S, act=services.directory),
         services.logins and BackgroundTask(name="logins", every_s=LOGINS_EVERY_S, act=services.logins),
         exporter and BackgroundTask(name="metrics", every_s=_SERVE_AGAIN_S, act=partial(serve_metrics, exporter.text)),
+        exporter and BackgroundTask(name="node targets", every_s=INTERVAL_S, act=_targets_of(autoscaler)),
         exporter and BackgroundTask(name="file systems", every_s=FILE_SYSTEMS_EVERY_S, act=exporter.file_systems),
         services.shipping and BackgroundTask(name="event shipping", every_s=SHIP_EVERY_S, act=services.shipping),
         BackgroundTask(name="capacity block times", every_s=min(_BLOCKS_EVERY_S, 4 * interval_s), act=read_blocks),
         BackgroundTask(name="accounting backup", every_s=_BACKUP_EVERY_S, act=back_up_if_due, first_s=_BACKUP_EVERY_S),
     )
     return tuple(task for task in tasks if task)
+
+
+def _targets_of(autoscaler: Autoscaler) -> NodeTargets:
+    return NodeTargets(nodes=lambda: autoscaler.nodes, is_needed=lambda: autoscaler.plan.monitoring.prometheus)
 
 
 def _blocks_of(plan: ClusterPlan) -> Mapping[str, str]:

@@ -1,5 +1,7 @@
 """HTTP on loopback for processes of this machine: the kernel identifies the user of each connection. One answer each.
 
+It also serves an address of the machine, where other machines connect: they have no user here, and need a token.
+
 A connection is a file and no thread, and their number is bounded, so that no user keeps others from an answer.
 Source: proc_net_tcp in the kernel's documentation.
 """
@@ -33,11 +35,15 @@ class LocalServerError(AgentError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalRequest:
-    """A request: its path, its Host header and the user who sent it; None if no local user did."""
+    """A request: its path, its Host header and the user who sent it; None if no local user did.
+
+    `authorization`: the header of that name, empty without one.
+    """
 
     path: str
     host: str
     user: int | None
+    authorization: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,16 +74,22 @@ def read_request(head: bytes, user: int | None) -> LocalRequest | None:
     words = line.decode("latin-1").split(" ")
     with contextlib.suppress(HTTPException):
         if len(words) == 3 and words[0] == "GET":
-            return LocalRequest(path=words[1], host=parse_headers(BytesIO(headers)).get("Host", ""), user=user)
+            found = parse_headers(BytesIO(headers))
+            return LocalRequest(
+                path=words[1],
+                host=found.get("Host", ""),
+                user=user,
+                authorization=found.get("Authorization", ""),
+            )
     return None
 
 
-def listen(port: int) -> socket.socket:
+def listen(port: int, address: str = HOST) -> socket.socket:
     """A socket that accepts connections from now on. Raises LocalServerError."""
     try:
-        listener = socket.create_server((HOST, port), backlog=_BACKLOG)
+        listener = socket.create_server((address, port), backlog=_BACKLOG)
     except OSError as error:
-        raise LocalServerError(f"cannot serve http://{HOST}:{port}: {error}") from error
+        raise LocalServerError(f"cannot serve http://{address}:{port}: {error}") from error
     listener.setblocking(False)
     return listener
 
@@ -98,7 +110,7 @@ class LocalServer:
     ) -> None:
         self._respond = respond
         self._listener = listener
-        self._port = listener.getsockname()[1]
+        self._address, self._port = listener.getsockname()
         self._read_s = read_s
         self._connections = connections
         self._open: set[asyncio.Task[None]] = set()
@@ -128,10 +140,16 @@ class LocalServer:
         with connection, contextlib.suppress(OSError):  # gone, or too slow: TimeoutError is an OSError
             head = await asyncio.wait_for(_read_head(connection), self._read_s)
             self._reading.pop(asyncio.current_task(), None)  # type: ignore[arg-type]  # it runs in a task
-            user = owner_of(port, "".join(table.read_text(encoding="ascii") for table in _TABLES), self._port)
+            user = self._user(port)
             request = read_request(head, user)
             answer = _bytes_of(await self._respond(request) if request else _NO_GET)
             await asyncio.wait_for(asyncio.get_running_loop().sock_sendall(connection, answer), self._read_s)
+
+    def _user(self, port: int) -> int | None:
+        """The user of the connection from this port. Whoever connects to another address may be on any machine."""
+        if self._address != HOST:
+            return None
+        return owner_of(port, "".join(table.read_text(encoding="ascii") for table in _TABLES), self._port)
 
 
 async def _read_head(connection: socket.socket) -> bytes:

@@ -18,8 +18,9 @@ from corral.agent.errors import AgentError
 from corral.agent.file_install import HEADER, Placement, install
 from corral.agent.host.base import Daemon, Host
 from corral.agent.host.packages import Package
+from corral.agent.metrics.node_token import node_token
 from corral.model.cluster import ClusterPlan
-from corral.model.monitoring import PROMETHEUS_DIR, PROMETHEUS_PORT, PROMETHEUS_USER, MonitoringPlan
+from corral.model.monitoring import NODE_TOKEN, PROMETHEUS_DIR, PROMETHEUS_PORT, PROMETHEUS_USER, MonitoringPlan
 
 DATA = "/var/lib/corral/prometheus"  # on the state volume: a new head continues it
 PASSWORD = f"{PROMETHEUS_DIR}/password"
@@ -62,7 +63,7 @@ def start_prometheus(
         return
     try:
         host.install((_PACKAGE,))  # first: it creates the user that owns files
-        install((_defaults(plan.monitoring), _own_rules(), *_password(root, hashed or bcrypt)), root)
+        install((_defaults(plan.monitoring), _own_rules(), _token(root), *_password(root, hashed or bcrypt)), root)
         host.start(prometheus(plan.monitoring))
     except (AgentError, OSError) as error:
         log.error("Prometheus does not run: %s", error)
@@ -101,6 +102,11 @@ def _defaults(plan: MonitoringPlan) -> Placement:
 def _own_rules() -> Placement:
     content = b"Your own rules of Prometheus: files *.yml. corral never changes them.\n"
     return Placement(path=f"{PROMETHEUS_DIR}/own/README", content=content, only_if_missing=True)
+
+
+def _token(root: Path) -> Placement:
+    """What Prometheus shows to nodes. Only its own user reads it."""
+    return Placement(path=NODE_TOKEN, content=node_token(root).encode(), mode=0o400, owner=PROMETHEUS_USER)
 
 
 def _password(root: Path, hashed: Callable[[str], str]) -> tuple[Placement, ...]:

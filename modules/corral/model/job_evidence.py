@@ -43,6 +43,7 @@ class RankSteps:
     `seconds`, `checkpoint_share` of both. `checkpoint_s`: the longest one. `write_s`: the median time of a write to the
     file system that the job's directory is on. Memory is the GPU's, in bytes, at the peak: `memory_peak` is in use,
     `memory_reserved` is held by the allocator; `memory_retries`: how often the allocator emptied its cache to go on.
+    `saved_at`: when the last checkpoint was complete; `saved_after_s`: how long after the one before it.
     None: not recorded. `error`, `message`: what ended the process.
     """
 
@@ -65,6 +66,8 @@ class RankSteps:
     tokens_per_s: float = 0.0
     loss: float | None = None
     write_s: float | None = None
+    saved_at: int | None = None
+    saved_after_s: float | None = None
     memory_peak: int | None = None
     memory_reserved: int | None = None
     memory_total: int | None = None

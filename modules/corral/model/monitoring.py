@@ -8,6 +8,9 @@ PROMETHEUS_USER = "prometheus"  # of Debian's and Ubuntu's package
 PROMETHEUS_DIR = "/etc/corral/prometheus"
 PRICES = "/etc/corral/prices.json"
 METRICS_PORT = 251  # only root can bind it, so no user can pose as the head's metrics
+NODE_METRICS_PORT = 252  # on a node's address; also root's alone
+NODE_TOKEN = f"{PROMETHEUS_DIR}/node-token"  # Prometheus shows it to nodes
+NODE_TARGETS = f"{PROMETHEUS_DIR}/nodes.json"  # the nodes that are up, for Prometheus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

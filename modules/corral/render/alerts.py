@@ -1,4 +1,4 @@
-"""The alerts on the head's metrics, as data. docs/runbooks has a page for each; the tests run each by promtool.
+"""The alerts on the metrics of head and nodes, as data: docs/runbooks has a page for each, the tests run each.
 
 An alert uses only metrics that something exports. All but the head's own are silent while a deployment or a shutdown
 changes the cluster.
@@ -11,6 +11,16 @@ from enum import StrEnum
 
 _STABLE = " unless on () corral_cluster_changing == 1"
 _HOURS_PER_MONTH = 730
+# The limits of jobs are those of `corral diagnose` (catalog/data/diagnosis.toml) and of the project's goals.
+_UTILIZATION, _COMMUNICATION, _STRAGGLER, _SLOWED = 0.9, 0.2, 1.15, 0.1
+_SLOWER = 1.3  # choice: evaluations and data of another length make steps some percent longer
+_MISSED_CHECKPOINTS = 2
+# An idle GPU has less than this of its memory in use, and one that a job trains on has more.
+_HAS_PROGRAM = "corral_gpu_memory_used_bytes / corral_gpu_memory_total_bytes > 0.02"
+# Steps of a synchronous job are equally long in all processes; six hours of thousands of them take Prometheus seconds.
+_FIRST = 'corral_job_step_seconds{rank="0"}'
+_JOBS_OF_NODES = "max by (node, job_id, user) (corral_job_step_seconds)"
+_OWN_BY_NODE = "avg by (job_id, user, node) (avg_over_time(corral_job_own_step_seconds[10m]))"
 
 
 class Severity(StrEnum):
@@ -112,5 +122,101 @@ ALERTS = (
         holds_for="0m",
         severity=Severity.INFO,
         summary="The capacity block of {{ $labels.offer }} ends in {{ $value | humanizeDuration }}.",
+    ),
+    Alert(
+        name="CorralGpusUnderused",
+        # Zero for each node on which a job makes steps, plus what the GPUs there do.
+        expression=_stable(
+            f"avg by (job_id, user) ({_JOBS_OF_NODES} * 0 + on (node) group_left () avg by (node)"
+            f" (avg_over_time(corral_gpu_utilization_ratio[10m]) and {_HAS_PROGRAM})) < {_UTILIZATION}"
+        ),
+        holds_for="15m",
+        severity=Severity.WARNING,
+        summary="Job {{ $labels.job_id }} of {{ $labels.user }} uses its GPUs for {{ $value | humanizePercentage }}.",
+    ),
+    Alert(
+        name="CorralCommunicationHigh",
+        # The process that waits least: the others' waits may be for a slow one.
+        expression=_stable(
+            f"min by (job_id, user) (avg_over_time(corral_job_communication_ratio[10m])) > {_COMMUNICATION}"
+        ),
+        holds_for="15m",
+        severity=Severity.WARNING,
+        summary=(
+            "Job {{ $labels.job_id }} of {{ $labels.user }} communicates for {{ $value | humanizePercentage }}"
+            " of its steps."
+        ),
+    ),
+    Alert(
+        name="CorralStepsSlower",
+        expression=_stable(
+            f"max by (job_id, user) (avg_over_time({_FIRST}[10m]) / quantile_over_time(0.5, {_FIRST}[6h])"
+            f" and count_over_time({_FIRST}[6h]) > 60) > {_SLOWER}"
+        ),
+        holds_for="10m",
+        severity=Severity.WARNING,
+        summary=(
+            "Steps of job {{ $labels.job_id }} of {{ $labels.user }} take"
+            ' {{ $value | printf "%.1f" }} times as long as before.'
+        ),
+    ),
+    Alert(
+        name="CorralNodeSlow",
+        # A quarter of the nodes, not half: of two nodes, half would lie between the slow one and the other.
+        expression=_stable(
+            f"{_OWN_BY_NODE} / on (job_id, user) group_left ()"
+            f" quantile by (job_id, user) (0.25, {_OWN_BY_NODE}) > {_STRAGGLER}"
+        ),
+        holds_for="10m",
+        severity=Severity.WARNING,
+        summary=(
+            '{{ $labels.node }} works {{ $value | printf "%.2f" }} times as long on a step of job'
+            " {{ $labels.job_id }} as other nodes, which wait for it."
+        ),
+    ),
+    Alert(
+        name="CorralGpuErrors",
+        expression=_stable(
+            'max by (node, gpu) (corral_gpu_xid{action="replace"}) > 0'
+            ' or max by (node, gpu) (corral_gpu_memory_errors{kind="uncorrected"}) > 0'
+        ),
+        holds_for="0m",
+        severity=Severity.CRITICAL,
+        summary="GPU {{ $labels.gpu }} of {{ $labels.node }} is faulty: an Xid error, or its memory.",
+    ),
+    Alert(
+        name="CorralEfaStandsStill",
+        expression=_stable(
+            "sum by (node) (increase(corral_efa_sent_bytes_total[10m])) == 0 and on (node)"
+            f" ({_JOBS_OF_NODES} and on (job_id) count by (job_id) ({_JOBS_OF_NODES}) > 1)"
+        ),
+        holds_for="5m",
+        severity=Severity.WARNING,
+        summary="A job of several nodes makes steps on {{ $labels.node }}, and EFA there sends nothing.",
+    ),
+    Alert(
+        name="CorralGpuSlowed",
+        expression=_stable(
+            f'max by (node, gpu) (avg_over_time(corral_gpu_slowed{{reason!="sw_power_cap"}}[10m])) > {_SLOWED}'
+        ),
+        holds_for="5m",
+        severity=Severity.WARNING,
+        summary=(
+            "Heat or the power brake holds back GPU {{ $labels.gpu }} of {{ $labels.node }}"
+            " for {{ $value | humanizePercentage }} of the time."
+        ),
+    ),
+    Alert(
+        name="CorralCheckpointOld",
+        expression=_stable(
+            "min by (job_id, user) (corral_job_checkpoint_age_seconds / corral_job_checkpoint_interval_seconds)"
+            f" > {_MISSED_CHECKPOINTS} and on (job_id, user) corral_job_step_seconds"
+        ),
+        holds_for="5m",
+        severity=Severity.WARNING,
+        summary=(
+            "Job {{ $labels.job_id }} of {{ $labels.user }} makes steps, and its last checkpoint is"
+            ' {{ $value | printf "%.1f" }} intervals old.'
+        ),
     ),
 )

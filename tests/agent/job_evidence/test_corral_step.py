@@ -128,6 +128,19 @@ def test_a_checkpoint_is_no_part_of_a_step(tmp_path: Path, clock: Clock) -> None
     assert [(one["seconds"], one["checkpoint_s"]) for one in lines(tmp_path)[1:]] == [(2.0, 0.0), (2.0, 30.0)]
 
 
+def test_each_line_after_a_checkpoint_has_its_time_and_after_two_the_time_between(tmp_path: Path, clock: Clock) -> None:
+    with StepRecorder(tmp_path) as steps:
+        for saves in (False, True, False, True, False):
+            clock.now += 10
+            steps.end_step()
+            if saves:
+                with steps.checkpoint():
+                    clock.now += 5
+    found = [(one.get("saved_at"), one.get("saved_after_s")) for one in lines(tmp_path)[1:]]
+    first, second = 1_700_000_125, 1_700_000_150
+    assert found == [(None, None), (None, None), (first, None), (first, None), (second, 25)]
+
+
 def test_the_last_checkpoint_is_recorded_without_a_step_behind_it(tmp_path: Path, clock: Clock) -> None:
     with StepRecorder(tmp_path) as steps:
         clock.now += 2

@@ -6,7 +6,7 @@ Each prints one JSON document, a record of `model.job_evidence`.
 import argparse
 from pathlib import Path
 
-from corral.agent.job_evidence.step_files import read_page
+from corral.agent.job_evidence.step_files import read_page, read_recent
 from corral.model.serialization import to_line
 
 
@@ -15,13 +15,18 @@ def add_arguments(parser: argparse.ArgumentParser, command: str) -> None:
     parser.set_defaults(act=_read_job if command == "read-job" else _job_evidence)
     parser.add_argument("--start", type=int, default=0, help="number of processes to skip (default: 0)")
     if command == "read-job":
+        parser.add_argument("--ranks", help="only what these processes did last, e.g. 0,1 (default: all of a page)")
         parser.add_argument("directory", type=Path, help="directory of the job's steps")
     else:
         parser.add_argument("job", help="job id, such as 17, or 17_3 for a task of an array")
 
 
 def _read_job(chosen: argparse.Namespace) -> None:
-    print(to_line(read_page(chosen.directory, chosen.start)), end="")  # noqa: T201
+    if chosen.ranks is None:
+        page = read_page(chosen.directory, chosen.start)
+    else:
+        page = read_recent(chosen.directory, [int(rank) for rank in chosen.ranks.split(",")])
+    print(to_line(page), end="")  # noqa: T201
 
 
 def _job_evidence(chosen: argparse.Namespace) -> None:

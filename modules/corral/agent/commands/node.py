@@ -6,6 +6,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
+from corral.agent import imds_client
 from corral.agent.health import check
 from corral.agent.health.evaluate import Expected, expected_of
 from corral.agent.host.base import Host
@@ -51,14 +52,23 @@ def _watch(_: argparse.Namespace) -> None:
 
     plan, deployed = records_in()
     facts, host = boot_facts(), host_in(deployed.region)
-    seen = manifest_version()
+    identity, seen = read_identity(), manifest_version()
+    if plan.monitoring.prometheus:
+        _serve_metrics(identity.node)
     monitor = HeadMonitor(
         head_answers=partial(answers, str(plan.head.address)),
         working=has_step,
         ends_at=partial(latest_end, partial(newest_end, facts, deployed.account, seen), deployed.ends_at),
         power_off=host.power_off,
     )
-    watch(read_identity(), monitor.check, FollowedUsers(act=partial(_sync, host, deployed.home)).poll)
+    watch(identity, monitor.check, FollowedUsers(act=partial(_sync, host, deployed.home)).poll)
+
+
+def _serve_metrics(node: str) -> None:
+    from corral.agent.metrics.node_exporter import NodeExporter, start_node_exporter
+    from corral.agent.metrics.node_token import node_token
+
+    start_node_exporter(NodeExporter(node=node, probe=probe()), node_token(), imds_client.read("local-ipv4") or "")
 
 
 def _sync(host: Host, home: str | None, access: AccessPlan) -> None:

@@ -19,6 +19,14 @@ QUERY = (
     "temperature.gpu",
 )
 ROWS_QUERY = ("gpu_bus_id", "remapped_rows.pending", "remapped_rows.failure")
+# For metrics (`agent.metrics`): what the GPU does now, and what holds its clocks back.
+CLOCK_REASONS = ("sw_power_cap", "hw_thermal_slowdown", "sw_thermal_slowdown", "hw_power_brake_slowdown")
+LOAD_QUERY = (
+    *("index", "pci.bus_id", "utilization.gpu", "memory.used", "memory.total", "temperature.gpu", "power.draw"),
+    "clocks.current.sm",
+    *(f"clocks_throttle_reasons.{reason}" for reason in CLOCK_REASONS),
+    *("ecc.errors.corrected.volatile.total", "ecc.errors.uncorrected.volatile.total"),
+)
 _NAME = re.compile(r"[a-z][a-z0-9_.]*( \[|$)")  # of a column, with its unit if it has one: `power.draw [W]`
 
 
@@ -52,7 +60,7 @@ def read_gpus(text: str) -> tuple[Gpu, ...]:
             slowed_by_heat=row["clocks_throttle_reasons.hw_thermal_slowdown"] == "Active",
             temperature_c=_number(row["temperature.gpu"]),
         )
-        for row in _table(text, QUERY)
+        for row in table(text, QUERY)
     )
 
 
@@ -64,7 +72,7 @@ def read_remapped_rows(text: str) -> tuple[RemappedRows, ...]:
             pending=row["remapped_rows.pending"] == "Yes",
             failed=row["remapped_rows.failure"] == "Yes",
         )
-        for row in _table(text, ROWS_QUERY)
+        for row in table(text, ROWS_QUERY)
     )
 
 
@@ -102,8 +110,11 @@ def short_bus_id(text: str) -> str:
     return ":".join(text.lower().partition(".")[0].split(":")[-2:])
 
 
-def _table(text: str, columns: Sequence[str]) -> Iterator[Mapping[str, str]]:
-    """The rows by the names of the query. nvidia-smi keeps the query's order, but prints its driver's own names."""
+def table(text: str, columns: Sequence[str]) -> Iterator[Mapping[str, str]]:
+    """The rows by the names of the query. nvidia-smi keeps the query's order, but prints its driver's own names.
+
+    Raises ValueError for a text that is no answer to this query.
+    """
     lines = [line for line in text.splitlines() if "," in line]
     rows = list(csv.reader(lines, skipinitialspace=True))
     if not rows or len(rows[0]) != len(columns) or not all(_NAME.match(cell) for cell in rows[0]):

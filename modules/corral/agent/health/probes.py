@@ -13,7 +13,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Protocol
 
-from corral.agent.health.gpus import QUERY, ROWS_QUERY
+from corral.agent.health.gpus import LOAD_QUERY, QUERY, ROWS_QUERY
 from corral.agent.host.instance_store import instance_store_disks
 
 QUICK_S = 4.0  # per tool; the whole quick check takes less than five seconds
@@ -29,6 +29,8 @@ class Tool(Enum):
     ROWS = ("remapped-rows.csv", "nvidia-smi")
     NEURON = ("neuron-ls.json", "neuron-ls")
     EFA = ("infiniband.txt", "sysfs")
+    LOAD = ("gpu-load.csv", "nvidia-smi")
+    EFA_COUNTERS = ("efa-counters.txt", "sysfs")
     DISKS = ("disks.txt", "udev")
     MOUNTS = ("mounts.txt", "/proc/mounts")
     LNET = ("lnet.txt", "lnetctl")
@@ -54,6 +56,7 @@ QUICK = frozenset(
 )
 _COMMANDS: Mapping[Tool, tuple[str, ...]] = {
     Tool.GPUS: ("nvidia-smi", f"--query-gpu={','.join(QUERY)}", "--format=csv"),
+    Tool.LOAD: ("nvidia-smi", f"--query-gpu={','.join(LOAD_QUERY)}", "--format=csv"),
     Tool.ROWS: ("nvidia-smi", f"--query-remapped-rows={','.join(ROWS_QUERY)}", "--format=csv"),
     Tool.NEURON: ("neuron-ls", "--json-output"),
     Tool.LNET: ("lnetctl", "net", "show"),
@@ -90,6 +93,7 @@ class SystemProbe:
         self._path = path
         self._listings: Mapping[Tool, Callable[[], Iterable[str]]] = {
             Tool.EFA: lambda: _ports(root / "sys/class/infiniband"),
+            Tool.EFA_COUNTERS: lambda: _counters(root / "sys/class/infiniband"),
             Tool.DISKS: lambda: instance_store_disks(root),
         }
 
@@ -175,3 +179,10 @@ def _ports(directory: Path) -> Iterable[str]:
             yield f"{device.name} {(device / 'ports/1/state').read_text(encoding='utf-8').strip()}"
         except OSError:
             yield device.name
+
+
+def _counters(directory: Path) -> Iterable[str]:
+    """Lines `DEVICE COUNTER VALUE` of the first port of each device; EFA's have one port."""
+    for file in sorted(directory.glob("*/ports/1/hw_counters/*")):
+        with contextlib.suppress(OSError):  # an interface that is removed
+            yield f"{file.parents[3].name} {file.name} {file.read_text(encoding='ascii').strip()}"

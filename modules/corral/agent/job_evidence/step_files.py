@@ -7,16 +7,17 @@ bounded, and a file counts only if it belongs to the user who reads.
 import contextlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from corral.agent.errors import AgentError
 from corral.agent.job_evidence.output_lines import kept_lines
 from corral.agent.job_evidence.step_summary import ReadRank, read_rank
-from corral.model.job_evidence import StepPage
+from corral.model.job_evidence import RankSteps, StepPage
 
 PAGE_SIZE = 96  # processes: zipped, they fit into the 24,000 characters that Systems Manager returns
 MOST_RANKS = 16_384
+_RECENT = 60  # lines for metrics: a minute or more
 _FILE_BYTES = 512 * 1024  # twice what corral_step writes into one
 _OUTPUT_BYTES = 512 * 1024  # of the output's beginning, where NCCL starts, and of its end
 _PATH_BYTES = 4096
@@ -57,6 +58,22 @@ def read_page(directory: Path, start: int = 0, limit: int = PAGE_SIZE) -> StepPa
     )
 
 
+def read_recent(directory: Path, ranks: Sequence[int]) -> StepPage:
+    """What these processes did in the last minute or in their last 60 steps, whichever is longer.
+
+    A process without a file is left out: the program records no steps, or has not begun.
+    """
+    found: list[RankSteps] = []
+    try:
+        _check_own(directory)
+    except (OSError, UnreadableError) as error:
+        return StepPage(ranks=(), next=None, variables={}, problem=f"no steps: {_sentence(error)}")
+    for rank in ranks[:PAGE_SIZE]:
+        with contextlib.suppress(OSError, UnreadableError):
+            found.append(read_rank(rank, _rank_text(directory, rank), _RECENT).steps)
+    return StepPage(ranks=tuple(found), next=None, variables={})
+
+
 def _read_own(path: Path, most: int) -> bytes:
     with _opened(path, os.O_NOFOLLOW) as (descriptor, _):
         return _read(descriptor, most)
@@ -83,9 +100,13 @@ def _read(descriptor: int, most: int) -> bytes:
     return b"".join(parts)
 
 
-def _ranks(directory: Path) -> Iterator[int]:
+def _check_own(directory: Path) -> None:
     if os.lstat(directory).st_uid != os.geteuid():
         raise UnreadableError(f"{directory} is not a directory of the job's user")
+
+
+def _ranks(directory: Path) -> Iterator[int]:
+    _check_own(directory)
     with os.scandir(directory) as entries:
         for number, entry in enumerate(entries):
             if number >= MOST_RANKS:

@@ -27,12 +27,12 @@ class ReadRank:
     variables: Mapping[str, str]
 
 
-def read_rank(rank: int, text: str) -> ReadRank:
-    """The newest run of a process, from the lines of its file."""
+def read_rank(rank: int, text: str, newest: int = _NEWEST) -> ReadRank:
+    """The newest run of a process, from the lines of its file; its steps by the `newest` lines alone."""
     header, records = _newest_run(_documents(text.split("\n")))
     variables = header.get("variables")
     return ReadRank(
-        steps=_summary(rank, header, records),
+        steps=_summary(rank, header, records, newest),
         variables={
             printable(name): printable(value, _LONGEST)
             for name, value in sorted(variables.items() if isinstance(variables, dict) else ())[:MOST_VARIABLES]
@@ -64,7 +64,7 @@ def _newest_run(documents: Iterable[Mapping[str, Any]]) -> tuple[Mapping[str, An
     return header, records
 
 
-def _summary(rank: int, header: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> RankSteps:
+def _summary(rank: int, header: Mapping[str, Any], records: Sequence[Mapping[str, Any]], newest: int) -> RankSteps:
     found = RankSteps(
         rank=rank,
         node=printable(str(header.get("node", ""))),
@@ -74,7 +74,7 @@ def _summary(rank: int, header: Mapping[str, Any], records: Sequence[Mapping[str
     errors = [one for one in records if "error" in one]
     steps = [one for one in records if _count(one, "steps")]
     if len(steps) >= _ENOUGH:
-        steps = steps[_WARM_UP:][-_NEWEST:]
+        steps = steps[_WARM_UP:][-newest:]
     if steps:
         found = _rounded(_with_steps(found, steps))
     if errors:
@@ -111,6 +111,8 @@ def _with_steps(found: RankSteps, records: Sequence[Mapping[str, Any]]) -> RankS
         tokens_per_s=sum(_number(one, "tokens") for one in records) / total,
         loss=_last(records, "loss"),
         write_s=_median(records, "write_s"),
+        saved_at=_as_int(_last(records, "saved_at")),
+        saved_after_s=_last(records, "saved_after_s"),
         memory_peak=_as_int(_last(records, "memory_peak")),
         memory_reserved=_as_int(_last(records, "memory_reserved")),
         memory_total=_as_int(_last(records, "memory_total")),

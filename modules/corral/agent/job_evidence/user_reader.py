@@ -9,6 +9,7 @@ import pwd
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from corral.model.job_evidence import StepPage
 from corral.model.serialization import from_json
 
 _TIMEOUT_S = 25.0  # a file system that hangs must not hang the head
+_RECENT_TIMEOUT_S = 5.0  # on a node, which may have several jobs
 _MOST_BYTES = 2 << 20
 _LONGEST = 2000  # characters; a reason may name three paths
 
@@ -31,7 +33,20 @@ class JobReadError(AgentError):
 
 def read_as_user(uid: int, directory: Path, start: int) -> StepPage:
     """A page of what the job has written in this directory. Raises JobReadError."""
-    command = (sys.executable, "-I", str(Path(entry_point.__file__)), "read-job", f"--start={start}", str(directory))
+    return _answer(uid, directory, f"--start={start}", start=start)
+
+
+def read_recent_as_user(uid: int, directory: Path, ranks: Sequence[int]) -> StepPage:
+    """What these processes of the job did last. Raises JobReadError. An answer about others is none."""
+    page = _answer(uid, directory, f"--ranks={','.join(map(str, ranks))}", timeout_s=_RECENT_TIMEOUT_S)
+    found = [rank.rank for rank in page.ranks]
+    if len({*found}) < len(found) or not {*found} <= {*ranks}:
+        raise JobReadError(f"the process of user {uid} answered about other processes than those of the job")
+    return page
+
+
+def _answer(uid: int, directory: Path, option: str, *, start: int = 0, timeout_s: float = _TIMEOUT_S) -> StepPage:
+    command = (sys.executable, "-I", str(Path(entry_point.__file__)), "read-job", option, str(directory))
     try:
         # Only root can be another user; a box without other users runs everything as one.
         identity = _identity(uid) if os.geteuid() == 0 != uid else {}
@@ -46,7 +61,7 @@ def read_as_user(uid: int, directory: Path, start: int) -> StepPage:
         )
     except (OSError, KeyError, subprocess.SubprocessError) as error:
         raise JobReadError(f"no process of user {uid} could be started: {error}") from error
-    timer = threading.Timer(_TIMEOUT_S, reader.kill)
+    timer = threading.Timer(timeout_s, reader.kill)
     timer.start()
     try:
         text = reader.stdout.read(_MOST_BYTES + 1)
@@ -56,7 +71,7 @@ def read_as_user(uid: int, directory: Path, start: int) -> StepPage:
         reader.stdout.close()
         reader.wait()
     if len(text) > _MOST_BYTES or not text:
-        raise JobReadError(f"{directory} was not read within {_TIMEOUT_S:.0f} s, or its answer is too long")
+        raise JobReadError(f"{directory} was not read within {timeout_s:.0f} s, or its answer is too long")
     try:
         page = from_json(StepPage, text.decode(errors="replace"))
         _check(page, start)

@@ -46,7 +46,7 @@ _PENDING = 1024  # lines that wait for a file system; older ones are dropped
 _CLOSING_S = 2.0  # the longest that the end of the program waits for the file system
 _VARIABLES = ("NCCL_", "FI_", "OFI_", "RDMAV_", "IBV_", "NEURON_", "PYTORCH_")
 _MOST_VARIABLES, _LONGEST_TEXT = 64, 300
-_RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
+RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
 _SIZES = ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
 
 
@@ -65,11 +65,14 @@ class StepRecorder:
         self._step = self._steps = self._tokens = 0
         self._data_s = self._communication_s = self._checkpoint_s = 0.0
         self._knows_communication = False
+        self._saved_at: float | None = None
+        self._newly_saved_at: float | None = None
+        self._saved_after_s: float | None = None
         self._loss: Any = None
         self._device: int | None = None
         self._last = self._began = time.perf_counter()
         if found:
-            self._file = _StepFile(Path(found), _first_number(_RANKS, 0) if rank is None else rank, flush_s)
+            self._file = _StepFile(Path(found), _first_number(RANKS, 0) if rank is None else rank, flush_s)
             atexit.register(self.close)
 
     def __enter__(self) -> StepRecorder:
@@ -108,6 +111,7 @@ class StepRecorder:
     def add_checkpoint(self, seconds: float) -> None:
         """Count these seconds, until now, as saving a checkpoint, which is no part of a step."""
         self._checkpoint_s += seconds
+        self._newly_saved_at = time.time()
         self._last += seconds
         self._began += seconds
 
@@ -175,6 +179,13 @@ class StepRecorder:
         }
         if self._knows_communication:
             record["communication_s"] = self._communication_s
+        if self._newly_saved_at is not None:  # several between two steps are one
+            self._saved_after_s = None if self._saved_at is None else self._newly_saved_at - self._saved_at
+            self._saved_at, self._newly_saved_at = self._newly_saved_at, None
+        if self._saved_at is not None:
+            record["saved_at"] = self._saved_at
+        if self._saved_after_s is not None:
+            record["saved_after_s"] = self._saved_after_s
         if self._device is None:
             self._device = _torch_device()
         detach = getattr(self._loss, "detach", None)  # a tensor would keep the graph of its step
