@@ -154,6 +154,11 @@ _.on_validation_start, _.on_validation_end, _.on_save_checkpoint
 _.on_train_begin, _.on_step_begin, _.on_step_end, _.on_log, _.on_evaluate, _.on_save
 _.without_a_job, _.system_python  # fixtures
 
+# What http.server calls and reads of a handler and a server.
+_.do_GET, _.do_HEAD, _.do_POST, _.do_PUT, _.do_PATCH, _.do_DELETE, _.do_OPTIONS, _.log_message
+_.server_bind, _.server_name, _.handle_error, _.client_address, _.allow_reuse_address, _.server_version, _.sys_version
+client_address
+
 # Names that pytest looks for, and arguments of tests.
 _.pytestmark  # marks every test of a module
 _.pytest_addoption  # hook

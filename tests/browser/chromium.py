@@ -21,7 +21,17 @@ from typing import Any
 
 _RESPONSE_TIMEOUT_S = 60.0  # a page loads in under a second; a machine that runs other tests takes longer
 _EXIT_TIMEOUT_S = 20.0
-_TAB = {"key": "Tab", "code": "Tab", "windowsVirtualKeyCode": 9}
+# The codes of keys: Windows's virtual key codes, which Input.dispatchKeyEvent takes.
+_KEYS = {
+    "Tab": 9,
+    "Enter": 13,
+    "End": 35,
+    "Home": 36,
+    "ArrowLeft": 37,
+    "ArrowUp": 38,
+    "ArrowRight": 39,
+    "ArrowDown": 40,
+}
 # No sandbox: it needs rights that containers lack, and the pages are corral's own. The others disable traffic.
 _OPTIONS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--remote-debugging-pipe"),
@@ -61,15 +71,15 @@ class Browser:
                 return message["result"]
         raise AssertionError("unreachable: messages end only with an error")
 
-    def open(self, file: Path, *, width: int, dark: bool = False) -> None:
-        """Open the file at this width in CSS pixels; narrow ones as on a phone. Clears earlier events."""
+    def open(self, page: Path | str, *, width: int, dark: bool = False) -> None:
+        """Open the file or address at this width in CSS pixels; narrow ones as on a phone. Clears earlier events."""
         self.call(
             "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600
         )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
         self.events.clear()
-        self.call("Page.navigate", url=file.as_uri())
+        self.call("Page.navigate", url=page.as_uri() if isinstance(page, Path) else page)
         if not any(message["method"] == "Page.loadEventFired" for message in self.events):
             for message in self._messages():
                 if message.get("method") == "Page.loadEventFired":
@@ -82,10 +92,11 @@ class Browser:
             raise RuntimeError(found["exceptionDetails"]["exception"]["description"])
         return found["result"].get("value")
 
-    def press_tab(self) -> None:
-        """Press and release the Tab key."""
-        for kind in ("rawKeyDown", "keyUp"):
-            self.call("Input.dispatchKeyEvent", type=kind, **_TAB)
+    def press(self, key: str) -> None:
+        """Press and release a key, such as Tab."""
+        text = {"text": "\r"} if key == "Enter" else {}
+        for kind in ("keyDown" if text else "rawKeyDown", "keyUp"):
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=_KEYS[key], **text)
 
     def pdf(self) -> bytes:
         """The printed page."""

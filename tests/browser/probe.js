@@ -64,6 +64,6 @@
     pictures: all("svg").length,
     unscoped: all("th").filter((one) => !["col", "row", "colgroup", "rowgroup"].includes(one.getAttribute("scope"))).map(named),
     links: all("a[href]").filter(seen).map((one) => one.getAttribute("href")),
-    deadLinks: all("a[href^='#']").map((one) => one.getAttribute("href")).filter((one) => !document.querySelector(one)),
+    deadLinks: all("a[href^='#']").map((one) => one.getAttribute("href")).filter((one) => !document.getElementById(one.slice(1))),
   };
 })()

@@ -153,7 +153,7 @@ def test_tab_key_reaches_every_link_in_order(
     browser.open(page, width=WIDE)
     reached = []
     for _ in links:
-        browser.press_tab()
+        browser.press("Tab")
         reached.append(browser.value("document.activeElement.getAttribute('href')"))
     assert reached == links
 

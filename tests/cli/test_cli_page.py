@@ -48,6 +48,8 @@ from corral.render.output_dir import FileChange
 from corral.report.account.check_view import check_document
 from corral.report.account.cleanup_view import cleanup_document
 from corral.report.account.status_view import status_document
+from corral.report.dashboard.cluster_document import cluster_document
+from corral.report.dashboard.job_document import job_document
 from corral.report.diagnosis.diagnose import diagnose
 from corral.report.diagnosis.diagnosis_view import diagnosis_document
 from corral.report.diagnosis.findings import FindingKind
@@ -64,6 +66,7 @@ from corral.report.usage.usage_json import timeline_document
 from corral.spec.spec_errors import SpecError
 from corral.spec.yaml.buy_files import read_purchase
 from corral.spec.yaml.stack_files import read_environment
+from report.dashboard.synthetic_views import AT, job_evidence, view
 from report.diagnosis.synthetic_jobs import evidence, faulty_job
 from small_history import RUNS, history_timeline, history_usage
 from worked_example import BASE, CLUSTER, RoundPrices
@@ -225,6 +228,8 @@ REAL: dict[str, Callable[[], Any]] = {
     "corral.timeline/2": timeline,
     "corral.usage/1": usage,
     "corral.diagnose/1": diagnosis,
+    "corral.dashboard/1": lambda: cluster_document(view()),
+    "corral.dashboard-job/1": lambda: job_document(job_evidence(), diagnose(job_evidence()), AT),
     "corral.extend/1": extend,
     "corral.cleanup/2": cleanup,
     "corral.box/4": box,

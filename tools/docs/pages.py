@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 
-from tools.docs import catalog, forecast, monitoring, mutations, reliability, slurm, spec
+from tools.docs import catalog, dashboards, forecast, monitoring, mutations, reliability, slurm, spec
 from tools.docs.scatter import scatter_svg
 
 from corral.forecast.published.speed_validation import PublishedTable, SpeedComparison, compare_speeds, shipped_runs
@@ -52,4 +52,5 @@ PAGES: Mapping[str, Callable[[Path], str]] = {
     "reliability.md": lambda page: reliability.fill(_written(page)),
     "slurm.md": lambda page: slurm.fill(_written(page)),
     "spec.md": lambda _page: spec.reference(),
+    **{f"grafana/{name}.json": lambda page: dashboards.dashboard_json(page.stem) for name in dashboards.DASHBOARDS},
 }

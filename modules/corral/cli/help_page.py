@@ -46,6 +46,7 @@ SECTIONS = (
             Entry("check", "ENV", "Check quotas, images and capacity of the account"),
             Entry("up", "ENV", "Create or update an environment"),
             Entry("status", "ENV", "Show what is up, its cost and its time remaining"),
+            Entry("dashboard", "ENV", "Show a live page of nodes, jobs, cost and events"),
             Entry("timeline", "ENV", "Show what nodes and jobs did over time, and the cost"),
             Entry("diagnose", "ENV JOB", "Show why a job is slow, and what to do first"),
             Entry("usage", "ENV", "Show who used a cluster, and what it cost"),

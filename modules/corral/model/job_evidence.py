@@ -77,6 +77,22 @@ class RankSteps:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StepPoint:
+    """Some consecutive steps of one process, up to step `step` at `at`: the mean of a step, and shares of the time.
+
+    None: not recorded.
+    """
+
+    at: int
+    step: int
+    step_s: float
+    tokens_per_s: float
+    data_share: float
+    communication_share: float | None
+    loss: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GpuSamples:
     """Samples of a GPU of the job over some minutes. `throttled_share`: of samples in which its clocks were held back.
 
@@ -98,6 +114,7 @@ class StepPage:
 
     `next`: the index of the next page, None after the last. `variables`: those of the first process that decide about
     communication. `output`: lines of the job's output. `problem`: why something may be missing, empty if complete.
+    `curve`: the newest steps of the first process over time, in the first page only.
     """
 
     ranks: tuple[RankSteps, ...]
@@ -105,6 +122,7 @@ class StepPage:
     variables: Mapping[str, str]
     output: tuple[str, ...] = ()
     problem: str = ""
+    curve: tuple[StepPoint, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from corral.agent.job_evidence.output_lines import MOST_LINES, kept_lines
 from corral.agent.job_evidence.step_files import read_page
 from corral.agent.job_evidence.step_summary import read_rank
 from corral.agent.job_evidence.user_reader import JobReadError, read_as_user
-from corral.model.job_evidence import RankSteps, StepPage
+from corral.model.job_evidence import RankSteps, StepPage, StepPoint
 from corral.model.serialization import to_line
 
 NOBODY = 65534
@@ -279,8 +279,43 @@ def test_an_answer_that_is_no_record_is_refused(
 
 def test_the_readers_process_answers_with_a_page(tmp_path: Path) -> None:
     page = read_as_user(os.geteuid(), job_directory(tmp_path), 0)
-    assert page == StepPage(
-        ranks=page.ranks, next=None, variables={}, output=("node-1:1:2 [0] NCCL INFO Using network Libfabric",)
+    assert (page.next, page.variables, page.output, len(page.ranks), len(page.curve)) == (
+        None,
+        {},
+        ("node-1:1:2 [0] NCCL INFO Using network Libfabric",),
+        1,
+        1,
+    )
+
+
+def test_the_curve_of_a_process_has_at_most_forty_points_of_consecutive_steps() -> None:
+    records = [{**STEP, "at": number, "step": number, "seconds": 1.0 + number} for number in range(83)]
+    curve = read_rank(0, text(HEADER, *records)).curve
+    first = StepPoint(
+        at=4, step=4, step_s=5.0 - 0.5, tokens_per_s=910.2, data_share=0.04444, communication_share=None, loss=None
+    )
+    assert (len(curve), curve[0], curve[-1].step) == (40, first, 82)
+
+
+def test_a_point_of_the_curve_has_what_was_recorded_of_communication_and_loss() -> None:
+    (point,) = read_rank(0, text(HEADER, {**STEP, "communication_s": 0.5, "loss": -1.5})).curve
+    assert (point.communication_share, point.loss) == (0.25, -1.5)
+
+
+def test_only_the_first_page_has_a_curve(tmp_path: Path) -> None:
+    directory = job_directory(tmp_path, ranks=3)
+    assert [len(read_page(directory, start, 2).curve) for start in (0, 2)] == [1, 0]
+
+
+def test_steps_that_record_anything_make_a_curve_of_finite_numbers() -> None:
+    wild = {**STEP, "seconds": 0, "tokens": "many", "data_s": -1, "communication_s": True, "loss": 1e300}
+    (point,) = read_rank(0, text(HEADER, wild)).curve
+    assert (point.step_s, point.tokens_per_s, point.data_share, point.communication_share, point.loss) == (
+        0.0,
+        0.0,
+        0.0,
+        0.0,
+        None,
     )
 
 

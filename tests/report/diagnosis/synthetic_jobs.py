@@ -197,6 +197,7 @@ def evidence(job: Job) -> JobEvidence:
             next=None,
             variables=found[0].variables,
             output=kept_lines(output(job)),
+            curve=found[0].curve,
         ),
         node_reasons={},
         gpus=tuple(gpu_samples(job)),

@@ -55,6 +55,7 @@ def read_page(directory: Path, start: int = 0, limit: int = PAGE_SIZE) -> StepPa
         variables=found[0].variables if found else {},
         output=output,
         problem="; ".join(problems[:3]),
+        curve=found[0].curve if found and not start else (),
     )
 
 

@@ -7,12 +7,13 @@ from dataclasses import dataclass, fields, replace
 from statistics import median
 from typing import Any
 
-from corral.model.job_evidence import RankSteps
+from corral.model.job_evidence import RankSteps, StepPoint
 from corral.model.printable import printable
 
 _NEWEST = 600  # lines: ten minutes or more, since a line covers a second or more
 _WARM_UP = 3  # first lines of a process: it compiles, and the loader fills its queues
 _ENOUGH = 10  # lines without which nothing is left out
+_MOST_POINTS = 40  # of a curve, which has to fit into an answer beside a page of processes
 _LONGEST = 300  # characters of a text
 MOST_VARIABLES = 64
 _TIMES = ("seconds", "data_s", "communication_s")
@@ -21,23 +22,26 @@ LARGEST = 2.0**62  # of any number: beyond it, sums would not be finite
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadRank:
-    """A process: its steps and its variables."""
+    """A process: its steps, also over time, and its variables."""
 
     steps: RankSteps
     variables: Mapping[str, str]
+    curve: tuple[StepPoint, ...]
 
 
 def read_rank(rank: int, text: str, newest: int = _NEWEST) -> ReadRank:
     """The newest run of a process, from the lines of its file; its steps by the `newest` lines alone."""
     header, records = _newest_run(_documents(text.split("\n")))
+    steps = _counted(records, newest)
     variables = header.get("variables")
     return ReadRank(
-        steps=_summary(rank, header, records, newest),
+        steps=_summary(rank, header, records, steps),
         variables={
             printable(name): printable(value, _LONGEST)
             for name, value in sorted(variables.items() if isinstance(variables, dict) else ())[:MOST_VARIABLES]
             if isinstance(value, str)
         },
+        curve=tuple(_curve(steps)),
     )
 
 
@@ -64,7 +68,9 @@ def _newest_run(documents: Iterable[Mapping[str, Any]]) -> tuple[Mapping[str, An
     return header, records
 
 
-def _summary(rank: int, header: Mapping[str, Any], records: Sequence[Mapping[str, Any]], newest: int) -> RankSteps:
+def _summary(
+    rank: int, header: Mapping[str, Any], records: Sequence[Mapping[str, Any]], steps: Sequence[Mapping[str, Any]]
+) -> RankSteps:
     found = RankSteps(
         rank=rank,
         node=printable(str(header.get("node", ""))),
@@ -72,15 +78,37 @@ def _summary(rank: int, header: Mapping[str, Any], records: Sequence[Mapping[str
         restarts=_count(header, "restarts"),
     )
     errors = [one for one in records if "error" in one]
-    steps = [one for one in records if _count(one, "steps")]
-    if len(steps) >= _ENOUGH:
-        steps = steps[_WARM_UP:][-newest:]
     if steps:
         found = _rounded(_with_steps(found, steps))
     if errors:
         error, message = str(errors[-1]["error"]), str(errors[-1].get("message", ""))
         found = replace(found, error=printable(error), message=printable(message, _LONGEST))
     return found
+
+
+def _counted(records: Sequence[Mapping[str, Any]], newest: int) -> Sequence[Mapping[str, Any]]:
+    """The newest records of steps, without the first ones of a process."""
+    steps = [one for one in records if _count(one, "steps")]
+    return steps[_WARM_UP:][-newest:] if len(steps) >= _ENOUGH else steps
+
+
+def _curve(records: Sequence[Mapping[str, Any]]) -> Iterator[StepPoint]:
+    """The records over time, each point as many of them."""
+    each = -(-len(records) // _MOST_POINTS)
+    for start in range(0, len(records), each or 1):
+        part = records[start : start + each]
+        seconds, data, communication = (sum(_number(one, name) for one in part) for name in _TIMES)
+        total, loss = seconds or math.inf, _last(part, "loss")
+        knows_communication = any("communication_s" in one for one in part)
+        yield StepPoint(
+            at=_count(part[-1], "at"),
+            step=_count(part[-1], "step"),
+            step_s=_digits(seconds / sum(_count(one, "steps") for one in part)),
+            tokens_per_s=_digits(sum(_number(one, "tokens") for one in part) / total),
+            data_share=_digits(min(1.0, data / total)),
+            communication_share=_digits(min(1.0, communication / total)) if knows_communication else None,
+            loss=None if loss is None else _digits(loss),
+        )
 
 
 def _with_steps(found: RankSteps, records: Sequence[Mapping[str, Any]]) -> RankSteps:
@@ -123,8 +151,12 @@ def _with_steps(found: RankSteps, records: Sequence[Mapping[str, Any]]) -> RankS
 def _rounded(found: RankSteps) -> RankSteps:
     """The same with four significant digits: a page of many processes must fit into one answer."""
     values: dict[str, Any] = {field.name: getattr(found, field.name) for field in fields(found)}
-    rounded: dict[str, Any] = {name: float(f"{one:.4g}") for name, one in values.items() if isinstance(one, float)}
+    rounded: dict[str, Any] = {name: _digits(one) for name, one in values.items() if isinstance(one, float)}
     return replace(found, **rounded)
+
+
+def _digits(value: float) -> float:
+    return float(f"{value:.4g}")
 
 
 def _retries(records: Sequence[Mapping[str, Any]]) -> int:

@@ -47,6 +47,8 @@ EXIT_CODES = {
 }
 # Of these, every line starts with the name of a file.
 SELF_LOCATED = {"corral.spec.spec_errors.SpecErrors"}
+# Exceptions that commands catch; their text is a sentence, too.
+_SENTENCES = {"corral.cli.support.exit_codes.Failure", "corral.cli.support.remote.HeadUnreachable"}
 PREFIX = "corral: "
 
 
@@ -90,8 +92,20 @@ def _end(error: BaseException) -> int:
     return _end_by_type(error)
 
 
+def sentence_of(error: BaseException) -> str | None:
+    """The message for the user of an exception that was foreseen; None for others."""
+    names = _names(error)
+    if any(name in EXIT_CODES or name in _SENTENCES for name in names):
+        return str(error)
+    return system_error_messages.message_for(error, names)
+
+
+def _names(error: BaseException) -> list[str]:
+    return [f"{kind.__module__}.{kind.__qualname__}" for kind in type(error).__mro__]
+
+
 def _end_by_type(error: BaseException) -> int:
-    names = [f"{kind.__module__}.{kind.__qualname__}" for kind in type(error).__mro__]
+    names = _names(error)
     for name in names:
         if name in EXIT_CODES:
             print_error(str(error), prefix="" if name in SELF_LOCATED else PREFIX)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from corral.catalog.aws.instance_types import InstanceType
 from corral.forecast.training.run_forecast import RunForecast
-from corral.model.job_evidence import GpuSamples, JobEvidencePage, JobRecord, RankSteps
+from corral.model.job_evidence import GpuSamples, JobEvidencePage, JobRecord, RankSteps, StepPoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class Machine:
 class JobEvidence:
     """The evidence. `machine`: None if the environment has no such queue now; `expected`: None without a run file.
 
-    `problem`: why something may be missing, empty if complete.
+    `problem`: why something may be missing, empty if complete. `curve`: the newest steps of the first process.
     """
 
     job: JobRecord
@@ -47,6 +47,7 @@ class JobEvidence:
     machine: Machine | None
     expected: ExpectedRun | None
     problem: str = ""
+    curve: tuple[StepPoint, ...] = ()
 
     @property
     def training(self) -> tuple[RankSteps, ...]:
@@ -91,6 +92,7 @@ def joined(
         machine=machine,
         expected=expected,
         problem="; ".join(problems),
+        curve=first.steps.curve,
     )
 
 
