@@ -70,6 +70,9 @@ OTHERS: Mapping[str, tuple[str, ...]] = {
     "a header of HTTP": ("agent.local_http: Host",),
     "a member of the error PermanentRedirect": ("engine.backend.bucket_backend: Region",),
     "a key of a map of the answer": ("inventory.untagged: TagKeyValue",),
+    "parameters of a request to SNS, which the agent answers": (
+        *("agent.alert_topic: Action", "agent.alert_topic: Subject"),
+    ),
     "members of shapes of botocore itself": (
         *("agent.cluster.boto_parsing: Reservations", "agent.cluster.boto_parsing: Instances"),
     ),

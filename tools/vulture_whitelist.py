@@ -179,6 +179,7 @@ _.aws_region  # ParallelCluster reads it
 _.source_config  # ParallelCluster reads it
 
 # Data of the product that templates and documentation read.
+_.first_command  # templates/monitoring/alerts.yml.j2
 _.holds_for  # templates/monitoring/alerts.yml.j2
 head_metrics  # tools.docs.monitoring lists them
 node_metrics  # as well

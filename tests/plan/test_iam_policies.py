@@ -251,6 +251,21 @@ def test_the_head_writes_its_own_stream_of_the_log_group_and_no_other(stream: st
     assert is_allowed(head_policy(ARNS), "logs:PutLogEvents", resource) == allowed
 
 
+def test_a_head_reads_the_secrets_of_alerts_that_the_spec_names_and_no_others() -> None:
+    named = secret_arn("us-east-1", "123456789012", "team/slack")
+    policy = head_policy(replace(ARNS, alert_secrets=(named,)))
+    assert statement(policy, "Alerts")["Resource"] == [named]
+    secrets = "arn:aws:secretsmanager:us-east-1:123456789012:secret:"
+    read = "secretsmanager:GetSecretValue"
+    allowed = [name for name in ("team/slack-AbCdEf", "team/wandb-AbCdEf") if is_allowed(policy, read, secrets + name)]
+    assert allowed == ["team/slack-AbCdEf"]
+
+
+def test_a_head_whose_alerts_need_no_secret_reads_the_munge_key_alone() -> None:
+    reading = [s["Sid"] for s in head_policy(ARNS)["Statement"] if "secretsmanager:GetSecretValue" in s["Action"]]
+    assert reading == ["Munge"]
+
+
 @pytest.mark.parametrize("action", ["logs:CreateLogStream", "logs:PutLogEvents", "sns:Publish"])
 def test_a_compute_machine_neither_logs_nor_notifies(action: str) -> None:
     assert action not in {one for s in compute_policy(ARNS)["Statement"] for one in s["Action"]}

@@ -247,7 +247,7 @@ def alert(name: str) -> Alert:
 
 def rules(directory: Path) -> Path:
     file = directory / "alerts.yml"
-    file.write_text(fill("monitoring/alerts.yml.j2", alerts=ALERTS))
+    file.write_text(fill("monitoring/alerts.yml.j2", alerts=ALERTS, cluster="dev"))
     return file
 
 
@@ -276,7 +276,11 @@ def fired(name: str, case: Case) -> Mapping[str, Sequence[object]]:
         name: [
             {
                 "exp_labels": {**case.labels, "severity": str(alert(name).severity)},
-                "exp_annotations": {"summary": case.summary, "runbook": f"docs/runbooks/{name}.md"},
+                "exp_annotations": {
+                    "summary": case.summary,
+                    "runbook": f"docs/runbooks/{name}.md",
+                    "command": alert(name).first_command.replace("ENV", "dev"),
+                },
             }
         ]
     }
@@ -365,6 +369,13 @@ def test_a_runbook_has_its_four_parts_on_one_screen(name: str) -> None:
         ["Meaning", "Why it matters", "Look", "Do"],
         True,
     )
+
+
+@pytest.mark.parametrize("name", [one.name for one in ALERTS])
+def test_a_runbook_looks_first_where_the_alert_does(name: str) -> None:
+    text = (ROOT / f"docs/runbooks/{name}.md").read_text()
+    look = text.partition("## Look\n")[2].splitlines()[0].partition("  #")[0].strip()
+    assert look == alert(name).first_command.replace("ENV", "dev")
 
 
 def test_there_is_no_runbook_without_an_alert() -> None:

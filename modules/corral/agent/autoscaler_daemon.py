@@ -14,6 +14,9 @@ from pathlib import Path
 from corral.agent import slurm
 from corral.agent.accounting.backup import back_up_if_due
 from corral.agent.accounting.history_upload import began
+from corral.agent.alert_topic import AlertTopic
+from corral.agent.alertmanager import POLL_EVERY_S as ALERT_SECRETS_EVERY_S
+from corral.agent.alertmanager import AlertSecretsTask
 from corral.agent.autoscaler.background_tasks import BackgroundTask, NodeSwitches, ZoneCleanup, start_tasks
 from corral.agent.autoscaler.control_loop import ControlLoop
 from corral.agent.autoscaler.liveness import heartbeat_of, lock_of
@@ -67,7 +70,10 @@ class StopSignal(BaseException):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """The services that background tasks use. None: the task does not run. `exporter`: makes that of an autoscaler."""
+    """The services that background tasks use. None: the task does not run. `exporter`: makes that of an autoscaler.
+
+    `alert_topic`: where the exporter sends Alertmanager's messages.
+    """
 
     zone: Zone
     topology: Ec2Topology
@@ -79,6 +85,8 @@ class Services:
     directory: DirectoryPeopleTask | None = None
     logins: LoginsTask | None = None
     exporter: Callable[[Autoscaler], HeadExporter] | None = None
+    alert_topic: AlertTopic | None = None
+    alert_secrets: AlertSecretsTask | None = None
 
 
 def run_autoscaler(
@@ -169,8 +177,13 @@ def tasks_of(autoscaler: Autoscaler, ec2: Ec2, services: Services, interval_s: f
         services.directory
         and BackgroundTask(name="people of the directory", every_s=DIRECTORY_EVERY_S, act=services.directory),
         services.logins and BackgroundTask(name="logins", every_s=LOGINS_EVERY_S, act=services.logins),
-        exporter and BackgroundTask(name="metrics", every_s=_SERVE_AGAIN_S, act=partial(serve_metrics, exporter.text)),
+        exporter
+        and BackgroundTask(
+            name="metrics", every_s=_SERVE_AGAIN_S, act=partial(serve_metrics, exporter.text, services.alert_topic)
+        ),
         exporter and BackgroundTask(name="node targets", every_s=INTERVAL_S, act=_targets_of(autoscaler)),
+        services.alert_secrets
+        and BackgroundTask(name="secrets of alerts", every_s=ALERT_SECRETS_EVERY_S, act=services.alert_secrets),
         exporter and BackgroundTask(name="file systems", every_s=FILE_SYSTEMS_EVERY_S, act=exporter.file_systems),
         services.shipping and BackgroundTask(name="event shipping", every_s=SHIP_EVERY_S, act=services.shipping),
         BackgroundTask(name="capacity block times", every_s=min(_BLOCKS_EVERY_S, 4 * interval_s), act=read_blocks),

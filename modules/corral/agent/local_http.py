@@ -1,6 +1,7 @@
 """HTTP on loopback for processes of this machine: the kernel identifies the user of each connection. One answer each.
 
 It also serves an address of the machine, where other machines connect: they have no user here, and need a token.
+A server accepts GET, and POST if it names a bound for the body.
 
 A connection is a file and no thread, and their number is bounded, so that no user keeps others from an answer.
 Source: proc_net_tcp in the kernel's documentation.
@@ -21,7 +22,7 @@ from corral.agent.errors import AgentError
 HOST = "127.0.0.1"
 _TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 _READ_S = 5.0  # clients send their request at once, but may wait for a CPU
-_END = b"\r\n\r\n"  # of the headers; a GET request has no body
+_END = b"\r\n\r\n"  # of the headers
 _REQUEST_BYTES = 16 * 1024  # SDKs and Prometheus send some hundred
 _CONNECTIONS = 512  # below systemd's default limit of 1024 open files
 # Connections that wait for `accept`: several for each of a node's CPUs, as all its programs may start within a second.
@@ -38,12 +39,14 @@ class LocalRequest:
     """A request: its path, its Host header and the user who sent it; None if no local user did.
 
     `authorization`: the header of that name, empty without one.
+    `body`: of a POST request; None for GET.
     """
 
     path: str
     host: str
     user: int | None
     authorization: str = ""
+    body: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,20 +71,33 @@ def owner_of(port: int, connections: str, served: int) -> int | None:
     return None
 
 
-def read_request(head: bytes, user: int | None) -> LocalRequest | None:
-    """The request with this head, from this user; None if it is not a GET request."""
-    line, _, headers = head.partition(b"\r\n")
+def read_request(head: bytes, user: int | None, *, post: bool = False) -> LocalRequest | None:
+    """The request with this head, and with this body if it is a POST; None if it is neither GET nor POST.
+
+    `post`: whether POST is accepted.
+    """
+    first, _, body = head.partition(_END)
+    line, _, headers = first.partition(b"\r\n")
     words = line.decode("latin-1").split(" ")
     with contextlib.suppress(HTTPException):
-        if len(words) == 3 and words[0] == "GET":
+        if len(words) == 3 and words[0] in ("GET", *(("POST",) if post else ())):
             found = parse_headers(BytesIO(headers))
             return LocalRequest(
                 path=words[1],
                 host=found.get("Host", ""),
                 user=user,
                 authorization=found.get("Authorization", ""),
+                body=body if words[0] == "POST" else None,
             )
     return None
+
+
+def _body_bytes(head: bytes) -> int:
+    """How many bytes of body follow this head. Negative or not a number: 0."""
+    with contextlib.suppress(HTTPException, ValueError):
+        headers = head.partition(_END)[0].partition(b"\r\n")[2]
+        return max(0, int(parse_headers(BytesIO(headers)).get("Content-Length", "0")))
+    return 0
 
 
 def listen(port: int, address: str = HOST) -> socket.socket:
@@ -98,7 +114,8 @@ class LocalServer:
     """Answers one request on each connection, by `respond`.
 
     At the bound of connections, the oldest one without a whole request is closed: a user who opens connections and
-    sends nothing keeps nobody else from an answer. `read_s`: how long a request may take to arrive.
+    sends nothing keeps nobody else from an answer. `read_s`: how long a request may take to arrive. `body_bytes`: the
+    longest body of a POST request; 0 if none is accepted.
     """
 
     def __init__(
@@ -107,12 +124,14 @@ class LocalServer:
         listener: socket.socket,
         read_s: float = _READ_S,
         connections: int = _CONNECTIONS,
+        body_bytes: int = 0,
     ) -> None:
         self._respond = respond
         self._listener = listener
         self._address, self._port = listener.getsockname()
         self._read_s = read_s
         self._connections = connections
+        self._body_bytes = body_bytes
         self._open: set[asyncio.Task[None]] = set()
         self._reading: dict[asyncio.Task[None], None] = {}  # the oldest first
 
@@ -138,11 +157,11 @@ class LocalServer:
     async def _serve(self, connection: socket.socket, port: int) -> None:
         """Answer the request of a connection from this port, and close it."""
         with connection, contextlib.suppress(OSError):  # gone, or too slow: TimeoutError is an OSError
-            head = await asyncio.wait_for(_read_head(connection), self._read_s)
+            head = await asyncio.wait_for(_read(connection, self._body_bytes), self._read_s)
             self._reading.pop(asyncio.current_task(), None)  # type: ignore[arg-type]  # it runs in a task
             user = self._user(port)
-            request = read_request(head, user)
-            answer = _bytes_of(await self._respond(request) if request else _NO_GET)
+            request = read_request(head, user, post=self._body_bytes > 0)
+            answer = _bytes_of(await self._respond(request) if request else _REFUSED)
             await asyncio.wait_for(asyncio.get_running_loop().sock_sendall(connection, answer), self._read_s)
 
     def _user(self, port: int) -> int | None:
@@ -152,20 +171,28 @@ class LocalServer:
         return owner_of(port, "".join(table.read_text(encoding="ascii") for table in _TABLES), self._port)
 
 
-async def _read_head(connection: socket.socket) -> bytes:
-    """The request's first line and headers; empty if they are too long or the client has closed the connection."""
-    head = b""
-    while _END not in head:
-        piece = await asyncio.get_running_loop().sock_recv(connection, _REQUEST_BYTES)
-        head += piece
-        if not piece or len(head) > _REQUEST_BYTES:
+async def _read(connection: socket.socket, longest_body: int) -> bytes:
+    """A request's bytes; empty if its headers or its body are too long, or the client has closed the connection."""
+    found = b""
+    while _END not in found:
+        found += (piece := await asyncio.get_running_loop().sock_recv(connection, _REQUEST_BYTES))
+        if not piece or len(found) > _REQUEST_BYTES:
             return b""
-    return head
+    if not longest_body:
+        return found
+    if (follows := _body_bytes(found)) > longest_body:
+        return b""
+    size = found.index(_END) + len(_END) + follows
+    while len(found) < size:
+        found += (piece := await asyncio.get_running_loop().sock_recv(connection, _REQUEST_BYTES))
+        if not piece:
+            return b""
+    return found[:size]
 
 
-_NO_GET = LocalResponse(
+_REFUSED = LocalResponse(
     status=400,
-    body=f'{{"message": "not a GET request with at most {_REQUEST_BYTES} bytes of headers"}}'.encode(),
+    body=f'{{"message": "not accepted here, or more than {_REQUEST_BYTES} bytes of headers"}}'.encode(),
     content_type="application/json",
 )
 

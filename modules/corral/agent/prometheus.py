@@ -20,12 +20,18 @@ from corral.agent.host.base import Daemon, Host
 from corral.agent.host.packages import Package
 from corral.agent.metrics.node_token import node_token
 from corral.model.cluster import ClusterPlan
-from corral.model.monitoring import NODE_TOKEN, PROMETHEUS_DIR, PROMETHEUS_PORT, PROMETHEUS_USER, MonitoringPlan
+from corral.model.monitoring import (
+    NODE_TOKEN,
+    PROMETHEUS_DIR,
+    PROMETHEUS_PORT,
+    PROMETHEUS_USER,
+    WEB_USER,
+    MonitoringPlan,
+)
 
 DATA = "/var/lib/corral/prometheus"  # on the state volume: a new head continues it
 PASSWORD = f"{PROMETHEUS_DIR}/password"
-WEB_USER = "corral"
-_WEB = f"{PROMETHEUS_DIR}/web.yml"
+WEB_CONFIG = f"{PROMETHEUS_DIR}/web.yml"
 _SALT = "./ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 _PACKAGE = Package(name="prometheus", program="/usr/bin/prometheus")
 
@@ -51,7 +57,7 @@ def options(plan: MonitoringPlan) -> tuple[str, ...]:
         f"--storage.tsdb.retention.time={plan.retention_s}s",
         f"--storage.tsdb.retention.size={plan.retention_gib}GB",
         f"--web.listen-address=127.0.0.1:{PROMETHEUS_PORT}",
-        f"--web.config.file={_WEB}",
+        f"--web.config.file={WEB_CONFIG}",
     )
 
 
@@ -112,11 +118,11 @@ def _token(root: Path) -> Placement:
 def _password(root: Path, hashed: Callable[[str], str]) -> tuple[Placement, ...]:
     """The password and the file that Prometheus checks it with; a head has one for as long as its root disk."""
     held = root / PASSWORD.lstrip("/")
-    if held.exists() and (root / _WEB.lstrip("/")).exists():
+    if held.exists() and (root / WEB_CONFIG.lstrip("/")).exists():
         return ()
     password = secrets.token_hex(16)
     web = f"{HEADER}basic_auth_users:\n  {WEB_USER}: {hashed(password)}\n"
     return (
         Placement(path=PASSWORD, content=f"{password}\n".encode(), mode=0o400),
-        Placement(path=_WEB, content=web.encode(), mode=0o400, owner=PROMETHEUS_USER),
+        Placement(path=WEB_CONFIG, content=web.encode(), mode=0o400, owner=PROMETHEUS_USER),
     )

@@ -6,21 +6,45 @@ from dataclasses import dataclass, field
 PROMETHEUS_PORT = 9090  # on loopback, as the head's metrics
 PROMETHEUS_USER = "prometheus"  # of Debian's and Ubuntu's package
 PROMETHEUS_DIR = "/etc/corral/prometheus"
+WEB_USER = "corral"  # whom Prometheus and Alertmanager answer, by a password
 PRICES = "/etc/corral/prices.json"
 METRICS_PORT = 251  # only root can bind it, so no user can pose as the head's metrics
 NODE_METRICS_PORT = 252  # on a node's address; also root's alone
 NODE_TOKEN = f"{PROMETHEUS_DIR}/node-token"  # Prometheus shows it to nodes
 NODE_TARGETS = f"{PROMETHEUS_DIR}/nodes.json"  # the nodes that are up, for Prometheus
+TOPIC_PATH = "/topic"  # of that port: Alertmanager's messages for the cluster's topic
+ALERTMANAGER_PORT = 9093  # on loopback, too; its package runs it as Prometheus's user
+ALERTMANAGER_DIR = "/etc/corral/alertmanager"
+SLACK_URL, PAGERDUTY_KEY = f"{ALERTMANAGER_DIR}/slack", f"{ALERTMANAGER_DIR}/pagerduty"  # what the secrets hold
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlertReceivers:
+    """Who gets alerts: whom the cluster's topic notifies, and Slack and PagerDuty by the names of their secrets."""
+
+    topic: bool
+    slack: str | None = None
+    pagerduty: str | None = None
+
+    @property
+    def secrets(self) -> Mapping[str, str]:
+        """The names of the secrets, by the file of the head that has the value."""
+        named = {SLACK_URL: self.slack, PAGERDUTY_KEY: self.pagerduty}
+        return {path: name for path, name in named.items() if name}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MonitoringPlan:
-    """Prometheus on the head, and how much it keeps. `budget_usd_per_month`: the base's budget, None without one."""
+    """Prometheus on the head, and how much it keeps. `budget_usd_per_month`: the base's budget, None without one.
+
+    `alerts`: None if nobody gets them.
+    """
 
     prometheus: bool = False
     retention_s: int = 0
     retention_gib: int = 0
     budget_usd_per_month: int | None = None
+    alerts: AlertReceivers | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,7 @@ from corral.model.cluster import (
 )
 from corral.model.containers import ContainerRuntime, ContainersPlan
 from corral.model.hooks import HooksPlan
-from corral.model.monitoring import MonitoringPlan
+from corral.model.monitoring import AlertReceivers, MonitoringPlan
 from corral.model.tags import cluster_tags
 from corral.model.urls import parse_image, parse_repository
 from corral.plan.accounts import check_accounts, plan_accounts
@@ -115,11 +115,13 @@ def _hooks(slurm: SlurmSpec) -> HooksPlan:
 def _monitoring(spec: ClusterSpec, base: BasePlan) -> MonitoringPlan:
     if not spec.monitoring.prometheus:
         return MonitoringPlan()
+    alerts = spec.monitoring.alerts
     return MonitoringPlan(
         prometheus=True,
         retention_s=_seconds(spec.monitoring.retention),
         retention_gib=spec.head.state_gib // _METRICS_SHARE,
         budget_usd_per_month=base.budget.usd_per_month if base.budget else None,
+        alerts=AlertReceivers(topic=alerts.topic, slack=alerts.slack, pagerduty=alerts.pagerduty) if alerts else None,
     )
 
 

@@ -33,13 +33,17 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
-    """An alert: what is true for how long. `summary`: one line with the values, in Prometheus's templates."""
+    """An alert: what is true for how long. `summary`: one line with the values, in Prometheus's templates.
+
+    `first_command`: where its runbook begins to look; ENV stands for the cluster.
+    """
 
     name: str
     expression: str
     holds_for: str
     severity: Severity
     summary: str
+    first_command: str = "corral status ENV"
 
 
 def _stable(expression: str) -> str:
@@ -60,6 +64,7 @@ ALERTS = (
         holds_for="0m",
         severity=Severity.CRITICAL,
         summary='Queue {{ $labels.queue }}: {{ $value | printf "%.0f" }} machines in a row did not boot.',
+        first_command="corral timeline ENV --since 2h",
     ),
     Alert(
         name="CorralQueueStuck",
@@ -98,6 +103,7 @@ ALERTS = (
         holds_for="10m",
         severity=Severity.WARNING,
         summary="{{ $labels.mount }} has {{ $value | humanizePercentage }} free.",
+        first_command="corral connect ENV --root -- df -h",
     ),
     Alert(
         name="CorralSpendAboveBudget",
@@ -108,6 +114,7 @@ ALERTS = (
         holds_for="1h",
         severity=Severity.WARNING,
         summary='As in the last day, a month costs {{ $value | printf "%.0f" }} USD, more than the budget of the base.',
+        first_command="corral usage ENV --by day",
     ),
     Alert(
         name="CorralEndsSoon",
@@ -220,3 +227,6 @@ ALERTS = (
         ),
     ),
 )
+
+# Without autoscaler and slurmctld these are true of every cluster, and their reason is the head's.
+OF_AN_UNWELL_HEAD = ("CorralNodesDoNotBoot", "CorralQueueStuck", "CorralOffersBackOff", "CorralGpusIdle")

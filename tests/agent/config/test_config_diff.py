@@ -60,6 +60,7 @@ def test_from_23_11_a_reconfigure_is_nearly_always_enough(change: str) -> None:
         ("/opt/corral/containers/pyxis-0.24.0.tar.gz", (ApplyStep.COMPILE_CONTAINERS,)),
         ("/etc/slurm/slurmdbd.conf", (ApplyStep.RESTART_SLURMDBD,)),
         ("/etc/corral/prometheus/alerts.yml", (ApplyStep.RESTART_PROMETHEUS,)),
+        ("/etc/corral/alertmanager/alerts.tmpl", (ApplyStep.RESTART_ALERTMANAGER,)),
         ("/etc/corral/prices.json", ()),
         ("/etc/mysql/mariadb.conf.d/60-corral.cnf", (ApplyStep.RESTART_MARIADB,)),
         ("/etc/slurm/own.conf", (ApplyStep.RECONFIGURE,)),

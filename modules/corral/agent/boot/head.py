@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from corral.agent.alertmanager import start_alertmanager
 from corral.agent.autoscaler.request_queue import prepare_spool
 from corral.agent.boot.munge_key import make_munge_key
 from corral.agent.boot.sequence import install_key, mount_shared
@@ -74,4 +75,5 @@ def boot_head(
     host.start(controller)
     sync_accounts(plan)
     start_prometheus(plan, host, root)
+    start_alertmanager(plan, host, root)
     log.info("boot head of cluster %s: started munge, autoscaler, accounting and slurmctld", plan.name)

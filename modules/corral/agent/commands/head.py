@@ -11,6 +11,8 @@ from corral.agent.accounting.backup import BackupError, BackupStore, BucketBacku
 from corral.agent.accounting.database import Accounting, Database
 from corral.agent.accounting.history_upload import BucketHistoryStore, upload_history
 from corral.agent.accounting.slurm_accounts import SlurmAccounts
+from corral.agent.alert_topic import topic_of
+from corral.agent.alertmanager import AlertSecretsTask, read_secret
 from corral.agent.autoscaler.liveness import heartbeat_of
 from corral.agent.autoscaler.reconciler import Autoscaler
 from corral.agent.autoscaler_daemon import BACKOFF_S, INTERVAL_S, STATE_DIR, Services, run_autoscaler
@@ -127,6 +129,8 @@ def _autoscaler(chosen: argparse.Namespace) -> None:
         directory=_directory(chosen, deployed) if booted else None,
         tree=TopologySync(plan=plan_in, host=host_in(deployed.region), run=run) if booted else None,
         exporter=partial(_exporter, chosen) if booted else None,
+        alert_topic=topic_of(client_without_retries("sns", deployed.region), deployed.topic),
+        alert_secrets=_alert_secrets(deployed.region, chosen.records) if booted else None,
     )
     run_autoscaler(
         plan,
@@ -207,6 +211,14 @@ def _directory(chosen: argparse.Namespace, deployed: Deployed) -> DirectoryPeopl
 
 def _logins(host: Host, state: Path) -> LoginsTask:
     return LoginsTask(read=partial(host.journal, PROGRAMS, FIELDS), journal=EventLog(state / EVENTS.name))
+
+
+def _alert_secrets(region: str, records: Path) -> AlertSecretsTask:
+    return AlertSecretsTask(
+        plan=partial(plan_in, records),
+        read=partial(read_secret, client("secretsmanager", region)),
+        clock=time.monotonic,
+    )
 
 
 def _exporter(chosen: argparse.Namespace, autoscaler: Autoscaler) -> HeadExporter:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
+from corral.agent.alertmanager import restart_alertmanager
 from corral.agent.config import apply_journal, slurm_validation
 from corral.agent.config.apply_journal import PendingApply
 from corral.agent.config.diff import SLURM, ApplyStep, SlurmConf, required_steps
@@ -247,6 +248,8 @@ def _do(step: ApplyStep, plan: ClusterPlan, context: ApplyContext) -> None:
             await_slurmctld(context.run, context.answers_in_s, context.clock)
         case ApplyStep.RESTART_PROMETHEUS:
             restart_prometheus(plan, context.host, context.root)
+        case ApplyStep.RESTART_ALERTMANAGER:
+            restart_alertmanager(plan, context.host, context.root)
         case ApplyStep.SYNC_DIRECTORY | ApplyStep.RESTART_AGENT:
             pass
 

@@ -13,7 +13,7 @@ from corral.agent.config.file_placements import ACCOUNTS, CONTAINERS
 from corral.agent.config.merge import nodes_of, queues_of
 from corral.agent.directory import directory_reads
 from corral.agent.ssh import sshd_reads
-from corral.model.monitoring import PROMETHEUS_DIR
+from corral.model.monitoring import ALERTMANAGER_DIR, PROMETHEUS_DIR
 from corral.model.users import USERS_CONF
 
 SLURM = (
@@ -61,6 +61,7 @@ class ApplyStep(StrEnum):
     RESTART_SLURMCTLD = "restart slurmctld"
     RECONFIGURE = "scontrol reconfigure"
     RESTART_PROMETHEUS = "restart Prometheus"
+    RESTART_ALERTMANAGER = "restart Alertmanager"
     RESTART_AGENT = "restart the agent"
 
 
@@ -99,6 +100,8 @@ def required_steps(
         found.append(ApplyStep.RECONFIGURE)
     if any(path.startswith(f"{PROMETHEUS_DIR}/") for path in paths):
         found.append(ApplyStep.RESTART_PROMETHEUS)
+    if any(path.startswith(f"{ALERTMANAGER_DIR}/") for path in paths):
+        found.append(ApplyStep.RESTART_ALERTMANAGER)
     if agent:
         found.append(ApplyStep.RESTART_AGENT)
     return tuple(found)

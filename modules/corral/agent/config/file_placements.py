@@ -8,7 +8,7 @@ from corral.agent.directory import directory_placements
 from corral.agent.file_install import Placement
 from corral.agent.user_rights import ADMINS, KEYS, user_rights
 from corral.model.enums import Role
-from corral.model.monitoring import PRICES, PROMETHEUS_DIR
+from corral.model.monitoring import ALERTMANAGER_DIR, PRICES, PROMETHEUS_DIR
 
 # Isolated (-I): root may start it in a directory in which a user has left an argparse.py (decision 162).
 _ENTRY_POINT = "/usr/bin/python3 -I /opt/corral/agent/corral/agent/entry_point.py"
@@ -221,10 +221,13 @@ def _accounting(files: Mapping[str, bytes]) -> Iterator[Placement]:
 
 
 def _monitoring(files: Mapping[str, bytes]) -> Iterator[Placement]:
-    """Prometheus's files, and the prices for the head's own metrics."""
+    """The files of Prometheus and Alertmanager, and the prices for the head's own metrics."""
     for name in ("monitoring/alerts.yml", "monitoring/prometheus.yml"):
         if name in files:
             yield Placement(path=f"{PROMETHEUS_DIR}/{PurePosixPath(name).name}", content=files[name])
+    for name in ("monitoring/alertmanager.yml", "monitoring/alerts.tmpl"):
+        if name in files:
+            yield Placement(path=f"{ALERTMANAGER_DIR}/{PurePosixPath(name).name}", content=files[name])
     if (name := "monitoring/prices.json") in files:
         yield Placement(path=PRICES, content=files[name])
 

@@ -1,4 +1,4 @@
-"""Serve the head's metrics on loopback, to root and Prometheus's own user alone.
+"""Serve the head's metrics on loopback, to root and Prometheus's own user alone, and take that user's alerts.
 
 They name queues, accounts and their jobs, which users of a shared head may not all see (`PrivateData` in slurm.conf).
 The kernel identifies the user of each connection (`local_http`), so there is no password to keep.
@@ -10,44 +10,66 @@ import pwd
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+from corral.agent.alert_topic import MESSAGE_BYTES, AlertTopic
 from corral.agent.errors import AgentError
 from corral.agent.local_http import HOST, LocalRequest, LocalResponse, LocalServer, listen
 from corral.agent.metrics.text_format import CONTENT_TYPE
-from corral.model.monitoring import METRICS_PORT, PROMETHEUS_USER
+from corral.model.monitoring import METRICS_PORT, PROMETHEUS_USER, TOPIC_PATH
 
 PATH = "/metrics"
 
 log = logging.getLogger("corral.agent")
 
 
-def serve_metrics(text: Callable[[], str], port: int = METRICS_PORT) -> None:
-    """Serve these metrics forever. Raises LocalServerError if the port is taken."""
+def serve_metrics(text: Callable[[], str], topic: AlertTopic | None = None, port: int = METRICS_PORT) -> None:
+    """Serve these metrics forever, and send alerts to the topic. Raises LocalServerError if the port is taken."""
     with listen(port) as listener:
-        asyncio.run(LocalServer(Responder(text), listener).serve_forever())
+        responder = Responder(text, topic=topic)
+        asyncio.run(LocalServer(responder, listener, body_bytes=MESSAGE_BYTES).serve_forever())
 
 
 class Responder:
-    """Answers scrapes, one after the other: each is a call of squeue. `user_id`: the id of a user, or KeyError."""
+    """Answers scrapes, one after the other: each is a call of squeue. `user_id`: the id of a user, or KeyError.
 
-    def __init__(self, text: Callable[[], str], user_id: Callable[[str], int] | None = None) -> None:
+    `topic`: where alerts go; None if they are refused.
+    """
+
+    def __init__(
+        self,
+        text: Callable[[], str],
+        user_id: Callable[[str], int] | None = None,
+        topic: AlertTopic | None = None,
+    ) -> None:
         self._text = text
         self._user_id = user_id or (lambda name: pwd.getpwnam(name).pw_uid)
+        self._topic = topic
         self._thread = ThreadPoolExecutor(1)
+        self._publishing = ThreadPoolExecutor(1)  # SNS may be slow, and a scrape must not wait for it
 
     async def __call__(self, request: LocalRequest) -> LocalResponse:
         """The response to a request."""
-        if request.path != PATH:
+        path = request.path.rstrip("/")  # Alertmanager adds a slash
+        if path not in (PATH, TOPIC_PATH):
             return _plain(404, f"no such path {request.path} - metrics are at {PATH}")
         if request.host.partition(":")[0] not in (HOST, "localhost"):
             return _plain(403, f"invalid Host header {request.host!r}: the request may come from a web page")
         if not self._may_read(request.user):
             return _plain(403, f"metrics are for root and {PROMETHEUS_USER}: they show what all users do")
+        if path == TOPIC_PATH:
+            return await self._publish(request.body)
         try:
             text = await asyncio.get_running_loop().run_in_executor(self._thread, self._text)
         except (AgentError, OSError) as error:
             log.error("metrics: %s", error)
             return _plain(503, str(error))
         return LocalResponse(status=200, body=text.encode(), content_type=CONTENT_TYPE)
+
+    async def _publish(self, body: bytes | None) -> LocalResponse:
+        """Send a message of Alertmanager to the topic, and answer as SNS does."""
+        if self._topic is None or body is None:
+            return _plain(405, "alerts come by POST")
+        status, text = await asyncio.get_running_loop().run_in_executor(self._publishing, self._topic.respond, body)
+        return LocalResponse(status=status, body=text.encode(), content_type="text/xml")
 
     def _may_read(self, user: int | None) -> bool:
         if user == 0:

@@ -32,6 +32,7 @@ class ClusterArns:
     """The ARNs in the policies of a cluster's roles. `people_role`: empty without login nodes.
 
     `directory_secret`: that of the password for the directory of people; empty without one.
+    `alert_secrets`: those with which the head notifies people.
     """
 
     account: str
@@ -48,6 +49,7 @@ class ClusterArns:
     topic: str
     people_role: str = ""
     directory_secret: str = ""
+    alert_secrets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -373,6 +375,7 @@ def _reporting(arns: ClusterArns) -> tuple[Statement, ...]:
     return (
         _allow("Log", _LOGGING, [f"{arns.log_group}:log-stream:{LOG_STREAM}"]),
         _allow("Tell", ["sns:Publish"], [arns.topic]),
+        *([_allow("Alerts", ["secretsmanager:GetSecretValue"], arns.alert_secrets)] if arns.alert_secrets else []),
     )
 
 

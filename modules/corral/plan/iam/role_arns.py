@@ -45,6 +45,14 @@ def directory_secret_arn(plan: ClusterPlan, account: str) -> str:
     return secret_arn(plan.region, account, directory.bind_secret) if directory else ""
 
 
+def alert_secret_arns(plan: ClusterPlan, account: str) -> tuple[str, ...]:
+    """Return the ARNs of the secrets with which the head notifies people, sorted."""
+    if not plan.monitoring.alerts:
+        return ()
+    names = sorted(set(plan.monitoring.alerts.secrets.values()))
+    return tuple(secret_arn(plan.region, account, name) for name in names)
+
+
 def topic_arn(plan: ClusterPlan, account: str) -> str:
     """Return the ARN of the cluster's topic."""
     return f"arn:{partition_of(plan.region).name}:sns:{plan.region}:{account}:watch-topic-{plan.name}"

@@ -104,6 +104,26 @@ class JobsSpec(SpecRecord):
     )
 
 
+class AlertsSpec(SpecRecord):
+    """Who gets alerts. Values of secrets are read by the head alone, and are in no file of the deployment."""
+
+    topic: bool = Field(
+        default=True,
+        description="Send all alerts to the cluster's SNS topic, to which the addresses of the base's `budget.notify`"
+        " are subscribed. Default: true.",
+    )
+    slack: str | None = Field(
+        default=None,
+        description="Name of the Secrets Manager secret with the URL of an incoming webhook, of Slack or of a chat that"
+        " accepts the same, such as Mattermost; it gets all alerts. Default: none.",
+    )
+    pagerduty: str | None = Field(
+        default=None,
+        description="Name of the Secrets Manager secret with the integration key of a PagerDuty service (Events API"
+        " v2), which gets critical alerts alone. Default: none.",
+    )
+
+
 class MonitoringSpec(SpecRecord):
     """What watches the cluster."""
 
@@ -116,6 +136,11 @@ class MonitoringSpec(SpecRecord):
         default=timedelta(days=15),
         description="How long Prometheus keeps its data, 1d to 730d, in at most a fifth of `head.state_gib`."
         " Default: 15d.",
+    )
+    alerts: AlertsSpec | None = Field(
+        default=None,
+        description="Who gets alerts, by Alertmanager on the head; `alerts: {}` for the topic alone. Default: nobody,"
+        " Prometheus shows them.",
     )
 
 

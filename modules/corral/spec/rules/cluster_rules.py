@@ -29,6 +29,7 @@ from corral.spec.rules import (
     slurm_rules,
     tag_rules,
 )
+from corral.spec.rules.job_rules import secret_name_problem
 from corral.spec.rules.lustre_rules import directory_problem, overlap
 from corral.spec.spec_errors import Loc, SpecFinding, SpecProblem
 from corral.spec.validation_context import ValidationContext
@@ -63,6 +64,7 @@ def check(spec: ClusterSpecInput, context: ValidationContext) -> Iterator[SpecFi
     yield from account_rules.check(spec)
     yield from _check_lifetime(spec.lifetime)
     yield from _check_retention(spec.monitoring)
+    yield from _check_alerts(spec.monitoring)
     yield from tag_rules.check(spec.tags)
 
 
@@ -266,6 +268,22 @@ def _check_retention(monitoring: MonitoringSpec) -> Iterator[SpecFinding]:
     if not shortest <= monitoring.retention <= longest:
         found = f"{format_duration(monitoring.retention)} is not between 1d and 730d"
         yield SpecFinding(("monitoring", "retention"), found, "use 15d")
+
+
+def _check_alerts(monitoring: MonitoringSpec) -> Iterator[SpecFinding]:
+    """Yield findings about who gets alerts."""
+    alerts = monitoring.alerts
+    if alerts is None:
+        return
+    loc: Loc = ("monitoring", "alerts")
+    secrets = {"slack": alerts.slack, "pagerduty": alerts.pagerduty}
+    if not monitoring.prometheus:
+        yield SpecFinding(loc, "without Prometheus there are no alerts", "add prometheus: true to monitoring")
+    if not alerts.topic and not any(secrets.values()):
+        yield SpecFinding(loc, "nobody gets alerts", "name a secret for slack or pagerduty, or remove alerts")
+    for receiver, name in secrets.items():
+        if name is not None and (problem := secret_name_problem(name)):
+            yield problem.at((*loc, receiver))
 
 
 def _check_lifetime(lifetime: LifetimeSpec) -> Iterator[SpecFinding]:

@@ -10,7 +10,7 @@ from corral.model.users import FIRST_ID, LAST_ID
 from corral.spec.models.access import AccessSpec, DirectorySpec
 from corral.spec.models.cluster import ClusterSpecInput
 from corral.spec.rules.access_rules import check_name
-from corral.spec.rules.job_rules import secret_problem
+from corral.spec.rules.job_rules import secret_name_problem
 from corral.spec.spec_errors import Loc, SpecFinding, SpecProblem
 from corral.spec.validation_context import ValidationContext
 
@@ -34,7 +34,7 @@ def check(spec: ClusterSpecInput, context: ValidationContext) -> Iterator[SpecFi
             yield SpecFinding((*_LOC, key), f"{dn!r} is not a DN", "write it like ou=people,dc=example,dc=org")
     if problem := _filter_problem(directory.filter):
         yield problem.at((*_LOC, "filter"))
-    if problem := secret_problem(directory.bind_secret):
+    if problem := secret_name_problem(directory.bind_secret):
         yield problem.at((*_LOC, "bind_secret"))
     elif directory.bind_secret in spec.jobs.secrets.values():
         yield SpecFinding((*_LOC, "bind_secret"), "is in jobs.secrets, so every job reads it", "use another secret")

@@ -33,7 +33,7 @@ def check(jobs: JobsSpec, region: str) -> Iterator[SpecFinding]:
     for number, bucket in enumerate(jobs.buckets):
         yield from _check_bucket(("jobs", "buckets", number, "s3"), bucket, jobs.buckets[:number])
     for variable, secret in jobs.secrets.items():
-        if problem := _variable_problem(variable) or secret_problem(secret):
+        if problem := _variable_problem(variable) or secret_name_problem(secret):
             yield problem.at(("jobs", "secrets", variable))
 
 
@@ -78,9 +78,9 @@ def _variable_problem(name: str) -> SpecProblem | None:
     return None
 
 
-def secret_problem(name: str) -> SpecProblem | None:
-    """Return why this cannot be the name of a secret; None if it can."""
-    if looks_secret(name):
+def secret_name_problem(name: str) -> SpecProblem | None:
+    """Return why this is not the name of a secret; None if it is."""
+    if looks_secret(name) or "://" in name:  # a webhook is its URL
         return SpecProblem("looks like the secret itself", "store it in Secrets Manager and use its name here")
     if not _SECRET.fullmatch(name):
         return SpecProblem(f"{name!r} is not a secret's name", "use letters, digits and / _ + = . @ - only")
