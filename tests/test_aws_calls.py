@@ -67,7 +67,7 @@ OTHERS: Mapping[str, tuple[str, ...]] = {
     "a member of what a machine's credentials are served as": (
         *("agent.ecr_password: AccessKeyId", "agent.ecr_password: SecretAccessKey", "agent.ecr_password: Token"),
     ),
-    "a header of HTTP": ("agent.local_http: Host",),
+    "a header of HTTP": ("agent.local_http: Host", "agent.local_http: Authorization"),
     "a member of the error PermanentRedirect": ("engine.backend.bucket_backend: Region",),
     "a key of a map of the answer": ("inventory.untagged: TagKeyValue",),
     "parameters of a request to SNS, which the agent answers": (

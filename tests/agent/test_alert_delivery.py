@@ -225,6 +225,8 @@ def alertmanager(
 def write_files(root: Path, agent: int, receivers: int) -> int:
     """Install a head's files below this root; returns a port for Alertmanager."""
     host: Any = FakeHost()
+    (root / "etc/munge").mkdir(parents=True)
+    (root / "etc/munge/munge.key").write_bytes(b"k" * 128)
     start_prometheus(PLAN, host, root)
     start_alertmanager(PLAN, host, root)
     directory, files = root / "etc/corral/alertmanager", monitoring_files(PLAN, catalog_prices(PLAN.region))

@@ -68,6 +68,8 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The root directory of a head with Prometheus. Files there belong to this process."""
     for module in ("prometheus", "alertmanager"):
         monkeypatch.setattr(f"corral.agent.{module}.PROMETHEUS_USER", "root")
+    (tmp_path / "etc/munge").mkdir(parents=True)
+    (tmp_path / "etc/munge/munge.key").write_bytes(b"k" * 128)
     host: Any = FakeHost()
     start_prometheus(SLACK, host, tmp_path)
     return tmp_path

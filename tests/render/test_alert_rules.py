@@ -271,6 +271,11 @@ def outcome(directory: Path, series: Mapping[str, str], at: str, expected: Mappi
     return run_cases(file)
 
 
+def first_command(name: str, labels: Mapping[str, str]) -> str:
+    text = alert(name).first_command.replace("ENV", "dev")
+    return re.sub(r"{{ \$labels\.(\w+) }}", lambda found: labels[found[1]], text)
+
+
 def fired(name: str, case: Case) -> Mapping[str, Sequence[object]]:
     return {
         name: [
@@ -279,7 +284,7 @@ def fired(name: str, case: Case) -> Mapping[str, Sequence[object]]:
                 "exp_annotations": {
                     "summary": case.summary,
                     "runbook": f"docs/runbooks/{name}.md",
-                    "command": alert(name).first_command.replace("ENV", "dev"),
+                    "command": first_command(name, case.labels),
                 },
             }
         ]
@@ -375,7 +380,7 @@ def test_a_runbook_has_its_four_parts_on_one_screen(name: str) -> None:
 def test_a_runbook_looks_first_where_the_alert_does(name: str) -> None:
     text = (ROOT / f"docs/runbooks/{name}.md").read_text()
     look = text.partition("## Look\n")[2].splitlines()[0].partition("  #")[0].strip()
-    assert look == alert(name).first_command.replace("ENV", "dev")
+    assert look == first_command(name, {"job_id": "17", "node": "train-2"})
 
 
 def test_there_is_no_runbook_without_an_alert() -> None:

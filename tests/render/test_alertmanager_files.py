@@ -70,7 +70,8 @@ def test_promtool_accepts_the_configuration_that_sends_alerts(tmp_path: Path) ->
     text = found["monitoring/prometheus.yml"].replace("/etc/corral/prometheus", str(tmp_path))
     (tmp_path / "prometheus.yml").write_text(text.replace("/etc/corral/alertmanager", str(tmp_path)))
     (tmp_path / "alerts.yml").write_text(found["monitoring/alerts.yml"])
-    (tmp_path / "password").write_text("secret")
+    for name in ("password", "node-token"):
+        (tmp_path / name).write_text("secret")
     assert check_config(tmp_path / "prometheus.yml") == ""
 
 

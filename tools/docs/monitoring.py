@@ -15,7 +15,7 @@ from corral.render.alerts import ALERTS
 def fill(page: str) -> str:
     """Return the page with new tables."""
     of_head, of_nodes = table(_metrics(head_metrics())), table(_metrics(node_metrics()))
-    return filled(page, {"alerts": table(_alerts()), "metrics": of_head, "node-metrics": of_nodes})
+    return filled(page, {"alerts": table(_alerts()), "metrics": of_head, "node_metrics": of_nodes})
 
 
 def _alerts() -> Iterator[Mapping[str, str]]:

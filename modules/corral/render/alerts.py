@@ -20,6 +20,7 @@ _HAS_PROGRAM = "corral_gpu_memory_used_bytes / corral_gpu_memory_total_bytes > 0
 # Steps of a synchronous job are equally long in all processes; six hours of thousands of them take Prometheus seconds.
 _FIRST = 'corral_job_step_seconds{rank="0"}'
 _JOBS_OF_NODES = "max by (node, job_id, user) (corral_job_step_seconds)"
+_DIAGNOSE = "corral diagnose ENV {{ $labels.job_id }}"
 _OWN_BY_NODE = "avg by (job_id, user, node) (avg_over_time(corral_job_own_step_seconds[10m]))"
 
 
@@ -35,7 +36,7 @@ class Severity(StrEnum):
 class Alert:
     """An alert: what is true for how long. `summary`: one line with the values, in Prometheus's templates.
 
-    `first_command`: where its runbook begins to look; ENV stands for the cluster.
+    `first_command`: where its runbook begins to look, in these templates; ENV stands for the cluster.
     """
 
     name: str
@@ -140,6 +141,7 @@ ALERTS = (
         holds_for="15m",
         severity=Severity.WARNING,
         summary="Job {{ $labels.job_id }} of {{ $labels.user }} uses its GPUs for {{ $value | humanizePercentage }}.",
+        first_command=_DIAGNOSE,
     ),
     Alert(
         name="CorralCommunicationHigh",
@@ -153,6 +155,7 @@ ALERTS = (
             "Job {{ $labels.job_id }} of {{ $labels.user }} communicates for {{ $value | humanizePercentage }}"
             " of its steps."
         ),
+        first_command=_DIAGNOSE,
     ),
     Alert(
         name="CorralStepsSlower",
@@ -166,6 +169,7 @@ ALERTS = (
             "Steps of job {{ $labels.job_id }} of {{ $labels.user }} take"
             ' {{ $value | printf "%.1f" }} times as long as before.'
         ),
+        first_command=_DIAGNOSE,
     ),
     Alert(
         name="CorralNodeSlow",
@@ -180,6 +184,7 @@ ALERTS = (
             '{{ $labels.node }} works {{ $value | printf "%.2f" }} times as long on a step of job'
             " {{ $labels.job_id }} as other nodes, which wait for it."
         ),
+        first_command=_DIAGNOSE,
     ),
     Alert(
         name="CorralGpuErrors",
@@ -190,6 +195,7 @@ ALERTS = (
         holds_for="0m",
         severity=Severity.CRITICAL,
         summary="GPU {{ $labels.gpu }} of {{ $labels.node }} is faulty: an Xid error, or its memory.",
+        first_command="corral connect ENV --root -- scontrol show node {{ $labels.node }}",
     ),
     Alert(
         name="CorralEfaStandsStill",
@@ -200,6 +206,7 @@ ALERTS = (
         holds_for="5m",
         severity=Severity.WARNING,
         summary="A job of several nodes makes steps on {{ $labels.node }}, and EFA there sends nothing.",
+        first_command="corral connect ENV --root -- squeue -w {{ $labels.node }}",
     ),
     Alert(
         name="CorralGpuSlowed",
@@ -212,6 +219,7 @@ ALERTS = (
             "Heat or the power brake holds back GPU {{ $labels.gpu }} of {{ $labels.node }}"
             " for {{ $value | humanizePercentage }} of the time."
         ),
+        first_command="corral connect ENV -- ssh {{ $labels.node }} nvidia-smi -q -d PERFORMANCE,TEMPERATURE",
     ),
     Alert(
         name="CorralCheckpointOld",
@@ -225,6 +233,7 @@ ALERTS = (
             "Job {{ $labels.job_id }} of {{ $labels.user }} makes steps, and its last checkpoint is"
             ' {{ $value | printf "%.1f" }} intervals old.'
         ),
+        first_command=_DIAGNOSE,
     ),
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -20,5 +21,6 @@ def test_a_running_head_believes_no_older_manifest_than_it_has_seen(
     monkeypatch.setattr(apply, "LOCK", tmp_path / "lock")
     monkeypatch.setattr(apply, "seen_version", lambda: 1002)
     monkeypatch.setattr(apply, "store_of", refuse)
+    monkeypatch.setattr(apply, "boot_facts", lambda _: SimpleNamespace(region="us-east-1"))
     with pytest.raises(StoreError, match="nothing older than 1002"):
-        apply._apply(argparse.Namespace())
+        apply._apply(argparse.Namespace(facts=tmp_path))

@@ -83,8 +83,10 @@ DirectoryPeopleTask(
 _SHORT = """[nss]
 memcache_timeout = 0
 entry_negative_timeout = 1
+enum_cache_timeout = 1
 [domain/directory]
 entry_cache_timeout = 2
+ldap_enumeration_refresh_timeout = 2
 """
 _SLAPD = f"""include /etc/ldap/schema/core.schema
 include /etc/ldap/schema/cosine.schema

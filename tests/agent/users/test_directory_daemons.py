@@ -74,6 +74,7 @@ def test_a_person_is_known_and_logs_in_while_the_directory_is_away(away: Directo
 
 
 def test_a_head_makes_a_home_that_others_of_the_group_cannot_enter(machine: DirectoryMachine) -> None:
+    assert within(60, lambda: "bob:" in machine.run("getent", "passwd").stdout)  # SSSD lists them in the background
     machine.people_of_head()
     assert machine.run("stat", "--format=%u:%g %a", "/home/bob").stdout == "20002:30001 700\n"
     assert machine.ssh("bob", "pwd").stdout == "/home/bob\n"

@@ -95,11 +95,12 @@ def dashboard(
             Source(answer="of_cost", every_s=_COST_S, query=cluster.read_cost),
         ),
     )
-    with _server(_Page(cluster=cluster, watch=watch), port) as server, _ended_by_signals():
+    page = _Page(cluster=cluster, watch=watch)
+    with _server(page, port) as server, _ended_by_signals(), suppress(KeyboardInterrupt):
         watch.start()
         show_lines([f"{env}: {server.address}", "Keep the address to yourself; Ctrl-C ends the page."])
         sys.stdout.flush()
-        with _browser(server.address, is_wanted=not no_browser), suppress(KeyboardInterrupt):
+        with _browser(server.address, is_wanted=not no_browser):
             server.serve_forever()
 
 
