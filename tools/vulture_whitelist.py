@@ -162,6 +162,7 @@ client_address
 # Names that pytest looks for, and arguments of tests.
 _.pytestmark  # marks every test of a module
 _.pytest_addoption  # hook
+_.pytest_collection_finish  # hook
 _.pytest_collection_modifyitems  # hook
 _.pytest_configure  # hook
 _.pytest_report_header  # hook
