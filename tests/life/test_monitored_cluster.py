@@ -1,4 +1,5 @@
 """A cluster with Prometheus: a later `corral up` starts it, it follows real jobs, and no user of the head reads it.
+Alerts reach those whom the environment names.
 
 Everything is read on the head, by curl.
 """
@@ -6,7 +7,9 @@ Everything is read on the head, by curl.
 from __future__ import annotations
 
 import json
+import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ from clusters import UP_IN_S, Cluster
 
 import boxes
 from agent.health_fixtures import RECORDED
+from corral.box.client import BoxStatus
 from corral.box.vpc.capabilities import probe_host
 from life import begin
 from steps import step
@@ -35,6 +39,29 @@ with corral_step.StepRecorder() as steps:
         time.sleep(1)
         steps.end_step(tokens=100)
 '"""
+# A synchronous training program: half a second of own work a step, twice as much on one machine, for which others wait.
+WAITS_FOR_ONE = """
+export CORRAL_STEP_DIR=$PWD/.corral/steps/$SLURM_JOB_ID PYTHONPATH=/opt/corral/agent/corral/agent/job_library
+(umask 077 && mkdir -p "$CORRAL_STEP_DIR")
+srun python3 -c '
+import corral_step, os, time
+own = 1.0 if os.environ["SLURMD_NODENAME"] == "train-2" else 0.5
+with corral_step.StepRecorder() as steps:
+    while True:
+        time.sleep(own)
+        with steps.communication():
+            time.sleep(1.1 - own)
+        steps.end_step(tokens=100)
+'"""
+# Minutes become seconds, and nothing waits for a deployment to be over: promtool tries the rules as they are.
+SOONER = r"""
+cd /etc/corral
+sed -i 's/\[10m\]/[1m]/g; s/for: 10m/for: 10s/; s/ unless on () corral_cluster_changing == 1//' prometheus/alerts.yml
+sed -i 's/_interval: 30s/_interval: 5s/' prometheus/prometheus.yml
+sed -i 's/group_wait: 30s/group_wait: 1s/; s/group_interval: 5m/group_interval: 5s/' alertmanager/alertmanager.yml
+pkill -HUP -x prometheus; pkill -HUP -f prometheus-alertmanager
+"""
+MINUTES_S = 420  # Slurm lets a job that is requeued wait two minutes
 KEY = "corral:$(cat /etc/corral/prometheus/password)"
 
 
@@ -48,6 +75,7 @@ def test_a_cluster_watches_itself(tmp_path_factory: pytest.TempPathFactory) -> N
         follow_a_job(cluster)
         follow_its_steps(cluster)
         keep_users_out(cluster)
+        notify_of_a_slow_node(cluster, mailbox(box))
         cluster.life.done("down", "dev")
 
 
@@ -68,7 +96,7 @@ def come_up(cluster: Cluster) -> None:
 def add_prometheus(cluster: Cluster) -> None:
     """The environment's file gets a line, and the running head Prometheus."""
     with cluster.spec.open("a") as spec:
-        spec.write("    monitoring: {prometheus: true}\n")
+        spec.write("    monitoring: {prometheus: true, alerts: {}}\n")
     cluster.life.done("up", "dev")
     with step("a later up starts Prometheus, which scrapes the head"):
         cluster.until(lambda: values(cluster, 'up{job="corral"}') == ["1"])
@@ -135,6 +163,55 @@ def keep_users_out(cluster: Cluster) -> None:
         for command in ("cat /etc/corral/prometheus/password", "cat /etc/corral/prometheus/web.yml", f"ls {DATA}"):
             refused = f"{command} >/dev/null 2>&1 || echo refused"
             assert cluster.on_head(*AS_ADA, "sh", "-c", refused) == "refused"
+
+
+def notify_of_a_slow_node(cluster: Cluster, mails: Callable[[], list[str]]) -> None:
+    """A node slows a job down: the alert, the message, the reason, what its runbook says to do, and the end of it."""
+    cluster.on_head("sh", "-c", SOONER)
+    command = ("sbatch", "--parsable", "--chdir=/home/ada", "--nodes=2", "--gpus-per-node=8", f"--wrap={WAITS_FOR_ONE}")
+    job = cluster.on_head(*AS_ADA, *command)
+    seen: list[str] = []
+
+    def mail(begins: str) -> str:
+        seen.extend(mails())
+        return next((one for one in seen if begins in one), "")
+
+    with step("Alertmanager's message names the node, where to look first, and the runbook"):
+        text = cluster.until(lambda: mail("train-2 works"), MINUTES_S)
+        assert re.search(rf"train-2 works (1\.9|2\.0)\d times as long on a step of job {job} as other nodes", text)
+        assert f"Look first: corral diagnose dev {job}\nRunbook: docs/runbooks/CorralNodeSlow.md" in text
+    with step("nothing else is wrong"):
+        assert [one for one in seen if "train-2 works" not in one] == []
+    with step("diagnose names the node and the reason"):
+        shown = json.loads(cluster.life.corral("diagnose", "dev", job, "--box", "--json").out)
+        assert [(one["kind"], one["nodes"]) for one in shown["findings"]] == [("straggler", ["train-2"])]
+    with step("what the runbook says moves the job to another machine"):
+        cluster.on_head("scontrol", "update", "nodename=train-2", "state=drain", "reason=slow")
+        cluster.on_head("scontrol", "requeue", job)
+        cluster.until(lambda: cluster.job(int(job)).get("JobState") == "PENDING")
+        cluster.until(lambda: cluster.job(int(job))["JobState"] == "RUNNING", MINUTES_S)
+        moved = cluster.job(int(job))
+        assert (moved["NodeList"], moved["Restarts"]) == ("train-[1,3]", "1")
+    with step("a message says that it is over"):
+        cluster.until(lambda: mail("Over: train-2 works"), MINUTES_S)
+    cluster.on_head("scancel", job)
+
+
+def mailbox(box: BoxStatus) -> Callable[[], list[str]]:
+    """Subscribes to the cluster's topic; returns what reads the new messages."""
+    sns, sqs = boxes.client(box, "sns"), boxes.client(box, "sqs")
+    queue = sqs.create_queue(QueueName="mails")["QueueUrl"]
+    queue_arn = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    (topic,) = (one["TopicArn"] for one in sns.list_topics()["Topics"] if one["TopicArn"].endswith(":watch-topic-dev"))
+    sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=queue_arn)
+
+    def read() -> list[str]:
+        found = sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10).get("Messages", [])
+        for one in found:
+            sqs.delete_message(QueueUrl=queue, ReceiptHandle=one["ReceiptHandle"])
+        return [json.loads(one["Body"])["Message"] for one in found]
+
+    return read
 
 
 def found(cluster: Cluster, path: str) -> Any:
