@@ -24,11 +24,14 @@ import sys
 import tempfile
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import forked_programs
 from corral.box import client, provider
 from corral.engine.pulumi import environment
+
+if TYPE_CHECKING:
+    import pytest
 
 HOST = "corral.engine.pulumi.language_host"
 MODULES = (HOST, f"{HOST}.program", "corral.box.provider")
@@ -57,6 +60,12 @@ else:
 def use_forked_plugins(script: str) -> None:
     """Let this process start plugins by the script of `python_that_forks`."""
     client.PYTHON = provider.PYTHON = environment.PYTHON = script
+
+
+def use_real_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a test start plugins as corral does."""
+    for module in (client, provider, environment):
+        monkeypatch.setattr(module, "PYTHON", sys.executable)
 
 
 def python_that_forks() -> str:

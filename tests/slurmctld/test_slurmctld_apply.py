@@ -90,6 +90,7 @@ class Cluster:
             used=lambda: read_in_use(self.host.run),
             journal=EventLog(None),
             sync_accounts=lambda plan: None,
+            sync_directory=lambda plan: None,
             root=self.directory,
             state=self.directory / "var/lib/corral",
             refusal=partial(why_refused, root=self.directory),

@@ -195,6 +195,7 @@ def test_a_node_that_a_later_up_brings_gets_jobs(known: Cluster) -> None:
         used=lambda: read_in_use(known.run),
         journal=EventLog(None),
         sync_accounts=lambda plan: None,
+        sync_directory=lambda plan: None,
         root=known.directory,
         state=known.directory / "var/lib/corral",
         refusal=lambda *_: "",

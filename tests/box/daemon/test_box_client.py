@@ -25,7 +25,13 @@ from corral.box.daemon import daemon_process
 from corral.box.secret import read_secret
 from corral.box.state import saved_state
 from corral.box.state.directory import StateDirectory
+from forked_plugins import use_real_python
 from forked_programs import UNFORKED
+
+
+@pytest.fixture(autouse=True)
+def real_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    use_real_python(monkeypatch)
 
 
 def test_start_returns_when_the_box_serves(state_directory: Path) -> None:

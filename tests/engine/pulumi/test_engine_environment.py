@@ -11,10 +11,16 @@ import pytest
 from corral.engine.engine_errors import EngineError
 from corral.engine.pulumi.binary import PulumiBinary
 from corral.engine.pulumi.environment import backend_url, engine_environment, require_secrets
+from forked_plugins import use_real_python
 
 BINARY = PulumiBinary(
     path=Path("/opt/pulumi/pulumi"), version=(3, 259, 0), search=(Path("/opt/host"), Path("/opt/pulumi"))
 )
+
+
+@pytest.fixture(autouse=True)
+def real_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    use_real_python(monkeypatch)
 
 
 def test_missing_backend_is_an_error(tmp_path: Path) -> None:
