@@ -32,6 +32,7 @@ _.extraction_filter  # tarfile reads it
 _.handle_starttag  # html.parser calls it
 _.handle_endtag  # html.parser calls it
 _.new_resource  # Pulumi's mocks call it
+_.real_python  # fixture
 _.answers_of_the_model  # pytest calls it for every test
 _.owners_of_buckets  # the same
 
