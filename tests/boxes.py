@@ -135,3 +135,11 @@ def settle_tags(box: BoxStatus) -> BoxStatus:
     box_client.stop(box.dir)
     subprocess.run([sys.executable, "-c", SETTLE_TAGS, str(box.dir)], check=True)
     return start(box.dir)
+
+
+def subscribed_queue(sns: Any, sqs: Any, topic: str) -> str:
+    """The address of a new queue that gets what is published to the topic."""
+    queue: str = sqs.create_queue(QueueName="mails")["QueueUrl"]
+    arn = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=arn)
+    return queue

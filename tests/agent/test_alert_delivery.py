@@ -14,13 +14,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from http.client import HTTPConnection
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
 
+import boxes
 from agent.event_loops import serving
 from agent.test_prometheus_daemon import FakeHost, free_port
 from agent.waiting import until
@@ -34,6 +34,7 @@ from corral.agent.prometheus import options, start_prometheus
 from corral.forecast.cost.catalog_prices import catalog_prices
 from corral.model.monitoring import AlertReceivers, MonitoringPlan
 from corral.render.monitoring import monitoring_files
+from http_server import serving_http
 from render.plans import dev
 
 ALERTS = AlertReceivers(topic=True, slack="team/slack", pagerduty="team/pagerduty")
@@ -71,13 +72,8 @@ def receivers() -> Iterator[Receivers]:
 
         def log_message(self, *_: Any) -> None: ...
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        found.port = server.server_address[1]
-        thread = Thread(target=server.serve_forever)
-        thread.start()
+    with serving_http(Handler) as found.port:
         yield found
-        server.shutdown()
-        thread.join()
 
 
 @dataclass(kw_only=True)
@@ -207,9 +203,7 @@ def alertmanager(
         monkeypatch.setattr(f"corral.agent.{module}.PROMETHEUS_USER", "root")
     sns, sqs = aws("sns"), aws("sqs")
     topic = sns.create_topic(Name="watch-topic-dev")["TopicArn"]
-    queue = sqs.create_queue(QueueName="mails")["QueueUrl"]
-    queue_arn = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
-    sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=queue_arn)
+    queue = boxes.subscribed_queue(sns, sqs, topic)
     flaky = Topic(topic=topic_of(sns, topic))
     with metrics(lambda: "", AlertTopic(publish=flaky.publish)) as agent:
         port = write_files(tmp_path, agent, receivers.port)

@@ -6,9 +6,8 @@ import base64
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -20,6 +19,7 @@ from corral.agent.ecr_password import RegistryError, ecr_password, password_in
 from corral.model.cluster import ClusterPlan, JobsPlan, RepositoryPlan
 from corral.model.serialization import to_json
 from corral.render import deployed_json
+from http_server import serving_http
 from render.plans import deployed, dev
 
 PULLS = replace(dev(), jobs=JobsPlan(registries=(RepositoryPlan(account=None, name="team/train"),)))
@@ -82,13 +82,8 @@ def ecr() -> Iterator[Aws]:
 
         def log_message(self, *_: Any) -> None: ...
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        held.port = server.server_address[1]
-        thread = Thread(target=server.serve_forever)
-        thread.start()
+    with serving_http(Handler) as held.port:
         yield held
-        server.shutdown()
-        thread.join()
 
 
 @pytest.fixture(autouse=True)

@@ -200,10 +200,8 @@ def notify_of_a_slow_node(cluster: Cluster, mails: Callable[[], list[str]]) -> N
 def mailbox(box: BoxStatus) -> Callable[[], list[str]]:
     """Subscribes to the cluster's topic; returns what reads the new messages."""
     sns, sqs = boxes.client(box, "sns"), boxes.client(box, "sqs")
-    queue = sqs.create_queue(QueueName="mails")["QueueUrl"]
-    queue_arn = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
     (topic,) = (one["TopicArn"] for one in sns.list_topics()["Topics"] if one["TopicArn"].endswith(":watch-topic-dev"))
-    sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=queue_arn)
+    queue = boxes.subscribed_queue(sns, sqs, topic)
 
     def read() -> list[str]:
         found = sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10).get("Messages", [])

@@ -58,6 +58,11 @@ class LocalResponse:
     content_type: str
 
 
+def plain_response(status: int, text: str) -> LocalResponse:
+    """A response for people: one line of text."""
+    return LocalResponse(status=status, body=f"{text}\n".encode(), content_type="text/plain; charset=utf-8")
+
+
 def owner_of(port: int, connections: str, served: int) -> int | None:
     """The user of the connection from this local port to the served one, by /proc/net/tcp and tcp6; None without one.
 

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from corral.agent.alert_topic import MESSAGE_BYTES, AlertTopic
 from corral.agent.errors import AgentError
-from corral.agent.local_http import HOST, LocalRequest, LocalResponse, LocalServer, listen
+from corral.agent.local_http import HOST, LocalRequest, LocalResponse, LocalServer, listen, plain_response
 from corral.agent.metrics.text_format import CONTENT_TYPE
 from corral.model.monitoring import METRICS_PORT, PROMETHEUS_USER, TOPIC_PATH
 
@@ -50,24 +50,24 @@ class Responder:
         """The response to a request."""
         path = request.path.rstrip("/")  # Alertmanager adds a slash
         if path not in (PATH, TOPIC_PATH):
-            return _plain(404, f"no such path {request.path} - metrics are at {PATH}")
+            return plain_response(404, f"no such path {request.path} - metrics are at {PATH}")
         if request.host.partition(":")[0] not in (HOST, "localhost"):
-            return _plain(403, f"invalid Host header {request.host!r}: the request may come from a web page")
+            return plain_response(403, f"invalid Host header {request.host!r}: the request may come from a web page")
         if not self._may_read(request.user):
-            return _plain(403, f"metrics are for root and {PROMETHEUS_USER}: they show what all users do")
+            return plain_response(403, f"metrics are for root and {PROMETHEUS_USER}: they show what all users do")
         if path == TOPIC_PATH:
             return await self._publish(request.body)
         try:
             text = await asyncio.get_running_loop().run_in_executor(self._thread, self._text)
         except (AgentError, OSError) as error:
             log.error("metrics: %s", error)
-            return _plain(503, str(error))
+            return plain_response(503, str(error))
         return LocalResponse(status=200, body=text.encode(), content_type=CONTENT_TYPE)
 
     async def _publish(self, body: bytes | None) -> LocalResponse:
         """Send a message of Alertmanager to the topic, and answer as SNS does."""
         if self._topic is None or body is None:
-            return _plain(405, "alerts come by POST")
+            return plain_response(405, "alerts come by POST")
         status, text = await asyncio.get_running_loop().run_in_executor(self._publishing, self._topic.respond, body)
         return LocalResponse(status=status, body=text.encode(), content_type="text/xml")
 
@@ -78,7 +78,3 @@ class Responder:
             return user is not None and user == self._user_id(PROMETHEUS_USER)
         except KeyError:
             return False
-
-
-def _plain(status: int, text: str) -> LocalResponse:
-    return LocalResponse(status=status, body=f"{text}\n".encode(), content_type="text/plain; charset=utf-8")

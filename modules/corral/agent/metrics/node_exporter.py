@@ -17,7 +17,7 @@ from corral.agent.errors import AgentError
 from corral.agent.health.probes import Probe, Tool
 from corral.agent.health.xids import read_xids
 from corral.agent.job_evidence.user_reader import read_recent_as_user
-from corral.agent.local_http import LocalRequest, LocalResponse, LocalServer, listen
+from corral.agent.local_http import LocalRequest, LocalResponse, LocalServer, listen, plain_response
 from corral.agent.metrics.efa_counters import read_counters
 from corral.agent.metrics.gpu_load import read_load
 from corral.agent.metrics.job_steps import read_steps
@@ -118,14 +118,10 @@ class TokenResponder:
     async def __call__(self, request: LocalRequest) -> LocalResponse:
         """The response to a request."""
         if not hmac.compare_digest(request.authorization.encode(), self._expected):
-            return _plain(401, "metrics of nodes are for the Prometheus of their head")
+            return plain_response(401, "metrics of nodes are for the Prometheus of their head")
         if request.path != PATH:
-            return _plain(404, f"no such path {request.path} - metrics are at {PATH}")
+            return plain_response(404, f"no such path {request.path} - metrics are at {PATH}")
         return LocalResponse(status=200, body=self._text().encode(), content_type=CONTENT_TYPE)
-
-
-def _plain(status: int, text: str) -> LocalResponse:
-    return LocalResponse(status=status, body=f"{text}\n".encode(), content_type="text/plain; charset=utf-8")
 
 
 def _forever(name: str, act: Callable[[], object], every_s: float) -> None:
