@@ -185,14 +185,14 @@ def notify_of_a_slow_node(cluster: Cluster, mails: Callable[[], list[str]]) -> N
     with step("diagnose names the node and the reason"):
         shown = json.loads(cluster.life.corral("diagnose", "dev", job, "--box", "--json").out)
         assert [(one["kind"], one["nodes"]) for one in shown["findings"]] == [("straggler", ["train-2"])]
-    with step("what the runbook says moves the job to another machine"):
+    with step("the commands of the runbook move the job to another machine"):
         cluster.on_head("scontrol", "update", "nodename=train-2", "state=drain", "reason=slow")
         cluster.on_head("scontrol", "requeue", job)
         cluster.until(lambda: cluster.job(int(job)).get("JobState") == "PENDING")
         cluster.until(lambda: cluster.job(int(job))["JobState"] == "RUNNING", MINUTES_S)
         moved = cluster.job(int(job))
         assert (moved["NodeList"], moved["Restarts"]) == ("train-[1,3]", "1")
-    with step("a message says that it is over"):
+    with step("a message reports that it is over"):
         cluster.until(lambda: mail("Over: train-2 works"), MINUTES_S)
     cluster.on_head("scancel", job)
 
