@@ -22,6 +22,7 @@ class DiagnosisLimits:
     throttled_share: float
     checkpoint_share: float
     checkpoint_observed_s: float
+    fewest_checkpoints: float
     write_s: float
     slow_file_data_share: float
 

@@ -40,9 +40,10 @@ class RankSteps:
 
     `seconds`: the time that they cover, without checkpoints. `step_s`, `slow_step_s`: the median and the 95th
     percentile of a step; `own_s`: the median without the waits for data and for other processes. The shares are of
-    `seconds`, `checkpoint_share` of both. `checkpoint_s`: the longest one. `write_s`: the median time of a write to the
-    file system that the job's directory is on. Memory is the GPU's, in bytes, at the peak: `memory_peak` is in use,
-    `memory_reserved` is held by the allocator; `memory_retries`: how often the allocator emptied its cache to go on.
+    `seconds`, `checkpoint_share` of both. `checkpoints`: how many; `checkpoint_s`: the longest one. `write_s`: the
+    median time of a write to the file system that the job's directory is on. Memory is the GPU's, in bytes, at the
+    peak: `memory_peak` is in use, `memory_reserved` is held by the allocator; `memory_retries`: how often the allocator
+    emptied its cache to go on.
     `saved_at`: when the last checkpoint was complete; `saved_after_s`: how long after the one before it.
     None: not recorded. `error`, `message`: what ended the process.
     """
@@ -62,6 +63,7 @@ class RankSteps:
     data_share: float = 0.0
     communication_share: float | None = None
     checkpoint_share: float = 0.0
+    checkpoints: int = 0
     checkpoint_s: float = 0.0
     tokens_per_s: float = 0.0
     loss: float | None = None

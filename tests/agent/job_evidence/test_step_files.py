@@ -75,6 +75,7 @@ def test_steps_are_summed_up() -> None:
         data_share=0.1,
         communication_share=0.2,
         checkpoint_share=0.5,
+        checkpoints=1,
         checkpoint_s=4.0,
         tokens_per_s=2048.0,
         loss=2.5,
@@ -202,6 +203,13 @@ def test_of_all_processes_one_line_of_each_node_is_kept() -> None:
     line = "8h200-{}:{}:6838 [{}] NCCL INFO NET/OFI Selected Provider is efa (found 16 nics)"
     kept = kept_lines([line.format(node, 6310 + gpu, gpu) for node in (2, 3) for gpu in range(8)])
     assert kept == (line.format(2, 6310, 0), line.format(3, 6310, 0))
+
+
+def test_lines_of_an_earlier_run_are_left_out() -> None:
+    """Its machines may have been replaced since, for what these lines report."""
+    runs = [f"corral: job 17, run {run}, first node train-1, newest in checkpoints: nothing" for run in (1, 2)]
+    lines = [f"train-{run}:1:1 [0] NCCL INFO Using network Socket" for run in (1, 2)]
+    assert kept_lines([runs[0], lines[0], runs[1], lines[1]]) == (lines[1],)
 
 
 def test_no_more_lines_are_kept_than_a_page_holds() -> None:

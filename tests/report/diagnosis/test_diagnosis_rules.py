@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from corral.agent.job_evidence.output_lines import kept_lines
 from corral.catalog.diagnosis_limits import DiagnosisLimits, diagnosis_limits
 from corral.catalog.loader.data_files import read_toml
 from corral.model.job_evidence import GpuSamples, RankSteps
@@ -134,6 +135,11 @@ def test_one_checkpoint_in_a_short_time_is_chance(seconds: float, expected: list
     assert kinds(all_with(checkpoint_share=0.2, seconds=seconds)) == expected
 
 
+@pytest.mark.parametrize(("checkpoints", "expected"), [(2, []), (3, ["checkpoint-stalls"])])
+def test_three_checkpoints_in_a_short_time_are_no_chance(checkpoints: int, expected: list[str]) -> None:
+    assert kinds(all_with(checkpoint_share=0.2, seconds=60.0, checkpoints=checkpoints)) == expected
+
+
 def test_a_few_lines_are_too_few_for_shares_of_the_time() -> None:
     seen = all_with(lines=5, data_share=0.9)
     assert kinds(seen) == []
@@ -158,6 +164,52 @@ def test_memory_in_fragments_is_another_matter() -> None:
 def test_memory_of_a_node_differs_from_that_of_a_gpu() -> None:
     seen = job(job=replace(job().job, state="out_of_memory"))
     assert only(seen).title == "The memory of a node ran out"
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [("completed", []), ("running", []), ("cancelled", []), ("failed", ["out-of-memory"])],
+)
+def test_a_batch_that_was_too_large_in_a_program_that_went_on_is_no_finding(state: str, expected: list[str]) -> None:
+    assert kinds(job(job=replace(job().job, state=state), output=(f"batch 64: {OUT_OF_MEMORY}",))) == expected
+
+
+def test_a_program_that_makes_no_steps_has_not_gone_on() -> None:
+    assert kinds(job(ranks=(), output=(OUT_OF_MEMORY,))) == ["out-of-memory"]
+
+
+@pytest.mark.parametrize(("recorded", "expected"), [(4, []), (3, ["out-of-memory"])])
+def test_what_all_processes_have_recorded_as_their_end_counts_more_than_the_output(
+    recorded: int, expected: list[str]
+) -> None:
+    ranks = tuple(replace(one, error="KeyError" if one.rank < recorded else "") for one in job().ranks)
+    seen = job(ranks=ranks, job=replace(job().job, state="failed"), output=(f"batch 64: {OUT_OF_MEMORY}",))
+    assert kinds(seen) == expected
+
+
+@pytest.mark.parametrize("error", ["MemoryError", "_ArrayMemoryError"])
+def test_a_process_without_memory_is_named(error: str) -> None:
+    found = only(with_first(error=error))
+    assert (found.title, found.nodes, found.evidence) == (
+        "The memory of a node ran out",
+        ("train-1",),
+        (f"rank 0 on train-1: {error}",),
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "slurmstepd-train-4: error: StepId=33.0 exceeded memory limit (183885824 > 157286400), being killed",
+        "slurmstepd: error: Exceeded job memory limit",
+        "RuntimeError: [enforce fail at alloc_cpu.cpp:114] . DefaultCPUAllocator: can't allocate memory: you tried to"
+        " allocate 68719476736 bytes. Error code 12 (Cannot allocate memory)",
+    ],
+)
+def test_what_slurm_and_pytorch_print_of_a_nodes_memory_is_found(line: str) -> None:
+    """Slurm's as recorded in the box, without cgroups; PyTorch's of its c10/core/impl/alloc_cpu.cpp."""
+    seen = job(output=kept_lines([line]), job=replace(job().job, state="failed"))
+    assert only(seen).evidence == (line,)
 
 
 @pytest.mark.parametrize(
@@ -186,6 +238,21 @@ def test_nccl_over_tcp_is_reported_on_machines_with_efa_and_several_nodes() -> N
     seen = job(output=("train-1:1379562:1379562 [0] NCCL INFO Using network Socket",))
     alone = replace(seen, job=replace(seen.job, node_count=1))
     assert (kinds(seen), kinds(alone)) == (["wrong-network-settings"], [])
+
+
+def test_a_plugin_that_finds_efa_and_gives_up_is_no_network() -> None:
+    """github.com/aws/aws-ofi-nccl/issues/889."""
+    start = "ip-10-36-29-253:82:2548 [0] NCCL INFO"
+    provider = f"{start} NET/OFI Selected provider is efa, fabric is efa (found 4 nics)"
+    seen = job(output=(provider, f"{start} Using network Socket"))
+    assert only(seen).evidence == ("ip-10-36-29-253: NCCL uses Socket, not EFA",)
+
+
+def test_channels_over_tcp_are_found_without_nccls_first_lines() -> None:
+    """github.com/awslabs/awsome-distributed-ai/issues/386."""
+    line = "ini-worker-ray-worker-p5:944:3818 [0] NCCL INFO Channel {}/0 : 0[0] -> 8[0] [receive] via NET/Socket/0"
+    kept = kept_lines(line.format(number) for number in (13, 14, 15))
+    assert (len(kept), only(job(output=kept)).evidence) == (1, ("ini-worker-ray-worker-p5: NCCL uses Socket, not EFA",))
 
 
 def test_nccls_lines_are_read_by_host() -> None:

@@ -135,6 +135,7 @@ def _with_steps(found: RankSteps, records: Sequence[Mapping[str, Any]]) -> RankS
         data_share=min(1.0, sum(data) / total),
         communication_share=min(1.0, sum(communication) / total) if knows_communication else None,
         checkpoint_share=saved / (total + saved),
+        checkpoints=sum(1 for one in checkpoints if one),
         checkpoint_s=max(checkpoints),
         tokens_per_s=sum(_number(one, "tokens") for one in records) / total,
         loss=_last(records, "loss"),

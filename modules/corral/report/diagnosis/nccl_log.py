@@ -2,7 +2,8 @@
 
 Sources of the forms: NVIDIA/nccl#1597 ("Selected Provider is efa (found 16 nics)", "Using network Libfabric"),
 NVIDIA/nccl#226 ("NET/Plugin : No plugin found"), aws/aws-ofi-nccl's messages since 1.14 ("Selected provider is efa,
-fabric is efa (found 1 nics)").
+fabric is efa (found 1 nics)"), aws/aws-ofi-nccl#889 (the plugin has found EFA and gives up: "Using network Socket"),
+awslabs/awsome-distributed-ai#386 ("Channel 13/0 : 0[0] -> 8[0] [receive] via NET/Socket/0").
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ _PROVIDER = re.compile(
     r"(?P<host>[\w.-]+):\d+:\d+ \[\d+\] NCCL INFO NET/OFI Selected [Pp]rovider is (?P<provider>[\w-]+)"
     r"(?:.*\(found (?P<nics>\d+) nics\))?"
 )
-_NETWORK = re.compile(r"(?P<host>[\w.-]+):\d+:\d+ \[\d+\] NCCL INFO Using network (?P<network>[\w ./-]+)")
+_NETWORK = re.compile(
+    r"(?P<host>[\w.-]+):\d+:\d+ \[\d+\] NCCL INFO (?:Using network |Channel .* via NET/(?=Socket))(?P<network>[\w .-]+)"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

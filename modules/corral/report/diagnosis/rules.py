@@ -20,7 +20,12 @@ from corral.report.formatting import duration, three_digits
 
 _NODE_NAME = re.compile(r"[a-z0-9-]+-[0-9]+")
 _GPU_MEMORY = re.compile(r"OutOfMemoryError|CUDA out of memory|RESOURCE_EXHAUSTED")
-_HOST_MEMORY = re.compile(r"oom[-_ ]kill", re.IGNORECASE)
+# Slurm with cgroups; without, as recorded in the box; Python and numpy; PyTorch's c10/core/impl/alloc_cpu.cpp.
+_HOST_MEMORY = re.compile(
+    r"oom[-_ ]kill|exceeded (?:job |step )?memory limit|(?<!OutOf)MemoryError"
+    r"|DefaultCPUAllocator: (?:can't|not enough)",
+    re.IGNORECASE,
+)
 _FRAGMENTS = re.compile(r"([0-9.]+) (MiB|GiB) is reserved by PyTorch but unallocated")
 _FRAGMENTED_GIB = 2.0  # held by the allocator and not in use: choice
 # Reasons of nvidia-smi's clocks_event_reasons that mean trouble; a software power cap is usual at full load.
@@ -30,30 +35,54 @@ _FEW_RETRIES = 4  # happen while the first large batches come: choice
 _FEW = 4  # one in so many nodes, or fewer, may be stragglers: with more of them, the work is uneven
 
 
-def out_of_memory(seen: JobEvidence, _: DiagnosisLimits) -> Iterator[JobFinding]:
+def out_of_memory(seen: JobEvidence, limits: DiagnosisLimits) -> Iterator[JobFinding]:
     """The memory of a GPU or of a node has run out."""
-    failed = [one for one in seen.ranks if _GPU_MEMORY.search(f"{one.error}: {one.message}")]
-    lines = [line for line in seen.output if _GPU_MEMORY.search(line)]
-    if failed or lines:
-        text = f"{failed[0].error}: {failed[0].message}" if failed else lines[0]
-        ranks = f"rank {failed[0].rank} on {failed[0].node}: " if failed else ""
+    output = () if _went_on(seen, limits) else seen.output
+    failed, lines = _without_memory(_GPU_MEMORY, seen.ranks, () if _ended_otherwise(seen) else output)
+    if lines:
         yield JobFinding(
             kind=FindingKind.OUT_OF_MEMORY,
             title="The memory of a GPU ran out",
-            evidence=(f"{ranks}{text}", *_memory_forecast(seen)),
-            first=_first_for_memory(seen, text),
+            evidence=(lines[0], *_memory_forecast(seen)),
+            first=_first_for_memory(seen, lines[0]),
             nodes=_nodes(failed),
         )
-    killed = [line for line in seen.output if _HOST_MEMORY.search(line)]
-    states = {seen.job.state, *seen.job.step_states}
-    if killed or "out_of_memory" in states:
+    failed, lines = _without_memory(_HOST_MEMORY, seen.ranks, output)
+    if lines or "out_of_memory" in {seen.job.state, *seen.job.step_states}:
         yield JobFinding(
             kind=FindingKind.OUT_OF_MEMORY,
             title="The memory of a node ran out",
-            evidence=tuple(killed[:2]) or ("Slurm's state of the job or of a step is OUT_OF_MEMORY",),
+            evidence=tuple(lines[:2]) or ("Slurm's state of the job or of a step is OUT_OF_MEMORY",),
             first="fewer loader workers, or less prefetching: each worker is a process with a copy of what it reads;"
             " then offload less of the optimizer to the host",
+            nodes=_nodes(failed),
         )
+
+
+def _went_on(seen: JobEvidence, limits: DiagnosisLimits) -> bool:
+    """Memory that ran out did not end the job, such as that of a batch size that the program tried and gave up.
+
+    The job has ended well; or all its processes have made steps, and nothing in the program has ended it.
+    """
+    size = max((one.size for one in seen.ranks), default=0)
+    makes_steps = [one for one in _enough(seen, limits) if not one.error]
+    has_failed = seen.job.state in ("failed", "out_of_memory")
+    return seen.job.state == "completed" or (not has_failed and 0 < size <= len(makes_steps))
+
+
+def _ended_otherwise(seen: JobEvidence) -> bool:
+    """Each process has recorded what ended it: texts of the output add nothing to that."""
+    size = max((one.size for one in seen.ranks), default=0)
+    return 0 < size <= len([one for one in seen.ranks if one.error])
+
+
+def _without_memory(
+    pattern: re.Pattern[str], ranks: Sequence[RankSteps], output: Sequence[str]
+) -> tuple[list[RankSteps], list[str]]:
+    """The processes that such an error ended, and the texts: theirs, or those of the output."""
+    failed = [one for one in ranks if pattern.search(f"{one.error}: {one.message}")]
+    texts = [f"rank {one.rank} on {one.node}: {one.error}: {one.message}".removesuffix(": ") for one in failed]
+    return failed, texts or [line for line in output if pattern.search(line)]
 
 
 def memory_bound(seen: JobEvidence, limits: DiagnosisLimits) -> Iterator[JobFinding]:
@@ -94,7 +123,8 @@ def wrong_network(seen: JobEvidence, _: DiagnosisLimits) -> Iterator[JobFinding]
     if machine and machine.efa_devices and seen.job.node_count > 1:
         for host, one in node_networks(seen.output).items():
             if one.network == "Socket" or one.provider.startswith(("tcp", "sockets", "udp")):
-                evidence.append(f"{host}: NCCL uses {one.provider or one.network}, not EFA")
+                used = one.network if one.network == "Socket" else one.provider
+                evidence.append(f"{host}: NCCL uses {used}, not EFA")
                 first.append(
                     "make NCCL load aws-ofi-nccl: its lib directory must be in LD_LIBRARY_PATH, in a container too"
                 )
@@ -216,7 +246,11 @@ def communication(seen: JobEvidence, limits: DiagnosisLimits) -> Iterator[JobFin
 
 def checkpoint_stalls(seen: JobEvidence, limits: DiagnosisLimits) -> Iterator[JobFinding]:
     """Saving checkpoints takes much of the time."""
-    steps = [one for one in _enough(seen, limits) if one.seconds > limits.checkpoint_observed_s]
+    steps = [
+        one
+        for one in _enough(seen, limits)
+        if one.seconds > limits.checkpoint_observed_s or one.checkpoints >= limits.fewest_checkpoints
+    ]
     worst = max(steps, key=lambda one: one.checkpoint_share, default=None)
     if worst and worst.checkpoint_share > limits.checkpoint_share:
         yield JobFinding(

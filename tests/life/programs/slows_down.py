@@ -1,0 +1,25 @@
+"""Stop the processes with a word on their command line for 22 of every 50 milliseconds, as a machine that limps."""
+
+import os
+import signal
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+word = sys.argv[1].encode()
+found: list[int] = []
+looked = 0.0
+while True:
+    if time.monotonic() - looked > 2:
+        looked, found = time.monotonic(), []
+        for process in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                words = (process / "cmdline").read_bytes().split(b"\0")
+                if word in words and words[0].endswith(b"python3") and int(process.name) != os.getpid():
+                    found.append(int(process.name))
+    for number, seconds in ((signal.SIGSTOP, 0.022), (signal.SIGCONT, 0.028)):
+        for pid in found:
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+        time.sleep(seconds)
