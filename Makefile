@@ -11,9 +11,9 @@ VENV = .venv/bin
 # In CI, a skipped test fails the run.
 PYTEST = $(VENV)/python -m pytest $(if $(CI),-p tools.fail_on_skip)
 ARGS ?=
-# One worker more than cores, because some tests wait. Each worker gets whole files, because the tests of a file share
+# Two workers more than cores, because many tests wait. Each worker gets whole files, because the tests of a file share
 # state. With ARGS, one process is enough.
-WORKERS = $(shell $(PYTHON) -c 'import os; print(min(8, (os.cpu_count() or 1) + 1))')
+WORKERS = $(shell $(PYTHON) -c 'import os; print(min(8, (os.cpu_count() or 1) + 2))')
 SPREAD = $(if $(ARGS),,-n $(WORKERS) --dist loadfile --no-loadscope-reorder)
 
 .PHONY: help

@@ -13,7 +13,7 @@ from tools.slurm_matrix.roots import slurm_roots
 import slurms
 from render.plans import cpu, dev
 
-pytestmark = pytest.mark.slurm
+pytestmark = [pytest.mark.slurm, pytest.mark.long]
 PATIENCE_S = 60
 RESTORE = "/opt/corral/bin/restore-scripts"
 ROOTS = slurm_roots()

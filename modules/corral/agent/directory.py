@@ -26,6 +26,7 @@ from corral.model.users import DIRECTORY_CA
 SSSD_CONF = "/etc/sssd/sssd.conf"
 BIND_CONF = "/etc/sssd/conf.d/60-corral.conf"
 NSSWITCH = "/etc/nsswitch.conf"
+PAM_ACCOUNT = "/etc/pam.d/common-account"
 KEYS_PROGRAM = "/opt/corral/bin/directory-keys"
 _FILES = (BIND_CONF, SSSD_CONF, DIRECTORY_CA)
 _DATABASES = ("passwd", "group")
@@ -42,7 +43,7 @@ log = logging.getLogger("corral.agent")
 
 
 class DirectoryError(AgentError):
-    """The password for the directory cannot be read."""
+    """The password for the directory cannot be read, or this machine would not ask who may log in."""
 
 
 def sssd() -> Daemon:
@@ -75,6 +76,7 @@ def start_directory(
     `secrets`: boto3's client of Secrets Manager. `lists_everybody`: on the head, which makes homes and accounts.
     """
     if directory := plan.access.directory:
+        _require_pam(root)
         password = _password(secrets, directory.bind_secret)
         install((_bind(password, lists_everybody=lists_everybody), _nsswitch(root)), root)
         host.start(sssd())
@@ -114,6 +116,18 @@ def _nsswitch(root: Path) -> Placement:
     file = root / NSSWITCH.lstrip("/")
     known = file.read_text(encoding="utf-8") if file.exists() else ""
     return Placement(path=NSSWITCH, content=with_sss(known).encode())
+
+
+def _require_pam(root: Path) -> None:
+    # libpam-sss enters itself, but pam-auth-update leaves files alone that somebody else has changed. sshd would go on to
+    # accept the keys, and nothing would ask the directory whether their owner may still log in.
+    file = root / PAM_ACCOUNT.lstrip("/")
+    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+    if not any("pam_sss.so" in line.partition("#")[0] for line in lines):
+        raise DirectoryError(
+            f"{PAM_ACCOUNT} does not ask SSSD, so people who leave the directory could still log in: "
+            "run `pam-auth-update --force --enable sss` in the image"
+        )
 
 
 def _bind(password: str, *, lists_everybody: bool) -> Placement:

@@ -41,8 +41,19 @@ def secrets(value: str | None = "pass word") -> Any:
     return SimpleNamespace(get_secret_value=lambda SecretId: {"people/reader": answer}[SecretId])
 
 
+ACCOUNT = "account required pam_permit.so\n"
+ASKS_SSSD = f"{ACCOUNT}account [default=bad success=ok user_unknown=ignore] pam_sss.so\n"
+
+
+def with_pam(root: Path, text: str = ASKS_SSSD) -> None:
+    file = root / "etc/pam.d/common-account"
+    file.parent.mkdir(parents=True)
+    file.write_text(text)
+
+
 def started(root: Path, value: str | None = "pass word", *, lists_everybody: bool = False) -> str:
     host: Any = FakeHost()
+    with_pam(root)
     start_directory(PLAN, host, secrets(value), root, lists_everybody=lists_everybody)
     assert host.calls == ["start sssd"]
     return (root / "etc/sssd/conf.d/60-corral.conf").read_text()
@@ -65,11 +76,22 @@ def test_a_newline_at_its_end_is_not_of_the_password(tmp_path: Path) -> None:
 def test_a_secret_that_is_no_line_of_text_is_refused(tmp_path: Path, value: str | None) -> None:
     with pytest.raises(DirectoryError, match="people/reader is no password: store one line of text"):
         started(tmp_path, value)
-    assert not (tmp_path / "etc").exists()
+    assert not (tmp_path / "etc/sssd").exists()
+
+
+@pytest.mark.parametrize("text", [ACCOUNT, f"{ACCOUNT}# pam_sss.so\n", None])
+def test_a_machine_whose_logins_do_not_ask_sssd_is_refused(tmp_path: Path, text: str | None) -> None:
+    if text is not None:
+        with_pam(tmp_path, text)
+    host: Any = FakeHost()
+    with pytest.raises(DirectoryError, match="/etc/pam.d/common-account does not ask SSSD, so people who leave"):
+        start_directory(PLAN, host, secrets(), tmp_path)
+    assert host.calls == []
 
 
 def test_a_machine_that_had_no_directory_gets_the_packages_first(tmp_path: Path) -> None:
     host: Any = FakeHost()
+    with_pam(tmp_path)
     restart_directory(PLAN, host, secrets(), tmp_path)
     assert host.calls == ["install libnss-sss libpam-sss sssd-ldap", "start sssd", "restart sssd"]
 
