@@ -32,6 +32,13 @@ def test_a_document_in_one_line_is_shown_by_its_fields() -> None:
     ]
 
 
+def test_a_long_line_of_a_text_is_truncated() -> None:
+    assert lines(f"a\n{'b' * 399}\n", f"a\n{'c' * 5000}\n")[-2:] == [
+        f"    -{'b' * 399}",
+        f"    +{'c' * 399}... (5001 characters)",
+    ]
+
+
 def test_value_is_shown_with_its_old_value() -> None:
     assert lines(4, 6, path="it") == ["it: 4 -> 6"]
 

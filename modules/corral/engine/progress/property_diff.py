@@ -12,6 +12,7 @@ from corral.engine.progress.engine_events import PropertyDiff
 
 UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"  # Pulumi's placeholder for a string that is known after the creation
 WIDTH = 120  # characters shown of a value; ids and ARNs fit
+LINE_WIDTH = 400  # of a line of a text; longer ones are written by programs, such as the signed manifest
 CONTEXT = 1  # unchanged lines around a changed one
 ABSENT = object()
 _STEP = re.compile(r'\["([^"]+)"\]|\[(\d+)\]|([^.\[\]]+)')
@@ -73,7 +74,7 @@ def _document(text: str) -> str | None:
 
 def _unified(old: list[str], new: list[str]) -> Iterator[str]:
     lines = difflib.unified_diff(old, new, n=CONTEXT, lineterm="")
-    return (line for line in lines if not line.startswith(("---", "+++")))
+    return (_cut(line, LINE_WIDTH) for line in lines if not line.startswith(("---", "+++")))
 
 
 def _shown(value: Any) -> str:
@@ -83,4 +84,8 @@ def _shown(value: Any) -> str:
         return "(known afterwards)"
     text = value if isinstance(value, str) else json.dumps(value, sort_keys=True, default=str)
     text = text.replace(UNKNOWN, "(known afterwards)").replace("\n", "\\n")
-    return text if len(text) <= WIDTH else f"{text[:WIDTH]}... ({len(text)} characters)"
+    return _cut(text, WIDTH)
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[:width]}... ({len(text)} characters)"
