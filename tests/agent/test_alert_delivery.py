@@ -167,7 +167,7 @@ def prometheus(alertmanager: Running, metrics_port: int) -> Iterator[None]:
         "9093": str(alertmanager.port),
     }
     (directory / "prometheus.yml").write_text(replaced(files["monitoring/prometheus.yml"], here))
-    (directory / "alerts.yml").write_text("groups: []\n")
+    (directory / "alerts.yml").write_text(files["monitoring/alerts.yml"])
     rule = {
         "alert": "Deep",
         "expr": "corral_queue_depth > 5",
@@ -416,3 +416,18 @@ def test_what_prometheus_finds_is_delivered_and_is_over_when_it_ends(
         assert alertmanager.next_mail()["Subject"] == "corral dev: Deep is over"
     until(lambda: len(receivers.of(EVENTS)) == 2)
     assert [one["event_action"] for one in receivers.of(EVENTS)] == ["trigger", "resolve"]
+
+
+def test_a_delivery_that_fails_is_reported_to_all_other_receivers(alertmanager: Running, receivers: Receivers) -> None:
+    """Both daemons with a head's files and rules; the intervals are shortened."""
+    with metrics(lambda: "") as port, prometheus(alertmanager, port):
+        alertmanager.send(severity="warning")
+        assert alertmanager.next_mail()["Subject"] == "corral dev: CorralQueueStuck (warning)"
+        until(lambda: receivers.of(HOOK))
+        receivers.answers[HOOK] = 403
+        alertmanager.send(over=True, severity="warning")
+        assert alertmanager.next_mail()["Subject"] == "corral dev: CorralQueueStuck is over"
+        mail = alertmanager.next_mail()
+    assert mail["Subject"] == "corral dev: CorralAlertsUndelivered (critical)"
+    assert mail["Message"].startswith("Alertmanager cannot deliver alerts to slack.\nSince 20")
+    assert receivers.of(EVENTS)[0]["payload"]["custom_details"]["alerts"] == mail["Message"]

@@ -53,10 +53,12 @@ with corral_step.StepRecorder() as steps:
             time.sleep(1.1 - own)
         steps.end_step(tokens=100)
 '"""
-# Minutes become seconds, and nothing waits for a deployment to be over: promtool tries the rules as they are.
+# Minutes become seconds, but for a node that boots, and nothing waits for a deployment to be over: promtool tries the
+# rules as they are.
 SOONER = r"""
 cd /etc/corral
-sed -i 's/\[10m\]/[1m]/g; s/for: 10m/for: 10s/; s/ unless on () corral_cluster_changing == 1//' prometheus/alerts.yml
+sed -i 's/\[10m\]/[1m]/g; s/ unless on () corral_cluster_changing == 1//' prometheus/alerts.yml
+sed -i '/CorralNodeSilent/,/for:/! s/for: 10m/for: 10s/' prometheus/alerts.yml
 sed -i 's/_interval: 30s/_interval: 5s/' prometheus/prometheus.yml
 sed -i 's/group_wait: 30s/group_wait: 1s/; s/group_interval: 5m/group_interval: 5s/' alertmanager/alertmanager.yml
 pkill -HUP -x prometheus; pkill -HUP -f prometheus-alertmanager
@@ -96,7 +98,7 @@ def come_up(cluster: Cluster) -> None:
 def add_prometheus(cluster: Cluster) -> None:
     """The environment's file gets a line, and the running head Prometheus."""
     with cluster.spec.open("a") as spec:
-        spec.write("    monitoring: {prometheus: true, alerts: {}}\n")
+        spec.write("    monitoring: {prometheus: true, alerts: {}, remote_write: {workspace: ws-1}}\n")
     cluster.life.done("up", "dev")
     with step("a later up starts Prometheus, which scrapes the head"):
         cluster.until(lambda: values(cluster, 'up{job="corral"}') == ["1"])
@@ -106,6 +108,9 @@ def add_prometheus(cluster: Cluster) -> None:
     with step("each rule is evaluated, and a healthy cluster has no alert"):
         rules = [one for group in found(cluster, "rules")["groups"] for one in group["rules"]]
         assert {(one["health"], one["state"]) for one in rules} <= {("ok", "inactive"), ("unknown", "inactive")}
+    with step("series for a workspace that does not answer are kept"):
+        cluster.until(lambda: float(own_metric(cluster, "samples_retried_total")) > 0)
+        assert float(own_metric(cluster, "samples_failed_total")) == 0
     with step("the head costs money"):
         cluster.until(lambda: values(cluster, 'corral_cost_usd_per_hour{estimate="low"} > 0.4') != [])
 
@@ -157,6 +162,9 @@ def keep_users_out(cluster: Cluster) -> None:
     """A person on the head."""
     with step("a user reads no metrics of the head"):
         assert cluster.on_head(*AS_ADA, *STATUS, METRICS) == "403"
+    with step("a user writes no series to the workspace"):
+        written = ("--data", "series", METRICS.replace("/metrics", "/remote-write"))
+        assert cluster.on_head(*AS_ADA, *STATUS, *written) == "403"
     with step("a user reads nothing of Prometheus"):
         assert cluster.on_head(*AS_ADA, *STATUS, f"{PROMETHEUS}/query?query=up") == "401"
     with step("a user reads neither the password nor its hash nor the data"):
@@ -216,6 +224,13 @@ def found(cluster: Cluster, path: str) -> Any:
     """The data of Prometheus's answer; nothing while it does not answer."""
     text = cluster.on_head("sh", "-c", f"curl --silent --globoff --user \"{KEY}\" '{PROMETHEUS}/{path}'")
     return json.loads(text)["data"] if text.startswith("{") else {"result": []}
+
+
+def own_metric(cluster: Cluster, name: str) -> str:
+    """Prometheus's own counter of what it writes elsewhere."""
+    text = cluster.on_head("sh", "-c", f'curl --silent --user "{KEY}" {PROMETHEUS.replace("/api/v1", "/metrics")}')
+    found = re.search(rf"^prometheus_remote_storage_{name}{{.*}} (\S+)$", text, re.MULTILINE)
+    return found[1] if found else "0"
 
 
 def values(cluster: Cluster, expression: str) -> list[str]:

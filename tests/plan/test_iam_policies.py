@@ -261,6 +261,38 @@ def test_a_head_reads_the_secrets_of_alerts_that_the_spec_names_and_no_others() 
     assert allowed == ["team/slack-AbCdEf"]
 
 
+WORKSPACE = "arn:aws:aps:us-east-1:123456789012:workspace/ws-1"
+
+
+def test_a_head_writes_series_into_the_workspace_that_the_spec_names_and_no_other() -> None:
+    found = [s for s in head_policy(replace(ARNS, workspace=WORKSPACE))["Statement"] if "aps:" in str(s["Action"])]
+    assert found == [{"Sid": "Write", "Effect": "Allow", "Action": ["aps:RemoteWrite"], "Resource": [WORKSPACE]}]
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        head_policy(ARNS),
+        compute_policy(replace(ARNS, workspace=WORKSPACE)),
+        login_policy(replace(ARNS, workspace=WORKSPACE)),
+        job_policy(JOBS),
+    ],
+    ids=["a head that writes nowhere", "compute", "login", "job"],
+)
+def test_nobody_else_writes_series(policy: Any) -> None:
+    assert "aps:" not in str(policy)
+
+
+@pytest.mark.parametrize(
+    ("region", "allowed"), [("us-east-1", True), ("eu-west-1", False)], ids=["here", "in another region"]
+)
+def test_the_boundary_lets_a_head_write_series_in_its_region_alone(region: str, allowed: bool) -> None:
+    here = boundary_policy("us-east-1", "123456789012")
+    resource = f"arn:aws:aps:{region}:123456789012:workspace/ws-1"
+    required = RequiredAction(action="aps:RemoteWrite", resource=resource, context={"aws:requestedregion": region})
+    assert evaluate([here], (), required).allowed is allowed
+
+
 def test_a_head_whose_alerts_need_no_secret_reads_the_munge_key_alone() -> None:
     reading = [s["Sid"] for s in head_policy(ARNS)["Statement"] if "secretsmanager:GetSecretValue" in s["Action"]]
     assert reading == ["Munge"]

@@ -30,6 +30,12 @@ def of_rank(node: str) -> str:
 # A cluster on which nothing is wrong, minute by minute for three hours, with jobs that wait because all nodes are busy.
 HEALTHY: Mapping[str, str] = {
     'up{job="corral"}': "1x180",
+    # train-3 boots twice: slurmd registers a minute before its metrics answer, and between them it is off.
+    **{f'up{{job="nodes",node="{node}",queue="train"}}': "1x180" for node in ("train-1", "train-2")},
+    'up{job="nodes",node="train-3",queue="train"}': "0x1 1x30 0x1 stale _x30 0x1 1x115",
+    'up{job="nodes",node="train-4",queue="train"}': "0x180",  # it runs since before Prometheus was declared
+    'alertmanager_notifications_failed_total{job="alertmanager",integration="slack"}': "3x180",
+    'alertmanager_notifications_failed_total{job="alertmanager",integration="sns"}': "0x180",
     "corral_slurmctld_up": "1x180",
     "corral_autoscaler_cycle_age_seconds": "12x180",
     "corral_cluster_changing": "0x180",
@@ -237,6 +243,22 @@ CASES: Mapping[str, Sequence[Case]] = {
             summary="Job 17 of ada makes steps, and its last checkpoint is 2.5 intervals old.",
         )
     ],
+    "CorralNodeSilent": [
+        Case(
+            series={'up{job="nodes",node="train-2",queue="train"}': "1x60 0x120"},
+            at="75m",
+            labels={"node": "train-2", "queue": "train"},
+            summary="train-2 is up in Slurm and shows no metrics: alerts miss its GPUs, EFA and jobs.",
+        )
+    ],
+    "CorralAlertsUndelivered": [
+        Case(
+            series={'alertmanager_notifications_failed_total{job="alertmanager",integration="slack"}': "3x60 4x120"},
+            at="65m",
+            labels={"integration": "slack"},
+            summary="Alertmanager cannot deliver alerts to slack.",
+        )
+    ],
 }
 FIRING = [pytest.param(name, case, id=f"{name}-{number}") for name in CASES for number, case in enumerate(CASES[name])]
 
@@ -340,6 +362,26 @@ def test_efa_of_a_job_on_one_node_may_stand_still(tmp_path: Path) -> None:
     alone = {f"corral_job_step_seconds{of_rank('train-1')}": "_x180"}
     series = {**HEALTHY, **alone, **CASES["CorralEfaStandsStill"][0].series}
     assert outcome(tmp_path, series, "90m", {}) == ""
+
+
+def test_a_node_whose_metrics_stop_for_nine_minutes_alerts_nobody(tmp_path: Path) -> None:
+    series = {**HEALTHY, 'up{job="nodes",node="train-2",queue="train"}': "1x60 0x8 1x120"}
+    assert outcome(tmp_path, series, "69m", {}) == ""
+
+
+def test_a_node_that_is_off_is_not_silent(tmp_path: Path) -> None:
+    series = {**HEALTHY, 'up{job="nodes",node="train-2",queue="train"}': "1x60 0x1 stale"}
+    assert outcome(tmp_path, series, "90m", {}) == ""
+
+
+def test_a_failed_delivery_is_forgotten_after_a_quarter_of_an_hour(tmp_path: Path) -> None:
+    series = {**HEALTHY, **CASES["CorralAlertsUndelivered"][0].series}
+    assert outcome(tmp_path, series, "80m", {}) == ""
+
+
+def test_a_restart_of_alertmanager_is_no_failed_delivery(tmp_path: Path) -> None:
+    slack = 'alertmanager_notifications_failed_total{job="alertmanager",integration="slack"}'
+    assert outcome(tmp_path, {**HEALTHY, slack: "3x60 0x120"}, "65m", {}) == ""
 
 
 def test_promtool_would_find_an_alert_that_does_not_fire(tmp_path: Path) -> None:

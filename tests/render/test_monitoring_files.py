@@ -9,8 +9,9 @@ from pathlib import Path
 from agent.metrics.promtool import check_config
 from corral.agent.config.file_placements import is_needed, placements_for
 from corral.model.enums import Role
-from corral.model.monitoring import ClusterPrices, MonitoringPlan
+from corral.model.monitoring import ClusterPrices, MonitoringPlan, RemoteWritePlan
 from corral.model.serialization import from_json
+from corral.model.urls import remote_write_url
 from corral.render import cluster_files
 from render.plans import cpu, dev, train
 
@@ -63,3 +64,14 @@ def test_each_offer_with_a_known_price_has_it() -> None:
 def test_the_fixed_cost_is_that_of_head_volumes_and_lustre() -> None:
     fixed = json.loads(FILES["monitoring/prices.json"])["fixed"]
     assert fixed["low"] == fixed["high"] > 0.4  # an m7i.2xlarge alone
+
+
+def test_prometheus_writes_series_to_the_agent_if_the_cluster_has_a_workspace(tmp_path: Path) -> None:
+    written = RemoteWritePlan(workspace="ws-1", url=remote_write_url("ws-1", "us-east-1"))
+    writing = replace(PLAN, monitoring=replace(PLAN.monitoring, remote_write=written))
+    texts = [cluster_files(plan)["monitoring/prometheus.yml"] for plan in (PLAN, writing)]
+    assert ["url: http://127.0.0.1:251/remote-write" in text for text in texts] == [False, True]
+    (tmp_path / "alerts.yml").write_text(FILES["monitoring/alerts.yml"])
+    (tmp_path / "node-token").write_text("0f")
+    (tmp_path / "prometheus.yml").write_text(texts[1].replace("/etc/corral/prometheus", str(tmp_path)))
+    assert check_config(tmp_path / "prometheus.yml") == ""

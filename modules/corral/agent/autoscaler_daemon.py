@@ -40,6 +40,7 @@ from corral.agent.metrics.exporter import HeadExporter
 from corral.agent.metrics.file_systems import EVERY_S as FILE_SYSTEMS_EVERY_S
 from corral.agent.metrics.node_targets import NodeTargets
 from corral.agent.process_lock import exclusive
+from corral.agent.remote_write import RemoteWriter
 from corral.agent.shutdown.cluster_shutdown import POLL_EVERY_S as ENDING_EVERY_S
 from corral.agent.shutdown.cluster_shutdown import ClusterShutdown
 from corral.agent.topology.ec2_topology import Ec2Topology
@@ -72,7 +73,7 @@ class StopSignal(BaseException):
 class Services:
     """The services that background tasks use. None: the task does not run. `exporter`: makes that of an autoscaler.
 
-    `alert_topic`: where the exporter sends Alertmanager's messages.
+    `alert_topic`: where the exporter sends Alertmanager's messages; `post_series`: how it sends Prometheus's series.
     """
 
     zone: Zone
@@ -87,6 +88,7 @@ class Services:
     exporter: Callable[[Autoscaler], HeadExporter] | None = None
     alert_topic: AlertTopic | None = None
     alert_secrets: AlertSecretsTask | None = None
+    post_series: Callable[[str, bytes], tuple[int, str]] | None = None
 
 
 def run_autoscaler(
@@ -179,7 +181,9 @@ def tasks_of(autoscaler: Autoscaler, ec2: Ec2, services: Services, interval_s: f
         services.logins and BackgroundTask(name="logins", every_s=LOGINS_EVERY_S, act=services.logins),
         exporter
         and BackgroundTask(
-            name="metrics", every_s=_SERVE_AGAIN_S, act=partial(serve_metrics, exporter.text, services.alert_topic)
+            name="metrics",
+            every_s=_SERVE_AGAIN_S,
+            act=partial(serve_metrics, exporter.text, services.alert_topic, _writer_of(autoscaler, services)),
         ),
         exporter and BackgroundTask(name="node targets", every_s=INTERVAL_S, act=_targets_of(autoscaler)),
         services.alert_secrets
@@ -190,6 +194,11 @@ def tasks_of(autoscaler: Autoscaler, ec2: Ec2, services: Services, interval_s: f
         BackgroundTask(name="accounting backup", every_s=_BACKUP_EVERY_S, act=back_up_if_due, first_s=_BACKUP_EVERY_S),
     )
     return tuple(task for task in tasks if task)
+
+
+def _writer_of(autoscaler: Autoscaler, services: Services) -> RemoteWriter | None:
+    post = services.post_series
+    return RemoteWriter(target=lambda: autoscaler.plan.monitoring.remote_write, post=post) if post else None
 
 
 def _targets_of(autoscaler: Autoscaler) -> NodeTargets:

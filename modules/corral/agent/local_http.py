@@ -120,7 +120,8 @@ class LocalServer:
 
     At the bound of connections, the oldest one without a whole request is closed: a user who opens connections and
     sends nothing keeps nobody else from an answer. `read_s`: how long a request may take to arrive. `body_bytes`: the
-    longest body of a POST request; 0 if none is accepted.
+    longest body of a POST request; 0 if none is accepted. `may_post`: whose bodies are read; those of others take no
+    memory.
     """
 
     def __init__(
@@ -130,6 +131,7 @@ class LocalServer:
         read_s: float = _READ_S,
         connections: int = _CONNECTIONS,
         body_bytes: int = 0,
+        may_post: Callable[[int | None], bool] = lambda _: True,
     ) -> None:
         self._respond = respond
         self._listener = listener
@@ -137,6 +139,7 @@ class LocalServer:
         self._read_s = read_s
         self._connections = connections
         self._body_bytes = body_bytes
+        self._may_post = may_post
         self._open: set[asyncio.Task[None]] = set()
         self._reading: dict[asyncio.Task[None], None] = {}  # the oldest first
 
@@ -162,9 +165,10 @@ class LocalServer:
     async def _serve(self, connection: socket.socket, port: int) -> None:
         """Answer the request of a connection from this port, and close it."""
         with connection, contextlib.suppress(OSError):  # gone, or too slow: TimeoutError is an OSError
-            head = await asyncio.wait_for(_read(connection, self._body_bytes), self._read_s)
-            self._reading.pop(asyncio.current_task(), None)  # type: ignore[arg-type]  # it runs in a task
             user = self._user(port)
+            body_bytes = self._body_bytes if self._body_bytes and self._may_post(user) else 0
+            head = await asyncio.wait_for(_read(connection, body_bytes), self._read_s)
+            self._reading.pop(asyncio.current_task(), None)  # type: ignore[arg-type]  # it runs in a task
             request = read_request(head, user, post=self._body_bytes > 0)
             answer = _bytes_of(await self._respond(request) if request else _REFUSED)
             await asyncio.wait_for(asyncio.get_running_loop().sock_sendall(connection, answer), self._read_s)

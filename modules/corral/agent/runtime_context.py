@@ -1,7 +1,9 @@
 """The context of a command: the machine's records, its host, its AWS clients."""
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from corral.agent import imds_client
 from corral.agent.config.signed_manifest import signed_manifest
@@ -66,6 +68,13 @@ def client_without_retries(service: str, region: str) -> object:
 
     config = Config(retries={"total_max_attempts": 1}, connect_timeout=5, read_timeout=60)
     return fast_session().client(service, region_name=region, config=config)
+
+
+def own_credentials() -> Callable[[], Any]:
+    """What returns the credentials of the machine's role, which renew themselves; None if there are none."""
+    import boto3
+
+    return boto3.Session().get_credentials
 
 
 def plan_in(records: Path = RECORDS) -> ClusterPlan:

@@ -13,6 +13,8 @@ NODE_METRICS_PORT = 252  # on a node's address; also root's alone
 NODE_TOKEN = f"{PROMETHEUS_DIR}/node-token"  # Prometheus shows it to nodes
 NODE_TARGETS = f"{PROMETHEUS_DIR}/nodes.json"  # the nodes that are up, for Prometheus
 TOPIC_PATH = "/topic"  # of that port: Alertmanager's messages for the cluster's topic
+REMOTE_WRITE_PATH = "/remote-write"  # of that port, too: Prometheus's series for the workspace
+REMOTE_WRITES = 4  # at a time: the autoscaler's process signs them
 ALERTMANAGER_PORT = 9093  # on loopback, too; its package runs it as Prometheus's user
 ALERTMANAGER_DIR = "/etc/corral/alertmanager"
 SLACK_URL, PAGERDUTY_KEY = f"{ALERTMANAGER_DIR}/slack", f"{ALERTMANAGER_DIR}/pagerduty"  # what the secrets hold
@@ -34,10 +36,18 @@ class AlertReceivers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteWritePlan:
+    """A workspace of Amazon Managed Service for Prometheus, and the URL that its series are sent to."""
+
+    workspace: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MonitoringPlan:
     """Prometheus on the head, and how much it keeps. `budget_usd_per_month`: the base's budget, None without one.
 
-    `alerts`: None if nobody gets them.
+    `alerts`: None if nobody gets them. `remote_write`: where Prometheus also writes its series; None for nowhere.
     """
 
     prometheus: bool = False
@@ -45,6 +55,7 @@ class MonitoringPlan:
     retention_gib: int = 0
     budget_usd_per_month: int | None = None
     alerts: AlertReceivers | None = None
+    remote_write: RemoteWritePlan | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Parts of URLs: buckets of S3, repositories of ECR."""
+"""Parts of URLs: buckets of S3, repositories of ECR, workspaces of Amazon Managed Service for Prometheus."""
 
 import re
 from dataclasses import dataclass
@@ -10,6 +10,13 @@ _NAME = r"(?=.{2,256}$)[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?:/[a-z0-9]+(?:[._-]+[a-z0-
 _REPOSITORY = re.compile(rf"(?:(\d{{12}})\.dkr\.ecr\.([a-z0-9-]+)\.([a-z.]+)/)?({_NAME})")
 # Source: OCI distribution specification, "Pulling manifests"; ECR takes sha256 alone.
 _VERSION = re.compile(r"(.+?)(?::([A-Za-z0-9_][A-Za-z0-9._-]{0,127})|@(sha256:[0-9a-f]{64}))")
+WORKSPACE = r"ws-[A-Za-z0-9-]{1,61}"
+# The public host, that for FIPS, and those of a VPC endpoint. Source: Amazon Managed Service for Prometheus User Guide,
+# "Ingest metrics to your workspace", "Using with interface VPC endpoints".
+_REMOTE_WRITE = re.compile(
+    r"https://(?:vpce-[a-z0-9-]+\.)?aps-workspaces(?:-fips)?\.([a-z0-9-]+)\.(?:vpce\.)?([a-z.]+)"
+    rf"/workspaces/({WORKSPACE})/api/v1/remote_write"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +27,15 @@ class Repository:
     region: str | None
     domain: str | None
     name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteWriteUrl:
+    """The parts of a workspace's URL for remote write."""
+
+    region: str
+    domain: str
+    workspace: str
 
 
 def bucket_of(url: str) -> str:
@@ -46,3 +62,17 @@ def parse_image(text: str) -> tuple[str, str] | None:
 def registry_host(account: str, region: str) -> str:
     """Return the host of an account's registry, as image references name it."""
     return f"{account}.dkr.ecr.{region}.{partition_of(region).dns_suffix}"
+
+
+def parse_remote_write(text: str) -> RemoteWriteUrl | None:
+    """The parts of `https://aps-workspaces.REGION.DOMAIN/workspaces/ws-.../api/v1/remote_write`, or None."""
+    if (found := _REMOTE_WRITE.fullmatch(text)) is None:
+        return None
+    region, domain, workspace = found.groups()
+    return RemoteWriteUrl(region=region, domain=domain, workspace=workspace)
+
+
+def remote_write_url(workspace: str, region: str) -> str:
+    """The public URL to which a workspace's series are written."""
+    host = f"aps-workspaces.{region}.{partition_of(region).dns_suffix}"
+    return f"https://{host}/workspaces/{workspace}/api/v1/remote_write"

@@ -23,9 +23,9 @@ from corral.model.cluster import (
 )
 from corral.model.containers import ContainerRuntime, ContainersPlan
 from corral.model.hooks import HooksPlan
-from corral.model.monitoring import AlertReceivers, MonitoringPlan
+from corral.model.monitoring import AlertReceivers, MonitoringPlan, RemoteWritePlan
 from corral.model.tags import cluster_tags
-from corral.model.urls import parse_image, parse_repository
+from corral.model.urls import parse_image, parse_remote_write, parse_repository, remote_write_url
 from corral.plan.accounts import check_accounts, plan_accounts
 from corral.plan.file_systems import plan_lustre
 from corral.plan.head import check_head_address, plan_head
@@ -36,7 +36,7 @@ from corral.plan.network_interfaces import plan_nics
 from corral.plan.offers import plan_offers, plan_placement_groups
 from corral.plan.static_node_check import check_static_nodes
 from corral.plan.users import plan_access
-from corral.spec.models.cluster import ClusterSpec, JobsSpec, LifetimeSpec
+from corral.spec.models.cluster import ClusterSpec, JobsSpec, LifetimeSpec, RemoteWriteSpec
 from corral.spec.models.image import ImageSpec
 from corral.spec.models.queues import QueueSpec
 from corral.spec.models.slurm import SlurmSpec
@@ -122,7 +122,17 @@ def _monitoring(spec: ClusterSpec, base: BasePlan) -> MonitoringPlan:
         retention_gib=spec.head.state_gib // _METRICS_SHARE,
         budget_usd_per_month=base.budget.usd_per_month if base.budget else None,
         alerts=AlertReceivers(topic=alerts.topic, slack=alerts.slack, pagerduty=alerts.pagerduty) if alerts else None,
+        remote_write=_remote_write(spec.monitoring.remote_write, base.region),
     )
+
+
+def _remote_write(spec: RemoteWriteSpec | None, region: str) -> RemoteWritePlan | None:
+    if spec is None:
+        return None
+    if spec.url and (found := parse_remote_write(spec.url)):
+        return RemoteWritePlan(workspace=found.workspace, url=spec.url)
+    workspace = spec.workspace or ""
+    return RemoteWritePlan(workspace=workspace, url=remote_write_url(workspace, region))
 
 
 def plan_containers(runtime: ContainerRuntime) -> ContainersPlan:

@@ -1,4 +1,4 @@
-"""The alerts on the metrics of head and nodes, as data: docs/runbooks has a page for each, the tests run each.
+"""The alerts on the metrics of head, nodes and Alertmanager, as data: each has a page in docs/runbooks and a test.
 
 An alert uses only metrics that something exports. All but the head's own are silent while a deployment or a shutdown
 changes the cluster.
@@ -235,7 +235,34 @@ ALERTS = (
         ),
         first_command=_DIAGNOSE,
     ),
+    Alert(
+        name="CorralNodeSilent",
+        # A node that ran before Prometheus was declared has never answered, and is as it should be.
+        expression=_stable(
+            'max by (node, queue) (up{job="nodes"}) == 0'
+            ' and on (node) max by (node) (max_over_time(up{job="nodes"}[1d])) == 1'
+        ),
+        holds_for="10m",
+        severity=Severity.WARNING,
+        summary="{{ $labels.node }} is up in Slurm and shows no metrics: alerts miss its GPUs, EFA and jobs.",
+        first_command="corral connect ENV -- ssh {{ $labels.node }} systemctl status corral-watch",
+    ),
+    Alert(
+        name="CorralAlertsUndelivered",
+        # Alertmanager counts a delivery once it has given up, and tries again at the next look, minutes later.
+        expression=_stable("sum by (integration) (increase(alertmanager_notifications_failed_total[15m])) > 0"),
+        holds_for="0m",
+        severity=Severity.CRITICAL,  # what it did not deliver may be, and so it goes to all who are left
+        summary="Alertmanager cannot deliver alerts to {{ $labels.integration }}.",
+        first_command="corral connect ENV --root -- journalctl -u prometheus-alertmanager -n 20",
+    ),
 )
 
 # Without autoscaler and slurmctld these are true of every cluster, and their reason is the head's.
-OF_AN_UNWELL_HEAD = ("CorralNodesDoNotBoot", "CorralQueueStuck", "CorralOffersBackOff", "CorralGpusIdle")
+OF_AN_UNWELL_HEAD = (
+    "CorralNodesDoNotBoot",
+    "CorralQueueStuck",
+    "CorralOffersBackOff",
+    "CorralGpusIdle",
+    "CorralNodeSilent",
+)

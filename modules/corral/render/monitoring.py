@@ -15,6 +15,8 @@ from corral.model.monitoring import (
     NODE_TOKEN,
     PAGERDUTY_KEY,
     PROMETHEUS_DIR,
+    REMOTE_WRITE_PATH,
+    REMOTE_WRITES,
     SLACK_URL,
     TOPIC_PATH,
     WEB_USER,
@@ -53,6 +55,9 @@ def monitoring_files(plan: ClusterPlan, prices: PriceList) -> Mapping[str, str]:
             node_sample_limit=_NODE_SAMPLES,
             label_length=_LABEL_LENGTH,
             alertmanager=_ALERTMANAGER if plan.monitoring.alerts else None,
+            remote_write=plan.monitoring.remote_write,
+            remote_write_path=REMOTE_WRITE_PATH,
+            remote_writes=REMOTE_WRITES,
         ),
     }
 

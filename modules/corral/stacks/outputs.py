@@ -21,7 +21,7 @@ from corral.model.cluster import ClusterPlan
 from corral.model.deployed import BootFacts, Deployed, DeployedLustre, DeployedTemplate
 from corral.model.enums import Role
 from corral.plan.iam.iam_policies import ClusterArns, compute_policy, head_policy, job_policy, login_policy
-from corral.plan.iam.role_arns import alert_secret_arns, directory_secret_arn, job_arns
+from corral.plan.iam.role_arns import alert_secret_arns, directory_secret_arn, job_arns, workspace_arn
 from corral.stacks.base_outputs import BaseOutputs
 
 
@@ -148,6 +148,7 @@ def _cluster_arns(plan: ClusterPlan, account: str, found: Mapping[str, Any]) -> 
         "prefix": plan.prefix,
         "directory_secret": directory_secret_arn(plan, account),
         "alert_secrets": alert_secret_arns(plan, account),
+        "workspace": workspace_arn(plan, account),
     }
     return ClusterArns(**{**found, **own})
 

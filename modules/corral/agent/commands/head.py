@@ -37,6 +37,7 @@ from corral.agent.metrics.file_systems import FileSystemWatch, mounts_of, size_a
 from corral.agent.metrics.slurm_jobs import jobs_now
 from corral.agent.metrics.spending import SPENDING, SpendingMeter
 from corral.agent.process_lock import is_held
+from corral.agent.remote_write import SignedPost
 from corral.agent.runtime_context import (
     FACTS,
     RECORDS,
@@ -46,6 +47,7 @@ from corral.agent.runtime_context import (
     client_without_retries,
     host_in,
     newest_end,
+    own_credentials,
     plan_in,
     records_in,
     store_of,
@@ -131,6 +133,7 @@ def _autoscaler(chosen: argparse.Namespace) -> None:
         exporter=partial(_exporter, chosen) if booted else None,
         alert_topic=topic_of(client_without_retries("sns", deployed.region), deployed.topic),
         alert_secrets=_alert_secrets(deployed.region, chosen.records) if booted else None,
+        post_series=SignedPost(region=deployed.region, credentials=own_credentials()) if booted else None,
     )
     run_autoscaler(
         plan,

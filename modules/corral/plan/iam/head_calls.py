@@ -14,7 +14,7 @@ from corral.model.partitions import partition_of, service_principal
 from corral.model.tags import CLUSTER_TAG, resource_tag
 from corral.plan.iam.api_permissions import Calls
 from corral.plan.iam.iam_policies import VIA_SERVICE_KEY, ClusterArns
-from corral.plan.iam.role_arns import directory_secret_arn, topic_arn
+from corral.plan.iam.role_arns import directory_secret_arn, topic_arn, workspace_arn
 
 _ANY_ID = "0" * 17
 _ANY_KEY = "00000000-0000-0000-0000-000000000000"
@@ -38,6 +38,7 @@ def planned_arns(plan: ClusterPlan, account: str) -> ClusterArns:
         log_group=f"arn:{aws}:logs:{here}:log-group:/corral/{name}",
         topic=topic_arn(plan, account),
         directory_secret=directory_secret_arn(plan, account).replace("-??????", "-000000"),
+        workspace=workspace_arn(plan, account),
     )
 
 
@@ -129,6 +130,7 @@ def _others(arns: ClusterArns) -> tuple[Calls, ...]:
             context=here,
         ),
         Calls(actions=("sns:Publish",), resources=(arns.topic,), context=here),
+        *([Calls(actions=("aps:RemoteWrite",), resources=(arns.workspace,), context=here)] if arns.workspace else []),
         Calls(
             actions=("ssm:UpdateInstanceInformation",),
             resources=(f"arn:{aws}:ec2:{account}:instance/i-{_ANY_ID}",),

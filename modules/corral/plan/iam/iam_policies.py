@@ -32,7 +32,7 @@ class ClusterArns:
     """The ARNs in the policies of a cluster's roles. `people_role`: empty without login nodes.
 
     `directory_secret`: that of the password for the directory of people; empty without one.
-    `alert_secrets`: those with which the head notifies people.
+    `alert_secrets`: those with which the head notifies people. `workspace`: where it writes series; empty for nowhere.
     """
 
     account: str
@@ -50,6 +50,7 @@ class ClusterArns:
     people_role: str = ""
     directory_secret: str = ""
     alert_secrets: tuple[str, ...] = ()
+    workspace: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +127,7 @@ def boundary_policy(region: str, account: str) -> Mapping[str, Any]:
             _allow("Names", ["route53:ChangeResourceRecordSets"], [zones], names),
             _allow("Log", _LOGGING, [f"{arn}:logs:{here}:log-group:/corral/*"]),
             _allow("Tell", ["sns:Publish"], [f"{arn}:sns:{here}:watch-*"]),
+            _allow("Write", ["aps:RemoteWrite"], [f"{arn}:aps:{here}:workspace/*"]),
             _allow("Shell", ["ssm:UpdateInstanceInformation", *_CHANNELS], ["*"]),
             _allow(
                 "Pass", ["iam:PassRole"], [own_roles(region, account)], _passed_to(service_principal("ec2", region))
@@ -376,6 +378,7 @@ def _reporting(arns: ClusterArns) -> tuple[Statement, ...]:
         _allow("Log", _LOGGING, [f"{arns.log_group}:log-stream:{LOG_STREAM}"]),
         _allow("Tell", ["sns:Publish"], [arns.topic]),
         *([_allow("Alerts", ["secretsmanager:GetSecretValue"], arns.alert_secrets)] if arns.alert_secrets else []),
+        *([_allow("Write", ["aps:RemoteWrite"], [arns.workspace])] if arns.workspace else []),
     )
 
 

@@ -53,6 +53,13 @@ def alert_secret_arns(plan: ClusterPlan, account: str) -> tuple[str, ...]:
     return tuple(secret_arn(plan.region, account, name) for name in names)
 
 
+def workspace_arn(plan: ClusterPlan, account: str) -> str:
+    """Return the ARN of the workspace that Prometheus writes to; empty without one."""
+    written = plan.monitoring.remote_write
+    here = f"{plan.region}:{account}"
+    return f"arn:{partition_of(plan.region).name}:aps:{here}:workspace/{written.workspace}" if written else ""
+
+
 def topic_arn(plan: ClusterPlan, account: str) -> str:
     """Return the ARN of the cluster's topic."""
     return f"arn:{partition_of(plan.region).name}:sns:{plan.region}:{account}:watch-topic-{plan.name}"

@@ -124,6 +124,20 @@ class AlertsSpec(SpecRecord):
     )
 
 
+class RemoteWriteSpec(SpecRecord):
+    """Where Prometheus also writes its series: a workspace of Amazon Managed Service for Prometheus."""
+
+    workspace: str | None = Field(
+        default=None,
+        description="Id of the workspace, ws-..., in the cluster's account and region. Default: that of `url`.",
+    )
+    url: str | None = Field(
+        default=None,
+        description="Its remote-write URL, in place of the id; for example that of a VPC endpoint. Default: the public"
+        " one.",
+    )
+
+
 class MonitoringSpec(SpecRecord):
     """What watches the cluster."""
 
@@ -141,6 +155,10 @@ class MonitoringSpec(SpecRecord):
         default=None,
         description="Who gets alerts, by Alertmanager on the head; `alerts: {}` for the topic alone. Default: nobody,"
         " Prometheus shows them.",
+    )
+    remote_write: RemoteWriteSpec | None = Field(
+        default=None,
+        description="Where Prometheus also writes its series. Default: nowhere.",
     )
 
 

@@ -13,7 +13,7 @@ from corral.catalog.aws.regions import regions
 from corral.catalog.loader.suggestions import suggestion
 from corral.catalog.slurm.releases import RELEASES, Release, parse_release, release_text
 from corral.spec.models.base import BaseSpec
-from corral.spec.models.cluster import ClusterSpecInput, HeadSpec, LifetimeSpec, MonitoringSpec
+from corral.spec.models.cluster import ClusterSpecInput, HeadSpec, LifetimeSpec
 from corral.spec.models.durations import format_duration
 from corral.spec.models.image import ImageSpec, release_problem, resolve_image
 from corral.spec.rules import (
@@ -24,12 +24,12 @@ from corral.spec.rules import (
     job_rules,
     login_rules,
     lustre_rules,
+    monitoring_rules,
     name_rules,
     queue_rules,
     slurm_rules,
     tag_rules,
 )
-from corral.spec.rules.job_rules import secret_name_problem
 from corral.spec.rules.lustre_rules import directory_problem, overlap
 from corral.spec.spec_errors import Loc, SpecFinding, SpecProblem
 from corral.spec.validation_context import ValidationContext
@@ -37,7 +37,6 @@ from corral.spec.validation_context import ValidationContext
 _IMAGE_ID = re.compile(r"ami-([0-9a-f]{8}|[0-9a-f]{17})")
 LONGEST_TTL = timedelta(days=183)  # a Capacity Block lasts at most 182, and the head starts before it begins
 _SHORTEST_TTL = timedelta(minutes=30)  # head and first node take ten to boot
-_RETENTION = timedelta(days=1), timedelta(days=730)
 _SHORTEST_IDLE = timedelta(minutes=10)  # a cluster that has just booted is idle, too
 
 
@@ -63,8 +62,7 @@ def check(spec: ClusterSpecInput, context: ValidationContext) -> Iterator[SpecFi
     yield from directory_rules.check(spec, context)
     yield from account_rules.check(spec)
     yield from _check_lifetime(spec.lifetime)
-    yield from _check_retention(spec.monitoring)
-    yield from _check_alerts(spec.monitoring)
+    yield from monitoring_rules.check(spec.monitoring, context.region)
     yield from tag_rules.check(spec.tags)
 
 
@@ -261,29 +259,6 @@ def _check_disks(spec: ClusterSpecInput, context: ValidationContext) -> Iterator
             if not directory_problem(system.mount_point) and overlap(queue.nvme, system.mount_point):
                 message = f"{queue.nvme!r} overlaps {system.mount_point!r} of Lustre {system.name!r}"
                 yield SpecFinding(("queues", number, "nvme"), message, "use separate directories")
-
-
-def _check_retention(monitoring: MonitoringSpec) -> Iterator[SpecFinding]:
-    shortest, longest = _RETENTION
-    if not shortest <= monitoring.retention <= longest:
-        found = f"{format_duration(monitoring.retention)} is not between 1d and 730d"
-        yield SpecFinding(("monitoring", "retention"), found, "use 15d")
-
-
-def _check_alerts(monitoring: MonitoringSpec) -> Iterator[SpecFinding]:
-    """Yield findings about who gets alerts."""
-    alerts = monitoring.alerts
-    if alerts is None:
-        return
-    loc: Loc = ("monitoring", "alerts")
-    secrets = {"slack": alerts.slack, "pagerduty": alerts.pagerduty}
-    if not monitoring.prometheus:
-        yield SpecFinding(loc, "without Prometheus there are no alerts", "add prometheus: true to monitoring")
-    if not alerts.topic and not any(secrets.values()):
-        yield SpecFinding(loc, "nobody gets alerts", "name a secret for slack or pagerduty, or remove alerts")
-    for receiver, name in secrets.items():
-        if name is not None and (problem := secret_name_problem(name)):
-            yield problem.at((*loc, receiver))
 
 
 def _check_lifetime(lifetime: LifetimeSpec) -> Iterator[SpecFinding]:
