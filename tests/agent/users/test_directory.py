@@ -42,10 +42,10 @@ def secrets(value: str | None = "pass word") -> Any:
 
 
 ACCOUNT = "account required pam_permit.so\n"
-ASKS_SSSD = f"{ACCOUNT}account [default=bad success=ok user_unknown=ignore] pam_sss.so\n"
+WITH_SSSD = f"{ACCOUNT}account [default=bad success=ok user_unknown=ignore] pam_sss.so\n"
 
 
-def with_pam(root: Path, text: str = ASKS_SSSD) -> None:
+def with_pam(root: Path, text: str = WITH_SSSD) -> None:
     file = root / "etc/pam.d/common-account"
     file.parent.mkdir(parents=True)
     file.write_text(text)
@@ -80,7 +80,7 @@ def test_a_secret_that_is_no_line_of_text_is_refused(tmp_path: Path, value: str 
 
 
 @pytest.mark.parametrize("text", [ACCOUNT, f"{ACCOUNT}# pam_sss.so\n", None])
-def test_a_machine_whose_logins_do_not_ask_sssd_is_refused(tmp_path: Path, text: str | None) -> None:
+def test_a_machine_whose_logins_do_not_go_through_sssd_is_refused(tmp_path: Path, text: str | None) -> None:
     if text is not None:
         with_pam(tmp_path, text)
     host: Any = FakeHost()
