@@ -77,5 +77,7 @@ def test_an_interruption_that_did_not_happen_ends_the_demo(
 
 def test_a_slow_node_that_is_not_found_ends_the_demo(steps: ModuleType) -> None:
     steps.expect_slow_node("train-2", [{"kind": "straggler", "nodes": ["train-2"]}])
-    with pytest.raises(importlib.import_module("session").Unexpected, match="false: train-2 is found, and nothing else"):
+    with pytest.raises(
+        importlib.import_module("session").Unexpected, match="false: train-2 is found, and nothing else"
+    ):
         steps.expect_slow_node("train-2", [])

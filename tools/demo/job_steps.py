@@ -234,7 +234,9 @@ def _events(demo: DemoSession) -> frozenset[tuple[str, str, str]]:
 def _submit(demo: DemoSession, *variables: str) -> int:
     """The number of a new training job; the variables are added to those that it needs."""
     program = f"/scratch/train.py --steps {STEPS} --every 20 --nap 0.2 --layers 1"
-    return _sbatch(demo, program, "PYTHONPATH=/scratch/python", "JAX_COMPILATION_CACHE_DIR=/scratch/compiled", *variables)
+    return _sbatch(
+        demo, program, "PYTHONPATH=/scratch/python", "JAX_COMPILATION_CACHE_DIR=/scratch/compiled", *variables
+    )
 
 
 def _sbatch(demo: DemoSession, program: str, *variables: str) -> int:

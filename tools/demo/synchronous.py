@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-from corral_step import StepRecorder  # the job script puts it on the path
+from corral_step import StepRecorder  # type: ignore[import-not-found]  # the job script puts it on the path
 
 OWN_S, STEPS, TOKENS = 0.1, 100, 4096
 
