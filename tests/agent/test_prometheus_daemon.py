@@ -134,7 +134,7 @@ def node_metrics(token: str) -> Iterator[int]:
     """A node's metrics on another address, for whoever shows this token; yields their port."""
     exporter = NodeExporter(node="train-1", probe=Recorded("h200-loaded"))
     exporter.parts["gpus"]()
-    responder = TokenResponder(exporter.text, token)
+    responder = TokenResponder(exporter.text, exporter.history, token)
     with listen(0, "127.0.0.2") as listener, serving(LocalServer(responder, listener)):
         yield listener.getsockname()[1]
 
@@ -218,7 +218,7 @@ def test_a_real_prometheus_scrapes_the_head_and_no_user_reads_or_pushes(promethe
     until(lambda: prometheus.query("corral_gpus") != [])
     assert sorted(prometheus.query("corral_gpus")) == ["0", "8", "8"]
     assert prometheus.query("up{job='corral'}") == ["1"]
-    until(lambda: _rules(prometheus) == ["ok"] * 19)
+    until(lambda: _rules(prometheus) == ["ok"] * 23)
     until(lambda: prometheus.query("corral_gpu_power_watts{node='train-1',queue='train',gpu='0'}") == ["627.4"])
     until(lambda: prometheus.query("up{node='train-2'}") == ["0"])
     assert prometheus.query("count(corral_gpu_power_watts)") == ["1"]

@@ -37,7 +37,7 @@ ANSWERS = {
         job=SEEN.job,
         steps=StepPage(ranks=SEEN.ranks, next=None, variables={}, curve=SEEN.curve),
         node_reasons={},
-        gpus=SEEN.gpus,
+        nodes=SEEN.nodes,
     ),
 }
 USER_DATA = f"""#!/bin/sh

@@ -12,8 +12,9 @@ from corral.forecast.training.job import Precision
 from corral.forecast.training.search_space import OpenJob
 from corral.spec.models.queues import NodesSpec
 from corral.spec.models.run import RunSpec
+from corral.spec.yaml.environment import Environment
 from corral.spec.yaml.run_files import try_parse_run
-from corral.spec.yaml.stack_files import Environment, read_environment
+from corral.spec.yaml.stack_files import read_environment
 from environments import PROJECT
 
 

@@ -53,6 +53,7 @@ with corral_step.StepRecorder() as steps:
             time.sleep(1.1 - own)
         steps.end_step(tokens=100)
 '"""
+RUN = "{model: llama3-8b, tokens: 1B, sequence_length: 8192, batch_sequences: 64, queue: train, nodes: 2}\n"
 # Minutes become seconds, but for a node that boots, and nothing waits for a deployment to be over: promtool tries the
 # rules as they are.
 SOONER = r"""
@@ -98,6 +99,7 @@ def come_up(cluster: Cluster) -> None:
 def add_prometheus(cluster: Cluster) -> None:
     """The environment's file gets a line, and the running head Prometheus."""
     with cluster.spec.open("a") as spec:
+        spec.write("    monitoring: {prometheus: true, alerts: {}}\n    jobs: {runs: {small: runs/small.yaml}}\n")
         spec.write("    monitoring: {prometheus: true, alerts: {}, remote_write: {workspace: ws-1}}\n")
     cluster.life.done("up", "dev")
     with step("a later up starts Prometheus, which scrapes the head"):
@@ -107,6 +109,7 @@ def add_prometheus(cluster: Cluster) -> None:
         assert cluster.on_head("ps", "-o", "user=", "-C", "prometheus").split() == ["prometheus"]
     with step("each rule is evaluated, and a healthy cluster has no alert"):
         rules = [one for group in found(cluster, "rules")["groups"] for one in group["rules"]]
+        assert {one["health"] for one in rules} <= {"ok", "unknown"}
         assert {(one["health"], one["state"]) for one in rules} <= {("ok", "inactive"), ("unknown", "inactive")}
     with step("series for a workspace that does not answer are kept"):
         cluster.until(lambda: float(own_metric(cluster, "samples_retried_total")) > 0)
@@ -137,7 +140,8 @@ def follow_its_steps(cluster: Cluster) -> None:
         shown = Path(cluster.life.box.dir) / "machines/disks" / machine / "box/health"
         shown.mkdir(parents=True)
         shutil.copy(RECORDED / "h200-loaded/gpu-load.csv", shown)
-    command = ("sbatch", "--parsable", "--chdir=/home/ada", "--nodes=2", "--gpus-per-node=8", f"--wrap={RECORDS_STEPS}")
+    options = ("--chdir=/home/ada", "--nodes=2", "--gpus-per-node=8", "--export=ALL,CORRAL_RUN=small")
+    command = ("sbatch", "--parsable", *options, f"--wrap={RECORDS_STEPS}")
     job = cluster.on_head(*AS_ADA, *command)
     with step("Prometheus reads each node that is up, by the token"):
         cluster.until(lambda: sorted(values(cluster, 'up{job="nodes"}')) == ["1", "1"])
@@ -146,6 +150,16 @@ def follow_its_steps(cluster: Cluster) -> None:
         cluster.until(lambda: len(values(cluster, f"{steps}>0.9")) == 2)
     with step("each process is of the node on which it runs"):
         assert values(cluster, "count(count(corral_job_step_seconds)by(node,rank))") == ["2"]
+    with step("its speed is compared with the forecast of the run that it names"):
+        of_run = f'corral_job_forecast_ratio{{job_id="{job}",user="ada",run="small",queue="train"}}'
+        (ratio,) = cluster.until(lambda: values(cluster, of_run))
+        (speed,) = values(cluster, "corral_job_tokens_per_second_per_gpu")  # 200 tokens a second on 16 GPUs
+        (forecast,) = values(cluster, "corral_forecast_tokens_per_second_per_gpu")
+        assert float(speed) == pytest.approx(12.4, abs=0.3)
+        assert float(ratio) == pytest.approx(float(speed) / float(forecast), rel=0.1)
+    with step("diagnose compares it, too, without a run file"):
+        shown = cluster.until(lambda: speed_of_run(diagnosis(cluster, job)))
+        assert (shown["forecast_run"], shown["forecast_share"]) == ("small", pytest.approx(float(ratio), rel=0.1))
     with step("what nvidia-smi answers on a node is there"):
         cluster.until(lambda: values(cluster, "corral_gpu_power_watts") == ["627.4", "627.4"])
     with step("a user of the head or of a node reads nothing of a node"):
@@ -191,8 +205,15 @@ def notify_of_a_slow_node(cluster: Cluster, mails: Callable[[], list[str]]) -> N
     with step("nothing else is wrong"):
         assert [one for one in seen if "train-2 works" not in one] == []
     with step("diagnose names the node and the reason"):
-        shown = json.loads(cluster.life.corral("diagnose", "dev", job, "--box", "--json").out)
-        assert [(one["kind"], one["nodes"]) for one in shown["findings"]] == [("straggler", ["train-2"])]
+        # The alert needs a minute of steps, the diagnosis twenty after the first ones.
+        slow = cluster.until(lambda: found_in(diagnosis(cluster, job)))
+        assert slow == [("straggler", ["train-2"])]
+    with step("it has read the one GPU that nvidia-smi shows on each of the job's nodes"):
+        unknown = [one for one in diagnosis(cluster, job)["unknown"] if "GPUs" in one or "EFA" in one]
+        assert unknown == [
+            "14 of 16 GPUs (nvidia-smi did not report them)",
+            "EFA of 2 of 2 nodes (no two readings of its counters)",
+        ]
     with step("the commands of the runbook move the job to another machine"):
         cluster.on_head("scontrol", "update", "nodename=train-2", "state=drain", "reason=slow")
         cluster.on_head("scontrol", "requeue", job)
@@ -203,6 +224,19 @@ def notify_of_a_slow_node(cluster: Cluster, mails: Callable[[], list[str]]) -> N
     with step("a message reports that it is over"):
         cluster.until(lambda: mail("Over: train-2 works"), MINUTES_S)
     cluster.on_head("scancel", job)
+
+
+def diagnosis(cluster: Cluster, job: str) -> Any:
+    return json.loads(cluster.life.corral("diagnose", "dev", job, "--box", "--json").out)
+
+
+def speed_of_run(document: Any) -> Any:
+    """The speed, if all processes have recorded theirs."""
+    return document["speed"] if document["speed"]["forecast_share"] else None
+
+
+def found_in(document: Any) -> list[tuple[str, list[str]]]:
+    return [(one["kind"], one["nodes"]) for one in document["findings"]]
 
 
 def mailbox(box: BoxStatus) -> Callable[[], list[str]]:

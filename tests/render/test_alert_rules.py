@@ -14,7 +14,7 @@ from agent.metrics.promtool import check_rules, run_cases
 from corral.agent.metrics.head_metrics import head_metrics
 from corral.agent.metrics.node_metrics import node_metrics
 from corral.agent.metrics.text_format import Kind
-from corral.render.alerts import ALERTS, Alert
+from corral.render.alerts import ALERTS, RECORDINGS, Alert
 from corral.render.templates import fill
 
 ROOT = Path(__file__).parents[2]
@@ -78,6 +78,24 @@ HEALTHY: Mapping[str, str] = {
     },
     f"corral_job_checkpoint_age_seconds{of_rank('train-1')}": "0+60x29 0+60x29 0+60x29 0+60x29 0+60x29 0+60x30",
     f"corral_job_checkpoint_interval_seconds{of_rank('train-1')}": "1800x180",
+    **{
+        series: values
+        for node in ("train-1", "train-2")
+        for series, values in {
+            f"corral_job_tokens_per_second{of_rank(node)}": "3800x180",
+            f'corral_job_run_processes{{node="{node}",queue="train",job_id="17",user="ada",run="llama"}}': "16x180",
+        }.items()
+    },
+    **{
+        f'corral_forecast_{name}{{run="llama",queue="train"}}': f"{value}x180"
+        for name, value in {
+            "gpus": 16,
+            "mfu_ratio": 0.4,
+            "nodes": 2,
+            "tokens_per_second_per_gpu": 4000,
+            "uncertainty_ratio": 0.15,
+        }.items()
+    },
 }
 JOB = {"job_id": "17", "user": "ada"}
 WAITS = 'corral_job_wait_seconds{queue="train",account="vision"}'
@@ -199,6 +217,14 @@ CASES: Mapping[str, Sequence[Case]] = {
             summary="Steps of job 17 of ada take 1.5 times as long as before.",
         )
     ],
+    "CorralSlowerThanForecast": [
+        Case(
+            series={f"corral_job_tokens_per_second{of_rank(node)}": "3800x60 2400x120" for node in RANKS},
+            at="95m",
+            labels={**JOB, "run": "llama", "queue": "train"},
+            summary="Job 17 of ada reaches 60% of the speed that is forecast of llama.",
+        )
+    ],
     "CorralNodeSlow": [
         Case(
             series={f"corral_job_own_step_seconds{of_rank('train-2')}": "1.6x60 2.4x120"},
@@ -269,7 +295,7 @@ def alert(name: str) -> Alert:
 
 def rules(directory: Path) -> Path:
     file = directory / "alerts.yml"
-    file.write_text(fill("monitoring/alerts.yml.j2", alerts=ALERTS, cluster="dev"))
+    file.write_text(fill("monitoring/alerts.yml.j2", alerts=ALERTS, recordings=RECORDINGS, cluster="dev"))
     return file
 
 
@@ -384,6 +410,51 @@ def test_a_restart_of_alertmanager_is_no_failed_delivery(tmp_path: Path) -> None
     assert outcome(tmp_path, {**HEALTHY, slack: "3x60 0x120"}, "65m", {}) == ""
 
 
+SLOWER = CASES["CorralSlowerThanForecast"][0].series
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({f"corral_job_tokens_per_second{of_rank(node)}": "3420x180" for node in RANKS}, id="0.855"),
+        pytest.param({f"corral_job_tokens_per_second{of_rank('train-2')}": "_x180"}, id="a process is missing"),
+        pytest.param(
+            {**SLOWER, 'corral_forecast_nodes{run="llama",queue="train"}': "4x180"}, id="another number of nodes"
+        ),
+        pytest.param(
+            {**SLOWER, 'corral_forecast_gpus{run="llama",queue="train"}': "_x180"}, id="a run that is not declared"
+        ),
+        pytest.param({f"corral_job_tokens_per_second{of_rank(node)}": "0x180" for node in RANKS}, id="no tokens"),
+        pytest.param(dict.fromkeys(SLOWER, "2400x88"), id="it has ended"),
+    ],
+)
+def test_a_forecast_is_compared_with_its_own_run_alone(changes: Mapping[str, str], tmp_path: Path) -> None:
+    assert outcome(tmp_path, {**HEALTHY, **changes}, "95m", {}) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("corral_job_tokens_per_second_per_gpu", 3800.0),
+        ("corral_job_forecast_ratio", 0.95),
+        ("corral_job_mfu_ratio", 0.38),
+    ],
+)
+def test_what_prometheus_records_of_a_declared_run(name: str, value: float, tmp_path: Path) -> None:
+    series = [{"series": name, "values": values} for name, values in HEALTHY.items()]
+    labels = f'{name}{{job_id="17", queue="train", run="llama", user="ada"}}'
+    expected = {"expr": name, "eval_time": "30m", "exp_samples": [{"labels": labels, "value": value}]}
+    case = {"interval": "1m", "input_series": series, "promql_expr_test": [expected]}
+    file = tmp_path / "recorded.yml"
+    file.write_text(json.dumps({"rule_files": [str(rules(tmp_path))], "evaluation_interval": "1m", "tests": [case]}))
+    assert run_cases(file) == ""
+
+
+def test_every_recorded_series_has_a_test() -> None:
+    marks = test_what_prometheus_records_of_a_declared_run.pytestmark  # type: ignore[attr-defined]
+    assert [name for name, _ in marks[0].args[1]] == [one.name for one in RECORDINGS]
+
+
 def test_promtool_would_find_an_alert_that_does_not_fire(tmp_path: Path) -> None:
     case = CASES["CorralQueueStuck"][0]
     assert "FAILED" in outcome(tmp_path, HEALTHY, case.at, fired("CorralQueueStuck", case))
@@ -392,7 +463,7 @@ def test_promtool_would_find_an_alert_that_does_not_fire(tmp_path: Path) -> None
 @pytest.mark.parametrize("name", [one.name for one in ALERTS])
 def test_an_alert_uses_only_metrics_that_head_or_nodes_have(name: str) -> None:
     used = set(re.findall(r"corral_\w+", alert(name).expression))
-    assert used - {metric.name for metric in (*head_metrics(), *node_metrics())} == set()
+    assert used - {one.name for one in (*head_metrics(), *node_metrics(), *RECORDINGS)} == set()
 
 
 def test_counters_are_read_as_increases() -> None:

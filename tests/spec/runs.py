@@ -8,8 +8,9 @@ from typing import Any
 
 from corral.spec.loader import ParseResult
 from corral.spec.models.run import RunSpec
+from corral.spec.yaml.environment import Environment
 from corral.spec.yaml.run_files import try_parse_run
-from corral.spec.yaml.stack_files import Environment, read_environment
+from corral.spec.yaml.stack_files import read_environment
 from environments import PROJECT
 
 GOOD: Mapping[str, Any] = {

@@ -18,8 +18,8 @@ from corral.spec.models.queues import NodesSpec
 from corral.spec.models.run import LayoutSpec
 from corral.spec.schema import run_schema
 from corral.spec.spec_errors import SpecErrors
+from corral.spec.yaml.environment import Environment
 from corral.spec.yaml.run_files import read_run, try_parse_run
-from corral.spec.yaml.stack_files import Environment
 from environments import PROJECT
 
 EXAMPLES = PROJECT / "examples/runs"

@@ -46,6 +46,15 @@ def _curve(title: str, text: str, expression: str, legend: str, unit: str = "sho
     return PanelPlan(title=title, text=text, queries=(PanelQuery(expression=expression, legend=legend),), unit=unit)
 
 
+def _with_forecast(title: str, text: str, metric: str, forecast: str, unit: str = "short") -> PanelPlan:
+    """A job's value, and the forecast's of its run."""
+    own = f'{metric}{{job_id=~"$job"}}'
+    of_run = PanelQuery(expression=f"{forecast} and on (run, queue) {own}", legend="forecast of {{run}}")
+    return PanelPlan(
+        title=title, text=text, queries=(PanelQuery(expression=own, legend="{{job_id}}"), of_run), unit=unit
+    )
+
+
 def _number(title: str, text: str, expression: str, unit: str = "short") -> PanelPlan:
     query = PanelQuery(expression=expression, legend=title)
     return PanelPlan(title=title, text=text, queries=(query,), unit=unit, is_number=True, width=6)
@@ -102,6 +111,10 @@ DASHBOARDS: Mapping[str, Sequence[PanelPlan]] = {
                 'min(corral_job_communication_ratio{job_id=~"$job"})', "percentunit"),
         _number("Age of the last checkpoint", "", 'min(corral_job_checkpoint_age_seconds{job_id=~"$job"})', "s"),
         _curve("Tokens a second", "", 'sum by (job_id) (corral_job_tokens_per_second{job_id=~"$job"})', "{{job_id}}"),
+        _with_forecast("Tokens a second for each GPU", "Of jobs that are declared runs.",
+                         "corral_job_tokens_per_second_per_gpu", "corral_forecast_tokens_per_second_per_gpu"),
+        _with_forecast("MFU", "Of jobs that are declared runs, as the forecast counts FLOPs.",
+                         "corral_job_mfu_ratio", "corral_forecast_mfu_ratio", "percentunit"),
         _curve("Step", "", 'max by (job_id, node) (corral_job_step_seconds{job_id=~"$job"})', "{{job_id}} {{node}}",
                "s"),
         _curve("Own work in a step", "A node above the others slows all of them down.",

@@ -20,6 +20,9 @@ class DiagnosisLimits:
     memory_share: float
     memory_retries_per_step: float
     throttled_share: float
+    throttled_samples: float
+    fewest_samples: float
+    gpu_utilization: float
     checkpoint_share: float
     checkpoint_observed_s: float
     fewest_checkpoints: float

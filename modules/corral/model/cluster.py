@@ -13,6 +13,7 @@ from corral.model.enums import InterfaceType, Market
 from corral.model.hooks import HooksPlan
 from corral.model.lustre import LustrePlan
 from corral.model.monitoring import MonitoringPlan
+from corral.model.run_forecast import RunForecastNumbers
 from corral.model.users import AccessPlan
 
 
@@ -245,7 +246,8 @@ class JobsPlan:
 class ClusterPlan:
     """All parts of a cluster that are known before anything exists.
 
-    `lustre`: the file systems that machines mount, the cluster's own first, then its base's.
+    `lustre`: the file systems that machines mount, the cluster's own first, then its base's. `runs`: forecasts of the
+    declared training runs.
     """
 
     name: str
@@ -270,6 +272,7 @@ class ClusterPlan:
     containers: ContainersPlan = field(default_factory=ContainersPlan)
     monitoring: MonitoringPlan = field(default_factory=MonitoringPlan)
     login: LoginPlan | None = None
+    runs: tuple[RunForecastNumbers, ...] = ()
 
     @property
     def gate(self) -> str:

@@ -1,4 +1,4 @@
-"""What a cluster's head knows about one job: Slurm's record, the steps of its processes, lines of its output.
+"""What a cluster's head knows about one job: Slurm's record, steps of its processes, its output, samples of its nodes.
 
 The agent on the head writes these records, and `corral diagnose` reads them. Texts and numbers of steps, variables and
 output are the job's own: whoever runs it can write anything there. Times are whole seconds since 1970.
@@ -7,6 +7,8 @@ output are the job's own: whoever runs it can write anything there. Times are wh
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+from corral.model.run_forecast import NO_FORECAST, FoundForecast
 
 JOB_ID = re.compile(r"[0-9]{1,9}(_[0-9]{1,9})?")  # such as 17, or 17_3 for a task of an array
 
@@ -96,18 +98,55 @@ class StepPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuSamples:
-    """Samples of a GPU of the job over some minutes. `throttled_share`: of samples in which its clocks were held back.
+    """Samples of a GPU over some minutes, half a minute apart; None for what it does not report.
 
-    `reason`: why, in the words of its driver. `clock_mhz`: the median clock of its cores.
+    `utilization`: the mean share of a second in which a kernel ran. `reason`: what held its clocks back most often, in
+    the words of its driver, and `throttled_share`: in which share of the samples; heat and the power brake before a
+    power cap, empty for nothing. `clock_mhz`: the median clock of its cores; `temperature_c`: the highest.
     """
 
     node: str
     gpu: int
-    utilization: float
+    samples: int
+    utilization: float | None
     throttled_share: float
     reason: str
-    clock_mhz: float
-    temperature_c: float
+    clock_mhz: float | None
+    temperature_c: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeSamples:
+    """What a node has measured of itself in the last minutes.
+
+    `efa_sent_bytes`: by all its EFA interfaces together in `efa_seconds`; None without EFA, or if that is not known.
+    """
+
+    gpus: tuple[GpuSamples, ...] = ()
+    efa_sent_bytes: int | None = None
+    efa_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobNodes:
+    """What the nodes of a running job measured of themselves in the last minutes, until `at`.
+
+    `gpus`: of the job's GPUs those that are held back most, then those that work least. `gpu_count`: how many were
+    measured; `utilization`, `clock_mhz`: the mean and the median of these. `efa_nodes`: the nodes with EFA whose
+    counters are known; `silent_nodes`: those of them that have sent nothing in `efa_seconds` or longer. `unread_nodes`:
+    those that did not answer. `problem`: why nothing was read, empty otherwise.
+    """
+
+    at: int = 0
+    gpus: tuple[GpuSamples, ...] = ()
+    gpu_count: int = 0
+    utilization: float | None = None
+    clock_mhz: float | None = None
+    efa_nodes: int = 0
+    silent_nodes: tuple[str, ...] = ()
+    efa_seconds: float = 0.0
+    unread_nodes: tuple[str, ...] = ()
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,10 +170,11 @@ class StepPage:
 class JobEvidencePage:
     """A page of what the head knows about a job. `node_reasons`: Slurm's reasons by the node that is drained or down.
 
-    `gpus`: empty if nothing on the cluster samples them.
+    `nodes`, `forecast`: what its nodes measured, and what is forecast of the run that it names; in the first page only.
     """
 
     job: JobRecord
     steps: StepPage
     node_reasons: Mapping[str, str]
-    gpus: tuple[GpuSamples, ...] = ()
+    nodes: JobNodes = JobNodes()
+    forecast: FoundForecast = NO_FORECAST

@@ -1,5 +1,7 @@
 """The alerts on the metrics of head, nodes and Alertmanager, as data: each has a page in docs/runbooks and a test.
 
+Also what Prometheus records of jobs that are declared runs: head and nodes know only one half each.
+
 An alert uses only metrics that something exports. All but the head's own are silent while a deployment or a shutdown
 changes the cluster.
 """
@@ -24,6 +26,17 @@ _DIAGNOSE = "corral diagnose ENV {{ $labels.job_id }}"
 _OWN_BY_NODE = "avg by (job_id, user, node) (avg_over_time(corral_job_own_step_seconds[10m]))"
 
 
+# A job is a declared run if it names it, runs on as many nodes of its queue, and all of these export its steps.
+_OF_RUN = "max by (job_id, user, run, queue) (corral_job_run_processes)"
+_IS_RUN = (
+    "count by (job_id, user, run, queue) (corral_job_run_processes)"
+    " == on (run, queue) group_left () corral_forecast_nodes"
+)
+_RATIO = "corral_job_forecast_ratio"
+# The mean of the processes that are scraped now, times all: a process that is missing in one scrape changes nothing.
+_TOKENS = "avg by (job_id, user) (corral_job_tokens_per_second > 0)"
+
+
 class Severity(StrEnum):
     """Critical: jobs do not run, so somebody must act now. Warning: it costs money or time. Info: a date to know."""
 
@@ -45,6 +58,40 @@ class Alert:
     severity: Severity
     summary: str
     first_command: str = "corral status ENV"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """A series that Prometheus computes. `text`: what it is, for docs/monitoring.md."""
+
+    name: str
+    expression: str
+    text: str
+
+
+RECORDINGS = (
+    Recording(
+        name="corral_job_tokens_per_second_per_gpu",
+        expression=(
+            f"({_OF_RUN} and {_IS_RUN}) * on (job_id, user) group_left () {_TOKENS}"
+            " / on (run, queue) group_left () corral_forecast_gpus"
+        ),
+        text="Speed of a job that is a declared run.",
+    ),
+    Recording(
+        name=_RATIO,
+        expression=(
+            "corral_job_tokens_per_second_per_gpu"
+            " / on (run, queue) group_left () corral_forecast_tokens_per_second_per_gpu"
+        ),
+        text="This speed as a share of the forecast's.",
+    ),
+    Recording(
+        name="corral_job_mfu_ratio",
+        expression=f"{_RATIO} * on (run, queue) group_left () corral_forecast_mfu_ratio",
+        text="Model FLOPs of such a job as a share of the peak, as the forecast counts them.",
+    ),
+)
 
 
 def _stable(expression: str) -> str:
@@ -168,6 +215,20 @@ ALERTS = (
         summary=(
             "Steps of job {{ $labels.job_id }} of {{ $labels.user }} take"
             ' {{ $value | printf "%.1f" }} times as long as before.'
+        ),
+        first_command=_DIAGNOSE,
+    ),
+    Alert(
+        name="CorralSlowerThanForecast",
+        expression=_stable(
+            f"(avg_over_time({_RATIO}[10m]) and {_RATIO})"
+            " < on (run, queue) group_left () 1 - corral_forecast_uncertainty_ratio"
+        ),
+        holds_for="10m",
+        severity=Severity.WARNING,
+        summary=(
+            "Job {{ $labels.job_id }} of {{ $labels.user }} reaches {{ $value | humanizePercentage }} of the speed that"
+            " is forecast of {{ $labels.run }}."
         ),
         first_command=_DIAGNOSE,
     ),

@@ -23,7 +23,7 @@ from corral.model.monitoring import (
 )
 from corral.model.serialization import to_json
 from corral.render.alert_texts import alert_texts
-from corral.render.alerts import ALERTS, OF_AN_UNWELL_HEAD
+from corral.render.alerts import ALERTS, OF_AN_UNWELL_HEAD, RECORDINGS
 from corral.render.templates import fill
 
 _INTERVAL_S = 30  # the autoscaler compares Slurm and EC2 as often
@@ -39,7 +39,9 @@ def monitoring_files(plan: ClusterPlan, prices: PriceList) -> Mapping[str, str]:
         return {}
     return {
         **_alertmanager_files(plan),
-        "monitoring/alerts.yml": fill("monitoring/alerts.yml.j2", alerts=ALERTS, cluster=plan.name),
+        "monitoring/alerts.yml": fill(
+            "monitoring/alerts.yml.j2", alerts=ALERTS, recordings=RECORDINGS, cluster=plan.name
+        ),
         "monitoring/prices.json": to_json(running_prices(plan, prices)),
         "monitoring/prometheus.yml": fill(
             "monitoring/prometheus.yml.j2",

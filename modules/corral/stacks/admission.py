@@ -17,11 +17,13 @@ from corral.forecast.cost.budget_limits import hourly_limit
 from corral.forecast.cost.catalog_prices import catalog_prices
 from corral.forecast.cost.environment_cost import forecast_cost
 from corral.forecast.cost.pool_capacity import pool_counts
+from corral.forecast.declared_runs import with_forecasts
 from corral.model.base import BasePlan
 from corral.model.cluster import ClusterPlan
 from corral.plan.base import plan_base
 from corral.plan.cluster import plan_cluster
-from corral.spec.yaml.stack_files import Environment, read_environment
+from corral.spec.yaml.environment import Environment
+from corral.spec.yaml.stack_files import read_environment
 
 
 class AdmissionError(Exception):
@@ -67,10 +69,12 @@ def refuse_overspending(environment: Environment) -> None:
 def plan_admitted(environment: Environment, image_profile: str | None) -> EnvironmentPlans:
     """Return the plans and files of an environment. `image_profile` replaces every image, as in the box.
 
-    Raises ReleaseError for keys that the cluster's Slurm lacks, and for a Slurm that is too old.
+    Raises ReleaseError for keys that the cluster's Slurm lacks, and for a Slurm that is too old; SpecErrors for a
+    declared run whose batch fits no layout.
     """
     base = plan_base(environment.base)
     cluster = plan_cluster(environment.cluster, base, catalog=environment.catalog, image_profile=image_profile)
+    cluster = with_forecasts(cluster, environment)
     prices = catalog_prices(cluster.region, environment.catalog)
     return EnvironmentPlans(base=base, cluster=cluster, files=render.cluster_files(cluster, prices))
 

@@ -216,9 +216,9 @@
       card("nodes", record.nodes || several(record.node_count, "node"), record.gpus ? several(record.gpus, "GPU") : ""),
       speed.tokens_per_s_per_gpu === null ? null : card(`tokens/s for each ${each}`, count(speed.tokens_per_s_per_gpu), forecast ? `forecast ${count(forecast.tokens_per_s_per_gpu)}` : ""),
       speed.mfu === null ? null : card("MFU", percent(speed.mfu), `forecast ${percent(forecast.mfu)}`),
-      speed.forecast_share === null ? null : card("of the forecast", percent(speed.forecast_share)),
+      speed.forecast_share === null ? null : card("of the forecast", percent(speed.forecast_share), forecast.run ? `run ${forecast.run}` : ""),
       speed.step_s === null ? null : card("time of a step", valued(speed.step_s, "s")),
-      job.gpu_utilization === null ? null : card("GPUs at work", percent(job.gpu_utilization), "mean of the newest samples"),
+      job.gpu_utilization === null ? null : card("GPUs at work", percent(job.gpu_utilization), "mean of the last minutes"),
       speed.communication_share === null ? null : card("communication", percent(speed.communication_share), forecast ? `forecast ${percent(forecast.communication_share)}` : ""),
     ].filter(Boolean));
     at("finding-list").replaceChildren(...(job.findings.length ? job.findings.map((one) => element("div", {},

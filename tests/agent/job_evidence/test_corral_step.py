@@ -98,14 +98,15 @@ def test_a_step_is_recorded_with_its_parts(tmp_path: Path, clock: Clock) -> None
 def test_the_first_line_has_the_rank_the_node_and_the_variables_of_the_network(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = {"RANK": "7", "SLURM_PROCID": "1", "WORLD_SIZE": "16", "SLURMD_NODENAME": "train-2", "NCCL_DEBUG": "INFO"}
-    for name, value in {**given, "SECRET": "x"}.items():
+    given = {"RANK": "7", "SLURM_PROCID": "1", "WORLD_SIZE": "16", "SLURMD_NODENAME": "train-2"}
+    recorded = {"CORRAL_RUN": "llama", "NCCL_DEBUG": "INFO"}
+    for name, value in {**given, **recorded, "SECRET": "x"}.items():
         monkeypatch.setenv(name, value)
     StepRecorder(tmp_path).set_loss(1)
     with StepRecorder(tmp_path) as steps:
         steps.end_step()
     header = {"corral_step": 1, "at": 1700000100.0, "rank": 7, "size": 16, "node": "train-2", "restarts": 0}
-    assert lines(tmp_path, 7)[0] == {**header, "variables": {"NCCL_DEBUG": "INFO"}}
+    assert lines(tmp_path, 7)[0] == {**header, "variables": recorded}
 
 
 def test_fast_steps_share_a_line_of_a_second(tmp_path: Path, clock: Clock) -> None:

@@ -16,9 +16,24 @@ from corral.agent.metrics.slurm_jobs import JobRow
 from corral.agent.metrics.spending import Spending
 from corral.agent.metrics.text_format import exposition
 from corral.model.monitoring import MonitoringPlan, PriceRange
+from corral.model.run_forecast import RunForecastNumbers
 from render.plans import cpu, dev, train
 
 NOON = 1795521600.0
+LLAMA = RunForecastNumbers(
+    name="llama",
+    queue="train",
+    nodes=4,
+    gpus=32,
+    step_s=3.25,
+    tokens_per_s_per_gpu=4000.0,
+    mfu=0.4,
+    communication_share=0.1,
+    memory_gib=60.0,
+    memory_limit_gib=80.0,
+    uncertainty=0.15,
+    fits=True,
+)
 SPOT = train().offers[0].key
 
 
@@ -36,7 +51,11 @@ def job(number: int, state: str = "running", account: str = "vision", waits_sinc
 
 def reading(**changes: Any) -> HeadReading:
     """The cluster: train-1 runs job 1, train-2 is idle, train-3 and train-4 are off, job 2 waits for ten minutes."""
-    plan = replace(dev(train(), cpu()), monitoring=MonitoringPlan(prometheus=True, budget_usd_per_month=9000))
+    plan = replace(
+        dev(train(), cpu()),
+        monitoring=MonitoringPlan(prometheus=True, budget_usd_per_month=9000),
+        runs=(LLAMA, replace(LLAMA, name="large", fits=False)),
+    )
     events = EventCounts(
         launches=Counter({("train", SPOT, "launched"): 2, ("train", SPOT, "refused"): 1}),
         notices=Counter(train=3),

@@ -151,3 +151,26 @@ def test_an_end_that_has_passed_is_negative() -> None:
 
 def test_a_cluster_that_is_deployed_now_is_marked() -> None:
     assert lines("corral_cluster_changing", reading(is_changing=True)) == [" 1"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("communication_ratio", "0.1"),
+        ("gpus", "32"),
+        ("mfu_ratio", "0.4"),
+        ("nodes", "4"),
+        ("step_seconds", "3.25"),
+        ("tokens_per_second_per_gpu", "4000"),
+        ("uncertainty_ratio", "0.15"),
+    ],
+)
+def test_a_declared_run_has_its_forecast_unless_it_does_not_fit(name: str, value: str) -> None:
+    assert lines(f"corral_forecast_{name}") == [f'{{run="llama",queue="train"}} {value}']
+
+
+def test_the_memory_of_a_run_that_does_not_fit_is_forecast_too() -> None:
+    assert lines("corral_forecast_memory_bytes") == [
+        '{run="llama",queue="train"} 64424509440',
+        '{run="large",queue="train"} 64424509440',
+    ]

@@ -89,6 +89,14 @@ def test_a_job_is_found_by_its_step_with_the_ranks_of_its_processes(directory: P
         assert node_jobs() == (NodeJob(job_id="17", uid=ADA, directory=directory, ranks=(0, 1)),)
 
 
+def test_a_job_names_its_run_in_printable_and_bounded_words(directory: Path) -> None:
+    run = "llama\n" + "x" * 100
+    with step("17.0", {"CORRAL_STEP_DIR": str(directory), "CORRAL_RUN": run}):
+        assert [(len(job.run), job.run.startswith("llama"), "\n" in job.run) for job in node_jobs()] == [
+            (64, True, False)
+        ]
+
+
 def test_torchruns_rank_comes_before_slurms(directory: Path) -> None:
     variables = {"CORRAL_STEP_DIR": str(directory), "SLURM_PROCID": "1", "RANK": "8"}
     with step("17.0", variables):

@@ -17,15 +17,19 @@ from corral.agent.health.probes import SystemProbe, Tool, ToolOutput
 from corral.agent.local_http import LocalServer, listen
 from corral.agent.metrics.node_exporter import NodeExporter, Sampled, TokenResponder
 from corral.agent.metrics.node_token import node_token
+from corral.model.job_evidence import NodeSamples
+from corral.model.serialization import from_json
 
 PAGE = "corral_gpu_xid 1\n"
+HISTORY = '{"gpus":[]}\n'
 TOKEN = "0f" * 32
 
 
 @contextmanager
 def metrics(address: str = "127.0.0.2") -> Iterator[int]:
     """A block during which these metrics are served on this address; yields their port."""
-    with listen(0, address) as listener, serving(LocalServer(TokenResponder(lambda: PAGE, TOKEN), listener)):
+    respond = TokenResponder(lambda: PAGE, lambda _: HISTORY, TOKEN)
+    with listen(0, address) as listener, serving(LocalServer(respond, listener)):
         yield listener.getsockname()[1]
 
 
@@ -53,10 +57,15 @@ def test_whoever_shows_the_token_reads_the_metrics() -> None:
         pytest.param({"Authorization": "Bearer \xe9"}, id="not ASCII"),
     ],
 )
-@pytest.mark.parametrize("path", ["/metrics", "/"])
+@pytest.mark.parametrize("path", ["/metrics", "/", "/history?seconds=600"])
 def test_nobody_else_reads_anything(headers: Mapping[str, str], path: str) -> None:
     with metrics() as port:
         assert fetched(port, headers, path) == (401, "metrics of nodes are for the Prometheus of their head\n")
+
+
+def test_whoever_shows_the_token_reads_the_last_minutes() -> None:
+    with metrics() as port:
+        assert fetched(port, {"Authorization": f"Bearer {TOKEN}"}, "/history?seconds=600") == (200, HISTORY)
 
 
 def test_another_path_is_not_found() -> None:
@@ -108,6 +117,33 @@ def test_what_was_not_read_for_two_minutes_is_left_out() -> None:
     fresh = part.latest
     now = 121.0
     assert (fresh, part.latest) == ((1,), ())
+
+
+def test_the_readings_of_some_seconds_are_kept() -> None:
+    times = iter((0.0, 300.0, 580.0, 610.0, 610.0))
+    values = iter("abc")
+    part = Sampled(read=lambda: (next(values),), nothing=(), clock=lambda: next(times), kept=20)
+    for _ in range(3):
+        part()
+    assert (part.recent(400), part.recent(30)) == ([(310.0, ("b",)), (30.0, ("c",))], [(30.0, ("c",))])
+
+
+def test_readings_are_nothing_if_the_newest_is_old() -> None:
+    now = 0.0
+    part = Sampled(read=lambda: (1,), nothing=(), clock=lambda: now, kept=20)
+    part()
+    now = 121.0
+    assert part.recent(600) == []
+
+
+def test_a_nodes_last_minutes_are_those_of_its_gpus_and_its_efa() -> None:
+    exporter = NodeExporter(node="train-1", probe=Recorded("h200-loaded", "efa-counters"))
+    for _ in range(2):
+        exporter.parts["gpus"]()
+        exporter.parts["efa"]()
+    found = from_json(NodeSamples, exporter.history(600))
+    assert [(one.gpu, one.samples, one.utilization) for one in found.gpus] == [(0, 2, 1.0)]
+    assert found.efa_sent_bytes == 0
 
 
 class Hangs:

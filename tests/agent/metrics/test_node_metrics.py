@@ -48,8 +48,12 @@ def rank(**changes: Any) -> RankSteps:
 
 
 def reading(*ranks: RankSteps, **parts: Any) -> NodeReading:
-    jobs = (JobSteps(job_id="17", user="ada", ranks=ranks),)
+    jobs = (JobSteps(job_id="17", user="ada", ranks=ranks, run="llama"),)
     return NodeReading(now=NOON, jobs=jobs, **parts)
+
+
+def of_run(*ranks: RankSteps, run: str = "llama") -> NodeReading:
+    return NodeReading(now=NOON, jobs=(JobSteps(job_id="17", user="ada", ranks=ranks, run=run),))
 
 
 def lines(name: str, read: NodeReading) -> list[str]:
@@ -170,3 +174,12 @@ def test_a_checkpoint_has_an_age_and_after_the_second_an_interval() -> None:
     assert lines("corral_job_checkpoint_interval_seconds", first) == []
     assert lines("corral_job_checkpoint_interval_seconds", second) == [f"{labels} 1800"]
     assert lines("corral_job_checkpoint_age_seconds", second) == [f"{labels} 600"]
+
+
+def test_a_job_that_names_a_run_has_its_number_of_processes_once() -> None:
+    found = lines("corral_job_run_processes", of_run(rank(), rank(rank=9)))
+    assert found == ['{job_id="17",user="ada",run="llama"} 16']
+
+
+def test_a_job_that_names_no_run_is_none() -> None:
+    assert lines("corral_job_run_processes", of_run(rank(), run="")) == []

@@ -63,6 +63,18 @@ def test_a_projects_own_catalog_is_copied_and_stays(source: Path, tmp_path: Path
     assert texts == ["# mine\n", "# mine\n"]
 
 
+def test_run_files_that_a_cluster_declares_are_copied_and_no_others(source: Path, tmp_path: Path) -> None:
+    for path in ("runs/llama.yaml", "runs/other.yaml", "secret.yaml"):
+        (source.parent / path).parent.mkdir(exist_ok=True)
+        (source.parent / path).write_text("# mine\n")
+    runs = "{llama: runs/llama.yaml, outside: runs/../secret.yaml, missing: runs/missing.yaml}"
+    spec = f"config:\n  corral-cluster:spec: {{base: shared, jobs: {{runs: {runs}}}}}\n"
+    (source / "cluster/Pulumi.dev.yaml").write_text(spec)
+    sync_box_copy(source, tmp_path / "box/stacks")
+    copied = {path.relative_to(tmp_path / "box") for path in (tmp_path / "box").rglob("*.yaml")}
+    assert {str(path) for path in copied if path.parts[0] != "stacks"} == {"runs/llama.yaml"}
+
+
 def test_files_deleted_from_the_source_are_deleted_from_the_copy(source: Path, tmp_path: Path) -> None:
     copy = sync_box_copy(source, tmp_path / "copy")
     (source / "cluster/Pulumi.dev.yaml").unlink()

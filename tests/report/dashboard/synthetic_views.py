@@ -143,6 +143,7 @@ def job_evidence() -> JobEvidence:
     seen = evidence(replace(faulty_job(FindingKind.STRAGGLER, 1), nodes=4, slow={2: 1.6}))
     speed = 1.2 * (seen.tokens_per_s_per_accelerator or 0.0)
     expected = ExpectedRun(
+        name="llama3-8b",
         tokens_per_s_per_accelerator=speed,
         mfu=0.42,
         communication_share=0.08,

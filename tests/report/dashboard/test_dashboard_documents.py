@@ -10,6 +10,7 @@ import pytest
 
 from corral.agent.cluster.models import SlurmNode
 from corral.agent.metrics.head_metrics import node_state
+from corral.model.job_evidence import JobNodes
 from corral.report.dashboard.cluster_document import (
     NODE_KINDS,
     SHOWN_EVENTS,
@@ -164,11 +165,14 @@ def test_without_a_run_file_there_is_no_forecast_and_no_mfu() -> None:
     document = job(expected=None)
     assert (document["forecast"], {one["forecast"] for one in document["curves"]}) == (None, {None})
     assert "MFU" not in [one["name"] for one in document["curves"]]
-    assert "the forecast: start the dashboard with --run FILE" in document["missing"]
+    assert (
+        "the forecast: set CORRAL_RUN in the job (docs/diagnose.md), or start the dashboard with --run FILE"
+        in document["missing"]
+    )
 
 
 def test_a_job_that_records_nothing_has_no_curves_and_the_page_names_why() -> None:
-    document = job(ranks=(), curve=(), gpus=())
+    document = job(ranks=(), curve=(), nodes=JobNodes())
     assert (document["curves"], document["gpu_utilization"], document["processes"]) == ([], None, [])
     assert document["missing"][0] == "curves: the job records no steps (docs/diagnose.md shows how)"
 

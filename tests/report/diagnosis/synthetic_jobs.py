@@ -17,19 +17,27 @@ from typing import Any
 
 from corral.agent.job_evidence.output_lines import kept_lines
 from corral.agent.job_evidence.step_summary import read_rank
+from corral.agent.metrics.efa_counters import EfaCounters
+from corral.agent.metrics.gpu_load import GpuLoad
+from corral.agent.metrics.node_history import node_samples
+from corral.agent.metrics.node_samples import joined_samples
 from corral.catalog.aws.instance_types import find_instance_type
-from corral.model.job_evidence import GpuSamples, JobEvidencePage, JobRecord, StepPage
+from corral.model.job_evidence import JobEvidencePage, JobNodes, JobRecord, NodeSamples, StepPage
 from corral.report.diagnosis.evidence import JobEvidence, Machine, joined
 from corral.report.diagnosis.findings import FindingKind
 
 GIB = 2**30
 HEALTHY = 24
+_OTHERS: Mapping[str, int] = {"received_bytes": 0, "dropped": 0, "resent": 0}
 _EFA = {"p4d.24xlarge": 4, "p5.48xlarge": 32}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What a job is like. Shares are of a step without them; `slow`: factors by node. `lines`: of each process."""
+    """What a job is like. Shares are of a step without them; `slow`: factors by node. `lines`: of each process.
+
+    `idle`: the part of a step in which its GPUs wait for the program. `efa`: whether it uses EFA between nodes.
+    """
 
     seed: int
     instance_type: str
@@ -55,6 +63,8 @@ class Job:
     nics: int = 0
     ended_by: str = ""
     hot: tuple[int, ...] = ()
+    idle: float = 0.0
+    efa: bool = True
     restarts: int = 0
 
 
@@ -129,9 +139,10 @@ def _wrong_network(job: Job, chance: random.Random) -> Job:
     job = replace(_several(job, chance), exchange=chance.uniform(0.3, 2.0))
     return chance.choice(
         [
-            replace(job, network="Socket"),
+            replace(job, network="Socket", efa=False),
+            replace(job, network="", efa=False),
             replace(job, nics=1),
-            replace(job, variables={"NCCL_IB_DISABLE": "1", "FI_PROVIDER": "tcp"}),
+            replace(job, variables={"NCCL_IB_DISABLE": "1", "FI_PROVIDER": "tcp"}, efa=False),
         ]
     )
 
@@ -144,6 +155,10 @@ def _memory_bound(job: Job, chance: random.Random) -> Job:
     return replace(job, knows_memory=True, memory=0.96, retries=chance.uniform(0.1, 0.9), lines=120)
 
 
+def _idle_gpus(job: Job, chance: random.Random) -> Job:
+    return replace(job, idle=chance.uniform(0.15, 0.8))
+
+
 FAULTS: Mapping[FindingKind, Callable[[Job, random.Random], Job]] = {
     FindingKind.STRAGGLER: _straggler,
     FindingKind.DATA_LOADER: _data_loader,
@@ -154,6 +169,7 @@ FAULTS: Mapping[FindingKind, Callable[[Job, random.Random], Job]] = {
     FindingKind.WRONG_NETWORK: _wrong_network,
     FindingKind.OUT_OF_MEMORY: _out_of_memory,
     FindingKind.MEMORY_BOUND: _memory_bound,
+    FindingKind.IDLE_GPUS: _idle_gpus,
 }
 
 
@@ -200,7 +216,7 @@ def evidence(job: Job) -> JobEvidence:
             curve=found[0].curve,
         ),
         node_reasons={},
-        gpus=tuple(gpu_samples(job)),
+        nodes=measured(job, max(one.steps.last_at for one in found)),
     )
     return joined([page], Machine(instance_type=instance_type, efa_devices=_EFA[job.instance_type]))
 
@@ -267,6 +283,8 @@ def output(job: Job) -> list[str]:
     for node in range(job.nodes):
         for gpu in range(job.gpus):
             start = f"train-{node + 1}:{6310 + gpu}:{6838 + gpu} [{gpu}] NCCL INFO"
+            if not job.network:
+                continue
             if job.network == "Socket":
                 lines += [f"{start} NET/Plugin : No plugin found (libnccl-net.so).", f"{start} Using network Socket"]
             else:
@@ -278,26 +296,52 @@ def output(job: Job) -> list[str]:
     return lines
 
 
-def gpu_samples(job: Job) -> list[GpuSamples]:
-    """Samples of the job's GPUs: at full load, a software power cap is usual."""
+def measured(job: Job, now: float) -> JobNodes:
+    """What the job's nodes measured in the last minutes; nothing of a job that has ended."""
+    if job.ended_by:
+        return JobNodes(at=int(now), problem="the job does not run now")
     chance = random.Random(job.seed)
-    found = []
-    for node in range(job.nodes):
-        for gpu in range(job.gpus):
-            hot = node in job.hot and gpu == 0
-            capped = chance.random() < 0.5
-            found.append(
-                GpuSamples(
-                    node=f"train-{node + 1}",
-                    gpu=gpu,
-                    utilization=chance.uniform(0.9, 1.0),
-                    throttled_share=chance.uniform(0.2, 1.0) if hot or capped else chance.uniform(0, 0.05),
-                    reason="hw_thermal_slowdown" if hot else "sw_power_cap" if capped else "sw_thermal_slowdown",
-                    clock_mhz=chance.uniform(900, 1200) if hot else chance.uniform(1350, 1410),
-                    temperature_c=chance.uniform(84, 92) if hot else chance.uniform(45, 78),
-                )
-            )
-    return found
+    answers = {f"train-{node + 1}": _node_samples(job, node, chance) for node in range(job.nodes)}
+    return joined_samples(answers, dict.fromkeys(answers, frozenset(range(job.gpus))), now)
+
+
+def _node_samples(job: Job, node: int, chance: random.Random) -> NodeSamples:
+    """Readings of a node with eight GPUs, half a minute apart. At full load, a software power cap is usual."""
+    number, capped = chance.randrange(8, 20), chance.random() < 0.5
+    readings = []
+    for _ in range(number):
+        gpus = []
+        for gpu in range(8):
+            hot = node in job.hot and gpu == 0 and chance.random() < 0.8
+            reasons = ["hw_thermal_slowdown"] * hot + ["sw_power_cap"] * capped
+            reasons += ["sw_thermal_slowdown"] * (chance.random() < 0.003)
+            gpus.append(_gpu_load(job, gpu, reasons, chance))
+        readings.append(gpus)
+    sent = [10**12 + (10**10 * number if job.efa and job.nodes > 1 else 0) for number in range(number)]
+    efa = [
+        (30.0 * (number - at), [EfaCounters(device="rdmap16s27", sent_bytes=sent[at], **_OTHERS)])
+        for at in range(number)
+    ]
+    return node_samples("of itself", readings, efa)
+
+
+def _gpu_load(job: Job, gpu: int, reasons: Sequence[str], chance: random.Random) -> GpuLoad:
+    """One of the job's GPUs, or an idle one. It waits for data, and while a file system or an allocator lets it."""
+    works = 1.0 / (1.0 + max(0.0, job.data - 0.05)) * (1.0 - job.idle)
+    hot = "hw_thermal_slowdown" in reasons
+    return GpuLoad(
+        index=gpu,
+        bus_id=f"0000:{gpu:02x}:00.0",
+        utilization=works * chance.uniform(0.93, 1.0) if gpu < job.gpus else 0.0,
+        memory_used=job.memory * 80 * GIB,
+        memory_total=80.0 * GIB,
+        temperature_c=chance.uniform(84, 92) if hot else chance.uniform(45, 78),
+        power_w=600.0,
+        clock_hz=1e6 * (chance.uniform(900, 1200) if hot else chance.uniform(1350, 1410)),
+        slowed_by=frozenset(reasons),
+        corrected=0.0,
+        uncorrected=0.0,
+    )
 
 
 def _beginning(job: Job, rank: int) -> list[dict[str, Any]]:

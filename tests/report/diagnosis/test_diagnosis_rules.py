@@ -10,9 +10,10 @@ import pytest
 from corral.agent.job_evidence.output_lines import kept_lines
 from corral.catalog.diagnosis_limits import DiagnosisLimits, diagnosis_limits
 from corral.catalog.loader.data_files import read_toml
-from corral.model.job_evidence import GpuSamples, RankSteps
+from corral.model.job_evidence import GpuSamples, JobEvidencePage, JobNodes, RankSteps, StepPage
+from corral.model.run_forecast import FoundForecast, RunForecastNumbers
 from corral.report.diagnosis.diagnose import diagnose
-from corral.report.diagnosis.evidence import ExpectedRun, JobEvidence
+from corral.report.diagnosis.evidence import ExpectedRun, JobEvidence, joined
 from corral.report.diagnosis.findings import FindingKind, JobFinding
 from corral.report.diagnosis.nccl_log import NodeNetwork, node_networks
 from report.diagnosis.synthetic_jobs import evidence, healthy_job
@@ -55,7 +56,9 @@ def job(**changes: object) -> JobEvidence:
     """A healthy job of four nodes with one GPU each, on p4d.24xlarge."""
     base = evidence(replace(healthy_job(1), instance_type="p4d.24xlarge", nodes=1, gpus=1, lines=20))
     ranks = tuple(rank(number, f"train-{number + 1}") for number in range(4))
-    healthy = replace(base, job=replace(base.job, node_count=4, gpus=4), ranks=ranks, variables={}, output=(), gpus=())
+    healthy = replace(
+        base, job=replace(base.job, node_count=4, gpus=4), ranks=ranks, variables={}, output=(), nodes=JobNodes()
+    )
     return replace(healthy, **changes)  # type: ignore[arg-type]
 
 
@@ -267,21 +270,130 @@ def test_nccls_lines_are_read_by_host() -> None:
     }
 
 
-def samples(reason: str) -> tuple[GpuSamples, ...]:
+def samples(reason: str, **changes: object) -> JobNodes:
     usual = GpuSamples(
-        node="train-1", gpu=0, utilization=0.98, throttled_share=0.0, reason="", clock_mhz=1400.0, temperature_c=60.0
+        node="train-1",
+        gpu=0,
+        samples=20,
+        utilization=0.98,
+        throttled_share=0.0,
+        reason="",
+        clock_mhz=1400.0,
+        temperature_c=60.0,
     )
     slow = replace(usual, node="train-2", throttled_share=0.6, reason=reason, clock_mhz=900.0, temperature_c=90.0)
-    return (usual, slow, replace(usual, node="train-3"))
+    gpus = (replace(slow, **changes), usual, replace(usual, node="train-3"), replace(usual, node="train-4"))  # type: ignore[arg-type]
+    return JobNodes(gpus=gpus, gpu_count=4, utilization=0.98, clock_mhz=1400.0, efa_nodes=4)
 
 
 def test_a_gpu_that_heat_slows_down_is_named() -> None:
-    found = only(job(gpus=samples("hw_thermal_slowdown")))
+    found = only(job(nodes=samples("hw_thermal_slowdown")))
     assert found.evidence == ("train-2, GPU 0: hw_thermal_slowdown in 60% of samples, 900 MHz (others 1400), 90 C",)
 
 
+def test_a_gpu_that_does_not_report_its_clock_is_named_all_the_same() -> None:
+    found = only(job(nodes=samples("sw_thermal_slowdown", clock_mhz=None, temperature_c=None)))
+    assert found.evidence == ("train-2, GPU 0: sw_thermal_slowdown in 60% of samples",)
+
+
 def test_a_software_power_cap_is_usual_at_full_load() -> None:
-    assert kinds(job(gpus=samples("sw_power_cap"))) == []
+    assert kinds(job(nodes=samples("sw_power_cap"))) == []
+
+
+@pytest.mark.parametrize(("held_back", "expected"), [(2, []), (3, ["throttled-gpu"])])
+def test_one_or_two_samples_are_chance(held_back: int, expected: list[str]) -> None:
+    nodes = samples("hw_thermal_slowdown", samples=9, throttled_share=round(held_back / 9, 3))
+    assert kinds(job(nodes=nodes)) == expected
+
+
+def working(share: float, **changes: object) -> JobNodes:
+    return replace(samples(""), utilization=share, **changes)  # type: ignore[arg-type]
+
+
+def test_gpus_that_wait_for_nothing_that_is_recorded_are_a_finding() -> None:
+    found = only(job(nodes=working(0.62)))
+    assert (found.kind, found.evidence) == (
+        FindingKind.IDLE_GPUS,
+        (
+            "the GPUs work 62% of the time, by 20 samples or more",
+            "its processes record waits in 11% of the time",
+        ),
+    )
+
+
+def test_a_few_samples_say_nothing_of_how_much_gpus_work() -> None:
+    few = tuple(replace(one, samples=5) for one in working(0.62).gpus)
+    assert kinds(job(nodes=working(0.62, gpus=few))) == []
+
+
+def test_gpus_of_a_job_that_makes_no_steps_now_are_no_finding() -> None:
+    assert kinds(job(nodes=working(0.62, at=200))) == []
+
+
+def test_gpus_that_wait_for_data_are_evidence_of_that() -> None:
+    found = only(replace(all_with(data_share=0.4), nodes=working(0.62)))
+    assert (found.kind, found.evidence[-1]) == (
+        FindingKind.DATA_LOADER,
+        "the GPUs work 62% of the time, by 20 samples or more",
+    )
+
+
+def test_gpus_that_wait_for_communication_are_evidence_of_that() -> None:
+    found = only(replace(all_with(communication_share=0.25), nodes=working(0.62)))
+    assert found.evidence[-1] == "the GPUs work 62% of the time, by 20 samples or more"
+
+
+def silent(**changes: object) -> JobNodes:
+    return replace(samples(""), silent_nodes=("train-2",), efa_seconds=300.0, **changes)  # type: ignore[arg-type]
+
+
+def test_efa_that_stands_still_while_the_job_communicates_is_the_wrong_network() -> None:
+    found = only(job(nodes=silent()))
+    assert (found.kind, found.evidence) == (
+        FindingKind.WRONG_NETWORK,
+        ("EFA of train-2 sent nothing in 5 min, and the job communicates between its nodes",),
+    )
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        pytest.param(all_with(communication_share=None), id="communication is not recorded"),
+        pytest.param(all_with(communication_share=0.0), id="no communication"),
+        pytest.param(all_with(size=1), id="each node computes for itself"),
+        pytest.param(all_with(last_at=-200), id="no steps now"),
+    ],
+)
+def test_efa_may_stand_still_when_nothing_is_sent(seen: JobEvidence) -> None:
+    assert kinds(replace(seen, nodes=silent())) == []
+
+
+def unknown(nodes: JobNodes, **changes: object) -> Sequence[str]:
+    """What is unknown about the GPUs and EFA of the job's four nodes."""
+    base = job()
+    seen = replace(base, nodes=nodes, job=replace(base.job, **changes))  # type: ignore[arg-type]
+    return [one for one in diagnose(seen).unknown if one.startswith(("GPUs", "EFA")) or "nvidia-smi" in one]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [
+        (samples(""), []),
+        (JobNodes(problem="the job does not run now"), ["GPUs and EFA (the job does not run now)"]),
+        (
+            replace(samples(""), gpu_count=2, efa_nodes=2, unread_nodes=("train-3", "train-4")),
+            ["GPUs and EFA of train-[3-4] (no answer; docs/monitoring.md: `prometheus`)"],
+        ),
+        (replace(samples(""), gpu_count=3), ["1 of 4 GPUs (nvidia-smi did not report them)"]),
+        (replace(samples(""), efa_nodes=3), ["EFA of 1 of 4 nodes (no two readings of its counters)"]),
+    ],
+)
+def test_only_what_could_not_be_read_is_unknown(nodes: JobNodes, expected: list[str]) -> None:
+    assert unknown(nodes) == expected
+
+
+def test_nothing_of_gpus_is_unknown_of_a_job_without_them() -> None:
+    assert unknown(JobNodes(problem="the job does not run now"), gpus=0, node_count=1) == []
 
 
 def test_a_node_that_was_drained_for_heat_explains_that_it_is_a_straggler() -> None:
@@ -314,3 +426,38 @@ def test_every_limit_has_a_source() -> None:
 def test_every_limit_of_the_table_is_used() -> None:
     assert {*read_toml("diagnosis.toml")} == {*DiagnosisLimits.__slots__}
     assert diagnosis_limits().straggler_ratio == 1.15
+
+
+def page(numbers: RunForecastNumbers | None) -> JobEvidencePage:
+    seen, steps = job(), StepPage(ranks=job().ranks, next=None, variables={})
+    return JobEvidencePage(job=seen.job, steps=steps, node_reasons={}, forecast=FoundForecast(numbers=numbers))
+
+
+LLAMA = RunForecastNumbers(
+    name="llama",
+    queue="train",
+    nodes=4,
+    gpus=4,
+    step_s=3.0,
+    tokens_per_s_per_gpu=2500.0,
+    mfu=0.4,
+    communication_share=0.1,
+    memory_gib=60.0,
+    memory_limit_gib=80.0,
+    uncertainty=0.15,
+    fits=True,
+)
+
+
+def test_the_forecast_of_the_run_that_a_job_names_counts() -> None:
+    seen = joined([page(LLAMA)])
+    assert seen.expected is not None
+    assert (seen.expected.name, seen.forecast_share) == ("llama", 0.8)
+
+
+def test_a_run_file_of_the_command_line_comes_before_it() -> None:
+    assert joined([page(LLAMA)], expected=EXPECTED).forecast_share == 0.5
+
+
+def test_a_job_that_names_no_run_has_no_forecast() -> None:
+    assert joined([page(None)]).expected is None

@@ -10,7 +10,7 @@ from rich.console import Console
 from corral.report.diagnosis.diagnose import diagnose
 from corral.report.diagnosis.diagnosis_view import diagnosis_view
 from corral.report.diagnosis.evidence import JobEvidence
-from report.diagnosis.test_diagnosis_rules import EXPECTED, job, with_first
+from report.diagnosis.test_diagnosis_rules import EXPECTED, job, samples, with_first
 
 NOW = 1_795_003_600.0
 
@@ -24,7 +24,7 @@ def shown(seen: JobEvidence) -> str:
 
 
 def test_a_diagnosis_is_one_screen() -> None:
-    seen = replace(with_first(own_s=2.7, communication_share=0.01), expected=EXPECTED)
+    seen = replace(with_first(own_s=2.7, communication_share=0.01), expected=EXPECTED, nodes=samples(""))
     assert [line.rstrip() for line in shown(seen).splitlines()] == [
         "",
         "Job 17  synthetic, ada, queue train: running, 1 h on train-1, 4 GPUs, run 2",
@@ -38,16 +38,26 @@ def test_a_diagnosis_is_one_screen() -> None:
         "  first  as root on the head: `scontrol update nodename=train-1 state=drain reason=slow`, then",
         "         `scontrol requeue` the job; a deep health check (docs/health.md) says whether the machine",
         "         is sick",
-        "Unknown: GPU memory; GPU clocks; NCCL's network (no NCCL_DEBUG=INFO in the output).",
+        "Unknown: GPU memory; NCCL's network (no NCCL_DEBUG=INFO in the output).",
     ]
 
 
 def test_a_healthy_job_has_no_findings_and_shows_what_is_unknown() -> None:
-    lines = [line.rstrip() for line in shown(job(expected=EXPECTED)).splitlines()]
+    lines = [line.rstrip() for line in shown(job(expected=EXPECTED, nodes=samples(""))).splitlines()]
     assert lines[-2:] == [
         "Nothing is wrong in what could be looked at.",
-        "Unknown: GPU memory; GPU clocks; NCCL's network (no NCCL_DEBUG=INFO in the output).",
+        "Unknown: GPU memory; NCCL's network (no NCCL_DEBUG=INFO in the output).",
     ]
+
+
+def test_the_declared_run_of_the_forecast_is_named() -> None:
+    seen = job(expected=replace(EXPECTED, name="llama"))
+    assert "50% of the forecast of llama" in shown(seen)
+
+
+def test_why_the_run_of_a_job_has_no_forecast_is_unknown() -> None:
+    seen = job(forecast_problem="that of llama is for 4 nodes of train")
+    assert "the forecast (that of llama is for 4 nodes of train)" in " ".join(shown(seen).split())
 
 
 def test_what_could_not_be_read_is_named() -> None:

@@ -5,9 +5,15 @@ Each prints one JSON document, a record of `model.job_evidence`.
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from corral.agent.errors import AgentError
 from corral.agent.job_evidence.step_files import read_page, read_recent
 from corral.model.serialization import to_line
+
+if TYPE_CHECKING:  # loaded where they are needed: a node runs `read-job` every half a minute
+    from corral.model.job_evidence import JobRecord
+    from corral.model.run_forecast import FoundForecast
 
 
 def add_arguments(parser: argparse.ArgumentParser, command: str) -> None:
@@ -30,14 +36,30 @@ def _read_job(chosen: argparse.Namespace) -> None:
 
 
 def _job_evidence(chosen: argparse.Namespace) -> None:
-    from corral.agent.job_evidence.slurm_record import node_reasons, slurm_job
+    from corral.agent.job_evidence.slurm_record import job_nodes, node_reasons, slurm_job
     from corral.agent.job_evidence.user_reader import read_as_user
-    from corral.model.job_evidence import JobEvidencePage
+    from corral.agent.metrics.node_reader import read_job_nodes
+    from corral.model.job_evidence import JobEvidencePage, JobNodes
+    from corral.model.run_forecast import NO_FORECAST, RUN_VARIABLE
 
     job = slurm_job(chosen.job)
+    nodes = job_nodes(job.record.nodes)
+    steps = read_as_user(job.uid, job.directory, chosen.start)
     page = JobEvidencePage(
         job=job.record,
-        steps=read_as_user(job.uid, job.directory, chosen.start),
-        node_reasons=node_reasons(job.record.nodes),
+        steps=steps,
+        node_reasons=node_reasons(nodes),
+        nodes=JobNodes() if chosen.start else read_job_nodes(job.record, nodes),
+        forecast=NO_FORECAST if chosen.start else _forecast(steps.variables.get(RUN_VARIABLE, ""), job.record),
     )
     print(to_line(page), end="")  # noqa: T201
+
+
+def _forecast(run: str, job: "JobRecord") -> "FoundForecast":
+    from corral.agent.runtime_context import plan_in
+    from corral.model.run_forecast import FoundForecast, forecast_of_job
+
+    try:
+        return forecast_of_job(plan_in().runs if run else (), run, job.queue, job.node_count)
+    except (AgentError, OSError) as error:
+        return FoundForecast(problem=str(error))

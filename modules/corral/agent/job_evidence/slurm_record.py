@@ -3,11 +3,14 @@
 Its name and its directory are its user's text: they are read from columns of fixed width (decision 162).
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from corral.agent import slurm
+from corral.agent.cluster.models import SlurmNode
 from corral.agent.slurm import SlurmError, fixed_rows, gpus_in, lines, query
 from corral.model.job_evidence import JOB_ID, JobRecord
 from corral.model.node_names import expand
@@ -16,6 +19,10 @@ from corral.model.printable import printable
 STEP_DIRECTORY = ".corral/steps"  # in the job's directory; templates/jobs/steps.j2 creates it
 _FIELDS = "JobIDRaw,JobID,UID,User,Partition,State,ExitCode,Start,End,NodeList,NNodes,AllocTRES"
 _TEXTS = {"JobIDRaw": 24, "JobName": 321, "WorkDir": 1025}  # bytes
+# `     Nodes=train-[1-2] CPU_IDs=0-95 Mem=0 GRES=gpu:h100:8(IDX:0-7)`
+_DETAILS = re.compile(r" +Nodes=(?P<nodes>\S+) CPU_IDs=\S* Mem=\S* GRES=(?P<gres>\S*)$")
+_INDICES = re.compile(r"\bgpu[^(]*\(IDX:([0-9]{1,3}(?:[-,][0-9]{1,3})*)\)")
+_MOST_GPUS = 64  # of a machine
 _SECONDS = {"SLURM_TIME_FORMAT": "%s"}
 
 
@@ -73,10 +80,41 @@ def parse_job(job: str, rows: Sequence[str], texts: Sequence[Sequence[str]]) -> 
     return SlurmJob(record=record, uid=int(newest["UID"]), directory=Path(directory or "/") / STEP_DIRECTORY / job)
 
 
-def node_reasons(folded: str) -> dict[str, str]:
-    """Why Slurm has drained the job's nodes, or set them down, by node. Raises SlurmError."""
+def job_nodes(folded: str) -> tuple[SlurmNode, ...]:
+    """The nodes of a job, as Slurm has them now. Raises SlurmError."""
     names = {*expand(folded)} if folded else set()
-    return {node.name: printable(node.reason, 200) for node in slurm.nodes() if node.name in names and node.reason}
+    return tuple(node for node in slurm.nodes() if node.name in names) if names else ()
+
+
+def node_reasons(nodes: Iterable[SlurmNode]) -> dict[str, str]:
+    """Why Slurm has drained nodes, or set them down, by node."""
+    return {node.name: printable(node.reason, 200) for node in nodes if node.reason}
+
+
+def gpu_indices(job: str) -> Mapping[str, frozenset[int]]:
+    """The GPUs that a running job has on each of its nodes. Raises SlurmError."""
+    return parse_gpu_indices(slurm.scontrol("show", "job", job, "--details"))
+
+
+def parse_gpu_indices(text: str) -> Mapping[str, frozenset[int]]:
+    """The GPUs by node, from `scontrol show job --details`.
+
+    The text also has words of the job's user: they can name no GPUs but those of the job's own nodes.
+    """
+    found: dict[str, frozenset[int]] = {}
+    for line in text.splitlines():
+        if named := _DETAILS.match(line):
+            gpus = frozenset(index for part in _INDICES.findall(named["gres"]) for index in _numbers(part))
+            with suppress(ValueError):
+                found.update({node: gpus for node in expand(named["nodes"]) if gpus})
+    return found
+
+
+def _numbers(text: str) -> Iterator[int]:
+    """`0-3,7` as numbers."""
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        yield from range(int(first), min(int(last or first), _MOST_GPUS) + 1)
 
 
 def _state(cells: dict[str, str]) -> str:

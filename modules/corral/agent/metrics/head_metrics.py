@@ -17,10 +17,14 @@ from corral.agent.metrics.spending import Spending
 from corral.agent.metrics.text_format import Family, Kind, Metric, Sample, histogram
 from corral.model.cluster import ClusterPlan, QueuePlan
 from corral.model.node_names import queue_of
+from corral.model.run_forecast import RunForecastNumbers
 
 NODE_STATES = ("off", "booting", "idle", "allocated", "draining", "down", "stopping")
 _BOOT_BUCKETS_S = (60, 120, 180, 240, 300, 450, 600, 900, 1800)
 _HAVE_JOBS = frozenset({"ALLOCATED", "MIXED", "COMPLETING"})
+
+
+_GIB = 1 << 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +51,9 @@ class HeadReading:
     ends_at: float | None = None
     last_cycle: float | None = None
     is_changing: bool = False
+
+
+_Compute = Callable[[HeadReading], Iterable[Sample]]
 
 
 def head_families(reading: HeadReading) -> tuple[Family, ...]:
@@ -221,6 +228,17 @@ def _changing(reading: HeadReading) -> Iterator[Sample]:
     yield Sample(value=reading.is_changing)
 
 
+def _of_runs(value: Callable[[RunForecastNumbers], float], *, also_too_large: bool = False) -> _Compute:
+    """A number of each declared run. Of one that does not fit into memory, its speed is that of no job."""
+
+    def compute(reading: HeadReading) -> Iterator[Sample]:
+        for run in reading.plan.runs:
+            if run.fits or also_too_large:
+                yield Sample(labels={"run": run.name, "queue": run.queue}, value=value(run))
+
+    return compute
+
+
 def _gauge(name: str, text: str) -> Metric:
     return Metric(name=name, kind=Kind.GAUGE, help=text)
 
@@ -229,7 +247,7 @@ def _counter(name: str, text: str) -> Metric:
     return Metric(name=name, kind=Kind.COUNTER, help=text)
 
 
-_COMPUTED: tuple[tuple[Metric, Callable[[HeadReading], Iterable[Sample]]], ...] = (
+_COMPUTED: tuple[tuple[Metric, _Compute], ...] = (
     (
         _gauge("corral_autoscaler_cycle_age_seconds", "Time since the autoscaler last completed a cycle."),
         _cycle_age,
@@ -251,6 +269,34 @@ _COMPUTED: tuple[tuple[Metric, Callable[[HeadReading], Iterable[Sample]]], ...] 
     ),
     (_gauge("corral_file_system_free_bytes", "Free space of a file system of the head, for users."), _free),
     (_gauge("corral_file_system_size_bytes", "Size of a file system of the head."), _sizes),
+    (
+        _gauge(
+            "corral_forecast_communication_ratio", "Forecast of a declared run: communication as a share of a step."
+        ),
+        _of_runs(lambda run: run.communication_share),
+    ),
+    (_gauge("corral_forecast_gpus", "GPUs of a declared run."), _of_runs(lambda run: run.gpus)),
+    (
+        _gauge("corral_forecast_memory_bytes", "Forecast of a declared run: memory of a GPU."),
+        _of_runs(lambda run: run.memory_gib * _GIB, also_too_large=True),
+    ),
+    (
+        _gauge("corral_forecast_mfu_ratio", "Forecast of a declared run: model FLOPs as a share of the peak."),
+        _of_runs(lambda run: run.mfu),
+    ),
+    (_gauge("corral_forecast_nodes", "Nodes of a declared run."), _of_runs(lambda run: run.nodes)),
+    (
+        _gauge("corral_forecast_step_seconds", "Forecast of a declared run: a step of its whole batch."),
+        _of_runs(lambda run: run.step_s),
+    ),
+    (
+        _gauge("corral_forecast_tokens_per_second_per_gpu", "Forecast of a declared run: its speed."),
+        _of_runs(lambda run: run.tokens_per_s_per_gpu),
+    ),
+    (
+        _gauge("corral_forecast_uncertainty_ratio", "Forecast of a declared run: how far its speed may be off."),
+        _of_runs(lambda run: run.uncertainty),
+    ),
     (_gauge("corral_gpus", "GPUs of machines that are up, by whether jobs have them."), _gpus),
     (_counter("corral_job_requeues_total", "Requeues of jobs since the agent started."), _requeues),
     (_gauge("corral_job_wait_seconds", "Longest time that a pending job now waits for machines."), _waits),

@@ -10,7 +10,7 @@ import pwd
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from corral.agent.job_evidence.step_files import PAGE_SIZE
@@ -18,6 +18,7 @@ from corral.agent.job_evidence.user_reader import JobReadError
 from corral.agent.job_library.corral_step import DIRECTORY, RANKS
 from corral.agent.metrics.text_format import label_value
 from corral.model.job_evidence import RankSteps, StepPage
+from corral.model.run_forecast import RUN_VARIABLE
 
 _MOST_JOBS = 16  # that one reading looks at: each needs a process
 _MOST_ENVIRONMENT = 256 * 1024  # bytes
@@ -26,21 +27,26 @@ _STEP = re.compile(rb"slurmstepd: \[(\d+)\.")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeJob:
-    """A job on this node that records its steps. `job_id`: Slurm's number, of an array that of its task."""
+    """A job on this node that records its steps. `job_id`: Slurm's number, of an array that of its task.
+
+    `run`: the declared run that it names; empty for none.
+    """
 
     job_id: str
     uid: int
     directory: Path
     ranks: tuple[int, ...]
+    run: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSteps:
-    """The last steps of a job's processes on this node."""
+    """The last steps of a job's processes on this node. `run`: the declared run that it names; empty for none."""
 
     job_id: str
     user: str
     ranks: tuple[RankSteps, ...]
+    run: str = ""
 
 
 def read_steps(
@@ -56,7 +62,7 @@ def read_steps(
         with suppress(JobReadError):
             page = read(job.uid, job.directory, job.ranks)
             ranks = tuple(rank for rank in page.ranks if rank.node == node and rank.steps)
-            found.append(JobSteps(job_id=job.job_id, user=_name(job.uid), ranks=ranks))
+            found.append(JobSteps(job_id=job.job_id, user=_name(job.uid), ranks=ranks, run=job.run))
     return tuple(found)
 
 
@@ -74,11 +80,12 @@ def node_jobs(processes: Path = Path("/proc")) -> tuple[NodeJob, ...]:
         # A program with root's rights may have been started by a user, with an environment of theirs.
         if job is None or uid is None or (uid == 0 and own == 0):
             continue
-        known = jobs.setdefault(job, NodeJob(job_id=job, uid=uid, directory=Path(directory), ranks=()))
+        run = label_value(variables.get(RUN_VARIABLE, ""))
+        known = jobs.setdefault(job, NodeJob(job_id=job, uid=uid, directory=Path(directory), ranks=(), run=run))
         rank = next((int(variables[name]) for name in RANKS if _is_rank(variables.get(name, ""))), 0)
         if (known.uid, known.directory) == (uid, Path(directory)) and len(known.ranks) < PAGE_SIZE:
             ranks = tuple(sorted({*known.ranks, rank}))
-            jobs[job] = NodeJob(job_id=job, uid=uid, directory=known.directory, ranks=ranks)
+            jobs[job] = replace(known, ranks=ranks)
     return tuple(jobs[job] for job in sorted(jobs, key=int))
 
 

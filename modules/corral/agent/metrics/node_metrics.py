@@ -113,6 +113,14 @@ def _labels(job: JobSteps, rank: RankSteps) -> Mapping[str, str]:
     return {"job_id": job.job_id, "user": job.user, "rank": str(rank.rank)}
 
 
+def _processes_of_runs(reading: NodeReading) -> Iterator[Sample]:
+    """How many processes the job has on all nodes, as its program reports it."""
+    for job in reading.jobs:
+        if job.run and job.ranks:
+            labels = {"job_id": job.job_id, "user": job.user, "run": job.run}
+            yield Sample(labels=labels, value=max(rank.size for rank in job.ranks))
+
+
 def _own_step(rank: RankSteps) -> float | None:
     return None if rank.communication_share is None else rank.own_s
 
@@ -193,6 +201,11 @@ _COMPUTED: tuple[tuple[Metric, _Compute], ...] = (
         "corral_job_own_step_seconds",
         "A step without the waits for data and for others, if the program records these.",
         _of_ranks(_own_step),
+    ),
+    _metric(
+        "corral_job_run_processes",
+        "Processes of a job, on all its nodes, that names a declared run (CORRAL_RUN).",
+        _processes_of_runs,
     ),
     _metric("corral_job_step_age_seconds", "Time since the last step of a process.", _age(lambda rank: rank.last_at)),
     _metric(

@@ -17,7 +17,7 @@ from corral.cli.support.page_file import write_page
 from corral.cli.support.project import find_environment
 from corral.cli.support.target_account import box_owner, use_account
 from corral.report.account.check_view import check_document, check_view
-from corral.spec.yaml.stack_files import Environment as Spec
+from corral.spec.yaml.environment import Environment as Spec
 from corral.spec.yaml.stack_files import read_environment
 
 app = new_app()

@@ -25,7 +25,8 @@ from corral.inventory.scan import Session, open_session
 from corral.report.account.cleanup_view import cleanup_document, cleanup_view
 from corral.spec.spec_errors import SpecErrors
 from corral.spec.yaml.catalog_file import project_catalog
-from corral.spec.yaml.stack_files import Environment, read_environment
+from corral.spec.yaml.environment import Environment
+from corral.spec.yaml.stack_files import read_environment
 
 app = new_app()
 Delete = Annotated[bool, typer.Option("--delete", help="Delete the orphans. Retained data is never deleted.")]

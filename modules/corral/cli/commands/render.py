@@ -18,6 +18,7 @@ from corral.cli.support.output import show, show_json
 from corral.cli.support.project import find_environment
 from corral.forecast.cost.catalog_prices import catalog_prices
 from corral.forecast.cost.price_source import PriceList
+from corral.forecast.declared_runs import with_forecasts
 from corral.model.cluster import ClusterPlan
 from corral.model.deployed import BootFacts
 from corral.model.enums import Role
@@ -61,6 +62,7 @@ def render(
     spec = read_environment(find_environment(project, env), env)
     profile = BOX_PROFILE if box else None
     plan = plan_cluster(spec.cluster, plan_base(spec.base), catalog=spec.catalog, image_profile=profile)
+    plan = with_forecasts(plan, spec)
     files = _files(plan, catalog_prices(plan.region, spec.catalog))
     with name_file_in_errors(out):
         changes = compare(out, files) if diff else write(out, files)

@@ -11,7 +11,7 @@ from corral.cli.support.remote import UNKNOWN_COMMAND, CommandResult, HeadUnreac
 from corral.engine.lifecycle.session import EngineSession
 from corral.engine.pulumi.engine_account import Account
 from corral.inventory.head_instance import head_of
-from corral.spec.yaml.stack_files import Environment
+from corral.spec.yaml.environment import Environment
 
 _TIMEOUT_S = 120.0  # slurmctld may restart meanwhile
 

@@ -10,7 +10,8 @@ from corral.cli.support.project import find_environment
 from corral.cli.support.target_account import account_option
 from corral.spec.spec_errors import SpecErrors
 from corral.spec.yaml.catalog_file import project_catalog
-from corral.spec.yaml.stack_files import Environment, read_environment
+from corral.spec.yaml.environment import Environment
+from corral.spec.yaml.stack_files import read_environment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

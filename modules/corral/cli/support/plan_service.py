@@ -17,12 +17,13 @@ from corral.forecast.cost.cost_model import CostForecast
 from corral.forecast.cost.environment_cost import forecast_cost
 from corral.forecast.cost.pool_capacity import Counts, pool_counts
 from corral.forecast.cost.price_source import PriceList
+from corral.forecast.declared_runs import with_forecasts
 from corral.forecast.warnings import PlanWarning, limit_warnings, plan_warnings, replaced_type_warnings
 from corral.model.base import BasePlan
 from corral.model.cluster import ClusterPlan
 from corral.plan.base import plan_base
 from corral.plan.cluster import plan_cluster
-from corral.spec.yaml.stack_files import Environment
+from corral.spec.yaml.environment import Environment
 
 if TYPE_CHECKING:
     from corral.forecast.cost.rent_vs_buy import RentVsBuy
@@ -92,7 +93,7 @@ def compute_plan(spec: Environment, options: PlanOptions) -> PlanResult:
 def _read_inputs(spec: Environment, *, live: bool) -> tuple[_Inputs, tuple[PlanWarning, ...]]:
     """The inputs of all computations, and warnings about missing live prices."""
     base = plan_base(spec.base)
-    cluster = plan_cluster(spec.cluster, base, catalog=spec.catalog)
+    cluster = with_forecasts(plan_cluster(spec.cluster, base, catalog=spec.catalog), spec)
     counts, warnings = pool_counts(spec.cluster), tuple[PlanWarning, ...]()
     prices = catalog_prices(cluster.region, spec.catalog)
     if live:

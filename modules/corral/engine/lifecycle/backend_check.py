@@ -20,7 +20,7 @@ from corral.model.urls import bucket_of
 from corral.preflight.checks import Check
 from corral.preflight.preflight_findings import FindingBuilder, PreflightFinding, PreflightRequest
 from corral.spec.spec_errors import SpecError
-from corral.spec.yaml.stack_files import Environment
+from corral.spec.yaml.environment import Environment
 
 NAME = "state"
 _FINDING = FindingBuilder(check=NAME)

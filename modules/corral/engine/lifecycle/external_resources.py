@@ -27,7 +27,7 @@ from corral.model.zones import is_zone_id
 from corral.preflight.bucket_check import linked
 from corral.spec.models.cluster import ClusterSpec
 from corral.spec.models.queues import PoolSpec, QueueSpec
-from corral.spec.yaml.stack_files import Environment
+from corral.spec.yaml.environment import Environment
 
 _BUCKETS = "the buckets"
 _WIDEST, _NARROWEST = 16, 28  # prefix lengths of a VPC

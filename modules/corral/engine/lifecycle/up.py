@@ -24,7 +24,7 @@ from corral.engine.pulumi.stack import PREVIEWING, Stack, StackResult, outputs, 
 from corral.model.base import BasePlan
 from corral.model.cluster import ClusterPlan
 from corral.spec.spec_errors import SpecErrors
-from corral.spec.yaml.stack_files import Environment
+from corral.spec.yaml.environment import Environment
 from corral.stacks.admission import plan_admitted
 
 UP = ("up", "--yes", "--skip-preview", "--refresh")

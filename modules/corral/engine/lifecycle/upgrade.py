@@ -13,7 +13,7 @@ from corral.engine.lifecycle.up import Confirm, UpResult, up
 from corral.engine.pulumi.stack import Stack, resources
 from corral.model.base import BasePlan
 from corral.model.cluster import ClusterPlan
-from corral.spec.yaml.stack_files import Environment
+from corral.spec.yaml.environment import Environment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ Stack files are read as Pulumi reads them, and written with all text in quotes: 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,10 @@ def sync_box_copy(source: Path, copy: Path, image: str = BOX_PROFILE) -> Path:
     """
     if source.resolve() == copy.resolve():
         return copy
+    for path in _run_files(source / "cluster"):
+        if (source.parent / path).is_file():
+            (copy.parent / path).parent.mkdir(parents=True, exist_ok=True)
+            _write(copy.parent / path, (source.parent / path).read_bytes())
     for project in PROJECTS:
         _sync_project(source / project, copy / project, image if project == "cluster" else None)
     _sync_catalog(source.parent / CATALOG, copy.parent / CATALOG)
@@ -104,6 +108,17 @@ def _unknown(environment: str, known: Sequence[str], folder: Path) -> str:
     close = nearest(environment, known)
     hint = f"did you mean '{close[0]}'?" if close else "choose one of them" if known else "`corral new DIR` creates one"
     return f"unknown environment '{environment}': {folder} declares {', '.join(known) or 'none'} - {hint}"
+
+
+def _run_files(folder: Path) -> Iterator[Path]:
+    """The run files that clusters declare, from the project's directory, as far as their files can be read."""
+    for name in stack_names(folder):
+        found: Any = _settings(folder / f"Pulumi.{name}.yaml")
+        for key in ("corral-cluster:spec", "jobs", "runs"):
+            found = found.get(key) if isinstance(found, Mapping) else None
+        for path in found.values() if isinstance(found, Mapping) else ():
+            if isinstance(path, str) and not path.startswith("/") and ".." not in Path(path).parts:
+                yield Path(path)
 
 
 def _sync_catalog(source: Path, copy: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from datetime import datetime
-from statistics import fmean
 
 from corral.model.job_evidence import StepPoint
 from corral.report.diagnosis.diagnosis_view import diagnosis_document
@@ -20,7 +19,6 @@ def job_document(seen: JobEvidence, diagnosis: Diagnosis, answered_at: datetime)
     """The document `corral.dashboard-job/1`: that of `corral diagnose`, with curves and the slowest processes alone."""
     expected = seen.expected
     slowest = sorted(seen.training, key=lambda one: (-one.own_s, one.rank))[:SHOWN_PROCESSES]
-    used = [one.utilization for one in seen.gpus]
     return {
         **diagnosis_document(seen, diagnosis),
         "schema": "corral.dashboard-job/1",
@@ -28,9 +26,10 @@ def job_document(seen: JobEvidence, diagnosis: Diagnosis, answered_at: datetime)
         "answered_at": answered_at.isoformat(),
         "processes": [asdict(one) for one in slowest],
         "process_count": len(seen.ranks),
-        "gpu_utilization": fmean(used) if used else None,
+        "gpu_utilization": seen.nodes.utilization,
         "forecast": expected
         and {
+            "run": expected.name or None,
             "tokens_per_s_per_gpu": expected.tokens_per_s_per_accelerator,
             "mfu": expected.mfu,
             "communication_share": expected.communication_share,
@@ -73,5 +72,9 @@ def _missing(seen: JobEvidence) -> Iterator[str]:
     elif all(one.communication_share is None for one in seen.curve):
         yield "communication: the job does not record it"
     if seen.expected is None:
-        yield "the forecast: start the dashboard with --run FILE"
-    yield "curves of GPUs and of the network: the head keeps no samples of them"
+        why = (
+            seen.forecast_problem
+            or "set CORRAL_RUN in the job (docs/diagnose.md), or start the dashboard with --run FILE"
+        )
+        yield f"the forecast: {why}"
+    yield "curves of GPUs and of the network: nodes keep samples of ten minutes alone"

@@ -19,6 +19,7 @@ _RULES: Sequence[Callable[[JobEvidence, DiagnosisLimits], Iterator[JobFinding]]]
     rules.communication,
     rules.checkpoint_stalls,
     rules.memory_bound,
+    rules.idle_gpus,
 )
 # The cause, and what it explains: a symptom of it is no finding of its own.
 _EXPLAINS: Mapping[FindingKind, frozenset[FindingKind]] = {
@@ -30,6 +31,8 @@ _EXPLAINS: Mapping[FindingKind, frozenset[FindingKind]] = {
     # Loaders take unequally long, and each step waits for the slowest: everybody's communication includes that.
     FindingKind.DATA_LOADER: frozenset({FindingKind.COMMUNICATION}),
 }
+# Each of these lets GPUs wait; those that are slowed down work on.
+_LET_GPUS_WAIT = frozenset({*FindingKind} - {FindingKind.THROTTLED_GPU, FindingKind.IDLE_GPUS})
 
 
 def diagnose(seen: JobEvidence) -> Diagnosis:
@@ -45,6 +48,8 @@ def _is_explained(finding: JobFinding, found: Sequence[JobFinding]) -> bool:
     kinds = {one.kind for one in found}
     if any(finding.kind in _EXPLAINS.get(kind, ()) for kind in kinds):
         return True
+    if finding.kind is FindingKind.IDLE_GPUS:
+        return bool(kinds & _LET_GPUS_WAIT)
     hot = {node for one in found if one.kind is FindingKind.THROTTLED_GPU for node in one.nodes}
     return finding.kind is FindingKind.STRAGGLER and {*finding.nodes} <= hot
 
@@ -61,11 +66,30 @@ def _unknown(seen: JobEvidence, limits: DiagnosisLimits) -> Iterator[str]:
             yield "communication and stragglers (the program does not record communication)"
         if any(one.memory_total is None for one in steps):
             yield "GPU memory"
-    if not seen.gpus:
-        yield "GPU clocks"
+    yield from _unknown_of_nodes(seen)
     if not any("NCCL" in line for line in seen.output) and seen.job.node_count > 1:
         yield "NCCL's network (no NCCL_DEBUG=INFO in the output)"
     if seen.machine is None:
         yield "what is right for these machines (the environment has no such queue now)"
     if seen.expected is None:
-        yield "the forecast (--run FILE)"
+        yield f"the forecast ({seen.forecast_problem or 'CORRAL_RUN in the job, or --run FILE: docs/diagnose.md'})"
+
+
+def _unknown_of_nodes(seen: JobEvidence) -> Iterator[str]:
+    """GPUs and EFA, where they should be measured and are not."""
+    nodes, has_efa = seen.nodes, bool(seen.machine and seen.machine.efa_devices and seen.job.node_count > 1)
+    wanted = " and ".join(name for name, is_wanted in (("GPUs", seen.job.gpus), ("EFA", has_efa)) if is_wanted)
+    if not wanted:
+        return
+    if nodes.problem:
+        yield f"{wanted} ({nodes.problem})"
+        return
+    unread = len(nodes.unread_nodes)
+    if unread:
+        yield f"{wanted} of {rules.folded(nodes.unread_nodes)} (no answer; docs/monitoring.md: `prometheus`)"
+    if unread < seen.job.node_count:
+        if not unread and nodes.gpu_count < seen.job.gpus:
+            yield f"{seen.job.gpus - nodes.gpu_count} of {seen.job.gpus} GPUs (nvidia-smi did not report them)"
+        missing = seen.job.node_count - unread - nodes.efa_nodes
+        if has_efa and missing > 0:
+            yield f"EFA of {missing} of {seen.job.node_count} nodes (no two readings of its counters)"

@@ -43,6 +43,7 @@ def diagnosis_document(seen: JobEvidence, diagnosis: Diagnosis) -> Document:
             "tokens_per_s_per_gpu": seen.tokens_per_s_per_accelerator,
             "mfu": seen.mfu,
             "forecast_share": seen.forecast_share,
+            "forecast_run": (seen.expected and seen.expected.name) or None,
             "data_share": _mean([one.data_share for one in seen.training]),
             "communication_share": _mean(_known_communication(seen.training)),
             "checkpoint_share": _mean([one.checkpoint_share for one in seen.training]),
@@ -85,7 +86,7 @@ def _facts(seen: JobEvidence) -> Iterator[tuple[str, str]]:
     if (speed := seen.tokens_per_s_per_accelerator) is not None:
         parts = [f"{count(speed)} tokens/s for each {'GPU' if seen.job.gpus else 'process'}"]
         if seen.mfu is not None and seen.forecast_share is not None:
-            parts += [f"MFU {seen.mfu:.0%}", f"{seen.forecast_share:.0%} of the forecast"]
+            parts += [f"MFU {seen.mfu:.0%}", f"{seen.forecast_share:.0%} of the forecast{_of_run(seen)}"]
         yield "speed", ", ".join(parts)
     communication = _mean(_known_communication(steps))
     shares = {
@@ -94,6 +95,10 @@ def _facts(seen: JobEvidence) -> Iterator[tuple[str, str]]:
         "checkpoints": _mean([one.checkpoint_share for one in steps]),
     }
     yield "waits", ", ".join(f"{name} {share:.1%}" for name, share in shares.items() if share is not None)
+
+
+def _of_run(seen: JobEvidence) -> str:
+    return f" of {seen.expected.name}" if seen.expected and seen.expected.name else ""
 
 
 def _finding(number: int, finding: JobFinding) -> Iterator[RenderableType]:

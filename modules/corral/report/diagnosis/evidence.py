@@ -7,12 +7,16 @@ from dataclasses import dataclass
 
 from corral.catalog.aws.instance_types import InstanceType
 from corral.forecast.training.run_forecast import RunForecast
-from corral.model.job_evidence import GpuSamples, JobEvidencePage, JobRecord, RankSteps, StepPoint
+from corral.model.job_evidence import JobEvidencePage, JobNodes, JobRecord, RankSteps, StepPoint
+from corral.model.run_forecast import RunForecastNumbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedRun:
-    """What a forecast says about the run. `change`: what makes it fit, if it does not."""
+    """What a forecast says about the run. `change`: what makes it fit, if it does not.
+
+    `name`: of the declared run that the job names; empty for a run file of the command line.
+    """
 
     tokens_per_s_per_accelerator: float
     mfu: float
@@ -21,6 +25,7 @@ class ExpectedRun:
     memory_limit_gib: float
     largest_micro_batch: int | None
     change: str | None
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +41,8 @@ class JobEvidence:
     """The evidence. `machine`: None if the environment has no such queue now; `expected`: None without a run file.
 
     `problem`: why something may be missing, empty if complete. `curve`: the newest steps of the first process.
+    `nodes`: what GPUs and EFA did in the last minutes. `forecast_problem`: why the run that the job names has no
+    forecast for it; empty otherwise.
     """
 
     job: JobRecord
@@ -43,7 +50,8 @@ class JobEvidence:
     variables: Mapping[str, str]
     output: tuple[str, ...]
     node_reasons: Mapping[str, str]
-    gpus: tuple[GpuSamples, ...]
+    nodes: JobNodes
+    forecast_problem: str
     machine: Machine | None
     expected: ExpectedRun | None
     problem: str = ""
@@ -79,7 +87,7 @@ class JobEvidence:
 def joined(
     pages: Sequence[JobEvidencePage], machine: Machine | None = None, expected: ExpectedRun | None = None
 ) -> JobEvidence:
-    """The evidence of all pages of a job; there is at least one."""
+    """The evidence of all pages of a job; there is at least one. Without `expected`, the job's declared run counts."""
     first = pages[0]
     problems = dict.fromkeys(page.steps.problem for page in pages if page.steps.problem)
     return JobEvidence(
@@ -88,9 +96,10 @@ def joined(
         variables=first.steps.variables,
         output=first.steps.output,
         node_reasons=first.node_reasons,
-        gpus=first.gpus,
+        nodes=first.nodes,
+        forecast_problem=first.forecast.problem,
         machine=machine,
-        expected=expected,
+        expected=expected or declared_run(first.forecast.numbers),
         problem="; ".join(problems),
         curve=first.steps.curve,
     )
@@ -106,4 +115,20 @@ def expected_run(forecast: RunForecast) -> ExpectedRun:
         memory_limit_gib=forecast.memory_gib,
         largest_micro_batch=forecast.largest_micro_batch,
         change=forecast.change,
+    )
+
+
+def declared_run(numbers: RunForecastNumbers | None) -> ExpectedRun | None:
+    """What the head knows of the forecast of the job's run."""
+    if numbers is None:
+        return None
+    return ExpectedRun(
+        name=numbers.name,
+        tokens_per_s_per_accelerator=numbers.tokens_per_s_per_gpu,
+        mfu=numbers.mfu,
+        communication_share=numbers.communication_share,
+        memory_gib=numbers.memory_gib,
+        memory_limit_gib=numbers.memory_limit_gib,
+        largest_micro_batch=numbers.largest_micro_batch,
+        change=numbers.change,
     )

@@ -18,6 +18,7 @@ class FindingKind(StrEnum):
     COMMUNICATION = "communication"
     CHECKPOINTS = "checkpoint-stalls"
     MEMORY_BOUND = "memory-bound"
+    IDLE_GPUS = "idle-gpus"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

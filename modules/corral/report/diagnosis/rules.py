@@ -10,7 +10,7 @@ from statistics import fmean, median
 from corral.catalog.aws.nccl_variables import VariableVerdict
 from corral.catalog.diagnosis_limits import DiagnosisLimits
 from corral.forecast.training.memory import GIB
-from corral.model.job_evidence import RankSteps
+from corral.model.job_evidence import GpuSamples, RankSteps
 from corral.model.node_names import fold
 from corral.plan.nccl_env.lint_env import Assignment, Context, assumed_versions, lint
 from corral.report.diagnosis.evidence import JobEvidence
@@ -29,8 +29,9 @@ _HOST_MEMORY = re.compile(
 _FRAGMENTS = re.compile(r"([0-9.]+) (MiB|GiB) is reserved by PyTorch but unallocated")
 _FRAGMENTED_GIB = 2.0  # held by the allocator and not in use: choice
 # Reasons of nvidia-smi's clocks_event_reasons that mean trouble; a software power cap is usual at full load.
-_SLOWED = ("hw_slowdown", "hw_thermal_slowdown", "sw_thermal_slowdown", "hw_power_brake_slowdown")
+_SLOWED = ("hw_thermal_slowdown", "sw_thermal_slowdown", "hw_power_brake_slowdown")
 _HEAT = "slowed down by heat"  # agent/health/gpus
+_STANDS_AFTER_S = 120.0  # without a step, nothing is known of what the job does now
 _FEW_RETRIES = 4  # happen while the first large batches come: choice
 _FEW = 4  # one in so many nodes, or fewer, may be stragglers: with more of them, the work is uneven
 
@@ -107,7 +108,7 @@ def memory_bound(seen: JobEvidence, limits: DiagnosisLimits) -> Iterator[JobFind
     )
 
 
-def wrong_network(seen: JobEvidence, _: DiagnosisLimits) -> Iterator[JobFinding]:
+def wrong_network(seen: JobEvidence, limits: DiagnosisLimits) -> Iterator[JobFinding]:
     """Variables that cost speed or the job, or a network that NCCL should not use on these machines.
 
     `corral lint-env` refuses more: a variable that merely does nothing slows down no job.
@@ -133,6 +134,13 @@ def wrong_network(seen: JobEvidence, _: DiagnosisLimits) -> Iterator[JobFinding]
                     f"{host}: NCCL found {one.nics} EFA devices, {machine.instance_type.name} has {machine.efa_devices}"
                 )
                 first.append("give the container all devices of /dev/infiniband; then look at the node's health")
+    if machine and machine.efa_devices and _is_silent(seen, limits):
+        nodes = seen.nodes
+        evidence.append(
+            f"EFA of {folded(nodes.silent_nodes)} sent nothing in {duration(nodes.efa_seconds)},"
+            " and the job communicates between its nodes"
+        )
+        first.append("run with NCCL_DEBUG=INFO: its lines name the network that it uses instead")
     if evidence:
         yield JobFinding(
             kind=FindingKind.WRONG_NETWORK,
@@ -144,21 +152,26 @@ def wrong_network(seen: JobEvidence, _: DiagnosisLimits) -> Iterator[JobFinding]
 
 def throttled_gpu(seen: JobEvidence, limits: DiagnosisLimits) -> Iterator[JobFinding]:
     """GPUs that run slower than they could, by heat or by the power brake."""
-    slowed = [one for one in seen.gpus if one.reason in _SLOWED and one.throttled_share > limits.throttled_share]
+    slowed = [
+        one
+        for one in seen.nodes.gpus
+        if one.reason in _SLOWED
+        and one.throttled_share * one.samples > limits.throttled_samples - 0.5  # the share is rounded
+        and one.throttled_share > limits.throttled_share
+    ]
     hot = {node: reason for node, reason in sorted(seen.node_reasons.items()) if _HEAT in reason}
     if not slowed and not hot:
         return
-    usual = median(one.clock_mhz for one in seen.gpus) if seen.gpus else 0.0
     evidence = [
-        f"{one.node}, GPU {one.gpu}: {one.reason} in {one.throttled_share:.0%} of samples,"
-        f" {one.clock_mhz:.0f} MHz (others {usual:.0f}), {one.temperature_c:.0f} C"
+        f"{one.node}, GPU {one.gpu}: {one.reason} in {one.throttled_share:.0%} of samples"
+        + _clock(one, seen.nodes.clock_mhz)
         for one in slowed[:3]
     ]
     evidence += [f"{node}: {reason}" for node, reason in list(hot.items())[:3]]
     nodes = tuple(sorted({*(one.node for one in slowed), *hot}))
     yield JobFinding(
         kind=FindingKind.THROTTLED_GPU,
-        title=f"GPUs of {_folded(nodes)} are slowed down",
+        title=f"GPUs of {folded(nodes)} are slowed down",
         evidence=tuple(evidence),
         first=_replace(nodes),
         nodes=nodes,
@@ -197,7 +210,7 @@ def straggler(seen: JobEvidence, limits: DiagnosisLimits) -> Iterator[JobFinding
     evidence = [f"{node}: {own:.3g} s of own work in a step, others {usual:.3g} s" for node, own in slow.items()]
     yield JobFinding(
         kind=FindingKind.STRAGGLER,
-        title=f"{_folded(tuple(slow))} is slower than the others" if len(slow) == 1 else "Some nodes are slower",
+        title=f"{folded(tuple(slow))} is slower than the others" if len(slow) == 1 else "Some nodes are slower",
         evidence=(*evidence[:3], f"the others wait {waits:.0%} of the time"),
         first=_replace(tuple(slow)),
         nodes=tuple(slow),
@@ -212,13 +225,14 @@ def data_loader(seen: JobEvidence, limits: DiagnosisLimits) -> Iterator[JobFindi
         return
     worst = max(waiting, key=lambda one: one.data_share)
     nodes = _some(waiting, steps)
-    where = f" on {_folded(nodes)} alone" if nodes else ""
+    where = f" on {folded(nodes)} alone" if nodes else ""
     yield JobFinding(
         kind=FindingKind.DATA_LOADER,
         title=f"The job waits for its data loader{where}",
         evidence=(
             f"rank {worst.rank} on {worst.node} waits {worst.data_share:.0%} of the time;"
             f" {len(waiting)} of {len(steps)} processes wait",
+            *_work_of_gpus(seen, limits),
         ),
         first="more loader workers and prefetching, up to a worker for each core; then tokenize before the run",
         nodes=nodes,
@@ -238,7 +252,10 @@ def communication(seen: JobEvidence, limits: DiagnosisLimits) -> Iterator[JobFin
         yield JobFinding(
             kind=FindingKind.COMMUNICATION,
             title="The job is bound by communication",
-            evidence=(f"all processes spend {least:.0%} of the time in communication, or more{compared}",),
+            evidence=(
+                f"all processes spend {least:.0%} of the time in communication, or more{compared}",
+                *_work_of_gpus(seen, limits),
+            ),
             first="submit nccl-tests.sbatch to these nodes: a low bandwidth is the network's; otherwise a larger batch,"
             " more accumulation, or another layout (`corral plan ENV --run FILE` compares them)",
         )
@@ -263,6 +280,48 @@ def checkpoint_stalls(seen: JobEvidence, limits: DiagnosisLimits) -> Iterator[Jo
             first="save asynchronously (torch.distributed.checkpoint.async_save) and sharded, to Lustre; then less"
             " often: `corral plan ENV --run FILE` computes the best interval",
         )
+
+
+def idle_gpus(seen: JobEvidence, limits: DiagnosisLimits) -> Iterator[JobFinding]:
+    """The job makes steps, and its GPUs wait, for nothing that it records."""
+    steps, work = _enough(seen, limits), _work_of_gpus(seen, limits)
+    if not steps or not work or not _makes_steps(seen):
+        return
+    waits = fmean(one.data_share + (one.communication_share or 0.0) for one in steps)
+    yield JobFinding(
+        kind=FindingKind.IDLE_GPUS,
+        title="The GPUs wait, and not for what the job records",
+        evidence=(*work, f"its processes record waits in {waits:.0%} of the time"),
+        first="profile a few steps (torch.profiler): small kernels between which the CPU works (torch.compile, CUDA"
+        " graphs, larger micro-batches), `.item()` and `.cpu()` in each step, or logging",
+    )
+
+
+def _work_of_gpus(seen: JobEvidence, limits: DiagnosisLimits) -> tuple[str, ...]:
+    """That the GPUs work for a part of the time only, if they do and enough samples say so."""
+    work, samples = seen.nodes.utilization, min((one.samples for one in seen.nodes.gpus), default=0)
+    if work is None or work >= limits.gpu_utilization or samples < limits.fewest_samples:
+        return ()
+    return (f"the GPUs work {work:.0%} of the time, by {samples} samples or more",)
+
+
+def _is_silent(seen: JobEvidence, limits: DiagnosisLimits) -> bool:
+    """Whether EFA of a node sends nothing while the job steps and its processes wait for those of other nodes."""
+    ranks = _by_node([one for one in _enough(seen, limits) if one.communication_share])
+    several = [node for node in seen.nodes.silent_nodes if node in ranks and ranks[node][0].size > len(ranks[node])]
+    return bool(several) and len(ranks) > 1 and _makes_steps(seen)
+
+
+def _makes_steps(seen: JobEvidence) -> bool:
+    """Whether a step ended in the minutes that the nodes have measured, not only before."""
+    newest = max(seen.training, key=lambda one: one.last_at, default=None)
+    return newest is not None and seen.nodes.at - newest.last_at < max(_STANDS_AFTER_S, 3 * newest.step_s)
+
+
+def _clock(one: GpuSamples, usual: float | None) -> str:
+    parts = [] if one.clock_mhz is None or usual is None else [f"{one.clock_mhz:.0f} MHz (others {usual:.0f})"]
+    parts += [] if one.temperature_c is None else [f"{one.temperature_c:.0f} C"]
+    return "".join(f", {part}" for part in parts)
 
 
 def _enough(seen: JobEvidence, limits: DiagnosisLimits) -> list[RankSteps]:
@@ -296,15 +355,15 @@ def _nodes(ranks: Sequence[RankSteps]) -> tuple[str, ...]:
     return tuple(sorted({one.node for one in ranks}))
 
 
-def _folded(nodes: Sequence[str]) -> str:
+def folded(nodes: Sequence[str]) -> str:
+    """The nodes as Slurm writes them; other names as they are."""
     return fold(nodes) if all(_NODE_NAME.fullmatch(node) for node in nodes) else ", ".join(nodes)
 
 
 def _replace(nodes: Sequence[str]) -> str:
-    folded = _folded(nodes)
     return (
-        f"as root on the head: `scontrol update nodename={folded} state=drain reason=slow`, then `scontrol requeue` the"
-        " job; a deep health check (docs/health.md) says whether the machine is sick"
+        f"as root on the head: `scontrol update nodename={folded(nodes)} state=drain reason=slow`, then `scontrol"
+        " requeue` the job; a deep health check (docs/health.md) says whether the machine is sick"
     )
 
 

@@ -102,6 +102,11 @@ class JobsSpec(SpecRecord):
         description="Environment variables of jobs, each with the name of the Secrets Manager secret that holds its"
         " value, such as HF_TOKEN: team/hugging-face. Default: none.",
     )
+    runs: Mapping[str, str] = Field(
+        default={},
+        description="Run files by the name of the run, each a path from the project's directory, such as llama3-8b:"
+        " runs/llama3-8b.yaml. A job with CORRAL_RUN=llama3-8b is compared with this run's forecast. Default: none.",
+    )
 
 
 class AlertsSpec(SpecRecord):

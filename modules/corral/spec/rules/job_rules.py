@@ -1,9 +1,10 @@
-"""Rules about what jobs may access: buckets, repositories of images, and secrets by name."""
+"""Rules about what jobs may access: buckets, repositories of images, and secrets by name; and about declared runs."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import PurePosixPath
 
 from corral.model.partitions import partition_of
 from corral.model.urls import parse_image, parse_repository
@@ -14,11 +15,13 @@ from corral.spec.spec_errors import Loc, SpecFinding, SpecProblem
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SECRET = re.compile(r"[A-Za-z0-9/_+=.@-]{1,512}")  # Secrets Manager API reference, CreateSecret, Name
+_RUN = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9.-]{0,62}")
+_MOST_RUNS = 16  # each is some series of the head, and takes up to a second to forecast
 _OURS = ("AWS_", "SLURM", "NCCL_", "FI_", "LD_", "PATH", "HOME", "USER", "SHELL", "MASTER_", "CORRAL_")
 
 
 def check(jobs: JobsSpec, region: str) -> Iterator[SpecFinding]:
-    """Yield findings about buckets, repositories and secrets."""
+    """Yield findings about buckets, repositories, secrets and runs."""
     for number, repository in enumerate(jobs.registries):
         loc: Loc = ("jobs", "registries", number)
         if problem := _repository_problem(repository, region):
@@ -35,6 +38,11 @@ def check(jobs: JobsSpec, region: str) -> Iterator[SpecFinding]:
     for variable, secret in jobs.secrets.items():
         if problem := _variable_problem(variable) or secret_name_problem(secret):
             yield problem.at(("jobs", "secrets", variable))
+    for name, path in jobs.runs.items():
+        if problem := _run_problem(name, path):
+            yield problem.at(("jobs", "runs", name))
+    if len(jobs.runs) > _MOST_RUNS:
+        yield SpecFinding(("jobs", "runs"), f"{len(jobs.runs)} runs are too many", f"declare {_MOST_RUNS} or fewer")
 
 
 def _check_bucket(loc: Loc, bucket: BucketSpec, earlier: tuple[BucketSpec, ...]) -> Iterator[SpecFinding]:
@@ -75,6 +83,18 @@ def _variable_problem(name: str) -> SpecProblem | None:
         return SpecProblem(f"{name!r} is not the name of an environment variable", "write it like HF_TOKEN")
     if name.startswith(_OURS):
         return SpecProblem(f"{name!r} is reserved for the system, Slurm or corral", "use another variable")
+    return None
+
+
+def _run_problem(name: str, path: str) -> SpecProblem | None:
+    if not _RUN.fullmatch(name):
+        return SpecProblem(f"{name!r} is not a run's name", "use up to 63 letters, digits, dots and dashes")
+    parts = PurePosixPath(path).parts
+    if not parts or path.startswith("/") or ".." in parts or PurePosixPath(path).suffix not in (".yaml", ".yml"):
+        return SpecProblem(
+            f"{path!r} is not a run file of the project",
+            "write its path from the project's directory, like runs/llama3-8b.yaml",
+        )
     return None
 
 

@@ -15,7 +15,7 @@ from corral.spec.loader import ParseResult, try_parse_model
 from corral.spec.models.buy import BuySpec
 from corral.spec.models.queues import QueueSpec
 from corral.spec.spec_errors import SpecFinding
-from corral.spec.yaml.stack_files import Environment
+from corral.spec.yaml.environment import Environment
 from corral.spec.yaml.yaml_files import read_fields
 
 

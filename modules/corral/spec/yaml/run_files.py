@@ -10,7 +10,7 @@ from corral.spec.loader import ParseResult, try_parse_model
 from corral.spec.models.run import CheckpointSpec, LoaderSpec, RunSpec, RunSpecInput
 from corral.spec.rules.run_rules import RunContext, batch_sequences, check, model_of
 from corral.spec.spec_errors import SpecError
-from corral.spec.yaml.stack_files import Environment
+from corral.spec.yaml.environment import Environment
 from corral.spec.yaml.yaml_files import read_fields
 
 

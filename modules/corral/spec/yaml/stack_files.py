@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic_core import PydanticCustomError
 
@@ -26,17 +26,12 @@ from corral.spec.rules.head_address_conflict import DeclaredHead, find_conflict
 from corral.spec.spec_errors import SpecError, SpecErrors
 from corral.spec.validation_context import ValidationContext
 from corral.spec.yaml.catalog_file import project_catalog
+from corral.spec.yaml.environment import Environment
 from corral.spec.yaml.yaml_reader import read_document
 from corral.spec.yaml.yaml_recovery import UNREADABLE, PartialMapping
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Environment:
-    """A cluster, its base, and the catalog of their project."""
-
-    base: BaseSpec
-    cluster: ClusterSpec
-    catalog: Catalog
+if TYPE_CHECKING:
+    from corral.spec.models.run import RunSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +84,25 @@ def read_environment(project_dir: Path, env: str, config: Mapping[str, Any] | No
         raise SpecErrors(errors)
     if conflicts := _head_address_errors(project_dir, cluster.spec, base.spec):
         raise SpecErrors(conflicts)
-    return Environment(base=base.spec, cluster=cluster.spec, catalog=catalog)
+    return _with_runs(project_dir, Environment(base=base.spec, cluster=cluster.spec, catalog=catalog))
+
+
+def _with_runs(project_dir: Path, environment: Environment) -> Environment:
+    """Return the environment with the runs of the files that its cluster names. Raises SpecErrors of all of them."""
+    if not environment.cluster.jobs.runs:
+        return environment
+    from corral.spec.yaml.run_files import read_run  # most environments declare no run
+
+    runs: dict[str, RunSpec] = {}
+    errors: list[SpecError] = []
+    for name, path in environment.cluster.jobs.runs.items():
+        try:
+            runs[name] = read_run(project_dir / path, environment)
+        except SpecErrors as error:
+            errors += error.errors
+    if errors:
+        raise SpecErrors(errors)
+    return replace(environment, runs=runs)
 
 
 def _head_address_errors(project_dir: Path, cluster: ClusterSpec, base: BaseSpec) -> tuple[SpecError, ...]:
