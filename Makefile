@@ -42,7 +42,7 @@ slurm-matrix: ## load every environment, and run a cluster, with each Slurm rele
 	$(PREPARE) venv debian pulumi slurm-roots
 	@PYTHONPATH=tests $(VENV)/python -m tools.slurm_matrix
 	$(PYTEST) -m slurm tests/slurmctld/test_slurm_matrix.py tests/slurmctld/test_own_programs.py \
-		tests/life/test_releases_life.py $(ARGS)
+		tests/slurmctld/test_preemption.py tests/life/test_releases_life.py $(ARGS)
 
 containers: ## run jobs in containers, with the real enroot and Pyxis (their sources: once, from GitHub)
 	$(PREPARE) venv debian pulumi containers

@@ -78,6 +78,8 @@ def running_cluster_with_nodes(
     so one port: resume one node at a time. Needs root.
     """
     files = {**cluster_files(plan), "slurm/host.conf": host_conf(SMALL_HOST)}
+    # slurmctld takes changes of accounts only from a slurmdbd of its own user; with 26.05, sacctmgr hangs otherwise.
+    files["accounting/slurmdbd.conf"] = files["accounting/slurmdbd.conf"].replace("User=slurm\n", "User=root\n")
     with running_slurmctld(files, directory, root, accounting=accounting) as controller:
         resume = directory / "opt/corral/bin/resume"
         resume.write_text(RESUME)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from corral.model.accounts import AccountsPlan, QosPlan
 from corral.model.cluster import ClusterPlan, GresPlan, JobsPlan, QueuePlan
 from corral.plan.base import plan_base
 from corral.plan.cluster import plan_cluster
@@ -254,7 +255,8 @@ def test_scripts_of_machines_without_accelerators_request_none() -> None:
 def every_shell() -> list[str]:
     """Scripts of all shipped queues and of other kinds; one of those that differ in numbers and comments alone."""
     others = [p5(), single_gpu(), single_gpu(1), replace(p5(), efa=False), train(1), cpu(), replace(cpu(), max_nodes=2)]
-    plans = [*(environment(name) for name in ("dev", "mixed", "train")), *map(dev, others)]
+    plans = [*(environment(name) for name in ("dev", "mixed", "train")), *map(dev, others), preempting("23.11")]
+    plans += [preempting("24.05"), replace(preempting("24.05"), queues=(train(),))]
     texts = [text for plan in plans for text in job_files(plan).values()]
     return list({re.sub(r"^#(?! shellcheck).*|\d+", "", text, flags=re.MULTILINE): text for text in texts}.values())
 
@@ -286,10 +288,12 @@ class FakeSlurm:
         return file
 
     def run(
-        self, script: str, *arguments: str, queue: QueuePlan | None = None, **more: str
+        self, script: str, *arguments: str, plan: ClusterPlan | None = None, **more: str
     ) -> subprocess.CompletedProcess[str]:
-        """The finished script, with srun's arguments in the file `srun.log`. `queue`: None for the p4d machines."""
-        text = text_of(script, queue).replace("/opt/corral/bin/rank-order", str(self.directory / "bin/rank-order"))
+        """The finished script, with srun's arguments in the file `srun.log`. `plan`: None for the p4d machines."""
+        plan = plan or dev(train())
+        text = job_files(plan)[f"jobs/{plan.queues[0].name}/{script}.sbatch"]
+        text = text.replace("/opt/corral/bin/rank-order", str(self.directory / "bin/rank-order"))
         (self.directory / script).write_text(text)
         path = f"{self.directory / 'bin'}:{os.environ['PATH']}"
         environment = {"PATH": path, "HOME": str(self.directory), **ENVIRONMENT, **more}
@@ -377,10 +381,10 @@ NOTICED = """case "$*" in
 requeue*) touch requeued ;;
 esac
 """
-# It gets the signal from the script, saves, and trains on until its job is requeued.
+# It gets the signal from the script, saves, and trains on until its job is requeued or ends.
 SAVES = """trap 'touch "$CHECKPOINT_SAVED"' USR1
 for _ in {1..100}; do
-    [ ! -e requeued ] || exit
+    [ ! -e requeued ] && kill -0 $PPID || exit
     [ -e "$CHECKPOINT_SAVED" ] || kill -USR1 $PPID # again, as the script ignores a signal before it knows its task
     sleep 0.1
 done
@@ -393,6 +397,53 @@ def test_a_notice_to_any_node_of_a_job_moves_it_when_its_checkpoint_is_written(s
     slurm.program("srun", SAVES)
     done = slurm.run("jax", "train.py", SLURMD_NODENAME="train-1")
     assert "corral: requeue, the checkpoint is written and a machine is being reclaimed" in done.stdout.splitlines()
+
+
+PREEMPTED = """case "$*" in
+"show hostnames "*) printf 'train-1\\ntrain-2\\n' ;;
+"show job "*) echo "PreemptTime=2026-11-28T12:00:00 EndTime=Unknown" ;;
+requeue*) touch requeued ;;
+esac
+"""
+SAVES_AND_ENDS = "trap 'exit 0' USR1\nwhile sleep 0.1; do kill -USR1 $PPID; done\n"
+
+
+def preempting(slurm_version: str) -> ClusterPlan:
+    """A cluster on which one QOS preempts another."""
+    qos = (QosPlan(name="day", preempts=("night",)), QosPlan(name="night", grace_s=60))
+    return replace(dev(single_gpu(), slurm_version=slurm_version), accounts=AccountsPlan(qos=qos))
+
+
+@pytest.mark.parametrize(
+    ("slurm_version", "killed", "requeued"), [("23.11", False, True), ("24.05", True, False), ("26.05", True, False)]
+)
+@pytest.mark.parametrize(("script", "program"), [("jax", SAVES), ("megatron", SAVES_AND_ENDS)])
+def test_a_preempted_job_ends_where_slurm_requeues_what_ends_and_requeues_itself_elsewhere(
+    slurm: FakeSlurm, script: str, program: str, slurm_version: str, killed: bool, requeued: bool
+) -> None:
+    slurm.program("scontrol", PREEMPTED)
+    slurm.program("srun", program)
+    slurm.program("sleep", '[ "$1" != infinity ] || exit 0\nexec /bin/sleep "$@"')
+    done = slurm.run(script, "train.py", plan=preempting(slurm_version))
+    assert (done.returncode == -9, (slurm.directory / "requeued").exists()) == (killed, requeued)
+
+
+@pytest.mark.parametrize(
+    ("slurm_version", "call"), [("23.11", "scontrol requeue 17_2\n"), ("24.05", "scancel --batch --signal=KILL 17_2\n")]
+)
+def test_lightning_ends_its_job_in_its_grace_time(slurm: FakeSlurm, slurm_version: str, call: str) -> None:
+    slurm.program("scontrol", PREEMPTED.replace("touch requeued", 'echo "scontrol $*" >calls'))
+    slurm.program("scancel", 'echo "scancel $*" >calls')
+    slurm.program("srun", "scontrol requeue 17_2")
+    slurm.run("lightning", "train.py", plan=preempting(slurm_version))
+    assert (slurm.directory / "calls").read_text() == call
+
+
+def test_lightning_requeues_its_job_before_a_time_limit(slurm: FakeSlurm) -> None:
+    slurm.program("scontrol", PREEMPTED.replace("PreemptTime=2026-11-28T12:00:00", "PreemptTime=None"))
+    slurm.program("srun", "scontrol requeue 17")
+    slurm.run("lightning", "train.py", plan=preempting("24.05"))
+    assert (slurm.directory / "requeued").exists()
 
 
 def test_a_slurmctld_that_does_not_answer_is_no_time_limit(slurm: FakeSlurm) -> None:
@@ -498,7 +549,7 @@ def test_accelerates_options_are_the_users(slurm: FakeSlurm) -> None:
 def test_accelerate_is_distributed_where_there_is_more_than_one_process(
     slurm: FakeSlurm, queue: QueuePlan, nodes: str, given: dict[str, str], words: set[str]
 ) -> None:
-    slurm.run("accelerate", "train.py", queue=queue, SLURM_JOB_NUM_NODES=nodes, **given)
+    slurm.run("accelerate", "train.py", plan=dev(queue), SLURM_JOB_NUM_NODES=nodes, **given)
     words_of_srun = slurm.srun_lines("argument ")
     kinds = ("--multi", "--use", "--num_processes")
     assert sorted(word for word in words_of_srun if word.startswith(kinds)) == sorted(words)
@@ -506,7 +557,7 @@ def test_accelerate_is_distributed_where_there_is_more_than_one_process(
 
 @pytest.mark.parametrize(("queue", "values"), [(cpu(), ["true"]), (train(), [])], ids=["CPUs", "GPUs"])
 def test_accelerate_knows_where_there_are_cpus_alone(slurm: FakeSlurm, queue: QueuePlan, values: list[str]) -> None:
-    slurm.run("accelerate", "train.py", queue=queue)
+    slurm.run("accelerate", "train.py", plan=dev(queue))
     assert slurm.srun_lines("ACCELERATE_USE_CPU=") == values
 
 
@@ -556,7 +607,7 @@ def test_nccl_tests_shows_the_largest_measured_size(slurm: FakeSlurm) -> None:
 
 def test_nccl_tests_without_efa_looks_for_none_and_sends_less(slurm: FakeSlurm) -> None:
     (slurm.directory / "output").write_text(row(0.3))
-    done = slurm.run("nccl-tests", queue=single_gpu(), SLURM_NTASKS="2")
+    done = slurm.run("nccl-tests", plan=dev(single_gpu()), SLURM_NTASKS="2")
     sizes = slurm.srun_lines("argument ")[4:8]
     last = done.stdout.splitlines()[-1]
     assert (done.returncode, last, sizes) == (

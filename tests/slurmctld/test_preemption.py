@@ -1,16 +1,24 @@
-"""Preemption between declared QOS on a real slurmdbd, slurmctld and slurmd: jobs save, give way, and end right."""
+"""Preemption between declared QOS on a real slurmdbd, slurmctld and slurmd: jobs save, give way, and end right.
+
+With each release that is installed; `make slurm-matrix` installs the newer ones.
+"""
 
 from __future__ import annotations
 
+import shlex
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 from tools.slurm_head.controller import Controller
+from tools.slurm_matrix.__main__ import for_release
+from tools.slurm_matrix.roots import slurm_roots
 
 import slurms
+from corral.agent.autoscaler.grace_end import end_graces
 from corral.model.accounts import AccountPlan, AccountsPlan, QosPlan
 from corral.model.users import AccessPlan, UserPlan
 from corral.render import cluster_files
@@ -18,6 +26,8 @@ from render.plans import cpu, dev
 from slurmctld.accounting_head import submit_as, sync_accounts
 
 pytestmark = pytest.mark.slurm
+ROOTS = slurm_roots()
+newer = pytest.mark.parametrize("cluster", ["24.11", "26.05"], indirect=True)
 GRACE_S = 45
 MARGIN_S = 15  # the job script requeues the job itself so long before its end
 PATIENCE_S = 120
@@ -29,7 +39,7 @@ ACCOUNTS = AccountsPlan(
 )
 GAMES = 5  # a user of Debian's base system, so that nobody has to be added to this machine
 PLAN = replace(
-    dev(cpu(), slurm_version="22.05"),
+    dev(replace(cpu(), time_limit_s=None)),
     accounts=ACCOUNTS,
     access=AccessPlan(users=(UserPlan(name="games", uid=GAMES, account="everybody"),)),
 )
@@ -49,15 +59,26 @@ while not (seen / "runs").read_text().count("\\n") == 2:
 """
 
 
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Controller]:
-    with slurms.running_cluster_with_nodes(PLAN, tmp_path, accounting=True) as controller:
+# A job that knows nothing of checkpoints and does not end by SIGTERM. It ends when it has been started twice.
+OWN = """#!/bin/sh
+trap '' TERM
+echo started >>/run/seen/runs
+until [ "$(grep -c . /run/seen/runs)" -ge 2 ]; do sleep 0.2; done
+"""
+
+
+@pytest.fixture(params=ROOTS)
+def cluster(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Controller]:
+    root = ROOTS.get(request.param)
+    assert root, f"there is no root with Slurm {request.param} - `make slurm-matrix` makes it"
+    plan = for_release(PLAN, request.param)
+    with slurms.running_cluster_with_nodes(plan, tmp_path, root, accounting=True) as controller:
         slurms.must(controller.run("mkdir", "-m", "777", "/run/seen"))
-        for name, text in (("train.sbatch", cluster_files(PLAN)["jobs/cpu/jax.sbatch"]), ("train.py", PROGRAM)):
+        scripts = {"train.sbatch": cluster_files(plan)["jobs/cpu/jax.sbatch"], "train.py": PROGRAM, "own.sbatch": OWN}
+        for name, text in scripts.items():
             (tmp_path / name).write_text(text)
             slurms.must(controller.run("install", "-m", "644", f"/mnt/{name}", f"/run/seen/{name}"))
-        sync_accounts(controller, PLAN, tmp_path)
-        controller.restart()  # reads what it refuses from slurmdbd, which here is another user than slurmctld
+        sync_accounts(controller, plan, tmp_path)
         yield controller
 
 
@@ -70,9 +91,10 @@ def fields(cluster: Controller, job: str) -> dict[str, str]:
     return dict(word.split("=", 1) for word in words if "=" in word)
 
 
-def until(cluster: Controller, job: str, state: str) -> dict[str, str]:
+def until(cluster: Controller, job: str, value: str, field: str = "JobState") -> dict[str, str]:
+    """The fields of a job, once this one has the value."""
     deadline = time.monotonic() + PATIENCE_S
-    while (found := fields(cluster, job))["JobState"] != state:
+    while (found := fields(cluster, job))[field] != value:
         assert time.monotonic() < deadline, (found["JobState"], found["Reason"], cluster.log()[-2000:])
         time.sleep(0.2)
     return found
@@ -82,21 +104,30 @@ def seen(cluster: Controller, name: str) -> list[str]:
     return cluster.run("cat", f"/run/seen/{name}").stdout.split()
 
 
-def preempted(cluster: Controller, *options: str) -> tuple[int, str, bool]:
-    """Preempt a training job: seconds from its signal until the other begins; its restarts; whether it moved itself."""
-    trains = submit(cluster, "night", "/run/seen/train.sbatch", "/run/seen/train.py", *options)
-    until(cluster, trains, "RUNNING")
+def start(cluster: Controller, *job: str) -> str:
+    """A job that another QOS preempts, once its program runs."""
+    started = submit(cluster, "night", *job)
+    until(cluster, started, "RUNNING")
     deadline = time.monotonic() + PATIENCE_S
     while not seen(cluster, "runs"):
         assert time.monotonic() < deadline
         time.sleep(0.2)
+    return started
+
+
+def began(job: dict[str, str]) -> int:
+    return int(time.mktime(time.strptime(job["StartTime"], "%Y-%m-%dT%H:%M:%S")))
+
+
+def preempted(cluster: Controller, *options: str) -> tuple[int, str, bool]:
+    """Preempt a training job: seconds from its signal until the other begins; its restarts; whether it moved itself."""
+    trains = start(cluster, "/run/seen/train.sbatch", "/run/seen/train.py", *options)
     urgent = until(cluster, submit(cluster, "day", "--wrap=sleep 1"), "COMPLETED")
     slurms.scontrol(cluster, "update", f"jobid={trains}", "starttime=now")  # Slurm waits two minutes after a requeue
     ended = until(cluster, trains, "COMPLETED")
     (signalled,) = seen(cluster, "signals")
-    began = int(time.mktime(time.strptime(urgent["StartTime"], "%Y-%m-%dT%H:%M:%S")))
     moved = MOVED in cluster.run("cat", f"/run/seen/out-{trains}").stdout
-    return began - int(signalled), ended["Restarts"], moved
+    return began(urgent) - int(signalled), ended["Restarts"], moved
 
 
 def test_a_preempted_job_saves_gives_way_at_once_and_continues(cluster: Controller) -> None:
@@ -110,6 +141,53 @@ def test_a_preempted_job_that_does_not_save_has_its_grace_time(cluster: Controll
     waited_s, restarts, moved = preempted(cluster, "slow")
     assert (restarts, seen(cluster, "runs"), moved) == ("1", ["started", "started"], False)
     assert waited_s >= GRACE_S - MARGIN_S - 1
+
+
+def run_on_head(cluster: Controller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the agent's functions in this process run Slurm's commands on the head."""
+    directory = tmp_path / "commands"
+    directory.mkdir()
+    for name in ("squeue", "scancel"):
+        (directory / name).write_text(f'#!/bin/sh\nexec {shlex.join(cluster.entered(name))} "$@"\n')
+        (directory / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{directory}:/usr/sbin:/usr/bin:/sbin:/bin")
+
+
+def lapse(cluster: Controller, each_second: Callable[[], object]) -> tuple[int, str]:
+    """Let the grace time of a job run out: seconds until the other begins, and the id of the one that is preempted."""
+    ours = start(cluster, "--time=UNLIMITED", "/run/seen/own.sbatch")
+    urgent, submitted = submit(cluster, "day", "--wrap=sleep 1"), int(time.time())
+    while fields(cluster, ours)["JobState"] == "RUNNING":
+        each_second()
+        time.sleep(1)
+    began_at = began(until(cluster, urgent, "COMPLETED"))
+    slurms.scontrol(cluster, "update", f"jobid={ours}", "starttime=now")
+    return began_at - submitted, ours
+
+
+@newer
+@pytest.mark.slurm_matrix
+def test_the_agent_ends_a_job_whose_grace_time_is_over_and_it_completes_once(
+    cluster: Controller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_on_head(cluster, tmp_path, monkeypatch)
+    terminated = frozenset[str]()
+
+    def each_second() -> None:
+        nonlocal terminated
+        terminated = end_graces(ACCOUNTS.qos, terminated, datetime.now()) or frozenset()
+
+    waited_s, ours = lapse(cluster, each_second)
+    assert (until(cluster, ours, "COMPLETED")["Restarts"], seen(cluster, "runs")) == ("1", ["started", "started"])
+    assert GRACE_S - 10 < waited_s < GRACE_S + 10
+
+
+@pytest.mark.slurm_matrix
+@pytest.mark.parametrize("cluster", ["24.11"], indirect=True)  # 26.05.5 no longer does
+def test_without_the_agent_slurm_requeues_it_once_more_when_it_has_completed(cluster: Controller) -> None:
+    _, ours = lapse(cluster, lambda: None)
+    assert until(cluster, ours, "2", "Restarts")["JobState"] == "PENDING"
+    assert (cluster.log().count(f"JobId={ours} WEXITSTATUS 0"), seen(cluster, "runs")) == (1, ["started", "started"])
 
 
 @pytest.mark.long

@@ -31,6 +31,7 @@ from corral.model.serialization import from_json
 PROGRAMS = ("slurmctld", "scontrol", "munged", "ip")
 NAMESPACE_PROGRAMS = ("unshare", "nsenter", "pivot_root")  # always those of this machine
 START_TIMEOUT_S = 30  # takes 0.3 s, many times that on a busy machine
+DATABASE_TIMEOUT_S = 180  # MariaDB is set up first: 5 s, more than 30 s were seen on a busy machine
 STOP_TIMEOUT_S = 10  # slurmctld saves its state; after that it is killed
 COMMAND_TIMEOUT_S = 120  # scontrol itself times out after MessageTimeout; scripts that run it often take longer
 _OF_SLURMDBD = frozenset(
@@ -74,7 +75,7 @@ class Controller:
 
     def run(self, *command: str) -> subprocess.CompletedProcess[str]:
         """Run a command on the head. Does not check the exit code."""
-        entered = [*self._enter(), *command]
+        entered = self.entered(*command)
         return subprocess.run(
             entered, capture_output=True, text=True, check=False, timeout=COMMAND_TIMEOUT_S, env=_environment()
         )
@@ -98,13 +99,14 @@ class Controller:
         self.process.stdin.flush()
         _wait_until_ready(self.process, self.directory)
 
-    def _enter(self) -> tuple[str, ...]:
+    def entered(self, *command: str) -> tuple[str, ...]:
+        """The words that run this command on the head."""
         pid = self.process.pid
         target = (f"--target={pid}", f"--pid=/proc/{pid}/ns/pid_for_children", "--net", "--uts", "--mount")
         if not self.user:
-            return ("nsenter", *target, "--")
+            return ("nsenter", *target, "--", *command)
         nested = ("unshare", "--user", f"--map-user={self.user}", f"--map-group={self.user}", "--")
-        return ("nsenter", *target, "--user", "--preserve-credentials", "--", *nested)
+        return ("nsenter", *target, "--user", "--preserve-credentials", "--", *nested, *command)
 
 
 @contextlib.contextmanager
@@ -128,7 +130,7 @@ def running_slurmctld(
     _install(files if accounting else without_accounting(files), directory)
     process = _start(_head(directory, root), directory, plan, user)
     try:
-        _wait_until_ready(process, directory)
+        _wait_until_ready(process, directory, DATABASE_TIMEOUT_S if accounting else START_TIMEOUT_S)
         yield Controller(process=process, directory=directory, user=user)
     finally:
         _stop(process)
@@ -242,15 +244,15 @@ def _start(command: Sequence[str], directory: Path, plan: ClusterPlan, user: str
         )
 
 
-def _wait_until_ready(process: subprocess.Popen[str], directory: Path) -> None:
+def _wait_until_ready(process: subprocess.Popen[str], directory: Path, timeout_s: int = START_TIMEOUT_S) -> None:
     assert process.stdout is not None
-    readable, _, _ = select.select([process.stdout], [], [], START_TIMEOUT_S)
+    readable, _, _ = select.select([process.stdout], [], [], timeout_s)
     if readable and process.stdout.readline() == "ready\n":
         return
     log = _end_of_log(directory)
     if log.startswith("unshare:"):
         raise SlurmError(f"cannot create namespaces for slurmctld - run as root, or allow user namespaces\n{log}")
-    problem = "exited at once" if readable else f"did not answer within {START_TIMEOUT_S} s"
+    problem = "exited at once" if readable else f"did not answer within {timeout_s} s"
     raise SlurmError(f"slurmctld {problem}\n{log}")
 
 

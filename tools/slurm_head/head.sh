@@ -29,7 +29,9 @@ fi
 "$@" munged ${user:+--force} --key-file=/mnt/munge.key --num-threads=2
 if [ -e /etc/slurm/slurmdbd.conf ]; then
     mkdir -m 777 /run/mysqld /run/slurmdbd
-    options="--no-defaults --user=mysql --datadir=/mnt/database"
+    export MYSQL_UNIX_PORT=/run/mysqld/mysqld.sock # the default of newer MariaDBs is in /run/mariadbd; the agent sets it, too
+    # Slurm wants snapshot isolation off; older MariaDBs do not know it.
+    options="--no-defaults --user=mysql --datadir=/mnt/database --loose-innodb-snapshot-isolation=OFF"
     # shellcheck disable=SC2086 # several options
     mariadb-install-db $options --skip-test-db --auth-root-authentication-method=socket >/mnt/mariadb.out
     # shellcheck disable=SC2086
@@ -37,6 +39,7 @@ if [ -e /etc/slurm/slurmdbd.conf ]; then
     until mariadb --no-defaults --socket=/run/mysqld/mysqld.sock --execute="CREATE DATABASE slurm_acct_db;
         CREATE USER slurm@localhost IDENTIFIED VIA unix_socket; GRANT ALL ON slurm_acct_db.* TO slurm@localhost" \
         2>/dev/null; do sleep 0.05; done
+    chown "$(sed -n s/^SlurmUser=//p /etc/slurm/slurmdbd.conf)" /etc/slurm/slurmdbd.conf
     slurmdbd -D >/mnt/slurmdbd.out 2>&1 &
     slurmdbd=$!
     until sacctmgr --immediate add cluster "$(sed -n s/^ClusterName=//p /etc/slurm/slurm.conf)" >/dev/null 2>&1; do

@@ -280,6 +280,12 @@ class ClusterPlan:
         return f"{self.name}-{next(iter(self.login.zones)) if self.login else 'head'}"
 
     @property
+    def requeues_ended_in_grace(self) -> bool:
+        """Whether Slurm, from 24.05 on, requeues a preempted job whose script ends in its grace time (decision 212)."""
+        release = tuple(int(part) for part in self.image.slurm_version.split(".")[:2])
+        return self.accounts.preempts and release >= (24, 5)
+
+    @property
     def own_lustre(self) -> tuple[LustrePlan, ...]:
         """The file systems that are created and deleted with the cluster."""
         return tuple(system for system in self.lustre if not system.retained)

@@ -17,6 +17,7 @@ from corral.agent.cluster.models import SlurmNode
 from corral.agent.cluster.state import AutoscalerState
 from corral.agent.errors import AgentError
 from corral.agent.events import EventLog
+from corral.model.accounts import QosPlan
 
 
 class Failing:
@@ -73,6 +74,7 @@ echo "squeue $*" >>"$HERE/calls"
 case "$*" in
 *--nodelist=*) echo "7 RUNNING 2026-11-21T22:39:00 train-1" ;;
 *--states=PENDING*) cat "$HERE/waiting" ;;
+*--states=RUNNING*) cat "$HERE/running" ;;
 esac
 """
 SCONTROL = """#!/bin/sh
@@ -102,7 +104,7 @@ class Sound:
     answered: list[float] = field(default_factory=list)
     compared: list[float] = field(default_factory=list)
     state: AutoscalerState = AutoscalerState()  # noqa: RUF009  frozen
-    plan: Any = field(default_factory=lambda: SimpleNamespace(queues=()))
+    plan: Any = field(default_factory=lambda: SimpleNamespace(queues=(), requeues_ended_in_grace=False))
 
     def process_requests(self, requests: Sequence[object], done: object) -> frozenset[str]:
         self.answered.append(self.clock())
@@ -135,11 +137,12 @@ class Clock:
 
 @pytest.fixture
 def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A fake Slurm. `calls`: the commands that ran. `waiting`: the pending jobs."""
+    """A fake Slurm. `calls`: the commands that ran. `waiting`, `running`: the pending and the running jobs."""
     for name, script in {"squeue": SQUEUE, "scontrol": SCONTROL}.items():
         (tmp_path / name).write_text(script)
         (tmp_path / name).chmod(0o755)
-    (tmp_path / "waiting").touch()
+    for name in ("waiting", "running"):
+        (tmp_path / name).touch()
     (tmp_path / "calls").touch()
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.setenv("HERE", str(tmp_path))
@@ -214,3 +217,24 @@ def test_a_failed_request_is_tried_again_soon_and_then_less_often(
     with pytest.raises(Over):
         rounds_of(autoscaler, slurm).run(line)
     assert autoscaler.answered == answered
+
+
+@pytest.mark.parametrize(("ends_in_grace", "calls"), [(True, 1), (False, 0)])
+def test_preempted_jobs_are_looked_for_where_slurm_requeues_what_ends_in_its_grace_time(
+    slurm: Path, ends_in_grace: bool, calls: int
+) -> None:
+    plan = SimpleNamespace(
+        queues=(), requeues_ended_in_grace=ends_in_grace, accounts=SimpleNamespace(qos=(QosPlan(name="day"),))
+    )
+    rounds_of(Sound(Clock(), plan=plan), slurm).run_once()
+    assert count_calls(slurm, "squeue --noheader --states=RUNNING") == calls
+
+
+def test_while_a_job_is_in_its_grace_time_the_loop_looks_each_second(slurm: Path) -> None:
+    (slurm / "running").write_text(f"5 1 {datetime.now():%Y-%m-%dT%H:%M:%S} NONE night\n")
+    line: Any = Clock(until=3.5)
+    qos = (QosPlan(name="night", grace_s=3600),)
+    plan = SimpleNamespace(queues=(), requeues_ended_in_grace=True, accounts=SimpleNamespace(qos=qos))
+    with pytest.raises(Over):
+        rounds_of(Sound(line, plan=plan), slurm).run(line)
+    assert count_calls(slurm, "squeue --noheader --states=RUNNING") == 4

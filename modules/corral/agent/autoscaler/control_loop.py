@@ -1,4 +1,4 @@
-"""The autoscaler's loop: reload records, serve requests, reconcile, release requeued jobs.
+"""The autoscaler's loop: reload records, serve requests, reconcile, release requeued jobs, end preempted ones.
 
 An error in one step is logged, and the other steps run: without an autoscaler no machine is launched or terminated.
 """
@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from corral.agent.autoscaler.force_state_save import ForcedSave
+from corral.agent.autoscaler.grace_end import end_graces
 from corral.agent.autoscaler.reconciler import Autoscaler
 from corral.agent.autoscaler.request_queue import pending_requests, remove
 from corral.agent.autoscaler.requeue_release import DelayedJobs, closed_queues, release
@@ -23,7 +24,7 @@ from corral.agent.config.watcher import RecordsWatcher
 from corral.agent.errors import AgentError
 from corral.agent.events import EventLog
 
-CHECK_EVERY_S, CHECK_SOON_S = 5.0, 1.0  # for requeued jobs; the latter if there are some
+CHECK_EVERY_S, CHECK_SOON_S = 5.0, 1.0  # for requeued and preempted jobs; the latter if there are some
 RETRY_S = 1.0  # half of the first delay before a failed request is tried again
 
 log = logging.getLogger("corral.agent")
@@ -48,6 +49,7 @@ class ControlLoop:
     _retry_s: float = RETRY_S
     _waiting: frozenset[str] = frozenset()
     _delayed: DelayedJobs = DelayedJobs()  # noqa: RUF009  frozen
+    _ending: frozenset[str] | None = None
     _checked: dict[Callable[[Sequence[SlurmNode]], None], Sequence[SlurmNode]] = field(default_factory=dict)
     _problems: dict[str, str] = field(default_factory=dict)
 
@@ -74,6 +76,7 @@ class ControlLoop:
             ("make slurmctld save its state", partial(self._check_nodes, self._forced_save.save_new)),
             ("check for rebooted machines", partial(self._check_nodes, self._reboots.check)),
             ("check waiting jobs", self._release),
+            ("end preempted jobs", self._end_graces),
         ):
             self._run_step(name, act)
         with suppress(OSError):  # `corral status` then shows an older time
@@ -135,6 +138,12 @@ class ControlLoop:
             self._reconcile_at = 0.0  # terminates silent machines before their jobs run elsewhere
         return True
 
+    def _end_graces(self) -> bool:
+        if self.autoscaler.is_closing or not (plan := self.autoscaler.plan).requeues_ended_in_grace:
+            return False
+        self._ending = end_graces(plan.accounts.qos, self._ending or frozenset(), datetime.now())
+        return True
+
     def _idle_s(self) -> float:
-        check_s = CHECK_SOON_S if self._delayed.since else CHECK_EVERY_S
+        check_s = CHECK_EVERY_S if not self._delayed.since and self._ending is None else CHECK_SOON_S
         return max(0.0, min(self.interval_s, self._due - self.clock(), check_s))
