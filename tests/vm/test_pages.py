@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from tools.vm_faults.page import Row, found_before, page
+from tools.vm_life.__main__ import chosen_steps
 from tools.vm_life.boot_times import BootPart, BootTimes
-from tools.vm_life.page import boot_picture
-from tools.vm_life.steps import cpus
+from tools.vm_life.page import boot_picture, with_steps
+from tools.vm_life.progress import StepResult
+from tools.vm_life.steps import Step, cpus
 
 ROW = Row(name="disk", title="a disk is full", expected="jobs go on", found="job 7 COMPLETED", date="2026-11-25")
 
@@ -28,3 +30,48 @@ def test_the_picture_has_a_bar_with_its_seconds_for_each_part() -> None:
 
 def test_a_list_of_cpus_has_ranges() -> None:
     assert cpus("0-1,4") == {0, 1, 4}
+
+
+PAGE = """# A cluster
+
+| step | seconds | on | found |
+|---|---:|---|---|
+| up | 35 | 2026-11-25 | a head |
+| of long ago | 1 | 2026-11-25 | nothing |
+| down | 96 | 2026-11-25 | nothing is left |
+
+## Boots
+"""
+RESULT = StepResult(title="people", seconds=1234.5, found="ada|grace", date="2026-11-28")
+
+
+def test_a_run_of_some_steps_replaces_their_rows_and_keeps_the_others() -> None:
+    assert with_steps(PAGE, [RESULT], ["up", "people", "down"]).splitlines() == [
+        "# A cluster",
+        "",
+        "| step | seconds | on | found |",
+        "|---|---:|---|---|",
+        "| up | 35 | 2026-11-25 | a head |",
+        "| people | 1,234 | 2026-11-28 | ada, grace |",
+        "| down | 96 | 2026-11-25 | nothing is left |",
+        "",
+        "## Boots",
+    ]
+
+
+def test_a_row_is_replaced_again() -> None:
+    once = with_steps(PAGE, [RESULT], ["up", "people"])
+    again = StepResult(title="people", seconds=5, found="bo", date="2026-11-29")
+    assert "| people | 5 | 2026-11-29 | bo |" in with_steps(once, [again], ["up", "people"])
+
+
+def test_chosen_steps_come_with_those_that_they_need() -> None:
+    up, people, cores = (
+        Step(title=title, act=lambda _: "", is_needed=title == "up") for title in ("up", "people come", "cores")
+    )
+    assert chosen_steps((up, people, cores), ["people"]) == (up, people)
+
+
+def test_without_a_word_all_steps_are_chosen() -> None:
+    steps = tuple(Step(title=title, act=lambda _: "") for title in ("people", "cores"))
+    assert chosen_steps(steps, ()) == steps

@@ -11,7 +11,7 @@ PART = BootPart(name="MariaDB", began_s=30.0, ended_s=90.0)
 HEAD = MachineResult(
     boot=BootTimes(machine="head", parts=(PART,), analyzed="", blamed=("30s x",)), guest_mib=600, process_mib=2200
 )
-STEP = StepResult(title="the head boots", seconds=700.5, found="slurm 24.11.5")
+STEP = StepResult(title="the head boots", seconds=700.5, found="slurm 24.11.5", date="2026-11-25")
 
 
 def test_a_run_that_continues_has_the_steps_and_machines_of_the_first(tmp_path: Path) -> None:

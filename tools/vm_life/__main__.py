@@ -3,7 +3,8 @@
 A head and two nodes boot Debian 13 from nothing but their user data. Each step prints its seconds and what it found;
 one that finds something else is a failure, and the later ones are taken all the same, because a run takes an hour.
 Needs root, 4 GiB of free memory and a Debian mirror. With ARGS='--keep DIRECTORY' the box stays there, and another run
-with it takes the steps that are missing.
+with it takes the steps that are missing. With ARGS='--only WORD' only those are taken whose title has the word, and
+those without which no other can be; their rows on the page are replaced, and the cluster is not deleted.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from pathlib import Path
 from time import monotonic
 
 from tools.vm_life.boot_times import record
-from tools.vm_life.cluster import CHECKOUT, Failed, VirtualCluster, expect, new_cluster
-from tools.vm_life.page import RunResult, boot_picture, page
+from tools.vm_life.cluster import CHECKOUT, ENVIRONMENT, Failed, VirtualCluster, expect, new_cluster
+from tools.vm_life.page import RunResult, boot_picture, page, with_steps
 from tools.vm_life.progress import MachineResult, Progress, StepResult
 from tools.vm_life.recordings import LOGINS_FILE, record_outputs
 from tools.vm_life.steps import STEPS, Step, down
@@ -33,6 +34,7 @@ from corral.box.vm.preparation import read_support
 
 PAGE = CHECKOUT / "docs" / "vm-life.md"
 RECORDED = CHECKOUT / "tests" / "agent" / "recorded_vm"
+_DOWN = "`corral down --delete-data`"
 _MIB = 2**20
 
 
@@ -45,22 +47,59 @@ def main() -> int:
         type=Path,
         help="keep the box in this directory, and continue there",
     )
-    with _directory(arguments.parse_args().keep) as directory:
+    arguments.add_argument(
+        "--only",
+        metavar="WORD",
+        action="append",
+        help="take the steps whose title has this word, and those that they need; may be repeated",
+    )
+    chosen = arguments.parse_args()
+    steps = chosen_steps(STEPS, chosen.only or ())
+    with _directory(chosen.keep) as directory:
         is_new = not (directory / "stacks").exists()
-        cluster = new_cluster(directory) if is_new else VirtualCluster(directory=directory)
+        people = (ENVIRONMENT / "people.yaml").read_text(encoding="utf-8")
+        cluster = new_cluster(directory, people) if is_new else VirtualCluster(directory=directory)
         try:
             client.start(cluster.box, machines=Machines.VM, report=print)
-            result = run(cluster)
+            write = _write_page(run(cluster)) if steps == STEPS else _write_rows(run_some(cluster, steps))
         except Failed as error:
             print(f"\nstopped: {error}", file=sys.stderr)
             return 1
         finally:
             client.stop(cluster.box)
+    print(f"\nwritten: {write}")
+    return 0
+
+
+def chosen_steps(steps: Sequence[Step], words: Sequence[str]) -> Sequence[Step]:
+    """The steps whose title has one of the words, and those that they need; all if there is no word."""
+    return tuple(step for step in steps if not words or step.is_needed or any(word in step.title for word in words))
+
+
+def _write_page(result: RunResult) -> str:
     picture = PAGE.with_suffix(".svg")
     picture.write_text(boot_picture([machine.boot for machine in result.found.machines]), encoding="utf-8")
     PAGE.write_text("\n".join(page(result, picture.name)) + "\n", encoding="utf-8")
-    print(f"\nwritten: {PAGE.relative_to(CHECKOUT)}, {picture.relative_to(CHECKOUT)}")
-    return 0
+    return f"{PAGE.relative_to(CHECKOUT)}, {picture.relative_to(CHECKOUT)}"
+
+
+def _write_rows(taken: Sequence[StepResult]) -> str:
+    order = [*(step.title for step in STEPS), _DOWN]
+    PAGE.write_text(with_steps(PAGE.read_text(encoding="utf-8"), taken, order), encoding="utf-8")
+    return f"{len(taken)} rows of {PAGE.relative_to(CHECKOUT)}"
+
+
+def run_some(cluster: VirtualCluster, steps: Sequence[Step]) -> Sequence[StepResult]:
+    """Take these steps but those that an earlier run in this directory took; their results. Raises Failed at the end.
+
+    The page keeps the rows of those that others need, which are of a whole run.
+    """
+    progress = Progress(file=cluster.directory / "results.json")
+    failures = [failure for step in steps if (failure := _failure_of(step, cluster, progress))]
+    if failures:
+        raise Failed(f"{len(failures)} of {len(steps)} steps failed:\n" + "\n".join(failures))
+    titles = {step.title for step in steps if not step.is_needed}
+    return [result for result in progress.found.steps if result.title in titles]
 
 
 def run(cluster: VirtualCluster) -> RunResult:
@@ -84,7 +123,7 @@ def run(cluster: VirtualCluster) -> RunResult:
         expect(not left, f"nothing is left: {left}")
         return "the inventory is that before `corral up`, but for keys that KMS deletes later and the region's boundary"
 
-    progress.add(take(Step(title="`corral down --delete-data`", act=delete), cluster), ())
+    progress.add(take(Step(title=_DOWN, act=delete), cluster), ())
     return RunResult(
         date=f"{datetime.now(UTC):%Y-%m-%d}",
         cores=os.cpu_count() or 1,
@@ -141,7 +180,8 @@ def take(step: Step, cluster: VirtualCluster) -> StepResult:
     began = monotonic()
     print(f"{step.title} ...", flush=True)
     found = step.act(cluster)
-    result = StepResult(title=step.title, seconds=monotonic() - began, found=found)
+    seconds = monotonic() - began
+    result = StepResult(title=step.title, seconds=seconds, found=found, date=f"{datetime.now(UTC):%Y-%m-%d}")
     print(f"  {result.seconds:5.0f} s  {found}", flush=True)
     return result
 

@@ -18,11 +18,13 @@ from corral.box.daemon.daemon_process import send_request
 from corral.box.vpc.qmp import QmpCommand, execute
 from corral.box.vpc.virtual_network import MachineError, Vpc
 from corral.model.node_names import expand
-from corral.model.tags import NODES_TAG
+from corral.model.tags import LOGIN_TAG, NODES_TAG
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 ENVIRONMENT = Path(__file__).with_name("environment")
+PEOPLE = ("ada", "grace")
 ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")
+_SSH_S = 600  # a login and its command, on a machine that is emulated and under attack
 _SLURMCTLD = 6817  # its port
 _LIMIT_S = 1800  # a head takes ten minutes on two busy cores that emulate it
 _STEP_S, _MAX_STEP_S = 2.0, 15.0
@@ -36,6 +38,35 @@ def expect(holds: bool, claim: str) -> None:
     """Raise Failed with the claim if it does not hold."""
     if not holds:
         raise Failed(f"expected that {claim}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Person:
+    """Somebody outside of the cluster, with a key and what `corral ssh-config` prints. `options`: of ssh."""
+
+    options: Sequence[str]
+    host: str
+
+    def run(self, command: str) -> subprocess.CompletedProcess[str]:
+        """A command on the machine, after a login. Raises Failed if it takes too long."""
+        try:
+            return subprocess.run(self._line(command), capture_output=True, text=True, check=False, timeout=_SSH_S)
+        except subprocess.TimeoutExpired:
+            raise Failed(f"not within {_SSH_S} s by ssh on {self.host}: {command}") from None
+
+    def output(self, command: str) -> str:
+        """What a command prints. Raises Failed if it fails."""
+        done = self.run(command)
+        if done.returncode:
+            raise Failed(f"{command} on {self.host} ended with {done.returncode}: {done.stdout}{done.stderr}")
+        return done.stdout.strip()
+
+    def start(self, command: str) -> subprocess.Popen[str]:
+        """A session in which a command runs; whoever starts it ends it."""
+        return subprocess.Popen(self._line(command), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def _line(self, command: str) -> list[str]:
+        return ["ssh", *self.options, self.host, command]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,10 +85,18 @@ class VirtualCluster:
         """The cluster's spec."""
         return self.directory / "stacks" / "cluster" / "Pulumi.vm.yaml"
 
-    @property
-    def key(self) -> Path:
-        """The private key of ada, one of the cluster's people."""
-        return self.directory / "key"
+    def key(self, name: str) -> Path:
+        """The private key of one of the cluster's people."""
+        return self.directory / f"key-{name}"
+
+    def person(self, name: str, machine: str = "login-1") -> Person:
+        """One of the cluster's people, who comes to this machine by ssh, as it is named now."""
+        entries = self.directory / f"ssh-{name}-{machine}"
+        shown = self.corral("ssh-config", "vm", "--box", "--user", name, "--to", machine)
+        entries.write_text(shown, encoding="utf-8")
+        settings = ("BatchMode=yes", "LogLevel=ERROR", "StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null")
+        options = ["-F", str(entries), "-i", str(self.key(name)), *(f"-o{setting}" for setting in settings)]
+        return Person(options=options, host=f"vm-{machine}")
 
     def corral(self, *words: str) -> str:
         """The output of a corral command that succeeds. Raises Failed."""
@@ -158,7 +197,7 @@ class VirtualCluster:
         """The ids of the running instances of the head or of a node, sorted."""
         filters = [{"Name": "instance-state-name", "Values": ["pending", "running"]}]
         found = self._ec2().describe_instances(Filters=filters)["Reservations"]
-        return sorted(one["InstanceId"] for held in found for one in held["Instances"] if _slurm_name(one) == name)
+        return sorted(one["InstanceId"] for held in found for one in held["Instances"] if machine_name(one) == name)
 
     def cut_power(self, instance: str) -> None:
         """Cut the power of an instance's machine for a moment; it boots again."""
@@ -194,20 +233,28 @@ class VirtualCluster:
         )
 
 
-def _slurm_name(instance: Mapping[str, Any]) -> str:
-    """`head`, or the node that an instance was launched for."""
-    nodes = next((tag["Value"] for tag in instance["Tags"] if tag["Key"] == NODES_TAG), None)
-    return expand(nodes)[instance["AmiLaunchIndex"]] if nodes else "head"
+def machine_name(instance: Mapping[str, Any]) -> str:
+    """`head`, the name of a login node, or the node that an instance was launched for."""
+    tags = {tag["Key"]: tag["Value"] for tag in instance["Tags"]}
+    if NODES_TAG in tags:
+        return expand(tags[NODES_TAG])[instance["AmiLaunchIndex"]]
+    return str(tags.get(LOGIN_TAG, "head"))
 
 
-def new_cluster(directory: Path) -> VirtualCluster:
-    """A project of the environment `vm` in a directory, which is created if it is missing, with a key of ada's."""
+def new_cluster(directory: Path, more: str = "") -> VirtualCluster:
+    """A project of the environment `vm` in a directory, which is created if it is missing, with keys of its people.
+
+    `more`: lines that follow those of the cluster's spec.
+    """
     shutil.copytree(CHECKOUT / "stacks", directory / "stacks", ignore=shutil.ignore_patterns("__pycache__"))
     for project in ("base", "cluster"):
         shutil.copyfile(ENVIRONMENT / f"Pulumi.{project}.yaml", directory / "stacks" / project / "Pulumi.vm.yaml")
     cluster = VirtualCluster(directory=directory)
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "ada", "-f", str(cluster.key)], check=True)
-    public = cluster.key.with_suffix(".pub").read_text(encoding="utf-8").strip()
-    text = cluster.cluster_file.read_text(encoding="utf-8")
-    cluster.cluster_file.write_text(text.replace("KEY-OF-ADA", public), encoding="utf-8")
+    text = cluster.cluster_file.read_text(encoding="utf-8") + more
+    for name in PEOPLE:
+        key = cluster.key(name)
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", str(key)], check=True)
+        public = key.with_suffix(".pub").read_text(encoding="utf-8").strip()
+        text = text.replace(f"KEY-OF-{name.upper()}", public)
+    cluster.cluster_file.write_text(text, encoding="utf-8")
     return cluster

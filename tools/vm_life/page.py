@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from html import escape
 
 from tools.vm_life.boot_times import BootPart, BootTimes
-from tools.vm_life.progress import Found
+from tools.vm_life.progress import Found, StepResult
 
 _WIDTH, _LEFT, _ROW, _TICK_S = 720, 110, 20, 60.0
+_HEADER = ("| step | seconds | on | found |", "|---|---:|---|---|")
 _INSTALLED = ("linux-image-cloud-amd64", "systemd", "cloud-init", "openssh-server")
 
 
@@ -33,15 +34,13 @@ def page(result: RunResult, picture: str) -> Iterator[str]:
     yield "# A cluster on virtual machines"
     yield ""
     yield f"Written by `make vm-life` on {result.date}, on {result.cores} cores; accelerator: {result.accelerator}."
+    yield "A row with another date is of a run of some steps (`ARGS='--only WORD'`)."
     yield f"Each machine boots {kernel} from nothing but its user data. The image has {versions};"
     yield f"{result.slurm}, MariaDB, munge and NFS are installed at boot."
     yield ""
     yield "## Steps"
-    yield "| step | seconds | found |"
-    yield "|---|---:|---|"
-    for step in result.found.steps:
-        yield f"| {step.title} | {step.seconds:,.0f} | {step.found.replace('|', ', ')} |"
-    yield f"| all | {sum(step.seconds for step in result.found.steps):,.0f} | |"
+    yield from _HEADER
+    yield from (_row(step) for step in result.found.steps)
     yield ""
     yield "## Boots"
     yield "From the start of the kernel, as systemd and apt recorded it. With the accelerator tcg, cores are"
@@ -64,6 +63,23 @@ def page(result: RunResult, picture: str) -> Iterator[str]:
     yield "|---|---:|---:|"
     for machine in result.found.machines:
         yield f"| {machine.boot.machine} | {machine.guest_mib:,} | {machine.process_mib:,} |"
+
+
+def with_steps(text: str, taken: Sequence[StepResult], order: Sequence[str]) -> str:
+    """The page of an earlier run, with the rows of steps that were taken anew; its other rows stay.
+
+    `order`: the titles of all steps; a row with another title is dropped.
+    """
+    before, _, rest = text.partition("\n".join(_HEADER) + "\n")
+    lines = rest.splitlines()
+    count = next((number for number, line in enumerate(lines) if not line.startswith("| ")), len(lines))
+    rows = {line.strip("| ").split(" | ")[0]: line for line in lines[:count]} | {one.title: _row(one) for one in taken}
+    kept = [rows[title] for title in order if title in rows]
+    return before + "\n".join([*_HEADER, *kept, *lines[count:]]) + "\n"
+
+
+def _row(step: StepResult) -> str:
+    return f"| {step.title} | {step.seconds:,.0f} | {step.date} | {step.found.replace('|', ', ')} |"
 
 
 def boot_picture(boots: Sequence[BootTimes]) -> str:

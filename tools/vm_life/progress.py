@@ -13,11 +13,12 @@ from corral.model.serialization import from_json, to_json
 
 @dataclass(frozen=True, kw_only=True)
 class StepResult:
-    """A step that was taken. `found`: in a few words."""
+    """A step that was taken. `found`: in a few words. `date`: YYYY-MM-DD."""
 
     title: str
     seconds: float
     found: str
+    date: str
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from time import monotonic, sleep
+from time import sleep
 
 from tools.vm_life.cluster import VirtualCluster, expect
 from tools.vm_life.job_attacks import AS_ADA, ATTACKER, ON_A_NODE, ON_THE_HEAD, ROOT, VICTIM, script
-from tools.vm_life.recordings import LOGINS, LOGINS_FILE
+from tools.vm_life.people_steps import (
+    fork_bomb,
+    head_for_administrators,
+    job_in_containers,
+    login_node,
+    memory_hog,
+    people,
+    person_leaves,
+)
 
 from corral.agent.credentials import URI
-from corral.agent.events import EVENTS
 from corral.agent.user_rights import ROOT_GROUPS, SUDOERS
 
 _HOG = "python3 -c 'import time; held = bytearray(900 << 20); time.sleep(5)'"
@@ -54,10 +59,6 @@ ip -n imds link set imds1 up
 systemd-run --quiet --collect --unit=imds-ipv6 ip netns exec imds python3 -m http.server --bind fd00:ec2::254 80
 for second in $(seq 60); do curl --silent --globoff -o /dev/null 'http://[fd00:ec2::254]/' && exit; sleep 1; done"""
 _IPV6_CURL = ("curl", "--silent", "--globoff", "--max-time", "5", "--output", "/dev/null", "http://[fd00:ec2::254]/")
-_SSH = (
-    *["ssh", "-i", "/run/ada-key", "-oBatchMode=yes", "-oStrictHostKeyChecking=no", "-oUserKnownHostsFile=/dev/null"],
-    "ada@127.0.0.1",
-)
 _REBOOT_S = 30  # until systemd has stopped slurmctld, under load
 
 
@@ -269,69 +270,6 @@ def _power_off_from_within(cluster: VirtualCluster) -> str:
     return f"{node} ended; the job completed on {ended['NodeList']} after one restart"
 
 
-def _people(cluster: VirtualCluster) -> str:
-    """The declared people on a head and a node: ids, sudo, and ssh with a key of the environment's file."""
-    head, node = cluster.instance("head"), cluster.instance("cpu-1")
-    ids = [cluster.root_output(machine, "id", "-u", "ada").strip() for machine in (head, node)]
-    expect(ids == ["2000", "2000"], f"ada has the same id on both: {ids}")
-    cluster.root_output(head, "sh", "-c", f"umask 77; printf %s {shlex.quote(cluster.key.read_text())} >/run/ada-key")
-    expect(_as_ada(cluster, "id", "-un") == "ada", "ada's key opens the head")
-    may = [
-        cluster.as_root(machine, "runuser", "-u", user, "--", "sudo", "-n", "id", "-u").stdout.strip()
-        for machine, user in ((head, "grace"), (head, "ada"), (node, "grace"))
-    ]
-    expect(may == ["0", "", ""], f"an administrator uses sudo on the head alone: {may}")
-    hidden = cluster.as_root(head, "runuser", "-u", "grace", "--", "ls", "/home/ada").returncode
-    expect(hidden != 0, "others do not see ada's home")
-    for event, user in (("login", "ada"), ("sudo", "grace")):
-        cluster.wait_until(partial(_has_event, cluster, event, user), f"{event} of {user} is an event")
-    (cluster.directory / LOGINS_FILE).write_text(cluster.root_output(head, "sh", "-c", LOGINS), encoding="utf-8")
-    return "ada has one id and her own home; grace uses sudo on the head, not on a node; both are events"
-
-
-def _has_event(cluster: VirtualCluster, event: str, user: str) -> bool:
-    pattern = f'"event": "{event}".*"user": "{user}"'
-    return cluster.as_root(cluster.instance("head"), "grep", "--quiet", pattern, str(EVENTS)).returncode == 0
-
-
-def _person_leaves(cluster: VirtualCluster) -> str:
-    """Ada is removed under a job of hers, with a process on the head and another on the job's node."""
-    head = cluster.instance("head")
-    job = _as_ada(cluster, "sbatch", "--parsable", "-n1", "-wcpu-1", "--mem=200M", "--wrap='sleep 240'")
-    shown = ("scontrol", "--oneliner", "show", "job", job)  # by root: others do not see her job
-    cluster.wait_until(lambda: "JobState=RUNNING" in cluster.as_root(head, *shown).stdout, f"job {job} runs")
-    processes = [(machine, _left_running(cluster, machine)) for machine in (head, cluster.instance("cpu-1"))]
-    text = cluster.cluster_file.read_text(encoding="utf-8")
-    kept = "".join(line for line in text.splitlines(keepends=True) if "ada:" not in line)
-    cluster.cluster_file.write_text(kept, encoding="utf-8")
-    cluster.corral("up", "vm", "--box", "--yes")
-    began = monotonic()
-    for machine, process in processes:
-        gone = partial(_has_left, cluster, machine, process)
-        cluster.wait_until(gone, f"ada is locked on {machine}, and her process {process} has ended")
-    seconds = monotonic() - began
-    refused = cluster.as_root(head, *_SSH, "id", "-un").stdout
-    expect(not refused, f"ada's key opens nothing: {refused!r}")
-    ended = cluster.job_end(job)
-    expect(ended["JobState"] == "COMPLETED", f"her job ends as declared: {ended}")
-    return f"locked on the head and a node {seconds:.0f} s after `corral up`; processes ended, her job completed"
-
-
-def _as_ada(cluster: VirtualCluster, *command: str) -> str:
-    return cluster.root_output(cluster.instance("head"), *_SSH, *command).strip()
-
-
-def _left_running(cluster: VirtualCluster, machine: str) -> str:
-    """A process of ada's outside of any job; its id."""
-    start = ("runuser", "-u", "ada", "--", "sh", "-c", "setsid sleep 3600 </dev/null >/dev/null 2>&1 & echo $!")
-    return cluster.root_output(machine, *start).strip()
-
-
-def _has_left(cluster: VirtualCluster, machine: str, process: str) -> bool:
-    look = f"getent shadow ada | cut -d: -f8; test -e /proc/{process} && echo running"
-    return cluster.as_root(machine, "sh", "-c", look).stdout.split() == ["1"]
-
-
 def _apply(cluster: VirtualCluster) -> str:
     job = cluster.submit("sleep 45", "-n1")
     cluster.runs_on(job)
@@ -408,8 +346,13 @@ STEPS = (
     Step(title="a job's memory is limited, and only that job is killed", act=_memory_limit),
     Step(title="two jobs on a node share no core", act=_cores),
     # Before cpu-1 is reclaimed.
-    Step(title="people: their ids, homes, keys and sudo", act=_people),
-    Step(title="a person is removed by `corral up`", act=_person_leaves),
+    Step(title="people come to a login node by ssh", act=login_node, booted=("login-1",)),
+    Step(title="people: their ids, homes, keys and sudo", act=people),
+    Step(title="the head of a cluster with a login node admits administrators alone", act=head_for_administrators),
+    Step(title="a memory hog on the login node is killed, and others work meanwhile", act=memory_hog),
+    Step(title="a fork bomb on the login node stops at its limit, and others work meanwhile", act=fork_bomb),
+    Step(title="an ordinary user's job in containers on two nodes", act=job_in_containers),
+    Step(title="a person is removed by `corral up`", act=person_leaves),
     Step(title="a spot notice: the job saves, is requeued and continues", act=_spot_notice),
     Step(title="a node powers off from within, and its job is requeued", act=_power_off_from_within),
     Step(title="`corral up` applies another configuration under a running job", act=_apply),

@@ -56,6 +56,13 @@ def test_a_fork_bomb_ends_at_a_thousand_processes(tmp_path: Path) -> None:
     assert understood(tmp_path, "user-2000.slice", "TasksMax") == {"TasksMax": "1024"}
 
 
+def test_a_memory_hog_is_killed_and_not_slowed_down(tmp_path: Path) -> None:
+    written(tmp_path, 4)
+    limits = understood(tmp_path, "user-2000.slice", "MemoryHigh", "MemoryMax", "MemorySwapMax")
+    assert (limits["MemoryHigh"], limits["MemorySwapMax"]) == ("infinity", "0")
+    assert limits["MemoryMax"] != "infinity"
+
+
 def test_root_is_not_limited(tmp_path: Path) -> None:
     written(tmp_path, 4)
     assert understood(tmp_path, "user-0.slice", "CPUQuotaPerSecSec", "MemoryMax", "TasksMax") == {

@@ -73,11 +73,11 @@ Options={options}
 [Install]
 WantedBy=multi-user.target
 """
-# A compiler runs, a fork bomb and a notebook that reads all data end in their own slice. Beyond MemoryHigh processes
-# are slowed down, beyond MemoryMax one of that person's is killed. Source: systemd.resource-control(5).
+# A compiler runs, a fork bomb and a notebook that reads all data end in their own slice: beyond MemoryMax one of that
+# person's processes is killed. There is no MemoryHigh: without swap the kernel frees nothing there, and lets each
+# process sleep up to 2 s for every few pages. Source: systemd.resource-control(5); the kernel's mm/memcontrol.c.
 _USER_SLICE = """[Slice]
 CPUQuota={quota}%
-MemoryHigh=25%
 MemoryMax=33%
 MemorySwapMax=0
 TasksMax=1024
@@ -85,7 +85,6 @@ TasksMax=1024
 # Read instead of it, because the name of its directory is the longer one (systemd.unit(5)).
 ROOT_SLICE = """[Slice]
 CPUQuota=
-MemoryHigh=infinity
 MemoryMax=infinity
 TasksMax=infinity
 """

@@ -21,7 +21,9 @@ from corral.plan.cluster import plan_image
 from corral.render.access import session_proxy, ssh_config_entry
 from corral.spec.yaml.stack_files import read_environment
 
-_TO_SSHD = "exec 3<>/dev/tcp/127.0.0.1/22; cat <&3 & cat >&3"  # a machine has bash, and perhaps nothing like netcat
+# A machine has bash, and perhaps nothing like netcat. Whichever side ends first ends the other: ssh waits for the end
+# of its command's output, and a refused ssh leaves its sshd waiting for two minutes.
+TO_SSHD = "exec 3<>/dev/tcp/127.0.0.1/22; cat <&3 & cat <&0 >&3 & wait -n; kill $(jobs -p)"
 app = new_app()
 User = Annotated[
     str | None,
@@ -65,5 +67,5 @@ def ssh_config(
 def _box_proxy(env: str, name: str, project: Path, box_dir: Path) -> str:
     """The command that connects ssh to the sshd of a machine, as Session Manager's plugin would on AWS."""
     chosen = ("--to", name, "--project", str(project), "--box-dir", str(box_dir))
-    command = shlex.join([sys.executable, "-m", "corral.cli", "connect", env, *chosen, "--", "bash", "-c", _TO_SSHD])
+    command = shlex.join([sys.executable, "-m", "corral.cli", "connect", env, *chosen, "--", "bash", "-c", TO_SSHD])
     return command.replace("%", "%%")  # ssh's own sign of a variable
