@@ -11,7 +11,7 @@ from pathlib import Path
 
 from clusters import Cluster
 
-from corral.agent.credentials import URI
+from corral.model.job_role import URI
 from corral.box import client
 
 # The account itself and its keys, which no one but the box reads.

@@ -49,9 +49,23 @@ def test_slurm_loads_pyxis_before_the_environments_own_plugins() -> None:
     plan = replace(PLAN, hooks=replace(PLAN.hooks, plugstack=("optional own.so",)))
     lines = cluster_files(plan)["slurm/plugstack.conf"].splitlines()
     assert [line.split()[:2] for line in lines if not line.startswith("#")] == [
+        ["required", "/opt/corral/enroot/lib/spank_job_role.so"],
         ["required", "/opt/corral/enroot/lib/spank_pyxis.so"],
         ["optional", "own.so"],
     ]
+
+
+def test_slurm_runs_no_task_prolog_which_would_start_inside_of_the_container() -> None:
+    assert "TaskProlog" not in cluster_files(PLAN)["slurm/slurm.conf"]
+    assert "TaskProlog=/opt/corral/bin/task-prolog\n" in cluster_files(dev(train()))["slurm/slurm.conf"]
+
+
+@pytest.mark.parametrize(("version", "runs"), [("24.05", True), ("24.11", False)])
+def test_beside_an_images_own_pyxis_it_runs_where_slurm_starts_it_by_itself(version: str, runs: bool) -> None:
+    plan = dev(train(), slurm_version=version)
+    own = replace(plan, hooks=replace(plan.hooks, plugstack=("required /usr/local/lib/slurm/spank_pyxis.so",)))
+    assert ("TaskProlog" in cluster_files(own)["slurm/slurm.conf"]) is runs
+    assert "TaskProlog" in cluster_files(plan)["slurm/slurm.conf"]
 
 
 @pytest.mark.parametrize("name", SCRIPTS)

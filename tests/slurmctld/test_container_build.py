@@ -5,6 +5,7 @@ It writes to overlays of /etc, /opt, /usr/local and /var/lib. `make containers` 
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -64,7 +65,8 @@ def test_enroot_and_the_plugin_are_compiled(machine: Machine) -> None:
         for file in (machine.root / "opt/corral/enroot").rglob("*")
         if file.is_file()
     ]
-    assert sorted(made)[:2] == ["opt/corral/enroot/bin/enroot", "opt/corral/enroot/lib/spank_pyxis.so"]
+    plugins = [f"opt/corral/enroot/lib/spank_{name}.so" for name in ("job_role", "pyxis")]
+    assert sorted(made)[:3] == ["opt/corral/enroot/bin/enroot", *plugins]
     assert (machine.root / "usr/local/bin/enroot").readlink() == Path("/opt/corral/enroot/bin/enroot")
 
 
@@ -124,16 +126,16 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]:
     slurms.must(machine.build())
     directory = tmp_path_factory.mktemp("containers")
     with slurms.running_cluster_with_nodes(PLAN, directory) as controller:
-        plugin = controller.directory / "opt/corral/enroot/lib/spank_pyxis.so"
-        plugin.parent.mkdir(parents=True)
-        plugin.write_bytes((machine.root / "opt/corral/enroot/lib/spank_pyxis.so").read_bytes())
+        shutil.copytree(machine.root / "opt/corral/enroot/lib", controller.directory / "opt/corral/enroot/lib")
+        controller.directory.chmod(0o1777)  # jobs of a user write their output there
         yield controller
 
 
-def output(cluster: Controller, command: str) -> list[str]:
-    """What a job printed that runs this command on the only node, once it is over."""
-    words = ("--partition=cpu", "--time=5", "--output=/mnt/out-%j", "--chdir=/")
-    job = slurms.must(cluster.run("sbatch", "--parsable", *words, f"--wrap={command} 2>&1; echo over")).strip()
+def output(cluster: Controller, command: str, user: int = 0) -> list[str]:
+    """What a job of this user printed that runs this command on the only node, once it is over."""
+    words = ("sbatch", "--parsable", "--partition=cpu", "--time=5", "--output=/mnt/out-%j", "--chdir=/")
+    become = ("setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups")
+    job = slurms.must(cluster.run(*become, *words, f"--wrap={command} 2>&1; echo over")).strip()
     file, until = cluster.directory / f"out-{job}", time.monotonic() + PATIENCE_S
     while not file.exists() or "over" not in file.read_text().splitlines():
         assert time.monotonic() < until, cluster.log()
@@ -150,3 +152,18 @@ def test_a_task_without_the_plugin_does_not_start(cluster: Controller) -> None:
     away = "mv /opt/corral/enroot/lib/spank_pyxis.so /mnt/away.so"
     back = "mv /mnt/away.so /opt/corral/enroot/lib/spank_pyxis.so"
     assert "started" not in output(cluster, f"({away}; srun echo started; {back})")
+
+
+GAMES, UNSET = 5, "env --unset=AWS_CONTAINER_CREDENTIALS_FULL_URI"
+
+
+@pytest.mark.parametrize(
+    "task", ["", "srun ", f"{UNSET} srun --container-image=/scratch/image.sqsh "], ids=["script", "task", "container"]
+)
+def test_the_job_role_is_found_in_scripts_and_in_tasks_of_a_user(task: str, cluster: Controller) -> None:
+    lines = output(cluster, f"{task}printenv AWS_CONTAINER_CREDENTIALS_FULL_URI", GAMES)
+    assert lines == ["http://127.0.0.1:250/credentials", "over"]
+
+
+def test_root_keeps_the_machines_own_role(cluster: Controller) -> None:
+    assert output(cluster, "srun sh -c 'echo ${AWS_CONTAINER_CREDENTIALS_FULL_URI-unset}'") == ["unset", "over"]

@@ -37,6 +37,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]:
     directory = tmp_path_factory.mktemp("fair")
     with slurms.running_cluster_with_nodes(PLAN, directory, accounting=True) as controller:
         sync_accounts(controller, PLAN, directory)
+        controller.restart()  # with all accounts from the start
         for name, (_, uid) in PEOPLE.items():
             submit_as(controller, uid, f"--array=1-{JOBS}", f"--job-name={name}", "--wrap=sleep 2")
         yield controller

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from corral.agent.autoscaler.resume_program import SPOOL
-from corral.agent.credentials import PORT
+from corral.model.job_role import PORT
 from corral.model.accounting_paths import DATABASE_DIR
 
 ROOT, VICTIM, ATTACKER = "root", "victim", "attacker"

@@ -19,7 +19,7 @@ from tools.vm_life.people_steps import (
     person_leaves,
 )
 
-from corral.agent.credentials import URI
+from corral.model.job_role import URI
 from corral.agent.user_rights import ROOT_GROUPS, SUDOERS
 
 _HOG = "python3 -c 'import time; held = bytearray(900 << 20); time.sleep(5)'"

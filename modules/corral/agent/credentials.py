@@ -24,12 +24,8 @@ from corral.agent.errors import AgentError
 from corral.agent.local_http import HOST, LocalRequest, LocalResponse, LocalServer, listen
 from corral.agent.process_lock import exclusive
 from corral.agent.user_rights import is_person
+from corral.model.job_role import PATH, PORT
 
-# Only root can bind a port below 1024, so no user can pose as this endpoint. Lustre's sockets use ports from 512 on
-# (LNet, `socklnd`), old NFS clients from 665 on.
-PORT = 250
-PATH = "/credentials"
-URI = f"http://{HOST}:{PORT}{PATH}"
 LOCK = Path("/run/corral/credentials.lock")
 _SESSION_S = 3600  # role chaining limits a session to an hour
 _FRESH_FOR = timedelta(minutes=10)  # SDKs refresh some minutes before the expiry

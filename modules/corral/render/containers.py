@@ -7,15 +7,20 @@ from pathlib import PurePosixPath
 
 from corral.catalog.aws.instance_types import Vendor
 from corral.model.cluster import ClusterPlan, QueuePlan
+from corral.model.job_role import URI, VARIABLE
 from corral.model.urls import registry_host
 from corral.render.gpu_devices import vendor
 from corral.render.templates import fill
 
 _HOME = "/opt/corral/enroot"
 PLUGIN = f"{_HOME}/lib/spank_pyxis.so"
+JOB_ROLE_PLUGIN = f"{_HOME}/lib/spank_job_role.so"
 # `required`: a node without the plugin must not run a task outside of its container. Images are unpacked in
 # runtime_path, which for that reason is not /run, a part of the memory.
-_LINE = f"required {PLUGIN} runtime_path=/var/lib/enroot/pyxis container_scope=job"
+_LINES = (
+    f"required {JOB_ROLE_PLUGIN} {VARIABLE} {URI}",
+    f"required {PLUGIN} runtime_path=/var/lib/enroot/pyxis container_scope=job",
+)
 
 
 def container_files(plan: ClusterPlan) -> Mapping[str, str]:
@@ -26,7 +31,12 @@ def container_files(plan: ClusterPlan) -> Mapping[str, str]:
     include = PurePosixPath(plan.image.slurm_sbin).parent / "include"
     return {
         "containers/build.sh": fill(
-            "containers/build.sh.j2", home=_HOME, plugin=PLUGIN, slurm_include=include, **directories
+            "containers/build.sh.j2",
+            home=_HOME,
+            plugin=PLUGIN,
+            job_role_plugin=JOB_ROLE_PLUGIN,
+            slurm_include=include,
+            **directories,
         ),
         "containers/enroot.conf": fill("containers/enroot.conf.j2", registries=plan.jobs.registries),
         "containers/prolog": fill("containers/prolog.sh.j2"),
@@ -48,7 +58,7 @@ def registry_credentials(plan: ClusterPlan, account: str) -> Mapping[str, str]:
 
 def container_plugins(plan: ClusterPlan) -> tuple[str, ...]:
     """The lines of plugstack.conf that load what runs containers."""
-    return (_LINE,) if plan.containers.are_used else ()
+    return _LINES if plan.containers.are_used else ()
 
 
 def _mounts(queue: QueuePlan, plan: ClusterPlan) -> str:

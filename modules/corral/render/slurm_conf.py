@@ -35,6 +35,8 @@ PRIORITIES: Mapping[str, Value] = {
 # With QOS that preempt others, in addition.
 PREEMPTION: Mapping[str, Value] = {"PreemptType": "preempt/qos", "PreemptMode": "REQUEUE"}
 _WAITS_FOR_SYSTEMD = parse_release("24.05")  # the first slurmd with SystemdTimeout
+# The first slurmd that starts a TaskProlog by its own slurmstepd, which lacks its libraries in a container: decision 219.
+_LAUNCHES_SCRIPTS = parse_release("24.11")
 _SYSTEMD_TIMEOUT_MS = 30_000  # a machine that boots was seen to need more than Slurm's 1 s
 _TREE_DEFAULT = 16
 _TREE_HOPS = 3  # slurm.conf(5) of 24.11: 16 children reach 4368 nodes with three hops; more hops, longer timeouts
@@ -244,11 +246,19 @@ def _defaults(plan: ClusterPlan) -> Mapping[str, Value]:
     replaced = {key.lower() for key in plan.extra_slurm}
     defaults = {
         **DEFAULTS,
+        **({} if _runs_task_prolog(plan) else {"TaskProlog": None}),
         **(PREEMPTION if plan.accounts.preempts else dict.fromkeys(PREEMPTION)),
         **hook_defaults(plan.hooks),
         **(PRIORITIES if plan.accounts.enforced else dict.fromkeys(PRIORITIES)),
     }
     return {key: None if key.lower() in replaced else value for key, value in defaults.items()}
+
+
+def _runs_task_prolog(plan: ClusterPlan) -> bool:
+    """False where a TaskProlog would fail in each container of Pyxis; that of corral has a plugin in its place."""
+    own_pyxis = any("spank_pyxis" in line for line in plan.hooks.plugstack)
+    newest = max(written_release(image.slurm_version) for image in plan.images.values())
+    return not (plan.containers.are_used or (own_pyxis and newest >= _LAUNCHES_SCRIPTS))
 
 
 def _gres(gres: GresPlan | None) -> str | None:

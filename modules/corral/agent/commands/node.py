@@ -114,7 +114,7 @@ def _rank_order(_: argparse.Namespace) -> None:
 
 
 def _ecr_password(chosen: argparse.Namespace) -> None:
-    from corral.agent.credentials import URI
+    from corral.model.job_role import URI
     from corral.agent.ecr_password import check_registries, ecr_client, ecr_password
 
     plan, deployed = records_in(chosen.records)

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
-from corral.agent.credentials import URI
 from corral.agent.directory import directory_placements
 from corral.agent.file_install import Placement
 from corral.agent.user_rights import ADMINS, KEYS, user_rights
 from corral.model.enums import Role
+from corral.model.job_role import URI, VARIABLE
 from corral.model.monitoring import ALERTMANAGER_DIR, PRICES, PROMETHEUS_DIR
 
 # Isolated (-I): root may start it in a directory in which a user has left an argparse.py (decision 162).
@@ -46,7 +46,7 @@ done"""
 # Slurm starts programs by path without arguments, so each agent command that Slurm calls has its own file.
 PROGRAMS: Mapping[str, str] = {
     # Root may come by ssh, whose sessions have the job role.
-    "corral-agent": f'unset AWS_CONTAINER_CREDENTIALS_FULL_URI\n{_AGENT} "$@"',
+    "corral-agent": f'unset {VARIABLE}\n{_AGENT} "$@"',
     "resume": f'{_RESUME_PROGRAM} resume "$@"',
     "resume-failed": f'{_RESUME_PROGRAM} resume-failed "$@"',
     "suspend": f'{_RESUME_PROGRAM} suspend "$@"',
@@ -73,7 +73,7 @@ _OWN_PROGRAMS: Mapping[str, tuple[str, Role]] = {
     "containers/prolog": (f"{PROLOGS}/20-containers", Role.COMPUTE),
 }
 # Root's programs use the machine's own role, all others the job role.
-_JOB_ROLE = f"AWS_CONTAINER_CREDENTIALS_FULL_URI={URI}"
+_JOB_ROLE = f"{VARIABLE}={URI}"
 _PROFILE = f"""# Managed by corral: where the SDKs and tools of AWS find the job role.
 if [ "$(id -u)" -ne 0 ]; then export {_JOB_ROLE}; fi
 """

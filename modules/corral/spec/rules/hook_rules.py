@@ -28,6 +28,10 @@ def check(spec: ClusterSpecInput) -> Iterator[SpecFinding]:
             found = f"has {len(text.encode()):,} bytes, the most is {LARGEST_BYTES:,}"
             yield SpecFinding(("slurm", key), found, "put programs into your image, and call them")
     yield from _check_job_submit(slurm)
+    own = next((key for key in slurm.extra if key.lower() == "taskprolog"), None)
+    if own and spec.containers is ContainerRuntime.PYXIS:
+        found = "runs inside of each container, where the program is missing"
+        yield SpecFinding(("slurm", "extra", own), found, "use slurm.prolog, or a SPANK plugin in slurm.plugstack")
     for number, line in enumerate(slurm.plugstack):
         yield from _check_plugin(number, line)
         if spec.containers is ContainerRuntime.PYXIS and "spank_pyxis.so" in line:
