@@ -11,8 +11,8 @@ from pathlib import Path
 
 from clusters import Cluster
 
-from corral.model.job_role import URI
 from corral.box import client
+from corral.model.job_role import URI
 
 # The account itself and its keys, which no one but the box reads.
 _OF_THE_BOX = ("box/cloud.pickle", "box/secret")

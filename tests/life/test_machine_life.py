@@ -23,9 +23,9 @@ from clusters import UP_IN_S, Cluster
 from tools.vm_life.job_attacks import AS_ADA, ATTACKER, ON_A_NODE, ON_THE_HEAD, ROOT, VICTIM, script
 
 import boxes
-from corral.model.job_role import URI
 from corral.box import account, control
 from corral.box.vpc.capabilities import probe_host
+from corral.model.job_role import URI
 from corral.model.users import derived_id
 from life import begin
 from steps import step

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from corral.agent.autoscaler.resume_program import SPOOL
-from corral.model.job_role import PORT
 from corral.model.accounting_paths import DATABASE_DIR
+from corral.model.job_role import PORT
 
 ROOT, VICTIM, ATTACKER = "root", "victim", "attacker"
 AS_ADA = ("setpriv", "--reuid=2000", "--regid=2000", "--clear-groups")  # the attacker, whom useradd has made

@@ -19,8 +19,8 @@ from tools.vm_life.people_steps import (
     person_leaves,
 )
 
-from corral.model.job_role import URI
 from corral.agent.user_rights import ROOT_GROUPS, SUDOERS
+from corral.model.job_role import URI
 
 _HOG = "python3 -c 'import time; held = bytearray(900 << 20); time.sleep(5)'"
 _CORES = "grep Cpus_allowed_list /proc/self/status; sleep 15"

@@ -119,8 +119,8 @@ def _nsswitch(root: Path) -> Placement:
 
 
 def _require_pam(root: Path) -> None:
-    # libpam-sss enters itself, but pam-auth-update leaves files alone that somebody else has changed. sshd would go on to
-    # accept the keys, and nothing would ask the directory whether their owner may still log in.
+    # libpam-sss enters itself, but pam-auth-update leaves files alone that somebody else has changed. sshd would go on
+    # to accept the keys, and nothing would ask the directory whether their owner may still log in.
     file = root / PAM_ACCOUNT.lstrip("/")
     lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     if not any("pam_sss.so" in line.partition("#")[0] for line in lines):

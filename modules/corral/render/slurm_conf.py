@@ -35,7 +35,7 @@ PRIORITIES: Mapping[str, Value] = {
 # With QOS that preempt others, in addition.
 PREEMPTION: Mapping[str, Value] = {"PreemptType": "preempt/qos", "PreemptMode": "REQUEUE"}
 _WAITS_FOR_SYSTEMD = parse_release("24.05")  # the first slurmd with SystemdTimeout
-# The first slurmd that starts a TaskProlog by its own slurmstepd, which lacks its libraries in a container: decision 219.
+# The first slurmd that starts a TaskProlog by slurmstepd, which lacks its libraries in a container: decision 219.
 _LAUNCHES_SCRIPTS = parse_release("24.11")
 _SYSTEMD_TIMEOUT_MS = 30_000  # a machine that boots was seen to need more than Slurm's 1 s
 _TREE_DEFAULT = 16

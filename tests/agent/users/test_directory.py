@@ -84,7 +84,7 @@ def test_a_machine_whose_logins_do_not_go_through_sssd_is_refused(tmp_path: Path
     if text is not None:
         with_pam(tmp_path, text)
     host: Any = FakeHost()
-    with pytest.raises(DirectoryError, match="/etc/pam.d/common-account does not ask SSSD, so people who leave"):
+    with pytest.raises(DirectoryError, match=r"/etc/pam\.d/common-account does not ask SSSD, so people who leave"):
         start_directory(PLAN, host, secrets(), tmp_path)
     assert host.calls == []
 

@@ -114,8 +114,8 @@ def _rank_order(_: argparse.Namespace) -> None:
 
 
 def _ecr_password(chosen: argparse.Namespace) -> None:
-    from corral.model.job_role import URI
     from corral.agent.ecr_password import check_registries, ecr_client, ecr_password
+    from corral.model.job_role import URI
 
     plan, deployed = records_in(chosen.records)
     check_registries(plan)
