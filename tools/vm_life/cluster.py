@@ -237,7 +237,7 @@ def machine_name(instance: Mapping[str, Any]) -> str:
     """`head`, the name of a login node, or the node that an instance was launched for."""
     tags = {tag["Key"]: tag["Value"] for tag in instance["Tags"]}
     if NODES_TAG in tags:
-        return expand(tags[NODES_TAG])[instance["AmiLaunchIndex"]]
+        return str(expand(tags[NODES_TAG])[instance["AmiLaunchIndex"]])
     return str(tags.get(LOGIN_TAG, "head"))
 
 
