@@ -61,7 +61,7 @@ def test_slurm_runs_no_task_prolog_which_would_start_inside_of_the_container() -
 
 
 @pytest.mark.parametrize(("version", "runs"), [("24.05", True), ("24.11", False)])
-def test_beside_an_images_own_pyxis_it_runs_where_slurm_starts_it_by_itself(version: str, runs: bool) -> None:
+def test_with_an_images_own_pyxis_it_runs_where_slurm_starts_it_by_itself(version: str, runs: bool) -> None:
     plan = dev(train(), slurm_version=version)
     own = replace(plan, hooks=replace(plan.hooks, plugstack=("required /usr/local/lib/slurm/spank_pyxis.so",)))
     assert ("TaskProlog" in cluster_files(own)["slurm/slurm.conf"]) is runs
