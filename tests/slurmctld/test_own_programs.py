@@ -18,7 +18,7 @@ from corral.model.hooks import HooksPlan
 from corral.render import cluster_files
 from render.plans import cpu, dev
 
-pytestmark = pytest.mark.slurm
+pytestmark = [pytest.mark.slurm, pytest.mark.long]
 PATIENCE_S = 60
 REPORT = '#!/bin/sh\necho "{where} $(id -un) $SLURM_JOB_ID" >>/mnt/seen\n'
 JOB_SUBMIT = """
