@@ -97,7 +97,7 @@ def run(monkeypatch: pytest.MonkeyPatch, aws: Aws, directory: Path, plan: Cluste
     """The exit code of the command on a machine of this cluster."""
     (directory / "cluster.json").write_text(to_json(plan))
     (directory / "deployed.json").write_text(deployed_json(deployed()))
-    monkeypatch.setattr("corral.agent.credentials.URI", f"{aws.url}/credentials")
+    monkeypatch.setattr("corral.model.job_role.URI", f"{aws.url}/credentials")
     monkeypatch.setenv("AWS_ENDPOINT_URL", aws.url)
     return main(["ecr-password", "--records", str(directory)])
 
