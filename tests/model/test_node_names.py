@@ -89,6 +89,12 @@ def test_an_invalid_list_of_nodes_is_refused_with_its_part(folded: str) -> None:
         expand(f"a-1,{folded}")
 
 
+def test_a_list_of_more_nodes_than_slurm_has_is_refused() -> None:
+    assert len(expand("a-[0-65535]")) == 65_536
+    with pytest.raises(ValueError, match="a list of more than 65,536 nodes"):
+        expand(",".join(f"a{queue}-[0-60000]" for queue in range(1000)))
+
+
 def test_the_queue_is_the_part_before_the_last_dash() -> None:
     assert (queue_of("p5-big-12"), number_of("p5-big-12")) == ("p5-big", 12)
 

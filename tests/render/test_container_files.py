@@ -49,7 +49,7 @@ def test_slurm_loads_pyxis_before_the_environments_own_plugins() -> None:
     plan = replace(PLAN, hooks=replace(PLAN.hooks, plugstack=("optional own.so",)))
     lines = cluster_files(plan)["slurm/plugstack.conf"].splitlines()
     assert [line.split()[:2] for line in lines if not line.startswith("#")] == [
-        ["required", "/opt/corral/enroot/lib/spank_job_role.so"],
+        ["optional", "/opt/corral/enroot/lib/spank_job_role.so"],
         ["required", "/opt/corral/enroot/lib/spank_pyxis.so"],
         ["optional", "own.so"],
     ]

@@ -439,6 +439,22 @@ def test_lightning_ends_its_job_in_its_grace_time(slurm: FakeSlurm, slurm_versio
     assert (slurm.directory / "calls").read_text() == call
 
 
+@pytest.mark.parametrize("checkpoints", ["checkpoints", "of:a:name"])
+def test_a_lightning_job_that_another_one_submitted_finds_slurms_own_scontrol(
+    slurm: FakeSlurm, tmp_path_factory: pytest.TempPathFactory, checkpoints: str
+) -> None:
+    submitters = tmp_path_factory.mktemp("corral-scontrol.")
+    passes_on = f'[ "$1" != requeue ] || touch looped; exec {slurm.directory}/bin/scontrol "$@"'
+    (submitters / "scontrol").write_text(f"#!/bin/sh\n{passes_on}\n")
+    (submitters / "scontrol").chmod(0o755)
+    slurm.program("scontrol", PREEMPTED)
+    slurm.program("scancel", "touch ended")
+    slurm.program("srun", "scontrol requeue 17_2")
+    path = f"{submitters}:{slurm.directory / 'bin'}:{os.environ['PATH']}"
+    slurm.run("lightning", "train.py", plan=preempting("24.05"), PATH=path, CHECKPOINT_DIR=checkpoints)
+    assert [(slurm.directory / name).exists() for name in ("ended", "looped")] == [True, False]
+
+
 def test_lightning_requeues_its_job_before_a_time_limit(slurm: FakeSlurm) -> None:
     slurm.program("scontrol", PREEMPTED.replace("PreemptTime=2026-11-28T12:00:00", "PreemptTime=None"))
     slurm.program("srun", "scontrol requeue 17")

@@ -30,6 +30,7 @@ PAM_ACCOUNT = "/etc/pam.d/common-account"
 KEYS_PROGRAM = "/opt/corral/bin/directory-keys"
 _FILES = (BIND_CONF, SSSD_CONF, DIRECTORY_CA)
 _DATABASES = ("passwd", "group")
+_ACCOUNT_ASKS = re.compile(r"\s*-?account\s[^#]*\bpam_sss\.so\b")
 # The machine's own files in a line of nsswitch.conf, or all sources if it has others: a name of theirs stays theirs.
 _AFTER = re.compile(r"(:\s*(?:files|compat)\b|:[^#]*[^#\s])")
 # sshd calls it with a name and the id that the machine has for it. If that is not the directory's, a user of the system
@@ -76,7 +77,12 @@ def start_directory(
     `secrets`: boto3's client of Secrets Manager. `lists_everybody`: on the head, which makes homes and accounts.
     """
     if directory := plan.access.directory:
-        _require_pam(root)
+        if not _asks_sssd(root):
+            stop_sssd(host, root)
+            raise DirectoryError(
+                f"{PAM_ACCOUNT} does not ask SSSD, so people who leave the directory could still log in: "
+                "run `pam-auth-update --force --enable sss` in the image"
+            )
         password = _password(secrets, directory.bind_secret)
         install((_bind(password, lists_everybody=lists_everybody), _nsswitch(root)), root)
         host.start(sssd())
@@ -93,7 +99,13 @@ def restart_directory(
 
 def stop_directory(plan: ClusterPlan, host: Host, root: Path = Path("/")) -> None:
     """Stop SSSD if the plan has no directory any more. Raises HostError."""
-    if not plan.access.directory and (root / BIND_CONF.lstrip("/")).exists():
+    if not plan.access.directory:
+        stop_sssd(host, root)
+
+
+def stop_sssd(host: Host, root: Path) -> None:
+    """Stop SSSD, and remove its files, if this machine has them. Raises HostError."""
+    if (root / BIND_CONF.lstrip("/")).exists():
         host.stop(sssd())
         for path in _FILES:  # the password first
             (root / path.lstrip("/")).unlink(missing_ok=True)
@@ -118,16 +130,12 @@ def _nsswitch(root: Path) -> Placement:
     return Placement(path=NSSWITCH, content=with_sss(known).encode())
 
 
-def _require_pam(root: Path) -> None:
+def _asks_sssd(root: Path) -> bool:
     # libpam-sss enters itself, but pam-auth-update leaves files alone that somebody else has changed. sshd would go on
     # to accept the keys, and nothing would ask the directory whether their owner may still log in.
     file = root / PAM_ACCOUNT.lstrip("/")
-    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
-    if not any("pam_sss.so" in line.partition("#")[0] for line in lines):
-        raise DirectoryError(
-            f"{PAM_ACCOUNT} does not ask SSSD, so people who leave the directory could still log in: "
-            "run `pam-auth-update --force --enable sss` in the image"
-        )
+    text = file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
+    return any(_ACCOUNT_ASKS.match(line) for line in text.splitlines())
 
 
 def _bind(password: str, *, lists_everybody: bool) -> Placement:

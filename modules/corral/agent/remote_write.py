@@ -80,6 +80,6 @@ class SignedPost:
                 raise RemoteWriteError("the head has no credentials")
             SigV4Auth(held.get_frozen_credentials(), _SERVICE, self.region).add_auth(request)
             answer = self._session.send(request.prepare())
-        except BotoCoreError as error:
+        except (BotoCoreError, RuntimeError) as error:  # the latter: credentials that ran out while they were renewed
             raise RemoteWriteError(f"cannot write to {url}: {error}") from error
         return answer.status_code, answer.text

@@ -3,10 +3,11 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import groupby
+from itertools import groupby, islice
 
 # Numbers as corral and Slurm write them: no leading zero, which would be another name, and no more digits than the
-# largest cluster needs (Slurm's MAX_SLURM_NODES is 65,536), so that a stray tag cannot fill the memory.
+# largest cluster needs, so that a stray tag cannot fill the memory; nor can many of them.
+_MOST = 65_536  # Slurm's MAX_SLURM_NODES
 _NUMBER = r"(?:0|[1-9][0-9]{0,4})"
 _SPAN = rf"{_NUMBER}(?:-{_NUMBER})?"
 _PART = re.compile(rf"([a-z][a-z0-9-]*)-(?:({_NUMBER})|\[({_SPAN}(?:,{_SPAN})*)\])")
@@ -15,7 +16,10 @@ _PART = re.compile(rf"([a-z][a-z0-9-]*)-(?:({_NUMBER})|\[({_SPAN}(?:,{_SPAN})*)\
 @lru_cache(maxsize=64)  # all instances of a launch have the same tag
 def expand(folded: str) -> tuple[str, ...]:
     """Every name of a folded list, in its order. Raises ValueError if the text is not a list of corral's nodes."""
-    return tuple(name for part in _parts(folded) for name in _names(part))
+    names = tuple(islice((name for part in _parts(folded) for name in _names(part)), _MOST + 1))
+    if len(names) > _MOST:
+        raise ValueError(f"a list of more than {_MOST:,} nodes is none of Slurm's")
+    return names
 
 
 def name_at(folded: str, index: int) -> str:

@@ -15,10 +15,10 @@ from corral.render.templates import fill
 _HOME = "/opt/corral/enroot"
 PLUGIN = f"{_HOME}/lib/spank_pyxis.so"
 JOB_ROLE_PLUGIN = f"{_HOME}/lib/spank_job_role.so"
-# `required`: a node without the plugin must not run a task outside of its container. Images are unpacked in
-# runtime_path, which for that reason is not /run, a part of the memory.
+# `required`: a node without Pyxis must not run a task outside of its container. Images are unpacked in runtime_path,
+# which for that reason is not /run, a part of the memory. A busy node from before has no plugin for the job role.
 _LINES = (
-    f"required {JOB_ROLE_PLUGIN} {VARIABLE} {URI}",
+    f"optional {JOB_ROLE_PLUGIN} {VARIABLE} {URI}",
     f"required {PLUGIN} runtime_path=/var/lib/enroot/pyxis container_scope=job",
 )
 

@@ -69,6 +69,14 @@ def test_the_scripts_are_signalled_and_not_their_jobs(slurm: Path) -> None:
     assert (seen, again) == ({"5"}, {"5"})
 
 
+def test_a_job_that_is_preempted_again_gets_sigterm_again(slurm: Path) -> None:
+    (slurm / "running").write_text(PREEMPTED.replace("5 ", "7 ", 1))
+    seen = end_graces(QOS, frozenset({"5"}), NOW)
+    (slurm / "running").write_text(PREEMPTED)
+    end_graces(QOS, seen or frozenset(), NOW)
+    assert (slurm / "calls").read_text() == "--batch --signal=TERM 7\n--batch --signal=TERM 5\n"
+
+
 def test_a_job_that_has_ended_meanwhile_stops_nothing(slurm: Path) -> None:
     (slurm / "running").write_text(PREEMPTED)
     (slurm / "scancel").write_text("#!/bin/sh\nexit 1\n")

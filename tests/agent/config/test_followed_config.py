@@ -13,6 +13,7 @@ from agent.stores import VERSION, uploaded
 from corral.agent.config.followed_config import FollowedConfig
 from corral.agent.config.signed_manifest import ManifestError, seen_version
 from corral.agent.config_store import ManifestStore
+from corral.agent.errors import AgentError
 from corral.agent.events import EventLog
 from corral.agent.host.base import Daemon
 from corral.agent.users.accounts import AccountAction, AccountChange
@@ -35,6 +36,7 @@ class Node:
     is_newer: bool = False
     steps: list[str] = field(default_factory=list)
     error: Exception | None = None
+    directory_error: Exception | None = None
 
     def followed(self) -> FollowedConfig:
         return FollowedConfig(
@@ -42,11 +44,16 @@ class Node:
             store=self.store,
             update=lambda _: self.is_newer,
             restart=lambda: self.steps.append("start again"),
-            sync_directory=lambda _: self.steps.append("directory"),
+            sync_directory=self.sync_directory,
             host=self,  # type: ignore[arg-type]
             journal=EventLog(self.root / "events.jsonl"),
             root=self.root,
         )
+
+    def sync_directory(self, _: ClusterPlan) -> None:
+        self.steps.append("directory")
+        if self.directory_error:
+            raise self.directory_error
 
     def upload(self, plan: ClusterPlan) -> None:
         """What `corral up` writes."""
@@ -139,6 +146,19 @@ def test_a_directory_begins_and_ends_at_the_next_look(node: Node) -> None:
     follow.poll()
     assert "stop sssd" in node.steps
     assert [file.name for file in (node.root / "etc/sssd").rglob("*")] == ["conf.d"]
+
+
+def test_what_follows_a_file_and_fails_is_done_at_the_next_look(node: Node) -> None:
+    node.upload(replace(PLAN, access=AccessPlan(directory=DIRECTORY)))
+    node.directory_error = AgentError("no password")
+    follow = node.followed()
+    with pytest.raises(AgentError):
+        follow.poll()
+    node.directory_error = None
+    node.steps.clear()
+    follow.poll()
+    follow.poll()
+    assert node.steps == ["reload sshd", "accounts", "directory", "limit people"]
 
 
 def test_the_version_of_what_was_installed_is_remembered(node: Node) -> None:

@@ -111,6 +111,7 @@ def impossible(**changes: object) -> str:
         pytest.param(impossible(utilization=float("nan")), id="not a number"),
         pytest.param(impossible(clock_mhz=float("inf")), id="infinite"),
         pytest.param(impossible(samples=-1), id="negative"),
+        pytest.param(impossible(samples=10**400), id="larger than a float"),
         pytest.param(impossible(reason="\x1b[2J"), id="an unknown reason"),
         pytest.param(to_line(ANSWER) + " " * 70_000, id="too long"),
     ],
@@ -195,8 +196,11 @@ DETAILS = """JobId=17 JobName=llama
 """
 
 
+NODES = frozenset({"train-1", "train-2", "train-3"})
+
+
 def test_the_gpus_of_a_job_are_those_that_slurm_gave_it() -> None:
-    assert parse_gpu_indices(DETAILS) == {
+    assert parse_gpu_indices(DETAILS, NODES) == {
         "train-1": frozenset({0, 1, 2, 7}),
         "train-2": frozenset({0, 1, 2, 7}),
         "train-3": frozenset({4, 5}),
@@ -213,9 +217,15 @@ def test_the_gpus_of_a_job_are_those_that_slurm_gave_it() -> None:
     ],
 )
 def test_other_lines_name_no_gpus(line: str) -> None:
-    assert parse_gpu_indices(line) == {}
+    assert parse_gpu_indices(line, NODES) == {}
+
+
+def test_a_users_text_names_no_other_nodes_and_begins_no_line() -> None:
+    many = ",".join(f"a{n}-[0-99999]" for n in range(9))
+    assert parse_gpu_indices(f"     Nodes={many} CPU_IDs=0 Mem=0 GRES=gpu:1(IDX:0)", NODES) == {}
+    assert parse_gpu_indices("   Comment=x\f     Nodes=train-1 CPU_IDs=0 Mem=0 GRES=gpu:1(IDX:0)", NODES) == {}
 
 
 def test_an_index_without_end_is_bounded() -> None:
-    found = parse_gpu_indices("     Nodes=train-1 CPU_IDs=0 Mem=0 GRES=gpu:1(IDX:0-999)")
+    found = parse_gpu_indices("     Nodes=train-1 CPU_IDs=0 Mem=0 GRES=gpu:1(IDX:0-999)", NODES)
     assert len(found["train-1"]) == 65

@@ -31,6 +31,9 @@ class FakeHost:
     def start(self, daemon: Daemon) -> None:
         self.calls.append(f"start {daemon.unit}")
 
+    def stop(self, daemon: Daemon) -> None:
+        self.calls.append(f"stop {daemon.unit}")
+
     def restart(self, daemon: Daemon) -> None:
         self.calls.append(f"restart {daemon.unit}")
 
@@ -79,7 +82,11 @@ def test_a_secret_that_is_no_line_of_text_is_refused(tmp_path: Path, value: str 
     assert not (tmp_path / "etc/sssd").exists()
 
 
-@pytest.mark.parametrize("text", [ACCOUNT, f"{ACCOUNT}# pam_sss.so\n", None])
+@pytest.mark.parametrize(
+    "text",
+    [ACCOUNT, f"{ACCOUNT}# pam_sss.so\n", f"{ACCOUNT}session optional pam_sss.so\n", None],
+    ids=["without", "comment", "sessions alone", "no file"],
+)
 def test_a_machine_whose_logins_do_not_go_through_sssd_is_refused(tmp_path: Path, text: str | None) -> None:
     if text is not None:
         with_pam(tmp_path, text)
@@ -87,6 +94,15 @@ def test_a_machine_whose_logins_do_not_go_through_sssd_is_refused(tmp_path: Path
     with pytest.raises(DirectoryError, match=r"/etc/pam\.d/common-account does not ask SSSD, so people who leave"):
         start_directory(PLAN, host, secrets(), tmp_path)
     assert host.calls == []
+
+
+def test_such_a_machine_that_ran_sssd_before_stops_it(tmp_path: Path) -> None:
+    started(tmp_path)
+    (tmp_path / "etc/pam.d/common-account").write_bytes(b"# \xe9\naccount required pam_permit.so\n")
+    host: Any = FakeHost()
+    with pytest.raises(DirectoryError, match="does not ask SSSD"):
+        start_directory(PLAN, host, secrets(), tmp_path)
+    assert (host.calls, [file.name for file in (tmp_path / "etc/sssd/conf.d").iterdir()]) == (["stop sssd"], [])
 
 
 def test_a_machine_that_had_no_directory_gets_the_packages_first(tmp_path: Path) -> None:

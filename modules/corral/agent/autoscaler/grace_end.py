@@ -43,7 +43,7 @@ def end_graces(qos: Sequence[QosPlan], terminated: frozenset[str], now: datetime
                 scancel("--batch", f"--signal={signal}", *ending)
             except SlurmError as error:  # one has ended meanwhile
                 log.info("end preempted jobs: %s", error)
-    return terminated | {*term} if jobs else None
+    return (terminated & {job.job_id for job in jobs}) | {*term} if jobs else None
 
 
 def preempted_jobs(graces: Mapping[str, timedelta]) -> tuple[PreemptedJob, ...]:

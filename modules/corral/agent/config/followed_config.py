@@ -47,6 +47,7 @@ class FollowedConfig:
     journal: EventLog
     root: Path = Path("/")
     _seen: str | None = None
+    _unfinished: tuple[str, ...] = ()
 
     def poll(self) -> None:
         """Install what has changed since the last call. Raises AgentError; the next call repeats it."""
@@ -66,9 +67,10 @@ class FollowedConfig:
         files = store.read(manifest, (name for name in manifest.files if is_needed(name, Role.LOGIN)))
         remember_version(manifest.version, self.root)
         plan = from_json(ClusterPlan, files["cluster.json"].decode())
-        changed = install((*placements_for(files, Role.LOGIN, None), *ssh_client(plan)), self.root)
-        if changed:
-            log.info("install: %s", ", ".join(changed))
+        installed = install((*placements_for(files, Role.LOGIN, None), *ssh_client(plan)), self.root)
+        if installed:
+            log.info("install: %s", ", ".join(installed))
+        changed = self._unfinished = (*self._unfinished, *installed)  # what follows a file may have failed before
         if sshd_reads(changed):
             self.host.reload_sshd()
         remove_keys(plan.access, self.root)
@@ -79,3 +81,4 @@ class FollowedConfig:
         self.host.limit_people()
         if any(path.startswith(f"{CONTAINERS}/") for path in changed):
             compile_containers(plan, login_packages(plan), self.host)
+        self._unfinished = ()

@@ -4,7 +4,7 @@ Its name and its directory are its user's text: they are read from columns of fi
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,22 +91,22 @@ def node_reasons(nodes: Iterable[SlurmNode]) -> dict[str, str]:
     return {node.name: printable(node.reason, 200) for node in nodes if node.reason}
 
 
-def gpu_indices(job: str) -> Mapping[str, frozenset[int]]:
+def gpu_indices(job: str, nodes: Collection[str]) -> Mapping[str, frozenset[int]]:
     """The GPUs that a running job has on each of its nodes. Raises SlurmError."""
-    return parse_gpu_indices(slurm.scontrol("show", "job", job, "--details"))
+    return parse_gpu_indices(slurm.scontrol("show", "job", job, "--details"), nodes)
 
 
-def parse_gpu_indices(text: str) -> Mapping[str, frozenset[int]]:
+def parse_gpu_indices(text: str, nodes: Collection[str]) -> Mapping[str, frozenset[int]]:
     """The GPUs by node, from `scontrol show job --details`.
 
-    The text also has words of the job's user: they can name no GPUs but those of the job's own nodes.
+    The text also has words of the job's user: they can name no GPUs but those of the job's own `nodes`.
     """
     found: dict[str, frozenset[int]] = {}
-    for line in text.splitlines():
+    for line in slurm.lines(text):
         if named := _DETAILS.match(line):
             gpus = frozenset(index for part in _INDICES.findall(named["gres"]) for index in _numbers(part))
             with suppress(ValueError):
-                found.update({node: gpus for node in expand(named["nodes"]) if gpus})
+                found.update({node: gpus for node in expand(named["nodes"]) if gpus and node in nodes})
     return found
 
 

@@ -33,7 +33,7 @@ def read_job_nodes(job: JobRecord, nodes: Sequence[SlurmNode]) -> JobNodes:
     if job.state != RUNNING or job.started is None or not nodes:
         return JobNodes(at=int(now), problem="the job does not run now")
     try:
-        gpus, token = gpu_indices(job.job_id) if job.gpus else {}, node_token()
+        gpus, token = gpu_indices(job.job_id, {node.name for node in nodes}) if job.gpus else {}, node_token()
     except (SlurmError, OSError) as error:
         return JobNodes(at=int(now), problem=str(error))
     chosen = nodes[:_MOST_NODES]

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from math import isfinite
 from statistics import fmean, median
 
 from corral.agent.health.gpus import CLOCK_REASONS
@@ -47,7 +46,7 @@ def is_possible(answer: NodeSamples) -> bool:
     for one in answer.gpus:
         values += [one.gpu, one.samples, one.throttled_share]
         values += [one.utilization or 0.0, one.clock_mhz or 0.0, one.temperature_c or 0.0]
-    in_range = all(isfinite(value) and 0 <= value < _LARGEST for value in values)
+    in_range = all(0 <= value < _LARGEST for value in values)  # neither NaN nor infinity is
     return len(answer.gpus) <= _OF_A_NODE and in_range and all(_is_reason(one.reason) for one in answer.gpus)
 
 
