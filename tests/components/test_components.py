@@ -112,6 +112,15 @@ def test_the_bucket_is_closed_versioned_and_encrypted_with_the_bases_key() -> No
     ) == (True, "Enabled", {"sseAlgorithm": "aws:kms", "kmsMasterKeyId": "arn:key"})
 
 
+def test_the_bucket_has_the_policy_that_keeps_machines_from_writing_code() -> None:
+    args = ArtefactsArgs(
+        plan=dev_base(), name="corral-dev", account="123456789012", key_arn="arn:key", retained_id=None
+    )
+    (policy,) = record(lambda: Artefacts("artefacts", args)).of_type("aws:s3/bucketPolicy:BucketPolicy").values()
+    statements = json.loads(str(policy["policy"]))["Statement"]
+    assert [one["Sid"] for one in statements if one["Effect"] == "Deny"][1:] == ["MachinesWriteNoCode"]
+
+
 def test_home_has_a_mount_target_in_every_zone() -> None:
     plan = dev_base()
     assert plan.home is not None

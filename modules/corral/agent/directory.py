@@ -30,7 +30,7 @@ PAM_ACCOUNT = "/etc/pam.d/common-account"
 KEYS_PROGRAM = "/opt/corral/bin/directory-keys"
 _FILES = (BIND_CONF, SSSD_CONF, DIRECTORY_CA)
 _DATABASES = ("passwd", "group")
-_ACCOUNT_ASKS = re.compile(r"\s*-?account\s[^#]*\bpam_sss\.so\b")
+_ACCOUNT_PHASE = re.compile(r"\s*-?account\s[^#]*\bpam_sss\.so\b")
 # The machine's own files in a line of nsswitch.conf, or all sources if it has others: a name of theirs stays theirs.
 _AFTER = re.compile(r"(:\s*(?:files|compat)\b|:[^#]*[^#\s])")
 # sshd calls it with a name and the id that the machine has for it. If that is not the directory's, a user of the system
@@ -77,7 +77,7 @@ def start_directory(
     `secrets`: boto3's client of Secrets Manager. `lists_everybody`: on the head, which makes homes and accounts.
     """
     if directory := plan.access.directory:
-        if not _asks_sssd(root):
+        if not _goes_through_sssd(root):
             stop_sssd(host, root)
             raise DirectoryError(
                 f"{PAM_ACCOUNT} does not ask SSSD, so people who leave the directory could still log in: "
@@ -130,12 +130,12 @@ def _nsswitch(root: Path) -> Placement:
     return Placement(path=NSSWITCH, content=with_sss(known).encode())
 
 
-def _asks_sssd(root: Path) -> bool:
+def _goes_through_sssd(root: Path) -> bool:
     # libpam-sss enters itself, but pam-auth-update leaves files alone that somebody else has changed. sshd would go on
     # to accept the keys, and nothing would ask the directory whether their owner may still log in.
     file = root / PAM_ACCOUNT.lstrip("/")
     text = file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
-    return any(_ACCOUNT_ASKS.match(line) for line in text.splitlines())
+    return any(_ACCOUNT_PHASE.match(line) for line in text.splitlines())
 
 
 def _bind(password: str, *, lists_everybody: bool) -> Placement:

@@ -80,6 +80,12 @@ def test_a_command_does_not_reach_a_terminal_unescaped() -> None:
     assert event.text == r"ada as root: /bin/echo \x1b[2J"
 
 
+def test_no_command_hides_the_events_around_it() -> None:
+    sudo = line("ada : PWD=/ ; USER=root ; COMMAND=/bin/ls \u2028", "/usr/bin/sudo").replace("\\u2028", "\u2028")
+    events = list(login_events("\n".join((sudo, "{truncated", line(LOGIN, "/usr/sbin/sshd"), ""))))
+    assert [one.text for one in events] == [r"ada as root: /bin/ls \u2028", "grace by ssh"]
+
+
 def test_events_have_the_time_of_the_journal(tmp_path: Path) -> None:
     log = EventLog(tmp_path / "events.jsonl")
     LoginsTask(read=lambda: line("Accepted publickey for ada from ::1 port 1 ssh2", "/usr/sbin/sshd"), journal=log)()

@@ -36,6 +36,11 @@ def document(result: str, reason: str = "", pending_removal: tuple[str, ...] = (
             CommandResult(code=1, out="", err="corral-agent ERROR apply: no way to the bucket\n"),
             "the head rejected the new configuration: corral-agent ERROR apply: no way to the bucket",
         ),
+        (
+            CommandResult(code=4, out=document("refused", reason="\x1b[2J"), err=""),
+            r"the head rejected the new configuration: \x1b[2J",
+        ),
+        (CommandResult(code=1, out="", err="\x1b[2J"), r"the head rejected the new configuration: \x1b[2J"),
         (CommandResult(code=1, out="", err=""), "the head rejected the new configuration: exit code 1"),
         (
             CommandResult(code=2, out="", err="invalid choice: 'apply'"),

@@ -281,6 +281,13 @@ def test_failed_uploads_of_a_drain_are_read_from_its_log() -> None:
     assert unsaved(log) == (f"{HISTORY_NOT_SAVED}: why", f"{ACCOUNTING_NOT_SAVED}: because")
 
 
+def test_what_a_head_prints_does_not_reach_the_terminal_unescaped() -> None:
+    with pytest.raises(HeadUnreachable) as caught:
+        fetch_state(RecordedHead(answer(code=1, err="\x1b]0;mine\x07\n")))
+    assert str(caught.value) == r"`status` failed on the head: \x1b]0;mine\x07"
+    assert unsaved(f"{HISTORY_NOT_SAVED}: \x1b[2J") == (rf"{HISTORY_NOT_SAVED}: \x1b[2J",)
+
+
 def test_what_a_head_reports_does_not_reach_the_terminal_unescaped() -> None:
     """Root of a node sets a drain reason; root of a head decides all that it reports."""
     answer = to_json(replace(STATE, jobs=(replace(RUNNING, reason="\x1b]0;mine\x07"),)))

@@ -8,6 +8,7 @@ OpenSSH; sudo's log format, sudoers(5), "LOG FORMAT".
 """
 
 import json
+import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ _SUDO = re.compile(
 FIELDS = "MESSAGE,_EXE,_UID,_CAP_EFFECTIVE"
 _COMMAND = 120  # characters of a command that an event keeps
 
+log = logging.getLogger("corral.agent")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoginEvent:
@@ -36,9 +39,16 @@ class LoginEvent:
 
 
 def login_events(journal: str) -> Iterator[LoginEvent]:
-    """Yield the logins and uses of sudo in lines of `journalctl --output=json`; other lines are skipped."""
-    for line in journal.splitlines():
-        entry = json.loads(line)
+    """Yield the logins and uses of sudo in lines of `journalctl --output=json`; other lines are skipped.
+
+    A command may contain any character but a newline: the journal prints other separators of lines as they are.
+    """
+    for line in filter(None, journal.split("\n")):
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            log.warning("logins: skip a line of the journal that is no JSON: %s", printable(line, _COMMAND))
+            continue
         message, at = entry.get("MESSAGE"), int(entry["__REALTIME_TIMESTAMP"]) / 1e6
         if not isinstance(message, str):  # bytes that are no text
             continue

@@ -7,10 +7,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from corral.cli.support.remote import UNKNOWN_COMMAND, CommandResult, HeadUnreachable, head_at
+from corral.cli.support.remote import SENTENCE, UNKNOWN_COMMAND, CommandResult, HeadUnreachable, head_at
 from corral.engine.lifecycle.session import EngineSession
 from corral.engine.pulumi.engine_account import Account
 from corral.inventory.head_instance import head_of
+from corral.model.printable import printable, printable_document
 from corral.spec.yaml.environment import Environment
 
 _TIMEOUT_S = 120.0  # slurmctld may restart meanwhile
@@ -48,9 +49,9 @@ def apply_summary(answer: CommandResult) -> str:
     """The outcome of an apply, as a sentence."""
     if answer.code == UNKNOWN_COMMAND:
         return "the head's agent is too old to apply a new configuration: replace the head"
-    document = _document(answer.out)
+    document = printable_document(_document(answer.out))
     if answer.code:
-        lines = [line.strip() for line in answer.err.splitlines() if line.strip()]
+        lines = [printable(line.strip(), SENTENCE) for line in answer.err.splitlines() if line.strip()]
         reason = document.get("reason") or (lines[-1] if lines else f"exit code {answer.code}")
         return f"the head rejected the new configuration: {reason}"
     if document.get("result") == "nothing":

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import TypeVar
 
 from corral.cli.support import remote
-from corral.cli.support.remote import HeadConnection, HeadUnreachable, head_at
+from corral.cli.support.remote import SENTENCE, HeadConnection, HeadUnreachable, head_at
 from corral.engine.engine_errors import REFUSED, EngineError
 from corral.engine.lifecycle.session import stack_account
 from corral.engine.pulumi.stack import Stack
 from corral.inventory.compute_instances import list_compute_instances
 from corral.inventory.head_instance import head_of
 from corral.model.head_report import ACCOUNTING_NOT_SAVED, HISTORY_NOT_SAVED, DrainResult, HeadStatus
+from corral.model.printable import printable
 from corral.report.account.job_view import job_line
 
 Found = TypeVar("Found")
@@ -129,7 +130,8 @@ def drained_line(done: DrainResult) -> str:
 
 def unsaved(stderr: str) -> tuple[str, ...]:
     """The lines of the head's stderr about data that was not uploaded to the bucket."""
-    return tuple(line for line in stderr.splitlines() if line.startswith((ACCOUNTING_NOT_SAVED, HISTORY_NOT_SAVED)))
+    found = (line for line in stderr.splitlines() if line.startswith((ACCOUNTING_NOT_SAVED, HISTORY_NOT_SAVED)))
+    return tuple(printable(line, SENTENCE) for line in found)
 
 
 def _ended_with(command: str) -> str:

@@ -14,12 +14,13 @@ from corral.box.daemon.daemon_process import BoxError
 from corral.box.vpc.virtual_network import MachineError, Vpc
 from corral.model.head_report import DrainResult, EventPage, HeadStatus, JobRunPage
 from corral.model.job_evidence import JobEvidencePage
-from corral.model.printable import printable_document
+from corral.model.printable import printable, printable_document
 from corral.model.serialization import from_document
 from corral.plan.iam.head_documents import AGENT
 
 TIMEOUT_S = 15.0
-_EVIDENCE_TIMEOUT_S = 45.0  # the head waits 25 s for a file system that hangs
+SENTENCE = 1000  # characters shown of what a head prints
+_EVIDENCE_TIMEOUT_S = 45.0  # the head waits 25 s for a file system that hangs, and 12 s for nodes
 UNKNOWN_COMMAND = 2  # argparse's
 Record = TypeVar("Record")
 
@@ -27,11 +28,11 @@ Record = TypeVar("Record")
 class HeadUnreachable(Exception):
     """The head does not answer, or not as expected; the text is a sentence.
 
-    `idle`: no job can run on this head.
+    `idle`: no job can run on this head. What the head has printed is in it as printable text.
     """
 
     def __init__(self, sentence: str, *, idle: bool = False) -> None:
-        super().__init__(sentence)
+        super().__init__(printable(sentence, SENTENCE))
         self.idle = idle
 
 
