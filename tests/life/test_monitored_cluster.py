@@ -99,8 +99,8 @@ def come_up(cluster: Cluster) -> None:
 def add_prometheus(cluster: Cluster) -> None:
     """The environment's file gets a line, and the running head Prometheus."""
     with cluster.spec.open("a") as spec:
-        spec.write("    monitoring: {prometheus: true, alerts: {}}\n    jobs: {runs: {small: runs/small.yaml}}\n")
         spec.write("    monitoring: {prometheus: true, alerts: {}, remote_write: {workspace: ws-1}}\n")
+        spec.write("    jobs: {runs: {small: runs/small.yaml}}\n")
     cluster.life.done("up", "dev")
     with step("a later up starts Prometheus, which scrapes the head"):
         cluster.until(lambda: values(cluster, 'up{job="corral"}') == ["1"])
