@@ -23,7 +23,7 @@ from corral.spec.yaml.stack_files import read_environment
 
 # A machine has bash, and perhaps nothing like netcat. Whichever side ends first ends the other: ssh waits for the end
 # of its command's output, and a refused ssh leaves its sshd waiting for two minutes.
-TO_SSHD = "exec 3<>/dev/tcp/127.0.0.1/22; cat <&3 & cat <&0 >&3 & wait -n; kill $(jobs -p)"
+TO_SSHD = "exec 3<>/dev/tcp/127.0.0.1/22; cat <&3 & cat <&0 >&3 & wait -n; kill $(jobs -pr) 2>/dev/null"
 app = new_app()
 User = Annotated[
     str | None,
