@@ -277,6 +277,24 @@ def test_a_command_ends_with_its_caller(vpc: Vpc) -> None:
     assert "sleep" in running(vpc, "one")
 
 
+def test_a_machine_whose_commands_lost_their_callers_ends_all_the_same(vpc: Vpc) -> None:
+    """A process that nobody waits for keeps its namespace, and so the machine."""
+    program = "import sys; from pathlib import Path; from corral.box.vpc.virtual_network import Vpc\n"
+    program += "Vpc(directory=Path(sys.argv[1])).attach('other', ['sh', '-c', 'tail -f /dev/null; true'])"
+    for _ in range(8):
+        with subprocess.Popen([sys.executable, "-c", program, str(vpc.directory)]) as caller:
+            while "tail" not in running(vpc, "other"):
+                time.sleep(0.05)
+            caller.kill()
+        while "tail" in running(vpc, "other"):
+            time.sleep(0.05)
+    vpc.kill("other")
+    deadline = time.monotonic() + 10
+    while "other" in vpc.machines():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 def test_a_thawed_machine_responds_again(vpc: Vpc) -> None:
     vpc.freeze("other")
     states = vpc.run("one", ["true"]).returncode, reaches(vpc, "one", OTHER)  # its kernel still refuses

@@ -10,7 +10,8 @@ import signal
 import socket
 import subprocess
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 from corral.box.vpc.bridge import remove_link
@@ -73,10 +74,28 @@ def run_command(
     descriptors.clear()
     ended = os.pidfd_open(process.pid)
     if ended not in select.select([caller.fileno(), ended], [], [])[0]:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGHUP)
+        _hang_up(process.pid)
     os.close(ended)
     return {"code": process.wait()}
+
+
+def _hang_up(pid: int) -> None:
+    """Send SIGHUP to all that a process has started in a machine, or to it if that is nothing.
+
+    Not to nsenter itself, which waits for its child: one that nobody waits for keeps its PID namespace, and so the
+    machine, for ever.
+    """
+    for one in tuple(_descendants(pid)) or (pid,):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(one, signal.SIGHUP)
+
+
+def _descendants(pid: int) -> Iterator[int]:
+    for threads in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            for child in map(int, threads.read_text(encoding="ascii").split()):
+                yield child
+                yield from _descendants(child)
 
 
 def _report_exit(vpc: VpcState, name: str, machine: RunningMachine) -> None:
