@@ -116,7 +116,7 @@ FAULTY: Mapping[str, Run] = {
     ),
     "saves in the way": Run(fault="checkpoint-stalls", options="--save-every 120 --saving 2.5 --seconds 60"),
     "all save in the way": Run(
-        fault="checkpoint-stalls", options="--seconds 900 --save-every 150 --saving 2 --all-save", until="runs"
+        fault="checkpoint-stalls", options="--seconds 900 --save-every 100 --saving 2 --all-save", until="runs"
     ),
     "file system": Run(
         fault="slow-file-system",
