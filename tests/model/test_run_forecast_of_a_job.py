@@ -4,22 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from corral.model.run_forecast import FoundForecast, RunForecastNumbers, forecast_of_job
-
-LLAMA = RunForecastNumbers(
-    name="llama",
-    queue="train",
-    nodes=4,
-    gpus=32,
-    step_s=3.0,
-    tokens_per_s_per_gpu=4000.0,
-    mfu=0.4,
-    communication_share=0.1,
-    memory_gib=60.0,
-    memory_limit_gib=80.0,
-    uncertainty=0.15,
-    fits=True,
-)
+from corral.model.run_forecast import FoundForecast, forecast_of_job
+from render.plans import LLAMA
 
 
 def test_a_job_that_names_the_run_on_its_nodes_has_its_forecast() -> None:

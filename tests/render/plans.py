@@ -19,6 +19,7 @@ from corral.model.cluster import (
 from corral.model.deployed import BootFacts, Deployed, DeployedLustre, DeployedTemplate
 from corral.model.enums import InterfaceType, Market
 from corral.model.lustre import DataLinkPlan, LustrePlan
+from corral.model.run_forecast import RunForecastNumbers
 from corral.model.users import DirectoryPlan, DirectorySchema
 
 ZONES = ("use1-az1", "use1-az2")
@@ -32,6 +33,20 @@ DIRECTORY = DirectoryPlan(
     bind_secret="people/reader",
 )
 # A base's key for signatures, of the size of those that KMS makes.
+LLAMA = RunForecastNumbers(
+    name="llama",
+    queue="train",
+    nodes=4,
+    gpus=32,
+    step_s=3.25,
+    tokens_per_s_per_gpu=4000.0,
+    mfu=0.4,
+    communication_share=0.1,
+    memory_gib=60.0,
+    memory_limit_gib=80.0,
+    uncertainty=0.15,
+    fits=True,
+)
 PUBLIC_KEY = """-----BEGIN PUBLIC KEY-----
 MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEAsSpAsZfeuKh53Rmm5rPg
 CeG3m0VNnMWBGFo0bUr9vgRiazIlx7qOjl5l4Fuk2RDc0cmMwBCb9O54ffD/m0N6

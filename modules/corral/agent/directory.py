@@ -78,7 +78,7 @@ def start_directory(
     """
     if directory := plan.access.directory:
         if not _goes_through_sssd(root):
-            stop_sssd(host, root)
+            _stop_sssd(host, root)
             raise DirectoryError(
                 f"{PAM_ACCOUNT} does not ask SSSD, so people who leave the directory could still log in: "
                 "run `pam-auth-update --force --enable sss` in the image"
@@ -100,10 +100,10 @@ def restart_directory(
 def stop_directory(plan: ClusterPlan, host: Host, root: Path = Path("/")) -> None:
     """Stop SSSD if the plan has no directory any more. Raises HostError."""
     if not plan.access.directory:
-        stop_sssd(host, root)
+        _stop_sssd(host, root)
 
 
-def stop_sssd(host: Host, root: Path) -> None:
+def _stop_sssd(host: Host, root: Path) -> None:
     """Stop SSSD, and remove its files, if this machine has them. Raises HostError."""
     if (root / BIND_CONF.lstrip("/")).exists():
         host.stop(sssd())

@@ -16,24 +16,9 @@ from corral.agent.metrics.slurm_jobs import JobRow
 from corral.agent.metrics.spending import Spending
 from corral.agent.metrics.text_format import exposition
 from corral.model.monitoring import MonitoringPlan, PriceRange
-from corral.model.run_forecast import RunForecastNumbers
-from render.plans import cpu, dev, train
+from render.plans import LLAMA, cpu, dev, train
 
 NOON = 1795521600.0
-LLAMA = RunForecastNumbers(
-    name="llama",
-    queue="train",
-    nodes=4,
-    gpus=32,
-    step_s=3.25,
-    tokens_per_s_per_gpu=4000.0,
-    mfu=0.4,
-    communication_share=0.1,
-    memory_gib=60.0,
-    memory_limit_gib=80.0,
-    uncertainty=0.15,
-    fits=True,
-)
 SPOT = train().offers[0].key
 
 

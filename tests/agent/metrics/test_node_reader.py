@@ -16,7 +16,7 @@ from corral.agent.job_evidence.slurm_record import parse_gpu_indices
 from corral.agent.local_http import LocalServer, listen
 from corral.agent.metrics.node_exporter import TokenResponder
 from corral.agent.metrics.node_reader import read_job_nodes, read_nodes
-from corral.agent.metrics.node_samples import MOST_GPUS, joined_samples
+from corral.agent.metrics.node_samples import SHOWN_GPUS, joined_samples
 from corral.model.job_evidence import GpuSamples, JobNodes, JobRecord, NodeSamples
 from corral.model.serialization import to_line
 
@@ -148,7 +148,7 @@ def test_of_many_gpus_those_come_first_that_are_held_back_and_that_work_least() 
     idle, capped = replace(GPU, gpu=7, utilization=0.1), replace(GPU, gpu=5, reason="sw_power_cap", throttled_share=1.0)
     answers = {f"train-{number}": replace(ANSWER, gpus=(GPU, capped, hot, idle)) for number in range(100)}
     found = joined(answers)
-    assert (found.gpu_count, len(found.gpus), {one.gpu for one in found.gpus}) == (400, MOST_GPUS, {6})
+    assert (found.gpu_count, len(found.gpus), {one.gpu for one in found.gpus}) == (400, SHOWN_GPUS, {6})
 
 
 def test_a_node_whose_efa_sent_nothing_is_named() -> None:

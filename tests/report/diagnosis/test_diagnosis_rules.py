@@ -16,6 +16,7 @@ from corral.report.diagnosis.diagnose import diagnose
 from corral.report.diagnosis.evidence import ExpectedRun, JobEvidence, joined
 from corral.report.diagnosis.findings import FindingKind, JobFinding
 from corral.report.diagnosis.nccl_log import NodeNetwork, node_networks
+from render.plans import LLAMA as LLAMA_ON_32_GPUS
 from report.diagnosis.synthetic_jobs import evidence, healthy_job
 
 EXPECTED = ExpectedRun(
@@ -433,20 +434,7 @@ def page(numbers: RunForecastNumbers | None) -> JobEvidencePage:
     return JobEvidencePage(job=seen.job, steps=steps, node_reasons={}, forecast=FoundForecast(numbers=numbers))
 
 
-LLAMA = RunForecastNumbers(
-    name="llama",
-    queue="train",
-    nodes=4,
-    gpus=4,
-    step_s=3.0,
-    tokens_per_s_per_gpu=2500.0,
-    mfu=0.4,
-    communication_share=0.1,
-    memory_gib=60.0,
-    memory_limit_gib=80.0,
-    uncertainty=0.15,
-    fits=True,
-)
+LLAMA = replace(LLAMA_ON_32_GPUS, gpus=4, step_s=3.0, tokens_per_s_per_gpu=2500.0)
 
 
 def test_the_forecast_of_the_run_that_a_job_names_counts() -> None:

@@ -20,7 +20,9 @@ QUERY = (
 )
 ROWS_QUERY = ("gpu_bus_id", "remapped_rows.pending", "remapped_rows.failure")
 # For metrics (`agent.metrics`): what the GPU does now, and what holds its clocks back.
-CLOCK_REASONS = ("sw_power_cap", "hw_thermal_slowdown", "sw_thermal_slowdown", "hw_power_brake_slowdown")
+USUAL_REASON = "sw_power_cap"  # at full load
+CLOCK_REASONS = (USUAL_REASON, "hw_thermal_slowdown", "sw_thermal_slowdown", "hw_power_brake_slowdown")
+MOST_GPUS = 64  # of a machine: what a node or a user's text claims beyond that is not believed
 LOAD_QUERY = (
     *("index", "pci.bus_id", "utilization.gpu", "memory.used", "memory.total", "temperature.gpu", "power.draw"),
     "clocks.current.sm",

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from corral.agent import slurm
 from corral.agent.cluster.models import SlurmNode
+from corral.agent.health.gpus import MOST_GPUS
 from corral.agent.slurm import SlurmError, fixed_rows, gpus_in, lines, query
 from corral.model.job_evidence import JOB_ID, JobRecord
 from corral.model.node_names import expand
@@ -22,7 +23,6 @@ _TEXTS = {"JobIDRaw": 24, "JobName": 321, "WorkDir": 1025}  # bytes
 # `     Nodes=train-[1-2] CPU_IDs=0-95 Mem=0 GRES=gpu:h100:8(IDX:0-7)`
 _DETAILS = re.compile(r" +Nodes=(?P<nodes>\S+) CPU_IDs=\S* Mem=\S* GRES=(?P<gres>\S*)$")
 _INDICES = re.compile(r"\bgpu[^(]*\(IDX:([0-9]{1,3}(?:[-,][0-9]{1,3})*)\)")
-_MOST_GPUS = 64  # of a machine
 _SECONDS = {"SLURM_TIME_FORMAT": "%s"}
 
 
@@ -114,7 +114,7 @@ def _numbers(text: str) -> Iterator[int]:
     """`0-3,7` as numbers."""
     for part in text.split(","):
         first, _, last = part.partition("-")
-        yield from range(int(first), min(int(last or first), _MOST_GPUS) + 1)
+        yield from range(int(first), min(int(last or first), MOST_GPUS) + 1)
 
 
 def _state(cells: dict[str, str]) -> str:

@@ -8,12 +8,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean, median
 
+from corral.agent.health.gpus import USUAL_REASON
 from corral.agent.metrics.efa_counters import EfaCounters
 from corral.agent.metrics.gpu_load import GpuLoad
 from corral.model.job_evidence import GpuSamples, NodeSamples
 
 MOST_SECONDS = 600
-_USUAL = "sw_power_cap"  # at full load
 _PATH = re.compile(r"/history\?seconds=(\d{1,4})")
 
 
@@ -47,7 +47,7 @@ def node_samples(
 
 def _gpu(node: str, index: int, loads: Sequence[GpuLoad]) -> GpuSamples:
     slowed = Counter(reason for one in loads for reason in one.slowed_by)
-    reason = max(sorted(slowed), key=lambda one: (one != _USUAL, slowed[one]), default="")
+    reason = max(sorted(slowed), key=lambda one: (one != USUAL_REASON, slowed[one]), default="")
     return GpuSamples(
         node=node,
         gpu=index,

@@ -4,14 +4,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from statistics import fmean, median
 
-from corral.agent.health.gpus import CLOCK_REASONS
+from corral.agent.health.gpus import CLOCK_REASONS, MOST_GPUS, USUAL_REASON
 from corral.model.job_evidence import GpuSamples, JobNodes, NodeSamples
 
-MOST_GPUS = 64  # in the record: it has to fit into one answer, beside a page of processes
-_OF_A_NODE = 64
+SHOWN_GPUS = 64  # in the record: it has to fit into one answer, beside a page of processes
 _LARGEST = 2.0**62
 _ENOUGH_S = 60.0  # in which a job that trains on several nodes sends something
-_USUAL = "sw_power_cap"
 
 
 def joined_samples(
@@ -29,7 +27,7 @@ def joined_samples(
     clocks = [one.clock_mhz for one in found if one.clock_mhz is not None]
     return JobNodes(
         at=int(now),
-        gpus=tuple(sorted(found, key=_conspicuous)[:MOST_GPUS]),
+        gpus=tuple(sorted(found, key=_conspicuous)[:SHOWN_GPUS]),
         gpu_count=len(found),
         utilization=round(fmean(used), 3) if used else None,
         clock_mhz=median(clocks) if clocks else None,
@@ -47,7 +45,7 @@ def is_possible(answer: NodeSamples) -> bool:
         values += [one.gpu, one.samples, one.throttled_share]
         values += [one.utilization or 0.0, one.clock_mhz or 0.0, one.temperature_c or 0.0]
     in_range = all(0 <= value < _LARGEST for value in values)  # neither NaN nor infinity is
-    return len(answer.gpus) <= _OF_A_NODE and in_range and all(_is_reason(one.reason) for one in answer.gpus)
+    return len(answer.gpus) <= MOST_GPUS and in_range and all(_is_reason(one.reason) for one in answer.gpus)
 
 
 def _is_reason(text: str) -> bool:
@@ -60,5 +58,5 @@ def _own(node: str, answer: NodeSamples, gpus: frozenset[int]) -> Iterator[GpuSa
 
 
 def _conspicuous(one: GpuSamples) -> tuple[float, float, str, int]:
-    held_back = 0.0 if one.reason in ("", _USUAL) else one.throttled_share
+    held_back = 0.0 if one.reason in ("", USUAL_REASON) else one.throttled_share
     return -held_back, 1.0 if one.utilization is None else one.utilization, one.node, one.gpu

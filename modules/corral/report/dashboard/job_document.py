@@ -41,7 +41,7 @@ def job_document(seen: JobEvidence, diagnosis: Diagnosis, answered_at: datetime)
 
 def _curves(seen: JobEvidence) -> Iterator[Document]:
     """The recorded curves of the first process, each with the forecast's value, None if unknown."""
-    size = max((one.size for one in seen.ranks), default=0) or 1
+    size = seen.size or 1
     per_gpu = size / (seen.job.gpus or size)  # as if all processes were as fast as this one
     expected = seen.expected
     speed = expected.tokens_per_s_per_accelerator if expected else None

@@ -58,6 +58,11 @@ class JobEvidence:
     curve: tuple[StepPoint, ...] = ()
 
     @property
+    def size(self) -> int:
+        """How many processes the job has, as they report; 0 if none does."""
+        return max((one.size for one in self.ranks), default=0)
+
+    @property
     def training(self) -> tuple[RankSteps, ...]:
         """The processes that have recorded steps."""
         return tuple(one for one in self.ranks if one.lines)

@@ -65,16 +65,14 @@ def _went_on(seen: JobEvidence, limits: DiagnosisLimits) -> bool:
 
     The job has ended well; or all its processes have made steps, and nothing in the program has ended it.
     """
-    size = max((one.size for one in seen.ranks), default=0)
     makes_steps = [one for one in _enough(seen, limits) if not one.error]
     has_failed = seen.job.state in ("failed", "out_of_memory")
-    return seen.job.state == "completed" or (not has_failed and 0 < size <= len(makes_steps))
+    return seen.job.state == "completed" or (not has_failed and 0 < seen.size <= len(makes_steps))
 
 
 def _ended_otherwise(seen: JobEvidence) -> bool:
     """Each process has recorded what ended it: texts of the output add nothing to that."""
-    size = max((one.size for one in seen.ranks), default=0)
-    return 0 < size <= len([one for one in seen.ranks if one.error])
+    return 0 < seen.size <= len([one for one in seen.ranks if one.error])
 
 
 def _without_memory(
