@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from agent.waiting import until
 from corral.box import vpc as package
 from corral.box.vpc import virtual_network
 from corral.box.vpc.capabilities import Users, checks, probe_host
@@ -283,16 +284,11 @@ def test_a_machine_whose_commands_lost_their_callers_ends_all_the_same(vpc: Vpc)
     program += "Vpc(directory=Path(sys.argv[1])).attach('other', ['sh', '-c', 'tail -f /dev/null; true'])"
     for _ in range(8):
         with subprocess.Popen([sys.executable, "-c", program, str(vpc.directory)]) as caller:
-            while "tail" not in running(vpc, "other"):
-                time.sleep(0.05)
+            until(lambda: "tail" in running(vpc, "other"))
             caller.kill()
-        while "tail" in running(vpc, "other"):
-            time.sleep(0.05)
+        until(lambda: "tail" not in running(vpc, "other"))
     vpc.kill("other")
-    deadline = time.monotonic() + 10
-    while "other" in vpc.machines():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    until(lambda: "other" not in vpc.machines())
 
 
 def test_a_thawed_machine_responds_again(vpc: Vpc) -> None:
