@@ -79,12 +79,21 @@ def work(ada: Person) -> None:
 
 def stay_off_the_head(cluster: Cluster, directory: Path) -> None:
     """The head, for both."""
-    refused, admitted = (at(cluster, directory, name, "head").run(HEAD, "hostname") for name in ("ada", "grace"))
+    refused, admitted = (at(cluster, directory, name, "head").run(HEAD, "hostname; pwd") for name in ("ada", "grace"))
     with step("a person cannot log in to the head"):
         assert (refused.returncode, refused.stdout) == (255, "")
         assert "ada@" in refused.stderr and "Permission denied (publickey" in refused.stderr
     with step("an administrator can"):
-        assert (admitted.returncode, admitted.stdout) == (0, "dev-head\n"), admitted.stderr
+        assert (admitted.returncode, admitted.stdout) == (0, "dev-head\n/var/lib/corral/homes/grace\n"), admitted.stderr
+    with step(
+        "what root of a node leaves in an administrator's shared home runs on the login node and not on the head"
+    ):
+        trap = "echo 'sudo -n touch /etc/from-a-node' >~/.bashrc"
+        cluster.on(cluster.instance_of("train-1"), "runuser", "--login", "grace", "--command", trap)
+        for name, host in (("head", HEAD), ("login-1", LOGIN)):
+            at(cluster, directory, "grace", name).run(host, "true")
+        look = ("sh", "-c", "test -e /etc/from-a-node && echo left || echo nothing")
+        assert (cluster.on_head(*look), cluster.on(login_node(cluster), *look)) == ("nothing", "left")
 
 
 def at(cluster: Cluster, directory: Path, name: str, machine: str) -> Person:

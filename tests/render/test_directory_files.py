@@ -129,6 +129,17 @@ def test_each_machine_knows_the_people_and_only_root_reads_how(role: Role, tmp_p
     }
 
 
+@pytest.mark.parametrize(
+    ("role", "homes"),
+    [(Role.HEAD, "/var/lib/corral/homes/%u"), (Role.LOGIN, "/home/%u"), (Role.COMPUTE, "/home/%u")],
+)
+def test_a_head_that_is_left_to_administrators_has_homes_of_its_own(role: Role, homes: str) -> None:
+    texts = access_files(replace(dev(), access=AccessPlan(directory=DIRECTORY), login=LOGIN))
+    needed = {name: text.encode() for name, text in texts.items() if is_needed(name, role)}
+    (conf,) = [one for one in placements_for(needed, role, None) if one.path == "/etc/sssd/sssd.conf"]
+    assert f"override_homedir = {homes}" in conf.content.decode().splitlines()
+
+
 def _is_of_directory(placement: Placement) -> bool:
     return placement.path.startswith("/etc/sssd/") or placement.path.endswith("directory-keys")
 

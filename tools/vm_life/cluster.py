@@ -89,13 +89,13 @@ class VirtualCluster:
         """The private key of one of the cluster's people."""
         return self.directory / f"key-{name}"
 
-    def person(self, name: str, machine: str = "login-1") -> Person:
-        """One of the cluster's people, who comes to this machine by ssh, as it is named now."""
+    def person(self, name: str, machine: str = "login-1", key: str = "") -> Person:
+        """One of the cluster's people, who comes to this machine by ssh, as it is named now, with this or their key."""
         entries = self.directory / f"ssh-{name}-{machine}"
         shown = self.corral("ssh-config", "vm", "--box", "--user", name, "--to", machine)
         entries.write_text(shown, encoding="utf-8")
         settings = ("BatchMode=yes", "LogLevel=ERROR", "StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null")
-        options = ["-F", str(entries), "-i", str(self.key(name)), *(f"-o{setting}" for setting in settings)]
+        options = ["-F", str(entries), "-i", str(self.key(key or name)), *(f"-o{setting}" for setting in settings)]
         return Person(options=options, host=f"vm-{machine}")
 
     def corral(self, *words: str) -> str:
@@ -196,7 +196,7 @@ class VirtualCluster:
     def instances(self, name: str) -> Sequence[str]:
         """The ids of the running instances of the head or of a node, sorted."""
         filters = [{"Name": "instance-state-name", "Values": ["pending", "running"]}]
-        found = self._ec2().describe_instances(Filters=filters)["Reservations"]
+        found = self.client("ec2").describe_instances(Filters=filters)["Reservations"]
         return sorted(one["InstanceId"] for held in found for one in held["Instances"] if machine_name(one) == name)
 
     def cut_power(self, instance: str) -> None:
@@ -220,12 +220,13 @@ class VirtualCluster:
                 raise Failed(f"not within {_LIMIT_S} s: {claim}")
             sleep(min(_MAX_STEP_S, _STEP_S + (monotonic() - began) / 10))
 
-    def _ec2(self) -> Any:
+    def client(self, service: str) -> Any:
+        """A boto3 client of the box."""
         import boto3
 
         names = client.environment(self.box)
         return boto3.client(
-            "ec2",
+            service,
             endpoint_url=names["AWS_ENDPOINT_URL"],
             region_name=names["AWS_REGION"],
             aws_access_key_id=names["AWS_ACCESS_KEY_ID"],

@@ -13,6 +13,7 @@ from tools.vm_life.cluster import Person, VirtualCluster, expect
 from tools.vm_life.recordings import LOGINS, LOGINS_FILE
 
 from corral.agent.events import EVENTS
+from corral.model.users import ADMIN_HOMES, HOMES
 
 _LOGIN = "login-1"
 _SLICE = "/sys/fs/cgroup/user.slice/user-2000.slice"  # ada's
@@ -27,8 +28,10 @@ _WORK_S = 120  # on an emulated core, of which the attacker has the other half
 _HOG = "python3 -c 'held = bytearray(3 << 30)'; echo ended with $?"
 _KILLED = "journalctl --dmesg --boot --no-pager --output=cat --grep='Memory cgroup out of memory'"
 _BOMB = "b() { b | b & }; b >/dev/null 2>&1 </dev/null; sleep 3600"
-_HOMES = "/home"
-_ADA, _GRACE = f"{_HOMES}/ada", f"{_HOMES}/grace"
+_ADA, _GRACE = f"{HOMES}/ada", f"{HOMES}/grace"
+# What root of a node leaves for an administrator: bash reads the file at a login, also without a terminal.
+_MARK = "/etc/from-a-node"
+_TRAP = f"echo 'sudo -n touch {_MARK}' >{_GRACE}/.bashrc"
 _IMAGE = f"{_ADA}/image.sqsh"
 # A small image from the programs of the login node, with a file that no machine has.
 _MAKE_IMAGE = f"""set -e
@@ -99,9 +102,23 @@ def head_for_administrators(cluster: VirtualCluster) -> str:
     reason = refused.stderr.strip()
     expect((refused.returncode, refused.stdout) == (255, ""), f"the head refuses ada: {refused}")
     expect("Permission denied (publickey" in reason, f"because of her key: {reason}")
-    admitted = cluster.person("grace", "head").output("id -un; hostname").split()
-    expect(admitted[:1] == ["grace"], f"the head admits grace: {admitted}")
-    return f"ada: {reason.splitlines()[-1].strip()}; grace logs in"
+    cluster.root_output(cluster.instance("cpu-1"), "runuser", "-u", "grace", "--", "sh", "-c", _TRAP)
+    admitted = cluster.person("grace", "head").output("id -un; pwd; ls -d /home/grace").split()
+    expect(
+        admitted == ["grace", f"{ADMIN_HOMES}/grace", _GRACE],
+        f"the head admits grace, to a home of its own: {admitted}",
+    )
+    cluster.person("grace").output("true")
+    marked = [name for name in ("head", _LOGIN) if _is_marked(cluster, name)]
+    expect(marked == [_LOGIN], f"what a node left in grace's shared home runs by sudo where she reads it: {marked}")
+    cluster.person("grace").output("cp /etc/skel/.bashrc ~/.bashrc")
+    return (
+        f"ada: {reason.splitlines()[-1].strip()}; grace logs in, and what root of a node left in her home runs nothing"
+    )
+
+
+def _is_marked(cluster: VirtualCluster, machine: str) -> bool:
+    return cluster.as_root(cluster.instance(machine), "test", "-e", _MARK).returncode == 0
 
 
 def memory_hog(cluster: VirtualCluster) -> str:

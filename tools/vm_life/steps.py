@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from time import sleep
 
 from tools.vm_life.cluster import VirtualCluster, expect
+from tools.vm_life.directory_steps import people_of_a_directory
 from tools.vm_life.job_attacks import AS_ADA, ATTACKER, ON_A_NODE, ON_THE_HEAD, ROOT, VICTIM, script
 from tools.vm_life.people_steps import (
     fork_bomb,
@@ -42,8 +43,14 @@ find / -xdev -perm /6000 -type f 2>/dev/null | while read -r file; do
     dpkg-query --search "$file" >/dev/null 2>&1 || echo "setuid $file"
 done
 find /run -type s -writable 2>/dev/null
+for action in $(pkaction 2>/dev/null); do
+    pkcheck --action-id=$action --process=$$ >/dev/null 2>&1 && echo "polkit $action"
+done
+systemd-run --quiet true 2>/dev/null && echo systemd-run
 for user in root slurm; do mariadb --user=$user --execute='SELECT 1' >/dev/null 2>&1 && echo "MariaDB as $user"; done
 true"""
+# What polkit lets everybody do, as Debian ships it: delay a shutdown, keep one's own processes after a logout.
+_OPEN_ACTIONS = re.compile(r"polkit org\.freedesktop\.login1\.(inhibit-.*|set-self-linger)")
 # Open to everybody in Debian's image, before corral's boot, or by munge and MariaDB, which ask who connects.
 _OPEN_SOCKETS = re.compile(
     r"/run/(dbus|dhcpcd|ssh-unix-local|systemd|user|uuidd)/.*|/run/(munge/munge\.socket\.2|mysqld/mysqld\.sock)"
@@ -141,13 +148,15 @@ def _no_way_to_root(cluster: VirtualCluster) -> str:
         ("the head", cluster.head("sh", "-c", script)),
         ("cpu-1", cluster.head("srun", "-wcpu-1", "sh", "-c", script)),
     ):
-        ways = [line for line in output.splitlines() if not _OPEN_SOCKETS.fullmatch(line)]
+        ways = [
+            line for line in output.splitlines() if not (_OPEN_SOCKETS.fullmatch(line) or _OPEN_ACTIONS.fullmatch(line))
+        ]
         expect(not ways, f"no user becomes root on {name}: {ways}")
     head = cluster.instance("head")
     control = f"mv {SUDOERS} /run/rule; runuser -u admin -- sudo -n id -u; mv /run/rule {SUDOERS}"
     allowed = cluster.root_output(head, "sh", "-c", control).strip()
     expect(allowed == "0", f"without corral's rule the image's user becomes root: {allowed!r}")
-    return "sudo, groups, files, setuid programs, sockets, MariaDB: none; without corral's rule for sudo, one"
+    return "sudo, groups, files, setuid programs, sockets, polkit, MariaDB: none; without corral's rule for sudo, one"
 
 
 def _no_way_to_others(cluster: VirtualCluster) -> str:
@@ -353,6 +362,7 @@ STEPS = (
     Step(title="a fork bomb on the login node stops at its limit, and others work meanwhile", act=fork_bomb),
     Step(title="an ordinary user's job in containers on two nodes", act=job_in_containers),
     Step(title="a person is removed by `corral up`", act=person_leaves),
+    Step(title="people of a directory come, work while it is away, and leave", act=people_of_a_directory),
     Step(title="a spot notice: the job saves, is requeued and continues", act=_spot_notice),
     Step(title="a node powers off from within, and its job is requeued", act=_power_off_from_within),
     Step(title="`corral up` applies another configuration under a running job", act=_apply),

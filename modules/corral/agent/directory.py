@@ -21,12 +21,14 @@ from corral.agent.file_install import HEADER, Placement, install
 from corral.agent.host.base import Daemon, Host
 from corral.agent.host.packages import directory_packages
 from corral.model.cluster import ClusterPlan
+from corral.model.enums import Role
 from corral.model.users import DIRECTORY_CA
 
 SSSD_CONF = "/etc/sssd/sssd.conf"
 BIND_CONF = "/etc/sssd/conf.d/60-corral.conf"
 NSSWITCH = "/etc/nsswitch.conf"
 PAM_ACCOUNT = "/etc/pam.d/common-account"
+_OF_HEAD = "directory/head-sssd.conf"  # where the head is left to administrators
 KEYS_PROGRAM = "/opt/corral/bin/directory-keys"
 _FILES = (BIND_CONF, SSSD_CONF, DIRECTORY_CA)
 _DATABASES = ("passwd", "group")
@@ -52,10 +54,12 @@ def sssd() -> Daemon:
     return Daemon(unit="sssd", command=("/usr/sbin/sssd",), foreground=("-i",))
 
 
-def directory_placements(files: Mapping[str, bytes]) -> tuple[Placement, ...]:
+def directory_placements(files: Mapping[str, bytes], role: Role) -> tuple[Placement, ...]:
     """SSSD's files but the password, and the program that gives sshd the keys; none without a directory."""
     if (conf := "directory/sssd.conf") not in files:
         return ()
+    if role is Role.HEAD and _OF_HEAD in files:
+        conf = _OF_HEAD
     ca = "directory/ca.pem"
     return (
         Placement(path=SSSD_CONF, content=files[conf], mode=0o600),

@@ -14,7 +14,7 @@ from corral.model.hooks import HooksPlan
 from corral.model.lustre import LustrePlan
 from corral.model.monitoring import MonitoringPlan
 from corral.model.run_forecast import RunForecastNumbers
-from corral.model.users import AccessPlan
+from corral.model.users import ADMIN_HOMES, HOMES, AccessPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,6 +278,11 @@ class ClusterPlan:
     def gate(self) -> str:
         """The name by which people outside reach the cluster: of its first login node, or of its head."""
         return f"{self.name}-{next(iter(self.login.zones)) if self.login else 'head'}"
+
+    @property
+    def admin_homes(self) -> str:
+        """Where administrators have their homes on the head: not on the shared /home if nobody else logs in there."""
+        return ADMIN_HOMES if self.login else HOMES
 
     @property
     def requeues_ended_in_grace(self) -> bool:

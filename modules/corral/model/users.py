@@ -12,6 +12,9 @@ from enum import StrEnum
 from corral.model.accounts import EVERYBODY
 
 USERS_CONF = "users.conf"
+HOMES = "/home"
+# On the head's state volume: root of a node writes what is on the shared /home, and would wait there for a sudo.
+ADMIN_HOMES = "/var/lib/corral/homes"
 USERS_GROUP = "corral-users"  # its members are the accounts that corral manages
 # Images' own people are below 2000. useradd counts from 1000, so 10,000 and more stay free for derived ids.
 FIRST_ID, FIRST_DERIVED_ID, LAST_ID = 2000, 10_000, 59_999

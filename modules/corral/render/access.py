@@ -5,10 +5,11 @@ whose daemon stops without them.
 """
 
 from collections.abc import Mapping
+from functools import partial
 
 from corral.catalog.aws.system_accounts import system_groups, system_users
 from corral.model.cluster import ClusterPlan
-from corral.model.users import DIRECTORY_CA, USERS_CONF, USERS_GROUP, DirectoryPlan, DirectorySchema, users_conf
+from corral.model.users import DIRECTORY_CA, HOMES, USERS_CONF, USERS_GROUP, DirectoryPlan, DirectorySchema, users_conf
 from corral.plan.iam.head_documents import SSH
 from corral.render.templates import fill
 
@@ -27,15 +28,17 @@ def access_files(plan: ClusterPlan) -> Mapping[str, str]:
         "access/sshd.conf": fill("access/sshd.conf.j2", group=USERS_GROUP, has_directory=bool(directory), **sshd),
         **({"access/head-sshd.conf": fill("access/head-sshd.conf.j2", admins=admins, **sshd)} if plan.login else {}),
         "access/sudoers": fill("access/sudoers.j2", admins=admins, admin_group=admin_group),
-        **(_directory_files(directory, plan.image.default_user) if directory else {}),
+        **(_directory_files(directory, plan) if directory else {}),
         **{f"access/keys/{user.name}": _lines(user.ssh_keys) for user in access.users},
         f"slurm/{USERS_CONF}": users_conf(access),
     }
 
 
-def _directory_files(directory: DirectoryPlan, user: str) -> Mapping[str, str]:
+def _directory_files(directory: DirectoryPlan, plan: ClusterPlan) -> Mapping[str, str]:
     """SSSD's file without the password, which machines read from Secrets Manager, and the directory's authorities."""
-    sssd = fill(
+    user = plan.image.default_user
+    sssd = partial(
+        fill,
         "access/sssd.conf.j2",
         directory=directory,
         is_ad=directory.schema is DirectorySchema.AD,
@@ -44,7 +47,11 @@ def _directory_files(directory: DirectoryPlan, user: str) -> Mapping[str, str]:
         system_users=", ".join(sorted({*system_users(), user})),
         system_groups=", ".join(sorted({*system_groups(), user})),
     )
-    return {"directory/sssd.conf": sssd, **({"directory/ca.pem": directory.ca} if directory.ca else {})}
+    return {
+        "directory/sssd.conf": sssd(homes=HOMES),
+        **({"directory/head-sssd.conf": sssd(homes=plan.admin_homes)} if plan.login else {}),
+        **({"directory/ca.pem": directory.ca} if directory.ca else {}),
+    }
 
 
 def ssh_config_entry(host: str, user: str, instance_id: str, proxy: str) -> str:

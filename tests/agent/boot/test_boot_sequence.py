@@ -25,9 +25,9 @@ from corral.agent.users.accounts import AccountChange
 from corral.model.cluster import ClusterPlan
 from corral.model.deployed import Deployed
 from corral.model.enums import Role
-from corral.model.users import AccessPlan, UserPlan
+from corral.model.users import HOMES, AccessPlan, UserPlan
 from corral.render import cluster_files, deployed_json
-from render.plans import cpu, deployed, dev, image, train
+from render.plans import LOGIN, cpu, deployed, dev, image, train
 
 # The key and the notes belong to the users of munge and Slurm.
 pytestmark = pytest.mark.slurm
@@ -81,8 +81,10 @@ class Machine:
     def make_home(self, user: str) -> None:
         self.steps.append(f"home of {user}")
 
-    def sync_users(self, access: AccessPlan) -> tuple[AccountChange, ...]:
+    def sync_users(self, access: AccessPlan, admin_homes: str = HOMES) -> tuple[AccountChange, ...]:
         self.steps.append(" ".join(("accounts", *(user.name for user in access.users))))
+        if admin_homes != HOMES:
+            self.steps.append(f"administrators at {admin_homes}")
         return ()
 
     def requeue_at_shutdown(self, node: str) -> None:
@@ -183,6 +185,10 @@ def test_a_head_mounts_before_it_starts_and_has_the_key_before_munge(machine: Ma
         "start /usr/sbin/slurmctld",
         "accounts of dev",
     ]
+
+
+def test_administrators_of_a_head_without_other_people_have_homes_there(machine: Machine) -> None:
+    assert "administrators at /var/lib/corral/homes" in as_head(machine, replace(dev(), login=LOGIN), deployed())
 
 
 def test_a_login_node_shares_the_homes_and_starts_no_daemon_of_slurm(machine: Machine) -> None:

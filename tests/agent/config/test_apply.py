@@ -24,7 +24,7 @@ from corral.agent.users.removed_jobs import known_people
 from corral.model.cluster import ClusterPlan
 from corral.model.enums import Role
 from corral.model.serialization import to_json
-from corral.model.users import AccessPlan, UserPlan
+from corral.model.users import HOMES, AccessPlan, UserPlan
 from corral.render import cluster_files, deployed_json
 from render.plans import DIRECTORY, boot_facts, cpu, deployed, dev, train
 
@@ -72,7 +72,7 @@ class Head:
     def reload_sshd(self) -> None:
         self.do("reload sshd")
 
-    def sync_users(self, access: AccessPlan) -> tuple[AccountChange, ...]:
+    def sync_users(self, access: AccessPlan, admin_homes: str = HOMES) -> tuple[AccountChange, ...]:
         self.do(" ".join(("accounts", *(user.name for user in access.users))))
         return self.accounts
 

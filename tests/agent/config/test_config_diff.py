@@ -64,7 +64,8 @@ def test_from_23_11_a_reconfigure_is_nearly_always_enough(change: str) -> None:
         ("/etc/corral/prices.json", ()),
         ("/etc/mysql/mariadb.conf.d/60-corral.cnf", (ApplyStep.RESTART_MARIADB,)),
         ("/etc/slurm/own.conf", (ApplyStep.RECONFIGURE,)),
-        ("/etc/ssh/sshd_config.d/60-corral.conf", (ApplyStep.RELOAD_SSHD,)),
+        ("/etc/ssh/sshd_config.d/60-corral.conf", (ApplyStep.SYNC_USERS, ApplyStep.RELOAD_SSHD)),
+        ("/etc/sudoers.d/zzzz-corral-admins", (ApplyStep.SYNC_USERS,)),
         ("/etc/ssh/corral_authorized_keys", ()),
     ],
 )

@@ -18,7 +18,7 @@ from corral.agent.events import EventLog
 from corral.agent.host.base import Daemon
 from corral.agent.users.accounts import AccountAction, AccountChange
 from corral.model.cluster import ClusterPlan
-from corral.model.users import AccessPlan, UserPlan
+from corral.model.users import HOMES, AccessPlan, UserPlan
 from corral.render import cluster_files, deployed_json
 from render.plans import DIRECTORY, LOGIN, deployed, dev
 
@@ -69,7 +69,7 @@ class Node:
             raise self.error
         return uploaded(self.root / "bucket")
 
-    def sync_users(self, access: AccessPlan) -> tuple[AccountChange, ...]:
+    def sync_users(self, access: AccessPlan, admin_homes: str = HOMES) -> tuple[AccountChange, ...]:
         self.steps.append(" ".join(("accounts", *(user.name for user in access.users))))
         gone = {"ada", "bob"} - {user.name for user in access.users}
         return tuple(AccountChange(action=AccountAction.LOCK, name=name, uid=2000) for name in gone)

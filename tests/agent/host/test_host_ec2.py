@@ -356,6 +356,16 @@ def test_an_existing_home_is_left_alone(host: Ec2Host, shell: Shell, tmp_path: P
     assert shell.commands == ["getent passwd ubuntu"]
 
 
+def test_an_administrator_of_a_head_has_a_shared_home_and_one_of_the_heads_own(host: Ec2Host, shell: Shell) -> None:
+    shell.prints["getent"] = "grace:x:2001:2001::/var/lib/corral/homes/grace:/bin/bash\n"
+    host.make_home("grace")
+    assert [command for command in shell.commands if command.startswith(("mv", "install --directory --mode=0755"))] == [
+        "install --directory --mode=0755 /var/lib/corral/homes",
+        "mv --no-target-directory /home/.corral-grace /home/grace",
+        "mv --no-target-directory /var/lib/corral/homes/.corral-grace /var/lib/corral/homes/grace",
+    ]
+
+
 def test_an_image_without_the_user_needs_no_home(tmp_path: Path) -> None:
     def run(command: Sequence[str]) -> str:
         raise HostError("getent passwd ubuntu failed with 2: ")

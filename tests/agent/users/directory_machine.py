@@ -16,6 +16,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from tools.directory_server import LETS_IN, PASSWORD, SUFFIX, entries, make_certificates, slapd_conf
+
 from agent.waiting import until
 from corral.agent.directory import sssd
 from corral.model.cluster import ClusterPlan
@@ -24,9 +26,7 @@ from corral.model.users import AccessPlan, DirectoryPlan, DirectorySchema
 from corral.render.access import access_files
 from render.plans import dev
 
-HOST, SUFFIX = "ldap.example.org", "dc=example,dc=org"
-LETS_IN = f"cn=gpu,{SUFFIX}"
-PASSWORD = "correct horse, battery=staple;"
+HOST = "ldap.example.org"
 _NAMESPACES = """set -e
 mount -t tmpfs tmpfs "$1"
 for directory in /etc /var/lib/pam /var/lib/sss; do
@@ -88,60 +88,6 @@ enum_cache_timeout = 1
 entry_cache_timeout = 2
 ldap_enumeration_refresh_timeout = 2
 """
-_SLAPD = f"""include /etc/ldap/schema/core.schema
-include /etc/ldap/schema/cosine.schema
-include /etc/ldap/schema/nis.schema
-include /etc/ldap/schema/inetorgperson.schema
-attributetype ( 1.3.6.1.4.1.24552.500.1.1.1.13 NAME 'sshPublicKey' EQUALITY octetStringMatch
-  SYNTAX 1.3.6.1.4.1.1466.115.121.1.40 )
-objectclass ( 1.3.6.1.4.1.24552.500.1.1.2.0 NAME 'ldapPublicKey' SUP top AUXILIARY MAY ( sshPublicKey $ uid ) )
-modulepath /usr/lib/ldap
-moduleload back_mdb
-moduleload memberof
-TLSCertificateFile {{files}}/server.pem
-TLSCertificateKeyFile {{files}}/server.key
-security tls=1
-disallow bind_anon
-database mdb
-suffix "{SUFFIX}"
-rootdn "cn=reader,{SUFFIX}"
-rootpw "{PASSWORD}"
-directory /var/lib/ldap
-overlay memberof
-"""
-_TOP = f"""dn: {SUFFIX}
-objectClass: dcObject
-objectClass: organization
-dc: example
-o: example
-
-dn: cn=people,{SUFFIX}
-objectClass: posixGroup
-cn: people
-gidNumber: 30001
-
-dn: cn=operators,{SUFFIX}
-objectClass: posixGroup
-cn: operators
-gidNumber: 30002
-memberUid: dora
-"""
-_PERSON = """
-dn: uid={name},{suffix}
-objectClass: inetOrgPerson
-objectClass: posixAccount
-objectClass: shadowAccount
-objectClass: ldapPublicKey
-cn: {name}
-sn: {name}
-uid: {name}
-uidNumber: {uid}
-gidNumber: 30001
-homeDirectory: /somewhere/{name}
-sshPublicKey: {key}
-"""
-_PEOPLE = {"ada": 20001, "bob": 20002, "carl": 20003, "dora": 20004, "olga": 20005, "eve": 999, "games": 20006}
-_OUTSIDE = ("olga",)
 
 
 @dataclass
@@ -157,14 +103,15 @@ class DirectoryMachine:
 
     def start(self) -> None:
         """Set the machine up as the agent does, with a running directory."""
-        self._certificates()
+        make_certificates(self.files, HOST, ("ca", "other"))
+        subprocess.run(("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.files / "key"), check=True)
         script = ("sh", "-c", _NAMESPACES, "sh", str(self.files / "disk"), HOST)
         (self.files / "disk").mkdir()
         self._own = subprocess.Popen(("unshare", "--mount", "--net", *script), stdout=subprocess.PIPE, text=True)
         assert self._own.stdout and self._own.stdout.readline() == "ready\n"
-        (self.files / "slapd.conf").write_text(_SLAPD.format(files=self.files))
+        (self.files / "slapd.conf").write_text(slapd_conf(self.files))
         self.start_slapd()
-        self.ldap("ldapadd", self._people())
+        self.ldap("ldapadd", entries((self.files / "key.pub").read_text()))
         self._boot()
         self.daemon("sssd", *sssd().command, *sssd().foreground, "--logger=stderr")
         self.daemon("sshd", "/usr/sbin/sshd", "-D", "-e", "-o", "ListenAddress=127.0.0.1")
@@ -260,25 +207,6 @@ class DirectoryMachine:
         short = ("sh", "-c", "umask 077; cat >/etc/sssd/conf.d/70-short.conf")
         if not self.is_patient:
             self.run(*short, given=_SHORT)
-
-    def _people(self) -> str:
-        key = (self.files / "key.pub").read_text().strip()
-        people = "".join(_PERSON.format(name=name, uid=uid, suffix=SUFFIX, key=key) for name, uid in _PEOPLE.items())
-        members = "".join(f"member: uid={name},{SUFFIX}\n" for name in _PEOPLE if name not in _OUTSIDE)
-        return f"{_TOP}{people}\ndn: {LETS_IN}\nobjectClass: groupOfNames\ncn: gpu\n{members}"
-
-    def _certificates(self) -> None:
-        def openssl(*words: str) -> None:
-            subprocess.run(("openssl", *words), cwd=self.files, check=True, capture_output=True)
-
-        for name in ("ca", "other"):
-            new = ("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={name}")
-            openssl(*new, "-keyout", f"{name}.key", "-out", f"{name}.pem")
-        (self.files / "names").write_text(f"subjectAltName=DNS:{HOST}\n")
-        openssl("req", "-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={HOST}", "-keyout", "server.key", "-out", "csr")
-        signed = ("x509", "-req", "-in", "csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2")
-        openssl(*signed, "-extfile", "names", "-out", "server.pem")
-        subprocess.run(("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.files / "key"), check=True)
 
 
 def within(seconds: float, true: Callable[[], object]) -> bool:

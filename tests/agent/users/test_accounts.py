@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from corral.agent.users.accounts import AccountAction, AccountChange, AccountFiles, account_changes
-from corral.model.users import AccessPlan, GroupPlan, UserPlan
+from corral.model.users import ADMIN_HOMES, AccessPlan, GroupPlan, UserPlan
 
 PASSWD = (
     "root:x:0:0:root:/root:/bin/bash\nadmin:x:1000:1000:Debian:/home/admin:/bin/bash\nslurm:x:64030:64030::/:/bin/sh\n"
@@ -73,6 +73,23 @@ def test_who_returns_is_added_with_the_same_id() -> None:
     assert [" ".join(command) for command in change.commands] == [
         "usermod --uid 2001 --gid 2001 --groups corral-users,vision --shell /bin/bash --expiredate  ada"
     ]
+
+
+def test_an_administrator_of_a_head_has_a_home_that_nodes_do_not_write() -> None:
+    access = AccessPlan(users=(replace(ADA, groups=(), admin=True),))
+    found = [command for change in account_changes(access, EMPTY, ADMIN_HOMES) for command in change.commands]
+    assert found[-1][-3:] == ("--home-dir", "/var/lib/corral/homes/ada", "ada")
+
+
+def test_who_becomes_an_administrator_of_a_head_moves_there() -> None:
+    access = replace(ACCESS, users=(replace(ADA, admin=True),))
+    (change,) = account_changes(access, with_ada(), ADMIN_HOMES)
+    assert change.commands[0][-3:] == ("--home", "/var/lib/corral/homes/ada", "ada")
+    assert change.moves_home
+
+
+def test_others_do_not_move() -> None:
+    assert list(account_changes(ACCESS, with_ada(), ADMIN_HOMES)) == []
 
 
 def test_another_group_is_a_change() -> None:

@@ -13,9 +13,9 @@ import pytest
 from corral.agent.events import EventLog
 from corral.agent.host.base import HostError
 from corral.agent.users.directory_people import DirectoryPeopleTask, people_of
-from corral.model.cluster import ClusterPlan
+from corral.model.cluster import ClusterPlan, LoginPlan
 from corral.model.users import AccessPlan, RemovedJobs
-from render.plans import DIRECTORY, dev
+from render.plans import DIRECTORY, LOGIN, dev
 
 ADA, BOB = ("ada", 20001), ("bob", 20002)
 JOBS = "20001 RUNNING 1\n20001 PENDING 2\n20002 PENDING 3\n"
@@ -35,6 +35,7 @@ class Head:
     access: AccessPlan = field(default_factory=lambda: AccessPlan(directory=DIRECTORY))
     did: list[str] = field(default_factory=list)
     failing: str = ""
+    login: LoginPlan | None = None
 
     def task(self) -> DirectoryPeopleTask:
         (self.root / "etc").mkdir(exist_ok=True)
@@ -52,7 +53,7 @@ class Head:
         )
 
     def plan(self) -> ClusterPlan:
-        return replace(dev(), access=self.access)
+        return replace(dev(), access=self.access, login=self.login)
 
     def run(self, command: Sequence[str]) -> str:
         if command[0] == "scancel":
@@ -62,7 +63,7 @@ class Head:
     def make_home(self, name: str) -> None:
         if name == self.failing:
             raise HostError("no space")
-        (self.root / "home" / name).mkdir(parents=True)
+        (self.root / "home" / name).mkdir(parents=True, exist_ok=True)
         self.did.append(f"home {name}")
 
     def events(self) -> list[str]:
@@ -86,6 +87,15 @@ def test_who_is_known_costs_nothing(head: Head) -> None:
     head.did.clear()
     head.task()()
     assert head.did == []
+
+
+def test_on_a_head_that_is_left_to_administrators_a_shared_home_is_not_enough(head: Head) -> None:
+    head.login = LOGIN
+    head.task()()
+    (head.root / "var/lib/corral/homes/bob").mkdir(parents=True)
+    head.did.clear()
+    head.task()()
+    assert head.did == ["home ada"]
 
 
 def test_a_home_that_fails_keeps_nobody_else_from_theirs(head: Head) -> None:

@@ -7,7 +7,8 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from corral.agent.events import EventLog
 from corral.agent.host.base import HostError
 from corral.agent.users.accounts import AccountAction
 from corral.agent.users.sync import end_processes, log_changes, make_homes, remove_keys, sync_accounts
-from corral.model.users import AccessPlan, UserPlan
+from corral.model.users import ADMIN_HOMES, AccessPlan, UserPlan
 
 ADA = UserPlan(name="ada", uid=2001)
 ACCESS = AccessPlan(users=(ADA,))
@@ -50,6 +51,24 @@ def test_a_command_that_fails_refuses_one_person_and_no_other(machine: Path) -> 
     ]
     assert changes[1].reason == "useradd failed with 10: cannot lock /etc/group"
     assert ran[-1][-1] == "bob"
+
+
+def test_a_session_ends_before_its_home_moves(machine: Path) -> None:
+    (machine / "proc").symlink_to("/proc")
+    with (machine / "etc/group").open("a") as group:
+        group.write("corral-users:x:999:ada\nada:x:2001:\n")
+    with (machine / "etc/passwd").open("a") as passwd:
+        passwd.write("ada:x:2001:2001::/home/ada:/bin/bash\n")
+    ended: list[int] = []
+    with person_with_a_process(2001) as sleeping:
+        access = AccessPlan(users=(UserPlan(name="ada", uid=2001, admin=True),))
+
+        def run(command: Sequence[str]) -> str:
+            ended.append(sleeping.wait(10))
+            return ""
+
+        (change,) = sync_accounts(access, run, machine, admin_homes=ADMIN_HOMES)
+    assert (change.action, ended) == (AccountAction.CHANGE, [-signal.SIGKILL])
 
 
 def test_events_name_who_was_added_and_who_was_refused(machine: Path) -> None:
@@ -104,9 +123,16 @@ def test_processes_of_jobs_are_left_to_slurm(tmp_path: Path) -> None:
 
 
 def test_a_real_process_of_a_person_ends() -> None:
-    with subprocess.Popen(["setpriv", "--reuid=2001", "--clear-groups", "sleep", "60"]) as sleeping:
-        until = time.monotonic() + 10
-        while Path(f"/proc/{sleeping.pid}").stat().st_uid != 2001 and time.monotonic() < until:
-            time.sleep(0.01)
+    with person_with_a_process(2001) as sleeping:
         end_processes(2001)
         assert sleeping.wait(10) == -signal.SIGKILL
+
+
+@contextmanager
+def person_with_a_process(uid: int) -> Iterator[subprocess.Popen[bytes]]:
+    """A process of a user with this id, who needs no account."""
+    with subprocess.Popen(["setpriv", f"--reuid={uid}", "--clear-groups", "sleep", "60"]) as sleeping:
+        until = time.monotonic() + 10
+        while Path(f"/proc/{sleeping.pid}").stat().st_uid != uid and time.monotonic() < until:
+            time.sleep(0.01)
+        yield sleeping

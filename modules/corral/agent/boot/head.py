@@ -55,14 +55,15 @@ def boot_head(
     host.mount_volume(deployed.state_volume, STATE)
     check_manifest()
     mount_shared(plan, deployed, host)
-    record_changes(host.sync_users(plan.access), plan.access, EventLog(root / EVENTS.relative_to("/")), root)
+    journal = EventLog(root / EVENTS.relative_to("/"))
+    record_changes(host.sync_users(plan.access, plan.admin_homes), plan.access, journal, root)
     if deployed.home:
         host.make_home(plan.image.default_user)
     make_homes(plan.access, host.make_home)
     try:
         start_directory(plan, host, secrets, root, lists_everybody=True)
     except AgentError as error:  # a head without people is better than none
-        EventLog(root / EVENTS.relative_to("/")).log_event(Event.DIRECTORY_FAILED, str(error), reason=str(error))
+        journal.log_event(Event.DIRECTORY_FAILED, str(error), reason=str(error))
     install_key(make_munge_key(secrets, deployed.munge_secret), root)
     host.start(munge())
     prepare_spool(root)

@@ -226,7 +226,7 @@ def _do(step: ApplyStep, plan: ClusterPlan, context: ApplyContext) -> None:
         case ApplyStep.COMPILE_CONTAINERS:
             compile_containers(plan, head_packages(plan), context.host)
         case ApplyStep.SYNC_USERS:
-            changes = context.host.sync_users(plan.access)
+            changes = context.host.sync_users(plan.access, plan.admin_homes)
             record_changes(changes, plan.access, context.journal, context.root)
             make_homes(plan.access, context.host.make_home)
             stop_directory(plan, context.host, context.root)

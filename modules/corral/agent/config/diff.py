@@ -9,10 +9,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from corral.agent.config.file_placements import ACCOUNTS, CONTAINERS
+from corral.agent.config.file_placements import ACCOUNTS, CONTAINERS, SSHD_CONF
 from corral.agent.config.merge import nodes_of, queues_of
 from corral.agent.directory import directory_reads
 from corral.agent.ssh import sshd_reads
+from corral.agent.user_rights import ADMINS
 from corral.model.monitoring import ALERTMANAGER_DIR, PROMETHEUS_DIR
 from corral.model.users import USERS_CONF
 
@@ -81,7 +82,8 @@ def required_steps(
     found = []
     if any(path.startswith(f"{CONTAINERS}/") for path in paths):
         found.append(ApplyStep.COMPILE_CONTAINERS)
-    if f"/etc/slurm/{USERS_CONF}" in paths:
+    # Administrators have another home where the head is left to them: the other two change with who and whether.
+    if paths & {f"/etc/slurm/{USERS_CONF}", ADMINS, SSHD_CONF}:
         found.append(ApplyStep.SYNC_USERS)
     if directory_reads(paths):
         found.append(ApplyStep.SYNC_DIRECTORY)

@@ -103,9 +103,10 @@ _NEEDED = {
     Role.LOGIN: ("slurm/", "jobs/", "access/", "containers/", "directory/"),
 }
 _HEAD_SSHD = "access/head-sshd.conf"
+SSHD_CONF = "/etc/ssh/sshd_config.d/60-corral.conf"
 _ACCESS = {
     "access/authorized_keys": ("/etc/ssh/corral_authorized_keys", 0o644),
-    "access/sshd.conf": ("/etc/ssh/sshd_config.d/60-corral.conf", 0o644),
+    "access/sshd.conf": (SSHD_CONF, 0o644),
     "access/sudoers": (ADMINS, 0o440),
 }
 
@@ -126,7 +127,7 @@ def placements_for(files: Mapping[str, bytes], role: Role, queue: str | None) ->
         *_shared(files),
         *user_rights(role),
         *own,
-        *directory_placements(files),
+        *directory_placements(files, role),
         *_own_programs(files, role),
         *_container_sources(files),
     )

@@ -12,7 +12,7 @@ from corral.agent.errors import AgentError
 from corral.agent.host.packages import Package
 from corral.agent.users.accounts import AccountChange
 from corral.model.accounting_paths import DATABASE_DIR, DATABASE_SOCKET
-from corral.model.users import AccessPlan
+from corral.model.users import HOMES, AccessPlan
 
 BOX = Path("/box")  # exists only on machines of the box, the local AWS emulator
 _FOREGROUND = ("-D",)  # Slurm's daemons, as Debian's units start them
@@ -139,8 +139,11 @@ class Host(Protocol):
         """Create this user's home from /etc/skel if it is missing. Raises AgentError."""
         ...
 
-    def sync_users(self, access: AccessPlan) -> tuple[AccountChange, ...]:
-        """Give this machine the accounts of the cluster's people; lock those of removed ones. Returns the changes."""
+    def sync_users(self, access: AccessPlan, admin_homes: str = HOMES) -> tuple[AccountChange, ...]:
+        """Give this machine the accounts of the cluster's people; lock those of removed ones. Returns the changes.
+
+        `admin_homes`: the directory with the homes of administrators.
+        """
         ...
 
     def journal(self, programs: Sequence[str], fields: str) -> str:

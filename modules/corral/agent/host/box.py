@@ -18,7 +18,7 @@ from corral.agent.users.accounts import AccountChange
 from corral.agent.users.homes import make_home
 from corral.agent.users.sync import sync_accounts
 from corral.model.accounting_paths import DATABASE_SOCKET, DATABASE_USER
-from corral.model.users import AccessPlan
+from corral.model.users import HOMES, AccessPlan
 
 _ATTACHED_IN_S = 120  # a volume is attached after its machine has started
 _STEP_S = 0.1
@@ -114,12 +114,12 @@ class BoxHost:
         """Create this user's home from /etc/skel if it is missing. Raises AgentError."""
         make_home(user, run)
 
-    def sync_users(self, access: AccessPlan) -> tuple[AccountChange, ...]:
+    def sync_users(self, access: AccessPlan, admin_homes: str = HOMES) -> tuple[AccountChange, ...]:
         """Give this machine the accounts of the cluster's people; lock those of removed ones. Returns the changes.
 
         A machine with a single user has nobody else.
         """
-        return () if self._has_one_user else sync_accounts(access, run)
+        return () if self._has_one_user else sync_accounts(access, run, admin_homes=admin_homes)
 
     def journal(self, programs: Sequence[str], fields: str) -> str:
         """Nothing: a machine of the box has no journal."""

@@ -64,7 +64,7 @@ from corral.agent.users.accounts import AccountChange
 from corral.agent.users.homes import make_home
 from corral.agent.users.sync import sync_accounts
 from corral.model.partitions import partition_of
-from corral.model.users import AccessPlan
+from corral.model.users import HOMES, AccessPlan
 
 _BY_ID = "/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_{serial}"
 _ATTACHED_IN_S = 120  # a volume is attached after its machine has started
@@ -238,9 +238,9 @@ class Ec2Host:
         """Create this user's home from /etc/skel if it is missing. Raises AgentError."""
         make_home(user, self._run, self._root)
 
-    def sync_users(self, access: AccessPlan) -> tuple[AccountChange, ...]:
+    def sync_users(self, access: AccessPlan, admin_homes: str = HOMES) -> tuple[AccountChange, ...]:
         """Give this machine the accounts of the cluster's people; lock those of removed ones. Returns the changes."""
-        return sync_accounts(access, self._run, self._root)
+        return sync_accounts(access, self._run, self._root, admin_homes=admin_homes)
 
     def journal(self, programs: Sequence[str], fields: str) -> str:
         """The lines that these programs wrote into the system's journal since the last call, as JSON. Raises HostError.

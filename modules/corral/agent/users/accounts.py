@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from corral.agent.user_rights import entries
-from corral.model.users import USERS_GROUP, AccessPlan, GroupPlan, UserPlan
+from corral.model.users import HOMES, USERS_GROUP, AccessPlan, GroupPlan, UserPlan
 
-HOMES = "/home"
 _SHELL, _NO_SHELL = "/bin/bash", "/usr/sbin/nologin"
 _EXPIRED = "1"  # the day after the epoch
 Command = tuple[str, ...]
@@ -38,12 +37,16 @@ class AccountFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountChange:
-    """A change of one account, or of a group. `uid`: of the account, 0 for a group. `reason`: why it is refused."""
+    """A change of one account, or of a group. `uid`: of the account, 0 for a group. `reason`: why it is refused.
+
+    `moves_home`: usermod refuses that while the person has processes (usermod(8), "CAVEATS").
+    """
 
     action: AccountAction
     name: str
     uid: int = 0
     commands: tuple[Command, ...] = ()
+    moves_home: bool = False
     reason: str = ""
 
 
@@ -52,12 +55,16 @@ class _Account:
     """An account of the machine. `groups`: the supplementary ones."""
 
     uid: int
+    home: str
     groups: frozenset[str]
     is_locked: bool
 
 
-def account_changes(access: AccessPlan, files: AccountFiles) -> Iterator[AccountChange]:
-    """Yield the changes of a machine with these files, in the order in which they must be made."""
+def account_changes(access: AccessPlan, files: AccountFiles, admin_homes: str = HOMES) -> Iterator[AccountChange]:
+    """Yield the changes of a machine with these files, in the order in which they must be made.
+
+    `admin_homes`: the directory with the homes of administrators.
+    """
     accounts, groups = _accounts(files), _groups(files.group)
     if access.users and USERS_GROUP not in groups:
         yield AccountChange(
@@ -70,7 +77,7 @@ def account_changes(access: AccessPlan, files: AccountFiles) -> Iterator[Account
                 refused |= {group.name}
             yield change
     for user in access.users:
-        if change := _user_change(user, accounts, groups, refused):
+        if change := _user_change(user, accounts, groups, refused, admin_homes if user.admin else HOMES):
             yield change
     declared = {user.name for user in access.users}
     for name, account in accounts.items():
@@ -98,7 +105,7 @@ def _group_change(group: GroupPlan, groups: Mapping[str, int]) -> AccountChange 
 
 
 def _user_change(
-    user: UserPlan, accounts: Mapping[str, _Account], groups: Mapping[str, int], refused: frozenset[str]
+    user: UserPlan, accounts: Mapping[str, _Account], groups: Mapping[str, int], refused: frozenset[str], homes: str
 ) -> AccountChange | None:
     account = accounts.get(user.name)
     if account and USERS_GROUP not in account.groups:
@@ -108,21 +115,21 @@ def _user_change(
         if problem := _id_problem(user.name, user.uid, known, kind):
             return _refused(user.name, problem)
     member_of = ",".join((USERS_GROUP, *(name for name in user.groups if name not in refused)))
-    uid = str(user.uid)
+    uid, home = str(user.uid), f"{homes}/{user.name}"
     commands: list[Command] = []
     if groups.get(user.name) != user.uid:
         commands.append(("groupmod" if user.name in groups else "groupadd", "--gid", uid, user.name))
     if account is None:
         own = ("--uid", uid, "--gid", uid, "--groups", member_of, "--password", "*", "--shell", _SHELL)
-        home = ("--no-create-home", "--home-dir", f"{HOMES}/{user.name}")
-        commands.append(("useradd", "--no-log-init", *own, *home, user.name))
-    elif account.is_locked or (account.uid, account.groups) != (user.uid, frozenset(member_of.split(","))):
+        commands.append(("useradd", "--no-log-init", *own, "--no-create-home", "--home-dir", home, user.name))
+    elif account != _Account(uid=user.uid, home=home, groups=frozenset(member_of.split(",")), is_locked=False):
         own = ("--uid", uid, "--gid", uid, "--groups", member_of, "--shell", _SHELL, "--expiredate", "")
-        commands.append(_usermod(user.name, *own))
+        commands.append(_usermod(user.name, *own, *(("--home", home) if account.home != home else ())))
     if not commands:
         return None
     action = AccountAction.CHANGE if account and not account.is_locked else AccountAction.ADD
-    return AccountChange(action=action, name=user.name, uid=user.uid, commands=tuple(commands))
+    moves_home = account is not None and account.home != home
+    return AccountChange(action=action, name=user.name, uid=user.uid, commands=tuple(commands), moves_home=moves_home)
 
 
 def _id_problem(name: str, number: int, known: Mapping[str, int], kind: str) -> str:
@@ -144,10 +151,11 @@ def _accounts(files: AccountFiles) -> Mapping[str, _Account]:
     return {
         name: _Account(
             uid=int(uid),
+            home=home,
             groups=frozenset(group for group, people in members if name in people),
             is_locked=expiry.get(name) == _EXPIRED,
         )
-        for name, _, uid, *_ in entries(files.passwd, 7)
+        for name, _, uid, _, _, home, _ in entries(files.passwd, 7)
         if uid.isdecimal()  # not a line of NIS
     }
 

@@ -22,11 +22,10 @@ from corral.agent.user_rights import entries
 from corral.agent.users.removed_jobs import cancel_jobs
 from corral.agent.users.sync import end_processes
 from corral.model.cluster import ClusterPlan
-from corral.model.users import DirectoryPlan
+from corral.model.users import ADMIN_HOMES, HOMES, DirectoryPlan
 
 POLL_EVERY_S = 60.0
 SEEN = "/opt/corral/directory-people.json"
-_HOMES = "/home"
 
 log = logging.getLogger("corral.agent")
 
@@ -34,14 +33,14 @@ log = logging.getLogger("corral.agent")
 def people_of(directory: DirectoryPlan, passwd: Iterable[pwd.struct_passwd], own: Collection[str]) -> Mapping[str, int]:
     """The ids of the directory's people by name. `own`: names in the machine's own file, which come first.
 
-    A name that is no name of a directory below /home is nobody's.
+    A name that is no name of a home is nobody's.
     """
     return {
         one.pw_name: one.pw_uid
         for one in passwd
         if directory.min_id <= one.pw_uid <= directory.max_id
         and one.pw_name not in own
-        and one.pw_dir == f"{_HOMES}/{one.pw_name}"
+        and one.pw_dir in {f"{homes}/{one.pw_name}" for homes in (HOMES, ADMIN_HOMES)}
         and "/" not in one.pw_name
         and not one.pw_name.startswith(".")
     }
@@ -78,7 +77,7 @@ class DirectoryPeopleTask:
         found = {name: uid for name, uid in {**seen, **listed}.items() if self.is_known(name)}
         if not found:
             return  # SSSD does not answer
-        self._make_homes(found)
+        self._make_homes(found, plan)
         if new := sorted(found.keys() - seen.keys()):
             self.add_accounts(plan)
             for name in new:
@@ -90,9 +89,10 @@ class DirectoryPeopleTask:
         for name in sorted(gone):
             self._remove(name, seen[name], plan)
 
-    def _make_homes(self, people: Mapping[str, int]) -> None:
+    def _make_homes(self, people: Mapping[str, int], plan: ClusterPlan) -> None:
+        homes = [self.root / directory.lstrip("/") for directory in (HOMES, plan.admin_homes)]
         for name in sorted(people):
-            if not (self.root / _HOMES.lstrip("/") / name).exists():
+            if not all((directory / name).exists() for directory in homes):
                 try:
                     self.make_home(name)
                 except AgentError as error:

@@ -1,10 +1,11 @@
-"""Create people's homes on the shared /home, which hides the image's own."""
+"""Create people's homes: on the shared /home, which hides the image's own, and on a head those of administrators."""
 
 import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from corral.agent.errors import AgentError
+from corral.model.users import ADMIN_HOMES, HOMES
 
 _SKELETON = "/etc/skel"
 
@@ -12,8 +13,9 @@ log = logging.getLogger("corral.agent")
 
 
 def make_home(user: str, run: Callable[[Sequence[str]], str], root: Path = Path("/")) -> None:
-    """Create the user's home from /etc/skel if it is missing. Raises AgentError.
+    """Create the user's homes from /etc/skel if they are missing. Raises AgentError.
 
+    An administrator has one on /home, as everybody, and on a head with login nodes one of the head's own.
     `run`: runs a command and returns its output, or raises AgentError. `root`: the directory that stands for /.
     """
     try:
@@ -21,7 +23,14 @@ def make_home(user: str, run: Callable[[Sequence[str]], str], root: Path = Path(
     except AgentError:
         log.warning("home: the machine has no user %s", user)
         return
-    owner, home = ":".join(entry[2:4]), entry[5]
+    if entry[5] == f"{ADMIN_HOMES}/{user}":
+        run(("install", "--directory", "--mode=0755", ADMIN_HOMES))
+        _make(user, entry, f"{HOMES}/{user}", run, root)
+    _make(user, entry, entry[5], run, root)
+
+
+def _make(user: str, entry: Sequence[str], home: str, run: Callable[[Sequence[str]], str], root: Path) -> None:
+    owner = ":".join(entry[2:4])
     existing = root / home.lstrip("/")
     if existing.exists():
         if existing.stat().st_uid != int(entry[2]):

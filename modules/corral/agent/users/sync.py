@@ -15,7 +15,7 @@ from corral.agent.events import Event, EventLog
 from corral.agent.user_rights import KEYS
 from corral.agent.users.accounts import AccountAction, AccountChange, AccountFiles, account_changes
 from corral.agent.users.removed_jobs import remember_people
-from corral.model.users import AccessPlan
+from corral.model.users import HOMES, AccessPlan
 
 _KILLS = 10  # a process may fork while it is looked for
 _STEP_DAEMON = "slurmstepd"
@@ -25,9 +25,11 @@ log = logging.getLogger("corral.agent")
 Run = Callable[[Sequence[str]], str]
 
 
-def sync_accounts(access: AccessPlan, run: Run, root: Path = Path("/")) -> tuple[AccountChange, ...]:
+def sync_accounts(
+    access: AccessPlan, run: Run, root: Path = Path("/"), *, admin_homes: str = HOMES
+) -> tuple[AccountChange, ...]:
     """Change the accounts of this machine. Returns the changes; one that failed is refused, with the error."""
-    changes = tuple(account_changes(access, _account_files(root)))
+    changes = tuple(account_changes(access, _account_files(root), admin_homes))
     return tuple(_done(change, run, root) for change in changes)
 
 
@@ -75,6 +77,8 @@ def _read(file: Path) -> str:
 
 
 def _done(change: AccountChange, run: Run, root: Path) -> AccountChange:
+    if change.moves_home:
+        end_processes(change.uid, root / "proc")
     try:
         for command in change.commands:
             run(command)

@@ -1,0 +1,144 @@
+"""The step of people who come from a directory: a real slapd on the head, and SSSD on each machine by `corral up`.
+
+bob works, carl leaves, dora is an administrator. The people of the cluster's file are gone by then.
+"""
+
+from __future__ import annotations
+
+import base64
+import subprocess
+import textwrap
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from tools.directory_server import LETS_IN, PASSWORD, SUFFIX, entries, make_certificates, slapd_conf
+from tools.vm_life.cluster import VirtualCluster, expect
+
+from corral.model.users import ADMIN_HOMES
+
+_HOST = "vm-head.vm.corral.internal"
+_SECRET = "people/reader"
+_FILES = Path("/etc/ldap/directory")  # where AppArmor lets slapd read
+_UNIT = "directory"
+_PACKAGES = ("slapd", "ldap-utils")
+_LOGIN, _NEW_NODE = (
+    "login-1",
+    "cpu-4",
+)  # a node that boots now: those of before follow a directory from their next boot on
+_ACCESS = f"""    access:
+      directory:
+        servers: [ldaps://{_HOST}]
+        base: {SUFFIX}
+        filter: (memberOf={LETS_IN})
+        schema: rfc2307
+        bind_dn: cn=reader,{SUFFIX}
+        bind_secret: {_SECRET}
+        admin_group: operators
+        ca: |
+"""
+
+
+def people_of_a_directory(cluster: VirtualCluster) -> str:
+    """Come, work while the directory is away, and leave."""
+    head = cluster.instance("head")
+    _start_directory(cluster, head)
+    _declare(cluster)
+    bob, carl = (cluster.person(name, key="directory") for name in ("bob", "carl"))
+    for machine in ("head", _LOGIN):
+        known = partial(_id, cluster, cluster.instance(machine), "bob")
+        cluster.wait_until(lambda: known() == "20002", f"{machine} knows bob by his id of the directory")  # noqa: B023
+    homes = ("sh", "-c", "stat --format=%U:%a /home/bob /home/carl")
+    cluster.wait_until(
+        lambda: cluster.as_root(head, *homes).stdout.split() == ["bob:700", "carl:700"], "the head has made homes"
+    )
+    came = [person.output("id -un; pwd").split() for person in (bob, carl)]
+    expect(came == [["bob", "/home/bob"], ["carl", "/home/carl"]], f"people come to the login node: {came}")
+    refused = cluster.person("bob", "head", key="directory").run("id -un").returncode
+    expect(refused == 255, "the head refuses bob")
+    admitted = cluster.person("dora", "head", key="directory").output("pwd; sudo -n id -un").split()
+    expect(admitted == [f"{ADMIN_HOMES}/dora", "root"], f"dora is an administrator there: {admitted}")
+    denied = bob.run("sudo -n id -un").returncode
+    expect(denied != 0, "bob has no sudo")
+    hidden = cluster.as_root(
+        cluster.instance(_LOGIN), "runuser", "-u", "bob", "--", "cat", "/etc/sssd/conf.d/60-corral.conf"
+    )
+    expect(hidden.returncode != 0, "bob does not read the password for the directory")
+    ran = bob.output(f"srun --nodes=1 --nodelist={_NEW_NODE} sh -c 'id -un; id -u; pwd'").split()
+    expect(ran == ["bob", "20002", "/home/bob"], f"his job runs as him on a node that booted for it: {ran}")
+    job = bob.output(f"sbatch --parsable --nodelist={_NEW_NODE} --output=/dev/null --wrap='sleep 60; id -un >~/ended'")
+    cluster.root_output(head, "systemctl", "stop", _UNIT)
+    away = bob.output("id -un; sbatch --hold --wrap=true >&2; squeue --me --noheader --format=%i")
+    expect(
+        away.split()[:1] == ["bob"] and job in away, f"he logs in and sees his job while the directory is away: {away}"
+    )
+    ended = cluster.job_end(job)
+    expect(ended["JobState"] == "COMPLETED", f"his job runs on: {ended}")
+    _serve(cluster, head)
+    leaves = f"dn: {LETS_IN}\nchangetype: modify\ndelete: member\nmember: uid=carl,{SUFFIX}\n"
+    _change(cluster, head, "ldapmodify", leaves)
+    for machine in ("head", _LOGIN):  # SSSD tries a directory that was away within minutes; at once by this signal
+        cluster.root_output(cluster.instance(machine), "pkill", "-USR2", "-x", "sssd")
+    left = carl.run("id -un")
+    expect((left.returncode, left.stdout) == (255, ""), f"carl is refused at his next login: {left}")
+    expect(bob.output("id -un") == "bob", "bob is not")
+    return (
+        "people log in by its keys, bob also while it is away; his job on a new node ends; carl leaves, and is refused"
+    )
+
+
+def _start_directory(cluster: VirtualCluster, head: str) -> None:
+    """Install slapd on the head, with its people, and store the password that the cluster reads."""
+    make_certificates(cluster.directory, _HOST)
+    key = cluster.key("directory")
+    if not key.exists():
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
+    apt = "apt-get install --yes --no-install-recommends -o DPkg::Lock::Timeout=300"
+    cluster.root_output(head, "sh", "-c", f"DEBIAN_FRONTEND=noninteractive {apt} {' '.join(_PACKAGES)} >/dev/null 2>&1")
+    cluster.root_output(head, "sh", "-c", f"systemctl disable --now slapd; rm -rf /var/lib/ldap/*; mkdir -p {_FILES}")
+    texts = {
+        name: (cluster.directory / name).read_text(encoding="utf-8") for name in ("server.pem", "server.key", "ca.pem")
+    }
+    for name, text in {**texts, "slapd.conf": slapd_conf(_FILES)}.items():
+        _write(cluster, head, _FILES / name, text)
+    _serve(cluster, head)
+    _change(cluster, head, "ldapadd", entries(key.with_suffix(".pub").read_text(encoding="utf-8")))
+    cluster.client("secretsmanager").create_secret(Name=_SECRET, SecretString=PASSWORD)
+
+
+def _serve(cluster: VirtualCluster, head: str) -> None:
+    """Start slapd, and wait until it answers."""
+    slapd = ("/usr/sbin/slapd", "-f", f"{_FILES}/slapd.conf", "-h", "ldaps:///", "-d", "0")
+    cluster.root_output(head, "systemd-run", "--quiet", "--collect", f"--unit={_UNIT}", *slapd)
+    base = (*_client("ldapsearch"), "-b", "", "-s", "base")
+    cluster.wait_until(lambda: cluster.as_root(head, *base).returncode == 0, "the directory answers")
+
+
+def _client(program: str) -> Sequence[str]:
+    who = ("-x", "-H", f"ldaps://{_HOST}", "-D", f"cn=reader,{SUFFIX}", "-w", PASSWORD)
+    return ("env", f"LDAPTLS_CACERT={_FILES}/ca.pem", program, *who)
+
+
+def _change(cluster: VirtualCluster, head: str, program: str, changes: str) -> None:
+    """Change the directory."""
+    _write(cluster, head, _FILES / "changes", changes)
+    cluster.root_output(head, *_client(program), "-f", f"{_FILES}/changes")
+
+
+def _write(cluster: VirtualCluster, machine: str, path: Path, text: str) -> None:
+    encoded = base64.b64encode(text.encode()).decode()
+    cluster.root_output(machine, "sh", "-c", f"echo {encoded} | base64 --decode >{path}")
+
+
+def _declare(cluster: VirtualCluster) -> None:
+    """Name the directory in place of the people, and apply that."""
+    text = cluster.cluster_file.read_text(encoding="utf-8")
+    before, _, after = text.partition("    access:\n")
+    kept = after[after.index("    login:") :]  # what follows the people
+    ca = textwrap.indent((cluster.directory / "ca.pem").read_text(encoding="utf-8"), " " * 10)
+    cluster.cluster_file.write_text(f"{before}{_ACCESS}{ca}{kept}", encoding="utf-8")
+    cluster.corral("up", "vm", "--box", "--yes")
+
+
+def _id(cluster: VirtualCluster, machine: str, name: str) -> str:
+    return cluster.as_root(machine, "id", "-u", name).stdout.strip()
