@@ -144,8 +144,13 @@ class VirtualCluster:
 
     def job(self, job: str) -> Mapping[str, str]:
         """The fields of a job; none while slurmctld does not answer."""
-        line = self.on_head("scontrol", "--oneliner", "show", "job", job).stdout
+        line = self._root_on_head("scontrol", "--oneliner", "show", "job", job)
         return {name: value for name, _, value in (word.partition("=") for word in line.split())}
+
+    def _root_on_head(self, *command: str) -> str:
+        """What a command of root's prints on the head: root sees everybody's jobs. Nothing without a head."""
+        heads = self.instances("head")
+        return self.as_root(heads[0], *command).stdout if heads else ""
 
     def runs_on(self, job: str) -> str:
         """The node of a job, once it runs."""
@@ -161,7 +166,7 @@ class VirtualCluster:
         """The fields of a job that has ended; none until then. slurmctld forgets a job after five minutes."""
         fields = self.job(job)
         if not fields:
-            line = self.on_head("sacct", "-nXP", f"--jobs={job}", "-ostate,restarts,nodelist,elapsed").stdout.strip()
+            line = self._root_on_head("sacct", "-nXP", f"--jobs={job}", "-ostate,restarts,nodelist,elapsed").strip()
             fields = dict(zip(("JobState", "Restarts", "NodeList", "RunTime"), line.split("|"), strict=False))
         # sacct names who cancelled a job: "CANCELLED by 1000".
         state = fields.get("JobState", "").partition(" ")[0]

@@ -227,10 +227,9 @@ def job_in_containers(cluster: VirtualCluster) -> str:
 
 def person_leaves(cluster: VirtualCluster) -> str:
     """Ada is removed under a job of hers, with a process on the login node and another on the job's node."""
-    head, ada = cluster.instance("head"), cluster.person("ada")
+    ada = cluster.person("ada")
     job = ada.output("sbatch --parsable -n1 -wcpu-1 --mem=200M --output=/dev/null --wrap='sleep 240'")
-    shown = ("scontrol", "--oneliner", "show", "job", job)  # by root: others do not see her job
-    cluster.wait_until(lambda: "JobState=RUNNING" in cluster.as_root(head, *shown).stdout, f"job {job} runs")
+    cluster.runs_on(job)
     machines = [cluster.instance(name) for name in (_LOGIN, "head", "cpu-1")]
     processes = [(machine, _left_running(cluster, machine)) for machine in machines]
     text = cluster.cluster_file.read_text(encoding="utf-8")
