@@ -64,9 +64,12 @@ def people_of_a_directory(cluster: VirtualCluster) -> str:
         cluster.instance(_LOGIN), "runuser", "-u", "bob", "--", "cat", "/etc/sssd/conf.d/60-corral.conf"
     )
     expect(hidden.returncode != 0, "bob does not read the password for the directory")
-    ran = bob.output(f"srun --nodes=1 --nodelist={_NEW_NODE} sh -c 'id -un; id -u; pwd'").split()
-    expect(ran == ["bob", "20002", "/home/bob"], f"his job runs as him on a node that booted for it: {ran}")
-    job = bob.output(f"sbatch --parsable --nodelist={_NEW_NODE} --output=/dev/null --wrap='sleep 60; id -un >~/ended'")
+    batch = f"sbatch --parsable --nodelist={_NEW_NODE}"
+    first = bob.output(f"{batch} --output=ran --wrap='id -un; id -u; pwd'")
+    expect(cluster.job_end(first)["JobState"] == "COMPLETED", "his job ends on a node that boots for it")
+    ran = bob.output("cat ran").split()
+    expect(ran == ["bob", "20002", "/home/bob"], f"it ran as him: {ran}")
+    job = bob.output(f"{batch} --output=/dev/null --wrap='sleep 60'")
     cluster.root_output(head, "systemctl", "stop", _UNIT)
     away = bob.output("id -un; sbatch --hold --wrap=true >&2; squeue --me --noheader --format=%i")
     expect(
@@ -88,7 +91,9 @@ def people_of_a_directory(cluster: VirtualCluster) -> str:
 
 
 def _start_directory(cluster: VirtualCluster, head: str) -> None:
-    """Install slapd on the head, with its people, and store the password that the cluster reads."""
+    """Install slapd on the head, with its people, and store the password that the cluster reads, unless it runs."""
+    if cluster.as_root(head, "systemctl", "is-active", _UNIT).returncode == 0:
+        return
     make_certificates(cluster.directory, _HOST)
     key = cluster.key("directory")
     if not key.exists():
@@ -131,8 +136,10 @@ def _write(cluster: VirtualCluster, machine: str, path: Path, text: str) -> None
 
 
 def _declare(cluster: VirtualCluster) -> None:
-    """Name the directory in place of the people, and apply that."""
+    """Name the directory in place of the people, and apply that, unless it is done."""
     text = cluster.cluster_file.read_text(encoding="utf-8")
+    if _ACCESS in text:
+        return
     before, _, after = text.partition("    access:\n")
     kept = after[after.index("    login:") :]  # what follows the people
     ca = textwrap.indent((cluster.directory / "ca.pem").read_text(encoding="utf-8"), " " * 10)
