@@ -54,7 +54,7 @@ sim: ## simulate N clusters from seed FIRST, then check that the simulator catch
 	@cd tests && ../$(VENV)/python -m sim $(or $(N),1000) $(or $(FIRST),1)
 	@cd tests && ../$(VENV)/python -m sim.mutations $(or $(MUTATIONS),20)
 
-mutations: ## break promises of the README one by one, and show which test fails (some: ARGS='03 07')
+mutations: ## break promises and weaken security one by one, and show which test fails (some: ARGS='03 security')
 	$(PREPARE) venv debian pulumi browser
 	@$(VENV)/python -m tools.mutations $(ARGS)
 

@@ -25,6 +25,7 @@ from corral.agent.credentials import (
     CredentialsError,
     JobRole,
     JobRoleCredentials,
+    credentials_server,
     respond,
     responder,
     role,
@@ -276,6 +277,12 @@ def test_three_hundred_silent_connections_take_no_thread_and_no_answer_from_othe
         honest.settimeout(60)
         honest.sendall(b"GET / HTTP/1.0\r\n\r\n")
         assert (honest.recv(12), set(threading.enumerate()) - before) == (b"HTTP/1.0 404", set())
+
+
+def test_the_endpoint_waits_five_seconds_for_a_request_and_holds_512_connections(held: JobRole) -> None:
+    with listen(port=0) as listener:
+        server = credentials_server(held, listener)
+    assert (server._read_s, server._connections) == (5.0, 512)
 
 
 def test_a_request_that_does_not_arrive_in_time_is_not_awaited(held: JobRole) -> None:

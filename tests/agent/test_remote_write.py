@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -25,8 +24,8 @@ from botocore.credentials import Credentials
 from agent.event_loops import serving
 from agent.test_prometheus_daemon import FakeHost, Running, free_port
 from agent.waiting import until
-from corral.agent.local_http import LocalServer, listen
-from corral.agent.metrics.endpoint import BODY_BYTES, Responder
+from corral.agent.local_http import listen
+from corral.agent.metrics.endpoint import Responder, metrics_server
 from corral.agent.prometheus import prometheus as prometheus_daemon
 from corral.agent.prometheus import start_prometheus
 from corral.agent.remote_write import RemoteWriteError, RemoteWriter, SignedPost
@@ -136,8 +135,7 @@ def agent(
     """The agent's endpoint, as a head serves it; yields its port."""
     with listen(0) as listener:
         responder = Responder(page, user_id, writer=writer)
-        server = LocalServer(responder, listener, body_bytes=BODY_BYTES, may_post=responder.may_read)
-        with serving(server):
+        with serving(metrics_server(responder, listener)):
             yield listener.getsockname()[1]
 
 
@@ -204,11 +202,11 @@ def test_only_prometheus_writes_series(uid: int, status: str, arrived: int, rece
 
 def test_what_others_post_is_not_read(receiver: Receiver) -> None:
     """The answer comes before the body: each connection of a user could hold a megabyte of the agent's memory."""
-    with listen(0) as listener:
-        server = LocalServer(Responder(str), listener, body_bytes=BODY_BYTES, may_post=lambda _: False)
-        with serving(server), socket.create_connection(listener.getsockname(), 20) as client:
-            client.sendall(b"POST /remote-write HTTP/1.0\r\nContent-Length: 1000000\r\n\r\n")
-            assert client.recv(12) == b"HTTP/1.0 403"
+    program = POST.replace("Content-Length: 3", "Content-Length: 1000000")
+    with agent(writer_to(receiver), user_id=lambda _: 2117) as port:
+        command = [sys.executable, "-I", "-c", program, str(port), "20417"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "403\n"
 
 
 @pytest.mark.parametrize(

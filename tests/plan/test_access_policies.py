@@ -64,6 +64,19 @@ def test_every_session_needs_a_document(policy: Any) -> None:
     assert [one for one in conditions if one != {"ssm:SessionDocumentAccessCheck": "true"}] == []
 
 
+@pytest.mark.parametrize("policy", [READER, USER, ADMIN], ids=["reader", "user", "admin"])
+def test_nobody_reaches_a_machine_that_is_no_clusters(policy: Any) -> None:
+    found = [*statements(policy, "ssm:SendCommand"), *statements(policy, "ssm:StartSession")]
+    machines = [one["Condition"] for one in found if "arn:aws:ec2" in one["Resource"][0]]
+    assert [one.get("StringLike") for one in machines] == [{"ssm:resourceTag/corral:cluster": "*"}] * len(machines)
+
+
+@pytest.mark.parametrize("policy", [USER, ADMIN], ids=["user", "admin"])
+def test_only_the_channels_of_own_sessions_are_opened(policy: Any) -> None:
+    (found,) = statements(policy, "ssmmessages:OpenDataChannel")
+    assert found["Resource"] == ["arn:aws:ssm:*:*:session/${aws:userid}-*"]
+
+
 @pytest.mark.parametrize("policy", [READER, USER], ids=["reader", "user"])
 def test_only_an_admin_reaches_compute_nodes(policy: Any) -> None:
     found = [*statements(policy, "ssm:SendCommand"), *statements(policy, "ssm:StartSession")]

@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from corral.box.access.policy_evaluator import RequiredAction, evaluate
 from corral.plan.iam.deployer_policy import Policy, deployer_policies, permission
 from corral.plan.iam.iam_policies import boundary_policy
 from deployer_actions import LONGEST, allows, seen_actions, size, unseen_actions
 
 POLICIES = deployer_policies(account="123456789012", region="ap-southeast-2")
+CHANGED = "route53:changeresourcerecordsetsnormalizedrecordnames"
 STATEMENTS = {one["Sid"]: one for policy in POLICIES for one in policy.document["Statement"]}
 
 
@@ -103,6 +105,45 @@ def test_only_corrals_networks_are_opened(action: str) -> None:
     assert [one["Condition"]["Null"] for one in opening if one["Resource"] != [rules]] == [
         {"aws:ResourceTag/corral:base": "false"}
     ]
+
+
+HERE = "arn:aws:{}:ap-southeast-2:123456789012:{}"
+OURS = {"aws:resourcetag/corral:base": "b"}
+NAMED = {"kms:resourcealiases": "alias/theirs"}
+ZONE = "arn:aws:route53:::hostedzone/Z1"
+
+
+@pytest.mark.parametrize(
+    ("action", "resource", "context", "allowed"),
+    [
+        ("fsx:TagResource", HERE.format("fsx", "file-system/fs-1"), {}, True),
+        ("fsx:DeleteFileSystem", HERE.format("fsx", "file-system/fs-1"), OURS, True),
+        ("fsx:DeleteFileSystem", HERE.format("fsx", "file-system/fs-1"), {}, False),
+        ("kms:TagResource", HERE.format("kms", "key/1"), {}, True),
+        ("kms:TagResource", HERE.format("kms", "key/1"), NAMED, False),
+        ("kms:PutKeyPolicy", HERE.format("kms", "key/1"), OURS, True),
+        ("kms:PutKeyPolicy", HERE.format("kms", "key/1"), {}, False),
+        ("kms:GetKeyPolicy", HERE.format("kms", "key/1"), NAMED, True),
+        ("kms:Decrypt", HERE.format("kms", "key/1"), NAMED, False),
+        ("kms:Sign", HERE.format("kms", "key/1"), {"kms:requestalias": "alias/corral-signing/b"}, True),
+        ("kms:Sign", HERE.format("kms", "key/1"), {"kms:requestalias": "alias/theirs"}, False),
+        ("ecr:BatchGetImage", HERE.format("ecr", "repository/theirs"), {}, True),
+        ("ecr:PutImage", HERE.format("ecr", "repository/theirs"), {}, False),
+        ("ec2:DeleteNetworkInterface", HERE.format("ec2", "network-interface/eni-1"), {}, True),
+        ("ec2:DetachNetworkInterface", HERE.format("ec2", "network-interface/eni-1"), {}, False),
+        ("route53:DeleteHostedZone", ZONE, {}, True),
+        ("route53:ListResourceRecordSets", ZONE, {}, True),
+        ("route53:ChangeResourceRecordSets", ZONE, {CHANGED: "www.example.com"}, False),
+    ],
+)
+def test_what_a_deployer_may_do_with_what_is_not_corrals_and_no_more(
+    action: str, resource: str, context: dict[str, str], allowed: bool
+) -> None:
+    """What docs/security.md says remains. The calls that are refused are the next ones that would do harm."""
+    required = RequiredAction(
+        action=action, resource=resource, context={"aws:requestedregion": "ap-southeast-2", **context}
+    )
+    assert evaluate([policy.document for policy in POLICIES], (), required).allowed == allowed
 
 
 def test_the_states_of_another_bootstrap_are_out_of_reach() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
@@ -46,6 +47,15 @@ def written(tmp_path: Path) -> Callable[[AlertReceivers], Path]:
 
 def test_a_cluster_whose_alerts_nobody_gets_has_no_alertmanager() -> None:
     assert sorted(files(None)) == ["monitoring/alerts.yml", "monitoring/prices.json", "monitoring/prometheus.yml"]
+
+
+def test_whatever_slack_gets_of_an_alert_is_escaped() -> None:
+    _, _, texts = files(ALL)["monitoring/alerts.tmpl"].partition('{{ define "corral.slack.title"')
+    printed = re.findall(r"\{\{-? ((?:or )?\.[^}]*) \}\}", texts)
+    escaped = '| reReplaceAll "&" "&amp;" | reReplaceAll "<" "&lt;" | reReplaceAll ">" "&gt;"'
+    dates = ".StartsAt.UTC.Format ", ".EndsAt.UTC.Format "
+    assert len(printed) == 9
+    assert [one for one in printed if not one.endswith(escaped) and not one.startswith(dates)] == []
 
 
 def test_prometheus_sends_no_alerts_that_nobody_gets() -> None:

@@ -18,6 +18,7 @@ from corral.render import account_files, cluster_files, user_data
 from render.plans import boot_facts, cpu, dev, train
 
 PLAN = replace(dev(replace(train(), nvme_mount="/local"), cpu()), containers=CONTAINERS)
+NOBODY = 65534
 SCRIPTS = ("accelerate", "deepspeed", "jax", "lightning", "megatron", "nccl-tests", "sweep", "torchrun")
 
 
@@ -85,6 +86,15 @@ def test_scripts_pass_shellcheck(name: str, tmp_path: Path) -> None:
     assert shellcheck, "make test installs shellcheck"
     done = subprocess.run([shellcheck, str(script)], capture_output=True, text=True)
     assert done.stdout == ""
+
+
+def test_nobody_else_enters_the_directories_for_a_jobs_containers(tmp_path: Path) -> None:
+    text = cluster_files(PLAN)["containers/prolog"].replace("/var/lib/enroot", f"{tmp_path}/data")
+    (script := tmp_path / "prolog").write_text(text.replace("/run/enroot", f"{tmp_path}/run"))
+    environment = {"PATH": os.defpath, "SLURM_JOB_UID": str(NOBODY), "SLURM_JOB_USER": "nobody"}
+    subprocess.run(["sh", str(script)], env=environment, check=True)
+    made = [(tmp_path / name).stat() for name in ("data", "run", f"data/{NOBODY}", f"run/{NOBODY}")]
+    assert [(one.st_uid, one.st_mode & 0o777) for one in made] == [(0, 0o755)] * 2 + [(NOBODY, 0o700)] * 2
 
 
 def test_nodes_that_compiled_something_else_are_outdated() -> None:

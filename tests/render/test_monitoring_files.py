@@ -6,6 +6,8 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import yaml
+
 from agent.metrics.promtool import check_config
 from corral.agent.config.file_placements import is_needed, placements_for
 from corral.model.enums import Role
@@ -38,6 +40,14 @@ def test_promtool_accepts_the_configuration_with_its_rules(tmp_path: Path) -> No
     (tmp_path / "node-token").write_text("0f")
     (tmp_path / "nodes.json").write_text("[]")
     assert check_config(tmp_path / "prometheus.yml") == ""
+
+
+def test_what_jobs_and_nodes_report_is_bounded() -> None:
+    jobs = yaml.safe_load(FILES["monitoring/prometheus.yml"])["scrape_configs"]
+    assert {job["job_name"]: (job["sample_limit"], job["label_value_length_limit"]) for job in jobs} == {
+        "corral": (50_000, 256),
+        "nodes": (20_000, 256),
+    }
 
 
 def test_a_head_has_the_files_where_prometheus_and_the_agent_read_them() -> None:

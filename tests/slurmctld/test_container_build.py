@@ -155,10 +155,13 @@ def test_a_task_without_the_plugin_does_not_start(cluster: Controller) -> None:
 
 
 GAMES, UNSET = 5, "env --unset=AWS_CONTAINER_CREDENTIALS_FULL_URI"
+OTHER = "env AWS_CONTAINER_CREDENTIALS_FULL_URI=http://127.0.0.1:1/other"
 
 
 @pytest.mark.parametrize(
-    "task", ["", "srun ", f"{UNSET} srun --container-image=/scratch/image.sqsh "], ids=["script", "task", "container"]
+    "task",
+    ["", "srun ", f"{UNSET} srun --container-image=/scratch/image.sqsh ", f"{OTHER} srun "],
+    ids=["script", "task", "container", "another value"],
 )
 def test_the_job_role_is_found_in_scripts_and_in_tasks_of_a_user(task: str, cluster: Controller) -> None:
     lines = output(cluster, f"{task}printenv AWS_CONTAINER_CREDENTIALS_FULL_URI", GAMES)

@@ -16,7 +16,7 @@ def fill(page: str) -> str:
 def _mutations() -> Iterator[Mapping[str, str]]:
     for patch in patches():
         number = patch.name.partition("-")[0]
-        yield {"": number, "promise": patch.promise, "breaks": patch.breaks, "caught by": _test(patch.caught_by)}
+        yield {"": number, "promise": patch.row, "breaks": patch.breaks, "caught by": _test(patch.caught_by)}
 
 
 def _test(caught_by: str) -> str:

@@ -6,4 +6,7 @@ each patch to a copy of the checkout and runs the tests of its row.
 
 The thirty promises were drawn by `random.Random(20261123).sample(sorted(promises), 30)` from the rows of both tables,
 and one rule at random of each section of docs/fidelity.md. A patch is written before its author reads the row's tests.
+
+The patches of security/ are the sown defects of docs/security.md. Theirs begin with `Weakened:`, a row of that table,
+instead of `Promise:`, and the test that they name must fail.
 """

@@ -12,6 +12,7 @@ import json
 import logging
 import pwd
 import re
+import socket
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -139,9 +140,14 @@ def serve(role: JobRole, lock: Path = LOCK) -> None:
     with exclusive(lock) as first:
         if first:
             with listen(PORT) as listener:
-                asyncio.run(LocalServer(responder(role), listener).serve_forever())
+                asyncio.run(credentials_server(role, listener).serve_forever())
         else:
             log.info("credentials: another endpoint runs")
+
+
+def credentials_server(role: JobRole, listener: socket.socket) -> LocalServer:
+    """The endpoint of this role, with a server's own limits of time and number."""
+    return LocalServer(responder(role), listener)
 
 
 def responder(role: JobRole) -> Callable[[LocalRequest], Awaitable[LocalResponse]]:

@@ -17,6 +17,7 @@ from corral.agent.errors import AgentError
 from corral.agent.events import EventLog
 from corral.agent.host.base import Daemon
 from corral.agent.users.accounts import AccountAction, AccountChange
+from corral.agent.users.sync import AccountsError
 from corral.model.cluster import ClusterPlan
 from corral.model.users import HOMES, AccessPlan, UserPlan
 from corral.render import cluster_files, deployed_json
@@ -37,6 +38,7 @@ class Node:
     steps: list[str] = field(default_factory=list)
     error: Exception | None = None
     directory_error: Exception | None = None
+    locked: bool = False
 
     def followed(self) -> FollowedConfig:
         return FollowedConfig(
@@ -72,6 +74,9 @@ class Node:
     def sync_users(self, access: AccessPlan, admin_homes: str = HOMES) -> tuple[AccountChange, ...]:
         self.steps.append(" ".join(("accounts", *(user.name for user in access.users))))
         gone = {"ada", "bob"} - {user.name for user in access.users}
+        if self.locked:
+            command, reason = ("usermod", "ada"), "cannot lock /etc/passwd"
+            return (AccountChange(action=AccountAction.REFUSE, name="ada", commands=(command,), reason=reason),)
         return tuple(AccountChange(action=AccountAction.LOCK, name=name, uid=2000) for name in gone)
 
     def limit_people(self) -> None:
@@ -129,6 +134,19 @@ def test_who_is_removed_loses_account_and_key_at_the_next_look(node: Node) -> No
     assert node.steps == ["accounts bob", "limit people"]
     assert [file.name for file in (node.root / "etc/ssh/corral_users").iterdir()] == ["bob"]
     assert '"event": "user-removed"' in (node.root / "events.jsonl").read_text()
+
+
+def test_an_account_that_could_not_be_locked_is_at_the_next_look(node: Node) -> None:
+    follow = node.followed()
+    follow.poll()
+    node.upload(replace(PLAN, access=AccessPlan(users=PEOPLE.users[1:])))
+    node.locked = True
+    with pytest.raises(AccountsError, match="ada: cannot lock /etc/passwd"):
+        follow.poll()
+    node.steps.clear()
+    node.locked = False
+    follow.poll()
+    assert node.steps == ["accounts bob", "limit people"]
 
 
 def test_a_directory_begins_and_ends_at_the_next_look(node: Node) -> None:

@@ -285,6 +285,25 @@ def test_an_answer_that_is_no_record_is_refused(
         read_as_user(os.geteuid(), tmp_path, 0)
 
 
+def test_of_an_answer_without_end_only_the_beginning_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = tmp_path / "written"
+    program = "import os\nfor number in range(64):\n os.write(1, b'x' * 1048576)\n open({!r}, 'a').write('x')"
+    reader_that_runs(program.format(str(written)), tmp_path, monkeypatch)
+    with pytest.raises(JobReadError, match="too long"):
+        read_as_user(os.geteuid(), tmp_path, 0)
+    assert len(written.read_text()) <= 2
+
+
+def test_the_reader_has_no_variable_of_roots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CORRAL_OF_ROOT", "secret")
+    found = tmp_path / "variables"
+    program = f"import os; open({str(found)!r}, 'w').write(str('CORRAL_OF_ROOT' in os.environ))"
+    reader_that_runs(program, tmp_path, monkeypatch)
+    with pytest.raises(JobReadError):
+        read_as_user(os.geteuid(), tmp_path, 0)
+    assert found.read_text() == "False"
+
+
 def test_the_readers_process_answers_with_a_page(tmp_path: Path) -> None:
     page = read_as_user(os.geteuid(), job_directory(tmp_path), 0)
     assert (page.next, page.variables, page.output, len(page.ranks), len(page.curve)) == (

@@ -20,6 +20,7 @@ from corral.agent.metrics.job_steps import JobSteps, NodeJob, node_jobs, read_st
 from corral.model.job_evidence import RankSteps, StepPage
 
 ADA, EVE = 65534, 1  # users that every machine has
+ROOTS = 20417  # a group that root alone is in
 # What slurmstepd does: a process of root's with this title, and processes of the job's user below it.
 STEPD = """
 import json, os, subprocess, sys, time
@@ -135,6 +136,19 @@ def test_the_steps_are_read_as_the_jobs_user(directory: Path, system_python: Non
 def test_a_user_reads_no_steps_of_another(directory: Path, system_python: None) -> None:
     write_steps(directory, 0)
     assert read_recent_as_user(EVE, directory, [0]).ranks == ()
+
+
+def test_the_reader_of_steps_has_no_group_of_roots(directory: Path, system_python: None) -> None:
+    write_steps(directory, 0)
+    held = os.getgroups()
+    os.chown(directory.parent, 0, ROOTS)
+    directory.parent.chmod(0o750)
+    os.setgroups([*held, ROOTS])
+    try:
+        page = read_recent_as_user(ADA, directory, [0])
+    finally:
+        os.setgroups(held)
+    assert page.ranks == ()
 
 
 def test_a_file_of_another_in_an_own_directory_is_none(directory: Path, system_python: None) -> None:

@@ -75,8 +75,9 @@ def test_a_machine_without_prometheus_serves_root_alone() -> None:
     assert response(Responder(lambda: PAGE, nobody), user=2117) == 403
 
 
-def test_a_web_page_that_has_the_name_of_this_machine_is_refused() -> None:
-    assert response(Responder(lambda: PAGE, user_id), host="rebound.example:251") == 403
+@pytest.mark.parametrize("host", ["rebound.example:251", "localhost.example:251", "127.0.0.1.example", ""])
+def test_a_web_page_that_has_the_name_of_this_machine_is_refused(host: str) -> None:
+    assert response(Responder(lambda: PAGE, user_id), host=host) == 403
 
 
 def test_another_path_is_not_found() -> None:

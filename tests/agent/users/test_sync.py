@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -102,12 +103,16 @@ def test_a_home_that_fails_keeps_no_other_back() -> None:
     assert made == ["bob"]
 
 
-def process(root: Path, pid: int, *, parent: int, name: str = "bash", cgroup: str = "/user.slice") -> None:
-    """A process in a directory that stands for /proc, of the user who runs the test."""
+def process(
+    root: Path, pid: int, *, parent: int, name: str = "bash", cgroup: str = "/user.slice", uid: int | None = None
+) -> None:
+    """A process in a directory that stands for /proc, of the user who runs the test. `uid`: its real user's."""
     directory = root / str(pid)
     directory.mkdir()
     (directory / "cgroup").write_text(f"0::{cgroup}\n")
     (directory / "comm").write_text(f"{name}\n")
+    user = os.getuid() if uid is None else uid
+    (directory / "status").write_text(f"Name:\t{name}\nUid:\t{user}\t{os.getuid()}\t{user}\t{user}\n")
     (directory / "stat").write_text(f"{pid} ({name} :) x) S {parent} 1 1\n")
 
 
@@ -120,6 +125,35 @@ def test_processes_of_jobs_are_left_to_slurm(tmp_path: Path) -> None:
     killed = set()
     end_processes(os.getuid(), tmp_path, lambda pid, number: killed.add((pid, number)))
     assert killed == {(1, signal.SIGKILL), (13, signal.SIGKILL)}  # all files here are the user's, also those of 1
+
+
+def test_a_process_that_was_started_meanwhile_ends_too(tmp_path: Path) -> None:
+    process(tmp_path, 13, parent=0)
+    killed = []
+
+    def kill(pid: int, _: int) -> None:
+        killed.append(pid)
+        shutil.rmtree(tmp_path / str(pid))
+        if pid < 16:
+            process(tmp_path, pid + 1, parent=0)
+
+    end_processes(os.getuid(), tmp_path, kill)
+    assert killed == [13, 14, 15, 16]
+
+
+def test_a_person_who_names_a_process_like_slurms_keeps_none(tmp_path: Path) -> None:
+    process(tmp_path, 13, parent=0, name="slurmstepd", uid=2001)
+    process(tmp_path, 14, parent=13)
+    killed = set()
+    end_processes(os.getuid(), tmp_path, lambda pid, _: killed.add(pid))
+    assert killed == {13, 14}
+
+
+def test_a_person_who_names_a_control_group_like_a_jobs_keeps_no_process(tmp_path: Path) -> None:
+    process(tmp_path, 13, parent=0, cgroup="/user.slice/user-2001.slice/user@2001.service/app.slice/job_7.service")
+    killed = set()
+    end_processes(os.getuid(), tmp_path, lambda pid, _: killed.add(pid))
+    assert killed == {13}
 
 
 def test_a_real_process_of_a_person_ends() -> None:

@@ -72,12 +72,13 @@ def _serve_metrics(node: str) -> None:
 
 
 def _sync(host: Host, home: str | None, access: AccessPlan) -> None:
-    """Give the node the cluster's people, and homes of its own where machines share none."""
-    from corral.agent.users.sync import make_homes
+    """Give the node the cluster's people, and homes of its own where machines share none. Raises AccountsError."""
+    from corral.agent.users.sync import make_homes, require_done
 
-    host.sync_users(access)
+    changes = host.sync_users(access)
     if not home:
         make_homes(access, host.make_home)
+    require_done(changes)
 
 
 def _shutdown(_: argparse.Namespace) -> None:

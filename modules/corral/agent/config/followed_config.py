@@ -20,7 +20,7 @@ from corral.agent.file_install import install
 from corral.agent.host.base import Host, credentials
 from corral.agent.host.packages import login_packages
 from corral.agent.ssh import ssh_client, sshd_reads
-from corral.agent.users.sync import log_changes, remove_keys
+from corral.agent.users.sync import log_changes, remove_keys, require_done
 from corral.model.cluster import ClusterPlan
 from corral.model.enums import Role
 from corral.model.serialization import from_json
@@ -74,7 +74,8 @@ class FollowedConfig:
         if sshd_reads(changed):
             self.host.reload_sshd()
         remove_keys(plan.access, self.root)
-        log_changes(self.host.sync_users(plan.access), self.journal)
+        changes = self.host.sync_users(plan.access)
+        log_changes(changes, self.journal)
         if directory_reads(changed):
             self.sync_directory(plan)
         stop_directory(plan, self.host, self.root)
@@ -82,3 +83,4 @@ class FollowedConfig:
         if any(path.startswith(f"{CONTAINERS}/") for path in changed):
             compile_containers(plan, login_packages(plan), self.host)
         self._unfinished = ()
+        require_done(changes)

@@ -7,6 +7,7 @@ The kernel identifies the user of each connection (`local_http`), so there is no
 import asyncio
 import logging
 import pwd
+import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -35,8 +36,7 @@ def serve_metrics(
     """
     with listen(port) as listener:
         responder = Responder(text, topic=topic, writer=writer)
-        server = LocalServer(responder, listener, body_bytes=BODY_BYTES, may_post=responder.may_read)
-        asyncio.run(server.serve_forever())
+        asyncio.run(metrics_server(responder, listener).serve_forever())
 
 
 class Responder:
@@ -103,3 +103,8 @@ class Responder:
             return user is not None and user == self._user_id(PROMETHEUS_USER)
         except KeyError:
             return False
+
+
+def metrics_server(responder: Responder, listener: socket.socket) -> LocalServer:
+    """The server of the head's metrics. It reads no body of anybody who may not post one."""
+    return LocalServer(responder, listener, body_bytes=BODY_BYTES, may_post=responder.may_read)

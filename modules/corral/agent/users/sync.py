@@ -19,10 +19,15 @@ from corral.model.users import HOMES, AccessPlan
 
 _KILLS = 10  # a process may fork while it is looked for
 _STEP_DAEMON = "slurmstepd"
+_PEOPLE = "/user.slice/"  # below it systemd lets people make control groups of their own, of any name
 _EVENTS = {AccountAction.ADD: Event.USER_ADDED, AccountAction.LOCK: Event.USER_REMOVED}
 
 log = logging.getLogger("corral.agent")
 Run = Callable[[Sequence[str]], str]
+
+
+class AccountsError(AgentError):
+    """A command that changes an account has failed."""
 
 
 def sync_accounts(
@@ -31,6 +36,16 @@ def sync_accounts(
     """Change the accounts of this machine. Returns the changes; one that failed is refused, with the error."""
     changes = tuple(account_changes(access, _account_files(root), admin_homes))
     return tuple(_done(change, run, root) for change in changes)
+
+
+def require_done(changes: Iterable[AccountChange]) -> None:
+    """Raise AccountsError if a command failed, for who repeats the changes later: the account stays as it was.
+
+    A person who is refused for their name or id is no failure, and has no commands.
+    """
+    failed = [change for change in changes if change.action is AccountAction.REFUSE and change.commands]
+    if failed:
+        raise AccountsError("; ".join(f"{change.name}: {change.reason}" for change in failed))
 
 
 def record_changes(changes: Iterable[AccountChange], access: AccessPlan, journal: EventLog, root: Path) -> None:
@@ -118,12 +133,16 @@ def _owner(process: Path) -> int | None:
 
 
 def _is_of_job(process: Path, processes: Path) -> bool:
-    """True if the process is in a job's cgroup, or descends from a step's daemon."""
+    """True if the process is in a job's cgroup, or descends from a step's daemon. Neither is a matter of names alone.
+
+    People name their programs and control groups, and who was removed must not keep a process by such a name.
+    """
     try:
-        if "/job_" in (process / "cgroup").read_text(encoding="utf-8"):
+        groups = (line.split(":", 2)[2] for line in (process / "cgroup").read_text(encoding="utf-8").splitlines())
+        if any("/job_" in group and not group.startswith(_PEOPLE) for group in groups):
             return True
         while process.name != "0":
-            if (process / "comm").read_text(encoding="utf-8", errors="replace").startswith(_STEP_DAEMON):
+            if _is_step_daemon(process):
                 return True
             # "pid (comm) state ppid": a name may contain spaces and brackets.
             stat = (process / "stat").read_text(encoding="utf-8", errors="replace")
@@ -131,3 +150,12 @@ def _is_of_job(process: Path, processes: Path) -> bool:
     except OSError:
         return True  # it has ended; nothing to kill
     return False
+
+
+def _is_step_daemon(process: Path) -> bool:
+    """Whether Slurm started it, as the user who started the agent: root. Raises OSError."""
+    if not (process / "comm").read_text(encoding="utf-8", errors="replace").startswith(_STEP_DAEMON):
+        return False
+    # The real user: the daemon of a step is now and then effectively the job's.
+    status = (process / "status").read_text(encoding="utf-8", errors="replace")
+    return any(line.split()[1] == str(os.getuid()) for line in status.splitlines() if line.startswith("Uid:"))
