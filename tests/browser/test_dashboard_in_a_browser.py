@@ -9,16 +9,17 @@ import os
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from chromium import Browser, running_browser
-from test_pages_in_a_browser import PROBE, VIEWS, WIDE, console_messages
+from test_pages_in_a_browser import NARROW, PROBE, VIEWS, WIDE, console_messages
 
 from corral.cli.support.local_page import PageResponse, PageServer, json_response
+from corral.model.job_evidence import NO_CURVES, JobCurves
 from corral.report.dashboard.cluster_document import Answer, ClusterView, cluster_document
 from corral.report.dashboard.job_document import job_document
 from corral.report.dashboard.page_files import page_files
@@ -31,10 +32,14 @@ SHOWN_IN_S = 20.0  # a page shows a change within two; a machine that runs other
 
 @dataclass
 class Cluster:
-    """What the server answers with, changed by tests; and how many requests it had. `problem`: of job 17."""
+    """What the server answers with, changed by tests; and how many requests it had. `problem`: of job 17.
+
+    `curves`: what Prometheus has of that job.
+    """
 
     view: ClusterView
     problem: str = ""
+    curves: JobCurves = field(default_factory=lambda: job_evidence().curves)
     requests: int = 0
 
     def respond(self, path: str) -> PageResponse | None:
@@ -44,12 +49,12 @@ class Cluster:
         if path == "cluster.json":
             return json_response(cluster_document(self.view))
         if path == "job/17.json":
-            return json_response({"error": self.problem} if self.problem else job_17())
+            return json_response({"error": self.problem} if self.problem else job_17(self.curves))
         return None
 
 
-def job_17() -> Any:
-    seen = job_evidence()
+def job_17(curves: JobCurves) -> Any:
+    seen = replace(job_evidence(), curves=curves)
     return job_document(seen, diagnose(seen), datetime.now(UTC))
 
 
@@ -205,10 +210,140 @@ def test_focus_stays_on_a_link_when_a_new_answer_is_shown(
 
 def test_curves_have_the_forecast_where_it_is_known(browser: Browser, server: PageServer) -> None:
     show(browser, server, "#job/17")
-    names = browser.value("[...document.querySelectorAll('figcaption')].map((one) => one.firstChild.data)")
+    names = browser.value("[...document.querySelectorAll('#curve-list figcaption')].map((one) => one.firstChild.data)")
     assert names == ["tokens/s for each GPU", "MFU", "time of a step", "communication", "loss"]
-    lines = "[...document.querySelectorAll('figure')].map((one) => one.querySelectorAll('path.forecast').length)"
-    assert browser.value(lines) == [1, 1, 0, 1, 0]
+    assert browser.value(FORECASTS.format("curve-list")) == [1, 1, 0, 1, 0]
+
+
+FORECASTS = "[...document.querySelectorAll('#{} figure')].map((one) => one.querySelectorAll('path.forecast').length)"
+LABEL = "document.querySelectorAll('#history-list svg')[{}].getAttribute('aria-label')"
+
+
+def test_the_whole_run_has_gpus_and_the_network_next_to_the_forecast(browser: Browser, server: PageServer) -> None:
+    show(browser, server, "#job/17")
+    names = browser.value(
+        "[...document.querySelectorAll('#history-list figcaption')].map((one) => one.firstChild.data)"
+    )
+    assert names == [
+        "tokens/s for each GPU",
+        "MFU",
+        "GPUs at work",
+        "sent by EFA, for each node",
+        "communication",
+    ]
+    assert browser.value(FORECASTS.format("history-list")) == [1, 1, 0, 0, 1]
+
+
+def test_a_line_ends_where_nothing_was_measured_and_a_single_value_is_a_dot(
+    browser: Browser, server: PageServer
+) -> None:
+    """Tokens lack the minutes 40 to 49, 70, 71, 73 and 74; GPUs at work 40 to 49 and the last seven."""
+    show(browser, server, "#job/17")
+    counted = "[0, 2].map((n) => document.querySelectorAll('#history-list svg')[n]).map((one) => [{}])"
+    lines = "one.querySelectorAll('polyline').length, one.querySelectorAll('circle').length"
+    assert browser.value(counted.format(lines)) == [[3, 1], [2, 0]]
+    first = "[...document.querySelector('#history-list svg').querySelectorAll('polyline')]"
+    assert browser.value(f"{first}.map((one) => one.points.length)") == [38, 20, 16]
+
+
+def test_a_curve_is_described_for_whoever_does_not_see_it(browser: Browser, server: PageServer) -> None:
+    show(browser, server, "#job/17")
+    tokens, gpus = browser.value(LABEL.format(0)), browser.value(LABEL.format(2))
+    assert tokens.startswith("tokens/s for each GPU, 11:06 to 12:36 UTC: ")
+    assert (", forecast " in tokens, tokens.endswith(", 3 gaps"), gpus.endswith(", 1 gap")) == (True, True, True)
+    assert ", then nothing at the end, lowest 8" in gpus
+
+
+def test_axes_have_times_and_units(browser: Browser, server: PageServer) -> None:
+    show(browser, server, "#job/17")
+    texts = (
+        "[...document.querySelectorAll('#history-list svg')[{}].querySelectorAll('text')].map((one) => one.textContent)"
+    )
+    assert browser.value(texts.format(2)) == ["0 %", "50 %", "100 %", *TIMES, "time (UTC)"]
+    assert browser.value(texts.format(3))[:3] == ["0 B/s", "20 GB/s", "40 GB/s"]
+    assert "tokens/s" in browser.value(texts.format(0))
+
+
+TIMES = ["11:06", "11:51", "12:36"]  # of a run that starts at 1795000000
+
+
+def test_the_table_of_a_run_opens_by_keyboard_and_stays_open(
+    browser: Browser, server: PageServer, cluster: Cluster
+) -> None:
+    show(browser, server, "#job/17", width=NARROW, dark=True)
+    for _ in range(30):
+        browser.press("Tab")
+        if browser.value("document.activeElement.localName") == "summary":
+            break
+    assert browser.value("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    browser.press("Enter")
+    until(browser, "document.querySelector('#history-values').open")
+    browser.press("Tab")
+    assert browser.value("document.activeElement.ariaLabel") == "Values of the whole run"
+    picture(browser, "dashboard-job-table")
+    cluster.curves = replace(job_evidence().curves, efa_sent_bytes_per_s=())
+    until(browser, "document.querySelectorAll('#history-list figure').length === 4")
+    assert browser.value("[document.querySelector('#history-values').open, document.activeElement.ariaLabel]") == [
+        True,
+        "Values of the whole run",
+    ]
+    rows = "[...document.querySelectorAll('#history-rows tr')].map((one) => one.children.length)"
+    assert browser.value(rows) == [5] * 89
+    assert browser.value("document.querySelector('#history-rows tr td:nth-child(4)').textContent") == "–"
+    assert browser.value(PROBE)["across"] == NARROW
+
+
+def test_a_prometheus_that_does_not_answer_is_named_and_the_rest_is_shown(
+    browser: Browser, server: PageServer, cluster: Cluster
+) -> None:
+    cluster.curves = JobCurves(is_kept=True, problem="Prometheus: no answer within 4 s")
+    show(browser, server, "#job/17", width=NARROW)
+    picture(browser, "dashboard-job-no-answer")
+    seen = browser.value(
+        "['problem', 'missing', 'list'].map((one) => document.querySelector(`#history-${one}`).textContent)"
+    )
+    assert seen == [
+        "Prometheus: no answer within 4 s",
+        "No complete curves of the run until Prometheus answers; the job's nodes keep ten minutes, whose mean is above"
+        " as GPUs at work.",
+        "",
+    ]
+    assert browser.value("document.querySelectorAll('#curve-list figure').length") == 5
+    assert browser.value("getComputedStyle(document.querySelector('#history-problem')).color") == "rgb(179, 38, 30)"
+
+
+def test_without_prometheus_the_page_names_how_to_have_the_whole_run(
+    browser: Browser, server: PageServer, cluster: Cluster
+) -> None:
+    cluster.curves = NO_CURVES
+    show(browser, server, "#job/17", width=NARROW, dark=True)
+    picture(browser, "dashboard-job-without-prometheus")
+    missing = browser.value("document.querySelector('#history-missing').textContent")
+    assert missing.endswith("nothing keeps them - declare `monitoring: {prometheus: true}` (docs/monitoring.md).")
+    assert browser.value("document.querySelector('#curve-legend').nextElementSibling.id") == "curve-list"
+    hidden = (
+        "['#history-values', '#history-list'].map((one) => document.querySelector(one).getBoundingClientRect().height)"
+    )
+    assert browser.value(hidden) == [0, 0]
+
+
+def test_a_job_of_a_lost_server_is_grey_and_recovers(browser: Browser, cluster: Cluster) -> None:
+    with PageServer(cluster.respond) as first:
+        threading.Thread(target=first.serve_forever, args=(0.05,), daemon=True).start()
+        show(browser, first, "#job/17", width=NARROW, dark=True)
+        first.shutdown()
+    until(browser, "document.querySelector('#state').className === 'lost'")
+    until(browser, "document.querySelector('#job-state').className === 'bad'")
+    picture(browser, "dashboard-job-lost")
+    assert "grayscale" in browser.value("getComputedStyle(document.querySelector('main')).filter")
+    assert browser.value("document.querySelectorAll('figure').length") == 10
+    with PageServer(cluster.respond, first.server_port) as second:
+        second.token = first.token
+        threading.Thread(target=second.serve_forever, args=(0.05,), daemon=True).start()
+        until(browser, "document.querySelector('#state').className === 'fresh'")
+        until(browser, "document.querySelector('#job-state').className === ''")
+        assert browser.value("document.querySelector('#job').className") == ""
+        second.shutdown()
 
 
 def test_an_old_answer_is_grey_and_shows_its_age(browser: Browser, server: PageServer, cluster: Cluster) -> None:
@@ -257,7 +392,11 @@ def test_a_job_that_cannot_be_read_any_more_is_shown_as_old(
     until(browser, "document.querySelector('#job-state').className === 'bad'")
     text = browser.value("document.querySelector('#job-state').textContent")
     assert (text.startswith("This is "), text.endswith("s old: Slurm knows no job 17")) == (True, True)
-    assert browser.value("document.querySelectorAll('figure').length") == 5
+    assert browser.value("document.querySelectorAll('figure').length") == 10
+    assert "grayscale" in browser.value("getComputedStyle(document.querySelector('#history')).filter")
+    cluster.problem = ""
+    until(browser, "document.querySelector('#job-state').className === ''")
+    assert browser.value("getComputedStyle(document.querySelector('#history')).filter") == "none"
 
 
 def test_a_thousand_nodes_that_all_change_block_the_page_for_less_than_half_a_second(

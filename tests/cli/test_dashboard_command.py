@@ -38,6 +38,7 @@ ANSWERS = {
         steps=StepPage(ranks=SEEN.ranks, next=None, variables={}, curve=SEEN.curve),
         node_reasons={},
         nodes=SEEN.nodes,
+        curves=SEEN.curves,
     ),
 }
 USER_DATA = f"""#!/bin/sh
@@ -121,6 +122,12 @@ def test_a_job_has_its_curves_and_the_forecast_of_the_run_file(dashboard: Dashbo
     document = dashboard.read("job/17.json")
     assert (document["error"], len(document["curves"])) == (None, 5)
     assert document["curves"][0]["forecast"] == document["forecast"]["tokens_per_s_per_gpu"]
+
+
+def test_a_job_has_the_curves_of_its_whole_run(dashboard: Dashboard) -> None:
+    history = dashboard.read("job/17.json")["history"]
+    gpus = next(one for one in history["curves"] if one["name"] == "GPUs at work")
+    assert [value for _, value in gpus["points"]] == [*SEEN.curves.gpu_utilization]
 
 
 def test_a_job_is_read_again_only_after_a_while(dashboard: Dashboard) -> None:

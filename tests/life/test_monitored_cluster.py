@@ -216,6 +216,10 @@ def notify_of_a_slow_node(cluster: Cluster, mails: Callable[[], list[str]]) -> N
             "14 of 16 GPUs (nvidia-smi did not report them)",
             "EFA of 2 of 2 nodes (no two readings of its counters)",
         ]
+    with step("the job's page has its speed and its GPUs of all the time"):
+        kept = cluster.until(lambda: curves_of_run(cluster, job))
+        assert (kept["problem"], kept["nodes"], {*kept["gpu_utilization"]}) == ("", 2, {1.0})
+        assert kept["tokens_per_s"][-1] == pytest.approx(90, abs=4)
     with step("the commands of the runbook move the job to another machine"):
         cluster.on_head("scontrol", "update", "nodename=train-2", "state=drain", "reason=slow")
         cluster.on_head("scontrol", "requeue", job)
@@ -235,6 +239,12 @@ def diagnosis(cluster: Cluster, job: str) -> Any:
 def speed_of_run(document: Any) -> Any:
     """The speed, if all processes have recorded theirs."""
     return document["speed"] if document["speed"]["forecast_share"] else None
+
+
+def curves_of_run(cluster: Cluster, job: str) -> Any:
+    """What the head has from Prometheus of the job's run, once there are tokens."""
+    answer = json.loads(cluster.on_head("/opt/corral/bin/corral-agent", "job-evidence", job))
+    return answer["curves"] if answer["curves"]["tokens_per_s"] else None
 
 
 def found_in(document: Any) -> list[tuple[str, list[str]]]:

@@ -39,6 +39,14 @@ def test_bundle_is_small() -> None:
     assert len(agent_bundle()) < SMALL
 
 
+def test_nothing_follows_the_end_of_the_archive() -> None:
+    """tarfile fills it up to 10 KiB, as tapes want it."""
+    data = gzip.decompress(agent_bundle())
+    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+        sizes = [512 + -(-member.size // 512) * 512 for member in archive]
+    assert (len(data), data[-1024:]) == (sum(sizes) + 1024, bytes(1024))
+
+
 @given(data=st.binary() | st.integers(65_530, 131_080).map(bytes))
 def test_a_stored_gzip_holds_the_data(data: bytes) -> None:
     assert gzip.decompress(stored_gzip(data)) == data

@@ -63,6 +63,11 @@ def plain_response(status: int, text: str) -> LocalResponse:
     return LocalResponse(status=status, body=f"{text}\n".encode(), content_type="text/plain; charset=utf-8")
 
 
+def tcp_tables() -> str:
+    """The kernel's tables of TCP sockets: a line for each, with its state and its user."""
+    return "".join(table.read_text(encoding="ascii") for table in _TABLES)
+
+
 def owner_of(port: int, connections: str, served: int) -> int | None:
     """The user of the connection from this local port to the served one, by /proc/net/tcp and tcp6; None without one.
 
@@ -177,7 +182,7 @@ class LocalServer:
         """The user of the connection from this port. Whoever connects to another address may be on any machine."""
         if self._address != HOST:
             return None
-        return owner_of(port, "".join(table.read_text(encoding="ascii") for table in _TABLES), self._port)
+        return owner_of(port, tcp_tables(), self._port)
 
 
 async def _read(connection: socket.socket, longest_body: int) -> bytes:

@@ -150,6 +150,32 @@ class JobNodes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JobCurves:
+    """What Prometheus has of the newest run of a job: values every `every_s` from `first` to `last`.
+
+    Each is of the `over_s` before it, and of `nodes` of the job's nodes; None: nothing was measured then. Tokens: the
+    mean of the processes that record any; communication: of the one that waits least; GPUs: the mean of the job's own;
+    EFA: the mean of the nodes that have it. `is_kept`: whether Prometheus is declared. `nodes` is 0 before the run is
+    long enough for a value. `problem`: why something may be missing, empty if complete.
+    """
+
+    is_kept: bool = False
+    first: int = 0
+    last: int = 0
+    every_s: int = 0
+    over_s: int = 0
+    nodes: int = 0
+    tokens_per_s: tuple[float | None, ...] = ()
+    communication_share: tuple[float | None, ...] = ()
+    gpu_utilization: tuple[float | None, ...] = ()
+    efa_sent_bytes_per_s: tuple[float | None, ...] = ()
+    problem: str = ""
+
+
+NO_CURVES = JobCurves()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StepPage:
     """What a user's job has written, of a page of its processes in the order of their ranks.
 
@@ -170,7 +196,8 @@ class StepPage:
 class JobEvidencePage:
     """A page of what the head knows about a job. `node_reasons`: Slurm's reasons by the node that is drained or down.
 
-    `nodes`, `forecast`: what its nodes measured, and what is forecast of the run that it names; in the first page only.
+    `nodes`, `forecast`, `curves`: what its nodes measured, what is forecast of the run that it names, and what
+    Prometheus has of it; in the first page only.
     """
 
     job: JobRecord
@@ -178,3 +205,4 @@ class JobEvidencePage:
     node_reasons: Mapping[str, str]
     nodes: JobNodes = JobNodes()
     forecast: FoundForecast = NO_FORECAST
+    curves: JobCurves = NO_CURVES

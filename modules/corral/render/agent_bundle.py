@@ -46,7 +46,8 @@ def _tar(files: Iterable[tuple[str, bytes]]) -> bytes:
             member = tarfile.TarInfo(name)  # its defaults: no time, no owner, mode 0644
             member.size = len(content)
             archive.addfile(member, io.BytesIO(content))
-    return stream.getvalue()
+        end = archive.offset + 2 * tarfile.BLOCKSIZE  # two empty blocks; tarfile fills a tape's record of 10 KiB
+    return stream.getvalue()[:end]
 
 
 def _sources() -> Iterator[tuple[str, bytes]]:

@@ -28,9 +28,17 @@
   const secondsSince = (moment) => Math.max(0, Math.round((now() - Date.parse(moment)) / 1000));
   const count = (number) => number.toLocaleString("en", { maximumFractionDigits: 0 });
   const several = (number, word) => `${count(number)} ${word}${number === 1 ? "" : "s"}`;
-  const percent = (share) => `${(100 * share).toFixed(share < 0.1 ? 1 : 0)} %`;
+  const percent = (share) => `${(100 * share).toFixed(share && share < 0.1 ? 1 : 0)} %`;
   const digits = (value) => (Math.abs(value) >= 1000 ? count(value) : String(Number(value.toPrecision(3))));
-  const valued = (value, unit) => (unit === "share" ? percent(value) : unit ? `${digits(value)} ${unit}` : digits(value));
+  function bytes(value, unit) {
+    const power = Math.min(5, Math.max(0, Math.floor(Math.log10(Math.max(value, 1)) / 3)));
+    return `${digits(value / 1000 ** power)} ${["", "k", "M", "G", "T", "P"][power]}${unit}`;
+  }
+  function valued(value, unit) {
+    if (unit === "share") return percent(value);
+    if (unit === "B/s") return bytes(value, unit);
+    return unit && unit !== "tokens/s" ? `${digits(value)} ${unit}` : digits(value);
+  }
   function lasting(seconds) {
     if (seconds < 120) return `${seconds} s`;
     const minutes = Math.floor(seconds / 60), hours = Math.floor(minutes / 60), days = Math.floor(hours / 24);
@@ -228,8 +236,9 @@
       : [element("p", { className: job.curves.length ? "good" : "", textContent: "Nothing is wrong in what could be looked at." })]),
       ...(job.unknown.length ? [element("p", { textContent: `Unknown: ${job.unknown.join("; ")}.` })] : []),
       ...(job.problem ? [element("p", { textContent: `Missing: ${job.problem}.` })] : []));
-    at("curves-lead").textContent = job.curves.length ? "The newest steps of the first process, at most 600 lines of its record." : "";
-    at("curve-list").replaceChildren(...job.curves.map(curve));
+    showHistory(job.history, record);
+    at("curves-lead").textContent = job.curves.length ? "Of the first process: at most 600 lines of what the job itself has recorded." : "";
+    at("curve-list").replaceChildren(...job.curves.map((one) => curve(one)));
     at("missing").replaceChildren(...job.missing.map((line) => element("li", { textContent: `No ${line}.` })));
     at("processes").hidden = !job.processes.length;
     at("processes-lead").textContent = job.processes.length < job.process_count ? `The slowest ${count(job.processes.length)} of ${count(job.process_count)}.` : "The slowest first.";
@@ -238,32 +247,90 @@
       cell(percent(one.data_share), "number"), cell(one.communication_share === null ? "–" : percent(one.communication_share), "number"),
       cell(digits(one.tokens_per_s), "number"), cell([one.error, one.message].filter(Boolean).join(": ") || "–", "wide"))));
   }
-  function curve(one) {
-    const [left, right, top, bottom] = [54, 352, 12, 118];
-    const values = one.points.map((point) => point[1]), times = one.points.map((point) => point[0]);
-    const known = one.forecast === null ? values : [...values, one.forecast];
-    const isLoss = one.name === "loss", low = isLoss ? Math.min(...known) : Math.min(0, ...known);
-    const high = Math.max(...known) > low ? Math.max(...known) + (isLoss ? 0 : 0.05 * (Math.max(...known) - low)) : low + 1;
-    const span = Math.max(...times) - times[0] || 1;
-    const x = (time) => left + ((right - left) * (time - times[0])) / span, y = (value) => bottom - ((bottom - top) * (value - low)) / (high - low);
-    const newest = values[values.length - 1];
-    const picture = drawn("svg", { viewBox: "0 0 360 140", role: "img", "aria-label": `${one.name}: ${valued(newest, one.unit)} at the end${one.forecast === null ? "" : `, forecast ${valued(one.forecast, one.unit)}`}` });
-    picture.append(drawn("path", { class: "axis", d: `M${left} ${top}V${bottom}H${right}` }));
-    for (const value of [low, high]) picture.append(drawn("text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, valued(value, one.unit)));
-    const clocks = [times[0], times[times.length - 1]].map((time) => new Date(1000 * time).toISOString().slice(11, 19));
-    picture.append(drawn("text", { x: left, y: bottom + 15 }, clocks[0]), drawn("text", { x: right, y: bottom + 15, "text-anchor": "end" }, `${clocks[1]} UTC`));
-    picture.append(drawn("polyline", { class: "line", points: one.points.map((point) => `${x(point[0]).toFixed(1)},${y(point[1]).toFixed(1)}`).join(" ") }));
-    if (one.points.length < 3) picture.append(...one.points.map((point) => drawn("circle", { class: "dot", r: 3, cx: x(point[0]), cy: y(point[1]) })));
-    if (one.forecast !== null) {
-      const height = y(one.forecast);
-      picture.append(drawn("path", { class: "forecast", d: `M${left} ${height}H${right}` }));
-      picture.append(drawn("text", { class: "forecast-label", x: right, y: height < 40 ? height + 14 : height - 5, "text-anchor": "end" }, `forecast ${valued(one.forecast, one.unit)}`));
+  function showHistory(kept, record) {
+    const has = kept.curves.length > 0;
+    const part = kept.nodes < record.node_count ? `, of ${count(kept.nodes)} of its ${several(record.node_count, "node")}` : "";
+    at("history-lead").textContent = has ? `From its start, as Prometheus has it: each point is of the ${lasting(kept.over_s)} before it${part}.` : "";
+    at("history-problem").textContent = kept.problem || "";
+    at("curve-legend").hidden = !has && !job.curves.length;
+    const first = at(has ? "history-list" : "curve-list");
+    if (first.previousElementSibling !== at("curve-legend")) first.before(at("curve-legend"));
+    at("history-list").replaceChildren(...kept.curves.map((one) => curve(one, kept.since, kept.until)));
+    at("history-missing").replaceChildren(...kept.missing.map((line) => element("li", { textContent: `No ${line}.` })));
+    at("history-values").hidden = !has;
+    if (!has) return;
+    const heads = ["time (UTC)", ...kept.curves.map((one) => one.name)];
+    at("history-head").replaceChildren(element("tr", {}, ...heads.map((name, index) => element("th", { scope: "col", className: index ? "number" : "", textContent: name }))));
+    const times = [...new Set(kept.curves.flatMap((one) => one.points.map((point) => point[0])))].sort((one, other) => other - one);
+    const values = kept.curves.map((one) => new Map(one.points));
+    at("history-rows").replaceChildren(...times.map((time) => element("tr", {},
+      element("th", { scope: "row", textContent: clock(new Date(1000 * time).toISOString()) }),
+      ...kept.curves.map((one, index) => cell(known(values[index].get(time)) ? valued(values[index].get(time), one.unit) : "–", "number")))));
+  }
+  const known = (value) => value !== null && value !== undefined;
+  // The points between which nothing is missing; a line joins no others.
+  function parts(points) {
+    const found = [[]];
+    for (const point of points) {
+      if (known(point[1])) found[found.length - 1].push(point);
+      else if (found[found.length - 1].length) found.push([]);
     }
-    return element("figure", {}, element("figcaption", {}, one.name, element("strong", { textContent: valued(newest, one.unit) })), picture);
+    return found.filter((part) => part.length);
+  }
+  // Round numbers around these two, three to five of them.
+  function ticksOf(lowest, highest) {
+    const least = (highest > lowest ? highest - lowest : 1) / 3, power = 10 ** Math.floor(Math.log10(least));
+    const step = [1, 2, 2.5, 5, 10].map((one) => one * power).find((one) => one >= 0.999 * least);
+    const first = Math.floor(lowest / step), last = Math.max(first + 1, Math.ceil(highest / step - 1e-9));
+    return Array.from({ length: last - first + 1 }, (_, index) => (first + index) * step);
+  }
+  function curve(one, since = one.points[0][0], until = one.points[one.points.length - 1][0]) {
+    const [left, right, top, bottom] = [62, 352, 24, 130];
+    const shown = parts(one.points), values = shown.flat().map((point) => point[1]);
+    const lowest = Math.min(...values), highest = Math.max(...values);
+    const all = one.forecast === null ? values : [...values, one.forecast];
+    const ticks = ticksOf(one.name === "loss" ? lowest : Math.min(0, ...all), Math.max(...all, ...(one.top === null ? [] : [one.top])));
+    const low = ticks[0], high = ticks[ticks.length - 1];
+    const span = until - since || 1;
+    const x = (time) => left + ((right - left) * (time - since)) / span, y = (value) => bottom - ((bottom - top) * (value - low)) / (high - low);
+    const hour = (time) => new Date(1000 * time).toISOString().slice(...(span > 72000 ? [5, 16] : span > 1200 ? [11, 16] : [11, 19])).replace("T", " ");
+    const last = shown[shown.length - 1], [newestAt, newest] = last[last.length - 1];
+    const now = newestAt === one.points[one.points.length - 1][0] ? valued(newest, one.unit) : `${valued(newest, one.unit)} at ${hour(newestAt)}, then nothing`;
+    const spoken = [`${one.name}, ${hour(since)} to ${hour(until)} UTC: ${now} at the end`, `lowest ${valued(lowest, one.unit)}`, `highest ${valued(highest, one.unit)}`,
+      ...(one.forecast === null ? [] : [`forecast ${valued(one.forecast, one.unit)}`]), ...(shown.length > 1 ? [several(shown.length - 1, "gap")] : [])];
+    const picture = drawn("svg", { viewBox: "0 0 360 166", role: "img", "aria-label": spoken.join(", ") });
+    for (const value of ticks) {
+      picture.append(drawn("path", { class: "grid-line", d: `M${left} ${y(value)}H${right}` }));
+      picture.append(drawn("text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, valued(value, one.unit)));
+    }
+    picture.append(drawn("path", { class: "axis", d: `M${left} ${top}V${bottom}H${right}` }));
+    if (one.unit === "tokens/s") picture.append(drawn("text", { x: left - 6, y: 11, "text-anchor": "end" }, one.unit));
+    for (const [time, anchor] of [[since, "start"], [(since + until) / 2, "middle"], [until, "end"]]) {
+      picture.append(drawn("path", { class: "axis", d: `M${x(time)} ${bottom}v4` }));
+      picture.append(drawn("text", { x: x(time), y: bottom + 16, "text-anchor": anchor }, hour(time)));
+    }
+    picture.append(drawn("text", { x: right, y: bottom + 31, "text-anchor": "end" }, "time (UTC)"));
+    for (const part of shown) {
+      const places = part.map((point) => `${x(point[0]).toFixed(1)},${y(point[1]).toFixed(1)}`);
+      if (part.length > 1) picture.append(drawn("polyline", { class: "line", points: places.join(" ") }));
+      else picture.append(drawn("circle", { class: "dot", r: 2.5, cx: x(part[0][0]), cy: y(part[0][1]) }));
+    }
+    if (one.forecast !== null) {
+      picture.append(drawn("path", { class: "forecast", d: `M${left} ${y(one.forecast)}H${right}` }));
+      picture.append(drawn("text", { class: "forecast-label", x: right, y: 11, "text-anchor": "end" }, `forecast ${valued(one.forecast, one.unit)}`));
+    }
+    return element("figure", {}, element("figcaption", {}, one.name, element("strong", { textContent: now })), picture);
+  }
+  function legendLine(name, words) {
+    const picture = drawn("svg", { viewBox: "0 0 40 12", "aria-hidden": "true" });
+    if (name) picture.append(drawn("path", { class: name, d: "M2 6H38" }));
+    else picture.append(drawn("path", { class: "line", d: "M2 6H13M27 6H38" }));
+    return element("li", {}, picture, words);
   }
   function showJobState(text, isOld) {
     at("job-state").textContent = text;
     at("job-state").className = isOld ? "bad" : "";
+    at("job").classList.toggle("old-job", isOld && Boolean(job));
   }
 
   // Requests, one after the other
@@ -297,7 +364,6 @@
       const found = JSON.parse(text);
       if (found.error) {
         showJobState(`${job ? `This is ${lasting(secondsSince(job.answered_at))} old: ` : ""}${found.error}`, true);
-        at("job").classList.toggle("old-job", true);
       } else {
         if (text !== jobText) {
           [jobText, job] = [text, found];
@@ -305,7 +371,7 @@
         }
         showJobState(`Read ${lasting(secondsSince(job.answered_at))} ago`, false);
       }
-      for (const one of ["job-cards", "findings", "curves"]) at(one).hidden = !job;
+      for (const one of ["job-cards", "findings", "history", "curves"]) at(one).hidden = !job;
       if (!job) at("processes").hidden = true;
     } catch {
       showJobState(job ? `This is ${lasting(secondsSince(job.answered_at))} old.` : "No answer.", true);
@@ -328,7 +394,7 @@
     if (next) {
       at("job-title").textContent = `Job ${next}`;
       showJobState("Reading what the head knows about it; this takes some seconds.", false);
-      for (const one of ["job-cards", "findings", "curves", "processes"]) at(one).hidden = true;
+      for (const one of ["job-cards", "findings", "history", "curves", "processes"]) at(one).hidden = true;
       at("job-title").focus();
       window.scrollTo(0, 0);
       readJob();
@@ -341,6 +407,7 @@
   }
 
   at("legend").append(...Object.entries(LETTERS).map(([kind, [letter, words]]) => element("li", {}, element("span", { className: `node ${kind}`, textContent: letter, ariaHidden: "true" }), words)));
+  at("curve-legend").append(legendLine("line", "solid: measured"), legendLine("forecast", "dashed: forecast"), legendLine("", "no line: nothing was measured"));
   document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); at("content").focus(); });
   window.addEventListener("hashchange", route);
   document.addEventListener("visibilitychange", () => { if (!document.hidden) readCluster(); });

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -10,6 +11,7 @@ from corral.forecast.cost.cost_range import Sum, Usd
 from corral.inventory.status import InstanceGroup, Status
 from corral.model.cluster import QueuePlan
 from corral.model.head_report import AutoscalerStatus, HeadJob, HeadStatus, NodeGroup, OfferBackoff
+from corral.model.job_evidence import JobCurves
 from corral.plan.base import plan_base
 from corral.plan.cluster import plan_cluster
 from corral.report.dashboard.cluster_document import Answer, ClusterView, CostSoFar
@@ -152,4 +154,30 @@ def job_evidence() -> JobEvidence:
         largest_micro_batch=4,
         change=None,
     )
-    return replace(seen, job=replace(seen.job, name=HOSTILE), expected=expected)
+    return replace(seen, job=replace(seen.job, name=HOSTILE), expected=expected, curves=kept_curves(seen))
+
+
+def kept_curves(seen: JobEvidence) -> JobCurves:
+    """What Prometheus has of an hour and a half: a gap of ten minutes, a pause, and at the end nothing of GPUs."""
+    chance = random.Random(1)
+    mean = sum(one.tokens_per_s for one in seen.training) / len(seen.training)
+    minutes = range(2, 91)
+
+    def values(level: float, *, stops: bool = False) -> tuple[float | None, ...]:
+        wave = [level * chance.uniform(0.94, 1.02) for _ in minutes]
+        gaps = {*range(40, 50), *((70, 71, 73, 74) if level == mean else ()), *(range(84, 91) if stops else ())}
+        return tuple(None if minute in gaps else value for minute, value in zip(minutes, wave, strict=True))
+
+    started = seen.job.started or 0
+    return JobCurves(
+        is_kept=True,
+        first=started + 120,
+        last=started + 5400,
+        every_s=60,
+        over_s=120,
+        nodes=4,
+        tokens_per_s=values(mean),
+        communication_share=values(0.11),
+        gpu_utilization=values(0.93, stops=True),
+        efa_sent_bytes_per_s=values(4.2e10),
+    )

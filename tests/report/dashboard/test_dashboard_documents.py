@@ -10,7 +10,7 @@ import pytest
 
 from corral.agent.cluster.models import SlurmNode
 from corral.agent.metrics.head_metrics import node_state
-from corral.model.job_evidence import JobNodes
+from corral.model.job_evidence import NO_CURVES, JobNodes
 from corral.report.dashboard.cluster_document import (
     NODE_KINDS,
     SHOWN_EVENTS,
@@ -174,7 +174,7 @@ def test_without_a_run_file_there_is_no_forecast_and_no_mfu() -> None:
 def test_a_job_that_records_nothing_has_no_curves_and_the_page_names_why() -> None:
     document = job(ranks=(), curve=(), nodes=JobNodes())
     assert (document["curves"], document["gpu_utilization"], document["processes"]) == ([], None, [])
-    assert document["missing"][0] == "curves: the job records no steps (docs/diagnose.md shows how)"
+    assert document["missing"][0] == "curves of steps: the job records none (docs/diagnose.md shows how)"
 
 
 def test_a_job_that_does_not_record_communication_lacks_that_curve_alone() -> None:
@@ -192,3 +192,109 @@ def test_the_slowest_processes_come_first() -> None:
 def test_of_many_processes_only_the_slowest_are_sent() -> None:
     document = job(ranks=job_evidence().ranks * 10)
     assert (len(document["processes"]), document["process_count"]) == (SHOWN_PROCESSES, 160)
+
+
+def test_a_pause_of_the_job_is_a_gap_in_its_curve() -> None:
+    seen = job_evidence()
+    later = [replace(one, at=one.at + 3000) if number > 20 else one for number, one in enumerate(seen.curve)]
+    points = job(curve=tuple(later))["curves"][0]["points"]
+    gaps = [number for number, (_, value) in enumerate(points) if value is None]
+    assert (gaps, len(points)) == ([21], len(seen.curve) + 1)
+
+
+def test_a_curve_without_a_pause_has_no_gap() -> None:
+    assert [one for one in job()["curves"][0]["points"] if one[1] is None] == []
+
+
+def history(**changes: Any) -> Any:
+    return job(**changes)["history"]
+
+
+def test_the_whole_run_has_speed_mfu_gpus_network_and_communication() -> None:
+    shown = [(one["name"], one["unit"], one["forecast"] is None) for one in history()["curves"]]
+    assert shown == [
+        ("tokens/s for each GPU", "tokens/s", False),
+        ("MFU", "share", False),
+        ("GPUs at work", "share", True),
+        ("sent by EFA, for each node", "B/s", True),
+        ("communication", "share", False),
+    ]
+
+
+def test_a_minute_without_a_value_stays_one() -> None:
+    seen = job_evidence()
+    efa = history()["curves"][3]["points"]
+    assert efa[38] == [(seen.job.started or 0) + 40 * 60, None]
+    assert (len(efa), efa[-1][0]) == (89, history()["until"])
+
+
+def test_mfu_follows_the_tokens_by_the_forecast() -> None:
+    seen = job_evidence()
+    assert seen.expected is not None
+    tokens, mfu = (one["points"][0][1] for one in history()["curves"][:2])
+    assert mfu / 0.42 == pytest.approx(tokens / seen.expected.tokens_per_s_per_accelerator)
+
+
+def test_several_processes_of_one_gpu_are_added_up_in_the_whole_run_too() -> None:
+    seen = job_evidence()
+    halved = history(job=replace(seen.job, gpus=seen.job.gpus // 2))["curves"][0]["points"][0][1]
+    assert halved == pytest.approx(2 * (seen.curves.tokens_per_s[0] or 0.0))
+
+
+def test_gpus_and_efa_that_do_nothing_are_curves_too() -> None:
+    idle = replace(job_evidence().curves, gpu_utilization=(0.0,) * 89, efa_sent_bytes_per_s=(0.0,) * 89)
+    names = [one["name"] for one in history(curves=idle)["curves"]]
+    assert ("GPUs at work" in names, "sent by EFA, for each node" in names) == (True, True)
+
+
+KEPT = job_evidence().curves
+NOTHING = replace(KEPT, tokens_per_s=(), communication_share=(), gpu_utilization=(), efa_sent_bytes_per_s=())
+
+
+@pytest.mark.parametrize(
+    ("curves", "missing"),
+    [
+        pytest.param(KEPT, [], id="all of it"),
+        pytest.param(
+            NO_CURVES,
+            [
+                "curves of the whole run, of its GPUs and of its network: nothing keeps them - declare"
+                " `monitoring: {prometheus: true}` (docs/monitoring.md)"
+            ],
+            id="no Prometheus declared",
+        ),
+        pytest.param(
+            replace(NOTHING, problem="Prometheus: it does not run"),
+            [
+                "complete curves of the run until Prometheus answers; the job's nodes keep ten minutes, whose mean is"
+                " above as GPUs at work"
+            ],
+            id="it does not answer",
+        ),
+        pytest.param(
+            replace(NOTHING, nodes=0), ["curves of the run yet: it has not run for two minutes"], id="too young"
+        ),
+        pytest.param(
+            NOTHING,
+            ["curves of the run: its nodes reported nothing (those that ran before Prometheus was declared never do)"],
+            id="nodes without metrics",
+        ),
+        pytest.param(
+            replace(KEPT, gpu_utilization=()),
+            ["GPUs: they reported nothing, or the run shared its nodes' GPUs and has ended"],
+            id="no GPUs",
+        ),
+        pytest.param(
+            replace(KEPT, tokens_per_s=()),
+            ["tokens: the job records none, or no steps (docs/diagnose.md shows how)"],
+            id="no tokens",
+        ),
+    ],
+)
+def test_what_is_missing_of_the_whole_run_is_named_with_what_to_do(curves: Any, missing: list[str]) -> None:
+    assert history(curves=curves)["missing"] == missing
+
+
+def test_a_prometheus_that_does_not_answer_is_a_problem_and_what_did_arrive_is_shown() -> None:
+    part = replace(KEPT, efa_sent_bytes_per_s=(), problem="Prometheus: no answer within 4 s")
+    assert (history(curves=part)["problem"], len(history(curves=part)["curves"])) == (part.problem, 4)

@@ -4,6 +4,7 @@ Each prints one JSON document, a record of `model.job_evidence`.
 """
 
 import argparse
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,8 @@ from corral.agent.job_evidence.step_files import read_page, read_recent
 from corral.model.serialization import to_line
 
 if TYPE_CHECKING:  # loaded where they are needed: a node runs `read-job` every half a minute
-    from corral.model.job_evidence import JobRecord
+    from corral.agent.job_evidence.slurm_record import SlurmJob
+    from corral.model.job_evidence import JobCurves, JobRecord
     from corral.model.run_forecast import FoundForecast
 
 
@@ -39,7 +41,7 @@ def _job_evidence(chosen: argparse.Namespace) -> None:
     from corral.agent.job_evidence.slurm_record import job_nodes, node_reasons, slurm_job
     from corral.agent.job_evidence.user_reader import read_as_user
     from corral.agent.metrics.node_reader import read_job_nodes
-    from corral.model.job_evidence import JobEvidencePage, JobNodes
+    from corral.model.job_evidence import NO_CURVES, JobEvidencePage, JobNodes
     from corral.model.run_forecast import NO_FORECAST, RUN_VARIABLE
 
     job = slurm_job(chosen.job)
@@ -51,8 +53,21 @@ def _job_evidence(chosen: argparse.Namespace) -> None:
         node_reasons=node_reasons(nodes),
         nodes=JobNodes() if chosen.start else read_job_nodes(job.record, nodes),
         forecast=NO_FORECAST if chosen.start else _forecast(steps.variables.get(RUN_VARIABLE, ""), job.record),
+        curves=NO_CURVES if chosen.start else _curves(job),
     )
     print(to_line(page), end="")  # noqa: T201
+
+
+def _curves(job: "SlurmJob") -> "JobCurves":
+    from corral.agent.metrics.job_curves import own_gpus, read_curves
+    from corral.agent.runtime_context import plan_in
+    from corral.model.job_evidence import NO_CURVES, JobCurves
+
+    try:
+        is_kept = plan_in().monitoring.prometheus
+    except (AgentError, OSError) as error:
+        return JobCurves(is_kept=True, problem=str(error))
+    return read_curves(job, own_gpus(job), int(time.time())) if is_kept else NO_CURVES
 
 
 def _forecast(run: str, job: "JobRecord") -> "FoundForecast":

@@ -28,10 +28,11 @@ _SECONDS = {"SLURM_TIME_FORMAT": "%s"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlurmJob:
-    """Slurm's record, the user's id, and the directory of the job's steps."""
+    """Slurm's record, the user's id, the directory of the job's steps, and Slurm's own number of the job."""
 
     record: JobRecord
     uid: int
+    number: int
     directory: Path
 
 
@@ -77,7 +78,8 @@ def parse_job(job: str, rows: Sequence[str], texts: Sequence[Sequence[str]]) -> 
         ended=_number(newest["End"]),
         step_states=tuple(sorted({_state(one) for one in steps})),
     )
-    return SlurmJob(record=record, uid=int(newest["UID"]), directory=Path(directory or "/") / STEP_DIRECTORY / job)
+    steps_of = Path(directory or "/") / STEP_DIRECTORY / job
+    return SlurmJob(record=record, uid=int(newest["UID"]), number=_number(newest["JobIDRaw"]) or 0, directory=steps_of)
 
 
 def job_nodes(folded: str) -> tuple[SlurmNode, ...]:

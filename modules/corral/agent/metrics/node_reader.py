@@ -56,7 +56,9 @@ async def read_nodes(
     async def read(address: str) -> NodeSamples | None:
         async with free:
             with suppress(OSError, ValueError, asyncio.TimeoutError):
-                text = await asyncio.wait_for(_fetch(str(IPv4Address(address)), port, path, token), timeout_s)
+                text = await asyncio.wait_for(
+                    fetch(str(IPv4Address(address)), port, path, f"Bearer {token}"), timeout_s
+                )
                 answer = from_json(NodeSamples, text)
                 return answer if is_possible(answer) else None
         return None
@@ -65,11 +67,11 @@ async def read_nodes(
     return dict(zip(addresses, found, strict=True))
 
 
-async def _fetch(address: str, port: int, path: str, token: str) -> str:
-    """The body of a node's answer. Raises OSError, and ValueError for one that is no answer."""
+async def fetch(address: str, port: int, path: str, authorization: str) -> str:
+    """The body of the answer of a node, or of Prometheus. Raises OSError, and ValueError for one that is no answer."""
     reader, writer = await asyncio.open_connection(address, port)
     try:
-        request = f"GET {path} HTTP/1.0\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n\r\n"
+        request = f"GET {path} HTTP/1.0\r\nHost: {address}\r\nAuthorization: {authorization}\r\n\r\n"
         writer.write(request.encode())
         answer = b""
         while piece := await reader.read(_MOST_BYTES):
@@ -80,5 +82,5 @@ async def _fetch(address: str, port: int, path: str, token: str) -> str:
         writer.close()
     head, _, body = answer.partition(b"\r\n\r\n")
     if not head.startswith(_OK):
-        raise ValueError("no answer of a node's metrics")
+        raise ValueError(f"it answered {head[:12].decode(errors='replace')!r}")
     return body.decode()

@@ -20,7 +20,7 @@ from corral.plan.iam.head_documents import AGENT
 
 TIMEOUT_S = 15.0
 SENTENCE = 1000  # characters shown of what a head prints
-_EVIDENCE_TIMEOUT_S = 45.0  # the head waits 25 s for a file system that hangs, and 12 s for nodes
+_EVIDENCE_TIMEOUT_S = 45.0  # the head waits 25 s for a file system that hangs, 12 s for nodes, 4 s for Prometheus
 UNKNOWN_COMMAND = 2  # argparse's
 Record = TypeVar("Record")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from corral.catalog.aws.instance_types import InstanceType
 from corral.forecast.training.run_forecast import RunForecast
-from corral.model.job_evidence import JobEvidencePage, JobNodes, JobRecord, RankSteps, StepPoint
+from corral.model.job_evidence import NO_CURVES, JobCurves, JobEvidencePage, JobNodes, JobRecord, RankSteps, StepPoint
 from corral.model.run_forecast import RunForecastNumbers
 
 
@@ -41,8 +41,8 @@ class JobEvidence:
     """The evidence. `machine`: None if the environment has no such queue now; `expected`: None without a run file.
 
     `problem`: why something may be missing, empty if complete. `curve`: the newest steps of the first process.
-    `nodes`: what GPUs and EFA did in the last minutes. `forecast_problem`: why the run that the job names has no
-    forecast for it; empty otherwise.
+    `nodes`: what GPUs and EFA did in the last minutes; `curves`: what Prometheus has of the run. `forecast_problem`:
+    why the run that the job names has no forecast for it; empty otherwise.
     """
 
     job: JobRecord
@@ -56,6 +56,7 @@ class JobEvidence:
     expected: ExpectedRun | None
     problem: str = ""
     curve: tuple[StepPoint, ...] = ()
+    curves: JobCurves = NO_CURVES
 
     @property
     def size(self) -> int:
@@ -107,6 +108,7 @@ def joined(
         expected=expected or declared_run(first.forecast.numbers),
         problem="; ".join(problems),
         curve=first.steps.curve,
+        curves=first.curves,
     )
 
 
