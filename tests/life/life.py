@@ -63,7 +63,7 @@ class Life:
 
     def corral(self, *arguments: str, code: int | None = 0) -> Ended:
         """A corral command on the copy, in the box."""
-        ended = _ended(run_corral(*arguments, cwd=self.project, env=self._environment))
+        ended = _ended(run_corral(*arguments, cwd=self.project, env=self.environment))
         if code is not None and ended.code != code:
             raise AssertionError(f"corral {arguments} ended with {ended.code}:\n{ended.out}\n{ended.err}")
         return ended
@@ -83,7 +83,7 @@ class Life:
             subprocess.run(
                 command,
                 cwd=self.project,
-                env=self._environment,
+                env=self.environment,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
@@ -91,7 +91,8 @@ class Life:
         )
 
     @property
-    def _environment(self) -> Mapping[str, str]:
+    def environment(self) -> Mapping[str, str]:
+        """The variables of its commands."""
         return {**os.environ, **client.environment(self.box.dir, self.role), "COLUMNS": "120"}
 
     def client(self, service: str) -> Any:

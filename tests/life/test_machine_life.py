@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 import training
-from canaries import canaries, locations
+from canaries import Secret, crash, locations, secrets_of, served, shown
 from clusters import UP_IN_S, Cluster
 from tools.vm_life.job_attacks import AS_ADA, ATTACKER, ON_A_NODE, ON_THE_HEAD, ROOT, VICTIM, script
 
@@ -344,23 +344,43 @@ def remove_a_person(cluster: Cluster) -> None:
     cluster.on_head("scancel", str(runs))
 
 
-def look_for_secrets(cluster: Cluster) -> Mapping[str, bytes]:
+def look_for_secrets(cluster: Cluster) -> Mapping[str, Secret]:
     """The secrets of the cluster, which are where they belong."""
-    life, secrets = cluster.life, canaries(cluster, cluster.instance_of("train-2"))
-    shown = [
-        life.corral(*command, "dev", "--box").out for command in (("status",), ("status", "--events"), ("timeline",))
-    ]
-    nowhere: dict[str, list[str]] = {name: [] for name in secrets}
-    with step("the secrets of a running cluster are where they belong"):
-        assert locations(cluster, secrets, shown) == nowhere | {"munge key": ["machine: /etc/munge/munge.key"]}
+    node = cluster.instance_of("train-2")
+    secrets = secrets_of(cluster, node)
+    with step("the secrets of a running cluster are known"):
+        assert sorted(secrets) == [
+            "a user's key",
+            "head's host key",
+            "head's secret key",
+            "head's token",
+            "job role's secret key",
+            "job role's token",
+            "munge key",
+            "node's secret key",
+            "node's token",
+            "secret key of who deploys",
+            "the box's own",
+        ]
+    with step("a command that meets what nobody expected leaves a report"):
+        assert "RuntimeError: nobody expected this" in crash(cluster).read_text()
+    texts = [*shown(cluster, RUNNING), *served(cluster, node)]
+    with step("commands and pages have something to show"):
+        assert [origin for origin, text in texts if not text] == []
+        about_jobs = {"corral status", "corral timeline", "dashboard/cluster.json"}
+        assert about_jobs - {origin for origin, text in texts if "jax" in text} == set()
+    with step("the secrets of a running cluster are where they belong and nowhere else"):
+        assert locations(cluster, secrets, texts) == {name: one.locations for name, one in secrets.items()}
     return secrets
 
 
-def look_for_secrets_of_what_is_gone(cluster: Cluster, secrets: Mapping[str, bytes]) -> None:
+def look_for_secrets_of_what_is_gone(cluster: Cluster, secrets: Mapping[str, Secret]) -> None:
     """The same after the last command."""
-    shown = [cluster.life.corral("timeline", "dev", "--box", *form).out for form in ((), ("--json",))]
+    texts = [
+        ("corral timeline", cluster.life.corral("timeline", "dev", "--box", *form).out) for form in ((), ("--json",))
+    ]
     with step("a cluster that is gone leaves its secrets nowhere"):
-        assert locations(cluster, secrets, shown) == {name: [] for name in secrets}
+        assert locations(cluster, secrets, texts) == {name: one.afterwards for name, one in secrets.items()}
 
 
 def go_down(cluster: Cluster) -> None:

@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from canaries import locations, secrets_of, served, shown
 from clusters import UP_IN_S, Cluster
 
 import boxes
 from agent.health_fixtures import RECORDED
 from corral.box.client import BoxStatus
 from corral.box.vpc.capabilities import probe_host
+from corral.model.monitoring import PAGERDUTY_KEY, SLACK_URL
 from life import begin
 from steps import step
 
@@ -64,6 +66,13 @@ sed -i 's/_interval: 30s/_interval: 5s/' prometheus/prometheus.yml
 sed -i 's/group_wait: 30s/group_wait: 1s/; s/group_interval: 5m/group_interval: 5s/' alertmanager/alertmanager.yml
 pkill -HUP -x prometheus; pkill -HUP -f prometheus-alertmanager
 """
+# What only looks like the URL of a webhook and a key; nothing answers there.
+RECEIVERS = {
+    "team/slack": "https://hooks.example.org/services/T0123/B0123/w3bh00k0fth1st3st",
+    "team/pagerduty": "r0ut1ngk3y0fth1st3st0123456789ab",
+}
+WATCHING = ("Prometheus's password", "node token", "Slack's webhook", "PagerDuty's key", "munge key")
+ALERTMANAGER = "http://127.0.0.1:9093"
 MINUTES_S = 420  # Slurm lets a job that is requeued wait two minutes
 KEY = "corral:$(cat /etc/corral/prometheus/password)"
 
@@ -79,6 +88,8 @@ def test_a_cluster_watches_itself(tmp_path_factory: pytest.TempPathFactory) -> N
         follow_its_steps(cluster)
         keep_users_out(cluster)
         notify_of_a_slow_node(cluster, mailbox(box))
+        name_receivers(cluster)
+        look_for_secrets(cluster)
         cluster.life.done("down", "dev")
 
 
@@ -230,6 +241,46 @@ def notify_of_a_slow_node(cluster: Cluster, mails: Callable[[], list[str]]) -> N
     with step("a message reports that it is over"):
         cluster.until(lambda: mail("Over: train-2 works"), MINUTES_S)
     cluster.on_head("scancel", job)
+
+
+def name_receivers(cluster: Cluster) -> None:
+    """Slack and PagerDuty, of which none answers here: Alertmanager reports that."""
+    for name, value in RECEIVERS.items():
+        cluster.life.client("secretsmanager").create_secret(Name=name, SecretString=value)
+    receivers = "{slack: team/slack, pagerduty: team/pagerduty}"
+    cluster.spec.write_text(cluster.spec.read_text().replace("alerts: {}", f"alerts: {receivers}"))
+    cluster.life.done("up", "dev")
+    cluster.until(lambda: cluster.on_head("cat", SLACK_URL) and cluster.on_head("cat", PAGERDUTY_KEY))
+    with step("messages to Slack and PagerDuty fail"):
+        cluster.until(lambda: "Canary" in alerts_after_adding(cluster))
+        cluster.until(lambda: {"pagerduty", "slack"} <= set(failed_integrations(cluster)))
+
+
+def alerts_after_adding(cluster: Cluster) -> str:
+    """The alerts of Alertmanager, one of them added now, unless it does not answer yet."""
+    return cluster.on_head("sh", "-c", "amtool alert add Canary severity=critical cluster=dev && amtool alert query")
+
+
+def failed_integrations(cluster: Cluster) -> list[str]:
+    """To whom Alertmanager could not send a message."""
+    text = cluster.on_head("sh", "-c", f'curl --silent --user "{KEY}" {ALERTMANAGER}/metrics')
+    return re.findall(
+        r'^alertmanager_notification_requests_failed_total{integration="(\w+)"} [1-9]', text, re.MULTILINE
+    )
+
+
+def look_for_secrets(cluster: Cluster) -> None:
+    """Those of what watches the cluster."""
+    job = cluster.submit("sleep 600", "--nodelist=train-1")
+    cluster.runs(job)
+    node = cluster.instance_of("train-1")
+    secrets = {name: one for name, one in secrets_of(cluster, node).items() if name in WATCHING}
+    with step("the secrets of what watches a cluster are known"):
+        assert sorted(secrets) == sorted(WATCHING)
+    texts = [*shown(cluster, job), *served(cluster, node)]
+    with step("the secrets of what watches a cluster are where they belong and nowhere else"):
+        assert locations(cluster, secrets, texts) == {name: one.locations for name, one in secrets.items()}
+    cluster.on_head("scancel", str(job))
 
 
 def diagnosis(cluster: Cluster, job: str) -> Any:

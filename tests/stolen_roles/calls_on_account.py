@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 
 from stolen_account import ADMIN
 from stolen_call import (
     ADMINISTRATOR_ACCESS,
     ALARM,
+    BOOTSTRAP,
     BOUNDARY,
     CLUSTER_TAGS,
     DEPLOYER,
@@ -16,6 +18,7 @@ from stolen_call import (
     LOGS,
     NO_TAGS,
     NOBODY,
+    OWNERS,
     POLICY,
     READERS,
     SNS,
@@ -33,6 +36,12 @@ from corral.box.account import ACCOUNT, REGION
 from corral.model.tags import ADMINS_TAG
 
 _METRIC = {"metricName": "x", "metricNamespace": "x", "metricValue": "1"}
+# With what each document may be run.
+_PARAMETERS = {
+    "AWS-RunShellScript": {"commands": ["id"]},
+    "corral-control": {"arguments": ["apply --json"]},
+    "corral-query": {"arguments": ["status"]},
+}
 
 
 def calls_on_account() -> Iterator[StolenCall]:
@@ -48,13 +57,13 @@ def _identity() -> Iterator[StolenCall]:
     tags = [{"Key": "corral:base", "Value": "dev"}]
     asked = {"aws:RequestTag/corral:base": "dev", "aws:TagKeys": "corral:base"}
     changes: tuple[tuple[str, Run, tuple[str, ...], Mapping[str, str]], ...] = (
-        ("GetRolePolicy", lambda n: n.aws("iam").get_role_policy(RoleName=n.head_role, PolicyName="x"), DEPLOYER, {}),
         (
             "PutRolePolicy",
             lambda n: n.aws("iam").put_role_policy(RoleName=n.head_role, PolicyName="x", PolicyDocument=POLICY),
             DEPLOYER,
             bounded,
         ),
+        ("GetRolePolicy", lambda n: n.aws("iam").get_role_policy(RoleName=n.head_role, PolicyName="x"), DEPLOYER, {}),
         (
             "AttachRolePolicy",
             lambda n: n.aws("iam").attach_role_policy(RoleName=n.head_role, PolicyArn=ADMINISTRATOR_ACCESS),
@@ -99,54 +108,62 @@ def _identity() -> Iterator[StolenCall]:
     for name, run, may, keys in changes:
         yield near(f"iam:{name}", of_a_cluster, run, may, keys=keys)
         yield theirs(f"iam:{name}", of_others, run, keys=keys)
-    mine = f"{IAM}:role/corral/identity-mine"
-    trusted = {"RoleName": "identity-mine", "AssumeRolePolicyDocument": TRUST}
-    create = lambda **more: lambda n: n.aws("iam").create_role(**trusted, Tags=tags, **more)  # noqa: E731
-    yield near("iam:CreateRole", mine, create(Path="/corral/"), keys=asked)
-    bound = {**asked, "iam:PermissionsBoundary": ADMINISTRATOR_ACCESS}
-    run = create(Path="/corral/", PermissionsBoundary=ADMINISTRATOR_ACCESS)
-    yield near("iam:CreateRole", mine, run, keys=bound)
-    elsewhere = {**asked, "iam:PermissionsBoundary": BOUNDARY}
-    yield near("iam:CreateRole", f"{IAM}:role/identity-mine", create(PermissionsBoundary=BOUNDARY), keys=elsewhere)
+    yield from _new_roles(tags, asked)
     boundary = BOUNDARY
-    account: tuple[tuple[str, str, Run], ...] = (
+    account: tuple[tuple[str, str, Run, tuple[str, ...]], ...] = (
         (
             "CreatePolicyVersion",
             boundary,
             lambda n: n.aws("iam").create_policy_version(PolicyArn=boundary, PolicyDocument=POLICY, SetAsDefault=True),
+            BOOTSTRAP,
         ),
         (
             "SetDefaultPolicyVersion",
             boundary,
             lambda n: n.aws("iam").set_default_policy_version(PolicyArn=boundary, VersionId="v1"),
+            NOBODY,
         ),
         (
             "CreateLoginProfile",
             f"{IAM}:user/grace",
             lambda n: n.aws("iam").create_login_profile(UserName="grace", Password="Thief-2026-Thief"),
+            OWNERS,
         ),
         (
             "PutUserPolicy",
             f"{IAM}:user/grace",
             lambda n: n.aws("iam").put_user_policy(UserName="grace", PolicyName="x", PolicyDocument=POLICY),
+            OWNERS,
         ),
-        ("CreateUser", f"{IAM}:user/thief", lambda n: n.aws("iam").create_user(UserName="thief")),
-        ("CreateAccessKey", f"{IAM}:user/grace", lambda n: n.aws("iam").create_access_key(UserName="grace")),
+        ("CreateUser", f"{IAM}:user/thief", lambda n: n.aws("iam").create_user(UserName="thief"), NOBODY),
+        (
+            "CreateAccessKey",
+            f"{IAM}:user/grace",
+            lambda n: n.aws("iam").create_access_key(UserName="grace"),
+            OWNERS,
+        ),
         (
             "AttachUserPolicy",
             f"{IAM}:user/grace",
             lambda n: n.aws("iam").attach_user_policy(UserName="grace", PolicyArn=ADMINISTRATOR_ACCESS),
+            OWNERS,
         ),
         (
             "CreatePolicy",
             f"{IAM}:policy/mine",
             lambda n: n.aws("iam").create_policy(PolicyName="mine", PolicyDocument=POLICY),
+            BOOTSTRAP,
         ),
-        ("ListUsers", "*", lambda n: n.aws("iam").list_users()),
-        ("GetAccountAuthorizationDetails", "*", lambda n: n.aws("iam").get_account_authorization_details()),
+        ("ListUsers", "*", lambda n: n.aws("iam").list_users(), NOBODY),
+        (
+            "GetAccountAuthorizationDetails",
+            "*",
+            lambda n: n.aws("iam").get_account_authorization_details(),
+            NOBODY,
+        ),
     )
-    for name, resource, run in account:
-        yield theirs(f"iam:{name}", resource, run)
+    for name, resource, run, may in account:
+        yield theirs(f"iam:{name}", resource, run, may)
     for name, may in (("job", ("near-head", "near-compute")), ("people", ("near-login",))):
         yield near(
             "sts:AssumeRole",
@@ -163,12 +180,29 @@ def _identity() -> Iterator[StolenCall]:
     )
 
 
+def _new_roles(tags: list[dict[str, str]], asked: Mapping[str, str]) -> Iterator[StolenCall]:
+    """A role without a boundary, with another one, elsewhere, and as a deployer makes one."""
+
+    def create(name: str, **more: str) -> Run:
+        trusted = {"RoleName": name, "AssumeRolePolicyDocument": TRUST}
+        return lambda n: n.aws("iam").create_role(**trusted, Tags=tags, **more)
+
+    mine, at = f"{IAM}:role/corral/identity-mine", {"Path": "/corral/"}
+    bounded = {**asked, "iam:PermissionsBoundary": BOUNDARY}
+    wide = {**asked, "iam:PermissionsBoundary": ADMINISTRATOR_ACCESS}
+    own_boundary, wide_boundary = ({"PermissionsBoundary": one["iam:PermissionsBoundary"]} for one in (bounded, wide))
+    yield near("iam:CreateRole", f"{mine}-1", create("identity-mine-1", **at, **own_boundary), DEPLOYER, keys=bounded)
+    yield near("iam:CreateRole", f"{mine}-2", create("identity-mine-2", **at), keys=asked)
+    yield near("iam:CreateRole", f"{mine}-3", create("identity-mine-3", **at, **wide_boundary), keys=wide)
+    yield near("iam:CreateRole", f"{IAM}:role/identity-mine", create("identity-mine", **own_boundary), keys=bounded)
+
+
 def _shells() -> Iterator[StolenCall]:
     def send(machine: str, document: str) -> Run:
         return lambda n: n.aws("ssm").send_command(
             InstanceIds=[n.known[machine]],
             DocumentName=document,
-            Parameters={"commands": ["id"]} if document == "AWS-RunShellScript" else {},
+            Parameters=_PARAMETERS[document],
         )
 
     def shell(machine: str, document: str = "") -> Run:
@@ -180,38 +214,41 @@ def _shells() -> Iterator[StolenCall]:
     node = {**head, "corral:queue": "train"}
     anything = f"arn:aws:ssm:{REGION}::document/AWS-RunShellScript"
     for build in (own, near, theirs):
-        yield build("ssm:SendCommand", anything, send("head", "AWS-RunShellScript"))
+        yield build("ssm:SendCommand", anything, send("head", "AWS-RunShellScript"), NOBODY)
     instance, worker, gate = (f"{EC2}:instance/{{{machine}}}" for machine in ("head", "node", "login"))
     document = f"{SSM}:document/"
     yield near("ssm:SendCommand", instance, send("head", "corral-query"), READERS, head)
     yield near("ssm:SendCommand", worker, send("node", "corral-query"), DEPLOYER, node)
-    yield theirs("ssm:SendCommand", instance, send("head", "corral-query"))
+    yield theirs("ssm:SendCommand", instance, send("head", "corral-query"), NOBODY)
     yield near("ssm:SendCommand", f"{document}corral-control", send("head", "corral-control"), DEPLOYER)
     checked = {"ssm:SessionDocumentAccessCheck": "true"}
     yield near("ssm:StartSession", instance, shell("head", "corral-shell"), (ADMIN,), only_admins, keys=checked)
     yield near("ssm:StartSession", gate, shell("login", "corral-shell"), ("user", ADMIN), head, keys=checked)
     yield near("ssm:StartSession", worker, shell("node", "corral-shell"), (ADMIN,), node, keys=checked)
-    yield theirs("ssm:StartSession", instance, shell("head", "corral-shell"), keys=checked)
+    yield theirs("ssm:StartSession", instance, shell("head", "corral-shell"), NOBODY, keys=checked)
     yield near(
         "ssm:StartSession", f"{document}corral-root-shell", shell("head", "corral-root-shell"), (ADMIN,), keys=checked
     )
     unchecked = {"ssm:SessionDocumentAccessCheck": "false"}
     yield near("ssm:StartSession", instance, shell("head"), NOBODY, head, keys=unchecked)
-    documents: tuple[tuple[str, Run], ...] = (
+    content = json.dumps({"schemaVersion": "2.2", "mainSteps": []})
+    documents: tuple[tuple[str, Run, tuple[str, ...]], ...] = (
         (
             "UpdateDocument",
-            lambda n: n.aws("ssm").update_document(Name="corral-query", Content="{}", DocumentVersion="$LATEST"),
+            lambda n: n.aws("ssm").update_document(Name="corral-query", Content=content, DocumentVersion="$LATEST"),
+            BOOTSTRAP,
         ),
-        ("DeleteDocument", lambda n: n.aws("ssm").delete_document(Name="corral-query")),
         (
             "ModifyDocumentPermission",
             lambda n: n.aws("ssm").modify_document_permission(
                 Name="corral-query", PermissionType="Share", AccountIdsToAdd=["all"]
             ),
+            NOBODY,
         ),
     )
-    for name, run in documents:
-        yield near(f"ssm:{name}", f"{document}corral-query", run)
+    for name, run, may in documents:
+        yield near(f"ssm:{name}", f"{document}corral-query", run, may)
+    yield near("ssm:DeleteDocument", f"{document}corral-ssh", lambda n: n.aws("ssm").delete_document(Name="corral-ssh"))
 
 
 def _watching() -> Iterator[StolenCall]:
@@ -225,6 +262,13 @@ def _watching() -> Iterator[StolenCall]:
     yield theirs("logs:PutLogEvents", stream, write("events"))
     yield own("logs:PutLogEvents", stream, write("events"), ("head",))
     yield own("logs:PutLogEvents", f"{LOGS}:{{log_group}}:log-stream:other", write("other"))
+    yield from both(
+        "logs:DeleteLogStream",
+        stream,
+        lambda n: n.aws("logs").delete_log_stream(logGroupName=n.log_group, logStreamName="events"),
+        NOBODY,
+        NO_TAGS,
+    )
     group = f"{LOGS}:{{log_group}}"
     groups: tuple[tuple[str, Run, tuple[str, ...]], ...] = (
         (
@@ -251,13 +295,6 @@ def _watching() -> Iterator[StolenCall]:
     )
     for name, run, may in groups:
         yield from both(f"logs:{name}", group, run, may, NO_TAGS)
-    yield from both(
-        "logs:DeleteLogStream",
-        stream,
-        lambda n: n.aws("logs").delete_log_stream(logGroupName=n.log_group, logStreamName="events"),
-        NOBODY,
-        NO_TAGS,
-    )
     topic = f"{SNS}:{{topic}}"
     arn = lambda n: f"{SNS}:{n.topic}"  # noqa: E731
     topics: tuple[tuple[str, Run, tuple[str, ...]], ...] = (

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from stolen_account import STATES, Names
+from stolen_account import SECRETS, STATES, Names
 from stolen_call import (
+    APS,
+    BOOTSTRAP,
     DEPLOYER,
     HEAD,
     IAM,
     KMS,
     NO_TAGS,
     NOBODY,
+    OWNERS,
     POLICY,
     READERS,
     SSM,
@@ -32,6 +36,8 @@ def calls_on_data() -> Iterator[StolenCall]:
     yield from _objects()
     yield from _keys()
     yield from _secrets()
+    yield from _of_the_team()
+    yield from _series()
 
 
 def _objects() -> Iterator[StolenCall]:
@@ -45,10 +51,11 @@ def _objects() -> Iterator[StolenCall]:
         return lambda n: n.aws("s3").delete_object(Bucket=bucket or n.bucket, Key=key.format(**n.known))
 
     manifest, bucket = "{code}/manifest.json", "arn:aws:s3:::{bucket}"
-    readers, jobs = ("near-compute", "near-head", "deployer"), ("near-job", "deployer")
+    readers = ("near-compute", "near-head", "near-login", "deployer")
+    jobs = ("near-job", "near-people", "deployer")
     rows: tuple[tuple[str, str, Callable[[str], Run], tuple[str, ...]], ...] = (
-        ("s3:GetObject", manifest, get, readers),
         ("s3:PutObject", manifest, put, DEPLOYER),
+        ("s3:GetObject", manifest, get, readers),
         ("s3:DeleteObject", manifest, delete, DEPLOYER),
     )
     for action, key, make, may in rows:
@@ -57,8 +64,8 @@ def _objects() -> Iterator[StolenCall]:
     yield own("s3:PutObject", f"{bucket}/{manifest}", put(manifest), DEPLOYER)
     yield own("s3:DeleteObject", f"{bucket}/{manifest}", delete(manifest), DEPLOYER)
     saved = "checkpoints/near/step-1"
-    yield near("s3:GetObject", f"{bucket}/{saved}", get(saved), jobs)
     yield near("s3:PutObject", f"{bucket}/{saved}", put(saved), jobs)
+    yield near("s3:GetObject", f"{bucket}/{saved}", get(saved), jobs)
     yield near("s3:DeleteObject", f"{bucket}/{saved}", delete(saved), jobs)
     yield near(
         "s3:ListBucket",
@@ -70,17 +77,17 @@ def _objects() -> Iterator[StolenCall]:
     yield near("s3:ListBucket", bucket, lambda n: n.aws("s3").list_objects_v2(Bucket=n.bucket), DEPLOYER)
     yield theirs("s3:ListBucket", bucket, lambda n: n.aws("s3").list_objects_v2(Bucket=n.bucket))
     dump, life = "accounting/near.sql.gz", "lives/near/20261126T000000Z.json.gz"
-    yield near("s3:GetObject", f"{bucket}/{dump}", get(dump), HEAD)
     yield near("s3:PutObject", f"{bucket}/{dump}", put(dump), HEAD)
-    yield near("s3:GetObject", f"{bucket}/{life}", get(life), READERS)
+    yield near("s3:GetObject", f"{bucket}/{dump}", get(dump), HEAD)
     yield near("s3:PutObject", f"{bucket}/{life}", put(life), HEAD)
-    yield theirs("s3:GetObject", "arn:aws:s3:::corral-example-corpus/other", get("other", "corral-example-corpus"))
+    yield near("s3:GetObject", f"{bucket}/{life}", get(life), READERS)
     yield theirs("s3:PutObject", "arn:aws:s3:::corral-example-corpus/other", put("other", "corral-example-corpus"))
+    yield theirs("s3:GetObject", "arn:aws:s3:::corral-example-corpus/other", get("other", "corral-example-corpus"))
     yield near("s3:ListAllMyBuckets", "*", lambda n: n.aws("s3").list_buckets())
     state = f"arn:aws:s3:::{STATES}"
     kept = ".pulumi/stacks/corral-cluster/near.json"
-    yield near("s3:GetObject", f"{state}/{kept}", get(kept, STATES), DEPLOYER)
     yield near("s3:PutObject", f"{state}/{kept}", put(kept, STATES), DEPLOYER)
+    yield near("s3:GetObject", f"{state}/{kept}", get(kept, STATES), DEPLOYER)
     yield near(
         "s3:DeleteObjectVersion",
         f"{state}/{kept}",
@@ -116,7 +123,7 @@ def _buckets(bucket: str, state: str) -> Iterator[StolenCall]:
     for action, make in settings:
         yield near(action, bucket, make(""), DEPLOYER)
         yield theirs(action, bucket, make(""))
-        yield theirs(action, state, make(STATES))
+        yield theirs(action, state, make(STATES), NOBODY if action == "s3:DeleteBucket" else BOOTSTRAP)
     changes: tuple[tuple[str, Run, tuple[str, ...]], ...] = (
         (
             "s3:PutEncryptionConfiguration",
@@ -140,9 +147,8 @@ def _buckets(bucket: str, state: str) -> Iterator[StolenCall]:
 
 def _keys() -> Iterator[StolenCall]:
     key = f"{KMS}:key/{{key}}"
-    text = b"x" * 64
     uses: tuple[tuple[str, Run], ...] = (
-        ("Decrypt", lambda n: n.aws("kms").decrypt(KeyId=n.key, CiphertextBlob=text)),
+        ("Decrypt", lambda n: n.aws("kms").decrypt(KeyId=n.key, CiphertextBlob=b64decode(n.sealed))),
         ("Encrypt", lambda n: n.aws("kms").encrypt(KeyId=n.key, Plaintext=b"1")),
         ("GenerateDataKey", lambda n: n.aws("kms").generate_data_key(KeyId=n.key, KeySpec="AES_256")),
         (
@@ -163,7 +169,7 @@ def _keys() -> Iterator[StolenCall]:
     # A deployer reads the policy of any key: KMS knows no tags of a key that is new.
     read: Run = lambda n: n.aws("kms").get_key_policy(KeyId=n.key, PolicyName="default")  # noqa: E731
     yield near("kms:GetKeyPolicy", key, read, DEPLOYER, keys=of_the_base)
-    yield theirs("kms:GetKeyPolicy", key, read, DEPLOYER, keys=of_others)
+    yield theirs("kms:GetKeyPolicy", key, read, (*DEPLOYER, *OWNERS), keys=of_others)
     changes: tuple[tuple[str, Run], ...] = (
         ("PutKeyPolicy", lambda n: n.aws("kms").put_key_policy(KeyId=n.key, PolicyName="default", Policy=POLICY)),
         (
@@ -182,29 +188,33 @@ def _keys() -> Iterator[StolenCall]:
             KeyId=n.signing_alias, Message=b"1", MessageType="RAW", SigningAlgorithm="RSASSA_PKCS1_V1_5_SHA_256"
         )
 
-    for build, alias, may in ((near, "alias/corral-signing/dev", DEPLOYER), (theirs, "alias/releases", NOBODY)):
+    for build, alias, may in ((near, "alias/corral-signing/dev", DEPLOYER), (theirs, "alias/releases", OWNERS)):
         yield build("kms:Sign", signing, sign, may, keys={"kms:RequestAlias": alias, "kms:ResourceAliases": alias})
     yield theirs(  # a second name would make the key one that deployers sign with
         "kms:CreateAlias",
         signing,
         lambda n: n.aws("kms").create_alias(AliasName="alias/corral-signing/mine", TargetKeyId=n.signing_key),
+        BOOTSTRAP,
         keys={"kms:ResourceAliases": "alias/releases"},
     )
     yield theirs(
         "kms:UpdateAlias",
         signing,
         lambda n: n.aws("kms").update_alias(AliasName="alias/corral-signing/dev", TargetKeyId=n.signing_key),
+        NOBODY,
         keys={"kms:ResourceAliases": "alias/releases"},
     )
     yield theirs(  # the key of this name decrypts for deployers
         "kms:UpdateAlias",
         f"{KMS}:alias/corral-state",
         lambda n: n.aws("kms").update_alias(AliasName="alias/corral-state", TargetKeyId=n.key),
+        NOBODY,
     )
     yield theirs(
         "kms:DeleteAlias",
         f"{KMS}:alias/corral-state",
         lambda n: n.aws("kms").delete_alias(AliasName="alias/corral-state"),
+        NOBODY,
     )
     yield theirs(
         "kms:DeleteAlias", f"{KMS}:alias/payroll", lambda n: n.aws("kms").delete_alias(AliasName="alias/payroll")
@@ -213,14 +223,14 @@ def _keys() -> Iterator[StolenCall]:
 
 
 def _secrets() -> Iterator[StolenCall]:
-    readers = ("near-head", "near-compute")
+    readers = ("near-head", "near-compute", "near-login")
     rows: tuple[tuple[str, Run, tuple[str, ...]], ...] = (
-        ("GetSecretValue", lambda n: n.aws("secretsmanager").get_secret_value(SecretId=n.secret), readers),
         (
             "PutSecretValue",
             lambda n: n.aws("secretsmanager").put_secret_value(SecretId=n.secret, SecretString="2"),
             ("near-head",),
         ),
+        ("GetSecretValue", lambda n: n.aws("secretsmanager").get_secret_value(SecretId=n.secret), readers),
         ("DescribeSecret", lambda n: n.aws("secretsmanager").describe_secret(SecretId=n.secret), DEPLOYER),
         (
             "GetResourcePolicy",
@@ -268,14 +278,67 @@ def _secrets() -> Iterator[StolenCall]:
     )
     for name, run, may in parameters:
         yield from both(f"ssm:{name}", parameter, run, may, NO_TAGS)
-    # A deployer reads any image of the account: `corral check` looks at those that jobs declare.
-    yield near("ecr:BatchGetImage", f"arn:aws:ecr:{REGION}:{ACCOUNT}:repository/payroll", _pull, DEPLOYER)
-    yield near(
-        "ecr:DeleteRepository",
-        f"arn:aws:ecr:{REGION}:{ACCOUNT}:repository/payroll",
-        lambda n: n.aws("ecr").delete_repository(repositoryName="payroll"),
-    )
 
 
 def _pull(n: Names) -> Any:
-    return n.aws("ecr").batch_get_image(repositoryName="payroll", imageIds=[{"imageTag": "x"}])
+    return n.aws("ecr").batch_get_image(repositoryName=n.repository, imageIds=[{"imageTag": "x"}])
+
+
+def _of_the_team() -> Iterator[StolenCall]:
+    """What the spec of a cluster names: secrets of alerts, of the directory and of jobs, a bucket, a repository."""
+
+    def read(secret: str) -> Run:
+        return lambda n: n.aws("secretsmanager").get_secret_value(SecretId=n.known[secret])
+
+    def replace(secret: str) -> Run:
+        return lambda n: n.aws("secretsmanager").put_secret_value(SecretId=n.known[secret], SecretString="2")
+
+    readers = {
+        "directory_secret": ("compute", "head", "login"),
+        "slack_secret": ("head",),
+        "pagerduty_secret": ("head",),
+        "job_secret": ("job", "people"),
+    }
+    for secret in SECRETS:
+        who = readers[secret]
+        yield near("secretsmanager:GetSecretValue", f"{{{secret}}}", read(secret), tuple(f"near-{one}" for one in who))
+        yield own("secretsmanager:GetSecretValue", f"{{{secret}}}", read(secret), who)
+        for build in (near, own):
+            yield build("secretsmanager:PutSecretValue", f"{{{secret}}}", replace(secret), OWNERS)
+    objects: tuple[tuple[str, Callable[[str], Run]], ...] = (
+        ("PutObject", lambda key: lambda n: n.aws("s3").put_object(Bucket=n.team_bucket, Key=key, Body=b"1")),
+        ("GetObject", lambda key: lambda n: n.aws("s3").get_object(Bucket=n.team_bucket, Key=key)),
+        ("DeleteObject", lambda key: lambda n: n.aws("s3").delete_object(Bucket=n.team_bucket, Key=key)),
+    )
+    for name, make in objects:
+        for build, who in ((near, ("near-job", "near-people")), (own, ("job", "people"))):
+            yield build(f"s3:{name}", "arn:aws:s3:::{team_bucket}/sets/1", make("sets/1"), who)
+        yield own(f"s3:{name}", "arn:aws:s3:::{team_bucket}/other", make("other"), OWNERS)
+    repository = f"arn:aws:ecr:{REGION}:{ACCOUNT}:repository/{{repository}}"
+    # A deployer reads any image of the account: `corral check` looks at those that jobs declare.
+    yield near("ecr:BatchGetImage", repository, _pull, ("near-job", "near-people", "deployer"))
+    yield theirs("ecr:BatchGetImage", repository, _pull, DEPLOYER)
+    for build in (near, theirs):
+        delete: Run = lambda n: n.aws("ecr").delete_repository(repositoryName=n.repository)  # noqa: E731
+        yield build("ecr:DeleteRepository", repository, delete, OWNERS)
+
+
+def _series() -> Iterator[StolenCall]:
+    """Workspaces of Prometheus: a head writes to that of its spec, and nobody of corral does anything else."""
+    workspace = f"{APS}/{{workspace}}"
+
+    def post(api: str) -> Run:
+        return lambda n: n.aws.post("aps", f"/workspaces/{n.workspace}/api/v1/{api}")
+
+    yield near("aps:RemoteWrite", workspace, post("remote_write"), ("near-head",))
+    yield own("aps:RemoteWrite", workspace, post("remote_write"), ("head",))
+    yield theirs("aps:RemoteWrite", workspace, post("remote_write"))
+    yield own("aps:QueryMetrics", workspace, post("query"), OWNERS)
+    others: tuple[tuple[str, Run], ...] = (
+        ("QueryMetrics", post("query")),
+        ("DescribeWorkspace", lambda n: n.aws("amp").describe_workspace(workspaceId=n.workspace)),
+        ("DeleteWorkspace", lambda n: n.aws("amp").delete_workspace(workspaceId=n.workspace)),
+    )
+    for name, run in others:
+        for build in (near, theirs):
+            yield build(f"aps:{name}", workspace, run, OWNERS)

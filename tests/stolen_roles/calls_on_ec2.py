@@ -29,6 +29,8 @@ from stolen_call import (
 
 from corral.box.account import REGION
 
+_PUBLIC_KEY = b"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBERERERERERERERERERERERERERERERERERERERERER thief"
+
 
 def calls_on_ec2() -> Iterator[StolenCall]:
     """All of these."""
@@ -47,10 +49,6 @@ def _machines() -> Iterator[StolenCall]:
         HEAD,
     )
     yield from both("ec2:StopInstances", instance, lambda n: n.aws("ec2").stop_instances(InstanceIds=[n.head]))
-    yield from both("ec2:StartInstances", instance, lambda n: n.aws("ec2").start_instances(InstanceIds=[n.head]))
-    yield from both(
-        "ec2:RebootInstances", instance, lambda n: n.aws("ec2").reboot_instances(InstanceIds=[n.head]), NOBODY
-    )
     yield from both(
         "ec2:CreateTags",
         instance,
@@ -59,7 +57,11 @@ def _machines() -> Iterator[StolenCall]:
     yield from both(
         "ec2:ModifyInstanceAttribute",
         instance,
-        lambda n: n.aws("ec2").modify_instance_attribute(InstanceId=n.head, UserData={"Value": b"#!/bin/sh"}),
+        lambda n: n.aws("ec2").modify_instance_attribute(InstanceId=n.head, UserData={"Value": b"IyEvYmluL3NoCg=="}),
+    )
+    yield from both("ec2:StartInstances", instance, lambda n: n.aws("ec2").start_instances(InstanceIds=[n.head]))
+    yield from both(
+        "ec2:RebootInstances", instance, lambda n: n.aws("ec2").reboot_instances(InstanceIds=[n.head]), NOBODY
     )
     yield from both(
         "ec2:ModifyInstanceMetadataOptions",
@@ -77,11 +79,20 @@ def _machines() -> Iterator[StolenCall]:
     yield from both(
         "ec2:CreateImage", instance, lambda n: n.aws("ec2").create_image(InstanceId=n.head, Name="copy"), NOBODY
     )
+    # The box judges these two, as ModifyImageAttribute, on all resources, so no team of somebody else may.
     yield from both(
-        "ec2:GetConsoleOutput", instance, lambda n: n.aws("ec2").get_console_output(InstanceId=n.head), NOBODY
+        "ec2:GetConsoleOutput",
+        instance,
+        lambda n: n.aws("ec2").get_console_output(InstanceId=n.head),
+        NOBODY,
+        may_theirs=NOBODY,
     )
     yield from both(
-        "ec2:GetPasswordData", instance, lambda n: n.aws("ec2").get_password_data(InstanceId=n.head), NOBODY
+        "ec2:GetPasswordData",
+        instance,
+        lambda n: n.aws("ec2").get_password_data(InstanceId=n.head),
+        NOBODY,
+        may_theirs=NOBODY,
     )
     yield from both(
         "ec2:SendDiagnosticInterrupt",
@@ -166,10 +177,21 @@ def _launches() -> Iterator[StolenCall]:
         lambda n: n.aws("ec2").delete_launch_template(LaunchTemplateId=n.template),
     )
     spending: tuple[tuple[str, Run], ...] = (
-        ("ec2:RequestSpotInstances", lambda n: n.aws("ec2").request_spot_instances(InstanceCount=1)),
+        (
+            "ec2:RequestSpotInstances",
+            lambda n: n.aws("ec2").request_spot_instances(
+                InstanceCount=1,
+                LaunchSpecification={
+                    "ImageId": n.image,
+                    "InstanceType": "m7i.large",
+                    "SecurityGroupIds": [n.group],
+                    "SubnetId": n.subnet,
+                },
+            ),
+        ),
         (
             "ec2:ImportKeyPair",
-            lambda n: n.aws("ec2").import_key_pair(KeyName="mine", PublicKeyMaterial=b"ssh-ed25519 AAAA thief"),
+            lambda n: n.aws("ec2").import_key_pair(KeyName="mine", PublicKeyMaterial=_PUBLIC_KEY),
         ),
         ("ec2:EnableSerialConsoleAccess", lambda n: n.aws("ec2").enable_serial_console_access()),
         ("ec2:CreateKeyPair", lambda n: n.aws("ec2").create_key_pair(KeyName="thief")),
@@ -185,7 +207,7 @@ def _launches() -> Iterator[StolenCall]:
         (
             "ec2:PurchaseCapacityBlock",
             lambda n: n.aws("ec2").purchase_capacity_block(
-                CapacityBlockOfferingId="cbr-1", InstancePlatform="Linux/UNIX"
+                CapacityBlockOfferingId=n.offering, InstancePlatform="Linux/UNIX"
             ),
         ),
     )
@@ -196,18 +218,19 @@ def _launches() -> Iterator[StolenCall]:
 def _disks() -> Iterator[StolenCall]:
     volume = f"{EC2}:volume/{{volume}}"
     yield from both("ec2:CreateSnapshot", volume, lambda n: n.aws("ec2").create_snapshot(VolumeId=n.volume), NOBODY)
-    yield from both(
-        "ec2:AttachVolume",
-        volume,
-        lambda n: n.aws("ec2").attach_volume(VolumeId=n.volume, InstanceId=n.head, Device="/dev/sdz"),
-    )
-    yield from both("ec2:DetachVolume", volume, lambda n: n.aws("ec2").detach_volume(VolumeId=n.volume))
+    attach: Run = lambda n: n.aws("ec2").attach_volume(VolumeId=n.volume, InstanceId=n.head, Device="/dev/sdz")  # noqa: E731
+    detach: Run = lambda n: n.aws("ec2").detach_volume(VolumeId=n.volume)  # noqa: E731
+    # The neighbour's is attached to its head.
+    yield near("ec2:DetachVolume", volume, detach, DEPLOYER, CLUSTER_TAGS)
+    yield from both("ec2:AttachVolume", volume, attach)
+    yield theirs("ec2:DetachVolume", volume, detach)
     yield from both("ec2:ModifyVolume", volume, lambda n: n.aws("ec2").modify_volume(VolumeId=n.volume, Size=9))
     yield from both("ec2:DeleteVolume", volume, lambda n: n.aws("ec2").delete_volume(VolumeId=n.volume))
     yield theirs(
         "ec2:ModifyImageAttribute",
         f"arn:aws:ec2:{REGION}::image/{{image}}",
         lambda n: n.aws("ec2").modify_image_attribute(ImageId=n.image, OperationType="add", UserIds=["999999999999"]),
+        NOBODY,
     )
     home, lustre = f"{EFS}/{{home}}", f"{FSX}/{{lustre}}"
     yield from both(
@@ -296,7 +319,7 @@ def _network() -> Iterator[StolenCall]:
         "ec2:CreateRoute",
         table,
         lambda n: n.aws("ec2").create_route(
-            RouteTableId=n.table, DestinationCidrBlock="10.7.0.0/16", GatewayId="igw-00000000000000000"
+            RouteTableId=n.table, DestinationCidrBlock="10.7.0.0/16", GatewayId=n.gateway
         ),
         tags=BASE_TAGS,
     )
@@ -304,7 +327,7 @@ def _network() -> Iterator[StolenCall]:
         "ec2:ReplaceRoute",
         table,
         lambda n: n.aws("ec2").replace_route(
-            RouteTableId=n.table, DestinationCidrBlock="0.0.0.0/0", GatewayId="igw-00000000000000000"
+            RouteTableId=n.table, DestinationCidrBlock="10.7.0.0/16", GatewayId=n.gateway
         ),
         tags=BASE_TAGS,
     )
@@ -329,7 +352,7 @@ def _network() -> Iterator[StolenCall]:
     yield from both(
         "ec2:CreateVpcPeeringConnection",
         f"{EC2}:vpc/{{vpc}}",
-        lambda n: n.aws("ec2").create_vpc_peering_connection(VpcId=n.vpc, PeerOwnerId="999999999999"),
+        lambda n: n.aws("ec2").create_vpc_peering_connection(VpcId=n.vpc, PeerVpcId=n.other_vpc),
         NOBODY,
         tags=BASE_TAGS,
     )

@@ -13,7 +13,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from stolen_account import ADMIN, NEAR, OWN, OWNER, THEIRS, Names
+from stolen_account import ADMIN, ADMINISTRATOR, BOOTSTRAPPER, NEAR, OWN, TEAM, THEIRS, Names
 
 from corral.box.account import ACCOUNT, REGION
 from corral.plan.iam.iam_policies import document, trust_roles
@@ -25,6 +25,7 @@ IAM = f"arn:aws:iam::{ACCOUNT}"
 KMS = f"arn:aws:kms:{REGION}:{ACCOUNT}"
 SSM = f"arn:aws:ssm:{REGION}:{ACCOUNT}"
 LOGS = f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group"
+APS = f"arn:aws:aps:{REGION}:{ACCOUNT}:workspace"
 SNS = f"arn:aws:sns:{REGION}:{ACCOUNT}"
 ALARM = f"arn:aws:cloudwatch:{REGION}:{ACCOUNT}:alarm"
 EFS = f"arn:aws:elasticfilesystem:{REGION}:{ACCOUNT}:file-system"
@@ -33,10 +34,12 @@ ZONE = "arn:aws:route53:::hostedzone/{zone}"
 BOUNDARY = f"{IAM}:policy/corral/guards-boundary-{REGION}"
 READERS = ("reader", "user", ADMIN, "deployer")
 DEPLOYER = ("deployer",)
+BOOTSTRAP = (BOOTSTRAPPER,)
+OWNERS = (TEAM,)
 HEAD = ("near-head", "deployer")
 NOBODY: tuple[str, ...] = ()
 ADMINISTRATOR_ACCESS = "arn:aws:iam::aws:policy/AdministratorAccess"
-POLICY = json.dumps(document([{"Effect": "Allow", "Action": "*", "Resource": "*"}]))
+POLICY = json.dumps(document([{"Sid": "All", "Effect": "Allow", "Action": "*", "Resource": "*"}]))
 TRUST = json.dumps(trust_roles(["*"]))
 NO_TAGS: Tags = MappingProxyType({})
 BASE_TAGS: Tags = MappingProxyType({"corral:base": "dev"})
@@ -47,7 +50,7 @@ _TAG_PREFIXES = {"ec2": ("aws:ResourceTag", "ec2:ResourceTag"), "ssm": ("aws:Res
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StolenCall:
-    """A call on the resources of `owner`. `may`: the identities that may make it, besides an administrator."""
+    """A call on the resources of `owner`. `may`: the roles of corral that may make it, or the team that owns them."""
 
     owner: str
     action: str
@@ -60,6 +63,11 @@ class StolenCall:
     def title(self) -> str:
         """What the call does to whose resource."""
         return f"{self.action} {self.resource} of {self.owner}"
+
+    @property
+    def controls(self) -> tuple[str, ...]:
+        """Who makes the call to show that others are refused because they may not; an administrator if nobody may."""
+        return tuple(sorted(self.may)) or (ADMINISTRATOR,)
 
 
 def call(
@@ -75,16 +83,28 @@ def call(
     prefixes = _TAG_PREFIXES.get(action.partition(":")[0], ("aws:ResourceTag",))
     tagged = {f"{prefix}/{key}": value for prefix in prefixes for key, value in tags.items()}
     return StolenCall(
-        owner=owner, action=action, resource=resource, run=run, may=frozenset((*may, OWNER)), keys={**tagged, **keys}
+        owner=owner, action=action, resource=resource, run=run, may=frozenset(may), keys={**tagged, **keys}
     )
 
 
-near, own, theirs = (partial(call, owner) for owner in (NEAR, OWN, THEIRS))
+near, own = partial(call, NEAR), partial(call, OWN)
+
+
+def theirs(
+    action: str, resource: str, run: Run, may: tuple[str, ...] = OWNERS, keys: Mapping[str, str] = NO_TAGS
+) -> StolenCall:
+    """A call on the resources of somebody else, who may make it."""
+    return call(THEIRS, action, resource, run, may, keys=keys)
 
 
 def both(
-    action: str, resource: str, run: Run, may: tuple[str, ...] = DEPLOYER, tags: Tags = CLUSTER_TAGS
+    action: str,
+    resource: str,
+    run: Run,
+    may: tuple[str, ...] = DEPLOYER,
+    tags: Tags = CLUSTER_TAGS,
+    may_theirs: tuple[str, ...] = OWNERS,
 ) -> Iterator[StolenCall]:
-    """On the neighbour's resource, with its tags, and on somebody else's, which only an administrator may."""
+    """On the neighbour's resource, with its tags, and on somebody else's, which hardly any role of corral may."""
     yield near(action, resource, run, may, tags)
-    yield theirs(action, resource, run)
+    yield theirs(action, resource, run, may_theirs)

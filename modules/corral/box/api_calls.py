@@ -21,11 +21,16 @@ from corral.box.state.directory import open_log
 
 SCOPE = re.compile(r"Credential=([^/]+)/\d+/([^/]+)/([^/,]+)/")
 SERVICE_OF_SIGNING_NAME = {
+    "aps": "amp",
     "monitoring": "cloudwatch",
     "elasticfilesystem": "efs",
     "servicequotas": "service-quotas",
     "tagging": "resourcegroupstaggingapi",
 }
+# Prometheus's own API of a workspace, which botocore's model lacks. Source: Amazon Managed Service for Prometheus User
+# Guide, "Prometheus-compatible APIs".
+_OF_WORKSPACE = re.compile(r"/workspaces/[^/]+/api/v1/(remote_write|query|query_range)")
+_WORKSPACE_ACTIONS = {"remote_write": "RemoteWrite", "query": "QueryMetrics", "query_range": "QueryMetrics"}
 READS = re.compile(r"^(Describe|Get|List|Head|Lookup|Search|Select|Query|Scan|BatchGet|Simulate|Validate|Test)")
 ERROR_CODE = re.compile(rb"<Code>([^<]+)</Code>|\"__type\":\s*\"(?:[^\"#]*#)?([^\"]+)\"")
 RECENT_CALLS = 10_000  # shown by /_box/calls; the log file has all calls
@@ -61,6 +66,8 @@ def _presigned(environ: Mapping[str, Any]) -> re.Match[str] | None:
 
 
 def _action(environ: Mapping[str, Any], body: bytes, service: str) -> str:
+    if service == "amp" and (found := _OF_WORKSPACE.fullmatch(environ.get("PATH_INFO", ""))):
+        return _WORKSPACE_ACTIONS[found[1]]
     if target := environ.get("HTTP_X_AMZ_TARGET"):
         return str(target).rpartition(".")[2]
     if named := re.search(r"/operation/(\w+)$", environ.get("PATH_INFO", "")):
@@ -82,7 +89,8 @@ def _routed_action(environ: Mapping[str, Any], service: str) -> str:
 
 def known_action(call: Call) -> bool:
     """True if AWS has this action, whether or not the box implements it."""
-    return call.action in get_service_model(call.service).operation_names
+    beyond_model = _WORKSPACE_ACTIONS.values() if call.service == "amp" else ()
+    return call.action in (*get_service_model(call.service).operation_names, *beyond_model)
 
 
 def find_error_code(body: bytes) -> str | None:

@@ -25,6 +25,7 @@ from corral.model.serialization import to_json
 from corral.model.users import AccessPlan, DirectoryPlan, DirectorySchema
 from corral.render.access import access_files
 from render.plans import dev
+from secret_search import secrets_in
 
 HOST = "ldap.example.org"
 _NAMESPACES = """set -e
@@ -78,6 +79,19 @@ DirectoryPeopleTask(
     add_accounts=lambda plan: None,
     journal=EventLog(None),
 )()
+"""
+# The files that a machine with a directory writes, and what root finds in them.
+_SEARCH = """
+import json, sys
+from pathlib import Path
+from secret_search import secrets_in
+
+secrets = {name: bytes.fromhex(text) for name, text in json.load(sys.stdin).items()}
+for top in ("/etc", "/home", "/opt", "/run", "/var/lib/sss", "/var/log/sssd"):
+    for path in sorted(Path(top).rglob("*")):
+        if path.is_file() and not path.is_symlink():
+            for name in secrets_in(path.read_bytes(), secrets):
+                print(f"{name}: {path}")
 """
 # So that a test sees in seconds what people see in minutes.
 _SHORT = """[nss]
@@ -164,6 +178,18 @@ class DirectoryMachine:
     def passwd(self, name: str) -> str:
         """The machine's entry of a user; empty without one."""
         return self.run("getent", "passwd", name).stdout.strip()
+
+    def locations(self, secret: str) -> list[str]:
+        """The files of the machine with this secret, and the outputs and command lines of what the agent starts."""
+        done = self._python(_SEARCH, json.dumps({"secret": secret.encode().hex()}))
+        assert done.returncode == 0, done.stderr
+        started = {name: one for name, one in self._daemons.items() if name != "slapd"}
+        written = {f"output of {name}": (self.files / f"{name}.log").read_bytes() for name in started}
+        called = {
+            f"command line of {name}": Path(f"/proc/{one.pid}/cmdline").read_bytes() for name, one in started.items()
+        }
+        others = [origin for origin, text in (written | called).items() if secrets_in(text, {"": secret.encode()})]
+        return [*(line.removeprefix("secret: ") for line in done.stdout.splitlines()), *others]
 
     def ldap(self, program: str, changes: str) -> None:
         """Change the directory."""

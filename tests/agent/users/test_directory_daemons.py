@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.users.directory_machine import DirectoryMachine, within
+from agent.users.directory_machine import PASSWORD, DirectoryMachine, within
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="logins of several users need root: run the tests as root")
 
@@ -63,6 +63,18 @@ def test_a_person_logs_in_by_their_key_in_the_directory(machine: DirectoryMachin
 def test_nobody_but_root_reads_the_directorys_password(machine: DirectoryMachine) -> None:
     files = ("/etc/sssd/conf.d/60-corral.conf", "/etc/sssd/sssd.conf")
     assert [machine.ssh("ada", "cat", file).returncode for file in files] == [1, 1]
+
+
+def test_the_directorys_password_is_in_a_file_of_roots_in_sssds_copy_of_it_and_nowhere_else(
+    machine: DirectoryMachine,
+) -> None:
+    assert machine.ssh("ada", "true").returncode == 0
+    found = machine.locations(PASSWORD)
+    modes = [machine.run("stat", "--format=%U %a", file).stdout.strip() for file in found]
+    assert list(zip(found, modes, strict=True)) == [
+        ("/etc/sssd/conf.d/60-corral.conf", "root 600"),
+        ("/var/lib/sss/db/config.ldb", "root 600"),
+    ]
 
 
 def test_an_administrator_is_in_the_group_that_sudo_lets_in_and_nobody_else(machine: DirectoryMachine) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from corral.box.access.request_keys import request_keys, request_tags
 from corral.box.access.required_actions import actions_required_by
-from corral.box.api_calls import Call
+from corral.box.api_calls import Call, identify_call
 
 ACCOUNT, REGION = "123456789012", "us-east-1"
 SPOT_ROLE = f"arn:aws:iam::{ACCOUNT}:role/aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"
@@ -156,6 +156,26 @@ def test_a_call_by_form_requires_its_action_on_what_it_names(
 )
 def test_a_call_of_route_53_is_about_what_its_path_names(path: str, action: str, resource: str) -> None:
     assert required("route53", action, PATH_INFO=path) == [f"route53:{action} {resource}"]
+
+
+WRITE = "/workspaces/ws-1/api/v1/remote_write"
+QUERY = "/workspaces/ws-1/api/v1/query"
+
+
+@pytest.mark.parametrize(
+    ("environ", "action"),
+    [
+        ({"PATH_INFO": WRITE, "REQUEST_METHOD": "POST"}, "RemoteWrite"),
+        ({"PATH_INFO": QUERY, "REQUEST_METHOD": "POST", "CONTENT_TYPE": FORM}, "QueryMetrics"),
+        ({"PATH_INFO": f"{QUERY}_range", "REQUEST_METHOD": "GET"}, "QueryMetrics"),
+        ({"PATH_INFO": "/workspaces/ws-1", "REQUEST_METHOD": "DELETE"}, "DeleteWorkspace"),
+    ],
+)
+def test_a_call_of_managed_prometheus_is_about_the_workspace_in_its_path(environ: dict[str, str], action: str) -> None:
+    scope = {"HTTP_AUTHORIZATION": f"AWS4-HMAC-SHA256 Credential=AKIA/20261128/{REGION}/aps/aws4_request"}
+    call = identify_call({**environ, **scope}, b"query=up")
+    (found,) = actions_required_by({**environ, **scope}, call, b"query=up")
+    assert (found.action, found.resource) == (f"aps:{action}", f"arn:aws:aps:{REGION}:{ACCOUNT}:workspace/ws-1")
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,19 @@ ROOT = Path(__file__).parents[3]
 ACCOUNT = "123456789012"
 TOOL = runpy.run_path(str(ROOT / "tools" / "service_reference.py"))
 # Services of boto3 whose calls `required_actions` names, and operations without an action in the reference.
-SERVICES = ("budgets", "cloudwatch", "ecr", "iam", "logs", "route53", "secretsmanager", "service-quotas", "sns", "ssm")
+SERVICES = (
+    "amp",
+    "budgets",
+    "cloudwatch",
+    "ecr",
+    "iam",
+    "logs",
+    "route53",
+    "secretsmanager",
+    "service-quotas",
+    "sns",
+    "ssm",
+)
 EVERYWHERE = {"aws:requestedregion", "aws:securetransport"}  # keys of every action
 # Dependent actions that the box does not require, with the reason for each.
 NOT_REQUIRED = {

@@ -159,13 +159,13 @@ def _repository(call: Call, fields: Fields, _: str) -> Iterator[TaggedResource]:
         yield TaggedResource(arn=resource_arn("ecr", "repository", call.region, name, account=owner))
 
 
-def _in_path(kind: str) -> Finder:
-    """Finds what the path of a call of Route 53 names: .../hostedzone/Z0123/rrset"""
+def _in_path(prefix: str, kind: str, before: str) -> Finder:
+    """Finds what the path of a call has after this word: .../hostedzone/Z0123/rrset"""
 
     def find(call: Call, _: Fields, path: str) -> Iterator[TaggedResource]:
         parts = path.strip("/").split("/")
-        if kind in parts[:-1]:
-            yield TaggedResource(arn=resource_arn("route53", kind, call.region, parts[parts.index(kind) + 1]))
+        if before in parts[:-1]:
+            yield TaggedResource(arn=resource_arn(prefix, kind, call.region, parts[parts.index(before) + 1]))
 
     return find
 
@@ -177,6 +177,7 @@ def _iam() -> Any:
 
 
 _FINDERS: Mapping[tuple[str, str], Finder] = {
+    ("aps", "workspace"): _in_path("aps", "workspace", "workspaces"),
     ("budgets", "budget"): _budget,
     ("cloudwatch", "alarm"): _by_name("cloudwatch", "alarm", "AlarmName", "AlarmNames"),
     ("ecr", "repository"): _repository,
@@ -187,9 +188,9 @@ _FINDERS: Mapping[tuple[str, str], Finder] = {
     ("iam", "user"): _by_name("iam", "user", "UserName"),
     ("logs", "log-group"): _log_group,
     ("logs", "log-stream"): _log_group,
-    ("route53", "change"): _in_path("change"),
-    ("route53", "healthcheck"): _in_path("healthcheck"),
-    ("route53", "hostedzone"): _in_path("hostedzone"),
+    ("route53", "change"): _in_path("route53", "change", "change"),
+    ("route53", "healthcheck"): _in_path("route53", "healthcheck", "healthcheck"),
+    ("route53", "hostedzone"): _in_path("route53", "hostedzone", "hostedzone"),
     ("secretsmanager", "Secret"): _secret,
     ("sns", "topic"): _by_name("sns", "topic", "TopicArn", "Name"),
     ("ssm", "document"): _document,

@@ -25,7 +25,12 @@ from corral.box.access.tagged_resources import TaggedResource, tagged_resources
 from corral.box.api_calls import Call
 
 Fields = Mapping[str, Any]
-_PREFIXES = {"efs": "elasticfilesystem", "service-quotas": "servicequotas", "resourcegroupstaggingapi": "tag"}
+_PREFIXES = {
+    "amp": "aps",
+    "efs": "elasticfilesystem",
+    "resourcegroupstaggingapi": "tag",
+    "service-quotas": "servicequotas",
+}
 # Operations whose action has another name. Source: Service Authorization Reference, AWS Budgets and Amazon SNS.
 _RENAMED = {
     ("budgets", "CreateBudget"): "ModifyBudget",
