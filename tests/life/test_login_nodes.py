@@ -88,11 +88,11 @@ def stay_off_the_head(cluster: Cluster, directory: Path) -> None:
     with step(
         "what root of a node leaves in an administrator's shared home runs on the login node and not on the head"
     ):
-        trap = "echo 'sudo -n touch /etc/from-a-node' >~/.bashrc"
+        trap = "echo 'touch /var/tmp/from-a-node' >~/.bashrc"
         cluster.on(cluster.instance_of("train-1"), "runuser", "--login", "grace", "--command", trap)
         for name, host in (("head", HEAD), ("login-1", LOGIN)):
             at(cluster, directory, "grace", name).run(host, "true")
-        look = ("sh", "-c", "test -e /etc/from-a-node && echo left || echo nothing")
+        look = ("sh", "-c", "test -e /var/tmp/from-a-node && echo left || echo nothing")
         assert (cluster.on_head(*look), cluster.on(login_node(cluster), *look)) == ("nothing", "left")
 
 
