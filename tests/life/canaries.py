@@ -191,7 +191,11 @@ def _contents(cluster: Cluster, texts: Sequence[tuple[str, str]]) -> Iterator[tu
         yield origin, text.encode()
     for path in directory.rglob("*"):
         if path.is_file() and not path.is_symlink():
-            yield str(path.relative_to(directory)), path.read_bytes()
+            try:
+                content = path.read_bytes()
+            except FileNotFoundError:
+                continue  # a running machine has removed it
+            yield str(path.relative_to(directory)), content
     for line in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             command = line.read_bytes()
