@@ -33,6 +33,12 @@ import os, pathlib
 pathlib.Path(os.environ["CHECKPOINT_DIR"], "step-1").write_text(open("/inside").read())
 print("trained in", open("/inside").read(), flush=True)
 """
+# What MPI_Init of a library with PMI2 does first. Source: Slurm, contribs/pmi2/pmi2_api.c, PMI2_Init.
+MPI = """import os
+fd = int(os.environ["PMI_FD"])
+os.write(fd, b"cmd=init pmi_version=2 pmi_subversion=0\\n")
+print(os.environ["PMI_RANK"], "of", os.environ["PMI_SIZE"], os.read(fd, 200).decode().strip())
+"""
 
 
 def test_people_run_jobs_in_containers(tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -68,6 +74,11 @@ def see_the_container(cluster: Cluster) -> None:
         assert owners == {mine}
     with step("the variable that leads to the job role is set"):
         assert "http" in as_person(cluster, "ada", f"{srun} printenv AWS_CONTAINER_CREDENTIALS_FULL_URI")
+    with step("the tasks of an MPI program in the image reach Slurm"):
+        (cluster.home() / "ada/mpi.py").write_text(MPI)
+        lines = as_person(cluster, "ada", f"{srun} --mpi=pmi2 python3 {ADA}/mpi.py").splitlines()
+        answer = "cmd=response_to_init pmi_version=2 pmi_subversion=0 rc=0"
+        assert sorted(line for line in lines if "cmd=" in line) == [f"0: 0 of 2 {answer}", f"1: 1 of 2 {answer}"], lines
     with step("a job logs in to ECR by the job role, without variables of its own"):
         box = "AWS_ENDPOINT_URL=$(. /etc/profile; echo $AWS_ENDPOINT_URL)"
         command = f"env --unset=AWS_CONTAINER_CREDENTIALS_FULL_URI {box} /opt/corral/bin/ecr-password"
