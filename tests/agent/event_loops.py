@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from threading import Thread
 from typing import Any, TypeVar
@@ -21,6 +22,12 @@ def awaited(coroutine: Coroutine[Any, Any, Result]) -> Result:
     finally:
         loop.run_until_complete(loop.shutdown_default_executor())
         loop.close()
+
+
+def apart(function: Callable[..., Result], *arguments: object) -> Result:
+    """What the function returns in a thread of its own: it may use `asyncio.run`."""
+    with ThreadPoolExecutor(max_workers=1) as threads:
+        return threads.submit(function, *arguments).result()
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from agent.event_loops import apart
 from agent.test_prometheus_daemon import PLAN, Running, free_port, started
 from agent.waiting import until
 from corral.agent.job_evidence.slurm_record import SlurmJob
@@ -250,7 +251,7 @@ def read(head: tuple[Path, int]) -> Read:
     password, port = head
 
     def curves(own: Sequence[int] = (0, 1), number: int = 17, **changes: Any) -> JobCurves:
-        return read_curves(slurm_job(number, **changes), own, NOW, password, port)
+        return apart(read_curves, slurm_job(number, **changes), own, NOW, password, port)
 
     return curves
 
@@ -322,19 +323,19 @@ def test_a_job_that_nothing_is_known_of_has_no_curves_and_no_problem(read: Read)
 
 def test_a_wrong_password_is_named_as_what_prometheus_answers(head: tuple[Path, int], tmp_path: Path) -> None:
     (tmp_path / "password").write_text("guessed\n")
-    found = read_curves(slurm_job(), (), NOW, tmp_path / "password", head[1])
+    found = apart(read_curves, slurm_job(), (), NOW, tmp_path / "password", head[1])
     assert found.problem == "Prometheus: it answered 'HTTP/1.0 401'"
 
 
 def test_a_prometheus_that_does_not_run_is_named(head: tuple[Path, int]) -> None:
-    found = read_curves(slurm_job(), (), NOW, head[0], free_port())
+    found = apart(read_curves, slurm_job(), (), NOW, head[0], free_port())
     assert (found.is_kept, found.problem) == (True, "Prometheus: it does not run")
 
 
 def test_a_silent_prometheus_costs_four_seconds(head: tuple[Path, int]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         begun = time.monotonic()
-        found = read_curves(slurm_job(), (), NOW, head[0], silent.getsockname()[1])
+        found = apart(read_curves, slurm_job(), (), NOW, head[0], silent.getsockname()[1])
     assert (found.problem, time.monotonic() - begun < 10) == ("Prometheus: no answer within 4 s", True)
 
 
@@ -357,6 +358,6 @@ def test_a_user_who_listens_instead_of_prometheus_gets_no_password(head: tuple[P
     with subprocess.Popen(command, user=65534, cwd="/", stdout=subprocess.PIPE, text=True) as user:
         assert user.stdout is not None
         port = int(user.stdout.readline())
-        found = read_curves(slurm_job(), (), NOW, head[0], port)
+        found = apart(read_curves, slurm_job(), (), NOW, head[0], port)
         heard = user.stdout.read()
     assert (found.problem, heard) == (f"Prometheus: somebody else listens on its port {port}", "nobody came\n")

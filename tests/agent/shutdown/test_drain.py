@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from corral.agent.events import EventLog
-from corral.agent.shutdown.drain import drain_cluster
+from corral.agent.shutdown.drain import drain_before_down, drain_cluster, is_draining
 from corral.model.head_report import DrainResult
 
 SCRIPTS = {
@@ -105,6 +105,22 @@ def test_a_running_job_refuses_it_and_the_queues_are_open_again(cluster: Cluster
         DrainResult(refused=True, waiting=1),
         ["State=UP", "State=UP"],
     )
+
+
+@pytest.mark.parametrize(("jobs", "is_silent"), [((), True), (("7 1 RUNNING",), False)])
+def test_alerts_are_silent_once_a_cluster_is_drained_and_not_if_that_is_refused(
+    cluster: Cluster, jobs: tuple[str, ...], is_silent: bool
+) -> None:
+    cluster.have(*jobs)
+    mark = cluster.work_dir / "run/draining"
+    drain_before_down(["cpu", "train"], EventLog(cluster.work_dir / "events"), now=False, grace_s=5.0, mark=mark)
+    assert is_draining(mark) is is_silent
+
+
+def test_alerts_are_back_half_an_hour_after_a_drain_that_nothing_followed(cluster: Cluster) -> None:
+    mark = cluster.work_dir / "draining"
+    drain_before_down(["cpu", "train"], EventLog(cluster.work_dir / "events"), now=False, grace_s=5.0, mark=mark)
+    assert not is_draining(mark, lambda: mark.stat().st_mtime + 1801)
 
 
 def test_a_queue_that_was_stopped_before_stays_so_when_it_is_refused(cluster: Cluster) -> None:

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -149,11 +150,39 @@ def test_a_person_who_names_a_process_like_slurms_keeps_none(tmp_path: Path) -> 
     assert killed == {13, 14}
 
 
+@pytest.mark.parametrize("name", ["slurmstepd\x0bUid:", "slurmstepd\u2028Uid:\t0", "slurmstepd) S 0"])
+def test_no_name_passes_for_what_the_kernel_says_of_a_process(tmp_path: Path, name: str) -> None:
+    process(tmp_path, 13, parent=0, name=name, uid=2001)
+    killed = set()
+    end_processes(os.getuid(), tmp_path, lambda pid, _: killed.add(pid))
+    assert killed == {13}
+
+
+def test_no_control_group_of_a_persons_passes_for_another_line(tmp_path: Path) -> None:
+    process(tmp_path, 13, parent=0, cgroup="/user.slice/user-2001.slice/x\u2028a:b:/job_7")
+    process(tmp_path, 14, parent=0, cgroup="/user.slice/user-2001.slice/x\x0ba:b:/job_7")
+    killed = set()
+    end_processes(os.getuid(), tmp_path, lambda pid, _: killed.add(pid))
+    assert killed == {13, 14}
+
+
 def test_a_person_who_names_a_control_group_like_a_jobs_keeps_no_process(tmp_path: Path) -> None:
     process(tmp_path, 13, parent=0, cgroup="/user.slice/user-2001.slice/user@2001.service/app.slice/job_7.service")
     killed = set()
     end_processes(os.getuid(), tmp_path, lambda pid, _: killed.add(pid))
     assert killed == {13}
+
+
+def test_a_real_process_that_names_itself_like_slurms_and_a_line_of_its_status_ends() -> None:
+    naming = (
+        "import os, time; open('/proc/self/comm', 'w').write('slurmstepd\\x0bUid:'); os.setuid(2001); time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", naming]) as named:
+        until = time.monotonic() + 10
+        while Path(f"/proc/{named.pid}").stat().st_uid != 2001 and time.monotonic() < until:
+            time.sleep(0.01)
+        end_processes(2001)
+        assert named.wait(10) == -signal.SIGKILL
 
 
 def test_a_real_process_of_a_person_ends() -> None:

@@ -54,6 +54,7 @@ from corral.agent.runtime_context import (
 )
 from corral.agent.s3 import BucketStore, bucket_client
 from corral.agent.shutdown.cluster_shutdown import ClusterShutdown
+from corral.agent.shutdown.drain import is_draining
 from corral.agent.shutdown.lifetime import MIN_UPTIME_S
 from corral.agent.topology.ec2_topology import Ec2Topology
 from corral.agent.users.directory_people import DirectoryPeopleTask
@@ -234,7 +235,7 @@ def _exporter(chosen: argparse.Namespace, autoscaler: Autoscaler) -> HeadExporte
         ),
         meter=SpendingMeter(file=chosen.state_dir / SPENDING.name, clock=time.time),
         heartbeat=heartbeat_of(chosen.wake_socket),
-        is_applying=partial(is_held, LOCK),
+        is_changed=lambda: is_held(LOCK) or is_draining(),
     )
 
 

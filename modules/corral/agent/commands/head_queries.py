@@ -54,7 +54,7 @@ def _history(chosen: argparse.Namespace) -> None:
 
 def _drain_all(chosen: argparse.Namespace) -> None:
     journal = EventLog(chosen.state_dir / EVENTS.name)
-    done = drain.drain_cluster(_queues(chosen), journal, now=chosen.now, grace_s=chosen.grace)
+    done = drain.drain_before_down(_queues(chosen), journal, now=chosen.now, grace_s=chosen.grace)
     problems = () if done.refused else save_to_bucket(chosen)  # only report them: jobs have already ended
     _show(done)
     for problem in problems:

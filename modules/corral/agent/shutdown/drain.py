@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from enum import Enum, auto
+from pathlib import Path
 
 from corral.agent.cluster.partition_state import not_open
 from corral.agent.events import Event, EventLog
@@ -16,12 +17,35 @@ from corral.agent.node_jobs import NodeJob, Phase, request_checkpoint, requeue, 
 from corral.agent.slurm import SlurmError, lines, open_queue, scancel, scontrol, squeue, stop_queue
 from corral.model.head_report import DrainResult
 
+# On /run: lost with the head, which `corral down` deletes within minutes. Alerts are silent meanwhile.
+MARK = Path("/run/corral/draining")
+_ENDS_SOON_S = 1800.0
 GRACE_S = 120.0  # as long as a spot notice, for which jobs are prepared
 _POLL_EVERY_S = 1.0
 # For programs after SIGTERM (KillWait's default is 30 s) and epilogs; then the machines are terminated anyway.
 _ENDS_WITHIN_S = 60.0
 
 log = logging.getLogger("corral.agent")
+
+
+def drain_before_down(
+    queues: Sequence[str], journal: EventLog, *, now: bool, grace_s: float, mark: Path = MARK
+) -> DrainResult:
+    """As `drain_cluster`, and `is_draining` from now on, unless it is refused. Raises SlurmError."""
+    mark.parent.mkdir(parents=True, exist_ok=True)
+    mark.touch()
+    done = drain_cluster(queues, journal, now=now, grace_s=grace_s)
+    if done.refused:
+        mark.unlink()
+    return done
+
+
+def is_draining(mark: Path = MARK, clock: Callable[[], float] = time.time) -> bool:
+    """Whether such a drain began less than half an hour ago: the head is about to be deleted."""
+    try:
+        return clock() - mark.stat().st_mtime < _ENDS_SOON_S
+    except FileNotFoundError:
+        return False
 
 
 class _Ending(Enum):

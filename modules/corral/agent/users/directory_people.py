@@ -85,9 +85,10 @@ class DirectoryPeopleTask:
         missing = frozenset(seen.keys() - found.keys())
         gone = missing & self._missing  # twice in a row: SSSD may have been restarting
         self._missing = missing - gone
-        self._remember({**found, **{name: seen[name] for name in self._missing}})
         for name in sorted(gone):
             self._remove(name, seen[name], plan)
+        # Afterwards: what fails is repeated.
+        self._remember({**found, **{name: seen[name] for name in self._missing}})
 
     def _make_homes(self, people: Mapping[str, int], plan: ClusterPlan) -> None:
         homes = [self.root / directory.lstrip("/") for directory in (HOMES, plan.admin_homes)]

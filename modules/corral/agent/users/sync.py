@@ -138,14 +138,14 @@ def _is_of_job(process: Path, processes: Path) -> bool:
     People name their programs and control groups, and who was removed must not keep a process by such a name.
     """
     try:
-        groups = (line.split(":", 2)[2] for line in (process / "cgroup").read_text(encoding="utf-8").splitlines())
+        groups = (line.split(":", 2)[2] for line in _lines(process / "cgroup"))
         if any("/job_" in group and not group.startswith(_PEOPLE) for group in groups):
             return True
         while process.name != "0":
             if _is_step_daemon(process):
                 return True
             # "pid (comm) state ppid": a name may contain spaces and brackets.
-            stat = (process / "stat").read_text(encoding="utf-8", errors="replace")
+            (stat,) = _lines(process / "stat")
             process = processes / stat.rpartition(")")[2].split()[1]
     except OSError:
         return True  # it has ended; nothing to kill
@@ -157,5 +157,10 @@ def _is_step_daemon(process: Path) -> bool:
     if not (process / "comm").read_text(encoding="utf-8", errors="replace").startswith(_STEP_DAEMON):
         return False
     # The real user: the daemon of a step is now and then effectively the job's.
-    status = (process / "status").read_text(encoding="utf-8", errors="replace")
-    return any(line.split()[1] == str(os.getuid()) for line in status.splitlines() if line.startswith("Uid:"))
+    (users,) = (line for line in _lines(process / "status") if line.startswith("Uid:"))
+    return users.split()[1] == str(os.getuid())
+
+
+def _lines(file: Path) -> list[str]:
+    """The lines of a file of /proc. Names in it have any byte but a newline, which the kernel escapes or refuses."""
+    return file.read_text(encoding="utf-8", errors="replace").removesuffix("\n").split("\n")
