@@ -134,6 +134,7 @@ ZONE = "arn:aws:route53:::hostedzone/Z1"
         ("route53:DeleteHostedZone", ZONE, {}, True),
         ("route53:ListResourceRecordSets", ZONE, {}, True),
         ("route53:ChangeResourceRecordSets", ZONE, {CHANGED: "www.example.com"}, False),
+        ("sns:Unsubscribe", "*", {}, True),
     ],
 )
 def test_what_a_deployer_may_do_with_what_is_not_corrals_and_no_more(

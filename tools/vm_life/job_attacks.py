@@ -16,6 +16,10 @@ from corral.model.job_role import PORT
 ROOT, VICTIM, ATTACKER = "root", "victim", "attacker"
 AS_ADA = ("setpriv", "--reuid=2000", "--regid=2000", "--clear-groups")  # the attacker, whom useradd has made
 TOKEN = "curl -sf -m 5 -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 60' http://169.254.169.254/latest/api/token"
+# sbatch itself refuses --uid to all but root. In a namespace of their own users are root for sbatch, and not for munge,
+# so slurmctld decides. Where nobody may make one the act counts as done, so that it cannot fail for that reason.
+_NAMESPACE = "unshare --user --map-root-user"
+_JOB_OF_ANOTHER = "sbatch --uid=$USER --chdir=/ --output=/dev/null --wrap=true"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +48,7 @@ ON_A_NODE = (
     Act("script of a job of another user", "cat $(find /var/spool -name slurm_script | head -1) </dev/null | grep ."),
     Act("signal to a job of another user", "scancel --signal=CONT $JOB", VICTIM),
     Act("change of a job of another user", "scontrol update jobid=$JOB comment=mine", VICTIM),
-    Act("job under the name of another user", "sbatch --uid=$USER --chdir=/ --output=/dev/null --wrap=true"),
+    Act("job under the name of another user", f"{_NAMESPACE} true || exit 0; {_NAMESPACE} {_JOB_OF_ANOTHER}"),
     Act("comment of a node", "scontrol update nodename=$NODE comment=mine"),
     Act("configuration of Slurm", "scontrol reconfigure"),
     Act("program that root runs", "touch /opt/corral/mine && rm /opt/corral/mine"),

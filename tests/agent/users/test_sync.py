@@ -151,7 +151,7 @@ def test_a_person_who_names_a_process_like_slurms_keeps_none(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("name", ["slurmstepd\x0bUid:", "slurmstepd\u2028Uid:\t0", "slurmstepd) S 0"])
-def test_no_name_passes_for_what_the_kernel_says_of_a_process(tmp_path: Path, name: str) -> None:
+def test_no_name_of_a_process_passes_for_the_kernels_own_lines(tmp_path: Path, name: str) -> None:
     process(tmp_path, 13, parent=0, name=name, uid=2001)
     killed = set()
     end_processes(os.getuid(), tmp_path, lambda pid, _: killed.add(pid))

@@ -145,7 +145,7 @@ def _is_of_job(process: Path, processes: Path) -> bool:
             if _is_step_daemon(process):
                 return True
             # "pid (comm) state ppid": a name may contain spaces and brackets.
-            (stat,) = _lines(process / "stat")
+            stat = (process / "stat").read_text(encoding="utf-8", errors="replace")
             process = processes / stat.rpartition(")")[2].split()[1]
     except OSError:
         return True  # it has ended; nothing to kill
@@ -157,7 +157,7 @@ def _is_step_daemon(process: Path) -> bool:
     if not (process / "comm").read_text(encoding="utf-8", errors="replace").startswith(_STEP_DAEMON):
         return False
     # The real user: the daemon of a step is now and then effectively the job's.
-    (users,) = (line for line in _lines(process / "status") if line.startswith("Uid:"))
+    *_, users = (line for line in _lines(process / "status") if line.startswith("Uid:"))
     return users.split()[1] == str(os.getuid())
 
 
