@@ -1,6 +1,7 @@
 """Find calls of S3 on a bucket that do not say whose it must be: of corral in this process, of a box's machines.
 
-`watch_owners` hooks into botocore for a whole test run. `unowned_calls` reads what a box has logged; there the callers
+`watch_owners` hooks into botocore for a whole test run, in its own processes; commands and Pulumi programs that a test
+starts as others are not watched. `unowned_calls` reads what a box has logged; there the callers
 are instances, whose credentials only root has: the agent, and fetch.py before it.
 
 Without an owner by design, so that both leave them out:
