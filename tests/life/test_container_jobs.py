@@ -77,7 +77,7 @@ def see_the_container(cluster: Cluster) -> None:
     with step("the tasks of an MPI program in the image reach Slurm"):
         (cluster.home() / "ada/mpi.py").write_text(MPI)
         lines = as_person(cluster, "ada", f"{srun} --mpi=pmi2 python3 {ADA}/mpi.py").splitlines()
-        answer = "cmd=response_to_init pmi_version=2 pmi_subversion=0 rc=0"
+        answer = "cmd=response_to_init rc=0 pmi_version=2 pmi_subversion=0"
         assert sorted(line for line in lines if "cmd=" in line) == [f"0: 0 of 2 {answer}", f"1: 1 of 2 {answer}"], lines
     with step("a job logs in to ECR by the job role, without variables of its own"):
         box = "AWS_ENDPOINT_URL=$(. /etc/profile; echo $AWS_ENDPOINT_URL)"
