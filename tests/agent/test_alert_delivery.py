@@ -22,7 +22,7 @@ import pytest
 
 import boxes
 from agent.event_loops import serving
-from agent.test_prometheus_daemon import FakeHost, free_port
+from agent.test_prometheus_daemon import FakeHost, free_port, running_prometheus
 from agent.waiting import until
 from box.vpc_fixtures import Clients
 from corral.agent.alert_topic import MESSAGE_BYTES, AlertTopic, AlertTopicError, topic_of
@@ -30,7 +30,7 @@ from corral.agent.alertmanager import alertmanager as alertmanager_daemon
 from corral.agent.alertmanager import start_alertmanager
 from corral.agent.local_http import LocalServer, listen
 from corral.agent.metrics.endpoint import Responder
-from corral.agent.prometheus import options, start_prometheus
+from corral.agent.prometheus import start_prometheus
 from corral.forecast.cost.catalog_prices import catalog_prices
 from corral.model.monitoring import AlertReceivers, MonitoringPlan
 from corral.render.monitoring import monitoring_files
@@ -175,17 +175,8 @@ def prometheus(alertmanager: Running, metrics_port: int) -> Iterator[None]:
         "annotations": {"summary": "{{ $value }} jobs wait."},
     }
     (directory / "own/deep.yml").write_text(json.dumps({"groups": [{"name": "own", "rules": [rule]}]}))
-    command = [
-        replaced(option, {"/etc/corral": here["/etc/corral"], "/var/lib": str(root), "9090": str(free_port())})
-        for option in ("/usr/bin/prometheus", *options(PLAN.monitoring))
-    ]
-    with (root / "prometheus.log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log)
-    try:
+    with running_prometheus(root, PLAN.monitoring, free_port()):
         yield
-    finally:
-        process.terminate()
-        process.wait(30)
 
 
 def replaced(text: str, here: Mapping[str, str]) -> str:

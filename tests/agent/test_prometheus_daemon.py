@@ -189,21 +189,28 @@ def prometheus(root: Path) -> Iterator[Running]:
             text = cluster_files(PLAN)[f"monitoring/{name}"].replace("/etc/corral", str(root / "etc/corral"))
             text = text.replace("127.0.0.1:251", f"127.0.0.1:{metrics_port}").replace("interval: 30s", "interval: 1s")
             (directory / name).write_text(text)
-        command = [
-            option.replace("/etc/corral", str(root / "etc/corral"))
-            .replace("/var/lib", str(root))
-            .replace("9090", str(port))
-            for option in ("/usr/bin/prometheus", *options(PLAN.monitoring))
-        ]
-        with (root / "log").open("wb") as log:
-            process = subprocess.Popen(command, stdout=log, stderr=log)
-        try:
-            running = Running(port, (directory / "password").read_text().strip())
-            until(lambda: _answers(running))
+        with running_prometheus(root, PLAN.monitoring, port) as running:
             yield running
-        finally:
-            process.terminate()
-            process.wait(30)
+
+
+@contextmanager
+def running_prometheus(root: Path, monitoring: MonitoringPlan, port: int) -> Iterator[Running]:
+    """A real Prometheus on this port, with the options of a head whose files are below another root."""
+    command = [
+        option.replace("/etc/corral", str(root / "etc/corral"))
+        .replace("/var/lib", str(root / "lib"))
+        .replace(":9090", f":{port}")
+        for option in ("/usr/bin/prometheus", *options(monitoring))
+    ]
+    with (root / "prometheus.log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+    try:
+        running = Running(port, (root / "etc/corral/prometheus/password").read_text().strip())
+        until(lambda: _answers(running))
+        yield running
+    finally:
+        process.terminate()
+        process.wait(30)
 
 
 def _answers(running: Running) -> bool:

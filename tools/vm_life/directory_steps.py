@@ -46,8 +46,8 @@ def people_of_a_directory(cluster: VirtualCluster) -> str:
     _declare(cluster)
     bob, carl = (cluster.person(name, key="directory") for name in ("bob", "carl"))
     for machine in ("head", _LOGIN):
-        known = partial(_id, cluster, cluster.instance(machine), "bob")
-        cluster.wait_until(lambda: known() == "20002", f"{machine} knows bob by his id of the directory")  # noqa: B023
+        knows = partial(_knows_bob, cluster, cluster.instance(machine))
+        cluster.wait_until(knows, f"{machine} knows bob by his id of the directory")
     homes = ("sh", "-c", "stat --format=%U:%a /home/bob /home/carl")
     cluster.wait_until(
         lambda: cluster.as_root(head, *homes).stdout.split() == ["bob:700", "carl:700"], "the head has made homes"
@@ -147,5 +147,5 @@ def _declare(cluster: VirtualCluster) -> None:
     cluster.corral("up", "vm", "--box", "--yes")
 
 
-def _id(cluster: VirtualCluster, machine: str, name: str) -> str:
-    return cluster.as_root(machine, "id", "-u", name).stdout.strip()
+def _knows_bob(cluster: VirtualCluster, machine: str) -> bool:
+    return cluster.as_root(machine, "id", "-u", "bob").stdout.strip() == "20002"

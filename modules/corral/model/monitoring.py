@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 PROMETHEUS_PORT = 9090  # on loopback, as the head's metrics
 PROMETHEUS_USER = "prometheus"  # of Debian's and Ubuntu's package
+SCRAPE_S = 30  # between two scrapes: the autoscaler compares Slurm and EC2 as often
 PROMETHEUS_DIR = "/etc/corral/prometheus"
 WEB_USER = "corral"  # whom Prometheus and Alertmanager answer, by a password
 PRICES = "/etc/corral/prices.json"

@@ -17,6 +17,7 @@ from corral.model.monitoring import (
     PROMETHEUS_DIR,
     REMOTE_WRITE_PATH,
     REMOTE_WRITES,
+    SCRAPE_S,
     SLACK_URL,
     TOPIC_PATH,
     WEB_USER,
@@ -26,7 +27,6 @@ from corral.render.alert_texts import alert_texts
 from corral.render.alerts import ALERTS, OF_AN_UNWELL_HEAD, RECORDINGS
 from corral.render.templates import fill
 
-_INTERVAL_S = 30  # the autoscaler compares Slurm and EC2 as often
 _SAMPLES = 50_000  # a thousand nodes in twenty queues of a hundred accounts have some thousand
 _NODE_SAMPLES = 20_000  # sixteen jobs of 96 processes on eight GPUs and 32 interfaces have some 12,000
 _LABEL_LENGTH = 256
@@ -45,7 +45,7 @@ def monitoring_files(plan: ClusterPlan, prices: PriceList) -> Mapping[str, str]:
         "monitoring/prices.json": to_json(running_prices(plan, prices)),
         "monitoring/prometheus.yml": fill(
             "monitoring/prometheus.yml.j2",
-            interval_s=_INTERVAL_S,
+            interval_s=SCRAPE_S,
             cluster=plan.name,
             region=plan.region,
             rules=f"{PROMETHEUS_DIR}/alerts.yml",

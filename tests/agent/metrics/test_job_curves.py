@@ -19,11 +19,9 @@ from typing import Any
 import pytest
 
 from agent.event_loops import apart
-from agent.test_prometheus_daemon import PLAN, Running, free_port, started
-from agent.waiting import until
+from agent.test_prometheus_daemon import PLAN, Running, free_port, running_prometheus, started
 from corral.agent.job_evidence.slurm_record import SlurmJob
 from corral.agent.metrics.job_curves import listeners, planned_queries, points, read_curves
-from corral.agent.prometheus import options
 from corral.model.job_evidence import JobCurves, JobRecord
 from corral.model.serialization import to_line
 
@@ -206,29 +204,9 @@ def prometheus_with(root: Path, lines: Sequence[str]) -> Iterator[Running]:
     made = ("promtool", "tsdb", "create-blocks-from", "openmetrics", str(root / "samples"), str(data))
     subprocess.run(made, check=True, capture_output=True)
     (directory / "prometheus.yml").write_text("global: {}\n")
-    port = free_port()
     kept = replace(PLAN.monitoring, retention_s=10**9)  # blocks of a run long ago would be deleted
-    command = [
-        option.replace("/etc/corral", str(root / "etc/corral")).replace("/var/lib", str(root / "lib"))
-        for option in ("/usr/bin/prometheus", *options(kept))
-    ]
-    command = [option.replace(":9090", f":{port}") for option in command]
-    with (root / "log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log)
-    try:
-        running = Running(port, (directory / "password").read_text().strip())
-        until(lambda: _is_ready(running))
+    with running_prometheus(root, kept, free_port()) as running:
         yield running
-    finally:
-        process.terminate()
-        process.wait(30)
-
-
-def _is_ready(running: Running) -> bool:
-    try:
-        return running.get("/-/ready", running.password)[0] == 200
-    except OSError:
-        return False
 
 
 @pytest.fixture(scope="module")

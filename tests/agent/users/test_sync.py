@@ -177,10 +177,7 @@ def test_a_real_process_that_names_itself_like_slurms_and_a_line_of_its_status_e
     naming = (
         "import os, time; open('/proc/self/comm', 'w').write('slurmstepd\\x0bUid:'); os.setuid(2001); time.sleep(60)"
     )
-    with subprocess.Popen([sys.executable, "-c", naming]) as named:
-        until = time.monotonic() + 10
-        while Path(f"/proc/{named.pid}").stat().st_uid != 2001 and time.monotonic() < until:
-            time.sleep(0.01)
+    with person_with_a_process(2001, sys.executable, "-c", naming) as named:
         end_processes(2001)
         assert named.wait(10) == -signal.SIGKILL
 
@@ -192,9 +189,9 @@ def test_a_real_process_of_a_person_ends() -> None:
 
 
 @contextmanager
-def person_with_a_process(uid: int) -> Iterator[subprocess.Popen[bytes]]:
-    """A process of a user with this id, who needs no account."""
-    with subprocess.Popen(["setpriv", f"--reuid={uid}", "--clear-groups", "sleep", "60"]) as sleeping:
+def person_with_a_process(uid: int, *command: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A process of a user with this id, who needs no account. `command`: one that takes on the id by itself."""
+    with subprocess.Popen(command or ("setpriv", f"--reuid={uid}", "--clear-groups", "sleep", "60")) as sleeping:
         until = time.monotonic() + 10
         while Path(f"/proc/{sleeping.pid}").stat().st_uid != uid and time.monotonic() < until:
             time.sleep(0.01)

@@ -17,20 +17,19 @@ from urllib.parse import urlencode
 
 from corral.agent.errors import AgentError
 from corral.agent.job_evidence.slurm_record import SlurmJob, gpu_indices
+from corral.agent.job_evidence.step_summary import LARGEST
 from corral.agent.local_http import HOST, tcp_tables
 from corral.agent.metrics.node_reader import fetch
 from corral.agent.prometheus import PASSWORD
 from corral.agent.slurm import SlurmError
 from corral.model.job_evidence import JobCurves
-from corral.model.monitoring import PROMETHEUS_PORT, PROMETHEUS_USER, WEB_USER
+from corral.model.monitoring import PROMETHEUS_PORT, PROMETHEUS_USER, SCRAPE_S, WEB_USER
 from corral.model.node_names import expand
 
 _TIMEOUT_S = 4  # of all queries together
 _MOST_NODES = 64  # p5.48xlarge have 2,048 EFA interfaces: 2 million samples for all points
 _POINTS = 100
-_SCRAPE_S = 30
 _SHORTEST_S, _LONGEST_S = 120, 300  # of a mean: 4 scrapes, as one may fail, and 10
-_LARGEST = 2.0**62
 
 
 def read_curves(
@@ -64,7 +63,7 @@ def planned_queries(job: SlurmJob, gpus: Collection[int], now: int) -> tuple[Job
     record = job.record
     last = record.ended or now
     ran = last - (record.started or last)
-    every = _SCRAPE_S * max(1, math.ceil(ran / _POINTS / _SCRAPE_S))
+    every = SCRAPE_S * max(1, math.ceil(ran / _POINTS / SCRAPE_S))
     over = min(_LONGEST_S, max(_SHORTEST_S, every))
     names = expand(record.nodes) if record.nodes else ()
     names = names[:: math.ceil(len(names) / _MOST_NODES) or 1]
@@ -123,7 +122,7 @@ def points(text: str, planned: JobCurves) -> tuple[float | None, ...]:
     except (KeyError, TypeError, RecursionError, OverflowError) as error:
         raise ValueError("it answered no series") from error
     times = range(planned.first, planned.last + 1, planned.every_s)
-    if not all(at in times and 0 <= value < _LARGEST for at, value in found.items()):
+    if not all(at in times and 0 <= value < LARGEST for at, value in found.items()):
         raise ValueError("it answered what nothing measures")
     return tuple(map(found.get, times))
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 from statistics import fmean, median
 
 from corral.agent.health.gpus import CLOCK_REASONS, MOST_GPUS, USUAL_REASON
+from corral.agent.job_evidence.step_summary import LARGEST
 from corral.model.job_evidence import GpuSamples, JobNodes, NodeSamples
 
 SHOWN_GPUS = 64  # in the record: it has to fit into one answer, beside a page of processes
-_LARGEST = 2.0**62
 _ENOUGH_S = 60.0  # in which a job that trains on several nodes sends something
 
 
@@ -44,7 +44,7 @@ def is_possible(answer: NodeSamples) -> bool:
     for one in answer.gpus:
         values += [one.gpu, one.samples, one.throttled_share]
         values += [one.utilization or 0.0, one.clock_mhz or 0.0, one.temperature_c or 0.0]
-    in_range = all(0 <= value < _LARGEST for value in values)  # neither NaN nor infinity is
+    in_range = all(0 <= value < LARGEST for value in values)  # neither NaN nor infinity is
     return len(answer.gpus) <= MOST_GPUS and in_range and all(_is_reason(one.reason) for one in answer.gpus)
 
 

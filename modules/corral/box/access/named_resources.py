@@ -159,8 +159,9 @@ def _repository(call: Call, fields: Fields, _: str) -> Iterator[TaggedResource]:
         yield TaggedResource(arn=resource_arn("ecr", "repository", call.region, name, account=owner))
 
 
-def _in_path(prefix: str, kind: str, before: str) -> Finder:
-    """Finds what the path of a call has after this word: .../hostedzone/Z0123/rrset"""
+def _in_path(prefix: str, kind: str, before: str = "") -> Finder:
+    """Finds what the path of a call has after a word, which is the kind if none is given: .../hostedzone/Z0123/rrset"""
+    before = before or kind
 
     def find(call: Call, _: Fields, path: str) -> Iterator[TaggedResource]:
         parts = path.strip("/").split("/")
@@ -188,9 +189,9 @@ _FINDERS: Mapping[tuple[str, str], Finder] = {
     ("iam", "user"): _by_name("iam", "user", "UserName"),
     ("logs", "log-group"): _log_group,
     ("logs", "log-stream"): _log_group,
-    ("route53", "change"): _in_path("route53", "change", "change"),
-    ("route53", "healthcheck"): _in_path("route53", "healthcheck", "healthcheck"),
-    ("route53", "hostedzone"): _in_path("route53", "hostedzone", "hostedzone"),
+    ("route53", "change"): _in_path("route53", "change"),
+    ("route53", "healthcheck"): _in_path("route53", "healthcheck"),
+    ("route53", "hostedzone"): _in_path("route53", "hostedzone"),
     ("secretsmanager", "Secret"): _secret,
     ("sns", "topic"): _by_name("sns", "topic", "TopicArn", "Name"),
     ("ssm", "document"): _document,
