@@ -22,11 +22,10 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
 from agent.event_loops import serving
-from agent.test_prometheus_daemon import FakeHost, Running, free_port
+from agent.test_prometheus_daemon import FakeHost, Running, free_port, running_prometheus
 from agent.waiting import until
 from corral.agent.local_http import listen
 from corral.agent.metrics.endpoint import Responder, metrics_server
-from corral.agent.prometheus import prometheus as prometheus_daemon
 from corral.agent.prometheus import start_prometheus
 from corral.agent.remote_write import RemoteWriteError, RemoteWriter, SignedPost
 from corral.model.monitoring import MonitoringPlan, RemoteWritePlan
@@ -145,31 +144,20 @@ def prometheus(root: Path, agent_port: int) -> Iterator[Running]:
     (root / "etc/munge").mkdir(parents=True)
     (root / "etc/munge/munge.key").write_bytes(b"k" * 128)
     start_prometheus(PLAN, FakeHost(), root)  # type: ignore[arg-type]  # the rest of a host is not used
-    directory, port, daemon = root / "etc/corral/prometheus", free_port(), prometheus_daemon(PLAN.monitoring)
+    directory = root / "etc/corral/prometheus"
     here = {
         "/etc/corral": str(root / "etc/corral"),
-        "/var/lib": str(root),
         "127.0.0.1:251": f"127.0.0.1:{agent_port}",
-        "9090": str(port),
         "interval: 30s": "interval: 1s",
     }
-
-    def replaced(text: str) -> str:
+    for name in ("prometheus.yml", "alerts.yml"):
+        text = cluster_files(PLAN)[f"monitoring/{name}"]
         for head, instead in here.items():
             text = text.replace(head, instead)
-        return text
-
-    for name in ("prometheus.yml", "alerts.yml"):
-        (directory / name).write_text(replaced(cluster_files(PLAN)[f"monitoring/{name}"]))
+        (directory / name).write_text(text)
     (directory / "nodes.json").write_text("[]")
-    with (root / "log").open("wb") as log:
-        command = [replaced(option) for option in (*daemon.command, *daemon.foreground)]
-        process = subprocess.Popen(command, stdout=log, stderr=log)
-    try:
-        yield Running(port, (directory / "password").read_text().strip())
-    finally:
-        process.terminate()
-        process.wait(30)
+    with running_prometheus(root, PLAN.monitoring, free_port()) as running:
+        yield running
 
 
 def test_series_of_a_real_prometheus_arrive_signed_and_those_of_an_outage_later(
