@@ -212,6 +212,7 @@ def test_full_cache_drops_the_files_that_were_used_longest_ago(
     proxy: str, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     get(proxy, LARGE_URL)
+    cached(cache)
     (large,) = cache.iterdir()
     size = large.stat().st_size
     monkeypatch.setattr(package_cache, "LIMIT", 2 * size)
