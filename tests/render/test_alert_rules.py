@@ -69,6 +69,7 @@ HEALTHY: Mapping[str, str] = {
             f'corral_gpu_slowed{{node="{node}",gpu="0",reason="sw_power_cap"}}': "1x180",
             f'corral_gpu_slowed{{node="{node}",gpu="0",reason="hw_thermal_slowdown"}}': "0x180",
             f'corral_gpu_xid{{node="{node}",gpu="0",xid="63",action="log"}}': "1x180",
+            f'corral_node_gpus_allocated{{node="{node}"}}': "1x180",
             f'corral_efa_sent_bytes_total{{node="{node}",device="rdmap16s27"}}': "0+1000000x180",
             f"corral_job_step_seconds{of_rank(node)}": "2x180",
             f"corral_job_own_step_seconds{of_rank(node)}": "1.6x180",
@@ -99,6 +100,18 @@ HEALTHY: Mapping[str, str] = {
 }
 JOB = {"job_id": "17", "user": "ada"}
 WAITS = 'corral_job_wait_seconds{queue="train",account="vision"}'
+# From the 62nd minute on, all processes of the job wait: two minutes later nodes know only how old their last step is.
+HANGS: Mapping[str, str] = {
+    f"corral_job_{name}{of_rank(node)}": values
+    for node in RANKS
+    for name, values in {
+        "step_seconds": "2x63 stale",
+        "own_step_seconds": "1.6x63 stale",
+        "communication_ratio": "0.15x63 stale",
+        "tokens_per_second": "3800x63 stale",
+        "step_age_seconds": "2x61 2+60x120",
+    }.items()
+}
 STUCK = {'corral_nodes{queue="train",state="allocated"}': "0x180"}
 
 
@@ -193,6 +206,21 @@ CASES: Mapping[str, Sequence[Case]] = {
             summary="The capacity block of train-2-capacity-block ends in 1h 30m 0s.",
         )
     ],
+    "CorralAllocatedGpusIdle": [
+        # A job that records no steps, on a node of its own: it does nothing, or works on one of its two GPUs, or on
+        # one of those two of its four that are not lost.
+        Case(
+            series={
+                'corral_node_gpus_allocated{node="train-5"}': f"{allocated}x180",
+                'corral_gpu_utilization_ratio{node="train-5",gpu="0"}': first,
+                'corral_gpu_utilization_ratio{node="train-5",gpu="1"}': "0.9x30 0x150",
+            },
+            at="105m",
+            labels={"node": "train-5"},
+            summary=f"{number} GPUs of train-5 are in jobs and have done nothing for 1 h.",
+        )
+        for first, allocated, number in (("0.9x30 0x150", 2, 2), ("0.9x180", 2, 1), ("0.9x180", 4, 1))
+    ],
     "CorralGpusUnderused": [
         Case(
             series={f'corral_gpu_utilization_ratio{{node="{node}",gpu="0"}}': "0.97x60 0.6x120" for node in RANKS},
@@ -215,6 +243,14 @@ CASES: Mapping[str, Sequence[Case]] = {
             at="150m",
             labels=JOB,
             summary="Steps of job 17 of ada take 1.5 times as long as before.",
+        )
+    ],
+    "CorralJobHangs": [
+        Case(
+            series=HANGS,
+            at="100m",
+            labels=JOB,
+            summary="Job 17 of ada runs, and has made no step for 38m 2s.",
         )
     ],
     "CorralSlowerThanForecast": [
@@ -251,6 +287,16 @@ CASES: Mapping[str, Sequence[Case]] = {
             at="90m",
             labels={"node": "train-2"},
             summary="A job of several nodes makes steps on train-2, and EFA there sends nothing.",
+        )
+    ],
+    "CorralEfaFalls": [
+        Case(
+            series={
+                'corral_efa_sent_bytes_total{node="train-2",device="rdmap16s27"}': "0+1000000x120 120200000+200000x60"
+            },
+            at="150m",
+            labels=JOB,
+            summary="A node of job 17 of ada sends 20% of what it sent over EFA in a step before.",
         )
     ],
     "CorralGpuSlowed": [
@@ -390,6 +436,84 @@ def test_efa_of_a_job_on_one_node_may_stand_still(tmp_path: Path) -> None:
     assert outcome(tmp_path, series, "90m", {}) == ""
 
 
+ALLOCATED_IDLE = CASES["CorralAllocatedGpusIdle"][0].series
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({'corral_node_gpus_allocated{node="train-5"}': "_x180"}, id="no job has them"),
+        pytest.param({name: "_x180" for name in ALLOCATED_IDLE if "ratio" in name}, id="they report nothing"),
+        pytest.param(
+            {name: "0.9x30 0x60 0.9x10 0x80" for name in ALLOCATED_IDLE if "ratio" in name}, id="only for an hour"
+        ),
+        pytest.param(
+            {'corral_node_gpus_allocated{node="train-5"}': "2x60 stale _x1 2x120"}, id="another job has them since"
+        ),
+    ],
+)
+def test_allocated_gpus_may_rest_for_an_hour(changes: Mapping[str, str], tmp_path: Path) -> None:
+    assert outcome(tmp_path, {**HEALTHY, **ALLOCATED_IDLE, **changes}, "105m", {}) == ""
+
+
+def of_ranks(name: str, values: str, nodes: Sequence[str] = tuple(RANKS)) -> Mapping[str, str]:
+    return {f"corral_job_{name}{of_rank(node)}": values for node in nodes}
+
+
+@pytest.mark.parametrize(
+    ("changes", "at"),
+    [
+        pytest.param(of_ranks("step_age_seconds", "2x61 2+60x33 2x90"), "95m", id="a checkpoint of 33 minutes"),
+        pytest.param(
+            {**of_ranks("step_seconds", "600x180"), **of_ranks("step_age_seconds", "0+60x98")}, "96m", id="long steps"
+        ),
+        pytest.param(of_ranks("step_age_seconds", "_x60 7200+60x28 2x90"), "88m", id="it was requeued and starts"),
+        pytest.param(of_ranks("step_age_seconds", "2x61 stale"), "100m", id="its training has ended"),
+        pytest.param(of_ranks("step_age_seconds", "2x180", ["train-1"]), "100m", id="a process makes steps"),
+    ],
+)
+def test_a_job_may_pause_as_jobs_do(changes: Mapping[str, str], at: str, tmp_path: Path) -> None:
+    assert outcome(tmp_path, {**HEALTHY, **HANGS, **changes}, at, {}) == ""
+
+
+def test_a_job_hangs_also_when_its_steps_are_forgotten(tmp_path: Path) -> None:
+    case = Case(
+        series={**HANGS, **of_ranks("step_age_seconds", "2x61 2+60x500")},
+        at="500m",
+        labels=JOB,
+        summary="Job 17 of ada runs, and has made no step for 7h 18m 2s.",
+    )
+    assert outcome(tmp_path, {**HEALTHY, **case.series}, case.at, fired("CorralJobHangs", case)) == ""
+
+
+TRAFFIC = 'corral_efa_sent_bytes_total{node="train-2",device="rdmap16s27"}'
+
+
+def test_slower_steps_that_send_as_much_are_no_fault_of_the_network(tmp_path: Path) -> None:
+    slower = {
+        f'corral_efa_sent_bytes_total{{node="{node}",device="rdmap16s27"}}': "0+1200000x120 144400000+400000x60"
+        for node in RANKS
+    }
+    case = Case(
+        series={**slower, **of_ranks("step_seconds", "2x120 6x60")},
+        at="150m",
+        labels=JOB,
+        summary="Steps of job 17 of ada take 3.0 times as long as before.",
+    )
+    assert outcome(tmp_path, {**HEALTHY, **case.series}, case.at, fired("CorralStepsSlower", case)) == ""
+
+
+@pytest.mark.parametrize(
+    ("traffic", "at"),
+    [
+        pytest.param("0+1000000x40 40200000+200000x140", "60m", id="less than half an hour to compare with"),
+        pytest.param("0+1000000x120 120000000x12 121000000+1000000x50", "137m", id="a pause of twelve minutes"),
+    ],
+)
+def test_efa_may_send_less_for_a_while(traffic: str, at: str, tmp_path: Path) -> None:
+    assert outcome(tmp_path, {**HEALTHY, TRAFFIC: traffic}, at, {}) == ""
+
+
 def test_a_node_whose_metrics_stop_for_nine_minutes_alerts_nobody(tmp_path: Path) -> None:
     series = {**HEALTHY, 'up{job="nodes",node="train-2",queue="train"}': "1x60 0x8 1x120"}
     assert outcome(tmp_path, series, "69m", {}) == ""
@@ -432,26 +556,38 @@ def test_a_forecast_is_compared_with_its_own_run_alone(changes: Mapping[str, str
     assert outcome(tmp_path, {**HEALTHY, **changes}, "95m", {}) == ""
 
 
+SENT = {"train-1": "0+1200000x180", "train-2": "0+600000x180"}  # 20 and 10 kB a second, and steps of two seconds
+OF_RUN = 'job_id="17", queue="train", run="llama", user="ada"'
+
+
 @pytest.mark.parametrize(
-    ("name", "value"),
+    ("name", "expected"),
     [
-        ("corral_job_tokens_per_second_per_gpu", 3800.0),
-        ("corral_job_forecast_ratio", 0.95),
-        ("corral_job_mfu_ratio", 0.38),
+        ("corral_job_tokens_per_second_per_gpu", {OF_RUN: 3800.0}),
+        ("corral_job_forecast_ratio", {OF_RUN: 0.95}),
+        ("corral_job_mfu_ratio", {OF_RUN: 0.38}),
+        (
+            "corral_job_efa_sent_bytes_per_step",
+            {
+                f'job_id="17", node="{node}", user="ada"': sent
+                for node, sent in (("train-1", 40000), ("train-2", 20000))
+            },
+        ),
     ],
 )
-def test_what_prometheus_records_of_a_declared_run(name: str, value: float, tmp_path: Path) -> None:
-    series = [{"series": name, "values": values} for name, values in HEALTHY.items()]
-    labels = f'{name}{{job_id="17", queue="train", run="llama", user="ada"}}'
-    expected = {"expr": name, "eval_time": "30m", "exp_samples": [{"labels": labels, "value": value}]}
-    case = {"interval": "1m", "input_series": series, "promql_expr_test": [expected]}
+def test_what_prometheus_records_of_a_job(name: str, expected: Mapping[str, float], tmp_path: Path) -> None:
+    efa = {f'corral_efa_sent_bytes_total{{node="{node}",device="rdmap16s27"}}': values for node, values in SENT.items()}
+    series = [{"series": name, "values": values} for name, values in {**HEALTHY, **efa}.items()]
+    samples = [{"labels": f"{name}{{{labels}}}", "value": value} for labels, value in expected.items()]
+    query = {"expr": name, "eval_time": "30m", "exp_samples": samples}
+    case = {"interval": "1m", "input_series": series, "promql_expr_test": [query]}
     file = tmp_path / "recorded.yml"
     file.write_text(json.dumps({"rule_files": [str(rules(tmp_path))], "evaluation_interval": "1m", "tests": [case]}))
     assert run_cases(file) == ""
 
 
 def test_every_recorded_series_has_a_test() -> None:
-    marks = test_what_prometheus_records_of_a_declared_run.pytestmark  # type: ignore[attr-defined]
+    marks = test_what_prometheus_records_of_a_job.pytestmark  # type: ignore[attr-defined]
     assert [name for name, _ in marks[0].args[1]] == [one.name for one in RECORDINGS]
 
 

@@ -47,7 +47,7 @@ class RankSteps:
     peak: `memory_peak` is in use, `memory_reserved` is held by the allocator; `memory_retries`: how often the allocator
     emptied its cache to go on.
     `saved_at`: when the last checkpoint was complete; `saved_after_s`: how long after the one before it.
-    None: not recorded. `error`, `message`: what ended the process.
+    None: not recorded. `error`, `message`: what ended the process. `is_closed`: its training has ended.
     """
 
     rank: int
@@ -78,6 +78,7 @@ class RankSteps:
     memory_retries: int = 0
     error: str = ""
     message: str = ""
+    is_closed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

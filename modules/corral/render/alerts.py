@@ -1,6 +1,6 @@
 """The alerts on the metrics of head, nodes and Alertmanager, as data: each has a page in docs/runbooks and a test.
 
-Also what Prometheus records of jobs that are declared runs: head and nodes know only one half each.
+Also what Prometheus records of jobs. Of a declared run, head and nodes know only one half each.
 
 An alert uses only metrics that something exports. All but the head's own are silent while a deployment or a shutdown
 changes the cluster.
@@ -22,6 +22,13 @@ _HAS_PROGRAM = "corral_gpu_memory_used_bytes / corral_gpu_memory_total_bytes > 0
 # Steps of a synchronous job are equally long in all processes; six hours of thousands of them take Prometheus seconds.
 _FIRST = 'corral_job_step_seconds{rank="0"}'
 _JOBS_OF_NODES = "max by (node, job_id, user) (corral_job_step_seconds)"
+_MEDIAN_STEP = f"quantile_over_time(0.5, {_FIRST}[6h])"
+_IDLE = 0.01  # one sample of twenty with a fifth of its second in a kernel: choice
+# Evaluations and checkpoints of half an hour exist, and so do steps of minutes: choices.
+_PAUSE_S, _STEPS_MISSED = 1800, 10
+_LAST_STEP = "min by (job_id, user) (corral_job_step_age_seconds"
+_FELL = 0.5  # the same work sends as much in each step; NCCL that has left EFA sends nothing there: choice
+_PER_STEP = "corral_job_efa_sent_bytes_per_step"
 _DIAGNOSE = "corral diagnose ENV {{ $labels.job_id }}"
 _OWN_BY_NODE = "avg by (job_id, user, node) (avg_over_time(corral_job_own_step_seconds[10m]))"
 
@@ -90,6 +97,14 @@ RECORDINGS = (
         name="corral_job_mfu_ratio",
         expression=f"{_RATIO} * on (run, queue) group_left () corral_forecast_mfu_ratio",
         text="Model FLOPs of such a job as a share of the peak, as the forecast counts them.",
+    ),
+    Recording(
+        name=_PER_STEP,
+        expression=(
+            f"{_JOBS_OF_NODES} * on (node) group_left () sum by (node) (rate(corral_efa_sent_bytes_total[10m]))"
+            f" and on (job_id) count by (job_id) ({_JOBS_OF_NODES}) > 1"
+        ),
+        text="What a node of a job of several nodes sends over EFA in each step.",
     ),
 )
 
@@ -179,6 +194,20 @@ ALERTS = (
         summary="The capacity block of {{ $labels.offer }} ends in {{ $value | humanizeDuration }}.",
     ),
     Alert(
+        name="CorralAllocatedGpusIdle",
+        # Which of a node's GPUs jobs have, only Slurm knows: of those that do nothing, as many may be free as it says.
+        # A GPU that reports nothing, as with MIG, is no idle one.
+        expression=_stable(
+            f"count by (node) (avg_over_time(corral_gpu_utilization_ratio[10m]) < {_IDLE})"
+            " - clamp_min(count by (node) (corral_gpu_utilization_ratio)"
+            " - max by (node) (corral_node_gpus_allocated), 0) > 0"
+        ),
+        holds_for="1h",
+        severity=Severity.WARNING,
+        summary='{{ $value | printf "%.0f" }} GPUs of {{ $labels.node }} are in jobs and have done nothing for 1 h.',
+        first_command="corral connect ENV --root -- squeue -w {{ $labels.node }}",
+    ),
+    Alert(
         name="CorralGpusUnderused",
         # Zero for each node on which a job makes steps, plus what the GPUs there do.
         expression=_stable(
@@ -207,7 +236,7 @@ ALERTS = (
     Alert(
         name="CorralStepsSlower",
         expression=_stable(
-            f"max by (job_id, user) (avg_over_time({_FIRST}[10m]) / quantile_over_time(0.5, {_FIRST}[6h])"
+            f"max by (job_id, user) (avg_over_time({_FIRST}[10m]) / {_MEDIAN_STEP}"
             f" and count_over_time({_FIRST}[6h]) > 60) > {_SLOWER}"
         ),
         holds_for="10m",
@@ -215,6 +244,22 @@ ALERTS = (
         summary=(
             "Steps of job {{ $labels.job_id }} of {{ $labels.user }} take"
             ' {{ $value | printf "%.1f" }} times as long as before.'
+        ),
+        first_command=_DIAGNOSE,
+    ),
+    Alert(
+        name="CorralJobHangs",
+        # The process that stepped last counts. Its age half an hour ago is only there if the job ran then: what was
+        # requeued begins with the age of its former run. The median is forgotten after six hours, the alert is not.
+        expression=_stable(
+            f"{_LAST_STEP}) > {_PAUSE_S} and {_LAST_STEP} offset 30m)"
+            f" unless {_LAST_STEP}) < {_STEPS_MISSED} * max by (job_id, user) ({_MEDIAN_STEP})"
+        ),
+        holds_for="5m",
+        severity=Severity.WARNING,
+        summary=(
+            "Job {{ $labels.job_id }} of {{ $labels.user }} runs, and has made no step for"
+            " {{ $value | humanizeDuration }}."
         ),
         first_command=_DIAGNOSE,
     ),
@@ -260,14 +305,26 @@ ALERTS = (
     ),
     Alert(
         name="CorralEfaStandsStill",
-        expression=_stable(
-            "sum by (node) (increase(corral_efa_sent_bytes_total[10m])) == 0 and on (node)"
-            f" ({_JOBS_OF_NODES} and on (job_id) count by (job_id) ({_JOBS_OF_NODES}) > 1)"
-        ),
+        expression=_stable(f"max by (node) ({_PER_STEP}) == 0"),
         holds_for="5m",
         severity=Severity.WARNING,
         summary="A job of several nodes makes steps on {{ $labels.node }}, and EFA there sends nothing.",
         first_command="corral connect ENV --root -- squeue -w {{ $labels.node }}",
+    ),
+    Alert(
+        name="CorralEfaFalls",
+        # In a step, not in a second: slower steps are CorralStepsSlower's, and no fault of the network.
+        expression=_stable(
+            f"min by (job_id, user) ({_PER_STEP} / quantile_over_time(0.5, {_PER_STEP}[6h])"
+            f" and {_PER_STEP} > 0 and count_over_time({_PER_STEP}[6h]) > 60) < {_FELL}"
+        ),
+        holds_for="15m",
+        severity=Severity.WARNING,
+        summary=(
+            "A node of job {{ $labels.job_id }} of {{ $labels.user }} sends {{ $value | humanizePercentage }} of"
+            " what it sent over EFA in a step before."
+        ),
+        first_command=_DIAGNOSE,
     ),
     Alert(
         name="CorralGpuSlowed",
@@ -325,5 +382,6 @@ OF_AN_UNWELL_HEAD = (
     "CorralQueueStuck",
     "CorralOffersBackOff",
     "CorralGpusIdle",
+    "CorralAllocatedGpusIdle",
     "CorralNodeSilent",
 )

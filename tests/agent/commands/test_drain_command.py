@@ -44,4 +44,4 @@ def test_metrics_of_a_head_know_an_apply_and_a_drain(
     monkeypatch.setattr(head, "is_held", lambda _: applies)
     monkeypatch.setattr(head, "is_draining", lambda: drains)
     chosen = argparse.Namespace(state_dir=tmp_path, wake_socket=tmp_path / "wake")
-    assert head._exporter(chosen, cast(Any, None)).is_changed() is silent
+    assert head._exporter(chosen, cast(Any, None)).is_applied_or_drained() is silent

@@ -63,9 +63,14 @@ def without_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(name)
 
 
-def lines(directory: Path, rank: int = 0) -> list[dict[str, Any]]:
+def all_lines(directory: Path, rank: int = 0) -> list[dict[str, Any]]:
     text = (directory / f"rank-{rank:05}.jsonl").read_text()
     return [json.loads(line) for line in text.splitlines() if line]
+
+
+def lines(directory: Path, rank: int = 0) -> list[dict[str, Any]]:
+    """Those of steps and errors, and the first one."""
+    return [line for line in all_lines(directory, rank) if "closed" not in line]
 
 
 def run(program: str, directory: Path, **environment: str) -> subprocess.Popen[bytes]:
@@ -179,6 +184,21 @@ def test_what_ended_the_training_is_recorded(tmp_path: Path, clock: Clock) -> No
     with pytest.raises(MemoryError), StepRecorder(tmp_path):
         raise MemoryError("x" * 1000)
     assert lines(tmp_path)[1] == {"error": "MemoryError", "message": "x" * 300, "at": 1700000100.0, "loss": None}
+
+
+def test_the_end_of_the_training_is_recorded_after_its_last_step(tmp_path: Path, clock: Clock) -> None:
+    with StepRecorder(tmp_path) as steps:
+        steps.end_step(loss=2.5)
+    assert [(line.get("step"), line.get("loss"), line.get("closed")) for line in all_lines(tmp_path)[1:]] == [
+        (1, 2.5, None),
+        (None, None, 1700000100.0),
+    ]
+
+
+def test_a_program_that_made_no_step_leaves_no_file(tmp_path: Path) -> None:
+    with StepRecorder(tmp_path):
+        pass
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_without_a_directory_nothing_is_recorded_and_no_thread_runs(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ class Scrapes:
             file_systems=FileSystemWatch(mounts=tuple, clock=lambda: self.now, size_of=lambda _: (1, 1)),
             meter=SpendingMeter(file=directory / "spending.json", clock=lambda: self.now),
             heartbeat=directory / "heartbeat",
-            is_changed=lambda: False,
+            is_applied_or_drained=lambda: False,
             prices=self.prices,
             clock=lambda: self.now,
         )
@@ -107,7 +107,7 @@ def test_a_cluster_that_is_closing_or_applying_counts_as_changing(scrapes: Scrap
     scrapes.autoscaler.is_closing = True
     closing = scrapes.exporter.read().is_changing
     scrapes.autoscaler.is_closing = False
-    scrapes.exporter.is_changed = lambda: True
+    scrapes.exporter.is_applied_or_drained = lambda: True
     assert (closing, scrapes.exporter.read().is_changing) == (True, True)
 
 

@@ -71,6 +71,10 @@ def test_gpus_are_those_of_machines_that_are_up_and_a_queue_without_has_none() -
     ]
 
 
+def test_a_node_whose_gpus_no_job_has_is_none_of_those_with_allocated_ones() -> None:
+    assert lines("corral_node_gpus_allocated") == ['{node="train-1"} 8']
+
+
 def test_the_free_gpus_of_a_drained_node_are_unavailable() -> None:
     drained = reading(nodes=(node("train-1", "MIXED", "DRAIN", gpus=2),))
     assert lines("corral_gpus", drained) == [

@@ -158,6 +158,11 @@ def test_a_process_that_makes_no_steps_has_no_speed_but_an_age() -> None:
     )
 
 
+def test_a_process_whose_training_has_ended_misses_no_step() -> None:
+    ended = reading(rank(last_at=int(NOON) - 300, is_closed=True), rank(rank=9, last_at=int(NOON) - 300))
+    assert lines("corral_job_step_age_seconds", ended) == ['{job_id="17",user="ada",rank="9"} 300']
+
+
 def test_a_process_with_long_steps_still_makes_them() -> None:
     slow = reading(rank(last_at=int(NOON) - 300, step_s=200.0))
     assert lines("corral_job_step_seconds", slow) == ['{job_id="17",user="ada",rank="8"} 200']

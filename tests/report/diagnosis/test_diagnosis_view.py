@@ -60,6 +60,30 @@ def test_why_the_run_of_a_job_has_no_forecast_is_unknown() -> None:
     assert "the forecast (that of llama is for 4 nodes of train)" in " ".join(shown(seen).split())
 
 
+def stopped(**changes: object) -> list[str]:
+    """The line of a job whose processes made their last step forty minutes ago, the first one a step earlier."""
+    ranks = [replace(one, last_at=int(NOW) - 2400, **changes) for one in job().ranks]  # type: ignore[arg-type]
+    seen = job(ranks=(replace(ranks[0], last_step=199), *ranks[1:]))
+    return [line.strip() for line in shown(seen).splitlines() if line.startswith("  last step")]
+
+
+def test_a_job_that_makes_no_steps_shows_since_when_and_which_process_made_fewest() -> None:
+    assert stopped() == ["last step  40 min ago; rank 0 on train-1 stopped at step 199"]
+
+
+def test_a_job_that_has_closed_its_recorder_misses_no_step() -> None:
+    assert stopped(is_closed=True) == []
+
+
+def test_a_job_with_long_steps_makes_them() -> None:
+    assert stopped(step_s=1200.0) == []
+
+
+def test_a_job_that_has_ended_misses_no_step() -> None:
+    seen = job(job=replace(job().job, state="completed"), ranks=(replace(job().ranks[0], last_at=int(NOW) - 2400),))
+    assert "last step" not in shown(seen)
+
+
 def test_what_could_not_be_read_is_named() -> None:
     assert shown(job(problem="no output: /x: Permission denied")).endswith(
         "Missing: no output: /x: Permission denied.\n"

@@ -235,7 +235,7 @@ def _exporter(chosen: argparse.Namespace, autoscaler: Autoscaler) -> HeadExporte
         ),
         meter=SpendingMeter(file=chosen.state_dir / SPENDING.name, clock=time.time),
         heartbeat=heartbeat_of(chosen.wake_socket),
-        is_changed=lambda: is_held(LOCK) or is_draining(),
+        is_applied_or_drained=lambda: is_held(LOCK) or is_draining(),
     )
 
 

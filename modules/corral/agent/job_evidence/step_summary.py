@@ -76,6 +76,7 @@ def _summary(
         node=printable(str(header.get("node", ""))),
         size=_count(header, "size"),
         restarts=_count(header, "restarts"),
+        is_closed=any("closed" in one for one in records),
     )
     errors = [one for one in records if "error" in one]
     if steps:

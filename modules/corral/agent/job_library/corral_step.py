@@ -163,6 +163,8 @@ class StepRecorder:
             self._add()
         if error is not None and not isinstance(error, (KeyboardInterrupt, SystemExit)):
             file.add({"error": type(error).__name__, "message": str(error)[:_LONGEST_TEXT], "at": time.time()})
+        if self._step:
+            file.add({"closed": time.time()})  # no step is missing from now on
         self._file = None
         file.close()
 
@@ -240,7 +242,7 @@ class _StepFile:
             records.append(self._waiting.popleft())
         if not records or self._is_broken:
             return
-        newest, loss, device = records[-1]
+        newest, loss, device = next((one for one in reversed(records) if "steps" in one[0]), records[-1])
         newest.update(_memory(device))
         newest["loss"] = _as_number(loss)
         if self._write_s is not None:

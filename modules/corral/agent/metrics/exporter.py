@@ -29,8 +29,8 @@ SETTLES_IN_S = 600.0
 class HeadExporter:
     """The head's metrics. `jobs`: the jobs in these queues, or raises SlurmError; called once a scrape.
 
-    `heartbeat`: the file that the autoscaler touches in each cycle. `is_changed`: whether an apply
-    or `corral down` changes the cluster now.
+    `heartbeat`: the file that the autoscaler touches in each cycle. `is_applied_or_drained`: whether
+    an apply or `corral down` changes the cluster now.
     """
 
     autoscaler: Autoscaler
@@ -39,7 +39,7 @@ class HeadExporter:
     file_systems: FileSystemWatch
     meter: SpendingMeter
     heartbeat: Path
-    is_changed: Callable[[], bool]
+    is_applied_or_drained: Callable[[], bool]
     prices: Path = Path(PRICES)
     clock: Callable[[], float] = time.time
     _requeues: RequeueCounter = field(default_factory=RequeueCounter)
@@ -70,7 +70,7 @@ class HeadExporter:
             block_ends=autoscaler.block_ends,
             ends_at=end_time(autoscaler.deployed.ends_at),
             last_cycle=_touched(self.heartbeat),
-            is_changing=autoscaler.is_closing or now - self._began_at < SETTLES_IN_S or self.is_changed(),
+            is_changing=autoscaler.is_closing or now - self._began_at < SETTLES_IN_S or self.is_applied_or_drained(),
         )
 
     def _jobs(self) -> tuple[JobRow, ...] | None:

@@ -22,8 +22,6 @@ from corral.model.run_forecast import RunForecastNumbers
 NODE_STATES = ("off", "booting", "idle", "allocated", "draining", "down", "stopping")
 _BOOT_BUCKETS_S = (60, 120, 180, 240, 300, 450, 600, 900, 1800)
 _HAVE_JOBS = frozenset({"ALLOCATED", "MIXED", "COMPLETING"})
-
-
 _GIB = 1 << 30
 
 
@@ -107,6 +105,12 @@ def _gpus(reading: HeadReading) -> Iterator[Sample]:
 def _gpus_of(queue: QueuePlan) -> int:
     gres = queue.node.gres
     return gres.count if gres and gres.name == "gpu" else 0
+
+
+def _node_gpus(reading: HeadReading) -> Iterator[Sample]:
+    for node in reading.nodes:
+        if gpus := node.gpus_allocated:
+            yield Sample(labels={"node": node.name}, value=gpus)
 
 
 def _machines(reading: HeadReading) -> Iterator[Sample]:
@@ -248,17 +252,11 @@ def _counter(name: str, text: str) -> Metric:
 
 
 _COMPUTED: tuple[tuple[Metric, _Compute], ...] = (
-    (
-        _gauge("corral_autoscaler_cycle_age_seconds", "Time since the autoscaler last completed a cycle."),
-        _cycle_age,
-    ),
+    (_gauge("corral_autoscaler_cycle_age_seconds", "Time since the autoscaler last completed a cycle."), _cycle_age),
     (_gauge("corral_block_time_left_seconds", "Time until the capacity block of an offer ends."), _block_time_left),
     (_gauge("corral_budget_usd_per_month", "The declared budget of the base."), _budget),
     (_gauge("corral_cluster_changing", "1 while a deployment or a shutdown changes the cluster."), _changing),
-    (
-        _gauge("corral_cluster_time_left_seconds", "Time until the cluster shuts itself down."),
-        _time_left,
-    ),
+    (_gauge("corral_cluster_time_left_seconds", "Time until the cluster shuts itself down."), _time_left),
     (
         _gauge("corral_cost_usd_per_hour", "Cost of what runs now, by catalog prices, without the base's network."),
         _usd_per_hour,
@@ -312,6 +310,7 @@ _COMPUTED: tuple[tuple[Metric, _Compute], ...] = (
         ),
         _boots,
     ),
+    (_gauge("corral_node_gpus_allocated", "GPUs of a node that jobs have, if any."), _node_gpus),
     (_gauge("corral_nodes", "Slurm's nodes."), _nodes),
     (_gauge("corral_offer_backoff_seconds", "Time until an offer is tried again; 0 if it is tried now."), _backoffs),
     (_gauge("corral_slurmctld_up", "1 if slurmctld answered this query."), _slurmctld),

@@ -14,7 +14,7 @@ from corral.agent.metrics.job_steps import JobSteps
 from corral.agent.metrics.text_format import Family, Kind, Metric, Sample
 from corral.model.job_evidence import RankSteps
 
-_STANDS_AFTER_S = 120.0  # without a step, a job's speed is unknown, unless its steps are so long
+_STANDS_AFTER_S = 120.0  # without a step, speed is unknown, unless steps are longer
 _STEPS_MISSED = 3
 
 
@@ -207,7 +207,11 @@ _COMPUTED: tuple[tuple[Metric, _Compute], ...] = (
         "Processes of a job, on all its nodes, that names a declared run (CORRAL_RUN).",
         _processes_of_runs,
     ),
-    _metric("corral_job_step_age_seconds", "Time since the last step of a process.", _age(lambda rank: rank.last_at)),
+    _metric(
+        "corral_job_step_age_seconds",
+        "Time since the last step of a process that still records.",
+        _age(lambda rank: None if rank.is_closed else rank.last_at),
+    ),
     _metric(
         "corral_job_step_seconds",
         "Median step of a process in its last minute; missing while it makes none.",

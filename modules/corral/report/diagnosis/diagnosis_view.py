@@ -14,15 +14,17 @@ from rich.text import Text
 from corral.model.job_evidence import JobRecord, RankSteps
 from corral.report.diagnosis.evidence import JobEvidence
 from corral.report.diagnosis.findings import Diagnosis, JobFinding
-from corral.report.formatting import ago, count, three_digits
+from corral.report.formatting import ago, count, duration, three_digits
 from corral.report.plan.plan_json import Document
 from corral.report.tables import facts, heading
+
+_PAUSE_S = 120.0  # without a step: a shorter one is usual between two writes of corral_step
 
 
 def diagnosis_view(seen: JobEvidence, diagnosis: Diagnosis, now: float) -> Iterator[RenderableType]:
     """The job and its speed, the findings with what to do first, and what could not be looked at."""
     yield heading(f"Job {seen.job.job_id}", _job(seen.job, now))
-    yield facts(_facts(seen))
+    yield facts([*_facts(seen), *_standstill(seen, now)])
     for number, finding in enumerate(diagnosis.findings, start=1):
         yield from _finding(number, finding)
     if not diagnosis.findings:
@@ -95,6 +97,18 @@ def _facts(seen: JobEvidence) -> Iterator[tuple[str, str]]:
         "checkpoints": _mean([one.checkpoint_share for one in steps]),
     }
     yield "waits", ", ".join(f"{name} {share:.1%}" for name, share in shares.items() if share is not None)
+
+
+def _standstill(seen: JobEvidence, now: float) -> Iterator[tuple[str, str]]:
+    """How long a running job has made no step, and which process made the fewest, if they differ."""
+    steps = [one for one in seen.training if one.last_at and not one.is_closed]
+    newest = max(steps, key=lambda one: one.last_at, default=None)
+    if seen.job.state != "running" or newest is None or now - newest.last_at <= max(_PAUSE_S, 3 * newest.step_s):
+        return
+    first = min(steps, key=lambda one: one.last_step)
+    which = f"; rank {first.rank} on {first.node} stopped at step {count(first.last_step)}"
+    differ = first.last_step < max(one.last_step for one in steps)
+    yield "last step", f"{duration(now - newest.last_at)} ago{which if differ else ''}"
 
 
 def _of_run(seen: JobEvidence) -> str:
