@@ -506,8 +506,8 @@ def test_slower_steps_that_send_as_much_are_no_fault_of_the_network(tmp_path: Pa
 @pytest.mark.parametrize(
     ("traffic", "at"),
     [
-        pytest.param("0+1000000x40 40200000+200000x140", "60m", id="less than half an hour to compare with"),
-        pytest.param("0+1000000x120 120000000x12 121000000+1000000x50", "137m", id="a pause of twelve minutes"),
+        pytest.param("0+1000000x25 25200000+200000x150", "50m", id="less than half an hour to compare with"),
+        pytest.param("0+1000000x120 120000000x8 121000000+1000000x50", "133m", id="a pause of nine minutes"),
     ],
 )
 def test_efa_may_send_less_for_a_while(traffic: str, at: str, tmp_path: Path) -> None:
