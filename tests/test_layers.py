@@ -69,7 +69,7 @@ class Module:
 
 def source_files() -> list[Path]:
     """The package's own files; stack projects and templates are only linked into it."""
-    linked = {"projects", "templates"}
+    linked = {"projects", "runbooks", "templates"}
     return sorted(path for path in PACKAGE.rglob("*.py") if path.relative_to(PACKAGE).parts[0] not in linked)
 
 

@@ -123,7 +123,7 @@ class Running:
         labels = {"alertname": name, "cluster": "dev", "severity": "critical", "queue": "train"}
         annotations = {
             "summary": changes.pop("summary", "Queue train: a job waits 16m 40s, and no node runs or boots."),
-            "runbook": f"docs/runbooks/{name}.md",
+            "runbook": f"docs/runbooks/{name}.md, or: corral runbook {name}",
             "command": "corral status dev",
         }
         ends = now if over else now + timedelta(minutes=5)
@@ -255,7 +255,7 @@ TEXT = """\
 Queue train: a job waits 16m 40s, and no node runs or boots.
 Since 2026-11-28 07:41 UTC.
 Look first: corral status dev
-Runbook: docs/runbooks/CorralQueueStuck.md"""
+Runbook: docs/runbooks/CorralQueueStuck.md, or: corral runbook CorralQueueStuck"""
 
 
 def test_a_critical_alert_reaches_slack_pagerduty_and_the_topic(alertmanager: Running, receivers: Receivers) -> None:

@@ -377,7 +377,7 @@ def fired(name: str, case: Case) -> Mapping[str, Sequence[object]]:
                 "exp_labels": {**case.labels, "severity": str(alert(name).severity)},
                 "exp_annotations": {
                     "summary": case.summary,
-                    "runbook": f"docs/runbooks/{name}.md",
+                    "runbook": f"docs/runbooks/{name}.md, or: corral runbook {name}",
                     "command": first_command(name, case.labels),
                 },
             }

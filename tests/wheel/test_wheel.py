@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from conftest import InstalledCorral
 
 CHECKOUT = Path(__file__).parents[2]
-LINKED = {"corral/templates": "templates", "corral/projects": "stacks"}
+LINKED = {"corral/templates": "templates", "corral/projects": "stacks", "corral/runbooks": "docs/runbooks"}
 
 pytestmark = pytest.mark.wheel
 
@@ -74,6 +74,10 @@ def test_installed_corral_comes_from_the_wheel(installed_corral: InstalledCorral
 def test_installed_corral_reads_its_templates_and_projects(installed_corral: InstalledCorral) -> None:
     program = "from importlib.resources import files; print(*(files('corral').joinpath(d).is_dir() for d in {!r}))"
     assert installed_corral.run_python(program.format(("templates", "projects"))) == "True True"
+
+
+def test_installed_corral_has_the_runbooks(installed_corral: InstalledCorral) -> None:
+    assert installed_corral.run("runbook", "CorralNodeSlow").stdout.startswith("# CorralNodeSlow\n")
 
 
 def test_installed_corral_has_the_version_of_the_package(installed_corral: InstalledCorral) -> None:

@@ -49,6 +49,7 @@ SECTIONS = (
             Entry("dashboard", "ENV", "Show a live page of nodes, jobs, cost and events"),
             Entry("timeline", "ENV", "Show what nodes and jobs did over time, and the cost"),
             Entry("diagnose", "ENV JOB", "Show why a job is slow, and what to do first"),
+            Entry("runbook", "ALERT", "Show what an alert means, and what to do"),
             Entry("usage", "ENV", "Show who used a cluster, and what it cost"),
             Entry("extend", "ENV TIME", "Change when a cluster ends"),
             Entry("down", "ENV", "Delete a cluster; keep its data"),
