@@ -225,7 +225,7 @@ def test_a_real_prometheus_scrapes_the_head_and_no_user_reads_or_pushes(promethe
     until(lambda: prometheus.query("corral_gpus") != [])
     assert sorted(prometheus.query("corral_gpus")) == ["0", "8", "8"]
     assert prometheus.query("up{job='corral'}") == ["1"]
-    until(lambda: _rules(prometheus) == ["ok"] * 23)
+    until(lambda: _rules(prometheus) == ["ok"] * 27)
     until(lambda: prometheus.query("corral_gpu_power_watts{node='train-1',queue='train',gpu='0'}") == ["627.4"])
     until(lambda: prometheus.query("up{node='train-2'}") == ["0"])
     assert prometheus.query("count(corral_gpu_power_watts)") == ["1"]

@@ -15,7 +15,11 @@ from tools.docs.help_page import help_of_all_commands
 
 from corral.cli.app import build
 
-PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+PAGES = [
+    REPOSITORY / "README.md",
+    *sorted((REPOSITORY / "docs").glob("*.md")),
+    *(REPOSITORY / "docs/runbooks").iterdir(),
+]
 ENDS = {"|", ">", ">>", "<", "&&", ";", "..."}  # the shell's part of a line, or a place for the reader's words
 
 

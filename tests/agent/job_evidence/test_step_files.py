@@ -57,6 +57,12 @@ def job_directory(tmp_path: Path, ranks: int = 1) -> Path:
     return directory
 
 
+def test_a_process_is_closed_until_it_begins_anew() -> None:
+    closed = (STEP, {"closed": 60.0})
+    found = [steps(STEP), steps(*closed), steps(*closed, {**HEADER, "at": 70.0}, STEP)]
+    assert [one.is_closed for one in found] == [False, True, False]
+
+
 def test_steps_are_summed_up() -> None:
     exchanged = {**STEP, "communication_s": 0.4, "loss": 2.5, "write_s": 0.01, "memory_peak": 7, "memory_total": 8}
     assert steps({**exchanged, "checkpoint_s": 4.0}, {**exchanged, "step": 10}) == RankSteps(
