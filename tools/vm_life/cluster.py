@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import shlex
 import shutil
@@ -138,6 +139,11 @@ class VirtualCluster:
             raise Failed(f"{shlex.join(command)} on {instance} ended with {done.returncode}: {done.stderr}")
         return done.stdout
 
+    def write(self, instance: str, path: Path, text: str) -> None:
+        """Write a file of root's on an instance. Raises Failed."""
+        encoded = base64.b64encode(text.encode()).decode()
+        self.root_output(instance, "sh", "-c", f"echo {encoded} | base64 --decode >{path}")
+
     def submit(self, script: str, *options: str) -> str:
         """Submit a batch job; its id. The script is one line of shell."""
         return self.head("sbatch", "--parsable", *options, "--wrap", script)
@@ -203,6 +209,13 @@ class VirtualCluster:
         filters = [{"Name": "instance-state-name", "Values": ["pending", "running"]}]
         found = self.client("ec2").describe_instances(Filters=filters)["Reservations"]
         return sorted(one["InstanceId"] for held in found for one in held["Instances"] if machine_name(one) == name)
+
+    def booted_login_node(self) -> str:
+        """The id of the login node's instance, once it is complete. Raises Failed."""
+        node = self.instance("login-1")
+        daemon = ("systemctl", "is-active", "corral-login")
+        self.wait_until(lambda: self.as_root(node, *daemon).returncode == 0, "the login node has booted")
+        return node
 
     def cut_power(self, instance: str) -> None:
         """Cut the power of an instance's machine for a moment; it boots again."""

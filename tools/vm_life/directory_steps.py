@@ -5,7 +5,6 @@ bob works, carl leaves, dora is an administrator. The people of the cluster's fi
 
 from __future__ import annotations
 
-import base64
 import subprocess
 import textwrap
 from collections.abc import Sequence
@@ -105,7 +104,7 @@ def _start_directory(cluster: VirtualCluster, head: str) -> None:
         name: (cluster.directory / name).read_text(encoding="utf-8") for name in ("server.pem", "server.key", "ca.pem")
     }
     for name, text in {**texts, "slapd.conf": slapd_conf(_FILES)}.items():
-        _write(cluster, head, _FILES / name, text)
+        cluster.write(head, _FILES / name, text)
     _serve(cluster, head)
     _change(cluster, head, "ldapadd", entries(key.with_suffix(".pub").read_text(encoding="utf-8")))
     cluster.client("secretsmanager").create_secret(Name=_SECRET, SecretString=PASSWORD)
@@ -126,13 +125,8 @@ def _client(program: str) -> Sequence[str]:
 
 def _change(cluster: VirtualCluster, head: str, program: str, changes: str) -> None:
     """Change the directory."""
-    _write(cluster, head, _FILES / "changes", changes)
+    cluster.write(head, _FILES / "changes", changes)
     cluster.root_output(head, *_client(program), "-f", f"{_FILES}/changes")
-
-
-def _write(cluster: VirtualCluster, machine: str, path: Path, text: str) -> None:
-    encoded = base64.b64encode(text.encode()).decode()
-    cluster.root_output(machine, "sh", "-c", f"echo {encoded} | base64 --decode >{path}")
 
 
 def _declare(cluster: VirtualCluster) -> None:

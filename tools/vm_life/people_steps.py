@@ -54,9 +54,7 @@ stat --format=%s {_IMAGE}"""
 
 def login_node(cluster: VirtualCluster) -> str:
     """Wait until the login node is complete, and come to it as an ordinary user."""
-    node = cluster.instance(_LOGIN)
-    daemon = ("systemctl", "is-active", "corral-login")
-    cluster.wait_until(lambda: cluster.as_root(node, *daemon).returncode == 0, "the login node has booted")
+    node = cluster.booted_login_node()
     ada = cluster.person("ada")
     lines = ada.output("id -un; hostname; pwd").splitlines()
     expect(lines == ["ada", _LOGIN, _ADA], f"ada's key opens the login node: {lines}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import sleep
@@ -19,8 +18,8 @@ from tools.vm_life.people_steps import (
     people,
     person_leaves,
 )
+from tools.vm_life.root_steps import no_user_becomes_root, nobody_removed_becomes_root
 
-from corral.agent.user_rights import ROOT_GROUPS, SUDOERS
 from corral.model.job_role import URI
 
 _HOG = "python3 -c 'import time; held = bytearray(900 << 20); time.sleep(5)'"
@@ -35,26 +34,6 @@ _OPEN_GPUS = "for n in 0 1 2 3 4 5 6 7; do (: </dev/nvidia$n) 2>&1; done; df --o
 _GPU_OUTPUT = "/home/admin/gpu"
 _RELOADS = "journalctl --boot --no-pager --output=cat | grep --count 'Reload requested'"
 _MAX_RELOADS = 10  # each takes six emulated seconds; without our care there were 34
-# What a user can do that leads to root, a line each.
-_WAYS_TO_ROOT = """sudo -n true 2>/dev/null && echo sudo
-for group in $(id -Gn); do case " %s " in *" $group "*) echo "group $group" ;; esac; done
-find /boot /etc /opt /root /usr /var/lib/corral -xdev -writable ! -type l 2>/dev/null
-find / -xdev -perm /6000 -type f 2>/dev/null | while read -r file; do
-    dpkg-query --search "$file" >/dev/null 2>&1 || echo "setuid $file"
-done
-find /run -type s -writable 2>/dev/null
-for action in $(pkaction 2>/dev/null); do
-    pkcheck --action-id=$action --process=$$ >/dev/null 2>&1 && echo "polkit $action"
-done
-systemd-run --quiet true 2>/dev/null && echo systemd-run
-for user in root slurm; do mariadb --user=$user --execute='SELECT 1' >/dev/null 2>&1 && echo "MariaDB as $user"; done
-true"""
-# What polkit lets everybody do, as Debian ships it: delay a shutdown, keep one's own processes after a logout.
-_OPEN_ACTIONS = re.compile(r"polkit org\.freedesktop\.login1\.(inhibit-.*|set-self-linger)")
-# Open to everybody in Debian's image, before corral's boot, or by munge and MariaDB, which ask who connects.
-_OPEN_SOCKETS = re.compile(
-    r"/run/(dbus|dhcpcd|ssh-unix-local|systemd|user|uuidd)/.*|/run/(munge/munge\.socket\.2|mysqld/mysqld\.sock)"
-)
 # The IPv6 address of the metadata service, in a network namespace behind a pair of interfaces.
 _IPV6_SERVER = """set -e
 ip netns add imds
@@ -140,23 +119,6 @@ def _limited_daemons(cluster: VirtualCluster) -> str:
         expect(value <= most, f"systemd-analyze security {name} is {most} at most: {value}")
         found.append(f"{name} {value}")
     return f"exposure by systemd-analyze security: {', '.join(found)}; a job has its credentials"
-
-
-def _no_way_to_root(cluster: VirtualCluster) -> str:
-    script = _WAYS_TO_ROOT % " ".join(sorted(ROOT_GROUPS))
-    for name, output in (
-        ("the head", cluster.head("sh", "-c", script)),
-        ("cpu-1", cluster.head("srun", "-wcpu-1", "sh", "-c", script)),
-    ):
-        ways = [
-            line for line in output.splitlines() if not (_OPEN_SOCKETS.fullmatch(line) or _OPEN_ACTIONS.fullmatch(line))
-        ]
-        expect(not ways, f"no user becomes root on {name}: {ways}")
-    head = cluster.instance("head")
-    control = f"mv {SUDOERS} /run/rule; runuser -u admin -- sudo -n id -u; mv /run/rule {SUDOERS}"
-    allowed = cluster.root_output(head, "sh", "-c", control).strip()
-    expect(allowed == "0", f"without corral's rule the image's user becomes root: {allowed!r}")
-    return "sudo, groups, files, setuid programs, sockets, polkit, MariaDB: none; without corral's rule for sudo, one"
 
 
 def _no_way_to_others(cluster: VirtualCluster) -> str:
@@ -347,7 +309,7 @@ STEPS = (
     Step(title="a job requests a GPU", act=_request_gpu),
     Step(title="users cannot reach the metadata service", act=_no_metadata_for_users),
     Step(title="the agent's daemons run with few rights", act=_limited_daemons),
-    Step(title="no user becomes root, on the head or in a job", act=_no_way_to_root),
+    Step(title="no user becomes root, on the head, the login node or in a job", act=no_user_becomes_root),
     Step(title="a user's job reaches nothing of others", act=_no_way_to_others),
     Step(title="/home is shared", act=_shared_home),
     Step(title="a user connects by ssh from the head to a node and between nodes", act=_ssh),
@@ -362,6 +324,7 @@ STEPS = (
     Step(title="a fork bomb on the login node stops at its limit, and others work meanwhile", act=fork_bomb),
     Step(title="an ordinary user's job in containers on two nodes", act=job_in_containers),
     Step(title="a person is removed by `corral up`", act=person_leaves),
+    Step(title="no user becomes root who was removed", act=nobody_removed_becomes_root),
     Step(title="people of a directory come, work while it is away, and leave", act=people_of_a_directory),
     Step(title="a spot notice: the job saves, is requeued and continues", act=_spot_notice),
     Step(title="a node powers off from within, and its job is requeued", act=_power_off_from_within),
