@@ -31,12 +31,12 @@ def machine() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="corral-ways-") as name:
         root = Path(name)
         root.chmod(0o755)
-        for directory in ("etc/systemd/system", "usr/bin", "usr/local/sbin", "var/log", "home/ada", "run"):
+        for directory in ("etc/systemd/system", "usr/bin", "usr/local/sbin", "var/log", "home/admin", "run"):
             (root / directory).mkdir(parents=True)
         for directory in ("tmp", "var/tmp"):
             (root / directory).mkdir()
             (root / directory).chmod(0o1777)
-        os.chown(root / "home/ada", USER, USER)
+        os.chown(root / "home/admin", USER, USER)
         write(root, "etc/systemd/system/a.service", PATHS)
         write(root, "usr/bin/program", "", 0o4755)
         write(root, "var/lib/dpkg/info/program.list", "/bin/program\n")
@@ -74,7 +74,7 @@ def ways(root: Path) -> list[str]:
 
 def link_to_users(root: Path) -> None:
     unit(root, "ExecStart=@!/usr/bin/linked name")
-    (root / "usr/bin/linked").symlink_to("/home/ada/program")
+    (root / "usr/bin/linked").symlink_to("/home/admin/program")
 
 
 def users_own(root: Path) -> None:
@@ -114,9 +114,9 @@ OPEN = "directory open to all: /var/lib/open"
         (lambda root: unit(root, "ExecStopPost=/bin/sh -c '/tmp/a.sh'"), [f"{UNIT}: /tmp/a.sh"]),
         (lambda root: unit(root, "Environment=A=1 PYTHONPATH=/tmp/new"), [f"{UNIT}: /tmp/new"]),
         (lambda root: unit(root, "WorkingDirectory=/tmp"), ["directory of /etc/systemd/system/b.service: /tmp"]),
-        (lambda root: unit(root, "ExecStart=/home/ada/%i/run"), [f"{UNIT}: /home/ada"]),
+        (lambda root: unit(root, "ExecStart=/home/admin/%i/run"), [f"{UNIT}: /home/admin"]),
         (lambda root: unit(root, "PIDFile=%t/../tmp/pid"), [f"{UNIT}: /run/../tmp/pid by /tmp/pid"]),
-        (link_to_users, [f"{UNIT}: /usr/bin/linked by /home/ada"]),
+        (link_to_users, [f"{UNIT}: /usr/bin/linked by /home/admin"]),
         (users_own, [f"{UNIT}: /etc/own/file", "writable: /etc/own/file"]),
         (replaced_part, [OPEN, f"{UNIT}: /var/lib/open/of-root/program by /var/lib/open/of-root"]),
         (lambda root: write(root, "etc/cron.d/a", "* * * * * root /tmp/a"), ["cron /etc/cron.d/a: /tmp/a"]),
