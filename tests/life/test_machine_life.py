@@ -20,7 +20,17 @@ import pytest
 import training
 from canaries import Secret, crash, locations, secrets_of, served, shown
 from clusters import UP_IN_S, Cluster
-from tools.vm_life.job_attacks import AS_ADA, ATTACKER, ON_A_NODE, ON_THE_HEAD, ROOT, VICTIM, script
+from tools.vm_life.job_attacks import (
+    AS_ADA,
+    ATTACKER,
+    NO_ROUTE_TO_IPV6,
+    ON_A_NODE,
+    ON_THE_HEAD,
+    ROOT,
+    ROUTE_TO_IPV6,
+    VICTIM,
+    script,
+)
 
 import boxes
 from corral.box import account, control
@@ -57,10 +67,10 @@ ADA = "        ada: {{uid: 2000, groups: [vision], ssh_keys: ['{key}']}}\n"
 TRAINING = ("--steps", "80", "--every", "30", "--nap", "0.2", "--layers", "1")
 ENDLESS = 20_000  # steps of a tenth of a second: longer than the test
 # The jobs by their numbers: srun on cold nodes, the training that loses a machine, then those of users.
-COLD, TRAINED, RUNNING, WAITING = 1, 2, 7, 8
+COLD, TRAINED, RUNNING, WAITING = 1, 2, 8, 9
 ROWS = ["head", "train-1", "train-2", "train-3", "1 sh", "2 jax", "3 cross.sh"]
-ROWS += ["4 wrap", "5 wrap", "6 wrap", "7 jax", "8 later"]
-OF_ADA = ("train-4", "9 wrap")  # her last job, and the node that booted for it
+ROWS += ["4 wrap", "5 wrap", "6 sh", "7 wrap", "8 jax", "9 later"]
+OF_ADA = ("train-4", "10 wrap")  # her last job, and the node that booted for it
 
 
 def test_machines_from_their_first_job_to_a_down_under_jobs(tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -216,10 +226,11 @@ def run_as_a_user(cluster: Cluster) -> None:
 
 
 def attack_as_a_user(cluster: Cluster) -> None:
-    """Ada tries what only the image's user or root may, on the node of a job of his and on the head."""
+    """A job of ada's tries what only the image's user or root may, where a job of his runs; then she on the head."""
     as_user(cluster, "echo mine >secret && chmod 600 secret && touch running")
     to_file = f"--wrap='echo $$ >/home/{IMAGES_USER}/running; exec sleep 600'"
-    job = as_user(cluster, f"sbatch --parsable --chdir=/ --output=/dev/null --nodelist=train-2 {to_file}")
+    part = "-n1 --mem=200M --chdir=/ --nodelist=train-2"
+    job = as_user(cluster, f"sbatch --parsable {part} --output=/dev/null {to_file}")
     process = cluster.until(lambda: as_user(cluster, "cat running"))
     node = cluster.instance_of("train-2")
     variables = {
@@ -229,15 +240,23 @@ def attack_as_a_user(cluster: Cluster) -> None:
         "USER": IMAGES_USER,
         "NODE": "train-2",
         "ADDRESS": cluster.node("train-2")["NodeAddr"],
+        "KEY": json.loads(cluster.on(node, "su", IMAGES_USER, "-c", f"curl -s {URI}"))["AccessKeyId"],
     }
-    for where, machine, acts in (("a node", node, ON_A_NODE), ("the head", cluster.head(), ON_THE_HEAD)):
+    job_of_ada = (cluster.head(), "timeout", "240", *AS_ADA, "srun", *part.split())
+    for where, machine, attacker, acts in (
+        ("a node", node, job_of_ada, ON_A_NODE),
+        ("the head", cluster.head(), (cluster.head(), *AS_ADA), ON_THE_HEAD),
+    ):
+        cluster.on(machine, *ROUTE_TO_IPV6)
+        reached = cluster.on(*attacker, "sh", "-c", f"{script(acts, variables)}; hostname; id -u").splitlines()
         with step(f"a user's acts fail on {where}"):
-            assert cluster.on(machine, *AS_ADA, "sh", "-c", script(acts, variables)).splitlines() == []
+            assert reached == [cluster.on(machine, "hostname"), "2000"]
         users = {ROOT: (), VICTIM: ("su", IMAGES_USER, "-c"), ATTACKER: (*AS_ADA, "sh", "-c")}
         done = [
             cluster.on(machine, *(users[by] or ("sh", "-c")), script(acts, variables, by=by)).splitlines()
             for by in users
         ]
+        cluster.on(machine, *NO_ROUTE_TO_IPV6)
         with step(f"the same acts succeed on {where} for who may"):
             assert sorted(name for names in done for name in names) == sorted(act.name for act in acts)
     cluster.on_head("scancel", job)

@@ -190,7 +190,7 @@ def test_a_socket_of_root_that_a_user_connects_to_is_found(machine: Path) -> Non
 
 def test_a_socket_without_a_path_is_found() -> None:
     name = f"corral-{os.getpid()}"
-    with socket.socket(socket.AF_UNIX) as one, socket.socket(socket.AF_UNIX) as silent:
+    with socket.socket(socket.AF_UNIX) as one, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as silent:
         one.bind(f"\0{name}")
         one.listen()
         silent.bind(f"\0{name}-silent")

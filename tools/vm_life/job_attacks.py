@@ -10,12 +10,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from corral.agent.autoscaler.resume_program import SPOOL
+from corral.agent.imds_firewall import INTERFACES_IPV6, IPV6
 from corral.model.accounting_paths import DATABASE_DIR
-from corral.model.job_role import PORT
+from corral.model.job_role import PORT, URI
 
 ROOT, VICTIM, ATTACKER = "root", "victim", "attacker"
 AS_ADA = ("setpriv", "--reuid=2000", "--regid=2000", "--clear-groups")  # the attacker, whom useradd has made
 TOKEN = "curl -sf -m 5 -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 60' http://169.254.169.254/latest/api/token"
+# The service has no IPv6 address, as launch templates say: a route leads nowhere, for whom the kernel lets take it.
+# Where the kernel has no IPv6, the address counts as reached by who may.
+_HAS_NO_IPV6 = f"test ! -e {INTERFACES_IPV6}"
+_TO_IPV6 = f'socket.socket(socket.AF_INET6, socket.SOCK_DGRAM).connect(("{IPV6.address}", 80))'
+_CONNECT_IPV6 = f"python3 -I -c 'import socket; {_TO_IPV6}'"
+ROUTE_TO_IPV6, NO_ROUTE_TO_IPV6 = (
+    ("sh", "-c", f"{_HAS_NO_IPV6} || ip -6 route {verb} {IPV6.address} dev lo") for verb in ("replace", "delete")
+)
 # sbatch itself refuses --uid to all but root. In a namespace of their own users are root for sbatch, and not for munge,
 # so slurmctld decides. Where nobody may make one the act counts as done, so that it cannot fail for that reason.
 _NAMESPACE = "unshare --user --map-root-user"
@@ -27,7 +36,7 @@ class Act:
     """A command of the attacker's. `allowed`: the same for who may. Both exit with 0 if they reach what they want.
 
     The variables JOB, PID, FILE are the victim's running job, its process and a file of theirs; NODE and ADDRESS are
-    the node of the job; USER is the victim.
+    the node of the job; USER is the victim; KEY is the id of the key that the endpoint there gives them.
     """
 
     name: str
@@ -38,6 +47,8 @@ class Act:
 
 ON_A_NODE = (
     Act("metadata service", TOKEN),
+    Act("metadata service by IPv6", _CONNECT_IPV6, ROOT, f"{_HAS_NO_IPV6} || {_CONNECT_IPV6}"),
+    Act("job role of another user", f'curl -sf -m 5 -H "Authorization: $KEY" {URI} | grep -F "\\"$KEY\\""', VICTIM),
     Act("munge key", "cat /etc/munge/munge.key"),
     Act("directory of the munge key", "ls /etc/munge"),
     Act("file of another user", "cat $FILE", VICTIM),
@@ -56,6 +67,7 @@ ON_A_NODE = (
 )
 ON_THE_HEAD = (
     Act("metadata service of the head", TOKEN),
+    Act("metadata service of the head by IPv6", _CONNECT_IPV6, ROOT, f"{_HAS_NO_IPV6} || {_CONNECT_IPV6}"),
     Act("requests for machines", f"touch {SPOOL}/mine && rm {SPOOL}/mine"),
     Act("state of slurmctld", "ls /var/lib/corral/slurmctld"),
     Act("files of the database", f"ls {DATABASE_DIR}"),

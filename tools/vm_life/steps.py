@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import sleep
 
 from tools.vm_life.cluster import VirtualCluster, expect
 from tools.vm_life.directory_steps import people_of_a_directory
-from tools.vm_life.job_attacks import AS_ADA, ATTACKER, ON_A_NODE, ON_THE_HEAD, ROOT, VICTIM, script
+from tools.vm_life.job_attacks import (
+    AS_ADA,
+    ATTACKER,
+    NO_ROUTE_TO_IPV6,
+    ON_A_NODE,
+    ON_THE_HEAD,
+    ROOT,
+    ROUTE_TO_IPV6,
+    VICTIM,
+    script,
+)
 from tools.vm_life.people_steps import (
     fork_bomb,
     head_for_administrators,
@@ -137,17 +148,20 @@ def _no_way_to_others(cluster: VirtualCluster) -> str:
         "USER": "admin",
         "NODE": "cpu-1",
         "ADDRESS": cluster.head("getent", "hosts", "cpu-1").split()[0],
+        "KEY": json.loads(cluster.head("srun", "-n1", "-wcpu-1", "--mem=200M", "curl", "-s", URI))["AccessKeyId"],
     }
     job_of_ada = (*AS_ADA, "srun", "-n1", "-wcpu-1", "--mem=200M", "--chdir=/")
     users = {ROOT: (), VICTIM: ("setpriv", "--reuid=1000", "--regid=1000", "--clear-groups"), ATTACKER: AS_ADA}
     for name, acts in (("cpu-1", ON_A_NODE), ("head", ON_THE_HEAD)):
         prefix = job_of_ada if name == "cpu-1" else AS_ADA
+        cluster.root_output(machines[name], *ROUTE_TO_IPV6)
         reached = cluster.root_output(machines["head"], *prefix, "sh", "-c", script(acts, variables)).splitlines()
         expect(not reached, f"an ordinary user reaches nothing of others on {name}: {reached}")
         done = [
             cluster.root_output(machines[name], *user, "sh", "-c", script(acts, variables, by=by)).splitlines()
             for by, user in users.items()
         ]
+        cluster.root_output(machines[name], *NO_ROUTE_TO_IPV6)
         missing = {act.name for act in acts} - {one for lines in done for one in lines}
         expect(not missing, f"who may do so reaches everything on {name}, but not: {sorted(missing)}")
     cluster.head("scancel", job)

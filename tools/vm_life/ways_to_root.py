@@ -274,8 +274,6 @@ def command_ways(groups: Iterable[str]) -> Iterator[str]:
         yield "sudo"
     if _succeeds("systemd-run", "--quiet", "--no-ask-password", "true"):
         yield "systemd-run"
-    if _succeeds("crontab", "-u", "root", "-l"):
-        yield "crontab of root"
     for user in ("root", "slurm"):
         if _succeeds("mariadb", f"--user={user}", "--execute=SELECT 1"):
             yield f"MariaDB: {user}"
