@@ -59,6 +59,7 @@ from corral.agent.shutdown.lifetime import MIN_UPTIME_S
 from corral.agent.topology.ec2_topology import Ec2Topology
 from corral.agent.users.directory_people import DirectoryPeopleTask
 from corral.agent.users.logins import FIELDS, PROGRAMS, LoginsTask
+from corral.agent.users.overdue_locks import OverdueLocksTask
 from corral.agent.users.removed_jobs import RemovedJobsTask
 from corral.model.cluster import ClusterPlan
 from corral.model.deployed import Deployed
@@ -128,6 +129,7 @@ def _autoscaler(chosen: argparse.Namespace) -> None:
         shutdown=_shutdown(ec2, deployed, chosen, shipping),
         shipping=shipping,
         logins=_logins(host_in(deployed.region), chosen.state_dir) if booted else None,
+        overdue_locks=_overdue_locks(host_in(deployed.region), chosen) if booted else None,
         removed_jobs=RemovedJobsTask(access=lambda: plan_in(chosen.records).access, run=run) if booted else None,
         directory=_directory(chosen, deployed) if booted else None,
         tree=TopologySync(plan=plan_in, host=host_in(deployed.region), run=run) if booted else None,
@@ -147,6 +149,13 @@ def _autoscaler(chosen: argparse.Namespace) -> None:
         services,
         chosen.backoff,
         records,
+    )
+
+
+def _overdue_locks(host: Host, chosen: argparse.Namespace) -> OverdueLocksTask:
+    journal = EventLog(chosen.state_dir / EVENTS.name)
+    return OverdueLocksTask(
+        plan=partial(plan_in, chosen.records), sync_users=host.sync_users, journal=journal, applies=LOCK
     )
 
 

@@ -34,8 +34,12 @@ def sync_accounts(
     access: AccessPlan, run: Run, root: Path = Path("/"), *, admin_homes: str = HOMES
 ) -> tuple[AccountChange, ...]:
     """Change the accounts of this machine. Returns the changes; one that failed is refused, with the error."""
-    changes = tuple(account_changes(access, _account_files(root), admin_homes))
-    return tuple(_done(change, run, root) for change in changes)
+    return tuple(_done(change, run, root) for change in planned_changes(access, root, admin_homes))
+
+
+def planned_changes(access: AccessPlan, root: Path = Path("/"), admin_homes: str = HOMES) -> tuple[AccountChange, ...]:
+    """The changes that this machine's accounts need now."""
+    return tuple(account_changes(access, _account_files(root), admin_homes))
 
 
 def require_done(changes: Iterable[AccountChange]) -> None:
