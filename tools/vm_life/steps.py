@@ -114,9 +114,11 @@ def _limited_daemons(cluster: VirtualCluster) -> str:
     """The agent's daemons run with their limits: on a node, its endpoint still gives a job's user credentials."""
     given = cluster.head("srun", "-wcpu-1", "curl", "--silent", "--max-time", "10", URI)
     expect("AccessKeyId" in given, f"a job on cpu-1 gets the job role's credentials: {given!r}")
+    cluster.booted_login_node()
     found = []
     for machine, name, most in (
         ("head", "corral-agent", 8.0),
+        ("login-1", "corral-login", 8.0),
         ("cpu-1", "corral-watch", 8.0),
         ("cpu-1", "corral-credentials", 3.0),
     ):

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from corral.agent.config.slurm_validation import NAMESPACES
-from corral.agent.host.base import Daemon, autoscaler, credentials, watcher
+from corral.agent.host.base import Daemon, autoscaler, credentials, login_watcher, watcher
 from corral.agent.host.systemd_units import daemon_unit
 
 pytestmark = pytest.mark.skipif(
     shutil.which("systemd-analyze") is None, reason="systemd-analyze is missing: apt install systemd"
 )
-# The exposure that each may have, in tenths; without limits it is 96. With systemd 252: 25, 76, 79.
-DAEMONS = ((credentials(), 30), (watcher(), 80), (autoscaler(), 80))
-NAMES = ("credentials", "watcher", "autoscaler")
+# The exposure that each may have, in tenths; without limits it is 96. With systemd 252: 25, 76, 79, 79.
+DAEMONS = ((credentials(), 30), (watcher(), 80), (autoscaler(), 80), (login_watcher(), 80))
+NAMES = ("credentials", "watcher", "autoscaler", "login watcher")
 
 
 def analyzed(command: Sequence[str], daemon: Daemon, directory: Path) -> subprocess.CompletedProcess[str]:
