@@ -28,6 +28,7 @@ _WORK_S = 120  # on an emulated core, of which the attacker has the other half
 _HOG = "python3 -c 'held = bytearray(3 << 30)'; echo ended with $?"
 _KILLED = "journalctl --dmesg --boot --no-pager --output=cat --grep='Memory cgroup out of memory'"
 _BOMB = "b() { b | b & }; b >/dev/null 2>&1 </dev/null; sleep 3600"
+_CHANGE_OF_A_NODE = ("scontrol", "update", "nodename=cpu-1", "comment=seen")
 _ADA, _GRACE = f"{HOMES}/ada", f"{HOMES}/grace"
 # What root of a node leaves for an administrator: bash reads the file at a login, also without a terminal.
 _MARK = "/etc/from-a-node"
@@ -79,6 +80,9 @@ def people(cluster: VirtualCluster) -> str:
     }
     becomes_root = sorted(who for who, printed in may.items() if printed == "0")
     expect(becomes_root == [("head", "grace"), (_LOGIN, "grace")], f"sudo is for administrators: {may}")
+    run = partial(cluster.as_root, machines[_LOGIN], "runuser", "-u", "grace", "--")
+    changes = [run(*sudo, *_CHANGE_OF_A_NODE).returncode == 0 for sudo in ((), ("sudo", "-n"))]
+    expect(changes == [False, True], f"an administrator of the cluster is Slurm's by sudo alone: {changes}")
     hidden = cluster.as_root(machines[_LOGIN], "runuser", "-u", "grace", "--", "ls", _ADA).returncode
     expect(hidden != 0, "others do not see ada's home")
     for machine, event, user in ((_LOGIN, "login", "ada"), (_LOGIN, "sudo", "grace"), ("head", "sudo", "grace")):
