@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from tools.vm_faults.page import Row, found_before, page
 from tools.vm_life.__main__ import chosen_steps
 from tools.vm_life.boot_times import BootPart, BootTimes
+from tools.vm_life.job_attacks import ON_A_NODE, ON_THE_HEAD
 from tools.vm_life.page import boot_picture, with_steps
 from tools.vm_life.progress import StepResult
 from tools.vm_life.steps import Step, cpus
@@ -75,3 +78,8 @@ def test_chosen_steps_come_with_those_that_they_need() -> None:
 def test_without_a_word_all_steps_are_chosen() -> None:
     steps = tuple(Step(title=title, act=lambda _: "") for title in ("people", "cores"))
     assert chosen_steps(steps, ()) == steps
+
+
+def test_the_page_about_security_has_the_number_of_acts() -> None:
+    page = (Path(__file__).parents[2] / "docs/security.md").read_text(encoding="utf-8")
+    assert f" try {len(ON_A_NODE) + len(ON_THE_HEAD)} acts: " in page

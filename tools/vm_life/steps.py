@@ -112,8 +112,7 @@ def _with_token(curl: Sequence[str]) -> str:
 
 def _limited_daemons(cluster: VirtualCluster) -> str:
     """The agent's daemons run with their limits: on a node, its endpoint still gives a job's user credentials."""
-    given = cluster.head("srun", "-wcpu-1", "curl", "--silent", "--max-time", "10", URI)
-    expect("AccessKeyId" in given, f"a job on cpu-1 gets the job role's credentials: {given!r}")
+    _key_of_a_job(cluster)
     cluster.booted_login_node()
     found = []
     for machine, name, most in (
@@ -134,6 +133,13 @@ def _limited_daemons(cluster: VirtualCluster) -> str:
     return f"exposure by systemd-analyze security: {', '.join(found)}; a job has its credentials"
 
 
+def _key_of_a_job(cluster: VirtualCluster) -> str:
+    """The id of the key that the endpoint of cpu-1 gives a job of the image's user."""
+    given = cluster.head("srun", "-n1", "-wcpu-1", "--mem=200M", "curl", "--silent", "--max-time", "10", URI)
+    expect("AccessKeyId" in given, f"a job on cpu-1 gets the job role's credentials: {given!r}")
+    return str(json.loads(given)["AccessKeyId"])
+
+
 def _no_way_to_others(cluster: VirtualCluster) -> str:
     """A user's job on a node where another's runs, and a user on the head, try what only others may."""
     machines = {"cpu-1": cluster.instance("cpu-1"), "head": cluster.instance("head")}
@@ -150,7 +156,7 @@ def _no_way_to_others(cluster: VirtualCluster) -> str:
         "USER": "admin",
         "NODE": "cpu-1",
         "ADDRESS": cluster.head("getent", "hosts", "cpu-1").split()[0],
-        "KEY": json.loads(cluster.head("srun", "-n1", "-wcpu-1", "--mem=200M", "curl", "-s", URI))["AccessKeyId"],
+        "KEY": _key_of_a_job(cluster),
     }
     job_of_ada = (*AS_ADA, "srun", "-n1", "-wcpu-1", "--mem=200M", "--chdir=/")
     users = {ROOT: (), VICTIM: ("setpriv", "--reuid=1000", "--regid=1000", "--clear-groups"), ATTACKER: AS_ADA}
