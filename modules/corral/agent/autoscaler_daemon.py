@@ -49,8 +49,6 @@ from corral.agent.users.directory_people import POLL_EVERY_S as DIRECTORY_EVERY_
 from corral.agent.users.directory_people import DirectoryPeopleTask
 from corral.agent.users.logins import POLL_EVERY_S as LOGINS_EVERY_S
 from corral.agent.users.logins import LoginsTask
-from corral.agent.users.overdue_locks import POLL_EVERY_S as OVERDUE_LOCKS_EVERY_S
-from corral.agent.users.overdue_locks import OverdueLocksTask
 from corral.agent.users.removed_jobs import POLL_EVERY_S as REMOVED_JOBS_EVERY_S
 from corral.agent.users.removed_jobs import RemovedJobsTask
 from corral.model.cluster import ClusterPlan
@@ -84,7 +82,6 @@ class Services:
     shutdown: ClusterShutdown | None = None
     tree: TopologySync | None = None
     shipping: LogShipper | None = None
-    overdue_locks: OverdueLocksTask | None = None
     removed_jobs: RemovedJobsTask | None = None
     directory: DirectoryPeopleTask | None = None
     logins: LoginsTask | None = None
@@ -177,8 +174,6 @@ def tasks_of(autoscaler: Autoscaler, ec2: Ec2, services: Services, interval_s: f
         # Late, so that the first tree contains more than a few machines.
         services.tree
         and BackgroundTask(name="topology.conf", every_s=TREE_EVERY_S, act=services.tree, first_s=TREE_MIN_INTERVAL_S),
-        services.overdue_locks
-        and BackgroundTask(name="overdue locks", every_s=OVERDUE_LOCKS_EVERY_S, act=services.overdue_locks),
         services.removed_jobs
         and BackgroundTask(name="jobs of removed people", every_s=REMOVED_JOBS_EVERY_S, act=services.removed_jobs),
         services.directory

@@ -106,7 +106,7 @@ def tasks_for(**outside: Any) -> tuple[BackgroundTask, ...]:
 
 def test_the_background_tasks_and_their_intervals() -> None:
     looking = SimpleNamespace(poll=print, check=print)
-    people = {"overdue_locks": looking, "removed_jobs": looking, "logins": looking}
+    people = {"removed_jobs": looking, "logins": looking}
     tasks = tasks_for(configuration=looking, shutdown=looking, tree=looking, shipping=looking, **people)
     assert [(task.name, task.first_s, task.every_s) for task in tasks] == [
         ("configuration poll", 30.0, 60.0),
@@ -114,7 +114,6 @@ def test_the_background_tasks_and_their_intervals() -> None:
         ("node names", 0.0, 30.0),
         ("node switches", 0.0, 30.0),
         ("topology.conf", 600.0, 30.0),
-        ("overdue locks", 0.0, 30.0),
         ("jobs of removed people", 0.0, 30.0),
         ("logins", 0.0, 60.0),
         ("event shipping", 0.0, 30.0),

@@ -59,8 +59,8 @@ from corral.agent.shutdown.lifetime import MIN_UPTIME_S
 from corral.agent.topology.ec2_topology import Ec2Topology
 from corral.agent.users.directory_people import DirectoryPeopleTask
 from corral.agent.users.logins import FIELDS, PROGRAMS, LoginsTask
-from corral.agent.users.overdue_locks import OverdueLocksTask
 from corral.agent.users.removed_jobs import RemovedJobsTask
+from corral.agent.users.sync import lock_removed
 from corral.model.cluster import ClusterPlan
 from corral.model.deployed import Deployed
 from corral.model.enums import Role
@@ -129,8 +129,7 @@ def _autoscaler(chosen: argparse.Namespace) -> None:
         shutdown=_shutdown(ec2, deployed, chosen, shipping),
         shipping=shipping,
         logins=_logins(host_in(deployed.region), chosen.state_dir) if booted else None,
-        overdue_locks=_overdue_locks(host_in(deployed.region), chosen) if booted else None,
-        removed_jobs=RemovedJobsTask(access=lambda: plan_in(chosen.records).access, run=run) if booted else None,
+        removed_jobs=_removed_jobs(chosen) if booted else None,
         directory=_directory(chosen, deployed) if booted else None,
         tree=TopologySync(plan=plan_in, host=host_in(deployed.region), run=run) if booted else None,
         exporter=partial(_exporter, chosen) if booted else None,
@@ -152,11 +151,9 @@ def _autoscaler(chosen: argparse.Namespace) -> None:
     )
 
 
-def _overdue_locks(host: Host, chosen: argparse.Namespace) -> OverdueLocksTask:
-    journal = EventLog(chosen.state_dir / EVENTS.name)
-    return OverdueLocksTask(
-        plan=partial(plan_in, chosen.records), sync_users=host.sync_users, journal=journal, applies=LOCK
-    )
+def _removed_jobs(chosen: argparse.Namespace) -> RemovedJobsTask:
+    lock = partial(lock_removed, run=run, journal=EventLog(chosen.state_dir / EVENTS.name))
+    return RemovedJobsTask(access=lambda: plan_in(chosen.records).access, run=run, lock=lock)
 
 
 def backup(chosen: argparse.Namespace) -> None:

@@ -56,10 +56,11 @@ def cancel_jobs(removed: Collection[int], kind: RemovedJobs, run: Run) -> None:
 
 @dataclass(kw_only=True)
 class RemovedJobsTask:
-    """A background task of the autoscaler. `access`: the plan of now."""
+    """A background task of the autoscaler. `access`: the plan of now. `lock`: locks whom an apply could not lock."""
 
     access: Callable[[], AccessPlan]
     run: Run
+    lock: Callable[[AccessPlan], object]
     root: Path = Path("/")
 
     def __call__(self) -> None:
@@ -70,5 +71,7 @@ class RemovedJobsTask:
         known = known_people(self.root)
         access = self.access() if known else AccessPlan()
         removed = set(known.values()) - {user.uid for user in access.users}
+        if removed:
+            self.lock(access)
         if removed and not access.directory:
             cancel_jobs(removed, access.removed_jobs, self.run)

@@ -34,12 +34,15 @@ def sync_accounts(
     access: AccessPlan, run: Run, root: Path = Path("/"), *, admin_homes: str = HOMES
 ) -> tuple[AccountChange, ...]:
     """Change the accounts of this machine. Returns the changes; one that failed is refused, with the error."""
-    return tuple(_done(change, run, root) for change in planned_changes(access, root, admin_homes))
+    changes = tuple(account_changes(access, _account_files(root), admin_homes))
+    return tuple(_done(change, run, root) for change in changes)
 
 
-def planned_changes(access: AccessPlan, root: Path = Path("/"), admin_homes: str = HOMES) -> tuple[AccountChange, ...]:
-    """The changes that this machine's accounts need now."""
-    return tuple(account_changes(access, _account_files(root), admin_homes))
+def lock_removed(access: AccessPlan, run: Run, journal: EventLog, root: Path = Path("/")) -> None:
+    """Lock who was removed and is not locked yet: the commands of an apply may have failed. What fails is repeated."""
+    changes = account_changes(access, _account_files(root))
+    done = [_done(change, run, root) for change in changes if change.action is AccountAction.LOCK]
+    log_changes((change for change in done if change.action is AccountAction.LOCK), journal)
 
 
 def require_done(changes: Iterable[AccountChange]) -> None:
