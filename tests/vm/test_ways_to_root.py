@@ -156,6 +156,11 @@ def test_a_way_to_root_is_found(machine: Path, plant: Callable[[Path], object], 
     assert ways(machine) == found
 
 
+def capable_for_roots_group(root: Path) -> None:
+    capable(root)
+    (root / "usr/bin/capable").chmod(0o750)
+
+
 def packaged_net_raw(root: Path) -> None:
     os.setxattr(root / "usr/bin/program", "security.capability", capability_value(NET_RAW))
 
@@ -165,6 +170,7 @@ def packaged_net_raw(root: Path) -> None:
     [
         lambda root: None,
         packaged_net_raw,
+        capable_for_roots_group,
         lambda root: unit(root, "# ExecStart=/tmp/new"),
         lambda root: unit(root, "ExecStart=/tmp/of-root") or write(root, "tmp/of-root", ""),
         lambda root: unit(root, "ExecStart=/bin/sh -c 'exec >/dev/null'"),

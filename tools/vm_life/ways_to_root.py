@@ -226,8 +226,8 @@ def _entries(directory: Path) -> Sequence[Path]:
 
 
 def _capabilities(path: Path, info: os.stat_result) -> set[int]:
-    """The numbers of the capabilities that a program gets."""
-    if not (stat.S_ISREG(info.st_mode) and info.st_mode & 0o111):
+    """The numbers of the capabilities that a program gets which this user may run."""
+    if not (stat.S_ISREG(info.st_mode) and os.access(path, os.X_OK)):
         return set()
     try:
         value = os.getxattr(path, "security.capability", follow_symlinks=False)
