@@ -14,8 +14,8 @@ from typing import Any
 
 DATA = Path(__file__).parents[1] / "modules" / "corral" / "box" / "access" / "data" / "service_reference.json"
 SERVICES = (
-    *("aps", "budgets", "cloudwatch", "ecr", "iam", "logs", "route53", "s3", "secretsmanager", "servicequotas"),
-    *("sns", "ssm", "sts", "tag"),
+    *("aps", "budgets", "cloudwatch", "ecr", "elasticloadbalancing", "iam", "logs", "route53", "s3"),
+    *("secretsmanager", "servicequotas", "sns", "ssm", "sts", "tag"),
 )
 
 

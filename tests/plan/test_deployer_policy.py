@@ -68,6 +68,7 @@ def test_whole_families_of_actions_are_only_read() -> None:
     assert sorted(patterns) == [
         "ec2:Describe*",
         "elasticfilesystem:Describe*",
+        "elasticloadbalancing:Describe*",
         "fsx:Describe*",
         "iam:GetRole*",
         "iam:List*",

@@ -24,6 +24,7 @@ SERVICE_OF_SIGNING_NAME = {
     "aps": "amp",
     "monitoring": "cloudwatch",
     "elasticfilesystem": "efs",
+    "elasticloadbalancing": "elbv2",
     "servicequotas": "service-quotas",
     "tagging": "resourcegroupstaggingapi",
 }

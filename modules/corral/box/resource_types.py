@@ -73,6 +73,7 @@ KINDS: Mapping[str, Mapping[str, str]] = {
         "mount_targets_by_id": "mount-target",
         "access_points": "access-point",
     },
+    "elbv2": {"load_balancers": "load-balancer", "target_groups": "target-group"},
     "fsx": {"file_systems": "file-system", "backups": "backup", "associations": "data-repository-association"},
     "iam": {
         "roles": "role",

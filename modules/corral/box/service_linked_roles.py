@@ -11,6 +11,7 @@ from corral.model.partitions import linked_service
 SERVICE_LINKED_ROLES: Mapping[str, str] = {
     linked_service("autoscaling"): "AWSServiceRoleForAutoScaling",
     linked_service("elasticfilesystem"): "AWSServiceRoleForAmazonElasticFileSystem",
+    linked_service("elasticloadbalancing"): "AWSServiceRoleForElasticLoadBalancing",
     linked_service("fsx"): "AWSServiceRoleForAmazonFSx",
     linked_service("s3.data-source.lustre.fsx"): "AWSServiceRoleForFSxS3Access",
     linked_service("spot"): "AWSServiceRoleForEC2Spot",

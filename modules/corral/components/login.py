@@ -1,4 +1,7 @@
-"""Login nodes: instances without state in a security group of their own, each with a name in the cluster's zone."""
+"""Login nodes: instances without state in a security group of their own, each with a name in the cluster's zone.
+
+A load balancer, if the plan has one, lets people reach them by ssh from its networks (decision 223).
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,13 @@ import pulumi_aws as aws
 from corral.components.component import Component
 from corral.components.instance_defaults import METADATA
 from corral.components.lustre import lustre_rules
-from corral.model.cluster import ClusterPlan, LoginPlan
+from corral.model.cluster import ClusterPlan, LoadBalancerPlan, LoginPlan
 from corral.model.tags import LOGIN_TAG
 
 _TTL_S = 60  # a replaced login node has another address
-_NFS = 2049
+_NFS, _SSH = 2049, 22
+# A target is left out after two failed connections; sessions of a replaced node have ended with it, so nothing drains.
+_CHECK_EVERY_S, _FAILED_CHECKS, _DRAIN_S = 10, 2, 0
 # Between login nodes and the other machines: ssh, and the ports of programs without root. These are Slurm's daemons,
 # the ports that the kernel gives to a waiting srun, and what people reach through tunnels, such as notebooks on nodes.
 _PORTS = {"ssh": (22, 22), "programs": (1024, 65535)}
@@ -25,8 +30,8 @@ _PORTS = {"ssh": (22, 22), "programs": (1024, 65535)}
 class LoginArgs:
     """`machines`, `home_group`, `lustre_group`: groups of the cluster's other machines, of the base's home and Lustre.
 
-    `login`: that of the plan. `subnets`: one per zone. `zone`: the cluster's hosted zone. `needs`: what must exist
-    before a login node boots.
+    `login`: that of the plan. `subnets`: one per zone. `balancer_subnets`: those of the load balancer, if any.
+    `zone`: the cluster's hosted zone. `needs`: what must exist before a login node boots.
     """
 
     plan: ClusterPlan
@@ -42,6 +47,7 @@ class LoginArgs:
     zone: pulumi.Input[str]
     user_data: pulumi.Input[str]
     needs: Sequence[pulumi.Resource]
+    balancer_subnets: Sequence[pulumi.Input[str]] = ()
 
 
 class Login(Component):
@@ -57,7 +63,11 @@ class Login(Component):
             opts=self.child_options(),
         )
         self._open(args)
-        self.instances = {key: self._instance(key, zone, args) for key, zone in args.login.zones.items()}
+        key = self._host_key(args) if args.login.load_balancer else None
+        needs = (*args.needs, *([key] if key else []))
+        self.instances = {name: self._instance(name, zone, args, needs) for name, zone in args.login.zones.items()}
+        if args.login.load_balancer:
+            self._balance(args, args.login.load_balancer)
         for key, instance in self.instances.items():
             aws.route53.Record(
                 self.child(f"{key}-name"),
@@ -112,7 +122,100 @@ class Login(Component):
             **rule,
         )
 
-    def _instance(self, key: str, zone: str, args: LoginArgs) -> aws.ec2.Instance:
+    def _host_key(self, args: LoginArgs) -> aws.secretsmanager.Secret:
+        """The secret with the key that all login nodes show to ssh: people see one host."""
+        return aws.secretsmanager.Secret(
+            self.child("host-key"),
+            name=args.plan.host_key_secret,
+            description="The host key of login nodes; the first one puts it here, so it is in no state file",
+            kms_key_id=args.key_arn,
+            recovery_window_in_days=0,  # the name must be free again, and a new key is made
+            tags=self.tags("host-key"),
+            opts=self.child_options(),
+        )
+
+    def _balance(self, args: LoginArgs, balancer: LoadBalancerPlan) -> None:
+        """Forward ssh from the allowed networks to the login nodes. These see the addresses of people, not its own.
+
+        Login nodes admit its group alone; with this reference EC2 compares the people's addresses with its rules.
+        Source: Network Load Balancers' user guide, "Update the security groups for your Network Load Balancer" and
+        "Client IP preservation".
+        """
+        group = aws.ec2.SecurityGroup(
+            self.child("load-balancer-group"),
+            vpc_id=args.vpc_id,
+            description=f"corral cluster {args.plan.name}: load balancer of login nodes",
+            tags=self.tags("load-balancer"),
+            opts=self.child_options(),
+        )
+        ssh = _tcp(_SSH, _SSH)
+        for network in balancer.allow:
+            key = f"people-{network}".replace("/", "-")
+            aws.vpc.SecurityGroupIngressRule(
+                self.child(key),
+                security_group_id=group.id,
+                cidr_ipv4=str(network),
+                tags=self.tags(key),
+                opts=self.child_options(),
+                **ssh,
+            )
+        aws.vpc.SecurityGroupEgressRule(
+            self.child("load-balancer-out"),
+            security_group_id=group.id,
+            referenced_security_group_id=self.group.id,
+            tags=self.tags("load-balancer-out"),
+            opts=self.child_options(),
+            **ssh,
+        )
+        self._ingress("of-load-balancer", self.group.id, group.id, ssh)
+        front = aws.lb.LoadBalancer(
+            self.child("balancer"),
+            load_balancer_type="network",
+            internal=balancer.is_internal,
+            security_groups=[group.id],
+            subnets=list(args.balancer_subnets),
+            enable_cross_zone_load_balancing=True,  # for an address in a zone whose login nodes are lost
+            tags=self.tags("load-balancer"),
+            opts=self.child_options(),
+        )
+        targets = aws.lb.TargetGroup(
+            self.child("targets"),
+            protocol="TCP",
+            port=_SSH,
+            target_type="instance",
+            vpc_id=args.vpc_id,
+            preserve_client_ip="true",
+            deregistration_delay=_DRAIN_S,
+            # All connections of a person come to one node, so that tmux and an editor's server are found again.
+            stickiness=aws.lb.TargetGroupStickinessArgs(type="source_ip", enabled=True),
+            health_check=aws.lb.TargetGroupHealthCheckArgs(
+                protocol="TCP",
+                port=str(_SSH),
+                interval=_CHECK_EVERY_S,
+                healthy_threshold=_FAILED_CHECKS,
+                unhealthy_threshold=_FAILED_CHECKS,
+            ),
+            tags=self.tags("targets"),
+            opts=self.child_options(),
+        )
+        aws.lb.Listener(
+            self.child("listener"),
+            load_balancer_arn=front.arn,
+            protocol="TCP",
+            port=_SSH,
+            default_actions=[aws.lb.ListenerDefaultActionArgs(type="forward", target_group_arn=targets.arn)],
+            tags=self.tags("listener"),
+            opts=self.child_options(),
+        )
+        for name, instance in self.instances.items():
+            aws.lb.TargetGroupAttachment(
+                self.child(f"{name}-target"),
+                target_group_arn=targets.arn,
+                target_id=instance.id,
+                opts=self.child_options(),
+            )
+
+    def _instance(self, key: str, zone: str, args: LoginArgs, needs: Sequence[pulumi.Resource]) -> aws.ec2.Instance:
         return aws.ec2.Instance(
             self.child(key),
             ami=args.image_id,
@@ -134,7 +237,7 @@ class Login(Component):
             tags={**self.tags(key), LOGIN_TAG: key},
             # As for the head: new user data or another image would end people's sessions, and the agent follows the
             # configuration. The next `up` replaces a login node that has terminated.
-            opts=self.child_options(depends_on=args.needs, ignore_changes=["userData", "ami"]),
+            opts=self.child_options(depends_on=needs, ignore_changes=["userData", "ami"]),
         )
 
 

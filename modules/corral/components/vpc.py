@@ -41,7 +41,7 @@ class Network(Component):
             tags=self._tags("vpc", bool(self._holding)),
             opts=self._opts("vpc", bool(self._holding)),
         )
-        self._nat = self._way_out(args.public)
+        self.public_subnet, self._nat = self._way_out(args.public)
         self._private_table = self._table("private")
         self._route("private-out", self._private_table, nat_gateway_id=self._nat.id)
         subnets = {zone.zone_id: self._private(zone) for zone in plan.zones}
@@ -53,7 +53,7 @@ class Network(Component):
             self._interface_endpoints(plan)
         self.register_outputs({"vpc": self.vpc.id})
 
-    def _way_out(self, public: PublicPlan) -> aws.ec2.NatGateway:
+    def _way_out(self, public: PublicPlan) -> tuple[aws.ec2.Subnet, aws.ec2.NatGateway]:
         gateway = aws.ec2.InternetGateway(
             self.child("internet"), vpc_id=self.vpc.id, tags=self.tags("internet"), opts=self.child_options()
         )
@@ -69,13 +69,14 @@ class Network(Component):
         route = self._route("public-out", table, gateway_id=gateway.id)
         self._associate("public", subnet, table)
         address = aws.ec2.Eip(self.child("nat-address"), domain="vpc", tags=self.tags("nat"), opts=self.child_options())
-        return aws.ec2.NatGateway(
+        gateway_of_nodes = aws.ec2.NatGateway(
             self.child("nat"),
             subnet_id=subnet.id,
             allocation_id=address.id,
             tags=self.tags("nat"),
             opts=pulumi.ResourceOptions(parent=self, depends_on=[route]),
         )
+        return subnet, gateway_of_nodes
 
     def _private(self, zone: ZonePlan) -> aws.ec2.Subnet:
         subnet = aws.ec2.Subnet(

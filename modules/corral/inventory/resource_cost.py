@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from corral.catalog.aws.lustre import lustre_choices
-from corral.forecast.cost.cost_range import HOURS_PER_MONTH, ZERO, Sum, Usd
+from corral.forecast.cost.cost_range import HOURS_PER_MONTH, ZERO, Sum, Usd, total
 from corral.forecast.cost.price_source import PriceList, Service
 from corral.inventory.resources import AwsResource, ResourceKind
+from corral.model.enums import BalancerScheme
 
-_HOURLY = {ResourceKind.NAT_GATEWAY: Service.NAT_GATEWAY_HOUR, ResourceKind.ADDRESS: Service.PUBLIC_IPV4_HOUR}
+_HOURLY = {
+    ResourceKind.NAT_GATEWAY: Service.NAT_GATEWAY_HOUR,
+    ResourceKind.ADDRESS: Service.PUBLIC_IPV4_HOUR,
+}
 _MONTHLY = {
     ResourceKind.DNS_ZONE: Service.HOSTED_ZONE_MONTH,
     ResourceKind.SECRET: Service.SECRET_MONTH,
@@ -33,6 +37,8 @@ def usd_per_month(resource: AwsResource, prices: PriceList) -> Usd | None:
         return (
             _priced(Service.INTERFACE_ENDPOINT_HOUR, HOURS_PER_MONTH, prices) if resource.type == "Interface" else ZERO
         )
+    if resource.kind is ResourceKind.LOAD_BALANCER:
+        return _load_balancer(resource, prices)
     if service := _HOURLY.get(resource.kind):
         return _priced(service, HOURS_PER_MONTH, prices)
     if service := _MONTHLY.get(resource.kind):
@@ -75,6 +81,15 @@ def _instance(resource: AwsResource, prices: PriceList) -> Usd | None:
     if resource.market == "spot":
         return price.spot.times(HOURS_PER_MONTH) if price.spot else None
     return Usd.exact(price.on_demand * HOURS_PER_MONTH) if price.on_demand is not None else None
+
+
+def _load_balancer(resource: AwsResource, prices: PriceList) -> Usd | None:
+    """Its hours, and those of its public address: an internet-facing one of corral's is in one zone."""
+    own = _priced(Service.LOAD_BALANCER_HOUR, HOURS_PER_MONTH, prices)
+    address = _priced(Service.PUBLIC_IPV4_HOUR, HOURS_PER_MONTH, prices)
+    if resource.type == BalancerScheme.INTERNAL or own is None:
+        return own
+    return total([own, address]) if address else None
 
 
 def _priced(service: str, count: float, prices: PriceList) -> Usd | None:

@@ -15,6 +15,8 @@ class ResourceKind(StrEnum):
 
     INSTANCE = "instance"
     LUSTRE = "lustre file system"
+    LOAD_BALANCER = "load balancer"
+    TARGET_GROUP = "target group"
     NAT_GATEWAY = "NAT gateway"
     ENDPOINT = "VPC endpoint"
     INTERFACE = "network interface"

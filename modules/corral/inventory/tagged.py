@@ -23,27 +23,48 @@ _KINDS = {
     ("secretsmanager", "secret:"): ResourceKind.SECRET,
     ("sns", ""): ResourceKind.TOPIC,
     ("cloudwatch", "alarm:"): ResourceKind.ALARM,
+    ("elasticloadbalancing", "loadbalancer/net/"): ResourceKind.LOAD_BALANCER,
+    ("elasticloadbalancing", "targetgroup/"): ResourceKind.TARGET_GROUP,
 }
 _READ_ELSEWHERE = frozenset({"ec2", "elasticfilesystem", "fsx", "iam", "route53"})
-_WHOLE_ARN = frozenset({ResourceKind.TOPIC, ResourceKind.SECRET})  # these services take the ARN instead of a name
+# These services take the ARN instead of a name.
+_WHOLE_ARN = frozenset({ResourceKind.TOPIC, ResourceKind.SECRET, ResourceKind.LOAD_BALANCER, ResourceKind.TARGET_GROUP})
+_LISTENERS = "listener/"  # of a load balancer, with which they are deleted
 
 
 def read_tagged(session: Any) -> Iterator[AwsResource]:
     """The resources that the tagging API lists with the base's tag, except services with their own readers.
 
-    Keys that wait for their deletion keep their tags; they are omitted.
+    Keys that wait for their deletion keep their tags; they are omitted. So are listeners, which belong to a load
+    balancer.
     """
     kms = session.client("kms")
     pages = session.client("resourcegroupstaggingapi").get_paginator("get_resources")
     for page in pages.paginate(TagFilters=[{"Key": BASE_TAG}]):
         for item in page["ResourceTagMappingList"]:
-            if item["ResourceARN"].split(":")[2] in _READ_ELSEWHERE:
+            if item["ResourceARN"].split(":")[2] in _READ_ELSEWHERE or _is_listener(item["ResourceARN"]):
                 continue
             resource = _from_arn(item["ResourceARN"], item["Tags"])
-            if resource.kind is not ResourceKind.KEY:
+            if resource.kind is ResourceKind.LOAD_BALANCER:
+                yield from _balancer(session.client("elbv2"), resource)
+            elif resource.kind is not ResourceKind.KEY:
                 yield resource
             elif (kind := _kind_of_key(kms, resource.id)) is not None:
                 yield replace(resource, kind=kind)
+
+
+def _is_listener(arn: str) -> bool:
+    return arn.split(":")[2] == "elasticloadbalancing" and arn.split(":", 5)[5].startswith(_LISTENERS)
+
+
+def _balancer(elbv2: Any, resource: AwsResource) -> Iterator[AwsResource]:
+    """The load balancer with its name in DNS; none if it was deleted, which the tagging API lists for a while."""
+    try:
+        found = elbv2.describe_load_balancers(LoadBalancerArns=[resource.id])["LoadBalancers"]
+    except elbv2.exceptions.LoadBalancerNotFoundException:
+        return
+    for one in found:
+        yield replace(resource, address=one["DNSName"], type=one["Scheme"], state=one["State"]["Code"])
 
 
 def _kind_of_key(kms: Any, key: str) -> ResourceKind | None:

@@ -5,11 +5,11 @@ Serialised, this is cluster.json.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from ipaddress import IPv4Address
+from ipaddress import IPv4Address, IPv4Network
 
 from corral.model.accounts import AccountsPlan
 from corral.model.containers import ContainersPlan
-from corral.model.enums import InterfaceType, Market
+from corral.model.enums import BalancerScheme, InterfaceType, Market
 from corral.model.hooks import HooksPlan
 from corral.model.lustre import LustrePlan
 from corral.model.monitoring import MonitoringPlan
@@ -68,6 +68,23 @@ LOGIN = "login"  # before the number in the names of login nodes; no queue has t
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LoadBalancerPlan:
+    """What people reach login nodes through without credentials of AWS. `allow`: the networks that they come from.
+
+    `zones`: those that it is in. It reaches login nodes in these alone.
+    """
+
+    scheme: BalancerScheme
+    allow: tuple[IPv4Network, ...]
+    zones: tuple[str, ...]
+
+    @property
+    def is_internal(self) -> bool:
+        """Whether only the VPC and what is connected to it can address it."""
+        return self.scheme is BalancerScheme.INTERNAL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LoginPlan:
     """The machines that people log in to. `zones`: the zone id of each by its name, `login-1` and so on."""
 
@@ -76,6 +93,7 @@ class LoginPlan:
     memory_mib: int
     root_gib: int
     zones: Mapping[str, str]
+    load_balancer: LoadBalancerPlan | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,6 +296,11 @@ class ClusterPlan:
     def gate(self) -> str:
         """The name by which people outside reach the cluster: of its first login node, or of its head."""
         return f"{self.name}-{next(iter(self.login.zones)) if self.login else 'head'}"
+
+    @property
+    def host_key_secret(self) -> str:
+        """The name of the secret with the host key that all login nodes behind a load balancer show to ssh."""
+        return f"corral/{self.name}/login-host-key"
 
     @property
     def admin_homes(self) -> str:

@@ -30,6 +30,13 @@ class InterfaceType(StrEnum):
     EFA_ONLY = "efa-only"
 
 
+class BalancerScheme(StrEnum):
+    """Who can address a load balancer; the values are Elastic Load Balancing's."""
+
+    INTERNET_FACING = "internet-facing"
+    INTERNAL = "internal"
+
+
 class Role(StrEnum):
     """What a machine is booted as."""
 

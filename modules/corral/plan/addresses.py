@@ -25,12 +25,20 @@ def free_addresses(zone: ZonePlan) -> int:
 def fixed_addresses(cluster: ClusterPlan, zone: ZonePlan) -> int:
     """Return how many addresses file systems of the cluster and its base, head and login nodes use in this zone.
 
+    So does an internal load balancer.
+
     The head counts only in an adopted subnet; in corral's own, its address is reserved.
     """
     systems = sum(lustre_addresses(system) for system in cluster.lustre if system.zone_id == zone.zone_id)
     head = 1 if zone.heads is None and cluster.head.zone_id == zone.zone_id else 0
     logins = sum(one == zone.zone_id for one in cluster.login.zones.values()) if cluster.login else 0
-    return systems + head + logins + (_HOME if cluster.home else 0)
+    return systems + head + logins + _balancers(cluster, zone) + (_HOME if cluster.home else 0)
+
+
+def _balancers(cluster: ClusterPlan, zone: ZonePlan) -> int:
+    """An internal load balancer has an address in each of its zones; the others' are in the public subnet."""
+    balancer = cluster.login.load_balancer if cluster.login else None
+    return int(balancer is not None and balancer.is_internal and zone.zone_id in balancer.zones)
 
 
 def node_addresses(queue: QueuePlan) -> int:

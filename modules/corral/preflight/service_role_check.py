@@ -85,6 +85,7 @@ def _used(request: PreflightRequest) -> tuple[str, ...]:
         linked_service("spot"): any(offer.market is Market.SPOT for queue in cluster.queues for offer in queue.offers),
         linked_service("fsx"): bool(cluster.lustre or base.lustre),
         linked_service("elasticfilesystem"): base.home is not None,
+        linked_service("elasticloadbalancing"): bool(cluster.login and cluster.login.load_balancer),
     }
     return tuple(service for service, is_used in used.items() if is_used)
 

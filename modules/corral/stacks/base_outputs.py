@@ -29,9 +29,19 @@ class BaseOutputs:
         retained = [system.name for system in plan.lustre if system.retained]
         self.lustre_group = self._id("lustre_group") if retained else None
         self.lustre = {name: self._retained_lustre(name) for name in retained}
+        self.balancer_subnets = self._balancer_subnets(plan)
 
     def _id(self, name: str) -> pulumi.Output[str]:
         return self._stack.require_output(name).apply(str)
+
+    def _balancer_subnets(self, plan: ClusterPlan) -> list[pulumi.Output[str]]:
+        """The subnets of the login nodes' load balancer: those of its zones, or the public one; none without it."""
+        balancer = plan.login.load_balancer if plan.login else None
+        if balancer is None:
+            return []
+        if balancer.is_internal:
+            return [self.subnets[zone] for zone in balancer.zones]
+        return [self._stack.get_output("public_subnet").apply(_public_subnet)]
 
     def _retained_lustre(self, name: str) -> pulumi.Output[Sequence[str]]:
         """Return the id, DNS name, mount name and ARN of a file system of the base."""
@@ -52,6 +62,15 @@ def _of_name(name: str, systems: Mapping[str, Sequence[str]]) -> Sequence[str]:
     if name not in systems:
         raise pulumi.RunError(f"the base has no Lustre {name} yet - deploy the base first")
     return systems[name]
+
+
+def _public_subnet(id: str | None) -> str:
+    """A base of an earlier release exports it with the `up` whose preview this may be."""
+    if id is None and pulumi.runtime.is_dry_run():
+        return UNKNOWN  # type: ignore[return-value]
+    if id is None:
+        raise pulumi.RunError("the base exports no public subnet yet - deploy the base first")
+    return id
 
 
 def _of_zone(zone: str, ids: Mapping[str, str]) -> str:

@@ -31,6 +31,7 @@ def program() -> None:
     network: Network | AdoptedNetwork
     if plan.public:
         network = Network("network", NetworkArgs(plan=plan, public=plan.public, retained_ids=retained), opts)
+        pulumi.export("public_subnet", network.public_subnet.id)
     else:
         network = AdoptedNetwork(plan, aws)
     key = EncryptionKey(

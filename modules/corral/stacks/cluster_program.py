@@ -103,6 +103,7 @@ def program() -> None:
             zone=names.zone.zone_id,
             user_data=code.user_data(plan, Role.LOGIN, base),
             needs=grants,
+            balancer_subnets=base.balancer_subnets,
         )
         Login("login", login_args, opts)
     texts: dict[str, pulumi.Input[str]] = {

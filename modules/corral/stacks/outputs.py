@@ -21,7 +21,13 @@ from corral.model.cluster import ClusterPlan
 from corral.model.deployed import BootFacts, Deployed, DeployedLustre, DeployedTemplate
 from corral.model.enums import Role
 from corral.plan.iam.iam_policies import ClusterArns, compute_policy, head_policy, job_policy, login_policy
-from corral.plan.iam.role_arns import alert_secret_arns, directory_secret_arn, job_arns, workspace_arn
+from corral.plan.iam.role_arns import (
+    alert_secret_arns,
+    directory_secret_arn,
+    host_key_secret_arn,
+    job_arns,
+    workspace_arn,
+)
 from corral.stacks.base_outputs import BaseOutputs
 
 
@@ -147,6 +153,7 @@ def _cluster_arns(plan: ClusterPlan, account: str, found: Mapping[str, Any]) -> 
         "cluster": plan.name,
         "prefix": plan.prefix,
         "directory_secret": directory_secret_arn(plan, account),
+        "host_key_secret": host_key_secret_arn(plan, account),
         "alert_secrets": alert_secret_arns(plan, account),
         "workspace": workspace_arn(plan, account),
     }

@@ -1,6 +1,7 @@
 """The actions that a call requires besides its own: what AWS checks when a service acts with the caller's permissions.
 
-Sources: Service Authorization Reference, "Dependent actions" of Amazon FSx and Amazon EFS; EFS API reference,
+Sources: Service Authorization Reference, "Dependent actions" of Amazon FSx and Amazon EFS, and the
+key elasticloadbalancing:CreateAction; EFS API reference,
 CreateMountTarget, DeleteMountTarget, ModifyMountTargetSecurityGroups; FSx API reference,
 DeleteFileSystemLustreConfiguration; API references of IAM (AddRoleToInstanceProfile), KMS (CreateKey), Route 53
 (CreateHostedZone) and Secrets Manager (CreateSecret, UpdateSecret). FSx creates the interfaces of its servers with its
@@ -14,6 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from corral.box.access.policy_evaluator import RequiredAction
+from corral.box.access.request_keys import request_tags
 from corral.box.access.tagged_resources import TaggedResource, kms_key, mount_target, tag_context
 from corral.box.account import ACCOUNT, PARTITION
 from corral.box.api_calls import Call
@@ -54,6 +56,19 @@ def _deleted_lustre(call: Call, fields: Fields, _: str) -> _Pairs:
 def _new_home(call: Call, fields: Fields, _: str) -> _Pairs:
     for action, resource in _tagged(call, fields, "elasticfilesystem", "file-system/*"):
         yield action, replace(resource, context={"elasticfilesystem:createaction": call.action})
+
+
+def _new_balancing(call: Call, fields: Fields, _: str) -> _Pairs:
+    """The tags of a new load balancer, target group or listener."""
+    if request_tags(fields):
+        kinds = {"CreateLoadBalancer": "loadbalancer/net", "CreateTargetGroup": "targetgroup"}
+        arn = str(fields.get("LoadBalancerArn", "")).replace(":loadbalancer/", ":listener/") + "/*"
+        if call.action in kinds:
+            partition = partition_of(call.region).name
+            made = f"{kinds[call.action]}/{fields.get('Name', '')}/*"
+            arn = f"arn:{partition}:elasticloadbalancing:{call.region}:{ACCOUNT}:{made}"
+        creating = {"elasticloadbalancing:createaction": call.action}
+        yield "elasticloadbalancing:AddTags", TaggedResource(arn=arn, context=creating)
 
 
 def _new_mount_target(call: Call, fields: Fields, _: str) -> _Pairs:
@@ -134,6 +149,9 @@ DEPENDENT: Mapping[str, Callable[[Call, Fields, str], _Pairs]] = {
     "fsx:CreateDataRepositoryAssociation": _new_link,
     "fsx:DeleteFileSystem": _deleted_lustre,
     "elasticfilesystem:CreateFileSystem": _new_home,
+    "elasticloadbalancing:CreateListener": _new_balancing,
+    "elasticloadbalancing:CreateLoadBalancer": _new_balancing,
+    "elasticloadbalancing:CreateTargetGroup": _new_balancing,
     "elasticfilesystem:CreateMountTarget": _new_mount_target,
     "elasticfilesystem:DeleteMountTarget": _mount_target("ec2:DeleteNetworkInterface"),
     "elasticfilesystem:ModifyMountTargetSecurityGroups": _mount_target("ec2:ModifyNetworkInterfaceAttribute"),

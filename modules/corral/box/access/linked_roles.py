@@ -1,9 +1,10 @@
 """Service-linked roles that a service creates at its first use, with the caller's permission. Hold the cloud's lock.
 
 Sources: EC2 User Guide, "Service-linked role for Spot Instance requests", and for the launch that creates it
-cloudfoundry/bosh-bootloader#466, MartinLoeper in chialab/aws-autoscaling-gitlab-runner#7; FSx for Lustre and EFS User
-Guides, "Using service-linked roles". Texts: AutoSpotting#187 (spot), aws/aws-parallelcluster#6122 (links to S3),
-hashicorp/terraform-provider-aws#1727 (EFS, which answers so to any missing permission).
+cloudfoundry/bosh-bootloader#466, MartinLoeper in chialab/aws-autoscaling-gitlab-runner#7; user guides of FSx for
+Lustre, EFS and Elastic Load Balancing, "Using service-linked roles". Texts: AutoSpotting#187 (spot),
+aws/aws-parallelcluster#6122 (links to S3), hashicorp/terraform-provider-aws#1727 (EFS, which answers so to any missing
+permission).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from corral.box.api_errors import ApiError
 from corral.box.service_linked_roles import SERVICE_LINKED_ROLES
 from corral.model.partitions import linked_service
 
+BALANCERS = linked_service("elasticloadbalancing")
 SPOT, FILES = linked_service("spot"), linked_service("fsx")
 HOME, LINK = linked_service("elasticfilesystem"), linked_service("s3.data-source.lustre.fsx")
 # The role that a call needs besides a spot launch.
@@ -30,6 +32,7 @@ _NEEDED: Mapping[tuple[str, str], str] = {
     ("fsx", "CreateFileSystem"): FILES,
     ("fsx", "CreateDataRepositoryAssociation"): LINK,
     ("efs", "CreateMountTarget"): HOME,
+    ("elbv2", "CreateLoadBalancer"): BALANCERS,
 }
 # What a caller without the permission gets; others get the denial of iam:CreateServiceLinkedRole.
 _REFUSALS: Mapping[str, tuple[str, str, int]] = {

@@ -19,6 +19,7 @@ from corral.box.service_linked_roles import service_linked_role_name
 Fields = Mapping[str, Any]
 Finder = Callable[[Call, Fields, str], Iterator[TaggedResource]]
 _ANY = "*"
+_LONGEST = 4  # variables of an ARN besides account and region: those of a listener's rule
 # The parameter of calls about tags: any resource of the service, by its ARN.
 _ARNS = ("ResourceArn", "resourceArn", "ResourceARN")
 
@@ -40,7 +41,7 @@ def named_resources(prefix: str, action: str, call: Call, fields: Fields, path: 
 
 
 def _any(prefix: str, kind: str, region: str) -> str:
-    return resource_arn(prefix, kind, region, _ANY, _ANY)
+    return resource_arn(prefix, kind, region, *[_ANY] * _LONGEST)
 
 
 def _bare(arn: str) -> str:
@@ -159,6 +160,36 @@ def _repository(call: Call, fields: Fields, _: str) -> Iterator[TaggedResource]:
         yield TaggedResource(arn=resource_arn("ecr", "repository", call.region, name, account=owner))
 
 
+def _balancing(kind: str) -> Finder:
+    """What a call of Elastic Load Balancing names by ARN, with its tags, or creates by its name.
+
+    Both generations of its API have this prefix; the box has the second.
+    """
+    start = f":{kind.rstrip('/')}/"
+
+    def find(call: Call, fields: Fields, _: str) -> Iterator[TaggedResource]:
+        named = ("LoadBalancerArn", "ListenerArn", "RuleArn", "TargetGroupArn", "ResourceArns")
+        if "Name" in fields and call.action in ("CreateLoadBalancer", "CreateTargetGroup"):
+            if (
+                call.action == "CreateTargetGroup"
+                or kind == f"loadbalancer/{_TYPES[fields.get('Type', 'application')]}/"
+            ):
+                yield TaggedResource(arn=resource_arn("elasticloadbalancing", kind, call.region, fields["Name"], _ANY))
+            return
+        for arn in _values(fields, named):
+            if start in arn:
+                yield TaggedResource(arn=arn, context=tag_context(_balancing_tags(call, arn), _BALANCING_SCOPES))
+
+    return find
+
+
+def _balancing_tags(call: Call, arn: str) -> Mapping[str, str]:
+    from moto.elbv2.models import elbv2_backends
+
+    found: Mapping[str, str] = elbv2_backends[ACCOUNT][call.region].tagging_service.get_tag_dict_for_resource(arn)
+    return found
+
+
 def _in_path(prefix: str, kind: str, before: str = "") -> Finder:
     """Finds what the path of a call has after a word, which is the kind if none is given: .../hostedzone/Z0123/rrset"""
     before = before or kind
@@ -177,11 +208,19 @@ def _iam() -> Any:
     return iam_backends[ACCOUNT]["aws"]
 
 
+_TYPES = {"application": "app", "gateway": "gwy", "network": "net"}
+_BALANCING_SCOPES = ("aws", "elasticloadbalancing")
+_BALANCING_KINDS = (
+    *(f"loadbalancer/{kind}/" for kind in _TYPES.values()),
+    *(f"listener/{kind}" for kind in _TYPES.values()),
+    *("listener-rule/app", "listener-rule/net", "targetgroup"),
+)
 _FINDERS: Mapping[tuple[str, str], Finder] = {
     ("aps", "workspace"): _in_path("aps", "workspace", "workspaces"),
     ("budgets", "budget"): _budget,
     ("cloudwatch", "alarm"): _by_name("cloudwatch", "alarm", "AlarmName", "AlarmNames"),
     ("ecr", "repository"): _repository,
+    **{("elasticloadbalancing", kind): _balancing(kind) for kind in _BALANCING_KINDS},
     ("iam", "group"): _by_name("iam", "group", "GroupName"),
     ("iam", "instance-profile"): _instance_profile,
     ("iam", "policy"): _policy,

@@ -28,6 +28,7 @@ Fields = Mapping[str, Any]
 _PREFIXES = {
     "amp": "aps",
     "efs": "elasticfilesystem",
+    "elbv2": "elasticloadbalancing",
     "resourcegroupstaggingapi": "tag",
     "service-quotas": "servicequotas",
 }

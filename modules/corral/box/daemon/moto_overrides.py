@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from corral.box.account import ACCOUNT
-from corral.box.api import budgets, efs, fsx, iam, kms, route53, s3, service_quotas, ssm, sts, tagging
+from corral.box.api import budgets, efs, elbv2, fsx, iam, kms, route53, s3, service_quotas, ssm, sts, tagging
 from corral.box.ec2 import actions
 
 
@@ -17,6 +17,7 @@ def install() -> None:
     fsx.install()
     ssm.install()
     efs.install()
+    elbv2.install()
     budgets.install()
     s3.install()
     kms.install()

@@ -17,12 +17,13 @@ from corral.plan.iam.deployer_policy import POLICIES, Policy
 
 MAX_VERSIONS = 5  # of a managed policy. Source: IAM User Guide, "IAM quotas"
 # The role of each service, required before its first use by API. Sources: EC2 User Guide, "Service-linked role for
-# Spot Instance requests"; FSx for Lustre User Guide and EFS User Guide, "Using service-linked roles". FSx's second one,
-# for S3 (s3.data-source.lustre.fsx), is missing here: FSx creates one for each file system.
+# Spot Instance requests"; user guides of FSx for Lustre, EFS and Elastic Load Balancing, "Using service-linked roles".
+# FSx's second one, for S3 (s3.data-source.lustre.fsx), is missing here: FSx creates one for each file system.
 SERVICES: Mapping[str, str] = {
     linked_service("spot"): "spot instances",
     linked_service("fsx"): "FSx for Lustre",
     linked_service("elasticfilesystem"): "EFS",
+    linked_service("elasticloadbalancing"): "load balancers",
 }
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from corral.forecast.cost.cost_range import HOURS_PER_MONTH, Sum, Usd
 from corral.model.enums import Market
 
+BALANCER = "load balancer"
 GATEWAY = "NAT gateway"  # the item of a base with its own gateway
 STATIC = "static"  # the unit of static nodes
 

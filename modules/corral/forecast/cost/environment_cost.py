@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from corral.catalog.aws.lustre import find_lustre_deployment, metadata_iops
-from corral.forecast.cost.cost_model import GATEWAY, STATIC, CostForecast, Item, QueueCost, UsePrice
+from corral.forecast.cost.cost_model import BALANCER, GATEWAY, STATIC, CostForecast, Item, QueueCost, UsePrice
 from corral.forecast.cost.cost_range import HOURS_PER_MONTH, Sum, Usd, total
 from corral.forecast.cost.pool_capacity import (
     NO_COUNTS,
@@ -100,10 +100,16 @@ def _cluster_items(cluster: ClusterPlan, prices: PriceList) -> Iterator[Item]:
         count = len(login.zones)
         yield _machines(f"login nodes, {login.instance_type}", count, login.instance_type, prices)
         yield _monthly("login nodes' volumes", count * login.root_gib, Service.GP3_GIB_MONTH, prices)
+        if balancer := login.load_balancer:
+            yield _hourly(BALANCER, 1, Service.LOAD_BALANCER_HOUR, prices)
+            if not balancer.is_internal:
+                addresses = len(balancer.zones)
+                yield _hourly(f"{BALANCER}'s public address", addresses, Service.PUBLIC_IPV4_HOUR, prices)
     for system in cluster.own_lustre:
         yield from _lustre(system, prices)
     yield _monthly("private DNS zone", 1, Service.HOSTED_ZONE_MONTH, prices)
-    yield _monthly("secret", 1, Service.SECRET_MONTH, prices)
+    secrets = 2 if cluster.login and cluster.login.load_balancer else 1  # the second: the login nodes' host key
+    yield _monthly("secret", secrets, Service.SECRET_MONTH, prices)
     yield _monthly("alarm", 1, Service.ALARM_MONTH, prices)
 
 
@@ -174,6 +180,11 @@ def _use_prices(base: BasePlan, cluster: ClusterPlan, prices: PriceList) -> Iter
         yield _by_use(
             f"root volume of a node: {size} GiB", "GiB and month", Service.GP3_GIB_MONTH, prices, retained=False
         )
+    if cluster.login and cluster.login.load_balancer:
+        # Source: Elastic Load Balancing's pricing page, "NLCU details": of TCP, 1 GB an hour, 800 new connections a
+        # second, or 100,000 open ones. Sessions of people meet the first alone.
+        what = f"{BALANCER}: a capacity unit is 1 GB of ssh in an hour"
+        yield _by_use(what, "unit and hour", Service.LOAD_BALANCER_UNIT_HOUR, prices, retained=False)
     yield _by_use("traffic through the NAT gateway", "GB", Service.NAT_GATEWAY_GB, prices, retained=False)
 
 

@@ -16,6 +16,8 @@ class Service(StrEnum):
     NAT_GATEWAY_HOUR = "nat-gateway-hour"
     NAT_GATEWAY_GB = "nat-gateway-gb"
     PUBLIC_IPV4_HOUR = "public-ipv4-hour"
+    LOAD_BALANCER_HOUR = "load-balancer-hour"
+    LOAD_BALANCER_UNIT_HOUR = "load-balancer-unit-hour"
     INTERFACE_ENDPOINT_HOUR = "interface-endpoint-hour"
     GP3_GIB_MONTH = "gp3-gib-month"
     EFS_GIB_MONTH = "efs-gib-month"

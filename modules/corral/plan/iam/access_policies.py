@@ -38,7 +38,10 @@ READER = (
     ),
     Grant(
         sid="Lists",
-        actions=("route53:ListHostedZones", "ssm:GetCommandInvocation", "sts:GetCallerIdentity", "tag:GetResources"),
+        actions=(
+            *("elasticloadbalancing:DescribeLoadBalancers", "route53:ListHostedZones", "ssm:GetCommandInvocation"),
+            *("sts:GetCallerIdentity", "tag:GetResources"),
+        ),
     ),
     Grant(
         sid="Ends",

@@ -47,6 +47,15 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
         "elasticfilesystem:DescribeLifecycleConfiguration",
         "elasticfilesystem:DescribeMountTargets",
     ),
+    "elasticloadbalancing:Describe*": (
+        "elasticloadbalancing:DescribeListeners",
+        "elasticloadbalancing:DescribeLoadBalancerAttributes",
+        "elasticloadbalancing:DescribeLoadBalancers",
+        "elasticloadbalancing:DescribeTags",
+        "elasticloadbalancing:DescribeTargetGroupAttributes",
+        "elasticloadbalancing:DescribeTargetGroups",
+        "elasticloadbalancing:DescribeTargetHealth",
+    ),
     "fsx:Describe*": ("fsx:DescribeDataRepositoryAssociations", "fsx:DescribeFileSystems"),
     "iam:GetRole*": ("iam:GetRole", "iam:GetRolePolicy"),
     "iam:List*": ("iam:ListAttachedRolePolicies", "iam:ListInstanceProfilesForRole", "iam:ListRolePolicies"),
@@ -108,6 +117,7 @@ def _context(base: BasePlan, cluster: ClusterPlan, account: str) -> Mapping[str,
         resource_tag(BASE_TAG): base.name,
         "ec2:CreateAction": "CreateVpc",
         "elasticfilesystem:CreateAction": "CreateFileSystem",
+        "elasticloadbalancing:CreateAction": "CreateLoadBalancer",
         "kms:ResourceAliases": STATE_ALIAS,
         REQUEST_ALIAS_KEY: signing_alias(base.name),
         VIA_SERVICE_KEY: KEY_USERS[0].format(region=base.region, domain=partition_of(base.region).dns_suffix),
@@ -129,5 +139,10 @@ def _is_made(action: str, base: BasePlan, cluster: ClusterPlan) -> bool:
     if action in _OF_THE_VPC:
         return base.adopted_vpc is None
     service = action.partition(":")[0]
-    has = {"fsx": base.lustre or cluster.lustre, "elasticfilesystem": base.home, "budgets": base.budget}
+    has = {
+        "fsx": base.lustre or cluster.lustre,
+        "elasticfilesystem": base.home,
+        "elasticloadbalancing": cluster.login and cluster.login.load_balancer,
+        "budgets": base.budget,
+    }
     return bool(has.get(service, True))

@@ -64,10 +64,15 @@ def _each(service: str, names: str, reason: str) -> dict[str, str]:
     return {f"{service}:{name}": reason for name in names.split()}
 
 
+_BALANCING = "arn:{partition}:elasticloadbalancing:{region}:{account}:"
+BALANCERS = tuple(f"{_BALANCING}{kind}/*" for kind in ("loadbalancer/net", "listener/net", "targetgroup"))
 NETWORK = (
     Grant(
         sid="See",
-        actions=("ec2:Describe*", "ec2:GetSpotPlacementScores", "ec2:GetSubnetCidrReservations"),
+        actions=(
+            *("ec2:Describe*", "ec2:GetSpotPlacementScores", "ec2:GetSubnetCidrReservations"),
+            "elasticloadbalancing:Describe*",
+        ),
         unseen={"ec2:GetSecurityGroupsForVpc": FOR_FSX},
         condition=HERE,
     ),
@@ -123,6 +128,36 @@ NETWORK = (
             "ec2", "AuthorizeSecurityGroupEgress AuthorizeSecurityGroupIngress", "AWS checks the rule as well"
         ),
         resources=("arn:{partition}:ec2:{region}:{account}:security-group-rule/*",),
+    ),
+    Grant(
+        sid="MakeBalancers",
+        actions=_all("elasticloadbalancing", "CreateLoadBalancer CreateTargetGroup"),
+        resources=BALANCERS,
+        condition={"Null": {request_tag(BASE_TAG): "false"}},
+    ),
+    Grant(
+        sid="TagNewBalancers",
+        actions=("elasticloadbalancing:AddTags",),
+        resources=BALANCERS,
+        condition={"Null": {"elasticloadbalancing:CreateAction": "false"}},
+    ),
+    Grant(
+        sid="OwnBalancers",
+        actions=_all(
+            "elasticloadbalancing",
+            "CreateListener DeleteListener DeleteLoadBalancer DeleteTargetGroup DeregisterTargets"
+            " ModifyLoadBalancerAttributes ModifyTargetGroupAttributes RegisterTargets",
+        ),
+        unseen={
+            **_each(
+                "elasticloadbalancing",
+                "ModifyListener ModifyListenerAttributes ModifyTargetGroup SetSecurityGroups SetSubnets",
+                CHANGES,
+            ),
+            **_each("elasticloadbalancing", "AddTags RemoveTags", TAGS),
+        },
+        resources=BALANCERS,
+        condition=OURS,
     ),
     Grant(  # EFS deletes the interface of a mount target with the caller's permissions, and it carries no tag
         sid="EndInterfaces",
@@ -435,7 +470,12 @@ POLICIES: Mapping[str, tuple[Grant, ...]] = {
 # The state bucket has a name like a base's bucket: nobody may delete its versions or its protection.
 PROTECTED = ("s3:DeleteBucket*", "s3:DeleteObjectVersion", "s3:PutBucket*", "s3:PutLifecycleConfiguration")
 
-PREFIXES = {"efs": "elasticfilesystem", "resourcegroupstaggingapi": "tag", "service-quotas": "servicequotas"}
+PREFIXES = {
+    "efs": "elasticfilesystem",
+    "elbv2": "elasticloadbalancing",
+    "resourcegroupstaggingapi": "tag",
+    "service-quotas": "servicequotas",
+}
 # Calls whose IAM action has another name. Source: Service Authorization Reference; S3 API Reference, "Permissions".
 RENAMED: Mapping[tuple[str, str], str] = {
     ("s3", "CopyObject"): "PutObject",

@@ -31,7 +31,8 @@ _CHANNELS = tuple(f"ssmmessages:{verb}{kind}Channel" for verb in ("Create", "Ope
 class ClusterArns:
     """The ARNs in the policies of a cluster's roles. `people_role`: empty without login nodes.
 
-    `directory_secret`: that of the password for the directory of people; empty without one.
+    `directory_secret`: that of the password for the directory of people; empty without one. `host_key_secret`: that of
+    the host key of login nodes behind a load balancer; empty without one.
     `alert_secrets`: those with which the head notifies people. `workspace`: where it writes series; empty for nowhere.
     """
 
@@ -49,6 +50,7 @@ class ClusterArns:
     topic: str
     people_role: str = ""
     directory_secret: str = ""
+    host_key_secret: str = ""
     alert_secrets: tuple[str, ...] = ()
     workspace: str = ""
 
@@ -165,6 +167,7 @@ def login_policy(arns: ClusterArns) -> Mapping[str, Any]:
             *_joining(arns),
             _allow("People", ["sts:AssumeRole"], [arns.people_role]),
             _allow("Log", _LOGGING, [f"{arns.log_group}:log-stream:{LOGIN_STREAMS}*"]),
+            *_host_key(arns),
             *_answering(arns),
         ]
     )
@@ -185,6 +188,17 @@ def _directory(arns: ClusterArns) -> tuple[Statement, ...]:
     if not arns.directory_secret:
         return ()
     return (_allow("Directory", ["secretsmanager:GetSecretValue"], [arns.directory_secret]),)
+
+
+def _host_key(arns: ClusterArns) -> tuple[Statement, ...]:
+    """What login nodes need to show one host key: the first one writes it."""
+    if not arns.host_key_secret:
+        return ()
+    secret = ["secretsmanager:GetSecretValue", "secretsmanager:PutSecretValue"]
+    return (
+        _allow("HostKey", secret, [arns.host_key_secret]),
+        _allow("NewHostKey", ["kms:GenerateDataKey"], [arns.key], _through(arns.region, "secretsmanager")),
+    )
 
 
 def job_policy(arns: JobArns) -> Mapping[str, Any]:

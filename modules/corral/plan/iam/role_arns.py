@@ -53,6 +53,12 @@ def alert_secret_arns(plan: ClusterPlan, account: str) -> tuple[str, ...]:
     return tuple(secret_arn(plan.region, account, name) for name in names)
 
 
+def host_key_secret_arn(plan: ClusterPlan, account: str) -> str:
+    """Return the ARN of the secret with the login nodes' host key; empty without a load balancer."""
+    balanced = plan.login and plan.login.load_balancer
+    return secret_arn(plan.region, account, plan.host_key_secret) if balanced else ""
+
+
 def workspace_arn(plan: ClusterPlan, account: str) -> str:
     """Return the ARN of the workspace that Prometheus writes to; empty without one."""
     written = plan.monitoring.remote_write

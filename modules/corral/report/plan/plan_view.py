@@ -60,6 +60,8 @@ def _machines(cluster: ClusterPlan) -> Iterator[tuple[str, str]]:
         size = f"{login.vcpus} vCPUs, {login.memory_mib // 1024} GiB"
         for name, zone in login.zones.items():
             yield "login", f"{name}: {login.instance_type} ({size}) in {zone}, root {login.root_gib} GiB"
+        if balancer := login.load_balancer:
+            yield "", f"{balancer.scheme} load balancer for ssh from {', '.join(map(str, balancer.allow))}"
     yield from _image(image)
     yield "names", f"*.{cluster.dns_zone}"
 

@@ -46,6 +46,8 @@ def environment_section(base: BasePlan, cluster: ClusterPlan) -> Section:
 def _login_rows(cluster: ClusterPlan) -> Iterator[tuple[str, str]]:
     if login := cluster.login:
         yield from ((name, f"{login.instance_type} in {zone}") for name, zone in login.zones.items())
+        if balancer := login.load_balancer:
+            yield "load balancer", f"{balancer.scheme}, ssh from {', '.join(map(str, balancer.allow))}"
 
 
 def nic_section(cluster: ClusterPlan) -> Section:

@@ -8,9 +8,10 @@ from datetime import timedelta
 from pydantic import Field
 
 from corral.model.containers import ContainerRuntime
+from corral.model.enums import BalancerScheme
 from corral.spec.models.access import AccessSpec
 from corral.spec.models.accounts import AccountSpec, QosSpec
-from corral.spec.models.addresses import Address
+from corral.spec.models.addresses import Address, Network
 from corral.spec.models.base import Tags
 from corral.spec.models.base_model import SpecRecord
 from corral.spec.models.durations import Duration
@@ -42,6 +43,21 @@ class HeadSpec(SpecRecord):
     )
 
 
+class LoadBalancerSpec(SpecRecord):
+    """A network load balancer: people reach login nodes by ssh alone, without credentials of AWS."""
+
+    allow: tuple[Network, ...] = Field(
+        min_length=1,
+        max_length=50,
+        description="The networks that people come from, such as [203.0.113.0/24]: 1 to 50, none wider than /8.",
+    )
+    scheme: BalancerScheme = Field(
+        default=BalancerScheme.INTERNET_FACING,
+        description="internet-facing, or internal for people in the VPC and what is connected to it, such as a VPN."
+        " Default: internet-facing.",
+    )
+
+
 class LoginSpec(SpecRecord):
     """Login nodes: people log in there, and the head is left to administrators."""
 
@@ -52,6 +68,10 @@ class LoginSpec(SpecRecord):
     )
     root_gib: int = Field(
         default=100, ge=20, le=EBS_LARGEST_GIB, description="Size of a login node's root volume in GiB. Default: 100."
+    )
+    load_balancer: LoadBalancerSpec | None = Field(
+        default=None,
+        description="Lets people in by ssh without credentials of AWS. Default: none, they use Session Manager.",
     )
 
 

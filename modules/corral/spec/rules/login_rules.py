@@ -1,14 +1,21 @@
-"""Rules about login nodes: their type, their zones, and the names and the home that they need."""
+"""Rules about login nodes: their type, their zones, the names and the home that they need, and who reaches them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from ipaddress import IPv4Network
 
 from corral.model.cluster import LOGIN
-from corral.spec.models.cluster import ClusterSpecInput
+from corral.model.enums import BalancerScheme
+from corral.spec.models.base import BaseSpec
+from corral.spec.models.cluster import ClusterSpecInput, LoadBalancerSpec, LoginSpec
 from corral.spec.rules import name_rules, queue_rules
 from corral.spec.spec_errors import SpecFinding
 from corral.spec.validation_context import ValidationContext
+
+WIDEST = 8  # bits of a network's prefix: the widest private network is 10.0.0.0/8
+# Source: RFC 1918, and RFC 6598 for what providers use.
+_PRIVATE = tuple(map(IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")))
 
 
 def check(spec: ClusterSpecInput, context: ValidationContext) -> Iterator[SpecFinding]:
@@ -38,4 +45,68 @@ def check(spec: ClusterSpecInput, context: ValidationContext) -> Iterator[SpecFi
             ("login",),
             f"people's files on a login node would be on no other machine: base {context.base.name!r} has no home",
             "set `home: {}` in its `storage`",
+        )
+    if login.load_balancer:
+        yield from _check_allowed(login.load_balancer)
+        yield from _check_people(spec)
+        if context.base and login.load_balancer.scheme is BalancerScheme.INTERNET_FACING:
+            yield from _check_public_zone(spec, login, context.base)
+
+
+def _check_allowed(balancer: LoadBalancerSpec) -> Iterator[SpecFinding]:
+    for number, network in enumerate(balancer.allow):
+        loc = ("login", "load_balancer", "allow", number)
+        if network in balancer.allow[:number]:
+            yield SpecFinding(loc, f"{network} is listed twice", "keep one")
+        elif network.prefixlen < WIDEST:
+            yield SpecFinding(
+                loc,
+                f"{network} would let {network.num_addresses:,} addresses try to log in",
+                f"list the networks that people come from, each /{WIDEST} or narrower; others use Session Manager",
+            )
+        elif balancer.scheme is BalancerScheme.INTERNET_FACING and any(map(network.overlaps, _PRIVATE)):
+            yield SpecFinding(
+                loc,
+                f"{network} is private, and nobody comes from there through the internet",
+                "use the public address of that network, or `scheme: internal`",
+            )
+
+
+def _check_people(spec: ClusterSpecInput) -> Iterator[SpecFinding]:
+    access = spec.access
+    if not (access.directory or any(user.ssh_keys for user in access.users.values())):
+        yield SpecFinding(
+            ("login", "load_balancer"),
+            "nobody could log in through it: it needs people with ssh keys",
+            "add ssh_keys to somebody in access.users, or access.directory",
+        )
+    if access.ssh_keys:
+        yield SpecFinding(
+            ("access", "ssh_keys"),
+            "open the image's user, which a load balancer would show to all networks that it allows, and which is nobody"
+            " in the records",
+            "move the keys to access.users",
+        )
+
+
+def _check_public_zone(spec: ClusterSpecInput, login: LoginSpec, base: BaseSpec) -> Iterator[SpecFinding]:
+    """A load balancer reaches targets in its own zones alone, and a base has one public subnet.
+
+    Source: Elastic Load Balancing User Guide, "How Elastic Load Balancing works" (Availability Zones).
+    """
+    if base.network.adopt:
+        yield SpecFinding(
+            ("login", "load_balancer", "scheme"),
+            f"base {base.name!r} is in an existing VPC, of which it knows private subnets alone",
+            "use `scheme: internal`",
+        )
+        return
+    public = base.network.zone_names[0]
+    zones = login.zones or (spec.head.zone or public,)
+    if outside := [zone for zone in dict.fromkeys(zones) if zone in base.network.zone_names[1:]]:
+        yield SpecFinding(
+            ("login", "zones"),
+            f"{', '.join(outside)}: an internet-facing load balancer of base {base.name!r} reaches {public} alone, the"
+            " zone of its public subnet",
+            f"use [{public}], or `scheme: internal`",
         )

@@ -12,13 +12,22 @@ from collections.abc import Mapping
 from corral.box.provider.resource import Resource
 from corral.box.provider.tables.compute import instances, launch_templates, placement_groups, volumes
 from corral.box.provider.tables.identity import kms_keys, parameters, policies, roles, secrets
-from corral.box.provider.tables.network import dns, endpoints, gateways, interfaces, routes, security_groups, vpcs
+from corral.box.provider.tables.network import (
+    dns,
+    endpoints,
+    gateways,
+    interfaces,
+    load_balancers,
+    routes,
+    security_groups,
+    vpcs,
+)
 from corral.box.provider.tables.operations import alarms, budgets, logs, topics
 from corral.box.provider.tables.storage import bucket_settings, buckets, efs, lustre, objects
 
 TABLES = (
     *(instances, launch_templates, placement_groups, volumes),
-    *(dns, endpoints, gateways, interfaces, routes, security_groups, vpcs),
+    *(dns, endpoints, gateways, interfaces, load_balancers, routes, security_groups, vpcs),
     *(bucket_settings, buckets, efs, lustre, objects),
     *(kms_keys, parameters, policies, roles, secrets),
     *(alarms, budgets, logs, topics),
