@@ -35,6 +35,7 @@ class Node:
     root: Path
     tag: str = "1"
     is_newer: bool = False
+    is_rekeyed: bool = False
     steps: list[str] = field(default_factory=list)
     error: Exception | None = None
     directory_error: Exception | None = None
@@ -47,6 +48,7 @@ class Node:
             update=lambda _: self.is_newer,
             restart=lambda: self.steps.append("start again"),
             sync_directory=self.sync_directory,
+            sync_host_key=lambda _: self.is_rekeyed,
             host=self,  # type: ignore[arg-type]
             journal=EventLog(self.root / "events.jsonl"),
             root=self.root,
@@ -177,6 +179,12 @@ def test_what_follows_a_file_and_fails_is_done_at_the_next_look(node: Node) -> N
     follow.poll()
     follow.poll()
     assert node.steps == ["reload sshd", "accounts", "directory", "limit people"]
+
+
+def test_a_new_host_key_is_shown_after_people_are_as_declared(node: Node) -> None:
+    node.is_rekeyed = True
+    node.followed().poll()
+    assert node.steps[1:] == ["accounts ada bob", "limit people", "reload sshd"]
 
 
 def test_the_version_of_what_was_installed_is_remembered(node: Node) -> None:

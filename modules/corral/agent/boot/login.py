@@ -11,6 +11,7 @@ from corral.agent.containers import compile_containers
 from corral.agent.directory import start_directory
 from corral.agent.host.base import Host, credentials, login_watcher, munge
 from corral.agent.host.packages import login_packages
+from corral.agent.host_key import sync_host_key
 from corral.model.cluster import ClusterPlan
 from corral.model.deployed import Deployed
 
@@ -40,6 +41,8 @@ def boot_login(
     install_key(await_munge_key(secrets, deployed.munge_secret), root)
     host.start(munge())
     host.start(credentials())
+    if sync_host_key(plan, secrets, root):
+        host.reload_sshd()
     compile_containers(plan, login_packages(plan), host)
     host.start(login_watcher())
     log.info("boot %s of cluster %s: started munge", name, plan.name)

@@ -17,6 +17,7 @@ from corral.agent.config.signed_manifest import seen_version
 from corral.agent.config_store import ManifestStore
 from corral.agent.directory import restart_directory
 from corral.agent.events import EVENTS, EventLog
+from corral.agent.host_key import sync_host_key
 from corral.agent.log_shipper import SHIP_EVERY_S, LogShipper
 from corral.agent.node_identity import IdentityError
 from corral.agent.runtime_context import (
@@ -55,6 +56,7 @@ def boot(chosen: argparse.Namespace) -> None:
 def _watch(chosen: argparse.Namespace) -> None:
     _, deployed = records_in(chosen.records)
     host, journal = host_in(deployed.region), EventLog(EVENTS)
+    secrets = client("secretsmanager", deployed.region)
     bucket = BucketStore(boot_facts(chosen.facts), deployed.account)
 
     def update(store: ManifestStore) -> bool:
@@ -64,7 +66,8 @@ def _watch(chosen: argparse.Namespace) -> None:
         tag=partial(bucket.tag, MANIFEST),
         store=lambda: store_of(chosen, seen_version()),
         update=update,
-        sync_directory=partial(restart_directory, host=host, secrets=client("secretsmanager", deployed.region)),
+        sync_directory=partial(restart_directory, host=host, secrets=secrets),
+        sync_host_key=partial(sync_host_key, secrets=secrets),
         restart=lambda: os.execv(sys.executable, sys.orig_argv),
         host=host,
         journal=journal,

@@ -35,7 +35,7 @@ class FollowedConfig:
     """`tag`: the version of the manifest in the bucket. `store`: of its files, which believes no older manifest again.
 
     `update`: updates the agent, and returns whether its code has changed. `restart`: starts this process again.
-    `sync_directory`: lets SSSD follow the plan.
+    `sync_directory`: lets SSSD follow the plan. `sync_host_key`: installs sshd's key, and returns whether it is new.
     """
 
     tag: Callable[[], str]
@@ -43,6 +43,7 @@ class FollowedConfig:
     update: Callable[[ManifestStore], bool]
     restart: Callable[[], object]
     sync_directory: Callable[[ClusterPlan], object]
+    sync_host_key: Callable[[ClusterPlan], bool]
     host: Host
     journal: EventLog
     root: Path = Path("/")
@@ -82,5 +83,7 @@ class FollowedConfig:
         self.host.limit_people()
         if any(path.startswith(f"{CONTAINERS}/") for path in changed):
             compile_containers(plan, login_packages(plan), self.host)
+        if self.sync_host_key(plan):  # last: Secrets Manager does not hold up what locks somebody
+            self.host.reload_sshd()
         self._unfinished = ()
         require_done(changes)

@@ -83,8 +83,7 @@ def _check_people(spec: ClusterSpecInput) -> Iterator[SpecFinding]:
     if access.ssh_keys:
         yield SpecFinding(
             ("access", "ssh_keys"),
-            "open the image's user, which a load balancer would show to all networks that it allows, and which is nobody"
-            " in the records",
+            "open the image's user to all networks that the load balancer allows, and nobody knows who that is",
             "move the keys to access.users",
         )
 
