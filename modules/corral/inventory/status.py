@@ -32,7 +32,10 @@ class InstanceGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """The status of an environment. `head`: None if there is no head instance. `login`: login nodes, by name."""
+    """The status of an environment. `head`: None if there is no head instance. `login`: login nodes, by name.
+
+    `load_balancer`: what leads to them; None without one.
+    """
 
     cluster: str
     base: str
@@ -41,6 +44,7 @@ class Status:
     cluster_is_up: bool
     head: AwsResource | None
     login: tuple[AwsResource, ...]
+    load_balancer: AwsResource | None
     groups: tuple[InstanceGroup, ...]
     file_systems: tuple[AwsResource, ...]
     ends_at: datetime | None
@@ -75,6 +79,7 @@ def find_status(
         cluster_is_up=bool(own),
         head=next((one for one in machines if is_head(one.tags)), None),
         login=tuple(sorted((one for one in machines if LOGIN_TAG in one.tags), key=lambda one: one.tags[LOGIN_TAG])),
+        load_balancer=next((one for one in own if one.kind is ResourceKind.LOAD_BALANCER), None),
         groups=group_instances([one for one in machines if QUEUE_TAG in one.tags], prices),
         file_systems=tuple(
             resource for resource in (*of_base, *own) if resource.kind in (ResourceKind.HOME, ResourceKind.LUSTRE)

@@ -60,6 +60,28 @@ def ssh_config_entry(host: str, user: str, instance_id: str, proxy: str) -> str:
     return "\n".join(lines)
 
 
+def balancer_entry(host: str, address: str, user: str | None, key: str, proxy: str | None = None) -> str:
+    """An entry by which `ssh HOST` reaches a login node through the load balancer at this address.
+
+    It needs no other file: ssh gets the host key from a command. `user`: None for the name of whoever calls it.
+    `proxy`: in the box. The load balancer forgets a connection after 350 s of silence. Source: Network Load Balancers'
+    user guide, "Connection idle timeout".
+    """
+    lines = (
+        f"Host {host}",
+        f"    HostName {address}",
+        *([f"    User {user}"] if user else []),
+        f"    HostKeyAlias {host}",
+        f"    HostKeyAlgorithms {key.partition(' ')[0]}",
+        f"    KnownHostsCommand /bin/echo {host} {key}",
+        "    StrictHostKeyChecking yes",
+        "    ServerAliveInterval 60",
+        *([f"    ProxyCommand {proxy}"] if proxy else []),
+        "",
+    )
+    return "\n".join(lines)
+
+
 def session_proxy(region: str) -> str:
     """The command that connects ssh through Session Manager, without an open port.
 

@@ -103,6 +103,7 @@ def status() -> Status:
         base_is_up=True,
         cluster_is_up=True,
         head=None,
+        load_balancer=None,
         login=(),
         groups=(group,),
         file_systems=(),

@@ -10,10 +10,12 @@ from typing import Any
 from moto.ec2.models import ec2_backends
 from moto.ec2.models.instance_types import INSTANCE_TYPES
 from moto.efs.models import efs_backends
+from moto.elbv2.models import elbv2_backends
 from moto.fsx.models import fsx_backends
 from moto.route53.models import route53_backends
 
 from corral.box.account import ACCOUNT
+from corral.box.api.elbv2 import NETWORK
 from corral.box.ec2.instance_state import is_backed_by_machine
 from corral.box.faults import store
 from corral.box.faults.records import Fault, Freeze, NetworkCut
@@ -118,13 +120,37 @@ def existing_resources() -> ExistingResources:
 
 
 def dns_names(vpc_id: str) -> Mapping[str, list[str]]:
-    """The addresses by DNS name in a VPC: EC2's host names, EFS's names, and the records of its private zones."""
-    return {**_own_names(vpc_id), **_file_system_names(vpc_id), **_zone_names(vpc_id)}
+    """The addresses by DNS name in a VPC: EC2's hosts, EFS, load balancers, and records of its private zones."""
+    return {**_own_names(vpc_id), **_file_system_names(vpc_id), **_balancer_names(vpc_id), **_zone_names(vpc_id)}
 
 
 def mount_targets(vpc_id: str) -> Mapping[str, str]:
     """The EFS file systems that have a mount target in the VPC, by the target's address."""
     return {target.ip_address: target.file_system_id for _, target in _mount_targets(vpc_id)}
+
+
+def listeners(vpc_id: str) -> Mapping[str, list[str]]:
+    """The targets of the VPC's network load balancers by listener, each an address with a port: 10.64.0.7:22.
+
+    Only running targets count, in the zones of the load balancer.
+    """
+    found: dict[str, list[str]] = {}
+    for _, backend in list(elbv2_backends[ACCOUNT].items()):
+        for balancer in backend.load_balancers.values():
+            if balancer.vpc_id == vpc_id and balancer.type == NETWORK:
+                for listener in balancer.listeners.values():
+                    for address in backend.addresses(balancer):
+                        found[f"{address}:{listener.port}"] = list(_targets(backend, listener))
+    return found
+
+
+def _targets(backend: Any, listener: Any) -> Iterator[str]:
+    for action in listener.default_actions:
+        for arn in backend._get_target_group_arns_from(action.data):
+            for health in backend.describe_target_health(arn, []):
+                instance = backend.ec2_backend.get_instance_by_id(health.instance_id)
+                if health.status == "healthy" and instance and instance.is_active:
+                    yield f"{instance.private_ip}:{health.port}"
 
 
 def _file_system_names(vpc_id: str) -> Mapping[str, list[str]]:
@@ -144,6 +170,20 @@ def _mount_targets(vpc_id: str) -> Iterator[tuple[str, Any]]:
         for target in backend.mount_targets_by_id.values():
             if target.vpc_id == vpc_id:
                 yield region, target
+
+
+def _balancer_names(vpc_id: str) -> Mapping[str, list[str]]:
+    """The private addresses of network load balancers by their names."""
+    held = [
+        (backend, one)
+        for _, backend in list(elbv2_backends[ACCOUNT].items())
+        for one in backend.load_balancers.values()
+    ]
+    return {
+        one.dns_name.lower(): backend.addresses(one)
+        for backend, one in held
+        if one.vpc_id == vpc_id and one.type == NETWORK
+    }
 
 
 def _own_names(vpc_id: str) -> Mapping[str, list[str]]:

@@ -28,6 +28,7 @@ from corral.box.machines.desired_machines import (
     desired_machines,
     dns_names,
     existing_resources,
+    listeners,
     mount_targets,
     running_instances,
 )
@@ -148,11 +149,13 @@ class MachineSupervisor:
             shutting_down = instance_state.shutting_down_instances()
             names = {vpc_id: dns_names(vpc_id) for vpc_id in exists.vpcs}
             targets = {vpc_id: mount_targets(vpc_id) for vpc_id in exists.vpcs}
+            balanced = {vpc_id: listeners(vpc_id) for vpc_id in exists.vpcs}
         for vpc_id, running in list(self._vpcs.items()):
             if not running.is_running() or vpc_id not in exists.vpcs:
                 self._close_vpc(vpc_id)
             else:
                 running.vpc.set_dns_names(names[vpc_id])
+                running.set_listeners(balanced[vpc_id])
                 self._host.serve_file_systems(running.vpc, targets[vpc_id])
                 self._reconcile_vpc(running, wanted, shutting_down)
         if self._rebooting:  # who is present is asked of each VPC's process

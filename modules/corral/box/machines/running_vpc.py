@@ -19,12 +19,16 @@ from corral.box.vpc.virtual_network import MachineError, Vpc, VpcProcess, start_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningVpc:
-    """A running VPC. `volumes`: attached volumes by machine. `frozen`, `disconnected`: machines with such a fault."""
+    """A running VPC. `volumes`: attached volumes by machine. `listeners`: targets by listener of a load balancer.
+
+    `frozen`, `disconnected`: machines with such a fault.
+    """
 
     region: str
     process: VpcProcess
     servers: Sequence[BaseServer]
     volumes: dict[str, set[str]] = field(default_factory=dict)
+    listeners: dict[str, Sequence[str]] = field(default_factory=dict)
     frozen: set[str] = field(default_factory=set)
     disconnected: set[str] = field(default_factory=set)
 
@@ -40,6 +44,13 @@ class RunningVpc:
     def await_end(self) -> None:
         """Wait until its process has ended."""
         self.process.process.wait()
+
+    def set_listeners(self, wanted: Mapping[str, Sequence[str]]) -> None:
+        """Let the load balancers' listeners be these: their targets by address and port. Raises MachineError."""
+        if wanted != self.listeners:
+            self.vpc.set_listeners(wanted)
+            self.listeners.clear()
+            self.listeners.update(wanted)
 
     def apply_faults(self, one: DesiredMachine) -> None:
         """Freeze or disconnect a machine, or undo that."""

@@ -32,6 +32,11 @@ def add_address(vpc: VpcState, address: str) -> None:
     _ip(f"address replace {address}/{vpc.network.prefixlen} dev br0")
 
 
+def remove_address(vpc: VpcState, address: str) -> None:
+    """Take an address of `add_address` from the bridge."""
+    _ip(f"address delete {address}/{vpc.network.prefixlen} dev br0")
+
+
 def add_link(link: str, address: str, pid: int) -> None:
     """Link the namespace of a process to the bridge, as its eth0. The bridge answers ARP requests for its address.
 

@@ -25,6 +25,7 @@ from typing import Any
 
 from corral.box.vpc import namespace_machines, virtual_machines
 from corral.box.vpc.bridge import add_address, create_bridge
+from corral.box.vpc.load_balancers import Listeners
 from corral.box.vpc.machine_users import create_machine_users
 from corral.box.vpc.relay import HTTP, connect_to_machine, relay_to_daemon
 from corral.box.vpc.resolver import serve_dns
@@ -54,7 +55,8 @@ def main() -> int:
     path.unlink(missing_ok=True)
     control.bind(str(path))
     control.listen(512)
-    _in_background(_accept, control, lambda caller, _: _serve(kind, vpc, caller))
+    listeners = Listeners(vpc)
+    _in_background(_accept, control, lambda caller, _: _serve(kind, vpc, listeners, caller))
     print("ready", flush=True)  # noqa: T201 - the parent waits for this line
     sys.stdin.buffer.read()
     return 0
@@ -70,7 +72,7 @@ def _accept(listener: socket.socket, serve: Callable[[socket.socket, Any], None]
         _in_background(serve, caller, peer)
 
 
-def _serve(kind: MachineKind, vpc: VpcState, caller: socket.socket) -> None:
+def _serve(kind: MachineKind, vpc: VpcState, listeners: Listeners, caller: socket.socket) -> None:
     """Answer one request."""
     with caller:
         line, descriptors, _, _ = socket.recv_fds(caller, _LINE, 3)
@@ -88,6 +90,9 @@ def _serve(kind: MachineKind, vpc: VpcState, caller: socket.socket) -> None:
                     return
                 case "run":
                     response = run_command(kind, vpc, request, descriptors, caller)
+                case "set-listeners":
+                    listeners.replace(request["listeners"])
+                    response = {}
                 case _:
                     response = _act(kind, vpc, request)
         except ValueError as error:

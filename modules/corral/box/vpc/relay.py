@@ -19,7 +19,7 @@ def connect_to_machine(caller: socket.socket, address: str, port: int) -> None:
     machine = socket.create_connection((address, port), timeout=5)
     machine.settimeout(None)
     caller.sendall(b"{}\n")
-    _splice(caller, machine)
+    splice(caller, machine)
 
 
 def relay_to_daemon(
@@ -35,7 +35,7 @@ def relay_to_daemon(
         caller.close()
         daemon.close()
         return
-    _splice(caller, daemon)
+    splice(caller, daemon)
 
 
 def read_proxy_line(line: bytes) -> tuple[str, str]:
@@ -46,7 +46,8 @@ def read_proxy_line(line: bytes) -> tuple[str, str]:
     return words[2], words[3]
 
 
-def _splice(one: socket.socket, other: socket.socket) -> None:
+def splice(one: socket.socket, other: socket.socket) -> None:
+    """Copy bytes both ways until both sides have ended, and close both."""
     back = threading.Thread(target=_copy, args=(other, one), daemon=True)
     back.start()
     _copy(one, other)

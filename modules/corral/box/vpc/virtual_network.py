@@ -131,6 +131,10 @@ class Vpc:
         """Replace the resolver's names: addresses by name in lower case."""
         self._request({"action": "set-names", "names": {name: list(addresses) for name, addresses in names.items()}})
 
+    def set_listeners(self, listeners: Mapping[str, Sequence[str]]) -> None:
+        """Replace the listeners of load balancers: targets by listener, each an address with a port. MachineError."""
+        self._request({"action": "set-listeners", "listeners": {name: list(to) for name, to in listeners.items()}})
+
     def run(self, name: str, command: Sequence[str], **environment: str) -> subprocess.CompletedProcess[str]:
         """Run a command in the machine. Its exit code is not checked. Raises MachineError."""
         with _pipe() as (stdout, out), _pipe() as (stderr, errors), Path(os.devnull).open("rb") as no_input:

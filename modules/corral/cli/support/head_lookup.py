@@ -27,6 +27,14 @@ def find_gates(
 
     `to`: the only one of this name, which may be the head. Raises Failure if there is none.
     """
+    summary, gates, _ = find_ways(env, project, to, in_box=in_box, box_directory=box_directory)
+    return summary, gates
+
+
+def find_ways(
+    env: str, project: Path | None, to: str | None, *, in_box: bool, box_directory: Path | None
+) -> tuple[EnvironmentSummary, Mapping[str, AwsResource], AwsResource | None]:
+    """The same, with the load balancer that leads to login nodes; None without one, or if `to` names a machine."""
     summary = read_summary(project, env, in_box=in_box, box_directory=box_directory)
     use_account(in_box=in_box, box_directory=box_directory)
     prices = catalog_prices(summary.region, summary.catalog)
@@ -34,9 +42,9 @@ def find_gates(
     head = {HEAD: found.head} if found.head else {}
     login = {one.tags[LOGIN_TAG]: one for one in found.login}
     if to is None and (login or head):
-        return summary, login or head
+        return summary, login or head, found.load_balancer if login else None
     if to in (every := {**login, **head}):
-        return summary, {to: every[to]}
+        return summary, {to: every[to]}, None
     if to in (None, HEAD):
         raise Failure(f"{env} has no head now - bring it up: corral up {env}{summary.account_option}", ExitCode.FAILED)
     raise Failure(f"{env} has no {to!r} now; it has {', '.join(every) or 'nothing'}", ExitCode.FAILED)

@@ -49,6 +49,7 @@ def status_document(status: Status, slurm: HeadStatus | None = None, slurm_probl
         "cluster_is_up": status.cluster_is_up,
         "head": _machine(status.head) if status.head else None,
         "login": [{"name": one.tags[LOGIN_TAG], **_machine(one)} for one in status.login],
+        "load_balancer": _balancer(status.load_balancer) if status.load_balancer else None,
         "instances": [
             {
                 "queue": group.queue,
@@ -78,6 +79,10 @@ def status_document(status: Status, slurm: HeadStatus | None = None, slurm_probl
     }
 
 
+def _balancer(one: AwsResource) -> Document:
+    return {"arn": one.id, "scheme": one.type, "state": one.state, "address": one.address}
+
+
 def _state(status: Status, account_option: str) -> str:
     if status.cluster_is_up:
         fix = f"`corral up {status.cluster}{account_option}` creates one"
@@ -90,6 +95,8 @@ def _facts(status: Status, now: datetime) -> Iterator[tuple[str, str]]:
         yield "head", _running(status.head, now)
     for one in status.login:
         yield one.tags[LOGIN_TAG], _running(one, now)
+    if balancer := status.load_balancer:
+        yield "load balancer", f"{balancer.type}, {balancer.state} at {balancer.address}"
     if status.ends_at:
         left = status.ends_at - now
         when = f"{status.ends_at:%Y-%m-%d %H:%M} UTC"

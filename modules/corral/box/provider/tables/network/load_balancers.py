@@ -68,6 +68,7 @@ def _read_balancer(cloud: RegionClients, id: str, known: State) -> State:
     attributes = _read_attributes(cloud.elbv2.describe_load_balancer_attributes(LoadBalancerArn=id))
     return {
         **from_response(BALANCER.state, found),
+        "name": found["LoadBalancerName"],
         "internal": found["Scheme"] == "internal",
         "subnets": [one["SubnetId"] for one in found["AvailabilityZones"]],
         "enableCrossZoneLoadBalancing": attributes.get(_CROSS_ZONE) == "true",
@@ -163,6 +164,7 @@ def _read_group(cloud: RegionClients, id: str, known: State) -> State:
     sticky = {"enabled": attributes.get(_STICKY) == "true", "type": attributes.get(_STICKY_TYPE, "source_ip")}
     return {
         **from_response(GROUP.state, found),
+        "name": found["TargetGroupName"],
         "healthCheck": check,
         "stickiness": sticky,
         "deregistrationDelay": int(attributes[_DELAY]),
@@ -186,7 +188,7 @@ def _delete_group(cloud: RegionClients, id: str, state: State) -> None:
 GROUP = Resource(
     token="aws:lb/targetGroup:TargetGroup",
     props={
-        "name": text(replaces=True, aws="TargetGroupName"),
+        "name": text(replaces=True),
         "port": integer(replaces=True),
         "protocol": text(replaces=True),
         "vpcId": text(replaces=True),
