@@ -21,7 +21,7 @@ from botocore.session import get_session
 MODULES = Path(__file__).parents[1] / "modules"
 PACKAGES = ("agent", "inventory", "preflight", "engine")
 SERVICES = (
-    *("budgets", "cloudwatch", "ec2", "ecr", "efs", "fsx", "iam", "kms", "logs", "pricing", "route53", "s3"),
+    *("budgets", "cloudwatch", "ec2", "ecr", "efs", "elbv2", "fsx", "iam", "kms", "logs", "pricing", "route53", "s3"),
     *("resourcegroupstaggingapi", "secretsmanager", "service-quotas", "sns", "ssm", "sts"),
 )
 # How a name of an operation begins, as methods of boto3 have it.

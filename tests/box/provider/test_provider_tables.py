@@ -155,9 +155,9 @@ def test_every_type_that_the_stacks_use_has_a_table() -> None:
     assert " ".join(names) == (
         "Alias BackupPolicy Bucket BucketLifecycleConfiguration BucketObjectv2 BucketOwnershipControls BucketPolicy "
         "BucketPublicAccessBlock BucketServerSideEncryptionConfiguration BucketVersioning Budget "
-        "DataRepositoryAssociation Eip FileSystem Instance InstanceProfile InternetGateway Key LaunchTemplate LogGroup "
-        "LustreFileSystem MetricAlarm MountTarget NatGateway NetworkInterface Parameter PlacementGroup Policy Record "
-        "Role RolePolicy Route RouteTable RouteTableAssociation Secret SecurityGroup "
-        "SecurityGroupEgressRule SecurityGroupIngressRule Subnet SubnetCidrReservation Topic TopicSubscription Volume "
-        "VolumeAttachment Vpc VpcEndpoint Zone"
+        "DataRepositoryAssociation Eip FileSystem Instance InstanceProfile InternetGateway Key LaunchTemplate Listener "
+        "LoadBalancer LogGroup LustreFileSystem MetricAlarm MountTarget NatGateway NetworkInterface Parameter "
+        "PlacementGroup Policy Record Role RolePolicy Route RouteTable RouteTableAssociation Secret SecurityGroup "
+        "SecurityGroupEgressRule SecurityGroupIngressRule Subnet SubnetCidrReservation TargetGroup "
+        "TargetGroupAttachment Topic TopicSubscription Volume VolumeAttachment Vpc VpcEndpoint Zone"
     )

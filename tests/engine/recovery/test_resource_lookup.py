@@ -81,6 +81,12 @@ def client() -> Iterator[Any]:
             "aws:sns/topicSubscription:TopicSubscription",
             {"topic": "arn:aws:sns:us-east-1:123456789012:gone", "protocol": "email", "endpoint": "a@example.com"},
         ),
+        ("aws:lb/loadBalancer:LoadBalancer", {"name": "gone"}),
+        ("aws:lb/targetGroup:TargetGroup", {"name": "gone"}),
+        (
+            "aws:lb/listener:Listener",
+            {"loadBalancerArn": "arn:aws:elasticloadbalancing:us-east-1:1:loadbalancer/net/gone/1", "port": "22"},
+        ),
     ],
 )
 def test_a_part_of_something_that_does_not_exist_does_not_exist(
@@ -105,7 +111,7 @@ def test_every_type_that_the_box_creates_can_be_looked_up() -> None:
 
 def test_deploy_policies_allow_every_lookup() -> None:
     words = "bucket key role name path subnetId routeTableId cidrBlock securityGroupId ipProtocol fileSystemId"
-    words += " fileSystemPath topic protocol endpoint"
+    words += " fileSystemPath topic protocol endpoint loadBalancerArn port"
     inputs = {**dict.fromkeys(words.split(), "x"), "tagsAll": TAGS}
     actions: set[str] = set()
     for token in {*BY_NAME, *BY_EC2_TAGS, *SEARCHES}:
@@ -156,6 +162,12 @@ def test_security_group_rule_is_found_by_its_traffic() -> None:
     assert found("aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule", inputs, SecurityGroupRules=rules) == [
         "sgr-2"
     ]
+
+
+def test_a_listener_is_found_by_its_port_on_its_load_balancer() -> None:
+    listeners = [{"ListenerArn": "ssh", "Port": 22}, {"ListenerArn": "web", "Port": 443}]
+    inputs = {"loadBalancerArn": "arn", "port": 22}
+    assert found("aws:lb/listener:Listener", inputs, Listeners=listeners) == ["ssh"]
 
 
 def test_secret_is_found_by_its_name_unless_scheduled_for_deletion(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -216,6 +216,26 @@ def _secrets(client: Client, inputs: Properties) -> list[str]:
     return [] if found.get("DeletedDate") else [found["ARN"]]
 
 
+def _balancers(client: Client, inputs: Properties) -> list[str]:
+    found = client("elbv2").describe_load_balancers(Names=[inputs["name"]])["LoadBalancers"]
+    return [one["LoadBalancerArn"] for one in found]
+
+
+def _target_groups(client: Client, inputs: Properties) -> list[str]:
+    found = client("elbv2").describe_target_groups(Names=[inputs["name"]])["TargetGroups"]
+    return [one["TargetGroupArn"] for one in found]
+
+
+def _listeners(client: Client, inputs: Properties) -> list[str]:
+    found = client("elbv2").describe_listeners(LoadBalancerArn=inputs["loadBalancerArn"])["Listeners"]
+    return [one["ListenerArn"] for one in found if one["Port"] == inputs["port"]]
+
+
+def _no_import(client: Client, inputs: Properties) -> list[str]:
+    """The provider imports no target of a load balancer. To register one again changes nothing."""
+    return []
+
+
 def _zones(client: Client, inputs: Properties) -> list[str]:
     wanted = inputs["name"].rstrip(".") + "."
     pages = client("route53").get_paginator("list_hosted_zones").paginate()
@@ -240,6 +260,10 @@ SEARCHES: Mapping[str, Search] = {
     "aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation": _lustre_links,
     "aws:kms/key:Key": _keys,
     "aws:secretsmanager/secret:Secret": _secrets,
+    "aws:lb/loadBalancer:LoadBalancer": _balancers,
+    "aws:lb/targetGroup:TargetGroup": _target_groups,
+    "aws:lb/listener:Listener": _listeners,
+    "aws:lb/targetGroupAttachment:TargetGroupAttachment": _no_import,
     "aws:route53/zone:Zone": _zones,
     "aws:sns/topicSubscription:TopicSubscription": _subscriptions,
 }
