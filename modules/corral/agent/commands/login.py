@@ -38,14 +38,14 @@ from corral.model.tags import LOGIN_TAG
 
 
 def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
-    """Add the options of the command."""
+    """Add the command's options."""
     add_facts(parser)
     add_records(parser)
     parser.set_defaults(act=_watch)
 
 
 def boot(chosen: argparse.Namespace) -> None:
-    """Boot this machine as a login node of its cluster."""
+    """Boot as a login node."""
     name = _name()
     plan, deployed = fetch(store_of(chosen, seen_version()), Role.LOGIN, None, host_in=host_in)
     address = IPv4Address(imds_client.read("local-ipv4") or "")
@@ -72,15 +72,13 @@ def _watch(chosen: argparse.Namespace) -> None:
         host=host,
         journal=journal,
     )
-    read = partial(host.journal, logins.PROGRAMS, logins.FIELDS)
+    task = logins.LoginsTask(read=partial(host.journal, logins.PROGRAMS, logins.FIELDS), journal=journal)
     shipper = LogShipper(
         client=client_without_retries("logs", deployed.region), group=deployed.log_group, stream=_name()
     )
     start_tasks(
         (
-            BackgroundTask(
-                name="logins", every_s=logins.POLL_EVERY_S, act=logins.LoginsTask(read=read, journal=journal)
-            ),
+            BackgroundTask(name="logins", every_s=logins.POLL_EVERY_S, act=task),
             BackgroundTask(name="events", every_s=SHIP_EVERY_S, act=shipper),
         )
     )
@@ -91,7 +89,7 @@ def _watch(chosen: argparse.Namespace) -> None:
 
 
 def _name() -> str:
-    """The name of this login node. Raises IdentityError."""
+    """Its name. Raises IdentityError."""
     if name := imds_client.instance_tag(LOGIN_TAG):
         return name
     raise IdentityError(f"this machine was not launched as a login node: it has no tag {LOGIN_TAG}")
