@@ -146,6 +146,7 @@ class RoundPrices:
             Service.NAT_GATEWAY_GB: 0.04,
             Service.PUBLIC_IPV4_HOUR: 0.005,
             Service.INTERFACE_ENDPOINT_HOUR: 0.01,
+            Service.LOAD_BALANCER_HOUR: 0.04,
             Service.GP3_GIB_MONTH: 0.1,
             Service.EFS_GIB_MONTH: 0.3,
             Service.S3_GIB_MONTH: 0.02,

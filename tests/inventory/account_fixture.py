@@ -35,7 +35,19 @@ def furnish(session: Any) -> None:
         Tags=pairs(CLUSTER, "scratch"),
     )
     assert system["FileSystem"]["FileSystemId"]
+    _balancer(session.client("elbv2"), subnet)
     keep(session, subnet)
+
+
+def _balancer(elbv2: Any, subnet: str) -> None:
+    """A load balancer whose listener forwards to a target group."""
+    tags = pairs(CLUSTER, "login")
+    balancer = elbv2.create_load_balancer(Name="login", Type="network", Scheme="internal", Subnets=[subnet], Tags=tags)
+    arn = balancer["LoadBalancers"][0]["LoadBalancerArn"]
+    vpc = balancer["LoadBalancers"][0]["VpcId"]
+    group = elbv2.create_target_group(Name="targets", Protocol="TCP", Port=22, VpcId=vpc, Tags=tags)
+    forward = [{"Type": "forward", "TargetGroupArn": group["TargetGroups"][0]["TargetGroupArn"]}]
+    elbv2.create_listener(LoadBalancerArn=arn, Protocol="TCP", Port=22, DefaultActions=forward, Tags=tags)
 
 
 def keep(session: Any, subnet: str) -> None:

@@ -23,6 +23,8 @@ NOBODY = LiveStacks(bases=frozenset(), clusters=frozenset())
 KINDS = [
     "instance",
     "lustre file system",
+    "load balancer",
+    "target group",
     "NAT gateway",
     "VPC endpoint",
     "network interface",

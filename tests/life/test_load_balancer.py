@@ -42,7 +42,7 @@ def test_people_come_through_a_load_balancer(tmp_path_factory: pytest.TempPathFa
         take_the_balancer_away(cluster, people[0])
         cluster.life.done("down", "dev")
         with step("nothing of the load balancer is left"):
-            assert leftovers(cluster) == []
+            assert parts_left(cluster) == []
 
 
 def come_up(cluster: Cluster, directory: Path) -> None:
@@ -92,8 +92,8 @@ def keep_others_out(ada: Person, directory: Path) -> None:
     """Whoever else tries."""
     config = directory / "ada.ssh"
     with step("sshd offers keys and nothing else, no password"):
-        asked = ada.run(ENTRY, "true")
-        assert asked.returncode == 0, asked.stderr
+        done = ada.run(ENTRY, "true")
+        assert done.returncode == 0, done.stderr
         refused = with_file(config, directory / "stranger").run(ENTRY, "true")
         assert (refused.returncode, refused.stderr.strip().rpartition(": ")[2]) == (
             255,
@@ -148,14 +148,14 @@ def take_the_balancer_away(cluster: Cluster, ada: Person) -> None:
     cluster.spec.write_text(cluster.spec.read_text().replace(BALANCER, ""))
     cluster.life.done("up", "dev")
     with step("without its line, up deletes the load balancer, and nobody comes that way"):
-        assert [one for one in leftovers(cluster) if one.startswith("elbv2/")] == []
+        assert [one for one in parts_left(cluster) if one.startswith("elbv2/")] == []
         cluster.until(lambda: ada.run(ENTRY, "true").returncode == 255)
     with step("login nodes stay, with host keys of their own"):
         look = "test -e /etc/ssh/corral_host_ed25519_key || sinfo --noheader --format=%R"
         assert cluster.until(lambda: cluster.on(node(cluster, name), "sh", "-c", look)) == "train"
 
 
-def leftovers(cluster: Cluster) -> list[str]:
+def parts_left(cluster: Cluster) -> list[str]:
     """What the account has of the load balancer."""
     held = cluster.life.inventory()
     found = [kind for kind in held if kind.startswith("elbv2/")]

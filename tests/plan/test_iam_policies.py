@@ -396,6 +396,12 @@ def test_whoever_the_key_lets_in_by_a_star_is_held_to_one_role_of_the_account() 
     assert [s["Condition"]["ArnEquals"] for s in stars] == [{"aws:PrincipalArn": role}] * 2
 
 
+def test_login_nodes_behind_a_load_balancer_write_one_secret_and_no_other() -> None:
+    policy = login_policy(replace(ARNS, people_role="arn:people", host_key_secret="arn:host-key"))
+    writing = [s["Resource"] for s in policy["Statement"] if "secretsmanager:PutSecretValue" in s["Action"]]
+    assert writing == [["arn:host-key"]]
+
+
 def test_a_login_node_reads_its_clusters_files_and_one_secret_and_writes_its_own_log() -> None:
     policy = login_policy(replace(ARNS, people_role="arn:aws:iam::123456789012:role/people"))
     allowed = {s["Sid"]: (s["Action"], s["Resource"]) for s in policy["Statement"]}

@@ -392,3 +392,50 @@ def test_root_of_a_machine_cannot(vpc: Vpc, attack: str, refused: str) -> None:
 def test_root_of_a_machine_gives_its_files_to_other_users(vpc: Vpc, tmp_path: Path) -> None:
     done = vpc.run("one", ["/bin/sh", "-c", "touch /tmp/f && chown 12:34 /tmp/f && stat -c %u:%g /tmp/f"])
     assert (done.stdout, done.stderr) == ("12:34\n", "") if probe_host().users is not Users.ONE else ("", done.stderr)
+
+
+GREETS = (
+    "import socket, sys\n"
+    "for caller, peer in iter(socket.create_server(('', 22)).accept, None):\n"
+    "    caller.sendall(f'{sys.argv[1]} {peer[0]}'.encode()); caller.close()\n"
+)
+FRONT = IPv4Address("10.64.224.5")
+LISTENER, TARGETS = f"{FRONT}:22", (f"{ONE}:22", f"{OTHER}:22")
+
+
+def greeting(vpc: Vpc) -> str:
+    """What a server behind the load balancer says: its name, and whom it sees."""
+    with vpc.connect(FRONT, 22) as connection:
+        return connection.makefile().read()
+
+
+@pytest.fixture
+def balanced(vpc: Vpc) -> Vpc:
+    """Two machines with a server each, and a load balancer before them."""
+    for name in ("one", "other"):
+        start = 'python3 -c "$0" "$1" </dev/null >/dev/null 2>&1 &'
+        vpc.run(name, ["sh", "-c", start, GREETS, name])
+    vpc.set_listeners({LISTENER: TARGETS})
+    until(lambda: greeting(vpc).startswith("one"))
+    return vpc
+
+
+def test_a_load_balancer_passes_connections_on_from_its_own_address(balanced: Vpc) -> None:
+    assert greeting(balanced) == f"one {FRONT}"
+
+
+def test_a_load_balancer_skips_a_target_that_does_not_answer(balanced: Vpc) -> None:
+    balanced.kill("one")
+    until(lambda: "one" not in balanced.machines())
+    assert greeting(balanced) == f"other {FRONT}"
+
+
+def test_a_load_balancer_follows_its_targets(balanced: Vpc) -> None:
+    balanced.set_listeners({LISTENER: TARGETS[1:]})
+    assert greeting(balanced) == f"other {FRONT}"
+
+
+def test_a_deleted_load_balancer_accepts_nothing(balanced: Vpc) -> None:
+    balanced.set_listeners({})
+    with pytest.raises(MachineError):
+        balanced.connect(FRONT, 22)

@@ -15,7 +15,6 @@ from moto.fsx.models import fsx_backends
 from moto.route53.models import route53_backends
 
 from corral.box.account import ACCOUNT
-from corral.box.api.elbv2 import NETWORK
 from corral.box.ec2.instance_state import is_backed_by_machine
 from corral.box.faults import store
 from corral.box.faults.records import Fault, Freeze, NetworkCut
@@ -137,7 +136,7 @@ def listeners(vpc_id: str) -> Mapping[str, list[str]]:
     found: dict[str, list[str]] = {}
     for _, backend in list(elbv2_backends[ACCOUNT].items()):
         for balancer in backend.load_balancers.values():
-            if balancer.vpc_id == vpc_id and balancer.type == NETWORK:
+            if balancer.vpc_id == vpc_id:
                 for listener in balancer.listeners.values():
                     for address in backend.addresses(balancer):
                         found[f"{address}:{listener.port}"] = list(_targets(backend, listener))
@@ -174,15 +173,11 @@ def _mount_targets(vpc_id: str) -> Iterator[tuple[str, Any]]:
 
 def _balancer_names(vpc_id: str) -> Mapping[str, list[str]]:
     """The private addresses of network load balancers by their names."""
-    held = [
-        (backend, one)
-        for _, backend in list(elbv2_backends[ACCOUNT].items())
-        for one in backend.load_balancers.values()
-    ]
     return {
-        one.dns_name.lower(): backend.addresses(one)
-        for backend, one in held
-        if one.vpc_id == vpc_id and one.type == NETWORK
+        balancer.dns_name.lower(): backend.addresses(balancer)
+        for _, backend in list(elbv2_backends[ACCOUNT].items())
+        for balancer in backend.load_balancers.values()
+        if balancer.vpc_id == vpc_id and balancer.interface_ids
     }
 
 
