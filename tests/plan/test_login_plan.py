@@ -13,7 +13,10 @@ from corral.model.enums import BalancerScheme
 from corral.model.serialization import from_json, to_json
 from corral.plan.addresses import fixed_addresses
 from corral.plan.cluster import plan_cluster
+from corral.spec.models.access import AccessSpec
 from corral.spec.models.cluster import LoadBalancerSpec, LoginSpec
+from corral.spec.rules import login_rules
+from corral.spec.validation_context import ValidationContext
 from corral.spec.yaml.stack_files import read_environment
 from environments import PROJECT, dev_base, dev_cluster
 
@@ -120,3 +123,12 @@ def test_an_internal_load_balancer_takes_an_address_of_its_zone_and_another_none
 
 def test_the_plan_of_a_load_balancer_is_the_same_after_a_way_through_json() -> None:
     assert from_json(ClusterPlan, to_json(balanced())) == balanced()
+
+
+def test_a_key_of_the_images_user_is_refused_beside_a_load_balancer() -> None:
+    good = read_environment(PROJECT, "dev").cluster
+    declared = {"allow": (str(OFFICE),)}
+    login = LoginSpec(load_balancer=LoadBalancerSpec.model_validate(declared))
+    spec = good.model_copy(update={"login": login, "access": AccessSpec(ssh_keys=("ssh-ed25519 AAAA ada",))})
+    context = ValidationContext(region="us-east-1")
+    assert ("access", "ssh_keys") in [finding.loc for finding in login_rules.check(spec, context)]

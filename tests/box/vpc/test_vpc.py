@@ -415,8 +415,10 @@ def balanced(vpc: Vpc) -> Vpc:
     for name in ("one", "other"):
         start = 'python3 -c "$0" "$1" </dev/null >/dev/null 2>&1 &'
         vpc.run(name, ["sh", "-c", start, GREETS, name])
+    vpc.set_listeners({LISTENER: TARGETS[1:]})
+    until(lambda: greeting(vpc) == f"other {FRONT}")
     vpc.set_listeners({LISTENER: TARGETS})
-    until(lambda: greeting(vpc).startswith("one"))
+    until(lambda: greeting(vpc) == f"one {FRONT}")
     return vpc
 
 

@@ -159,7 +159,11 @@ class Vpc:
     def connect(self, address: IPv4Address, port: int) -> socket.socket:
         """A connection to a port inside the VPC. Raises MachineError if it is refused."""
         connection = self._send({"action": "connect", "address": str(address), "port": port})
-        _read(connection)
+        try:
+            _read(connection)
+        except MachineError:
+            connection.close()
+            raise
         return connection
 
     def watch_exits(self) -> Iterator[str]:
