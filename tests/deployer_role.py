@@ -22,7 +22,8 @@ def create_deployer(iam: Any, region: str = REGION, policies: Sequence[Policy] |
     iam.create_role(RoleName=DEPLOYER, AssumeRolePolicyDocument=trust)
     iam.get_waiter("role_exists").wait(RoleName=DEPLOYER, WaiterConfig={"Delay": 1})
     existing = {one["Path"] for one in iam.list_roles(PathPrefix="/aws-service-role/")["Roles"]}
-    for service in ("spot.amazonaws.com", "fsx.amazonaws.com", "elasticfilesystem.amazonaws.com"):
+    for name in ("spot", "fsx", "elasticfilesystem", "elasticloadbalancing"):
+        service = f"{name}.amazonaws.com"
         if f"/aws-service-role/{service}/" not in existing:  # as `corral bootstrap` does
             iam.create_service_linked_role(AWSServiceName=service)
     arns = {one["PolicyName"]: one["Arn"] for one in iam.list_policies(Scope="Local")["Policies"]}

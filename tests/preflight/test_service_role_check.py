@@ -7,10 +7,15 @@ from dataclasses import replace
 import pytest
 from finding_lines import bad, dev, on_demand
 
+from corral.model.cluster import LoadBalancerPlan
+from corral.model.enums import BalancerScheme
 from corral.preflight.service_role_check import ServiceRoleFacts, evaluate
+from environments import dev_cluster
+from render.plans import LOGIN
 
 EFS = "elasticfilesystem.amazonaws.com"
-NAMES = frozenset({"spot.amazonaws.com", "fsx.amazonaws.com", EFS})
+BALANCERS = "elasticloadbalancing.amazonaws.com"
+NAMES = frozenset({"spot.amazonaws.com", "fsx.amazonaws.com", EFS, BALANCERS})
 BOUNDARY = "arn:aws:iam::123456789012:policy/corral/guards-boundary-us-east-1"
 ALL = ServiceRoleFacts(existing=NAMES, boundary=(BOUNDARY, True))
 
@@ -56,6 +61,15 @@ def test_the_first_file_system_creates_a_missing_role_if_the_caller_may(
     may_create: bool | None, lines: list[str]
 ) -> None:
     assert bad(evaluate(dev(), without(EFS, may_create))) == lines
+
+
+def test_a_load_balancer_needs_the_role_of_its_service_and_others_do_not() -> None:
+    balancer = LoadBalancerPlan(scheme=BalancerScheme.INTERNAL, allow=(), zones=("use1-az1",))
+    login = replace(LOGIN, load_balancer=balancer)
+    clusters = [replace(dev_cluster(), login=login), dev_cluster()]
+    found = [bad(evaluate(dev(cluster), without(BALANCERS, may_create=False))) for cluster in clusters]
+    text = "has no role in this account, and these credentials may not create it (iam:CreateServiceLinkedRole)"
+    assert found == [[f"fail {BALANCERS}: {text}"], []]
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def fetch(aws: AwsQueryCache, request: PreflightRequest) -> ServiceRoleFacts:
 def evaluate(request: PreflightRequest, facts: ServiceRoleFacts) -> Iterator[PreflightFinding]:
     """One finding for each service that the environment uses, then one for the boundary of the cluster's roles.
 
-    Creating a file system also creates the service's role, if permitted. The head, which launches spot instances, may
+    Creating a file system or a load balancer also creates the service's role, if permitted. The head, which launches spot instances, may
     not create roles.
     """
     for service in _used(request):
@@ -61,10 +61,10 @@ def evaluate(request: PreflightRequest, facts: ServiceRoleFacts) -> Iterator[Pre
             text = "has no role in this account, and the head may not create it: spot launches fail"
             yield _FINDINGS.fail(service, text, _BOOTSTRAP)
         elif (may := facts.creatable.get(service)) is None:
-            text = "has no role in this account; the first file system creates it, if the caller may create roles"
+            text = f"has no role in this account; the first {_user(service)} creates it, if the caller may create roles"
             yield _FINDINGS.warn(service, text, _BOOTSTRAP)
         elif may:
-            yield _FINDINGS.ok(service, "its role does not exist; the first file system creates it")
+            yield _FINDINGS.ok(service, f"its role does not exist; the first {_user(service)} creates it")
         else:
             text = "has no role in this account, and these credentials may not create it (iam:CreateServiceLinkedRole)"
             yield _FINDINGS.fail(service, text, _BOOTSTRAP)
@@ -76,6 +76,11 @@ def evaluate(request: PreflightRequest, facts: ServiceRoleFacts) -> Iterator[Pre
     else:
         text = f"{arn} does not exist or is not this release's; no role of a cluster is created without it"
         yield _FINDINGS.fail("boundary", text, "run `corral bootstrap` as an administrator")
+
+
+def _user(service: str) -> str:
+    """What is created with the service's role."""
+    return "load balancer" if service == linked_service("elasticloadbalancing") else "file system"
 
 
 def _used(request: PreflightRequest) -> tuple[str, ...]:

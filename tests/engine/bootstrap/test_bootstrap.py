@@ -31,6 +31,7 @@ from corral.plan.iam.deployer_policy import deployer_policies, permission
 KEYS = [
     *("bucket", "private", "versions", "encryption", "tls", "lifecycle", "key", "rotation"),
     *("spot.amazonaws.com", "fsx.amazonaws.com", "elasticfilesystem.amazonaws.com"),
+    "elasticloadbalancing.amazonaws.com",
     *("policy-boundary", "policy-network", "policy-storage", "policy-identity"),
     *("policy-reader", "policy-user", "policy-admin"),
     *("corral-query", "corral-control", "corral-shell", "corral-root-shell", "corral-ssh"),
