@@ -51,8 +51,8 @@ def fetch(aws: AwsQueryCache, request: PreflightRequest) -> ServiceRoleFacts:
 def evaluate(request: PreflightRequest, facts: ServiceRoleFacts) -> Iterator[PreflightFinding]:
     """One finding for each service that the environment uses, then one for the boundary of the cluster's roles.
 
-    Creating a file system or a load balancer also creates the service's role, if permitted. The head, which launches spot instances, may
-    not create roles.
+    Creating a file system or a load balancer also creates the service's role, if permitted. The head, which launches
+    spot instances, may not create roles.
     """
     for service in _used(request):
         if service in facts.existing:
