@@ -1,7 +1,8 @@
 """Jobs with faults are hidden among healthy ones, and `corral diagnose` finds each fault and nothing else.
 
 The faults are in the programs and machines, not in what is recorded of them. A seed shuffles the jobs:
-CORRAL_HIDDEN_FAULTS_SEED chooses another (default: 18).
+CORRAL_HIDDEN_FAULTS_SEED chooses another (default: 18). The first set is here, the second one, of somebody else, in
+second_faults.py; CORRAL_HIDDEN_FAULTS_SETS=second hides that alone.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import second_faults
 from clusters import UP_IN_S, Cluster
+from hidden_runs import HOME, Run
 from people import as_person
 from public_outputs import (
     BACK_TO_TCP,
@@ -38,35 +40,16 @@ from steps import step
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.box, pytest.mark.slurm, pytest.mark.long]
 PROGRAMS = Path(__file__).parent / "programs"
-HOME = "/home/ada"
 SEED = os.environ.get("CORRAL_HIDDEN_FAULTS_SEED", "18")
-ALL_S = 1200.0
+SETS = os.environ.get("CORRAL_HIDDEN_FAULTS_SETS", "first second").split()
+ALL_S = 2400.0
+READING_S = 15.0  # nvidia-smi's next answer
 # As an owner does who wants jobs to keep to their memory where machines have no cgroups.
 OVER_MEMORY = "JobAcctGatherParams=OverMemoryKill\\nJobAcctGatherFrequency=task=1\\n"
 NCCL_OF_OLD = (
     "FI_PROVIDER=efa FI_EFA_USE_DEVICE_RDMA=1 NCCL_IB_DISABLE=1 NCCL_ASYNC_ERROR_HANDLING=1 NCCL_DEBUG=INFO "
     "NCCL_SOCKET_IFNAME=ens32"
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """A job. `options`: of programs/trains.py. `fault`: what is wrong with it, on these `nodes`.
-
-    `until`: it ends, its user cancels it, or it is still running when it is diagnosed, perhaps for the second time.
-    """
-
-    options: str = ""
-    script: str = "jax"
-    variables: str = ""
-    nodes: int = 2
-    tasks: int = 2
-    where: str = ""
-    sbatch: str = "--mem=2G"
-    directory: str = HOME
-    until: str = "ends"
-    fault: str = ""
-    on: str = ""
 
 
 HEALTHY: Mapping[str, Run] = {
@@ -161,54 +144,72 @@ def test_hidden_faults_are_found_and_healthy_jobs_have_no_finding(tmp_path_facto
         box = stack.enter_context(boxes.running_box(directory / "box", machines=True))
         cluster = Cluster(life=begin(directory, box), name="dev")
         come_up(cluster)
-        stack.enter_context(slow_directory(cluster))
-        runs = {**HEALTHY, **FAULTY}
-        jobs = submit_all(cluster, runs)
+        stack.enter_context(slow_directory(cluster, "slow", "tokens", 0.4, 1))
+        archive = (second_faults.ARCHIVE_REQUEST_S, second_faults.ARCHIVE_MIB)
+        stack.enter_context(slow_directory(cluster, "archive", "shards", *archive))
+        runs = chosen_runs()
+        jobs = submit_all(cluster, {name: run for name, run in runs.items() if not run.readings})
         limp(cluster, "train-2", "limps")
+        limp(cluster, "train-3", "stumbles", "60", "140")
         found = diagnose_all(cluster, runs, jobs)
-        runs, found["hot GPU"] = {**runs, "hot GPU": HOT}, diagnose_hot_node(cluster)
+        if "first" in SETS:
+            runs, found["hot GPU"] = {**runs, "hot GPU": HOT}, diagnose_hot_node(cluster)
         report(runs, found)
         expected = {name: {"first": run.fault, "nodes": run.on} for name, run in runs.items()}
         with step("each faulty job has its finding first, and no healthy one has any"):
             assert {name: first(one, runs[name]) for name, one in found.items()} == expected
+        name, node = next((one, run.on) for one, run in runs.items() if run.fault == "straggler")
+        healthy = next(one for one, run in runs.items() if not run.fault and run.until == "ends")
         with step("the screen of a faulty job has its finding and what to do"):
-            screen = cluster.life.corral("diagnose", "dev", str(jobs["limping node"]), "--box").out
-            assert "train-2" in screen and "scontrol" in screen
+            screen = cluster.life.corral("diagnose", "dev", jobs[name], "--box").out
+            assert node in screen and "scontrol" in screen
         with step("the screen of a healthy job reports that nothing is wrong"):
-            assert "train-2" not in cluster.life.corral("diagnose", "dev", str(jobs["steady"]), "--box").out
+            assert node not in cluster.life.corral("diagnose", "dev", jobs[healthy], "--box").out
         cluster.life.done("down", "dev")
 
 
+def chosen_runs() -> dict[str, Run]:
+    """The jobs of the chosen sets."""
+    first = {**HEALTHY, **FAULTY} if "first" in SETS else {}
+    second = {**second_faults.HEALTHY, **second_faults.FAULTY} if "second" in SETS else {}
+    assert not first.keys() & second.keys()
+    return {**first, **second}
+
+
 def come_up(cluster: Cluster) -> None:
-    """The cluster, its user and her files, with its four nodes up."""
-    with cluster.spec.open("a") as spec:
-        spec.write("    access:\n      users:\n        ada: {uid: 2000}\n")
+    """The cluster, its user and her files, with its eight nodes up."""
+    text = cluster.spec.read_text().replace("max: 4", "max: 8")
+    assert "max: 8" in text
+    lines = "    access:\n      users:\n        ada: {uid: 2000}\n    monitoring: {prometheus: true}\n"
+    cluster.spec.write_text(text + lines)
     cluster.life.done("up", "dev")
     cluster.until(lambda: cluster.on_head("sinfo", "--noheader"), UP_IN_S)
     cluster.until(lambda: cluster.on_head("id", "ada"))
     script = f"printf '{OVER_MEMORY}' >> /etc/slurm/own.conf && scontrol reconfigure"
     cluster.on_head("sh", "-c", script)
     home = cluster.home() / "ada"
-    files = {name: (PROGRAMS / name).read_text() for name in ("trains.py", "slows_down.py")}
-    files |= {f"{name}.txt": text for name, text in TEXTS.items()} | {"runs.txt": "--step 0.05\n"}
+    files = {name: (PROGRAMS / name).read_text() for name in ("trains.py", "learns.py", "slows_down.py")}
+    files |= {f"{name}.txt": text for name, text in (*TEXTS.items(), *second_faults.TEXTS.items())}
+    files |= {"runs.txt": "--step 0.05\n--step 0.06\n"}
     for name, text in files.items():
         (home / name).write_text(text)
         (home / name).chmod(0o644)
-    boots = as_person(cluster, "ada", "sbatch --parsable --nodes=4 --wrap='sleep 1' --output=/dev/null")
+    boots = as_person(cluster, "ada", "sbatch --parsable --nodes=8 --wrap='sleep 1' --output=/dev/null")
     assert cluster.end(int(boots)) == ("COMPLETED", "0")
 
 
 @contextmanager
-def slow_directory(cluster: Cluster) -> Iterator[None]:
-    """A directory of ada's that is slow on each machine."""
-    as_person(cluster, "ada", f"mkdir {HOME}/slow")
-    source = cluster.home() / "ada/slow"
-    (source / "tokens").write_bytes(random.Random(SEED).randbytes(4 << 20))
+def slow_directory(cluster: Cluster, name: str, data: str, request_s: float, mib_per_s: float) -> Iterator[None]:
+    """A directory of ada's that is slow on each machine, with a file of data."""
+    as_person(cluster, "ada", f"mkdir {HOME}/{name}")
+    source = cluster.home() / "ada" / name
+    (source / data).write_bytes(random.Random(SEED).randbytes(4 << 20))
     with ExitStack() as stack:
         for machine in (cluster.head(), *cluster.nodes().values()):
-            name = cluster.on(machine, "readlink", "/proc/self/ns/mnt")
-            pid = next(one.parts[2] for one in Path("/proc").glob("[0-9]*/ns/mnt") if target(one) == name)
-            words = [sys.executable, str(PROGRAMS / "slow_file_system.py"), pid, f"{HOME}/slow", str(source)]
+            mounts = cluster.on(machine, "readlink", "/proc/self/ns/mnt")
+            pid = next(one.parts[2] for one in Path("/proc").glob("[0-9]*/ns/mnt") if target(one) == mounts)
+            program = [sys.executable, str(PROGRAMS / "slow_file_system.py")]
+            words = [*program, pid, f"{HOME}/{name}", str(source), str(request_s), str(mib_per_s)]
             server = stack.enter_context(subprocess.Popen(words, stdout=subprocess.PIPE, text=True))
             stack.callback(server.kill)
             assert server.stdout and server.stdout.readline() == "mounted\n"
@@ -230,9 +231,10 @@ def submit_all(cluster: Cluster, runs: Mapping[str, Run]) -> dict[str, str]:
 
 
 def submit(cluster: Cluster, run: Run) -> str:
-    resources = f"--nodes={run.nodes} --ntasks-per-node={run.tasks} --cpus-per-task=1 --gpus-per-node=2 {run.sbatch}"
-    where = f"--nodelist={run.where}" if run.where else ""
-    program = f"{HOME}/trains.py {run.options}"
+    resources = f"--nodes={run.nodes} --ntasks-per-node={run.tasks} --cpus-per-task=1 {run.sbatch}"
+    resources += f" --gpus-per-node={run.gpus}"
+    where = f"--nodelist={run.where}" if run.where else f"--exclude={','.join(second_faults.GPU_NODES)}"
+    program = f"{HOME}/{run.program} {run.options}"
     program = f"{HOME}/runs.txt {program}" if run.script == "sweep" else program
     printed = as_person(
         cluster,
@@ -244,28 +246,44 @@ def submit(cluster: Cluster, run: Run) -> str:
     return f"{printed}_1" if run.script == "sweep" else printed
 
 
-def limp(cluster: Cluster, node: str, word: str) -> None:
+def limp(cluster: Cluster, node: str, word: str, *milliseconds: str) -> None:
     """Stop what has this word on its command line again and again, on one machine, from now on."""
-    command = f"setsid /usr/bin/python3 {HOME}/slows_down.py {word} </dev/null >/dev/null 2>&1 &"
+    command = (
+        f"setsid /usr/bin/python3 {HOME}/slows_down.py {' '.join((word, *milliseconds))} </dev/null >/dev/null 2>&1 &"
+    )
     cluster.on(cluster.instance_of(node), "sh", "-c", command)
 
 
-def diagnose_all(cluster: Cluster, runs: Mapping[str, Run], jobs: Mapping[str, str]) -> dict[str, list[Finding]]:
-    """What `corral diagnose` finds in each job, when it has ended, or has run for long enough."""
+def diagnose_all(cluster: Cluster, runs: Mapping[str, Run], jobs: dict[str, str]) -> dict[str, list[Finding]]:
+    """What `corral diagnose` finds in each job, when it has ended, or has run for long enough.
+
+    Jobs with readings are submitted here, each when its nodes are free.
+    """
     found: dict[str, list[Finding]] = {}
     requeued: set[str] = set()
+    began: dict[str, float] = {}
     deadline = time.monotonic() + ALL_S
     while len(found) < len(runs):
         assert time.monotonic() < deadline, f"{sorted(runs.keys() - found)}\n{cluster.story()}"
         time.sleep(2)
+        for name in next_with_readings(runs, jobs, found):
+            show_readings(cluster, runs[name], 0)
+            jobs[name] = submit(cluster, runs[name])
         queued = dict(line.split() for line in cluster.on_head("squeue", "-rho", "%A %T").splitlines())
         for name, run in runs.items():
-            number = jobs[name].partition("_")[0]
+            number = jobs.get(name, "").partition("_")[0]
             state = queued.get(number, "")
+            if name in found or not number:
+                continue
+            if state == "RUNNING":
+                began.setdefault(name, time.monotonic())
+                show_readings(cluster, run, time.monotonic() - began[name])
             is_early = state == "RUNNING" and (
-                run.until == "ends" or not has_run(cluster, run, jobs[name], 1 + (name in requeued))
+                run.until == "ends"
+                or time.monotonic() < began[name] + run.after_s
+                or (not run.after_s and not has_run(cluster, run, jobs[name], 1 + (name in requeued)))
             )
-            if name in found or is_early or (state in ("PENDING", "COMPLETING") and run.until != "waits"):
+            if is_early or (state in ("PENDING", "COMPLETING") and run.until != "waits"):
                 continue
             if run.until == "runs again" and name not in requeued:
                 as_person(cluster, "ada", f"scontrol requeue {number}")
@@ -280,6 +298,31 @@ def diagnose_all(cluster: Cluster, runs: Mapping[str, Run], jobs: Mapping[str, s
     return found
 
 
+def next_with_readings(runs: Mapping[str, Run], jobs: Mapping[str, str], found: Mapping[str, object]) -> list[str]:
+    """Jobs with readings whose nodes no other such job has now."""
+    taken = {node for name in jobs if name not in found for node in runs[name].readings}
+    names = [name for name, run in runs.items() if run.readings and name not in jobs]
+    random.Random(SEED).shuffle(names)
+    free = []
+    for name in names:
+        if not taken & runs[name].readings.keys():
+            free.append(name)
+            taken |= runs[name].readings.keys()
+    return free
+
+
+def show_readings(cluster: Cluster, run: Run, seconds: float) -> None:
+    """What nvidia-smi answers on the nodes of this job, so long after its start."""
+    for node, texts in run.readings.items():
+        health = Path(cluster.life.box.dir) / "machines/disks" / cluster.instance_of(node) / "box/health"
+        health.mkdir(parents=True, exist_ok=True)
+        text, file = texts[int(seconds / READING_S) % len(texts)], health / "gpu-load.csv"
+        if not file.exists() or file.read_text() != text:
+            new = health / ".new"
+            new.write_text(text)
+            new.replace(file)
+
+
 def has_run(cluster: Cluster, run: Run, job: str, runs: int = 1) -> bool:
     """It has made many steps, in each of its runs."""
     directory = cluster.home() / run.directory.removeprefix("/home/")
@@ -292,6 +335,8 @@ Finding = tuple[str, Sequence[str], Sequence[str]]
 
 def diagnose(cluster: Cluster, job: str) -> list[Finding]:
     shown = json.loads(cluster.life.corral("diagnose", "dev", job, "--box", "--json").out)
+    if kept := os.environ.get("CORRAL_HIDDEN_FAULTS_KEEP"):  # a directory, for whoever looks at the evidence later
+        Path(kept, f"{job}.json").write_text(json.dumps(shown, indent=1))
     return [(one["kind"], one["nodes"], one["evidence"]) for one in shown["findings"]]
 
 

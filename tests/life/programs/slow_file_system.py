@@ -1,7 +1,8 @@
-"""A file system on a machine that shows a directory, and takes its time for data: `PID TARGET SOURCE`.
+"""A file system on a machine that shows a directory, and takes its time for data.
 
-PID is a process of the machine, in whose mounts it appears. Each read, write and flush takes 0.4 s and a second for
-each MiB. It speaks FUSE's protocol (linux/fuse.h, 7.31) with the kernel itself, so it needs root and no library.
+Arguments: PID TARGET SOURCE REQUEST_S MIB_PER_S. PID is a process of the machine, in whose mounts it appears. Each
+read, write and flush takes REQUEST_S, and its bytes at MIB_PER_S. It speaks FUSE's protocol (linux/fuse.h, 7.31) with
+the kernel itself, so it needs root and no library.
 """
 
 # ruff: noqa: PTH101, PTH102, PTH104, PTH106, PTH108, PTH123, PTH208, T201
@@ -16,7 +17,7 @@ import sys
 import threading
 import time
 
-REQUEST_S, BYTES_PER_S = 0.4, 1 << 20
+REQUEST_S, MIB_PER_S = (float(one) for one in sys.argv[4:6])
 HEADER, REPLY = struct.Struct("<IIQQIIIHH"), struct.Struct("<IiQ")
 FOREVER, BIG_WRITES = 1 << 20, 1 << 5
 READ_BYTES = 1 << 20 | 1 << 16
@@ -59,7 +60,7 @@ def attributes(found: os.stat_result) -> bytes:
 
 
 def wait(size: int) -> None:
-    time.sleep(REQUEST_S + size / BYTES_PER_S)
+    time.sleep(REQUEST_S + size / (MIB_PER_S * (1 << 20)))
 
 
 def answer(directory: Directory, code: int, node: int, owner: tuple[int, int], body: bytes) -> bytes:
@@ -189,7 +190,7 @@ def mount(device: int, pid: str, target: str) -> None:
 
 
 def main() -> None:
-    pid, target, source = sys.argv[1:]
+    pid, target, source = sys.argv[1:4]
     device = os.open("/dev/fuse", os.O_RDWR)
     directory = Directory(source)
     threads = [threading.Thread(target=serve, args=(device, directory)) for _ in range(8)]
