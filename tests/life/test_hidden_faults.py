@@ -292,7 +292,7 @@ def diagnose_all(cluster: Cluster, runs: Mapping[str, Run], jobs: dict[str, str]
             if run.until == "cancelled" and state:
                 as_person(cluster, "ada", f"scancel {number}")
                 continue
-            found[name] = diagnose(cluster, jobs[name])
+            found[name] = diagnose(cluster, jobs[name], name)
             if run.until in ("runs", "runs again", "waits"):
                 as_person(cluster, "ada", f"scancel {number}")
     return found
@@ -333,10 +333,10 @@ def has_run(cluster: Cluster, run: Run, job: str, runs: int = 1) -> bool:
 Finding = tuple[str, Sequence[str], Sequence[str]]
 
 
-def diagnose(cluster: Cluster, job: str) -> list[Finding]:
+def diagnose(cluster: Cluster, job: str, name: str) -> list[Finding]:
     shown = json.loads(cluster.life.corral("diagnose", "dev", job, "--box", "--json").out)
     if kept := os.environ.get("CORRAL_HIDDEN_FAULTS_KEEP"):  # a directory, for whoever looks at the evidence later
-        Path(kept, f"{job}.json").write_text(json.dumps(shown, indent=1))
+        Path(kept, f"{name}.json").write_text(json.dumps(shown, indent=1))
     return [(one["kind"], one["nodes"], one["evidence"]) for one in shown["findings"]]
 
 
@@ -356,7 +356,7 @@ def diagnose_hot_node(cluster: Cluster) -> list[Finding]:
         return "DRAIN" in cluster.node("train-4")["State"]
 
     cluster.until(drained)
-    found = diagnose(cluster, job)
+    found = diagnose(cluster, job, "hot GPU")
     as_person(cluster, "ada", "scancel --user=ada")
     return found
 
