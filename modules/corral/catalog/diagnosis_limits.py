@@ -23,6 +23,7 @@ class DiagnosisLimits:
     throttled_samples: float
     fewest_samples: float
     gpu_utilization: float
+    unused_gpu: float
     checkpoint_share: float
     checkpoint_observed_s: float
     fewest_checkpoints: float

@@ -156,7 +156,7 @@ def _memory_bound(job: Job, chance: random.Random) -> Job:
 
 
 def _idle_gpus(job: Job, chance: random.Random) -> Job:
-    return replace(job, idle=chance.uniform(0.15, 0.8))
+    return replace(job, idle=chance.uniform(0.2, 0.8))
 
 
 FAULTS: Mapping[FindingKind, Callable[[Job, random.Random], Job]] = {

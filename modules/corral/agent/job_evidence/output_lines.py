@@ -13,7 +13,8 @@ MOST_LINES = 96
 _LONGEST = 300
 _KEPT = re.compile(
     r"NET/OFI Selected [Pp]rovider is|NCCL INFO Using network |NCCL WARN |NET/Plugin ?: ?(?:No plugin|Could not find)"
-    r"|via NET/Socket|CUDA out of memory|MemoryError|RESOURCE_EXHAUSTED|oom[-_ ]kill"
+    r"|via NET/Socket|NET/Socket ?: ?Using |CUDA (?:error: )?out of memory|MemoryError|RESOURCE_EXHAUSTED"
+    r"|Cuda failure (?:\d+ )?'out of memory'|DataLoader worker .* is killed by signal|oom[-_ ]kill"
     r"|[Ee]xceeded (?:job |step )?memory limit|DefaultCPUAllocator: (?:can't|not enough)"
 )
 _NEW_RUN = re.compile(r"corral: job [0-9_]+, run \d+, first node ")  # templates/jobs/checkpoints.j2

@@ -19,6 +19,10 @@ _PROVIDER = re.compile(
 _NETWORK = re.compile(
     r"(?P<host>[\w.-]+):\d+:\d+ \[\d+\] NCCL INFO (?:Using network |Channel .* via NET/(?=Socket))(?P<network>[\w .-]+)"
 )
+# Before the line about the network, which is lost at times: without a plugin, NCCL uses no EFA.
+_WITHOUT_PLUGIN = re.compile(
+    r"(?P<host>[\w.-]+):\d+:\d+ \[\d+\] NCCL INFO (?:NET/Plugin ?: ?No plugin found|NET/Socket ?: ?Using )"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,11 +41,15 @@ def node_networks(lines: Iterable[str]) -> Mapping[str, NodeNetwork]:
     """What NCCL said on each host, by the name that it prints."""
     networks: dict[str, str] = {}
     providers: dict[str, tuple[str, int | None]] = {}
+    without: set[str] = set()
     for line in lines:
         if found := _PROVIDER.search(line):
             providers[found["host"]] = (found["provider"], int(found["nics"]) if found["nics"] else None)
         elif found := _NETWORK.search(line):
             networks[found["host"]] = found["network"].strip()
+        elif found := _WITHOUT_PLUGIN.search(line):
+            without.add(found["host"])
+    networks |= dict.fromkeys(without - networks.keys() - providers.keys(), "Socket")
     return {
         host: NodeNetwork(
             network=networks.get(host, ""),

@@ -19,11 +19,18 @@ from corral.report.diagnosis.nccl_log import node_networks
 from corral.report.formatting import duration, three_digits
 
 _NODE_NAME = re.compile(r"[a-z0-9-]+-[0-9]+")
-_GPU_MEMORY = re.compile(r"OutOfMemoryError|CUDA out of memory|RESOURCE_EXHAUSTED")
-# Slurm with cgroups; without, as recorded in the box; Python and numpy; PyTorch's c10/core/impl/alloc_cpu.cpp.
+# PyTorch, CUDA itself, XLA; NCCL where PyTorch has taken all (PKU-YuanGroup/Open-Sora-Plan#386). A line of code in a
+# traceback or a tip names them, too, but says no more.
+_GPU_MEMORY = re.compile(
+    r"OutOfMemoryError(?:: |$)|CUDA out of memory\. |CUDA error: out of memory|RESOURCE_EXHAUSTED: "
+    r"|Cuda failure (?:\d+ )?'out of memory'"
+)
+# Slurm with cgroups; without, as recorded in the box; Python and numpy; PyTorch's c10/core/impl/alloc_cpu.cpp, and its
+# loader whose worker the kernel has killed (pytorch/pytorch#8976), or which found no shared memory.
 _HOST_MEMORY = re.compile(
     r"oom[-_ ]kill|exceeded (?:job |step )?memory limit|(?<!OutOf)MemoryError"
-    r"|DefaultCPUAllocator: (?:can't|not enough)",
+    r"|DefaultCPUAllocator: (?:can't|not enough)"
+    r"|DataLoader worker \(pid[^)]*\) is killed by signal: (?:Killed|Bus error)",
     re.IGNORECASE,
 )
 _FRAGMENTS = re.compile(r"([0-9.]+) (MiB|GiB) is reserved by PyTorch but unallocated")
@@ -33,6 +40,7 @@ _SLOWED = ("hw_thermal_slowdown", "sw_thermal_slowdown", "hw_power_brake_slowdow
 _HEAT = "slowed down by heat"  # agent/health/gpus
 _STANDS_AFTER_S = 120.0  # without a step, nothing is known of what the job does now
 _FEW_RETRIES = 4  # happen while the first large batches come: choice
+_FEW_PROCESSES = 8  # likewise of processes: the stages of a pipeline are unequal
 _FEW = 4  # one in so many nodes, or fewer, may be stragglers: with more of them, the work is uneven
 
 
@@ -202,6 +210,7 @@ def straggler(seen: JobEvidence, limits: DiagnosisLimits) -> Iterator[JobFinding
     by_node = {node: median(one.own_s for one in ranks) for node, ranks in _by_node(steps).items()}
     slow = _slow(by_node, limits.straggler_ratio)
     if not slow:
+        yield from _slow_process(steps, limits)
         return
     usual = median(own for node, own in by_node.items() if node not in slow)
     waits = fmean(one.communication_share or 0.0 for one in steps if one.node not in slow)
@@ -212,6 +221,30 @@ def straggler(seen: JobEvidence, limits: DiagnosisLimits) -> Iterator[JobFinding
         evidence=(*evidence[:3], f"the others wait {waits:.0%} of the time"),
         first=_replace(tuple(slow)),
         nodes=tuple(slow),
+    )
+
+
+def _slow_process(steps: Sequence[RankSteps], limits: DiagnosisLimits) -> Iterator[JobFinding]:
+    """Few processes need longer than all others, too few to show in a median of their node."""
+    if len(steps) < _FEW:
+        return
+    usual = median(one.own_s for one in steps)
+    slow = sorted((one for one in steps if one.own_s > limits.straggler_ratio * usual), key=lambda one: -one.own_s)
+    if not slow or len(slow) > max(1, len(steps) // _FEW_PROCESSES):
+        return
+    nodes = _nodes(slow)
+    waits = fmean(one.communication_share or 0.0 for one in steps if one not in slow)
+    evidence = [
+        f"rank {one.rank} on {one.node}: {one.own_s:.3g} s of own work in a step, others {usual:.3g} s" for one in slow
+    ]
+    yield JobFinding(
+        kind=FindingKind.STRAGGLER,
+        title=f"A process on {folded(nodes)} is slower than the others"
+        if len(slow) == 1
+        else "Some processes are slower",
+        evidence=(*evidence[:3], f"the others wait {waits:.0%} of the time"),
+        first=f"look whether the program does more there, such as logging; otherwise {_replace(nodes)}",
+        nodes=nodes,
     )
 
 
@@ -281,7 +314,18 @@ def checkpoint_stalls(seen: JobEvidence, limits: DiagnosisLimits) -> Iterator[Jo
 
 
 def idle_gpus(seen: JobEvidence, limits: DiagnosisLimits) -> Iterator[JobFinding]:
-    """The job makes steps, and its GPUs wait, for nothing that it records."""
+    """GPUs of the job that nothing uses; or the job makes steps, and they wait for nothing that it records."""
+    unused = _unused(seen, limits)
+    if unused:
+        nodes = tuple(unused)
+        yield JobFinding(
+            kind=FindingKind.IDLE_GPUS,
+            title=f"GPUs of {folded(nodes)} are not used",
+            evidence=tuple(f"{node}: nothing runs on GPUs {_listed(gpus)}" for node, gpus in [*unused.items()][:3]),
+            first="end the job if nobody works with it; otherwise start a process for each GPU, or request fewer GPUs",
+            nodes=nodes,
+        )
+        return
     steps, work = _enough(seen, limits), _work_of_gpus(seen, limits)
     if not steps or not work or not _makes_steps(seen):
         return
@@ -295,10 +339,29 @@ def idle_gpus(seen: JobEvidence, limits: DiagnosisLimits) -> Iterator[JobFinding
     )
 
 
+def _unused(seen: JobEvidence, limits: DiagnosisLimits) -> Mapping[str, list[int]]:
+    """The GPUs by node on which nothing runs, unless the job has made steps and now stands for another reason."""
+    found: dict[str, list[int]] = defaultdict(list)
+    if seen.training and not _makes_steps(seen):
+        return found
+    for one in sorted(seen.nodes.gpus, key=lambda one: (one.node, one.gpu)):
+        work = one.utilization
+        if work is not None and work < limits.unused_gpu and one.samples >= limits.fewest_samples:
+            found[one.node].append(one.gpu)
+    return found
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers))
+
+
 def _work_of_gpus(seen: JobEvidence, limits: DiagnosisLimits) -> tuple[str, ...]:
-    """That the GPUs work for a part of the time only, if they do and enough samples say so."""
+    """That the GPUs work for a part of the time only, if they do and enough samples say so.
+
+    One sample may fall into an evaluation by chance: it does not decide.
+    """
     work, samples = seen.nodes.utilization, min((one.samples for one in seen.nodes.gpus), default=0)
-    if work is None or work >= limits.gpu_utilization or samples < limits.fewest_samples:
+    if work is None or samples < limits.fewest_samples or work * samples / (samples - 1) >= limits.gpu_utilization:
         return ()
     return (f"the GPUs work {work:.0%} of the time, by {samples} samples or more",)
 
