@@ -188,7 +188,7 @@ HEALTHY: Mapping[str, Run] = {
         tasks=8,
         gpus=8,
         where="train-8",
-        readings={"train-8": [_BUSY, _BUSY, _BUSY, _BUSY, _BUSY, _EVALUATES]},
+        readings={"train-8": [*[_BUSY] * 5, _EVALUATES, *[_BUSY] * 8]},
     ),
 }
 
