@@ -100,6 +100,30 @@ def test_half_of_the_nodes_are_no_stragglers_but_uneven_work() -> None:
     assert kinds(seen) == []
 
 
+def eight(*slow: int) -> JobEvidence:
+    """Two nodes with four processes each, of which these are slow."""
+    ranks = (rank(n, f"train-{n // 4 + 1}", size=8, own_s=2.4 if n in slow else 1.8) for n in range(8))
+    return job(ranks=tuple(ranks), job=replace(job().job, node_count=2, gpus=8))
+
+
+def test_one_slow_process_of_eight_is_a_straggler() -> None:
+    found = only(eight(5))
+    assert (found.kind, found.nodes, found.evidence[0]) == (
+        FindingKind.STRAGGLER,
+        ("train-2",),
+        "rank 5 on train-2: 2.4 s of own work in a step, others 1.8 s",
+    )
+
+
+def test_two_slow_processes_of_eight_are_uneven_work() -> None:
+    assert kinds(eight(3, 7)) == []
+
+
+def test_a_slow_process_of_three_is_uneven_work() -> None:
+    ranks = tuple(rank(n, "train-1", size=3, own_s=2.4 if n == 1 else 1.8) for n in range(3))
+    assert kinds(job(ranks=ranks, job=replace(job().job, node_count=1))) == []
+
+
 def test_others_that_wait_for_a_straggler_are_not_bound_by_communication() -> None:
     waiting = tuple(replace(one, communication_share=0.5) for one in job().ranks[1:])
     seen = job(ranks=(rank(0, "train-1", own_s=3.6, communication_share=0.01), *waiting))
@@ -208,12 +232,34 @@ def test_a_process_without_memory_is_named(error: str) -> None:
         "slurmstepd: error: Exceeded job memory limit",
         "RuntimeError: [enforce fail at alloc_cpu.cpp:114] . DefaultCPUAllocator: can't allocate memory: you tried to"
         " allocate 68719476736 bytes. Error code 12 (Cannot allocate memory)",
+        "RuntimeError: DataLoader worker (pid 108439) is killed by signal: Killed.",
+        "RuntimeError: DataLoader worker (pid 3855) is killed by signal: Bus error. It is possible that dataloader's"
+        " workers are out of shared memory.",
     ],
 )
 def test_what_slurm_and_pytorch_print_of_a_nodes_memory_is_found(line: str) -> None:
-    """Slurm's as recorded in the box, without cgroups; PyTorch's of its c10/core/impl/alloc_cpu.cpp."""
+    """Slurm's as recorded in the box, without cgroups; PyTorch's of its c10/core/impl/alloc_cpu.cpp, Visual-AI/3DRS#7
+    and ultralytics/yolov3#1151.
+    """
     seen = job(output=kept_lines([line]), job=replace(job().job, state="failed"))
     assert only(seen).evidence == (line,)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", ["out-of-memory"]),
+        ("RuntimeError: CUDA error: out of memory", ["out-of-memory"]),
+        ("train-1:41:41 [0] enqueue.cc:1085 NCCL WARN Cuda failure 'out of memory'", ["out-of-memory"]),
+        ("train-1:41:41 [0] enqueue.cc:1085 NCCL WARN Cuda failure 999 'unknown error'", []),
+        ("    except torch.OutOfMemoryError:", []),
+        ("If you see CUDA out of memory, reduce the batch size.", []),
+        ("RuntimeError: DataLoader worker (pid 8102) is killed by signal: Terminated.", []),
+    ],
+)
+def test_a_text_that_only_names_memory_is_no_lack_of_it(line: str, expected: list[str]) -> None:
+    """NCCL's: PKU-YuanGroup/Open-Sora-Plan#386, NVIDIA/nccl#1935; the loader's: open-mmlab/mmsegmentation#2085."""
+    assert kinds(job(ranks=(), output=kept_lines([line]), job=replace(job().job, state="failed"))) == expected
 
 
 @pytest.mark.parametrize(
@@ -257,6 +303,20 @@ def test_channels_over_tcp_are_found_without_nccls_first_lines() -> None:
     line = "ini-worker-ray-worker-p5:944:3818 [0] NCCL INFO Channel {}/0 : 0[0] -> 8[0] [receive] via NET/Socket/0"
     kept = kept_lines(line.format(number) for number in (13, 14, 15))
     assert (len(kept), only(job(output=kept)).evidence) == (1, ("ini-worker-ray-worker-p5: NCCL uses Socket, not EFA",))
+
+
+@pytest.mark.parametrize(
+    "text", ["NET/Plugin : No plugin found (libnccl-net.so).", "NET/Socket : Using [0]ens3:172.31.5.237<0>"]
+)
+def test_nccl_without_its_plugin_uses_tcp(text: str) -> None:
+    """github.com/NVIDIA/nccl/issues/226."""
+    kept = kept_lines([f"ip-172-31-8-153:45343:45343 [0] NCCL INFO {text}"])
+    assert only(job(output=kept)).evidence == ("ip-172-31-8-153: NCCL uses Socket, not EFA",)
+
+
+def test_a_network_that_is_found_later_counts_more_than_a_plugin_that_is_not() -> None:
+    start = "train-1:41:41 [0] NCCL INFO"
+    assert kinds(job(output=(f"{start} NET/Plugin: No plugin found", f"{start} Using network Libfabric"))) == []
 
 
 def test_nccls_lines_are_read_by_host() -> None:
@@ -325,6 +385,39 @@ def test_gpus_that_wait_for_nothing_that_is_recorded_are_a_finding() -> None:
 def test_a_few_samples_say_nothing_of_how_much_gpus_work() -> None:
     few = tuple(replace(one, samples=5) for one in working(0.62).gpus)
     assert kinds(job(nodes=working(0.62, gpus=few))) == []
+
+
+@pytest.mark.parametrize(("share", "expected"), [(0.889, []), (0.778, ["idle-gpus"])])
+def test_one_sample_of_nine_may_be_in_an_evaluation(share: float, expected: list[str]) -> None:
+    gpus = tuple(replace(one, samples=9) for one in working(share).gpus)
+    assert kinds(job(nodes=working(share, gpus=gpus))) == expected
+
+
+def unused(*gpus: int, samples_of_each: int = 6) -> JobNodes:
+    """A node with four GPUs, of which these do nothing."""
+    usual = replace(samples("").gpus[1], samples=samples_of_each)
+    four = tuple(replace(usual, gpu=gpu, utilization=0.0 if gpu in gpus else 0.99) for gpu in range(4))
+    return replace(samples(""), gpus=four, utilization=1 - len(gpus) / 4)
+
+
+def test_gpus_that_nothing_uses_are_named() -> None:
+    found = only(job(nodes=unused(2, 3)))
+    assert (found.kind, found.nodes, found.evidence) == (
+        FindingKind.IDLE_GPUS,
+        ("train-1",),
+        ("train-1: nothing runs on GPUs 2, 3",),
+    )
+
+
+@pytest.mark.parametrize(("number", "expected"), [(5, []), (6, ["idle-gpus"])])
+def test_a_job_that_records_nothing_and_uses_no_gpu_is_found_after_some_samples(
+    number: int, expected: list[str]
+) -> None:
+    assert kinds(job(ranks=(), nodes=unused(0, 1, 2, 3, samples_of_each=number))) == expected
+
+
+def test_gpus_of_a_job_that_stands_may_do_nothing() -> None:
+    assert kinds(job(nodes=replace(unused(0, 1, 2, 3), at=200))) == []
 
 
 def test_gpus_of_a_job_that_makes_no_steps_now_are_no_finding() -> None:
