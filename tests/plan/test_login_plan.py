@@ -125,7 +125,7 @@ def test_the_plan_of_a_load_balancer_is_the_same_after_a_way_through_json() -> N
     assert from_json(ClusterPlan, to_json(balanced())) == balanced()
 
 
-def test_a_key_of_the_images_user_is_refused_beside_a_load_balancer() -> None:
+def test_a_key_of_the_images_user_is_refused_with_a_load_balancer() -> None:
     good = read_environment(PROJECT, "dev").cluster
     declared = {"allow": (str(OFFICE),)}
     login = LoginSpec(load_balancer=LoadBalancerSpec.model_validate(declared))
